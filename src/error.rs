@@ -85,6 +85,14 @@ pub fn store_error(error: StoreError) -> ToolError {
             ),
         )
         .with_path(&path),
+        StoreError::BadReduced { path, reason } => ToolError::new(
+            ErrorCode::StoreDamaged,
+            format!(
+                "{} cannot be read ({reason}). Restore it from a backup, or move it away; then logs that are read again bring back texts that the retention dropped, until the next `sessions compact`",
+                path.display()
+            ),
+        )
+        .with_path(&path),
         StoreError::Damaged { path, reason } => ToolError::new(
             ErrorCode::StoreDamaged,
             format!(

@@ -186,6 +186,8 @@ closed_enum! {
         UnknownPriceMode = "UNKNOWN_PRICE_MODE",
         /// Tokens in records that no decoder knows are not counted.
         UsageIncomplete = "USAGE_INCOMPLETE",
+        /// The retention dropped texts of some sessions of the answer.
+        TextsDropped = "TEXTS_DROPPED",
     }
 }
 

@@ -1,6 +1,7 @@
-//! Code that every layer uses: text cleaning and folding, word stems, paths, text tables and
+//! Code that every layer uses: text cleaning, folding and dropped texts, word stems, paths, text tables and
 //! threads.
 
+pub(crate) mod dropped_text;
 pub(crate) mod fold;
 pub(crate) mod json_length;
 pub(crate) mod parallel;

@@ -2,6 +2,7 @@
 //!
 //! This file has the root of the parser and gives every command to its file in `commands/`.
 
+mod blank_values;
 mod commands;
 mod context;
 mod exit;
@@ -20,8 +21,8 @@ use schemas::limits::BYTES_PER_TOKEN;
 use schemas::{Timestamp, ToolError, Zone};
 
 use self::commands::{
-    analyze, completions, doctor, event, export, forget, ingest, label, list, mcp, query, report,
-    search, setup, show, skill, sql_worker, stats, status, statusline, tools, usage,
+    analyze, compact, completions, doctor, event, export, forget, ingest, label, list, mcp, query,
+    report, search, setup, show, skill, sql_worker, stats, status, statusline, tools, usage,
 };
 use self::context::CommandContext;
 use self::exit::{CommandFailure, CommandOutcome, report_result, report_unwritten};
@@ -92,6 +93,8 @@ enum Command {
     Label(label::LabelFlags),
     /// Remove sessions from the store for good, and keep their logs out
     Forget(forget::ForgetFlags),
+    /// Drop texts that the settings do not keep, and merge small files of the store
+    Compact(compact::CompactFlags),
     /// Explain what went wrong in a session, or what goes wrong again and again
     Analyze(analyze::AnalyzeFlags),
     /// Run one SQL SELECT over the store
@@ -148,6 +151,7 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         return ExitCode::from(2);
     }
 
+    let arguments = blank_values::remove_blank_options(&Args::command(), arguments);
     let parsed = Args::command().try_get_matches_from(&arguments).and_then(|matches| {
         let name = matches.subcommand_name().unwrap_or_default().to_owned();
         Ok((name, Args::from_arg_matches(&matches)?))
@@ -218,6 +222,7 @@ fn choose_zone(args: &Args) -> Result<Zone, ToolError> {
         | Command::Event(_)
         | Command::Show(_)
         | Command::Label(_)
+        | Command::Compact(_)
         | Command::Query(_)
         | Command::Status
         | Command::Doctor
@@ -259,6 +264,7 @@ fn run_command(args: Args, printer: &Printer) -> Result<CommandOutcome, CommandF
         Command::Show(flags) => show::run(flags, &context),
         Command::Label(flags) => label::run(flags, &context),
         Command::Forget(flags) => forget::run(flags, &context),
+        Command::Compact(flags) => compact::run(&flags, &context),
         Command::Analyze(flags) => analyze::run(flags, &context),
         Command::Query(flags) => query::run(flags, &context),
         Command::Stats(flags) => stats::run(flags, &context),

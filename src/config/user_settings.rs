@@ -8,13 +8,18 @@
 //! exclude = ["~/clients/acme/**"]
 //! include = ["~/code/**"]
 //! providers = ["claude", "codex"]
+//!
+//! [store]
+//! keep = ["transcripts after 90d", "usage after 365d"]
 //! ```
 
-use schemas::{Provider, ToolError, Zone};
+use schemas::tool::OneOrMany;
+use schemas::{Provider, Timestamp, ToolError, Zone};
 use serde::Deserialize;
 
 use super::environment::system_zone;
 use super::settings::{invalid_file_error, read_settings_file};
+use crate::store::KeepLevel;
 
 /// The settings of a user. A setting that the file does not have is at its default.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
@@ -23,6 +28,8 @@ pub struct UserSettings {
     display: DisplaySettings,
     /// Which logs are read.
     pub ingest: IngestSettings,
+    /// How much is kept of old sessions.
+    pub store: StoreSettings,
 }
 
 /// Which logs are read. A pattern is matched against the working directory of a session and
@@ -44,6 +51,70 @@ pub struct IngestSettings {
 struct DisplaySettings {
     /// The zone of days and dates; that of the system if absent.
     timezone: Option<String>,
+}
+
+/// How much is kept of old sessions.
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StoreSettings {
+    /// `full`, or `transcripts` or `usage` with the age from which it holds.
+    keep: OneOrMany<String>,
+}
+
+/// How much is kept of the sessions whose last event is before a time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeepRule {
+    /// How much is kept.
+    pub level: KeepLevel,
+    /// The time.
+    pub before: Timestamp,
+    /// The rule as the user wrote it.
+    pub text: String,
+}
+
+impl Default for StoreSettings {
+    fn default() -> Self {
+        Self { keep: OneOrMany::Many(Vec::new()) }
+    }
+}
+
+impl StoreSettings {
+    /// Returns the rules of retention as of `now`. No rules keep everything.
+    ///
+    /// # Errors
+    /// Returns an error that names a rule that cannot be understood.
+    pub fn keep_rules(&self, now: Timestamp) -> Result<Vec<KeepRule>, ToolError> {
+        let mut rules = Vec::new();
+        for rule in self.keep.to_vec() {
+            let rule = rule.trim();
+            if rule != "full" {
+                rules.push(parse_keep_rule(rule, now)?);
+            }
+        }
+        Ok(rules)
+    }
+}
+
+/// Parses a rule such as `transcripts after 90d`.
+fn parse_keep_rule(rule: &str, now: Timestamp) -> Result<KeepRule, ToolError> {
+    const FIELD: &str = "store.keep of settings.toml";
+    let (name, age) = match rule.split_once(" after ") {
+        Some((name, age)) => (name.trim(), Some(age.trim())),
+        None => (rule, None),
+    };
+    let level = match name {
+        "transcripts" => KeepLevel::Transcripts,
+        "usage" => KeepLevel::Usage,
+        _ => {
+            let valid = ["full", "transcripts", "usage", "transcripts after 90d"];
+            return Err(ToolError::invalid_value(FIELD, rule, &valid));
+        }
+    };
+    let before = match age {
+        Some(age) => Zone::UTC.parse_since(FIELD, age, now)?,
+        None => now,
+    };
+    Ok(KeepRule { level, before, text: rule.to_owned() })
 }
 
 impl UserSettings {

@@ -45,7 +45,7 @@ impl Show for IngestReport {
         );
         let _ = writeln!(
             out,
-            "{} sessions, {} events ({} copied) from {} records, {:.1} MB in {:.2} s, {:.0} MB/s",
+            "{} sessions read, {} events ({} copied) from {} records, {:.1} MB in {:.2} s, {:.0} MB/s",
             self.sessions,
             self.events,
             self.replay_events,
@@ -54,6 +54,11 @@ impl Show for IngestReport {
             self.elapsed_ms as f64 / 1000.0,
             self.mb_per_second
         );
+        if !self.sessions_by_class.is_empty() {
+            let total: usize = self.sessions_by_class.values().sum();
+            let classes = list_counts(&self.sessions_by_class);
+            let _ = writeln!(out, "{total} sessions in the store ({classes})");
+        }
         for (provider, numbers) in &self.by_provider {
             let _ = writeln!(
                 out,
@@ -162,12 +167,8 @@ impl Show for StatusData {
             "updated    {}",
             self.last_updated.as_deref().unwrap_or("never: run `sessions ingest`")
         );
-        let classes: Vec<_> = self
-            .sessions_by_class
-            .iter()
-            .map(|(class, sessions)| format!("{class} {sessions}"))
-            .collect();
-        let _ = writeln!(out, "sessions   {} ({})", self.sessions, classes.join(", "));
+        let classes = list_counts(&self.sessions_by_class);
+        let _ = writeln!(out, "sessions   {} ({classes})", self.sessions);
         let _ = writeln!(out, "events     {} ({} copied)", self.events, self.replay_events);
         for (provider, events) in &self.events_by_provider {
             let _ = writeln!(out, "           {provider} {events}");
@@ -186,6 +187,9 @@ impl Show for StatusData {
         out.push_str(&indent_lines(&self.pending_files.join("\n"), "           "));
         if !self.redactions.is_empty() {
             let _ = writeln!(out, "masked     {}", list_counts(&self.redactions));
+        }
+        for (kept, sessions) in &self.reduced_sessions {
+            let _ = writeln!(out, "reduced    {sessions} sessions to {kept} by the retention");
         }
         if self.outdated_logs + self.outdated_gone > 0 {
             let _ = writeln!(

@@ -7,6 +7,7 @@ use super::needle::Needle;
 use super::query::Query;
 use super::query::multi::AnyNeedleFinder;
 use super::query::pattern::LineRegex;
+use crate::base::dropped_text::{kept_length, kept_part};
 use crate::store::TextValues;
 
 /// The way to find candidate rows on a page.
@@ -149,8 +150,19 @@ impl Matcher {
     }
 
     /// Returns true if a text matches. `lower` is the text with ASCII letters lowered; `decided`
-    /// is the position of a required clause that is known to hold.
+    /// is the position of a required clause that is known to hold. The mark of a dropped text is
+    /// not searched.
     fn is_match(&self, text: &[u8], lower: &[u8], decided: Option<usize>) -> bool {
+        let kept = kept_length(text);
+        if kept == text.len() {
+            return self.matches_clauses(text, lower, decided);
+        }
+        // The hit that decided a clause may be in the mark.
+        self.matches_clauses(&text[..kept], &lower[..kept.min(lower.len())], None)
+    }
+
+    /// Returns true if a text matches, by the rules of [`Self::is_match`].
+    fn matches_clauses(&self, text: &[u8], lower: &[u8], decided: Option<usize>) -> bool {
         for (at, needles) in self.required.iter().enumerate() {
             if decided != Some(at) && !needles.iter().any(|needle| needle.is_in(text, lower)) {
                 return false;
@@ -164,6 +176,7 @@ impl Matcher {
 
     /// Returns the start and end of the first required term in `text`.
     pub(super) fn first_match(&self, text: &str) -> Option<(usize, usize)> {
+        let text = kept_part(text);
         self.required.iter().flatten().filter_map(|needle| needle.find(text)).min()
     }
 }

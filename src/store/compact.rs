@@ -61,6 +61,14 @@ pub(super) fn find_mergeable_suffix(manifest: &Manifest) -> Option<usize> {
     None
 }
 
+/// Returns the position of the first of the small segments at the end of the manifest; `None` if
+/// fewer than two are small.
+pub(super) fn find_small_suffix(manifest: &Manifest) -> Option<usize> {
+    let segments = manifest.segments.iter().rev();
+    let small = segments.take_while(|segment| size_level(segment) < MERGED_LEVELS).count();
+    (small > 1).then(|| manifest.segments.len() - small)
+}
+
 /// Writes the content of the segments from position `first_merged` on into one segment with
 /// `writer`. Returns `None` if they hold nothing. The manifest is not changed.
 pub(super) fn merge_segments(

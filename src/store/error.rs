@@ -31,6 +31,8 @@ pub enum StoreError {
     BadLabels { path: PathBuf, reason: String },
     #[error("{} cannot be read: {reason}", path.display())]
     BadForgotten { path: PathBuf, reason: String },
+    #[error("{} cannot be read: {reason}", path.display())]
+    BadReduced { path: PathBuf, reason: String },
     #[error("{} is damaged: {reason}", path.display())]
     Damaged { path: PathBuf, reason: String },
     #[error("another process is writing to {}", path.display())]

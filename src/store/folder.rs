@@ -2,7 +2,7 @@
 //! removes what killed runs left behind, never anything that the store did not write.
 //!
 //! ```text
-//! manifest.json  write.lock  labels.json  labels.lock  forgotten.json  http-token
+//! manifest.json  write.lock  labels.json  labels.lock  forgotten.json  reduced.json  http-token
 //! segments/0000000001/   events.parquet skip.idx checksums.bin sessions.parquet ...
 //! damaged/0000000001/    segments that were set aside
 //! .manifest.json.tmp-x1y2z3   a replacement that was never moved to its place
@@ -18,10 +18,11 @@ use super::disk::lock::StoreLock;
 use super::error::StoreError;
 use super::forgotten::FORGOTTEN_FILE;
 use super::manifest::{MANIFEST_FILE, Manifest, SEGMENT_TABLES, file_name};
+use super::reduced_sessions::REDUCED_FILE;
 
 /// Names of the store's files directly in its folder.
-const OWN_FILES: [&str; 6] =
-    [MANIFEST_FILE, WRITE_LOCK, LABELS_FILE, LABELS_LOCK, FORGOTTEN_FILE, TOKEN_FILE];
+const OWN_FILES: [&str; 7] =
+    [MANIFEST_FILE, WRITE_LOCK, LABELS_FILE, LABELS_LOCK, FORGOTTEN_FILE, REDUCED_FILE, TOKEN_FILE];
 
 /// Name of the lock file that a writer holds.
 pub(super) const WRITE_LOCK: &str = "write.lock";

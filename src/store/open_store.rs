@@ -31,6 +31,14 @@ impl Store {
         &self.dir
     }
 
+    /// Returns whether the directory does not exist, or is empty.
+    pub fn is_absent(&self) -> bool {
+        match std::fs::read_dir(&self.dir) {
+            Ok(mut entries) => entries.next().is_none(),
+            Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+        }
+    }
+
     /// Returns a snapshot of the current generation; an empty one if there is no store yet.
     pub fn take_snapshot(&self) -> Result<Arc<Snapshot>, StoreError> {
         let manifest = match Manifest::read(&self.dir)? {

@@ -141,6 +141,11 @@ impl Snapshot {
         self.segments_read
     }
 
+    /// Returns the directory of the store.
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
     /// Returns the manifest of this generation.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest

@@ -1,6 +1,6 @@
 //! The single writer of a store: holds the lock, takes rows from ingest, commits segments.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,9 +9,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use arrow::array::RecordBatch;
 use ingest::plan::Known;
-use ingest::redact::Redactor;
 use ingest::redact::columns::is_masked_path;
-use ingest::run::remask::RowRemasker;
 use ingest::run::{Sink, Target};
 use schemas::Timestamp;
 use schemas::problem::Problem;
@@ -24,8 +22,8 @@ use super::disk::held_folder::HeldFolder;
 use super::disk::lock::StoreLock;
 use super::error::StoreError;
 use super::manifest::{LostLogs, Manifest, RetiredSegment, SegmentEntry};
+use super::reduced_writes::ReducedInForce;
 use super::segment::segment_writer::{FinishedSegment, SegmentWriter};
-use super::session_events::ALL_EVENTS;
 use super::snapshot::Snapshot;
 use super::{compact, folder, lost_logs};
 
@@ -57,6 +55,8 @@ pub struct StoreWriter {
     notice: Option<String>,
     /// Decoder states by path, read on first use.
     states: OnceLock<HashMap<String, String>>,
+    /// The sessions whose texts were dropped. What is read of them again is dropped again.
+    pub(super) reduced: ReducedInForce,
     pub(super) lock: StoreLock,
 }
 
@@ -97,6 +97,7 @@ impl StoreWriter {
             set_aside,
             notice,
             states: OnceLock::new(),
+            reduced: ReducedInForce::read(dir)?,
             lock,
         })
     }
@@ -113,8 +114,7 @@ impl StoreWriter {
         // not match its log.
         for session in self.before.incomplete_sessions() {
             if let Some(row) = sources.values_mut().find(|row| is_log_of(session, row)) {
-                row.modified_us = -1;
-                row.head_hash = !row.head_hash;
+                require_reread(row);
             }
         }
 
@@ -162,22 +162,32 @@ impl StoreWriter {
         Ok(lost)
     }
 
+    /// Merges all small segments at the end of the manifest into one.
+    pub(super) fn merge_all_small_segments(&self) -> Result<(), StoreError> {
+        match compact::find_small_suffix(&self.current_manifest()) {
+            Some(first_merged) => self.merge_from(first_merged),
+            None => Ok(()),
+        }
+    }
+
     /// Merges small segments until there are few enough of them.
     pub fn merge_small_segments(&self) -> Result<(), StoreError> {
-        loop {
-            let manifest = self.current_manifest();
-            let Some(first_merged) = compact::find_mergeable_suffix(&manifest) else {
-                return Ok(());
-            };
-            let snapshot = Snapshot::load(&self.dir, manifest, Some(&self.before))?;
-            let merged =
-                compact::merge_segments(&self.dir, &snapshot, first_merged, self.begin_segment())?;
-            let old: Vec<i64> = snapshot.segments()[first_merged..]
-                .iter()
-                .map(|segment| segment.entry.number)
-                .collect();
-            self.commit_segment(merged, &old)?;
+        while let Some(first_merged) = compact::find_mergeable_suffix(&self.current_manifest()) {
+            self.merge_from(first_merged)?;
         }
+        Ok(())
+    }
+
+    /// Merges the segments from position `first_merged` on into one.
+    fn merge_from(&self, first_merged: usize) -> Result<(), StoreError> {
+        let snapshot = Snapshot::load(&self.dir, self.current_manifest(), Some(&self.before))?;
+        let merged =
+            compact::merge_segments(&self.dir, &snapshot, first_merged, self.begin_segment())?;
+        let old: Vec<i64> = snapshot.segments()[first_merged..]
+            .iter()
+            .map(|segment| segment.entry.number)
+            .collect();
+        self.commit_segment(merged, &old)
     }
 
     /// Retires the segments whose events are all superseded. This is needed after all logs were
@@ -202,49 +212,9 @@ impl StoreWriter {
         self.commit_segment(rest, &old)
     }
 
-    /// Redacts the stored rows of logs that no longer exist and therefore cannot be re-read.
-    /// `paths` are their files. The redacted rows supersede the earlier ones. Sessions that lost
-    /// rows by damage stay as they are, because the rows of a session in one segment must have no
-    /// gap.
-    pub fn redact_again(&self, paths: &[String], redactor: &Redactor) -> Result<(), StoreError> {
-        let snapshot = Snapshot::load(&self.dir, self.current_manifest(), Some(&self.before))?;
-        let mut sources: HashMap<String, SourceRow> = HashMap::new();
-        for row in snapshot.read_sources(true)? {
-            if let Some(session_id) = &row.session_id
-                && paths.contains(&row.path)
-            {
-                sources.insert(session_id.clone(), row);
-            }
-        }
-        let damaged: HashSet<&str> =
-            snapshot.incomplete_sessions().map(|row| row.session_id.as_str()).collect();
-        let problems = snapshot.read_problems()?;
-        let mut sink = WriterSink { writer: self, segment: None };
-        for (at, session) in snapshot.sessions().iter().enumerate() {
-            if damaged.contains(session.session_id.as_str()) {
-                continue;
-            }
-            let Some(source) = sources.get(&session.session_id) else { continue };
-
-            let mut remask = RowRemasker::new(redactor, sink.segment()?);
-            let mut events = snapshot.events_of(at, ALL_EVENTS, &[]);
-            while let Some(batch) = events.next_batch()? {
-                sink.events(
-                    &remask.mask_events(&batch).map_err(|error| events.damaged_batch(error))?,
-                )?;
-            }
-            let mut masked_problems = Vec::new();
-            for row in &problems {
-                if row.path == session.source_path
-                    && let Some(problem) = compact::parse_problem_row(row.clone())
-                {
-                    masked_problems.push(remask.mask_problem(&problem));
-                }
-            }
-            let masked_source = remask.mask_source(source);
-            sink.checkpoint(remask.mask_session(session), masked_source, masked_problems)?;
-        }
-        sink.finish()
+    /// Returns a snapshot of what was committed until now.
+    pub fn take_snapshot(&self) -> Result<Snapshot, StoreError> {
+        Snapshot::load(&self.dir, self.current_manifest(), Some(&self.before))
     }
 
     pub(super) fn current_manifest(&self) -> Manifest {
@@ -327,8 +297,14 @@ impl StoreWriter {
     }
 }
 
+/// Changes the checkpoint of a log, so that it does not match the log and the log is read again.
+pub(super) fn require_reread(row: &mut SourceRow) {
+    row.modified_us = -1;
+    row.head_hash = !row.head_hash;
+}
+
 /// Returns true if `row` is about the log of `session`.
-fn is_log_of(session: &SessionRow, row: &SourceRow) -> bool {
+pub(super) fn is_log_of(session: &SessionRow, row: &SourceRow) -> bool {
     row.session_id.as_ref() == Some(&session.session_id)
         && is_masked_path(&session.source_path, &row.path)
 }
@@ -339,7 +315,11 @@ pub struct WriterSink<'w> {
     segment: Option<SegmentWriter>,
 }
 
-impl WriterSink<'_> {
+impl<'w> WriterSink<'w> {
+    pub(super) fn new(writer: &'w StoreWriter) -> Self {
+        Self { writer, segment: None }
+    }
+
     /// Returns the segment under construction, which is begun if there is none.
     fn current_segment(&mut self) -> &mut SegmentWriter {
         self.segment.get_or_insert_with(|| self.writer.begin_segment())
@@ -363,7 +343,8 @@ impl Sink for WriterSink<'_> {
     }
 
     fn events(&mut self, batch: &RecordBatch) -> Result<(), StoreError> {
-        let added = self.current_segment().push_events(batch);
+        let reduced = self.writer.reduced.reduce_written(batch)?;
+        let added = self.current_segment().push_events(&reduced);
         added.map_err(|error| self.writer.find_cause(error))
     }
 
@@ -373,6 +354,8 @@ impl Sink for WriterSink<'_> {
         source: SourceRow,
         problems: Vec<Problem>,
     ) -> Result<(), StoreError> {
+        let source = self.writer.reduced.reduce_source(&session, source);
+        let session = self.writer.reduced.reduce_session(session);
         let segment = self.current_segment();
         segment.record_session(session);
         segment.record_source(source);
@@ -396,7 +379,7 @@ impl<'w> Target for &'w StoreWriter {
     type Sink = WriterSink<'w>;
 
     fn sink(&self) -> Result<WriterSink<'w>, StoreError> {
-        Ok(WriterSink { writer: self, segment: None })
+        Ok(WriterSink::new(self))
     }
 
     fn record_hashes(&self, session_id: &str) -> Result<Vec<u64>, StoreError> {

@@ -6,6 +6,7 @@
 //! They do not depend on MCP or the command line, and none of them imports this file.
 
 mod analyze;
+pub mod compact;
 mod details;
 pub mod doctor;
 mod event;

@@ -16,7 +16,7 @@ use super::reply::shared_state::SharedState;
 use super::reply::store_warnings::store_warnings;
 use super::reply::usage_warnings::uncounted_records;
 use crate::error::store_error;
-use crate::store::Snapshot;
+use crate::store::{KeepLevel, Snapshot};
 
 /// Maximum number of files listed one by one; all are counted.
 const MAX_LISTED_FILES: usize = 20;
@@ -37,6 +37,9 @@ pub struct StatusData {
     pub events: u64,
     pub events_by_provider: BTreeMap<String, i64>,
     pub replay_events: i64,
+    /// The number of sessions whose texts the retention dropped, by what is kept of them.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub reduced_sessions: BTreeMap<&'static str, usize>,
     /// The number of masked secrets, by kind.
     pub redactions: BTreeMap<String, u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -91,14 +94,14 @@ pub(super) fn run(shared: &SharedState, roots: &[PathBuf]) -> Result<StatusData,
         .map(|(_, newest)| newest)
         .max();
     data.newest_event = convert::format_time(newest);
-    let census = SessionFilters::default().count_sessions(&snapshot);
-    data.sessions_by_class = BTreeMap::from([
-        ("conversations", census.conversations),
-        ("subagents", census.subagents),
-        ("copies", census.copies),
-        ("empty", census.empty),
-    ]);
+    data.sessions_by_class = count_by_class(&snapshot);
+    let reduced = snapshot.reduced_sessions().map_err(store_error)?;
     for session in snapshot.sessions() {
+        match reduced.level_of(&session.session_id) {
+            KeepLevel::Full => {}
+            KeepLevel::Transcripts => *data.reduced_sessions.entry("transcripts").or_default() += 1,
+            KeepLevel::Usage => *data.reduced_sessions.entry("usage").or_default() += 1,
+        }
         *data.events_by_provider.entry(session.provider.to_string()).or_default() += session.events;
         data.replay_events += session.replay_events;
         for name in uncounted_records(session) {
@@ -133,6 +136,17 @@ pub(super) fn run(shared: &SharedState, roots: &[PathBuf]) -> Result<StatusData,
     let ratio = data.store_bytes as f64 / (data.log_bytes.max(1)) as f64;
     data.store_ratio = (ratio * 1000.0).round() / 1000.0;
     Ok(data)
+}
+
+/// Counts the sessions of a store by class. The classes add up to all sessions.
+pub fn count_by_class(snapshot: &Snapshot) -> BTreeMap<&'static str, usize> {
+    let census = SessionFilters::default().count_sessions(snapshot);
+    BTreeMap::from([
+        ("conversations", census.conversations),
+        ("subagents", census.subagents),
+        ("copies", census.copies),
+        ("empty", census.empty),
+    ])
 }
 
 /// Returns the name under which a log is counted: its status, or `moved` if its session is now read

@@ -5,8 +5,8 @@ use std::time::Duration;
 use schemas::session::SessionRow;
 use schemas::{ErrorCode, ToolError, nearest};
 
-use super::ingest_logs::take_write_lock;
 use super::log_rules::LogRules;
+use super::write_lock::take_write_lock;
 use crate::error::store_error;
 use crate::store::{Store, Verify};
 use crate::tools::forget::ForgetData;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ingest::discover::{Discovery, discover};
-use ingest::plan::excluded::{LeftOut, leave_out};
+use ingest::plan::excluded::{LeftOut, leave_out, outdated_sessions};
 use ingest::plan::{Plan, plan};
 use ingest::redact::Redactor;
 use ingest::run::Progress;
@@ -17,10 +17,14 @@ use schemas::{ErrorCode, ToolError};
 use super::filtered_target::FilteredTarget;
 use super::log_rules::LogRules;
 use super::preview::PreviewTarget;
+use super::retention::{choose_keep_levels, keep_after_ingest};
+use super::write_lock::take_write_lock;
 use crate::config::environment::known_roots;
+use crate::config::user_settings::KeepRule;
 use crate::error::{store_error, unusable_path};
-use crate::store::{Store, StoreError, StoreWriter, Verify};
+use crate::store::{Store, StoreWriter, Verify};
 use crate::tools::reply::store_warnings::describe_lost_logs;
+use crate::tools::status::count_by_class;
 
 /// The settings of an ingest.
 pub struct IngestOptions {
@@ -29,15 +33,14 @@ pub struct IngestOptions {
     pub redactor: Option<Arc<Redactor>>,
     /// Maximum time to wait for another writer.
     pub patience: Duration,
+    /// The rules of retention, which the run applies. `None` leaves the stored texts as they are.
+    pub retention: Option<Vec<KeepRule>>,
 }
 
 /// Maximum number of changed files that are passed to an ingest by name. Each named file is
 /// resolved and checked on its own. If more files changed, the ingest walks the whole folders and
 /// finds them.
 pub(super) const MAX_NAMED_FILES: usize = 200;
-
-/// Interval between attempts to take the write lock while another writer holds it.
-pub(super) const BUSY_RETRY: Duration = Duration::from_millis(200);
 
 /// What a run has to do, under the write lock of the store.
 struct PreparedIngest {
@@ -82,10 +85,15 @@ pub fn ingest_logs(
     if report.files_rewritten > 0 || !outdated.is_empty() {
         writer.retire_superseded_segments().map_err(store_error)?;
     }
+    if let Some(rules) = &options.retention {
+        report.notices.extend(keep_after_ingest(writer, rules)?);
+    }
     writer.merge_small_segments().map_err(store_error)?;
     let lost = writer.settle_lost_logs(options.verify).map_err(store_error)?;
     report.notices.extend(describe_lost_logs(&lost));
 
+    let snapshot = writer.take_snapshot().map_err(store_error)?;
+    report.sessions_by_class = count_by_class(&snapshot);
     record_time(&mut report, start.elapsed());
     tracing::info!(
         files = report.files,
@@ -106,7 +114,13 @@ pub fn preview_ingest(
     progress: &dyn Progress,
 ) -> Result<IngestReport, ToolError> {
     let start = Instant::now();
-    let prepared = prepare_ingest(store, paths, options)?;
+    // A dry run without a store plans with an empty one elsewhere, so that none is created.
+    let scratch = tempfile::tempdir().map_err(|error| {
+        let message = format!("No temporary folder can be created: {error}. Check TMPDIR");
+        ToolError::new(ErrorCode::StoreUnavailable, message)
+    })?;
+    let empty = Store::new(scratch.path().join("store"));
+    let prepared = prepare_ingest(if store.is_absent() { &empty } else { store }, paths, options)?;
     let writer = PreviewTarget(&prepared.writer);
     let target = FilteredTarget::new(&writer, &prepared.rules, prepared.known_sessions);
     let run = ingest::run::run(prepared.plan, &&target, options.redactor.as_ref(), progress);
@@ -154,6 +168,11 @@ fn prepare_ingest(
     let mut found = found.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     refuse_unreadable_paths(paths, &found)?;
     let (writer, mut known) = known?;
+    if let Some(rules) = &options.retention {
+        let sessions = known.sessions.values().map(AsRef::as_ref);
+        let levels = choose_keep_levels(sessions, rules);
+        writer.restore_texts(&mut known, &levels);
+    }
     let lost = writer.find_lost_logs().map_err(store_error)?;
     if !lost.is_empty() {
         // Damage is repaired at once, also for logs outside the given folders.
@@ -167,6 +186,7 @@ fn prepare_ingest(
     let mut plan = plan(found, &known, options.redactor.as_deref());
     plan.files = files;
     plan.settled.extend(left_out.rows.iter().cloned());
+    plan.outdated.extend(outdated_sessions(&left_out, &known, options.redactor.as_deref()));
     let unwanted = known.sessions.values().filter(|session| rules.is_unwanted_session(session));
     let unwanted_sessions = unwanted.count();
     let known_sessions = known.sessions.into_keys().collect();
@@ -188,23 +208,6 @@ fn record_time(report: &mut IngestReport, elapsed: Duration) {
     #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
     let rate = report.bytes_read as f64 / 1e6 / elapsed.as_secs_f64().max(1e-9);
     report.mb_per_second = (rate * 10.0).round() / 10.0;
-}
-
-/// Takes the write lock. If another writer holds it, the function waits for at most `patience`.
-pub(super) fn take_write_lock(
-    store: &Store,
-    verify: Verify,
-    patience: Duration,
-) -> Result<StoreWriter, ToolError> {
-    let until = Instant::now() + patience;
-    loop {
-        match store.open_writer(verify) {
-            Err(StoreError::Busy { .. }) if Instant::now() < until => {
-                std::thread::sleep(BUSY_RETRY);
-            }
-            result => return result.map_err(store_error),
-        }
-    }
 }
 
 /// Returns an error if a given path cannot be read at all: it is an invalid argument.

@@ -6,4 +6,6 @@ pub mod ingest_logs;
 pub(crate) mod log_rules;
 mod preview;
 pub(crate) mod refresher;
+pub mod retention;
 pub mod watch;
+mod write_lock;

@@ -183,7 +183,12 @@ impl SharedRefresh {
         }
 
         let redactor = if is_unmasked(known) { None } else { Some(settings::create_redactor()?) };
-        let options = IngestOptions { verify: Verify::Some, redactor, patience: Duration::ZERO };
+        let options = IngestOptions {
+            verify: Verify::Some,
+            redactor,
+            patience: Duration::ZERO,
+            retention: None,
+        };
         ingest_logs(&self.store, &paths, &options, &()).map(|_| ())
     }
 

@@ -15,7 +15,8 @@ use ingest::source::candidate::{Container, LogCandidate};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 use schemas::{ErrorCode, ToolError};
 
-use super::ingest_logs::{BUSY_RETRY, IngestOptions, MAX_NAMED_FILES, ingest_logs};
+use super::ingest_logs::{IngestOptions, MAX_NAMED_FILES, ingest_logs};
+use super::write_lock::BUSY_RETRY;
 use crate::config::environment::known_roots;
 use crate::store::Store;
 

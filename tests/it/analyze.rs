@@ -1,6 +1,6 @@
 //! What `analyze_session` finds in the sample sessions, and that it counts as SQL does.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::env::{TestEnv, real_logs, samples};
 
@@ -227,5 +227,60 @@ fn real_failures_are_all_found_and_recurring_ones_fit_an_answer() {
         let (session, index) = fix.expect("the id of an event");
         assert_eq!(finding["session_id"], session, "{finding:#}");
         assert!(index.parse::<u64>().ok() > finding["event_index"].as_u64(), "{finding:#}");
+    }
+}
+
+/// Writes a log of calls of one tool, which fail and succeed in turn.
+fn write_calls(env: &TestEnv, name: &str, tool: &str, inputs: &[Value]) {
+    let mut lines = vec![json!({"format": "sessions", "version": 1, "session_id": name})];
+    lines.push(json!({"type": "user", "timestamp": "2026-11-01T10:00:00Z", "text": "Go on"}));
+    for (at, input) in inputs.iter().enumerate() {
+        let (id, time) = (format!("c{at}"), format!("2026-11-01T10:{:02}:00Z", at + 1));
+        let has_failed = at % 2 == 0;
+        let text = if has_failed { "Entity not found: no such entity" } else { "Here it is" };
+        lines.push(json!({"type": "tool_call", "timestamp": time, "tool_name": tool,
+                          "tool_call_id": id, "input": input}));
+        lines.push(json!({"type": "tool_result", "timestamp": time, "tool_call_id": id,
+                          "text": text, "is_error": has_failed}));
+    }
+    let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
+    std::fs::write(env.path(&format!("{name}.jsonl")), lines.join("\n")).expect("writes");
+    env.run(&["ingest", "--quiet", &format!("{name}.jsonl")]).ok();
+}
+
+#[test]
+fn a_call_of_the_same_tool_fixes_only_the_same_target() {
+    let env = TestEnv::new();
+    let same = [
+        json!({"title": "Mend the pier", "team": "Troy", "limit": 30}),
+        json!({"title": "Mend the pier", "team": "Harbor", "limit": 30}),
+    ];
+    write_calls(&env, "same", "mcp__tracker__create", &same);
+    let others = [
+        json!({"issue": "A-1", "limit": 30}),
+        json!({"issue": "B-2", "limit": 30}),
+        json!({"plan": "Paint it", "limit": 30}),
+        json!({"plan": "Burn it", "limit": 30}),
+    ];
+    write_calls(&env, "others", "ExitPlanMode", &others);
+
+    let answer = env.json(&["analyze", "same"]);
+    let fix = &findings(&answer)[0]["fix"];
+    assert_eq!(fix["match"], "same_tool", "{answer:#}");
+    let answer = env.json(&["analyze", "others"]);
+    let of_failures = findings(&answer).iter().filter(|finding| finding["check"] == "failures");
+    for finding in of_failures {
+        assert_eq!(finding.get("fix"), None, "{finding:#}");
+    }
+
+    let recurring = env.json(&["analyze"]);
+    let of_tool = |tool: &str| {
+        let finding = findings(&recurring).iter().find(|finding| {
+            finding["signature"].as_str().is_some_and(|signature| signature.contains(tool))
+        });
+        finding.map(|finding| (finding["fixed"].clone(), finding.get("fix").is_some()))
+    };
+    if let Some(found) = of_tool("ExitPlanMode") {
+        assert_eq!(found, (json!(0), false), "{recurring:#}");
     }
 }

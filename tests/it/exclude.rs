@@ -167,3 +167,42 @@ fn a_wrong_pattern_ends_the_ingest() {
     let error = env.run(&["ingest", &logs]).fails(2);
     assert!(error.contains("ingest.exclude") && error.contains("/a/[b"), "{error}");
 }
+
+#[test]
+fn a_dry_run_creates_no_store() {
+    let env = TestEnv::new();
+    write_log(&env, "harbor", "/home/mira/code/harbor", "lights");
+    let report = ingest(&env, &["--dry-run"]);
+    assert_eq!((&report["files_new"], &report["is_dry_run"]), (&json!(1), &json!(true)));
+    assert!(!env.store().exists(), "a dry run created the store");
+    // The sessions of an ingest are those of all other counts.
+    let report = ingest(&env, &[]);
+    let status = env.json(&["status"]);
+    assert_eq!(report["sessions_by_class"], status["sessions_by_class"]);
+    assert_eq!(report["sessions_by_class"]["conversations"], 1);
+}
+
+#[test]
+fn an_excluded_session_in_the_store_is_masked_again() {
+    let env = TestEnv::new();
+    write_log(&env, "acme", "/home/mira/clients/acme", "kingfisher");
+    ingest(&env, &[]);
+    write_settings(&env, "[ingest]\nexclude = ['/home/mira/clients/**']\n");
+    ingest(&env, &[]);
+    let rules = "[[rule]]\nname = 'bird'\nregex = 'kingfisher'\n";
+    std::fs::write(env.path(".config/sessions/redact.toml"), rules).expect("writes");
+    let report = ingest(&env, &[]);
+    assert_eq!((&report["lines"], &report["files_excluded"]), (&json!(0), &json!(1)), "{report}");
+    let texts = env.rows("SELECT text FROM events ORDER BY event_index");
+    assert_eq!(texts[0], [json!("Fix the [REDACTED:bird]")], "{texts:?}");
+    assert_eq!(env.run(&["search", "kingfisher"]).code, 1);
+    // It stays excluded, and is masked once.
+    let generation = env.json(&["status"])["generation"].clone();
+    assert_eq!(env.json(&["status"])["files"]["excluded"], 1);
+    ingest(&env, &[]);
+    assert_eq!(env.json(&["status"])["generation"], generation);
+    // When the pattern goes, the log is continued with the rules in force.
+    write_settings(&env, "");
+    assert_eq!(ingest(&env, &[])["files_excluded"], Value::Null);
+    assert_eq!(env.run(&["search", "kingfisher"]).code, 1);
+}

@@ -80,7 +80,7 @@ fn file_has(path: &Path, word: &str) -> bool {
 }
 
 /// The names of the store's files that have a word.
-fn files_with(env: &TestEnv, word: &str) -> Vec<String> {
+pub(crate) fn files_with(env: &TestEnv, word: &str) -> Vec<String> {
     let files = files_below(&env.store());
     let mut names: Vec<String> = files
         .iter()

@@ -8,6 +8,7 @@ mod answers;
 mod archive;
 mod citations;
 mod cli;
+mod compact;
 mod contract;
 mod corruption;
 mod costs;

@@ -85,9 +85,7 @@ impl<'r> RowRemasker<'r> {
     /// document is kept: it identifies messages by hash.
     pub fn mask_source(&self, row: &SourceRow) -> SourceRow {
         let redaction_rules = rules_version(Some(self.redactor));
-        let state =
-            row.state.clone().filter(|state| DocumentMessages::from_state(Some(state)).is_some());
-        SourceRow { redaction_rules, state, ..row.clone() }
+        SourceRow { redaction_rules, ..without_line_state(row.clone()) }
     }
 
     /// Masks a problem of the log.
@@ -137,6 +135,13 @@ impl<'r> RowRemasker<'r> {
         let nulls = list.nulls().cloned();
         Arc::new(ListArray::new(Arc::clone(field), offsets, values, nulls))
     }
+}
+
+/// Drops the state of a decoder of lines, which may hold text of the log; without it a log that grows
+/// is read from its start. The state of a document is kept: it identifies messages by hash.
+pub fn without_line_state(mut row: SourceRow) -> SourceRow {
+    row.state = row.state.filter(|state| DocumentMessages::from_state(Some(state)).is_some());
+    row
 }
 
 /// Returns a column of texts. `None` if the batch has no such column, or if it holds other values.

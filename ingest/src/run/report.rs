@@ -48,6 +48,10 @@ pub struct IngestReport {
     pub objects_merged: BTreeMap<&'static str, u64>,
     /// Sessions whose log was read.
     pub sessions: u64,
+    /// The sessions that the store has now, by class; see `sessions status`. They add up to what SQL
+    /// counts. Empty if the run had no store.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub sessions_by_class: BTreeMap<&'static str, usize>,
     /// Events read, copied ones included.
     pub events: u64,
     /// Copied events in the sessions whose log was read.

@@ -109,7 +109,7 @@ closed_enum! {
         SimilarCommand = "similar_command",
         /// The same kind of call on the same file.
         SameFile = "same_file",
-        /// The next call of the same tool.
+        /// The next call of the same tool with the same pattern, address, id or other target.
         SameTool = "same_tool",
     }
 }

@@ -8,6 +8,7 @@ use ingest::run::report::IngestReport;
 use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::config::settings;
+use crate::config::user_settings::UserSettings;
 use crate::output::{IngestBar, Printer};
 use crate::store::{Store, Verify};
 use crate::update::ingest_logs::{IngestOptions, ingest_logs, preview_ingest};
@@ -44,6 +45,7 @@ pub(in crate::cli) fn run(
         verify: if flags.verify { Verify::All } else { Verify::Some },
         redactor: if flags.no_redact { None } else { Some(settings::create_redactor()?) },
         patience: WRITER_PATIENCE,
+        retention: Some(UserSettings::read()?.store.keep_rules(context.call.now)?),
     };
     if flags.watch {
         return run_watch(&context.store, flags, &options, printer);

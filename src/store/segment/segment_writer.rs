@@ -22,6 +22,7 @@ use serde::Serialize;
 use super::event_reader::column_of;
 use super::events_file::EventsFile;
 use super::segment_folder::SegmentFolder;
+use crate::base::dropped_text::kept_part;
 use crate::store::disk::files::{FileSums, NewFile};
 use crate::store::disk::held_folder::HeldFolder;
 use crate::store::disk::pending_syncs::PendingSyncs;
@@ -135,7 +136,7 @@ impl SegmentWriter {
                 }
                 None => self.has_untimed_rows = true,
             }
-            let text = read_text(columns.texts, row).unwrap_or("");
+            let text = kept_part(read_text(columns.texts, row).unwrap_or(""));
             let tags = columns.tags.map(|column| read_text(column, row));
             self.index.push(text, facts, tags, &columns.read_paths(row));
         }

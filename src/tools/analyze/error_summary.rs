@@ -6,6 +6,7 @@ use regex::Regex;
 
 use super::finding::shorten;
 use super::signature;
+use crate::base::dropped_text::kept_part;
 use crate::base::sanitize::clean_text;
 
 /// Maximum size of the excerpt in bytes.
@@ -101,12 +102,15 @@ struct ErrorLine<'t> {
 /// Finds the error in a text. `who` is the program or the tool; it is added to the signature if the
 /// line has a weight of 0 or 1.
 pub(super) fn summarize_error(text: &str, who: &str, is_command_output: bool) -> ErrorSummary {
-    let text = clean_text(text);
+    let kept = kept_part(text);
+    let is_dropped = kept.len() < text.len();
+    let text = clean_text(kept);
     // An agent's own error begins with what is wrong; the call's input follows it.
     let max_lines = if text.trim_start().starts_with(TOOL_ERROR) { 1 } else { MAX_LINES };
     let text = strip_wrapping(&text);
     let Some(line) = error_line(text, max_lines, is_command_output) else {
-        let signature = format!("{who}: no output");
+        let reason = if is_dropped { "text dropped by retention" } else { "no output" };
+        let signature = format!("{who}: {reason}");
         return ErrorSummary { excerpt: String::new(), signature };
     };
     let examined = &line.text[..line.text.floor_char_boundary(MAX_LINE_BYTES)];

@@ -44,6 +44,12 @@ pub(super) struct FixingCall {
 /// The arguments of a call that name the folder in which its command runs, by how agents call them.
 const FOLDER_ARGUMENTS: &[&str] = &["workdir: ", "cwd: ", "working_directory: ", "dir_path: "];
 
+/// The ends of the names of arguments that name what a call is about, in lower case.
+const TARGET_ARGUMENTS: &[&str] = &[
+    "code", "command", "file", "id", "key", "name", "path", "pattern", "prompt", "query",
+    "question", "subject", "title", "url",
+];
+
 /// Prepares the command line of every action for comparison. `folder` is the session's folder.
 pub(super) fn parse_command_lines(
     actions: &[Action<'_>],
@@ -134,7 +140,32 @@ fn match_calls(
         return has_same_file(failed, other).then_some(FixMatch::SameFile);
     }
     let is_same_tool = failed.tool_name().is_some() && failed.tool_name() == other.tool_name();
-    is_same_tool.then_some(FixMatch::SameTool)
+    let is_same_target = !has_texts(failed, other) || shares_target(failed, other);
+    (is_same_tool && is_same_target).then_some(FixMatch::SameTool)
+}
+
+/// Returns true if the texts of both calls were read, so that their arguments are known.
+fn has_texts(failed: &Action<'_>, other: &Action<'_>) -> bool {
+    let has_text = |action: &Action<'_>| {
+        !is_type(action.call, EventType::ToolCall) || !action.call.text.is_empty()
+    };
+    has_text(failed) && has_text(other)
+}
+
+/// Returns true if both calls name the same target: an argument such as a pattern, an address or an
+/// id has the same value.
+fn shares_target(failed: &Action<'_>, other: &Action<'_>) -> bool {
+    let arguments = cleaned_arguments(failed);
+    let other_arguments = cleaned_arguments(other);
+    let mut targets = arguments.lines().filter(|line| names_target(line));
+    targets.any(|target| other_arguments.lines().any(|line| line == target))
+}
+
+/// Returns true if a line of a call's text is an argument that names a target.
+fn names_target(line: &str) -> bool {
+    let Some((name, value)) = line.split_once(": ") else { return false };
+    let name = name.to_ascii_lowercase();
+    !value.trim().is_empty() && TARGET_ARGUMENTS.iter().any(|end| name.ends_with(end))
 }
 
 /// Returns true if both calls read, or both calls edit, one of the files of the failed call.
@@ -153,7 +184,7 @@ fn file_name(path: &str) -> &str {
 }
 
 /// Describes the fix of the failed call at `at`. `actions` must contain the texts, and `folder` is
-/// the session's folder.
+/// the session's folder. `None` if the texts show that the call that worked has another target.
 pub(super) fn describe_fix(
     actions: &[Action<'_>],
     at: usize,
@@ -171,6 +202,7 @@ pub(super) fn describe_fix(
             let is_same = line.zip(other).is_some_and(|(line, other)| line.is_same_as(&other));
             if is_same { FixMatch::SameCall } else { FixMatch::SimilarCommand }
         }
+        FixMatch::SameTool if !shares_target(failed, worked) => return None,
         FixMatch::SameFile | FixMatch::SameTool => fixing_call.matched,
     };
     let changed = match matched {

@@ -36,9 +36,11 @@ use super::reply::answer::{Reply, RowTotal};
 use super::reply::call::Call;
 use super::reply::caller::{Caller, LAST, newest_conversation};
 use super::reply::interface::Interface;
+use super::reply::retention_warning::dropped_texts_warning;
 use super::reply::scope::{Coverage, SessionFilters};
 use super::reply::session_filter::session_filter;
 use super::reply::{convert, cursor, rows};
+use crate::error::store_error;
 use crate::store::Snapshot;
 
 /// Selects the newest session in which a call failed.
@@ -104,6 +106,12 @@ pub(super) fn run(
         }
     };
     reply.warnings.extend(ignored_arguments_warning(args));
+    let analyzed = reply.data.session.as_ref().map(|session| session.session_id.clone());
+    let dropped = dropped_texts_warning(snapshot, |row| match &analyzed {
+        Some(id) => row.session_id == *id,
+        None => row.is_conversation() && passes(row),
+    });
+    reply.warnings.extend(dropped.map_err(store_error)?);
     Ok(reply)
 }
 

@@ -120,6 +120,9 @@ fn describe_next_step(
     )
 }
 
+/// Maximum number of occurrences of an error whose fixes by the same tool are compared by text.
+const MAX_VERIFIED_FIXES: usize = 20;
+
 /// One failure.
 struct SeenFailure {
     signature: String,
@@ -269,10 +272,29 @@ impl RecurringFailure {
         (self.severity, self.sessions, self.seen.len(), self.signature().to_owned())
     }
 
+    /// Returns for each occurrence whether it was fixed. A call of the same tool counts only if its
+    /// text shows the same target; the texts of the last [`MAX_VERIFIED_FIXES`] are read.
+    fn verify_fixes(&self, snapshot: &Snapshot) -> Result<Vec<bool>, ToolError> {
+        let mut is_fixed = Vec::with_capacity(self.seen.len());
+        let mut verified = 0;
+        for seen in &self.seen {
+            let must_verify =
+                seen.fix.as_ref().is_some_and(|fix| fix.matched == FixMatch::SameTool);
+            if !must_verify {
+                is_fixed.push(seen.fix.is_some());
+                continue;
+            }
+            verified += 1;
+            is_fixed.push(verified <= MAX_VERIFIED_FIXES && read_fix(snapshot, seen)?.is_some());
+        }
+        Ok(is_fixed)
+    }
+
     /// Creates the finding at the last occurrence that was fixed, with its fix, or else at the last
     /// one. A fix is never shown with another failure than the one that it fixed.
     fn describe_group(&self, snapshot: &Snapshot) -> Result<Finding, ToolError> {
-        let unfixed = self.seen.iter().take_while(|seen| seen.fix.is_none()).count();
+        let is_fixed = self.verify_fixes(snapshot)?;
+        let unfixed = is_fixed.iter().take_while(|is_fixed| !**is_fixed).count();
         let shown_at = if unfixed < self.seen.len() { unfixed } else { 0 };
         let Some(shown) = self.seen.get(shown_at) else { return Err(missing_row_error()) };
         let at = convert::unsigned_index(shown.event_index);
@@ -280,8 +302,8 @@ impl RecurringFailure {
         let row = rows::read_events(snapshot, session, at, at + 1)?
             .pop()
             .ok_or_else(missing_row_error)?;
-        let fixed = self.seen.iter().filter(|seen| seen.fix.is_some()).count();
-        let fix = read_fix(snapshot, shown)?;
+        let fixed = is_fixed.iter().filter(|is_fixed| **is_fixed).count();
+        let fix = if fixed > 0 { read_fix(snapshot, shown)? } else { None };
         let occurrences = self.seen.len();
         let sessions = match self.sessions {
             1 => "1 session".to_owned(),

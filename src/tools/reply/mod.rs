@@ -11,6 +11,7 @@ pub(crate) mod event_predicates;
 pub(crate) mod freshness;
 pub(crate) mod interface;
 pub(crate) mod pending;
+pub(crate) mod retention_warning;
 pub(crate) mod rows;
 pub(crate) mod scope;
 pub(crate) mod selection;

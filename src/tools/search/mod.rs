@@ -18,6 +18,7 @@ use crate::store::Snapshot;
 use crate::tools::reply::answer::{Reply, RowTotal};
 use crate::tools::reply::budget::Budget;
 use crate::tools::reply::call::Call;
+use crate::tools::reply::retention_warning::dropped_texts_warning;
 use crate::tools::reply::scope::SessionFilters;
 use crate::tools::reply::session_filter::session_filter;
 use crate::tools::reply::shared_state::SharedState;
@@ -108,6 +109,13 @@ pub(super) fn run(
     )?);
     reply.hint = Some(hints.join(" "));
     reply.warnings = caller_notes(shared, snapshot, args)?;
+    let since = filters.since.map(|since| since.0);
+    let passes = session_filter(filters.project, filters.provider, since);
+    let requested = filters.session.map(|at| snapshot.sessions()[at].session_id.as_str());
+    let dropped = dropped_texts_warning(snapshot, |row| {
+        passes(row) && requested.is_none_or(|id| row.session_id == id)
+    });
+    reply.warnings.extend(dropped.map_err(store_error)?);
     if !page.includes_all_hits {
         let message = "The page was cut to the maximum size of an answer";
         let warning = Warning::new(WarningCode::ResultsTruncated, Severity::Info, message);

@@ -1,0 +1,33 @@
+//! `sessions compact`: drops texts that the settings do not keep, and merges small segments.
+
+use crate::cli::context::CommandContext;
+use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::config::user_settings::UserSettings;
+use crate::update::retention::{compact_store, preview_compaction};
+
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct CompactFlags {
+    /// Show what would be freed, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+pub(in crate::cli) fn run(
+    flags: &CompactFlags,
+    context: &CommandContext<'_>,
+) -> Result<CommandOutcome, CommandFailure> {
+    let rules = UserSettings::read()?.store.keep_rules(context.call.now)?;
+    let printer = context.printer;
+    if rules.is_empty() && !printer.is_json {
+        printer.print_note(
+            "The settings keep the texts of all sessions. To keep less of old ones, set for example `keep = \"transcripts after 90d\"` under [store] in settings.toml.",
+        )?;
+    }
+    let data = if flags.dry_run {
+        preview_compaction(&context.store, &rules)?
+    } else {
+        compact_store(&context.store, &rules)?
+    };
+    printer.print_value(&data)?;
+    Ok(CommandOutcome::Done)
+}

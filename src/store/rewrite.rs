@@ -1,0 +1,157 @@
+//! Writes segments again with other content: from the first that an edit changes to the last.
+//!
+//! The segments after the first one are written again too, because the order of segment numbers
+//! shows which row of a session is the latest.
+
+use arrow::array::RecordBatch;
+use schemas::session::{ProblemRow, SessionRow, SourceRow};
+
+use super::compact::parse_problem_row;
+use super::error::StoreError;
+use super::folder;
+use super::manifest::{RetiredSegment, SegmentEntry};
+use super::segment::event_reader::{EventReader, RowSpan};
+use super::segment::open_segment::Segment;
+use super::segment::segment_writer::FinishedSegment;
+use super::segment::small_files::read_table;
+use super::snapshot::Snapshot;
+use super::writer::StoreWriter;
+
+/// Rows copied at a time.
+const BATCH_ROWS: usize = 4096;
+
+/// A change of the content of segments.
+pub(super) trait SegmentEdit {
+    /// Returns whether the edit changes a segment, which has these files.
+    fn changes(&self, segment: &Segment, sources: &[SourceRow]) -> bool;
+
+    /// Returns rows of a session as they are from now on; `None` if they go.
+    fn edit_events(
+        &self,
+        session: &SessionRow,
+        rows: RecordBatch,
+    ) -> Result<Option<RecordBatch>, StoreError>;
+
+    /// Returns the row of a session as it is from now on; `None` if it goes.
+    fn edit_session(&self, row: &SessionRow) -> Option<SessionRow>;
+
+    /// Returns the row of a file as it is from now on; `None` if it goes.
+    fn edit_source(&self, row: SourceRow) -> Option<SourceRow>;
+
+    /// Returns whether a problem stays.
+    fn keeps_problem(&self, row: &ProblemRow) -> bool;
+}
+
+/// When the files of replaced segments are removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Removal {
+    /// At once, with those of damaged segments; see [`StoreWriter::remove_retired`].
+    AtOnce,
+    /// When no reader needs them any more.
+    AfterGrace,
+}
+
+impl StoreWriter {
+    /// Writes the segments of a snapshot again from the first one on that an edit changes.
+    pub(super) fn rewrite_segments(
+        &self,
+        snapshot: &Snapshot,
+        edit: &dyn SegmentEdit,
+        removal: Removal,
+    ) -> Result<(), StoreError> {
+        let mut new = Vec::new();
+        let mut old = Vec::new();
+        for segment in snapshot.segments() {
+            let sources = read_table::<SourceRow>(&self.dir, &segment.entry, "sources", None)?;
+            if old.is_empty() && !edit.changes(segment, &sources) {
+                continue;
+            }
+            old.push(segment.entry.number);
+            new.extend(self.rewrite_segment(snapshot, segment, sources, edit)?);
+        }
+        self.commit_rewritten(new, &old, removal)
+    }
+
+    /// Writes the content of a segment after an edit into a new one; `None` if nothing stays.
+    fn rewrite_segment(
+        &self,
+        snapshot: &Snapshot,
+        segment: &Segment,
+        sources: Vec<SourceRow>,
+        edit: &dyn SegmentEdit,
+    ) -> Result<Option<FinishedSegment>, StoreError> {
+        let mut writer = self.begin_segment();
+        for span in &segment.spans {
+            let Some(session) = snapshot.sessions().get(span.session) else { continue };
+            let rows = RowSpan { start: span.start, count: span.count };
+            let mut batches = EventReader::open(segment, &[rows], &[], BATCH_ROWS)?;
+            while let Some(batch) = batches.next_batch()? {
+                let Some(batch) = edit.edit_events(session, batch)? else { break };
+                writer.push_events(&batch)?;
+            }
+        }
+        for row in segment.sessions() {
+            // The latest row of a session always stays, because it supersedes those of earlier
+            // segments.
+            let latest = snapshot.session(&row.session_id);
+            let is_latest = latest.is_some_and(|latest| latest.segment == row.segment);
+            if (is_latest || !snapshot.is_superseded(row))
+                && let Some(row) = edit.edit_session(row)
+            {
+                writer.record_session(row);
+            }
+        }
+        for row in sources {
+            if let Some(row) = edit.edit_source(row) {
+                writer.record_source(row);
+            }
+        }
+        let mut problems = snapshot.read_problems_of(std::slice::from_ref(segment))?;
+        problems.retain(|row| edit.keeps_problem(row));
+        writer.push_problems(problems.into_iter().filter_map(parse_problem_row).collect());
+        writer.finish()
+    }
+
+    /// Replaces the `old` segments by `new` ones.
+    fn commit_rewritten(
+        &self,
+        new: Vec<FinishedSegment>,
+        old: &[i64],
+        removal: Removal,
+    ) -> Result<(), StoreError> {
+        if !old.is_empty() {
+            self.commit(new, |next| {
+                let at = next.updated_at;
+                next.segments.retain(|segment| !old.contains(&segment.number));
+                next.retired
+                    .extend(old.iter().map(|number| RetiredSegment { number: *number, at }));
+            })?;
+            tracing::info!(segments = old.len(), "rewritten");
+        }
+        match removal {
+            Removal::AtOnce => {
+                self.remove_retired()?;
+                folder::remove_damaged(&self.dir)
+            }
+            Removal::AfterGrace => Ok(()),
+        }
+    }
+
+    /// Removes the files of all segments that are not in force. Readers of earlier generations fail
+    /// from now on, and succeed when they try again.
+    pub fn remove_retired(&self) -> Result<(), StoreError> {
+        let mut removed: Vec<i64> = Vec::new();
+        self.commit(Vec::new(), |next| {
+            removed.extend(next.retired.drain(..).map(|retired| retired.number));
+        })?;
+        folder::remove_leftovers(&self.dir, &self.current_manifest());
+        for number in removed {
+            let path = SegmentEntry::folder_path(&self.dir, number);
+            if path.exists() {
+                let busy = std::io::Error::from(std::io::ErrorKind::ResourceBusy);
+                return Err(StoreError::Io { path, source: busy });
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,216 @@
+//! `sessions compact` and the retention of the settings file.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::env::TestEnv;
+use crate::forget::files_with;
+
+const OLD_TIME: &str = "2026-01-05T10:00:00Z";
+
+fn write_settings(env: &TestEnv, keep: &str) {
+    fs::create_dir_all(env.path(".config/sessions")).expect("creates");
+    let text = format!("[store]\nkeep = {keep}\n");
+    fs::write(env.path(".config/sessions/settings.toml"), text).expect("writes");
+}
+
+fn now() -> String {
+    schemas::Timestamp::now().to_string()
+}
+
+/// Writes the log of a session in which every text has a word of its own. The words end in `name`.
+fn write_log(env: &TestEnv, name: &str, time: &str) {
+    let long = "with many more words that are not kept ".repeat(9);
+    let input =
+        json!({"command": format!("ls shelf{name}"), "note": format!("input{name} {long}")});
+    let lines = [
+        json!({"format": "sessions", "version": 1, "session_id": name, "cwd": "/home/mira"}),
+        json!({"type": "user", "timestamp": time, "text": format!("Please list prompt{name}")}),
+        json!({"type": "reasoning", "timestamp": time, "text": format!("Let me see thought{name}")}),
+        json!({"type": "tool_call", "timestamp": time, "tool_name": "shell", "tool_call_id": "c1",
+               "input": input, "usage": {"input_tokens": 7, "output_tokens": 3}}),
+        json!({"type": "tool_result", "timestamp": time, "tool_call_id": "c1",
+               "text": format!("output{name} {long}")}),
+        json!({"type": "message", "timestamp": time, "text": format!("There is answer{name}")}),
+    ];
+    let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
+    fs::create_dir_all(env.path("logs")).expect("creates");
+    fs::write(env.path(&format!("logs/{name}.jsonl")), lines.join("\n") + "\n").expect("writes");
+}
+
+fn append(env: &TestEnv, name: &str, time: &str, text: &str) {
+    let path = env.path(&format!("logs/{name}.jsonl"));
+    let mut log = fs::read_to_string(&path).expect("reads");
+    log += &json!({"type": "user", "timestamp": time, "text": text}).to_string();
+    log.push('\n');
+    fs::write(path, log).expect("writes");
+}
+
+fn ingest(env: &TestEnv) -> Value {
+    env.json(&["ingest", &env.path("logs").to_string_lossy()])
+}
+
+/// A store with a session of January and one of now.
+fn store_of_two() -> TestEnv {
+    let env = TestEnv::new();
+    write_log(&env, "old", OLD_TIME);
+    ingest(&env);
+    write_log(&env, "new", &now());
+    ingest(&env);
+    env
+}
+
+/// The texts of a session, in order.
+fn texts(env: &TestEnv, session: &str) -> Vec<String> {
+    let sql =
+        format!("SELECT text FROM events WHERE session_id = '{session}' ORDER BY event_index");
+    let rows = env.rows(&sql).into_iter();
+    rows.map(|row| row[0].as_str().unwrap_or("").to_owned()).collect()
+}
+
+const COUNTS: &str = "SELECT session_id, event_index, event_type, turn_index, step_index, tool_name, input_tokens, output_tokens, timestamp::VARCHAR FROM events ORDER BY ALL";
+
+/// Whether any file of the store has a word.
+fn has(env: &TestEnv, word: &str) -> bool {
+    !files_with(env, word).is_empty()
+}
+
+#[test]
+fn transcripts_keep_prompts_answers_and_commands() {
+    let env = store_of_two();
+    let (old, new, counts) = (texts(&env, "old"), texts(&env, "new"), env.rows(COUNTS));
+    write_settings(&env, "'transcripts after 90d'");
+
+    let plan = env.json(&["compact", "--dry-run"]);
+    assert_eq!(plan["sessions"], 1, "{plan}");
+    for event_type in ["tool_result", "tool_call", "reasoning"] {
+        assert_eq!(plan["dropped"][event_type]["texts"], 1, "{plan}");
+    }
+    assert!(plan["freed_bytes"].as_u64() > Some(0), "{plan}");
+    assert_eq!(texts(&env, "old"), old, "a dry run changes nothing");
+
+    let done = env.json(&["compact"]);
+    assert_eq!(done["dropped"], plan["dropped"]);
+    for gone in ["thoughtold", "inputold", "outputold"] {
+        assert!(!has(&env, gone), "{gone}: {:?}", files_with(&env, gone));
+        assert_eq!(env.run(&["search", gone]).code, 1, "{gone}");
+    }
+    for kept in ["promptold", "shelfold", "answerold", "outputnew", "thoughtnew", "inputnew"] {
+        env.run(&["search", kept]).ok();
+    }
+    let after = texts(&env, "old");
+    let output = old.iter().find(|text| text.starts_with("outputold")).expect("an output");
+    let dropped = format!("[dropped by retention: {} bytes]", output.len());
+    assert!(after.contains(&dropped), "{after:?}");
+    assert_eq!(env.run(&["search", "retention"]).code, 1, "what replaces a text is not searched");
+    assert_eq!(texts(&env, "new"), new);
+    assert_eq!(env.rows(COUNTS), counts);
+
+    assert_eq!(env.json(&["status"])["reduced_sessions"], json!({"transcripts": 1}));
+    let again = env.json(&["compact"]);
+    assert_eq!((&again["sessions"], &again["dropped"]), (&json!(0), &json!({})), "once is enough");
+    env.run(&["ingest", "--quiet", "--verify", &env.path("logs").to_string_lossy()]).ok();
+    assert_eq!(texts(&env, "old"), after);
+}
+
+#[test]
+fn usage_keeps_no_text() {
+    let env = store_of_two();
+    let counts = env.rows(COUNTS);
+    let files = env.rows("SELECT count(*), sum(tool_calls) FROM sessions");
+    write_settings(&env, "['transcripts after 30d', 'usage after 90d']");
+    env.run(&["compact"]).ok();
+    for gone in ["promptold", "thoughtold", "inputold", "shelfold", "outputold", "answerold"] {
+        assert!(!has(&env, gone), "{gone}: {:?}", files_with(&env, gone));
+    }
+    assert_eq!(env.rows(COUNTS), counts);
+    assert_eq!(env.rows("SELECT count(*), sum(tool_calls) FROM sessions"), files);
+    let list = env.run(&["list"]).ok();
+    assert!(list.contains("[dropped by retention]") && list.contains("promptnew"), "{list}");
+    assert_eq!(env.json(&["status"])["reduced_sessions"], json!({"usage": 1}));
+}
+
+#[test]
+fn a_log_that_is_read_again_brings_nothing_back() {
+    let env = store_of_two();
+    write_settings(&env, "'transcripts after 90d'");
+    env.run(&["compact"]).ok();
+    // Other rules of masking have every log read again.
+    fs::write(
+        env.path(".config/sessions/redact.toml"),
+        "[[rule]]\nname = 'n'\nregex = 'answernew'\n",
+    )
+    .expect("writes");
+    assert_eq!(ingest(&env)["files_rewritten"], 2);
+    assert!(!has(&env, "outputold") && !has(&env, "thoughtold") && has(&env, "promptold"));
+    // What is added later is kept.
+    append(&env, "old", OLD_TIME, "A late promptold");
+    append(&env, "old", &now(), "An addition");
+    ingest(&env);
+    assert!(!has(&env, "outputold"));
+    env.run(&["search", "addition"]).ok();
+}
+
+#[test]
+fn full_reads_again_the_logs_that_still_exist() {
+    let env = store_of_two();
+    write_log(&env, "gone", OLD_TIME);
+    ingest(&env);
+    let old = texts(&env, "old");
+    write_settings(&env, "'transcripts after 90d'");
+    env.run(&["compact"]).ok();
+    fs::remove_file(env.path("logs/gone.jsonl")).expect("removes");
+    ingest(&env);
+    write_settings(&env, "'full'");
+    let report = ingest(&env);
+    assert_eq!(report["files_rewritten"], 1, "{report}");
+    assert_eq!(texts(&env, "old"), old);
+    assert!(!has(&env, "outputgone"));
+    assert_eq!(env.json(&["status"])["reduced_sessions"], json!({"transcripts": 1}));
+    assert_eq!(ingest(&env)["files_rewritten"], 0);
+}
+
+#[test]
+fn an_ingest_first_says_what_is_set() {
+    let env = store_of_two();
+    write_settings(&env, "'transcripts after 90d'");
+    let report = ingest(&env);
+    let notice = report["notices"][0].as_str().expect("a notice").to_owned();
+    assert!(notice.contains("transcripts after 90d") && notice.contains("--dry-run"), "{notice}");
+    assert!(texts(&env, "old").iter().any(|text| text.starts_with("outputold")));
+
+    let report = ingest(&env);
+    let notice = report["notices"][0].as_str().expect("a notice").to_owned();
+    assert!(notice.starts_with("Texts of 1 sessions were dropped"), "{notice}");
+    assert!(!texts(&env, "old").iter().any(|text| text.starts_with("outputold")));
+    assert_eq!(ingest(&env)["notices"], Value::Null);
+}
+
+#[test]
+fn without_retention_small_segments_are_merged_and_superseded_rows_go() {
+    let env = store_of_two();
+    let rewritten = fs::read_to_string(env.path("logs/new.jsonl")).expect("reads");
+    fs::write(env.path("logs/new.jsonl"), rewritten.replace("answernew", "replynew"))
+        .expect("writes");
+    ingest(&env);
+    let counts = env.rows(COUNTS);
+    assert!(has(&env, "answernew"), "superseded rows are still stored");
+    for keep in ["'full'", "[]"] {
+        write_settings(&env, keep);
+        let data = env.json(&["compact"]);
+        assert_eq!((&data["sessions"], &data["segments_after"]), (&json!(0), &json!(1)), "{data}");
+    }
+    assert!(!has(&env, "answernew") && has(&env, "outputold"));
+    assert_eq!(env.rows(COUNTS), counts);
+}
+
+#[test]
+fn wrong_rules_are_named() {
+    let env = TestEnv::new();
+    for wrong in ["'transcript'", "'transcripts after soon'", "'usage 90d'", "'full after 90d'"] {
+        write_settings(&env, wrong);
+        let error = env.run(&["compact", "--dry-run"]).fails(2);
+        assert!(error.contains("store.keep"), "{error}");
+    }
+}
