@@ -19,6 +19,8 @@ const PACKAGES: &str = "target/checks/npm";
 const SPELLING: &str = "typos==1.52.0";
 const AXE: &str = "axe-core@4.14.1";
 const CCUSAGE: &str = "@ccusage/ccusage-linux-x64@20.0.24";
+/// Converters of agents' logs to trajectories. Needs Python 3.12.
+const HARBOR: &str = "harbor==0.26.0";
 
 /// One check, and what it needs to run.
 struct Check {
@@ -55,6 +57,7 @@ const CHECKS: &[Check] = &[
     },
     Check { name: "stats", needs: Requirement::Logs, run: check_stats },
     Check { name: "ccusage", needs: Requirement::Logs, run: compare_ccusage },
+    Check { name: "harbor", needs: Requirement::Logs, run: compare_harbor },
     Check { name: "metadata", needs: Requirement::Logs, run: compare_metadata },
 ];
 
@@ -187,6 +190,11 @@ fn compare_ccusage(setup: &CheckSetup<'_>) -> Result<()> {
     // The package does not mark the file as executable.
     setup.run_program("chmod", &["+x", &ccusage])?;
     setup.run_script("compare_ccusage.py", &[&ccusage, &setup.log_folder()])
+}
+
+fn compare_harbor(setup: &CheckSetup<'_>) -> Result<()> {
+    setup.install_python_packages(&[HARBOR])?;
+    setup.run_script("compare_harbor.py", &[&setup.log_folder()])
 }
 
 fn compare_metadata(setup: &CheckSetup<'_>) -> Result<()> {
