@@ -34,8 +34,8 @@ os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
 logging.disable(logging.CRITICAL)
 
 from harbor.agents.installed import antigravity_cli, claude_code, codex, copilot_cli, gemini_cli  # noqa: E402
-from harbor.agents.installed import grok_build, hermes, kimi_code_trajectory, openclaw, opencode, pi  # noqa: E402
-from harbor.agents.installed import qwen_code  # noqa: E402
+from harbor.agents.installed import grok_build, hermes, kimi_cli, kimi_code_trajectory, openclaw  # noqa: E402
+from harbor.agents.installed import opencode, pi, qwen_code  # noqa: E402
 from harbor.agents.installed.cline import trajectory as cline  # noqa: E402
 
 ROWS = """
@@ -51,6 +51,12 @@ KINDS = ("prompt", "call", "result", "failure")
 
 # What one side found in a log: prompts as texts, calls and results and failures as ids of calls.
 Reading = collections.namedtuple("Reading", "prompt call result failure tokens")
+
+# Agents whose logs Harbor does not convert, and why.
+NOT_CONVERTED = {
+    "cursor": "Harbor converts what cursor-agent prints, `sessions` reads the transcripts",
+    "amp, droid, iflow, kiro, vscopilot": "Harbor has no converter",
+}
 
 CAUSES = {
     "machine_text": "text in the user's role that no user typed (instructions, environment, reminders, summaries, "
@@ -84,6 +90,7 @@ CAUSES = {
     "total_fell": "a running total that fell, as after a new start; Harbor takes the last total, we take what was used.",
     "open_step": "a step without an end, as the user stopped it; the stream that Harbor converts has finished steps.",
     "event_only": "a prompt that stands only in an `event_msg` record; Harbor reads response items.",
+    "not_printed": "a prompt of Kimi CLI: Harbor converts what the agent prints, which has no prompts.",
     "largest_count": "several lines of one response: Harbor takes the last count, we take the largest.",
 }
 
@@ -280,6 +287,10 @@ class Harbor:
         return of_trajectory(self.agent(qwen_code.QwenCode)._convert_events_to_trajectory(records_of(path)))
 
     def kimi(self, path):
+        events = [record.get("message") for record in records_of(path)]
+        events = [event for event in events if isinstance(event, dict) and "payload" in event]
+        if events:
+            return of_trajectory(self.agent(kimi_cli.KimiCli)._convert_events_to_trajectory(events))
         link = self.alone(path, "session/agents/main/wire.jsonl")[1]
         parsed = kimi_code_trajectory.parse_wire(link)
         steps = kimi_code_trajectory.to_trajectory(parsed, agent_name="kimi", agent_version=None, model_name=None)
@@ -335,6 +346,7 @@ class Log:
         self.records = records_of(path)
         self.marked, self.queued, self.steered, self.progress, self.commands = set(), set(), set(), set(), set()
         self.shell, self.progress_calls, self.open_steps = set(), set(), set()
+        self.unprinted = set()
         self.events, self.items = collections.Counter(), collections.Counter()
         self.calls, self.results = collections.Counter(), collections.defaultdict(list)
         self.kinds = collections.defaultdict(set)
@@ -357,6 +369,8 @@ class Log:
             self.events.update(set(texts))
         if kind == "response_item" and payload.get("role") == "user":
             self.items.update(set(texts))
+        if isinstance(message, dict) and message.get("type") in ("TurnBegin", "SteerInput"):
+            self.unprinted.update(texts)
         if kind == "turn.steer":
             self.steered.update(texts)
         if kind == "progress":
@@ -456,6 +470,8 @@ def cause_of_prompt(side, text, log, other):
         return "shell_input"
     if start in log.steered:
         return "steered"
+    if start in log.unprinted:
+        return "not_printed"
     if any(is_same_prompt(prompt, text) for prompt in other):
         return "wrapped"
     if start in log.progress:
@@ -719,6 +735,8 @@ def main():
     print()
     for cause in sorted(used & set(CAUSES)):
         print(f"{cause}: {CAUSES[cause]}")
+    for name, why in NOT_CONVERTED.items():
+        print(f"Not compared: {name}: {why}.")
     if absent:
         print(f"Not compared, as there is no folder of them: {', '.join(absent)}.")
     return 1 if unexplained else 0 if compared else 2
