@@ -19,8 +19,11 @@ const PACKAGES: &str = "target/checks/npm";
 const SPELLING: &str = "typos==1.52.0";
 const AXE: &str = "axe-core@4.14.1";
 const CCUSAGE: &str = "@ccusage/ccusage-linux-x64@20.0.24";
-/// Converters of agents' logs to trajectories. Needs Python 3.12.
+/// Converters of agents' logs to trajectories.
 const HARBOR: &str = "harbor==0.26.0";
+/// The directory that Harbor is installed into: it needs a newer Python than the other checks.
+const HARBOR_VENV: &str = "target/checks/harbor";
+const HARBOR_PYTHONS: &[&str] = &["python3.14", "python3.13", "python3.12"];
 
 /// One check, and what it needs to run.
 struct Check {
@@ -155,6 +158,11 @@ fn is_installed(program: &&str) -> bool {
     Command::new(program).arg("--version").output().is_ok()
 }
 
+/// Returns true if a program tells its version. A shim for a version that is not there does not.
+fn has_version(program: &str) -> bool {
+    Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
+}
+
 fn check_spelling(setup: &CheckSetup<'_>) -> Result<()> {
     setup.install_python_packages(&[SPELLING])?;
     let typos = setup.root.join(VENV).join("bin/typos");
@@ -193,8 +201,20 @@ fn compare_ccusage(setup: &CheckSetup<'_>) -> Result<()> {
 }
 
 fn compare_harbor(setup: &CheckSetup<'_>) -> Result<()> {
-    setup.install_python_packages(&[HARBOR])?;
-    setup.run_script("compare_harbor.py", &[&setup.log_folder()])
+    let Some(python) = HARBOR_PYTHONS.iter().find(|program| has_version(program)) else {
+        return Err(TaskFailure::step(format!(
+            "needs Python 3.12 or newer: none of {} runs",
+            HARBOR_PYTHONS.join(", ")
+        )));
+    };
+    setup.run_program(python, &["-m", "venv", HARBOR_VENV])?;
+    let python = setup.root.join(HARBOR_VENV).join("bin/python");
+    let python = python.to_string_lossy();
+    setup.run_program(&python, &["-m", "pip", "install", "--quiet", HARBOR])?;
+
+    let program = Cargo::new(setup.root, setup.bundled)?.build_program(false)?;
+    let program = program.to_string_lossy();
+    setup.run_program(&python, &["tests/compare_harbor.py", &*program, &setup.log_folder()])
 }
 
 fn compare_metadata(setup: &CheckSetup<'_>) -> Result<()> {

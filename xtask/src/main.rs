@@ -86,8 +86,8 @@ target/clients and tests/clients/typescript/node_modules.",
         details: "\
 NAME is one of spelling, licences, export, report, stats, ccusage, harbor and metadata; without one
 all run. Needs Python 3.11 or newer (harbor: 3.12) with venv, npm, and the registries of both; what
-else a check needs, it says. Packages go into target/checks. SESSIONS_REAL_LOGS=<dir> gives the logs; without it exports and
-reports are made of the sample sessions, and the sums are not compared.",
+else a check needs, it says. Packages go into target/checks. SESSIONS_REAL_LOGS=<dir> gives the logs;
+without it exports and reports are made of the sample sessions, and the sums are not compared.",
         run: checks::run,
     },
     XtaskCommand {
