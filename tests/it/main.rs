@@ -30,6 +30,7 @@ mod layers;
 mod limits;
 mod logging;
 mod mcp;
+mod odd_queries;
 mod oracle;
 mod outputs;
 mod quota;

@@ -19,6 +19,11 @@ const PACKAGES: &str = "target/checks/npm";
 const SPELLING: &str = "typos==1.52.0";
 const AXE: &str = "axe-core@4.14.1";
 const CCUSAGE: &str = "@ccusage/ccusage-linux-x64@20.0.24";
+/// Converters of agents' logs to trajectories.
+const HARBOR: &str = "harbor==0.26.0";
+/// The directory that Harbor is installed into: it needs a newer Python than the other checks.
+const HARBOR_VENV: &str = "target/checks/harbor";
+const HARBOR_PYTHONS: &[&str] = &["python3.14", "python3.13", "python3.12"];
 
 /// One check, and what it needs to run.
 struct Check {
@@ -55,6 +60,7 @@ const CHECKS: &[Check] = &[
     },
     Check { name: "stats", needs: Requirement::Logs, run: check_stats },
     Check { name: "ccusage", needs: Requirement::Logs, run: compare_ccusage },
+    Check { name: "harbor", needs: Requirement::Logs, run: compare_harbor },
     Check { name: "metadata", needs: Requirement::Logs, run: compare_metadata },
 ];
 
@@ -152,6 +158,11 @@ fn is_installed(program: &&str) -> bool {
     Command::new(program).arg("--version").output().is_ok()
 }
 
+/// Returns true if a program tells its version. A shim for a version that is not there does not.
+fn has_version(program: &str) -> bool {
+    Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
+}
+
 fn check_spelling(setup: &CheckSetup<'_>) -> Result<()> {
     setup.install_python_packages(&[SPELLING])?;
     let typos = setup.root.join(VENV).join("bin/typos");
@@ -187,6 +198,23 @@ fn compare_ccusage(setup: &CheckSetup<'_>) -> Result<()> {
     // The package does not mark the file as executable.
     setup.run_program("chmod", &["+x", &ccusage])?;
     setup.run_script("compare_ccusage.py", &[&ccusage, &setup.log_folder()])
+}
+
+fn compare_harbor(setup: &CheckSetup<'_>) -> Result<()> {
+    let Some(python) = HARBOR_PYTHONS.iter().find(|program| has_version(program)) else {
+        return Err(TaskFailure::step(format!(
+            "needs Python 3.12 or newer: none of {} runs",
+            HARBOR_PYTHONS.join(", ")
+        )));
+    };
+    setup.run_program(python, &["-m", "venv", HARBOR_VENV])?;
+    let python = setup.root.join(HARBOR_VENV).join("bin/python");
+    let python = python.to_string_lossy();
+    setup.run_program(&python, &["-m", "pip", "install", "--quiet", HARBOR])?;
+
+    let program = Cargo::new(setup.root, setup.bundled)?.build_program(false)?;
+    let program = program.to_string_lossy();
+    setup.run_program(&python, &["tests/compare_harbor.py", &*program, &setup.log_folder()])
 }
 
 fn compare_metadata(setup: &CheckSetup<'_>) -> Result<()> {

@@ -12,6 +12,7 @@ mod others;
 mod prompts;
 mod redact;
 mod redact_services;
+mod reported;
 mod rewritten;
 mod traps;
 mod unread;

@@ -8,6 +8,7 @@
 //! A call is in the message that asks for it and in the start of its execution; whichever comes
 //! first becomes the event. Hooks repeat prompts, calls and results, so only their answers count.
 
+mod machine;
 mod notice;
 mod tool;
 mod usage;
@@ -35,10 +36,10 @@ use crate::text::render;
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Copilot,
     has_unique_ids: true,
-    decoder_version: 1,
+    decoder_version: 2,
     roots: log_roots,
     sniff: claim_log,
-    quirks: Quirks::NONE,
+    quirks: Quirks { machine_texts: machine::TEXTS, ..Quirks::NONE },
     reader: LogReader::Lines(|_, state| {
         let state =
             state.and_then(|state| CopilotState::deserialize(state).ok()).unwrap_or_default();

@@ -3,7 +3,8 @@
 
 use schemas::EventType;
 
-use super::tool;
+use super::{machine, tool};
+use crate::provider::shared::machine_text::split_machine_text;
 use crate::stream::{Draft, Stream, TitleFrom};
 use crate::text::json::{JsonFields, Value};
 
@@ -25,10 +26,18 @@ pub(super) fn push_user_message(
         }
     }
 
-    let text = text.trim_start_matches('\n');
+    let mut text = text.trim_start_matches('\n');
     if let Some(subtype) = machine_origin(data) {
         let draft = Draft { subtype: Some(subtype), text, ..Draft::default() };
         return out.push(EventType::Notification, draft);
+    }
+    while let Some(block) = split_machine_text(machine::TEXTS, text) {
+        let subtype = Some(block.subtype);
+        out.push(EventType::Notification, Draft { subtype, text: block.text, ..Draft::default() });
+        text = block.rest;
+        if text.is_empty() {
+            return;
+        }
     }
     if !is_sidechain {
         out.begin_turn();

@@ -7,7 +7,7 @@ pub struct MachineText {
     /// The beginning of the text. After a tag without its `>`, attributes may follow.
     pub start: &'static str,
     /// The end of the text; other text after it is judged by itself. Empty if the text extends to
-    /// the end of its block.
+    /// the end of its block, and the same as `start` if it is the start alone.
     pub end: &'static str,
     /// Subtype of the notification that the text becomes.
     pub subtype: &'static str,
@@ -58,6 +58,9 @@ fn has_start(text: &str, start: &str) -> bool {
 /// Returns the offset after the machine text at the beginning of `text`. An end that no other start
 /// precedes belongs to the text, which then only mentions it.
 fn block_end(text: &str, row: &MachineText) -> usize {
+    if row.end == row.start {
+        return row.start.len();
+    }
     let Some(first) = text.find(row.end).filter(|_| !row.end.is_empty()) else {
         return text.len();
     };
@@ -86,6 +89,7 @@ mod tests {
         MachineText { start: "<env>", end: "</env>", subtype: "env", seen: "1" },
         MachineText { start: "<hook", end: "</hook>", subtype: "hook", seen: "1" },
         MachineText { start: "Caveat: ", end: "", subtype: "caveat", seen: "1" },
+        MachineText { start: "[[ask]]", end: "[[ask]]", subtype: "marker", seen: "1" },
     ];
 
     fn check(text: &str, want: Option<(&str, &str, &str)>) {
@@ -102,6 +106,7 @@ mod tests {
         check("<env>never closed", Some(("env", "<env>never closed", "")));
         check("<hook id=\"1\">x</hook> y", Some(("hook", "<hook id=\"1\">x</hook>", "y")));
         check("<hooks>x</hooks>", None);
+        check("[[ask]]\n\nwhy [[ask]]?", Some(("marker", "[[ask]]", "why [[ask]]?")));
         check("Caveat: x </env> y", Some(("caveat", "Caveat: x </env> y", "")));
     }
 
