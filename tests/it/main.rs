@@ -31,6 +31,7 @@ mod logging;
 mod mcp;
 mod oracle;
 mod outputs;
+mod packages;
 mod quota;
 mod readers;
 mod real;
