@@ -32,27 +32,6 @@ fn the_readme_lists_the_tools() {
     assert!(text.contains(&format!("mcp-name: {NAMESPACE}/sessions")), "the registry looks for it");
 }
 
-#[test]
-fn the_entry_for_the_mcp_registry_is_that_of_this_version() {
-    let entry = json!({
-        "$schema": "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json",
-        "name": format!("{NAMESPACE}/sessions"),
-        "title": "Session logs of coding agents",
-        "description": "Search and count the history of coding agents on this machine, locally.",
-        "version": env!("CARGO_PKG_VERSION"),
-        "packages": [{
-            "registryType": "cargo",
-            "identifier": env!("CARGO_PKG_NAME"),
-            "version": env!("CARGO_PKG_VERSION"),
-            "transport": { "type": "stdio" },
-            "packageArguments": [{ "type": "positional", "value": "mcp" }],
-        }],
-    });
-    // The registry takes at most 100 characters.
-    assert!(entry["description"].as_str().is_some_and(|text| text.len() <= 100));
-    check("server.json", &format!("{}\n", serde_json::to_string_pretty(&entry).expect("JSON")));
-}
-
 const HEAD: &str = "\
 # The tools over MCP
 

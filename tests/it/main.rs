@@ -33,6 +33,7 @@ mod mcp;
 mod odd_queries;
 mod oracle;
 mod outputs;
+mod packages;
 mod quota;
 mod readers;
 mod real;

@@ -69,7 +69,7 @@ impl<'a> Cargo<'a> {
     fn with_features<'b>(&self, args: &[&'b str]) -> Vec<&'b str> {
         let mut args = args.to_vec();
         if self.lane == Lane::Bundled {
-            args.extend(["--features", "sessions/bundled"]);
+            args.extend(["--features", "sessions-mcp/bundled"]);
         }
         args
     }

@@ -32,7 +32,10 @@ pub(crate) fn run(root: &Path, options: TaskOptions) -> Result<()> {
 /// unless `arguments` select other tests.
 fn run_with_nextest(cargo: &Cargo, arguments: &[String]) -> Result<()> {
     if arguments.is_empty() {
-        cargo.run(&["test", "--doc", "-p", "sessions-ingest", "-p", "sessions-schemas"], &[])?;
+        cargo.run(
+            &["test", "--doc", "-p", "sessions-mcp-ingest", "-p", "sessions-mcp-schemas"],
+            &[],
+        )?;
     }
     cargo.run(&["nextest", "run", "--workspace"], arguments)
 }

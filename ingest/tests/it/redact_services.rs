@@ -128,6 +128,6 @@ fn the_page_about_redaction_lists_the_services() {
     }
     assert!(
         fs::read_to_string(&path).unwrap_or_default() == page,
-        "docs/redaction.md is out of date: `UPDATE_DOCS=1 cargo test -p sessions-ingest` writes it"
+        "docs/redaction.md is out of date: `UPDATE_DOCS=1 cargo test -p sessions-mcp-ingest` writes it"
     );
 }
