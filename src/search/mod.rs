@@ -13,6 +13,7 @@ mod request;
 mod row_filter;
 mod scan;
 mod segment_filter;
+mod sessions;
 pub mod snippet;
 
 pub use error::SearchError;
@@ -20,3 +21,7 @@ pub use query::{Query, QueryError, QueryErrorKind, is_qualifier};
 pub use rank::{RankedPage, RankedPosition, can_rank, search_ranked};
 pub use request::{ResultPosition, SearchHit, SearchPage, SearchRequest, SearchWork};
 pub use scan::search;
+pub use sessions::{
+    FoundPassage, FoundSession, SessionQuestion, SessionRank, SessionRequest, SessionResults,
+    search_sessions,
+};
