@@ -1,0 +1,21 @@
+//! Ranks sessions by a half-remembered question, best first.
+//!
+//! The score of a session adds four parts: its talk (prompts and answers) as one text, its best three
+//! consecutive talk events, its best single event, and neighbouring words of the question that are
+//! neighbours in an event, too. A date that the question names adds to the sessions near it. Nearly
+//! all of this is computed from the word lists and the outlines of the skip index. Text is read for
+//! the neighbouring words and for passages, of the few best sessions only.
+
+mod dates;
+mod passages;
+mod postings;
+mod question;
+mod score;
+mod search;
+mod stop_words;
+mod text_terms;
+
+pub use question::SessionQuestion;
+pub use search::{
+    FoundPassage, FoundSession, SessionRank, SessionRequest, SessionResults, search_sessions,
+};
