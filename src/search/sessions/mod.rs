@@ -2,7 +2,7 @@
 //!
 //! The score of a session adds four parts: its talk (prompts and answers) as one text, its best three
 //! consecutive talk events, its best single event, and neighbouring words of the question that are
-//! neighbours in an event, too. A date that the question names adds to the sessions near it. Nearly
+//! neighbours in an event, too. A title counts as one more event. A date that the question names adds to the sessions near it. Nearly
 //! all of this is computed from the word lists and the outlines of the skip index. Text is read for
 //! the neighbouring words and for passages, of the few best sessions only.
 
@@ -14,6 +14,7 @@ mod score;
 mod search;
 mod stop_words;
 mod text_terms;
+mod titles;
 
 pub use question::SessionQuestion;
 pub use search::{

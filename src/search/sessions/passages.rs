@@ -95,18 +95,38 @@ pub(super) fn find_places(question: &SessionQuestion, text: &str) -> Vec<TermPla
     places
 }
 
-/// Returns the summed weight of the words that are neighbours in the question and in the text. The
-/// weight of a pair is that of its commoner word.
-pub(super) fn weigh_pairs(places: &[TermPlace], weights: &[f32]) -> f32 {
+/// Two words of the question that follow each other in it, if words that occur nowhere are left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct TermPair {
+    first: usize,
+    second: usize,
+}
+
+impl TermPair {
+    /// Returns the pairs of the words that some event has in full. `counts` are the events of each
+    /// word.
+    pub(super) fn collect_pairs(counts: &[u64]) -> Vec<Self> {
+        let present: Vec<usize> = (0..counts.len()).filter(|term| counts[*term] > 0).collect();
+        present.windows(2).map(|pair| Self { first: pair[0], second: pair[1] }).collect()
+    }
+
+    /// True if both words are among those of an event, given as a bit each.
+    pub(super) fn is_in(self, words: u32) -> bool {
+        words >> self.first & words >> self.second & 1 != 0
+    }
+}
+
+/// Returns the summed weight of the pairs whose words are near each other in a text. The weight of a
+/// pair is that of its commoner word.
+pub(super) fn weigh_pairs(places: &[TermPlace], pairs: &[TermPair], weights: &[f32]) -> f32 {
     let mut sum = 0.0;
-    for first in 0..weights.len().saturating_sub(1) {
-        let second = first + 1;
+    for pair in pairs {
         let is_near = |a: &TermPlace, b: &TermPlace| a.ordinal.abs_diff(b.ordinal) <= NEAR_WORDS;
-        let mut of_first = places.iter().filter(|place| place.term == first);
-        let has_pair = of_first
-            .any(|a| places.iter().any(|b| b.term == second && is_near(a, b)));
-        if has_pair {
-            sum += weights[first].min(weights[second]);
+        let mut of_first = places.iter().filter(|place| place.term == pair.first);
+        let is_found =
+            of_first.any(|a| places.iter().any(|b| b.term == pair.second && is_near(a, b)));
+        if is_found {
+            sum += weights[pair.first].min(weights[pair.second]);
         }
     }
     sum
@@ -142,25 +162,29 @@ pub(super) fn cut_passage(text: &str, places: &[TermPlace], weights: &[f32]) -> 
     passage
 }
 
-/// Returns the place in the text from which the words of most weight follow within a passage.
+/// Returns the place in the text from which the words of most weight follow within a passage. Of
+/// places that are as good and within the same passage, it is the last, so that the words are close.
 fn best_start(places: &[TermPlace], weights: &[f32]) -> usize {
-    let mut best = (0.0, 0);
+    const REACH: usize = PASSAGE_CHARS - LEAD_CHARS;
+    let mut best_sum = 0.0;
+    let mut best_start = 0;
     for (position, first) in places.iter().enumerate() {
         let mut seen = vec![false; weights.len()];
         let mut sum = 0.0;
         for place in &places[position..] {
-            if place.end > first.start + PASSAGE_CHARS - LEAD_CHARS {
+            if place.end > first.start + REACH {
                 break;
             }
             if !std::mem::replace(&mut seen[place.term], true) {
                 sum += weights[place.term];
             }
         }
-        if sum > best.0 {
-            best = (sum, first.start);
+        if sum > best_sum || (sum == best_sum && first.start < best_start + REACH) {
+            best_sum = sum;
+            best_start = first.start;
         }
     }
-    best.1
+    best_start
 }
 
 #[cfg(test)]
@@ -170,16 +194,25 @@ mod tests {
     #[test]
     fn pairs_are_words_near_each_other() {
         let question = SessionQuestion::parse("cache poisoning attack");
-        let weigh = |text: &str| weigh_pairs(&find_places(&question, text), &[3.0, 2.0, 5.0]);
+        let pairs = TermPair::collect_pairs(&[4, 2, 1]);
+        let weigh =
+            |text: &str| weigh_pairs(&find_places(&question, text), &pairs, &[3.0, 2.0, 5.0]);
         assert_eq!(weigh("Poisoned caches were attacked"), 4.0);
         assert_eq!(weigh("the cache of a poison"), 2.0);
         assert_eq!(weigh("cache a b c d e f g poison"), 0.0);
     }
 
     #[test]
+    fn a_word_that_occurs_nowhere_does_not_part_its_neighbours() {
+        let pairs = TermPair::collect_pairs(&[4, 0, 1]);
+        assert_eq!(pairs, [TermPair { first: 0, second: 2 }]);
+        assert!(pairs[0].is_in(0b101) && !pairs[0].is_in(0b011));
+    }
+
+    #[test]
     fn a_passage_begins_with_its_sentence() {
         let question = SessionQuestion::parse("retry budget");
-        let text = format!("{} budget. Then we chose a\nretry budget of 3. {}", "x ".repeat(400), "y ".repeat(400));
+        let text = format!("{} budget. Then we chose a retry budget of 3. {}", "x ".repeat(400), "y ".repeat(400));
         let places = find_places(&question, &text);
         let passage = cut_passage(&text, &places, &[2.0, 1.0]);
         assert!(passage.starts_with("…Then we chose a retry budget of 3. y"), "{passage}");

@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn identifiers_are_words_and_their_parts() {
-        assert_eq!(stems("parseHttpRequest"), ["parsehttprequest", "pars", "http", "request"]);
+        assert_eq!(stems("parseHttpRequest"), ["parsehttprequest", "parse", "http", "request"]);
         assert_eq!(stems("MAX_RETRY-count2"), ["max", "retr", "count"]);
         assert_eq!(stems("error 404 on port 8"), ["error", "404", "port"]);
     }

@@ -5,6 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use schemas::EventType;
 
 use super::postings::{SegmentHits, TermHit, is_talk};
+use super::titles::TitleHit;
 use crate::store::SessionSpan;
 
 /// How soon further occurrences of a word count less (`k1` of BM25).
@@ -39,7 +40,8 @@ pub(super) struct Totals {
     bytes: f64,
     windows: u64,
     window_bytes: f64,
-    talk_bytes: f64,
+    /// Approximate bytes of the talk of each session, which may be in several segments.
+    talk_bytes: HashMap<usize, f32>,
     /// For each word, the events that have it.
     pub(super) exact: Vec<u64>,
     /// For each word, the events that have related words only.
@@ -53,7 +55,7 @@ impl Totals {
             bytes: 0.0,
             windows: 0,
             window_bytes: 0.0,
-            talk_bytes: 0.0,
+            talk_bytes: HashMap::new(),
             exact: vec![0; terms],
             related: vec![0; terms],
         }
@@ -74,11 +76,22 @@ impl Totals {
                 self.windows += 1;
                 self.window_bytes += f64::from(window_length(&talk, start));
             }
-            self.talk_bytes += talk.iter().map(|length| f64::from(*length)).sum::<f64>();
+            *self.talk_bytes.entry(span.session).or_default() += talk.iter().sum::<f32>();
         }
         for hit in &found.hits {
             let counts = if hit.value >= 1.0 { &mut self.exact } else { &mut self.related };
             counts[hit.term] += 1;
+        }
+    }
+
+    /// Counts titles, which may have words that no event has.
+    pub(super) fn add_titles(&mut self, titles: &[TitleHit]) {
+        let mut counts = vec![0; self.exact.len()];
+        for (term, value) in titles.iter().flat_map(|title| &title.values) {
+            counts[*term] += u64::from(*value >= 1.0);
+        }
+        for (events, titles) in self.exact.iter_mut().zip(counts) {
+            *events = titles.max(*events);
         }
     }
 
@@ -87,7 +100,9 @@ impl Totals {
         self.bytes += other.bytes;
         self.windows += other.windows;
         self.window_bytes += other.window_bytes;
-        self.talk_bytes += other.talk_bytes;
+        for (session, bytes) in &other.talk_bytes {
+            *self.talk_bytes.entry(*session).or_default() += bytes;
+        }
         for (count, more) in self.exact.iter_mut().zip(&other.exact) {
             *count += more;
         }
@@ -96,17 +111,23 @@ impl Totals {
         }
     }
 
+    /// Returns the approximate bytes of the talk of a session.
+    pub(super) fn talk_length(&self, session: usize) -> f32 {
+        self.talk_bytes.get(&session).copied().unwrap_or(0.0)
+    }
+
     /// Returns the averages over `sessions` sessions.
     pub(super) fn averages(&self, sessions: usize) -> Averages {
         let weights = self.exact.iter().zip(&self.related).map(|(exact, related)| {
             let events = if *exact > 0 { *exact } else { *related };
             if events == 0 { 0.0 } else { rarity_weight(events, self.rows) }
         });
+        let talk_bytes = self.talk_bytes.values().copied().map(f64::from).sum();
         let average = |sum: f64, count: u64| (sum / count.max(1) as f64).max(1.0) as f32;
         Averages {
             weights: weights.collect(),
             event_length: average(self.bytes, self.rows),
-            session_length: average(self.talk_bytes, sessions as u64),
+            session_length: average(talk_bytes, sessions as u64),
             window_length: average(self.window_bytes, self.windows),
         }
     }
@@ -135,8 +156,6 @@ pub(super) struct ScoredEvent {
 /// What the rows of one session in one segment add to its score.
 pub(super) struct SpanScore {
     pub(super) session: usize,
-    /// Approximate bytes of its talk.
-    pub(super) talk_length: f32,
     /// For each word of the question, the talk events that have it.
     pub(super) talk_counts: Vec<f32>,
     /// Score of the best window.
@@ -182,7 +201,6 @@ impl Averages {
 
         let mut score = SpanScore {
             session: span.session,
-            talk_length: talk_lengths.iter().sum(),
             talk_counts: vec![0.0; self.weights.len()],
             window: 0.0,
             words: 0,
@@ -226,6 +244,18 @@ impl Averages {
         score.events.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.row.cmp(&b.row)));
         score.events.truncate(KEPT_EVENTS);
         score
+    }
+
+    /// Returns the score of a title, which counts like a prompt.
+    pub(super) fn score_title(&self, title: &TitleHit) -> f32 {
+        let relative_length = title.length / self.event_length;
+        let terms = title.values.iter();
+        let sum: f32 = terms
+            .map(|(term, value)| {
+                self.weights[*term] * saturate(*value, EVENT_LENGTH_WEIGHT, relative_length)
+            })
+            .sum();
+        sum * type_factor(EventType::User)
     }
 
     /// Returns the score of the talk of a session as one text.

@@ -6,11 +6,12 @@ use std::time::Instant;
 use schemas::EventType;
 use serde::{Deserialize, Serialize};
 
-use super::passages::{cut_passage, find_places, read_texts, weigh_pairs};
+use super::passages::{TermPair, cut_passage, find_places, read_texts, weigh_pairs};
 use super::postings::SegmentHits;
 use super::question::SessionQuestion;
 use super::score::{Averages, ScoredEvent, SpanScore, Totals, rarity_weight, type_factor};
 use super::text_terms::find_text_terms;
+use super::titles::{TitleHit, find_title_hits};
 use crate::base::parallel::in_parallel;
 use crate::search::error::SearchError;
 use crate::store::{Snapshot, StoreError};
@@ -55,6 +56,15 @@ pub struct SessionRank {
     session_id: String,
 }
 
+impl SessionRank {
+    /// True if a session of this rank comes after the one of `other`.
+    fn is_after(&self, other: &Self) -> bool {
+        // Scores are not negative, so their bits have their order.
+        let by_score = other.score.cmp(&self.score);
+        by_score.then_with(|| self.session_id.cmp(&other.session_id)).is_gt()
+    }
+}
+
 /// The best sessions.
 pub struct SessionResults {
     /// Best first.
@@ -77,6 +87,8 @@ pub struct FoundSession {
     pub words: Vec<String>,
     /// The weight of these words as a share of that of all words, 0 to 1.
     pub covered: f64,
+    /// True if the title has a word of the question in full.
+    pub has_title_word: bool,
     /// True if a date that the question names is near.
     pub is_near_date: bool,
     /// Events that have words of the question.
@@ -100,6 +112,7 @@ struct RankedSession {
     score: f32,
     words: u32,
     matched: usize,
+    has_title_word: bool,
     is_near_date: bool,
     /// Its best events.
     events: Vec<ScoredEvent>,
@@ -147,15 +160,18 @@ pub fn search_sessions(
         totals.add(&counted);
     }
 
+    let titles = find_title_hits(snapshot, request.question, wanted);
+    totals.add_titles(&titles);
     let averages = totals.averages(searched);
     let scores = in_parallel(&hits, 1, |hits| {
         Ok::<_, StoreError>(hits.iter().flat_map(|hits| averages.score_segment(hits)).collect())
     })?;
     let spans: Vec<SpanScore> = scores.into_iter().flat_map(|scores: Vec<SpanScore>| scores).collect();
-    let mut ranked = join_spans(&averages, spans);
+    let mut ranked = join_spans(&averages, &totals, spans, &titles);
     add_dates(snapshot, request, &mut ranked);
     sort_sessions(snapshot, &mut ranked);
-    add_pairs(snapshot, request.question, &averages, &mut ranked)?;
+    let pairs = TermPair::collect_pairs(&totals.exact);
+    add_pairs(snapshot, request.question, &pairs, &averages, &mut ranked)?;
     sort_sessions(snapshot, &mut ranked);
 
     let matched = ranked.len();
@@ -164,12 +180,7 @@ pub fn search_sessions(
         session_id: snapshot.sessions()[ranked.session].session_id.clone(),
     };
     if let Some(after) = &request.after {
-        // Scores are positive, so their bits have their order.
-        let is_before = |rank: SessionRank| {
-            (after.score, &rank.session_id) <= (rank.score, &after.session_id)
-                && (rank.score > after.score || rank.session_id <= after.session_id)
-        };
-        ranked.retain(|session| !is_before(rank_of(session)));
+        ranked.retain(|session| rank_of(session).is_after(after));
     }
     let has_more = ranked.len() > request.limit;
     ranked.truncate(request.limit);
@@ -191,6 +202,7 @@ pub fn search_sessions(
             session: session.session,
             words: words.map(|position| terms[position].word.clone()).collect(),
             covered: f64::from(covered / full_weight),
+            has_title_word: session.has_title_word,
             is_near_date: session.is_near_date,
             matched_events: session.matched,
             passages,
@@ -200,16 +212,25 @@ pub fn search_sessions(
 }
 
 /// Adds up the parts of each session, which may be in several segments.
-fn join_spans(averages: &Averages, spans: Vec<SpanScore>) -> Vec<RankedSession> {
+fn join_spans(
+    averages: &Averages,
+    totals: &Totals,
+    spans: Vec<SpanScore>,
+    titles: &[TitleHit],
+) -> Vec<RankedSession> {
     let mut by_session: HashMap<usize, Vec<SpanScore>> = HashMap::new();
     for span in spans {
         by_session.entry(span.session).or_default().push(span);
     }
-    let total = averages.total_weight();
+    let mut title_of: HashMap<usize, &TitleHit> = HashMap::new();
+    for title in titles {
+        title_of.insert(title.session, title);
+        by_session.entry(title.session).or_default();
+    }
+
     let mut ranked = Vec::new();
     for (session, spans) in by_session {
         let mut counts = vec![0.0; averages.weights.len()];
-        let mut talk_length = 0.0;
         let mut window: f32 = 0.0;
         let mut words = 0;
         let mut matched = 0;
@@ -218,23 +239,36 @@ fn join_spans(averages: &Averages, spans: Vec<SpanScore>) -> Vec<RankedSession> 
             for (count, more) in counts.iter_mut().zip(&span.talk_counts) {
                 *count += more;
             }
-            talk_length += span.talk_length;
             window = window.max(span.window);
             words |= span.words;
             matched += span.matched;
             events.extend(span.events);
         }
         events.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.event_index.cmp(&b.event_index)));
-        let best_event = events.first().map_or(0.0, |event| event.score);
-        let talk = averages.score_talk(&counts, talk_length);
-        let score = (talk + WINDOW_WEIGHT * window + EVENT_WEIGHT * best_event) / total;
-        ranked.push(RankedSession { session, score, words, matched, is_near_date: false, events });
+
+        let mut best_event = events.first().map_or(0.0, |event| event.score);
+        let title = title_of.get(&session);
+        if let Some(title) = title {
+            best_event = best_event.max(averages.score_title(title));
+            words |= title.values.iter().fold(0, |words, (term, _)| words | 1 << term);
+        }
+        let talk = averages.score_talk(&counts, totals.talk_length(session));
+        let sum = talk + WINDOW_WEIGHT * window + EVENT_WEIGHT * best_event;
+        ranked.push(RankedSession {
+            session,
+            score: sum / averages.total_weight(),
+            words,
+            matched,
+            has_title_word: title.is_some_and(|title| title.has_full_word()),
+            is_near_date: false,
+            events,
+        });
     }
     ranked
 }
 
 /// Adds to the sessions near a date that the question names, also to those that have none of its
-/// words.
+/// words. Sessions that only repeat others are left out.
 fn add_dates(snapshot: &Snapshot, request: &SessionRequest<'_>, ranked: &mut Vec<RankedSession>) {
     let dates = &request.question.dates;
     if dates.is_empty() {
@@ -242,8 +276,8 @@ fn add_dates(snapshot: &Snapshot, request: &SessionRequest<'_>, ranked: &mut Vec
     }
     let mut values: HashMap<usize, f32> = HashMap::new();
     for (position, session) in snapshot.sessions().iter().enumerate() {
-        let is_wanted =
-            request.sessions.as_ref().is_none_or(|wanted| wanted.contains(&position));
+        let is_wanted = request.sessions.as_ref().is_none_or(|wanted| wanted.contains(&position))
+            && session.replay_events < session.events;
         let Some(started) = session.started_at.filter(|_| is_wanted) else { continue };
         let nearness = dates.iter().map(|date| date.nearness(started)).fold(0.0, f64::max);
         if nearness > 0.0 {
@@ -261,6 +295,7 @@ fn add_dates(snapshot: &Snapshot, request: &SessionRequest<'_>, ranked: &mut Vec
         score: DATE_WEIGHT * value,
         words: 0,
         matched: 0,
+        has_title_word: false,
         is_near_date: true,
         events: Vec::new(),
     }));
@@ -276,13 +311,16 @@ fn sort_sessions(snapshot: &Snapshot, ranked: &mut [RankedSession]) {
 fn add_pairs(
     snapshot: &Snapshot,
     question: &SessionQuestion,
+    pairs: &[TermPair],
     averages: &Averages,
     ranked: &mut [RankedSession],
 ) -> Result<(), StoreError> {
     let mut events: Vec<ScoredEvent> = Vec::new();
     let mut owners: Vec<usize> = Vec::new();
     for (owner, session) in ranked.iter().take(PAIR_SESSIONS).enumerate() {
-        let with_pair = session.events.iter().filter(|event| event.exact & event.exact << 1 != 0);
+        let events_of_session = session.events.iter();
+        let with_pair =
+            events_of_session.filter(|event| pairs.iter().any(|pair| pair.is_in(event.exact)));
         for event in with_pair.take(PAIR_EVENTS) {
             events.push(*event);
             owners.push(owner);
@@ -291,7 +329,7 @@ fn add_pairs(
     let mut best: HashMap<usize, f32> = HashMap::new();
     read_texts(snapshot, &events, &mut |position, text| {
         let places = find_places(question, text);
-        let weight = weigh_pairs(&places, &averages.weights);
+        let weight = weigh_pairs(&places, pairs, &averages.weights);
         let value = weight * type_factor(events[position].event_type);
         let known = best.entry(owners[position]).or_default();
         *known = known.max(value);
