@@ -34,7 +34,8 @@ const DEFAULT_GB: f64 = 0.1;
 fn main() {
     let arguments: Vec<String> =
         std::env::args().skip(1).filter(|arg| !arg.starts_with("--")).collect();
-    if let Some((_, of_retrieval)) = arguments.split_first().filter(|(name, _)| *name == "retrieval")
+    if let Some((_, of_retrieval)) =
+        arguments.split_first().filter(|(name, _)| *name == "retrieval")
     {
         return retrieval::run(of_retrieval);
     }

@@ -50,7 +50,9 @@ pub(crate) fn run(arguments: &[String]) {
             let questions: Vec<Question> = serde_json::from_slice(&json).expect("questions");
             measure_questions(&questions, Path::new(logs), dir.path());
         }
-        _ => panic!("usage: bench retrieval LOCOMO_FILE_OR_FOLDER | bench retrieval QUESTIONS LOGS"),
+        _ => {
+            panic!("usage: bench retrieval LOCOMO_FILE_OR_FOLDER | bench retrieval QUESTIONS LOGS")
+        }
     }
 }
 
@@ -135,7 +137,8 @@ fn rank_gold(snapshot: &Snapshot, question: &Question, conversation: Option<&str
     let position_of = |gold: &String| {
         results.sessions.iter().position(|found| {
             let row = &snapshot.sessions()[found.session];
-            row.session_id == *gold || row.native_id.as_deref() == Some(gold)
+            let file = Path::new(&row.source_path).file_stem();
+            row.session_id == *gold || file.is_some_and(|file| file == gold.as_str())
         })
     };
     Ranks { of_gold: question.gold.iter().map(position_of).collect(), seconds }

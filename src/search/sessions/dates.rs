@@ -1,5 +1,6 @@
 //! Finds the dates that a question names, and says how near a session is to them.
 
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use jiff::civil::{self, Date};
@@ -31,6 +32,13 @@ pub(super) struct NamedDate {
     day: Option<i8>,
 }
 
+/// A date in the text of a question.
+pub(super) struct DateMention {
+    pub(super) date: NamedDate,
+    /// The bytes of its day and its year.
+    pub(super) numbers: Vec<Range<usize>>,
+}
+
 /// A month as a name, with a day before or after it and perhaps a year.
 static DATES: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(
@@ -49,7 +57,7 @@ const WORDS_BEFORE_MONTH: &[&str] =
     &["in", "on", "of", "during", "by", "since", "early", "late", "mid", "last", "this"];
 
 /// Returns the dates that a question names.
-pub(super) fn find_dates(question: &str) -> Vec<NamedDate> {
+pub(super) fn find_dates(question: &str) -> Vec<DateMention> {
     let Some(pattern) = &*DATES else { return Vec::new() };
     let mut dates = Vec::new();
     for found in pattern.captures_iter(question) {
@@ -68,13 +76,18 @@ pub(super) fn find_dates(question: &str) -> Vec<NamedDate> {
             continue;
         }
         let Some(month) = month_number(&lower) else { continue };
-        dates.push(NamedDate { year, month, day });
+        let numbers = [1, 3, 4].into_iter().filter_map(|group| found.get(group));
+        dates.push(DateMention {
+            date: NamedDate { year, month, day },
+            numbers: numbers.map(|number| number.range()).collect(),
+        });
     }
     dates
 }
 
 fn month_number(name: &str) -> Option<i8> {
-    let months = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+    let months =
+        ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
     let position = months.iter().position(|month| name.starts_with(month))?;
     i8::try_from(position + 1).ok()
 }
@@ -129,20 +142,21 @@ mod tests {
 
     #[test]
     fn dates_are_read_in_the_ways_people_write_them() {
-        assert_eq!(find_dates("on 7 May 2023"), [date(Some(2023), 5, Some(7))]);
-        assert_eq!(find_dates("What happened July 3rd, 2023?"), [date(Some(2023), 7, Some(3))]);
-        assert_eq!(find_dates("in august of 2022 or early mar"), [
-            date(Some(2022), 8, None),
-            date(None, 3, None)
-        ]);
-        assert_eq!(find_dates("how may I march on"), []);
+        let dates = |question: &str| -> Vec<NamedDate> {
+            find_dates(question).into_iter().map(|mention| mention.date).collect()
+        };
+        assert_eq!(dates("on 7 May 2023"), [date(Some(2023), 5, Some(7))]);
+        assert_eq!(dates("What happened July 3rd, 2023?"), [date(Some(2023), 7, Some(3))]);
+        assert_eq!(
+            dates("in august of 2022 or early mar"),
+            [date(Some(2022), 8, None), date(None, 3, None)]
+        );
+        assert_eq!(dates("how may I march on"), []);
     }
 
     #[test]
     fn nearness_falls_with_the_days() {
-        let at = |text: &str| {
-            text.parse::<jiff::Timestamp>().expect("a time").as_microsecond()
-        };
+        let at = |text: &str| text.parse::<jiff::Timestamp>().expect("a time").as_microsecond();
         let day = date(Some(2023), 5, Some(7));
         assert_eq!(day.nearness(at("2023-05-07T12:00:00Z")), 1.0);
         assert_eq!(day.nearness(at("2023-05-10T12:00:00Z")), 1.0);

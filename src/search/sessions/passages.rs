@@ -6,6 +6,8 @@ use std::collections::HashMap;
 use super::question::{QuestionTerm, SessionQuestion};
 use super::score::ScoredEvent;
 use crate::base::fold::fold_text;
+use crate::base::parallel::in_parallel;
+use crate::base::stem::stem;
 use crate::store::{PageReader, Snapshot, StoreError};
 
 /// Words between two words of the question that still count as neighbours.
@@ -14,37 +16,64 @@ const NEAR_WORDS: usize = 3;
 /// Most bytes of a text that are looked at for neighbouring words and passages.
 const MAX_TEXT_BYTES: usize = 64 << 10;
 
-/// Most characters of a passage.
-pub(super) const PASSAGE_CHARS: usize = 160;
+/// Number of pages that a core takes at once.
+const PAGES_AT_ONCE: usize = 4;
 
-/// Characters before the words of the question that a passage may begin with, to begin where a
+/// How many passages a session has, and how long they are.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PassageSize {
+    pub(super) count: usize,
+    pub(super) chars: usize,
+}
+
+impl PassageSize {
+    /// Returns the size for the session at a place on the page, from 0. The first ones get more, so
+    /// that a page of ten sessions takes about 900 tokens.
+    pub(super) const fn at_place(place: usize) -> Self {
+        match place {
+            0 => Self { count: 3, chars: 60 },
+            1 | 2 => Self { count: 2, chars: 56 },
+            _ => Self { count: 1, chars: 38 },
+        }
+    }
+}
+
+/// The part of a passage that may be before the words of the question, so that it begins where a
 /// sentence or line does.
-const LEAD_CHARS: usize = 60;
+const LEAD_SHARE: usize = 3;
 
-/// Calls `take` with the text of each event, in no particular order.
-pub(super) fn read_texts(
+/// Reads the texts of events, and returns for each of them its position in `events` and what `look`
+/// makes of its text, in no particular order. Pages are read in parallel, each one once.
+pub(super) fn read_texts<T: Send>(
     snapshot: &Snapshot,
     events: &[ScoredEvent],
-    take: &mut dyn FnMut(usize, &str),
-) -> Result<(), StoreError> {
+    look: impl Fn(&ScoredEvent, &str) -> T + Sync,
+) -> Result<Vec<(usize, T)>, StoreError> {
     let mut by_page: HashMap<(usize, usize), Vec<usize>> = HashMap::new();
     for (position, event) in events.iter().enumerate() {
         let pages = snapshot.segments()[event.segment].text_pages()?;
         let page = pages.partition_point(|page| page.start + page.count <= event.row);
         by_page.entry((event.segment, page)).or_default().push(position);
     }
+    let pages: Vec<((usize, usize), Vec<usize>)> = by_page.into_iter().collect();
 
-    let mut reader = PageReader::default();
-    for ((segment, page), positions) in by_page {
-        let segment = &snapshot.segments()[segment];
-        let Some(page) = segment.text_pages()?.get(page) else { continue };
-        let texts = reader.read_page(segment, page)?;
-        for position in positions {
-            let bytes = texts.get(events[position].row - page.start);
-            take(position, &String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_TEXT_BYTES)]));
+    let parts = in_parallel(&pages, PAGES_AT_ONCE, |pages| {
+        let mut reader = PageReader::default();
+        let mut seen = Vec::new();
+        for ((segment, page), positions) in pages {
+            let segment = &snapshot.segments()[*segment];
+            let Some(page) = segment.text_pages()?.get(*page) else { continue };
+            let texts = reader.read_page(segment, page)?;
+            for position in positions {
+                let event = &events[*position];
+                let bytes = texts.get(event.row - page.start);
+                let text = String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_TEXT_BYTES)]);
+                seen.push((*position, look(event, &text)));
+            }
         }
-    }
-    Ok(())
+        Ok::<_, StoreError>(seen)
+    })?;
+    Ok(parts.into_iter().flatten().collect())
 }
 
 /// A word of the question in a text.
@@ -60,6 +89,14 @@ pub(super) struct TermPlace {
 
 /// Returns the places of the question's words in a text, in order.
 pub(super) fn find_places(question: &SessionQuestion, text: &str) -> Vec<TermPlace> {
+    // Most words of a text begin with another letter than any word of the question.
+    let mut is_first_letter = [false; 256];
+    for term in question.terms.iter().filter(|term| term.is_indexed) {
+        let first = term.stem.as_bytes()[0];
+        is_first_letter[usize::from(first)] = true;
+        is_first_letter[usize::from(first.to_ascii_uppercase())] = true;
+    }
+
     let mut places = Vec::new();
     let mut ordinal = 0;
     let mut at = 0;
@@ -70,10 +107,13 @@ pub(super) fn find_places(question: &SessionQuestion, text: &str) -> Vec<TermPla
             at += 1;
             continue;
         }
-        let word = text[at..at + run].to_ascii_lowercase();
-        let term = question.terms.iter().position(|term| term.is_indexed && term.is_form_of(&word));
-        if let Some(term) = term {
-            places.push(TermPlace { term, ordinal, start: at, end: at + run });
+        if is_first_letter[usize::from(bytes[at])] {
+            let word = text[at..at + run].to_ascii_lowercase();
+            let stem = stem(&word);
+            let mut terms = question.terms.iter();
+            if let Some(term) = terms.position(|term| term.is_indexed && term.stem == stem) {
+                places.push(TermPlace { term, ordinal, start: at, end: at + run });
+            }
         }
         ordinal += 1;
         at += run;
@@ -87,7 +127,12 @@ pub(super) fn find_places(question: &SessionQuestion, text: &str) -> Vec<TermPla
         for (position, term) in unlisted {
             for (start, _) in folded.match_indices(&term.stem) {
                 let ordinal = places.partition_point(|place| place.start < start);
-                places.push(TermPlace { term: position, ordinal, start, end: start + term.stem.len() });
+                places.push(TermPlace {
+                    term: position,
+                    ordinal,
+                    start,
+                    end: start + term.stem.len(),
+                });
             }
         }
         places.sort_by_key(|place| place.start);
@@ -116,6 +161,12 @@ impl TermPair {
     }
 }
 
+/// Returns the most that [`weigh_pairs`] can give for a text that has `words`, a bit each.
+pub(super) fn bound_pairs(words: u32, pairs: &[TermPair], weights: &[f32]) -> f32 {
+    let present = pairs.iter().filter(|pair| pair.is_in(words));
+    present.map(|pair| weights[pair.first].min(weights[pair.second])).sum()
+}
+
 /// Returns the summed weight of the pairs whose words are near each other in a text. The weight of a
 /// pair is that of its commoner word.
 pub(super) fn weigh_pairs(places: &[TermPlace], pairs: &[TermPair], weights: &[f32]) -> f32 {
@@ -133,10 +184,16 @@ pub(super) fn weigh_pairs(places: &[TermPlace], pairs: &[TermPair], weights: &[f
 }
 
 /// Cuts out the part of `text` that has the rarest words of the question. It begins where a sentence
-/// or line begins, if that is near. Line breaks become blanks.
-pub(super) fn cut_passage(text: &str, places: &[TermPlace], weights: &[f32]) -> String {
-    let start = best_start(places, weights);
-    let lead_start = text[..start].char_indices().rev().take(LEAD_CHARS).last();
+/// or line begins, if that is near. Line breaks become blanks. `chars` is the most characters of it.
+pub(super) fn cut_passage(
+    text: &str,
+    places: &[TermPlace],
+    weights: &[f32],
+    chars: usize,
+) -> String {
+    let lead_chars = chars / LEAD_SHARE;
+    let start = text.floor_char_boundary(best_start(places, weights, chars - lead_chars));
+    let lead_start = text[..start].char_indices().rev().take(lead_chars).last();
     let lead_start = lead_start.map_or(start, |(at, _)| at);
     let lead = &text[lead_start..start];
     let sentence_start = [". ", "! ", "? ", "\n"]
@@ -150,36 +207,27 @@ pub(super) fn cut_passage(text: &str, places: &[TermPlace], weights: &[f32]) -> 
     };
 
     let rest = text[begin..].trim_start();
-    let end = rest.char_indices().nth(PASSAGE_CHARS).map_or(rest.len(), |(at, _)| at);
-    let mut passage: String =
-        rest[..end].split_whitespace().collect::<Vec<&str>>().join(" ");
-    if begin > 0 {
-        passage.insert(0, '…');
-    }
-    if end < rest.len() {
-        passage.push('…');
-    }
-    passage
+    let end = rest.char_indices().nth(chars).map_or(rest.len(), |(at, _)| at);
+    rest[..end].split_whitespace().collect::<Vec<&str>>().join(" ")
 }
 
-/// Returns the place in the text from which the words of most weight follow within a passage. Of
-/// places that are as good and within the same passage, it is the last, so that the words are close.
-fn best_start(places: &[TermPlace], weights: &[f32]) -> usize {
-    const REACH: usize = PASSAGE_CHARS - LEAD_CHARS;
+/// Returns the place in the text from which the words of most weight follow within `reach` bytes. Of
+/// places that are as good and as near each other, it is the last, so that the words are close.
+fn best_start(places: &[TermPlace], weights: &[f32], reach: usize) -> usize {
     let mut best_sum = 0.0;
     let mut best_start = 0;
     for (position, first) in places.iter().enumerate() {
         let mut seen = vec![false; weights.len()];
         let mut sum = 0.0;
         for place in &places[position..] {
-            if place.end > first.start + REACH {
+            if place.end > first.start + reach {
                 break;
             }
             if !std::mem::replace(&mut seen[place.term], true) {
                 sum += weights[place.term];
             }
         }
-        if sum > best_sum || (sum == best_sum && first.start < best_start + REACH) {
+        if sum > best_sum || (sum == best_sum && first.start < best_start + reach) {
             best_sum = sum;
             best_start = first.start;
         }
@@ -212,12 +260,16 @@ mod tests {
     #[test]
     fn a_passage_begins_with_its_sentence() {
         let question = SessionQuestion::parse("retry budget");
-        let text = format!("{} budget. Then we chose a retry budget of 3. {}", "x ".repeat(400), "y ".repeat(400));
+        let text = format!(
+            "{} budget. Then we chose a retry budget of 3. {}",
+            "x ".repeat(400),
+            "y ".repeat(400)
+        );
         let places = find_places(&question, &text);
-        let passage = cut_passage(&text, &places, &[2.0, 1.0]);
-        assert!(passage.starts_with("…Then we chose a retry budget of 3. y"), "{passage}");
-        assert!(passage.ends_with('…') && passage.chars().count() <= PASSAGE_CHARS + 2);
-        assert_eq!(cut_passage("short text", &[], &[1.0]), "short text");
+        let passage = cut_passage(&text, &places, &[2.0, 1.0], 100);
+        assert!(passage.starts_with("Then we chose a retry budget of 3. y"), "{passage}");
+        assert!(passage.chars().count() <= 100);
+        assert_eq!(cut_passage("short text", &[], &[1.0], 100), "short text");
     }
 
     #[test]
@@ -226,6 +278,11 @@ mod tests {
         let text = "悬空指针与 404 号错误".repeat(40);
         let places = find_places(&question, &text);
         assert!(!places.is_empty());
-        assert!(cut_passage(&text, &places, &[1.0, 1.0]).contains("指针"));
+        assert!(cut_passage(&text, &places, &[1.0, 1.0], 50).contains("指针"));
+
+        // A letter that is shorter when it is folded shifts the places.
+        let text = "ẞẞ".to_owned() + &"悬空指针".repeat(3);
+        let places = find_places(&question, &text);
+        assert!(!places.is_empty() && !cut_passage(&text, &places, &[1.0, 1.0], 8).is_empty());
     }
 }

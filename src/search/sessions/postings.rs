@@ -60,7 +60,8 @@ impl SegmentHits {
             }
         }
         hits.sort_unstable_by_key(|hit| (hit.row, hit.term));
-        let mut found = Self { segment: number, spans, outlines: index.read_outlines()?, copies, hits };
+        let mut found =
+            Self { segment: number, spans, outlines: index.read_outlines()?, copies, hits };
         found.retain_live_rows();
         Ok(found)
     }

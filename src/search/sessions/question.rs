@@ -53,9 +53,16 @@ impl SessionQuestion {
     /// Splits `question`.
     pub fn parse(question: &str) -> Self {
         let plain = question.replace('\u{2019}', "'").replace("'s ", " ").replace("'s?", "?");
+        let dates = find_dates(&plain);
+        // The numbers of a date would be looked for in the texts, which rarely repeat them.
+        let mut without_numbers = plain.clone();
+        for numbers in dates.iter().flat_map(|mention| &mention.numbers) {
+            without_numbers.replace_range(numbers.clone(), &" ".repeat(numbers.len()));
+        }
+
         let mut terms = Vec::new();
         let mut known = HashSet::new();
-        for run in plain.split(|c: char| !c.is_alphanumeric()) {
+        for run in without_numbers.split(|c: char| !c.is_alphanumeric()) {
             for term in split_run(run) {
                 let is_new = !is_stop_word(&term.word.to_lowercase(), &term.stem)
                     && known.insert(term.stem.clone());
@@ -64,7 +71,12 @@ impl SessionQuestion {
                 }
             }
         }
-        Self { terms, dates: find_dates(&plain) }
+        Self { terms, dates: dates.into_iter().map(|mention| mention.date).collect() }
+    }
+
+    /// Returns the words to look for, as they were written.
+    pub fn words(&self) -> Vec<String> {
+        self.terms.iter().map(|term| term.word.clone()).collect()
     }
 
     /// True if there is nothing to look for.
@@ -86,10 +98,10 @@ fn split_run(run: &str) -> Vec<QuestionTerm> {
             }
             Script::Ascii => {
                 let letters = String::from_iter(part);
-                let words: Vec<String> =
-                    part.chunk_by(|a, b| !(a.is_ascii_lowercase() && b.is_ascii_uppercase()))
-                        .map(String::from_iter)
-                        .collect();
+                let words: Vec<String> = part
+                    .chunk_by(|a, b| !(a.is_ascii_lowercase() && b.is_ascii_uppercase()))
+                    .map(String::from_iter)
+                    .collect();
                 terms.extend(letter_term(&letters));
                 if words.len() > 1 {
                     terms.extend(words.iter().filter_map(|word| letter_term(word)));
@@ -137,7 +149,9 @@ fn script_of(c: char) -> Script {
     match c {
         'a'..='z' | 'A'..='Z' => Script::Ascii,
         '0'..='9' => Script::Digit,
-        '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}'
+        '\u{3040}'..='\u{30ff}'
+        | '\u{3400}'..='\u{9fff}'
+        | '\u{ac00}'..='\u{d7af}'
         | '\u{f900}'..='\u{faff}' => Script::Cjk,
         _ => Script::Other,
     }
@@ -164,6 +178,7 @@ mod tests {
         assert_eq!(stems("parseHttpRequest"), ["parsehttprequest", "parse", "http", "request"]);
         assert_eq!(stems("MAX_RETRY-count2"), ["max", "retr", "count"]);
         assert_eq!(stems("error 404 on port 8"), ["error", "404", "port"]);
+        assert_eq!(stems("port 404 on 7 July 2026"), ["port", "404", "july"]);
     }
 
     #[test]

@@ -9,7 +9,10 @@ use super::titles::TitleHit;
 use crate::store::SessionSpan;
 
 /// How soon further occurrences of a word count less (`k1` of BM25).
-const SATURATION: f32 = 1.2;
+const SATURATION: f32 = 1.6;
+
+/// The factor of a title. It is above that of a prompt, because it names what a session is about.
+const TITLE_FACTOR: f32 = 1.6;
 
 /// How much a long event loses (`b` of BM25).
 const EVENT_LENGTH_WEIGHT: f32 = 0.6;
@@ -36,7 +39,7 @@ pub(super) struct Averages {
 /// Counts over the events that are asked about, from which [`Averages`] follow.
 #[derive(Clone)]
 pub(super) struct Totals {
-    pub(super) rows: u64,
+    rows: u64,
     bytes: f64,
     windows: u64,
     window_bytes: f64,
@@ -134,7 +137,7 @@ impl Totals {
 }
 
 /// Returns the weight of a word that `events` of `all` events have.
-pub(super) fn rarity_weight(events: u64, all: u64) -> f32 {
+fn rarity_weight(events: u64, all: u64) -> f32 {
     let (events, all) = (events as f64, all as f64);
     f64::ln(1.0 + (all - events + 0.5) / (events + 0.5)) as f32
 }
@@ -229,8 +232,9 @@ impl Averages {
                     score.window.max(windows.add(self, &talk_lengths, place, event_hits));
             }
             score.matched += 1;
-            let event_index =
-                span.first_index.saturating_add(u32::try_from(row - span.start).unwrap_or(u32::MAX));
+            let event_index = span
+                .first_index
+                .saturating_add(u32::try_from(row - span.start).unwrap_or(u32::MAX));
             score.events.push(ScoredEvent {
                 segment: found.segment,
                 row,
@@ -246,7 +250,7 @@ impl Averages {
         score
     }
 
-    /// Returns the score of a title, which counts like a prompt.
+    /// Returns the score of a title, as of a short event.
     pub(super) fn score_title(&self, title: &TitleHit) -> f32 {
         let relative_length = title.length / self.event_length;
         let terms = title.values.iter();
@@ -255,7 +259,7 @@ impl Averages {
                 self.weights[*term] * saturate(*value, EVENT_LENGTH_WEIGHT, relative_length)
             })
             .sum();
-        sum * type_factor(EventType::User)
+        sum * TITLE_FACTOR
     }
 
     /// Returns the score of the talk of a session as one text.
@@ -263,7 +267,9 @@ impl Averages {
         let relative_length = length / self.session_length;
         let terms = counts.iter().zip(&self.weights);
         terms
-            .map(|(count, weight)| weight * saturate(*count, SESSION_LENGTH_WEIGHT, relative_length))
+            .map(|(count, weight)| {
+                weight * saturate(*count, SESSION_LENGTH_WEIGHT, relative_length)
+            })
             .sum()
     }
 
@@ -311,13 +317,7 @@ struct OpenWindow {
 
 impl OpenWindows {
     /// Adds the talk event at `place`, and returns the best score of the windows that it closes.
-    fn add(
-        &mut self,
-        averages: &Averages,
-        talk: &[f32],
-        place: usize,
-        hits: &[TermHit],
-    ) -> f32 {
+    fn add(&mut self, averages: &Averages, talk: &[f32], place: usize, hits: &[TermHit]) -> f32 {
         let first = (place + 1).saturating_sub(WINDOW_EVENTS);
         let best = self.close_before(averages, talk, first);
         for start in first..=place {

@@ -3,13 +3,14 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
-use schemas::EventType;
 use serde::{Deserialize, Serialize};
 
-use super::passages::{TermPair, cut_passage, find_places, read_texts, weigh_pairs};
+use super::passages::{
+    PassageSize, TermPair, bound_pairs, cut_passage, find_places, read_texts, weigh_pairs,
+};
 use super::postings::SegmentHits;
 use super::question::SessionQuestion;
-use super::score::{Averages, ScoredEvent, SpanScore, Totals, rarity_weight, type_factor};
+use super::score::{Averages, ScoredEvent, SpanScore, Totals, type_factor};
 use super::text_terms::find_text_terms;
 use super::titles::{TitleHit, find_title_hits};
 use crate::base::parallel::in_parallel;
@@ -19,21 +20,18 @@ use crate::store::{Snapshot, StoreError};
 /// The weight of the best window, of the best event, of neighbouring words and of a named date,
 /// relative to that of the whole talk.
 const WINDOW_WEIGHT: f32 = 2.0;
-const EVENT_WEIGHT: f32 = 1.0;
-const PAIR_WEIGHT: f32 = 2.0;
+const EVENT_WEIGHT: f32 = 0.75;
+const PAIR_WEIGHT: f32 = 3.0;
 const DATE_WEIGHT: f32 = 3.0;
 
 /// The best sessions in which neighbouring words are looked for.
 const PAIR_SESSIONS: usize = 20;
 
 /// Events of such a session whose text is read.
-const PAIR_EVENTS: usize = 12;
-
-/// Most passages of a session.
-const PASSAGES: usize = 2;
+const PAIR_EVENTS: usize = 6;
 
 /// An event becomes a passage if its score is at least this part of the best one's.
-const PASSAGE_SHARE: f32 = 0.5;
+const PASSAGE_SHARE: f32 = 0.4;
 
 /// A question about some sessions.
 pub struct SessionRequest<'a> {
@@ -52,7 +50,9 @@ pub struct SessionRequest<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionRank {
     /// The bits of the score, because JSON would round the number.
+    #[serde(rename = "s")]
     score: u32,
+    #[serde(rename = "i")]
     session_id: String,
 }
 
@@ -71,8 +71,6 @@ pub struct SessionResults {
     pub sessions: Vec<FoundSession>,
     /// Sessions with any word of the question or near a date that it names.
     pub matched: usize,
-    /// Sessions that were asked about.
-    pub searched: usize,
     /// Words of the question that no event has, as they were written.
     pub absent: Vec<String>,
     /// Where the next page begins, if there is one.
@@ -83,10 +81,9 @@ pub struct SessionResults {
 pub struct FoundSession {
     /// Position in `Snapshot::sessions`.
     pub session: usize,
+    pub rank: SessionRank,
     /// The words of the question that the session has, as they were written.
     pub words: Vec<String>,
-    /// The weight of these words as a share of that of all words, 0 to 1.
-    pub covered: f64,
     /// True if the title has a word of the question in full.
     pub has_title_word: bool,
     /// True if a date that the question names is near.
@@ -100,9 +97,6 @@ pub struct FoundSession {
 /// A part of an event that has words of the question.
 pub struct FoundPassage {
     pub event_index: u32,
-    pub event_type: EventType,
-    /// Microseconds since the epoch; `None` if the event has no time.
-    pub time: Option<i64>,
     pub text: String,
 }
 
@@ -166,7 +160,8 @@ pub fn search_sessions(
     let scores = in_parallel(&hits, 1, |hits| {
         Ok::<_, StoreError>(hits.iter().flat_map(|hits| averages.score_segment(hits)).collect())
     })?;
-    let spans: Vec<SpanScore> = scores.into_iter().flat_map(|scores: Vec<SpanScore>| scores).collect();
+    let spans: Vec<SpanScore> =
+        scores.into_iter().flat_map(|scores: Vec<SpanScore>| scores).collect();
     let mut ranked = join_spans(&averages, &totals, spans, &titles);
     add_dates(snapshot, request, &mut ranked);
     sort_sessions(snapshot, &mut ranked);
@@ -191,24 +186,23 @@ pub fn search_sessions(
         .filter(|((exact, related), _)| **exact + **related == 0)
         .map(|(_, term)| term.word.clone())
         .collect();
-    let full_weight = averages.total_weight() + absent.len() as f32 * rarity_weight(0, totals.rows);
     let mut sessions = Vec::new();
-    for session in &ranked {
-        let passages = cut_passages(snapshot, request.question, &averages, session)?;
+    for (place, session) in ranked.iter().enumerate() {
+        let size = PassageSize::at_place(place);
+        let passages = cut_passages(snapshot, request.question, &averages, session, size)?;
         let has_word = |position: usize| session.words >> position & 1 != 0;
         let words = (0..terms.len()).filter(|position| has_word(*position));
-        let covered: f32 = words.clone().map(|position| averages.weights[position]).sum();
         sessions.push(FoundSession {
             session: session.session,
+            rank: rank_of(session),
             words: words.map(|position| terms[position].word.clone()).collect(),
-            covered: f64::from(covered / full_weight),
             has_title_word: session.has_title_word,
             is_near_date: session.is_near_date,
             matched_events: session.matched,
             passages,
         });
     }
-    Ok(SessionResults { sessions, matched, searched, absent, next })
+    Ok(SessionResults { sessions, matched, absent, next })
 }
 
 /// Adds up the parts of each session, which may be in several segments.
@@ -318,22 +312,29 @@ fn add_pairs(
     let mut events: Vec<ScoredEvent> = Vec::new();
     let mut owners: Vec<usize> = Vec::new();
     for (owner, session) in ranked.iter().take(PAIR_SESSIONS).enumerate() {
-        let events_of_session = session.events.iter();
-        let with_pair =
-            events_of_session.filter(|event| pairs.iter().any(|pair| pair.is_in(event.exact)));
-        for event in with_pair.take(PAIR_EVENTS) {
+        let mut promising: Vec<(f32, &ScoredEvent)> = Vec::new();
+        for event in &session.events {
+            let bound = bound_pairs(event.exact, pairs, &averages.weights);
+            if bound > 0.0 {
+                promising.push((bound * type_factor(event.event_type), event));
+            }
+        }
+        promising.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+        for (_, event) in promising.into_iter().take(PAIR_EVENTS) {
             events.push(*event);
             owners.push(owner);
         }
     }
-    let mut best: HashMap<usize, f32> = HashMap::new();
-    read_texts(snapshot, &events, &mut |position, text| {
+
+    let values = read_texts(snapshot, &events, |event, text| {
         let places = find_places(question, text);
-        let weight = weigh_pairs(&places, pairs, &averages.weights);
-        let value = weight * type_factor(events[position].event_type);
+        weigh_pairs(&places, pairs, &averages.weights) * type_factor(event.event_type)
+    })?;
+    let mut best: HashMap<usize, f32> = HashMap::new();
+    for (position, value) in values {
         let known = best.entry(owners[position]).or_default();
         *known = known.max(value);
-    })?;
+    }
     for (owner, value) in best {
         ranked[owner].score += PAIR_WEIGHT * value / averages.total_weight();
     }
@@ -347,30 +348,35 @@ fn cut_passages(
     question: &SessionQuestion,
     averages: &Averages,
     session: &RankedSession,
+    size: PassageSize,
 ) -> Result<Vec<FoundPassage>, StoreError> {
-    let Some(best) = session.events.first() else { return Ok(Vec::new()) };
-    let good = session.events.iter().filter(|event| event.score >= best.score * PASSAGE_SHARE);
-    let mut chosen: Vec<ScoredEvent> = vec![*best];
-    let newest = good.max_by_key(|event| event.event_index);
-    chosen.extend(newest.filter(|newest| newest.event_index != best.event_index));
-    chosen.truncate(PASSAGES);
+    let mut chosen = choose_events(&session.events, size.count);
     chosen.sort_by_key(|event| event.event_index);
 
-    let mut texts: Vec<String> = vec![String::new(); chosen.len()];
-    read_texts(snapshot, &chosen, &mut |position, text| {
+    let mut texts = read_texts(snapshot, &chosen, |_, text| {
         let places = find_places(question, text);
-        texts[position] = cut_passage(text, &places, &averages.weights);
+        cut_passage(text, &places, &averages.weights, size.chars)
     })?;
-    let mut passages = Vec::new();
-    for (event, text) in chosen.iter().zip(texts) {
-        let index = snapshot.segments()[event.segment].skip_index()?;
-        let facts = index.read_facts(event.row..event.row + 1)?.get(0);
-        passages.push(FoundPassage {
-            event_index: event.event_index,
-            event_type: event.event_type,
-            time: facts.and_then(|facts| facts.time),
-            text,
-        });
+    texts.sort_by_key(|(position, _)| *position);
+    let passages = texts
+        .into_iter()
+        .map(|(position, text)| FoundPassage { event_index: chosen[position].event_index, text });
+    Ok(passages.collect())
+}
+
+/// Chooses events for passages from those of a session, which come best first: the best one, the
+/// newest good one, and then the next best ones.
+fn choose_events(events: &[ScoredEvent], count: usize) -> Vec<ScoredEvent> {
+    let Some(best) = events.first() else { return Vec::new() };
+    let good: Vec<ScoredEvent> =
+        events.iter().filter(|event| event.score >= best.score * PASSAGE_SHARE).copied().collect();
+    let newest = good.iter().max_by_key(|event| event.event_index);
+    let mut chosen: Vec<ScoredEvent> = Vec::new();
+    for event in [best].into_iter().chain(newest).chain(&good) {
+        let is_new = chosen.iter().all(|known| known.event_index != event.event_index);
+        if is_new && chosen.len() < count {
+            chosen.push(*event);
+        }
     }
-    Ok(passages)
+    chosen
 }

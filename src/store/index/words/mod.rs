@@ -305,8 +305,9 @@ mod tests {
 
     #[test]
     fn words_that_begin_alike_are_listed_with_their_rows() {
-        let texts: Vec<String> =
-            (0..300).map(|row| format!("cache{} caching x{row}", ["", "s", "d"][row % 3])).collect();
+        let texts: Vec<String> = (0..300)
+            .map(|row| format!("cache{} caching x{row}", ["", "s", "d"][row % 3]))
+            .collect();
         let bytes = words(&texts);
         let read = |at: Range<u64>| {
             Ok::<_, Infallible>(bytes[at.start as usize..at.end as usize].to_vec())
@@ -323,13 +324,14 @@ mod tests {
             found
         };
         let word = |word: &str, rows, first| (word.to_owned(), rows, Some(first));
-        assert_eq!(listed("cach"), [
-            word("cache", 100, 0),
-            word("cached", 100, 2),
-            word("caching", 300, 0)
-        ]);
+        assert_eq!(
+            listed("cach"),
+            [word("cache", 100, 0), word("cached", 100, 2), word("caching", 300, 0)]
+        );
         assert_eq!(listed("cached"), [word("cached", 100, 2)]);
-        assert!(listed("zzz").is_empty() && listed("aaa").is_empty() && listed("cachedd").is_empty());
+        assert!(
+            listed("zzz").is_empty() && listed("aaa").is_empty() && listed("cachedd").is_empty()
+        );
     }
 
     proptest! {
