@@ -1,4 +1,5 @@
-//! Runs named workloads on generated logs and asserts their answers: `cargo xtask bench [GB]...`.
+//! Runs named workloads on generated logs and asserts their answers: `cargo xtask bench [GB]...`;
+//! `cargo xtask bench retrieval` measures what is found instead.
 //!
 //! Prints a table for `benches/records/`. Each search is listed next to its baselines from the same
 //! run: `rg` over the same raw files, and plain `memmem` over all text in memory.
@@ -7,6 +8,7 @@
 
 mod corpus;
 mod measure;
+mod retrieval;
 mod workloads;
 mod worst;
 
@@ -30,6 +32,13 @@ const SEED: u64 = 42;
 const DEFAULT_GB: f64 = 0.1;
 
 fn main() {
+    let arguments: Vec<String> =
+        std::env::args().skip(1).filter(|arg| !arg.starts_with("--")).collect();
+    if let Some((_, of_retrieval)) =
+        arguments.split_first().filter(|(name, _)| *name == "retrieval")
+    {
+        return retrieval::run(of_retrieval);
+    }
     // Cargo adds flags of its own, which are not numbers.
     let sizes: Vec<f64> = std::env::args().filter_map(|arg| arg.parse().ok()).collect();
     let sizes = if sizes.is_empty() { vec![DEFAULT_GB] } else { sizes };

@@ -23,6 +23,11 @@ pub const PROTOCOL_ERROR_BYTES: usize = 2_000;
 pub const SEARCH_LIMIT: u32 = 10;
 /// `search_events`: most matches on a page.
 pub const SEARCH_LIMIT_MAX: u32 = 50;
+/// `search_sessions`: sessions on a page, unless the call gives a limit.
+pub const FIND_LIMIT: u32 = 10;
+/// `search_sessions`: most sessions on a page.
+pub const FIND_LIMIT_MAX: u32 = 50;
+
 /// `search_events`: most characters of a snippet.
 pub const SNIPPET_CHARS: usize = 240;
 

@@ -21,8 +21,8 @@ use schemas::limits::BYTES_PER_TOKEN;
 use schemas::{Timestamp, ToolError, Zone};
 
 use self::commands::{
-    analyze, compact, completions, doctor, event, export, forget, ingest, label, list, mcp, query,
-    report, search, setup, show, skill, sql_worker, stats, status, statusline, tools, usage,
+    analyze, compact, completions, doctor, event, export, find, forget, ingest, label, list, mcp,
+    query, report, search, setup, show, skill, sql_worker, stats, status, statusline, tools, usage,
 };
 use self::context::CommandContext;
 use self::exit::{CommandFailure, CommandOutcome, report_result, report_unwritten};
@@ -83,6 +83,8 @@ enum Command {
     Ingest(ingest::IngestFlags),
     /// Find events by their text
     Search(search::SearchFlags),
+    /// Find sessions by what you remember of them
+    Find(find::FindFlags),
     /// Show whole events
     Event(event::EventFlags),
     /// List sessions
@@ -210,6 +212,7 @@ fn debug_metadata(command: String, arguments: &[OsString]) -> DebugMetadata {
 fn choose_zone(args: &Args) -> Result<Zone, ToolError> {
     let has_dates = match args.command {
         Command::Search(_)
+        | Command::Find(_)
         | Command::List(_)
         | Command::Analyze(_)
         | Command::Stats(_)
@@ -259,6 +262,7 @@ fn run_command(args: Args, printer: &Printer) -> Result<CommandOutcome, CommandF
     match args.command {
         Command::Ingest(flags) => ingest::run(&flags, &context),
         Command::Search(flags) => search::run(flags, &context),
+        Command::Find(flags) => find::run(flags, &context),
         Command::Event(flags) => event::run(flags, &context),
         Command::List(flags) => list::run(flags, &context),
         Command::Show(flags) => show::run(flags, &context),

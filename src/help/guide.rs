@@ -81,6 +81,11 @@ const QUICK_TASKS: &[QuickTask] = &[
         command: "sessions search 'why did the retry test fail sort:relevance'",
     },
     QuickTask {
+        task: "Find a session you half remember",
+        tool: "search_sessions(query=\"where did we decide on the retry budget\")",
+        command: "sessions find where did we decide on the retry budget",
+    },
+    QuickTask {
         task: "Find what a tool did to a file",
         tool: "search_events(query=\"tool:Edit file:main.rs\")",
         command: "sessions search 'tool:Edit file:main.rs'",
@@ -199,7 +204,7 @@ pub(super) fn examples_text() -> String {
 }
 
 pub(super) const NEGATIVE: &str = "\
-- ❌ `search_events(query=\"What did we decide about the cache?\")`: every word must occur, punctuation too. ✅ Add `sort:relevance`, or search for `cache decided`.
+- ❌ `search_events(query=\"What did we decide about the cache?\")`: every word must occur, punctuation too. ✅ `search_sessions(query=\"What did we decide about the cache?\")`
 - ❌ `search_events(query=\"since:7d error\")`: `since` is an argument. ✅ `search_events(query=\"error\", since=\"7d\")`
 - ❌ `search_events(query=\"(a OR b) c\")`: parentheses are text. ✅ `a OR b c` means (a or b) and c.
 - ❌ `get_session_details(session_id=\"9ae82b3a\", detail_level=\"full\")` to find one thing: it may be many pages. ✅ Search with `session_id`, then read single events.

@@ -31,7 +31,7 @@ pub(super) fn skill_text() -> String {
 const WAY: &str = "
 ## The way through
 
-- Find: search_events(query=\"words that must all occur\") for exact text, or with `sort:relevance` for a question. list_sessions(project=..., since=\"7d\") for what was worked on.
+- Find: search_sessions(query=\"a question in plain words\") for the session, search_events(query=\"words that must all occur\") for exact text. list_sessions(project=..., since=\"7d\") for what was worked on.
 - Narrow: get_session_details(session_id, detail_level=\"turns\") shows prompts and answers; \"steps\" with turns=\"4\" what was done in one.
 - Read: get_event_details(event_ids=[...]) gives whole events.
 - Explain: analyze_session(session_id) names failures with their fixes, loops and unfinished ends.

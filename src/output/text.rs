@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use schemas::event::{Relation, TimeSource};
 use schemas::tool::details::{DetailData, Excerpt, Step, Summary, Turn};
 use schemas::tool::event::{Event, EventData};
+use schemas::tool::find::{FindData, SessionMatch};
 use schemas::tool::list::{ListData, Session, Tokens};
 use schemas::tool::metadata::MetadataData;
 use schemas::tool::search::SearchData;
@@ -50,6 +51,40 @@ impl Show for SearchData {
         }
         out
     }
+}
+
+impl Show for FindData {
+    fn to_text(&self) -> String {
+        let mut out = String::new();
+        for session in &self.sessions {
+            out.push_str(&match_lines(session));
+        }
+        if !self.absent.is_empty() {
+            let _ = writeln!(out, "no session has: {}", self.absent.join(", "));
+        }
+        out
+    }
+}
+
+fn match_lines(session: &SessionMatch) -> String {
+    let mut out = String::new();
+    let _ = writeln!(
+        out,
+        "{}  {}  {}  {}  {} ({} events)",
+        session.session_id,
+        session.ended.as_deref().unwrap_or("no time"),
+        session.provider,
+        session.project.as_deref().unwrap_or(""),
+        session.why,
+        session.events,
+    );
+    if let Some(title) = &session.title {
+        let _ = writeln!(out, "    {title}");
+    }
+    for (event_index, text) in &session.passages {
+        let _ = writeln!(out, "    {:>6}  {text}", format!(":{event_index}"));
+    }
+    out
 }
 
 impl Show for MetadataData {

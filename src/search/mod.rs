@@ -14,6 +14,7 @@ mod request;
 mod row_filter;
 mod scan;
 mod segment_filter;
+mod sessions;
 pub mod snippet;
 mod unmatched;
 
@@ -23,4 +24,8 @@ pub use query::{FilterField, Query, QueryError, QueryErrorKind, is_qualifier};
 pub use rank::{RankedPage, RankedPosition, can_rank, search_ranked};
 pub use request::{ResultPosition, SearchHit, SearchPage, SearchRequest, SearchWork};
 pub use scan::search;
+pub use sessions::{
+    FoundPassage, FoundSession, SessionQuestion, SessionRank, SessionRequest, SessionResults,
+    search_sessions,
+};
 pub use unmatched::{UnmatchedFilter, find_unmatched_filters};

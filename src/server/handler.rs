@@ -27,7 +27,7 @@ use crate::tools::{Call, Tools};
 const INSTRUCTIONS: &str = "\
 Searches the history of coding agents (Claude Code, Codex, Gemini CLI, OpenCode, Copilot CLI, Pi and others) on this machine: every prompt, answer, \
 reasoning, tool call and result of past sessions. \
-Start with search_events (find text) or list_sessions (what was worked on); both return ids. \
+Start with search_sessions (which session was that), search_events (exact text) or list_sessions (what was worked on); all return ids. \
 get_session_details shows one session: summary first, then turns, steps or full. \
 get_event_details gives whole events by id. \
 analyze_session shows what failed and what fixed it, in one session or over all. \
@@ -71,8 +71,8 @@ impl Server {
     pub(super) fn new(parts: ServerParts, adapter: &'static str) -> Self {
         Self {
             tools: Arc::new(parts.tools),
+            listed: schema::list_tools(parts.options.allow_labels).into(),
             dispatcher: Arc::new(CallDispatcher::new(parts.options, adapter)),
-            listed: schema::list_tools().into(),
             help: Arc::new(parts.help),
             roots: parts.roots.into(),
         }

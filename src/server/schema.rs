@@ -4,12 +4,14 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use rmcp::model::{JsonObject, MetaObject, Tool, ToolAnnotations};
-use schemas::tool::{CONTRACT_VERSION, TOOLS, ToolSpec};
+use schemas::tool::{CONTRACT_VERSION, TOOLS, ToolSpec, label};
 use serde_json::{Value, json};
 
-/// Returns every tool, ordered by name.
-pub(super) fn list_tools() -> Vec<Tool> {
-    TOOLS.iter().map(to_protocol_tool).collect()
+/// Returns the tools, ordered by name. The tool that changes labels is listed only if the server
+/// allows it, because its description costs every session tokens.
+pub(super) fn list_tools(allows_labels: bool) -> Vec<Tool> {
+    let served = TOOLS.iter().filter(|spec| allows_labels || spec.name != label::SPEC.name);
+    served.map(to_protocol_tool).collect()
 }
 
 /// Returns the schema of a tool's arguments. It is built once, because reading every call needs it.
@@ -77,7 +79,7 @@ mod tests {
 
     #[test]
     fn every_argument_is_described() {
-        let tools = list_tools();
+        let tools = list_tools(true);
         for tool in &tools {
             assert_eq!(tool.input_schema["type"], "object", "{}", tool.name);
             assert_eq!(tool.input_schema["additionalProperties"], false, "{}", tool.name);

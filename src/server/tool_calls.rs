@@ -20,6 +20,9 @@ pub(super) fn run_tool(
         "search_events" => {
             Ok(tools.search_events(&parse_arguments(name, arguments)?, call)?.into_json())
         }
+        "search_sessions" => {
+            Ok(tools.search_sessions(&parse_arguments(name, arguments)?, call)?.into_json())
+        }
         "get_event_details" => {
             Ok(tools.get_event_details(&parse_arguments(name, arguments)?, call)?.into_json())
         }

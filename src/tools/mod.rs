@@ -10,6 +10,7 @@ pub mod compact;
 mod details;
 pub mod doctor;
 mod event;
+mod find;
 pub mod forget;
 mod label;
 mod list;
@@ -32,6 +33,7 @@ use schemas::price::PriceTable;
 use schemas::tool::analyze::{AnalyzeArgs, AnalyzeData};
 use schemas::tool::details::{DetailArgs, DetailData};
 use schemas::tool::event::{EventArgs, EventData};
+use schemas::tool::find::{FindArgs, FindData};
 use schemas::tool::label::{LabelArgs, LabelData};
 use schemas::tool::list::{ListArgs, ListData};
 use schemas::tool::metadata::{MetadataArgs, MetadataData};
@@ -151,6 +153,15 @@ impl Tools {
         call: &Call<'_>,
     ) -> Result<EncodedAnswer<SearchData>, ToolError> {
         self.run_tool(call, |snapshot| search::run(&self.shared, snapshot, args, call))
+    }
+
+    /// Runs `search_sessions`.
+    pub fn search_sessions(
+        &self,
+        args: &FindArgs,
+        call: &Call<'_>,
+    ) -> Result<EncodedAnswer<FindData>, ToolError> {
+        self.run_tool(call, |snapshot| find::run(&self.shared, snapshot, args, call))
     }
 
     /// Runs `get_event_details`.

@@ -7,7 +7,7 @@ use crate::env::TestEnv;
 use crate::mcp::Client;
 
 /// Writes a log of the format `sessions` and returns its path. `lines` follow the header.
-fn write_log(env: &TestEnv, session: &str, header: &Value, lines: &[Value]) -> String {
+pub(crate) fn write_log(env: &TestEnv, session: &str, header: &Value, lines: &[Value]) -> String {
     let mut whole = json!({ "format": "sessions", "version": 1, "session_id": session });
     for (name, value) in header.as_object().expect("an object") {
         whole[name] = value.clone();
@@ -28,11 +28,11 @@ fn write_log(env: &TestEnv, session: &str, header: &Value, lines: &[Value]) -> S
     path.to_string_lossy().into_owned()
 }
 
-fn ingest(env: &TestEnv) {
+pub(crate) fn ingest(env: &TestEnv) {
     env.run(&["ingest", "--quiet", &env.path("logs").to_string_lossy()]).ok();
 }
 
-fn user(text: &str) -> Value {
+pub(crate) fn user(text: &str) -> Value {
     json!({ "type": "user", "text": text })
 }
 

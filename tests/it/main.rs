@@ -18,6 +18,7 @@ mod docs;
 mod env;
 mod exclude;
 mod export;
+mod find;
 mod forget;
 mod freshness;
 mod fuzz;

@@ -110,7 +110,10 @@ inside the program.",
         name: "bench",
         arguments: "[--bundled] [CARGO BENCH ARGS]...",
         about: "Run the benchmarks in the release profile",
-        details: "Arguments other than --bundled are the sizes of the generated logs in GB (0.1).",
+        details: "\
+Arguments other than --bundled are the sizes of the generated logs in GB (0.1).
+`retrieval FILE_OR_FOLDER` measures which sessions are found instead: on LoCoMo, or with
+`retrieval QUESTIONS LOGS` on questions about a folder of logs.",
         run: run_benchmarks,
     },
     XtaskCommand {

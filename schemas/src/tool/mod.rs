@@ -7,6 +7,7 @@ pub mod analyze;
 mod argument;
 pub mod details;
 pub mod event;
+pub mod find;
 pub mod label;
 pub mod list;
 pub mod metadata;
@@ -35,6 +36,7 @@ pub const TOOLS: &[ToolSpec] = &[
     list::SPEC,
     query::SPEC,
     search::SPEC,
+    find::SPEC,
     stats::SPEC,
     metadata::SPEC,
     label::SPEC,

@@ -6,6 +6,7 @@ pub(super) mod completions;
 pub(super) mod doctor;
 pub(super) mod event;
 pub(super) mod export;
+pub(super) mod find;
 pub(super) mod forget;
 pub(super) mod ingest;
 pub(super) mod label;

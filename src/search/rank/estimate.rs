@@ -39,7 +39,7 @@ impl LengthFactors {
 
 /// Returns the approximate length in bytes of a text whose length has `bits` bits: three
 /// quarters of 2^`bits`, the middle of that range.
-pub(super) fn typical_length(bits: u8) -> f64 {
+pub(in crate::search) fn typical_length(bits: u8) -> f64 {
     (1u64 << bits) as f64 * 0.75
 }
 

@@ -193,6 +193,20 @@ impl WordLookup<'_> {
         rows.ok_or_else(|| self.index.malformed_words())
     }
 
+    /// Calls `take` with each word that begins with `prefix`, which is lowercase ASCII letters, and
+    /// that `is_wanted` accepts. The words come in alphabetical order, each with the rows that are
+    /// known to have it.
+    pub fn for_each_word(
+        &self,
+        prefix: &str,
+        is_wanted: &dyn Fn(&str) -> bool,
+        take: &mut dyn FnMut(&str, &FixedBitSet),
+    ) -> Result<(), StoreError> {
+        let read = |range| self.index.read_word_bytes(range);
+        let known = self.open_words()?.for_each_word(prefix, is_wanted, read, take)?;
+        known.ok_or_else(|| self.index.malformed_words())
+    }
+
     /// Returns the words, which are opened on first use.
     fn open_words(&self) -> Result<&WordIndex, StoreError> {
         if let Some(words) = self.words.get() {

@@ -80,8 +80,8 @@ pub(crate) fn run_and_wrap<T: Serialize>(
     let updated = Timestamp(manifest.updated_at).to_string();
 
     let mut hints = Vec::new();
-    if let Some(cursor) = &reply.next_cursor {
-        hints.push(describe_next_page(cursor, reply.before + reply.returned, reply.total));
+    if reply.next_cursor.is_some() {
+        hints.push(describe_next_page(reply.before + reply.returned, reply.total));
     }
     hints.extend(reply.hint);
     if reply.returned == 0 {
@@ -147,14 +147,14 @@ pub(crate) fn encoding_error(error: serde_json::Error) -> ToolError {
 
 /// Returns the sentence about further pages, which clients that show only the text also need.
 /// `seen` is the number of rows on this page and the pages before it.
-fn describe_next_page(cursor: &str, seen: usize, total: Option<RowTotal>) -> String {
+fn describe_next_page(seen: usize, total: Option<RowTotal>) -> String {
     let rest = match total {
         // At least one row follows: the rest of a row that was cut in the middle.
         Some(RowTotal::Exact(rows)) => format!("{} more.", rows.saturating_sub(seen).max(1)),
         Some(RowTotal::AtLeast(rows)) => format!("At least {} more.", rows.saturating_sub(seen)),
         None => "There is more.".to_owned(),
     };
-    format!("{rest} Pass cursor '{cursor}' to see the next page.")
+    format!("{rest} Pass pagination.next_cursor as cursor to see the next page.")
 }
 
 /// Returns a warning that names the kinds of secrets masked in an answer.

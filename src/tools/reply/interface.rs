@@ -118,7 +118,7 @@ impl Interface {
 fn takes_without_flag(command: &str, argument: &str) -> bool {
     matches!(
         (command, argument),
-        ("search", "query")
+        ("search" | "find", "query")
             | ("event", "event_ids")
             | ("query", "sql")
             | ("show" | "analyze", "session_id")

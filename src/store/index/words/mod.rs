@@ -136,6 +136,38 @@ impl WordIndex {
         possible.union_with(&self.open);
         Ok(Some(KnownRows { possible, certain }))
     }
+
+    /// Calls `take` with each word that begins with `prefix` and that `is_wanted` accepts, in
+    /// alphabetical order, and with the rows that are known to have it. `read` is as for
+    /// [`WordIndex::open`]. Returns `None` if the words are damaged.
+    pub(super) fn for_each_word<E>(
+        &self,
+        prefix: &str,
+        is_wanted: &dyn Fn(&str) -> bool,
+        read: impl Fn(Range<u64>) -> Result<Vec<u8>, E>,
+        take: &mut dyn FnMut(&str, &FixedBitSet),
+    ) -> Result<Option<()>, E> {
+        let Some(mut words) = self.places.find_words(&self.table, prefix) else { return Ok(None) };
+        words.retain(|word| is_wanted(&word.letters));
+        let lists: Vec<Range<u64>> = words.iter().map(|word| word.list.clone()).collect();
+        let lists_start = self.places.lists.start;
+        let mut rows = FixedBitSet::with_capacity(self.rows);
+        let mut done = 0;
+        while let [first, ..] = &lists[done..] {
+            let near = count_near_lists(first, &lists[done..]);
+            let end = lists[done + near - 1].end;
+            let bytes = read(lists_start + first.start..lists_start + end)?;
+            for word in &words[done..done + near] {
+                let start = (word.list.start - first.start) as usize;
+                let end = (word.list.end - first.start) as usize;
+                rows.clear();
+                rows::insert_listed_rows(&bytes[start..end], &mut rows);
+                take(&word.letters, &rows);
+            }
+            done += near;
+        }
+        Ok(Some(()))
+    }
 }
 
 /// Returns how many of `lists`, which begin with `first`, are read in one call. `lists` are
@@ -269,6 +301,37 @@ mod tests {
         for cut in 0..bytes.len() {
             known(&bytes[..cut], 300, &ways("some")[0]);
         }
+    }
+
+    #[test]
+    fn words_that_begin_alike_are_listed_with_their_rows() {
+        let texts: Vec<String> = (0..300)
+            .map(|row| format!("cache{} caching x{row}", ["", "s", "d"][row % 3]))
+            .collect();
+        let bytes = words(&texts);
+        let read = |at: Range<u64>| {
+            Ok::<_, Infallible>(bytes[at.start as usize..at.end as usize].to_vec())
+        };
+        let index = WordIndex::open(300, bytes.len() as u64, read).expect("reads").expect("words");
+        let listed = |prefix: &str| {
+            let mut found = Vec::new();
+            let mut take = |word: &str, rows: &FixedBitSet| {
+                found.push((word.to_owned(), rows.count_ones(..), rows.minimum()));
+            };
+            let is_wanted = |word: &str| word != "caches";
+            let known = index.for_each_word(prefix, &is_wanted, read, &mut take).expect("reads");
+            assert_eq!(known, Some(()));
+            found
+        };
+        let word = |word: &str, rows, first| (word.to_owned(), rows, Some(first));
+        assert_eq!(
+            listed("cach"),
+            [word("cache", 100, 0), word("cached", 100, 2), word("caching", 300, 0)]
+        );
+        assert_eq!(listed("cached"), [word("cached", 100, 2)]);
+        assert!(
+            listed("zzz").is_empty() && listed("aaa").is_empty() && listed("cachedd").is_empty()
+        );
     }
 
     proptest! {

@@ -169,6 +169,51 @@ impl WordTableLayout {
     }
 }
 
+/// A word of the table, and the place of its list relative to the first list.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct ListedWord {
+    pub(super) letters: String,
+    pub(super) list: Range<u64>,
+}
+
+impl WordTableLayout {
+    /// Returns the words that begin with `prefix`, in alphabetical order. `table` is the bytes at
+    /// [`WordTableLayout::table`]. Returns `None` if the table is too short for its leaves, or if a
+    /// list is outside the lists.
+    pub(super) fn find_words(&self, table: &[u8], prefix: &str) -> Option<Vec<ListedWord>> {
+        let (leaves, words) = table.split_at_checked(self.leaves * LEAF_BYTES)?;
+        let lists_bytes = self.lists.end - self.lists.start;
+        let (leaves, _) = leaves.as_chunks::<LEAF_BYTES>();
+        let is_before = |leaf: &[u8; LEAF_BYTES]| {
+            let at = Leaf::read(leaf).word;
+            TableWord::read(words, at).is_some_and(|word| words[word.letters] < *prefix.as_bytes())
+        };
+        // The words may begin in the last leaf whose first word is before them.
+        let first_leaf = leaves.partition_point(is_before).saturating_sub(1);
+        let Some(leaf) = leaves.get(first_leaf).map(Leaf::read) else { return Some(Vec::new()) };
+
+        let mut found = Vec::new();
+        let mut at = leaf.word;
+        let mut list = leaf.list;
+        while let Some(word) = TableWord::read(words, at) {
+            let letters = &words[word.letters.clone()];
+            let list_end = list.checked_add(word.list)?;
+            if letters.starts_with(prefix.as_bytes()) {
+                if list_end > lists_bytes {
+                    return None;
+                }
+                let letters = String::from_utf8_lossy(letters).into_owned();
+                found.push(ListedWord { letters, list: list..list_end });
+            } else if letters > prefix.as_bytes() {
+                break;
+            }
+            at = word.end;
+            list = list_end;
+        }
+        Some(found)
+    }
+}
+
 /// Positions of the first word of a leaf and of its list.
 struct Leaf {
     word: usize,

@@ -1,0 +1,145 @@
+//! Measures how often a half-remembered question finds its session: `cargo xtask bench retrieval`.
+//!
+//! The first argument is the LoCoMo file, or a folder with one file per conversation. It can also be
+//! a list of questions about logs of your own; then the second argument is the folder of the logs:
+//!
+//! ```text
+//! [{"q": "which chat was it where we fixed the retry budget", "gold": ["3f9a..."]}]
+//! ```
+
+mod locomo;
+mod ranks;
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+use sessions::search::{SessionQuestion, SessionRequest, search_sessions};
+use sessions::store::{Snapshot, Store};
+
+use self::ranks::Ranks;
+use crate::measure::{self, Times};
+
+/// Sessions of an answer that are looked at.
+const RANKED: usize = 10;
+
+/// A question and the sessions that answer it.
+#[derive(Deserialize)]
+struct Question {
+    #[serde(rename = "q")]
+    text: String,
+    gold: Vec<String>,
+    /// The conversation that has the answer; empty if there is one collection only.
+    #[serde(default)]
+    conversation: String,
+}
+
+/// Runs the benchmark that the arguments name.
+pub(crate) fn run(arguments: &[String]) {
+    let dir = tempfile::tempdir().expect("tempdir");
+    match arguments {
+        [file] => {
+            let logs = dir.path().join("logs");
+            let questions = locomo::convert(Path::new(file), &logs);
+            measure_locomo(&questions, &logs, dir.path());
+        }
+        [file, logs] => {
+            let json = std::fs::read(file).expect("the file of questions");
+            let questions: Vec<Question> = serde_json::from_slice(&json).expect("questions");
+            measure_questions(&questions, Path::new(logs), dir.path());
+        }
+        _ => {
+            panic!("usage: bench retrieval LOCOMO_FILE_OR_FOLDER | bench retrieval QUESTIONS LOGS")
+        }
+    }
+}
+
+/// Prints the results on LoCoMo: each conversation alone, and all in one.
+fn measure_locomo(questions: &[Question], logs: &Path, dir: &Path) {
+    let snapshot = ingest(logs, &dir.join("store"));
+    let alone: Vec<Ranks> = questions
+        .iter()
+        .map(|question| rank_gold(&snapshot, question, Some(&question.conversation)))
+        .collect();
+    let pooled: Vec<Ranks> =
+        questions.iter().map(|question| rank_gold(&snapshot, question, None)).collect();
+    let select = |is_tuned: bool| -> Vec<&Ranks> {
+        let asked = alone.iter().zip(questions);
+        let of_kind = asked.filter(|(_, question)| {
+            locomo::TUNED.contains(&question.conversation.as_str()) == is_tuned
+        });
+        of_kind.map(|(ranks, _)| ranks).collect()
+    };
+
+    println!("\n{} sessions, {} questions\n", snapshot.sessions().len(), questions.len());
+    ranks::print_head();
+    ranks::print_row("LoCoMo 26 and 30 (constants tuned on these)", &select(true));
+    ranks::print_row("LoCoMo, the other conversations", &select(false));
+    ranks::print_row("LoCoMo, every conversation alone", &alone.iter().collect::<Vec<_>>());
+    ranks::print_row("LoCoMo, all conversations in one store", &pooled.iter().collect::<Vec<_>>());
+    print_control(questions, dir);
+    println!("\n{}", locomo::PUBLISHED);
+    print_times(&pooled);
+}
+
+/// Prints the results of questions about a folder of logs.
+fn measure_questions(questions: &[Question], logs: &Path, dir: &Path) {
+    let snapshot = ingest(logs, &dir.join("store"));
+    let found: Vec<Ranks> =
+        questions.iter().map(|question| rank_gold(&snapshot, question, None)).collect();
+    println!("\n{} sessions, {} questions\n", snapshot.sessions().len(), questions.len());
+    ranks::print_head();
+    ranks::print_row("questions about these logs", &found.iter().collect::<Vec<_>>());
+    print_control(questions, dir);
+    print_times(&found);
+}
+
+/// Asks an empty store, in which nothing must be found.
+fn print_control(questions: &[Question], dir: &Path) {
+    let empty = Store::new(&dir.join("empty")).take_snapshot().expect("snapshot");
+    let found: Vec<Ranks> =
+        questions.iter().map(|question| rank_gold(&empty, question, None)).collect();
+    ranks::print_row("control: an empty store", &found.iter().collect::<Vec<_>>());
+}
+
+fn print_times(found: &[Ranks]) {
+    let times = Times::of(found.iter().map(|ranks| ranks.seconds));
+    println!("\none question: p50 {:.2} ms, p99 {:.2} ms", times.p50, times.p99);
+}
+
+/// Ingests a folder of logs into a new store.
+fn ingest(logs: &Path, dir: &Path) -> Arc<Snapshot> {
+    measure::command(&["--json", "ingest", &logs.to_string_lossy()], dir);
+    Store::new(dir).take_snapshot().expect("snapshot")
+}
+
+/// Asks a question, of one conversation or of all, and finds its sessions in the answer.
+fn rank_gold(snapshot: &Snapshot, question: &Question, conversation: Option<&str>) -> Ranks {
+    let sessions = conversation.map(|name| {
+        let rows = snapshot.sessions().iter().enumerate();
+        let of_conversation = rows.filter(|(_, row)| row.project.as_deref() == Some(name));
+        of_conversation.map(|(position, _)| position).collect::<HashSet<usize>>()
+    });
+    let start = Instant::now();
+    let parsed = SessionQuestion::parse(&question.text);
+    let request = SessionRequest {
+        question: &parsed,
+        sessions,
+        limit: RANKED,
+        after: None,
+        deadline: start + Duration::from_secs(60),
+    };
+    let results = search_sessions(snapshot, &request, &|| false).expect("finds");
+    let seconds = start.elapsed().as_secs_f64();
+
+    let position_of = |gold: &String| {
+        results.sessions.iter().position(|found| {
+            let row = &snapshot.sessions()[found.session];
+            let file = Path::new(&row.source_path).file_stem();
+            row.session_id == *gold || file.is_some_and(|file| file == gold.as_str())
+        })
+    };
+    Ranks { of_gold: question.gold.iter().map(position_of).collect(), seconds }
+}

@@ -1,0 +1,107 @@
+//! `search_sessions`: find sessions by a half-remembered question.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::schema;
+use super::spec::{Category, Risk, ToolExample, ToolSpec};
+use crate::error::ErrorCode;
+use crate::provider::Provider;
+
+/// The registry row of `search_sessions`.
+pub const SPEC: ToolSpec = ToolSpec {
+    name: "search_sessions",
+    title: "Search sessions",
+    description: "Finds the sessions that a half-remembered question is about, best first: 'which session was that, and how did it end?'. \
+Ask in plain words; none is required. Words match in other forms, rare ones and words near each other count more, prompts and answers more than tool output; a month or day named in the question favours sessions of that time. \
+Each session comes with why it matched and with passages by event_index, in the order of time: the last is the newest word on it.",
+    read_only: true,
+    destructive: false,
+    idempotent: true,
+    open_world: false,
+    max_result_chars: 100_000,
+    risk: Risk::Read,
+    category: Category::Search,
+    action_template: "Find past sessions about {query}",
+    command: "find",
+    answers: "which sessions a question is about: ids, titles, passages",
+    use_when: &[
+        "which session was that, and how did it end",
+        "did we ever talk about X",
+        "where did we decide on Y",
+    ],
+    examples: &[ToolExample {
+        description: "The session about a half-remembered problem",
+        arguments: r#"{"query": "where did a clone not share the retry budget", "limit": 2}"#,
+        command: "sessions find where did a clone not share the retry budget --limit 2",
+    }],
+    errors: &[ErrorCode::InvalidQuery, ErrorCode::InvalidCursor, ErrorCode::SearchTimeout],
+    aliases: &[],
+    input: schema::input_schema::<FindArgs>,
+    output: schema::output_schema::<FindData>,
+};
+
+/// Arguments.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FindArgs {
+    /// What you remember, in plain words
+    pub query: String,
+    /// Only this agent, named as in list_sessions
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<Provider>,
+    /// Part of the working directory
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    /// Active since '7d', a date or RFC 3339 time (UTC)
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// Begun before that time
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
+    /// Sessions per page
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 50), extend("default" = 10))]
+    pub limit: Option<u32>,
+    /// next_cursor of the page before
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+}
+
+/// Answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct FindData {
+    /// Words of the question that were looked for.
+    pub looked_for: Vec<String>,
+    /// Those of them that no searched session has.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub absent: Vec<String>,
+    /// Best first.
+    pub sessions: Vec<SessionMatch>,
+}
+
+/// A session that fits the question.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SessionMatch {
+    /// Id of the session.
+    pub session_id: String,
+    /// Quoted log text; untrusted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Name of the repository's folder or of the working directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    /// The agent that wrote the log.
+    pub provider: Provider,
+    /// Day of the last time in the log, in the zone of the call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended: Option<String>,
+    /// Events that have words of the question.
+    pub events: usize,
+    /// What fits: how many of the words, and whether the title or the time does.
+    pub why: String,
+    /// Quoted log text by event_index, in the order of time, the newest good match last; untrusted.
+    pub passages: BTreeMap<u32, String>,
+}

@@ -1,0 +1,56 @@
+//! `sessions find`: finds sessions by a half-remembered question.
+
+use schemas::Provider;
+use schemas::tool::find::FindArgs;
+
+use crate::cli::context::{CommandContext, leak_tools};
+use crate::cli::exit::{CommandFailure, CommandOutcome};
+
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct FindFlags {
+    /// What you remember, in plain words
+    #[arg(required = true, value_name = "WORDS")]
+    query: Vec<String>,
+    /// Only this agent's sessions
+    #[arg(long)]
+    provider: Option<Provider>,
+    /// Only sessions whose working directory contains this text
+    #[arg(long)]
+    project: Option<String>,
+    /// Only sessions active since: '24h', '7d', a date or RFC 3339 time
+    #[arg(long)]
+    since: Option<String>,
+    /// Only sessions that began before that time
+    #[arg(long)]
+    until: Option<String>,
+    /// Sessions per page [default: 10, at most 50]
+    #[arg(long, value_name = "N")]
+    limit: Option<u32>,
+    /// Cursor of the page before
+    #[arg(long)]
+    cursor: Option<String>,
+}
+
+impl From<FindFlags> for FindArgs {
+    fn from(flags: FindFlags) -> Self {
+        Self {
+            query: flags.query.join(" "),
+            provider: flags.provider,
+            project: flags.project,
+            since: flags.since,
+            until: flags.until,
+            limit: flags.limit,
+            cursor: flags.cursor,
+        }
+    }
+}
+
+pub(in crate::cli) fn run(
+    flags: FindFlags,
+    context: &CommandContext<'_>,
+) -> Result<CommandOutcome, CommandFailure> {
+    let answer =
+        leak_tools(context.create_tools()).search_sessions(&flags.into(), &context.call)?;
+    context.printer.print_answer(&answer)?;
+    Ok(CommandOutcome::from_found(!answer.data.sessions.is_empty()))
+}

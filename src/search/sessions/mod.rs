@@ -1,0 +1,22 @@
+//! Ranks sessions by a half-remembered question, best first.
+//!
+//! The score of a session adds four parts: its talk (prompts and answers) as one text, its best three
+//! consecutive talk events, its best single event or its title, and words that follow each other in
+//! the question and are near each other in an event. A date that the question names adds to the
+//! sessions near it. Nearly all of this is computed from the word lists and the outlines of the skip
+//! index. Text is read for the neighbouring words and for passages, of the few best sessions only.
+
+mod dates;
+mod passages;
+mod postings;
+mod question;
+mod score;
+mod search;
+mod stop_words;
+mod text_terms;
+mod titles;
+
+pub use question::SessionQuestion;
+pub use search::{
+    FoundPassage, FoundSession, SessionRank, SessionRequest, SessionResults, search_sessions,
+};

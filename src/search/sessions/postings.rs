@@ -1,0 +1,156 @@
+//! Finds the events that have the words of a question, from the word lists of the skip indexes.
+
+use std::collections::{HashMap, HashSet};
+
+use fixedbitset::FixedBitSet;
+use schemas::EventType;
+
+use super::question::QuestionTerm;
+use crate::search::rank::typical_length;
+use crate::store::{RowOutline, Segment, SessionSpan, Snapshot, StoreError, WordLookup};
+
+/// What a word that only begins like one of the question counts, at most once in full.
+const RELATED_VALUE: f32 = 0.25;
+
+/// A word of the question in an event.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct TermHit {
+    /// Position of the row in its segment.
+    pub(super) row: usize,
+    /// Position of the word in the question.
+    pub(super) term: usize,
+    /// 1 if the event has the word, less if it has related words only.
+    pub(super) value: f32,
+}
+
+/// The events of one segment that are asked about, and those of them that have words of the question.
+pub(super) struct SegmentHits {
+    /// Position in `Snapshot::segments`.
+    pub(super) segment: usize,
+    /// The sessions that are asked about and have rows in the segment.
+    pub(super) spans: Vec<SessionSpan>,
+    pub(super) outlines: Vec<RowOutline>,
+    /// Rows that repeat events of another session.
+    copies: FixedBitSet,
+    /// By row, then by word.
+    pub(super) hits: Vec<TermHit>,
+}
+
+impl SegmentHits {
+    /// Finds the words of `terms` in the rows of a segment. `text_hits` are the rows of words that the
+    /// index does not list. `sessions` are those asked about; `None` means all.
+    pub(super) fn find(
+        snapshot: &Snapshot,
+        number: usize,
+        terms: &[QuestionTerm],
+        text_hits: &HashMap<usize, Vec<TermHit>>,
+        sessions: Option<&HashSet<usize>>,
+    ) -> Result<Self, StoreError> {
+        let segment = &snapshot.segments()[number];
+        let mut spans = segment.spans.clone();
+        spans.retain(|span| sessions.is_none_or(|wanted| wanted.contains(&span.session)));
+        let index = segment.skip_index()?;
+        let copies = find_copies(snapshot, segment, &spans)?;
+
+        let words = index.word_lookup();
+        let mut hits = text_hits.get(&number).cloned().unwrap_or_default();
+        for (position, term) in terms.iter().enumerate() {
+            if term.is_indexed {
+                append_term_hits(&words, index.row_count(), position, term, &mut hits)?;
+            }
+        }
+        hits.sort_unstable_by_key(|hit| (hit.row, hit.term));
+        let mut found =
+            Self { segment: number, spans, outlines: index.read_outlines()?, copies, hits };
+        found.retain_live_rows();
+        Ok(found)
+    }
+
+    /// Removes hits in rows that are not asked about.
+    fn retain_live_rows(&mut self) {
+        let mut spans = self.spans.iter().peekable();
+        let copies = &self.copies;
+        self.hits.retain(|hit| {
+            while spans.next_if(|span| span.start + span.count <= hit.row).is_some() {}
+            spans.peek().is_some_and(|span| span.start <= hit.row) && !copies.contains(hit.row)
+        });
+    }
+
+    /// Returns the hits in the rows of a span.
+    pub(super) fn hits_of(&self, span: &SessionSpan) -> &[TermHit] {
+        let begin = self.hits.partition_point(|hit| hit.row < span.start);
+        let end = self.hits.partition_point(|hit| hit.row < span.start + span.count);
+        &self.hits[begin..end]
+    }
+
+    /// Returns the rows of a span that count, each with the type of its event and the approximate
+    /// length of its text in bytes.
+    pub(super) fn rows_of(
+        &self,
+        span: &SessionSpan,
+    ) -> impl Iterator<Item = (usize, EventType, f32)> {
+        let rows = span.start..(span.start + span.count).min(self.outlines.len());
+        rows.filter(|row| !self.copies.contains(*row)).map(|row| {
+            let outline = self.outlines[row];
+            (row, outline.event_type, typical_length(outline.length_bits) as f32)
+        })
+    }
+}
+
+/// True for the events that make up the talk of a session: prompts and answers.
+pub(super) fn is_talk(event_type: EventType) -> bool {
+    matches!(event_type, EventType::User | EventType::Message)
+}
+
+/// Returns the rows of `spans` that repeat events of another session.
+fn find_copies(
+    snapshot: &Snapshot,
+    segment: &Segment,
+    spans: &[SessionSpan],
+) -> Result<FixedBitSet, StoreError> {
+    let index = segment.skip_index()?;
+    let mut copies = FixedBitSet::with_capacity(index.row_count());
+    for span in spans {
+        if snapshot.sessions()[span.session].replay_events == 0 {
+            continue;
+        }
+        let facts = index.read_facts(span.start..span.start + span.count)?;
+        for (offset, facts) in facts.iter().enumerate() {
+            if facts.is_replay {
+                copies.insert(span.start + offset);
+            }
+        }
+    }
+    Ok(copies)
+}
+
+/// Appends the rows that have a word of the question or words that begin like it.
+fn append_term_hits(
+    words: &WordLookup<'_>,
+    rows: usize,
+    position: usize,
+    term: &QuestionTerm,
+    hits: &mut Vec<TermHit>,
+) -> Result<(), StoreError> {
+    let mut exact = FixedBitSet::with_capacity(rows);
+    let mut related: HashMap<usize, f32> = HashMap::new();
+    let has_related_words = term.has_related_words();
+    let is_wanted = |word: &str| has_related_words || term.is_form_of(word);
+    words.for_each_word(term.prefix(), &is_wanted, &mut |word, rows| {
+        if term.is_form_of(word) {
+            exact.union_with(rows);
+        } else {
+            for row in rows.ones() {
+                *related.entry(row).or_default() += RELATED_VALUE;
+            }
+        }
+    })?;
+
+    hits.extend(exact.ones().map(|row| TermHit { row, term: position, value: 1.0 }));
+    for (row, value) in related {
+        if !exact.contains(row) {
+            hits.push(TermHit { row, term: position, value: value.min(1.0) });
+        }
+    }
+    Ok(())
+}

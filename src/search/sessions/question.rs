@@ -1,0 +1,189 @@
+//! Splits a question about sessions into the words and the dates to look for.
+
+use std::collections::HashSet;
+
+use super::dates::{NamedDate, find_dates};
+use super::stop_words::is_stop_word;
+use crate::base::fold::{fold_text, nfc_if_different};
+use crate::base::stem::stem;
+use crate::store::SHORTEST_WORD;
+
+/// Most words of a question that count; further words are ignored.
+const MAX_TERMS: usize = 32;
+
+/// Number of letters from which other words that begin alike count as related.
+pub(super) const RELATED_LETTERS: usize = 5;
+
+/// A question about sessions.
+#[derive(Debug, Clone)]
+pub struct SessionQuestion {
+    pub(super) terms: Vec<QuestionTerm>,
+    pub(super) dates: Vec<NamedDate>,
+}
+
+/// One word of a question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct QuestionTerm {
+    /// The word as it was written.
+    pub(super) word: String,
+    /// Folded, and without its ending if it is a word of ASCII letters.
+    pub(super) stem: String,
+    /// True if the word lists of the index can have it: three or more ASCII letters.
+    pub(super) is_indexed: bool,
+}
+
+impl QuestionTerm {
+    /// Returns the beginning that all words of interest share.
+    pub(super) fn prefix(&self) -> &str {
+        if self.has_related_words() { &self.stem[..RELATED_LETTERS] } else { &self.stem }
+    }
+
+    /// True if words that only begin like this one count, too.
+    pub(super) fn has_related_words(&self) -> bool {
+        self.is_indexed && self.stem.len() >= RELATED_LETTERS
+    }
+
+    /// True if `word`, in lower case, is this word in another form.
+    pub(super) fn is_form_of(&self, word: &str) -> bool {
+        stem(word) == self.stem
+    }
+}
+
+impl SessionQuestion {
+    /// Splits `question`.
+    pub fn parse(question: &str) -> Self {
+        let plain = question.replace('\u{2019}', "'").replace("'s ", " ").replace("'s?", "?");
+        let dates = find_dates(&plain);
+        // The numbers of a date would be looked for in the texts, which rarely repeat them.
+        let mut without_numbers = plain.clone();
+        for numbers in dates.iter().flat_map(|mention| &mention.numbers) {
+            without_numbers.replace_range(numbers.clone(), &" ".repeat(numbers.len()));
+        }
+
+        let mut terms = Vec::new();
+        let mut known = HashSet::new();
+        for run in without_numbers.split(|c: char| !c.is_alphanumeric()) {
+            for term in split_run(run) {
+                let is_new = !is_stop_word(&term.word.to_lowercase(), &term.stem)
+                    && known.insert(term.stem.clone());
+                if is_new && terms.len() < MAX_TERMS {
+                    terms.push(term);
+                }
+            }
+        }
+        Self { terms, dates: dates.into_iter().map(|mention| mention.date).collect() }
+    }
+
+    /// Returns the words to look for, as they were written.
+    pub fn words(&self) -> Vec<String> {
+        self.terms.iter().map(|term| term.word.clone()).collect()
+    }
+
+    /// True if there is nothing to look for.
+    pub fn is_empty(&self) -> bool {
+        self.terms.is_empty() && self.dates.is_empty()
+    }
+}
+
+/// Splits a run of letters and digits into words: letters at changes of case, and apart from digits.
+/// An identifier of several words is a word itself, too. Chinese, Japanese and Korean text, which has
+/// no spaces, is split into pairs of characters.
+fn split_run(run: &str) -> Vec<QuestionTerm> {
+    let mut terms = Vec::new();
+    let chars: Vec<char> = run.chars().collect();
+    for part in chars.chunk_by(|a, b| script_of(*a) == script_of(*b)) {
+        match script_of(part[0]) {
+            Script::Cjk if part.len() > 1 => {
+                terms.extend(part.windows(2).map(|pair| text_term(&String::from_iter(pair))));
+            }
+            Script::Ascii => {
+                let letters = String::from_iter(part);
+                let words: Vec<String> = part
+                    .chunk_by(|a, b| !(a.is_ascii_lowercase() && b.is_ascii_uppercase()))
+                    .map(String::from_iter)
+                    .collect();
+                terms.extend(letter_term(&letters));
+                if words.len() > 1 {
+                    terms.extend(words.iter().filter_map(|word| letter_term(word)));
+                }
+            }
+            // One digit, or one character of another script, is everywhere.
+            Script::Digit if part.len() == 1 => {}
+            Script::Cjk | Script::Digit | Script::Other => {
+                terms.push(text_term(&String::from_iter(part)));
+            }
+        }
+    }
+    terms
+}
+
+/// Returns the term of a word of ASCII letters; `None` if it is too short for the index.
+fn letter_term(word: &str) -> Option<QuestionTerm> {
+    let lower = word.to_ascii_lowercase();
+    (word.len() >= SHORTEST_WORD).then(|| QuestionTerm {
+        word: word.to_owned(),
+        stem: stem(&lower).to_owned(),
+        is_indexed: true,
+    })
+}
+
+/// Returns the term of a text that the word lists cannot have.
+fn text_term(text: &str) -> QuestionTerm {
+    let composed = nfc_if_different(text).unwrap_or_else(|| text.to_owned());
+    QuestionTerm {
+        word: text.to_owned(),
+        stem: fold_text(&composed).into_owned(),
+        is_indexed: false,
+    }
+}
+
+#[derive(PartialEq, Eq)]
+enum Script {
+    Ascii,
+    Digit,
+    Cjk,
+    Other,
+}
+
+fn script_of(c: char) -> Script {
+    match c {
+        'a'..='z' | 'A'..='Z' => Script::Ascii,
+        '0'..='9' => Script::Digit,
+        '\u{3040}'..='\u{30ff}'
+        | '\u{3400}'..='\u{9fff}'
+        | '\u{ac00}'..='\u{d7af}'
+        | '\u{f900}'..='\u{faff}' => Script::Cjk,
+        _ => Script::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stems(question: &str) -> Vec<String> {
+        SessionQuestion::parse(question).terms.into_iter().map(|term| term.stem).collect()
+    }
+
+    #[test]
+    fn words_lose_endings_and_stop_words_are_left_out() {
+        assert_eq!(stems("When did we talk about the caching?"), ["cach"]);
+        assert_eq!(stems("What was Anna's decision on retries"), ["anna", "decision", "retr"]);
+        assert_eq!(stems("cache, Cached CACHES"), ["cach"]);
+        assert!(SessionQuestion::parse("what was that?").is_empty());
+    }
+
+    #[test]
+    fn identifiers_are_words_and_their_parts() {
+        assert_eq!(stems("parseHttpRequest"), ["parsehttprequest", "parse", "http", "request"]);
+        assert_eq!(stems("MAX_RETRY-count2"), ["max", "retr", "count"]);
+        assert_eq!(stems("error 404 on port 8"), ["error", "404", "port"]);
+        assert_eq!(stems("port 404 on 7 July 2026"), ["port", "404", "july"]);
+    }
+
+    #[test]
+    fn text_without_spaces_is_pairs() {
+        assert_eq!(stems("悬空指针 bug"), ["悬空", "空指", "指针", "bug"]);
+        assert_eq!(stems("Überlauf"), ["ü", "berlauf"]);
+    }
+}

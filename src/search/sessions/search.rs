@@ -1,0 +1,382 @@
+//! Runs the ranking of sessions.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+
+use super::passages::{
+    PassageSize, TermPair, bound_pairs, cut_passage, find_places, read_texts, weigh_pairs,
+};
+use super::postings::SegmentHits;
+use super::question::SessionQuestion;
+use super::score::{Averages, ScoredEvent, SpanScore, Totals, type_factor};
+use super::text_terms::find_text_terms;
+use super::titles::{TitleHit, find_title_hits};
+use crate::base::parallel::in_parallel;
+use crate::search::error::SearchError;
+use crate::store::{Snapshot, StoreError};
+
+/// The weight of the best window, of the best event, of neighbouring words and of a named date,
+/// relative to that of the whole talk.
+const WINDOW_WEIGHT: f32 = 2.0;
+const EVENT_WEIGHT: f32 = 0.75;
+const PAIR_WEIGHT: f32 = 3.0;
+const DATE_WEIGHT: f32 = 3.0;
+
+/// The best sessions in which neighbouring words are looked for.
+const PAIR_SESSIONS: usize = 20;
+
+/// Events of such a session whose text is read.
+const PAIR_EVENTS: usize = 6;
+
+/// An event becomes a passage if its score is at least this part of the best one's.
+const PASSAGE_SHARE: f32 = 0.4;
+
+/// A question about some sessions.
+pub struct SessionRequest<'a> {
+    pub question: &'a SessionQuestion,
+    /// Positions in `Snapshot::sessions`; `None` means all.
+    pub sessions: Option<HashSet<usize>>,
+    /// Most sessions of the result.
+    pub limit: usize,
+    /// Only sessions after this one are returned.
+    pub after: Option<SessionRank>,
+    /// The search ends with an error at this time.
+    pub deadline: Instant,
+}
+
+/// The place of a session in the ranking.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionRank {
+    /// The bits of the score, because JSON would round the number.
+    #[serde(rename = "s")]
+    score: u32,
+    #[serde(rename = "i")]
+    session_id: String,
+}
+
+impl SessionRank {
+    /// True if a session of this rank comes after the one of `other`.
+    fn is_after(&self, other: &Self) -> bool {
+        // Scores are not negative, so their bits have their order.
+        let by_score = other.score.cmp(&self.score);
+        by_score.then_with(|| self.session_id.cmp(&other.session_id)).is_gt()
+    }
+}
+
+/// The best sessions.
+pub struct SessionResults {
+    /// Best first.
+    pub sessions: Vec<FoundSession>,
+    /// Sessions with any word of the question or near a date that it names.
+    pub matched: usize,
+    /// Words of the question that no event has, as they were written.
+    pub absent: Vec<String>,
+    /// Where the next page begins, if there is one.
+    pub next: Option<SessionRank>,
+}
+
+/// A session that fits the question.
+pub struct FoundSession {
+    /// Position in `Snapshot::sessions`.
+    pub session: usize,
+    pub rank: SessionRank,
+    /// The words of the question that the session has, as they were written.
+    pub words: Vec<String>,
+    /// True if the title has a word of the question in full.
+    pub has_title_word: bool,
+    /// True if a date that the question names is near.
+    pub is_near_date: bool,
+    /// Events that have words of the question.
+    pub matched_events: usize,
+    /// In the order of events.
+    pub passages: Vec<FoundPassage>,
+}
+
+/// A part of an event that has words of the question.
+pub struct FoundPassage {
+    pub event_index: u32,
+    pub text: String,
+}
+
+/// A session while it is ranked.
+struct RankedSession {
+    session: usize,
+    score: f32,
+    words: u32,
+    matched: usize,
+    has_title_word: bool,
+    is_near_date: bool,
+    /// Its best events.
+    events: Vec<ScoredEvent>,
+}
+
+/// Ranks the sessions that are asked about. `stop` is called between segments; true ends the search
+/// with an error.
+pub fn search_sessions(
+    snapshot: &Snapshot,
+    request: &SessionRequest<'_>,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<SessionResults, SearchError> {
+    let wanted = request.sessions.as_ref();
+    let mut segments: Vec<usize> = Vec::new();
+    for (number, segment) in snapshot.segments().iter().enumerate() {
+        let mut spans = segment.spans.iter();
+        if spans.any(|span| wanted.is_none_or(|wanted| wanted.contains(&span.session))) {
+            segments.push(number);
+        }
+    }
+    let searched = wanted.map_or(snapshot.sessions().len(), HashSet::len);
+    let must_stop = || stop() || Instant::now() >= request.deadline;
+
+    let terms = &request.question.terms;
+    let text_hits = find_text_terms(snapshot, &segments, terms)?;
+    let parts = in_parallel(&segments, 1, |numbers| {
+        let mut found = Vec::new();
+        let mut totals = Totals::new(terms.len());
+        for number in numbers {
+            if must_stop() {
+                return Ok(None);
+            }
+            let hits = SegmentHits::find(snapshot, *number, terms, &text_hits, wanted)?;
+            totals.add_segment(&hits);
+            found.push(hits);
+        }
+        Ok::<_, StoreError>(Some((found, totals)))
+    })?;
+    let parts: Option<Vec<_>> = parts.into_iter().collect();
+    let Some(parts) = parts else { return Err(SearchError::Cancelled) };
+    let mut hits: Vec<SegmentHits> = Vec::new();
+    let mut totals = Totals::new(terms.len());
+    for (found, counted) in parts {
+        hits.extend(found);
+        totals.add(&counted);
+    }
+
+    let titles = find_title_hits(snapshot, request.question, wanted);
+    totals.add_titles(&titles);
+    let averages = totals.averages(searched);
+    let scores = in_parallel(&hits, 1, |hits| {
+        Ok::<_, StoreError>(hits.iter().flat_map(|hits| averages.score_segment(hits)).collect())
+    })?;
+    let spans: Vec<SpanScore> =
+        scores.into_iter().flat_map(|scores: Vec<SpanScore>| scores).collect();
+    let mut ranked = join_spans(&averages, &totals, spans, &titles);
+    add_dates(snapshot, request, &mut ranked);
+    sort_sessions(snapshot, &mut ranked);
+    let pairs = TermPair::collect_pairs(&totals.exact);
+    add_pairs(snapshot, request.question, &pairs, &averages, &mut ranked)?;
+    sort_sessions(snapshot, &mut ranked);
+
+    let matched = ranked.len();
+    let rank_of = |ranked: &RankedSession| SessionRank {
+        score: ranked.score.to_bits(),
+        session_id: snapshot.sessions()[ranked.session].session_id.clone(),
+    };
+    if let Some(after) = &request.after {
+        ranked.retain(|session| rank_of(session).is_after(after));
+    }
+    let has_more = ranked.len() > request.limit;
+    ranked.truncate(request.limit);
+    let next = ranked.last().filter(|_| has_more).map(rank_of);
+
+    let absent = totals.exact.iter().zip(&totals.related).zip(terms);
+    let absent: Vec<String> = absent
+        .filter(|((exact, related), _)| **exact + **related == 0)
+        .map(|(_, term)| term.word.clone())
+        .collect();
+    let mut sessions = Vec::new();
+    for (place, session) in ranked.iter().enumerate() {
+        let size = PassageSize::at_place(place);
+        let passages = cut_passages(snapshot, request.question, &averages, session, size)?;
+        let has_word = |position: usize| session.words >> position & 1 != 0;
+        let words = (0..terms.len()).filter(|position| has_word(*position));
+        sessions.push(FoundSession {
+            session: session.session,
+            rank: rank_of(session),
+            words: words.map(|position| terms[position].word.clone()).collect(),
+            has_title_word: session.has_title_word,
+            is_near_date: session.is_near_date,
+            matched_events: session.matched,
+            passages,
+        });
+    }
+    Ok(SessionResults { sessions, matched, absent, next })
+}
+
+/// Adds up the parts of each session, which may be in several segments.
+fn join_spans(
+    averages: &Averages,
+    totals: &Totals,
+    spans: Vec<SpanScore>,
+    titles: &[TitleHit],
+) -> Vec<RankedSession> {
+    let mut by_session: HashMap<usize, Vec<SpanScore>> = HashMap::new();
+    for span in spans {
+        by_session.entry(span.session).or_default().push(span);
+    }
+    let mut title_of: HashMap<usize, &TitleHit> = HashMap::new();
+    for title in titles {
+        title_of.insert(title.session, title);
+        by_session.entry(title.session).or_default();
+    }
+
+    let mut ranked = Vec::new();
+    for (session, spans) in by_session {
+        let mut counts = vec![0.0; averages.weights.len()];
+        let mut window: f32 = 0.0;
+        let mut words = 0;
+        let mut matched = 0;
+        let mut events: Vec<ScoredEvent> = Vec::new();
+        for span in spans {
+            for (count, more) in counts.iter_mut().zip(&span.talk_counts) {
+                *count += more;
+            }
+            window = window.max(span.window);
+            words |= span.words;
+            matched += span.matched;
+            events.extend(span.events);
+        }
+        events.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.event_index.cmp(&b.event_index)));
+
+        let mut best_event = events.first().map_or(0.0, |event| event.score);
+        let title = title_of.get(&session);
+        if let Some(title) = title {
+            best_event = best_event.max(averages.score_title(title));
+            words |= title.values.iter().fold(0, |words, (term, _)| words | 1 << term);
+        }
+        let talk = averages.score_talk(&counts, totals.talk_length(session));
+        let sum = talk + WINDOW_WEIGHT * window + EVENT_WEIGHT * best_event;
+        ranked.push(RankedSession {
+            session,
+            score: sum / averages.total_weight(),
+            words,
+            matched,
+            has_title_word: title.is_some_and(|title| title.has_full_word()),
+            is_near_date: false,
+            events,
+        });
+    }
+    ranked
+}
+
+/// Adds to the sessions near a date that the question names, also to those that have none of its
+/// words. Sessions that only repeat others are left out.
+fn add_dates(snapshot: &Snapshot, request: &SessionRequest<'_>, ranked: &mut Vec<RankedSession>) {
+    let dates = &request.question.dates;
+    if dates.is_empty() {
+        return;
+    }
+    let mut values: HashMap<usize, f32> = HashMap::new();
+    for (position, session) in snapshot.sessions().iter().enumerate() {
+        let is_wanted = request.sessions.as_ref().is_none_or(|wanted| wanted.contains(&position))
+            && session.replay_events < session.events;
+        let Some(started) = session.started_at.filter(|_| is_wanted) else { continue };
+        let nearness = dates.iter().map(|date| date.nearness(started)).fold(0.0, f64::max);
+        if nearness > 0.0 {
+            values.insert(position, nearness as f32);
+        }
+    }
+    for session in ranked.iter_mut() {
+        if let Some(value) = values.remove(&session.session) {
+            session.score += DATE_WEIGHT * value;
+            session.is_near_date = true;
+        }
+    }
+    ranked.extend(values.into_iter().map(|(session, value)| RankedSession {
+        session,
+        score: DATE_WEIGHT * value,
+        words: 0,
+        matched: 0,
+        has_title_word: false,
+        is_near_date: true,
+        events: Vec::new(),
+    }));
+}
+
+/// Sorts by score, then by id.
+fn sort_sessions(snapshot: &Snapshot, ranked: &mut [RankedSession]) {
+    let id = |session: &RankedSession| &snapshot.sessions()[session.session].session_id;
+    ranked.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| id(a).cmp(id(b))));
+}
+
+/// Adds to the best sessions in which words of the question are neighbours.
+fn add_pairs(
+    snapshot: &Snapshot,
+    question: &SessionQuestion,
+    pairs: &[TermPair],
+    averages: &Averages,
+    ranked: &mut [RankedSession],
+) -> Result<(), StoreError> {
+    let mut events: Vec<ScoredEvent> = Vec::new();
+    let mut owners: Vec<usize> = Vec::new();
+    for (owner, session) in ranked.iter().take(PAIR_SESSIONS).enumerate() {
+        let mut promising: Vec<(f32, &ScoredEvent)> = Vec::new();
+        for event in &session.events {
+            let bound = bound_pairs(event.exact, pairs, &averages.weights);
+            if bound > 0.0 {
+                promising.push((bound * type_factor(event.event_type), event));
+            }
+        }
+        promising.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+        for (_, event) in promising.into_iter().take(PAIR_EVENTS) {
+            events.push(*event);
+            owners.push(owner);
+        }
+    }
+
+    let values = read_texts(snapshot, &events, |event, text| {
+        let places = find_places(question, text);
+        weigh_pairs(&places, pairs, &averages.weights) * type_factor(event.event_type)
+    })?;
+    let mut best: HashMap<usize, f32> = HashMap::new();
+    for (position, value) in values {
+        let known = best.entry(owners[position]).or_default();
+        *known = known.max(value);
+    }
+    for (owner, value) in best {
+        ranked[owner].score += PAIR_WEIGHT * value / averages.total_weight();
+    }
+    Ok(())
+}
+
+/// Returns the best passages of a session, in the order of events. The newest of the good ones is
+/// among them, because it may revise what the others say.
+fn cut_passages(
+    snapshot: &Snapshot,
+    question: &SessionQuestion,
+    averages: &Averages,
+    session: &RankedSession,
+    size: PassageSize,
+) -> Result<Vec<FoundPassage>, StoreError> {
+    let mut chosen = choose_events(&session.events, size.count);
+    chosen.sort_by_key(|event| event.event_index);
+
+    let mut texts = read_texts(snapshot, &chosen, |_, text| {
+        let places = find_places(question, text);
+        cut_passage(text, &places, &averages.weights, size.chars)
+    })?;
+    texts.sort_by_key(|(position, _)| *position);
+    let passages = texts
+        .into_iter()
+        .map(|(position, text)| FoundPassage { event_index: chosen[position].event_index, text });
+    Ok(passages.collect())
+}
+
+/// Chooses events for passages from those of a session, which come best first: the best one, the
+/// newest good one, and then the next best ones.
+fn choose_events(events: &[ScoredEvent], count: usize) -> Vec<ScoredEvent> {
+    let Some(best) = events.first() else { return Vec::new() };
+    let good: Vec<ScoredEvent> =
+        events.iter().filter(|event| event.score >= best.score * PASSAGE_SHARE).copied().collect();
+    let newest = good.iter().max_by_key(|event| event.event_index);
+    let mut chosen: Vec<ScoredEvent> = Vec::new();
+    for event in [best].into_iter().chain(newest).chain(&good) {
+        let is_new = chosen.iter().all(|known| known.event_index != event.event_index);
+        if is_new && chosen.len() < count {
+            chosen.push(*event);
+        }
+    }
+    chosen
+}

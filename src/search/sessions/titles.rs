@@ -1,0 +1,90 @@
+//! Finds words of a question in the titles of sessions.
+
+use std::collections::HashSet;
+
+use super::question::{QuestionTerm, SessionQuestion};
+use crate::base::fold::fold_text;
+use crate::store::{SHORTEST_WORD, Snapshot};
+
+/// What a word that only begins like one of the question counts in a title.
+const RELATED_VALUE: f32 = 0.25;
+
+/// A session whose title has words of the question.
+pub(super) struct TitleHit {
+    /// Position in `Snapshot::sessions`.
+    pub(super) session: usize,
+    /// Bytes of the title.
+    pub(super) length: f32,
+    /// For each word of the question that the title has: its position in the question, and 1, or
+    /// less if the title has a related word only.
+    pub(super) values: Vec<(usize, f32)>,
+}
+
+impl TitleHit {
+    /// True if the title has a word of the question, not only a related one.
+    pub(super) fn has_full_word(&self) -> bool {
+        self.values.iter().any(|(_, value)| *value >= 1.0)
+    }
+}
+
+/// Returns the titles that have words of the question. `wanted` are positions of sessions; `None`
+/// means all. Sessions that only repeat others are left out.
+pub(super) fn find_title_hits(
+    snapshot: &Snapshot,
+    question: &SessionQuestion,
+    wanted: Option<&HashSet<usize>>,
+) -> Vec<TitleHit> {
+    let mut found = Vec::new();
+    for (session, row) in snapshot.sessions().iter().enumerate() {
+        let is_wanted = wanted.is_none_or(|wanted| wanted.contains(&session));
+        let Some(title) = row.title.as_deref().filter(|_| is_wanted) else { continue };
+        if row.events > 0 && row.replay_events == row.events {
+            continue;
+        }
+        let values = weigh_terms(&question.terms, title);
+        if !values.is_empty() {
+            found.push(TitleHit { session, length: title.len() as f32, values });
+        }
+    }
+    found
+}
+
+/// Returns the terms that a title has, each with its value.
+fn weigh_terms(terms: &[QuestionTerm], title: &str) -> Vec<(usize, f32)> {
+    let folded = fold_text(title);
+    let words: Vec<&str> = folded
+        .split(|c: char| !c.is_ascii_alphabetic())
+        .filter(|word| word.len() >= SHORTEST_WORD)
+        .collect();
+    let mut values = Vec::new();
+    for (position, term) in terms.iter().enumerate() {
+        let is_found = if term.is_indexed {
+            words.iter().any(|word| term.is_form_of(word))
+        } else {
+            folded.contains(&term.stem)
+        };
+        let is_related =
+            term.has_related_words() && words.iter().any(|word| word.starts_with(term.prefix()));
+        if is_found {
+            values.push((position, 1.0));
+        } else if is_related {
+            values.push((position, RELATED_VALUE));
+        }
+    }
+    values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn titles_have_words_in_other_forms_and_related_ones() {
+        let question = SessionQuestion::parse("caching of configuration 指针 port 8080");
+        let values = |title: &str| weigh_terms(&question.terms, title);
+        assert_eq!(values("Cached ports"), [(0, 1.0), (3, 1.0)]);
+        assert_eq!(values("the lamp"), []);
+        assert_eq!(values("Configurable 悬空指针"), [(1, RELATED_VALUE), (2, 1.0)]);
+        assert_eq!(values("listen on 8080"), [(4, 1.0)]);
+    }
+}

@@ -1,0 +1,166 @@
+//! Which sessions `search_sessions` finds, in which order, and what it says about them.
+
+use serde_json::{Value, json};
+
+use crate::answers::{ingest, user, write_log};
+use crate::env::TestEnv;
+use crate::mcp::Client;
+
+fn message(text: &str) -> Value {
+    json!({ "type": "message", "text": text })
+}
+
+fn ids(answer: &Value) -> Vec<&str> {
+    let sessions = answer["data"]["sessions"].as_array().expect("sessions");
+    sessions.iter().map(|session| session["session_id"].as_str().expect("an id")).collect()
+}
+
+/// Writes three sessions of two projects.
+fn with_three_sessions() -> TestEnv {
+    let env = TestEnv::new();
+    write_log(
+        &env,
+        "lighthouse",
+        &json!({ "cwd": "/home/mira/harbor", "title": "Lamp timing" }),
+        &[
+            json!({ "type": "user", "text": "How long should the lamp wait between retries?", "timestamp": "2026-05-07T08:00:00Z" }),
+            json!({ "type": "message", "text": "We decided on a retry budget of 3 seconds.", "timestamp": "2026-05-07T08:00:05Z" }),
+            json!({ "type": "user", "text": "That is too short.", "timestamp": "2026-05-07T08:01:00Z" }),
+            json!({ "type": "message", "text": "Then the retry budget is 9 seconds from now on.", "timestamp": "2026-05-07T08:01:05Z" }),
+        ],
+    );
+    write_log(
+        &env,
+        "ferries",
+        &json!({ "cwd": "/home/mira/pier" }),
+        &[
+            json!({ "type": "user", "text": "Print the budget of the ferries.", "timestamp": "2026-09-01T08:00:00Z" }),
+            json!({ "type": "message", "text": "The ferries cost 40 crowns.", "timestamp": "2026-09-01T08:00:05Z" }),
+        ],
+    );
+    write_log(
+        &env,
+        "gulls",
+        &json!({ "cwd": "/home/mira/pier", "title": "Counting kittiwakes" }),
+        &[
+            json!({ "type": "user", "text": "Count the birds.", "timestamp": "2026-10-01T08:00:00Z" }),
+            json!({ "type": "message", "text": "There are 12 on the roof.", "timestamp": "2026-10-01T08:00:05Z" }),
+        ],
+    );
+    ingest(&env);
+    env
+}
+
+#[test]
+fn a_half_remembered_question_finds_its_session_and_the_newest_decision() {
+    let env = with_three_sessions();
+    let answer = env.json(&["find", "what", "budget did we decide for retrying the zeppelin?"]);
+    assert_eq!(ids(&answer), ["lighthouse", "ferries"], "{answer:#}");
+    let best = &answer["data"]["sessions"][0];
+    assert_eq!(best["project"], "harbor");
+    assert_eq!(best["provider"], "generic");
+    assert_eq!(best["title"], "Lamp timing");
+    assert_eq!(best["ended"], "2026-05-07");
+    assert_eq!(best["events"], 2);
+    assert_eq!(best["why"], "3 of 4 words");
+    let passages = best["passages"].as_object().expect("passages");
+    assert_eq!(passages.len(), 2, "{answer:#}");
+    assert!(passages["1"].as_str().expect("text").contains("3 seconds"), "{answer:#}");
+    assert!(passages["3"].as_str().expect("text").contains("9 seconds"), "{answer:#}");
+
+    assert_eq!(answer["data"]["looked_for"], json!(["budget", "decide", "retrying", "zeppelin"]));
+    assert_eq!(answer["data"]["absent"], json!(["zeppelin"]));
+    assert_eq!(answer["metadata"]["scope"], "3 sessions");
+    assert!(answer["hint"].as_str().expect("a hint").contains("get_session_details"));
+}
+
+#[test]
+fn titles_and_dates_find_sessions_that_have_none_of_the_words() {
+    let env = with_three_sessions();
+    let by_title = env.json(&["find", "kittiwake"]);
+    assert_eq!(ids(&by_title), ["gulls"]);
+    assert_eq!(by_title["data"]["sessions"][0]["why"], "all words, title");
+    let by_date = env.json(&["find", "what did we do on 7 May 2026?"]);
+    assert_eq!(ids(&by_date)[0], "lighthouse", "{by_date:#}");
+    assert_eq!(by_date["data"]["sessions"][0]["why"], "date");
+}
+
+#[test]
+fn filters_narrow_the_search_and_an_empty_answer_says_why() {
+    let env = with_three_sessions();
+    let found = |flags: &[&str]| {
+        let mut args = vec!["find", "budget"];
+        args.extend(flags);
+        env.json(&args)
+    };
+    assert_eq!(ids(&found(&["--project", "pier"])), ["ferries"]);
+    assert_eq!(ids(&found(&["--since", "2026-06-01"])), ["ferries"]);
+    let before = found(&["--until", "2026-06-01"]);
+    assert_eq!(ids(&before), ["lighthouse"]);
+    assert!(before["metadata"]["scope"].as_str().expect("a scope").contains("begun before"));
+
+    let none = env.run(&["find", "zeppelin"]);
+    assert!(none.fails(1).contains("No searched session has any of these words"));
+    let unknown = env.run(&["find", "budget", "--project", "harbour-x"]).fails(1);
+    assert!(unknown.contains("did you mean 'harbor'"), "{unknown}");
+    let blank = env.run(&["find", "what was that"]).fails(2);
+    assert!(blank.contains("has no word to look for"), "{blank}");
+}
+
+#[test]
+fn ten_sessions_take_900_tokens_and_pages_repeat_none() {
+    let env = TestEnv::new();
+    let padding = "and other words that make this answer as long as answers are ".repeat(6);
+    for number in 0..23 {
+        let id = format!("{number:08x}-7c1d-4e2f-9a3b-5d6e7f809a1b");
+        let title = format!("Work on part {number} of the harbour gate and its rusty hinges");
+        write_log(
+            &env,
+            &id,
+            &json!({ "cwd": "/home/mira/harbor", "title": title }),
+            &[
+                user(&format!("Why does gate {number} jam? {padding}")),
+                message(&format!("{padding} The gate jams on its hinge. {padding}")),
+                user("Oil the hinge of the gate."),
+                message(&format!("The hinge is oiled and the gate moves. {padding}")),
+            ],
+        );
+    }
+    ingest(&env);
+    let mut client = Client::legacy(&env);
+    let mut seen: Vec<String> = Vec::new();
+    let mut cursor: Option<String> = None;
+    loop {
+        let mut arguments = json!({ "query": "why did the gate jam on the hinge" });
+        if let Some(cursor) = &cursor {
+            arguments["cursor"] = json!(cursor);
+        }
+        let answer = client.call("search_sessions", arguments);
+        let bytes = answer.to_string().len();
+        assert!(bytes <= 3_600, "{bytes} bytes: {answer:#}");
+        assert_eq!(answer["metadata"]["results_total"], 23);
+        seen.extend(ids(&answer).into_iter().map(str::to_owned));
+        cursor = answer["pagination"]["next_cursor"].as_str().map(str::to_owned);
+        if cursor.is_none() {
+            break;
+        }
+    }
+    assert_eq!(seen.len(), 23);
+    seen.sort();
+    seen.dedup();
+    assert_eq!(seen.len(), 23);
+    client.end();
+}
+
+#[test]
+fn a_copy_of_a_session_is_not_found_again() {
+    let env = TestEnv::new();
+    let event = |id: u32, text: &str| json!({ "type": "user", "text": text, "id": format!("00000000-0000-4000-8000-{id:012}") });
+    let told = [event(1, "The quay needs bollards."), event(2, "Cast the bollards in iron.")];
+    write_log(&env, "original", &json!({}), &told);
+    let resumed = json!({ "parent_session_id": "original", "relation": "resumed_from" });
+    write_log(&env, "resumed", &resumed, &told);
+    ingest(&env);
+    let answer = env.json(&["find", "iron bollards"]);
+    assert_eq!(ids(&answer), ["original"], "{answer:#}");
+}
