@@ -192,6 +192,13 @@ impl RecordOutcome {
 
 /// A decoder of one log that is read line by line.
 pub trait LineDecoder {
+    /// Reads the files next to the log at `log`, before the first record of a reading. Returns false
+    /// if the decoder cannot continue, because these files now say something else about the records
+    /// read before. The log is then read from its start by a new decoder.
+    fn prepare(&mut self, _log: &Path) -> bool {
+        true
+    }
+
     /// Decodes one object. `raw` holds its bytes, `at` is its position.
     fn decode_record(
         &mut self,
@@ -201,8 +208,7 @@ pub trait LineDecoder {
         out: &mut Stream,
     ) -> RecordOutcome;
 
-    /// Handles the end of a reading, even if there was no record. A decoder reads the file next to
-    /// the log here.
+    /// Handles the end of a reading, even if there was no record.
     fn finish_reading(&mut self, _at: RecordAt, _out: &mut Stream) {}
 
     /// Returns the state that a new decoder needs to continue at this point.

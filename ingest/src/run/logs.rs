@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use schemas::problem::{Problem, ProblemKind};
@@ -76,7 +77,8 @@ impl<T: Target> Worker<'_, T> {
         }
 
         // A log without saved state cannot be continued, so it is read again from its start.
-        let saved = if shifted.is_some() { None } else { self.read_saved_state(work)? };
+        let mut saved = if shifted.is_some() { None } else { self.read_saved_state(work)? };
+        let decoder = open_decoder(work, &format.reader, &mut saved);
         let is_continued = saved.is_some();
         let history = self.collect_history(work, format, records)?;
         let mut own: Option<HashSet<u64>> = format.has_unique_ids.then(HashSet::new);
@@ -86,21 +88,17 @@ impl<T: Target> Worker<'_, T> {
             own.extend(self.target.record_hashes(&work.session_id)?);
         }
         let session = session_row(work, is_continued, sink.segment()?);
-        let (state, decoder) = match saved {
-            Some(saved) => (saved.stream, Some(saved.decoder)),
-            None => (StreamState::default(), None),
-        };
+        let state = saved.map_or_else(StreamState::default, |saved| saved.stream);
         let mut stream =
             Stream::new(work.claim.provider, session, state, own, history, self.redactor.clone());
 
         let events_before = stream.session.events;
-        let result = match format.reader {
-            LogReader::Lines(open) => {
-                let decoder = open(&work.claim, decoder.as_ref());
+        let result = match decoder {
+            LogDecoder::Lines(decoder) => {
                 let source = if is_continued { work.source.as_deref() } else { None };
                 self.read_lines(work, source, decoder, &mut stream, sink)
             }
-            LogReader::Document(read) => self.read_document(work, read, &mut stream, sink),
+            LogDecoder::Document(read) => self.read_document(work, read, &mut stream, sink),
         };
         self.count_log(work, is_continued, &stream, stream.session.events - events_before);
         match result {
@@ -235,7 +233,7 @@ impl<T: Target> Worker<'_, T> {
     fn read_document(
         &mut self,
         work: &LogWork,
-        read: fn(&[u8], &mut Stream, &mut RecordTally),
+        read: DocumentDecoder,
         stream: &mut Stream,
         sink: &mut T::Sink,
     ) -> Result<(), ReadError<T::Error>> {
@@ -325,6 +323,32 @@ impl<T: Target> Worker<'_, T> {
             message: format!("the file ends inside a record, after {} bytes of it", at.length),
         });
     }
+}
+
+/// Decodes a document as a whole.
+type DocumentDecoder = fn(&[u8], &mut Stream, &mut RecordTally);
+
+/// The decoder of one log.
+enum LogDecoder {
+    Lines(Box<dyn LineDecoder>),
+    Document(DocumentDecoder),
+}
+
+/// Creates the decoder of a log from its saved state. If the files next to the log have changed what
+/// the records read before give, drops the state: the log is then read from its start.
+fn open_decoder(work: &LogWork, reader: &LogReader, saved: &mut Option<SavedState>) -> LogDecoder {
+    let open = match reader {
+        LogReader::Document(read) => return LogDecoder::Document(*read),
+        LogReader::Lines(open) => open,
+    };
+    let log = PathBuf::from(work.file.key());
+    let mut decoder = open(&work.claim, saved.as_ref().map(|saved| &saved.decoder));
+    if !decoder.prepare(&log) {
+        *saved = None;
+        decoder = open(&work.claim, None);
+        decoder.prepare(&log);
+    }
+    LogDecoder::Lines(decoder)
 }
 
 /// A log of lines that is being read.

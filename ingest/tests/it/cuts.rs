@@ -1,27 +1,155 @@
 //! A log that grows, cut at any byte and ingested piece by piece, gives the same rows as in one go.
 
+use std::fs::File;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
 use proptest::prelude::*;
-use schemas::session::{EventRow, SessionRow};
+use proptest::test_runner::TestRunner;
+use schemas::Provider;
+use schemas::session::{EventRow, SessionRow, SourceStatus};
+use serde_json::{Value as Json, json};
 
 use crate::memory::{Memory, samples};
 
 /// How far a log was read: bytes, lines, objects, and what is remembered there.
 type Checkpoint = (i64, i64, i64, Option<String>);
 
-/// Rows after ingesting the growing prefixes of `content` at `cuts`, and then all of it.
+/// The state in which the files next to a log are while only a part of the log exists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Companions {
+    /// They do not exist yet.
+    Missing,
+    /// Their counts are smaller, and their titles and models are others.
+    Earlier,
+    /// They are as they will be with the whole log.
+    Ahead,
+}
+
+const COMPANIONS: [Companions; 3] = [Companions::Missing, Companions::Earlier, Companions::Ahead];
+
+/// A log, with the files next to it that have more facts about its session.
+struct Sample {
+    path: String,
+    content: Vec<u8>,
+    companions: Vec<(String, Vec<u8>)>,
+}
+
+impl Sample {
+    fn read(path: &str) -> Self {
+        let read = |path: &str| std::fs::read(samples().join(path)).expect(path);
+        let companions = companions_of(path).into_iter();
+        let mut companions: Vec<_> = companions.map(|path| (path.clone(), read(&path))).collect();
+        if let Some(folder) = path.strip_suffix("/chat_history.jsonl") {
+            companions.push((format!("{folder}/updates.jsonl"), grok_updates()));
+        }
+        Self { path: path.to_owned(), content: read(path), companions }
+    }
+
+    /// Returns the files next to the log while `part` of the log, from 0 to 1, exists.
+    fn companions_at(&self, part: f64, state: Companions) -> Vec<(&str, Vec<u8>)> {
+        let mut companions = Vec::new();
+        for (path, content) in &self.companions {
+            let content = match state {
+                Companions::Missing => continue,
+                Companions::Ahead => content.clone(),
+                Companions::Earlier => {
+                    if let Ok(mut json) = serde_json::from_slice(content) {
+                        set_back(&mut json, "", part);
+                        json.to_string().into_bytes()
+                    } else {
+                        content[..(content.len() as f64 * part) as usize].to_vec()
+                    }
+                }
+            };
+            companions.push((path.as_str(), content));
+        }
+        companions
+    }
+}
+
+/// Returns the files next to a sample that its decoder reads.
+fn companions_of(log: &str) -> Vec<String> {
+    let (folder, name) = log.rsplit_once('/').expect("a folder");
+    let stem = name.strip_suffix(".jsonl").unwrap_or(name);
+    let session = log.split_once("/agents/").map_or(folder, |(session, _)| session);
+    let beside = [
+        format!("{folder}/{stem}.settings.json"),
+        format!("{folder}/{stem}.json"),
+        format!("{folder}/{}", name.replace(".messages.json", ".json")),
+        format!("{folder}/summary.json"),
+        format!("{session}/state.json"),
+        "kimi/kimi.json".to_owned(),
+    ];
+    let is_companion = |path: &String| {
+        path != log
+            && path.split('/').next() == log.split('/').next()
+            && samples().join(path).is_file()
+    };
+    beside.into_iter().filter(is_companion).collect()
+}
+
+/// The token counts of Grok's turns, two of them by model.
+fn grok_updates() -> Vec<u8> {
+    let mut updates = String::new();
+    for turn in 1..=3 {
+        let mut usage = json!({ "inputTokens": 900 * turn, "outputTokens": 40 });
+        if turn < 3 {
+            usage =
+                json!({ "modelUsage": { "grok-4.5": usage, "grok-mini": { "inputTokens": 7 } } });
+        }
+        let update = json!({ "sessionUpdate": "turn_completed", "usage": usage });
+        let line = json!({ "timestamp": 1_792_686_000 + turn, "params": { "update": update } });
+        updates.push_str(&format!("{line}\n"));
+    }
+    updates.into_bytes()
+}
+
+/// Makes the content of a file that of an earlier time: counts are smaller, names are others.
+fn set_back(json: &mut Json, key: &str, part: f64) {
+    match json {
+        Json::Number(count) => {
+            *json = Json::from((count.as_f64().unwrap_or_default() * part) as i64);
+        }
+        Json::String(text) if key.contains("itle") || key.contains("model") => {
+            text.insert_str(0, "earlier ");
+        }
+        Json::Array(items) => items.iter_mut().for_each(|item| set_back(item, key, part)),
+        Json::Object(fields) => {
+            fields.iter_mut().for_each(|(key, value)| set_back(value, key, part));
+        }
+        Json::Null | Json::Bool(_) | Json::String(_) => {}
+    }
+}
+
+/// Rows after ingesting the growing prefixes of a log at `cuts`, and then all of it. Until then the
+/// files next to the log are in this `state`.
 fn ingest_in_pieces(
-    sample: &str,
-    content: &[u8],
+    sample: &Sample,
     cuts: &[usize],
+    state: Companions,
 ) -> (Vec<EventRow>, Vec<SessionRow>, Vec<Checkpoint>) {
     let dir = tempfile::tempdir().expect("tempdir");
-    // Some logs are named by their folders, or known by them.
-    let path = dir.path().join(sample);
-    std::fs::create_dir_all(path.with_file_name("")).expect("creates");
     let memory = Memory::default();
-    for cut in cuts.iter().copied().chain([content.len()]) {
-        std::fs::write(&path, &content[..cut]).expect("writes");
-        // A step back in time would look like an unchanged file where the size is the same.
+    let length = sample.content.len();
+    let pieces = cuts.iter().map(|cut| (*cut, state)).chain([(length, Companions::Ahead)]);
+    for (at, (cut, state)) in pieces.enumerate() {
+        // The time of a file may be coarse, and a file of the same size and time is unchanged. The
+        // whole log always has the same time, which is that of a session without times.
+        let age = Duration::from_secs((cuts.len() - at) as u64);
+        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000) - age;
+        let write = |path: &str, content: &[u8]| {
+            let path = dir.path().join(path);
+            std::fs::create_dir_all(path.parent().expect("folder")).expect("creates");
+            std::fs::write(&path, content).expect("writes");
+            let file = File::options().append(true).open(&path).expect("opens");
+            file.set_modified(time).expect("sets the time");
+        };
+        // Some logs are named by their folders, or known by them.
+        write(&sample.path, &sample.content[..cut]);
+        for (path, content) in sample.companions_at(cut as f64 / length as f64, state) {
+            write(path, &content);
+        }
         memory.ingest(dir.path());
     }
     let place = dir.path().to_string_lossy().into_owned();
@@ -34,60 +162,52 @@ fn ingest_in_pieces(
     (memory.events(), sessions.collect(), checkpoints.collect())
 }
 
-fn check(sample: &str, cuts: &[usize]) {
-    let content = std::fs::read(samples().join(sample)).expect(sample);
-    let mut cuts: Vec<_> = cuts.iter().map(|cut| cut % (content.len() + 1)).collect();
+fn check(sample: &Sample, cuts: &[usize], state: Companions) {
+    let mut cuts: Vec<_> = cuts.iter().map(|cut| cut % (sample.content.len() + 1)).collect();
     cuts.sort_unstable();
-    check_content(sample, &content, &cuts);
+    let whole = ingest_in_pieces(sample, &[], state);
+    let pieces = ingest_in_pieces(sample, &cuts, state);
+    let name = &sample.path;
+    for (a, b) in whole.0.iter().zip(&pieces.0) {
+        assert_eq!(a, b, "{name} {cuts:?} {state:?}");
+    }
+    assert_eq!(whole.0.len(), pieces.0.len(), "{name} {cuts:?} {state:?}");
+    assert_eq!(whole.1, pieces.1, "{name} {cuts:?} {state:?}");
+    assert_eq!(whole.2, pieces.2, "{name} {cuts:?} {state:?}");
 }
 
 fn check_content(sample: &str, content: &[u8], cuts: &[usize]) {
-    let whole = ingest_in_pieces(sample, content, &[]);
-    let pieces = ingest_in_pieces(sample, content, cuts);
-    assert_eq!(whole.0.len(), pieces.0.len(), "{sample} {cuts:?}");
-    for (a, b) in whole.0.iter().zip(&pieces.0) {
-        assert_eq!(a, b, "{sample} {cuts:?}");
-    }
-    assert_eq!(whole.1, pieces.1, "{sample} {cuts:?}");
-    assert_eq!(whole.2, pieces.2, "{sample} {cuts:?}");
+    let content = content.to_vec();
+    let sample = Sample { path: sample.to_owned(), content, companions: Vec::new() };
+    check(&sample, cuts, Companions::Missing);
 }
 
-const GROWING: &[&str] = &[
-    "claude/projects/-home-mira-code-harbor/9ae82b3a-fd82-48da-afd8-479f58648cbe.jsonl",
-    "codex/sessions/2026/10/14/rollout-2026-10-14T09-12-31-01a13941-6cb9-7f1e-a741-65890d73c8a5.jsonl",
-    "codex/sessions/2025/08/30/rollout-2025-08-30T16-20-05-a9ba27f4-afb3-4e98-b67b-507357e1298c.jsonl",
-    "gemini/tmp/harbor/chats/session-2026-10-17T18-05-d6eac969.jsonl",
-    "amp/threads/T-019a2b9c-0f52-7a61-8c4e-2d7b91e0a5f3.json",
-    "antigravity/brain/40f598dc-b86b-4a1e-a141-0284d718fe70/.system_generated/logs/transcript_full.jsonl",
-    "copilot/session-state/c94b27d0-51ea-4f3b-8d16-0a7e35f2b8c1.jsonl",
-    "copilot/session-state/6f0e51c4-2b7d-4c0e-9a35-d1e84b7092fa/events.jsonl",
-    "cursor/projects/home-mira-code-harbor/agent-transcripts/bd9a5fef-432c-429a-93ba-2f5d10a06795/bd9a5fef-432c-429a-93ba-2f5d10a06795.jsonl",
-    "droid/exec/changelog-2026-10-22.jsonl",
-    "generic/agent-sessions/chat-2026-10-29.jsonl",
-    "generic/agent-sessions/dockhand-2026-10-29-0600.jsonl",
-    "grok/sessions/%2Fhome%2Fmira%2Fcode%2Fharbor/01a16469-9b80-7e09-9210-af9b16703813/chat_history.jsonl",
-    "hermes/sessions/20261024_090000_c5cc9051.jsonl",
-    "iflow/projects/-home-mira-code-harbor/session-3d90c1f7-6a2b-4b58-8f13-0b7ad2f4e6c9.jsonl",
-    "kimi/sessions/278a9d733829b651e35513e5e2a98521/351065ee-11d6-4be3-9e4c-607f0d0be5b7/context.jsonl",
-    "kimi/sessions/278a9d733829b651e35513e5e2a98521/b92f5e7c-f6c8-493b-929e-d28196c194bf/wire.jsonl",
-    "kimi/sessions/wd_harbor_cef702472212/session_5aaa847f-c7d7-4ff7-bdbb-0fd6d8632f93/agents/main/wire.jsonl",
-    "kiro/sessions/cli/7c1f0c52-3a57-4f0b-9a51-1f2c9e6b40d3.jsonl",
-    "openclaw/agents/main/sessions/3c23761a-0fed-40b8-a327-319dbef2f022.jsonl",
-    "openclaw/agents/main/sessions/6bce6b0c-7c8a-40c3-95e9-925cac951126.jsonl.reset.2026-10-20T06-02-10.301Z",
-    "pi/agent/sessions/--home-mira-code-harbor--/2025-12-09T17-20-31-044Z_25d4a5b8-fd89-4cbf-b1d3-ce3c146ccc47.jsonl",
-    "pi/agent/sessions/--home-mira-code-harbor--/2026-10-19T08-12-44-120Z_01a15338-58d8-7a36-8980-b409e8a22c87.jsonl",
-    "qwen/projects/-home-mira-code-harbor/chats/e40c9b55-8d21-4f7e-b3a9-6c0d5e2f7b18.jsonl",
-    "vscopilot/VSGitHubCopilotLogs/traces/20261021T074512_5d0c9a3e_VSGitHubCopilot_traces.jsonl",
-    "broken/two-on-one-line.jsonl",
-    "broken/bad-middle.jsonl",
-    "broken/crlf-bom.jsonl",
-];
+/// The sample logs that are files of their own.
+fn logs() -> Vec<String> {
+    let memory = Memory::default();
+    memory.ingest(&samples());
+    let mut logs = Vec::new();
+    for source in memory.sources() {
+        let is_file = !source.path.contains('#') && source.provider != Some(Provider::OpenCode);
+        let path = Path::new(&source.path).strip_prefix(samples()).expect("a sample");
+        if source.status == SourceStatus::Ok && source.session_id.is_some() && is_file {
+            logs.push(path.to_string_lossy().into_owned());
+        }
+    }
+    logs
+}
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
-    #[test]
-    fn any_cut_gives_the_same_rows(which in 0..GROWING.len(), cuts in proptest::collection::vec(any::<usize>(), 1..6)) {
-        check(GROWING[which], &cuts);
+#[test]
+fn any_cut_gives_the_same_rows() {
+    let samples: Vec<_> = logs().iter().map(|log| Sample::read(log)).collect();
+    let cuts = proptest::collection::vec(any::<usize>(), 1..6);
+    for sample in &samples {
+        let mut runner = TestRunner::new(ProptestConfig::with_cases(6));
+        let checked = runner.run(&(&cuts, 0..COMPANIONS.len()), |(cuts, state)| {
+            check(sample, &cuts, COMPANIONS[state]);
+            Ok(())
+        });
+        checked.expect("the same rows");
     }
 }
 
@@ -98,20 +218,24 @@ fn ends(content: &[u8]) -> Vec<usize> {
 
 #[test]
 fn a_cut_behind_every_line_gives_the_same_rows() {
-    for sample in GROWING {
-        let content = std::fs::read(samples().join(sample)).expect(sample);
-        check(sample, &ends(&content));
+    for log in logs() {
+        let sample = Sample::read(&log);
+        for state in COMPANIONS {
+            check(&sample, &ends(&sample.content), state);
+        }
     }
 }
 
 /// A record that stands there twice is a copy, also where nothing else was read before it.
 #[test]
 fn lines_that_stand_there_twice_give_the_same_rows() {
-    for sample in GROWING {
-        let content = std::fs::read(samples().join(sample)).expect(sample);
-        let lines = content.split_inclusive(|byte| *byte == b'\n');
+    for log in logs() {
+        let mut sample = Sample::read(&log);
+        let lines = sample.content.split_inclusive(|byte| *byte == b'\n');
         let twice = lines.flat_map(|line| [line, line]).collect::<Vec<_>>().concat();
-        check_content(sample, &twice, &ends(&twice));
+        let cuts = ends(&twice);
+        sample.content = twice;
+        check(&sample, &cuts, Companions::Ahead);
     }
 }
 
@@ -119,7 +243,8 @@ fn lines_that_stand_there_twice_give_the_same_rows() {
 /// must not undo that.
 #[test]
 fn whatever_follows_a_whole_record_the_rows_are_the_same() {
-    let sample = GROWING[0];
+    let sample =
+        "claude/projects/-home-mira-code-harbor/9ae82b3a-fd82-48da-afd8-479f58648cbe.jsonl";
     let content = std::fs::read(samples().join(sample)).expect(sample);
     let record = content.split(|byte| *byte == b'\n').next().expect("a line");
     for (tail, records) in [
@@ -132,7 +257,9 @@ fn whatever_follows_a_whole_record_the_rows_are_the_same() {
         (b"}\n{}", 2),
     ] {
         let content = [record, tail].concat();
-        let (.., checkpoints) = ingest_in_pieces(sample, &content, &[]);
+        let whole =
+            Sample { path: sample.to_owned(), content: content.clone(), companions: Vec::new() };
+        let (.., checkpoints) = ingest_in_pieces(&whole, &[], Companions::Missing);
         assert_eq!(checkpoints.first().map(|row| row.2), Some(records), "{tail:?}");
         for cut in record.len()..content.len() {
             check_content(sample, &content, &[cut]);

@@ -8,6 +8,26 @@ use crate::stream::{Draft, Stream};
 use crate::text::json::{JsonFields, Value};
 use crate::text::render;
 
+/// Returns who sees a message, if the log says so: `both`, `llm_only` or `user_only`.
+pub(super) fn visibility<'v>(message: Value<'v>, record: Value<'v>) -> Option<&'v str> {
+    message.text("visibility").or_else(|| record.text("visibility"))
+}
+
+/// Returns whether a message is a response of the model that the user sees.
+pub(super) fn is_response(message: Value<'_>, visibility: Option<&str>) -> bool {
+    message.text("role") == Some("assistant") && hidden_kind(visibility).is_none()
+}
+
+/// Returns the subtype of the notification for a message that only one side sees. `None` if both
+/// see it.
+fn hidden_kind(visibility: Option<&str>) -> Option<&'static str> {
+    match visibility {
+        Some("llm_only") => Some("context"),
+        Some("user_only") => Some("notice"),
+        Some(_) | None => None,
+    }
+}
+
 /// Decodes a message of the log. `visibility` names who sees it, if only one side does.
 pub(super) fn decode_message(
     message: Value<'_>,
@@ -15,12 +35,7 @@ pub(super) fn decode_message(
     text: &mut String,
     out: &mut Stream,
 ) {
-    let hidden = match visibility {
-        Some("llm_only") => Some("context"),
-        Some("user_only") => Some("notice"),
-        _ => None,
-    };
-
+    let hidden = hidden_kind(visibility);
     match (message.text("role"), hidden) {
         (Some("user"), hidden) => decode_user_message(message, hidden, text, out),
         (Some("assistant"), None) => decode_response(message, text, out),

@@ -8,9 +8,10 @@ mod message;
 pub(super) mod settings;
 mod stream;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use schemas::event::Relation;
+use schemas::session::ESTIMATED_SHARE;
 use schemas::{Confidence, EventType, Provider, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -22,6 +23,7 @@ use crate::provider::format::{
     AgentFolders, LineDecoder, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, SessionClaim,
 };
 use crate::provider::shared::identity::{begin_identified_record, uuid_identity};
+use crate::provider::shared::shares::{TokenShares, weigh_records};
 use crate::stream::{Draft, RecordAt, Stream, TitleFrom, parse_micros};
 use crate::text::json::{JsonFields, Value};
 use crate::text::render;
@@ -29,13 +31,18 @@ use crate::text::render;
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Droid,
     has_unique_ids: true,
-    decoder_version: 1,
+    decoder_version: 2,
     roots: log_roots,
     sniff: claim_log,
     quirks: Quirks { companion: Some(|log| Some(settings::settings_path(log))), ..Quirks::NONE },
     reader: LogReader::Lines(|_, state| {
         let state = state.and_then(|state| DroidState::deserialize(state).ok()).unwrap_or_default();
-        Box::new(DroidDecoder { state, is_settled: false, text: String::new() })
+        Box::new(DroidDecoder {
+            state,
+            settings: DroidSettings::default(),
+            shares: None,
+            text: String::new(),
+        })
     }),
 };
 
@@ -96,6 +103,19 @@ fn claim_session(
     }
 }
 
+/// Returns the weight of a record in the totals of its session: its length in bytes, if it is a
+/// response of the model.
+fn response_weight(record: Value<'_>, raw: &[u8]) -> u64 {
+    let message =
+        if record.text("type") == Some("message") { record.object("message") } else { None };
+    match message {
+        Some(message) if message::is_response(message, message::visibility(message, record)) => {
+            raw.len() as u64
+        }
+        Some(_) | None => 0,
+    }
+}
+
 /// Returns the time of a record in microseconds. It is recorded as text or in milliseconds.
 fn record_time(record: Value<'_>) -> Option<i64> {
     let time = parse_micros(record.text("timestamp"));
@@ -104,13 +124,9 @@ fn record_time(record: Value<'_>) -> Option<i64> {
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct DroidState {
-    /// The part of the session's total tokens that was counted.
+    /// Fingerprint of the settings at the first response of the model. `None` before it.
     #[serde(default)]
-    counted: Usage,
-    /// True once the model has answered. The tokens in the settings are pushed after its first
-    /// words.
-    #[serde(default)]
-    answered: bool,
+    settings: Option<u64>,
     /// The run that a stream records.
     #[serde(default)]
     run: StreamRun,
@@ -118,12 +134,29 @@ struct DroidState {
 
 struct DroidDecoder {
     state: DroidState,
-    /// True if the settings were already read in this reading of the log.
-    is_settled: bool,
+    settings: DroidSettings,
+    /// The totals in the settings. `None` if there are none, or if the log is continued.
+    shares: Option<TokenShares>,
     text: String,
 }
 
 impl LineDecoder for DroidDecoder {
+    /// Reads the settings. Their counts are totals, which may be ahead of the log or behind it, and
+    /// every new response changes the shares of all others.
+    fn prepare(&mut self, log: &Path) -> bool {
+        // Without settings, as after a move of the log, nothing new is known.
+        let Some(settings) = DroidSettings::read_for_log(log) else { return true };
+        self.settings = settings;
+        if let Some(before) = self.state.settings {
+            return !self.settings.has_counts() && before == self.settings.fingerprint();
+        }
+        if self.settings.has_counts() {
+            let weight = weigh_records(log, response_weight);
+            self.shares = weight.ok().map(|weight| TokenShares::new(self.settings.usage, weight));
+        }
+        true
+    }
+
     fn decode_record(
         &mut self,
         record: Value<'_>,
@@ -145,18 +178,22 @@ impl LineDecoder for DroidDecoder {
 
         self.text.clear();
         if let Some(message) = message {
-            let visibility = message.text("visibility").or_else(|| record.text("visibility"));
+            let visibility = message::visibility(message, record);
             // A notice may have the same parent as the next message. This does not make a branch.
             if let Some(parent) = record.non_empty("parentId")
                 && visibility != Some("user_only")
             {
                 out.link_to_parent(xxh3_64(parent.as_bytes()));
             }
-            if message.text("role") == Some("assistant") && visibility.is_none_or(|v| v == "both") {
-                self.state.answered = true;
-                self.read_settings(out);
+            let is_response = message::is_response(message, visibility);
+            if is_response && self.state.settings.is_none() {
+                self.state.settings = Some(self.settings.fingerprint());
+                out.set_model(self.settings.model.as_deref());
             }
             message::decode_message(message, visibility, &mut self.text, out);
+            if is_response {
+                self.push_share(raw, out);
+            }
             return RecordOutcome::Events;
         }
         if is_event {
@@ -166,34 +203,22 @@ impl LineDecoder for DroidDecoder {
         RecordOutcome::Events
     }
 
-    fn finish_reading(&mut self, at: RecordAt, out: &mut Stream) {
-        if self.state.answered {
-            out.begin_record(at, None, None);
-            self.read_settings(out);
-        }
-    }
-
     fn save_state(&self) -> Json {
         serde_json::to_value(&self.state).unwrap_or_default()
     }
 }
 
 impl DroidDecoder {
-    /// Reads the model and the tokens from the settings next to the log, once per reading. The log
-    /// has no counts of its own. The counts in the settings are totals, which may be ahead of the
-    /// log or behind it.
-    fn read_settings(&mut self, out: &mut Stream) {
-        if std::mem::replace(&mut self.is_settled, true) {
-            return;
+    /// Pushes the share of a response in the totals of the session. The event exists even while the
+    /// totals are not known, so that no event changes its place when they come.
+    fn push_share(&mut self, raw: &[u8], out: &mut Stream) {
+        let mut usage = Usage::default();
+        if let Some(shares) = &mut self.shares {
+            usage = shares.take_share(raw.len() as u64);
+            out.set_confidence(Confidence::Estimated);
         }
-        let Some(settings) = DroidSettings::read_for_log(&out.session.source_path) else { return };
-        out.set_model(settings.model.as_deref());
-        let usage = settings.usage.minus(self.state.counted);
-        self.state.counted = settings.usage;
-        if usage.is_growth() && usage.total() > 0 {
-            out.push_in_step(EventType::TokenUsage, 0, Draft { usage, ..Draft::default() });
-            out.set_confidence(Confidence::Partial);
-        }
+        let draft = Draft { subtype: Some(ESTIMATED_SHARE), usage, ..Draft::default() };
+        out.push(EventType::TokenUsage, draft);
     }
 
     /// Decodes a record that is not part of the conversation, of a known or unknown type.

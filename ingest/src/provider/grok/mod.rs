@@ -19,12 +19,15 @@ use schemas::event::Relation;
 use schemas::{EventType, Provider};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
+use xxhash_rust::xxh3::xxh3_64;
 
+use self::usage::TurnCounts;
 use crate::provider::format::{
     AgentFolders, LineDecoder, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, SessionClaim,
 };
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::identity::is_uuid;
+use crate::provider::shared::user_query::UserText;
 use crate::provider::shared::{beside, chat, user_query};
 use crate::stream::{Draft, RecordAt, Stream, TitleFrom, parse_micros};
 use crate::text::json::{JsonFields, Parser, Value, string_value};
@@ -33,7 +36,7 @@ use crate::text::render;
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Grok,
     has_unique_ids: false,
-    decoder_version: 1,
+    decoder_version: 2,
     roots: log_roots,
     sniff: claim_log,
     quirks: Quirks {
@@ -48,7 +51,8 @@ pub(super) const FORMAT: LogFormat = LogFormat {
         Box::new(GrokDecoder {
             state: state.and_then(|state| GrokState::deserialize(state).ok()).unwrap_or_default(),
             start: uuid_time(&claim.native_id),
-            has_read_summary: false,
+            summary: Json::Null,
+            turns: Vec::new(),
             text: String::new(),
             inner: Parser::default(),
         })
@@ -131,12 +135,33 @@ fn apply_summary(summary: &Json, out: &mut Stream) {
     out.set_model(summary["current_model_id"].as_str());
     let root = summary["git_root_dir"].as_str();
     out.set_repository(root.map(|root| root.trim_end_matches('/')));
-    let title =
-        ["generated_title", "session_summary"].iter().find_map(|key| summary[*key].as_str());
-    out.offer_title(TitleFrom::Agent, title.unwrap_or(""));
+    out.offer_title(TitleFrom::Agent, summary_title(summary).unwrap_or(""));
+}
+
+fn summary_title(summary: &Json) -> Option<&str> {
+    ["generated_title", "session_summary"].iter().find_map(|key| summary[*key].as_str())
+}
+
+/// Extends the session's time range by the times in the summary.
+fn apply_summary_times(summary: &Json, out: &mut Stream) {
     for key in ["created_at", "last_active_at", "updated_at"] {
         out.extend_time_range(parse_micros(summary[key].as_str()));
     }
+}
+
+/// Returns a hash of the facts in a summary that the rows of earlier records depend on, to find out
+/// later whether they changed.
+fn fingerprint(summary: &Json) -> u64 {
+    let facts = [
+        summary["git_remotes"][0].as_str(),
+        summary["info"]["cwd"].as_str(),
+        summary["head_branch"].as_str(),
+        summary["current_model_id"].as_str(),
+        summary["git_root_dir"].as_str(),
+        summary["created_at"].as_str(),
+        summary_title(summary),
+    ];
+    xxh3_64(format!("{facts:?}").as_bytes())
 }
 
 /// Returns the time in a uuid of version 7 in microseconds. The first 48 bits of the uuid are
@@ -158,9 +183,18 @@ struct GrokState {
     begun: bool,
     /// True while a model response is under way. Its reasoning is in records before the answer.
     in_response: bool,
-    /// Position in bytes up to which the token counts were read from the updates.
+    /// Fingerprint of the summary when the first record was read.
     #[serde(default)]
-    updates_offset: u64,
+    summary: u64,
+    /// Number of turns that have begun.
+    #[serde(default)]
+    begun_turns: usize,
+    /// Number of turns whose token counts were pushed.
+    #[serde(default)]
+    counted_turns: usize,
+    /// Size of the log in bytes when it was read to its end.
+    #[serde(default)]
+    log_bytes: u64,
 }
 
 /// Decoder of one log.
@@ -168,8 +202,10 @@ struct GrokDecoder {
     state: GrokState,
     /// Time in microseconds at which the session began.
     start: Option<i64>,
-    /// True if the summary was already read in this reading of the log.
-    has_read_summary: bool,
+    /// The content of the summary; null if there is none.
+    summary: Json,
+    /// The token counts of all turns that ended.
+    turns: Vec<TurnCounts>,
     /// Text of the current record.
     text: String,
     /// Parser for JSON inside strings.
@@ -177,6 +213,26 @@ struct GrokDecoder {
 }
 
 impl LineDecoder for GrokDecoder {
+    /// Reads the summary and the counts of the turns. The counts of a turn come before the next
+    /// prompt, so counts or records that are new since the end of the log was read may belong before
+    /// that end.
+    fn prepare(&mut self, log: &Path) -> bool {
+        self.summary = read_summary(log).unwrap_or_default();
+        self.turns = usage::read_turns(log, &mut self.inner);
+        self.start = parse_micros(self.summary["created_at"].as_str()).or(self.start);
+        if !self.state.begun {
+            return true;
+        }
+
+        // Without a summary or updates, as after a move of the log, nothing new is known.
+        let has_changed =
+            !self.summary.is_null() && fingerprint(&self.summary) != self.state.summary;
+        let log_bytes = std::fs::metadata(log).map_or(0, |metadata| metadata.len());
+        let has_all_counts = self.turns.is_empty()
+            || self.turns.len() == self.state.counted_turns && log_bytes == self.state.log_bytes;
+        !has_changed && has_all_counts
+    }
+
     fn decode_record(
         &mut self,
         object: Value<'_>,
@@ -185,14 +241,28 @@ impl LineDecoder for GrokDecoder {
         out: &mut Stream,
     ) -> RecordOutcome {
         let is_first = !std::mem::replace(&mut self.state.begun, true);
-        self.read_summary_once(out);
-        let time = if is_first { self.start } else { None };
-        out.begin_record_by_content(at, raw, time);
+        if is_first {
+            self.state.summary = fingerprint(&self.summary);
+            apply_summary(&self.summary, out);
+            apply_summary_times(&self.summary, out);
+        }
 
         self.text.clear();
         let kind = object.text("type").unwrap_or("untyped");
+        let mut words = UserText::default();
+        if kind == "user" {
+            self.append_field(object, "content");
+            words = user_query::split_user_text(&self.text);
+            if object.non_empty("synthetic_reason").is_none() && !words.prompt.is_empty() {
+                self.push_turn_counts(self.state.begun_turns, at, out);
+                self.state.begun_turns += 1;
+            }
+        }
+
+        let time = if is_first { self.start } else { None };
+        out.begin_record_by_content(at, raw, time);
         match kind {
-            "user" => self.decode_user_message(object, out),
+            "user" => self.decode_user_message(object, &words, out),
             "assistant" => self.decode_response(object, out),
             "reasoning" => self.decode_reasoning(object, out),
             "backend_tool_call" => self.decode_backend_call(object, out),
@@ -216,8 +286,9 @@ impl LineDecoder for GrokDecoder {
 
     fn finish_reading(&mut self, at: RecordAt, out: &mut Stream) {
         if self.state.begun {
-            self.read_summary_once(out);
-            usage::push_turn_counts(&mut self.state.updates_offset, at, &mut self.inner, out);
+            apply_summary_times(&self.summary, out);
+            self.push_turn_counts(self.turns.len(), at, out);
+            self.state.log_bytes = at.offset;
         }
     }
 
@@ -232,15 +303,12 @@ fn push_notification(subtype: &str, text: &str, out: &mut Stream) {
 }
 
 impl GrokDecoder {
-    /// Reads the summary next to the log, once per reading.
-    fn read_summary_once(&mut self, out: &mut Stream) {
-        if self.has_read_summary {
-            return;
+    /// Pushes the token counts of turns that were not pushed yet, up to turn number `end`.
+    fn push_turn_counts(&mut self, end: usize, at: RecordAt, out: &mut Stream) {
+        for turn in self.turns.iter().take(end).skip(self.state.counted_turns) {
+            usage::push_turn(turn, at, out);
+            self.state.counted_turns += 1;
         }
-        self.has_read_summary = true;
-        let summary = read_summary(Path::new(&out.session.source_path)).unwrap_or_default();
-        self.start = parse_micros(summary["created_at"].as_str()).or(self.start);
-        apply_summary(&summary, out);
     }
 
     /// Appends a field with content to the text of the record.
@@ -252,9 +320,8 @@ impl GrokDecoder {
 
     /// Decodes a prompt, which may also be typed while the agent works. All other text from the
     /// client has a `synthetic_reason`.
-    fn decode_user_message(&mut self, object: Value<'_>, out: &mut Stream) {
-        self.append_field(object, "content");
-        let words = user_query::split_user_text(&self.text);
+    /// The text of the decoder is that of the record, and `words` are its parts.
+    fn decode_user_message(&mut self, object: Value<'_>, words: &UserText, out: &mut Stream) {
         out.set_cwd(words.workspace.as_deref());
         let reason = object.non_empty("synthetic_reason");
         if let Some(reason) = reason.filter(|reason| *reason != "interjection") {

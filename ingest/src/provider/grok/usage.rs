@@ -10,7 +10,7 @@
 //! All other lines repeat the conversation in small pieces. `_meta.totalTokens` in them says how full
 //! the context is.
 
-use std::io::{self, Seek, SeekFrom};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use memchr::memmem;
@@ -31,83 +31,74 @@ pub(super) fn updates_path(log: &Path) -> PathBuf {
     log.with_file_name("updates.jsonl")
 }
 
-/// Pushes the counts of the turns that ended since the updates were read up to `offset`, and moves
-/// `offset` behind them. `at` is the end of the log. Updates that cannot be read give no counts.
-pub(super) fn push_turn_counts(
-    offset: &mut u64,
-    at: RecordAt,
-    parser: &mut Parser,
-    out: &mut Stream,
-) {
-    let path = updates_path(Path::new(&out.session.source_path));
-    // The next reading tries again from the same place.
-    let _ = read_updates(&path, offset, at, parser, out);
+/// The token counts of a turn.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct TurnCounts {
+    /// Time in microseconds at which the turn ended.
+    time: Option<i64>,
+    /// The counts of each model; without a model if the turn does not split them.
+    by_model: Vec<(Option<String>, Usage)>,
 }
 
-fn read_updates(
-    path: &Path,
-    offset: &mut u64,
-    at: RecordAt,
-    parser: &mut Parser,
-    out: &mut Stream,
-) -> io::Result<()> {
-    let mut content = Content::open(&LogCandidate::from_path(path.to_owned())?)?;
-    if content.length()? <= *offset {
-        return Ok(());
-    }
-    content.seek(SeekFrom::Start(*offset))?;
+/// Reads the counts of all turns that ended, in their order, from the updates of the log at `log`.
+/// Updates that cannot be read have none.
+pub(super) fn read_turns(log: &Path, parser: &mut Parser) -> Vec<TurnCounts> {
+    let mut turns = Vec::new();
+    // The part that was read before an error counts.
+    let _ = read_updates(&updates_path(log), parser, &mut turns);
+    turns
+}
+
+fn read_updates(path: &Path, parser: &mut Parser, turns: &mut Vec<TurnCounts>) -> io::Result<()> {
+    let content = Content::open(&LogCandidate::from_path(path.to_owned())?)?;
     let finder = memmem::Finder::new(TURN_COMPLETED);
-    let mut lines = LogLines::new(content, *offset);
-    loop {
-        match lines.next_line()? {
-            Some(LogLine::Whole { bytes, .. }) => {
-                if finder.find(bytes).is_some() {
-                    parser.for_each_item(bytes, &mut |item| {
-                        if let LineItem::Object(update, _) = item {
-                            push_turn(update, at, out);
-                        }
-                    });
+    let mut lines = LogLines::new(content, 0);
+    while let Some(line) = lines.next_line()? {
+        if let LogLine::Whole { bytes, .. } = line
+            && finder.find(bytes).is_some()
+        {
+            parser.for_each_item(bytes, &mut |item| {
+                if let LineItem::Object(update, _) = item {
+                    turns.extend(parse_turn(update));
                 }
-            }
-            Some(LogLine::Oversized { has_newline: true, .. }) => {}
-            Some(LogLine::Tail { .. } | LogLine::Oversized { .. }) | None => return Ok(()),
+            });
         }
-        *offset = lines.offset();
     }
+    Ok(())
 }
 
-/// Pushes the counts of a turn, one event for each model.
-fn push_turn(update: Value<'_>, at: RecordAt, out: &mut Stream) {
+/// Parses the counts of a turn. `None` if the update has none.
+fn parse_turn(update: Value<'_>) -> Option<TurnCounts> {
     let time = update.int("timestamp").and_then(|seconds| seconds.checked_mul(1_000_000));
-    let Some(update) = update.object("params").and_then(|params| params.object("update")) else {
-        return;
-    };
+    let update = update.object("params")?.object("update")?;
     if update.text("sessionUpdate") != Some(TURN_COMPLETED) {
-        return;
+        return None;
     }
-    let Some(usage) = update.object("usage") else { return };
 
-    out.begin_record(at, None, time);
-    let by_model = usage.object("modelUsage").and_then(|models| models.as_object());
+    let usage = update.object("usage")?;
+    let models = usage.object("modelUsage").and_then(|models| models.as_object());
+    let mut by_model: Vec<(Option<String>, Usage)> = Vec::new();
+    for (model, counts) in models.iter().flatten() {
+        by_model.push((Some(model.to_owned()), read_usage(counts)));
+    }
+    if by_model.is_empty() {
+        by_model.push((None, read_usage(usage)));
+    }
+    Some(TurnCounts { time, by_model })
+}
+
+/// Pushes the counts of a turn, one event for each model. `at` is where the turn ends in the log.
+pub(super) fn push_turn(turn: &TurnCounts, at: RecordAt, out: &mut Stream) {
+    out.begin_record(RecordAt { length: 0, ..at }, None, turn.time);
     let before = out.session.model.clone();
-    let mut has_models = false;
-    for (model, counts) in by_model.iter().flatten() {
-        has_models = true;
-        out.set_model(Some(model));
-        push_counts(counts, out);
+    for (model, usage) in &turn.by_model {
+        out.set_model(model.as_deref());
+        if !usage.is_unknown() {
+            let draft = Draft { subtype: Some(TURN_SUM), usage: *usage, ..Draft::default() };
+            out.push(EventType::TokenUsage, draft);
+        }
     }
     out.session.model = before.or(out.session.model.take());
-    if !has_models {
-        push_counts(usage, out);
-    }
-}
-
-fn push_counts(counts: Value<'_>, out: &mut Stream) {
-    let usage = read_usage(counts);
-    if !usage.is_unknown() {
-        let draft = Draft { subtype: Some(TURN_SUM), usage, ..Draft::default() };
-        out.push(EventType::TokenUsage, draft);
-    }
 }
 
 /// Parses token counts. Input includes cached tokens, and output includes reasoning.

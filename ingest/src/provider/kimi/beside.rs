@@ -10,6 +10,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value as Json;
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::provider::shared::beside;
 use crate::stream::{Stream, TitleFrom};
@@ -28,6 +29,13 @@ pub(super) struct SessionFacts {
 }
 
 impl SessionFacts {
+    /// Returns a hash of the folder and the title, to find out later whether they changed. `None` if
+    /// neither is known.
+    pub(super) fn fingerprint(&self) -> Option<u64> {
+        let is_known = self.cwd.is_some() || self.title.is_some();
+        is_known.then(|| xxh3_64(format!("{:?}", (&self.cwd, &self.title)).as_bytes()))
+    }
+
     /// Passes the folder and the title to the stream.
     pub(super) fn apply_to(&self, out: &mut Stream) {
         out.set_cwd(self.cwd.as_deref());

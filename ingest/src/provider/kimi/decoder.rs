@@ -1,13 +1,12 @@
 //! Holds the state of a decoder and the operations that the three dialects share.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::path::Path;
 
 use schemas::{EventType, Usage};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::beside;
+use super::beside::SessionFacts;
 use crate::provider::format::RecordOutcome;
 use crate::provider::shared::agents::AgentLogs;
 use crate::stream::{Draft, Stream};
@@ -29,6 +28,13 @@ pub(super) struct KimiState {
     pub(super) ended: BTreeMap<String, (String, Usage)>,
     /// Count of prompts in effect. Undoing one makes the records that follow it a branch.
     pub(super) depth: u64,
+    /// True once a record was read.
+    #[serde(default)]
+    pub(super) has_begun: bool,
+    /// Fingerprint of the facts next to the log when its first record was read. `None` if there
+    /// were none.
+    #[serde(default)]
+    pub(super) facts: Option<u64>,
 }
 
 /// The decoder shared by the three dialects.
@@ -39,20 +45,20 @@ pub(super) struct KimiDecoder {
     pub(super) text: String,
     /// Decodes JSON inside strings.
     pub(super) inner: Parser,
-    /// True if the files next to the log were already read in this reading of the log.
-    pub(super) has_read_facts: bool,
+    /// The content of the files next to the log.
+    pub(super) facts: SessionFacts,
     /// The subagents that have a log of their own.
     pub(super) agents: AgentLogs,
 }
 
 impl KimiDecoder {
-    /// Passes the content of the files next to the log to the stream, once per reading.
-    pub(super) fn read_facts_once(&mut self, out: &mut Stream) {
-        if self.has_read_facts {
+    /// Passes the content of the files next to the log to the stream, once per log.
+    pub(super) fn apply_facts_once(&mut self, out: &mut Stream) {
+        if std::mem::replace(&mut self.state.has_begun, true) {
             return;
         }
-        self.has_read_facts = true;
-        beside::read_facts(Path::new(&out.session.source_path)).apply_to(out);
+        self.state.facts = self.facts.fingerprint();
+        self.facts.apply_to(out);
     }
 
     /// Returns the step of an agent's response. Begins a step if no response is under way.

@@ -39,7 +39,7 @@ use crate::text::json::{JsonFields, Value};
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Kimi,
     has_unique_ids: true,
-    decoder_version: 1,
+    decoder_version: 2,
     roots: log_roots,
     sniff: claim_log,
     quirks: Quirks {
@@ -150,6 +150,12 @@ fn first_record_identity(head: &LogHead<'_>) -> Option<u64> {
 }
 
 impl LineDecoder for KimiDecoder {
+    fn prepare(&mut self, log: &Path) -> bool {
+        self.facts = beside::read_facts(log);
+        let now = self.facts.fingerprint();
+        !self.state.has_begun || now.is_none() || now == self.state.facts
+    }
+
     fn decode_record(
         &mut self,
         object: Value<'_>,
@@ -165,7 +171,7 @@ impl LineDecoder for KimiDecoder {
             Some(_) => out.begin_record(at, Some(xxh3_64(raw) | 1), time),
             None => out.begin_record_by_content(at, raw, None),
         }
-        self.read_facts_once(out);
+        self.apply_facts_once(out);
 
         if let Some(message) = object.object("message")
             && message.field("payload").is_some()
@@ -176,12 +182,6 @@ impl LineDecoder for KimiDecoder {
             return context::decode_record(self, object, out);
         }
         code::decode_record(self, object, out)
-    }
-
-    fn finish_reading(&mut self, _: RecordAt, out: &mut Stream) {
-        if out.session.events > 0 {
-            self.read_facts_once(out);
-        }
     }
 
     fn save_state(&self) -> Json {

@@ -10,4 +10,5 @@ pub(crate) mod function_response;
 pub(crate) mod identity;
 pub mod machine_text;
 pub(crate) mod prompt;
+pub(crate) mod shares;
 pub(crate) mod user_query;
