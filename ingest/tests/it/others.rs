@@ -157,3 +157,86 @@ fn a_fork_of_opencode_is_known_by_its_first_message() {
     let other = memory.session(other);
     assert_eq!((other.turns, other.replay_events, other.relation), (1, 0, None));
 }
+
+/// A log of Droid with these responses of the model.
+fn droid_log(responses: &[&str]) -> String {
+    let mut log =
+        r#"{"type":"session_start","id":"d1","owner":"kim","version":2,"cwd":"/w"}"#.to_owned();
+    log.push('\n');
+    for (n, response) in responses.iter().enumerate() {
+        for (role, text) in [("user", "and now?"), ("assistant", *response)] {
+            let id = format!("{role}{n}");
+            let content = format!(r#"[{{"type":"text","text":"{text}"}}]"#);
+            log.push_str(&format!(
+                r#"{{"type":"message","id":"{id}","timestamp":"2026-09-01T10:00:0{n}Z","message":{{"role":"{role}","content":{content}}}}}"#
+            ));
+            log.push('\n');
+        }
+    }
+    log
+}
+
+fn droid_settings(input: i64, output: i64) -> String {
+    format!(r#"{{"model":"m","tokenUsage":{{"inputTokens":{input},"outputTokens":{output}}}}}"#)
+}
+
+/// The output tokens of each response, with the index of its event.
+fn shares(memory: &Memory) -> Vec<(i32, Option<i64>)> {
+    let events = memory.events().into_iter();
+    let usage = events.filter(|event| event.event_type == EventType::TokenUsage);
+    usage.map(|event| (event.event_index, event.output_tokens)).collect()
+}
+
+#[test]
+fn responses_of_droid_share_the_totals_in_its_settings() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let log = dir.path().join("d1.jsonl");
+    let settings = dir.path().join("d1.settings.json");
+    let memory = Memory::default();
+
+    // Totals that come later move no event.
+    write(&log, &droid_log(&["short"]), 1);
+    memory.ingest(dir.path());
+    assert_eq!(shares(&memory), [(3, None)]);
+    assert_eq!(memory.session("d1").usage_confidence.as_deref(), Some("unknown"));
+    write(&settings, &droid_settings(1000, 100), 2);
+    memory.ingest(dir.path());
+    assert_eq!(shares(&memory), [(3, Some(100))]);
+
+    // A new response takes its share of the same totals.
+    write(&log, &droid_log(&["short", &"a long answer ".repeat(50)]), 3);
+    memory.ingest(dir.path());
+    let taken = shares(&memory);
+    let [(3, Some(first)), (6, Some(second))] = taken[..] else { panic!("{taken:?}") };
+    assert!(first < second, "{taken:?}");
+    assert_eq!(first + second, 100);
+
+    write(&settings, &droid_settings(2500, 500), 4);
+    memory.ingest(dir.path());
+    let session = memory.session("d1");
+    assert_eq!((session.input_tokens, session.output_tokens), (Some(2500), Some(500)));
+    assert_eq!(session.usage_confidence.as_deref(), Some("estimated"));
+    assert_eq!(session.model.as_deref(), Some("m"));
+
+    // The totals stay when the settings are gone and the log is continued.
+    fs::remove_file(&settings).expect("removes");
+    write(&log, &droid_log(&["short", &"a long answer ".repeat(50), "more"]), 5);
+    memory.ingest(dir.path());
+    assert_eq!(memory.session("d1").output_tokens, Some(500));
+    assert_eq!(shares(&memory).len(), 3);
+}
+
+#[test]
+fn a_copy_of_a_droid_log_counts_no_tokens_again() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let both = droid_log(&["stacked", "strapped"]);
+    fs::create_dir_all(dir.path().join("w")).expect("creates");
+    write(&dir.path().join("w/d1.jsonl"), &both, 1);
+    write(&dir.path().join("w/d1.settings.json"), &droid_settings(2500, 500), 1);
+    write(&dir.path().join("d1.jsonl"), &droid_log(&["stacked"]), 1);
+    write(&dir.path().join("d1.settings.json"), &droid_settings(1000, 200), 1);
+    let memory = Memory::default();
+    memory.ingest(dir.path());
+    let sum: i64 = memory.sessions().iter().filter_map(|session| session.output_tokens).sum();
+    assert_eq!(sum, 500);
+}

@@ -361,6 +361,13 @@ fn the_turns_of_grok_are_counted_from_its_updates() {
     let session = &memory.sessions()[0];
     assert_eq!(session.usage_confidence.as_deref(), Some("measured"));
     assert_eq!(session.reasoning_tokens, Some(2));
+
+    // The counts of a turn are those of its prompt, also when they are read later than the next.
+    let next = r#"{"type":"user","content":"<user_query>and now</user_query>","prompt_index":1}"#;
+    write(&folder.join("chat_history.jsonl"), &format!("{log}{next}\n"), 3);
+    memory.ingest(dir.path());
+    let turns: Vec<_> = usage_rows(&memory).iter().map(|row| row.turn_index).collect();
+    assert_eq!(turns, [1, 2, 2]);
 }
 
 #[test]

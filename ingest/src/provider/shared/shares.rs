@@ -7,7 +7,7 @@ use std::path::Path;
 use schemas::Usage;
 
 use crate::source::candidate::LogCandidate;
-use crate::source::container::Content;
+use crate::source::container::{Content, log_paths};
 use crate::source::lines::{LogLine, LogLines};
 use crate::text::json::{LineItem, Parser, Value};
 
@@ -59,14 +59,17 @@ impl TokenShares {
     }
 }
 
-/// Returns the sum of the weights of a log's records. `weigh` returns the weight of a record, given
+/// Returns the sum of the weights of a log's records. `log` is its path without the extension of a
+/// compressed file. `weigh` returns the weight of a record, given
 /// with its bytes; 0 if it is not a response.
 ///
 /// # Errors
 ///
 /// Returns an error if the log cannot be read.
 pub(crate) fn weigh_records(log: &Path, weigh: fn(Value<'_>, &[u8]) -> u64) -> io::Result<u64> {
-    let content = Content::open(&LogCandidate::from_path(log.to_owned())?)?;
+    let mut files = log_paths(log).into_iter();
+    let file = files.find_map(|path| LogCandidate::from_path(path).ok());
+    let content = Content::open(&file.ok_or(io::ErrorKind::NotFound)?)?;
     let mut lines = LogLines::new(content, 0);
     let mut parser = Parser::default();
     let mut sum = 0_u64;
