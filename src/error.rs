@@ -69,30 +69,18 @@ pub fn store_error(error: StoreError) -> ToolError {
             ),
         )
         .with_path(&path),
-        StoreError::BadLabels { path, reason } => ToolError::new(
-            ErrorCode::StoreDamaged,
-            format!(
-                "{} cannot be read ({reason}) and was not changed. Repair it, or move it away to start without labels",
-                path.display()
-            ),
-        )
-        .with_path(&path),
-        StoreError::BadForgotten { path, reason } => ToolError::new(
-            ErrorCode::StoreDamaged,
-            format!(
-                "{} cannot be read ({reason}). Restore it from a backup, or move it away; then forgotten logs that still exist are read again",
-                path.display()
-            ),
-        )
-        .with_path(&path),
-        StoreError::BadReduced { path, reason } => ToolError::new(
-            ErrorCode::StoreDamaged,
-            format!(
-                "{} cannot be read ({reason}). Restore it from a backup, or move it away; then logs that are read again bring back texts that the retention dropped, until the next `sessions compact`",
-                path.display()
-            ),
-        )
-        .with_path(&path),
+        StoreError::BadLabels { path, reason } => unreadable_file(
+            &path,
+            format!("({reason}) and was not changed. Repair it, or move it away to start without labels"),
+        ),
+        StoreError::BadForgotten { path, reason } => unreadable_file(
+            &path,
+            format!("({reason}). Restore it from a backup, or move it away; then forgotten logs that still exist are read again"),
+        ),
+        StoreError::BadReduced { path, reason } => unreadable_file(
+            &path,
+            format!("({reason}). Restore it from a backup, or move it away; then logs that are read again bring back texts that the retention dropped, until the next `sessions compact`"),
+        ),
         StoreError::Damaged { path, reason } => ToolError::new(
             ErrorCode::StoreDamaged,
             format!(
@@ -114,6 +102,12 @@ pub fn store_error(error: StoreError) -> ToolError {
                 .with_path(&path)
         }
     }
+}
+
+/// Returns the error for a file of the store that cannot be read. `reason` is followed by advice.
+fn unreadable_file(path: &Path, reason: String) -> ToolError {
+    let message = format!("{} cannot be read {reason}", path.display());
+    ToolError::new(ErrorCode::StoreDamaged, message).with_path(path)
 }
 
 /// Returns the next step after an error of the file system.
