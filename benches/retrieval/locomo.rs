@@ -44,15 +44,14 @@ pub(super) fn convert(source: &Path, logs: &Path) -> Vec<Question> {
         let json = std::fs::read(&file).expect("the file");
         let content: Value = serde_json::from_slice(&json).expect("JSON");
         let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        match &content {
-            Value::Array(samples) => {
-                for (number, sample) in samples.iter().enumerate() {
-                    let id = sample["sample_id"].as_str().map(|id| id.replace("conv-", ""));
-                    let name = id.unwrap_or_else(|| number.to_string());
-                    convert_conversation(sample, &name, logs, &mut questions);
-                }
-            }
-            sample => convert_conversation(sample, &stem, logs, &mut questions),
+        let Value::Array(samples) = &content else {
+            convert_conversation(&content, &stem, logs, &mut questions);
+            continue;
+        };
+        for (number, sample) in samples.iter().enumerate() {
+            let id = sample["sample_id"].as_str().map(|id| id.replace("conv-", ""));
+            let name = id.unwrap_or_else(|| number.to_string());
+            convert_conversation(sample, &name, logs, &mut questions);
         }
     }
     questions

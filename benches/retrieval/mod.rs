@@ -98,7 +98,7 @@ fn measure_questions(questions: &[Question], logs: &Path, dir: &Path) {
 
 /// Asks an empty store, in which nothing must be found.
 fn print_control(questions: &[Question], dir: &Path) {
-    let empty = Store::new(&dir.join("empty")).take_snapshot().expect("snapshot");
+    let empty = Store::new(dir.join("empty")).take_snapshot().expect("snapshot");
     let found: Vec<Ranks> =
         questions.iter().map(|question| rank_gold(&empty, question, None)).collect();
     ranks::print_row("control: an empty store", &found.iter().collect::<Vec<_>>());
