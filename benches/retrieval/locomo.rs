@@ -44,7 +44,7 @@ pub(super) fn convert(source: &Path, logs: &Path) -> Vec<Question> {
         let json = std::fs::read(&file).expect("the file");
         let content: Value = serde_json::from_slice(&json).expect("JSON");
         let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let Some(samples) = content.as_array() else {
+        let Value::Array(samples) = &content else {
             convert_conversation(&content, &stem, logs, &mut questions);
             continue;
         };

@@ -155,12 +155,23 @@ fn ten_sessions_take_900_tokens_and_pages_repeat_none() {
 #[test]
 fn a_copy_of_a_session_is_not_found_again() {
     let env = TestEnv::new();
-    let event = |id: u32, text: &str| json!({ "type": "user", "text": text, "id": format!("00000000-0000-4000-8000-{id:012}") });
-    let told = [event(1, "The quay needs bollards."), event(2, "Cast the bollards in iron.")];
-    write_log(&env, "original", &json!({}), &told);
-    let resumed = json!({ "parent_session_id": "original", "relation": "resumed_from" });
-    write_log(&env, "resumed", &resumed, &told);
+    std::fs::create_dir_all(env.path("logs")).expect("creates");
+    for session in ["1", "2"] {
+        let record = |second: u32, text: &str| {
+            let record = json!({
+                "type": "user",
+                "uuid": format!("0000000{second}-0000-4000-8000-000000000001"),
+                "sessionId": session,
+                "timestamp": format!("2026-10-01T10:00:0{second}.000Z"),
+                "message": { "role": "user", "content": text },
+            });
+            format!("{record}\n")
+        };
+        let log = record(1, "The quay needs bollards.") + &record(2, "Cast the bollards in iron.");
+        std::fs::write(env.path("logs").join(format!("{session}.jsonl")), log).expect("writes");
+    }
     ingest(&env);
     let answer = env.json(&["find", "iron bollards"]);
-    assert_eq!(ids(&answer), ["original"], "{answer:#}");
+    assert_eq!(ids(&answer), ["1"], "{answer:#}");
+    assert_eq!(answer["metadata"]["scope"], "1 of 2 sessions; left out: 1 only copies");
 }
