@@ -29,10 +29,17 @@ pub(super) fn mask_bare_secrets(scan: &mut SecretScan<'_>) {
 
 /// Masks the phrase or key that includes the byte at `at`.
 fn examine_place(scan: &mut SecretScan<'_>, at: usize) {
+    // A run that ends within this many bytes on both sides is no key.
+    let near = MAX_WORD_BYTES + 2;
     let is_alphanumeric = |byte: u8| byte.is_ascii_alphanumeric();
-    let start = scan.run_start(at, MAX_SIDE_BYTES, is_alphanumeric);
-    let end = scan.skip_while(at, MAX_SIDE_BYTES, is_alphanumeric);
+    let mut start = scan.run_start(at, near, is_alphanumeric);
+    let mut end = scan.skip_while(at, near, is_alphanumeric);
     if end - start > MAX_WORD_BYTES + 1 {
+        if at - start < near && end - at < near {
+            return;
+        }
+        start = scan.run_start(start, MAX_SIDE_BYTES, is_alphanumeric);
+        end = scan.skip_while(end, MAX_SIDE_BYTES, is_alphanumeric);
         return bitcoin_key::mask_bare_key(scan, start, end);
     }
 

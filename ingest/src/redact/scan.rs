@@ -133,6 +133,7 @@ impl<'a> SecretScan<'a> {
     }
 
     /// Returns the end of the bytes from `at` on that fit, after at most `max_length` bytes.
+    #[inline]
     pub(super) fn skip_while(
         &self,
         at: usize,
@@ -185,6 +186,7 @@ impl<'a> SecretScan<'a> {
     }
 
     /// Returns the start of the bytes before `at` that fit, at most `max_length` of them.
+    #[inline]
     pub(super) fn run_start(
         &self,
         at: usize,

@@ -174,6 +174,8 @@ fn has_ends_of_value(body: &[u8]) -> bool {
         (Some(b'{'), Some(last)) => *last == b'}',
         (Some(b'['), Some(last)) => *last == b']',
         (Some(b'"'), Some(last)) => *last == b'"' && body.len() > 1,
+        (Some(b't' | b'f'), Some(last)) => *last == b'e',
+        (Some(b'n'), Some(last)) => *last == b'l',
         (Some(_), Some(_)) => begins_value(body),
         (None, _) | (_, None) => false,
     }
