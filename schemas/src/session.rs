@@ -348,6 +348,35 @@ pub struct SourceRow {
     pub segment: i64,
 }
 
+impl SourceRow {
+    /// Returns the row of a file of which nothing was read as a log. `size` is in bytes,
+    /// `modified_us` in microseconds since the epoch.
+    pub fn unread(path: String, status: SourceStatus, size: i64, modified_us: i64) -> Self {
+        Self {
+            path,
+            status,
+            session_id: None,
+            provider: None,
+            size,
+            modified_us,
+            consumed: 0,
+            lines: 0,
+            objects: 0,
+            head_hash: 0,
+            head_length: 0,
+            tail_hash: 0,
+            first_record: None,
+            ancestors: None,
+            redaction_rules: 0,
+            state: None,
+            reason: None,
+            first_response: None,
+            decoder_version: 0,
+            segment: 0,
+        }
+    }
+}
+
 /// A row of `problems`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProblemRow {

@@ -8,6 +8,9 @@ pub enum SearchError {
     /// The caller no longer waits for the search.
     #[error("the search was cancelled")]
     Cancelled,
+    /// The time of the request was over before there was an answer.
+    #[error("the search timed out")]
+    TimedOut,
     #[error(transparent)]
     Store(#[from] StoreError),
 }

@@ -6,22 +6,19 @@ use schemas::envelope::{Severity, Warning, WarningCode};
 use schemas::tool::checked_limit;
 use schemas::tool::find::{FindArgs, FindData, SessionMatch};
 use schemas::{ErrorCode, Timestamp, ToolError, limits};
-use serde::{Deserialize, Serialize};
 
 use crate::base::sanitize::{clean_text, one_line, truncate_for_json};
-use crate::error::store_error;
-use crate::search::{
-    FoundSession, SearchError, SessionQuestion, SessionRank, SessionRequest, search_sessions,
-};
+use crate::search::{FoundSession, SessionQuestion, SessionRank, SessionRequest, search_sessions};
 use crate::store::Snapshot;
 use crate::tools::reply::answer::{Reply, RowTotal};
 use crate::tools::reply::budget::{Budget, echoed_name};
 use crate::tools::reply::call::Call;
-use crate::tools::reply::cursor;
+use crate::tools::reply::cursor::{self, PageEnd};
 use crate::tools::reply::interface::Interface;
 use crate::tools::reply::scope::{Coverage, SessionFilters};
 use crate::tools::reply::session_filter::session_filter;
 use crate::tools::reply::shared_state::SharedState;
+use crate::tools::search::search_error;
 
 /// Maximum size of a title in bytes of JSON. With it a page of ten sessions takes about 900 tokens.
 const MAX_TITLE_BYTES: usize = 42;
@@ -32,15 +29,6 @@ const MAX_PASSAGE_BYTES: usize = 240;
 
 /// The room that an answer keeps for the words of the question, each of which may be there twice.
 const MAX_WORDS_BYTES: usize = 8_000;
-
-/// The position where a page ended, and the number of sessions on all pages so far.
-#[derive(Serialize, Deserialize)]
-struct PageEnd {
-    #[serde(flatten)]
-    at: SessionRank,
-    #[serde(rename = "n")]
-    seen: usize,
-}
 
 pub(super) fn run(
     shared: &SharedState,
@@ -63,8 +51,11 @@ pub(super) fn run(
         );
     }
     let bound = FindArgs { cursor: None, ..args.clone() };
-    let after =
-        args.cursor.as_deref().map(|text| cursor::decode::<PageEnd>(&bound, text)).transpose()?;
+    let after = args
+        .cursor
+        .as_deref()
+        .map(|text| cursor::decode::<PageEnd<SessionRank>>(&bound, text))
+        .transpose()?;
     let seen = after.as_ref().map_or(0, |after| after.seen);
 
     let request = SessionRequest {
@@ -74,8 +65,7 @@ pub(super) fn run(
         after: after.map(|after| after.at),
         deadline: call.search_deadline(),
     };
-    let mut found = search_sessions(snapshot, &request, call.stop)
-        .map_err(|error| search_error(error, call))?;
+    let mut found = search_sessions(snapshot, &request, call.stop).map_err(search_error)?;
 
     let mut budget = Budget::new(limits::ANSWER_BYTES - MAX_WORDS_BYTES);
     let mut sessions = Vec::new();
@@ -237,17 +227,4 @@ fn describe_next_step(
         interface.format_call("get_session_details", &[("session_id", "")]),
         interface.format_call("get_event_details", &[("event_ids", "[session_id:event_index]")])
     )
-}
-
-fn search_error(error: SearchError, call: &Call<'_>) -> ToolError {
-    match error {
-        SearchError::Cancelled if (call.stop)() => {
-            ToolError::new(ErrorCode::Cancelled, "The search was cancelled")
-        }
-        SearchError::Cancelled => {
-            let message = "The search timed out. Narrow it with project, provider, since or until";
-            ToolError::new(ErrorCode::SearchTimeout, message)
-        }
-        SearchError::Store(error) => store_error(error),
-    }
 }

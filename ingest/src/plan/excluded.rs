@@ -193,26 +193,6 @@ fn may_be_same_log(file: &LogCandidate, row: &SourceRow) -> bool {
 
 /// Returns the row of a file that is left out by its path and was never read.
 fn unread_row(file: &LogCandidate, key: &str) -> SourceRow {
-    SourceRow {
-        path: key.to_owned(),
-        status: SourceStatus::Excluded,
-        session_id: None,
-        provider: None,
-        size: file.size.cast_signed(),
-        modified_us: file.modified_us,
-        consumed: 0,
-        lines: 0,
-        objects: 0,
-        head_hash: 0,
-        head_length: 0,
-        tail_hash: 0,
-        first_record: None,
-        ancestors: None,
-        redaction_rules: 0,
-        state: None,
-        reason: None,
-        first_response: None,
-        decoder_version: 0,
-        segment: 0,
-    }
+    let size = file.size.cast_signed();
+    SourceRow::unread(key.to_owned(), SourceStatus::Excluded, size, file.modified_us)
 }

@@ -372,26 +372,6 @@ fn is_too_large(file: &LogCandidate, claim: &SessionClaim) -> bool {
 
 /// Returns the row of a file that is not read as a log.
 fn settled_row(file: &LogCandidate, status: SourceStatus, reason: Option<&str>) -> SourceRow {
-    SourceRow {
-        path: file.key(),
-        status,
-        session_id: None,
-        provider: None,
-        size: file.size.cast_signed(),
-        modified_us: file.modified_us,
-        consumed: 0,
-        lines: 0,
-        objects: 0,
-        head_hash: 0,
-        head_length: 0,
-        tail_hash: 0,
-        first_record: None,
-        ancestors: None,
-        redaction_rules: 0,
-        state: None,
-        reason: reason.map(str::to_owned),
-        first_response: None,
-        decoder_version: 0,
-        segment: 0,
-    }
+    let row = SourceRow::unread(file.key(), status, file.size.cast_signed(), file.modified_us);
+    SourceRow { reason: reason.map(str::to_owned), ..row }
 }

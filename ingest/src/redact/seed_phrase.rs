@@ -73,7 +73,7 @@ const MAX_OTHER_WORDS: usize = 4;
 const MAX_SIDE_WORDS: usize = 24 + MAX_OTHER_WORDS;
 
 /// A word of the list of BIP 39 in a text. Positions are in bytes.
-struct ListedWord {
+struct PhraseWord {
     start: usize,
     end: usize,
     number: usize,
@@ -102,7 +102,7 @@ pub(super) fn mask_bare_phrase(scan: &mut SecretScan<'_>, word_end: usize) {
 }
 
 /// Returns the words of the list around the word that ends at `word_end`, in their order.
-fn words_around(scan: &SecretScan<'_>, word_end: usize) -> Vec<ListedWord> {
+fn words_around(scan: &SecretScan<'_>, word_end: usize) -> Vec<PhraseWord> {
     let mut words = Vec::new();
     let mut end = word_end;
     while words.len() < MAX_SIDE_WORDS
@@ -130,27 +130,27 @@ fn words_around(scan: &SecretScan<'_>, word_end: usize) -> Vec<ListedWord> {
         if start == at || scan.byte(end).is_ascii_alphanumeric() {
             break;
         }
-        words.push(ListedWord { start, end, number });
+        words.push(PhraseWord { start, end, number });
         at = end;
     }
     words
 }
 
 /// Returns the word of the list that ends at `end`, without the letter of an escape before it.
-fn listed_word_before(scan: &SecretScan<'_>, end: usize) -> Option<ListedWord> {
+fn listed_word_before(scan: &SecretScan<'_>, end: usize) -> Option<PhraseWord> {
     let start = scan.run_start(end, 9, |byte| byte.is_ascii_alphabetic());
     if scan.byte_before(start) == b'\\'
         && let Some(number) = word_number(scan.slice(start + 1, end).as_bytes())
     {
-        return Some(ListedWord { start: start + 1, end, number });
+        return Some(PhraseWord { start: start + 1, end, number });
     }
     let number = word_number(scan.slice(start, end).as_bytes())?;
     let is_whole = !scan.byte_before(start).is_ascii_alphanumeric();
-    is_whole.then_some(ListedWord { start, end, number })
+    is_whole.then_some(PhraseWord { start, end, number })
 }
 
 /// Returns whether the same signs are between all words, apart from blanks, numbers and escapes.
-fn has_same_separators(scan: &SecretScan<'_>, words: &[ListedWord]) -> bool {
+fn has_same_separators(scan: &SecretScan<'_>, words: &[PhraseWord]) -> bool {
     let mut first_signs: Option<Vec<u8>> = None;
     for pair in words.windows(2) {
         let [before, after] = pair else { continue };

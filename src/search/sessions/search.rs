@@ -146,7 +146,9 @@ pub fn search_sessions(
         Ok::<_, StoreError>(Some((found, totals)))
     })?;
     let parts: Option<Vec<_>> = parts.into_iter().collect();
-    let Some(parts) = parts else { return Err(SearchError::Cancelled) };
+    let Some(parts) = parts else {
+        return Err(if stop() { SearchError::Cancelled } else { SearchError::TimedOut });
+    };
     let mut hits: Vec<SegmentHits> = Vec::new();
     let mut totals = Totals::new(terms.len());
     for (found, counted) in parts {

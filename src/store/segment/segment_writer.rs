@@ -374,28 +374,7 @@ mod tests {
 
     #[test]
     fn the_rows_fit_the_tables() {
-        let source = SourceRow {
-            path: "/x".into(),
-            status: SourceStatus::UnknownFormat,
-            session_id: None,
-            provider: None,
-            size: 1,
-            modified_us: 0,
-            consumed: 0,
-            lines: 0,
-            objects: 0,
-            head_hash: 0,
-            head_length: 0,
-            tail_hash: 0,
-            first_record: None,
-            ancestors: None,
-            redaction_rules: 0,
-            state: None,
-            reason: None,
-            first_response: None,
-            decoder_version: 0,
-            segment: 0,
-        };
+        let source = SourceRow::unread("/x".into(), SourceStatus::UnknownFormat, 1, 0);
         let batch = to_batch(&arrow_schema(&SOURCES), std::slice::from_ref(&source)).expect("fits");
         let back: Vec<SourceRow> = serde_arrow::from_record_batch(&batch).expect("reads");
         assert_eq!(back, [source]);

@@ -17,6 +17,13 @@ struct CursorContent<P> {
     p: P,
 }
 
+/// The position where a page ended, and the number of matches on all pages so far.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct PageEnd<P> {
+    pub(crate) at: P,
+    pub(crate) seen: usize,
+}
+
 /// Encodes a cursor at `position` that is valid only for the same `args`. `args` must not contain a
 /// cursor.
 pub(crate) fn encode<P: Serialize>(args: &impl Serialize, position: &P) -> String {

@@ -8,7 +8,6 @@ use schemas::envelope::{Severity, Warning, WarningCode};
 use schemas::tool::checked_limit;
 use schemas::tool::search::{Match, SearchArgs, SearchData, SearchSort};
 use schemas::{ErrorCode, EventId, ToolError, limits};
-use serde::{Deserialize, Serialize};
 
 use self::explain::excludes_current;
 use crate::base::sanitize::clean_text;
@@ -18,6 +17,7 @@ use crate::store::Snapshot;
 use crate::tools::reply::answer::{Reply, RowTotal};
 use crate::tools::reply::budget::Budget;
 use crate::tools::reply::call::Call;
+use crate::tools::reply::cursor::PageEnd;
 use crate::tools::reply::retention_warning::dropped_texts_warning;
 use crate::tools::reply::scope::SessionFilters;
 use crate::tools::reply::session_filter::session_filter;
@@ -133,13 +133,6 @@ pub(super) fn run(
         reply.warnings.push(warning);
     }
     Ok(reply)
-}
-
-/// The position where a page ended, and the number of matches on all pages so far.
-#[derive(Serialize, Deserialize)]
-struct PageEnd<P> {
-    at: P,
-    seen: usize,
 }
 
 /// A page of matches, within the budget of an answer.
@@ -353,9 +346,13 @@ fn convert_hit(snapshot: &Snapshot, hit: &SearchHit) -> Match {
     }
 }
 
-fn search_error(error: SearchError) -> ToolError {
+pub(super) fn search_error(error: SearchError) -> ToolError {
     match error {
         SearchError::Cancelled => ToolError::new(ErrorCode::Cancelled, "The search was cancelled"),
+        SearchError::TimedOut => {
+            let message = "The search timed out. Narrow it with project, provider, since or until";
+            ToolError::new(ErrorCode::SearchTimeout, message)
+        }
         SearchError::Store(error) => store_error(error),
     }
 }
