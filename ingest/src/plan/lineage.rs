@@ -301,7 +301,8 @@ pub(crate) fn group_into_units(works: Vec<LogWork>) -> Vec<Vec<LogWork>> {
     let mut by_root: BTreeMap<usize, Vec<LogWork>> = BTreeMap::new();
     for (at, work) in works.into_iter().enumerate() {
         let root = find_root(&mut groups, at);
-        by_root.entry(root).or_default().push(work);
+        // Most logs depend on no other, and a vector that grows from nothing has room for four.
+        by_root.entry(root).or_insert_with(|| Vec::with_capacity(1)).push(work);
     }
     let mut units: Vec<_> = by_root.into_values().map(ancestors_first).collect();
     units.sort_by(|a, b| {
@@ -327,6 +328,9 @@ fn oldest_change(unit: &[LogWork]) -> Option<i64> {
 
 /// Sorts the works of a unit by path, but ancestors first.
 fn ancestors_first(mut works: Vec<LogWork>) -> Vec<LogWork> {
+    if works.len() == 1 {
+        return works;
+    }
     works.sort_by(|a, b| a.file.path.cmp(&b.file.path));
     let positions: HashMap<&str, usize> =
         works.iter().enumerate().map(|(at, work)| (work.session_id.as_str(), at)).collect();
