@@ -39,7 +39,7 @@ pub fn store_error(error: StoreError) -> ToolError {
         StoreError::ForeignFolder { path, entry } => ToolError::new(
             ErrorCode::StoreUnavailable,
             format!(
-                "{} is not a store: it holds '{}', which sessions did not write. Nothing was changed there. Choose an empty or new folder with --store",
+                "{} is not a store: it holds '{}', which sessions did not write. Nothing was changed there. Move that away, or choose an empty or new folder with --store",
                 path.display(),
                 clean_text(&entry)
             ),
@@ -75,11 +75,11 @@ pub fn store_error(error: StoreError) -> ToolError {
         ),
         StoreError::BadForgotten { path, reason } => unreadable_file(
             &path,
-            format!("({reason}). Restore it from a backup, or move it away; then forgotten logs that still exist are read again"),
+            format!("({reason}). Restore it from a backup, or write {{}} into it; then forgotten logs that still exist are read again"),
         ),
         StoreError::BadReduced { path, reason } => unreadable_file(
             &path,
-            format!("({reason}). Restore it from a backup, or move it away; then logs that are read again bring back texts that the retention dropped, until the next `sessions compact`"),
+            format!("({reason}). Restore it from a backup, or write {{}} into it; then logs that are read again bring back texts that the retention dropped, until the next `sessions compact`"),
         ),
         StoreError::Damaged { path, reason } => ToolError::new(
             ErrorCode::StoreDamaged,

@@ -330,8 +330,7 @@ pub struct SourceRow {
     /// Ids of the sessions whose history the log may repeat, separated by spaces. `None` if there
     /// are none.
     pub ancestors: Option<String>,
-    /// Version of the rules that masked what was read; 0 if there were no rules, or nothing was
-    /// read.
+    /// Version of the rules that masked what is stored of the file; 0 if there were no rules.
     pub redaction_rules: i64,
     /// State of the decoder at `consumed`, or the messages of a document, as JSON. `None` if there
     /// is nothing to resume from.

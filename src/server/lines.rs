@@ -132,11 +132,12 @@ where
                 }
                 // These messages need no answer.
                 Some(NextInput::Message(message)) => {
-                    if let Some(id) = cancelled_id(message) {
-                        drop(self.flow.take_room(id));
-                    }
+                    let has_use = has_use(message, &self.flow);
                     let Some(NextInput::Message(message)) = self.next.take() else { return None };
-                    return Some(*message);
+                    if has_use {
+                        return Some(*message);
+                    }
+                    continue;
                 }
             };
 
@@ -175,6 +176,21 @@ fn answered_id(message: &TxJsonRpcMessage<RoleServer>) -> Option<&RequestId> {
         JsonRpcMessage::Response(response) => Some(&response.id),
         JsonRpcMessage::Error(error) => error.id.as_ref(),
         JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
+    }
+}
+
+/// Returns whether the server does anything with a message that needs no answer. rmcp starts a task
+/// for every notification and keeps what it is told of requests that it does not know, so a client
+/// that sends many would grow the server. Releases the room of a request that is cancelled.
+#[expect(clippy::wildcard_enum_match_arm, reason = "no other notification is handled")]
+fn has_use(message: &RxJsonRpcMessage<RoleServer>, flow: &Flow) -> bool {
+    let JsonRpcMessage::Notification(notification) = message else { return true };
+    match &notification.notification {
+        ClientNotification::InitializedNotification(_) => true,
+        ClientNotification::CancelledNotification(_) => {
+            cancelled_id(message).is_some_and(|id| flow.take_room(id).is_some())
+        }
+        _ => false,
     }
 }
 

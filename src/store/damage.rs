@@ -9,6 +9,7 @@ use schemas::Timestamp;
 use super::disk::files;
 use super::disk::lock::StoreLock;
 use super::error::StoreError;
+use super::folder;
 use super::lost_logs;
 use super::manifest::{FileEntry, Manifest, SegmentEntry, file_name};
 
@@ -83,11 +84,11 @@ pub(super) fn set_aside_damaged(
     }
 
     lock.check_not_replaced()?;
-    files::create_private_dirs(&dir.join("damaged"))?;
+    let damaged_folder = folder::create_damaged_folder(dir)?;
     for segment in &damaged {
         lost_logs::add_segment(&mut manifest.lost, dir, segment);
         let segment_path = SegmentEntry::folder_path(dir, segment.number);
-        let damaged_path = dir.join("damaged").join(SegmentEntry::folder_name(segment.number));
+        let damaged_path = damaged_folder.join(SegmentEntry::folder_name(segment.number));
         tracing::warn!(segment = segment.number, "a damaged segment is set aside");
         if segment_path.exists() {
             fs::rename(&segment_path, &damaged_path).map_err(StoreError::io(&segment_path))?;

@@ -10,7 +10,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::disk::files;
@@ -165,7 +165,7 @@ fn segment_number(name: &OsStr) -> Option<i64> {
 
 /// True if `segment` is a real folder, not a link to one, and holds only files of the store.
 fn is_removable_segment(segment: &Path) -> bool {
-    if !fs::symlink_metadata(segment).is_ok_and(|found| found.is_dir()) {
+    if !is_real_folder(segment) {
         return false;
     }
     let Ok(entries) = fs::read_dir(segment) else { return false };
@@ -188,13 +188,55 @@ fn remove_segment(segment: &Path) {
     }
 }
 
-/// Removes the segments that were set aside as damaged.
+/// Creates the folder for damaged segments if it does not exist, and returns its path.
+///
+/// # Errors
+/// [`StoreError::ForeignFolder`] if the name belongs to a link or to anything else that is not a
+/// folder.
+pub(super) fn create_damaged_folder(dir: &Path) -> Result<PathBuf, StoreError> {
+    let damaged = dir.join(DAMAGED_FOLDER);
+    if fs::symlink_metadata(&damaged).is_err() {
+        files::create_private_dir(&damaged)?;
+    }
+    if !is_real_folder(&damaged) {
+        let entry = DAMAGED_FOLDER.to_owned();
+        return Err(StoreError::ForeignFolder { path: dir.to_owned(), entry });
+    }
+    Ok(damaged)
+}
+
+/// Removes the segments that were set aside as damaged, and nothing else from their folder.
 pub(super) fn remove_damaged(dir: &Path) -> Result<(), StoreError> {
     let damaged = dir.join(DAMAGED_FOLDER);
-    if fs::symlink_metadata(&damaged).is_ok_and(|found| found.is_dir()) {
-        fs::remove_dir_all(&damaged).map_err(StoreError::io(&damaged))?;
+    if !is_real_folder(&damaged) {
+        return Ok(());
     }
+    for entry in fs::read_dir(&damaged).map_err(StoreError::io(&damaged))? {
+        let segment = entry.map_err(StoreError::io(&damaged))?;
+        if segment_number(&segment.file_name()).is_some() && is_real_folder(&segment.path()) {
+            remove_segment_files(&segment.path())?;
+        }
+    }
+    // It stays if something of others is in it.
+    let _ = fs::remove_dir(&damaged);
     Ok(())
+}
+
+/// Removes the files of the store from a segment's folder, and the folder if nothing else is in it.
+fn remove_segment_files(segment: &Path) -> Result<(), StoreError> {
+    for name in SEGMENT_TABLES.map(file_name) {
+        let path = segment.join(name);
+        if fs::symlink_metadata(&path).is_ok_and(|found| found.is_file()) {
+            fs::remove_file(&path).map_err(StoreError::io(&path))?;
+        }
+    }
+    let _ = fs::remove_dir(segment);
+    Ok(())
+}
+
+/// True if `path` is a folder, and not a link to one.
+fn is_real_folder(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| found.is_dir())
 }
 
 /// Removes segments that `manifest` does not name, and temporary files. The caller holds the write
@@ -266,6 +308,29 @@ mod tests {
         ));
     }
 
+    #[test]
+    fn only_segments_are_removed_from_the_damaged_folder() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let write = |name: &str| {
+            let path = dir.path().join("damaged").join(name);
+            fs::create_dir_all(path.parent().expect("has a parent")).expect("creates");
+            fs::write(path, "x").expect("writes");
+        };
+        write("0000000001/events.parquet");
+        write("0000000002/skip.idx");
+        remove_damaged(dir.path()).expect("removes");
+        assert!(!dir.path().join("damaged").exists());
+
+        let theirs = ["photos/a.jpg", "0000000001/a.wav", "b.txt"];
+        theirs.iter().for_each(|name| write(name));
+        write("0000000001/events.parquet");
+        remove_damaged(dir.path()).expect("removes");
+        for name in theirs {
+            assert!(dir.path().join("damaged").join(name).exists(), "{name}");
+        }
+        assert!(!dir.path().join("damaged/0000000001/events.parquet").exists());
+    }
+
     #[cfg(unix)]
     #[test]
     fn links_are_not_followed() {
@@ -283,6 +348,10 @@ mod tests {
         fs::remove_dir_all(store.join(SEGMENTS_FOLDER)).expect("removes");
         symlink(&theirs, store.join(SEGMENTS_FOLDER)).expect("links");
         assert!(refuse_foreign_folder(&store).is_err());
+        symlink(&theirs, store.join(DAMAGED_FOLDER)).expect("links");
+        assert!(create_damaged_folder(&store).is_err());
+        remove_damaged(&store).expect("has nothing to remove");
+        assert!(theirs.join("events.parquet").exists());
     }
 
     #[test]

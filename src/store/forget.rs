@@ -99,8 +99,7 @@ impl StoreWriter {
     pub fn allow_forgotten(&self, sessions: &[String]) -> Result<usize, StoreError> {
         let mut forgotten = self.forgotten_logs()?;
         let count = sessions.iter().filter(|id| forgotten.remove(id)).count();
-        self.lock.check_not_replaced()?;
-        forgotten.write(&self.dir)?;
+        forgotten.write(&self.dir, &self.lock)?;
         Ok(count)
     }
 
@@ -114,7 +113,6 @@ impl StoreWriter {
                 forgotten.insert(&session.session_id, ForgottenLog { log, forgotten_at });
             }
         }
-        self.lock.check_not_replaced()?;
-        forgotten.write(&self.dir)
+        forgotten.write(&self.dir, &self.lock)
     }
 }

@@ -15,10 +15,15 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::disk::files;
+use super::disk::lock::StoreLock;
 use super::error::StoreError;
+use super::folder::WRITE_LOCK;
 
 /// Name of the file in the store directory.
 pub(super) const FORGOTTEN_FILE: &str = "forgotten.json";
+
+/// Content by which the user says that a lost file of this kind is to begin again.
+pub(super) const START_AGAIN: &[u8] = b"{}";
 
 /// Version of the file. A newer one is refused.
 const FORGOTTEN_VERSION: u32 = 1;
@@ -50,9 +55,18 @@ impl ForgottenLogs {
         let path = dir.join(FORGOTTEN_FILE);
         let bytes = match files::read_file(&path) {
             Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                if StoreLock::has_written(dir, WRITE_LOCK, FORGOTTEN_FILE) {
+                    let reason = "it is missing, although sessions were forgotten".to_owned();
+                    return Err(StoreError::BadForgotten { path, reason });
+                }
+                return Ok(Self::default());
+            }
             Err(error) => return Err(StoreError::io(&path)(error)),
         };
+        if bytes.trim_ascii() == START_AGAIN {
+            return Ok(Self::default());
+        }
         let bad = |reason: String| StoreError::BadForgotten { path: path.clone(), reason };
         let found: Self = serde_json::from_slice(&bytes).map_err(|error| bad(error.to_string()))?;
         if found.version > FORGOTTEN_VERSION {
@@ -65,13 +79,15 @@ impl ForgottenLogs {
         Ok(found)
     }
 
-    /// Replaces the file of the store at `dir`.
-    pub(super) fn write(&mut self, dir: &Path) -> Result<(), StoreError> {
+    /// Replaces the file of the store at `dir`, whose lock is `lock`.
+    pub(super) fn write(&mut self, dir: &Path, lock: &StoreLock) -> Result<(), StoreError> {
         self.version = FORGOTTEN_VERSION;
         self.checksum = self.sessions_checksum();
         files::remove_temporary_copies(&dir.join(FORGOTTEN_FILE));
         let bytes = serde_json::to_vec(self).unwrap_or_default();
-        files::replace_file(&dir.join(FORGOTTEN_FILE), &bytes)
+        lock.check_not_replaced()?;
+        files::replace_file(&dir.join(FORGOTTEN_FILE), &bytes)?;
+        lock.record_written(FORGOTTEN_FILE)
     }
 
     fn sessions_checksum(&self) -> String {
@@ -108,7 +124,8 @@ mod tests {
         let dir = tempfile::tempdir().expect("tempdir");
         let mut logs = ForgottenLogs::read(dir.path()).expect("no file");
         logs.insert("s1", ForgottenLog { log: "f0".into(), forgotten_at: 7 });
-        logs.write(dir.path()).expect("writes");
+        let lock = StoreLock::acquire(dir.path(), WRITE_LOCK).expect("locks");
+        logs.write(dir.path(), &lock).expect("writes");
         let read = ForgottenLogs::read(dir.path()).expect("reads");
         assert_eq!(read.session_ids().collect::<Vec<_>>(), ["s1"]);
         assert_eq!(read.identities(), HashSet::from(["f0".to_owned()]));
@@ -120,5 +137,13 @@ mod tests {
             ForgottenLogs::read(dir.path()),
             Err(StoreError::BadForgotten { reason, .. }) if reason.contains("checksum")
         ));
+
+        std::fs::remove_file(&path).expect("removes");
+        assert!(matches!(
+            ForgottenLogs::read(dir.path()),
+            Err(StoreError::BadForgotten { reason, .. }) if reason.contains("missing")
+        ));
+        std::fs::write(&path, "{}\n").expect("writes");
+        assert!(ForgottenLogs::read(dir.path()).expect("begins again").sessions.is_empty());
     }
 }

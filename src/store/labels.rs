@@ -6,10 +6,10 @@
 //! the manifest.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use std::{fs, io};
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
@@ -24,10 +24,6 @@ const LABELS_VERSION: u32 = 2;
 
 /// First version whose files always have a checksum.
 const CHECKSUM_VERSION: u32 = 2;
-
-/// Content of the lock file once labels were written. It tells a store whose labels were removed
-/// from one that never had any.
-const LABELS_MARK: &[u8] = b"labels.json was written\n";
 
 /// How long to wait for another process that holds the lock.
 const MAX_LOCK_WAIT: Duration = Duration::from_secs(2);
@@ -93,7 +89,7 @@ impl LabelBook {
     pub(super) fn read(dir: &Path, before: Option<&Arc<Self>>) -> Arc<Self> {
         let bytes = match read_labels_file(dir) {
             Ok(Some(bytes)) => bytes,
-            Ok(None) if was_written(dir) => {
+            Ok(None) if StoreLock::has_written(dir, LABELS_LOCK, LABELS_FILE) => {
                 let reason = "it is missing, although sessions were labelled. Restore it from a backup; the next label begins a new file";
                 return Arc::new(Self::damaged(0, reason));
             }
@@ -169,7 +165,7 @@ impl LabelBook {
             lock.check_not_replaced()?;
             files::replace_file(&path, &serde_json::to_vec(&labels).unwrap_or_default())?;
             // The labels are written already, so a full disk must not fail the call now.
-            if let Err(error) = lock.mark(LABELS_MARK) {
+            if let Err(error) = lock.record_written(LABELS_FILE) {
                 tracing::warn!(%error, "labels.lock could not be marked");
             }
         }
@@ -225,11 +221,6 @@ fn read_labels_file(dir: &Path) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// True if labels were written to the store at `dir` at any time.
-fn was_written(dir: &Path) -> bool {
-    fs::symlink_metadata(dir.join(LABELS_LOCK)).is_ok_and(|found| found.len() > 0)
-}
-
 /// Takes the lock, waiting up to [`MAX_LOCK_WAIT`] if another process holds it.
 fn wait_for_lock(dir: &Path) -> Result<StoreLock, StoreError> {
     let until = Instant::now() + MAX_LOCK_WAIT;
@@ -245,6 +236,8 @@ fn wait_for_lock(dir: &Path) -> Result<StoreLock, StoreError> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn label(dir: &Path, session: &str, label: &str) {

@@ -16,7 +16,10 @@ use schemas::session::SessionRow;
 use serde::{Deserialize, Serialize};
 
 use super::disk::files;
+use super::disk::lock::StoreLock;
 use super::error::StoreError;
+use super::folder::WRITE_LOCK;
+use super::forgotten::START_AGAIN;
 
 /// Name of the file in the store directory.
 pub(super) const REDUCED_FILE: &str = "reduced.json";
@@ -84,9 +87,18 @@ impl ReducedSessions {
         let path = dir.join(REDUCED_FILE);
         let bytes = match files::read_file(&path) {
             Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                if StoreLock::has_written(dir, WRITE_LOCK, REDUCED_FILE) {
+                    let reason = "it is missing, although texts were dropped".to_owned();
+                    return Err(StoreError::BadReduced { path, reason });
+                }
+                return Ok(Self::default());
+            }
             Err(error) => return Err(StoreError::io(&path)(error)),
         };
+        if bytes.trim_ascii() == START_AGAIN {
+            return Ok(Self::default());
+        }
         let bad = |reason: String| StoreError::BadReduced { path: path.clone(), reason };
         let found: ReducedFile =
             serde_json::from_slice(&bytes).map_err(|error| bad(error.to_string()))?;
@@ -100,8 +112,8 @@ impl ReducedSessions {
         Ok(found.content)
     }
 
-    /// Replaces the file of the store at `dir`.
-    pub(super) fn write(&self, dir: &Path) -> Result<(), StoreError> {
+    /// Replaces the file of the store at `dir`, whose lock is `lock`.
+    pub(super) fn write(&self, dir: &Path, lock: &StoreLock) -> Result<(), StoreError> {
         let path = dir.join(REDUCED_FILE);
         let file = ReducedFile {
             version: REDUCED_VERSION,
@@ -109,7 +121,10 @@ impl ReducedSessions {
             content: self.clone(),
         };
         files::remove_temporary_copies(&path);
-        files::replace_file(&path, &serde_json::to_vec(&file).unwrap_or_default())
+        lock.check_not_replaced()?;
+        files::replace_file(&path, &serde_json::to_vec(&file).unwrap_or_default())?;
+        // Without a session there is nothing that could come back.
+        if self.sessions.is_empty() { Ok(()) } else { lock.record_written(REDUCED_FILE) }
     }
 
     fn checksum(&self) -> String {
@@ -140,7 +155,8 @@ mod tests {
         let level = KeepLevel::Usage;
         let session = ReducedSession { level, events: 3, until: None, is_written: true };
         reduced.sessions.insert("s1".into(), session);
-        reduced.write(dir.path()).expect("writes");
+        let lock = StoreLock::acquire(dir.path(), WRITE_LOCK).expect("locks");
+        reduced.write(dir.path(), &lock).expect("writes");
         assert_eq!(ReducedSessions::read(dir.path()).expect("reads"), reduced);
         assert_eq!(reduced.level_of("s1"), KeepLevel::Usage);
 
@@ -151,5 +167,13 @@ mod tests {
             ReducedSessions::read(dir.path()),
             Err(StoreError::BadReduced { reason, .. }) if reason.contains("checksum")
         ));
+
+        std::fs::remove_file(&path).expect("removes");
+        assert!(matches!(
+            ReducedSessions::read(dir.path()),
+            Err(StoreError::BadReduced { reason, .. }) if reason.contains("missing")
+        ));
+        std::fs::write(&path, "{}\n").expect("writes");
+        assert_eq!(ReducedSessions::read(dir.path()).expect("begins again"), <_>::default());
     }
 }

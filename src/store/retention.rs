@@ -202,8 +202,7 @@ impl StoreWriter {
 
     /// Replaces the list of the sessions whose texts were dropped.
     pub fn record_reduced(&self, reduced: &ReducedSessions) -> Result<(), StoreError> {
-        self.lock.check_not_replaced()?;
-        reduced.write(&self.dir)
+        reduced.write(&self.dir, &self.lock)
     }
 
     /// Has the logs of sessions read again that keep less than `levels` say. A session that is not

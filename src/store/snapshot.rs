@@ -11,7 +11,7 @@ use super::error::StoreError;
 use super::labels::LabelBook;
 use super::manifest::{Manifest, SegmentEntry};
 use super::segment::open_segment::{Segment, SessionSpan, SharedSegment};
-use super::segment::small_files::read_table;
+use super::segment::small_files::{read_table, read_table_in_batches};
 use super::span_index::SpanIndex;
 use crate::base::parallel::in_parallel;
 
@@ -236,23 +236,29 @@ impl Snapshot {
         self.read_problems_of(&self.segments)
     }
 
-    /// Returns the problems in `segments` that were found since their log was last re-read, or
-    /// whose log has no session.
+    /// Returns the problems in `segments` that were found since their log was last re-read. The
+    /// problems of a file without a session are those of the last time it was looked at.
     pub(super) fn read_problems_of(
         &self,
         segments: &[Segment],
     ) -> Result<Vec<ProblemRow>, StoreError> {
-        let live_from: HashMap<&str, i64> =
-            self.sessions.iter().map(|row| (row.source_path.as_str(), row.live_from)).collect();
         let mut rows = Vec::new();
         for segment in segments {
-            let found = read_table::<ProblemRow>(&self.dir, &segment.entry, "problems", None)?;
-            rows.extend(found.into_iter().filter(|row| {
-                live_from
-                    .get(row.path.as_str())
-                    .is_none_or(|first_segment| row.segment >= *first_segment)
-            }));
+            rows.extend(read_table::<ProblemRow>(&self.dir, &segment.entry, "problems", None)?);
         }
+        let mut live_from: HashMap<&str, i64> =
+            self.sessions.iter().map(|row| (row.source_path.as_str(), row.live_from)).collect();
+        let sources;
+        if rows.iter().any(|row| !live_from.contains_key(row.path.as_str())) {
+            sources = self.read_sources(false)?;
+            for row in sources.iter().filter(|row| row.session_id.is_none()) {
+                live_from.entry(&row.path).or_insert(row.segment);
+            }
+        }
+        rows.retain(|row| {
+            let first_segment = live_from.get(row.path.as_str());
+            first_segment.is_none_or(|first_segment| row.segment >= *first_segment)
+        });
         Ok(rows)
     }
 
@@ -291,8 +297,12 @@ fn read_segments(
     let parts = in_parallel(positions, 1, |positions| {
         let mut segments = Vec::with_capacity(positions.len());
         for at in positions {
-            let rows = read_table::<SessionRow>(dir, &manifest.segments[*at], "sessions", None)?;
-            segments.push((*at, SharedSegment::new(rows.into_iter().map(Arc::new).collect())));
+            let mut sessions = Vec::new();
+            let entry = &manifest.segments[*at];
+            read_table_in_batches(dir, entry, "sessions", None, |rows: Vec<SessionRow>| {
+                sessions.extend(rows.into_iter().map(Arc::new));
+            })?;
+            segments.push((*at, SharedSegment::new(sessions)));
         }
         Ok::<_, StoreError>(segments)
     })?;

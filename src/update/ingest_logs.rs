@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ingest::discover::{Discovery, discover};
-use ingest::plan::excluded::{LeftOut, leave_out, outdated_sessions};
+use ingest::plan::excluded::{LeftOut, leave_out};
 use ingest::plan::{Plan, plan};
 use ingest::redact::Redactor;
 use ingest::run::Progress;
@@ -186,7 +186,6 @@ fn prepare_ingest(
     let mut plan = plan(found, &known, options.redactor.as_deref());
     plan.files = files;
     plan.settled.extend(left_out.rows.iter().cloned());
-    plan.outdated.extend(outdated_sessions(&left_out, &known, options.redactor.as_deref()));
     let unwanted = known.sessions.values().filter(|session| rules.is_unwanted_session(session));
     let unwanted_sessions = unwanted.count();
     let known_sessions = known.sessions.into_keys().collect();

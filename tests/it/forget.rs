@@ -229,3 +229,31 @@ fn rows_that_were_read_again_are_not_revived() {
     ingest(&env);
     assert_eq!(env.rows("SELECT count(*) FROM events WHERE session_id = 'early'"), [[json!(2)]]);
 }
+
+/// A file that is removed must not bring sessions back without a word.
+#[test]
+fn a_lost_list_of_forgotten_sessions_is_noticed() {
+    let env = TestEnv::new();
+    write_log(&env, "one", &json!({}), &["forget the zebrafinch"]);
+    write_log(&env, "two", &json!({}), &["keep this"]);
+    ingest(&env);
+    env.run(&["forget", "--yes", "one"]).ok();
+    let list = env.path("store/forgotten.json");
+    let content = fs::read(&list).expect("reads");
+    fs::remove_file(&list).expect("removes");
+    let logs = env.path("logs").to_string_lossy().into_owned();
+    let refused = env.run(&["ingest", &logs]);
+    assert_eq!(refused.code, 3, "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("missing") && refused.stderr.contains("{}"),
+        "{}",
+        refused.stderr
+    );
+    assert_eq!(env.run(&["search", SECRET]).code, 1);
+
+    fs::write(&list, content).expect("writes");
+    assert_eq!(ingest(&env)["files_new"], 0);
+    fs::write(&list, "{}").expect("writes");
+    ingest(&env);
+    assert_eq!(env.run(&["search", SECRET]).code, 0, "the user wanted it back");
+}

@@ -351,3 +351,54 @@ fn a_rule_of_the_user_masks_what_is_kept_of_logs_that_are_gone() {
     assert_eq!(env.json(&["ingest", &logs])["files_vanished"], 1);
     assert!(!everything(&env).contains("nothing to hide"));
 }
+
+/// Neither logs in other folders nor the names of files that are no logs may be missed.
+#[test]
+fn a_rule_of_the_user_masks_what_is_outside_the_folders_of_the_next_ingest() {
+    let env = TestEnv::new();
+    // Writes a log whose ids differ from those of the other folders.
+    let write = |folder: &str, digit: &str, text: &str| {
+        let path = env.path(folder).join(format!("{digit}.jsonl"));
+        write_log(&path, &[text.to_owned()]);
+        let log = fs::read_to_string(&path).expect("reads");
+        let log = log.replace("5ec4e75a-1111", &format!("5ec4e75a-{}", digit.repeat(4)));
+        let log = log.replace("00000000-", &format!("0000000{digit}-"));
+        fs::write(&path, log.replace("msg_", &format!("msg_{digit}"))).expect("writes");
+        path
+    };
+    let kept = write("kept", "1", "the boat is called Kittiwake");
+    write("lost", "2", "the boat is called Kittiwake too");
+    write("other", "3", "hello");
+    for name in ["Kittiwake-1.jsonl", "Kittiwake-2.jsonl"] {
+        fs::write(env.path("other").join(name), "{\"unknown\":1}\n").expect("writes");
+    }
+    let folder = |name: &str| env.path(name).to_string_lossy().into_owned();
+    for name in ["kept", "lost", "other"] {
+        env.run(&["ingest", "--quiet", &folder(name)]).ok();
+    }
+    assert!(everything(&env).contains("Kittiwake"));
+    fs::remove_dir_all(env.path("lost")).expect("removes");
+    fs::remove_file(env.path("other/Kittiwake-2.jsonl")).expect("removes");
+
+    let rules = env.path(".config/sessions/redact.toml");
+    fs::create_dir_all(rules.parent().expect("a folder")).expect("creates");
+    fs::write(&rules, "[[rule]]\nname = \"boat\"\nregex = \"Kittiwake\"\n").expect("writes");
+    env.run(&["ingest", "--quiet", &folder("other")]).ok();
+    let exported = env.run(&["export", "--format", "jsonl"]).stdout;
+    assert!(exported.contains("[REDACTED:boat]") && !exported.contains("Kittiwake"), "{exported}");
+    // Problems that were found before with files that are no logs go with the compaction.
+    env.run(&["compact"]).ok();
+    let found = everything(&env);
+    assert!(found.contains("[REDACTED:boat]") && !found.contains("Kittiwake"), "{found}");
+    assert!(!env.rows("SELECT path FROM problems").is_empty(), "problems stay");
+
+    // A log that still exists is continued when it grows.
+    let boats = "SELECT count(*) FROM events WHERE text LIKE '%REDACTED:boat%'";
+    let before = env.rows(boats)[0][0].as_u64().expect("a number");
+    let log = fs::read_to_string(&kept).expect("reads");
+    let more = log.replace("00000001-", "00000077-").replace("msg_", "msg_7");
+    fs::write(&kept, log + &more).expect("writes");
+    env.run(&["ingest", "--quiet", &folder("kept")]).ok();
+    let after = env.rows(boats)[0][0].as_u64().expect("a number");
+    assert!(after > before && !everything(&env).contains("Kittiwake"), "{before} {after}");
+}

@@ -139,6 +139,38 @@ fn a_client_that_never_reads_does_not_grow_the_server_and_loses_nothing() {
     assert_eq!(server.wait(), 0);
 }
 
+/// What a client sends without asking for an answer is not kept.
+#[test]
+fn messages_without_an_answer_do_not_grow_the_server() {
+    let env = TestEnv::with_samples();
+    let mut server = Raw::start(&env);
+    let notification = |method: &str, params: &Value| {
+        json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string()
+    };
+    let kinds = [
+        notification("notifications/cancelled", &json!({ "requestId": 12_345_678 })),
+        notification("notifications/progress", &json!({ "progressToken": 1, "progress": 1 })),
+        notification("notifications/roots/list_changed", &json!({})),
+        notification("notifications/unknown", &json!({ "a": "b" })),
+        json!({ "jsonrpc": "2.0", "id": 99, "result": {} }).to_string(),
+    ];
+    let mut stdin = server.0.stdin.take().expect("open");
+    let mut write = |line: &str| writeln!(stdin, "{line}").expect("is read");
+    write(&hello());
+    write(&notification("notifications/initialized", &json!({})));
+    for line in kinds.iter().cycle().take(250_000) {
+        write(line);
+    }
+    write(&request(1, "ping", &json!({})));
+    let stdout = BufReader::new(server.0.stdout.take().expect("open"));
+    let answers: Vec<String> = stdout.lines().map_while(Result::ok).take(2).collect();
+    assert!(answers[1].contains("\"id\":1"), "{answers:?}");
+    let peak = report_peak(&server);
+    assert!(peak < 60, "{peak} MB");
+    drop(stdin);
+    assert_eq!(server.wait(), 0);
+}
+
 /// The most memory that the server had so far, also shown with `--nocapture`.
 #[expect(clippy::print_stderr, reason = "a figure for the record")]
 fn report_peak(server: &Raw) -> u64 {

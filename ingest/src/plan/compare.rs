@@ -48,7 +48,7 @@ pub(super) fn is_its_log(row: &SourceRow, known: &Known) -> bool {
 
 /// Returns whether the content read from a file was masked by these rules.
 pub(super) fn is_masked_by(row: &SourceRow, rules: RulesInForce<'_>) -> bool {
-    row.redaction_rules == rules.version || row.session_id.is_none()
+    row.redaction_rules == rules.version
 }
 
 /// Returns whether the content read from a file was read by the decoder of this version.

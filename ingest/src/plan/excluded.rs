@@ -118,27 +118,6 @@ pub fn leave_out(found: &mut Discovery, known: &mut Known, filter: &dyn LogFilte
     left_out
 }
 
-/// Returns the files of sessions in the store whose logs are left out and that were masked by other
-/// rules than those of `redactor`. Such a log is not read again, so the stored rows are masked again.
-pub fn outdated_sessions(
-    left_out: &LeftOut,
-    known: &Known,
-    redactor: Option<&Redactor>,
-) -> Vec<String> {
-    let version = rules_version(redactor);
-    // Without rules in force, masked rows stay masked.
-    if version == 0 {
-        return Vec::new();
-    }
-    let is_outdated = |path: &&String| {
-        known
-            .sources
-            .get(*path)
-            .is_some_and(|row| row.redaction_rules != version && known.session_of(row).is_some())
-    };
-    left_out.paths.iter().filter(is_outdated).cloned().collect()
-}
-
 /// Returns the row of a file that is left out; `None` if it is read.
 fn find_excluded_row(
     file: &LogCandidate,

@@ -56,7 +56,8 @@ impl Plan {
         }
     }
 
-    /// Notes the logs that are gone, now or since an earlier run, and were masked by other rules.
+    /// Notes the logs that were masked by other rules and are not read now: those that are gone,
+    /// and those outside the folders of this run.
     pub(super) fn collect_outdated(
         &mut self,
         files: &[LogCandidate],
@@ -67,16 +68,19 @@ impl Plan {
         if rules.version == 0 {
             return;
         }
-        // A log that came back is read again, so its rows need no masking here.
-        let present: HashSet<String> = files.iter().map(LogCandidate::key).collect();
-        let gone_rows = known.sources.values().filter(|row| row.status == SourceStatus::Gone);
-        let mut paths = Vec::new();
-        for row in gone_rows.chain(&self.settled) {
-            if !is_masked_by(row, rules) && is_its_log(row, known) && !present.contains(&row.path) {
-                paths.push(row.path.clone());
-            }
+        let is_outdated = |row: &SourceRow| {
+            !is_masked_by(row, rules) && row.session_id.is_some() && is_its_log(row, known)
+        };
+        let outdated = known.sources.values().filter(|row| is_outdated(row));
+        let paths: Vec<&String> = outdated.map(|row| &row.path).collect();
+        if paths.is_empty() {
+            return;
         }
-        self.outdated = paths;
+        // A log that is found is read again, so its rows need no masking here.
+        let present: HashSet<String> = files.iter().map(LogCandidate::key).collect();
+        self.outdated =
+            paths.into_iter().filter(|path| !present.contains(*path)).cloned().collect();
+        self.outdated.sort();
     }
 
     /// Notes that the log of a session is gone or came back, unless the session's row says so.

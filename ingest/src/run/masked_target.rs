@@ -10,6 +10,7 @@ use schemas::session::{EventRow, SessionRow, SourceRow};
 use schemas::table::{PROBLEMS, SESSIONS, SOURCES};
 
 use super::target::{Sink, Target};
+use crate::plan::compare::rules_version;
 use crate::redact::columns::ColumnMasker;
 use crate::redact::{MaskedSecrets, Redactor};
 
@@ -90,8 +91,11 @@ impl<S: Sink> Sink for MaskedSink<'_, S> {
     ) -> Result<(), Self::Error> {
         let mut masked_session =
             self.masker.mask_row(self.redactor, &SESSIONS, &session, &mut MaskedSecrets::new());
-        let masked_source =
+        let mut masked_source =
             self.masker.mask_row(self.redactor, &SOURCES, &source, &mut MaskedSecrets::new());
+        if masked_source.session_id.is_none() {
+            masked_source.redaction_rules = rules_version(self.redactor);
+        }
 
         self.begin_session(&masked_session.session_id);
         add_counts(&mut masked_session.redactions, &self.secrets);

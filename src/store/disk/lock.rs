@@ -1,7 +1,7 @@
 //! The locks of a store: `write.lock` for its one writer, `labels.lock` for its labels.
 
 use std::fs::{self, File, Metadata, TryLockError};
-use std::io::Write as _;
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
 use super::files;
@@ -29,16 +29,29 @@ impl StoreLock {
         }
     }
 
-    /// Writes `content` into the lock file, if the file is empty.
+    /// Writes the name of a file into the lock file, so that it is noticed when that file is
+    /// removed. A name that is there already is not written again.
     ///
     /// # Errors
-    /// [`StoreError::Io`] if it cannot be written.
-    pub(crate) fn mark(&self, content: &[u8]) -> Result<(), StoreError> {
-        let length = self.file.metadata().map_err(StoreError::io(&self.path))?.len();
-        if length > 0 {
+    /// [`StoreError::Io`] if the lock file cannot be read or written.
+    pub(crate) fn record_written(&self, file_name: &str) -> Result<(), StoreError> {
+        self.append_name(file_name).map_err(StoreError::io(&self.path))
+    }
+
+    fn append_name(&self, file_name: &str) -> io::Result<()> {
+        let mut file = &self.file;
+        let mut names = Vec::new();
+        file.seek(SeekFrom::Start(0))?;
+        file.read_to_end(&mut names)?;
+        if holds_name(&names, file_name) {
             return Ok(());
         }
-        (&self.file).write_all(content).map_err(StoreError::io(&self.path))
+        file.write_all(format!("{file_name}\n").as_bytes())
+    }
+
+    /// True if a holder of the lock `name` once wrote the file `file_name`.
+    pub(crate) fn has_written(dir: &Path, name: &str, file_name: &str) -> bool {
+        files::read_file(&dir.join(name)).is_ok_and(|names| holds_name(&names, file_name))
     }
 
     /// Checks that the store is still the one that was locked. Every commit does so first: a store
@@ -57,6 +70,10 @@ impl StoreLock {
         let dir = self.path.parent().unwrap_or(Path::new("."));
         Err(StoreError::Replaced { path: dir.to_owned() })
     }
+}
+
+fn holds_name(names: &[u8], file_name: &str) -> bool {
+    names.split(|byte| *byte == b'\n').any(|name| name == file_name.as_bytes())
 }
 
 /// True if both describe the same file or folder. Systems other than Unix do not let an open file

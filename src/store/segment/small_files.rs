@@ -12,6 +12,10 @@ use crate::store::disk::files;
 use crate::store::error::StoreError;
 use crate::store::manifest::{FileEntry, SegmentEntry, file_name};
 
+/// Rows that are decoded at once. A store of many small sessions has many rows in a table, and
+/// decoded ones take much more memory than their file.
+const BATCH_ROWS: usize = 1 << 12;
+
 /// Reads a small table of a segment. Returns no rows if the segment has no such table. `skip` names
 /// a column to leave out, which the row type must allow to be absent.
 pub(crate) fn read_table<T: DeserializeOwned>(
@@ -20,13 +24,26 @@ pub(crate) fn read_table<T: DeserializeOwned>(
     table: &str,
     skip: Option<&str>,
 ) -> Result<Vec<T>, StoreError> {
-    let Some(expected) = entry.file_entry(table) else { return Ok(Vec::new()) };
+    let mut rows = Vec::new();
+    read_table_in_batches(store, entry, table, skip, |more| rows.extend::<Vec<T>>(more))?;
+    Ok(rows)
+}
+
+/// Reads a small table of a segment like `read_table`, and calls `take` with some rows at a time.
+pub(crate) fn read_table_in_batches<T: DeserializeOwned>(
+    store: &Path,
+    entry: &SegmentEntry,
+    table: &str,
+    skip: Option<&str>,
+    mut take: impl FnMut(Vec<T>),
+) -> Result<(), StoreError> {
+    let Some(expected) = entry.file_entry(table) else { return Ok(()) };
     let path = SegmentEntry::folder_path(store, entry.number).join(file_name(table));
     // Reads the file in one call, because its parts are too small to be worth a call each.
     let bytes = read_whole(&path, expected)?;
     let mut builder = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(bytes))
         .map_err(|error| StoreError::damaged(&path, error))?
-        .with_batch_size(1 << 16);
+        .with_batch_size(BATCH_ROWS);
     if let Some(skip) = skip {
         let schema = builder.parquet_schema();
         let keep = (0..schema.num_columns()).filter(|at| schema.column(*at).name() != skip);
@@ -35,13 +52,12 @@ pub(crate) fn read_table<T: DeserializeOwned>(
     }
 
     let batches = builder.build().map_err(|error| StoreError::damaged(&path, error))?;
-    let mut rows = Vec::new();
     for batch in batches {
         let batch = batch.map_err(|error| StoreError::damaged(&path, error))?;
-        let more = serde_arrow::from_record_batch::<Vec<T>>(&batch);
-        rows.extend(more.map_err(|error| StoreError::damaged(&path, error))?);
+        let rows = serde_arrow::from_record_batch(&batch);
+        take(rows.map_err(|error| StoreError::damaged(&path, error))?);
     }
-    Ok(rows)
+    Ok(())
 }
 
 /// Reads a file of a segment and compares it with its length and checksum.
