@@ -271,3 +271,34 @@ fn a_name_with_line_breaks_makes_no_line_of_its_own() {
     assert!(said.contains("x problems: none.jsonl"), "{said}");
     assert!(!said.lines().any(|line| line.starts_with("problems: none")), "{said}");
 }
+
+/// The names of a model and of a tool are what a log says they are.
+#[test]
+fn names_in_a_log_make_no_lines_of_their_own() {
+    let env = TestEnv::new();
+    let lines = [
+        json!({ "format": "sessions", "version": 1, "session_id": "s", "model": "m\nerror: fake" }),
+        json!({ "type": "user", "text": "begin" }),
+        json!({ "type": "message", "text": "an answer", "model": "m\nerror: fake\u{2028}error: more" }),
+        json!({ "type": "tool_call", "call_id": "c", "tool_name": "Bash\nerror: fake", "text": "run" }),
+        json!({ "type": "tool_result", "call_id": "c", "text": "failed", "is_error": true }),
+    ];
+    write_lines(&env.path("logs/a.jsonl"), &lines);
+    env.run(&["ingest", "--quiet", &env.path("logs").to_string_lossy()]).ok();
+    let mut said = 0;
+    for args in [
+        &["list"][..],
+        &["usage"],
+        &["stats", "--by", "tool"],
+        &["search", "run"],
+        &["show", "s"],
+        &["analyze", "s"],
+        &["export", "--format", "markdown", "--session-id", "s"],
+    ] {
+        let ran = env.run(args);
+        let out = ran.stdout + &ran.stderr;
+        assert!(!out.lines().any(|line| line.starts_with("error: ")), "{args:?}: {out}");
+        said += out.matches("fake").count();
+    }
+    assert!(said > 3, "the names are shown");
+}

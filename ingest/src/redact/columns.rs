@@ -243,7 +243,8 @@ pub(crate) fn has_secret(redactor: Option<&Redactor>, value: &Value) -> bool {
 fn mask_name_with_secrets(redactor: Option<&Redactor>, name: &str) -> (String, MaskedSecrets) {
     let name = clean(name);
     let (masked, mut found) = mask_text(redactor, &name);
-    let mut shown = masked.into_owned();
+    // A name is shown within a line, where a line break would fake a line of our own.
+    let mut shown = masked.replace(['\n', '\t'], " ");
     // The whole name was examined above.
     let mut part_start = 0;
     let mut max_end = shown.rfind('_').unwrap_or(0);
