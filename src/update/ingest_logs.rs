@@ -121,6 +121,7 @@ pub fn preview_ingest(
     })?;
     let empty = Store::new(scratch.path().join("store"));
     let prepared = prepare_ingest(if store.is_absent() { &empty } else { store }, paths, options)?;
+    let notice = prepared.writer.notice().map(str::to_owned);
     let writer = PreviewTarget(&prepared.writer);
     let target = FilteredTarget::new(&writer, &prepared.rules, prepared.known_sessions);
     let run = ingest::run::run(prepared.plan, &&target, options.redactor.as_ref(), progress);
@@ -133,6 +134,7 @@ pub fn preview_ingest(
     }
     report.excluded_logs.sort();
     report.notices.extend(unwanted_notice(prepared.unwanted_sessions));
+    report.notices.extend(notice);
     report.is_dry_run = true;
     record_time(&mut report, start.elapsed());
     Ok(report)

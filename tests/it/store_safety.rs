@@ -156,6 +156,8 @@ fn every_command_says_that_others_can_write_to_the_store() {
     let rows = env.rows("SELECT min(session_id) FROM sessions");
     let session = rows[0][0].as_str().expect("an id").to_owned();
     let export = env.path("export.jsonl").to_string_lossy().into_owned();
+    fs::create_dir_all(env.path("empty")).expect("creates");
+    let logs = env.path("empty").to_string_lossy().into_owned();
     for (place, private) in places(&env) {
         set_mode(&place, 0o777);
         for args in [
@@ -170,6 +172,8 @@ fn every_command_says_that_others_can_write_to_the_store() {
             &["query", "SELECT count(*) FROM sessions"],
             &["export", "--format", "jsonl", "-o", &export, "--force"],
             &["report", "-o", "-"],
+            &["forget", &session],
+            &["compact", "--dry-run"],
         ] {
             let ran = env.run(args);
             let said = format!("{}{}", ran.stdout, ran.stderr);
@@ -177,9 +181,13 @@ fn every_command_says_that_others_can_write_to_the_store() {
             assert!(said.contains("Other users can write to the store"), "{args:?}: {said}");
             assert_eq!(mode_of(&place), 0o777, "{args:?}");
         }
-        let ran = env.run(&["label", &session, "--add", "x"]);
-        assert!(ran.stderr.contains("Other users were able to write"), "{}", ran.stderr);
-        assert_eq!(mode_of(&place), private, "{}", place.display());
+        for args in [&["label", &session, "--add", "x"][..], &["ingest", "--dry-run", &logs]] {
+            set_mode(&place, 0o777);
+            let ran = env.run(args);
+            let said = format!("{}{}", ran.stdout, ran.stderr);
+            assert!(said.contains("Other users"), "{args:?}: {said}");
+            assert_eq!(mode_of(&place), private, "{args:?}: {}", place.display());
+        }
         let ran = env.run(&["list"]);
         assert!(!ran.stderr.contains("Other users"), "{}", ran.stderr);
     }

@@ -18,6 +18,7 @@ pub(in crate::cli) fn run(
 ) -> Result<CommandOutcome, CommandFailure> {
     let rules = UserSettings::read()?.store.keep_rules(context.call.now)?;
     let printer = context.printer;
+    printer.print_warnings(&context.create_tools().store_warnings(&context.call)?)?;
     if rules.is_empty() && !printer.is_json {
         printer.print_note(
             "The settings keep the texts of all sessions. To keep less of old ones, set for example `keep = \"transcripts after 90d\"` under [store] in settings.toml.",

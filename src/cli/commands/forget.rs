@@ -73,6 +73,7 @@ pub(in crate::cli) fn run(
         return Err(nothing_selected().into());
     }
     let tools = context.create_tools();
+    printer.print_warnings(&tools.store_warnings(&context.call)?)?;
     let mut data = if flags.excluded {
         select_forgotten(&tools, &selection, &exclusion_rule()?, &context.call)?
     } else {
