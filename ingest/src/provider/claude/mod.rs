@@ -55,6 +55,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
             agent.is_some_and(|agent| agent.starts_with("agent-") && has(&format!("{agent}.jsonl")))
         }),
         machine_texts: machine::TEXTS,
+        find_response: Some(response::find_response),
         ..Quirks::NONE
     },
     reader: LogReader::Lines(|claim, state| {
@@ -345,13 +346,4 @@ impl ClaudeDecoder {
 fn record_time(object: Value<'_>) -> Option<i64> {
     let time = parse_micros(object.text("timestamp"));
     time.or_else(|| parse_micros(object.object("snapshot")?.text("timestamp")))
-}
-
-/// Returns the id by which the lines of one request are recognized.
-fn request_id(object: Value<'_>, message: Value<'_>) -> Option<String> {
-    let id = message.non_empty("id")?;
-    match object.non_empty("requestId") {
-        Some(request) => Some(format!("{id}:{request}")),
-        None => Some(id.to_owned()),
-    }
 }
