@@ -45,7 +45,7 @@ use crate::text::render;
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Claude,
     has_unique_ids: true,
-    decoder_version: 1,
+    decoder_version: 2,
     roots: log_roots,
     sniff: head::claim_log,
     quirks: Quirks {
@@ -257,6 +257,10 @@ impl ClaudeDecoder {
             return self.push_client_text(message, is_api_error, out);
         }
 
+        drift::count_unknown_fields(message, known::MESSAGE_FIELDS, out);
+        if let Some(counts) = message.object("usage") {
+            drift::count_unknown_fields(counts, known::USAGE_FIELDS, out);
+        }
         out.set_model(message.text("model"));
         let line = self.response_line(object, message, out);
         let step = line.step;
