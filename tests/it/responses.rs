@@ -166,6 +166,43 @@ fn problems_and_state_of_a_log_stay_when_another_session_counts_its_response() {
     assert_eq!(logs.env.rows("SELECT path, line, kind FROM problems"), problems);
 }
 
+/// Returns a rollout of Codex with these responses and their output tokens.
+fn rollout(session: usize, responses: &[(&str, i64)]) -> String {
+    let record = |at: usize, kind: &str, payload: Value| {
+        let time = format!("2026-10-{:02}T10:{at:02}:00Z", session + 1);
+        json!({"timestamp": time, "type": kind, "payload": payload}).to_string() + "\n"
+    };
+    let message = |role: &str, text: String| {
+        let kind = if role == "user" { "input_text" } else { "output_text" };
+        json!({"type": "message", "role": role, "content": [{"type": kind, "text": text}]})
+    };
+    let meta = json!({"id": session_id(session), "cwd": "/home/mira/x", "cli_version": "0.160.0"});
+    let mut log = record(0, "session_meta", meta);
+    log += &record(1, "response_item", message("user", format!("Begin {session}")));
+    for (at, (id, output)) in responses.iter().enumerate() {
+        log += &record(2 * at + 2, "response_item", message("assistant", format!("Answer {id}")));
+        let usage = json!({"input_tokens": 100, "output_tokens": output});
+        let payload = json!({"turn_id": "1", "response_id": id, "usage": usage});
+        log += &record(2 * at + 3, "token_usage_record", payload);
+    }
+    log
+}
+
+#[test]
+fn a_response_of_codex_in_an_unrelated_log_counts_once() {
+    let logs = Logs::new();
+    let write = |session: usize, responses: &[(&str, i64)]| {
+        let name = format!("logs/rollout-{}.jsonl", session_id(session));
+        fs::write(logs.env.path(&name), rollout(session, responses)).expect("writes");
+    };
+    write(0, &[("resp_a", 6), ("resp_b", 7)]);
+    logs.ingest();
+    write(1, &[("resp_c", 9), ("resp_a", 6)]);
+    logs.ingest();
+    // One less, as for the first response of the other logs here.
+    assert_eq!((logs.output(0), logs.output(1)), (12, 8));
+}
+
 /// One thing that happens to the logs or to the store.
 #[derive(Debug, Clone)]
 enum Step {
