@@ -92,7 +92,10 @@ impl StoreWriter {
                 labels.remove(id);
             }
         })?;
-        self.rewrite_segments(&snapshot, &forgetting, Removal::AtOnce)
+        self.rewrite_segments(&snapshot, &forgetting, Removal::AtOnce)?;
+        // Other sessions may have responses that the forgotten ones counted.
+        self.count_responses_once()?;
+        Ok(())
     }
 
     /// Lets the logs of forgotten sessions be read again, and returns the number of them.

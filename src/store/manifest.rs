@@ -40,6 +40,10 @@ pub struct Manifest {
     /// What was lost with damaged segments and is not read again yet.
     #[serde(default, skip_serializing_if = "LostLogs::is_empty")]
     pub lost: LostLogs,
+    /// Responses in segments up to this number are compared with those of all segments; see
+    /// `responses`.
+    #[serde(default)]
+    pub compared_up_to: i64,
 }
 
 /// A segment that was replaced or purged.
@@ -76,6 +80,7 @@ impl Default for Manifest {
             segments: Vec::new(),
             retired: Vec::new(),
             lost: LostLogs::default(),
+            compared_up_to: 0,
         }
     }
 }

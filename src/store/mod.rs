@@ -24,6 +24,7 @@ mod redact_again;
 mod reduce;
 mod reduced_sessions;
 mod reduced_writes;
+mod responses;
 mod retention;
 mod rewrite;
 mod segment;

@@ -28,7 +28,7 @@ use super::snapshot::Snapshot;
 use super::{compact, folder, lost_logs};
 
 /// A segment with at least this many bytes of events is committed at the next checkpoint.
-const FULL_SEGMENT_BYTES: usize = 32 << 20;
+pub(super) const FULL_SEGMENT_BYTES: usize = 32 << 20;
 
 /// A segment with rows of at least this many files is committed at the next checkpoint. The writer
 /// holds these rows until then, about 2 KB each.
@@ -229,6 +229,11 @@ impl StoreWriter {
     fn commit_segment(&self, new: Option<FinishedSegment>, old: &[i64]) -> Result<(), StoreError> {
         self.commit(new.into_iter().collect(), |next| {
             let at = next.updated_at;
+            // Merged rows of responses that were compared need not be compared again.
+            let is_merge = !old.is_empty();
+            if is_merge && next.segments.iter().all(|one| one.number <= next.compared_up_to) {
+                next.compared_up_to = next.next_segment - 1;
+            }
             next.segments.retain(|segment| !old.contains(&segment.number));
             next.retired.extend(old.iter().map(|number| RetiredSegment { number: *number, at }));
         })

@@ -82,7 +82,8 @@ pub fn ingest_logs(
     {
         writer.redact_again(&outdated, redactor).map_err(store_error)?;
     }
-    if report.files_rewritten > 0 || !outdated.is_empty() {
+    let recounted = writer.count_responses_once().map_err(store_error)?;
+    if report.files_rewritten > 0 || !outdated.is_empty() || recounted > 0 {
         writer.retire_superseded_segments().map_err(store_error)?;
     }
     if let Some(rules) = &options.retention {

@@ -1,9 +1,11 @@
 //! Defines what a provider's folder offers: how its logs are found, recognized and decoded.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use schemas::Provider;
 use schemas::event::Relation;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::provider::shared::machine_text::MachineText;
 use crate::redact::Redactor;
@@ -61,6 +63,9 @@ pub struct Quirks {
     pub assemblies: &'static [Assembly],
     /// Text in the user's role that a machine wrote.
     pub machine_texts: &'static [MachineText],
+    /// Finds the response that a request id of the format names. `None` if equal ids in two logs do
+    /// not mean one response.
+    pub find_response: Option<fn(&str) -> ResponseKey<'_>>,
 }
 
 impl Quirks {
@@ -75,7 +80,26 @@ impl Quirks {
         is_named_by_start: false,
         assemblies: &[],
         machine_texts: &[],
+        find_response: None,
     };
+}
+
+/// A response of a model, as all logs of its agent name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResponseKey<'a> {
+    /// The id of the response.
+    pub response: Cow<'a, str>,
+    /// The id of the API request. Responses with equal ids of their own and different requests are
+    /// different. `None` if the log does not name the request: then the first id decides.
+    pub request: Option<&'a str>,
+}
+
+impl ResponseKey<'_> {
+    /// Returns a hash of the response. Keys of one response have the same hash, whether they name
+    /// the request or not.
+    pub fn response_hash(&self, provider: Provider) -> u64 {
+        xxh3_64_with_seed(self.response.as_bytes(), xxh3_64(provider.as_str().as_bytes()))
+    }
 }
 
 /// The way a log is read.

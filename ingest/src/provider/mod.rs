@@ -30,8 +30,9 @@ use std::path::{Path, PathBuf};
 
 use schemas::Provider;
 
-use self::format::LogFormat;
+use self::format::{LogFormat, ResponseKey};
 use self::shared::beside;
+use crate::redact::has_placeholder;
 use crate::source::assembly::Assembly;
 use crate::source::container::has_log;
 
@@ -79,6 +80,13 @@ pub(crate) fn companion_paths(provider: Provider, log: &Path) -> Vec<PathBuf> {
     let companion = quirks.companion.and_then(|companion| companion(log));
     let usage = quirks.usage_file.map(|usage_file| usage_file(log));
     companion.into_iter().chain(usage).filter(|path| path != log).collect()
+}
+
+/// Returns the response that a request id of an event names. `None` if equal ids in two logs do not
+/// mean one response, or if the id was masked.
+pub fn response_key(provider: Provider, request_id: &str) -> Option<ResponseKey<'_>> {
+    let find_response = format_of(provider).quirks.find_response?;
+    (!has_placeholder(request_id)).then(|| find_response(request_id))
 }
 
 /// Returns all ways to assemble sessions that are not files of their own.

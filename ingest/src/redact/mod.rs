@@ -43,6 +43,7 @@ mod web_key;
 mod words;
 mod wrapped;
 
+pub(crate) use placeholder::has_placeholder;
 pub use redactor::{Redactor, SecretCounts};
 pub(crate) use secrets::{MaskedColumns, MaskedSecrets, SessionSecrets, mask_text};
 pub use user_rule::{RuleError, UserRule, parse_user_rules};

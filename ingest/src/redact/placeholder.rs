@@ -7,6 +7,11 @@ pub(super) const MASK: &str = "[REDACTED:";
 /// rule is such a kind.
 pub(super) const MAX_KIND_BYTES: usize = 40;
 
+/// Returns whether a secret was masked in a text, here or by whoever passed the log on.
+pub(crate) fn has_placeholder(text: &str) -> bool {
+    text.contains("REDACTED")
+}
+
 /// Returns whether the kind in a placeholder may contain the byte.
 pub(super) fn is_kind_byte(byte: u8) -> bool {
     byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_'

@@ -41,7 +41,8 @@ impl<T: Target> Worker<'_, T> {
             let range = from..from.saturating_add(BATCH_EVENTS as i32);
             for event in self.target.events(&work.session_id, std::slice::from_ref(&range))? {
                 let is_replay = stream.recount_event(&event, lost);
-                batch.push(&EventCells { is_replay, ..EventCells::of(&event) });
+                let cells = EventCells::of(&event);
+                batch.push(&EventCells { is_replay, is_counted_elsewhere: false, ..cells });
             }
             if !batch.is_empty() {
                 sink.events(&batch.finish(&self.schema, segment))?;

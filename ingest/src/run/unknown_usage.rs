@@ -15,18 +15,24 @@ const MAX_DEPTH: usize = 6;
 /// Lowers the confidence of a session if `record` has token counts in a part that its decoder
 /// reported as unknown.
 pub(super) fn note_unknown_usage(record: Value<'_>, out: &mut Stream) {
-    let Some(unknown) = out.take_unknown_item() else { return };
-    let has_counts = match &unknown {
-        UnknownItem::Field(name) => {
-            let objects = [Some(record), record.object("payload"), record.object("message")];
-            let found = objects.into_iter().flatten().find_map(|object| object.field(name));
-            found.is_some_and(|value| is_count(name, value) || has_token_counts(value, 0))
+    for unknown in out.take_unknown_items() {
+        let has_counts = match &unknown {
+            UnknownItem::Field(name) => find_field(record, name)
+                .is_some_and(|value| is_count(name, value) || has_token_counts(value, 0)),
+            UnknownItem::Record(_) => has_token_counts(record, 0),
+        };
+        if has_counts {
+            out.note_uncounted_usage(&unknown);
         }
-        UnknownItem::Record(_) => has_token_counts(record, 0),
-    };
-    if has_counts {
-        out.note_uncounted_usage(&unknown);
     }
+}
+
+/// Returns the field of this name of a record, or of an object in it whose fields decoders check.
+fn find_field<'v>(record: Value<'v>, name: &str) -> Option<Value<'v>> {
+    let message = record.object("message");
+    let usage = message.and_then(|message| message.object("usage"));
+    let objects = [Some(record), record.object("payload"), message, usage];
+    objects.into_iter().flatten().find_map(|object| object.field(name))
 }
 
 /// Returns whether a field counts tokens that were used. Limits begin with "max".

@@ -138,6 +138,9 @@ macro_rules! sample {
     (required Bool $column:expr, $row:expr, $files:expr) => {
         ($column as usize >> $row) & 1 == 1
     };
+    (internal Bool $column:expr, $row:expr, $files:expr) => {
+        sample!(required Bool $column, $row, $files)
+    };
     ($need:ident $kind:ident $column:expr, $row:expr, $files:expr) => {
         $column as _
     };

@@ -75,8 +75,9 @@ pub struct Stream {
     /// The messages of a document, if this log is one.
     pub(super) messages: DocumentMessages,
     pub(super) dropped: DroppedMessages,
-    /// The last item of the present record that its decoder did not know.
-    pub(super) unknown_item: Option<UnknownItem>,
+    /// The items of the present record that its decoder did not know: its fields, or the record as a
+    /// whole.
+    pub(super) unknown_items: Vec<UnknownItem>,
     /// The masked form of names unknown to the decoder, because a log may repeat them in each record.
     pub(super) masked_names: HashMap<String, String>,
     /// Hashes of the field sets of objects without unknown fields (`provider/drift.rs`).
@@ -112,7 +113,7 @@ impl Stream {
             parent: None,
             messages: DocumentMessages::default(),
             dropped: DroppedMessages::default(),
-            unknown_item: None,
+            unknown_items: Vec::new(),
             masked_names: HashMap::new(),
             shapes: HashSet::new(),
             session,

@@ -11,6 +11,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::draft::{Draft, RecordAt, mode_words};
 use super::events::Stream;
 use super::messages::{DocumentMessage, DocumentMessages, DroppedMessages};
+use super::recount::is_copied;
 use super::session::TitleFrom;
 use super::state::StreamState;
 
@@ -100,7 +101,7 @@ impl Stream {
                 }
 
                 // A copied event stays a copy, and an own event may turn out to be one.
-                self.is_replay |= event.is_replay;
+                self.is_replay |= is_copied(&event);
                 if event.turn_index > turn {
                     turn = event.turn_index;
                     self.begin_turn();

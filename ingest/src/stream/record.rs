@@ -61,7 +61,7 @@ impl Stream {
         self.record = at;
         self.record_hash = hash;
         self.copy_hash = 0;
-        self.unknown_item = None;
+        self.unknown_items.clear();
         self.record_time = time;
         self.is_repeated = false;
         self.is_left_out = false;

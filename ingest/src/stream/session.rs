@@ -21,6 +21,9 @@ const MAX_TITLE_CHARS: usize = 120;
 /// nothing: counts are missing.
 const MAX_UNCOUNTED_STEPS: usize = 1024;
 
+/// Maximum number of unknown fields of one record that are searched for token counts.
+const MAX_UNKNOWN_ITEMS: usize = 32;
+
 /// Maximum number of names unknown to a decoder whose masked form is remembered.
 const MAX_MASKED_NAMES: usize = 256;
 
@@ -155,12 +158,16 @@ impl Stream {
     pub fn count_unknown(&mut self, kind: &str, name: &str) {
         let name = truncate_name(name);
         // A record that is not known as a whole matters more than its fields.
-        let is_known = !matches!(self.unknown_item, Some(UnknownItem::Record(_)));
+        let is_known = !matches!(self.unknown_items[..], [UnknownItem::Record(_)]);
+        let has_room = self.unknown_items.len() < MAX_UNKNOWN_ITEMS;
         match kind {
             "record" | "iteration" => {
-                self.unknown_item = Some(UnknownItem::Record(name.to_owned()));
+                self.unknown_items.clear();
+                self.unknown_items.push(UnknownItem::Record(name.to_owned()));
             }
-            "field" if is_known => self.unknown_item = Some(UnknownItem::Field(name.to_owned())),
+            "field" if is_known && has_room => {
+                self.unknown_items.push(UnknownItem::Field(name.to_owned()));
+            }
             // The counts of a response are next to its blocks.
             _ => {}
         }
@@ -178,9 +185,9 @@ impl Stream {
         }
     }
 
-    /// Takes the last item of the present record that its decoder did not know.
-    pub(crate) fn take_unknown_item(&mut self) -> Option<UnknownItem> {
-        self.unknown_item.take()
+    /// Takes the items of the present record that its decoder did not know.
+    pub(crate) fn take_unknown_items(&mut self) -> Vec<UnknownItem> {
+        std::mem::take(&mut self.unknown_items)
     }
 
     /// Notes that an unknown item has token counts, which are missing in the sums.

@@ -1,7 +1,8 @@
 //! Tokens of each response are counted once, with the mode that decides their price.
 
-use schemas::EventType;
+use ingest::provider::format_of;
 use schemas::session::{EventRow, ModelUsage};
+use schemas::{EventType, Provider};
 
 use crate::memory::Memory;
 use crate::traps::{texts, user, write};
@@ -306,6 +307,28 @@ fn a_record_with_tokens_that_the_decoder_does_not_know_lowers_the_confidence() {
 }
 
 #[test]
+fn an_unknown_count_in_a_response_lowers_the_confidence() {
+    let judge = |log: String| {
+        let session = ingest_claude(&[("a", log)]).session("a");
+        (session.usage_confidence.expect("known"), session.drift.unwrap_or_default())
+    };
+    let plain = user("a", 1, "go") + &claude("a", 2, "m1", "one", SMALL);
+    assert_eq!(judge(plain.clone()), ("measured".to_owned(), String::new()));
+    // Next to the known counts, before another field that is unknown.
+    let usage = format!(r#"{SMALL},"judge_tokens":7,"tier_note":"x""#);
+    let (level, drift) = judge(plain.clone() + &claude("a", 3, "m2", "two", &usage));
+    assert_eq!(level, "partial");
+    assert!(drift.contains(r#""usage:judge_tokens":1"#), "{drift}");
+    assert!(!drift.contains("usage:tier_note"), "{drift}");
+    // In an object of its own, before other unknown fields.
+    let message = r#""judge":{"usage":{"prompt_tokens":7}},"note":1,"content""#;
+    let line = claude("a", 3, "m2", "two", SMALL).replacen(r#""content""#, message, 1);
+    let (level, drift) = judge(plain + &line);
+    assert_eq!(level, "partial");
+    assert!(drift.contains(r#""usage:judge":1"#), "{drift}");
+}
+
+#[test]
 fn a_response_without_counts_lowers_the_confidence() {
     let counted = claude("a", 2, "m1", "one", SMALL);
     let confidence = |log: String| ingest_claude(&[("a", log)]).session("a").usage_confidence;
@@ -397,7 +420,8 @@ fn logs_of_another_decoder_are_read_again_once_and_those_gone_stay() {
     assert_eq!(memory.events(), before);
     assert_eq!(memory.ingest(dir.path()).bytes_read, 0);
     let versions: Vec<_> = memory.sources().iter().map(|row| row.decoder_version).collect();
-    assert_eq!(versions, [1, 0]);
+    let version = i64::from(format_of(Provider::Claude).decoder_version);
+    assert_eq!(versions, [version, 0]);
 }
 
 #[test]

@@ -142,7 +142,7 @@ macro_rules! event_columns {
             }
             column {
                 [given IsReplay] is_replay: required Bool =
-                    "History that a resume or fork copied from another session; out of search and totals."
+                    "History that a resume or fork copied from another session, or tokens of a response that another one counts; out of search and totals."
             }
             column {
                 [given IsSidechain] is_sidechain: required Bool =
@@ -163,6 +163,10 @@ macro_rules! event_columns {
             column {
                 [given CopyHash] copy_hash: internal BigInt =
                     "Identity of what the record says, equal in copies with new ids; 0 is none."
+            }
+            column {
+                [given IsCountedElsewhere] is_counted_elsewhere: internal Bool =
+                    "Whether another session counts the response of these tokens; is_replay is set then too."
             }
             column {
                 [derived Segment] segment: internal BigInt =

@@ -1,7 +1,7 @@
 //! The layout of `skip.idx`. Numbers are little-endian.
 //!
 //! ```text
-//! head      "SKIPIDX7", eight counts of 8 bytes, checksum of the counts and the next two parts
+//! head      "SKIPIDX8", ten counts of 8 bytes, checksum of the counts and the next two parts
 //! blocks    32 bytes each
 //! row tags  JSON
 //! files     JSON
@@ -9,6 +9,8 @@
 //! outlines  1 byte a row
 //! filters   transposed: for every bit, that bit of all filters together
 //! words     the words with their rows; see `words`
+//! responses the rows of counted responses, then those of responses that another session counts;
+//!           see `responses`
 //! ```
 
 use std::collections::HashMap;
@@ -22,14 +24,15 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use super::facts::{Block, RowFacts, RowOutline, RowTags};
 use super::filter;
+use super::responses::RESPONSE_BYTES;
 use crate::store::disk::checked_file::CheckedFile;
 use crate::store::error::StoreError;
 
 /// First bytes of the file; the digit is the version of the layout.
-pub(super) const MAGIC: &[u8; 8] = b"SKIPIDX7";
+pub(super) const MAGIC: &[u8; 8] = b"SKIPIDX8";
 
 /// Number of counts in the head of the file.
-const COUNTS: usize = 8;
+const COUNTS: usize = 10;
 
 /// Bytes of the magic, the counts and the checksum.
 const FIXED_BYTES: usize = MAGIC.len() + COUNTS * 8 + 8;
@@ -63,13 +66,14 @@ pub(super) struct IndexHead {
     /// log2 of the bits of a filter.
     pub(super) bits_log2: u32,
     pub(super) blocks: Vec<Block>,
-    /// Positions in the file of the labels, files, facts, outlines, filters and words.
+    /// Positions in the file of the labels, files, facts, outlines, filters, words and responses.
     pub(super) tags: Range<u64>,
     pub(super) files: Range<u64>,
     pub(super) facts: u64,
     pub(super) outlines: u64,
     pub(super) filters: u64,
     pub(super) words: Range<u64>,
+    pub(super) responses: [Range<u64>; 2],
 }
 
 /// The counts at the beginning of the file, in the order in which they are written.
@@ -82,6 +86,8 @@ struct HeadCounts {
     tags_bytes: usize,
     files_bytes: usize,
     words_bytes: usize,
+    counted_bytes: usize,
+    elsewhere_bytes: usize,
 }
 
 impl HeadCounts {
@@ -92,8 +98,18 @@ impl HeadCounts {
         for (number, bytes) in numbers.iter_mut().zip(fixed.strip_prefix(MAGIC)?.chunks_exact(8)) {
             *number = usize::try_from(read_u64(bytes, 0)).ok()?;
         }
-        let [rows, blocks, columns, stride, bits_log2, tags_bytes, files_bytes, words_bytes] =
-            numbers;
+        let [
+            rows,
+            blocks,
+            columns,
+            stride,
+            bits_log2,
+            tags_bytes,
+            files_bytes,
+            words_bytes,
+            counted_bytes,
+            elsewhere_bytes,
+        ] = numbers;
         Some(Self {
             rows,
             blocks,
@@ -103,6 +119,8 @@ impl HeadCounts {
             tags_bytes,
             files_bytes,
             words_bytes,
+            counted_bytes,
+            elsewhere_bytes,
         })
     }
 
@@ -116,6 +134,8 @@ impl HeadCounts {
             self.tags_bytes,
             self.files_bytes,
             self.words_bytes,
+            self.counted_bytes,
+            self.elsewhere_bytes,
         ]
     }
 }
@@ -162,7 +182,11 @@ impl IndexHead {
         let filter_bits = (counts.stride as u64).checked_mul(1 << bits_log2)?;
         let filters_end = filters.checked_add((filter_bits / 8).max(1))?;
         let words = filters_end..filters_end.checked_add(counts.words_bytes as u64)?;
-        if words.end != length
+        let counted = words.end..words.end.checked_add(counts.counted_bytes as u64)?;
+        let elsewhere = counted.end..counted.end.checked_add(counts.elsewhere_bytes as u64)?;
+        if elsewhere.end != length
+            || !counts.counted_bytes.is_multiple_of(RESPONSE_BYTES)
+            || !counts.elsewhere_bytes.is_multiple_of(RESPONSE_BYTES)
             || counts.columns > counts.stride
             || counts.stride != filter::row_stride(counts.columns)
         {
@@ -181,6 +205,7 @@ impl IndexHead {
             outlines,
             filters,
             words,
+            responses: [counted, elsewhere],
         })
     }
 
@@ -204,6 +229,7 @@ impl IndexHead {
         labels: &[RowTags],
         files_bytes: usize,
         words_bytes: usize,
+        response_bytes: [usize; 2],
     ) -> Vec<u8> {
         let tags_json = encode_row_tags(labels);
         let counts = HeadCounts {
@@ -215,6 +241,8 @@ impl IndexHead {
             tags_bytes: tags_json.len(),
             files_bytes,
             words_bytes,
+            counted_bytes: response_bytes[0],
+            elsewhere_bytes: response_bytes[1],
         };
         let mut out = MAGIC.to_vec();
         for count in counts.to_array() {

@@ -4,12 +4,14 @@
 mod facts;
 mod filter;
 mod format;
+mod responses;
 mod skip_index;
 mod words;
 mod writer;
 
 pub use facts::{Block, RowFacts, RowOutline, RowTags};
 pub use filter::{Grams, needle_grams};
+pub(super) use responses::ResponseRow;
 pub use skip_index::{SkipIndex, WordLookup};
 pub use words::{KnownRows, SHORTEST_WORD, WordPattern};
 pub(super) use writer::IndexWriter;

@@ -14,6 +14,7 @@ use fixedbitset::FixedBitSet;
 use super::facts::{Block, RowOutline, RowTags};
 use super::filter::Grams;
 use super::format::{self, FACTS_BYTES, FactsOfRows, IndexHead};
+use super::responses::{self, ResponseRow};
 use super::words::{KnownRows, WordIndex, WordPattern};
 use crate::store::disk::checked_file::CheckedFile;
 use crate::store::error::StoreError;
@@ -96,6 +97,28 @@ impl SkipIndex {
     pub fn read_outlines(&self) -> Result<Vec<RowOutline>, StoreError> {
         let place = self.head.outlines..self.head.outlines + self.head.rows as u64;
         Ok(self.read_bytes(place)?.into_iter().map(format::decode_outline).collect())
+    }
+
+    /// Reads the rows with tokens of responses, sorted by response: of those that count, or of those
+    /// that another session counts.
+    pub(in crate::store) fn read_responses(
+        &self,
+        is_counted_elsewhere: bool,
+    ) -> Result<Vec<ResponseRow>, StoreError> {
+        let place = &self.head.responses[usize::from(is_counted_elsewhere)];
+        Ok(responses::parse_rows(&self.read_bytes(place.clone())?))
+    }
+
+    /// Returns the rows that count tokens of one of `wanted`, which are hashes of responses and
+    /// ascend. Reads little of a long list if few responses are wanted.
+    pub(in crate::store) fn find_counted_responses(
+        &self,
+        wanted: &[u64],
+    ) -> Result<Vec<ResponseRow>, StoreError> {
+        let place = &self.head.responses[0];
+        responses::find_rows(wanted, place.end - place.start, |range| {
+            self.read_bytes(place.start + range.start..place.start + range.end)
+        })
     }
 
     /// Returns the words of the rows, which are opened at the first lookup.
@@ -306,7 +329,7 @@ mod tests {
         assert_eq!(holds(&index, "L67ST89UV6XW98"), [1]);
         assert_eq!(holds(&index, "sh89rt76uv99wx"), [0]);
         let bytes = std::fs::read(file.path()).expect("reads");
-        let head = 80 + 2 * 32 + format::encode_row_tags(index.row_tags().expect("reads")).len();
+        let head = 96 + 2 * 32 + format::encode_row_tags(index.row_tags().expect("reads")).len();
         for at in 0..head {
             let mut damaged = bytes.clone();
             damaged[at] ^= 0x81;

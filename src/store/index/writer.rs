@@ -6,6 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use super::facts::{Block, RowFacts, RowTags};
 use super::filter::{BlockFilter, FILTER_WORDS, OVERLAP_BYTES, transpose_filters};
 use super::format::{IndexHead, append_facts, encode_outline};
+use super::responses::ResponseListsWriter;
 use super::words::WordIndexWriter;
 use crate::base::fold::searchable_forms;
 
@@ -29,6 +30,7 @@ pub(crate) struct IndexWriter {
     outlines: Vec<u8>,
     tags: DistinctValues<RowTags>,
     files: DistinctValues<String>,
+    responses: ResponseListsWriter,
     /// Buffer for a text in lower case.
     lower: Vec<u8>,
     /// First row of the block under construction. The fields that follow describe the same block.
@@ -94,6 +96,7 @@ impl IndexWriter {
             outlines: Vec::new(),
             tags: DistinctValues::new(),
             files,
+            responses: ResponseListsWriter::default(),
             lower: Vec::new(),
             start: 0,
             text: 0,
@@ -144,6 +147,11 @@ impl IndexWriter {
         {
             self.close_block();
         }
+    }
+
+    /// Adds the row that was pushed last to the rows of a response, which is given by its hash.
+    pub(crate) fn push_response(&mut self, response: u64, is_counted_elsewhere: bool) {
+        self.responses.push(response, self.rows - 1, is_counted_elsewhere);
     }
 
     /// Adds the text of a row to the words and to the filter.
@@ -221,16 +229,21 @@ impl IndexWriter {
             outlines: 0,
             filters: 0,
             words: 0..0,
+            responses: [0..0, 0..0],
         };
 
         let files = serde_json::to_vec(&self.files.values).unwrap_or_default();
         let words = self.words.finish();
-        let mut out = head.encode(&self.tags.values, files.len(), words.len());
+        let [counted, elsewhere] = self.responses.finish();
+        let response_bytes = [counted.len(), elsewhere.len()];
+        let mut out = head.encode(&self.tags.values, files.len(), words.len(), response_bytes);
         out.extend(files);
         out.extend(self.facts);
         out.extend(self.outlines);
         out.extend(turned.bytes);
         out.extend(words);
+        out.extend(counted);
+        out.extend(elsewhere);
         out
     }
 }

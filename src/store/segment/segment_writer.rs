@@ -9,6 +9,7 @@ use arrow::array::{
     StructArray, TimestampMicrosecondArray,
 };
 use arrow::datatypes::{Int32Type, SchemaRef, TimestampMicrosecondType};
+use ingest::provider::response_key;
 use ingest::stream::batch::{arrow_schema, events_schema};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
@@ -139,6 +140,11 @@ impl SegmentWriter {
             let text = kept_part(read_text(columns.texts, row).unwrap_or(""));
             let tags = columns.tags.map(|column| read_text(column, row));
             self.index.push(text, facts, tags, &columns.read_paths(row));
+            if facts.event_type == EventType::TokenUsage
+                && let Some((response, is_counted_elsewhere)) = columns.read_response(row)
+            {
+                self.index.push_response(response, is_counted_elsewhere);
+            }
         }
     }
 
@@ -266,6 +272,9 @@ struct IndexedColumns<'b> {
     replays: Option<&'b BooleanArray>,
     errors: Option<&'b BooleanArray>,
     files: Option<&'b ListArray>,
+    providers: Option<&'b StringArray>,
+    request_ids: Option<&'b StringArray>,
+    counted_elsewhere: Option<&'b BooleanArray>,
 }
 
 impl<'b> IndexedColumns<'b> {
@@ -291,6 +300,10 @@ impl<'b> IndexedColumns<'b> {
                 .and_then(|column| column.as_boolean_opt()),
             files: column_of(batch, EventColumn::Files)
                 .and_then(|column| column.as_list_opt::<i32>()),
+            providers: text_column(batch, EventColumn::Provider),
+            request_ids: text_column(batch, EventColumn::RequestId),
+            counted_elsewhere: column_of(batch, EventColumn::IsCountedElsewhere)
+                .and_then(|column| column.as_boolean_opt()),
         }
     }
 
@@ -307,6 +320,17 @@ impl<'b> IndexedColumns<'b> {
             tags: 0,
             file_list: 0,
         }
+    }
+
+    /// Returns the hash of the response whose tokens a row has, and whether another session counts
+    /// it. `None` if the row names no response that other logs may have, or is copied with its log.
+    fn read_response(&self, row: usize) -> Option<(u64, bool)> {
+        let provider = read_text(self.providers, row)?.parse().ok()?;
+        let response = response_key(provider, read_text(self.request_ids, row)?)?;
+        let is_counted_elsewhere = read_flag(self.counted_elsewhere, row).unwrap_or(false);
+        let is_replay = read_flag(self.replays, row).unwrap_or(false);
+        (is_counted_elsewhere || !is_replay)
+            .then(|| (response.response_hash(provider), is_counted_elsewhere))
     }
 
     /// Returns the paths that a row names, with newlines between them.

@@ -36,13 +36,28 @@ pub(super) const FIELDS: &[&str] = &[
     "type", "url", "userType", "uuid", "version", "worktreeSession",
 ];
 
+/// Fields of the message of a response.
+#[rustfmt::skip]
+pub(super) const MESSAGE_FIELDS: &[&str] = &[
+    "container", "content", "context_management", "diagnostics", "id", "model", "role",
+    "stop_details", "stop_reason", "stop_sequence", "type", "usage",
+];
+
+/// Fields of the token counts of a response.
+#[rustfmt::skip]
+pub(super) const USAGE_FIELDS: &[&str] = &[
+    "cache_creation", "cache_creation_input_tokens", "cache_read_input_tokens", "inference_geo",
+    "input_tokens", "iterations", "output_tokens", "output_tokens_details", "server_tool_use",
+    "service_tier", "speed",
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn lists_are_sorted() {
-        for list in [RECORDS, FIELDS] {
+        for list in [RECORDS, FIELDS, MESSAGE_FIELDS, USAGE_FIELDS] {
             assert!(list.is_sorted());
         }
     }

@@ -45,7 +45,7 @@ use crate::text::render;
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Claude,
     has_unique_ids: true,
-    decoder_version: 1,
+    decoder_version: 2,
     roots: log_roots,
     sniff: head::claim_log,
     quirks: Quirks {
@@ -55,6 +55,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
             agent.is_some_and(|agent| agent.starts_with("agent-") && has(&format!("{agent}.jsonl")))
         }),
         machine_texts: machine::TEXTS,
+        find_response: Some(response::find_response),
         ..Quirks::NONE
     },
     reader: LogReader::Lines(|claim, state| {
@@ -256,6 +257,10 @@ impl ClaudeDecoder {
             return self.push_client_text(message, is_api_error, out);
         }
 
+        drift::count_unknown_fields(message, known::MESSAGE_FIELDS, out);
+        if let Some(counts) = message.object("usage") {
+            drift::count_unknown_fields(counts, known::USAGE_FIELDS, out);
+        }
         out.set_model(message.text("model"));
         let line = self.response_line(object, message, out);
         let step = line.step;
@@ -345,13 +350,4 @@ impl ClaudeDecoder {
 fn record_time(object: Value<'_>) -> Option<i64> {
     let time = parse_micros(object.text("timestamp"));
     time.or_else(|| parse_micros(object.object("snapshot")?.text("timestamp")))
-}
-
-/// Returns the id by which the lines of one request are recognized.
-fn request_id(object: Value<'_>, message: Value<'_>) -> Option<String> {
-    let id = message.non_empty("id")?;
-    match object.non_empty("requestId") {
-        Some(request) => Some(format!("{id}:{request}")),
-        None => Some(id.to_owned()),
-    }
 }

@@ -4,7 +4,7 @@
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use super::ClaudeDecoder;
-use super::response::ResponseLine;
+use super::response::{ResponseLine, request_id};
 use crate::stream::Stream;
 use crate::text::json::{JsonFields, Value, string_value};
 
@@ -52,7 +52,7 @@ impl ClaudeDecoder {
 
     /// Returns whether a line has larger counts than earlier lines of its response.
     fn continues_response(&self, object: Value<'_>, message: Value<'_>) -> bool {
-        let id = super::request_id(object, message);
+        let id = request_id(object, message);
         let known = id.and_then(|id| self.find_response(&id));
         self.has_larger_counts(message, known)
     }
@@ -69,7 +69,7 @@ impl ClaudeDecoder {
         message: Value<'_>,
         out: &mut Stream,
     ) -> ResponseLine {
-        let id = super::request_id(object, message);
+        let id = request_id(object, message);
         let known = id.as_ref().and_then(|id| self.find_response(id));
         let step = match known {
             Some(at) => self.state.messages[at].step,

@@ -11,7 +11,7 @@
 use schemas::{EventType, Usage};
 
 use super::ClaudeDecoder;
-use super::response::{ApiMessage, ResponseLine};
+use super::response::{ApiMessage, ResponseLine, extra_request_id};
 use crate::stream::{Draft, ModeWords, Stream};
 use crate::text::json::{JsonFields, Value};
 
@@ -101,7 +101,7 @@ fn push_extra_requests(
             continue;
         }
 
-        let id = line.id.as_deref().map(|id| format!("{id}:{kind}:{position}"));
+        let id = line.id.as_deref().map(|id| extra_request_id(id, kind, position));
         let own = read_mode(iteration);
         let shared = read_mode(counts);
         let mode = ModeWords {

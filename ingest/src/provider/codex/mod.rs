@@ -53,6 +53,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
         // Other agents begin a subagent's log without a copied history.
         subagents_repeat_parent: true,
         machine_texts: machine::TEXTS,
+        find_response: Some(tokens::find_response),
         ..Quirks::NONE
     },
     reader: LogReader::Lines(|_, state| {

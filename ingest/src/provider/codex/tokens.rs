@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::output;
+use crate::provider::format::ResponseKey;
 use crate::text::json::{JsonFields, Value};
 
 /// The reason why a `token_count` gives no event: the response has a record of its own.
@@ -42,6 +43,11 @@ pub(super) struct CodexCounts {
     /// Counts of the last responses that only totals have shown.
     #[serde(default)]
     unnamed: VecDeque<Usage>,
+}
+
+/// Finds the response that the `response_id` of a record names.
+pub(super) fn find_response(id: &str) -> ResponseKey<'_> {
+    ResponseKey { response: id.into(), request: None }
 }
 
 /// A response with a record of its own.
