@@ -16,7 +16,7 @@ pub(crate) fn read_table_names(connection: &Connection) -> Result<HashSet<String
 /// Returns the names of the columns of a table.
 pub(crate) fn read_columns(connection: &Connection, table: &str) -> Result<HashSet<String>> {
     let statement = connection.prepare(&format!("SELECT * FROM {table}"))?;
-    Ok(statement.column_names().into_iter().map(str::to_owned).collect())
+    Ok(statement.column_names().map(str::to_owned).collect())
 }
 
 /// Returns a cell as text. A cell that is neither text nor a number is an empty text.
