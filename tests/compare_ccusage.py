@@ -151,7 +151,7 @@ PROVIDERS = {
 OTHER_FILES = {
     "antigravity": "ccusage reads conversations/*.db, `sessions` the transcripts, which hold no tokens",
     "grok": "the logs have no updates.jsonl, in which both find the tokens",
-    "hermes": "ccusage reads state.db, `sessions` the saved sessions, which hold no tokens",
+    "hermes": "the logs have no state.db, in which both find the tokens",
 }
 
 

@@ -238,6 +238,9 @@ pub const SHUTDOWN_SUM: &str = "shutdown";
 /// Subtype of a `token_usage` event that sums up the requests of a turn.
 pub const TURN_SUM: &str = "turn_sum";
 
+/// Subtype of a `token_usage` event that sums up the requests of a task in a session.
+pub const TASK_SUM: &str = "task_sum";
+
 /// Subtype of a `token_usage` event with the estimated share of a response in the totals of its
 /// session. The log gives no counts of single responses.
 pub const ESTIMATED_SHARE: &str = "estimated_share";
@@ -245,7 +248,7 @@ pub const ESTIMATED_SHARE: &str = "estimated_share";
 /// Returns whether a `token_usage` event of this subtype sums up many requests, or is a share of
 /// such a sum, so that the length of a prompt is not known.
 pub fn is_sum_of_requests(subtype: Option<&str>) -> bool {
-    matches!(subtype, Some(SHUTDOWN_SUM | TURN_SUM | ESTIMATED_SHARE))
+    matches!(subtype, Some(SHUTDOWN_SUM | TURN_SUM | TASK_SUM | ESTIMATED_SHARE))
 }
 
 /// The sizes of prompts in tokens above which some model costs more, ascending.

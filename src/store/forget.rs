@@ -92,6 +92,10 @@ impl StoreWriter {
                 labels.remove(id);
             }
         })?;
+        let mut reduced = self.reduced_sessions()?;
+        if reduced.remove_sessions(sessions) {
+            self.record_reduced(&reduced)?;
+        }
         self.rewrite_segments(&snapshot, &forgetting, Removal::AtOnce)?;
         // Other sessions may have responses that the forgotten ones counted.
         self.count_responses_once()?;

@@ -8,7 +8,7 @@
 //!
 //! The holder of the write lock replaces it by rename.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::path::Path;
 
@@ -129,6 +129,13 @@ impl ReducedSessions {
 
     fn checksum(&self) -> String {
         files::checksum_bytes(&serde_json::to_vec(self).unwrap_or_default())
+    }
+
+    /// Removes sessions from the list. Returns whether any of them was in it.
+    pub(super) fn remove_sessions(&mut self, ids: &HashSet<String>) -> bool {
+        let before = self.sessions.len();
+        self.sessions.retain(|id, _| !ids.contains(id));
+        self.sessions.len() < before
     }
 
     /// Returns how much is kept of a session.

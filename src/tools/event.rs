@@ -1,7 +1,7 @@
 //! Runs `get_event_details`, which returns whole events by id.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 
 use schemas::envelope::{Severity, Warning, WarningCode};
 use schemas::tool::event::{EventArgs, EventData};
@@ -11,9 +11,11 @@ use super::reply::answer::{Reply, RowTotal};
 use super::reply::budget::{Budget, echoed_name};
 use super::reply::call::Call;
 use super::reply::caller::ambiguous_prefix_warning;
+use super::reply::retention_warning::dropped_texts_warning;
 use super::reply::rows::{EventFit, Links, Pager};
 use super::reply::shared_state::SharedState;
 use super::reply::{cursor, rows};
+use crate::error::store_error;
 use crate::store::Snapshot;
 
 /// The page of a call, while it is filled.
@@ -65,6 +67,10 @@ pub(super) fn run(
     let data = EventData { events: page.pager.events, not_found: page.not_found };
     let mut reply = Reply::new(data, returned);
     reply.warnings = page.ambiguous;
+    let sessions: HashSet<&str> =
+        reply.data.events.iter().map(|event| event.session_id.as_str()).collect();
+    let dropped = dropped_texts_warning(snapshot, |row| sessions.contains(row.session_id.as_str()));
+    reply.warnings.extend(dropped.map_err(store_error)?);
     // Counted in ids: an event that continues on the next page is not complete yet.
     reply.before = page.next.map_or(0, |(at, _)| at.saturating_sub(returned));
     reply.total = Some(RowTotal::Exact(count));

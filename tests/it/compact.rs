@@ -1,8 +1,14 @@
 //! `sessions compact` and the retention of the settings file.
 
 use std::fs;
+use std::sync::Arc;
 
+use ingest::discover::discover;
+use ingest::plan::plan;
+use ingest::redact::Redactor;
+use ingest::run::run;
 use serde_json::{Value, json};
+use sessions::store::{Store, Verify};
 
 use crate::env::TestEnv;
 use crate::forget::files_with;
@@ -153,6 +159,39 @@ fn a_log_that_is_read_again_brings_nothing_back() {
 }
 
 #[test]
+fn a_log_that_another_decoder_reads_again_brings_nothing_back() {
+    let env = store_of_two();
+    write_settings(&env, "'transcripts after 90d'");
+    env.run(&["compact"]).ok();
+    let counts = env.rows(COUNTS);
+
+    // The logs were read by a decoder of an earlier version.
+    let redactor = Arc::new(Redactor::new(&[]).expect("rules"));
+    let writer = Store::new(env.store()).open_writer(Verify::Some).expect("opens");
+    let mut known = writer.collect_known_logs().expect("reads");
+    for row in known.sources.values_mut() {
+        row.decoder_version -= 1;
+    }
+    let plan = plan(discover(&[env.path("logs")]), &known, Some(&redactor));
+    let report = run(plan, &&writer, Some(&redactor), &()).expect("runs");
+    assert_eq!(report.files_rewritten, 2);
+    drop(writer);
+
+    assert_eq!(env.rows(COUNTS), counts);
+    let texts = texts(&env, "old");
+    assert!(texts.iter().any(|text| text.ends_with("promptold")), "{texts:?}");
+    for word in ["outputold", "thoughtold", "inputold"] {
+        assert!(!texts.iter().any(|text| text.contains(word)), "{word}: {texts:?}");
+    }
+    assert!(self::texts(&env, "new").iter().any(|text| text.starts_with("outputnew")));
+    // What is added later is kept.
+    append(&env, "old", &now(), "An addition");
+    ingest(&env);
+    assert!(!has(&env, "outputold"));
+    env.run(&["search", "addition"]).ok();
+}
+
+#[test]
 fn full_reads_again_the_logs_that_still_exist() {
     let env = store_of_two();
     write_log(&env, "gone", OLD_TIME);
@@ -169,6 +208,57 @@ fn full_reads_again_the_logs_that_still_exist() {
     assert!(!has(&env, "outputgone"));
     assert_eq!(env.json(&["status"])["reduced_sessions"], json!({"transcripts": 1}));
     assert_eq!(ingest(&env)["files_rewritten"], 0);
+}
+
+#[test]
+fn every_answer_with_dropped_texts_says_so() {
+    let env = store_of_two();
+    write_settings(&env, "'transcripts after 90d'");
+    let has_warning = |args: &[&str]| {
+        let answer = env.json(args);
+        let warnings = answer["warnings"].as_array().cloned().unwrap_or_default();
+        warnings.iter().any(|warning| warning["code"] == "TEXTS_DROPPED")
+    };
+    let answers: [&[&str]; 5] = [
+        &["show", "old"],
+        &["show", "old", "--detail-level", "full"],
+        &["event", "old:0", "new:0"],
+        &["search", "promptold"],
+        &["analyze", "old"],
+    ];
+    for args in answers {
+        assert!(!has_warning(args), "{args:?} before anything was dropped");
+    }
+    env.run(&["compact"]).ok();
+    for args in answers {
+        assert!(has_warning(args), "{args:?}");
+    }
+    assert!(!has_warning(&["show", "new"]) && !has_warning(&["event", "new:0"]));
+
+    let export = |id: &str| {
+        let output = env.run(&["export", "--format", "markdown", "--session-id", id]);
+        assert_eq!(output.code, 0, "{}", output.stderr);
+        output.stderr.contains("were dropped by the retention")
+    };
+    assert!(export("old") && !export("new"));
+}
+
+#[test]
+fn a_forgotten_session_leaves_no_trace_of_what_was_dropped() {
+    let env = store_of_two();
+    write_settings(&env, "'transcripts after 90d'");
+    env.run(&["compact"]).ok();
+    let reduced = || fs::read_to_string(env.store().join("reduced.json")).expect("reads");
+    assert!(reduced().contains("\"old\""));
+    env.run(&["forget", "old", "--yes"]).ok();
+    assert!(!reduced().contains("\"old\""), "{}", reduced());
+
+    // The rules apply to a session that comes back as to any other.
+    env.run(&["forget", "--undo", "old"]).ok();
+    ingest(&env);
+    assert!(texts(&env, "old").iter().any(|text| text.starts_with("outputold")));
+    env.run(&["compact"]).ok();
+    assert!(!has(&env, "outputold") && has(&env, "promptold"));
 }
 
 #[test]

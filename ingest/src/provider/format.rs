@@ -49,6 +49,9 @@ pub struct Quirks {
     /// Returns whether a file of this name only repeats or describes the log next to it. Such a
     /// file is known, but not read.
     pub is_beside_log: Option<IsBesideLog>,
+    /// Returns whether the session of a log is stored in another place as well, with at least as
+    /// many messages. The log at this path is then known, but not read.
+    pub is_stored_elsewhere: Option<fn(&Path) -> bool>,
     /// Returns whether a file of this name is a log, or `None` if its extension decides. The name
     /// is passed without the extension of a compressed file.
     pub is_log_name: Option<fn(&str) -> Option<bool>>,
@@ -74,6 +77,7 @@ impl Quirks {
         companion: None,
         usage_file: None,
         is_beside_log: None,
+        is_stored_elsewhere: None,
         is_log_name: None,
         subagents_repeat_parent: false,
         has_descending_ids: false,

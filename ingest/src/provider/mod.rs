@@ -60,8 +60,8 @@ pub static FORMATS: [LogFormat; Provider::ALL.len()] = [
     generic::FORMAT,
 ];
 
-/// Returns whether a file only repeats or describes a log next to it. Such a file is known, but not
-/// read.
+/// Returns whether a file only repeats or describes a log in another place. Such a file is known,
+/// but not read.
 pub(crate) fn is_beside_log(path: &Path) -> bool {
     let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     let has = |log: &str| has_log(&path.with_file_name(log));
@@ -70,6 +70,10 @@ pub(crate) fn is_beside_log(path: &Path) -> bool {
             .iter()
             .filter_map(|format| format.quirks.is_beside_log)
             .any(|is_beside| is_beside(&name, &has))
+        || FORMATS
+            .iter()
+            .filter_map(|format| format.quirks.is_stored_elsewhere)
+            .any(|is_stored| is_stored(path))
 }
 
 /// Returns the files next to a log that have more facts about its session and may change

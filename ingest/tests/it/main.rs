@@ -7,6 +7,7 @@ mod codex_forks;
 mod cuts;
 mod golden;
 mod gone;
+mod hermes;
 mod memory;
 mod others;
 mod prompts;

@@ -240,3 +240,155 @@ fn a_copy_of_a_droid_log_counts_no_tokens_again() {
     let sum: i64 = memory.sessions().iter().filter_map(|session| session.output_tokens).sum();
     assert_eq!(sum, 500);
 }
+
+/// An event of a trajectory of OpenClaw; `data` is its content as JSON.
+fn trajectory_event(seq: i64, run: &str, kind: &str, data: &str) -> String {
+    format!(
+        "{{\"traceSchema\":\"openclaw-trajectory\",\"schemaVersion\":1,\"source\":\"runtime\",\
+         \"type\":\"{kind}\",\"ts\":\"2026-10-24T09:00:{seq:02}Z\",\"seq\":{seq},\
+         \"sessionId\":\"t1\",\"runId\":\"{run}\",\"workspaceDir\":\"/w/harbor\",\
+         \"modelId\":\"m1\",\"data\":{data}}}\n"
+    )
+}
+
+/// Two runs: the snapshot of the second has the messages of both, and the third lacks a snapshot.
+fn trajectory() -> Vec<String> {
+    let start = 1_792_832_400_000_i64;
+    let user = |seconds: i64, text: &str| {
+        format!(
+            "{{\"role\":\"user\",\"timestamp\":{},\"content\":[{{\"type\":\"text\",\
+             \"text\":\"{text}\"}}]}}",
+            start + seconds * 1000
+        )
+    };
+    let first = format!(
+        "{},{{\"role\":\"assistant\",\"timestamp\":{},\"content\":[{{\"type\":\"toolCall\",\
+         \"id\":\"c1\",\"name\":\"exec\",\"arguments\":{{\"command\":\"make\"}}}}],\
+         \"usage\":{{\"input\":10,\"output\":1}}}},{{\"role\":\"toolResult\",\"timestamp\":{},\
+         \"toolCallId\":\"c1\",\"toolName\":\"exec\",\"isError\":true,\
+         \"content\":[{{\"type\":\"text\",\"text\":\"broken\"}}]}}",
+        user(2, "Fix the crane"),
+        start + 3000,
+        start + 4000,
+    );
+    let second = format!(
+        "{first},{},{{\"role\":\"assistant\",\"timestamp\":{},\"content\":[{{\"type\":\"text\",\
+         \"text\":\"Done.\"}}],\"usage\":{{\"input\":20,\"output\":2}}}}",
+        user(12, "And now?"),
+        start + 13_000,
+    );
+    vec![
+        trajectory_event(1, "r1", "session.started", "{}"),
+        trajectory_event(2, "r1", "context.compiled", "{\"systemPrompt\":\"You are\"}"),
+        trajectory_event(
+            2,
+            "r1",
+            "prompt.submitted",
+            "{\"prompt\":\"[Mon 2026-10-24 09:00 UTC] Fix the crane\",\"messages\":[]}",
+        ),
+        trajectory_event(
+            5,
+            "r1",
+            "model.completed",
+            &format!(
+                "{{\"usage\":{{\"input\":15,\"output\":1}},\"assistantTexts\":[],\
+                 \"messagesSnapshot\":[{first}]}}"
+            ),
+        ),
+        trajectory_event(11, "r2", "session.started", "{}"),
+        trajectory_event(12, "r2", "prompt.submitted", "{\"prompt\":\"And now?\"}"),
+        trajectory_event(
+            14,
+            "r2",
+            "model.completed",
+            &format!(
+                "{{\"usage\":{{\"input\":20,\"output\":2}},\"assistantTexts\":[\"Done.\"],\
+                 \"messagesSnapshot\":[{second}]}}"
+            ),
+        ),
+        trajectory_event(21, "r3", "prompt.submitted", "{\"prompt\":\"Paint it\"}"),
+        trajectory_event(
+            22,
+            "r3",
+            "tool.call",
+            "{\"toolCallId\":\"c2\",\"name\":\"shell\",\"arguments\":{\"command\":\"paint\"}}",
+        ),
+        trajectory_event(
+            23,
+            "r3",
+            "tool.result",
+            "{\"toolCallId\":\"c2\",\"name\":\"shell\",\"success\":false,\"output\":\"no paint\"}",
+        ),
+        trajectory_event(
+            24,
+            "r3",
+            "model.completed",
+            "{\"usage\":{\"input\":30,\"output\":3},\"assistantTexts\":[\"There is none.\"]}",
+        ),
+    ]
+}
+
+#[test]
+fn a_trajectory_of_openclaw_is_read_in_any_pieces_if_it_is_the_only_record() {
+    let events = trajectory();
+    for pieces in [1, 2, events.len()] {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let path = dir.path().join("t1.trajectory.jsonl");
+        let memory = Memory::default();
+        for end in (1..=pieces).map(|piece| events.len() * piece / pieces) {
+            std::fs::write(&path, events[..end].concat()).expect("writes");
+            memory.ingest(dir.path());
+        }
+
+        let texts = |kind: EventType| {
+            let events = memory.events().into_iter().filter(|event| event.event_type == kind);
+            events.map(|event| event.text).collect::<Vec<_>>()
+        };
+        let prompts = ["Fix the crane", "And now?", "Paint it"];
+        assert_eq!(texts(EventType::User), prompts, "{pieces}");
+        assert_eq!(texts(EventType::Message), ["Done.", "There is none."], "{pieces}");
+        assert_eq!(texts(EventType::ToolResult), ["broken", "no paint"], "{pieces}");
+        let results = memory.events().into_iter().filter(|event| event.exit_code.is_none());
+        let results = results.filter(|event| event.event_type == EventType::ToolResult);
+        let commands: Vec<_> = results.map(|event| (event.command, event.is_error)).collect();
+        let command = |name: &str| (Some(name.to_owned()), Some(true));
+        assert_eq!(commands, [command("make"), command("paint")], "{pieces}");
+        // Five tokens of the first run are of a request that its snapshot lacks.
+        let session = memory.session("t1");
+        let usage = session.usage();
+        assert_eq!((usage.input, usage.output), (Some(65), Some(6)), "{pieces}");
+        assert_eq!(session.cwd.as_deref(), Some("/w/harbor"));
+        assert!(memory.events().iter().all(|event| !event.is_replay));
+    }
+}
+
+#[test]
+fn a_trajectory_next_to_its_log_is_not_read() {
+    let header = "{\"type\":\"session\",\"version\":3,\"id\":\"t1\",\
+        \"timestamp\":\"2026-10-24T09:00:00.000Z\",\"cwd\":\"/w\"}\n\
+        {\"type\":\"message\",\"id\":\"a1\",\"parentId\":null,\
+        \"timestamp\":\"2026-10-24T09:00:02.000Z\",\"message\":{\"role\":\"user\",\
+        \"content\":\"Fix the crane\"}}\n";
+    for log in ["t1.jsonl", "t1.jsonl.reset.2026-10-24T10-00-00.000Z"] {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let folder = dir.path().join("agents/main/sessions");
+        std::fs::create_dir_all(&folder).expect("creates");
+        std::fs::write(folder.join("t1.trajectory.jsonl"), trajectory().concat()).expect("writes");
+        let memory = Memory::default();
+        memory.ingest(dir.path());
+        assert_eq!(memory.sessions().len(), 1);
+
+        // The log takes the place of the trajectory that was read without it.
+        std::fs::write(folder.join(log), header).expect("writes");
+        for _ in 0..2 {
+            memory.ingest(dir.path());
+            let events = memory.events().into_iter();
+            let prompts: Vec<String> = events
+                .filter(|event| event.event_type == EventType::User)
+                .map(|event| event.text)
+                .collect();
+            assert_eq!(prompts, ["Fix the crane"], "{log}");
+            assert_eq!(memory.sessions().len(), 1, "{log}");
+        }
+    }
+}

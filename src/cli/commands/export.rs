@@ -57,6 +57,9 @@ pub(in crate::cli) fn run(
         force: flags.force,
     };
 
+    let dropped = args.selection.find_dropped_texts(snapshot, &context.call)?;
+    context.printer.print_warnings(dropped.as_slice())?;
+
     // The error of stdout that ended the export.
     let mut closed = None;
     let prices = settings::read_prices()?;

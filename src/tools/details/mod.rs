@@ -18,6 +18,7 @@ use super::reply::answer::Reply;
 use super::reply::budget::Budget;
 use super::reply::call::Call;
 use super::reply::interface::Interface;
+use super::reply::retention_warning::dropped_texts_warning;
 use super::reply::rows::{EventFit, Links, Pager};
 use super::reply::scope::{Coverage, SessionFilters};
 use super::reply::session_sums::SubagentIndex;
@@ -25,6 +26,7 @@ use super::reply::shared_state::SharedState;
 use super::reply::usage_warnings::usage_warnings;
 use super::reply::{convert, cursor, rows};
 use crate::base::json_length::json_length;
+use crate::error::store_error;
 use crate::store::Snapshot;
 
 pub(super) fn run(
@@ -109,6 +111,8 @@ pub(super) fn run(
     reply.warnings = ignored_arguments(args, level);
     reply.warnings.extend(shared.caller.session_note(&args.session_id, row));
     reply.warnings.extend(usage_warnings([&**row], shared.prices()));
+    let dropped = dropped_texts_warning(snapshot, |other| other.session_id == row.session_id);
+    reply.warnings.extend(dropped.map_err(store_error)?);
     if page.next.is_some() && returned < page.limit && level != DetailLevel::Full {
         let message = format!("The page was cut to the maximum size of level '{level}'");
         let warning = Warning::new(WarningCode::ResultsTruncated, Severity::Info, message);

@@ -19,7 +19,7 @@ pub(crate) fn dropped_texts_warning(
     }
     let these = if sessions == 1 { "1 session".to_owned() } else { format!("{sessions} sessions") };
     let message = format!(
-        "Texts of {these} were dropped by the retention (store.keep of settings.toml); they are not searched or analyzed"
+        "Texts of {these} were dropped by the retention (store.keep of settings.toml); they are not searched, analyzed or shown"
     );
     Ok(Some(Warning::new(WarningCode::TextsDropped, Severity::Info, message)))
 }

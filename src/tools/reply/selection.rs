@@ -1,11 +1,16 @@
 //! Selects the sessions of a report or an export, which only commands create.
 
+use std::collections::HashSet;
+
+use schemas::envelope::Warning;
 use schemas::{ErrorCode, Provider, Timestamp, ToolError};
 
 use super::call::Call;
 use super::interface::Interface;
+use super::retention_warning::dropped_texts_warning;
 use super::scope::SessionFilters;
 use super::session_filter::session_filter;
+use crate::error::store_error;
 use crate::store::Snapshot;
 
 /// The criteria that select sessions; no criteria select all sessions.
@@ -68,5 +73,19 @@ impl SessionSelection {
             return Err(ToolError::new(ErrorCode::SessionNotFound, message));
         }
         Ok(found)
+    }
+
+    /// Returns the warning about the selected sessions whose texts the retention dropped; `None` if
+    /// they are all whole.
+    pub fn find_dropped_texts(
+        &self,
+        snapshot: &Snapshot,
+        call: &Call<'_>,
+    ) -> Result<Option<Warning>, ToolError> {
+        let selected = self.select_sessions(snapshot, call)?.into_iter();
+        let rows = selected.filter_map(|at| snapshot.sessions().get(at));
+        let ids: HashSet<&str> = rows.map(|row| row.session_id.as_str()).collect();
+        dropped_texts_warning(snapshot, |row| ids.contains(row.session_id.as_str()))
+            .map_err(store_error)
     }
 }

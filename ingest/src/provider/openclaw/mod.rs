@@ -10,45 +10,97 @@
 //! <uuid>.jsonl.deleted.<time>
 //! <uuid>.jsonl.bak-<pid>-<ms>
 //! <uuid>.checkpoint.<uuid>.jsonl
-//! <uuid>.trajectory.jsonl         repeats the session in another form; not read
+//! <uuid>.trajectory.jsonl         repeats the session in another form
 //! ```
 //!
-//! A copy claims the same session as the log, so the events that it repeats are replays.
+//! A copy claims the same session as the log, so the events that it repeats are replays. A
+//! trajectory is read only if there is neither a log nor a copy (`trajectory.rs`).
 
 pub(super) mod gateway;
 mod machine;
 pub(super) mod place;
+mod trajectory;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use schemas::Provider;
+use serde::Deserialize;
+use serde_json::Value as Json;
 
 use self::place::{STATE_FOLDERS, is_openclaw_log};
+use self::trajectory::{TrajectoryDecoder, TrajectoryState, find_session_id};
 use super::pi;
-use crate::provider::format::{AgentFolders, LogFormat, LogHead, LogReader, Quirks, SessionClaim};
+use crate::provider::format::{
+    AgentFolders, LineDecoder, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, SessionClaim,
+};
+use crate::stream::{RecordAt, Stream};
+use crate::text::json::Value;
 
 /// Entries are identified by id and time, as for Pi.
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::OpenClaw,
     has_unique_ids: true,
-    decoder_version: 1,
+    decoder_version: 2,
     roots: log_roots,
     sniff: claim_log,
     quirks: Quirks {
         is_log_name: Some(is_log_name),
+        is_stored_elsewhere: Some(is_trajectory_of_log),
         machine_texts: machine::TEXTS,
         ..Quirks::NONE
     },
-    reader: LogReader::Lines(pi::open_decoder),
+    reader: LogReader::Lines(|claim, state| {
+        let state = state.and_then(|state| TrajectoryState::deserialize(state).ok());
+        Box::new(OpenClawDecoder {
+            entries: pi::open_decoder(claim, None),
+            trajectory: TrajectoryDecoder::new(state.unwrap_or_default()),
+        })
+    }),
 };
 
 /// Returns whether a file is a log, if its name decides against its extension. The names of copies
-/// continue after the extension of a log, and trajectories have that extension but are not logs.
+/// continue after the extension of a log.
 fn is_log_name(name: &str) -> Option<bool> {
     let is_copy =
         [".jsonl.reset.", ".jsonl.deleted.", ".jsonl.bak"].iter().any(|mark| name.contains(mark));
-    let is_trajectory = name.ends_with(".trajectory.jsonl");
-    (is_copy || is_trajectory).then_some(is_copy)
+    is_copy.then_some(true)
+}
+
+/// Returns whether a file is the trajectory of a session whose log, or a copy of it, is in the same
+/// folder.
+fn is_trajectory_of_log(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let Some(session) = name.strip_suffix(".trajectory.jsonl") else { return false };
+    let log = format!("{session}.jsonl");
+    let files = path.parent().and_then(|folder| std::fs::read_dir(folder).ok());
+    let mut files = files.into_iter().flatten().flatten();
+    files.any(|file| file.file_name().to_string_lossy().starts_with(&log))
+}
+
+/// Decodes a log of the engine, or a trajectory.
+struct OpenClawDecoder {
+    entries: Box<dyn LineDecoder>,
+    trajectory: TrajectoryDecoder,
+}
+
+impl LineDecoder for OpenClawDecoder {
+    fn decode_record(
+        &mut self,
+        record: Value<'_>,
+        raw: &[u8],
+        at: RecordAt,
+        out: &mut Stream,
+    ) -> RecordOutcome {
+        if trajectory::is_event(record) {
+            self.trajectory.decode_event(record, at, out)
+        } else {
+            self.entries.decode_record(record, raw, at, out)
+        }
+    }
+
+    fn save_state(&self) -> Json {
+        self.trajectory.save_state()
+    }
 }
 
 /// Returns the folders of sessions of all agents, and no folder above them, because the keys of the
@@ -73,5 +125,20 @@ fn log_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {
 }
 
 fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
+    if let Some(id) = find_session_id(head) {
+        return (!is_trajectory_of_log(head.path)).then(|| claim_trajectory(id));
+    }
     if is_openclaw_log(head) { pi::claim_engine_log(head, Provider::OpenClaw) } else { None }
+}
+
+fn claim_trajectory(native_id: &str) -> SessionClaim {
+    SessionClaim {
+        provider: Provider::OpenClaw,
+        native_id: native_id.to_owned(),
+        agent_id: None,
+        parent: None,
+        relation: None,
+        first_record: None,
+        first_response: None,
+    }
 }

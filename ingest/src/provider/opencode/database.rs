@@ -18,10 +18,11 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Result, Row};
 use serde_json::{Map, Value as Json};
 
-use super::connection::{find_unread_rows, query_database};
-use super::document_text::document_bytes;
-use super::rows::{MessageTables, cell_integer, cell_text, read_messages};
-use super::size_limit::limited_size;
+use super::rows::{MessageTables, read_messages};
+use crate::provider::shared::database::cells::{cell_integer, cell_text, read_table_names};
+use crate::provider::shared::database::connection::{find_unread_rows, query_database};
+use crate::provider::shared::database::document_text::document_bytes;
+use crate::provider::shared::database::size_limit::limited_size;
 use crate::source::assembly::{AssembledSession, Assembly};
 
 /// Columns of a session that its document shows, each with its field name in the document.
@@ -43,6 +44,9 @@ const SESSION_COLUMNS: &[(&str, &str)] = &[
 /// it may hold the diff of what was undone.
 const MAX_CELL_BYTES: u64 = 8 << 20;
 
+/// The name of the program that keeps the database.
+const AGENT: &str = "OpenCode";
+
 /// A session in a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct DatabaseSession {
@@ -63,7 +67,7 @@ pub(super) const ASSEMBLY: Assembly = Assembly {
         let sessions = database_sessions(database)?;
         Ok(sessions.into_iter().map(|session| session.into_assembled(database)).collect())
     },
-    find_defect: find_unread_rows,
+    find_defect: |database| find_unread_rows(database, AGENT),
     assemble: |path| {
         let path = path.to_string_lossy();
         let (database, session) = path.rsplit_once('#').ok_or_else(missing_session)?;
@@ -102,26 +106,18 @@ fn is_database(path: &Path) -> bool {
 
 /// Lists the sessions in a database, sorted by id.
 fn database_sessions(db: &Path) -> io::Result<Vec<DatabaseSession>> {
-    query_database(db, collect_sessions)
+    query_database(db, AGENT, collect_sessions)
 }
 
 /// Assembles the export document of a session in a database.
 fn assemble_database(db: &Path, session_id: &str) -> io::Result<Vec<u8>> {
-    query_database(db, |connection| assemble_document(connection, session_id))?
+    query_database(db, AGENT, |connection| assemble_document(connection, session_id))?
         .ok_or_else(missing_session)
 }
 
 /// Returns the error for a session that a database does not have.
 fn missing_session() -> io::Error {
     io::Error::new(io::ErrorKind::NotFound, "the session is not in the database")
-}
-
-/// Returns the names of the tables in a database.
-fn read_table_names(connection: &Connection) -> Result<HashSet<String>> {
-    // A view or a virtual table may have an unlimited number of rows.
-    let sql = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE TABLE%'";
-    let mut statement = connection.prepare(sql)?;
-    statement.query_map([], |row| row.get(0))?.collect()
 }
 
 /// Returns the sessions in a database, sorted by id.

@@ -1,13 +1,11 @@
 //! Pushes the events that messages of both versions give: calls with results, tokens, errors.
 
-use schemas::problem::ProblemKind;
 use schemas::{EventType, Usage};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::size_limit::OVERSIZED_RECORD;
 use crate::provider::shared::arguments::Arguments;
-use crate::source::container::MAX_DOCUMENT_BYTES;
-use crate::stream::{Draft, RecordAt, Stream};
+use crate::provider::shared::database::size_limit::OVERSIZED_RECORD;
+use crate::stream::{Draft, Stream};
 use crate::text::json::{JsonFields, Value};
 use crate::text::render;
 
@@ -78,19 +76,6 @@ pub(super) fn push_error(subtype: &str, text: &str, out: &mut Stream) {
 pub(super) fn oversized_bytes(record: Value<'_>) -> Option<i64> {
     let is_replacement = record.text("type") == Some(OVERSIZED_RECORD);
     if is_replacement { record.int("bytes") } else { None }
-}
-
-/// Pushes a notification for a piece of a session that was left out, and reports it. `name` says
-/// what the piece is.
-pub(super) fn push_oversized(name: &str, bytes: i64, at: RecordAt, out: &mut Stream) {
-    let text = format!("a {name} of {bytes} bytes was not read");
-    let draft = Draft { subtype: Some(OVERSIZED_RECORD), text: &text, ..Draft::default() };
-    out.push(EventType::Notification, draft);
-    let message = format!(
-        "{text}: only {MAX_DOCUMENT_BYTES} bytes of a session are read, and its largest pieces \
-         are left out"
-    );
-    out.push_problem(at, ProblemKind::OversizedRecord, message);
 }
 
 /// Pushes the tokens of one request. Returns false if the log has none.

@@ -14,12 +14,13 @@ use schemas::{Confidence, EventType};
 
 use super::events::{
     OpencodeCall, RAN_BY_USER, append_attachment, machine_subtype, message_identity,
-    oversized_bytes, push_error, push_oversized, push_usage,
+    oversized_bytes, push_error, push_usage,
 };
 use super::v2;
 use crate::provider::format::RecordOutcome;
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::chat;
+use crate::provider::shared::database::size_limit::push_oversized;
 use crate::stream::{Draft, RecordAt, Stream};
 use crate::text::json::{JsonFields, Parser, Value};
 use crate::text::render;

@@ -10,16 +10,12 @@
 //! before 1.2 (`tree.rs`) or from the database of later versions (`database.rs`). Versions 1 write
 //! a message as `{info, parts}` (`message.rs`), versions 2 as one object (`v2.rs`).
 
-mod connection;
 mod database;
-mod document_text;
 mod events;
 mod message;
 mod rows;
-mod size_limit;
 mod tree;
 mod v2;
-mod wal;
 
 use std::path::PathBuf;
 

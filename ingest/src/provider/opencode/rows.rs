@@ -9,8 +9,9 @@ use std::collections::HashMap;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Result, Row};
 
-use super::document_text::{message_with_parts, object_with_ids};
-use super::size_limit::{Piece, SizeLimit, oversized_record};
+use crate::provider::shared::database::cells::{cell_integer, cell_text};
+use crate::provider::shared::database::document_text::{message_with_parts, object_with_ids};
+use crate::provider::shared::database::size_limit::{Piece, SizeLimit, oversized_record};
 use crate::source::container::MAX_DOCUMENT_BYTES;
 
 /// The columns of a row that hold a piece: its id, its size, and its data unless it is left out.
@@ -218,19 +219,4 @@ struct OldMessage {
     created: i64,
     id: String,
     data: String,
-}
-
-/// Returns a cell as text. A cell of another type is an empty text.
-pub(super) fn cell_text(cell: ValueRef<'_>) -> String {
-    match cell {
-        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
-            String::from_utf8_lossy(bytes).into_owned()
-        }
-        ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) => String::new(),
-    }
-}
-
-/// Returns a cell as an integer. A cell of another type is 0.
-pub(super) fn cell_integer(cell: ValueRef<'_>) -> i64 {
-    if let ValueRef::Integer(number) = cell { number } else { 0 }
 }

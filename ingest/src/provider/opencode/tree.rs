@@ -19,8 +19,12 @@ use std::time::UNIX_EPOCH;
 
 use serde::Deserialize;
 
-use super::document_text::{document_bytes, message_with_parts, object_with_ids};
-use super::size_limit::{Piece, SizeLimit, limited_size, oversized_record};
+use crate::provider::shared::database::document_text::{
+    document_bytes, message_with_parts, object_with_ids,
+};
+use crate::provider::shared::database::size_limit::{
+    Piece, SizeLimit, limited_size, oversized_record,
+};
 use crate::source::assembly::{AssembledSession, Assembly};
 
 /// Maximum number of bytes that are read of a file to find out where its record belongs.

@@ -12,11 +12,12 @@ use schemas::{Confidence, EventType};
 
 use super::events::{
     OpencodeCall, append_attachment, machine_subtype, message_identity, oversized_bytes,
-    push_error, push_oversized, push_usage,
+    push_error, push_usage,
 };
 use crate::provider::format::RecordOutcome;
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::chat;
+use crate::provider::shared::database::size_limit::push_oversized;
 use crate::stream::{Draft, RecordAt, Stream};
 use crate::text::json::{JsonFields, Parser, Value, string_value};
 use crate::text::render;

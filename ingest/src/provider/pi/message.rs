@@ -14,7 +14,7 @@ use crate::text::render;
 const SIDE_ROLES: &[&str] = &["custom", "hookMessage", "branchSummary", "compactionSummary"];
 
 /// Decodes a message.
-pub(super) fn decode_message(
+pub(in crate::provider) fn decode_message(
     message: Value<'_>,
     is_openclaw: bool,
     text: &mut String,
@@ -50,7 +50,7 @@ pub(super) fn decode_message(
 }
 
 /// Appends the `content` of a message: text or blocks. An image is named by its type and size.
-pub(super) fn append_content(message: Value<'_>, out: &mut String) {
+pub(in crate::provider) fn append_content(message: Value<'_>, out: &mut String) {
     let Some(content) = message.field("content") else { return };
     let Some(blocks) = content.as_array() else {
         return out.push_str(string_value(content).unwrap_or(""));
@@ -76,7 +76,7 @@ pub(super) fn push_usage(record: Value<'_>, request_id: Option<&str>, out: &mut 
 }
 
 /// Reads token counts. The input excludes the cache, the output includes the reasoning.
-fn read_usage(usage: Value<'_>) -> Usage {
+pub(in crate::provider) fn read_usage(usage: Value<'_>) -> Usage {
     Usage {
         input: usage.int("input"),
         output: usage.int("output"),
@@ -101,6 +101,11 @@ fn decode_user_message(message: Value<'_>, is_openclaw: bool, text: &mut String,
     if let Some(kind @ ("internal_system" | "inter_session")) = provenance {
         return push_notification(kind, text, None, out);
     }
+    push_user_text(text, is_openclaw, out);
+}
+
+/// Pushes text in the user's role: a prompt, or a notification if no user typed it.
+pub(in crate::provider) fn push_user_text(text: &str, is_openclaw: bool, out: &mut Stream) {
     if !is_openclaw {
         return push_prompt(text, out);
     }

@@ -10,7 +10,7 @@
 //! `parentId`, and the path to its last entry is the conversation. OpenClaw writes the same format,
 //! see `openclaw/`.
 
-mod message;
+pub(super) mod message;
 
 use std::path::PathBuf;
 

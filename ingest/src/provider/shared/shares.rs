@@ -45,6 +45,12 @@ impl TokenShares {
         }
     }
 
+    /// Leaves out a response that is a copy, so that the others share the totals. It must come
+    /// before the first response that has a share.
+    pub(crate) fn leave_out(&mut self, weight: u64) {
+        self.total_weight = self.total_weight.saturating_sub(weight).max(self.passed_weight);
+    }
+
     /// Returns the part of a count that belongs to the weights from `before` to `after`.
     fn share_of(&self, count: Option<i64>, before: u64, after: u64) -> Option<i64> {
         let count = count?;

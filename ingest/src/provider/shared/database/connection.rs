@@ -1,4 +1,4 @@
-//! Opens a database of OpenCode for one query, without ever writing to its folder.
+//! Opens a database of an agent for one query, without ever writing to its folder.
 
 use std::ffi::OsString;
 use std::io;
@@ -11,17 +11,19 @@ use rusqlite::{Connection, OpenFlags, Result};
 use super::wal::find_log_defect;
 use crate::source::panics::catch_panic;
 
-/// Maximum wait for a lock that OpenCode holds.
+/// Maximum wait for a lock that the agent holds.
 const MAX_LOCK_WAIT: Duration = Duration::from_secs(5);
 
-/// Runs `query` on one state of a database without ever writing to its folder.
+/// Runs `query` on one state of a database without ever writing to its folder. `agent` is the name
+/// of the program that keeps the database.
 ///
-/// A running OpenCode keeps changes in a log (`-wal`) with a shared index (`-shm`). If OpenCode was
+/// A running agent keeps changes in a log (`-wal`) with a shared index (`-shm`). If the agent was
 /// killed or the database was copied, there may be a log without an index. SQLite then builds the
 /// index in memory if it uses no locks. Without a log, the database is opened as immutable, which
 /// keeps SQLite from creating either file.
-pub(super) fn query_database<T>(
+pub(crate) fn query_database<T>(
     db: &Path,
+    agent: &str,
     query: impl Fn(&Connection) -> Result<T>,
 ) -> io::Result<T> {
     let has_log = std::fs::metadata(with_suffix(db, "-wal")).is_ok_and(|log| log.len() > 0);
@@ -42,18 +44,18 @@ pub(super) fn query_database<T>(
     let result = connect_without_locks(db).and_then(|connection| run_query(&connection, &query));
     result.map_err(|error| {
         io::Error::other(format!(
-            "its write-ahead log (-wal) cannot be read: {error}; open the database once with OpenCode"
+            "its write-ahead log (-wal) cannot be read: {error}; open the database once with {agent}"
         ))
     })
 }
 
 /// Describes the bytes of the write-ahead log of a database that SQLite ignores. `None` if there are
-/// none.
-pub(super) fn find_unread_rows(db: &Path) -> Option<String> {
+/// none. `agent` is the name of the program that keeps the database.
+pub(crate) fn find_unread_rows(db: &Path, agent: &str) -> Option<String> {
     let defect = find_log_defect(&with_suffix(db, "-wal"))?;
     Some(format!(
         "a part of its write-ahead log (-wal) is not readable, so the latest rows may be missing: \
-         {defect}; if the files were copied, copy them again while OpenCode is closed"
+         {defect}; if the files were copied, copy them again while {agent} is closed"
     ))
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 
 /// Returns a JSON record with `ids` inserted before its fields. Text that is not a JSON object
 /// becomes the field `unreadable`, so that only this record is lost.
-pub(super) fn object_with_ids(json: &str, ids: &[(&str, &str)]) -> String {
+pub(crate) fn object_with_ids(json: &str, ids: &[(&str, &str)]) -> String {
     // Texts may be large, so this reserves room for one of them only.
     let mut record = String::with_capacity(json.len() + 64 * (ids.len() + 1));
     record.push('{');
@@ -31,7 +31,7 @@ pub(super) fn object_with_ids(json: &str, ids: &[(&str, &str)]) -> String {
 }
 
 /// Returns a message with its parts, as JSON.
-pub(super) fn message_with_parts(info: &str, parts: &[String]) -> String {
+pub(crate) fn message_with_parts(info: &str, parts: &[String]) -> String {
     let mut message = String::with_capacity(info.len() + joined_length(parts));
     let _ = write!(message, "{{\"info\":{info},\"parts\":[");
     append_joined(&mut message, parts, ",");
@@ -41,7 +41,7 @@ pub(super) fn message_with_parts(info: &str, parts: &[String]) -> String {
 
 /// Returns an export document. Every message begins on its own line, and no line is valid JSON by
 /// itself. Otherwise the document would look like a file of lines.
-pub(super) fn document_bytes(info: &str, messages: &[String]) -> Vec<u8> {
+pub(crate) fn document_bytes(info: &str, messages: &[String]) -> Vec<u8> {
     let mut document = String::with_capacity(info.len() + joined_length(messages));
     let _ = write!(document, "{{\"info\":{info},\n\"messages\":[");
     append_joined(&mut document, messages, "\n,");

@@ -9,10 +9,14 @@
 
 use std::fmt::{Display, Write as _};
 
+use schemas::EventType;
+use schemas::problem::ProblemKind;
+
 use crate::source::container::MAX_DOCUMENT_BYTES;
+use crate::stream::{Draft, RecordAt, Stream};
 
 /// The type of a record that replaces a piece.
-pub(super) const OVERSIZED_RECORD: &str = "oversized_record";
+pub(crate) const OVERSIZED_RECORD: &str = "oversized_record";
 
 /// Upper bound for the bytes that a document adds to a piece (ids and separators), and for a record
 /// that replaces a piece.
@@ -23,26 +27,26 @@ const MIN_LEFT_OUT_BYTES: u64 = 512;
 
 /// A message or a part of one. Pieces are ordered by size, then by id.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Piece {
-    pub(super) bytes: u64,
-    pub(super) id: String,
+pub(crate) struct Piece {
+    pub(crate) bytes: u64,
+    pub(crate) id: String,
 }
 
 /// The limit for the pieces of a session.
-pub(super) struct SizeLimit {
+pub(crate) struct SizeLimit {
     smallest_left_out: Piece,
 }
 
 impl SizeLimit {
     /// Leaves out only pieces that exceed a document by themselves.
-    pub(super) fn of_one_piece() -> Self {
+    pub(crate) fn of_one_piece() -> Self {
         let smallest_left_out = Piece { bytes: MAX_DOCUMENT_BYTES + 1, id: String::new() };
         Self { smallest_left_out }
     }
 
     /// Leaves out the largest of `pieces` until the rest fits into a document with a header of
     /// `header_bytes`.
-    pub(super) fn of_session(mut pieces: Vec<Piece>, header_bytes: u64) -> Self {
+    pub(crate) fn of_session(mut pieces: Vec<Piece>, header_bytes: u64) -> Self {
         pieces.sort_unstable();
         let costs = pieces.iter().map(Piece::document_bytes);
         let mut total = costs.fold(header_bytes, u64::saturating_add);
@@ -58,37 +62,50 @@ impl SizeLimit {
     }
 
     /// Returns whether a piece is kept.
-    pub(super) fn includes(&self, piece: &Piece) -> bool {
+    pub(crate) fn includes(&self, piece: &Piece) -> bool {
         *piece < self.smallest_left_out
     }
 
     /// The smallest piece that is left out. All pieces from it on are.
-    pub(super) fn smallest_left_out(&self) -> &Piece {
+    pub(crate) fn smallest_left_out(&self) -> &Piece {
         &self.smallest_left_out
     }
 }
 
 impl Piece {
     /// Upper bound for the bytes of the piece in a document.
-    pub(super) fn document_bytes(&self) -> u64 {
+    pub(crate) fn document_bytes(&self) -> u64 {
         self.bytes.saturating_add(PIECE_OVERHEAD_BYTES)
     }
 }
 
 /// Returns the approximate size of a document whose header and pieces have these sizes in total.
-pub(super) fn limited_size(header_bytes: u64, total_bytes: u64) -> u64 {
+pub(crate) fn limited_size(header_bytes: u64, total_bytes: u64) -> u64 {
     total_bytes.min(MAX_DOCUMENT_BYTES).max(header_bytes)
 }
 
 /// Returns the JSON record that replaces a piece of `bytes`. `created` is the piece's time in
 /// milliseconds since 1970, if it is known.
-pub(super) fn oversized_record(bytes: u64, created: Option<&dyn Display>) -> String {
+pub(crate) fn oversized_record(bytes: u64, created: Option<&dyn Display>) -> String {
     let mut record = format!("{{\"type\":\"{OVERSIZED_RECORD}\",\"bytes\":{bytes}");
     if let Some(created) = created {
         let _ = write!(record, ",\"time\":{{\"created\":{created}}}");
     }
     record.push('}');
     record
+}
+
+/// Pushes a notification for a piece of a session that was left out, and reports it. `name` says
+/// what the piece is.
+pub(crate) fn push_oversized(name: &str, bytes: i64, at: RecordAt, out: &mut Stream) {
+    let text = format!("a {name} of {bytes} bytes was not read");
+    let draft = Draft { subtype: Some(OVERSIZED_RECORD), text: &text, ..Draft::default() };
+    out.push(EventType::Notification, draft);
+    let message = format!(
+        "{text}: only {MAX_DOCUMENT_BYTES} bytes of a session are read, and its largest pieces \
+         are left out"
+    );
+    out.push_problem(at, ProblemKind::OversizedRecord, message);
 }
 
 #[cfg(test)]

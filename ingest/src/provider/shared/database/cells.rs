@@ -1,0 +1,59 @@
+//! Reads names and cells of a database.
+
+use std::collections::HashSet;
+
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Result};
+use serde_json::Value as Json;
+
+/// Returns the names of the tables in a database.
+pub(crate) fn read_table_names(connection: &Connection) -> Result<HashSet<String>> {
+    // A view or a virtual table may have an unlimited number of rows.
+    let sql = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE TABLE%'";
+    connection.prepare(sql)?.query_map([], |row| row.get(0))?.collect()
+}
+
+/// Returns the names of the columns of a table.
+pub(crate) fn read_columns(connection: &Connection, table: &str) -> Result<HashSet<String>> {
+    let statement = connection.prepare(&format!("SELECT * FROM {table}"))?;
+    Ok(statement.column_names().map(str::to_owned).collect())
+}
+
+/// Returns a cell as text. A cell that is neither text nor a number is an empty text.
+pub(crate) fn cell_text(cell: ValueRef<'_>) -> String {
+    match cell {
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
+            String::from_utf8_lossy(bytes).into_owned()
+        }
+        ValueRef::Integer(number) => number.to_string(),
+        ValueRef::Null | ValueRef::Real(_) => String::new(),
+    }
+}
+
+/// Returns a cell as an integer. A cell of another type is 0.
+pub(crate) fn cell_integer(cell: ValueRef<'_>) -> i64 {
+    if let ValueRef::Integer(number) = cell { number } else { 0 }
+}
+
+/// Returns a cell with seconds since 1970 in microseconds.
+pub(crate) fn cell_micros(cell: ValueRef<'_>) -> Option<i64> {
+    let seconds = match cell {
+        #[expect(clippy::cast_precision_loss, reason = "seconds are far below 2^52")]
+        ValueRef::Integer(number) => number as f64,
+        ValueRef::Real(number) => number,
+        ValueRef::Null | ValueRef::Text(_) | ValueRef::Blob(_) => return None,
+    };
+    #[expect(clippy::cast_possible_truncation, reason = "below 1e17")]
+    let micros = (seconds * 1e6).round() as i64;
+    (1.0..1e11).contains(&seconds).then_some(micros)
+}
+
+/// Returns a cell as JSON. `None` if it has no value.
+pub(crate) fn cell_json(cell: ValueRef<'_>) -> Option<Json> {
+    match cell {
+        ValueRef::Null | ValueRef::Blob(_) => None,
+        ValueRef::Integer(number) => Some(number.into()),
+        ValueRef::Real(number) => Some(number.into()),
+        ValueRef::Text(bytes) => Some(String::from_utf8_lossy(bytes).into()),
+    }
+}
