@@ -2,6 +2,7 @@
 
 mod analyze;
 mod compact;
+mod endings;
 mod files;
 mod forget;
 mod health;

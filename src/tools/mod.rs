@@ -9,6 +9,7 @@ mod analyze;
 pub mod compact;
 mod details;
 pub mod doctor;
+mod endings;
 mod event;
 mod find;
 pub mod forget;
