@@ -1,5 +1,6 @@
 //! Finds the line of a failed call's text that names the error.
 
+use std::cmp::Reverse;
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -147,6 +148,34 @@ fn error_line(text: &str, max_lines: usize, is_command_output: bool) -> Option<E
         Some(best) if best.weight > 0 || !is_command_output => Some(best),
         Some(_) | None => last,
     }
+}
+
+/// Returns the signatures of the errors that a text names, as a terminal shows it: at most `max`,
+/// the first of the most informative lines first.
+pub(super) fn named_errors(text: &str, max: usize) -> Vec<String> {
+    let text = clean_text(text);
+    let mut lines: Vec<(u8, &str)> = Vec::new();
+    for line in strip_wrapping(&text).lines().take(MAX_LINES).map(str::trim) {
+        if line.is_empty() || is_header_line(line) {
+            continue;
+        }
+        lines.push((line_weight(line), line));
+    }
+    // Sorting is stable: lines of one weight stay in their order.
+    lines.sort_by_key(|(weight, _)| Reverse(*weight));
+    let best = lines.first().map_or(0, |(weight, _)| *weight);
+    let mut signatures: Vec<String> = Vec::new();
+    for (_, line) in lines.into_iter().filter(|(weight, _)| *weight >= best.min(2)) {
+        let examined = &line[..line.floor_char_boundary(MAX_LINE_BYTES)];
+        let signature = signature::normalize_line(examined);
+        if !signatures.contains(&signature) {
+            signatures.push(signature);
+        }
+        if signatures.len() == max {
+            break;
+        }
+    }
+    signatures
 }
 
 /// Returns the text without the words that an agent wraps around it.

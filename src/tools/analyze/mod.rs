@@ -12,6 +12,7 @@ mod failures;
 mod finding;
 mod fix;
 mod interruptions;
+mod known_error;
 mod loops;
 mod page;
 mod recurring;
@@ -76,6 +77,13 @@ pub(super) fn run(
     let page = FindingsPage { args: &bound, cursor: args.cursor.as_deref(), limit };
     let passes = session_filter(args.project.as_deref(), args.provider, since);
     let mut reply = match args.session_id.as_deref().map(str::trim) {
+        _ if args.query.is_some() || args.tool.is_some() => {
+            let wanted = known_error::wanted_sessions(snapshot, args, caller, &passes)?;
+            let mut reply =
+                known_error::run(snapshot, &wanted, since, &page, call, caller.interface)?;
+            reply.scope = Some(filters.describe_scope(snapshot, Coverage::Conversations));
+            reply
+        }
         None => {
             let mut wanted = HashSet::new();
             for (at, row) in snapshot.sessions().iter().enumerate() {
@@ -187,6 +195,7 @@ fn analyze_one(
     let mut data = AnalyzeData {
         session: Some(convert::convert_session(row, ListFormat::Minimal, prices)),
         sessions: 1,
+        looked_for: Vec::new(),
         counts,
         context,
         tools: Vec::new(),
