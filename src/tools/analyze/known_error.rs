@@ -7,7 +7,6 @@
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
-use schemas::session::SessionRow;
 use schemas::tool::analyze::{AnalyzeArgs, AnalyzeData, Check};
 use schemas::{ErrorCode, ToolError};
 
@@ -21,7 +20,6 @@ use crate::store::Snapshot;
 use crate::tools::reply::answer::{Reply, RowTotal};
 use crate::tools::reply::budget::{Budget, echoed_name};
 use crate::tools::reply::call::Call;
-use crate::tools::reply::caller::{Caller, newest_conversation};
 use crate::tools::reply::interface::Interface;
 use crate::tools::search::search_error;
 
@@ -41,7 +39,7 @@ const MAX_FINDINGS_BYTES: usize = 6_000;
 const MIN_SIMILAR_WORDS: usize = 3;
 
 /// Minimum similarity of a similar error: the share of the words that both have.
-const MIN_SIMILARITY: f64 = 0.7;
+const MIN_SIMILARITY: f64 = 0.8;
 
 /// Minimum size in bytes of a word that is searched for.
 const MIN_WORD_BYTES: usize = 3;
@@ -79,14 +77,17 @@ impl ErrorQuery {
         Ok(Self { signatures, filter })
     }
 
-    /// Returns true if a signature is one of the wanted ones. A signature of a line that says little
-    /// begins with the program.
-    fn is_same(&self, signature: &str) -> bool {
-        self.signatures.is_empty()
-            || self.signatures.iter().any(|wanted| {
-                let who = signature.strip_suffix(wanted.as_str());
-                who.is_some_and(|who| who.is_empty() || who.ends_with(": "))
-            })
+    /// Returns the position of a signature among the wanted ones, whatever its case, or `None` if it is not one of them.
+    /// A signature of a line that says little begins with the program.
+    fn rank(&self, signature: &str) -> Option<usize> {
+        if self.signatures.is_empty() {
+            return Some(0);
+        }
+        let signature = signature.to_lowercase();
+        self.signatures.iter().position(|wanted| {
+            let who = signature.strip_suffix(wanted.to_lowercase().as_str());
+            who.is_some_and(|who| who.is_empty() || who.ends_with(": "))
+        })
     }
 
     /// Returns the similarity of a signature to the most similar of the wanted ones, 0 to 1.
@@ -109,28 +110,6 @@ fn telling_words(signature: &str) -> HashSet<String> {
 fn shared_part(a: &HashSet<String>, b: &HashSet<String>) -> f64 {
     let both = a.intersection(b).count() as f64;
     2.0 * both / (a.len() + b.len()).max(1) as f64
-}
-
-/// Returns the positions of the sessions to look at: the one that the call names, or those that pass
-/// its filters.
-pub(super) fn wanted_sessions(
-    snapshot: &Snapshot,
-    args: &AnalyzeArgs,
-    caller: &Caller,
-    passes: &dyn Fn(&SessionRow) -> bool,
-) -> Result<HashSet<usize>, ToolError> {
-    if let Some(id) = args.session_id.as_deref() {
-        let found = if id.trim() == super::LAST_FAILED {
-            let failed = newest_conversation(snapshot, |row| passes(row) && row.tool_errors > 0);
-            failed.ok_or_else(|| super::no_session_error(caller.interface, None))?
-        } else {
-            caller.find_session(snapshot, id)?
-        };
-        return Ok(HashSet::from([found]));
-    }
-    let rows = snapshot.sessions().iter().enumerate();
-    let wanted = rows.filter(|(_, row)| row.is_conversation() && passes(row));
-    Ok(wanted.map(|(at, _)| at).collect())
 }
 
 /// Finds the errors of the query in the sessions at these positions.
@@ -199,7 +178,8 @@ fn describe_next_step(interface: Interface, data: &AnalyzeData, total: usize) ->
     format!("{event} gives the full text of the failure, its fix or an edit.")
 }
 
-/// Finds the failures with a signature of the query: those that were fixed first, newest first.
+/// Finds the failures with a signature of the query: those that were fixed first, then in the
+/// order of the query, then newest first.
 fn find_same_errors(
     snapshot: &Snapshot,
     wanted: &HashSet<usize>,
@@ -218,10 +198,15 @@ fn find_same_errors(
     let sessions = if query.signatures.is_empty() { wanted } else { &narrowed };
     let plan = plan_reads(snapshot, sessions, since).map_err(store_error)?;
     let groups = group_failures(snapshot, &plan.tasks, since, &query.filter, call)?;
-    let same = groups.into_iter().filter(|(signature, _)| query.is_same(signature));
-    let mut found: Vec<_> = same.map(|(_, seen)| RecurringFailure::from_failures(seen)).collect();
-    found.sort_by_key(|group| (Reverse(group.has_fix()), Reverse(group.last_time())));
-    Ok(found)
+    let mut found = Vec::new();
+    for (signature, seen) in groups {
+        if let Some(rank) = query.rank(&signature) {
+            found.push((rank, RecurringFailure::from_failures(seen)));
+        }
+    }
+    found
+        .sort_by_key(|(rank, group)| (Reverse(group.has_fix()), *rank, Reverse(group.last_time())));
+    Ok(found.into_iter().map(|(_, group)| group).collect())
 }
 
 /// Finds the failures whose signature is similar to one of the query, the most similar first.
@@ -296,13 +281,13 @@ mod tests {
         let pasted = "$ cargo test\n   Compiling harbor v0.9.2\n\u{1b}[31merror[E0502]\u{1b}[0m: cannot borrow `x` as mutable\n --> src/a.rs:3:5\n\nerror: could not compile `harbor` (lib) due to 1 previous error";
         let query = parse(pasted);
         assert_eq!(query.signatures, ["error[E0502]: cannot borrow <name> as mutable"]);
-        assert!(query.is_same("error[E0502]: cannot borrow <name> as mutable"));
-        assert!(!query.is_same("error[E0502]: cannot move <name>"));
+        assert_eq!(query.rank("error[E0502]: cannot borrow <name> as mutable"), Some(0));
+        assert_eq!(query.rank("error[E0502]: cannot move <name>"), None);
 
         let of_file = parse("file:src/a.rs boom happened");
         assert_eq!(of_file.filter.file.as_deref(), Some("src/a.rs"));
         assert_eq!(of_file.signatures, ["boom happened"]);
-        assert!(of_file.is_same("make: boom happened"));
+        assert_eq!(of_file.rank("make: boom happened"), Some(0));
         assert!(ErrorQuery::parse(&AnalyzeArgs::default()).is_err());
     }
 

@@ -78,7 +78,7 @@ pub(super) fn run(
     let passes = session_filter(args.project.as_deref(), args.provider, since);
     let mut reply = match args.session_id.as_deref().map(str::trim) {
         _ if args.query.is_some() || args.tool.is_some() => {
-            let wanted = known_error::wanted_sessions(snapshot, args, caller, &passes)?;
+            let wanted = wanted_sessions(snapshot, args, caller, &passes)?;
             let mut reply =
                 known_error::run(snapshot, &wanted, since, &page, call, caller.interface)?;
             reply.scope = Some(filters.describe_scope(snapshot, Coverage::Conversations));
@@ -123,6 +123,28 @@ pub(super) fn run(
     });
     reply.warnings.extend(dropped.map_err(store_error)?);
     Ok(reply)
+}
+
+/// Returns the positions of the sessions in which an error is looked for: the one that the call
+/// names, or those that pass its filters.
+fn wanted_sessions(
+    snapshot: &Snapshot,
+    args: &AnalyzeArgs,
+    caller: &Caller,
+    passes: &dyn Fn(&SessionRow) -> bool,
+) -> Result<HashSet<usize>, ToolError> {
+    if let Some(id) = args.session_id.as_deref() {
+        let found = if id.trim() == LAST_FAILED {
+            let failed = newest_conversation(snapshot, |row| passes(row) && row.tool_errors > 0);
+            failed.ok_or_else(|| no_session_error(caller.interface, None))?
+        } else {
+            caller.find_session(snapshot, id)?
+        };
+        return Ok(HashSet::from([found]));
+    }
+    let rows = snapshot.sessions().iter().enumerate();
+    let wanted = rows.filter(|(_, row)| row.is_conversation() && passes(row));
+    Ok(wanted.map(|(at, _)| at).collect())
 }
 
 /// Returns the error if the filters exclude all sessions; `reason` names the filter that does.

@@ -123,7 +123,9 @@ impl FailureFilter {
 fn is_of_tool(action: &Action<'_>, tool: &str) -> bool {
     let name = action.tool_name().unwrap_or_default().to_lowercase();
     let programs = action.command().map(parse_programs).unwrap_or_default();
-    name.contains(tool) || programs.iter().any(|program| program.to_lowercase() == tool)
+    // A program is named with its subcommand.
+    let mut words = programs.iter().filter_map(|program| program.split_whitespace().next());
+    name.contains(tool) || words.any(|program| program.to_lowercase() == tool)
 }
 
 /// Finds the failures in the rows of the tasks, grouped by their signatures.
@@ -372,7 +374,9 @@ impl RecurringFailure {
             sessions => format!("{sessions} sessions"),
         };
         let outcome = describe_fixes(fix.as_ref(), fixed, unfixed);
-        let reason = format!("{occurrences} times in {sessions}, {outcome}");
+        let times =
+            if occurrences == 1 { "Once".to_owned() } else { format!("{occurrences} times") };
+        let reason = format!("{times} in {sessions}, {outcome}");
         let by_call = pair_calls(std::slice::from_ref(&row));
         let telling = match by_call.first() {
             Some(action) => summarize_call_error(action),
