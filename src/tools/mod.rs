@@ -13,6 +13,7 @@ mod endings;
 mod event;
 mod find;
 pub mod forget;
+mod handover;
 mod label;
 mod list;
 mod metadata;
@@ -45,6 +46,7 @@ use serde::Serialize;
 
 pub(crate) use self::analyze::error_signature;
 use self::doctor::DoctorData;
+pub use self::handover::Handover;
 pub use self::query::WriteError;
 pub(crate) use self::reply::answer::encoding_error;
 use self::reply::answer::{Reply, run_and_wrap};
@@ -221,6 +223,17 @@ impl Tools {
         self.run_tool(call, |snapshot| {
             analyze::run(snapshot, args, call, self.shared.prices(), &self.shared.caller)
         })
+    }
+
+    /// Writes the handover of a session to another agent. Without an id it is the newest
+    /// conversation of the project, or of the caller's folder, that is not the caller's own.
+    pub fn write_handover(
+        &self,
+        session_id: Option<&str>,
+        project: Option<&str>,
+        call: &Call<'_>,
+    ) -> Result<Handover, ToolError> {
+        handover::run(&self.shared, self.snapshot(call)?, session_id, project, call)
     }
 
     /// Runs `query_sql`.

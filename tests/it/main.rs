@@ -41,6 +41,7 @@ mod real;
 mod real_coordinates;
 mod redaction;
 mod report;
+mod resume;
 mod samples;
 mod sizes;
 mod sql;

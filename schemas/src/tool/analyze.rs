@@ -69,7 +69,7 @@ pub struct AnalyzeArgs {
     /// Session id; any unique prefix, 'current', 'last' or 'last_failed'
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
-    /// Error text as a terminal shows it, and 'file:PATH' for errors of calls on a file
+    /// Error as a terminal shows it; 'file:PATH' for calls on a file
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub query: Option<String>,
     /// Only errors of this tool or program: Edit, cargo

@@ -14,6 +14,7 @@ pub(super) mod list;
 pub(super) mod mcp;
 pub(super) mod query;
 pub(super) mod report;
+pub(super) mod resume;
 pub(super) mod search;
 pub(super) mod setup;
 pub(super) mod show;

@@ -68,6 +68,10 @@ pub(super) fn open_sections(text: &str) -> Option<String> {
         if END_LINES.iter().any(|beginning| line.starts_with(beginning)) {
             break;
         }
+        if line.starts_with("</") {
+            inside = None;
+            continue;
+        }
         let heading = if is_code { None } else { parse_heading(line) };
         match heading {
             Some(heading) if names_open(heading.title) => {
@@ -75,7 +79,7 @@ pub(super) fn open_sections(text: &str) -> Option<String> {
                 push_line(&mut out, line);
             }
             Some(heading) if inside.is_some_and(|depth| heading.depth <= depth) => inside = None,
-            Some(_) | None if inside.is_some() && !is_tag(line) => push_line(&mut out, line),
+            Some(_) | None if inside.is_some() => push_line(&mut out, line),
             Some(_) | None => {}
         }
     }
@@ -121,10 +125,6 @@ fn parse_heading(line: &str) -> Option<Heading<'_>> {
     let is_item = line.starts_with(['-', '*', '`', '|']);
     let title = line.strip_suffix(':').filter(|_| !is_item)?;
     Some(Heading { depth: 9, title })
-}
-
-fn is_tag(line: &str) -> bool {
-    line.starts_with("</") && line.trim_end().ends_with('>')
 }
 
 fn push_line(out: &mut String, line: &str) {

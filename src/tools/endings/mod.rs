@@ -3,6 +3,7 @@
 //! as uncommitted.
 
 mod compaction;
+mod line;
 mod todos;
 mod uncommitted;
 
@@ -11,6 +12,7 @@ use schemas::session::EventRow;
 use schemas::tool::details::{CallGlance, CallState, Excerpt, SessionEnd};
 
 use self::compaction::open_sections;
+use self::line::shorten_line;
 use self::todos::collect_open_todos;
 use self::uncommitted::find_uncommitted;
 use super::analyze::{Action, ActionOutcome, calls_left_open, pair_calls};
@@ -112,10 +114,4 @@ fn describe_compaction(events: &[EventRow], bytes: usize) -> Option<Excerpt> {
         });
     }
     None
-}
-
-/// Cuts a line to a number of bytes of JSON, with an ellipsis at the cut.
-fn shorten_line(line: &str, bytes: usize) -> String {
-    let (kept, omitted) = truncate_for_json(line, bytes);
-    if omitted == 0 { kept.to_owned() } else { format!("{kept}…") }
 }

@@ -14,7 +14,7 @@
 use schemas::tool::details::Todo;
 use schemas::{EventType, ToolKind};
 
-use super::shorten_line;
+use super::line::shorten_line;
 use crate::base::sanitize::{clean_text, one_line};
 use crate::tools::analyze::{Action, ActionOutcome};
 use crate::tools::reply::convert;
