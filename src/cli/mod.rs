@@ -21,7 +21,7 @@ use schemas::limits::BYTES_PER_TOKEN;
 use schemas::{Timestamp, ToolError, Zone};
 
 use self::commands::{
-    analyze, compact, completions, doctor, event, export, find, forget, ingest, label, list,
+    analyze, blame, compact, completions, doctor, event, export, find, forget, ingest, label, list,
     mcp, query, report, resume, search, setup, show, skill, sql_worker, stats, status, statusline,
     tools, usage,
 };
@@ -102,6 +102,8 @@ enum Command {
     Analyze(analyze::AnalyzeFlags),
     /// Resume a session with its agent, or hand it over to another agent
     Resume(resume::ResumeFlags),
+    /// Say which session wrote the lines of a file
+    Blame(blame::BlameFlags),
     /// Run one SQL SELECT over the store
     Query(query::QueryFlags),
     /// Count and sum by tool, model, day and other keys
@@ -230,6 +232,7 @@ fn choose_zone(args: &Args) -> Result<Zone, ToolError> {
         | Command::Label(_)
         | Command::Compact(_)
         | Command::Resume(_)
+        | Command::Blame(_)
         | Command::Query(_)
         | Command::Status
         | Command::Doctor
@@ -275,6 +278,7 @@ fn run_command(args: Args, printer: &Printer) -> Result<CommandOutcome, CommandF
         Command::Compact(flags) => compact::run(&flags, &context),
         Command::Analyze(flags) => analyze::run(flags, &context),
         Command::Resume(flags) => resume::run(&flags, &context),
+        Command::Blame(flags) => blame::run(&flags, &context),
         Command::Query(flags) => query::run(flags, &context),
         Command::Stats(flags) => stats::run(flags, &context),
         Command::Usage(flags) => usage::run(flags, &context),

@@ -146,6 +146,11 @@ const QUICK_TASKS: &[QuickTask] = &[
         command: "sessions resume 9ae82b3a --with codex --print",
     },
     QuickTask {
+        task: "See which session wrote a file",
+        tool: "",
+        command: "sessions blame src/main.rs:12",
+    },
+    QuickTask {
         task: "Count by model, tool, day or project",
         tool: "session_stats(group_by=\"model\", since=\"30d\")",
         command: "sessions stats --by model --since 30d",

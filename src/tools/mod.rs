@@ -6,6 +6,7 @@
 //! They do not depend on MCP or the command line, and none of them imports this file.
 
 mod analyze;
+mod blame;
 pub mod compact;
 mod details;
 pub mod doctor;
@@ -45,6 +46,7 @@ use schemas::tool::stats::{StatsArgs, StatsData};
 use serde::Serialize;
 
 pub(crate) use self::analyze::error_signature;
+pub use self::blame::{BlameData, BlamedFile};
 use self::doctor::DoctorData;
 pub use self::handover::Handover;
 pub use self::query::WriteError;
@@ -234,6 +236,11 @@ impl Tools {
         call: &Call<'_>,
     ) -> Result<Handover, ToolError> {
         handover::run(&self.shared, self.snapshot(call)?, session_id, project, call)
+    }
+
+    /// Finds the sessions that wrote the lines of a file.
+    pub fn blame_file(&self, file: &BlamedFile, call: &Call<'_>) -> Result<BlameData, ToolError> {
+        blame::run(self.snapshot(call)?, file, call)
     }
 
     /// Runs `query_sql`.

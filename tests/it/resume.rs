@@ -1,6 +1,8 @@
-//! How a session ended, how it is resumed or handed over, and how an error was fixed before.
+//! How a session ended, how it is resumed or handed over, which session wrote a file, and how an
+//! error was fixed before.
 
 use std::fs;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
@@ -187,6 +189,94 @@ fn a_pasted_error_comes_with_its_fix() {
     assert!(none.fails(1).contains("sessions search"));
     let of_file = env.json(&["analyze", "--query", "file:no/such/file.rs"]);
     assert_eq!(of_file["data"]["findings"], json!([]));
+}
+
+const PIER: &str = "/// Counts the boats that are moored here.\npub fn moored_boats(ledger: &Ledger) -> usize {\n    ledger.boats().filter(|boat| boat.is_moored()).count()\n}\n";
+
+/// Writes a repository with a file, and the sessions that edited it.
+fn with_repository(text: &str) -> TestEnv {
+    let env = TestEnv::new();
+    let root = env.path("harbor");
+    fs::create_dir_all(root.join("src")).expect("creates");
+    fs::create_dir_all(root.join(".git")).expect("creates");
+    fs::write(root.join("src/pier.rs"), text).expect("writes");
+    let header = json!({ "cwd": "/home/mira/harbor" });
+    let path = "/home/mira/harbor/src/pier.rs";
+    let created = json!({ "file_path": path, "content": format!("use crate::Ledger;\n\n{PIER}") });
+    write_log(
+        &env,
+        "creator",
+        &header,
+        &[
+            user("Count boats"),
+            call("w", "Write", &created),
+            result("w", &format!("File created successfully at: {path}")),
+        ],
+    );
+    let edit = json!({ "file_path": path,
+        "old_string": "    ledger.boats().filter(|boat| boat.is_moored()).count()\n}",
+        "new_string": "    ledger.boats().filter(|boat| boat.is_moored()).count()\n}\n\n/// Counts the boats that wait outside of the harbor.\npub fn waiting_boats(ledger: &Ledger) -> usize {\n    ledger.boats().count() - moored_boats(ledger)\n}" });
+    let mut lines = vec![user("Count more"), call("e", "Edit", &edit), result("e", "updated")];
+    for line in &mut lines {
+        line["timestamp"] = json!("2026-10-30T06:00:00Z");
+    }
+    write_log(&env, "editor", &header, &lines);
+    ingest(&env);
+    env
+}
+
+fn spans(env: &TestEnv, place: &str) -> Vec<(u64, u64, Option<String>)> {
+    let data = env.json(&["blame", place]);
+    let spans = data["spans"].as_array().unwrap_or_else(|| panic!("{data}"));
+    let span = |span: &Value| {
+        (
+            span["lines"][0].as_u64().expect("a line"),
+            span["lines"][1].as_u64().expect("a line"),
+            span["written_by"]["session_id"].as_str().map(str::to_owned),
+        )
+    };
+    spans.iter().map(span).collect()
+}
+
+#[test]
+fn lines_belong_to_the_session_whose_edit_inserted_them() {
+    let text = format!(
+        "use crate::Ledger;\n\n{PIER}\n/// Counts the boats that wait outside of the harbor.\npub fn waiting_boats(ledger: &Ledger) -> usize {{\n    ledger.boats().count() - moored_boats(ledger)\n}}\n\nfn written_by_hand_and_long_enough_to_be_evidence() {{}}\n"
+    );
+    let env = with_repository(&text);
+    let (creator, editor) = (Some("creator".to_owned()), Some("editor".to_owned()));
+    assert_eq!(
+        spans(&env, "harbor/src/pier.rs"),
+        [
+            (1, 1, creator.clone()),
+            (2, 2, None),
+            (3, 5, creator),
+            (6, 7, None),
+            (8, 10, editor.clone()),
+            (11, 13, None),
+        ]
+    );
+    assert_eq!(spans(&env, "harbor/src/pier.rs:9"), [(9, 9, editor)]);
+    assert_eq!(env.run(&["blame", "harbor/src/pier.rs:13"]).code, 1);
+    assert!(env.run(&["blame", "harbor/src/pier.rs:99"]).fails(2).contains("13 lines"));
+    assert!(env.run(&["blame", "harbor/src/none.rs"]).fails(2).contains("none.rs"));
+    let printed = env.run(&["blame", "harbor/src/pier.rs"]).ok();
+    assert!(printed.contains("8-10  editor:1") && printed.contains("6-7  none"), "{printed}");
+}
+
+#[test]
+fn a_file_of_another_project_is_nobodys() {
+    let env = with_repository(PIER);
+    let root: &Path = env.root.path();
+    let other = root.join("quarry/src");
+    fs::create_dir_all(&other).expect("creates");
+    fs::create_dir_all(root.join("quarry/.git")).expect("creates");
+    fs::write(other.join("pier.rs"), PIER).expect("writes");
+    assert_eq!(spans(&env, "quarry/src/pier.rs"), [(1, 4, None)]);
+    assert_eq!(
+        spans(&env, "harbor/src/pier.rs"),
+        [(1, 3, Some("creator".to_owned())), (4, 4, None)]
+    );
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The commands, one file each: the flags, their help, and the code that runs them.
 
 pub(super) mod analyze;
+pub(super) mod blame;
 pub(super) mod compact;
 pub(super) mod completions;
 pub(super) mod doctor;

@@ -32,6 +32,7 @@ use schemas::tool::list::ListFormat;
 use schemas::{ErrorCode, ToolError, limits};
 
 pub(super) use self::action::{Action, ActionOutcome, pair_calls};
+pub(super) use self::change::Edit;
 pub(super) use self::ends::calls_left_open;
 pub(crate) use self::failures::error_signature;
 use self::page::{FindingsPage, count_by_check};
