@@ -15,6 +15,7 @@ mod files;
 pub mod help;
 pub mod output;
 pub mod report;
+pub mod resume;
 pub mod search;
 pub mod server;
 pub mod setup;

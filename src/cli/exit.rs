@@ -13,6 +13,8 @@ pub(super) enum CommandOutcome {
     NothingFound,
     /// The arguments do not make sense; the answer says why.
     Wrong,
+    /// Another program ran in place of this one and ended with this exit code.
+    Ended(u8),
 }
 
 impl CommandOutcome {
@@ -51,6 +53,7 @@ pub(super) fn report_result(
         Ok(CommandOutcome::Done) => ExitCode::SUCCESS,
         Ok(CommandOutcome::NothingFound) => ExitCode::from(1),
         Ok(CommandOutcome::Wrong) => ExitCode::from(2),
+        Ok(CommandOutcome::Ended(code)) => ExitCode::from(code),
         Err(CommandFailure::Output(error)) => report_unwritten(printer, &error),
         Err(CommandFailure::Tool(error)) => {
             let code = error.code.exit_code();

@@ -21,8 +21,9 @@ use schemas::limits::BYTES_PER_TOKEN;
 use schemas::{Timestamp, ToolError, Zone};
 
 use self::commands::{
-    analyze, compact, completions, doctor, event, export, find, forget, ingest, label, list, mcp,
-    query, report, search, setup, show, skill, sql_worker, stats, status, statusline, tools, usage,
+    analyze, blame, compact, completions, doctor, event, export, find, forget, ingest, label, list,
+    mcp, query, report, resume, search, setup, show, skill, sql_worker, stats, status, statusline,
+    tools, usage,
 };
 use self::context::CommandContext;
 use self::exit::{CommandFailure, CommandOutcome, report_result, report_unwritten};
@@ -99,6 +100,10 @@ enum Command {
     Compact(compact::CompactFlags),
     /// Explain what went wrong in a session, or what goes wrong again and again
     Analyze(analyze::AnalyzeFlags),
+    /// Resume a session with its agent, or hand it over to another agent
+    Resume(resume::ResumeFlags),
+    /// Say which session wrote the lines of a file
+    Blame(blame::BlameFlags),
     /// Run one SQL SELECT over the store
     Query(query::QueryFlags),
     /// Count and sum by tool, model, day and other keys
@@ -226,6 +231,8 @@ fn choose_zone(args: &Args) -> Result<Zone, ToolError> {
         | Command::Show(_)
         | Command::Label(_)
         | Command::Compact(_)
+        | Command::Resume(_)
+        | Command::Blame(_)
         | Command::Query(_)
         | Command::Status
         | Command::Doctor
@@ -270,6 +277,8 @@ fn run_command(args: Args, printer: &Printer) -> Result<CommandOutcome, CommandF
         Command::Forget(flags) => forget::run(flags, &context),
         Command::Compact(flags) => compact::run(&flags, &context),
         Command::Analyze(flags) => analyze::run(flags, &context),
+        Command::Resume(flags) => resume::run(&flags, &context),
+        Command::Blame(flags) => blame::run(&flags, &context),
         Command::Query(flags) => query::run(flags, &context),
         Command::Stats(flags) => stats::run(flags, &context),
         Command::Usage(flags) => usage::run(flags, &context),

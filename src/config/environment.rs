@@ -25,6 +25,22 @@ pub fn running_program_path() -> PathBuf {
     if running.exists() { running.to_owned() } else { std::env::current_exe().unwrap_or_default() }
 }
 
+/// Finds a program in the PATH. Entries of the PATH that are not full paths are ignored: they would
+/// name a folder of the project in which the program starts.
+pub fn find_program(name: &str) -> Option<PathBuf> {
+    let endings: &[&str] = if cfg!(windows) { &[".exe", ".cmd", ""] } else { &[""] };
+    let path = std::env::var_os("PATH")?;
+    for dir in std::env::split_paths(&path).filter(|dir| dir.is_absolute()) {
+        for ending in endings {
+            let program = dir.join(format!("{name}{ending}"));
+            if program.is_file() {
+                return Some(program);
+            }
+        }
+    }
+    None
+}
+
 /// Returns the user's home directory.
 pub fn home_dir() -> PathBuf {
     etcetera::home_dir().unwrap_or_default()

@@ -131,6 +131,26 @@ const QUICK_TASKS: &[QuickTask] = &[
         command: "sessions analyze 9ae82b3a",
     },
     QuickTask {
+        task: "See how an error was fixed before",
+        tool: "analyze_session(query=\"error[E0502]: cannot borrow `x` as mutable\")",
+        command: "sessions analyze --query 'error[E0502]: cannot borrow `x` as mutable'",
+    },
+    QuickTask {
+        task: "See where a session stopped",
+        tool: "get_session_details(session_id=\"last\", last=5)",
+        command: "sessions show last --last 5",
+    },
+    QuickTask {
+        task: "Resume a session, or hand it over to another agent",
+        tool: "",
+        command: "sessions resume 9ae82b3a --with codex --print",
+    },
+    QuickTask {
+        task: "See which session wrote a file",
+        tool: "",
+        command: "sessions blame src/main.rs:12",
+    },
+    QuickTask {
         task: "Count by model, tool, day or project",
         tool: "session_stats(group_by=\"model\", since=\"30d\")",
         command: "sessions stats --by model --since 30d",

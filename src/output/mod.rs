@@ -1,7 +1,9 @@
 //! The only room that prints. Data goes to stdout, everything else to stderr.
 
 mod analyze;
+mod blame;
 mod compact;
+mod endings;
 mod files;
 mod forget;
 mod health;

@@ -11,6 +11,7 @@ use schemas::tool::metadata::MetadataData;
 use schemas::tool::search::SearchData;
 use schemas::{Confidence, EventType, Usage};
 
+use super::endings::end_lines;
 use super::show::{Show, indent_lines};
 use crate::base::sanitize::one_line;
 
@@ -334,6 +335,7 @@ fn summary_lines(summary: &Summary, errors: i64) -> String {
     for compaction in &summary.compactions {
         out.push_str(&excerpt_lines("compaction", compaction));
     }
+    out.push_str(&end_lines(&summary.end));
     for child in &summary.children {
         let _ = writeln!(
             out,

@@ -13,8 +13,8 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
-use schemas::nearest;
 use schemas::tool::{CONTRACT_VERSION, NAMESPACE, TOOLS, find_tool};
+use schemas::{Timestamp, nearest};
 use serde_json::{Value, json};
 
 use super::dispatcher::{CallDispatcher, CallOutcome, ServerOptions, ToolCall};
@@ -179,7 +179,13 @@ impl ServerHandler for Server {
         _context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         self.take_request()?;
-        Ok(prompts::get_prompt(&request)?.into())
+        let server = self.clone();
+        let prompt = run_blocking(move || {
+            prompts::get_prompt(&request, &|session_id, project| {
+                server.write_handover(session_id, project)
+            })
+        });
+        Ok(prompt.await?.into())
     }
 
     async fn complete(
@@ -238,6 +244,16 @@ impl Server {
     /// Counts a request that is not a tool call, and refuses it above the limit.
     fn take_request(&self) -> Result<(), ErrorData> {
         self.dispatcher.take_request().map_err(refused_request)
+    }
+
+    /// Writes the handover of a session, from logs as fresh as those of a tool's answer.
+    fn write_handover(&self, session_id: &str, project: &str) -> Result<String, ErrorData> {
+        self.tools.refresh_store();
+        let call = Call::new(Timestamp::now(), &|| false);
+        let session_id = Some(session_id).filter(|id| !id.is_empty());
+        let project = Some(project).filter(|project| !project.is_empty());
+        let handover = self.tools.write_handover(session_id, project, &call);
+        handover.map(|handover| handover.text).map_err(|error| invalid_request(&error.message))
     }
 
     /// Runs the tool of a call on this thread, until it answers or `stop` returns true.

@@ -6,12 +6,15 @@
 //! They do not depend on MCP or the command line, and none of them imports this file.
 
 mod analyze;
+mod blame;
 pub mod compact;
 mod details;
 pub mod doctor;
+mod endings;
 mod event;
 mod find;
 pub mod forget;
+mod handover;
 mod label;
 mod list;
 mod metadata;
@@ -43,7 +46,9 @@ use schemas::tool::stats::{StatsArgs, StatsData};
 use serde::Serialize;
 
 pub(crate) use self::analyze::error_signature;
+pub use self::blame::{BlameData, BlamedFile};
 use self::doctor::DoctorData;
+pub use self::handover::Handover;
 pub use self::query::WriteError;
 pub(crate) use self::reply::answer::encoding_error;
 use self::reply::answer::{Reply, run_and_wrap};
@@ -220,6 +225,22 @@ impl Tools {
         self.run_tool(call, |snapshot| {
             analyze::run(snapshot, args, call, self.shared.prices(), &self.shared.caller)
         })
+    }
+
+    /// Writes the handover of a session to another agent. Without an id it is the newest
+    /// conversation of the project, or of the caller's folder, that is not the caller's own.
+    pub fn write_handover(
+        &self,
+        session_id: Option<&str>,
+        project: Option<&str>,
+        call: &Call<'_>,
+    ) -> Result<Handover, ToolError> {
+        handover::run(&self.shared, self.snapshot(call)?, session_id, project, call)
+    }
+
+    /// Finds the sessions that wrote the lines of a file.
+    pub fn blame_file(&self, file: &BlamedFile, call: &Call<'_>) -> Result<BlameData, ToolError> {
+        blame::run(self.snapshot(call)?, file, call)
     }
 
     /// Runs `query_sql`.

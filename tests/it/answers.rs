@@ -37,7 +37,7 @@ pub(crate) fn user(text: &str) -> Value {
 }
 
 /// A call of a command and its result.
-fn command(id: &str, input: Value, output: &str, exit_code: i32) -> [Value; 2] {
+pub(crate) fn command(id: &str, input: Value, output: &str, exit_code: i32) -> [Value; 2] {
     [
         json!({ "type": "tool_call", "tool_name": "shell", "tool_call_id": id, "input": input }),
         json!({ "type": "tool_result", "tool_call_id": id, "text": output, "exit_code": exit_code,

@@ -42,6 +42,7 @@ mod real_coordinates;
 mod redaction;
 mod report;
 mod responses;
+mod resume;
 mod samples;
 mod sizes;
 mod sql;

@@ -186,8 +186,13 @@ fn calls() -> Vec<(&'static str, Value, Vec<String>)> {
         ),
         (
             "get_session_details",
-            json!({ "session_id": "9ae82b3a", "detail_level": "full", "limit": 5 }),
-            words("show|9ae82b3a|--detail-level|full|--limit|5"),
+            json!({ "session_id": "9ae82b3a", "detail_level": "full", "limit": 5, "last": 3 }),
+            words("show|9ae82b3a|--detail-level|full|--limit|5|--last|3"),
+        ),
+        (
+            "analyze_session",
+            json!({ "query": "assertion failed: budget.remaining() == 3", "tool": "cargo" }),
+            words("analyze|--query|assertion failed: budget.remaining() == 3|--tool|cargo"),
         ),
         (
             "tool_metadata",

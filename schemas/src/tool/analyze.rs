@@ -22,6 +22,7 @@ pub const SPEC: ToolSpec = ToolSpec {
     description: "Explains a session: failures with the fix that worked, loops, slow calls, oversized results, \
 context growth and what compactions lost, refusals, unfinished ends. \
 Without session_id: errors that recur over the sessions that pass the filters, each where it was fixed last. \
+With query, an error text as a terminal shows it: how that error was fixed before. \
 Most severe first.",
     read_only: true,
     destructive: false,
@@ -36,13 +37,22 @@ Most severe first.",
     use_when: &[
         "why did that session fail",
         "which errors come back again and again, and what fixed them",
+        "how was this error fixed before",
     ],
-    examples: &[ToolExample {
-        description: "What went wrong in a session, and what fixed it",
-        arguments: r#"{"session_id": "9ae82b3a"}"#,
-        command: "sessions analyze 9ae82b3a",
-    }],
+    examples: &[
+        ToolExample {
+            description: "What went wrong in a session, and what fixed it",
+            arguments: r#"{"session_id": "9ae82b3a"}"#,
+            command: "sessions analyze 9ae82b3a",
+        },
+        ToolExample {
+            description: "How an error was fixed before",
+            arguments: r#"{"query": "assertion failed: budget.remaining() == 3"}"#,
+            command: "sessions analyze --query 'assertion failed: budget.remaining() == 3'",
+        },
+    ],
     errors: &[
+        ErrorCode::InvalidQuery,
         ErrorCode::InvalidSessionId,
         ErrorCode::SessionNotFound,
         ErrorCode::AmbiguousSessionPrefix,
@@ -59,6 +69,12 @@ pub struct AnalyzeArgs {
     /// Session id; any unique prefix, 'current', 'last' or 'last_failed'
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
+    /// Error as a terminal shows it; 'file:PATH' for calls on a file
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub query: Option<String>,
+    /// Only errors of this tool or program: Edit, cargo
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
     /// Only these checks
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checks: Option<OneOrMany<Check>>,
@@ -122,6 +138,10 @@ pub struct AnalyzeData {
     pub session: Option<Session>,
     /// How many sessions were looked at.
     pub sessions: usize,
+    /// With a query: the errors in it, without their varying parts. A finding with one of these as
+    /// its signature is the same error.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub looked_for: Vec<String>,
     /// How many findings there are on all pages.
     pub counts: Vec<CheckCount>,
     /// The context over the session.

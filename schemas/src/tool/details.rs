@@ -16,9 +16,9 @@ use crate::usage::Usage;
 pub const SPEC: ToolSpec = ToolSpec {
     name: "get_session_details",
     title: "Get session details",
-    description: "Shows one session. detail_level: summary (first prompt, last answer, tools used, failures; 5-10 KB), \
+    description: "Shows one session. detail_level: summary (first prompt, last answer, tools, failures, open ends; 5-10 KB), \
 turns (each prompt with its answer and counts; 15-30 KB a page), steps (each model response with its tool calls and results, shortened; 50-90 KB a page), \
-full (whole events; up to 96 KB a page). Start with summary or turns; narrow with turns '3-5'.",
+full (whole events; up to 96 KB a page). Start with summary or turns; narrow with turns '3-5', or last 10 for the last steps.",
     read_only: true,
     destructive: false,
     idempotent: true,
@@ -39,6 +39,11 @@ full (whole events; up to 96 KB a page). Start with summary or turns; narrow wit
             description: "The second and third prompt of a session with their answers",
             arguments: r#"{"session_id": "9ae82b3a", "detail_level": "turns", "turns": "2-3"}"#,
             command: "sessions show 9ae82b3a --detail-level turns --turns 2-3",
+        },
+        ToolExample {
+            description: "The last three steps of a session",
+            arguments: r#"{"session_id": "9ae82b3a", "last": 3}"#,
+            command: "sessions show 9ae82b3a --last 3",
         },
         ToolExample {
             description: "A session at a glance",
@@ -64,7 +69,7 @@ full (whole events; up to 96 KB a page). Start with summary or turns; narrow wit
 pub struct DetailArgs {
     /// Session id; any unique prefix, 'current' for the one you are in, or 'last'
     pub session_id: String,
-    /// How much to show
+    /// How much to show; with last: steps
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("default" = "summary"))]
     pub detail_level: Option<DetailLevel>,
@@ -75,6 +80,10 @@ pub struct DetailArgs {
     /// Only these turns: '4', '3-5', '3-'
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns: Option<String>,
+    /// Only the last N steps; at turns, turns
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 500))]
+    pub last: Option<u32>,
     /// next_cursor of the page before
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
@@ -137,9 +146,106 @@ pub struct Summary {
     /// Where the context was compacted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub compactions: Vec<Excerpt>,
+    /// How the session ended, and what it left open.
+    #[serde(skip_serializing_if = "SessionEnd::is_empty")]
+    pub end: SessionEnd,
     /// Sessions that hang on this one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub children: Vec<Child>,
+}
+
+/// How a session ended, and what it left open.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SessionEnd {
+    /// The last calls, in their order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub last_calls: Vec<CallGlance>,
+    /// Calls after the last prompt or message that have no result, the last one first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unfinished_calls: Vec<CallGlance>,
+    /// What the agent's plan or to-do tool still lists as not done.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub todos: Vec<Todo>,
+    /// Number of open to-dos that are not shown.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub todos_omitted: usize,
+    /// What the summary of the last compaction names as open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compaction: Option<Excerpt>,
+    /// Files that the log shows as uncommitted. `None` if it shows none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uncommitted: Option<Uncommitted>,
+}
+
+impl SessionEnd {
+    /// Returns true if nothing is known about the end.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+closed_enum! {
+    /// How a call ended.
+    CallState {
+        /// The log has no result for the call.
+        Open = "open",
+        /// The result is not marked as failed.
+        Worked = "worked",
+        /// The result is marked as failed.
+        Failed = "failed",
+        /// The call was denied, interrupted or cancelled.
+        Stopped = "stopped",
+    }
+}
+
+/// A call in one line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct CallGlance {
+    /// Id of the call's event.
+    pub event_id: String,
+    /// Turn of the call.
+    pub turn_index: u32,
+    /// The tool, as the agent names it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_name: Option<String>,
+    /// What was called: the command line, the file, or the arguments, shortened. Untrusted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
+    /// How the call ended.
+    pub state: CallState,
+}
+
+/// A to-do of the agent's plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Todo {
+    /// Id of the call that set it last.
+    pub event_id: String,
+    /// Turn of this call.
+    pub turn_index: u32,
+    /// What is to be done, shortened. Untrusted.
+    pub text: String,
+    /// Its state, as the agent names it.
+    pub state: String,
+}
+
+/// Files that were not committed, as far as the log shows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Uncommitted {
+    /// Id of the result of `git status` that lists `files`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub event_id: Option<String>,
+    /// Files that the last `git status` lists, unless a command may have changed that since.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
+    /// Id of the last edit after that `git status`, or after the last commit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub edit_event_id: Option<String>,
+    /// Files in the session's folder that were edited since.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub edited: Vec<String>,
+    /// Number of files that are not shown.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub omitted: usize,
 }
 
 /// A session that hangs on another.

@@ -13,6 +13,12 @@ pub(in crate::cli) struct AnalyzeFlags {
     /// recur over sessions
     #[arg(value_name = "ID")]
     session_id: Option<String>,
+    /// Error text as a terminal shows it: how that error was fixed before
+    #[arg(long, value_name = "TEXT")]
+    query: Option<String>,
+    /// Only errors of this tool or program
+    #[arg(long, value_name = "NAME")]
+    tool: Option<String>,
     /// failures, loops, slow, oversized, context, interruptions, ends
     #[arg(long, value_name = "CHECK", value_delimiter = ',')]
     checks: Vec<Check>,
@@ -37,6 +43,8 @@ impl From<AnalyzeFlags> for AnalyzeArgs {
     fn from(flags: AnalyzeFlags) -> Self {
         Self {
             session_id: flags.session_id,
+            query: flags.query,
+            tool: flags.tool,
             checks: (!flags.checks.is_empty()).then_some(OneOrMany::Many(flags.checks)),
             project: flags.project,
             provider: flags.provider,

@@ -1,6 +1,7 @@
 //! The commands, one file each: the flags, their help, and the code that runs them.
 
 pub(super) mod analyze;
+pub(super) mod blame;
 pub(super) mod compact;
 pub(super) mod completions;
 pub(super) mod doctor;
@@ -14,6 +15,7 @@ pub(super) mod list;
 pub(super) mod mcp;
 pub(super) mod query;
 pub(super) mod report;
+pub(super) mod resume;
 pub(super) mod search;
 pub(super) mod setup;
 pub(super) mod show;

@@ -19,6 +19,9 @@ pub(in crate::cli) struct ShowFlags {
     /// Only these turns: '4', '3-5', '3-'
     #[arg(long)]
     turns: Option<String>,
+    /// Only the last N steps; at turns, turns
+    #[arg(long, value_name = "N")]
+    last: Option<u32>,
     /// Cursor of the page before
     #[arg(long)]
     cursor: Option<String>,
@@ -34,6 +37,7 @@ impl From<ShowFlags> for DetailArgs {
             detail_level: flags.detail_level,
             include_reasoning: flags.include_reasoning.then_some(true),
             turns: flags.turns,
+            last: flags.last,
             cursor: flags.cursor,
             limit: flags.limit,
         }

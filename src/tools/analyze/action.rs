@@ -14,7 +14,7 @@ const MAX_CALL_BYTES: usize = 240;
 
 /// The outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ActionOutcome {
+pub(in crate::tools) enum ActionOutcome {
     /// The log has no result for the call.
     Open,
     Worked,
@@ -24,7 +24,7 @@ pub(super) enum ActionOutcome {
 }
 
 /// A tool call with its result.
-pub(super) struct Action<'r> {
+pub(in crate::tools) struct Action<'r> {
     /// The call, or the result if the log does not contain the call.
     pub call: &'r EventRow,
     pub result: Option<&'r EventRow>,
@@ -34,7 +34,7 @@ pub(super) struct Action<'r> {
 
 /// Returns the calls of a session in order, without replayed history. A result may precede its
 /// call: records are not always written in order.
-pub(super) fn pair_calls(rows: &[EventRow]) -> Vec<Action<'_>> {
+pub(in crate::tools) fn pair_calls(rows: &[EventRow]) -> Vec<Action<'_>> {
     let mut actions = Vec::new();
     let mut results: HashMap<&str, VecDeque<&EventRow>> = HashMap::new();
     for row in rows {
@@ -82,31 +82,31 @@ impl<'r> Action<'r> {
     }
 
     /// Returns true if the log shows that the call succeeded.
-    pub(super) fn has_succeeded(&self) -> bool {
+    pub(in crate::tools) fn has_succeeded(&self) -> bool {
         self.outcome == ActionOutcome::Worked
     }
 
     /// Returns the event that shows the outcome: the result, or the call if it has no result.
-    pub(super) fn outcome_event(&self) -> &'r EventRow {
+    pub(in crate::tools) fn outcome_event(&self) -> &'r EventRow {
         self.result.unwrap_or(self.call)
     }
 
     /// Returns the name of the tool.
-    pub(super) fn tool_name(&self) -> Option<&'r str> {
+    pub(in crate::tools) fn tool_name(&self) -> Option<&'r str> {
         let result_tool = self.result.and_then(|result| result.tool_name.as_deref());
         self.call.tool_name.as_deref().or(result_tool)
     }
 
-    pub(super) fn files(&self) -> &'r [String] {
+    pub(in crate::tools) fn files(&self) -> &'r [String] {
         self.call.files.as_deref().unwrap_or_default()
     }
 
-    pub(super) fn command(&self) -> Option<&'r str> {
+    pub(in crate::tools) fn command(&self) -> Option<&'r str> {
         self.call.command.as_deref()
     }
 
     /// Returns true if the call changes files: an edit, or a patch in a command line.
-    pub(super) fn is_edit(&self) -> bool {
+    pub(in crate::tools) fn is_edit(&self) -> bool {
         match self.kind {
             ToolKind::Edit | ToolKind::Write => true,
             ToolKind::Execute => !self.files().is_empty(),
@@ -121,7 +121,7 @@ impl<'r> Action<'r> {
     }
 
     /// Returns what was called, shortened: the command line, the files, or the arguments.
-    pub(super) fn describe_call(&self) -> Option<String> {
+    pub(in crate::tools) fn describe_call(&self) -> Option<String> {
         let files = self.files().join(", ");
         let text: &str = match self.command() {
             Some(command) if self.files().is_empty() => command,

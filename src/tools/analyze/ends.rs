@@ -65,22 +65,29 @@ fn unanswered_prompt_finding(own_rows: &[&EventRow]) -> Option<Finding> {
 
 /// Returns findings for the calls without a result, if the log contains results at all.
 fn open_calls_findings(own: &[&EventRow], actions: &[Action<'_>]) -> Vec<Finding> {
-    if actions.iter().all(|action| action.result.is_none()) {
-        return Vec::new();
-    }
-    let last_message =
-        own.iter().rfind(|row| is_type(row, EventType::Message) || is_type(row, EventType::User));
-    let last_index = last_message.map_or(-1, |row| row.event_index);
-    let open = actions.iter().filter(|action| action.outcome == ActionOutcome::Open);
-    let (last, earlier): (Vec<&Action<'_>>, Vec<_>) =
-        open.partition(|action| action.call.event_index > last_index);
-
+    let (last, earlier) = calls_left_open(own, actions);
     let mut found = Vec::new();
     let reason = "A call at the end has no result: the log stops while it runs";
     found.extend(open_calls_finding(&last, Severity::Warning, reason));
     let reason = "A call has no result, but the session continued";
     found.extend(open_calls_finding(&earlier, Severity::Info, reason));
     found
+}
+
+/// Returns the calls without a result: those after the last prompt or message, and the earlier ones.
+/// Both are empty if the log contains no results at all. `own` are the session's own rows.
+pub(in crate::tools) fn calls_left_open<'a, 'r>(
+    own: &[&EventRow],
+    actions: &'a [Action<'r>],
+) -> (Vec<&'a Action<'r>>, Vec<&'a Action<'r>>) {
+    if actions.iter().all(|action| action.result.is_none()) {
+        return (Vec::new(), Vec::new());
+    }
+    let last_message =
+        own.iter().rfind(|row| is_type(row, EventType::Message) || is_type(row, EventType::User));
+    let last_index = last_message.map_or(-1, |row| row.event_index);
+    let open = actions.iter().filter(|action| action.outcome == ActionOutcome::Open);
+    open.partition(|action| action.call.event_index > last_index)
 }
 
 /// Returns a finding at the last of these calls, if there are any.

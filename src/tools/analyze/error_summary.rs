@@ -1,5 +1,6 @@
 //! Finds the line of a failed call's text that names the error.
 
+use std::cmp::Reverse;
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -72,7 +73,7 @@ static WRAPPER: ErrorPattern = LazyLock::new(|| {
 /// Matches lines that show success.
 static SUCCESS: ErrorPattern = LazyLock::new(|| {
     Regex::new(
-        r"(?i)\b(?:0|no) (?:errors?|fail(?:ed|ures?|ing)?|warnings)\b|\b(?:failed|errors|failures): ?0\b|✓|\.\.\. ok$|^\s*(?:pass|ok)\b",
+        r"(?i)\b(?:0|no) (?:errors?|fail(?:ed|ures?|ing)?|warnings)\b|\b(?:failed|errors|failures): ?0\b|[✓✔]|\.\.\. ok$|^\s*(?:pass|ok)\b",
     )
     .ok()
 });
@@ -149,6 +150,40 @@ fn error_line(text: &str, max_lines: usize, is_command_output: bool) -> Option<E
     }
 }
 
+/// Returns the signatures of the errors that a text names, as a terminal shows it: at most `max`,
+/// the first of the most informative lines first. If no line names an error, they are those of the
+/// last line, with which a command stopped, and of the first.
+pub(super) fn named_errors(text: &str, max: usize) -> Vec<String> {
+    let text = clean_text(text);
+    let mut lines: Vec<(u8, &str)> = Vec::new();
+    for line in strip_wrapping(&text).lines().take(MAX_LINES).map(str::trim) {
+        if let Some(error) = line.strip_prefix(TOOL_ERROR) {
+            // An agent's own error; the call's input follows it.
+            lines = vec![(MAX_WEIGHT, strip_wrapping(error))];
+            break;
+        }
+        if !line.is_empty() && !line.starts_with("$ ") && !is_header_line(line) {
+            lines.push((line_weight(line), line));
+        }
+    }
+    // Sorting is stable: lines of one weight stay in their order.
+    lines.sort_by_key(|(weight, _)| Reverse(*weight));
+    let best = lines.first().map_or(0, |(weight, _)| *weight);
+    if best == 0 {
+        lines = lines.last().into_iter().chain(lines.first()).copied().collect();
+    }
+
+    let mut signatures: Vec<String> = Vec::new();
+    for (_, line) in lines.into_iter().filter(|(weight, _)| *weight >= best.min(2)) {
+        let examined = &line[..line.floor_char_boundary(MAX_LINE_BYTES)];
+        let signature = signature::normalize_line(examined);
+        if signatures.len() < max && !signatures.contains(&signature) {
+            signatures.push(signature);
+        }
+    }
+    signatures
+}
+
 /// Returns the text without the words that an agent wraps around it.
 fn strip_wrapping(text: &str) -> &str {
     let text = text.trim_start();
@@ -210,6 +245,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_errors_of_a_pasted_text_are_named() {
+        for (text, wanted) in [
+            (
+                "$ make\nerror: no rule\nerror: no rule\nfatal: stop",
+                &["error: no rule", "fatal: stop"][..],
+            ),
+            ("$ make\nfirst\nsecond\nthird", &["third", "first"]),
+            ("x\n<tool_use_error>It has gone.\nerror: x</tool_use_error>", &["It has gone."]),
+            ("$ make", &[]),
+        ] {
+            assert_eq!(named_errors(text, 3), wanted, "{text}");
+        }
+    }
+
+    #[test]
     fn the_patterns_compile() {
         for pattern in [&STRONG, &WEAK, &WRAPPER, &SUCCESS] {
             assert!(pattern.is_some());
@@ -250,6 +300,8 @@ mod tests {
             "boom",
             "cargo test: boom, stderr: y",
         );
+        let passed = "✔ errors are shown\nnot ok 3 - it works";
+        assert_eq!(summarize_error(passed, "npm", true).signature, "npm: not ok <n> - it works");
         let error =
             summarize_error("<tool_use_error>File has gone.</tool_use_error>", "Read", false);
         assert_eq!(

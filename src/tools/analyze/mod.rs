@@ -12,6 +12,7 @@ mod failures;
 mod finding;
 mod fix;
 mod interruptions;
+mod known_error;
 mod loops;
 mod page;
 mod recurring;
@@ -30,6 +31,9 @@ use schemas::tool::checked_limit;
 use schemas::tool::list::ListFormat;
 use schemas::{ErrorCode, ToolError, limits};
 
+pub(super) use self::action::{Action, ActionOutcome, pair_calls};
+pub(super) use self::change::Edit;
+pub(super) use self::ends::calls_left_open;
 pub(crate) use self::failures::error_signature;
 use self::page::{FindingsPage, count_by_check};
 use super::reply::answer::{Reply, RowTotal};
@@ -74,6 +78,13 @@ pub(super) fn run(
     let page = FindingsPage { args: &bound, cursor: args.cursor.as_deref(), limit };
     let passes = session_filter(args.project.as_deref(), args.provider, since);
     let mut reply = match args.session_id.as_deref().map(str::trim) {
+        _ if args.query.is_some() || args.tool.is_some() => {
+            let wanted = wanted_sessions(snapshot, args, caller, &passes)?;
+            let mut reply =
+                known_error::run(snapshot, &wanted, since, &page, call, caller.interface)?;
+            reply.scope = Some(filters.describe_scope(snapshot, Coverage::Conversations));
+            reply
+        }
         None => {
             let mut wanted = HashSet::new();
             for (at, row) in snapshot.sessions().iter().enumerate() {
@@ -113,6 +124,28 @@ pub(super) fn run(
     });
     reply.warnings.extend(dropped.map_err(store_error)?);
     Ok(reply)
+}
+
+/// Returns the positions of the sessions in which an error is looked for: the one that the call
+/// names, or those that pass its filters.
+fn wanted_sessions(
+    snapshot: &Snapshot,
+    args: &AnalyzeArgs,
+    caller: &Caller,
+    passes: &dyn Fn(&SessionRow) -> bool,
+) -> Result<HashSet<usize>, ToolError> {
+    if let Some(id) = args.session_id.as_deref() {
+        let found = if id.trim() == LAST_FAILED {
+            let failed = newest_conversation(snapshot, |row| passes(row) && row.tool_errors > 0);
+            failed.ok_or_else(|| no_session_error(caller.interface, None))?
+        } else {
+            caller.find_session(snapshot, id)?
+        };
+        return Ok(HashSet::from([found]));
+    }
+    let rows = snapshot.sessions().iter().enumerate();
+    let wanted = rows.filter(|(_, row)| row.is_conversation() && passes(row));
+    Ok(wanted.map(|(at, _)| at).collect())
 }
 
 /// Returns the error if the filters exclude all sessions; `reason` names the filter that does.
@@ -185,6 +218,7 @@ fn analyze_one(
     let mut data = AnalyzeData {
         session: Some(convert::convert_session(row, ListFormat::Minimal, prices)),
         sessions: 1,
+        looked_for: Vec::new(),
         counts,
         context,
         tools: Vec::new(),

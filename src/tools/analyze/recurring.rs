@@ -8,6 +8,7 @@ use schemas::tool::analyze::{AnalyzeData, Check, Finding, Fix, FixMatch};
 use schemas::{ErrorCode, EventId, ToolError};
 
 use super::action::{Action, pair_calls};
+use super::command::parse_programs;
 use super::failed_rows::{SegmentRows, plan_reads, read_rows};
 use super::failures::{
     FailedCall, describe_outcome, find_failed_calls, is_failed_notification, summarize_call_error,
@@ -47,13 +48,7 @@ pub(super) fn run(
     interface: Interface,
 ) -> Result<Reply<AnalyzeData>, ToolError> {
     let plan = plan_reads(snapshot, wanted, since).map_err(store_error)?;
-    let stop = call.stop;
-    let seen =
-        in_parallel(&plan.tasks, 1, |tasks| find_failures_in_tasks(snapshot, tasks, since, stop))?;
-    let mut groups: BTreeMap<String, Vec<SeenFailure>> = BTreeMap::new();
-    for seen in seen.into_iter().flatten() {
-        groups.entry(seen.signature.clone()).or_default().push(seen);
-    }
+    let mut groups = group_failures(snapshot, &plan.tasks, since, &FailureFilter::default(), call)?;
     let failures: usize = groups.values().map(Vec::len).sum();
     groups.retain(|_, group| group.len() >= MIN_OCCURRENCES);
     let mut recurring: Vec<RecurringFailure> =
@@ -72,6 +67,7 @@ pub(super) fn run(
     let mut data = AnalyzeData {
         session: None,
         sessions: wanted.len(),
+        looked_for: Vec::new(),
         counts,
         context: None,
         tools: plan.tools,
@@ -96,6 +92,58 @@ pub(super) fn run(
     }
     reply.hint = Some(describe_next_step(interface, wanted.len(), failures, returned));
     Ok(reply)
+}
+
+/// Selects failures; the default selects all.
+#[derive(Debug, Default)]
+pub(super) struct FailureFilter {
+    /// A part of the name of the tool, or the program that it runs, in lower case.
+    pub(super) tool: Option<String>,
+    /// A part of the path of a file that the call names, in lower case.
+    pub(super) file: Option<String>,
+}
+
+impl FailureFilter {
+    fn passes(&self, action: &Action<'_>) -> bool {
+        let has_file = |wanted: &String| {
+            let mut files = action.files().iter();
+            files.any(|path| path.to_lowercase().contains(wanted.as_str()))
+        };
+        self.tool.as_ref().is_none_or(|tool| is_of_tool(action, tool))
+            && self.file.as_ref().is_none_or(has_file)
+    }
+
+    /// Returns true if failures outside of calls pass.
+    fn includes_notifications(&self) -> bool {
+        self.tool.is_none() && self.file.is_none()
+    }
+}
+
+/// Returns true if a call is one of this tool, or runs this program.
+fn is_of_tool(action: &Action<'_>, tool: &str) -> bool {
+    let name = action.tool_name().unwrap_or_default().to_lowercase();
+    let programs = action.command().map(parse_programs).unwrap_or_default();
+    // A program is named with its subcommand.
+    let mut words = programs.iter().filter_map(|program| program.split_whitespace().next());
+    name.contains(tool) || words.any(|program| program.to_lowercase() == tool)
+}
+
+/// Finds the failures in the rows of the tasks, grouped by their signatures.
+pub(super) fn group_failures(
+    snapshot: &Snapshot,
+    tasks: &[Vec<SegmentRows>],
+    since: Option<i64>,
+    filter: &FailureFilter,
+    call: &Call<'_>,
+) -> Result<BTreeMap<String, Vec<SeenFailure>>, ToolError> {
+    let seen = in_parallel(tasks, 1, |tasks| {
+        find_failures_in_tasks(snapshot, tasks, since, filter, call.stop)
+    })?;
+    let mut groups: BTreeMap<String, Vec<SeenFailure>> = BTreeMap::new();
+    for seen in seen.into_iter().flatten() {
+        groups.entry(seen.signature.clone()).or_default().push(seen);
+    }
+    Ok(groups)
 }
 
 /// Returns the next step.
@@ -124,7 +172,7 @@ fn describe_next_step(
 const MAX_VERIFIED_FIXES: usize = 20;
 
 /// One failure.
-struct SeenFailure {
+pub(super) struct SeenFailure {
     signature: String,
     is_trivial: bool,
     session_id: String,
@@ -150,6 +198,7 @@ fn find_failures_in_tasks(
     snapshot: &Snapshot,
     tasks: &[Vec<SegmentRows>],
     since: Option<i64>,
+    filter: &FailureFilter,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Vec<SeenFailure>, ToolError> {
     if stop() {
@@ -157,7 +206,7 @@ fn find_failures_in_tasks(
     }
     let mut seen = Vec::new();
     for task in tasks {
-        seen.extend(find_failures_in_task(snapshot, task, since).map_err(store_error)?);
+        seen.extend(find_failures_in_task(snapshot, task, since, filter).map_err(store_error)?);
     }
     Ok(seen)
 }
@@ -167,6 +216,7 @@ fn find_failures_in_task(
     snapshot: &Snapshot,
     task: &[SegmentRows],
     since: Option<i64>,
+    filter: &FailureFilter,
 ) -> Result<Vec<SeenFailure>, StoreError> {
     let mut rows = Vec::new();
     for part in task {
@@ -180,9 +230,13 @@ fn find_failures_in_task(
         let session = of_session.first().and_then(|row| snapshot.session(&row.session_id));
         let folder = session.and_then(|session| session.cwd.as_deref());
         for failure in find_failed_calls(&actions, folder) {
+            if !actions.get(failure.at).is_some_and(|action| filter.passes(action)) {
+                continue;
+            }
             seen.extend(SeenFailure::from_call(failure, &actions));
         }
-        for row in of_session.iter().filter(|row| is_failed_notification(row)) {
+        let mut notifications = of_session.iter().filter(|row| is_failed_notification(row));
+        for row in notifications.by_ref().filter(|_| filter.includes_notifications()) {
             seen.push(SeenFailure {
                 signature: summarize_notification(row).signature,
                 is_trivial: false,
@@ -232,15 +286,15 @@ impl SeenFailure {
 }
 
 /// An error that recurs.
-struct RecurringFailure {
-    severity: Severity,
+pub(super) struct RecurringFailure {
+    pub(super) severity: Severity,
     sessions: usize,
     /// The occurrences, the most recent first.
     seen: Vec<SeenFailure>,
 }
 
 impl RecurringFailure {
-    fn from_failures(mut seen: Vec<SeenFailure>) -> Self {
+    pub(super) fn from_failures(mut seen: Vec<SeenFailure>) -> Self {
         seen.sort_by(|a, b| {
             (b.time, &a.session_id, b.event_index).cmp(&(a.time, &b.session_id, a.event_index))
         });
@@ -257,8 +311,18 @@ impl RecurringFailure {
         Self { severity, sessions, seen }
     }
 
-    fn signature(&self) -> &str {
+    pub(super) fn signature(&self) -> &str {
         self.seen.first().map_or("", |seen| &seen.signature)
+    }
+
+    /// Returns true if a similar call worked after one of the failures.
+    pub(super) fn has_fix(&self) -> bool {
+        self.seen.iter().any(|seen| seen.fix.is_some())
+    }
+
+    /// Returns the time of the last failure, in microseconds.
+    pub(super) fn last_time(&self) -> Option<i64> {
+        self.seen.first().and_then(|seen| seen.time)
     }
 
     /// Returns the sort key.
@@ -292,7 +356,7 @@ impl RecurringFailure {
 
     /// Creates the finding at the last occurrence that was fixed, with its fix, or else at the last
     /// one. A fix is never shown with another failure than the one that it fixed.
-    fn describe_group(&self, snapshot: &Snapshot) -> Result<Finding, ToolError> {
+    pub(super) fn describe_group(&self, snapshot: &Snapshot) -> Result<Finding, ToolError> {
         let is_fixed = self.verify_fixes(snapshot)?;
         let unfixed = is_fixed.iter().take_while(|is_fixed| !**is_fixed).count();
         let shown_at = if unfixed < self.seen.len() { unfixed } else { 0 };
@@ -310,7 +374,9 @@ impl RecurringFailure {
             sessions => format!("{sessions} sessions"),
         };
         let outcome = describe_fixes(fix.as_ref(), fixed, unfixed);
-        let reason = format!("{occurrences} times in {sessions}, {outcome}");
+        let times =
+            if occurrences == 1 { "Once".to_owned() } else { format!("{occurrences} times") };
+        let reason = format!("{times} in {sessions}, {outcome}");
         let by_call = pair_calls(std::slice::from_ref(&row));
         let telling = match by_call.first() {
             Some(action) => summarize_call_error(action),

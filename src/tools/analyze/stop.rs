@@ -8,7 +8,7 @@ use crate::tools::reply::event_predicates::is_type;
 
 /// The reason why a call was stopped before its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum StopReason {
+pub(in crate::tools) enum StopReason {
     /// The user or a rule denied the call.
     Denied,
     Interrupted,

@@ -1,5 +1,6 @@
 //! Runs `get_session_details`, which shows one session at four levels of detail.
 
+mod last;
 mod page;
 mod steps;
 mod summary;
@@ -48,7 +49,12 @@ pub(super) fn run(
         .transpose()?
         .unwrap_or((0, 0));
     let session = shared.caller.find_session(snapshot, &args.session_id)?;
-    let level = args.detail_level.unwrap_or(DetailLevel::Summary);
+    let last = match args.last {
+        None => None,
+        given => Some(schemas::tool::checked_limit("last", given, 1, limits::DETAIL_LIMIT_MAX)?),
+    };
+    let usual = if last.is_some() { DetailLevel::Steps } else { DetailLevel::Summary };
+    let level = args.detail_level.unwrap_or(usual);
     let includes_reasoning = args.include_reasoning.unwrap_or(false);
     let row = &snapshot.sessions()[session];
     let mut shown = Session {
@@ -73,12 +79,17 @@ pub(super) fn run(
         }
     }
 
+    // A cursor continues where a page ended, even if there are later steps by now.
+    if let Some(last) = last.filter(|_| args.cursor.is_none()) {
+        last::keep_last(&mut events, level, last);
+    }
+
     // The size of the answer without the events.
     let frame = json_length(&data);
     let mut page = DetailPage { limit, from, next: None };
     let returned = match level {
         DetailLevel::Summary => {
-            data.summary = Some(summary::summarize_session(snapshot, row, &events));
+            data.summary = Some(summary::summarize_session(snapshot, row, &events, frame));
             1
         }
         DetailLevel::Turns => {
@@ -159,6 +170,9 @@ fn ignored_arguments(args: &DetailArgs, level: DetailLevel) -> Vec<Warning> {
     if args.cursor.is_some() && level == DetailLevel::Summary {
         names.push("cursor");
     }
+    if args.last.is_some() && level == DetailLevel::Summary {
+        names.push("last");
+    }
 
     let mut warnings = Vec::new();
     for name in names {
@@ -181,7 +195,8 @@ fn describe_next_step(
     }
     match level {
         DetailLevel::Summary => {
-            "detail_level 'turns' shows every prompt with its answer.".to_owned()
+            "last 5 shows the last steps, detail_level 'turns' every prompt with its answer."
+                .to_owned()
         }
         DetailLevel::Turns => {
             "detail_level 'steps' with turns 'N' shows what was done in a turn.".to_owned()

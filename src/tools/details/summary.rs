@@ -2,12 +2,15 @@
 
 use std::collections::HashMap;
 
-use schemas::EventType;
 use schemas::session::{EventRow, SessionRow};
-use schemas::tool::details::{Child, Excerpt, Summary, ToolCount};
+use schemas::tool::details::{Child, Excerpt, SessionEnd, Summary, ToolCount};
+use schemas::{EventType, limits};
 
+use crate::base::json_length::json_length;
 use crate::base::sanitize::{clean_text, truncate_for_json};
 use crate::store::Snapshot;
+use crate::tools::endings::{EndLimits, describe_end};
+use crate::tools::reply::budget::Budget;
 use crate::tools::reply::convert;
 use crate::tools::reply::event_predicates::{is_slash_command, shows_compaction};
 
@@ -34,16 +37,24 @@ const MAX_ERRORS: usize = 5;
 /// Maximum number of compactions shown.
 const MAX_COMPACTIONS: usize = 5;
 
+/// Size in bytes that the end of the session may take even if the rest of the summary is large.
+const MIN_END_BYTES: usize = 2_000;
+
+/// Size in bytes of the name of a list of the session's end, counted for every item.
+const ITEM_NAME_BYTES: usize = 20;
+
 /// Maximum number of child sessions shown.
 const MAX_CHILDREN: usize = 8;
 
 /// Maximum size of the title of a child in bytes.
 const MAX_TITLE_BYTES: usize = 100;
 
+/// Summarizes a session. `frame` is the size in bytes of the rest of the answer.
 pub(super) fn summarize_session(
     snapshot: &Snapshot,
     session: &SessionRow,
     events: &[EventRow],
+    frame: usize,
 ) -> Summary {
     let first = own_events(events, EventType::User)
         .find(|event| !is_slash_command(&event.text))
@@ -58,15 +69,49 @@ pub(super) fn summarize_session(
         events.iter().rev().filter(|event| event.is_error == Some(true)).take(MAX_ERRORS).collect();
     errors.reverse();
     let compactions = events.iter().filter(|event| shows_compaction(event)).take(MAX_COMPACTIONS);
-    Summary {
+    let mut summary = Summary {
         first_prompt: first.map(|event| turn_excerpt(event, MAX_PROMPT_BYTES)),
         last_prompt: last.map(|event| turn_excerpt(event, MAX_PROMPT_BYTES)),
         last_message: answer.map(|event| turn_excerpt(event, MAX_ANSWER_BYTES)),
         tools: count_tools(events),
         errors: errors.into_iter().map(|event| turn_excerpt(event, MAX_ERROR_BYTES)).collect(),
         compactions: compactions.map(|event| turn_excerpt(event, MAX_COMPACTION_BYTES)).collect(),
+        end: SessionEnd::default(),
         children: child_sessions(snapshot, session),
+    };
+    let end = describe_end(events, session.cwd.as_deref(), EndLimits::SUMMARY);
+    let room = limits::SUMMARY_BYTES.saturating_sub(frame + json_length(&summary));
+    summary.end = fit_end(end, room.max(MIN_END_BYTES));
+    summary
+}
+
+/// Returns as much of a session's end as fits in `bytes`: what is open comes before the last calls.
+fn fit_end(end: SessionEnd, bytes: usize) -> SessionEnd {
+    let mut budget = Budget::new(bytes);
+    let mut fitting = SessionEnd { todos_omitted: end.todos_omitted, ..SessionEnd::default() };
+    let mut take = |item: usize| -> bool { budget.take_bytes(item + ITEM_NAME_BYTES) };
+    for call in end.unfinished_calls {
+        if take(json_length(&call)) {
+            fitting.unfinished_calls.push(call);
+        }
     }
+    for todo in end.todos {
+        if take(json_length(&todo)) {
+            fitting.todos.push(todo);
+        } else {
+            fitting.todos_omitted += 1;
+        }
+    }
+    fitting.uncommitted = end.uncommitted.filter(|files| take(json_length(files)));
+    fitting.compaction = end.compaction.filter(|text| take(json_length(text)));
+    // The last calls that fit, in their order.
+    for call in end.last_calls.into_iter().rev() {
+        if !take(json_length(&call)) {
+            break;
+        }
+        fitting.last_calls.insert(0, call);
+    }
+    fitting
 }
 
 /// Returns the events of one type that are not in a sidechain.

@@ -28,7 +28,11 @@ impl Budget {
     /// always fits, so that no page is empty.
     pub(crate) fn take(&mut self, item: &impl Serialize) -> bool {
         // One byte for the comma.
-        let bytes = json_length(item) + 1;
+        self.take_bytes(json_length(item) + 1)
+    }
+
+    /// Takes a number of bytes, like [`Budget::take`].
+    pub(crate) fn take_bytes(&mut self, bytes: usize) -> bool {
         if bytes > self.bytes_left && self.is_used {
             return false;
         }

@@ -1,0 +1,124 @@
+//! `sessions blame`: says which session wrote the lines of a file.
+
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+
+use schemas::{ErrorCode, ToolError};
+
+use crate::cli::context::{CommandContext, leak_tools};
+use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::tools::BlamedFile;
+
+/// Maximum size in bytes of a file whose lines are looked at.
+const MAX_FILE_BYTES: u64 = 16 << 20;
+
+/// Maximum size in bytes of the configuration of a repository.
+const MAX_CONFIG_BYTES: u64 = 1 << 20;
+
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct BlameFlags {
+    /// A file, of a line or lines: src/main.rs, src/main.rs:12, src/main.rs:12-20
+    #[arg(value_name = "PATH[:LINE]")]
+    place: String,
+}
+
+pub(in crate::cli) fn run(
+    flags: &BlameFlags,
+    context: &CommandContext<'_>,
+) -> Result<CommandOutcome, CommandFailure> {
+    let file = read_file(&flags.place)?;
+    let data = leak_tools(context.create_tools()).blame_file(&file, &context.call)?;
+    context.printer.print_value(&data)?;
+    Ok(CommandOutcome::from_found(data.known_lines > 0))
+}
+
+/// Reads the file that the argument names, and what identifies it in other places.
+fn read_file(place: &str) -> Result<BlamedFile, ToolError> {
+    let (path, lines) = split_place(place);
+    let unreadable = |error: &dyn std::fmt::Display| {
+        let message = format!("{}: {error}. Name a text file that exists", path.display());
+        ToolError::new(ErrorCode::InvalidArgument, message).with_path(&path)
+    };
+    let full = path.canonicalize().map_err(|error| unreadable(&error))?;
+    let text = read_text(&full, MAX_FILE_BYTES).map_err(|error| unreadable(&error))?;
+    let count = text.lines().count();
+    if let Some(lines) = lines.as_ref().filter(|lines| *lines.end() > count) {
+        let message = format!("line {}: the file has {count} lines", lines.end());
+        return Err(unreadable(&message));
+    }
+
+    let root = full.ancestors().skip(1).find(|dir| dir.join(".git").exists());
+    let relative = root.and_then(|root| full.strip_prefix(root).ok());
+    let relative = relative.or_else(|| full.file_name().map(Path::new)).unwrap_or(&full);
+    Ok(BlamedFile {
+        path: full.to_string_lossy().replace('\\', "/"),
+        relative: relative.to_string_lossy().replace('\\', "/"),
+        names: root.map(repository_names).unwrap_or_default(),
+        text,
+        lines,
+    })
+}
+
+fn read_text(path: &Path, max_bytes: u64) -> std::io::Result<String> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(std::io::Error::other("it is not a file"));
+    }
+    let mut bytes = Vec::new();
+    File::open(path)?.take(max_bytes + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > max_bytes {
+        return Err(std::io::Error::other(format!("it has more than {max_bytes} bytes")));
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Returns the path and the lines of an argument. A file whose whole name is the argument comes
+/// first.
+fn split_place(place: &str) -> (PathBuf, Option<RangeInclusive<usize>>) {
+    let whole = PathBuf::from(place);
+    if whole.exists() {
+        return (whole, None);
+    }
+    let Some((path, lines)) = place.rsplit_once(':') else { return (whole, None) };
+    let (first, last) = lines.split_once('-').unwrap_or((lines, lines));
+    match (first.parse::<usize>(), last.parse::<usize>()) {
+        (Ok(first), Ok(last)) if first >= 1 && first <= last => {
+            (PathBuf::from(path), Some(first..=last))
+        }
+        _ => (whole, None),
+    }
+}
+
+/// Returns the names of a repository: of its folder, and at the end of the addresses in its
+/// configuration.
+fn repository_names(root: &Path) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    names.extend(root.file_name().map(|name| name.to_string_lossy().into_owned()));
+    let config = read_text(&root.join(".git/config"), MAX_CONFIG_BYTES).unwrap_or_default();
+    for line in config.lines() {
+        let Some((key, address)) = line.split_once('=') else { continue };
+        if key.trim() != "url" {
+            continue;
+        }
+        let address = address.trim().trim_end_matches('/');
+        let name = address.rsplit(['/', ':']).next().unwrap_or(address);
+        names.push(name.strip_suffix(".git").unwrap_or(name).to_owned());
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_split_from_the_path() {
+        let lines = |place| split_place(place);
+        assert_eq!(lines("no/a.rs:12"), (PathBuf::from("no/a.rs"), Some(12..=12)));
+        assert_eq!(lines("no/a.rs:3-9"), (PathBuf::from("no/a.rs"), Some(3..=9)));
+        for place in ["no/a.rs", "no/a.rs:x", "no/a.rs:0", "no/a.rs:9-3"] {
+            assert_eq!(lines(place), (PathBuf::from(place), None));
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The commands of every agent, with where they are documented.
+
+use schemas::Provider;
+
+/// The commands of an agent.
+pub(super) struct AgentCommands {
+    /// The name of the program.
+    pub(super) program: &'static str,
+    pub(super) resume: ResumeWay,
+    pub(super) start: StartWay,
+}
+
+/// How an agent resumes a session by its id.
+pub(super) enum ResumeWay {
+    /// With these arguments before the id.
+    ById(&'static [&'static str]),
+    /// It cannot, or it is not documented how; the text is the reason.
+    Impossible(&'static str),
+}
+
+/// How an agent starts with a prompt and stays open.
+pub(super) enum StartWay {
+    /// With these arguments before the prompt.
+    WithPrompt(&'static [&'static str]),
+    /// It cannot, or it is not documented how.
+    Impossible,
+}
+
+/// Returns the commands of an agent. Each arm says where they were verified, as of November 2026.
+pub(super) fn commands_of(agent: Provider) -> &'static AgentCommands {
+    use ResumeWay::{ById, Impossible};
+    use StartWay::WithPrompt;
+
+    match agent {
+        // Verified: the CLI reference of Claude Code.
+        Provider::Claude => &AgentCommands {
+            program: "claude",
+            resume: ById(&["--resume"]),
+            start: WithPrompt(&[]),
+        },
+        // Verified: the documentation of the npm package, `codex resume [SESSION_ID]` and
+        // `codex [PROMPT]`.
+        Provider::Codex => {
+            &AgentCommands { program: "codex", resume: ById(&["resume"]), start: WithPrompt(&[]) }
+        }
+        // Verified: geminicli.com, session management and CLI cheatsheet.
+        Provider::Gemini => &AgentCommands {
+            program: "gemini",
+            resume: ById(&["--resume"]),
+            start: WithPrompt(&["-i"]),
+        },
+        // Verified: opencode.ai/docs/cli.
+        Provider::OpenCode => &AgentCommands {
+            program: "opencode",
+            resume: ById(&["--session"]),
+            start: WithPrompt(&["--prompt"]),
+        },
+        // Verified: issues of github/copilot-cli for `--resume`; `-i` only in other repositories.
+        Provider::Copilot => &AgentCommands {
+            program: "copilot",
+            resume: ById(&["--resume"]),
+            start: WithPrompt(&["-i"]),
+        },
+        // Verified: pi.dev/docs for `--session`; the prompt only in its README.
+        Provider::Pi => {
+            &AgentCommands { program: "pi", resume: ById(&["--session"]), start: WithPrompt(&[]) }
+        }
+        // Verified: the documentation of Qwen Code for `--resume`; `-i` is that of Gemini CLI, from
+        // which it derives.
+        Provider::Qwen => &AgentCommands {
+            program: "qwen",
+            resume: ById(&["--resume"]),
+            start: WithPrompt(&["-i"]),
+        },
+        // Verified: the documentation of Kimi CLI and Kimi Code. A prompt runs without a terminal
+        // interface and ends.
+        Provider::Kimi => &AgentCommands {
+            program: "kimi",
+            resume: ById(&["--session"]),
+            start: StartWay::Impossible,
+        },
+        // Verified: an issue of coder/registry and devhints.io. Chats of the editor are not known
+        // to the program.
+        Provider::Cursor => &AgentCommands {
+            program: "cursor-agent",
+            resume: ById(&["--resume"]),
+            start: WithPrompt(&[]),
+        },
+        // Verified: the CLI reference of Factory.
+        Provider::Droid => {
+            &AgentCommands { program: "droid", resume: ById(&["--resume"]), start: WithPrompt(&[]) }
+        }
+        // Not verified in its own documentation; several public programs use it.
+        Provider::Amp => &AgentCommands {
+            program: "amp",
+            resume: ById(&["threads", "continue"]),
+            start: StartWay::Impossible,
+        },
+        // Not verified in its own documentation; a public program uses it.
+        Provider::Grok => &AgentCommands {
+            program: "grok",
+            resume: ById(&["--resume"]),
+            start: StartWay::Impossible,
+        },
+        Provider::OpenClaw => &AgentCommands {
+            program: "openclaw",
+            resume: Impossible("OpenClaw keeps its conversations in its gateway"),
+            start: StartWay::Impossible,
+        },
+        Provider::Cline => &AgentCommands {
+            program: "cline",
+            resume: Impossible("no command of Cline that resumes by id is documented"),
+            start: StartWay::Impossible,
+        },
+        Provider::IFlow => &AgentCommands {
+            program: "iflow",
+            resume: Impossible("no command of iFlow CLI that resumes by id is documented"),
+            start: StartWay::Impossible,
+        },
+        Provider::Hermes => &AgentCommands {
+            program: "hermes",
+            resume: Impossible("no command of Hermes that resumes by id is documented"),
+            start: StartWay::Impossible,
+        },
+        Provider::Antigravity => &AgentCommands {
+            program: "antigravity",
+            resume: Impossible("Antigravity resumes conversations only in its window"),
+            start: StartWay::Impossible,
+        },
+        Provider::Kiro => &AgentCommands {
+            program: "kiro-cli",
+            resume: Impossible("Kiro CLI resumes only the last session of a folder"),
+            start: StartWay::Impossible,
+        },
+        Provider::VsCopilot => &AgentCommands {
+            program: "devenv",
+            resume: Impossible("Copilot in Visual Studio resumes only in its window"),
+            start: StartWay::Impossible,
+        },
+        Provider::Generic => &AgentCommands {
+            program: "sessions",
+            resume: Impossible("its log is of a home-made agent"),
+            start: StartWay::Impossible,
+        },
+    }
+}
