@@ -5,6 +5,7 @@ mod compact;
 mod files;
 mod forget;
 mod health;
+mod hooks;
 mod labels;
 pub mod logging;
 mod printer;
@@ -15,6 +16,7 @@ mod stats;
 mod text;
 
 pub use self::files::ReportWritten;
+pub use self::hooks::HookLogList;
 pub use self::printer::Printer;
 pub use self::progress::IngestBar;
 pub use self::quota::{join_status, quota_summary};
