@@ -10,7 +10,7 @@ use sessions::hooks::{FailedCallInput, HookInput};
 use sessions::store::{ALL_EVENTS, Snapshot};
 
 /// One call of a hook.
-pub(crate) struct HookCall {
+pub(crate) struct ReplayedCall {
     pub(crate) input: HookInput,
     /// Microseconds since the epoch.
     pub(crate) time: i64,
@@ -21,12 +21,12 @@ pub(crate) struct HookCall {
     /// True if the call is made in another project.
     pub(crate) is_control: bool,
     /// The same call in another project.
-    pub(crate) elsewhere: Option<Box<HookCall>>,
+    pub(crate) elsewhere: Option<Box<ReplayedCall>>,
 }
 
 /// A session with its calls, in order.
 pub(crate) struct SessionCalls {
-    pub(crate) calls: Vec<HookCall>,
+    pub(crate) calls: Vec<ReplayedCall>,
 }
 
 /// Returns the sessions with a folder and a time, the earliest first.
@@ -42,7 +42,7 @@ pub(crate) fn collect_calls(snapshot: &Snapshot) -> Vec<SessionCalls> {
         let mut push = |hook: HookName, event: Option<&EventRow>| {
             let time = event.map_or(Some(started), |event| event.timestamp);
             let Some(time) = time else { return };
-            calls.push(HookCall {
+            calls.push(ReplayedCall {
                 input: input_of(hook, row, &cwd, event),
                 time,
                 session: position,
@@ -113,10 +113,10 @@ fn input_of(hook: HookName, row: &SessionRow, cwd: &str, event: Option<&EventRow
 }
 
 /// Returns a call as it would be made in another project, after all of its history.
-fn ask_elsewhere(call: &HookCall, folder: &str) -> Box<HookCall> {
+fn ask_elsewhere(call: &ReplayedCall, folder: &str) -> Box<ReplayedCall> {
     let input = HookInput { cwd: PathBuf::from(folder), ..call.input.clone() };
-    let HookCall { session, event_index, .. } = *call;
-    Box::new(HookCall {
+    let ReplayedCall { session, event_index, .. } = *call;
+    Box::new(ReplayedCall {
         input,
         time: i64::MAX / 2,
         session,

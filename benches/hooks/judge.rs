@@ -9,7 +9,7 @@ use sessions::hooks::HookAnswer;
 use sessions::store::{ALL_EVENTS, Snapshot};
 use sessions::tools::{KnownFix, find_fix_of_event};
 
-use super::calls::HookCall;
+use super::calls::ReplayedCall;
 
 /// What became of an answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl<'s> Judge<'s> {
         Self { snapshot, files: HashMap::new() }
     }
 
-    pub(crate) fn judge(&mut self, call: &HookCall, answer: &HookAnswer) -> Verdict {
+    pub(crate) fn judge(&mut self, call: &ReplayedCall, answer: &HookAnswer) -> Verdict {
         match call.input.hook {
             HookName::PostToolFailure => {
                 let live = self.fix_at(call.session, call.event_index);
@@ -68,7 +68,7 @@ impl<'s> Judge<'s> {
     }
 
     /// Returns the result of a call if it failed.
-    fn find_failure_of(&self, call: &HookCall) -> Option<u32> {
+    fn find_failure_of(&self, call: &ReplayedCall) -> Option<u32> {
         let rows = self.snapshot.events_of(
             call.session,
             std::slice::from_ref(&(call.event_index..call.event_index + 60)),

@@ -17,7 +17,7 @@ use schemas::hook::HookName;
 use sessions::hooks::{HookAnswer, HookHistory, ServedBefore};
 use sessions::store::{Snapshot, Store};
 
-use self::calls::{HookCall, collect_calls};
+use self::calls::{ReplayedCall, collect_calls};
 use self::judge::Judge;
 use self::table::{Tally, print_tallies};
 use crate::measure;
@@ -73,7 +73,7 @@ pub(crate) fn run(arguments: &[String]) {
 }
 
 /// Asks a hook with the history before its time.
-fn ask(snapshot: &Arc<Snapshot>, call: &HookCall, before: &ServedBefore) -> Option<HookAnswer> {
+fn ask(snapshot: &Arc<Snapshot>, call: &ReplayedCall, before: &ServedBefore) -> Option<HookAnswer> {
     let history = HookHistory {
         snapshot,
         home: Path::new(NO_HOME),
@@ -90,7 +90,7 @@ fn remember(before: &mut ServedBefore, answer: &HookAnswer) {
 }
 
 /// Prints what was said if `SESSIONS_BENCH_SHOW` names the hook, for reading by hand.
-fn print_answer(call: &HookCall, answer: &HookAnswer) {
+fn print_answer(call: &ReplayedCall, answer: &HookAnswer) {
     let shown = std::env::var("SESSIONS_BENCH_SHOW").unwrap_or_default();
     if shown.split(',').any(|name| name == call.input.hook.as_str()) {
         println!(

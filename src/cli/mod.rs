@@ -179,6 +179,9 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     if let Command::Hook(flags) = &args.command
         && let Some((hook, client)) = flags.called_hook()
     {
+        // A log that cannot be written must not stop the agent.
+        let log_file = environment::read_variable(logging::LOG_VARIABLE);
+        let _ = logging::start(args.verbose, log_file.as_deref());
         hook::answer_agent(hook, client, args.store, &printer, started);
         return ExitCode::SUCCESS;
     }

@@ -48,17 +48,17 @@ pub(in crate::cli) struct HookFlags {
 #[derive(Debug, clap::Subcommand)]
 enum HookCommand {
     /// A session begins: where the last sessions in this project ended
-    SessionStart(EventFlags),
+    SessionStart(AgentFlags),
     /// A prompt was sent: what the history has, if it asks about the past or has a known error
-    Prompt(EventFlags),
+    Prompt(AgentFlags),
     /// A tool is about to run: what worked instead, if the same command always failed
-    PreTool(EventFlags),
+    PreTool(AgentFlags),
     /// A tool failed: how the same error was fixed before
-    PostToolFailure(EventFlags),
+    PostToolFailure(AgentFlags),
     /// The context is compacted: reads new logs in the background
-    PreCompact(EventFlags),
+    PreCompact(AgentFlags),
     /// A session ended: reads new logs in the background
-    SessionEnd(EventFlags),
+    SessionEnd(AgentFlags),
     /// Show what hooks said, when and why
     Log(LogFlags),
     /// Reads new logs, for a hook that does not wait for it
@@ -67,7 +67,7 @@ enum HookCommand {
 }
 
 #[derive(Debug, clap::Args)]
-struct EventFlags {
+struct AgentFlags {
     /// The agent: claude, codex, gemini or copilot [default: as its input looks]
     #[arg(long)]
     client: Option<HookClient>,
