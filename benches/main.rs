@@ -1,5 +1,6 @@
 //! Runs named workloads on generated logs and asserts their answers: `cargo xtask bench [GB]...`;
-//! `cargo xtask bench retrieval` measures what is found instead.
+//! `cargo xtask bench retrieval` measures what is found instead, and `cargo xtask bench hooks` what
+//! hooks say.
 //!
 //! Prints a table for `benches/records/`. Each search is listed next to its baselines from the same
 //! run: `rg` over the same raw files, and plain `memmem` over all text in memory.
@@ -7,6 +8,7 @@
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 
 mod corpus;
+mod hooks;
 mod measure;
 mod retrieval;
 mod workloads;
@@ -34,10 +36,10 @@ const DEFAULT_GB: f64 = 0.1;
 fn main() {
     let arguments: Vec<String> =
         std::env::args().skip(1).filter(|arg| !arg.starts_with("--")).collect();
-    if let Some((_, of_retrieval)) =
-        arguments.split_first().filter(|(name, _)| *name == "retrieval")
-    {
-        return retrieval::run(of_retrieval);
+    match arguments.split_first() {
+        Some((name, rest)) if name == "retrieval" => return retrieval::run(rest),
+        Some((name, rest)) if name == "hooks" => return hooks::run(rest),
+        Some(_) | None => {}
     }
     // Cargo adds flags of its own, which are not numbers.
     let sizes: Vec<f64> = std::env::args().filter_map(|arg| arg.parse().ok()).collect();

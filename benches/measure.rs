@@ -55,7 +55,8 @@ pub(crate) struct Ran {
     pub json: Value,
 }
 
-fn program(store: &Path) -> Command {
+/// Returns the program with a store.
+pub(crate) fn program(store: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sessions"));
     command.arg("--store").arg(store);
     command

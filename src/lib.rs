@@ -13,6 +13,7 @@ pub mod error;
 pub mod export;
 mod files;
 pub mod help;
+pub mod hooks;
 pub mod output;
 pub mod report;
 pub mod resume;

@@ -11,6 +11,8 @@ closed_enum! {
         Codex = "codex",
         /// Gemini CLI.
         Gemini = "gemini",
+        /// GitHub Copilot CLI.
+        Copilot = "copilot",
         /// OpenCode.
         Opencode = "opencode",
         /// Visual Studio Code.

@@ -13,6 +13,7 @@ pub mod error;
 mod error_doc;
 pub mod event;
 pub mod export;
+pub mod hook;
 pub mod id;
 pub mod limits;
 mod named_enum;

@@ -14,6 +14,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Instant;
 
 use clap::{Arg, ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 use schemas::envelope::{DebugMetadata, MetadataLevel, ToolContext};
@@ -21,9 +22,9 @@ use schemas::limits::BYTES_PER_TOKEN;
 use schemas::{Timestamp, ToolError, Zone};
 
 use self::commands::{
-    analyze, blame, compact, completions, doctor, event, export, find, forget, ingest, label, list,
-    mcp, query, report, resume, search, setup, show, skill, sql_worker, stats, status, statusline,
-    tools, usage,
+    analyze, blame, compact, completions, doctor, event, export, find, forget, hook, ingest, label,
+    list, mcp, query, report, resume, search, setup, show, skill, sql_worker, stats, status,
+    statusline, tools, usage,
 };
 use self::context::CommandContext;
 use self::exit::{CommandFailure, CommandOutcome, report_result, report_unwritten};
@@ -122,6 +123,8 @@ enum Command {
     Doctor,
     /// Serve the tools over MCP on stdin and stdout, or over HTTP
     Mcp(mcp::McpFlags),
+    /// Answer the hooks of agents, and show what was said
+    Hook(hook::HookFlags),
     /// Register the server with a client: show what its configuration needs, or write it
     Setup(setup::SetupFlags),
     /// Print a SKILL.md that teaches agents the tools
@@ -142,6 +145,7 @@ pub fn build_help() -> Help {
 
 /// Runs the program. Exit codes: 0 done, 1 nothing found, 2 wrong usage, 3 data or store trouble.
 pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let started = Instant::now();
     let arguments: Vec<OsString> = arguments.collect();
     // This comes before the arguments are parsed, because they may be wrong or incomplete.
     if reference::has_ai_help(&arguments) {
@@ -165,14 +169,43 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     });
     let (command, args) = match parsed {
         Ok(parsed) => parsed,
-        Err(error) => return report_unparsed(&error),
+        Err(error) => {
+            let code = report_unparsed(&error);
+            // An agent may take any other exit code as a refusal of what it is about to do.
+            return if is_hook_call(&arguments) { ExitCode::SUCCESS } else { code };
+        }
     };
     let debug = match args.metadata {
         MetadataLevel::Core => None,
         MetadataLevel::Full => Some(debug_metadata(command, &arguments)),
     };
     let printer = Printer { is_json: args.json, is_quiet: args.quiet, debug };
+    if let Command::Hook(flags) = &args.command
+        && let Some((hook, client)) = flags.called_hook()
+    {
+        // A log that cannot be written must not stop the agent.
+        let log_file = environment::read_variable(logging::LOG_VARIABLE);
+        let _ = logging::start(args.verbose, log_file.as_deref());
+        hook::answer_agent(hook, client, args.store, &printer, started);
+        return ExitCode::SUCCESS;
+    }
     report_result(run_command(args, &printer), &printer)
+}
+
+/// Global options with a value, which may precede the command.
+const OPTIONS_WITH_VALUE: [&str; 3] = ["--store", "--timezone", "--metadata"];
+
+/// Returns true if the arguments call a hook, however wrong they are otherwise.
+fn is_hook_call(arguments: &[OsString]) -> bool {
+    let mut words = arguments.iter().skip(1).filter_map(|argument| argument.to_str());
+    while let Some(word) = words.next() {
+        if OPTIONS_WITH_VALUE.contains(&word) {
+            words.next();
+        } else if !word.starts_with('-') {
+            return word == "hook" && words.next() != Some("log");
+        }
+    }
+    false
 }
 
 /// Returns a printer for the time before the arguments are parsed.
@@ -237,6 +270,7 @@ fn choose_zone(args: &Args) -> Result<Zone, ToolError> {
         | Command::Status
         | Command::Doctor
         | Command::Mcp(_)
+        | Command::Hook(_)
         | Command::Setup(_)
         | Command::Skill(_)
         | Command::Tools(_)
@@ -288,6 +322,7 @@ fn run_command(args: Args, printer: &Printer) -> Result<CommandOutcome, CommandF
         Command::Statusline => statusline::run(&context),
         Command::Doctor => doctor::run(&context),
         Command::Mcp(flags) => mcp::run(&flags, args.metadata, build_help(), &context),
+        Command::Hook(flags) => hook::run(&flags, &context),
         Command::Setup(flags) => setup::run(&flags, named_store.as_deref(), printer),
         Command::Skill(flags) => skill::run(flags, &build_help(), printer),
         Command::Tools(flags) => tools::run(flags, &context),

@@ -11,13 +11,21 @@
 //!
 //! [store]
 //! keep = ["transcripts after 90d", "usage after 365d"]
+//!
+//! [hooks]
+//! enabled = true
+//! silent = ["pre-tool"]
+//! timeout_ms = 100
 //! ```
 
+use std::time::Duration;
+
+use schemas::hook::HookName;
 use schemas::tool::OneOrMany;
 use schemas::{Provider, Timestamp, ToolError, Zone};
 use serde::Deserialize;
 
-use super::environment::system_zone;
+use super::environment::{read_variable, system_zone};
 use super::settings::{invalid_file_error, read_settings_file};
 use crate::store::KeepLevel;
 
@@ -30,6 +38,53 @@ pub struct UserSettings {
     pub ingest: IngestSettings,
     /// How much is kept of old sessions.
     pub store: StoreSettings,
+    /// What hooks of agents say.
+    pub hooks: HookSettings,
+}
+
+/// The environment variable that switches hooks off.
+const HOOKS_VARIABLE: &str = "SESSIONS_HOOKS";
+
+/// Values of [`HOOKS_VARIABLE`] that switch hooks off.
+const OFF_VALUES: [&str; 4] = ["off", "0", "false", "no"];
+
+/// Default of `timeout_ms`: a hook ends within 150 ms, the start of the program included.
+const HOOK_TIMEOUT_MS: u64 = 100;
+
+/// What hooks of agents say.
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HookSettings {
+    /// False if no hook says or does anything.
+    enabled: bool,
+    /// Hooks that say nothing.
+    silent: Vec<HookName>,
+    /// Time after which a hook ends without saying anything, in milliseconds.
+    timeout_ms: u64,
+}
+
+impl Default for HookSettings {
+    fn default() -> Self {
+        Self { enabled: true, silent: Vec::new(), timeout_ms: HOOK_TIMEOUT_MS }
+    }
+}
+
+impl HookSettings {
+    /// Returns true if hooks are not switched off, by the settings or by `SESSIONS_HOOKS=off`.
+    pub fn are_enabled(&self) -> bool {
+        let value = read_variable(HOOKS_VARIABLE).unwrap_or_default().to_ascii_lowercase();
+        self.enabled && !OFF_VALUES.contains(&value.trim())
+    }
+
+    /// Returns true if a hook may say something.
+    pub fn may_speak(&self, hook: HookName) -> bool {
+        !self.silent.contains(&hook)
+    }
+
+    /// Returns the time that a hook may take.
+    pub fn timeout(&self) -> Duration {
+        Duration::from_millis(self.timeout_ms)
+    }
 }
 
 /// Which logs are read. A pattern is matched against the working directory of a session and
@@ -176,5 +231,19 @@ mod tests {
         let wrong = parse_settings("display.timezone = 'Asia/Tokio'").expect("valid");
         let error = wrong.zone(None).expect_err("no zone");
         assert!(error.message.contains("Did you mean Asia/Tokyo?"), "{error}");
+    }
+
+    #[test]
+    fn hooks_are_on_unless_the_settings_say_otherwise() {
+        let settings = parse_settings("").expect("valid").hooks;
+        assert!(settings.enabled && settings.may_speak(HookName::Prompt));
+        let settings =
+            parse_settings("[hooks]\nsilent = ['prompt']\ntimeout_ms = 30").expect("valid");
+        assert!(!settings.hooks.may_speak(HookName::Prompt));
+        assert!(settings.hooks.may_speak(HookName::PreTool));
+        assert_eq!(settings.hooks.timeout(), Duration::from_millis(30));
+        assert!(!parse_settings("hooks.enabled = false").expect("valid").hooks.enabled);
+        let reason = parse_settings("[hooks]\nsilent = ['promt']\n").expect_err("unknown");
+        assert!(reason.contains("promt"), "{reason}");
     }
 }

@@ -145,7 +145,7 @@ impl Show for ConfigWritten {
     fn to_text(&self) -> String {
         let path = self.path.display();
         match (&self.backup, self.changed) {
-            (_, false) => format!("{path} already has the entry\n"),
+            (_, false) => format!("{path} is already as it should be\n"),
             (None, true) => format!("wrote {path}\n"),
             (Some(backup), true) => {
                 format!("wrote {path}; the previous file is {}\n", backup.display())

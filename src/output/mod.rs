@@ -7,6 +7,7 @@ mod endings;
 mod files;
 mod forget;
 mod health;
+mod hooks;
 mod labels;
 pub mod logging;
 mod printer;
@@ -17,6 +18,7 @@ mod stats;
 mod text;
 
 pub use self::files::ReportWritten;
+pub use self::hooks::HookLogList;
 pub use self::printer::Printer;
 pub use self::progress::IngestBar;
 pub use self::quota::{join_status, quota_summary};

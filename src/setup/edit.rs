@@ -67,7 +67,7 @@ fn entry_tables(entry: &ServerEntry, root: &CstObject) -> Vec<&'static str> {
 }
 
 /// Converts a value to the form in which the JSON editor takes it.
-fn to_cst_value(value: &Value) -> CstInputValue {
+pub(super) fn to_cst_value(value: &Value) -> CstInputValue {
     match value {
         Value::Null => CstInputValue::Null,
         Value::Bool(value) => CstInputValue::Bool(*value),

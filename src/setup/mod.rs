@@ -3,6 +3,7 @@
 
 mod edit;
 mod entry;
+pub mod hooks;
 
 use std::fmt::Display;
 use std::fs;
@@ -56,7 +57,7 @@ pub fn plan_registration(
     let whole: Vec<_> = std::iter::once(&program).chain(arguments).map(String::as_str).collect();
     let path = config_path(client, places);
     let tables: &'static [&'static str] = match client {
-        Client::Claude | Client::Gemini | Client::Cursor => &["mcpServers"],
+        Client::Claude | Client::Gemini | Client::Copilot | Client::Cursor => &["mcpServers"],
         Client::Codex => &["mcp_servers"],
         Client::Opencode => &["mcp"],
         Client::Vscode => &["servers"],
@@ -67,6 +68,9 @@ pub fn plan_registration(
         }
         Client::Claude | Client::Vscode => {
             json!({ "type": "stdio", "command": program, "args": arguments })
+        }
+        Client::Copilot => {
+            json!({ "type": "local", "command": program, "args": arguments, "tools": ["*"] })
         }
         Client::Opencode => json!({ "type": "local", "command": whole, "enabled": true }),
     };
@@ -79,7 +83,9 @@ pub fn plan_registration(
             Some(format!("claude mcp add --scope user {SERVER_NAME} -- {command_line}"))
         }
         Client::Codex => Some(format!("codex mcp add {SERVER_NAME} -- {command_line}")),
-        Client::Gemini | Client::Opencode | Client::Vscode | Client::Cursor => None,
+        Client::Gemini | Client::Copilot | Client::Opencode | Client::Vscode | Client::Cursor => {
+            None
+        }
     };
     let config = edit::add_entry(&path, "", &entry).unwrap_or_default();
     Registration { client, path, config, command, entry }
@@ -97,10 +103,16 @@ fn config_path(client: Client, places: &AgentFolders<'_>) -> PathBuf {
             .unwrap_or_else(|| places.home_path(".codex"))
             .join("config.toml"),
         Client::Gemini => places.home_path(".gemini/settings.json"),
+        Client::Copilot => copilot_dir(places).join("mcp-config.json"),
         Client::Opencode => opencode_path(places),
         Client::Vscode => vscode_path(places),
         Client::Cursor => places.home_path(".cursor/mcp.json"),
     }
+}
+
+/// Returns the folder of Copilot CLI.
+fn copilot_dir(places: &AgentFolders<'_>) -> PathBuf {
+    places.env_path("COPILOT_HOME").unwrap_or_else(|| places.home_path(".copilot"))
 }
 
 /// Returns the file that OpenCode reads: the one with comments if it exists, otherwise the one
@@ -136,28 +148,37 @@ impl Registration {
     /// Adds the entry to the client's file or updates it. The previous file is kept next to it, and
     /// the rest of the file is unchanged.
     pub fn write_config(&self, now: Timestamp) -> Result<ConfigWritten, ToolError> {
-        // If the path is a link, the file that it points to is changed.
-        let path = find_place(&self.path)?;
-        let before = match open_regular(&path).and_then(io::read_to_string) {
-            Ok(text) => Some(text),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(unusable_config(&self.path, error)),
-        };
-        let after = edit::add_entry(&path, before.as_deref().unwrap_or(""), &self.entry)
-            .map_err(|reason| unusable_config(&path, reason))?;
-        if before.as_deref() == Some(after.as_str()) {
-            return Ok(ConfigWritten { path, changed: false, backup: None });
-        }
-
-        let backup = match before {
-            Some(_) => {
-                Some(back_up(&path, now).map_err(|error| unusable_config(&self.path, error))?)
-            }
-            None => None,
-        };
-        replace_file(&path, &after).map_err(|error| unusable_config(&self.path, error))?;
-        Ok(ConfigWritten { path, changed: true, backup })
+        change_config(&self.path, now, |text| edit::add_entry(&self.path, text, &self.entry))
     }
+}
+
+/// Replaces the text of a configuration file by what `edit` makes of it; a file that does not exist
+/// is empty. The previous file is kept next to it. The error of `edit` is the reason why the text
+/// cannot be changed.
+fn change_config(
+    named: &Path,
+    now: Timestamp,
+    edit: impl FnOnce(&str) -> Result<String, String>,
+) -> Result<ConfigWritten, ToolError> {
+    // If the path is a link, the file that it points to is changed.
+    let path = find_place(named)?;
+    let before = match open_regular(&path).and_then(io::read_to_string) {
+        Ok(text) => Some(text),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(unusable_config(named, error)),
+    };
+    let after =
+        edit(before.as_deref().unwrap_or("")).map_err(|reason| unusable_config(&path, reason))?;
+    if before.as_deref() == Some(after.as_str()) {
+        return Ok(ConfigWritten { path, changed: false, backup: None });
+    }
+
+    let backup = match before {
+        Some(_) => Some(back_up(&path, now).map_err(|error| unusable_config(named, error))?),
+        None => None,
+    };
+    replace_file(&path, &after).map_err(|error| unusable_config(named, error))?;
+    Ok(ConfigWritten { path, changed: true, backup })
 }
 
 /// Copies a file to a new file next to it whose name contains the time. Returns its path.

@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! manifest.json  write.lock  labels.json  labels.lock  forgotten.json  reduced.json  http-token
+//! hooks.jsonl  hooks.lock
 //! segments/0000000001/   events.parquet skip.idx checksums.bin sessions.parquet ...
 //! damaged/0000000001/    segments that were set aside
 //! .manifest.json.tmp-x1y2z3   a replacement that was never moved to its place
@@ -21,8 +22,17 @@ use super::manifest::{MANIFEST_FILE, Manifest, SEGMENT_TABLES, file_name};
 use super::reduced_sessions::REDUCED_FILE;
 
 /// Names of the store's files directly in its folder.
-const OWN_FILES: [&str; 7] =
-    [MANIFEST_FILE, WRITE_LOCK, LABELS_FILE, LABELS_LOCK, FORGOTTEN_FILE, REDUCED_FILE, TOKEN_FILE];
+const OWN_FILES: [&str; 9] = [
+    MANIFEST_FILE,
+    WRITE_LOCK,
+    LABELS_FILE,
+    LABELS_LOCK,
+    FORGOTTEN_FILE,
+    REDUCED_FILE,
+    TOKEN_FILE,
+    HOOK_LOG,
+    HOOK_LOG_LOCK,
+];
 
 /// Name of the lock file that a writer holds.
 pub(super) const WRITE_LOCK: &str = "write.lock";
@@ -35,6 +45,12 @@ pub(super) const LABELS_LOCK: &str = "labels.lock";
 
 /// Name of the file with the HTTP server's token, which the store keeps for it.
 pub(super) const TOKEN_FILE: &str = "http-token";
+
+/// Name of the file with the log of hooks.
+pub(super) const HOOK_LOG: &str = "hooks.jsonl";
+
+/// Name of the lock file that is held while a hook answers.
+pub(super) const HOOK_LOG_LOCK: &str = "hooks.lock";
 
 /// Name of the folder with one folder for each segment.
 pub(super) const SEGMENTS_FOLDER: &str = "segments";

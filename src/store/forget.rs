@@ -9,7 +9,9 @@ use schemas::Timestamp;
 use schemas::session::{ProblemRow, SessionRow, SourceRow};
 
 use super::error::StoreError;
+use super::folder::HOOK_LOG;
 use super::forgotten::{ForgottenLog, ForgottenLogs};
+use super::hook_log::HookLog;
 use super::labels::LabelBook;
 use super::rewrite::{Removal, SegmentEdit};
 use super::segment::open_segment::Segment;
@@ -92,6 +94,9 @@ impl StoreWriter {
                 labels.remove(id);
             }
         })?;
+        if self.dir.join(HOOK_LOG).exists() {
+            HookLog::open(&self.dir)?.remove_sessions(|id| sessions.contains(id))?;
+        }
         let mut reduced = self.reduced_sessions()?;
         if reduced.remove_sessions(sessions) {
             self.record_reduced(&reduced)?;

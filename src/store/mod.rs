@@ -13,6 +13,7 @@ mod export;
 mod folder;
 mod forget;
 mod forgotten;
+mod hook_log;
 mod index;
 mod labels;
 mod lookup;
@@ -39,6 +40,7 @@ pub use error::StoreError;
 pub use export::{LakeObject, encode_lake_objects, file_stem, write_arrow};
 pub(crate) use folder::is_store;
 pub use forgotten::ForgottenLogs;
+pub use hook_log::{HookLog, HookLogRow};
 pub use index::{
     Block, Grams, KnownRows, RowFacts, RowOutline, RowTags, SHORTEST_WORD, SkipIndex, WordLookup,
     WordPattern, needle_grams,

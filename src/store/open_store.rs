@@ -8,6 +8,7 @@ use super::damage::Verify;
 use super::disk::files;
 use super::error::StoreError;
 use super::folder;
+use super::hook_log::{HookLog, HookLogRow, read_hook_log};
 use super::labels::LabelBook;
 use super::manifest::Manifest;
 use super::snapshot::Snapshot;
@@ -103,6 +104,22 @@ impl Store {
     pub fn write_token(&self, token: &str) -> Result<(), StoreError> {
         files::create_private_dirs(&self.dir)?;
         files::replace_file(&self.token_path(), token.as_bytes())
+    }
+
+    /// Locks the log of what hooks said.
+    ///
+    /// # Errors
+    /// Fails if another hook holds it, or if it cannot be read.
+    pub fn open_hook_log(&self) -> Result<HookLog, StoreError> {
+        HookLog::open(&self.dir)
+    }
+
+    /// Returns what hooks said, the newest last.
+    ///
+    /// # Errors
+    /// Fails if the log cannot be read.
+    pub fn read_hook_log(&self) -> Result<Vec<HookLogRow>, StoreError> {
+        read_hook_log(&self.dir)
     }
 
     /// Makes the files and folders of the store private again. Returns a notice for the user if

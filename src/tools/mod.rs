@@ -46,6 +46,10 @@ use schemas::tool::stats::{StatsArgs, StatsData};
 use serde::Serialize;
 
 pub(crate) use self::analyze::error_signature;
+pub use self::analyze::{
+    Decision, HistoryScope, KnownFix, LiveFailure, SessionTail, find_decisions, find_failing_call,
+    find_fix_of_event, find_known_fix, read_session_tail,
+};
 pub use self::blame::{BlameData, BlamedFile};
 use self::doctor::DoctorData;
 pub use self::handover::Handover;
@@ -57,6 +61,7 @@ pub use self::reply::caller::Caller;
 use self::reply::complete;
 pub use self::reply::freshness::{Freshness, Refresh, UnreadReason};
 pub use self::reply::interface::Interface;
+pub(crate) use self::reply::rows::read_events;
 pub use self::reply::selection::SessionSelection;
 pub(crate) use self::reply::session_sums::{MAX_SUBAGENT_DEPTH, is_subagent};
 pub use self::reply::shared_state::RedactorFactory;

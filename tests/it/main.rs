@@ -24,6 +24,7 @@ mod freshness;
 mod fuzz;
 mod golden;
 mod help;
+mod hooks;
 mod hostile_names;
 mod http;
 mod http_probes;

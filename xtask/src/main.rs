@@ -113,7 +113,8 @@ inside the program.",
         details: "\
 Arguments other than --bundled are the sizes of the generated logs in GB (0.1).
 `retrieval FILE_OR_FOLDER` measures which sessions are found instead: on LoCoMo, or with
-`retrieval QUESTIONS LOGS` on questions about a folder of logs.",
+`retrieval QUESTIONS LOGS` on questions about a folder of logs. `hooks LOGS` replays a folder of logs
+to the hooks, and compares what they say with what the sessions did next.",
         run: run_benchmarks,
     },
     XtaskCommand {

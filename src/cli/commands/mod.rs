@@ -9,6 +9,7 @@ pub(super) mod event;
 pub(super) mod export;
 pub(super) mod find;
 pub(super) mod forget;
+pub(super) mod hook;
 pub(super) mod ingest;
 pub(super) mod label;
 pub(super) mod list;

@@ -67,7 +67,7 @@ pub(super) fn open_lock(path: &Path) -> Result<File, StoreError> {
 }
 
 /// Opens `path` without following a link and without waiting for the other end of a FIFO.
-fn open_regular(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+pub(crate) fn open_regular(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     #[cfg(unix)]
     {
         use rustix::fs::OFlags;

@@ -151,6 +151,61 @@ pub(super) fn parse_programs(command: &str) -> Vec<String> {
     programs
 }
 
+/// Programs that only look at something.
+const READING: &[&str] = &[
+    "ls",
+    "cat",
+    "head",
+    "tail",
+    "grep",
+    "rg",
+    "find",
+    "fd",
+    "sed",
+    "awk",
+    "wc",
+    "which",
+    "type",
+    "tree",
+    "file",
+    "stat",
+    "du",
+    "df",
+    "ps",
+    "jq",
+    "diff",
+    "sort",
+    "uniq",
+    "cut",
+    "less",
+    "man",
+    "whoami",
+    "date",
+    "env",
+    "uname",
+    "git status",
+    "git diff",
+    "git log",
+    "git show",
+    "git branch",
+    "git blame",
+    "git remote",
+    "git ls-files",
+    "gh pr view",
+    "gh run view",
+    "gh pr",
+    "gh run",
+    "gh issue",
+    "gh api",
+];
+
+/// Returns true if every program of a command line only looks at something, or if it runs none.
+pub(super) fn is_reading_command(command: &str) -> bool {
+    let is_in_place = command.contains("sed -i") || command.contains("> ");
+    !is_in_place
+        && parse_programs(command).iter().all(|program| READING.contains(&program.as_str()))
+}
+
 /// Returns the first program of a pipe.
 fn parse_program(part: &str) -> Option<String> {
     let part = part.split('|').next().unwrap_or_default();
@@ -209,6 +264,16 @@ mod tests {
             ("", &[][..]),
         ] {
             assert_eq!(parse_programs(command), want, "{command}");
+        }
+    }
+
+    #[test]
+    fn looking_is_distinguished_from_changing() {
+        for command in ["ls -la", "cd x && git status", "cat a | wc -l", "echo done", ""] {
+            assert!(is_reading_command(command), "{command}");
+        }
+        for command in ["npm install", "sed -i s/a/b/ x", "cat a > b", "ls && rm x"] {
+            assert!(!is_reading_command(command), "{command}");
         }
     }
 

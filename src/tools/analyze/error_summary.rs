@@ -89,6 +89,9 @@ pub(super) struct ErrorSummary {
     /// The text from the most informative line on, shortened; empty if there was no output.
     pub excerpt: String,
     pub signature: String,
+    /// True if the first line of the excerpt names an error or shows that something is wrong. It
+    /// is then characteristic of the error, whatever program printed it.
+    pub names_error: bool,
 }
 
 /// A line that may name the error.
@@ -112,13 +115,17 @@ pub(super) fn summarize_error(text: &str, who: &str, is_command_output: bool) ->
     let Some(line) = error_line(text, max_lines, is_command_output) else {
         let reason = if is_dropped { "text dropped by retention" } else { "no output" };
         let signature = format!("{who}: {reason}");
-        return ErrorSummary { excerpt: String::new(), signature };
+        return ErrorSummary { excerpt: String::new(), signature, names_error: false };
     };
     let examined = &line.text[..line.text.floor_char_boundary(MAX_LINE_BYTES)];
     let error = signature::normalize_line(examined);
     let signature = if line.weight > 1 { error } else { format!("{who}: {error}") };
     let excerpt = text.get(line.start..).unwrap_or_default().trim_start();
-    ErrorSummary { excerpt: shorten(excerpt, MAX_EXCERPT_BYTES), signature }
+    ErrorSummary {
+        excerpt: shorten(excerpt, MAX_EXCERPT_BYTES),
+        signature,
+        names_error: line.weight > 1,
+    }
 }
 
 /// Returns the first of the most informative lines. If no line of a command's output names an

@@ -22,15 +22,30 @@ const VARYING: &str = concat!(
 
 static PATTERN: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(VARYING).ok());
 
+/// The places in a text where a path with line and column numbers ends.
+static LINE_NUMBERS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?::[0-9]+)+$").ok());
+
 /// Replaces the varying parts of a line with `<name>`, `<url>`, `<time>`, `<path>`, `<hash>` and
 /// `<n>`.
 pub(super) fn normalize_line(line: &str) -> String {
+    replace_varying(line, &["name", "url", "time", "path", "hash", "n"])
+}
+
+/// Replaces only what varies between two occurrences of the very same error: times, hashes and
+/// numbers. The names, addresses and paths in it stay.
+pub(super) fn normalize_numbers(line: &str) -> String {
+    replace_varying(line, &["time", "hash", "n"])
+}
+
+/// Replaces the varying parts of these kinds.
+fn replace_varying(line: &str, replaced: &[&str]) -> String {
     let Some(pattern) = &*PATTERN else { return line.to_owned() };
     let plain = pattern.replace_all(line, |found: &Captures<'_>| {
         let text = found.get(0).map_or("", |found| found.as_str());
         let kinds = ["name", "url", "time", "path", "hash", "n"];
         let kind = kinds.into_iter().find(|kind| found.name(kind).is_some());
         match kind {
+            Some(kind) if !replaced.contains(&kind) => without_line_numbers(text),
             // A word may consist only of letters that are also hexadecimal digits.
             Some("hash") if !text.contains(|c: char| c.is_ascii_digit()) => text.to_owned(),
             Some("hash") if text.bytes().all(|byte| byte.is_ascii_digit()) => "<n>".to_owned(),
@@ -43,9 +58,31 @@ pub(super) fn normalize_line(line: &str) -> String {
     signature
 }
 
+/// Returns a path without the numbers of a line and a column at its end.
+fn without_line_numbers(path: &str) -> String {
+    let Some(numbers) = &*LINE_NUMBERS else { return path.to_owned() };
+    numbers.replace(path, ":<n>").into_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_same_error_keeps_its_names_and_paths() {
+        for (line, want) in [
+            (
+                "error: script \"lint\" exited with code 1",
+                "error: script \"lint\" exited with code <n>",
+            ),
+            ("src/a/b.ts(398,32): error TS2304", "src/a/b.ts(<n>): error TS2304"),
+            ("main.rs:12:5 is odd", "main.rs:<n> is odd"),
+            ("could not apply fb89908 to `x`", "could not apply <hash> to `x`"),
+            ("zsh:1: command not found: pyhton", "zsh:<n>: command not found: pyhton"),
+        ] {
+            assert_eq!(normalize_numbers(line), want);
+        }
+    }
 
     #[test]
     fn varying_parts_are_replaced_and_the_rest_stays() {

@@ -1,0 +1,166 @@
+//! Says where the last sessions of a project ended.
+
+use std::path::Path;
+
+use schemas::session::SessionRow;
+use schemas::{Timestamp, ToolError};
+
+use super::fence::quote;
+use crate::store::Snapshot;
+use crate::tools::{HistoryScope, SessionTail, find_decisions, is_subagent, read_session_tail};
+
+/// Maximum size in bytes of what is said about all sessions.
+const MAX_RECAP_BYTES: usize = 1650;
+
+/// Maximum number of sessions that are described.
+const MAX_SESSIONS: usize = 3;
+
+/// Sessions that ended longer ago than this are not described: 45 days, in microseconds.
+const MAX_AGE_US: i64 = 45 * 24 * 3600 * 1_000_000;
+
+/// Maximum number of decisions that are shown, and their size in bytes.
+const MAX_DECISIONS: usize = 2;
+const MAX_DECISION_BYTES: usize = 200;
+
+/// Maximum number of entries of a plan that are shown.
+const MAX_ENTRIES: usize = 4;
+
+/// Maximum number of files that are shown.
+const MAX_FILES: usize = 5;
+
+/// Maximum sizes of quotes in bytes: of the newest session, and of those before it.
+const NEWEST: QuoteSizes = QuoteSizes { title: 80, prompt: 160, answer: 420 };
+const EARLIER: QuoteSizes = QuoteSizes { title: 70, prompt: 90, answer: 140 };
+
+#[derive(Debug, Clone, Copy)]
+struct QuoteSizes {
+    title: usize,
+    prompt: usize,
+    answer: usize,
+}
+
+/// Where the last sessions ended.
+pub(super) struct Recap {
+    pub(super) text: String,
+    /// The ids of the sessions and events that the text names.
+    pub(super) ids: Vec<String>,
+}
+
+/// Describes the end of the newest sessions in `scope`, and decisions about files of the branch
+/// that is checked out in `cwd`; `None` if there are no sessions.
+pub(super) fn describe_last_sessions(
+    snapshot: &Snapshot,
+    scope: &HistoryScope,
+    cwd: &Path,
+    stop: &dyn Fn() -> bool,
+) -> Result<Option<Recap>, ToolError> {
+    let sessions = snapshot.sessions();
+    let mut recent: Vec<usize> = Vec::new();
+    for position in &scope.sessions {
+        let row = &sessions[*position];
+        let is_recent = row.ended_at.is_some_and(|end| scope.until - end < MAX_AGE_US);
+        let has_own_prompt = row.user_messages > 0 && row.replay_events < row.events;
+        if is_recent && has_own_prompt && !is_subagent(row) {
+            recent.push(*position);
+        }
+    }
+    let end_of = |position: &usize| sessions[*position].ended_at.map(|end| end.min(scope.until));
+    recent.sort_by(|a, b| end_of(b).cmp(&end_of(a)).then_with(|| a.cmp(b)));
+
+    let mut recap = Recap { text: String::new(), ids: Vec::new() };
+    let newest_branch = recent.first().and_then(|newest| sessions[*newest].git_branch.clone());
+    for position in recent.into_iter().take(MAX_SESSIONS) {
+        if stop() {
+            break;
+        }
+        let tail = read_session_tail(snapshot, position, scope.until)?;
+        let sizes = if recap.ids.is_empty() { NEWEST } else { EARLIER };
+        let row = &sessions[position];
+        let (text, ids) = describe_session(row, &tail, sizes, scope.until);
+        if recap.text.len() + text.len() > MAX_RECAP_BYTES {
+            break;
+        }
+        recap.text.push_str(&text);
+        recap.ids.extend(ids);
+    }
+    if recap.ids.is_empty() {
+        return Ok(None);
+    }
+    if let Some(branch) = read_branch(cwd).or(newest_branch) {
+        for decision in find_decisions(snapshot, scope, &branch, MAX_DECISIONS, stop)? {
+            let sentence = quote(&decision.sentence, MAX_DECISION_BYTES);
+            let line = format!("- decided [{}]: {sentence}\n", decision.event_id);
+            if recap.text.len() + line.len() <= MAX_RECAP_BYTES {
+                recap.text.push_str(&line);
+                recap.ids.push(decision.event_id);
+            }
+        }
+    }
+    Ok(Some(recap))
+}
+
+/// Returns the branch that is checked out in a folder; `None` if it is not in a repository.
+fn read_branch(cwd: &Path) -> Option<String> {
+    let git = cwd.ancestors().map(|dir| dir.join(".git")).find(|git| git.exists())?;
+    let mut head = git.join("HEAD");
+    // In a worktree, `.git` is a file that names the folder with its `HEAD`.
+    if git.is_file() {
+        let pointer = std::fs::read_to_string(&git).ok()?;
+        head = git.parent()?.join(pointer.strip_prefix("gitdir: ")?.trim()).join("HEAD");
+    }
+    let text = std::fs::read_to_string(head).ok()?;
+    text.trim().strip_prefix("ref: refs/heads/").map(str::to_owned)
+}
+
+/// Returns the lines about one session, and the ids that they name.
+fn describe_session(
+    row: &SessionRow,
+    tail: &SessionTail,
+    sizes: QuoteSizes,
+    until: i64,
+) -> (String, Vec<String>) {
+    let mut ids = vec![row.session_id.clone()];
+    let ended = row.ended_at.map(|end| Timestamp(end.min(until)).to_string()).unwrap_or_default();
+    let day = ended.get(..16).unwrap_or(&ended).replace('T', " ");
+    let mut text = format!("- session {} ({}, ended {day} UTC", row.session_id, row.provider);
+    if let Some(branch) = &row.git_branch {
+        text.push_str(&format!(", branch {}", quote(branch, 40)));
+    }
+    text.push_str(")\n");
+    if let Some(title) = &row.title {
+        text.push_str(&format!("  title: {}\n", quote(title, sizes.title)));
+    }
+    if let Some((id, prompt)) = &tail.prompt {
+        text.push_str(&format!("  last prompt [{id}]: {}\n", quote(prompt, sizes.prompt)));
+        ids.push(id.clone());
+    }
+    if let Some((id, answer)) = &tail.answer {
+        text.push_str(&format!("  last answer [{id}]: {}\n", quote(answer, sizes.answer)));
+        ids.push(id.clone());
+    }
+    for open in &tail.open_ends {
+        text.push_str(&format!("  open: {open}.\n"));
+    }
+    if let Some((id, entries)) = &tail.open_plan {
+        let shown: Vec<String> =
+            entries.iter().take(MAX_ENTRIES).map(|entry| quote(entry, 80)).collect();
+        text.push_str(&format!("  not done in its plan [{id}]: {}", shown.join(", ")));
+        if entries.len() > MAX_ENTRIES {
+            text.push_str(&format!(" and {} more", entries.len() - MAX_ENTRIES));
+        }
+        text.push('\n');
+        ids.push(id.clone());
+    }
+    if !tail.edited.is_empty() {
+        let files = tail.edited.iter().take(MAX_FILES).map(|path| shorten_path(row, path));
+        text.push_str(&format!("  edited last: {}\n", files.collect::<Vec<_>>().join(", ")));
+    }
+    (text, ids)
+}
+
+/// Returns a path of a session relative to its folder, quoted.
+fn shorten_path(row: &SessionRow, path: &str) -> String {
+    let folder = row.cwd.as_deref().unwrap_or_default();
+    let inner = path.strip_prefix(folder).filter(|_| !folder.is_empty());
+    quote(inner.map_or(path, |inner| inner.trim_start_matches('/')), 80)
+}
