@@ -134,17 +134,18 @@ fn append_term_hits(
 ) -> Result<(), StoreError> {
     let mut exact = FixedBitSet::with_capacity(rows);
     let mut related: HashMap<usize, f32> = HashMap::new();
-    let has_related_words = term.has_related_words();
-    let is_wanted = |word: &str| has_related_words || term.is_form_of(word);
-    words.for_each_word(term.prefix(), &is_wanted, &mut |word, rows| {
-        if term.is_form_of(word) {
-            exact.union_with(rows);
-        } else {
-            for row in rows.ones() {
-                *related.entry(row).or_default() += RELATED_VALUE;
+    let is_wanted = |word: &str| term.is_related_to(word) || term.is_form_of(word);
+    for prefix in term.prefixes() {
+        words.for_each_word(prefix, &is_wanted, &mut |word, rows| {
+            if term.is_form_of(word) {
+                exact.union_with(rows);
+            } else {
+                for row in rows.ones() {
+                    *related.entry(row).or_default() += RELATED_VALUE;
+                }
             }
-        }
-    })?;
+        })?;
+    }
 
     hits.extend(exact.ones().map(|row| TermHit { row, term: position, value: 1.0 }));
     for (row, value) in related {
