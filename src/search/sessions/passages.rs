@@ -31,9 +31,9 @@ impl PassageSize {
     /// that a page of ten sessions takes about 900 tokens.
     pub(super) const fn at_place(place: usize) -> Self {
         match place {
-            0 => Self { count: 3, chars: 60 },
-            1 | 2 => Self { count: 2, chars: 56 },
-            _ => Self { count: 1, chars: 38 },
+            0 => Self { count: 3, chars: 56 },
+            1 | 2 => Self { count: 2, chars: 50 },
+            _ => Self { count: 1, chars: 36 },
         }
     }
 }
@@ -92,7 +92,7 @@ pub(super) fn find_places(question: &SessionQuestion, text: &str) -> Vec<TermPla
     // Most words of a text begin with another letter than any word of the question.
     let mut is_first_letter = [false; 256];
     for term in question.terms.iter().filter(|term| term.is_indexed) {
-        for prefix in term.prefixes() {
+        for prefix in &term.prefixes {
             let first = prefix.as_bytes()[0];
             is_first_letter[usize::from(first)] = true;
             is_first_letter[usize::from(first.to_ascii_uppercase())] = true;

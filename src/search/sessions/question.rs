@@ -30,22 +30,16 @@ pub(super) struct QuestionTerm {
     pub(super) stem: String,
     /// True if the word lists of the index can have it: three or more ASCII letters.
     pub(super) is_indexed: bool,
+    /// What words of interest begin with: the regular forms of this word and related words, and each
+    /// irregular form. Empty if it is not indexed.
+    pub(super) prefixes: Vec<String>,
 }
 
 impl QuestionTerm {
-    /// Returns what words of interest begin with: the regular forms of this word and related words,
-    /// and each irregular form.
-    pub(super) fn prefixes(&self) -> impl Iterator<Item = &str> {
-        // `study` is also `studies`.
-        let shared = self.stem.strip_suffix('y').unwrap_or(&self.stem);
-        let shared = &shared[..shared.len().min(RELATED_LETTERS)];
-        let irregular = irregular_forms(&self.stem).iter().copied();
-        std::iter::once(shared).chain(irregular.filter(move |form| !form.starts_with(shared)))
-    }
-
     /// True if `word`, in lower case, is this word in any form.
     pub(super) fn is_form_of(&self, word: &str) -> bool {
-        common_form(word) == self.stem
+        let may_be_form = self.prefixes.iter().any(|prefix| word.starts_with(prefix.as_str()));
+        may_be_form && common_form(word) == self.stem
     }
 
     /// True if `word`, in lower case, begins like this one for long enough to have to do with it.
@@ -125,12 +119,19 @@ fn split_run(run: &str) -> Vec<QuestionTerm> {
 
 /// Returns the term of a word of ASCII letters; `None` if it is too short for the index.
 fn letter_term(word: &str) -> Option<QuestionTerm> {
-    let lower = word.to_ascii_lowercase();
-    (word.len() >= SHORTEST_WORD).then(|| QuestionTerm {
-        word: word.to_owned(),
-        stem: common_form(&lower).into_owned(),
-        is_indexed: true,
-    })
+    if word.len() < SHORTEST_WORD {
+        return None;
+    }
+    let stem = common_form(&word.to_ascii_lowercase()).into_owned();
+    // `study` is also `studies`.
+    let beginning = stem.strip_suffix('y').unwrap_or(&stem);
+    let mut prefixes = vec![beginning[..beginning.len().min(RELATED_LETTERS)].to_owned()];
+    for form in irregular_forms(&stem) {
+        if !form.starts_with(&prefixes[0]) {
+            prefixes.push((*form).to_owned());
+        }
+    }
+    Some(QuestionTerm { word: word.to_owned(), stem, is_indexed: true, prefixes })
 }
 
 /// Returns the term of a text that the word lists cannot have.
@@ -140,6 +141,7 @@ fn text_term(text: &str) -> QuestionTerm {
         word: text.to_owned(),
         stem: fold_text(&composed).into_owned(),
         is_indexed: false,
+        prefixes: Vec::new(),
     }
 }
 
@@ -181,7 +183,7 @@ mod tests {
 
     #[test]
     fn identifiers_are_words_and_their_parts() {
-        assert_eq!(stems("parseHttpRequest"), ["parsehttprequest", "parse", "http", "request"]);
+        assert_eq!(stems("parseHttpRequest"), ["parsehttprequest", "pars", "http", "request"]);
         assert_eq!(stems("MAX_RETRY-count2"), ["max", "retry", "count"]);
         assert_eq!(stems("error 404 on port 8"), ["error", "404", "port"]);
         assert_eq!(stems("port 404 on 7 July 2026"), ["port", "404", "july"]);
@@ -190,7 +192,7 @@ mod tests {
     #[test]
     fn forms_and_related_words_are_within_the_prefixes() {
         let question = SessionQuestion::parse("wrote studies configuration");
-        let prefixes = |term: usize| question.terms[term].prefixes().collect::<Vec<&str>>();
+        let prefixes = |term: usize| question.terms[term].prefixes.clone();
         assert_eq!(prefixes(0), ["writ", "wrote"]);
         assert_eq!(prefixes(1), ["stud"]);
         assert_eq!(prefixes(2), ["confi"]);
