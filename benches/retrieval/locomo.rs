@@ -26,7 +26,8 @@ pub(super) const PUBLISHED: &str = "\
 | the reference with MiniLM (what a model could add) | 78.4/95.0/97.8 | 75.8/93.5/97.1 |";
 
 /// The place of a turn that answers a question: `D1:3` is the third turn of the first session.
-static EVIDENCE: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"D(\d+):").expect("a pattern"));
+static EVIDENCE: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"D(\d+):(\d+)?").expect("a pattern"));
 
 /// Writes a log for every session of `source`, which is a file or a folder of files, below `logs`.
 /// Returns the questions that name the sessions of their answer.
@@ -93,10 +94,16 @@ fn convert_conversation(sample: &Value, name: &str, logs: &Path, questions: &mut
 
     for asked in sample["qa"].as_array().into_iter().flatten() {
         let mut gold = BTreeSet::new();
+        let mut events = BTreeSet::new();
         for place in asked["evidence"].as_array().into_iter().flatten() {
             for found in EVIDENCE.captures_iter(place.as_str().unwrap_or_default()) {
                 let number: usize = found[1].parse().expect("a number");
-                gold.insert(session_id(name, number));
+                let id = session_id(name, number);
+                let turn = found.get(2).and_then(|turn| turn.as_str().parse::<u32>().ok());
+                if let Some(turn) = turn.filter(|turn| *turn > 0) {
+                    events.insert(format!("{id}:{}", turn - 1));
+                }
+                gold.insert(id);
             }
         }
         if gold.is_empty() {
@@ -105,6 +112,7 @@ fn convert_conversation(sample: &Value, name: &str, logs: &Path, questions: &mut
         questions.push(Question {
             text: asked["question"].as_str().unwrap_or_default().to_owned(),
             gold: gold.into_iter().collect(),
+            events: events.into_iter().collect(),
             conversation: name.to_owned(),
         });
     }

@@ -7,6 +7,7 @@
 //! [{"q": "which chat was it where we fixed the retry budget", "gold": ["3f9a..."]}]
 //! ```
 
+mod events;
 mod locomo;
 mod ranks;
 
@@ -31,6 +32,9 @@ struct Question {
     #[serde(rename = "q")]
     text: String,
     gold: Vec<String>,
+    /// Ids of the events that answer it.
+    #[serde(default)]
+    events: Vec<String>,
     /// The conversation that has the answer; empty if there is one collection only.
     #[serde(default)]
     conversation: String,
@@ -82,6 +86,7 @@ fn measure_locomo(questions: &[Question], logs: &Path, dir: &Path) {
     print_control(questions, dir);
     println!("\n{}", locomo::PUBLISHED);
     print_times(&pooled);
+    events::print_recall(&snapshot, questions);
 }
 
 /// Prints the results of questions about a folder of logs.
@@ -115,13 +120,16 @@ fn ingest(logs: &Path, dir: &Path) -> Arc<Snapshot> {
     Store::new(dir).take_snapshot().expect("snapshot")
 }
 
+/// Returns the positions of the sessions of a conversation.
+fn sessions_of(snapshot: &Snapshot, conversation: &str) -> HashSet<usize> {
+    let rows = snapshot.sessions().iter().enumerate();
+    let found = rows.filter(|(_, row)| row.project.as_deref() == Some(conversation));
+    found.map(|(position, _)| position).collect()
+}
+
 /// Asks a question, of one conversation or of all, and finds its sessions in the answer.
 fn rank_gold(snapshot: &Snapshot, question: &Question, conversation: Option<&str>) -> Ranks {
-    let sessions = conversation.map(|name| {
-        let rows = snapshot.sessions().iter().enumerate();
-        let of_conversation = rows.filter(|(_, row)| row.project.as_deref() == Some(name));
-        of_conversation.map(|(position, _)| position).collect::<HashSet<usize>>()
-    });
+    let sessions = conversation.map(|name| sessions_of(snapshot, name));
     let start = Instant::now();
     let parsed = SessionQuestion::parse(&question.text);
     let request = SessionRequest {

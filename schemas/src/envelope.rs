@@ -166,6 +166,8 @@ closed_enum! {
         ResultsTruncated = "RESULTS_TRUNCATED",
         /// A parameter had no effect here.
         ParameterIgnored = "PARAMETER_IGNORED",
+        /// Nothing matched exactly, so the matches are ranked by relevance.
+        RankedInstead = "RANKED_INSTEAD",
         /// Copied history was left out.
         ReplayExcluded = "REPLAY_EXCLUDED",
         /// The tool was called by an earlier name, which will be removed.

@@ -9,3 +9,4 @@ pub(crate) mod paths;
 pub(crate) mod sanitize;
 pub(crate) mod stem;
 pub(crate) mod text_table;
+pub(crate) mod word_form;

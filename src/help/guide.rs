@@ -193,7 +193,7 @@ pub(super) const INPUT: &str = "\
 a local time gets its offset. Answers give RFC 3339 in UTC with milliseconds.
 
 **Queries**: all words must occur in one event, each as a substring in any case; `\"a phrase\"`, `/a regex/`, `a OR b`, `-word`; qualifiers \
-`tool:` `file:` `model:` `branch:` `agent:` `label:` `is:error` `is:replay` `until:` `case:yes` `total:exact` `sort:relevance`. A qualifier in quotes is text.
+`tool:` `file:` `model:` `branch:` `agent:` `label:` `is:error` `is:replay` `until:` `case:yes` `total:exact` `sort:relevance` `sort:oldest`. A qualifier in quotes is text.
 
 **Ids**: a session id or any unique prefix of it; an event id is `<session>:<index>`.
 
@@ -283,7 +283,7 @@ pub(super) const EXIT_CODES: &str = "\
 ";
 
 pub(super) const TROUBLESHOOTING: &str = "\
-- Nothing is found: the answer's `hint` says why. Fewer or shorter words, `sort:relevance`, no filters, `sessions ingest`.
+- Nothing is found: the answer's `hint` says why. Fewer or shorter words, no filters, `sessions ingest`.
 - An agent's sessions are missing: `sessions doctor` shows where logs were looked for.
 - Answers look old: `metadata.index_last_updated`; `sessions status` lists what is pending.
 - `store_damaged`: `sessions ingest --verify` sets the damaged part aside and reads the logs again.

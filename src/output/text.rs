@@ -49,6 +49,9 @@ impl Show for SearchData {
             let end = if after > 0 { "…" } else { "" };
             out.push_str(&indent_lines(&format!("{start}{}{end}", found.snippet.trim()), "    "));
             out.push('\n');
+            for (index, line) in &found.context {
+                let _ = writeln!(out, "      :{index} {line}");
+            }
         }
         out
     }

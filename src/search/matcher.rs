@@ -1,6 +1,8 @@
 //! Finds the rows of a page of text that match, with `memmem`, `aho-corasick` and `regex` over
 //! its bytes.
 
+use std::cmp::Reverse;
+
 use memchr::memmem::Finder;
 
 use super::needle::Needle;
@@ -37,6 +39,12 @@ pub(super) struct Matcher {
     /// True if any search needs the lowered bytes.
     must_lower: bool,
 }
+
+/// Most places of a term that are compared for a snippet. Each one costs a pass over the text.
+const MAX_PLACES: usize = 4;
+
+/// Bytes between two terms that fit one snippet.
+const NEAR_BYTES: usize = 160;
 
 /// Rows are examined one by one if fewer than one in this many rows of a page pass the filters.
 const SPARSE_ROWS_THRESHOLD: usize = 4;
@@ -174,11 +182,43 @@ impl Matcher {
         !self.excluded.iter().any(|needle| needle.is_in(text, lower))
     }
 
-    /// Returns the start and end of the first required term in `text`.
-    pub(super) fn first_match(&self, text: &str) -> Option<(usize, usize)> {
+    /// Returns the start and end of a required term in `text`: of the one that occurs least often, or
+    /// of the longest of those, where most others are near.
+    pub(super) fn find_best_place(&self, text: &str) -> Option<(usize, usize)> {
         let text = kept_part(text);
-        self.required.iter().flatten().filter_map(|needle| needle.find(text)).min()
+        let places: Vec<Vec<(usize, usize)>> = self
+            .required
+            .iter()
+            .flatten()
+            .map(|needle| find_places(needle, text))
+            .filter(|places| !places.is_empty())
+            .collect();
+        let rarest = places.iter().min_by_key(|places| {
+            let (start, end) = places[0];
+            (places.len(), Reverse(end - start))
+        })?;
+
+        let count_near = |place: &(usize, usize)| {
+            let is_near = |other: &(usize, usize)| other.0.abs_diff(place.0) <= NEAR_BYTES;
+            places.iter().filter(|places| places.iter().any(is_near)).count()
+        };
+        rarest.iter().copied().min_by_key(|place| (Reverse(count_near(place)), place.0))
     }
+}
+
+/// Returns the first places of a needle in a text. Of a regex it is one place only, because what
+/// matches may depend on the text before it.
+fn find_places(needle: &Needle, text: &str) -> Vec<(usize, usize)> {
+    let max_places = if matches!(needle, Needle::Regex(_)) { 1 } else { MAX_PLACES };
+    let mut places = Vec::new();
+    let mut from = 0;
+    while places.len() < max_places
+        && let Some((start, end)) = text.get(from..).and_then(|rest| needle.find(rest))
+    {
+        places.push((from + start, from + end));
+        from = text.ceil_char_boundary(from + end.max(start + 1));
+    }
+    places
 }
 
 /// Chooses the first clause that a byte search can decide, and returns its position if a hit
@@ -309,8 +349,10 @@ mod tests {
             ("café case:yes", "CAFÉ, cafe\u{301}!", "cafe\u{301}"),
             ("/z.hlt/", "Ⱥ zählt", "zählt"),
             ("한국", "이것은 한국어", "한국"),
+            ("a zebra", "a cat, a dog and a Zebra", "Zebra"),
+            ("zebra lion", &format!("zebra {} Zebra LION lion lion", "x".repeat(400)), "Zebra"),
         ] {
-            let (from, to) = Matcher::new(&parse(query)).first_match(text).expect(query);
+            let (from, to) = Matcher::new(&parse(query)).find_best_place(text).expect(query);
             assert_eq!(&text[from..to], want, "{query}");
         }
     }

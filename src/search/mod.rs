@@ -1,5 +1,5 @@
-//! Finds events by their text: parses queries, then scans the live rows of a snapshot newest
-//! first or ranks them.
+//! Finds events by their text: parses queries, then scans the live rows of a snapshot in the
+//! order of time or ranks them.
 //!
 //! Depends on the store and does not know tools, MCP or the command line.
 

@@ -6,6 +6,7 @@ use std::ops::AddAssign;
 use std::time::Instant;
 
 use schemas::EventType;
+use schemas::tool::search::SearchSort;
 use serde::{Deserialize, Serialize};
 
 use super::query::Query;
@@ -35,14 +36,57 @@ impl SearchRequest<'_> {
     }
 }
 
-/// A position in the order of results: newest first, then by session, then latest event first.
-/// Events without a time come last.
+/// A position in the order of results: by time, then by session, then by event. Events without a time
+/// come last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResultPosition {
-    /// Microseconds since the epoch.
+    /// The [`time_key`].
     pub time: Option<i64>,
     pub session_id: String,
+    /// The [`index_key`].
     pub event_index: u32,
+}
+
+impl ResultPosition {
+    /// Returns the position of an event in results of this order.
+    pub fn new(sort: SearchSort, time: Option<i64>, session_id: &str, event_index: u32) -> Self {
+        Self {
+            time: time_key(sort, time),
+            session_id: session_id.to_owned(),
+            event_index: index_key(sort, event_index),
+        }
+    }
+}
+
+/// Returns the number by which results are ordered, highest first: the time in microseconds since the
+/// epoch, or its complement if the oldest come first.
+pub(super) fn time_key(sort: SearchSort, time: Option<i64>) -> Option<i64> {
+    time.map(|time| key_of(sort, time))
+}
+
+/// Returns the highest key of rows whose oldest and newest times are `times`.
+pub(super) fn highest_key(sort: SearchSort, times: Option<(i64, i64)>) -> Option<i64> {
+    times.map(|(oldest, newest)| key_of(sort, oldest).max(key_of(sort, newest)))
+}
+
+/// Returns the lowest key of rows between two times.
+pub(super) fn lowest_key(sort: SearchSort, oldest: i64, newest: i64) -> i64 {
+    key_of(sort, oldest).min(key_of(sort, newest))
+}
+
+fn key_of(sort: SearchSort, time: i64) -> i64 {
+    match sort {
+        SearchSort::Newest | SearchSort::Relevance => time,
+        SearchSort::Oldest => !time,
+    }
+}
+
+/// Returns the number by which events of one session and time are ordered, highest first.
+pub(super) fn index_key(sort: SearchSort, event_index: u32) -> u32 {
+    match sort {
+        SearchSort::Newest | SearchSort::Relevance => event_index,
+        SearchSort::Oldest => !event_index,
+    }
 }
 
 impl Ord for ResultPosition {

@@ -1,4 +1,4 @@
-//! Finds matches, newest first. Scans the pages that pass the filters and the skip index, in waves
+//! Finds matches in the order of time. Scans the pages that pass the filters and the skip index, in waves
 //! over the cores, until the page of results is full.
 
 use std::cmp::{Ordering, Reverse};
@@ -6,7 +6,11 @@ use std::collections::BinaryHeap;
 
 use super::error::SearchError;
 use super::matcher::Matcher;
-use super::request::{ResultPosition, SearchHit, SearchPage, SearchRequest, SearchWork};
+use schemas::tool::search::SearchSort;
+
+use super::request::{
+    ResultPosition, SearchHit, SearchPage, SearchRequest, SearchWork, index_key, time_key,
+};
 use super::row_filter::{CandidatePage, CandidateRow, RowFilter};
 use super::snippet;
 use crate::base::parallel::in_parallel;
@@ -30,12 +34,16 @@ const MIN_COUNTED_PAGES: usize = 32;
 pub(super) const PAGES_PER_TASK: usize = 8;
 
 /// A match, in the order of results.
-struct OrderedRow(CandidateRow);
+struct OrderedRow {
+    row: CandidateRow,
+    sort: SearchSort,
+}
 
 impl OrderedRow {
     /// Returns the sort key. Positions of sessions have the order of their ids.
     fn sort_key(&self) -> (Reverse<Option<i64>>, usize, Reverse<u32>) {
-        (Reverse(self.0.facts.time), self.0.session, Reverse(self.0.event_index))
+        let time = time_key(self.sort, self.row.facts.time);
+        (Reverse(time), self.row.session, Reverse(index_key(self.sort, self.row.event_index)))
     }
 }
 
@@ -59,7 +67,7 @@ impl PartialEq for OrderedRow {
 
 impl Eq for OrderedRow {}
 
-/// Runs the query, newest first. `stop` is called between pages of text; true ends the search with
+/// Runs the query, newest or oldest first. `stop` is called between pages of text; true ends the search with
 /// an error.
 pub fn search(
     snapshot: &Snapshot,
@@ -68,12 +76,12 @@ pub fn search(
 ) -> Result<SearchPage, SearchError> {
     let filter = RowFilter::new(snapshot, request, request.query)?;
     let mut pages = filter.candidate_pages()?;
-    pages.sort_by_key(|page| Reverse(page.newest));
-    let mut scan = NewestFirstScan {
+    pages.sort_by_key(|page| Reverse(page.time_key));
+    let mut scan = OrderedScan {
         matcher: Matcher::new(request.query),
         pages,
         scanned: 0,
-        newest: BinaryHeap::new(),
+        first: BinaryHeap::new(),
         max_kept: request.limit + 1,
         matched: 0,
         is_timed_out: false,
@@ -85,15 +93,15 @@ pub fn search(
 }
 
 /// A search in progress.
-struct NewestFirstScan<'a> {
+struct OrderedScan<'a> {
     filter: RowFilter<'a>,
     matcher: Matcher,
-    /// The candidate pages, newest first.
+    /// The candidate pages, in the order of results.
     pages: Vec<CandidatePage>,
     /// The number of `pages` that were scanned.
     scanned: usize,
-    /// The newest matches until now, at most `max_kept`.
-    newest: BinaryHeap<OrderedRow>,
+    /// The first matches until now, at most `max_kept`.
+    first: BinaryHeap<OrderedRow>,
     /// One more than the limit of the request, which shows whether there are more results.
     max_kept: usize,
     /// The number of all matches until now.
@@ -104,14 +112,14 @@ struct NewestFirstScan<'a> {
 
 /// The matches on some pages.
 struct ScannedPages {
-    /// The newest matches, unordered and not more than a search keeps.
-    newest: Vec<OrderedRow>,
+    /// The first matches, unordered and not more than a search keeps.
+    first: Vec<OrderedRow>,
     /// The number of all matches on these pages.
     matched: usize,
     work: SearchWork,
 }
 
-impl NewestFirstScan<'_> {
+impl OrderedScan<'_> {
     /// Scans the pages in waves until the page of results is full, the deadline has passed, or all
     /// pages are scanned.
     fn run(&mut self, stop: &(dyn Fn() -> bool + Sync)) -> Result<(), SearchError> {
@@ -144,8 +152,8 @@ impl NewestFirstScan<'_> {
             for part in parts {
                 self.work += part.work;
                 self.matched += part.matched;
-                for candidate in part.newest {
-                    self.keep_newest(candidate);
+                for candidate in part.first {
+                    self.keep_first(candidate);
                 }
             }
 
@@ -161,8 +169,9 @@ impl NewestFirstScan<'_> {
 
     /// Returns true if no match on the remaining pages belongs to the page of results.
     fn is_full(&self) -> bool {
-        let Some(oldest) = self.newest.peek() else { return false };
-        self.newest.len() == self.max_kept && oldest.0.facts.time > self.pages[self.scanned].newest
+        let Some(last) = self.first.peek() else { return false };
+        let key = time_key(last.sort, last.row.facts.time);
+        self.first.len() == self.max_kept && key > self.pages[self.scanned].time_key
     }
 
     /// Counts the matches of the remaining pages that the index can decide, and removes these
@@ -176,13 +185,13 @@ impl NewestFirstScan<'_> {
         }
     }
 
-    fn keep_newest(&mut self, candidate: OrderedRow) {
-        if self.newest.len() < self.max_kept {
-            self.newest.push(candidate);
-        } else if let Some(mut oldest) = self.newest.peek_mut()
-            && candidate < *oldest
+    fn keep_first(&mut self, candidate: OrderedRow) {
+        if self.first.len() < self.max_kept {
+            self.first.push(candidate);
+        } else if let Some(mut last) = self.first.peek_mut()
+            && candidate < *last
         {
-            *oldest = candidate;
+            *last = candidate;
         }
     }
 
@@ -230,25 +239,27 @@ impl NewestFirstScan<'_> {
         }
 
         let matched = found.len();
-        let mut newest: Vec<_> = found.into_iter().map(OrderedRow).collect();
+        let sort = self.filter.request.query.sort;
+        let mut first: Vec<OrderedRow> =
+            found.into_iter().map(|row| OrderedRow { row, sort }).collect();
         if matched > self.max_kept {
-            newest.select_nth_unstable(self.max_kept);
-            newest.truncate(self.max_kept);
+            first.select_nth_unstable(self.max_kept);
+            first.truncate(self.max_kept);
         }
-        Ok(Some(ScannedPages { newest, matched, work }))
+        Ok(Some(ScannedPages { first, matched, work }))
     }
 
     /// Reads the texts of the results, and determines where the next page of results starts.
     fn into_page(self) -> Result<SearchPage, StoreError> {
         let request = self.filter.request;
-        let sorted = self.newest.into_sorted_vec();
-        let mut rows: Vec<CandidateRow> = sorted.into_iter().map(|candidate| candidate.0).collect();
+        let sorted = self.first.into_sorted_vec();
+        let mut rows: Vec<CandidateRow> =
+            sorted.into_iter().map(|candidate| candidate.row).collect();
         let mut next = None;
         if self.is_timed_out {
-            // An unread page may contain matches that come before anything older than its newest
-            // row.
-            let frontier = self.pages[self.scanned].newest;
-            rows.retain(|row| row.facts.time > frontier);
+            // An unread page may contain matches that come before anything after its first row.
+            let frontier = self.pages[self.scanned].time_key;
+            rows.retain(|row| time_key(request.query.sort, row.facts.time) > frontier);
             let reached =
                 ResultPosition { time: frontier, session_id: String::new(), event_index: u32::MAX };
             // The cursor never moves back: the unread page may reach before results that were
@@ -261,7 +272,7 @@ impl NewestFirstScan<'_> {
         }
 
         let hits =
-            read_hits(self.filter.snapshot, &rows, &mut |text| self.matcher.first_match(text))?;
+            read_hits(self.filter.snapshot, &rows, &mut |text| self.matcher.find_best_place(text))?;
         Ok(SearchPage {
             hits,
             next,

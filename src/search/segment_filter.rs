@@ -4,7 +4,7 @@ use fixedbitset::FixedBitSet;
 
 use super::indexed_rows::find_indexed_rows;
 use super::query::{FieldFilter, FilterField, Query};
-use super::request::SearchRequest;
+use super::request::{SearchRequest, lowest_key};
 use crate::store::{Grams, KnownRows, RowFacts, RowTags, Segment, SkipIndex, StoreError};
 
 /// The word index is consulted only if more candidate blocks than this remain. Scanning the
@@ -121,7 +121,7 @@ pub(super) fn may_match_times(
     let cursor = request.after.as_ref().and_then(|after| after.time);
     since.is_none_or(|since| newest >= since)
         && until.is_none_or(|until| oldest < until)
-        && cursor.is_none_or(|cursor| oldest <= cursor)
+        && cursor.is_none_or(|cursor| lowest_key(request.query.sort, oldest, newest) <= cursor)
 }
 
 /// Returns true if the tags of a row pass all `filters`, which are by tool, model or branch.

@@ -358,9 +358,9 @@ mod tests {
         );
         check::<SearchArgs>(
             search,
-            json!({ "query": "x", "until": "7d" }),
-            "until",
-            &["a qualifier inside query: until:value"],
+            json!({ "query": "x", "branch": "main" }),
+            "branch",
+            &["a qualifier inside query: branch:value"],
         );
         check::<SearchArgs>(
             search,

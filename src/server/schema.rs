@@ -28,7 +28,7 @@ fn to_protocol_tool(spec: &ToolSpec) -> Tool {
     tool.title = Some(spec.title.to_owned());
     tool.description = Some(spec.description.into());
     tool.input_schema = Arc::new(into_object(listed_input_schema(spec)));
-    tool.output_schema = Some(Arc::new(output_schema(spec)));
+    tool.output_schema = Some(Arc::new(output_schema()));
     tool.annotations = Some(
         ToolAnnotations::new()
             .read_only(spec.read_only)
@@ -57,15 +57,11 @@ fn listed_input_schema(spec: &ToolSpec) -> Value {
     schema
 }
 
-/// Returns the schema of the envelope around a tool's data, limited to the parts that a program
-/// needs to continue: the data, and `pagination` if there are pages. The rest is the same for every tool and would be paid for nine times, once
-/// per tool.
-fn output_schema(spec: &ToolSpec) -> JsonObject {
-    let mut properties = json!({ "data": (spec.output)() });
-    if input_schema(spec.name)["properties"]["cursor"].is_object() {
-        properties["pagination"] = json!({ "type": "object" });
-    }
-    into_object(json!({ "type": "object", "properties": properties, "required": ["data"] }))
+/// Returns the schema of every answer: an envelope around data. More would be paid for once per tool
+/// in each conversation; answers show their fields, and `docs/mcp.md` lists them.
+fn output_schema() -> JsonObject {
+    let data = json!({ "data": { "type": "object" } });
+    into_object(json!({ "type": "object", "properties": data, "required": ["data"] }))
 }
 
 /// Returns the fields of a JSON object; empty for any other value.

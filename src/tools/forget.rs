@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use schemas::session::SessionRow;
-use schemas::tool::search::SearchArgs;
+use schemas::tool::search::{SearchArgs, SearchSort};
 use schemas::{ErrorCode, Provider, Timestamp, ToolError, limits};
 use serde::Serialize;
 
@@ -161,6 +161,10 @@ fn sessions_found(
         session_id: None,
         exclude_current: None,
         since: None,
+        until: None,
+        // Events that only resemble the query must not be forgotten.
+        sort: Some(SearchSort::Newest),
+        context: None,
         limit: Some(limits::SEARCH_LIMIT_MAX),
         cursor: None,
     };

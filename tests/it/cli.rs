@@ -23,7 +23,9 @@ fn the_story_from_the_failure_to_its_fix() {
         matches.iter().all(|m| m["is_error"] == true
             && m["snippet"].as_str().is_some_and(|s| s.contains("remaining")))
     );
-    let first = matches.iter().find(|m| m["session_id"] == MAIN).expect("the failing result");
+    let is_of_main =
+        |m: &&serde_json::Value| m["event_id"].as_str().is_some_and(|id| id.starts_with(MAIN));
+    let first = matches.iter().find(is_of_main).expect("the failing result");
     assert_eq!((first["turn_index"].as_u64(), first["step_index"].as_u64()), (Some(1), Some(1)));
     let event = env.json(&["event", &format!("{MAIN}:31")]);
     let edit = &event["data"]["events"][0];
@@ -62,8 +64,9 @@ fn exit_codes_and_messages_say_what_to_do() {
     assert!(env.run(&["search", "budget", "--cursor", "abc"]).fails(2).contains("next_cursor"));
     assert!(env.run(&["show", "ffffffff"]).fails(1).contains("sessions list"));
     assert!(env.run(&["show", "0"]).fails(2).contains("too short"));
-    let of_event = env.run(&["show", &format!("{MAIN}:31")]).fails(1);
-    assert!(of_event.contains("sessions event") && of_event.contains(MAIN), "{of_event}");
+    let of_event = env.run(&["show", &format!("{MAIN}:31")]).ok();
+    assert!(of_event.starts_with(MAIN), "{of_event}");
+    assert!(env.run(&["show", "ffffffff:31"]).fails(1).contains("sessions list"));
     let few = env.json(&["event", &format!("{MAIN}:31"), "--fields", "tool,usage"]);
     assert!(few["data"]["events"][0].get("text").is_none());
     let ambiguous = env.run(&["show", "01a"]).fails(2);
@@ -376,7 +379,7 @@ fn wrong_words_end_with_the_code_of_wrong_usage() {
     assert_eq!(env.run(&["label", MAIN, "--add", ""]).code, 2);
     assert_eq!(env.run(&["label", "ffffffff", "--add", "x"]).code, 1);
     let since = env.run(&["search", "budget until:2026-01-01", "--since", "2026-02-01"]).fails(2);
-    assert!(since.contains("until:"), "{since}");
+    assert!(since.contains("until"), "{since}");
     let store = env.store().to_string_lossy().into_owned();
     let full = env.json(&["--store", &store, "--metadata", "full", "list", "--limit", "1"]);
     assert_eq!(full["metadata"]["tool_context"]["tool"], "list");

@@ -61,7 +61,7 @@ fn a_half_remembered_question_finds_its_session_and_the_newest_decision() {
     assert_eq!(best["provider"], "generic");
     assert_eq!(best["title"], "Lamp timing");
     assert_eq!(best["ended"], "2026-05-07");
-    assert_eq!(best["events"], 2);
+    assert_eq!(best["events"], 3);
     assert_eq!(best["why"], "3 of 4 words");
     let passages = best["passages"].as_object().expect("passages");
     assert_eq!(passages.len(), 2, "{answer:#}");

@@ -118,7 +118,8 @@ fn the_current_session_is_known_by_folder_or_by_name() {
     let id = |session: usize| format!("{session:08x}-1111-4000-8000-000000000000");
     let ids = |answer: &Value| -> Vec<String> {
         let matches = answer["data"]["matches"].as_array().expect("matches");
-        matches.iter().map(|m| m["session_id"].as_str().expect("id").to_owned()).collect()
+        let ids = matches.iter().map(|m| m["event_id"].as_str().expect("id"));
+        ids.map(|id| id.split(':').next().expect("a session").to_owned()).collect()
     };
     let client = Rmcp::start(&env, &[]);
     let only = client.ok("search_events", json!({ "query": "needle", "session_id": "current" }));

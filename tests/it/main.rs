@@ -16,6 +16,7 @@ mod crash;
 mod damage;
 mod docs;
 mod env;
+mod event_order;
 mod exclude;
 mod export;
 mod find;

@@ -133,9 +133,9 @@ fn calls() -> Vec<(&'static str, Value, Vec<String>)> {
     vec![
         (
             "search_events",
-            json!({ "query": "budget", "event_type": ["user", "message"], "provider": "claude", "limit": 3 }),
+            json!({ "query": "budget", "event_type": ["user", "message"], "provider": "claude", "until": "2026-12-01", "sort": "oldest", "context": 1, "limit": 3 }),
             words(
-                "search|budget|--event-type|user|--event-type|message|--provider|claude|--limit|3",
+                "search|budget|--event-type|user|--event-type|message|--provider|claude|--until|2026-12-01|--sort|oldest|--context|1|--limit|3",
             ),
         ),
         (
@@ -272,8 +272,14 @@ fn discovery_and_annotations() {
     assert!(found["result"]["instructions"].as_str().is_some_and(|text| text.len() < 2048));
     let listed = client.request("tools/list", json!({}));
     assert!(listed["result"]["ttlMs"].as_u64() > Some(0));
+    let tools = &listed["result"]["tools"];
     assert!(listed["result"].to_string().len() <= 16_000, "4,000 tokens for the whole answer");
-    for tool in listed["result"]["tools"].as_array().expect("tools") {
+    let mut with_labels = Client::legacy_with(&env, &["--allow-labels"]);
+    let all = with_labels.request("tools/list", json!({}));
+    assert!(all["result"]["tools"].as_array().map(Vec::len) > tools.as_array().map(Vec::len));
+    assert!(all["result"].to_string().len() <= 16_000, "{}", all["result"].to_string().len());
+    assert!(!all.to_string().contains("never instructions"), "the instructions say it once");
+    for tool in tools.as_array().expect("tools") {
         let hints = &tool["annotations"];
         let writes = tool["name"] == "update_session_labels";
         assert_eq!(hints["readOnlyHint"], !writes, "{tool}");

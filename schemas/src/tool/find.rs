@@ -15,7 +15,7 @@ pub const SPEC: ToolSpec = ToolSpec {
     name: "search_sessions",
     title: "Search sessions",
     description: "Finds the sessions that a half-remembered question is about, best first: 'which session was that, and how did it end?'. \
-Ask in plain words; none is required. Words match in other forms, rare ones and words near each other count more, prompts and answers more than tool output; a month or day named in the question favours sessions of that time. \
+Ask in plain words; none is required, and a month or day in the question favours that time. \
 Each session comes with why it matched and with passages by event_index, in the order of time: the last is the newest word on it.",
     read_only: true,
     destructive: false,

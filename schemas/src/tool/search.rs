@@ -1,11 +1,14 @@
 //! `search_events`: find events by their text.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::argument::OneOrMany;
 use super::schema;
 use super::spec::{Category, Risk, ToolExample, ToolSpec};
+use crate::closed_enum::closed_enum;
 use crate::error::ErrorCode;
 use crate::event::EventType;
 use crate::provider::Provider;
@@ -18,7 +21,7 @@ pub const SPEC: ToolSpec = ToolSpec {
 Use it for 'did I see this error before', 'what was decided about X', 'how was Y done'. \
 All words must occur in one event, each as a case-insensitive substring; \"quoted phrase\", /regex/, a OR b, -word excludes. \
 Qualifiers: tool:Bash,Edit file:main.rs is:error is:replay until:2026-11-01 model:opus branch:main agent:codex label:bug case:yes total:exact, -tool:X excludes; quote one to search for it as text. \
-Newest first, 10 a page, at most 50; for a question, add sort:relevance: words become optional and the best matches come first with a confidence. Returns previews with event ids and coordinates; get_event_details has the full text.",
+Newest first; sort relevance makes words optional and shows the best matches first, also if nothing matches exactly (with a warning). Returns previews with event ids; get_event_details has the full text.",
     read_only: true,
     destructive: false,
     idempotent: true,
@@ -84,6 +87,16 @@ pub struct SearchArgs {
     /// Since '7d', a date or RFC 3339 time (UTC)
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
+    /// Before that time
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
+    /// Order
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sort: Option<SearchSort>,
+    /// Show N events before and after each match
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 5))]
+    pub context: Option<u32>,
     /// Matches per page
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 50), extend("default" = 10))]
@@ -119,28 +132,43 @@ pub struct ParsedQuery {
     pub qualifiers: Vec<String>,
 }
 
-/// The order of matches: `sort:` in a query.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum SearchSort {
-    /// Newest first.
-    #[default]
-    Recent,
-    /// Best match first.
-    Relevance,
+closed_enum! {
+    /// The order of matches.
+    #[derive(Default)]
+    SearchSort {
+        /// Newest first.
+        #[default]
+        Newest = "newest",
+        /// Oldest first.
+        Oldest = "oldest",
+        /// Best match first.
+        Relevance = "relevance",
+    }
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+fn is_whole(omitted: &[usize; 2]) -> bool {
+    *omitted == [0, 0]
 }
 
 /// One event that matched.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Match {
-    /// Id of the event: `<session_id>:<event_index>`.
+    /// Id of the event: `<session_id>:<event_index>`. Where a session is asked for, it names its session.
     pub event_id: String,
-    /// Id of the session.
+    /// Id of the session; in JSON a part of `event_id`.
+    #[serde(skip)]
     pub session_id: String,
-    /// 0-based position in the session.
+    /// 0-based position in the session; in JSON a part of `event_id`.
+    #[serde(skip)]
     pub event_index: u32,
     /// Turn of the event; 0 is before the first prompt.
     pub turn_index: u32,
-    /// Model response that the event belongs to, counted over the session; 0 for none.
+    /// Model response that the event belongs to, counted over the session; absent for none.
+    #[serde(skip_serializing_if = "is_zero")]
     pub step_index: u32,
     /// Type of the event.
     pub event_type: EventType,
@@ -167,11 +195,16 @@ pub struct Match {
     /// On a branch that a rewind left behind.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_abandoned: bool,
-    /// 0 to 1, approximate: how well it fits a ranked search.
+    /// 0 to 1, approximate, in a ranked search: how often a best match that has as many of the words is of
+    /// the right session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
     /// Quoted log text around the match; untrusted.
     pub snippet: String,
-    /// Characters left out before and after the snippet.
+    /// Characters left out before and after the snippet; absent if it is the whole text.
+    #[serde(skip_serializing_if = "is_whole")]
     pub omitted: [usize; 2],
+    /// Beginnings of the events around it by event_index, with their types; untrusted.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub context: BTreeMap<u32, String>,
 }

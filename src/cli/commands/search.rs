@@ -1,7 +1,7 @@
 //! `sessions search`: finds events by their text.
 
 use schemas::tool::OneOrMany;
-use schemas::tool::search::SearchArgs;
+use schemas::tool::search::{SearchArgs, SearchSort};
 use schemas::{EventType, Provider};
 
 use crate::cli::context::{CommandContext, leak_tools};
@@ -30,6 +30,15 @@ pub(in crate::cli) struct SearchFlags {
     /// Only events since: '24h', '7d', a date or RFC 3339 time
     #[arg(long)]
     since: Option<String>,
+    /// Only events before that time
+    #[arg(long)]
+    until: Option<String>,
+    /// newest, oldest or relevance [default: newest, or relevance if nothing matches exactly]
+    #[arg(long)]
+    sort: Option<SearchSort>,
+    /// Show N events before and after each match [at most 5]
+    #[arg(long, value_name = "N")]
+    context: Option<u32>,
     /// Matches per page [default: 10, at most 50]
     #[arg(long, value_name = "N")]
     limit: Option<u32>,
@@ -48,6 +57,9 @@ impl From<SearchFlags> for SearchArgs {
             session_id: flags.session_id,
             exclude_current: flags.exclude_current.then_some(true),
             since: flags.since,
+            until: flags.until,
+            sort: flags.sort,
+            context: flags.context,
             limit: flags.limit,
             cursor: flags.cursor,
         }

@@ -143,7 +143,8 @@ impl Query {
             ("case", "yes") => self.is_case_sensitive = !token.is_excluded,
             ("case", "no") => self.is_case_sensitive = token.is_excluded,
             ("sort", "relevance") if !token.is_excluded => self.sort = SearchSort::Relevance,
-            ("sort", "recent") if !token.is_excluded => self.sort = SearchSort::Recent,
+            ("sort", "newest" | "recent") if !token.is_excluded => self.sort = SearchSort::Newest,
+            ("sort", "oldest") if !token.is_excluded => self.sort = SearchSort::Oldest,
             ("total", "exact") => self.must_count_all = !token.is_excluded,
             ("until", value) if !token.is_excluded => {
                 self.until = Some(parse_until(value, token, now, zone)?);

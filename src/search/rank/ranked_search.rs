@@ -371,7 +371,7 @@ fn estimate_pages(
                     best = f64::max(best, row.estimate_score(&estimator));
                 }
             }
-            unit.estimate = best * scorer.age_factor(unit.newest);
+            unit.estimate = best * scorer.age_factor(unit.time_key);
         }
         Ok::<Vec<CandidatePage>, StoreError>(estimated)
     })?;
@@ -380,7 +380,7 @@ fn estimate_pages(
     estimated_units.retain(|unit| unit.estimate > 0.0 || has_required_term);
     estimated_units.sort_by(|a, b| {
         (b.estimate.total_cmp(&a.estimate))
-            .then(b.newest.cmp(&a.newest))
+            .then(b.time_key.cmp(&a.time_key))
             .then_with(|| (a.segment, a.page.start).cmp(&(b.segment, b.page.start)))
     });
     Ok(estimated_units)

@@ -10,11 +10,13 @@ mod dates;
 mod passages;
 mod postings;
 mod question;
+mod saturation;
 mod score;
 mod search;
 mod stop_words;
 mod text_terms;
 mod titles;
+mod windows;
 
 pub use question::SessionQuestion;
 pub use search::{

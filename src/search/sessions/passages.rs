@@ -7,11 +7,11 @@ use super::question::{QuestionTerm, SessionQuestion};
 use super::score::ScoredEvent;
 use crate::base::fold::fold_text;
 use crate::base::parallel::in_parallel;
-use crate::base::stem::stem;
+use crate::base::word_form::common_form;
 use crate::store::{PageReader, Snapshot, StoreError};
 
 /// Words between two words of the question that still count as neighbours.
-const NEAR_WORDS: usize = 3;
+const NEAR_WORDS: usize = 4;
 
 /// Most bytes of a text that are looked at for neighbouring words and passages.
 const MAX_TEXT_BYTES: usize = 64 << 10;
@@ -31,9 +31,9 @@ impl PassageSize {
     /// that a page of ten sessions takes about 900 tokens.
     pub(super) const fn at_place(place: usize) -> Self {
         match place {
-            0 => Self { count: 3, chars: 60 },
-            1 | 2 => Self { count: 2, chars: 56 },
-            _ => Self { count: 1, chars: 38 },
+            0 => Self { count: 3, chars: 56 },
+            1 | 2 => Self { count: 2, chars: 50 },
+            _ => Self { count: 1, chars: 36 },
         }
     }
 }
@@ -92,9 +92,11 @@ pub(super) fn find_places(question: &SessionQuestion, text: &str) -> Vec<TermPla
     // Most words of a text begin with another letter than any word of the question.
     let mut is_first_letter = [false; 256];
     for term in question.terms.iter().filter(|term| term.is_indexed) {
-        let first = term.stem.as_bytes()[0];
-        is_first_letter[usize::from(first)] = true;
-        is_first_letter[usize::from(first.to_ascii_uppercase())] = true;
+        for prefix in &term.prefixes {
+            let first = prefix.as_bytes()[0];
+            is_first_letter[usize::from(first)] = true;
+            is_first_letter[usize::from(first.to_ascii_uppercase())] = true;
+        }
     }
 
     let mut places = Vec::new();
@@ -109,7 +111,7 @@ pub(super) fn find_places(question: &SessionQuestion, text: &str) -> Vec<TermPla
         }
         if is_first_letter[usize::from(bytes[at])] {
             let word = text[at..at + run].to_ascii_lowercase();
-            let stem = stem(&word);
+            let stem = common_form(&word);
             let mut terms = question.terms.iter();
             if let Some(term) = terms.position(|term| term.is_indexed && term.stem == stem) {
                 places.push(TermPlace { term, ordinal, start: at, end: at + run });

@@ -59,7 +59,8 @@ impl SegmentHits {
                 append_term_hits(&words, index.row_count(), position, term, &mut hits)?;
             }
         }
-        hits.sort_unstable_by_key(|hit| (hit.row, hit.term));
+        // The rows of each word ascend already, which a stable sort makes use of.
+        hits.sort_by_key(|hit| (hit.row, hit.term));
         let mut found =
             Self { segment: number, spans, outlines: index.read_outlines()?, copies, hits };
         found.retain_live_rows();
@@ -133,24 +134,27 @@ fn append_term_hits(
     hits: &mut Vec<TermHit>,
 ) -> Result<(), StoreError> {
     let mut exact = FixedBitSet::with_capacity(rows);
-    let mut related: HashMap<usize, f32> = HashMap::new();
-    let has_related_words = term.has_related_words();
-    let is_wanted = |word: &str| has_related_words || term.is_form_of(word);
-    words.for_each_word(term.prefix(), &is_wanted, &mut |word, rows| {
-        if term.is_form_of(word) {
-            exact.union_with(rows);
-        } else {
-            for row in rows.ones() {
-                *related.entry(row).or_default() += RELATED_VALUE;
+    // The value of related words in each row, and the rows that have any.
+    let mut related: Vec<f32> = Vec::new();
+    let mut related_rows = FixedBitSet::with_capacity(rows);
+    let is_wanted = |word: &str| term.is_related_to(word) || term.is_form_of(word);
+    for prefix in &term.prefixes {
+        words.for_each_word(prefix, &is_wanted, &mut |word, rows| {
+            if term.is_form_of(word) {
+                exact.union_with(rows);
+            } else {
+                related.resize(rows.len(), 0.0);
+                related_rows.union_with(rows);
+                for row in rows.ones() {
+                    related[row] += RELATED_VALUE;
+                }
             }
-        }
-    })?;
+        })?;
+    }
 
     hits.extend(exact.ones().map(|row| TermHit { row, term: position, value: 1.0 }));
-    for (row, value) in related {
-        if !exact.contains(row) {
-            hits.push(TermHit { row, term: position, value: value.min(1.0) });
-        }
+    for row in related_rows.difference(&exact) {
+        hits.push(TermHit { row, term: position, value: related[row].min(1.0) });
     }
     Ok(())
 }

@@ -5,14 +5,14 @@ use std::collections::HashSet;
 use super::dates::{NamedDate, find_dates};
 use super::stop_words::is_stop_word;
 use crate::base::fold::{fold_text, nfc_if_different};
-use crate::base::stem::stem;
+use crate::base::word_form::{common_form, irregular_forms};
 use crate::store::SHORTEST_WORD;
 
 /// Most words of a question that count; further words are ignored.
 const MAX_TERMS: usize = 32;
 
 /// Number of letters from which other words that begin alike count as related.
-pub(super) const RELATED_LETTERS: usize = 5;
+const RELATED_LETTERS: usize = 5;
 
 /// A question about sessions.
 #[derive(Debug, Clone)]
@@ -26,26 +26,26 @@ pub struct SessionQuestion {
 pub(super) struct QuestionTerm {
     /// The word as it was written.
     pub(super) word: String,
-    /// Folded, and without its ending if it is a word of ASCII letters.
+    /// Folded, and in its [`common_form`] if it is a word of ASCII letters.
     pub(super) stem: String,
     /// True if the word lists of the index can have it: three or more ASCII letters.
     pub(super) is_indexed: bool,
+    /// What words of interest begin with: the regular forms of this word and related words, and each
+    /// irregular form. Empty if it is not indexed.
+    pub(super) prefixes: Vec<String>,
 }
 
 impl QuestionTerm {
-    /// Returns the beginning that all words of interest share.
-    pub(super) fn prefix(&self) -> &str {
-        if self.has_related_words() { &self.stem[..RELATED_LETTERS] } else { &self.stem }
-    }
-
-    /// True if words that only begin like this one count, too.
-    pub(super) fn has_related_words(&self) -> bool {
-        self.is_indexed && self.stem.len() >= RELATED_LETTERS
-    }
-
-    /// True if `word`, in lower case, is this word in another form.
+    /// True if `word`, in lower case, is this word in any form.
     pub(super) fn is_form_of(&self, word: &str) -> bool {
-        stem(word) == self.stem
+        let may_be_form = self.prefixes.iter().any(|prefix| word.starts_with(prefix.as_str()));
+        may_be_form && common_form(word) == self.stem
+    }
+
+    /// True if `word`, in lower case, begins like this one for long enough to have to do with it.
+    pub(super) fn is_related_to(&self, word: &str) -> bool {
+        let beginning = self.stem.get(..RELATED_LETTERS);
+        self.is_indexed && beginning.is_some_and(|beginning| word.starts_with(beginning))
     }
 }
 
@@ -119,12 +119,19 @@ fn split_run(run: &str) -> Vec<QuestionTerm> {
 
 /// Returns the term of a word of ASCII letters; `None` if it is too short for the index.
 fn letter_term(word: &str) -> Option<QuestionTerm> {
-    let lower = word.to_ascii_lowercase();
-    (word.len() >= SHORTEST_WORD).then(|| QuestionTerm {
-        word: word.to_owned(),
-        stem: stem(&lower).to_owned(),
-        is_indexed: true,
-    })
+    if word.len() < SHORTEST_WORD {
+        return None;
+    }
+    let stem = common_form(&word.to_ascii_lowercase()).into_owned();
+    // `study` is also `studies`.
+    let beginning = stem.strip_suffix('y').unwrap_or(&stem);
+    let mut prefixes = vec![beginning[..beginning.len().min(RELATED_LETTERS)].to_owned()];
+    for form in irregular_forms(&stem) {
+        if !form.starts_with(&prefixes[0]) {
+            prefixes.push((*form).to_owned());
+        }
+    }
+    Some(QuestionTerm { word: word.to_owned(), stem, is_indexed: true, prefixes })
 }
 
 /// Returns the term of a text that the word lists cannot have.
@@ -134,6 +141,7 @@ fn text_term(text: &str) -> QuestionTerm {
         word: text.to_owned(),
         stem: fold_text(&composed).into_owned(),
         is_indexed: false,
+        prefixes: Vec::new(),
     }
 }
 
@@ -168,17 +176,29 @@ mod tests {
     #[test]
     fn words_lose_endings_and_stop_words_are_left_out() {
         assert_eq!(stems("When did we talk about the caching?"), ["cach"]);
-        assert_eq!(stems("What was Anna's decision on retries"), ["anna", "decision", "retr"]);
+        assert_eq!(stems("What was Anna's decision on retries"), ["anna", "decision", "retry"]);
         assert_eq!(stems("cache, Cached CACHES"), ["cach"]);
         assert!(SessionQuestion::parse("what was that?").is_empty());
     }
 
     #[test]
     fn identifiers_are_words_and_their_parts() {
-        assert_eq!(stems("parseHttpRequest"), ["parsehttprequest", "parse", "http", "request"]);
-        assert_eq!(stems("MAX_RETRY-count2"), ["max", "retr", "count"]);
+        assert_eq!(stems("parseHttpRequest"), ["parsehttprequest", "pars", "http", "request"]);
+        assert_eq!(stems("MAX_RETRY-count2"), ["max", "retry", "count"]);
         assert_eq!(stems("error 404 on port 8"), ["error", "404", "port"]);
         assert_eq!(stems("port 404 on 7 July 2026"), ["port", "404", "july"]);
+    }
+
+    #[test]
+    fn forms_and_related_words_are_within_the_prefixes() {
+        let question = SessionQuestion::parse("wrote studies configuration");
+        let prefixes = |term: usize| question.terms[term].prefixes.clone();
+        assert_eq!(prefixes(0), ["writ", "wrote"]);
+        assert_eq!(prefixes(1), ["stud"]);
+        assert_eq!(prefixes(2), ["confi"]);
+        assert!(question.terms[0].is_form_of("written") && question.terms[1].is_form_of("studied"));
+        assert!(question.terms[2].is_related_to("configure"));
+        assert!(!question.terms[1].is_related_to("student"));
     }
 
     #[test]

@@ -1,29 +1,23 @@
-//! Scores the sessions of one segment from the words in their events.
+//! Scores sessions from the words in their events.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 
 use schemas::EventType;
 
 use super::postings::{SegmentHits, TermHit, is_talk};
+use super::question::SessionQuestion;
+use super::saturation::{EVENT_LENGTH_WEIGHT, saturate};
 use super::titles::TitleHit;
+use super::windows::{OpenWindows, window_length};
 use crate::store::SessionSpan;
-
-/// How soon further occurrences of a word count less (`k1` of BM25).
-const SATURATION: f32 = 1.6;
 
 /// The factor of a title. It is above that of a prompt, because it names what a session is about.
 const TITLE_FACTOR: f32 = 1.6;
 
-/// How much a long event loses (`b` of BM25).
-const EVENT_LENGTH_WEIGHT: f32 = 0.6;
-
 /// How much a session with long talk loses (`b` of BM25).
 const SESSION_LENGTH_WEIGHT: f32 = 0.9;
 
-/// Consecutive talk events that are scored as one text.
-const WINDOW_EVENTS: usize = 3;
-
-/// The best events of a session in a segment that are kept.
+/// The best events of a session that are kept.
 const KEPT_EVENTS: usize = 24;
 
 /// What the events of a whole request have in common.
@@ -114,6 +108,14 @@ impl Totals {
         }
     }
 
+    /// Returns the words of the question that no event and no title has, as they were written.
+    pub(super) fn absent_words(&self, question: &SessionQuestion) -> Vec<String> {
+        let counts = self.exact.iter().zip(&self.related);
+        let words = counts.zip(&question.terms);
+        let absent = words.filter(|((exact, related), _)| **exact + **related == 0);
+        absent.map(|(_, term)| term.word.clone()).collect()
+    }
+
     /// Returns the approximate bytes of the talk of a session.
     pub(super) fn talk_length(&self, session: usize) -> f32 {
         self.talk_bytes.get(&session).copied().unwrap_or(0.0)
@@ -156,8 +158,74 @@ pub(super) struct ScoredEvent {
     pub(super) exact: u32,
 }
 
-/// What the rows of one session in one segment add to its score.
-pub(super) struct SpanScore {
+/// A row that has words of the question.
+struct MatchingRow<'a> {
+    /// Position in `Snapshot::segments`.
+    segment: usize,
+    /// Position in the segment.
+    row: usize,
+    event_index: u32,
+    event_type: EventType,
+    length: f32,
+    /// Its place among the talk events of the session; `None` if it is none.
+    place: Option<usize>,
+    hits: &'a [TermHit],
+}
+
+/// Appends the rows of a part that have words of the question, and the lengths of its talk events.
+fn append_matches<'a>(
+    part: &SessionPart<'a>,
+    talk_lengths: &mut Vec<f32>,
+    matches: &mut Vec<MatchingRow<'a>>,
+) {
+    let SessionPart { found, span } = part;
+    let mut chunks = found.hits_of(span).chunk_by(|a, b| a.row == b.row).peekable();
+    for (row, event_type, length) in found.rows_of(span) {
+        let mut place = None;
+        if is_talk(event_type) {
+            place = Some(talk_lengths.len());
+            talk_lengths.push(length);
+        }
+        while chunks.next_if(|hits| hits[0].row < row).is_some() {}
+        let Some(hits) = chunks.next_if(|hits| hits[0].row == row) else { continue };
+        let offset = u32::try_from(row - span.start).unwrap_or(u32::MAX);
+        matches.push(MatchingRow {
+            segment: found.segment,
+            row,
+            event_index: span.first_index.saturating_add(offset),
+            event_type,
+            length,
+            place,
+            hits,
+        });
+    }
+}
+
+/// The rows of a session in one segment.
+pub(super) struct SessionPart<'a> {
+    pub(super) found: &'a SegmentHits,
+    pub(super) span: &'a SessionSpan,
+}
+
+/// Returns the parts of every session that has words of the question, in the order of events.
+pub(super) fn collect_parts(hits: &[SegmentHits]) -> Vec<(usize, Vec<SessionPart<'_>>)> {
+    let mut by_session: HashMap<usize, Vec<SessionPart<'_>>> = HashMap::new();
+    for found in hits {
+        for span in &found.spans {
+            by_session.entry(span.session).or_default().push(SessionPart { found, span });
+        }
+    }
+    let mut sessions: Vec<(usize, Vec<SessionPart<'_>>)> = by_session.into_iter().collect();
+    let has_hits = |part: &SessionPart<'_>| !part.found.hits_of(part.span).is_empty();
+    sessions.retain(|(_, parts)| parts.iter().any(has_hits));
+    for (_, parts) in &mut sessions {
+        parts.sort_by_key(|part| part.span.first_index);
+    }
+    sessions
+}
+
+/// What the events of a session add to its score.
+pub(super) struct SessionScore {
     pub(super) session: usize,
     /// For each word of the question, the talk events that have it.
     pub(super) talk_counts: Vec<f32>,
@@ -171,83 +239,81 @@ pub(super) struct SpanScore {
     pub(super) events: Vec<ScoredEvent>,
 }
 
-impl Averages {
-    /// Scores every session of a segment that has words of the question.
-    pub(super) fn score_segment(&self, found: &SegmentHits) -> Vec<SpanScore> {
-        let mut scores = Vec::new();
-        for span in &found.spans {
-            let hits = found.hits_of(span);
-            if !hits.is_empty() {
-                scores.push(self.score_span(found, span, hits));
-            }
-        }
-        scores
-    }
-
-    fn score_span(&self, found: &SegmentHits, span: &SessionSpan, hits: &[TermHit]) -> SpanScore {
-        // The place of each talk event among the others, and the lengths of all of them.
-        let mut talk_lengths: Vec<f32> = Vec::new();
-        let mut places: HashMap<usize, (EventType, f32, Option<usize>)> = HashMap::new();
-        let mut rest = hits;
-        for (row, event_type, length) in found.rows_of(span) {
-            let place = is_talk(event_type).then_some(talk_lengths.len());
-            while rest.first().is_some_and(|hit| hit.row < row) {
-                rest = &rest[1..];
-            }
-            if rest.first().is_some_and(|hit| hit.row == row) {
-                places.insert(row, (event_type, length, place));
-            }
-            if place.is_some() {
-                talk_lengths.push(length);
-            }
-        }
-
-        let mut score = SpanScore {
-            session: span.session,
-            talk_counts: vec![0.0; self.weights.len()],
+impl SessionScore {
+    /// The score of a session that has none of `terms` words.
+    pub(super) fn empty(session: usize, terms: usize) -> Self {
+        Self {
+            session,
+            talk_counts: vec![0.0; terms],
             window: 0.0,
             words: 0,
             matched: 0,
             events: Vec::new(),
+        }
+    }
+
+    fn keep_best_events(&mut self) {
+        let best_first = |a: &ScoredEvent, b: &ScoredEvent| {
+            b.score.total_cmp(&a.score).then(a.event_index.cmp(&b.event_index))
         };
-        let mut windows = OpenWindows::default();
-        for event_hits in hits.chunk_by(|a, b| a.row == b.row) {
-            let row = event_hits[0].row;
-            let Some((event_type, length, place)) = places.get(&row).copied() else { continue };
-            let mut sum = 0.0;
-            let mut exact = 0;
-            for hit in event_hits {
-                let factor = saturate(hit.value, EVENT_LENGTH_WEIGHT, length / self.event_length);
-                sum += self.weights[hit.term] * factor;
+        if self.events.len() > KEPT_EVENTS {
+            self.events.select_nth_unstable_by(KEPT_EVENTS, best_first);
+            self.events.truncate(KEPT_EVENTS);
+        }
+        self.events.sort_by(best_first);
+    }
+}
+
+impl Averages {
+    /// Scores a session, given its parts in the order of events.
+    pub(super) fn score_session(&self, session: usize, parts: &[SessionPart<'_>]) -> SessionScore {
+        let mut talk_lengths: Vec<f32> = Vec::new();
+        let mut matches: Vec<MatchingRow<'_>> = Vec::new();
+        for part in parts {
+            append_matches(part, &mut talk_lengths, &mut matches);
+        }
+
+        let mut score = SessionScore::empty(session, self.weights.len());
+        let mut windows = OpenWindows::new(&self.weights, self.window_length);
+        for found in matches {
+            let event = self.score_event(&found);
+            for hit in found.hits {
                 score.words |= 1 << hit.term;
-                if hit.value >= 1.0 {
-                    exact |= 1 << hit.term;
-                }
             }
-            if let Some(place) = place {
-                for hit in event_hits {
+            if let Some(place) = found.place {
+                for hit in found.hits {
                     score.talk_counts[hit.term] += hit.value;
                 }
-                score.window =
-                    score.window.max(windows.add(self, &talk_lengths, place, event_hits));
+                let window = windows.add(&talk_lengths, place, found.hits);
+                score.window = score.window.max(window);
             }
             score.matched += 1;
-            let event_index = span
-                .first_index
-                .saturating_add(u32::try_from(row - span.start).unwrap_or(u32::MAX));
-            score.events.push(ScoredEvent {
-                segment: found.segment,
-                row,
-                event_index,
-                event_type,
-                score: sum * type_factor(event_type),
-                exact,
-            });
+            score.events.push(event);
         }
-        score.window = score.window.max(windows.close_before(self, &talk_lengths, usize::MAX));
-        score.events.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.row.cmp(&b.row)));
-        score.events.truncate(KEPT_EVENTS);
+        score.window = score.window.max(windows.close_before(&talk_lengths, usize::MAX));
+        score.keep_best_events();
         score
+    }
+
+    fn score_event(&self, found: &MatchingRow<'_>) -> ScoredEvent {
+        let relative_length = found.length / self.event_length;
+        let mut sum = 0.0;
+        let mut exact = 0;
+        for hit in found.hits {
+            let factor = saturate(hit.value, EVENT_LENGTH_WEIGHT, relative_length);
+            sum += self.weights[hit.term] * factor;
+            if hit.value >= 1.0 {
+                exact |= 1 << hit.term;
+            }
+        }
+        ScoredEvent {
+            segment: found.segment,
+            row: found.row,
+            event_index: found.event_index,
+            event_type: found.event_type,
+            score: sum * type_factor(found.event_type),
+            exact,
+        }
     }
 
     /// Returns the score of a title, as of a short event.
@@ -279,15 +345,6 @@ impl Averages {
     }
 }
 
-/// Returns what `count` occurrences count in a text of this length, relative to the average.
-fn saturate(count: f32, length_weight: f32, relative_length: f32) -> f32 {
-    if count == 0.0 {
-        return 0.0;
-    }
-    let norm = 1.0 - length_weight + length_weight * relative_length;
-    count * (SATURATION + 1.0) / (count + SATURATION * norm)
-}
-
 /// Returns the factor for an event of a type.
 pub(super) const fn type_factor(event_type: EventType) -> f32 {
     match event_type {
@@ -297,56 +354,6 @@ pub(super) const fn type_factor(event_type: EventType) -> f32 {
         EventType::ToolCall => 0.4,
         EventType::ToolResult => 0.3,
         EventType::Notification | EventType::TokenUsage => 0.1,
-    }
-}
-
-/// Returns the length of the window that begins with the talk event at `start`.
-fn window_length(talk: &[f32], start: usize) -> f32 {
-    talk[start..].iter().take(WINDOW_EVENTS).sum()
-}
-
-/// The windows that the next talk event may belong to.
-#[derive(Default)]
-struct OpenWindows(VecDeque<OpenWindow>);
-
-struct OpenWindow {
-    /// Place of its first talk event.
-    start: usize,
-    counts: Vec<f32>,
-}
-
-impl OpenWindows {
-    /// Adds the talk event at `place`, and returns the best score of the windows that it closes.
-    fn add(&mut self, averages: &Averages, talk: &[f32], place: usize, hits: &[TermHit]) -> f32 {
-        let first = (place + 1).saturating_sub(WINDOW_EVENTS);
-        let best = self.close_before(averages, talk, first);
-        for start in first..=place {
-            if self.0.back().is_none_or(|last| last.start < start) {
-                self.0.push_back(OpenWindow { start, counts: vec![0.0; averages.weights.len()] });
-            }
-        }
-        for window in &mut self.0 {
-            for hit in hits {
-                window.counts[hit.term] += hit.value;
-            }
-        }
-        best
-    }
-
-    /// Removes the windows that begin before `start`, and returns the best of their scores.
-    fn close_before(&mut self, averages: &Averages, talk: &[f32], start: usize) -> f32 {
-        let mut best = 0.0;
-        while let Some(window) = self.0.pop_front_if(|window| window.start < start) {
-            let relative_length = window_length(talk, window.start) / averages.window_length;
-            let terms = window.counts.iter().zip(&averages.weights);
-            let score: f32 = terms
-                .map(|(count, weight)| {
-                    weight * saturate(*count, EVENT_LENGTH_WEIGHT, relative_length)
-                })
-                .sum();
-            best = f32::max(best, score);
-        }
-        best
     }
 }
 
@@ -361,26 +368,6 @@ mod tests {
             session_length: 100.0,
             window_length: 30.0,
         }
-    }
-
-    #[test]
-    fn words_in_neighbouring_events_meet_in_a_window() {
-        let averages = averages(&[1.0, 1.0]);
-        let talk = [10.0; 9];
-        let hit = |term| [TermHit { row: 0, term, value: 1.0 }];
-        let best_of = |places: [usize; 2]| {
-            let mut windows = OpenWindows::default();
-            let mut best: f32 = 0.0;
-            for (term, place) in places.into_iter().enumerate() {
-                best = best.max(windows.add(&averages, &talk, place, &hit(term)));
-            }
-            best.max(windows.close_before(&averages, &talk, usize::MAX))
-        };
-        let (near, far) = (best_of([2, 4]), best_of([2, 5]));
-        assert!(near > far * 1.9, "{near} {far}");
-        assert_eq!(best_of([0, 1]), near);
-        // The last windows are shorter, so what they have counts more.
-        assert!(best_of([7, 8]) > near);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::passages::{
 };
 use super::postings::SegmentHits;
 use super::question::SessionQuestion;
-use super::score::{Averages, ScoredEvent, SpanScore, Totals, type_factor};
+use super::score::{Averages, ScoredEvent, SessionScore, Totals, collect_parts, type_factor};
 use super::text_terms::find_text_terms;
 use super::titles::{TitleHit, find_title_hits};
 use crate::base::parallel::in_parallel;
@@ -26,6 +26,9 @@ const DATE_WEIGHT: f32 = 3.0;
 
 /// The best sessions in which neighbouring words are looked for.
 const PAIR_SESSIONS: usize = 20;
+
+/// Number of sessions that a core scores at once.
+const SESSIONS_AT_ONCE: usize = 64;
 
 /// Events of such a session whose text is read.
 const PAIR_EVENTS: usize = 6;
@@ -112,14 +115,55 @@ struct RankedSession {
     events: Vec<ScoredEvent>,
 }
 
-/// Ranks the sessions that are asked about. `stop` is called between segments; true ends the search
-/// with an error.
+/// Ranks the sessions that are asked about. `stop` is called between segments and between pages of
+/// text; true ends the search with an error.
 pub fn search_sessions(
     snapshot: &Snapshot,
     request: &SessionRequest<'_>,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<SessionResults, SearchError> {
+    let must_stop = || stop() || Instant::now() >= request.deadline;
+    let Some((hits, mut totals)) = find_hits(snapshot, request, &must_stop)? else {
+        return Err(if stop() { SearchError::Cancelled } else { SearchError::TimedOut });
+    };
+    let titles = find_title_hits(snapshot, request.question, request.sessions.as_ref());
+    totals.add_titles(&titles);
+    let searched = request.sessions.as_ref().map_or(snapshot.sessions().len(), HashSet::len);
+    let averages = totals.averages(searched);
+
+    let parts = collect_parts(&hits);
+    let scores = in_parallel(&parts, SESSIONS_AT_ONCE, |sessions| {
+        let scores =
+            sessions.iter().map(|(session, parts)| averages.score_session(*session, parts));
+        Ok::<Vec<SessionScore>, StoreError>(scores.collect())
+    })?;
+    let mut ranked = rank_scores(&averages, &totals, scores.into_iter().flatten(), &titles);
+    add_dates(snapshot, request, &mut ranked);
+    sort_sessions(snapshot, &mut ranked);
+    let pairs = TermPair::collect_pairs(&totals.exact);
+    add_pairs(snapshot, request.question, &pairs, &averages, &mut ranked)?;
+    sort_sessions(snapshot, &mut ranked);
+
+    let matched = ranked.len();
+    let next = take_page(snapshot, request, &mut ranked);
+    let mut sessions = Vec::new();
+    for (place, session) in ranked.iter().enumerate() {
+        let size = PassageSize::at_place(place);
+        let passages = cut_passages(snapshot, request.question, &averages, session, size)?;
+        sessions.push(session.describe(snapshot, request.question, passages));
+    }
+    Ok(SessionResults { sessions, matched, absent: totals.absent_words(request.question), next })
+}
+
+/// Finds the words of the question in the events that are asked about, and counts both. Returns `None`
+/// if `must_stop` returned true.
+fn find_hits(
+    snapshot: &Snapshot,
+    request: &SessionRequest<'_>,
+    must_stop: &(dyn Fn() -> bool + Sync),
+) -> Result<Option<(Vec<SegmentHits>, Totals)>, StoreError> {
     let wanted = request.sessions.as_ref();
+    let terms = &request.question.terms;
     let mut segments: Vec<usize> = Vec::new();
     for (number, segment) in snapshot.segments().iter().enumerate() {
         let mut spans = segment.spans.iter();
@@ -127,11 +171,10 @@ pub fn search_sessions(
             segments.push(number);
         }
     }
-    let searched = wanted.map_or(snapshot.sessions().len(), HashSet::len);
-    let must_stop = || stop() || Instant::now() >= request.deadline;
 
-    let terms = &request.question.terms;
-    let text_hits = find_text_terms(snapshot, &segments, terms)?;
+    let Some(text_hits) = find_text_terms(snapshot, &segments, terms, must_stop)? else {
+        return Ok(None);
+    };
     let parts = in_parallel(&segments, 1, |numbers| {
         let mut found = Vec::new();
         let mut totals = Totals::new(terms.len());
@@ -145,122 +188,106 @@ pub fn search_sessions(
         }
         Ok::<_, StoreError>(Some((found, totals)))
     })?;
-    let parts: Option<Vec<_>> = parts.into_iter().collect();
-    let Some(parts) = parts else {
-        return Err(if stop() { SearchError::Cancelled } else { SearchError::TimedOut });
-    };
+
     let mut hits: Vec<SegmentHits> = Vec::new();
     let mut totals = Totals::new(terms.len());
-    for (found, counted) in parts {
+    for part in parts {
+        let Some((found, counted)) = part else { return Ok(None) };
         hits.extend(found);
         totals.add(&counted);
     }
+    Ok(Some((hits, totals)))
+}
 
-    let titles = find_title_hits(snapshot, request.question, wanted);
-    totals.add_titles(&titles);
-    let averages = totals.averages(searched);
-    let scores = in_parallel(&hits, 1, |hits| {
-        Ok::<_, StoreError>(hits.iter().flat_map(|hits| averages.score_segment(hits)).collect())
-    })?;
-    let spans: Vec<SpanScore> =
-        scores.into_iter().flat_map(|scores: Vec<SpanScore>| scores).collect();
-    let mut ranked = join_spans(&averages, &totals, spans, &titles);
-    add_dates(snapshot, request, &mut ranked);
-    sort_sessions(snapshot, &mut ranked);
-    let pairs = TermPair::collect_pairs(&totals.exact);
-    add_pairs(snapshot, request.question, &pairs, &averages, &mut ranked)?;
-    sort_sessions(snapshot, &mut ranked);
-
-    let matched = ranked.len();
-    let rank_of = |ranked: &RankedSession| SessionRank {
-        score: ranked.score.to_bits(),
-        session_id: snapshot.sessions()[ranked.session].session_id.clone(),
-    };
+/// Keeps the sessions of the page that is asked for. Returns where the next one begins, if there is
+/// one.
+fn take_page(
+    snapshot: &Snapshot,
+    request: &SessionRequest<'_>,
+    ranked: &mut Vec<RankedSession>,
+) -> Option<SessionRank> {
     if let Some(after) = &request.after {
-        ranked.retain(|session| rank_of(session).is_after(after));
+        ranked.retain(|session| session.rank(snapshot).is_after(after));
     }
     let has_more = ranked.len() > request.limit;
     ranked.truncate(request.limit);
-    let next = ranked.last().filter(|_| has_more).map(rank_of);
-
-    let absent = totals.exact.iter().zip(&totals.related).zip(terms);
-    let absent: Vec<String> = absent
-        .filter(|((exact, related), _)| **exact + **related == 0)
-        .map(|(_, term)| term.word.clone())
-        .collect();
-    let mut sessions = Vec::new();
-    for (place, session) in ranked.iter().enumerate() {
-        let size = PassageSize::at_place(place);
-        let passages = cut_passages(snapshot, request.question, &averages, session, size)?;
-        let has_word = |position: usize| session.words >> position & 1 != 0;
-        let words = (0..terms.len()).filter(|position| has_word(*position));
-        sessions.push(FoundSession {
-            session: session.session,
-            rank: rank_of(session),
-            words: words.map(|position| terms[position].word.clone()).collect(),
-            has_title_word: session.has_title_word,
-            is_near_date: session.is_near_date,
-            matched_events: session.matched,
-            passages,
-        });
-    }
-    Ok(SessionResults { sessions, matched, absent, next })
+    let last = ranked.last()?;
+    if has_more { Some(last.rank(snapshot)) } else { None }
 }
 
-/// Adds up the parts of each session, which may be in several segments.
-fn join_spans(
+impl RankedSession {
+    fn rank(&self, snapshot: &Snapshot) -> SessionRank {
+        SessionRank {
+            score: self.score.to_bits(),
+            session_id: snapshot.sessions()[self.session].session_id.clone(),
+        }
+    }
+
+    /// Returns what the answer says about the session.
+    fn describe(
+        &self,
+        snapshot: &Snapshot,
+        question: &SessionQuestion,
+        passages: Vec<FoundPassage>,
+    ) -> FoundSession {
+        let terms = question.terms.iter().enumerate();
+        let words = terms.filter(|(position, _)| self.words >> position & 1 != 0);
+        FoundSession {
+            session: self.session,
+            rank: self.rank(snapshot),
+            words: words.map(|(_, term)| term.word.clone()).collect(),
+            has_title_word: self.has_title_word,
+            is_near_date: self.is_near_date,
+            matched_events: self.matched,
+            passages,
+        }
+    }
+}
+
+/// Adds up the parts of each score. Sessions of which only the title has words come last.
+fn rank_scores(
     averages: &Averages,
     totals: &Totals,
-    spans: Vec<SpanScore>,
+    scores: impl Iterator<Item = SessionScore>,
     titles: &[TitleHit],
 ) -> Vec<RankedSession> {
-    let mut by_session: HashMap<usize, Vec<SpanScore>> = HashMap::new();
-    for span in spans {
-        by_session.entry(span.session).or_default().push(span);
+    let mut title_of: HashMap<usize, &TitleHit> =
+        titles.iter().map(|title| (title.session, title)).collect();
+    let mut ranked: Vec<RankedSession> = Vec::new();
+    for score in scores {
+        let title = title_of.remove(&score.session);
+        ranked.push(rank_score(averages, totals, score, title));
     }
-    let mut title_of: HashMap<usize, &TitleHit> = HashMap::new();
-    for title in titles {
-        title_of.insert(title.session, title);
-        by_session.entry(title.session).or_default();
-    }
-
-    let mut ranked = Vec::new();
-    for (session, spans) in by_session {
-        let mut counts = vec![0.0; averages.weights.len()];
-        let mut window: f32 = 0.0;
-        let mut words = 0;
-        let mut matched = 0;
-        let mut events: Vec<ScoredEvent> = Vec::new();
-        for span in spans {
-            for (count, more) in counts.iter_mut().zip(&span.talk_counts) {
-                *count += more;
-            }
-            window = window.max(span.window);
-            words |= span.words;
-            matched += span.matched;
-            events.extend(span.events);
-        }
-        events.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.event_index.cmp(&b.event_index)));
-
-        let mut best_event = events.first().map_or(0.0, |event| event.score);
-        let title = title_of.get(&session);
-        if let Some(title) = title {
-            best_event = best_event.max(averages.score_title(title));
-            words |= title.values.iter().fold(0, |words, (term, _)| words | 1 << term);
-        }
-        let talk = averages.score_talk(&counts, totals.talk_length(session));
-        let sum = talk + WINDOW_WEIGHT * window + EVENT_WEIGHT * best_event;
-        ranked.push(RankedSession {
-            session,
-            score: sum / averages.total_weight(),
-            words,
-            matched,
-            has_title_word: title.is_some_and(|title| title.has_full_word()),
-            is_near_date: false,
-            events,
-        });
+    for (session, title) in title_of {
+        let score = SessionScore::empty(session, averages.weights.len());
+        ranked.push(rank_score(averages, totals, score, Some(title)));
     }
     ranked
+}
+
+fn rank_score(
+    averages: &Averages,
+    totals: &Totals,
+    score: SessionScore,
+    title: Option<&TitleHit>,
+) -> RankedSession {
+    let mut words = score.words;
+    let mut best_event = score.events.first().map_or(0.0, |event| event.score);
+    if let Some(title) = title {
+        best_event = best_event.max(averages.score_title(title));
+        words |= title.values.iter().fold(0, |words, (term, _)| words | 1 << term);
+    }
+    let talk = averages.score_talk(&score.talk_counts, totals.talk_length(score.session));
+    let sum = talk + WINDOW_WEIGHT * score.window + EVENT_WEIGHT * best_event;
+    RankedSession {
+        session: score.session,
+        score: sum / averages.total_weight(),
+        words,
+        matched: score.matched,
+        has_title_word: title.is_some_and(|title| title.has_full_word()),
+        is_near_date: false,
+        events: score.events,
+    }
 }
 
 /// Adds to the sessions near a date that the question names, also to those that have none of its

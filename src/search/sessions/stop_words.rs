@@ -132,6 +132,7 @@ const STOP_WORDS: &[&str] = &[
 const QUESTION_WORDS: &[&str] = &[
     "describe",
     "discuss",
+    "ever",
     "kind",
     "mention",
     "remember",

@@ -28,12 +28,14 @@ struct UnreadPage {
     terms: Vec<usize>,
 }
 
-/// Returns the rows of each segment that have such words, by the position of the segment.
+/// Returns the rows of each segment that have such words, by the position of the segment. Returns
+/// `None` if `must_stop` returned true.
 pub(super) fn find_text_terms(
     snapshot: &Snapshot,
     segments: &[usize],
     terms: &[QuestionTerm],
-) -> Result<HashMap<usize, Vec<TermHit>>, StoreError> {
+    must_stop: &(dyn Fn() -> bool + Sync),
+) -> Result<Option<HashMap<usize, Vec<TermHit>>>, StoreError> {
     let unlisted: Vec<(usize, Grams)> = terms
         .iter()
         .enumerate()
@@ -41,11 +43,14 @@ pub(super) fn find_text_terms(
         .map(|(position, term)| (position, needle_grams(&term.stem)))
         .collect();
     if unlisted.is_empty() {
-        return Ok(HashMap::new());
+        return Ok(Some(HashMap::new()));
     }
 
     let mut pages = Vec::new();
     for number in segments {
+        if must_stop() {
+            return Ok(None);
+        }
         append_pages(snapshot, *number, &unlisted, &mut pages)?;
     }
     pages.sort_by_key(|page| Reverse(page.newest));
@@ -55,6 +60,9 @@ pub(super) fn find_text_terms(
         let mut reader = PageReader::default();
         let mut hits: Vec<(usize, TermHit)> = Vec::new();
         for page in pages {
+            if must_stop() {
+                return Ok(None);
+            }
             let texts = reader.read_page(&snapshot.segments()[page.segment], &page.page)?;
             for row in 0..texts.len() {
                 let text = String::from_utf8_lossy(texts.get(row));
@@ -68,14 +76,17 @@ pub(super) fn find_text_terms(
                 }
             }
         }
-        Ok::<_, StoreError>(hits)
+        Ok::<_, StoreError>(Some(hits))
     })?;
 
     let mut by_segment: HashMap<usize, Vec<TermHit>> = HashMap::new();
-    for (segment, hit) in parts.into_iter().flatten() {
-        by_segment.entry(segment).or_default().push(hit);
+    for part in parts {
+        let Some(hits) = part else { return Ok(None) };
+        for (segment, hit) in hits {
+            by_segment.entry(segment).or_default().push(hit);
+        }
     }
-    Ok(by_segment)
+    Ok(Some(by_segment))
 }
 
 /// Appends the pages of a segment that may have one of the words.

@@ -63,8 +63,7 @@ fn weigh_terms(terms: &[QuestionTerm], title: &str) -> Vec<(usize, f32)> {
         } else {
             folded.contains(&term.stem)
         };
-        let is_related =
-            term.has_related_words() && words.iter().any(|word| word.starts_with(term.prefix()));
+        let is_related = words.iter().any(|word| term.is_related_to(word));
         if is_found {
             values.push((position, 1.0));
         } else if is_related {

@@ -44,14 +44,19 @@ impl Caller {
         row.is_conversation() && !is_subagent(row) && self.folders.iter().any(|own| own == folder)
     }
 
-    /// Finds a session by one of these names, by its id, or by any unique prefix.
+    /// Finds a session by one of these names, by its id, by any unique prefix, or by the id of one of
+    /// its events.
     pub(crate) fn find_session(&self, snapshot: &Snapshot, id: &str) -> Result<usize, ToolError> {
         let id = id.trim();
         let found = match id {
             CURRENT => self.current_session(snapshot),
             LAST => newest_conversation(snapshot, |_| true),
             _ => {
-                let found = snapshot.find_session(id);
+                let found =
+                    snapshot.find_session(id).or_else(|error| match id.parse::<EventId>() {
+                        Ok(EventId { session, .. }) => snapshot.find_session(&session),
+                        Err(_) => Err(error),
+                    });
                 return found.map_err(|error| self.lookup_error(snapshot, id, error));
             }
         };
@@ -64,7 +69,6 @@ impl Caller {
         let has_suggestion = error.details.contains_key("did_you_mean");
         if error.code == ErrorCode::SessionNotFound
             && !has_suggestion
-            && id.parse::<EventId>().is_err()
             && let Some(newest) = newest_conversation(snapshot, |_| true)
         {
             let newest = &snapshot.sessions()[newest].session_id;

@@ -2,7 +2,7 @@
 //! at a terminal types commands with flags.
 
 use schemas::tool::TOOLS;
-use schemas::{ErrorCode, EventId, ToolError};
+use schemas::{ErrorCode, ToolError};
 
 use crate::search::{QueryError, QueryErrorKind};
 use crate::store::LookupError;
@@ -62,16 +62,10 @@ impl Interface {
                 ToolError::new(ErrorCode::InvalidSessionId, message).with_detail("session_id", id)
             }
             LookupError::NotFound { meant } => {
-                let message = match id.parse::<EventId>() {
-                    Ok(EventId { session, .. }) => format!(
-                        "'{id}' is the id of an event, which {} shows; its session is '{session}'",
-                        self.tool_name("get_event_details")
-                    ),
-                    Err(_) => format!(
-                        "No session starts with '{id}'. {} shows the ids",
-                        self.tool_name("list_sessions")
-                    ),
-                };
+                let message = format!(
+                    "No session starts with '{id}'. {} shows the ids",
+                    self.tool_name("list_sessions")
+                );
                 ToolError::new(ErrorCode::SessionNotFound, message)
                     .with_detail("session_id", id)
                     .with_suggestion(meant.as_deref())

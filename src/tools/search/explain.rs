@@ -38,11 +38,19 @@ pub(super) fn describe_scope(
     if let Some(since) = since {
         scope.push_str(&format!("; events since {since}"));
     }
+    if let Some(until) = &args.until {
+        scope.push_str(&format!("; events until {}", echoed_name(until)));
+    }
     scope
 }
 
 pub(super) fn excludes_current(args: &SearchArgs) -> bool {
     args.exclude_current.unwrap_or(false)
+}
+
+/// True if the caller asked for an order of the matches.
+pub(super) fn names_order(args: &SearchArgs, query: &Query) -> bool {
+    args.sort.is_some() || query.qualifiers.iter().any(|qualifier| qualifier.starts_with("sort:"))
 }
 
 /// Names the words that no searched event has: `Words without a match: Magento: nowhere.`
@@ -110,10 +118,12 @@ fn explain_no_match(
         }
     }
 
-    let words = if data.query.all_of.len() > 1 {
-        " All words must occur in one event: try fewer, or add sort:relevance, which does not require every word."
-    } else {
-        ""
+    let words = match (data.query.all_of.len() > 1, names_order(args, query)) {
+        (false, _) => "",
+        (true, false) => " All words must occur in one event: try fewer.",
+        (true, true) => {
+            " All words must occur in one event: try fewer, or sort by relevance, which does not require every word."
+        }
     };
     match given_filters(args, data).as_slice() {
         [] => format!(
@@ -131,6 +141,7 @@ fn given_filters(args: &SearchArgs, data: &SearchData) -> Vec<&'static str> {
         ("project", args.project.is_some()),
         ("session_id", args.session_id.is_some()),
         ("since", args.since.is_some()),
+        ("until", args.until.is_some()),
         ("exclude_current", excludes_current(args)),
         ("the qualifiers in the query", !data.query.qualifiers.is_empty()),
     ];

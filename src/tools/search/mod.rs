@@ -1,28 +1,29 @@
 //! Runs `search_events`, the full-text search over events.
 
+mod context;
 mod explain;
+mod page;
 
 use std::collections::HashSet;
 
 use schemas::envelope::{Severity, Warning, WarningCode};
 use schemas::tool::checked_limit;
-use schemas::tool::search::{Match, SearchArgs, SearchData, SearchSort};
-use schemas::{ErrorCode, EventId, ToolError, limits};
+use schemas::tool::search::{SearchArgs, SearchData, SearchSort};
+use schemas::{ErrorCode, Timestamp, ToolError, limits};
 
-use self::explain::excludes_current;
-use crate::base::sanitize::clean_text;
+use self::explain::{excludes_current, names_order};
+pub(super) use self::page::search_error;
+use self::page::{MatchPage, find_best_matches, find_matches_by_time};
 use crate::error::store_error;
-use crate::search::{Query, RankedPosition, ResultPosition, SearchError, SearchHit, SearchRequest};
+use crate::search::{AbsentWord, Query, RankedPosition, ResultPosition, SearchRequest};
 use crate::store::Snapshot;
 use crate::tools::reply::answer::{Reply, RowTotal};
-use crate::tools::reply::budget::Budget;
 use crate::tools::reply::call::Call;
-use crate::tools::reply::cursor::PageEnd;
+use crate::tools::reply::cursor::{self, PageEnd};
 use crate::tools::reply::retention_warning::dropped_texts_warning;
 use crate::tools::reply::scope::SessionFilters;
 use crate::tools::reply::session_filter::session_filter;
 use crate::tools::reply::shared_state::SharedState;
-use crate::tools::reply::{convert, cursor};
 
 pub(super) fn run(
     shared: &SharedState,
@@ -30,77 +31,47 @@ pub(super) fn run(
     args: &SearchArgs,
     call: &Call<'_>,
 ) -> Result<Reply<SearchData>, ToolError> {
-    let limit = checked_limit("limit", args.limit, limits::SEARCH_LIMIT, limits::SEARCH_LIMIT_MAX)?;
-    let query = Query::parse_in_zone(&args.query, call.now, &call.zone)
-        .map_err(|error| shared.caller.interface.query_error(&error))?;
-    let since = args
-        .since
-        .as_deref()
-        .map(|since| call.zone.parse_since("since", since, call.now))
-        .transpose()?;
-    if since.zip(query.until).is_some_and(|(since, until)| since.0 >= until) {
-        let message = "since: it is not before until:. Swap them, or leave one out";
-        return Err(
-            ToolError::new(ErrorCode::InvalidArgument, message).with_detail("field", "since")
-        );
+    let search = EventSearch { shared, snapshot, args, call, since: parse_since(args, call)? };
+    let mut query = search.parse_query()?;
+    let mut page = search.find_page(&query)?;
+    let mut is_ranked_instead = search.continues_ranking(&query);
+    if is_ranked_instead {
+        query.sort = SearchSort::Relevance;
     }
-
-    let bound = SearchArgs { cursor: None, ..args.clone() };
-    let mut request = SearchRequest {
-        query: &query,
-        sessions: filtered_sessions(shared, snapshot, args)?,
-        event_types: args.event_type.as_ref().map(|types| types.to_vec()).unwrap_or_default(),
-        since: since.map(|since| since.0),
-        limit,
-        after: None,
-        deadline: Some(call.search_deadline()),
-    };
-    let cursor = args.cursor.as_deref();
-    // Ranking requires a word that has a weight.
-    let is_ranked = query.sort == SearchSort::Relevance && crate::search::can_rank(&query);
-    let page = if is_ranked {
-        let after = cursor
-            .map(|text| cursor::decode::<PageEnd<RankedPosition>>(&bound, text))
-            .transpose()?;
-        find_best_matches(snapshot, &request, after, &bound, call)?
-    } else {
-        let after = cursor
-            .map(|text| cursor::decode::<PageEnd<ResultPosition>>(&bound, text))
-            .transpose()?;
-        let seen = after.as_ref().map_or(0, |after| after.seen);
-        request.after = after.map(|after| after.at);
-        find_newest_matches(snapshot, &request, seen, &bound, call)?
-    };
+    if page.is_empty() && may_rank_instead(args, &query) {
+        let ranked = Query { sort: SearchSort::Relevance, ..query.clone() };
+        let ranked_page = search.find_page(&ranked)?;
+        if !ranked_page.is_empty() {
+            query = ranked;
+            page = ranked_page;
+            is_ranked_instead = true;
+        }
+    }
     if page.is_timed_out {
         return Err(timeout_error(&page));
     }
 
-    let mut reply =
-        Reply::new(SearchData { query: query.to_parsed_query(), matches: page.matches }, 0);
+    let absent = search.find_absent_words(&query, &page)?;
+    let mut reply = Reply::new(
+        SearchData { query: query.to_parsed_query(), matches: std::mem::take(&mut page.matches) },
+        0,
+    );
     reply.returned = reply.data.matches.len();
-    reply.next_cursor = page.next;
+    reply.next_cursor = page.next.take();
     reply.before = page.before;
     let matched = page.matched.max(reply.before + reply.returned);
     reply.total =
         Some(if page.is_complete { RowTotal::Exact(matched) } else { RowTotal::AtLeast(matched) });
-    if is_ranked {
+    if is_ranked(&query) {
         let best = reply.data.matches.first().and_then(|found| found.confidence);
         reply.best_confidence = Some(best.unwrap_or(0.0));
     }
-    let has_no_match = reply.returned == 0 && reply.before == 0;
-    let absent_stems = if has_no_match { None } else { Some(page.absent_stems.as_slice()) };
-    let absent = if has_no_match || !page.absent_stems.is_empty() {
-        crate::search::find_absent_words(snapshot, &request, is_ranked, absent_stems, call.stop)
-            .map_err(search_error)?
-    } else {
-        Vec::new()
-    };
+
     let filters = session_filters(shared, snapshot, args)?;
-    reply.scope = Some(explain::describe_scope(snapshot, args, &filters, since));
+    reply.scope = Some(explain::describe_scope(snapshot, args, &filters, search.since));
     let mut hints: Vec<String> = explain::describe_absent_words(&absent).into_iter().collect();
-    let interface = shared.caller.interface;
     hints.push(explain::describe_next_step(
-        interface,
+        shared.caller.interface,
         snapshot,
         args,
         &query,
@@ -109,135 +80,168 @@ pub(super) fn run(
     )?);
     reply.hint = Some(hints.join(" "));
     reply.warnings = caller_notes(shared, snapshot, args)?;
+    reply.warnings.extend(dropped_texts_note(snapshot, &filters)?);
+    reply.warnings.extend(describe_page(&query, &page, is_ranked_instead));
+    Ok(reply)
+}
+
+/// Returns true if matches are ranked, which requires a word that has a weight.
+fn is_ranked(query: &Query) -> bool {
+    query.sort == SearchSort::Relevance && crate::search::can_rank(query)
+}
+
+/// Returns true if a query that nothing matches exactly may be answered by relevance: it has several
+/// words, and the caller asked neither for another order nor for an exact total.
+fn may_rank_instead(args: &SearchArgs, query: &Query) -> bool {
+    let words = query.clauses.iter().filter(|clause| clause.is_optional && !clause.is_excluded);
+    words.count() > 1
+        && args.cursor.is_none()
+        && !names_order(args, query)
+        && !query.must_count_all
+        && crate::search::can_rank(query)
+}
+
+/// Returns the time of `since`.
+fn parse_since(args: &SearchArgs, call: &Call<'_>) -> Result<Option<Timestamp>, ToolError> {
+    let parse = |since: &String| call.zone.parse_since("since", since, call.now);
+    args.since.as_ref().map(parse).transpose()
+}
+
+/// The search of one call.
+struct EventSearch<'a> {
+    shared: &'a SharedState,
+    snapshot: &'a Snapshot,
+    args: &'a SearchArgs,
+    call: &'a Call<'a>,
+    since: Option<Timestamp>,
+}
+
+impl EventSearch<'_> {
+    /// Parses the query, to which the arguments `until` and `sort` belong, too.
+    fn parse_query(&self) -> Result<Query, ToolError> {
+        let Self { args, call, .. } = self;
+        let interface = self.shared.caller.interface;
+        let mut query = Query::parse_in_zone(&args.query, call.now, &call.zone)
+            .map_err(|error| interface.query_error(&error))?;
+        if let Some(until) = &args.until {
+            let until = call.zone.parse_since("until", until, call.now)?.0;
+            query.until = Some(query.until.map_or(until, |other| other.min(until)));
+        }
+        if let Some(sort) = args.sort {
+            query.sort = sort;
+        }
+        if self.since.zip(query.until).is_some_and(|(since, until)| since.0 >= until) {
+            let message = "since: it is not before until. Swap them, or leave one out";
+            return Err(
+                ToolError::new(ErrorCode::InvalidArgument, message).with_detail("field", "since")
+            );
+        }
+        Ok(query)
+    }
+
+    /// Returns the arguments to which cursors are bound.
+    fn bound_arguments(&self) -> SearchArgs {
+        SearchArgs { cursor: None, ..self.args.clone() }
+    }
+
+    /// True if the cursor is from a page that was ranked because nothing matched exactly.
+    fn continues_ranking(&self, query: &Query) -> bool {
+        let bound = self.bound_arguments();
+        let decode = |text: &String| cursor::decode::<PageEnd<RankedPosition>>(&bound, text);
+        !is_ranked(query) && self.args.cursor.as_ref().is_some_and(|text| decode(text).is_ok())
+    }
+
+    fn request<'q>(&self, query: &'q Query) -> Result<SearchRequest<'q>, ToolError> {
+        let Self { args, .. } = self;
+        let limit =
+            checked_limit("limit", args.limit, limits::SEARCH_LIMIT, limits::SEARCH_LIMIT_MAX)?;
+        Ok(SearchRequest {
+            query,
+            sessions: filtered_sessions(self.shared, self.snapshot, args)?,
+            event_types: args.event_type.as_ref().map(|types| types.to_vec()).unwrap_or_default(),
+            since: self.since.map(|since| since.0),
+            limit,
+            after: None,
+            deadline: Some(self.call.search_deadline()),
+        })
+    }
+
+    /// Finds the page of matches that the cursor names, or the first one.
+    fn find_page(&self, query: &Query) -> Result<MatchPage, ToolError> {
+        let bound = self.bound_arguments();
+        let context = context::checked_count(self.args.context)?;
+        let mut request = self.request(query)?;
+        let cursor = self.args.cursor.as_deref();
+        let mut page = if is_ranked(query) || self.continues_ranking(query) {
+            let after = cursor
+                .map(|text| cursor::decode::<PageEnd<RankedPosition>>(&bound, text))
+                .transpose()?;
+            find_best_matches(self.snapshot, &request, after, &bound, self.call)?
+        } else {
+            let after = cursor
+                .map(|text| cursor::decode::<PageEnd<ResultPosition>>(&bound, text))
+                .transpose()?;
+            let seen = after.as_ref().map_or(0, |after| after.seen);
+            request.after = after.map(|after| after.at);
+            find_matches_by_time(self.snapshot, &request, seen, &bound, self.call)?
+        };
+        context::add_context(self.snapshot, &mut page.matches, context)?;
+        Ok(page)
+    }
+
+    /// Returns the words of the query that no searched event has.
+    fn find_absent_words(
+        &self,
+        query: &Query,
+        page: &MatchPage,
+    ) -> Result<Vec<AbsentWord>, ToolError> {
+        let stems = if page.is_empty() { None } else { Some(page.absent_stems.as_slice()) };
+        if stems.is_some_and(<[String]>::is_empty) {
+            return Ok(Vec::new());
+        }
+        let request = self.request(query)?;
+        let is_ranked = is_ranked(query);
+        crate::search::find_absent_words(self.snapshot, &request, is_ranked, stems, self.call.stop)
+            .map_err(search_error)
+    }
+}
+
+/// Returns a note if the retention dropped texts of sessions that the call selects.
+fn dropped_texts_note(
+    snapshot: &Snapshot,
+    filters: &SessionFilters<'_>,
+) -> Result<Option<Warning>, ToolError> {
     let since = filters.since.map(|since| since.0);
     let passes = session_filter(filters.project, filters.provider, since);
     let requested = filters.session.map(|at| snapshot.sessions()[at].session_id.as_str());
     let dropped = dropped_texts_warning(snapshot, |row| {
         passes(row) && requested.is_none_or(|id| row.session_id == id)
     });
-    reply.warnings.extend(dropped.map_err(store_error)?);
+    dropped.map_err(store_error)
+}
+
+/// Returns notes on how the page differs from what the query asks for.
+fn describe_page(query: &Query, page: &MatchPage, is_ranked_instead: bool) -> Vec<Warning> {
+    let mut notes = Vec::new();
+    if is_ranked_instead {
+        let message = "No event has all of these words; the best matches for some of them are shown. With sort newest, all are required";
+        notes.push(Warning::new(WarningCode::RankedInstead, Severity::Warning, message));
+    }
     if !page.includes_all_hits {
         let message = "The page was cut to the maximum size of an answer";
-        let warning = Warning::new(WarningCode::ResultsTruncated, Severity::Info, message);
-        reply.warnings.push(warning);
+        notes.push(Warning::new(WarningCode::ResultsTruncated, Severity::Info, message));
     }
-    if query.sort == SearchSort::Relevance && !is_ranked {
-        let message = "sort:relevance needs a word to rank by; the newest matches are shown first";
-        let warning = Warning::new(WarningCode::ParameterIgnored, Severity::Info, message);
-        reply.warnings.push(warning);
+    if query.sort == SearchSort::Relevance && !is_ranked(query) {
+        let message =
+            "Sorting by relevance needs a word to rank by; the newest matches are shown first";
+        notes.push(Warning::new(WarningCode::ParameterIgnored, Severity::Info, message));
     }
     if query.includes_replay {
         let message =
             "Copied history (is_replay) is included; the same event may appear once per copy";
-        let warning = Warning::new(WarningCode::ReplayExcluded, Severity::Info, message);
-        reply.warnings.push(warning);
+        notes.push(Warning::new(WarningCode::ReplayExcluded, Severity::Info, message));
     }
-    Ok(reply)
-}
-
-/// A page of matches, within the budget of an answer.
-struct MatchPage {
-    matches: Vec<Match>,
-    /// The number of matches on the pages before this one.
-    before: usize,
-    next: Option<String>,
-    matched: usize,
-    is_complete: bool,
-    is_timed_out: bool,
-    /// True if everything that was found fits into an answer.
-    includes_all_hits: bool,
-    /// The stems of the words of a ranked search that no selected event has.
-    absent_stems: Vec<String>,
-}
-
-/// Finds the newest matches.
-fn find_newest_matches(
-    snapshot: &Snapshot,
-    request: &SearchRequest<'_>,
-    seen: usize,
-    bound: &SearchArgs,
-    call: &Call<'_>,
-) -> Result<MatchPage, ToolError> {
-    let found = crate::search::search(snapshot, request, call.stop).map_err(search_error)?;
-    let matches = collect_matches(snapshot, bound, &found.hits);
-    let includes_all_hits = matches.len() == found.hits.len();
-
-    // A page that was cut continues after its last match.
-    let last = if includes_all_hits { None } else { matches.len().checked_sub(1) };
-    let next_position = match last {
-        Some(last) => Some(hit_position(snapshot, &found.hits[last])),
-        None => found.next,
-    };
-    let next =
-        next_position.map(|at| cursor::encode(bound, &PageEnd { at, seen: seen + matches.len() }));
-
-    Ok(MatchPage {
-        matches,
-        before: seen,
-        next,
-        matched: seen + found.matched,
-        is_complete: found.is_complete,
-        is_timed_out: found.is_timed_out,
-        includes_all_hits,
-        absent_stems: Vec::new(),
-    })
-}
-
-fn hit_position(snapshot: &Snapshot, hit: &SearchHit) -> ResultPosition {
-    ResultPosition {
-        time: hit.facts.time,
-        session_id: snapshot.sessions()[hit.session].session_id.clone(),
-        event_index: hit.event_index,
-    }
-}
-
-/// Finds the best matches.
-fn find_best_matches(
-    snapshot: &Snapshot,
-    request: &SearchRequest<'_>,
-    after: Option<PageEnd<RankedPosition>>,
-    bound: &SearchArgs,
-    call: &Call<'_>,
-) -> Result<MatchPage, ToolError> {
-    let seen = after.as_ref().map_or(0, |after| after.seen);
-    let after = after.map(|after| after.at);
-    let found = crate::search::search_ranked(snapshot, request, after.as_ref(), call.stop)
-        .map_err(search_error)?;
-    let matches = collect_matches(snapshot, bound, &found.hits);
-    let includes_all_hits = matches.len() == found.hits.len();
-
-    // After a timeout, matches that were not examined may rank before these.
-    let has_next = (found.has_more || !includes_all_hits) && !found.is_timed_out;
-    let last = if has_next { matches.len().checked_sub(1) } else { None };
-    let next = last.map(|last| {
-        cursor::encode(bound, &PageEnd { at: &found.ends[last], seen: seen + matches.len() })
-    });
-
-    Ok(MatchPage {
-        matches,
-        before: seen,
-        next,
-        matched: seen + found.matched,
-        is_complete: found.is_complete,
-        is_timed_out: found.is_timed_out,
-        includes_all_hits,
-        absent_stems: found.absent_stems,
-    })
-}
-
-/// Returns the matches of the hits that fit into an answer. The budget leaves room for the query,
-/// which the answer also contains: echoed, and word by word in the cursor of a ranked page.
-fn collect_matches(snapshot: &Snapshot, args: &SearchArgs, hits: &[SearchHit]) -> Vec<Match> {
-    let mut budget = Budget::new(limits::ANSWER_BYTES.saturating_sub(4 * args.query.len()));
-    let mut matches = Vec::new();
-    for hit in hits {
-        let found = convert_hit(snapshot, hit);
-        if !budget.take(&found) {
-            break;
-        }
-        matches.push(found);
-    }
-    matches
+    notes
 }
 
 /// Returns the error of a search that took too long, with what it found and how to continue.
@@ -320,39 +324,4 @@ fn caller_notes(
         notes.push(Warning::new(WarningCode::ParameterIgnored, Severity::Warning, message));
     }
     Ok(notes)
-}
-
-fn convert_hit(snapshot: &Snapshot, hit: &SearchHit) -> Match {
-    let facts = &hit.facts;
-    let session = &snapshot.sessions()[hit.session];
-    Match {
-        event_id: EventId::format(&session.session_id, hit.event_index),
-        session_id: session.session_id.clone(),
-        event_index: hit.event_index,
-        turn_index: facts.turn_index,
-        step_index: facts.step_index,
-        event_type: facts.event_type,
-        subtype: hit.tags.subtype.as_deref().map(clean_text),
-        timestamp: convert::format_time(facts.time),
-        provider: session.provider,
-        project: session.project.as_deref().map(clean_text),
-        tool_name: hit.tags.tool.as_deref().map(clean_text),
-        is_error: facts.is_error,
-        is_replay: facts.is_replay,
-        is_abandoned: i32::try_from(hit.event_index).is_ok_and(|at| session.is_abandoned(at)),
-        confidence: hit.confidence,
-        snippet: clean_text(&hit.snippet.text),
-        omitted: hit.snippet.omitted,
-    }
-}
-
-pub(super) fn search_error(error: SearchError) -> ToolError {
-    match error {
-        SearchError::Cancelled => ToolError::new(ErrorCode::Cancelled, "The search was cancelled"),
-        SearchError::TimedOut => {
-            let message = "The search timed out. Narrow it with project, provider, since or until";
-            ToolError::new(ErrorCode::SearchTimeout, message)
-        }
-        SearchError::Store(error) => store_error(error),
-    }
 }

@@ -1,0 +1,76 @@
+//! Adds to each match the events around it.
+
+use std::collections::HashMap;
+
+use schemas::session::EventRow;
+use schemas::tool::search::Match;
+use schemas::{ErrorCode, EventType, ToolError, limits};
+
+use crate::base::sanitize::{clean_text, truncate_for_json};
+use crate::store::Snapshot;
+use crate::tools::reply::budget::Budget;
+use crate::tools::reply::rows::read_events;
+
+/// Returns how many events to show before and after each match.
+pub(super) fn checked_count(context: Option<u32>) -> Result<u32, ToolError> {
+    let count = context.unwrap_or(0);
+    if count > limits::SEARCH_CONTEXT_MAX {
+        let message = format!("context: {count} is not in 0-{}", limits::SEARCH_CONTEXT_MAX);
+        return Err(
+            ToolError::new(ErrorCode::InvalidArgument, message).with_detail("field", "context")
+        );
+    }
+    Ok(count)
+}
+
+/// Adds the beginnings of the `count` events before and after each match, as long as there is room in
+/// the answer.
+pub(super) fn add_context(
+    snapshot: &Snapshot,
+    matches: &mut [Match],
+    count: u32,
+) -> Result<(), ToolError> {
+    if count == 0 {
+        return Ok(());
+    }
+    let mut budget = Budget::new(limits::ANSWER_BYTES);
+    for found in matches.iter() {
+        budget.take(found);
+    }
+    let rows = snapshot.sessions().iter().enumerate();
+    let positions: HashMap<&str, usize> =
+        rows.map(|(position, row)| (row.session_id.as_str(), position)).collect();
+    for found in matches {
+        let Some(session) = positions.get(found.session_id.as_str()) else { continue };
+        let first = found.event_index.saturating_sub(count);
+        let end = found.event_index.saturating_add(count + 1);
+        for event in read_events(snapshot, *session, first, end)? {
+            let Ok(index) = u32::try_from(event.event_index) else { continue };
+            if index == found.event_index || event.event_type == EventType::TokenUsage {
+                continue;
+            }
+            let line = describe_event(&event);
+            if budget.take(&line) {
+                found.context.insert(index, line);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Describes an event in a line: `tool_result Bash error: assertion failed ...`.
+fn describe_event(event: &EventRow) -> String {
+    let mut line = event.event_type.as_str().to_owned();
+    if let Some(tool) = &event.tool_name {
+        line.push(' ');
+        line.push_str(&clean_text(tool));
+    }
+    if event.is_error == Some(true) {
+        line.push_str(" error");
+    }
+    let text = clean_text(&event.text);
+    let (kept, omitted) = truncate_for_json(&text, limits::CONTEXT_BYTES);
+    let words: Vec<&str> = kept.split_whitespace().collect();
+    let ellipsis = if omitted > 0 { " ..." } else { "" };
+    format!("{line}: {}{ellipsis}", words.join(" "))
+}

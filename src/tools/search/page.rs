@@ -1,0 +1,165 @@
+//! Finds a page of matches that fits into an answer.
+
+use std::collections::BTreeMap;
+
+use schemas::tool::search::{Match, SearchArgs};
+use schemas::{ErrorCode, EventId, ToolError, limits};
+
+use crate::base::sanitize::clean_text;
+use crate::error::store_error;
+use crate::search::{RankedPosition, ResultPosition, SearchError, SearchHit, SearchRequest};
+use crate::store::Snapshot;
+use crate::tools::reply::budget::Budget;
+use crate::tools::reply::call::Call;
+use crate::tools::reply::convert;
+use crate::tools::reply::cursor::{self, PageEnd};
+
+/// A page of matches, within the budget of an answer.
+pub(super) struct MatchPage {
+    pub(super) matches: Vec<Match>,
+    /// The number of matches on the pages before this one.
+    pub(super) before: usize,
+    pub(super) next: Option<String>,
+    pub(super) matched: usize,
+    pub(super) is_complete: bool,
+    pub(super) is_timed_out: bool,
+    /// True if everything that was found fits into an answer.
+    pub(super) includes_all_hits: bool,
+    /// The stems of the words of a ranked search that no selected event has.
+    pub(super) absent_stems: Vec<String>,
+}
+
+impl MatchPage {
+    /// True if nothing matches, on this page or before it.
+    pub(super) fn is_empty(&self) -> bool {
+        self.matches.is_empty() && self.before == 0
+    }
+}
+
+/// Finds the newest or the oldest matches.
+pub(super) fn find_matches_by_time(
+    snapshot: &Snapshot,
+    request: &SearchRequest<'_>,
+    seen: usize,
+    bound: &SearchArgs,
+    call: &Call<'_>,
+) -> Result<MatchPage, ToolError> {
+    let found = crate::search::search(snapshot, request, call.stop).map_err(search_error)?;
+    let matches = collect_matches(snapshot, bound, &found.hits);
+    let includes_all_hits = matches.len() == found.hits.len();
+
+    // A page that was cut continues after its last match.
+    let last = if includes_all_hits { None } else { matches.len().checked_sub(1) };
+    let next_position = match last {
+        Some(last) => Some(hit_position(snapshot, request, &found.hits[last])),
+        None => found.next,
+    };
+    let next =
+        next_position.map(|at| cursor::encode(bound, &PageEnd { at, seen: seen + matches.len() }));
+
+    Ok(MatchPage {
+        matches,
+        before: seen,
+        next,
+        matched: seen + found.matched,
+        is_complete: found.is_complete,
+        is_timed_out: found.is_timed_out,
+        includes_all_hits,
+        absent_stems: Vec::new(),
+    })
+}
+
+fn hit_position(
+    snapshot: &Snapshot,
+    request: &SearchRequest<'_>,
+    hit: &SearchHit,
+) -> ResultPosition {
+    let session_id = &snapshot.sessions()[hit.session].session_id;
+    ResultPosition::new(request.query.sort, hit.facts.time, session_id, hit.event_index)
+}
+
+/// Finds the best matches.
+pub(super) fn find_best_matches(
+    snapshot: &Snapshot,
+    request: &SearchRequest<'_>,
+    after: Option<PageEnd<RankedPosition>>,
+    bound: &SearchArgs,
+    call: &Call<'_>,
+) -> Result<MatchPage, ToolError> {
+    let seen = after.as_ref().map_or(0, |after| after.seen);
+    let after = after.map(|after| after.at);
+    let found = crate::search::search_ranked(snapshot, request, after.as_ref(), call.stop)
+        .map_err(search_error)?;
+    let matches = collect_matches(snapshot, bound, &found.hits);
+    let includes_all_hits = matches.len() == found.hits.len();
+
+    // After a timeout, matches that were not examined may rank before these.
+    let has_next = (found.has_more || !includes_all_hits) && !found.is_timed_out;
+    let last = if has_next { matches.len().checked_sub(1) } else { None };
+    let next = last.map(|last| {
+        cursor::encode(bound, &PageEnd { at: &found.ends[last], seen: seen + matches.len() })
+    });
+
+    Ok(MatchPage {
+        matches,
+        before: seen,
+        next,
+        matched: seen + found.matched,
+        is_complete: found.is_complete,
+        is_timed_out: found.is_timed_out,
+        includes_all_hits,
+        absent_stems: found.absent_stems,
+    })
+}
+
+/// Returns the matches of the hits that fit into an answer. The budget leaves room for the query,
+/// which the answer also contains: echoed, and word by word in the cursor of a ranked page.
+fn collect_matches(snapshot: &Snapshot, args: &SearchArgs, hits: &[SearchHit]) -> Vec<Match> {
+    let mut budget = Budget::new(limits::ANSWER_BYTES.saturating_sub(4 * args.query.len()));
+    let mut matches = Vec::new();
+    for hit in hits {
+        let found = convert_hit(snapshot, hit);
+        if !budget.take(&found) {
+            break;
+        }
+        matches.push(found);
+    }
+    matches
+}
+
+fn convert_hit(snapshot: &Snapshot, hit: &SearchHit) -> Match {
+    let facts = &hit.facts;
+    let session = &snapshot.sessions()[hit.session];
+    Match {
+        event_id: EventId::format(&session.session_id, hit.event_index),
+        session_id: session.session_id.clone(),
+        event_index: hit.event_index,
+        turn_index: facts.turn_index,
+        step_index: facts.step_index,
+        event_type: facts.event_type,
+        subtype: hit.tags.subtype.as_deref().map(clean_text),
+        timestamp: convert::format_time(facts.time),
+        provider: session.provider,
+        project: session.project.as_deref().map(clean_text),
+        tool_name: hit.tags.tool.as_deref().map(clean_text),
+        is_error: facts.is_error,
+        is_replay: facts.is_replay,
+        is_abandoned: i32::try_from(hit.event_index).is_ok_and(|at| session.is_abandoned(at)),
+        confidence: hit.confidence,
+        snippet: clean_text(&hit.snippet.text),
+        omitted: hit.snippet.omitted,
+        context: BTreeMap::new(),
+    }
+}
+
+/// Returns the error of a search that ended early.
+pub(in crate::tools) fn search_error(error: SearchError) -> ToolError {
+    match error {
+        SearchError::Cancelled => ToolError::new(ErrorCode::Cancelled, "The search was cancelled"),
+        SearchError::TimedOut => {
+            let message = "The search timed out. Narrow it with project, provider, since or until";
+            ToolError::new(ErrorCode::SearchTimeout, message)
+        }
+        SearchError::Store(error) => store_error(error),
+    }
+}
