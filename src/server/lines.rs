@@ -187,20 +187,12 @@ fn has_use(message: &RxJsonRpcMessage<RoleServer>, flow: &Flow) -> bool {
     let JsonRpcMessage::Notification(notification) = message else { return true };
     match &notification.notification {
         ClientNotification::InitializedNotification(_) => true,
-        ClientNotification::CancelledNotification(_) => {
-            cancelled_id(message).is_some_and(|id| flow.take_room(id).is_some())
+        ClientNotification::CancelledNotification(cancelled) => {
+            let id = cancelled.params.request_id.as_ref();
+            id.is_some_and(|id| flow.take_room(id).is_some())
         }
         _ => false,
     }
-}
-
-/// Returns the id of the request that a message cancels. rmcp no longer answers that request.
-fn cancelled_id(message: &RxJsonRpcMessage<RoleServer>) -> Option<&RequestId> {
-    let JsonRpcMessage::Notification(notification) = message else { return None };
-    let ClientNotification::CancelledNotification(cancelled) = &notification.notification else {
-        return None;
-    };
-    cancelled.params.request_id.as_ref()
 }
 
 /// Returns true if rmcp begins a session with this request: an `initialize`, or a request with

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::disk::files;
-use super::disk::lock::StoreLock;
+use super::disk::lock::{StoreLock, WRITE_LOCK};
 use super::error::StoreError;
 use super::forgotten::FORGOTTEN_FILE;
 use super::manifest::{MANIFEST_FILE, Manifest, SEGMENT_TABLES, file_name};
@@ -33,9 +33,6 @@ const OWN_FILES: [&str; 9] = [
     HOOK_LOG,
     HOOK_LOG_LOCK,
 ];
-
-/// Name of the lock file that a writer holds.
-pub(super) const WRITE_LOCK: &str = "write.lock";
 
 /// Name of the file with the labels.
 pub(super) const LABELS_FILE: &str = "labels.json";

@@ -15,9 +15,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::disk::files;
-use super::disk::lock::StoreLock;
+use super::disk::lock::{StoreLock, WRITE_LOCK};
 use super::error::StoreError;
-use super::folder::WRITE_LOCK;
 
 /// Name of the file in the store directory.
 pub(super) const FORGOTTEN_FILE: &str = "forgotten.json";

@@ -16,9 +16,8 @@ use schemas::session::SessionRow;
 use serde::{Deserialize, Serialize};
 
 use super::disk::files;
-use super::disk::lock::StoreLock;
+use super::disk::lock::{StoreLock, WRITE_LOCK};
 use super::error::StoreError;
-use super::folder::WRITE_LOCK;
 use super::forgotten::START_AGAIN;
 
 /// Name of the file in the store directory.

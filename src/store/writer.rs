@@ -19,7 +19,7 @@ use super::condition::make_private;
 use super::damage::{Verify, set_aside_damaged};
 use super::disk::files;
 use super::disk::held_folder::HeldFolder;
-use super::disk::lock::StoreLock;
+use super::disk::lock::{StoreLock, WRITE_LOCK};
 use super::error::StoreError;
 use super::manifest::{LostLogs, Manifest, RetiredSegment, SegmentEntry};
 use super::reduced_writes::ReducedInForce;
@@ -74,7 +74,7 @@ impl StoreWriter {
             return Err(error);
         }
 
-        let lock = StoreLock::acquire(dir, folder::WRITE_LOCK)?;
+        let lock = StoreLock::acquire(dir, WRITE_LOCK)?;
         let mut manifest = folder::read_or_create_manifest(dir, &lock)?;
         let segments = Arc::new(HeldFolder::open(&dir.join("segments"))?);
         let notice = make_private(dir, &manifest)?;

@@ -14,10 +14,9 @@ use schemas::session::{SessionRow, SourceRow, SourceStatus};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::compare::{is_unchanged, last_change_us, rules_version};
+use super::compare::{is_unchanged, last_change_us};
 use super::work::Known;
 use crate::discover::Discovery;
-use crate::redact::Redactor;
 use crate::source::candidate::LogCandidate;
 use crate::source::container::Content;
 use crate::source::fingerprint::Fingerprint;

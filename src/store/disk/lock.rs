@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 use super::files;
 use crate::store::error::StoreError;
 
+/// Name of the lock file that a writer holds.
+pub(crate) const WRITE_LOCK: &str = "write.lock";
+
 /// An advisory lock, held until dropped.
 pub(crate) struct StoreLock {
     path: PathBuf,
