@@ -21,7 +21,7 @@ use schemas::{Timestamp, ToolError, Zone};
 
 use self::commands::{
     analyze, completions, doctor, event, export, forget, ingest, label, list, mcp, query, report,
-    search, setup, show, skill, sql_worker, stats, status, statusline, tools, usage,
+    search, setup, show, skill, sql_worker, stats, status, statusline, tools, upgrade, usage,
 };
 use self::context::CommandContext;
 use self::exit::{CommandFailure, CommandOutcome, report_result, report_unwritten};
@@ -121,6 +121,8 @@ enum Command {
     /// Run a query handed over by another process of this program
     #[command(hide = true)]
     SqlWorker,
+    /// Say how this copy was installed, and which command gets a newer one
+    Upgrade,
     /// Print a completion script for a shell
     Completions(completions::CompletionFlags),
 }
@@ -225,6 +227,7 @@ fn choose_zone(args: &Args) -> Result<Zone, ToolError> {
         | Command::Setup(_)
         | Command::Skill(_)
         | Command::Tools(_)
+        | Command::Upgrade
         | Command::SqlWorker
         | Command::Completions(_) => false,
     };
@@ -272,6 +275,7 @@ fn run_command(args: Args, printer: &Printer) -> Result<CommandOutcome, CommandF
         Command::Setup(flags) => setup::run(&flags, named_store.as_deref(), printer),
         Command::Skill(flags) => skill::run(flags, &build_help(), printer),
         Command::Tools(flags) => tools::run(flags, &context),
+        Command::Upgrade => upgrade::run(printer),
         Command::SqlWorker => sql_worker::run(printer),
         Command::Completions(flags) => completions::run(&flags, Args::command(), printer),
     }
