@@ -17,5 +17,21 @@ closed_enum! {
         Vscode = "vscode",
         /// Cursor.
         Cursor = "cursor",
+        /// GitHub Copilot CLI.
+        Copilot = "copilot",
+        /// Claude Desktop.
+        ClaudeDesktop = "claude-desktop",
+        /// Windsurf.
+        Windsurf = "windsurf",
+        /// Zed.
+        Zed = "zed",
+        /// Junie, the agent of the JetBrains IDEs.
+        Jetbrains = "jetbrains",
+        /// Cline in Visual Studio Code.
+        Cline = "cline",
+        /// Goose.
+        Goose = "goose",
+        /// Kiro.
+        Kiro = "kiro",
     }
 }

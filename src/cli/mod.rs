@@ -22,7 +22,8 @@ use schemas::{Timestamp, ToolError, Zone};
 
 use self::commands::{
     analyze, compact, completions, doctor, event, export, find, forget, ingest, label, list, mcp,
-    query, report, search, setup, show, skill, sql_worker, stats, status, statusline, tools, usage,
+    query, report, search, setup, show, skill, sql_worker, stats, status, statusline, tools,
+    upgrade, usage,
 };
 use self::context::CommandContext;
 use self::exit::{CommandFailure, CommandOutcome, report_result, report_unwritten};
@@ -126,6 +127,8 @@ enum Command {
     /// Run a query handed over by another process of this program
     #[command(hide = true)]
     SqlWorker,
+    /// Say how this copy was installed, and which command gets a newer one
+    Upgrade,
     /// Print a completion script for a shell
     Completions(completions::CompletionFlags),
 }
@@ -233,6 +236,7 @@ fn choose_zone(args: &Args) -> Result<Zone, ToolError> {
         | Command::Setup(_)
         | Command::Skill(_)
         | Command::Tools(_)
+        | Command::Upgrade
         | Command::SqlWorker
         | Command::Completions(_) => false,
     };
@@ -282,6 +286,7 @@ fn run_command(args: Args, printer: &Printer) -> Result<CommandOutcome, CommandF
         Command::Setup(flags) => setup::run(&flags, named_store.as_deref(), printer),
         Command::Skill(flags) => skill::run(flags, &build_help(), printer),
         Command::Tools(flags) => tools::run(flags, &context),
+        Command::Upgrade => upgrade::run(printer),
         Command::SqlWorker => sql_worker::run(printer),
         Command::Completions(flags) => completions::run(&flags, Args::command(), printer),
     }

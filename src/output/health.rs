@@ -9,7 +9,9 @@ use schemas::problem::ProblemKind;
 
 use super::show::{Show, indent_lines};
 use crate::base::sanitize::one_line;
-use crate::setup::ConfigWritten;
+use crate::setup::check::RegistrationChecks;
+use crate::setup::installation::Installation;
+use crate::setup::{AllClientsSetup, ConfigWritten};
 use crate::tools::doctor::DoctorData;
 use crate::tools::status::StatusData;
 
@@ -151,6 +153,48 @@ impl Show for ConfigWritten {
                 format!("wrote {path}; the previous file is {}\n", backup.display())
             }
         }
+    }
+}
+
+impl Show for Installation {
+    fn to_text(&self) -> String {
+        format!(
+            "sessions {} at {}, installed by: {}\nto upgrade: {}\n",
+            self.version,
+            self.path.display(),
+            self.installed_by,
+            self.upgrade
+        )
+    }
+}
+
+impl Show for RegistrationChecks {
+    fn to_text(&self) -> String {
+        let mut out = String::new();
+        for check in &self.checks {
+            let _ = match (&check.problem, check.tools, check.start_ms) {
+                (None, Some(tools), Some(ms)) => {
+                    writeln!(out, "{}: works: {tools} tools after {ms} ms", check.client)
+                }
+                (Some(problem), ..) => writeln!(out, "{}: {problem}", check.client),
+                (None, ..) => writeln!(out, "{}: works", check.client),
+            };
+        }
+        out
+    }
+}
+
+impl Show for AllClientsSetup {
+    fn to_text(&self) -> String {
+        let mut out = String::new();
+        for setup in &self.clients {
+            let _ = match (&setup.written, &setup.error) {
+                (Some(written), _) => write!(out, "{}: {}", setup.client, written.to_text()),
+                (None, Some(error)) => writeln!(out, "{}: {error}", setup.client),
+                (None, None) => writeln!(out, "{}: {}", setup.client, setup.path.display()),
+            };
+        }
+        out
     }
 }
 

@@ -116,6 +116,79 @@ fn the_server_is_registered_with_every_client() {
 }
 
 #[test]
+fn the_command_for_an_upgrade_is_printed() {
+    let env = TestEnv::new();
+    let text = env.run(&["upgrade"]).ok();
+    assert!(text.contains(env!("CARGO_PKG_VERSION")) && text.contains("to upgrade: "), "{text}");
+    let answer = env.json(&["upgrade"]);
+    assert!(fs::exists(answer["path"].as_str().expect("path")).expect("looks"));
+    assert_eq!(fs::read_dir(env.root.path()).expect("reads").count(), 0, "nothing is written");
+}
+
+#[test]
+fn a_registration_is_checked_by_starting_the_server() {
+    let env = TestEnv::new();
+    let missing = env.json(&["setup", "zed", "--check"]);
+    assert_eq!(missing["checks"][0]["is_registered"], false);
+    assert!(missing["checks"][0]["problem"].as_str().is_some_and(|text| text.contains("--write")));
+    for client in ["zed", "codex", "goose"] {
+        env.run(&["setup", client, "--write"]).ok();
+        let checked = env.json(&["setup", client, "--check"]);
+        let check = &checked["checks"][0];
+        assert_eq!(
+            (&check["is_registered"], &check["tools"]),
+            (&json!(true), &json!(8)),
+            "{check}"
+        );
+    }
+    let all = env.run(&["setup", "--all", "--check"]).ok();
+    assert_eq!(all.matches("works: 8 tools").count(), 3, "{all}");
+    // Another program in the entry is not this one.
+    let path = env.path(".codex/config.toml");
+    let text = fs::read_to_string(&path).expect("reads");
+    fs::write(&path, text.replace("/sessions\"", "/other\"")).expect("writes");
+    let stale = env.run(&["setup", "--all", "--check"]);
+    assert_eq!(stale.code, 1, "{}", stale.stderr);
+    assert!(
+        stale.stdout.contains("codex: ") && stale.stdout.contains("no entry"),
+        "{}",
+        stale.stdout
+    );
+}
+
+#[test]
+fn every_client_that_is_found_is_registered() {
+    let env = TestEnv::new();
+    let none = env.run(&["setup", "--all", "--write"]).fails(1);
+    assert!(none.contains("No client was found"), "{none}");
+    for folder in [".codex", ".config/goose", ".kiro"] {
+        fs::create_dir_all(env.path(folder)).expect("creates");
+    }
+    fs::write(env.path(".claude.json"), "{ broken").expect("writes");
+    let listed = env.json(&["setup", "--all"]);
+    let names = |answer: &Value| -> Vec<String> {
+        let clients = answer["clients"].as_array().expect("clients");
+        clients.iter().filter_map(|setup| setup["client"].as_str()).map(str::to_owned).collect()
+    };
+    assert_eq!(names(&listed), ["claude", "codex", "goose", "kiro"]);
+    assert!(!env.path(".codex/config.toml").exists(), "only --write writes");
+
+    // A file that cannot be edited is named, and the others are written.
+    let written = env.json(&["setup", "--all", "--write"]);
+    assert_eq!(names(&written), names(&listed));
+    assert!(written["clients"][0]["error"].as_str().is_some_and(|text| text.contains("JSON")));
+    for file in [".codex/config.toml", ".config/goose/config.yaml", ".kiro/settings/mcp.json"] {
+        let text = fs::read_to_string(env.path(file)).expect(file);
+        assert!(text.contains("sessions") && text.contains("\"mcp\""), "{file}: {text}");
+    }
+    assert_eq!(fs::read_to_string(env.path(".claude.json")).expect("reads"), "{ broken");
+    env.run(&["setup", "--all", "--write"]).fails(2);
+    fs::write(env.path(".claude.json"), "").expect("writes");
+    env.run(&["setup", "--all", "--write"]).ok();
+    assert!(env.run(&["setup", "claude", "--all"]).fails(2).contains("--all"));
+}
+
+#[test]
 fn what_else_a_configuration_holds_stays() {
     let env = TestEnv::new();
     let path = env.path(".claude.json");

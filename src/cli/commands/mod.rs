@@ -23,4 +23,5 @@ pub(super) mod stats;
 pub(super) mod status;
 pub(super) mod statusline;
 pub(super) mod tools;
+pub(super) mod upgrade;
 pub(super) mod usage;

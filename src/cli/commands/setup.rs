@@ -1,4 +1,5 @@
-//! `sessions setup`: registers the server with a client, or shows what its configuration needs.
+//! `sessions setup`: registers the server with clients, shows what their configurations need, or
+//! checks them.
 
 use std::path::Path;
 
@@ -9,15 +10,26 @@ use schemas::client::Client;
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::config::environment;
 use crate::output::Printer;
-use crate::setup;
+use crate::setup::check::{RegistrationChecks, check_registration};
+use crate::setup::{self, AllClientsSetup, ClientSetup, Registration};
+
+const NO_CLIENT: &str = "No client was found. Run `sessions setup CLIENT --write` with its name";
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct SetupFlags {
-    /// claude, codex, gemini, opencode, vscode or cursor
-    client: Client,
+    /// claude, codex, gemini, opencode, vscode, cursor, copilot, claude-desktop, windsurf, zed,
+    /// jetbrains (Junie), cline, goose or kiro
+    #[arg(required_unless_present = "all")]
+    client: Option<Client>,
+    /// Every client that was found on this machine
+    #[arg(long, conflicts_with = "client")]
+    all: bool,
     /// Write it into the client's configuration; the file as it was is kept
     #[arg(long)]
     write: bool,
+    /// Start the server as the client would, and report what works
+    #[arg(long, conflicts_with = "write")]
+    check: bool,
 }
 
 /// Registers the server, which opens `store` if the user named one.
@@ -37,9 +49,46 @@ pub(in crate::cli) fn run(
     let home = environment::home_dir();
     let variable = environment::read_variable;
     let places = AgentFolders::new(&home, &variable);
-    let registration =
-        setup::plan_registration(flags.client, &places, &environment::program_path(), &arguments);
-    if flags.write {
+    let program = environment::program_path();
+    let plan = |client| setup::plan_registration(client, &places, &program, &arguments);
+    if flags.check {
+        let clients = match flags.client {
+            Some(client) => vec![client],
+            None => setup::find_clients(&places),
+        };
+        return check_clients(clients.into_iter().map(plan), printer);
+    }
+    match flags.client {
+        Some(client) => set_up_client(plan(client), flags.write, printer),
+        None => {
+            let clients = setup::find_clients(&places);
+            set_up_all(clients.into_iter().map(plan), flags.write, printer)
+        }
+    }
+}
+
+/// Checks the registrations and reports what works.
+fn check_clients(
+    registrations: impl Iterator<Item = Registration>,
+    printer: &Printer,
+) -> Result<CommandOutcome, CommandFailure> {
+    let checks: Vec<_> =
+        registrations.map(|registration| check_registration(&registration)).collect();
+    let is_working = !checks.is_empty() && checks.iter().all(|check| check.problem.is_none());
+    if checks.is_empty() {
+        printer.print_note(NO_CLIENT)?;
+    }
+    printer.print_value(&RegistrationChecks { checks })?;
+    Ok(CommandOutcome::from_found(is_working))
+}
+
+/// Registers the server with one client, or shows the entry.
+fn set_up_client(
+    registration: Registration,
+    write: bool,
+    printer: &Printer,
+) -> Result<CommandOutcome, CommandFailure> {
+    if write {
         let written = registration.write_config(Timestamp::now())?;
         printer.print_value(&written)?;
         return Ok(CommandOutcome::Done);
@@ -58,4 +107,42 @@ pub(in crate::cli) fn run(
         printer.print_note(&advice)?;
     }
     Ok(CommandOutcome::Done)
+}
+
+/// Registers the server with each of several clients, or lists them. A file that cannot take the
+/// entry does not keep the others from getting it.
+fn set_up_all(
+    registrations: impl Iterator<Item = Registration>,
+    write: bool,
+    printer: &Printer,
+) -> Result<CommandOutcome, CommandFailure> {
+    let mut clients = Vec::new();
+    for registration in registrations {
+        let mut result = ClientSetup {
+            client: registration.client,
+            path: registration.path.clone(),
+            written: None,
+            error: None,
+        };
+        if write {
+            match registration.write_config(Timestamp::now()) {
+                Ok(written) => result.written = Some(written),
+                Err(error) => result.error = Some(error.message),
+            }
+        }
+        clients.push(result);
+    }
+
+    let is_found = !clients.is_empty();
+    let has_errors = clients.iter().any(|result| result.error.is_some());
+    printer.print_value(&AllClientsSetup { clients })?;
+    if !is_found {
+        printer.print_note(NO_CLIENT)?;
+    } else if !write {
+        printer.print_note("These clients were found. Run the command again with --write")?;
+    }
+    if has_errors {
+        return Ok(CommandOutcome::Wrong);
+    }
+    Ok(CommandOutcome::from_found(is_found))
 }
