@@ -6,6 +6,7 @@ mod blank_values;
 mod commands;
 mod context;
 mod exit;
+mod first_run;
 mod output_path;
 mod reference;
 mod stats_filter;
@@ -22,11 +23,12 @@ use schemas::{Timestamp, ToolError, Zone};
 
 use self::commands::{
     analyze, compact, completions, doctor, event, export, find, forget, ingest, label, list, mcp,
-    query, report, search, setup, show, skill, sql_worker, stats, status, statusline, tools,
-    upgrade, usage,
+    plugin, query, report, search, setup, show, skill, sql_worker, stats, status, statusline,
+    tools, upgrade, usage,
 };
 use self::context::CommandContext;
 use self::exit::{CommandFailure, CommandOutcome, report_result, report_unwritten};
+use self::first_run::{FirstRunOffer, offer_first_ingest};
 use crate::config::environment;
 use crate::config::user_settings::UserSettings;
 use crate::help::Help;
@@ -67,6 +69,9 @@ struct Args {
     #[command(subcommand)]
     command: Command,
 }
+
+/// The next steps after the first ingest.
+const AFTER_FIRST_RUN: &str = "Next: `sessions search WORDS` to search, `sessions setup --all --write` to give your agents the tools";
 
 /// Returns the flag `--ai-help` for the help text. [`run`] looks for the flag itself before it
 /// parses the arguments.
@@ -120,6 +125,8 @@ enum Command {
     Mcp(mcp::McpFlags),
     /// Register the server with a client: show what its configuration needs, or write it
     Setup(setup::SetupFlags),
+    /// Write plugins for Claude Code, Codex, Gemini CLI and other clients
+    Plugin(plugin::PluginFlags),
     /// Print a SKILL.md that teaches agents the tools
     Skill(skill::SkillFlags),
     /// Describe the tools: title, risk, category
@@ -150,10 +157,7 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         };
     }
     if arguments.len() < 2 {
-        // The environment may name a store, which clap counts as an argument.
-        let help = Args::command().render_help().to_string();
-        let _ = text_printer().print_note(&help);
-        return ExitCode::from(2);
+        return run_without_arguments();
     }
 
     let arguments = blank_values::remove_blank_options(&Args::command(), arguments);
@@ -171,6 +175,31 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     };
     let printer = Printer { is_json: args.json, is_quiet: args.quiet, debug };
     report_result(run_command(args, &printer), &printer)
+}
+
+/// Runs the program without arguments: offers the first ingest to a user at a terminal, and prints
+/// the help otherwise.
+fn run_without_arguments() -> ExitCode {
+    let printer = text_printer();
+    // The environment may name a store, which clap counts as an argument.
+    if let Ok(args) = Args::try_parse_from(["sessions", "ingest"]) {
+        let store = args.store.clone().unwrap_or_else(environment::default_store);
+        match offer_first_ingest(&store, &printer) {
+            Ok(FirstRunOffer::Accepted) => {
+                let result = run_command(args, &printer).and_then(|outcome| {
+                    printer.print_note(AFTER_FIRST_RUN)?;
+                    Ok(outcome)
+                });
+                return report_result(result, &printer);
+            }
+            Ok(FirstRunOffer::Declined) => return ExitCode::SUCCESS,
+            Ok(FirstRunOffer::NotMade) => {}
+            Err(failure) => return report_result(Err(failure), &printer),
+        }
+    }
+    let help = Args::command().render_help().to_string();
+    let _ = printer.print_note(&help);
+    ExitCode::from(2)
 }
 
 /// Returns a printer for the time before the arguments are parsed.
@@ -234,6 +263,7 @@ fn choose_zone(args: &Args) -> Result<Zone, ToolError> {
         | Command::Doctor
         | Command::Mcp(_)
         | Command::Setup(_)
+        | Command::Plugin(_)
         | Command::Skill(_)
         | Command::Tools(_)
         | Command::Upgrade
@@ -284,6 +314,7 @@ fn run_command(args: Args, printer: &Printer) -> Result<CommandOutcome, CommandF
         Command::Doctor => doctor::run(&context),
         Command::Mcp(flags) => mcp::run(&flags, args.metadata, build_help(), &context),
         Command::Setup(flags) => setup::run(&flags, named_store.as_deref(), printer),
+        Command::Plugin(flags) => plugin::run(flags, &build_help(), printer),
         Command::Skill(flags) => skill::run(flags, &build_help(), printer),
         Command::Tools(flags) => tools::run(flags, &context),
         Command::Upgrade => upgrade::run(printer),

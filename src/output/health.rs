@@ -279,6 +279,24 @@ impl Show for StatusData {
     }
 }
 
+/// Returns the agents whose logs were found, with the number and size of the files. `None` if there
+/// are no logs.
+pub fn found_logs_text(found: &DoctorData) -> Option<String> {
+    let mut out = String::from("Found the logs of:\n");
+    let mut has_logs = false;
+    for health in &found.providers {
+        let files: usize = health.places.iter().map(|place| place.files).sum();
+        let bytes: u64 = health.places.iter().map(|place| place.bytes).sum();
+        if files > 0 {
+            has_logs = true;
+            let provider = health.provider;
+            let _ =
+                writeln!(out, "    {provider:<12} {files} files, {:.1} MB", to_megabytes(bytes));
+        }
+    }
+    has_logs.then_some(out)
+}
+
 impl Show for DoctorData {
     fn to_text(&self) -> String {
         let mut out = String::new();

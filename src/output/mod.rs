@@ -15,6 +15,7 @@ mod stats;
 mod text;
 
 pub use self::files::ReportWritten;
+pub use self::health::found_logs_text;
 pub use self::printer::Printer;
 pub use self::progress::IngestBar;
 pub use self::quota::{join_status, quota_summary};

@@ -5,6 +5,7 @@ pub mod check;
 mod edit;
 mod entry;
 pub mod installation;
+mod link;
 mod place;
 mod yaml;
 
@@ -20,6 +21,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use self::entry::{SERVER_NAME, ServerEntry};
+use self::link::install_link;
 use self::place::{client_folder, config_path};
 use crate::error::unusable_path;
 use crate::files::leftovers::create_temporary;
@@ -36,6 +38,9 @@ pub struct Registration {
     /// The client's own command that adds the entry, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
+    /// The link that adds the entry by a click, if the client has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub link: Option<String>,
     #[serde(skip)]
     entry: ServerEntry,
     /// The program that the client starts, and its arguments.
@@ -150,7 +155,8 @@ pub fn plan_registration(
     };
     let config = edit::add_entry(&path, "", &entry).unwrap_or_default();
     let server = whole.iter().map(|word| (*word).to_owned()).collect();
-    Registration { client, path, config, command, entry, server }
+    let link = install_link(client, &entry);
+    Registration { client, path, config, command, link, entry, server }
 }
 
 /// Returns the clients that have been used on this machine: their folder or their file exists.

@@ -37,6 +37,7 @@ mod odd_queries;
 mod oracle;
 mod outputs;
 mod packages;
+mod plugin;
 mod quota;
 mod readers;
 mod real;

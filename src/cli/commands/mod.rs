@@ -12,6 +12,7 @@ pub(super) mod ingest;
 pub(super) mod label;
 pub(super) mod list;
 pub(super) mod mcp;
+pub(super) mod plugin;
 pub(super) mod query;
 pub(super) mod report;
 pub(super) mod search;

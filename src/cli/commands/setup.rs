@@ -104,6 +104,9 @@ fn set_up_client(
         if let Some(command) = registration.command {
             advice.push_str(&format!(", or run: {command}"));
         }
+        if let Some(link) = registration.link {
+            advice.push_str(&format!(", or open: {link}"));
+        }
         printer.print_note(&advice)?;
     }
     Ok(CommandOutcome::Done)
