@@ -52,6 +52,13 @@ impl<'a> Cargo<'a> {
         self.build_with(&["--profile", "dist", "--locked", "--target", target])
     }
 
+    /// Packages the crates, compiles each from its package, and uploads nothing.
+    pub(crate) fn dry_run_publish(&self) -> Result<()> {
+        // Checks run before a change is committed, too.
+        let flags = ["--dry-run", "--allow-dirty", "--workspace", "--exclude", "xtask"];
+        self.run(&[&["publish"], &flags[..]].concat(), &[])
+    }
+
     fn build_with(&self, more: &[&str]) -> Result<PathBuf> {
         // Without `--package`, the features of the dependencies are those of `build`, so each of
         // the two reuses what the other compiled.

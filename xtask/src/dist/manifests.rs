@@ -1,5 +1,5 @@
-//! Writes what other package managers read: a Homebrew formula, a Nix flake, and manifests for
-//! Scoop and winget. They name the archives of a release by address and SHA-256, so each is made of
+//! Writes what other package managers read: a Homebrew formula, a Nix flake, manifests for Scoop
+//! and winget, and a Dockerfile. They name the archives of a release by address and SHA-256, so each is made of
 //! the archives that are in the folder.
 
 use std::path::Path;
@@ -13,6 +13,7 @@ use crate::failure::{Result, TaskFailure};
 
 const FORMULA: &str = include_str!("files/formula.rb");
 const FLAKE: &str = include_str!("files/flake.nix");
+const DOCKERFILE: &str = include_str!("files/Dockerfile");
 
 /// An archive of the release.
 struct Archive {
@@ -38,6 +39,10 @@ pub(super) fn write_manifests(folder: &Path, version: &str) -> Result<Vec<Artifa
     if archives.iter().any(|archive| archive.target.nix.is_some()) {
         manifests.push(Artifact::text(format!("{PACKAGE}.rb"), formula_text(&archives, version)));
         manifests.push(Artifact::text("flake.nix", flake_text(&archives, version)));
+    }
+    if archives.iter().any(|archive| archive.target.is_linux()) {
+        let text = fill_template(DOCKERFILE, &[("VERSION", version)]);
+        manifests.push(Artifact::text("Dockerfile", text));
     }
     if let Some(archive) = archives.iter().find(|archive| archive.target.is_windows()) {
         manifests.push(Artifact::text(format!("{PACKAGE}.json"), scoop_text(archive, version)));
@@ -206,7 +211,8 @@ mod tests {
         let installer = text("AgentSessions.Sessions.installer.yaml");
         let hash = hex_sha256(b"x86_64-pc-windows-msvc").to_uppercase();
         assert!(installer.contains(&hash), "{installer}");
-        assert_eq!(manifests.len(), 6);
+        assert!(text("Dockerfile").contains("sessions-mcp-1.2.3-${TARGET}.tar.gz"));
+        assert_eq!(manifests.len(), 7);
     }
 
     #[test]

@@ -116,6 +116,12 @@ fn parse_compression(text: &str) -> Result<u32> {
     })
 }
 
+/// Returns the file names of the archives of all platforms.
+pub(crate) fn archive_names(root: &Path) -> Result<Vec<String>> {
+    let version = read_version(root)?;
+    Ok(target::TARGETS.iter().map(|target| target.archive_name(&version)).collect())
+}
+
 /// Returns the version of the workspace, from `server.json`, which a test keeps equal to it.
 fn read_version(root: &Path) -> Result<String> {
     let path = root.join("server.json");
