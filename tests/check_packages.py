@@ -17,7 +17,6 @@ import os
 import pathlib
 import re
 import shutil
-import statistics
 import subprocess
 import sys
 import tarfile
@@ -166,7 +165,7 @@ def check_npm(room, packages, _):
     seconds = try_program(room, programs / "sessions-mcp")
     direct = find(room.home / "project/node_modules", "sessions-mcp-*-*/bin/sessions")
     added = measure(room, programs / "sessions") - measure(room, direct)
-    print(f"    the launcher of npm adds {added:.0f} ms to a session over stdio")
+    print(f"    the launcher of npm adds {added:.0f} ms to the start of a server")
     if added > MAX_LAUNCHER_MS:
         raise Failure(f"the launcher of npm adds {added:.0f} ms, more than {MAX_LAUNCHER_MS}")
     room.run(programs / "sessions", "search", codes=(2,))
@@ -174,7 +173,7 @@ def check_npm(room, packages, _):
 
 
 def measure(room, program):
-    """The median time in milliseconds until the server answers the first request."""
+    """The milliseconds until the server answers the first request, at best: more is the load of the machine."""
     request = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}) + "\n"
     times = []
     for _ in range(ROUNDS):
@@ -188,7 +187,7 @@ def measure(room, program):
         times.append((time.monotonic() - started) * 1000)
         server.stdin.close()
         server.wait()
-    return statistics.median(times)
+    return min(times)
 
 
 def check_npx(room, packages, _):

@@ -1,5 +1,5 @@
-//! The first run: `sessions` without arguments on a terminal, before any log was read. It shows
-//! whose logs there are, and offers to read them.
+//! The first run: `sessions` without arguments, or a question such as `sessions search`, on a terminal
+//! before any log was read. It shows whose logs there are, and offers to read them.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -140,6 +140,40 @@ enum Command {
     Completions(completions::CompletionFlags),
 }
 
+impl Command {
+    /// True for the commands that answer a question from the sessions in the store.
+    fn looks_for_sessions(&self) -> bool {
+        match self {
+            Self::Search(_)
+            | Self::Find(_)
+            | Self::List(_)
+            | Self::Analyze(_)
+            | Self::Stats(_)
+            | Self::Usage(_) => true,
+            Self::Ingest(_)
+            | Self::Event(_)
+            | Self::Show(_)
+            | Self::Label(_)
+            | Self::Forget(_)
+            | Self::Compact(_)
+            | Self::Query(_)
+            | Self::Report(_)
+            | Self::Export(_)
+            | Self::Status
+            | Self::Statusline
+            | Self::Doctor
+            | Self::Mcp(_)
+            | Self::Setup(_)
+            | Self::Plugin(_)
+            | Self::Skill(_)
+            | Self::Tools(_)
+            | Self::SqlWorker
+            | Self::Upgrade
+            | Self::Completions(_) => false,
+        }
+    }
+}
+
 /// Returns the help made from the commands that clap knows.
 pub fn build_help() -> Help {
     reference::describe_commands(Args::command())
@@ -174,7 +208,23 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         MetadataLevel::Full => Some(debug_metadata(command, &arguments)),
     };
     let printer = Printer { is_json: args.json, is_quiet: args.quiet, debug };
-    report_result(run_command(args, &printer), &printer)
+    report_result(run_parsed(args, &printer), &printer)
+}
+
+/// Runs the command. If it reads a store that is not there, the first ingest is offered before.
+fn run_parsed(args: Args, printer: &Printer) -> Result<CommandOutcome, CommandFailure> {
+    // The process of a query writes its report to stderr, and nothing else may be there.
+    if !matches!(args.command, Command::SqlWorker) {
+        start_logging(args.verbose)?;
+    }
+    if args.command.looks_for_sessions() && !printer.is_json && !printer.is_quiet {
+        offer_and_ingest(args.store.clone(), printer)?;
+    }
+    run_command(args, printer)
+}
+
+fn start_logging(verbose: u8) -> Result<(), ToolError> {
+    logging::start(verbose, environment::read_variable(logging::LOG_VARIABLE).as_deref())
 }
 
 /// Runs the program without arguments: offers the first ingest to a user at a terminal, and prints
@@ -182,24 +232,36 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
 fn run_without_arguments() -> ExitCode {
     let printer = text_printer();
     // The environment may name a store, which clap counts as an argument.
-    if let Ok(args) = Args::try_parse_from(["sessions", "ingest"]) {
-        let store = args.store.clone().unwrap_or_else(environment::default_store);
-        match offer_first_ingest(&store, &printer) {
-            Ok(FirstRunOffer::Accepted) => {
-                let result = run_command(args, &printer).and_then(|outcome| {
-                    printer.print_note(AFTER_FIRST_RUN)?;
-                    Ok(outcome)
-                });
-                return report_result(result, &printer);
-            }
-            Ok(FirstRunOffer::Declined) => return ExitCode::SUCCESS,
-            Ok(FirstRunOffer::NotMade) => {}
-            Err(failure) => return report_result(Err(failure), &printer),
+    let store = environment::read_variable("SESSIONS_STORE").map(PathBuf::from);
+    let offered = start_logging(0).map_err(CommandFailure::from);
+    match offered.and_then(|()| offer_and_ingest(store, &printer)) {
+        Ok(FirstRunOffer::Accepted) => match printer.print_note(AFTER_FIRST_RUN) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => report_unwritten(&printer, &error),
+        },
+        Ok(FirstRunOffer::Declined) => ExitCode::SUCCESS,
+        Ok(FirstRunOffer::NotMade) => {
+            let help = Args::command().render_help().to_string();
+            let _ = printer.print_note(&help);
+            ExitCode::from(2)
         }
+        Err(failure) => report_result(Err(failure), &printer),
     }
-    let help = Args::command().render_help().to_string();
-    let _ = printer.print_note(&help);
-    ExitCode::from(2)
+}
+
+/// Offers the first ingest to a user at a terminal, and runs it if the user agrees.
+fn offer_and_ingest(
+    store: Option<PathBuf>,
+    printer: &Printer,
+) -> Result<FirstRunOffer, CommandFailure> {
+    let dir = store.clone().unwrap_or_else(environment::default_store);
+    let offer = offer_first_ingest(&dir, printer)?;
+    if matches!(offer, FirstRunOffer::Accepted)
+        && let Ok(args) = Args::try_parse_from(["sessions", "ingest"])
+    {
+        run_command(Args { store, ..args }, printer)?;
+    }
+    Ok(offer)
 }
 
 /// Returns a printer for the time before the arguments are parsed.
@@ -280,10 +342,6 @@ fn choose_zone(args: &Args) -> Result<Zone, ToolError> {
 
 /// Runs the command.
 fn run_command(args: Args, printer: &Printer) -> Result<CommandOutcome, CommandFailure> {
-    // The process of a query writes its report to stderr, and nothing else may be there.
-    if !matches!(args.command, Command::SqlWorker) {
-        logging::start(args.verbose, environment::read_variable(logging::LOG_VARIABLE).as_deref())?;
-    }
     let named_store = args.store.clone();
     let zone = choose_zone(&args)?;
     let context = CommandContext {

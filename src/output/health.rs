@@ -289,7 +289,7 @@ pub fn found_logs_text(found: &DoctorData) -> Option<String> {
         let bytes: u64 = health.places.iter().map(|place| place.bytes).sum();
         if files > 0 {
             has_logs = true;
-            let provider = health.provider;
+            let provider = health.provider.as_str();
             let _ =
                 writeln!(out, "    {provider:<12} {files} files, {:.1} MB", to_megabytes(bytes));
         }

@@ -21,7 +21,7 @@ pub struct Installation {
 }
 
 /// A way to install the program: a part of the paths that it gives, its name, and what upgrades it.
-/// `PACKAGE` stands for the name of the package.
+/// `PACKAGE` is replaced by the name of the package.
 struct Installer {
     path_part: &'static str,
     name: &'static str,

@@ -141,10 +141,9 @@ def fixed(answer):
     return {**answer, "metadata": metadata}
 
 
-def run_agent(agent, site, programs, register):
-    """Runs an agent in an empty home, after `register(home, environment)`. Returns the conversation and what is
-    wrong."""
-    conversation = scripted_model.Conversation(SEARCH, details)
+def run_agent(agent, programs, register, conversation):
+    """Runs an agent in an empty home, after `register(home, environment)`, with a model that leads the
+    conversation. Returns what is wrong."""
     with tempfile.TemporaryDirectory(prefix="home-") as folder, scripted_model.serve(conversation) as address:
         home = pathlib.Path(folder)
         work = home / "work"
@@ -164,18 +163,25 @@ def run_agent(agent, site, programs, register):
 
     if code != 0 or scripted_model.FINAL_TEXT not in said:
         what = f"ended with {code} after {seconds:.1f} s, {len(conversation.requests)} requests: {said[-2000:]}"
-        return conversation, [what]
+        return [what]
+    print(f"{agent.name}: {len(conversation.requests)} requests in {seconds:.1f} s", flush=True)
+    return []
+
+
+def check_results(site, conversation):
+    """Compares the tool results that arrived at the model with the answers of the tools; yields what is wrong."""
     if len(conversation.results) != 2:
-        return conversation, [f"{len(conversation.results)} tool results arrived"]
-    failures = []
+        yield f"{len(conversation.results)} tool results arrived"
+        return
     found = scripted_model.read_answer(conversation.results[0])
+    if found["status"] != "ok":
+        yield f"the search failed: {conversation.results[0]}"
+        return
     event_ids = [match["event_id"] for match in found["data"]["matches"]]
     calls = [("search_events", SEARCH), ("get_event_details", details(event_ids))]
     for (name, _), result, wanted in zip(calls, conversation.results, call_tools(site, calls)):
         if fixed(scripted_model.read_answer(result)) != fixed(wanted):
-            failures.append(f"the result of {name} in the request is not the answer of the tool: {result[:500]}")
-    print(f"{agent.name}: {len(conversation.requests)} requests in {seconds:.1f} s", flush=True)
-    return conversation, failures
+            yield f"the result of {name} in the request is not the answer of the tool: {result[:500]}"
 
 
 def run(command, environment, folder):
@@ -198,8 +204,9 @@ def check(agent, site, programs):
         command = [site.binary, "--store", str(site.store), "setup", agent.name, "--write"]
         subprocess.run(command, env=environment, cwd=home, check=True, capture_output=True)
 
-    conversation, failures = run_agent(agent, site, programs, register)
-    yield from failures
+    conversation = scripted_model.Conversation(SEARCH, details)
+    yield from run_agent(agent, programs, register, conversation)
+    yield from check_results(site, conversation)
     if conversation.tools:
         yield from compare_schemas(agent, conversation.tools)
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Gives the plugins of `sessions plugin build` to the validators of Claude Code, Codex and Gemini CLI, installs
-each in an empty home, and runs the client headless against a scripted model. The reader agent of Claude Code
-must be offered the tools that read, and nothing else.
+each in an empty home, and runs the client headless against a scripted model. The reader agents of Claude Code
+and Gemini CLI must be offered the tools that read, and nothing else.
 
     npm install --prefix DIR @anthropic-ai/claude-code @openai/codex @google/gemini-cli
     python3 tests/clients/plugins.py SESSIONS DIR/node_modules/.bin [CLIENT]...
@@ -21,8 +21,10 @@ import time
 
 import agents
 import place
+import scripted_model
 
 CLAUDE_PREFIX = "mcp__plugin_sessions_sessions__"
+GEMINI_PREFIX = "mcp_sessions_"
 
 
 class Plugin:
@@ -84,7 +86,30 @@ class GeminiInstalled(GeminiExtension):
         yield "gemini", "extensions", "install", plugins / "gemini", "--consent", "--skip-settings"
 
 
-CLIENTS = [ClaudePlugin(), ClaudeReader(), CodexPlugin(), CodexPortable(), GeminiExtension(), GeminiInstalled()]
+class GeminiReader(GeminiExtension):
+    """Gemini CLI, whose model hands the question to the reader agent."""
+
+
+class ReaderConversation(scripted_model.Conversation):
+    """A model that invokes the reader agent of Gemini CLI. The agent ends at once."""
+
+    def next_call(self, tools, results):
+        if "invoke_agent" not in tools:
+            self.tools = tools
+            return "complete_task", {"result": scripted_model.FINAL_TEXT}
+        self.results = results
+        return None if results else ("invoke_agent", {"agent_name": "history-reader", "prompt": agents.PROMPT})
+
+
+CLIENTS = [
+    ClaudePlugin(),
+    ClaudeReader(),
+    CodexPlugin(),
+    CodexPortable(),
+    GeminiExtension(),
+    GeminiInstalled(),
+    GeminiReader(),
+]
 
 
 def press_enter(command, environment, folder):
@@ -127,20 +152,25 @@ def check(client, site, programs):
             if code != 0:
                 said.append(f"{' '.join(map(str, step))}: {output}")
 
-    conversation, failures = agents.run_agent(client, site, programs, register)
-    yield from said
-    yield from failures
+    is_handed_over = isinstance(client, GeminiReader)
+    conversation = (ReaderConversation if is_handed_over else scripted_model.Conversation)(agents.SEARCH, agents.details)
+    failures = agents.run_agent(client, programs, register, conversation)
+    yield from said + failures
+    if not is_handed_over:
+        yield from agents.check_results(site, conversation)
     if isinstance(client, ClaudeReader):
-        yield from check_reader(conversation, site)
+        yield from check_reader(conversation, site, CLAUDE_PREFIX, set())
+    if is_handed_over:
+        yield from check_reader(conversation, site, GEMINI_PREFIX, {"complete_task"})
 
 
-def check_reader(conversation, site):
-    """The reader agent has the tools that only read, and no others."""
+def check_reader(conversation, site, prefix, own_tools):
+    """The reader agent has the tools that only read, those that end its task, and no others."""
     command = [site.binary, "tools", "--json"]
     answer = json.loads(subprocess.run(command, env=site.environment, capture_output=True, check=True).stdout)
     reading = {tool["tool"] for tool in answer["data"]["tools"] if tool["category"] == "read"}
     offered = set(conversation.tools)
-    wanted = {CLAUDE_PREFIX + name for name in reading}
+    wanted = {prefix + name for name in reading} | own_tools
     if offered != wanted:
         yield f"the reader is offered {sorted(offered ^ wanted)} more or less than it should"
 

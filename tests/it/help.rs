@@ -212,16 +212,16 @@ fn what_else_a_configuration_holds_stays() {
     assert_eq!(fs::read_to_string(&path).expect("reads"), "{ broken");
 }
 
-/// Runs `sessions` without arguments on a terminal, which `script` provides, and types `answer`.
+/// Runs `sessions` on a terminal, which `script` provides, and types `answer`.
 #[cfg(target_os = "linux")]
-fn run_on_terminal(env: &TestEnv, answer: &str) -> (i32, String) {
+fn run_on_terminal(env: &TestEnv, arguments: &str, answer: &str) -> (i32, String) {
     use std::io::Write as _;
     use std::process::Stdio;
 
     let mut command = env.command();
-    let program = env!("CARGO_BIN_EXE_sessions");
+    let typed = format!("'{}' {arguments}", env!("CARGO_BIN_EXE_sessions"));
     let mut shell = std::process::Command::new("script");
-    shell.args(["--quiet", "--return", "--command", program, "/dev/null"]).env_clear();
+    shell.args(["--quiet", "--return", "--command", &typed, "/dev/null"]).env_clear();
     shell.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
     command = shell;
     command.env("PATH", "/usr/bin:/bin").env("SHELL", "/bin/sh").env("TERM", "dumb");
@@ -238,23 +238,39 @@ fn run_on_terminal(env: &TestEnv, answer: &str) -> (i32, String) {
 #[test]
 fn the_first_run_on_a_terminal_offers_to_read_the_logs() {
     let env = TestEnv::new();
-    let (code, text) = run_on_terminal(&env, "y\n");
+    let (code, text) = run_on_terminal(&env, "", "y\n");
     assert_eq!(code, 2, "without logs there is nothing to offer: {text}");
     assert!(text.contains("No logs of coding agents") && text.contains("Usage: "), "{text}");
 
     let logs = env.path(".claude/projects/harbor");
     crate::env::copy_folder(&crate::env::samples().join("claude"), &logs);
-    let (code, text) = run_on_terminal(&env, "n\n");
+    let (code, text) = run_on_terminal(&env, "", "n\n");
     assert_eq!(code, 0, "{text}");
     assert!(text.contains("claude ") && text.contains("[Y/n]"), "{text}");
     assert!(text.contains("`sessions ingest`"), "{text}");
     assert!(!env.store().exists(), "nothing was read");
     assert!(env.run(&[]).fails(2).contains("Usage: "), "scripts are never asked");
 
-    let (code, text) = run_on_terminal(&env, "y\n");
+    let (code, text) = run_on_terminal(&env, "", "y\n");
     assert_eq!(code, 0, "{text}");
     assert!(text.contains("sessions read") && text.contains("sessions setup --all"), "{text}");
-    let (code, text) = run_on_terminal(&env, "y\n");
+    let (code, text) = run_on_terminal(&env, "", "y\n");
     assert_eq!(code, 2, "{text}");
     assert!(!text.contains("[Y/n]"), "it is offered once: {text}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_first_search_on_a_terminal_offers_to_read_the_logs() {
+    let env = TestEnv::new();
+    let logs = env.path(".claude/projects/harbor");
+    crate::env::copy_folder(&crate::env::samples().join("claude"), &logs);
+    let (code, text) = run_on_terminal(&env, "--quiet search budget", "y\n");
+    assert_eq!(code, 1, "quiet commands do not ask: {text}");
+    let (code, text) = run_on_terminal(&env, "search budget", "n\n");
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("[Y/n]") && text.contains("No logs have been ingested"), "{text}");
+    let (code, text) = run_on_terminal(&env, "search budget", "y\n");
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("sessions read") && text.contains("  harbor\r\n"), "{text}");
 }

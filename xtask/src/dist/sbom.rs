@@ -111,7 +111,7 @@ fn collect_compiled<'a>(
 }
 
 /// Returns the dependencies of a node that are neither for tests nor for build scripts.
-fn normal_dependencies<'a>(node: Option<&'a Value>) -> impl Iterator<Item = &'a str> {
+fn normal_dependencies(node: Option<&Value>) -> impl Iterator<Item = &str> {
     let list = node.and_then(|node| node["deps"].as_array()).into_iter().flatten();
     list.filter(|dependency| {
         let mut kinds = dependency["dep_kinds"].as_array().into_iter().flatten();
