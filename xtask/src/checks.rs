@@ -31,6 +31,12 @@ const AGENTS: &[&str] = &[
 ];
 /// The directory that the agents are installed into. It takes about 1 GB.
 const AGENT_PACKAGES: &str = "target/checks/agents";
+/// The C compiler for other platforms, and the program that gives it to cargo.
+const CROSS_TOOLS: &[&str] = &["cargo-zigbuild==0.24.1", "ziglang==0.17.1"];
+/// Platforms that the workflow builds and tests here can only type-check. Zig has no C compiler for
+/// the MSVC one.
+const OTHER_TARGETS: &[&str] =
+    &["aarch64-unknown-linux-gnu", "aarch64-apple-darwin", "x86_64-pc-windows-gnu"];
 /// Installers and linters of packages.
 const PACKAGE_TOOLS: &[&str] = &[
     "uv==0.13.8",
@@ -81,6 +87,11 @@ const CHECKS: &[Check] = &[
     },
     Check { name: "workflows", needs: Requirement::Nothing, run: check_workflows },
     Check { name: "crates", needs: Requirement::Nothing, run: check_crates },
+    Check {
+        name: "platforms",
+        needs: Requirement::Program(&["rustup"], "the installer of Rust"),
+        run: check_platforms,
+    },
     Check { name: "packages", needs: Requirement::Nothing, run: check_packages },
     Check { name: "plugins", needs: Requirement::Nothing, run: check_plugins },
     Check { name: "agents", needs: Requirement::Nothing, run: check_agents },
@@ -229,6 +240,20 @@ fn check_workflows(setup: &CheckSetup<'_>) -> Result<()> {
 /// Compiles the crates as crates.io would get them, and publishes nothing.
 fn check_crates(setup: &CheckSetup<'_>) -> Result<()> {
     Cargo::new(setup.root, setup.bundled)?.dry_run_publish()
+}
+
+/// Type-checks the workspace for other platforms. Nothing is linked, so no DuckDB is needed.
+fn check_platforms(setup: &CheckSetup<'_>) -> Result<()> {
+    setup.install_python_packages(CROSS_TOOLS)?;
+    setup.run_program("rustup", &[&["target", "add"], OTHER_TARGETS].concat())?;
+    let programs = setup.root.join(VENV).join("bin");
+    let zigbuild = programs.join("cargo-zigbuild").to_string_lossy().into_owned();
+    let zig = format!("CARGO_ZIGBUILD_ZIG_PATH={}", programs.join("python-zig").display());
+    let mut arguments = vec![zig.as_str(), zigbuild.as_str(), "check", "--workspace"];
+    for target in OTHER_TARGETS {
+        arguments.extend(["--target", target]);
+    }
+    setup.run_program("env", &arguments)
 }
 
 /// Packages the development program, and installs every package in an empty home.
