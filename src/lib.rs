@@ -15,6 +15,7 @@ mod files;
 pub mod help;
 pub mod hooks;
 pub mod output;
+pub mod plugin;
 pub mod report;
 pub mod resume;
 pub mod search;

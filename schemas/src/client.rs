@@ -11,13 +11,27 @@ closed_enum! {
         Codex = "codex",
         /// Gemini CLI.
         Gemini = "gemini",
-        /// GitHub Copilot CLI.
-        Copilot = "copilot",
         /// OpenCode.
         Opencode = "opencode",
         /// Visual Studio Code.
         Vscode = "vscode",
         /// Cursor.
         Cursor = "cursor",
+        /// GitHub Copilot CLI.
+        Copilot = "copilot",
+        /// Claude Desktop.
+        ClaudeDesktop = "claude-desktop",
+        /// Windsurf.
+        Windsurf = "windsurf",
+        /// Zed.
+        Zed = "zed",
+        /// Junie, the agent of the JetBrains IDEs.
+        Jetbrains = "jetbrains",
+        /// Cline in Visual Studio Code.
+        Cline = "cline",
+        /// Goose.
+        Goose = "goose",
+        /// Kiro.
+        Kiro = "kiro",
     }
 }

@@ -43,7 +43,16 @@ impl HookClient {
             Client::Codex => Some(Self::Codex),
             Client::Gemini => Some(Self::Gemini),
             Client::Copilot => Some(Self::Copilot),
-            Client::Opencode | Client::Vscode | Client::Cursor => None,
+            Client::Opencode
+            | Client::Vscode
+            | Client::Cursor
+            | Client::ClaudeDesktop
+            | Client::Windsurf
+            | Client::Zed
+            | Client::Jetbrains
+            | Client::Cline
+            | Client::Goose
+            | Client::Kiro => None,
         }
     }
 

@@ -6,6 +6,7 @@ mod blank_values;
 mod commands;
 mod context;
 mod exit;
+mod first_run;
 mod output_path;
 mod reference;
 mod stats_filter;
@@ -23,11 +24,12 @@ use schemas::{Timestamp, ToolError, Zone};
 
 use self::commands::{
     analyze, blame, compact, completions, doctor, event, export, find, forget, hook, ingest, label,
-    list, mcp, query, report, resume, search, setup, show, skill, sql_worker, stats, status,
-    statusline, tools, usage,
+    list, mcp, plugin, query, report, resume, search, setup, show, skill, sql_worker, stats,
+    status, statusline, tools, upgrade, usage,
 };
 use self::context::CommandContext;
 use self::exit::{CommandFailure, CommandOutcome, report_result, report_unwritten};
+use self::first_run::{FirstRunOffer, offer_first_ingest};
 use crate::config::environment;
 use crate::config::user_settings::UserSettings;
 use crate::help::Help;
@@ -68,6 +70,9 @@ struct Args {
     #[command(subcommand)]
     command: Command,
 }
+
+/// The next steps after the first ingest.
+const AFTER_FIRST_RUN: &str = "Next: `sessions search WORDS` to search, `sessions setup --all --write` to give your agents the tools";
 
 /// Returns the flag `--ai-help` for the help text. [`run`] looks for the flag itself before it
 /// parses the arguments.
@@ -127,6 +132,8 @@ enum Command {
     Hook(hook::HookFlags),
     /// Register the server with a client: show what its configuration needs, or write it
     Setup(setup::SetupFlags),
+    /// Write plugins for Claude Code, Codex, Gemini CLI and other clients
+    Plugin(plugin::PluginFlags),
     /// Print a SKILL.md that teaches agents the tools
     Skill(skill::SkillFlags),
     /// Describe the tools: title, risk, category
@@ -134,8 +141,47 @@ enum Command {
     /// Run a query handed over by another process of this program
     #[command(hide = true)]
     SqlWorker,
+    /// Say how this copy was installed, and which command gets a newer one
+    Upgrade,
     /// Print a completion script for a shell
     Completions(completions::CompletionFlags),
+}
+
+impl Command {
+    /// True for the commands that answer a question from the sessions in the store.
+    fn looks_for_sessions(&self) -> bool {
+        match self {
+            Self::Search(_)
+            | Self::Find(_)
+            | Self::List(_)
+            | Self::Analyze(_)
+            | Self::Stats(_)
+            | Self::Usage(_) => true,
+            Self::Ingest(_)
+            | Self::Event(_)
+            | Self::Show(_)
+            | Self::Label(_)
+            | Self::Forget(_)
+            | Self::Compact(_)
+            | Self::Query(_)
+            | Self::Report(_)
+            | Self::Export(_)
+            | Self::Status
+            | Self::Statusline
+            | Self::Doctor
+            | Self::Mcp(_)
+            | Self::Resume(_)
+            | Self::Blame(_)
+            | Self::Hook(_)
+            | Self::Setup(_)
+            | Self::Plugin(_)
+            | Self::Skill(_)
+            | Self::Tools(_)
+            | Self::SqlWorker
+            | Self::Upgrade
+            | Self::Completions(_) => false,
+        }
+    }
 }
 
 /// Returns the help made from the commands that clap knows.
@@ -156,10 +202,7 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         };
     }
     if arguments.len() < 2 {
-        // The environment may name a store, which clap counts as an argument.
-        let help = Args::command().render_help().to_string();
-        let _ = text_printer().print_note(&help);
-        return ExitCode::from(2);
+        return run_without_arguments();
     }
 
     let arguments = blank_values::remove_blank_options(&Args::command(), arguments);
@@ -172,7 +215,7 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         Err(error) => {
             let code = report_unparsed(&error);
             // An agent may take any other exit code as a refusal of what it is about to do.
-            return if is_hook_call(&arguments) { ExitCode::SUCCESS } else { code };
+            return if hook::is_hook_call(&arguments) { ExitCode::SUCCESS } else { code };
         }
     };
     let debug = match args.metadata {
@@ -189,23 +232,60 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         hook::answer_agent(hook, client, args.store, &printer, started);
         return ExitCode::SUCCESS;
     }
-    report_result(run_command(args, &printer), &printer)
+    report_result(run_parsed(args, &printer), &printer)
 }
 
-/// Global options with a value, which may precede the command.
-const OPTIONS_WITH_VALUE: [&str; 3] = ["--store", "--timezone", "--metadata"];
-
-/// Returns true if the arguments call a hook, however wrong they are otherwise.
-fn is_hook_call(arguments: &[OsString]) -> bool {
-    let mut words = arguments.iter().skip(1).filter_map(|argument| argument.to_str());
-    while let Some(word) = words.next() {
-        if OPTIONS_WITH_VALUE.contains(&word) {
-            words.next();
-        } else if !word.starts_with('-') {
-            return word == "hook" && words.next() != Some("log");
-        }
+/// Runs the command. If it reads a store that is not there, the first ingest is offered before.
+fn run_parsed(args: Args, printer: &Printer) -> Result<CommandOutcome, CommandFailure> {
+    // The process of a query writes its report to stderr, and nothing else may be there.
+    if !matches!(args.command, Command::SqlWorker) {
+        start_logging(args.verbose)?;
     }
-    false
+    if args.command.looks_for_sessions() && !printer.is_json && !printer.is_quiet {
+        offer_and_ingest(args.store.clone(), printer)?;
+    }
+    run_command(args, printer)
+}
+
+fn start_logging(verbose: u8) -> Result<(), ToolError> {
+    logging::start(verbose, environment::read_variable(logging::LOG_VARIABLE).as_deref())
+}
+
+/// Runs the program without arguments: offers the first ingest to a user at a terminal, and prints
+/// the help otherwise.
+fn run_without_arguments() -> ExitCode {
+    let printer = text_printer();
+    // The environment may name a store, which clap counts as an argument.
+    let store = environment::read_variable("SESSIONS_STORE").map(PathBuf::from);
+    let offered = start_logging(0).map_err(CommandFailure::from);
+    match offered.and_then(|()| offer_and_ingest(store, &printer)) {
+        Ok(FirstRunOffer::Accepted) => match printer.print_note(AFTER_FIRST_RUN) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => report_unwritten(&printer, &error),
+        },
+        Ok(FirstRunOffer::Declined) => ExitCode::SUCCESS,
+        Ok(FirstRunOffer::NotMade) => {
+            let help = Args::command().render_help().to_string();
+            let _ = printer.print_note(&help);
+            ExitCode::from(2)
+        }
+        Err(failure) => report_result(Err(failure), &printer),
+    }
+}
+
+/// Offers the first ingest to a user at a terminal, and runs it if the user agrees.
+fn offer_and_ingest(
+    store: Option<PathBuf>,
+    printer: &Printer,
+) -> Result<FirstRunOffer, CommandFailure> {
+    let dir = store.clone().unwrap_or_else(environment::default_store);
+    let offer = offer_first_ingest(&dir, printer)?;
+    if matches!(offer, FirstRunOffer::Accepted)
+        && let Ok(args) = Args::try_parse_from(["sessions", "ingest"])
+    {
+        run_command(Args { store, ..args }, printer)?;
+    }
+    Ok(offer)
 }
 
 /// Returns a printer for the time before the arguments are parsed.
@@ -272,8 +352,10 @@ fn choose_zone(args: &Args) -> Result<Zone, ToolError> {
         | Command::Mcp(_)
         | Command::Hook(_)
         | Command::Setup(_)
+        | Command::Plugin(_)
         | Command::Skill(_)
         | Command::Tools(_)
+        | Command::Upgrade
         | Command::SqlWorker
         | Command::Completions(_) => false,
     };
@@ -287,10 +369,6 @@ fn choose_zone(args: &Args) -> Result<Zone, ToolError> {
 
 /// Runs the command.
 fn run_command(args: Args, printer: &Printer) -> Result<CommandOutcome, CommandFailure> {
-    // The process of a query writes its report to stderr, and nothing else may be there.
-    if !matches!(args.command, Command::SqlWorker) {
-        logging::start(args.verbose, environment::read_variable(logging::LOG_VARIABLE).as_deref())?;
-    }
     let named_store = args.store.clone();
     let zone = choose_zone(&args)?;
     let context = CommandContext {
@@ -324,8 +402,10 @@ fn run_command(args: Args, printer: &Printer) -> Result<CommandOutcome, CommandF
         Command::Mcp(flags) => mcp::run(&flags, args.metadata, build_help(), &context),
         Command::Hook(flags) => hook::run(&flags, &context),
         Command::Setup(flags) => setup::run(&flags, named_store.as_deref(), printer),
+        Command::Plugin(flags) => plugin::run(flags, &build_help(), printer),
         Command::Skill(flags) => skill::run(flags, &build_help(), printer),
         Command::Tools(flags) => tools::run(flags, &context),
+        Command::Upgrade => upgrade::run(printer),
         Command::SqlWorker => sql_worker::run(printer),
         Command::Completions(flags) => completions::run(&flags, Args::command(), printer),
     }

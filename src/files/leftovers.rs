@@ -7,7 +7,7 @@
 //! ```
 
 use std::collections::BTreeSet;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -50,6 +50,7 @@ pub(crate) fn create_temporary(dir: &Path) -> io::Result<NamedTempFile> {
 /// abandoned, or has done so.
 #[cfg(unix)]
 fn lock_temporary(file: &File) -> io::Result<bool> {
+    use std::fs::TryLockError;
     use std::os::unix::fs::MetadataExt as _;
 
     match file.try_lock() {

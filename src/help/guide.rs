@@ -54,7 +54,7 @@ An **event** is one prompt, message, reasoning, tool call, tool result, token co
 pub(super) const SETUP: &str = "\
 ```sh
 sessions ingest                  # once; reads the logs of every known agent, later only what grew
-sessions setup claude --write    # registers the server: claude, codex, gemini, copilot, opencode, vscode, cursor
+sessions setup --all --write     # registers the server with every client that is found
 sessions status                  # what the store holds and how fresh it is
 ```
 

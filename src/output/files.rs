@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::show::Show;
 use crate::export::Exported;
+use crate::plugin::PluginsWritten;
 
 /// A report that was written.
 #[derive(Debug, Serialize)]
@@ -35,6 +36,12 @@ impl Show for Exported {
             self.files,
             format_size(self.bytes)
         )
+    }
+}
+
+impl Show for PluginsWritten {
+    fn to_text(&self) -> String {
+        format!("{} files in {}\n", self.files.len(), self.output.display())
     }
 }
 

@@ -9,7 +9,9 @@ use schemas::problem::ProblemKind;
 
 use super::show::{Show, indent_lines};
 use crate::base::sanitize::one_line;
-use crate::setup::ConfigWritten;
+use crate::setup::check::RegistrationChecks;
+use crate::setup::installation::Installation;
+use crate::setup::{AllClientsSetup, ConfigWritten};
 use crate::tools::doctor::DoctorData;
 use crate::tools::status::StatusData;
 
@@ -154,6 +156,48 @@ impl Show for ConfigWritten {
     }
 }
 
+impl Show for Installation {
+    fn to_text(&self) -> String {
+        format!(
+            "sessions {} at {}, installed by: {}\nto upgrade: {}\n",
+            self.version,
+            self.path.display(),
+            self.installed_by,
+            self.upgrade
+        )
+    }
+}
+
+impl Show for RegistrationChecks {
+    fn to_text(&self) -> String {
+        let mut out = String::new();
+        for check in &self.checks {
+            let _ = match (&check.problem, check.tools, check.start_ms) {
+                (None, Some(tools), Some(ms)) => {
+                    writeln!(out, "{}: works: {tools} tools after {ms} ms", check.client)
+                }
+                (Some(problem), ..) => writeln!(out, "{}: {problem}", check.client),
+                (None, ..) => writeln!(out, "{}: works", check.client),
+            };
+        }
+        out
+    }
+}
+
+impl Show for AllClientsSetup {
+    fn to_text(&self) -> String {
+        let mut out = String::new();
+        for setup in &self.clients {
+            let _ = match (&setup.written, &setup.error) {
+                (Some(written), _) => write!(out, "{}: {}", setup.client, written.to_text()),
+                (None, Some(error)) => writeln!(out, "{}: {error}", setup.client),
+                (None, None) => writeln!(out, "{}: {}", setup.client, setup.path.display()),
+            };
+        }
+        out
+    }
+}
+
 impl Show for StatusData {
     fn to_text(&self) -> String {
         let mut out = String::new();
@@ -233,6 +277,24 @@ impl Show for StatusData {
         }
         out
     }
+}
+
+/// Returns the agents whose logs were found, with the number and size of the files. `None` if there
+/// are no logs.
+pub fn found_logs_text(found: &DoctorData) -> Option<String> {
+    let mut out = String::from("Found the logs of:\n");
+    let mut has_logs = false;
+    for health in &found.providers {
+        let files: usize = health.places.iter().map(|place| place.files).sum();
+        let bytes: u64 = health.places.iter().map(|place| place.bytes).sum();
+        if files > 0 {
+            has_logs = true;
+            let provider = health.provider.as_str();
+            let _ =
+                writeln!(out, "    {provider:<12} {files} files, {:.1} MB", to_megabytes(bytes));
+        }
+    }
+    has_logs.then_some(out)
 }
 
 impl Show for DoctorData {

@@ -18,6 +18,7 @@ mod stats;
 mod text;
 
 pub use self::files::ReportWritten;
+pub use self::health::found_logs_text;
 pub use self::hooks::HookLogList;
 pub use self::printer::Printer;
 pub use self::progress::IngestBar;

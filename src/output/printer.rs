@@ -98,6 +98,23 @@ impl Printer {
         io::stdout().is_terminal()
     }
 
+    /// Returns true if a user can be asked: input, output and remarks are at a terminal.
+    pub fn is_interactive(&self) -> bool {
+        self.is_terminal() && io::stdin().is_terminal() && io::stderr().is_terminal()
+    }
+
+    /// Asks a question and reads the answer, a line. Returns true for `y`, `yes` and an empty line.
+    /// The end of the input means no.
+    pub fn confirm(&self, question: &str) -> io::Result<bool> {
+        write!(io::stderr(), "{} [Y/n] ", clean_text(question))?;
+        let mut answer = String::new();
+        if io::stdin().read_line(&mut answer)? == 0 {
+            writeln!(io::stderr())?;
+            return Ok(false);
+        }
+        Ok(["", "y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
+    }
+
     /// Returns stderr, for output that another process reads.
     pub fn report_writer(&self) -> io::Stderr {
         io::stderr()

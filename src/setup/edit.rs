@@ -1,6 +1,7 @@
-//! Adds an entry to a configuration in JSON (with comments) or TOML, and leaves the rest of the
+//! Adds an entry to a configuration in JSON (with comments), TOML or YAML, and leaves the rest of the
 //! text unchanged.
 
+use std::ffi::OsStr;
 use std::path::Path;
 
 use jsonc_parser::ParseOptions;
@@ -9,14 +10,24 @@ use serde_json::Value;
 use toml_edit::{Array, DocumentMut, Item, Table};
 
 use super::entry::{SERVER_NAME, ServerEntry};
+use super::yaml::add_to_yaml;
+
+const BYTE_ORDER_MARK: &str = "\u{feff}";
 
 /// Returns `text` with the entry added. The error is the reason why the text cannot take the entry.
 pub(super) fn add_entry(path: &Path, text: &str, entry: &ServerEntry) -> Result<String, String> {
-    if path.extension().is_some_and(|extension| extension == "toml") {
-        add_to_toml(text, entry)
-    } else {
-        add_to_json(text, entry)
-    }
+    // Editors on Windows begin files with a byte order mark. The parsers do not expect it.
+    let (mark, text) = match text.strip_prefix(BYTE_ORDER_MARK) {
+        Some(rest) => (BYTE_ORDER_MARK, rest),
+        None => ("", text),
+    };
+    let extension = path.extension().and_then(OsStr::to_str);
+    let edited = match extension {
+        Some("toml") => add_to_toml(text, entry),
+        Some("yaml") => add_to_yaml(text, entry),
+        Some(_) | None => add_to_json(text, entry),
+    };
+    edited.map(|edited| format!("{mark}{edited}"))
 }
 
 fn add_to_json(text: &str, entry: &ServerEntry) -> Result<String, String> {
@@ -205,6 +216,18 @@ mod tests {
             ("a.toml", "mcpServers = 3"),
         ] {
             assert!(added_to(name, text, &["mcpServers"]).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_byte_order_mark_stays() {
+        for (name, text) in [("a.json", "{}"), ("a.toml", "model = \"x\"\n"), ("a.yaml", "a: 1\n")]
+        {
+            let text = format!("\u{feff}{text}");
+            let after = added_to(name, &text, &["mcpServers"]).expect("edits");
+            assert!(after.starts_with('\u{feff}') && after.contains("/opt/sessions"), "{after}");
+            assert_eq!(after.matches('\u{feff}').count(), 1);
+            assert_eq!(added_to(name, &after, &["mcpServers"]).as_ref(), Ok(&after), "twice");
         }
     }
 

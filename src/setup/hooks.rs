@@ -13,13 +13,15 @@ use std::path::{Path, PathBuf};
 use ingest::provider::format::AgentFolders;
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstArray, CstNode, CstObject, CstRootNode};
+use schemas::client::Client;
 use schemas::hook::{HookClient, HookName};
 use schemas::{Timestamp, ToolError};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::edit::to_cst_value;
-use super::{ConfigWritten, change_config, copilot_dir, shell_word};
+use super::place::client_folder;
+use super::{ConfigWritten, change_config, shell_word};
 
 /// Time after which an agent ends a hook, in seconds. A hook ends by itself much earlier.
 const TIMEOUT_SECONDS: u64 = 5;
@@ -65,7 +67,7 @@ pub fn plan_hooks(
             dir.unwrap_or_else(|| places.home_path(".codex")).join("hooks.json")
         }
         HookClient::Gemini => places.home_path(".gemini/settings.json"),
-        HookClient::Copilot => copilot_dir(places).join("hooks/sessions.json"),
+        HookClient::Copilot => client_folder(Client::Copilot, places).join("hooks/sessions.json"),
     };
     let mut installation = HookInstallation { client, path, config: String::new(), entries };
     installation.config = installation.add_to("").unwrap_or_default();

@@ -1,9 +1,14 @@
 //! Registers the server with its clients: computes the entry for their configuration, and writes it
 //! without changing anything else.
 
+pub mod check;
 mod edit;
 mod entry;
 pub mod hooks;
+pub mod installation;
+mod link;
+mod place;
+mod yaml;
 
 use std::fmt::Display;
 use std::fs;
@@ -17,6 +22,8 @@ use serde::Serialize;
 use serde_json::json;
 
 use self::entry::{SERVER_NAME, ServerEntry};
+use self::link::install_link;
+use self::place::{client_folder, config_path};
 use crate::error::unusable_path;
 use crate::files::leftovers::create_temporary;
 use crate::files::outfile::{find_place, open_regular};
@@ -32,8 +39,14 @@ pub struct Registration {
     /// The client's own command that adds the entry, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
+    /// The link that adds the entry by a click, if the client has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub link: Option<String>,
     #[serde(skip)]
     entry: ServerEntry,
+    /// The program that the client starts, and its arguments.
+    #[serde(skip)]
+    server: Vec<String>,
 }
 
 /// The result of writing a configuration file.
@@ -44,6 +57,26 @@ pub struct ConfigWritten {
     /// The path of the copy of the previous file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backup: Option<PathBuf>,
+}
+
+/// The result of registering the server with one of several clients.
+#[derive(Debug, Serialize)]
+pub struct ClientSetup {
+    pub client: Client,
+    /// The client's configuration file.
+    pub path: PathBuf,
+    /// `None` if nothing was to be written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub written: Option<ConfigWritten>,
+    /// The reason why the file could not take the entry.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// The results of registering the server with every client that was found.
+#[derive(Debug, Serialize)]
+pub struct AllClientsSetup {
+    pub clients: Vec<ClientSetup>,
 }
 
 /// Returns the registration of the server, which is started by `program` with `arguments`.
@@ -57,20 +90,45 @@ pub fn plan_registration(
     let whole: Vec<_> = std::iter::once(&program).chain(arguments).map(String::as_str).collect();
     let path = config_path(client, places);
     let tables: &'static [&'static str] = match client {
-        Client::Claude | Client::Gemini | Client::Copilot | Client::Cursor => &["mcpServers"],
+        Client::Claude
+        | Client::Gemini
+        | Client::Cursor
+        | Client::Copilot
+        | Client::ClaudeDesktop
+        | Client::Windsurf
+        | Client::Jetbrains
+        | Client::Cline
+        | Client::Kiro => &["mcpServers"],
         Client::Codex => &["mcp_servers"],
         Client::Opencode => &["mcp"],
         Client::Vscode => &["servers"],
+        Client::Zed => &["context_servers"],
+        Client::Goose => &["extensions"],
     };
     let fields = match client {
-        Client::Codex | Client::Gemini | Client::Cursor => {
-            json!({ "command": program, "args": arguments })
-        }
-        Client::Claude | Client::Vscode => {
-            json!({ "type": "stdio", "command": program, "args": arguments })
-        }
+        Client::Codex
+        | Client::Gemini
+        | Client::Cursor
+        | Client::ClaudeDesktop
+        | Client::Windsurf
+        | Client::Jetbrains
+        | Client::Cline
+        | Client::Kiro => json!({ "command": program, "args": arguments }),
+        Client::Zed => json!({ "source": "custom", "command": program, "args": arguments }),
+        // Copilot needs the list of the tools that its model may call.
         Client::Copilot => {
             json!({ "type": "local", "command": program, "args": arguments, "tools": ["*"] })
+        }
+        Client::Goose => json!({
+            "enabled": true,
+            "type": "stdio",
+            "name": SERVER_NAME,
+            "cmd": program,
+            "args": arguments,
+            "timeout": 300,
+        }),
+        Client::Claude | Client::Vscode => {
+            json!({ "type": "stdio", "command": program, "args": arguments })
         }
         Client::Opencode => json!({ "type": "local", "command": whole, "enabled": true }),
     };
@@ -83,58 +141,31 @@ pub fn plan_registration(
             Some(format!("claude mcp add --scope user {SERVER_NAME} -- {command_line}"))
         }
         Client::Codex => Some(format!("codex mcp add {SERVER_NAME} -- {command_line}")),
-        Client::Gemini | Client::Copilot | Client::Opencode | Client::Vscode | Client::Cursor => {
-            None
-        }
+        Client::Gemini
+        | Client::Opencode
+        | Client::Vscode
+        | Client::Cursor
+        | Client::Copilot
+        | Client::ClaudeDesktop
+        | Client::Windsurf
+        | Client::Zed
+        | Client::Jetbrains
+        | Client::Cline
+        | Client::Goose
+        | Client::Kiro => None,
     };
     let config = edit::add_entry(&path, "", &entry).unwrap_or_default();
-    Registration { client, path, config, command, entry }
+    let server = whole.iter().map(|word| (*word).to_owned()).collect();
+    let link = install_link(client, &entry);
+    Registration { client, path, config, command, link, entry, server }
 }
 
-/// Returns the configuration file of a client.
-fn config_path(client: Client, places: &AgentFolders<'_>) -> PathBuf {
-    match client {
-        Client::Claude => match places.env_path("CLAUDE_CONFIG_DIR") {
-            Some(dir) => dir.join(".claude.json"),
-            None => places.home_path(".claude.json"),
-        },
-        Client::Codex => places
-            .env_path("CODEX_HOME")
-            .unwrap_or_else(|| places.home_path(".codex"))
-            .join("config.toml"),
-        Client::Gemini => places.home_path(".gemini/settings.json"),
-        Client::Copilot => copilot_dir(places).join("mcp-config.json"),
-        Client::Opencode => opencode_path(places),
-        Client::Vscode => vscode_path(places),
-        Client::Cursor => places.home_path(".cursor/mcp.json"),
-    }
-}
-
-/// Returns the folder of Copilot CLI.
-fn copilot_dir(places: &AgentFolders<'_>) -> PathBuf {
-    places.env_path("COPILOT_HOME").unwrap_or_else(|| places.home_path(".copilot"))
-}
-
-/// Returns the file that OpenCode reads: the one with comments if it exists, otherwise the one
-/// without.
-fn opencode_path(places: &AgentFolders<'_>) -> PathBuf {
-    let commented_path = places.config_path("opencode/opencode.jsonc");
-    if commented_path.exists() {
-        commented_path
-    } else {
-        places.config_path("opencode/opencode.json")
-    }
-}
-
-/// Returns the file that VS Code reads on this system.
-fn vscode_path(places: &AgentFolders<'_>) -> PathBuf {
-    if cfg!(target_os = "macos") {
-        return places.home_path("Library/Application Support/Code/User/mcp.json");
-    }
-    match places.env_path("APPDATA") {
-        Some(dir) if cfg!(windows) => dir.join("Code/User/mcp.json"),
-        _ => places.config_path("Code/User/mcp.json"),
-    }
+/// Returns the clients that have been used on this machine: their folder or their file exists.
+pub fn find_clients(places: &AgentFolders<'_>) -> Vec<Client> {
+    let is_found = |client: &Client| {
+        client_folder(*client, places).exists() || config_path(*client, places).exists()
+    };
+    Client::ALL.iter().copied().filter(is_found).collect()
 }
 
 /// Quotes a word so that a shell takes it literally.
@@ -249,6 +280,17 @@ mod tests {
         let claude = registered(Client::Claude, Path::new("/home/mira"));
         let command = claude.command.expect("has one");
         assert!(command.ends_with("-- /opt/sessions --store '/my store' mcp"), "{command}");
+    }
+
+    #[test]
+    fn only_clients_with_a_folder_or_a_file_are_found() {
+        let home = tempfile::tempdir().expect("tempdir");
+        let places = AgentFolders::new(home.path(), &no_variable);
+        assert!(find_clients(&places).is_empty());
+        fs::create_dir_all(home.path().join(".codex")).expect("creates");
+        fs::create_dir_all(home.path().join(".kiro")).expect("creates");
+        fs::write(home.path().join(".claude.json"), "{}").expect("writes");
+        assert_eq!(find_clients(&places), [Client::Claude, Client::Codex, Client::Kiro]);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use ingest::discover::find_file;
 use ingest::source::candidate::{Container, LogCandidate};
 use schemas::session::{SourceRow, SourceStatus};
 use schemas::{ErrorCode, ToolError};
@@ -176,9 +177,16 @@ impl SharedRefresh {
             paths.extend(roots.iter().filter(|root| can_be_read(root)).cloned());
         }
         for file in changed {
-            let is_below_root = roots.iter().any(|root| file.path.starts_with(root));
+            // A session in a database has no file of its own, and the database may be a root.
+            let path = match file.container {
+                Container::Assembled(_) => {
+                    find_file(&file.key()).unwrap_or_else(|| file.path.clone())
+                }
+                Container::Plain | Container::Zstd | Container::Gzip => file.path.clone(),
+            };
+            let is_below_root = roots.iter().any(|root| path.starts_with(root));
             if !must_walk_roots || !is_below_root {
-                paths.push(file.path.clone());
+                paths.push(path);
             }
         }
 

@@ -65,6 +65,23 @@ fn a_call_finds_what_was_written_since() {
     until(|| matches(&client, "fourth") == 1);
 }
 
+/// The database itself is a root: its sessions are not files below it.
+#[test]
+fn sessions_of_a_database_are_found_behind_a_call() {
+    let env = TestEnv::new();
+    let data = env.path(".local/share/opencode");
+    std::fs::create_dir_all(&data).expect("creates");
+    let sample = crate::env::samples().join("opencode/opencode.db");
+    std::fs::copy(sample, data.join("opencode.db")).expect("copies");
+    let client = Rmcp::start(&env, &["--rate-limit", "0"]);
+    until(|| {
+        let listed = client.call("list_sessions", json!({})).structured_content;
+        let listed = listed.unwrap_or_default();
+        assert_ne!(listed["warnings"][0]["severity"], "error", "{listed}");
+        listed["data"]["sessions"].as_array().is_some_and(|sessions| !sessions.is_empty())
+    });
+}
+
 #[test]
 fn a_resource_is_as_fresh_as_a_tool() {
     let env = TestEnv::new();

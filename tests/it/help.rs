@@ -119,6 +119,77 @@ fn the_server_is_registered_with_every_client() {
 }
 
 #[test]
+fn the_command_for_an_upgrade_is_printed() {
+    let env = TestEnv::new();
+    let text = env.run(&["upgrade"]).ok();
+    assert!(text.contains(env!("CARGO_PKG_VERSION")) && text.contains("to upgrade: "), "{text}");
+    let answer = env.json(&["upgrade"]);
+    assert!(fs::exists(answer["path"].as_str().expect("path")).expect("looks"));
+    assert_eq!(fs::read_dir(env.root.path()).expect("reads").count(), 0, "nothing is written");
+}
+
+#[test]
+fn a_registration_is_checked_by_starting_the_server() {
+    let env = TestEnv::new();
+    let missing = env.json(&["setup", "zed", "--check"]);
+    assert_eq!(missing["checks"][0]["is_registered"], false);
+    assert!(missing["checks"][0]["problem"].as_str().is_some_and(|text| text.contains("--write")));
+    let read_tools = TOOLS.iter().filter(|tool| tool.read_only).count();
+    for client in ["zed", "codex", "goose"] {
+        env.run(&["setup", client, "--write"]).ok();
+        let checked = env.json(&["setup", client, "--check"]);
+        let check = &checked["checks"][0];
+        assert_eq!(check["is_registered"], true, "{check}");
+        assert_eq!(check["tools"], read_tools, "{check}");
+    }
+    let all = env.run(&["setup", "--all", "--check"]).ok();
+    assert_eq!(all.matches(&format!("works: {read_tools} tools")).count(), 3, "{all}");
+    // Another program in the entry is not this one.
+    let path = env.path(".codex/config.toml");
+    let text = fs::read_to_string(&path).expect("reads");
+    fs::write(&path, text.replace("/sessions\"", "/other\"")).expect("writes");
+    let stale = env.run(&["setup", "--all", "--check"]);
+    assert_eq!(stale.code, 1, "{}", stale.stderr);
+    assert!(
+        stale.stdout.contains("codex: ") && stale.stdout.contains("no entry"),
+        "{}",
+        stale.stdout
+    );
+}
+
+#[test]
+fn every_client_that_is_found_is_registered() {
+    let env = TestEnv::new();
+    let none = env.run(&["setup", "--all", "--write"]).fails(1);
+    assert!(none.contains("No client was found"), "{none}");
+    for folder in [".codex", ".config/goose", ".kiro"] {
+        fs::create_dir_all(env.path(folder)).expect("creates");
+    }
+    fs::write(env.path(".claude.json"), "{ broken").expect("writes");
+    let listed = env.json(&["setup", "--all"]);
+    let names = |answer: &Value| -> Vec<String> {
+        let clients = answer["clients"].as_array().expect("clients");
+        clients.iter().filter_map(|setup| setup["client"].as_str()).map(str::to_owned).collect()
+    };
+    assert_eq!(names(&listed), ["claude", "codex", "goose", "kiro"]);
+    assert!(!env.path(".codex/config.toml").exists(), "only --write writes");
+
+    // A file that cannot be edited is named, and the others are written.
+    let written = env.json(&["setup", "--all", "--write"]);
+    assert_eq!(names(&written), names(&listed));
+    assert!(written["clients"][0]["error"].as_str().is_some_and(|text| text.contains("JSON")));
+    for file in [".codex/config.toml", ".config/goose/config.yaml", ".kiro/settings/mcp.json"] {
+        let text = fs::read_to_string(env.path(file)).expect(file);
+        assert!(text.contains("sessions") && text.contains("\"mcp\""), "{file}: {text}");
+    }
+    assert_eq!(fs::read_to_string(env.path(".claude.json")).expect("reads"), "{ broken");
+    env.run(&["setup", "--all", "--write"]).fails(2);
+    fs::write(env.path(".claude.json"), "").expect("writes");
+    env.run(&["setup", "--all", "--write"]).ok();
+    assert!(env.run(&["setup", "claude", "--all"]).fails(2).contains("--all"));
+}
+
+#[test]
 fn what_else_a_configuration_holds_stays() {
     let env = TestEnv::new();
     let path = env.path(".claude.json");
@@ -142,4 +213,67 @@ fn what_else_a_configuration_holds_stays() {
     let refused = env.run(&["setup", "claude", "--write"]).fails(2);
     assert!(refused.contains("Nothing was changed"), "{refused}");
     assert_eq!(fs::read_to_string(&path).expect("reads"), "{ broken");
+}
+
+/// Runs `sessions` on a terminal, which `script` provides, and types `answer`.
+#[cfg(target_os = "linux")]
+fn run_on_terminal(env: &TestEnv, arguments: &str, answer: &str) -> (i32, String) {
+    use std::io::Write as _;
+    use std::process::Stdio;
+
+    let mut command = env.command();
+    let typed = format!("'{}' {arguments}", env!("CARGO_BIN_EXE_sessions"));
+    let mut shell = std::process::Command::new("script");
+    shell.args(["--quiet", "--return", "--command", &typed, "/dev/null"]).env_clear();
+    shell.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command = shell;
+    command.env("PATH", "/usr/bin:/bin").env("SHELL", "/bin/sh").env("TERM", "dumb");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("script of util-linux is installed");
+    let mut input = child.stdin.take().expect("input");
+    input.write_all(answer.as_bytes()).expect("types");
+    drop(input);
+    let output = child.wait_with_output().expect("ends");
+    (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_first_run_on_a_terminal_offers_to_read_the_logs() {
+    let env = TestEnv::new();
+    let (code, text) = run_on_terminal(&env, "", "y\n");
+    assert_eq!(code, 2, "without logs there is nothing to offer: {text}");
+    assert!(text.contains("No logs of coding agents") && text.contains("Usage: "), "{text}");
+
+    let logs = env.path(".claude/projects/harbor");
+    crate::env::copy_folder(&crate::env::samples().join("claude"), &logs);
+    let (code, text) = run_on_terminal(&env, "", "n\n");
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("claude ") && text.contains("[Y/n]"), "{text}");
+    assert!(text.contains("`sessions ingest`"), "{text}");
+    assert!(!env.store().exists(), "nothing was read");
+    assert!(env.run(&[]).fails(2).contains("Usage: "), "scripts are never asked");
+
+    let (code, text) = run_on_terminal(&env, "", "y\n");
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("sessions read") && text.contains("sessions setup --all"), "{text}");
+    let (code, text) = run_on_terminal(&env, "", "y\n");
+    assert_eq!(code, 2, "{text}");
+    assert!(!text.contains("[Y/n]"), "it is offered once: {text}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_first_search_on_a_terminal_offers_to_read_the_logs() {
+    let env = TestEnv::new();
+    let logs = env.path(".claude/projects/harbor");
+    crate::env::copy_folder(&crate::env::samples().join("claude"), &logs);
+    let (code, text) = run_on_terminal(&env, "--quiet search budget", "y\n");
+    assert_eq!(code, 1, "quiet commands do not ask: {text}");
+    let (code, text) = run_on_terminal(&env, "search budget", "n\n");
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("[Y/n]") && text.contains("No logs have been ingested"), "{text}");
+    let (code, text) = run_on_terminal(&env, "search budget", "y\n");
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("sessions read") && text.contains("  harbor\r\n"), "{text}");
 }

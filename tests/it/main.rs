@@ -14,6 +14,8 @@ mod corruption;
 mod costs;
 mod crash;
 mod damage;
+#[cfg(unix)]
+mod dist;
 mod docs;
 mod env;
 mod event_order;
@@ -37,6 +39,7 @@ mod odd_queries;
 mod oracle;
 mod outputs;
 mod packages;
+mod plugin;
 mod quota;
 mod readers;
 mod real;

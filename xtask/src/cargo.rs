@@ -44,12 +44,25 @@ impl<'a> Cargo<'a> {
 
     /// Builds the program `sessions` and returns its path.
     pub(crate) fn build_program(&self, release: bool) -> Result<PathBuf> {
+        self.build_with(if release { &["--release"] } else { &[] })
+    }
+
+    /// Builds the program `sessions` for publication and returns its path.
+    pub(crate) fn build_for_release(&self, target: &str) -> Result<PathBuf> {
+        self.build_with(&["--profile", "dist", "--locked", "--target", target])
+    }
+
+    /// Packages the crates, compiles each from its package, and uploads nothing.
+    pub(crate) fn dry_run_publish(&self) -> Result<()> {
+        // Checks run before a change is committed, too.
+        let flags = ["--dry-run", "--allow-dirty", "--workspace", "--exclude", "xtask"];
+        self.run(&[&["publish"], &flags[..]].concat(), &[])
+    }
+
+    fn build_with(&self, more: &[&str]) -> Result<PathBuf> {
         // Without `--package`, the features of the dependencies are those of `build`, so each of
         // the two reuses what the other compiled.
-        let mut args = vec!["build", "--bin", "sessions"];
-        if release {
-            args.push("--release");
-        }
+        let args = [&["build", "--bin", "sessions"], more].concat();
         let mut args = self.with_features(&args);
 
         let shown = command_line(&args);

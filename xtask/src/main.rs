@@ -8,6 +8,7 @@ mod checks;
 mod clients;
 mod demo;
 mod digest;
+mod dist;
 mod duckdb;
 mod failure;
 mod install;
@@ -84,10 +85,11 @@ target/clients and tests/clients/typescript/node_modules.",
         arguments: "[--bundled] [NAME]...",
         about: "Run what other programs check: spelling, licences, exports, reports, sums",
         details: "\
-NAME is one of spelling, licences, export, report, stats, ccusage, harbor and metadata; without one
-all run. Needs Python 3.11 or newer (harbor: 3.12) with venv, npm, and the registries of both; what
-else a check needs, it says. Packages go into target/checks. SESSIONS_REAL_LOGS=<dir> gives the logs;
-without it exports and reports are made of the sample sessions, and the sums are not compared.",
+NAME is one of spelling, licences, export, report, workflows, crates, platforms, packages,
+plugins, agents, stats, ccusage, harbor and metadata; without one all run. Needs Python 3.11 or
+newer (harbor: 3.12) with venv, npm, and the registries of both; what else a check needs, it says.
+Packages go into target/checks. SESSIONS_REAL_LOGS=<dir> gives the logs; without it exports and
+reports are made of the sample sessions, and the sums are not compared.",
         run: checks::run,
     },
     XtaskCommand {
@@ -105,6 +107,18 @@ without it exports and reports are made of the sample sessions, and the sums are
 Puts the program into DIR/bin and the DuckDB library into DIR/lib/sessions. With --bundled DuckDB is
 inside the program.",
         run: install::run,
+    },
+    XtaskCommand {
+        name: "dist",
+        arguments: "[--binary FILE] [--target TRIPLE] [--out DIR] [--compression 0-9] [--summary]",
+        about: "Package the program for PyPI, npm, Debian, MCPB and others",
+        details: "\
+Builds the program with DuckDB inside, in the profile `dist`, or takes the program FILE. Writes into
+target/dist-packages, or DIR: an archive, the wheel, two npm packages, the MCPB bundle, the Debian
+package, the bill of materials, manifests for Homebrew, Nix, Scoop and winget, install.sh, and the
+SHA-256 sums. With --summary it packages nothing, and writes manifests, install.sh and sums again for
+the archives of all platforms that are in DIR.",
+        run: dist::run,
     },
     XtaskCommand {
         name: "bench",

@@ -18,7 +18,7 @@ pub const SPEC: ToolSpec = ToolSpec {
     title: "Get session details",
     description: "Shows one session. detail_level: summary (first prompt, last answer, tools, failures, open ends; 5-10 KB), \
 turns (each prompt with its answer and counts; 15-30 KB a page), steps (each model response with its tool calls and results, shortened; 50-90 KB a page), \
-full (whole events; up to 96 KB a page). Start with summary or turns; narrow with turns '3-5', or last 10 for the last steps.",
+full (whole events; up to 96 KB a page). Narrow with turns '3-5', or last 10 for the last steps.",
     read_only: true,
     destructive: false,
     idempotent: true,
@@ -67,7 +67,7 @@ full (whole events; up to 96 KB a page). Start with summary or turns; narrow wit
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DetailArgs {
-    /// Session id; any unique prefix, 'current' for the one you are in, or 'last'
+    /// Session id; any unique prefix, 'current' or 'last'
     pub session_id: String,
     /// How much to show; with last: steps
     #[serde(default, skip_serializing_if = "Option::is_none")]

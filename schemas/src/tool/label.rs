@@ -13,7 +13,7 @@ pub const SPEC: ToolSpec = ToolSpec {
     title: "Update session labels",
     description: "Adds and removes labels on sessions and sets a note, for up to 50 sessions in one call; the logs stay as they are. \
 Find labelled sessions with list_sessions(label) or label:name in a search. \
-Each update succeeds or fails alone. Works only on a server started with --allow-labels.",
+Each update succeeds or fails alone.",
     read_only: false,
     destructive: true,
     idempotent: true,

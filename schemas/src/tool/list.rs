@@ -16,7 +16,7 @@ pub const SPEC: ToolSpec = ToolSpec {
     name: "list_sessions",
     title: "List sessions",
     description: "Lists coding-agent sessions with counts, errors, tokens, duration and title, newest first. \
-Use it for 'what did I work on', 'which sessions touched project X', or to look up up to 50 session ids in one call. \
+Use it for 'what did I work on', or to look up up to 50 session ids. \
 format: minimal (ids, titles, times), summary (default: counts and tokens too), full (everything known).",
     read_only: true,
     destructive: false,
@@ -58,7 +58,7 @@ pub struct ListArgs {
     /// Only this agent's sessions
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<Provider>,
-    /// Also list subagents, which else count into the sessions that started them
+    /// Also list subagents, counted into their parents otherwise
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("default" = false))]
     pub subagents: Option<bool>,

@@ -12,7 +12,7 @@ pub const SPEC: ToolSpec = ToolSpec {
     name: "tool_metadata",
     title: "Describe the tools",
     description: "Describes these tools for a host that shows or guards them: title, riskLevel (1 reads, 2 writes, 3 deletes), category (read, write, delete), \
-actionTemplate with {argument} placeholders. All tools by name, or those named; unknown names in not_found.",
+actionTemplate with {argument} placeholders. All tools, or those named.",
     read_only: true,
     destructive: false,
     idempotent: true,

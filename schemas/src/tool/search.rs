@@ -18,10 +18,10 @@ pub const SPEC: ToolSpec = ToolSpec {
     name: "search_events",
     title: "Search events",
     description: "Finds events (prompts, answers, tool calls, results) of past coding-agent sessions by their text. \
-Use it for 'did I see this error before', 'what was decided about X', 'how was Y done'. \
+Use it for 'did I see this error before', 'how was Y done'. \
 All words must occur in one event, each as a case-insensitive substring; \"quoted phrase\", /regex/, a OR b, -word excludes. \
-Qualifiers: tool:Bash,Edit file:main.rs is:error is:replay until:2026-11-01 model:opus branch:main agent:codex label:bug case:yes total:exact, -tool:X excludes; quote one to search for it as text. \
-Newest first; sort relevance makes words optional and shows the best matches first, also if nothing matches exactly (with a warning). Returns previews with event ids; get_event_details has the full text.",
+Qualifiers: tool:Bash,Edit file:main.rs is:error is:replay model:opus branch:main agent:codex label:bug case:yes total:exact, -tool:X excludes; quote one to search for it as text. \
+Newest first; sort relevance makes words optional and shows the best matches first, also if nothing matches exactly (with a warning). Returns previews with event ids.",
     read_only: true,
     destructive: false,
     idempotent: true,
@@ -77,7 +77,7 @@ pub struct SearchArgs {
     /// Part of the working directory
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
-    /// Only this session; any unique prefix, or 'current' for the one you are in
+    /// Only this session; any unique prefix, or 'current'
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
     /// Leave out the session you are in

@@ -3,6 +3,7 @@
 //! A hook never disturbs the agent: the exit code is 0, nothing is printed unless there is something
 //! to say, and the process ends after a fixed time, whatever it is doing then.
 
+use std::ffi::OsString;
 use std::io::{self, IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -276,4 +277,20 @@ fn show_log(
         )?;
     }
     Ok(CommandOutcome::from_found(is_found))
+}
+
+/// Global options with a value, which may precede the command.
+const OPTIONS_WITH_VALUE: [&str; 3] = ["--store", "--timezone", "--metadata"];
+
+/// Returns true if the arguments call a hook, however wrong they are otherwise.
+pub(in crate::cli) fn is_hook_call(arguments: &[OsString]) -> bool {
+    let mut words = arguments.iter().skip(1).filter_map(|argument| argument.to_str());
+    while let Some(word) = words.next() {
+        if OPTIONS_WITH_VALUE.contains(&word) {
+            words.next();
+        } else if !word.starts_with('-') {
+            return word == "hook" && words.next() != Some("log");
+        }
+    }
+    false
 }

@@ -1,5 +1,5 @@
-//! `sessions setup`: registers the server with a client, or shows what its configuration needs, and
-//! installs the hooks.
+//! `sessions setup`: registers the server with clients, shows what their configurations need, or
+//! checks them, and installs the hooks.
 
 use std::path::Path;
 
@@ -11,18 +11,29 @@ use schemas::{Timestamp, ToolError};
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::config::environment;
 use crate::output::Printer;
-use crate::setup;
+use crate::setup::check::{RegistrationChecks, check_registration};
 use crate::setup::hooks::plan_hooks;
+use crate::setup::{self, AllClientsSetup, ClientSetup, Registration};
+
+const NO_CLIENT: &str = "No client was found. Run `sessions setup CLIENT --write` with its name";
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct SetupFlags {
-    /// claude, codex, gemini, copilot, opencode, vscode or cursor
-    client: Client,
+    /// claude, codex, gemini, opencode, vscode, cursor, copilot, claude-desktop, windsurf, zed,
+    /// jetbrains (Junie), cline, goose or kiro
+    #[arg(required_unless_present = "all")]
+    client: Option<Client>,
+    /// Every client that was found on this machine
+    #[arg(long, conflicts_with = "client")]
+    all: bool,
     /// Write it into the client's configuration; the file as it was is kept
     #[arg(long)]
     write: bool,
+    /// Start the server as the client would, and report what works
+    #[arg(long, conflicts_with = "write")]
+    check: bool,
     /// Install the hooks in the agent's configuration; the file as it was is kept
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["all", "check", "write"])]
     hooks: bool,
     /// Remove the hooks again
     #[arg(long, requires = "hooks")]
@@ -47,13 +58,52 @@ pub(in crate::cli) fn run(
     let home = environment::home_dir();
     let variable = environment::read_variable;
     let places = AgentFolders::new(&home, &variable);
-    if flags.hooks {
-        return set_up_hooks(flags, &places, &arguments, printer);
+    if flags.hooks
+        && let Some(client) = flags.client
+    {
+        return set_up_hooks(client, flags, &places, &arguments, printer);
     }
     arguments.push("mcp".to_owned());
-    let registration =
-        setup::plan_registration(flags.client, &places, &environment::program_path(), &arguments);
-    if flags.write {
+    let program = environment::program_path();
+    let plan = |client| setup::plan_registration(client, &places, &program, &arguments);
+    if flags.check {
+        let clients = match flags.client {
+            Some(client) => vec![client],
+            None => setup::find_clients(&places),
+        };
+        return check_clients(clients.into_iter().map(plan), printer);
+    }
+    match flags.client {
+        Some(client) => set_up_client(plan(client), flags.write, printer),
+        None => {
+            let clients = setup::find_clients(&places);
+            set_up_all(clients.into_iter().map(plan), flags.write, printer)
+        }
+    }
+}
+
+/// Checks the registrations and reports what works.
+fn check_clients(
+    registrations: impl Iterator<Item = Registration>,
+    printer: &Printer,
+) -> Result<CommandOutcome, CommandFailure> {
+    let checks: Vec<_> =
+        registrations.map(|registration| check_registration(&registration)).collect();
+    let is_working = !checks.is_empty() && checks.iter().all(|check| check.problem.is_none());
+    if checks.is_empty() {
+        printer.print_note(NO_CLIENT)?;
+    }
+    printer.print_value(&RegistrationChecks { checks })?;
+    Ok(CommandOutcome::from_found(is_working))
+}
+
+/// Registers the server with one client, or shows the entry.
+fn set_up_client(
+    registration: Registration,
+    write: bool,
+    printer: &Printer,
+) -> Result<CommandOutcome, CommandFailure> {
+    if write {
         let written = registration.write_config(Timestamp::now())?;
         printer.print_value(&written)?;
         return Ok(CommandOutcome::Done);
@@ -69,6 +119,9 @@ pub(in crate::cli) fn run(
         if let Some(command) = registration.command {
             advice.push_str(&format!(", or run: {command}"));
         }
+        if let Some(link) = registration.link {
+            advice.push_str(&format!(", or open: {link}"));
+        }
         printer.print_note(&advice)?;
     }
     Ok(CommandOutcome::Done)
@@ -76,15 +129,14 @@ pub(in crate::cli) fn run(
 
 /// Installs, shows or removes the hooks.
 fn set_up_hooks(
+    client: Client,
     flags: &SetupFlags,
     places: &AgentFolders<'_>,
     arguments: &[String],
     printer: &Printer,
 ) -> Result<CommandOutcome, CommandFailure> {
-    let Some(client) = HookClient::of_client(flags.client) else {
-        return Err(
-            ToolError::invalid_value("client", flags.client.as_str(), HookClient::NAMES).into()
-        );
+    let Some(client) = HookClient::of_client(client) else {
+        return Err(ToolError::invalid_value("client", client.as_str(), HookClient::NAMES).into());
     };
     let plan = plan_hooks(client, places, &environment::program_path(), arguments);
     if flags.dry_run {
@@ -108,4 +160,42 @@ fn set_up_hooks(
         )?;
     }
     Ok(CommandOutcome::Done)
+}
+
+/// Registers the server with each of several clients, or lists them. A file that cannot take the
+/// entry does not keep the others from getting it.
+fn set_up_all(
+    registrations: impl Iterator<Item = Registration>,
+    write: bool,
+    printer: &Printer,
+) -> Result<CommandOutcome, CommandFailure> {
+    let mut clients = Vec::new();
+    for registration in registrations {
+        let mut result = ClientSetup {
+            client: registration.client,
+            path: registration.path.clone(),
+            written: None,
+            error: None,
+        };
+        if write {
+            match registration.write_config(Timestamp::now()) {
+                Ok(written) => result.written = Some(written),
+                Err(error) => result.error = Some(error.message),
+            }
+        }
+        clients.push(result);
+    }
+
+    let is_found = !clients.is_empty();
+    let has_errors = clients.iter().any(|result| result.error.is_some());
+    printer.print_value(&AllClientsSetup { clients })?;
+    if !is_found {
+        printer.print_note(NO_CLIENT)?;
+    } else if !write {
+        printer.print_note("These clients were found. Run the command again with --write")?;
+    }
+    if has_errors {
+        return Ok(CommandOutcome::Wrong);
+    }
+    Ok(CommandOutcome::from_found(is_found))
 }

@@ -1,0 +1,14 @@
+//! `sessions upgrade`: says how this copy was installed, and which command gets a newer one.
+
+use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::config::environment;
+use crate::output::Printer;
+use crate::setup::installation::describe_installation;
+
+/// Prints the command. It runs nothing and asks no server.
+pub(in crate::cli) fn run(printer: &Printer) -> Result<CommandOutcome, CommandFailure> {
+    let path = environment::program_path();
+    let path = path.canonicalize().unwrap_or(path);
+    printer.print_value(&describe_installation(&path))?;
+    Ok(CommandOutcome::Done)
+}

@@ -1,0 +1,167 @@
+//! The manifests of the plugins, each in the form that its client reads.
+
+use serde_json::{Value, json};
+
+/// The name of the plugins, of their marketplaces, and of the server in them.
+pub(super) const NAME: &str = "sessions";
+
+/// The path of the launcher in every plugin.
+pub(super) const LAUNCHER_PATH: &str = "bin/sessions-mcp";
+
+const DESCRIPTION: &str =
+    "Search and count the history of your coding agents, on this machine and without a network.";
+
+const OWNER: &str = "The developers of sessions";
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+const REPOSITORY: &str = env!("CARGO_PKG_REPOSITORY");
+
+const LICENSE: &str = env!("CARGO_PKG_LICENSE");
+
+/// Environment variables that say where logs and the store are. Clients do not pass them to servers
+/// unless the plugin names them.
+const VARIABLES: &[PlaceVariable] = &[
+    PlaceVariable {
+        name: "CLAUDE_CONFIG_DIR",
+        title: "Folder of Claude Code",
+        description: "Where Claude Code keeps its logs, if not in ~/.claude",
+    },
+    PlaceVariable {
+        name: "CODEX_HOME",
+        title: "Folder of Codex",
+        description: "Where Codex keeps its logs, if not in ~/.codex",
+    },
+    PlaceVariable {
+        name: "SESSIONS_STORE",
+        title: "Store of sessions",
+        description: "Where sessions keeps its store, if not in the usual place",
+    },
+];
+
+/// An environment variable that names a folder.
+struct PlaceVariable {
+    name: &'static str,
+    title: &'static str,
+    description: &'static str,
+}
+
+pub(super) fn claude_marketplace() -> Value {
+    json!({
+        "name": NAME,
+        "owner": { "name": OWNER },
+        "metadata": { "description": DESCRIPTION, "version": VERSION },
+        "plugins": [{
+            "name": NAME,
+            "source": "./claude",
+            "description": DESCRIPTION,
+        }],
+    })
+}
+
+pub(super) fn claude_plugin() -> Value {
+    json!({
+        "name": NAME,
+        "version": VERSION,
+        "description": DESCRIPTION,
+        "author": { "name": OWNER },
+        "homepage": REPOSITORY,
+        "repository": REPOSITORY,
+        "license": LICENSE,
+        "keywords": ["history", "sessions", "search", "mcp"],
+    })
+}
+
+pub(super) fn claude_mcp() -> Value {
+    let command = format!("${{CLAUDE_PLUGIN_ROOT}}/{LAUNCHER_PATH}");
+    json!({ "mcpServers": { NAME: { "command": command, "args": [] } } })
+}
+
+pub(super) fn codex_marketplace() -> Value {
+    json!({
+        "name": NAME,
+        "interface": { "displayName": "sessions" },
+        "plugins": [{
+            "name": NAME,
+            "source": { "source": "local", "path": "./codex" },
+            "policy": { "installation": "AVAILABLE", "authentication": "ON_INSTALL" },
+            "category": "Productivity",
+        }],
+    })
+}
+
+pub(super) fn codex_plugin() -> Value {
+    json!({
+        "name": NAME,
+        "version": VERSION,
+        "description": DESCRIPTION,
+        "author": { "name": OWNER },
+        "homepage": REPOSITORY,
+        "repository": REPOSITORY,
+        "license": LICENSE,
+        "keywords": ["history", "sessions", "search", "mcp"],
+        "skills": "./skills/",
+        "mcpServers": "./.mcp.json",
+        "interface": {
+            "displayName": "Session history",
+            "shortDescription": DESCRIPTION,
+            "developerName": OWNER,
+            "category": "Productivity",
+            "capabilities": ["Read"],
+            "websiteURL": REPOSITORY,
+        },
+    })
+}
+
+/// Codex starts the server in the folder of the plugin, and passes only the variables named.
+pub(super) fn codex_mcp() -> Value {
+    let variables: Vec<_> = VARIABLES.iter().map(|variable| variable.name).collect();
+    json!({
+        "mcpServers": {
+            NAME: { "command": "sh", "args": [LAUNCHER_PATH], "cwd": ".", "env_vars": variables },
+        },
+    })
+}
+
+pub(super) fn gemini_extension() -> Value {
+    let mut settings = Vec::new();
+    for variable in VARIABLES {
+        settings.push(json!({
+            "name": variable.title,
+            "description": variable.description,
+            "envVar": variable.name,
+            "sensitive": false,
+        }));
+    }
+    let command = format!("${{extensionPath}}/{LAUNCHER_PATH}");
+    json!({
+        "name": NAME,
+        "version": VERSION,
+        "description": DESCRIPTION,
+        "mcpServers": { NAME: { "command": command, "args": [] } },
+        "settings": settings,
+    })
+}
+
+/// The manifest of Agent Plugins 1.0.0, which allows no other fields.
+pub(super) fn agent_plugin_plugin() -> Value {
+    json!({
+        "$schema": "https://agent-plugins.org/schemas/1.0.0/plugin.schema.json",
+        "name": NAME,
+        "version": VERSION,
+        "description": DESCRIPTION,
+        "author": { "name": OWNER },
+        "homepage": REPOSITORY,
+        "repository": REPOSITORY,
+        "license": LICENSE,
+        "keywords": ["history", "sessions", "search", "mcp"],
+    })
+}
+
+pub(super) fn agent_plugin_mcp() -> Value {
+    let command = format!("./{LAUNCHER_PATH}");
+    json!({
+        "$schema": "https://agent-plugins.org/schemas/1.0.0/mcp.schema.json",
+        "mcpServers": { NAME: { "type": "stdio", "command": command, "args": [] } },
+    })
+}

@@ -1,0 +1,141 @@
+//! The plugins that give an agent the server, the skill and a reader agent in one installation, made
+//! from the registry of tools.
+//!
+//! ```text
+//! .claude-plugin/marketplace.json     names claude/, for Claude Code
+//! .agents/plugins/marketplace.json    names codex/, for Codex
+//! claude/  codex/  gemini/            one plugin each
+//! portable/                           an Agent Plugins package, for other clients
+//! */bin/sessions-mcp                  finds the program and starts the server
+//! */skills/sessions/SKILL.md
+//! ```
+
+mod agent;
+mod manifests;
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use self::agent::{claude_agent, gemini_agent};
+use self::manifests::{
+    LAUNCHER_PATH, NAME, agent_plugin_mcp, agent_plugin_plugin, claude_marketplace, claude_mcp,
+    claude_plugin, codex_marketplace, codex_mcp, codex_plugin, gemini_extension,
+};
+
+const LAUNCHER: &str = include_str!("files/sessions-mcp");
+
+const README: &str = include_str!("files/README.md");
+
+/// A file of the plugins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PluginFile {
+    /// The path below the folder of all plugins, with slashes.
+    pub path: String,
+    pub text: String,
+    pub is_program: bool,
+}
+
+/// The result of writing the plugins.
+#[derive(Debug, Serialize)]
+pub struct PluginsWritten {
+    pub output: PathBuf,
+    /// The paths of the files below `output`.
+    pub files: Vec<String>,
+}
+
+/// Returns all files of the plugins. `skill` is the text of SKILL.md.
+pub fn plugin_files(skill: &str) -> Vec<PluginFile> {
+    let mut files = vec![
+        text_file("README.md", fill_text(README)),
+        json_file(".claude-plugin/marketplace.json", &claude_marketplace()),
+        json_file("claude/.claude-plugin/plugin.json", &claude_plugin()),
+        json_file("claude/.mcp.json", &claude_mcp()),
+        text_file("claude/agents/history-reader.md", claude_agent()),
+        json_file(".agents/plugins/marketplace.json", &codex_marketplace()),
+        json_file("codex/.codex-plugin/plugin.json", &codex_plugin()),
+        json_file("codex/.mcp.json", &codex_mcp()),
+        json_file("gemini/gemini-extension.json", &gemini_extension()),
+        text_file("gemini/agents/history-reader.md", gemini_agent()),
+        json_file("portable/plugin.json", &agent_plugin_plugin()),
+        json_file("portable/mcp.json", &agent_plugin_mcp()),
+    ];
+    for plugin in ["claude", "codex", "gemini", "portable"] {
+        files.push(text_file(&format!("{plugin}/skills/{NAME}/SKILL.md"), skill.to_owned()));
+        let launcher = text_file(&format!("{plugin}/{LAUNCHER_PATH}"), fill_text(LAUNCHER));
+        files.push(PluginFile { is_program: true, ..launcher });
+    }
+    files
+}
+
+fn text_file(path: &str, text: String) -> PluginFile {
+    PluginFile { path: path.to_owned(), text, is_program: false }
+}
+
+fn json_file(path: &str, value: &Value) -> PluginFile {
+    text_file(path, format!("{value:#}\n"))
+}
+
+/// Replaces the placeholders of a file.
+fn fill_text(text: &str) -> String {
+    text.replace("@REPOSITORY@", env!("CARGO_PKG_REPOSITORY"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use schemas::tool::{Risk, TOOLS};
+
+    use super::*;
+
+    fn text_of(path: &str) -> String {
+        let files = plugin_files("skill");
+        files.into_iter().find(|file| file.path == path).expect(path).text
+    }
+
+    #[test]
+    fn paths_are_unique_and_inside_the_folder() {
+        let files = plugin_files("skill");
+        let paths: BTreeSet<_> = files.iter().map(|file| file.path.as_str()).collect();
+        assert_eq!(paths.len(), files.len());
+        for path in paths {
+            assert!(!path.starts_with('/') && !path.contains(".."), "{path}");
+        }
+        assert_eq!(files.iter().filter(|file| file.is_program).count(), 4);
+        assert!(files.iter().all(|file| !file.text.contains("@REPOSITORY@")));
+    }
+
+    #[test]
+    fn the_reader_may_call_the_tools_that_only_read() {
+        for (path, prefix) in [
+            ("claude/agents/history-reader.md", "mcp__plugin_sessions_sessions__"),
+            ("gemini/agents/history-reader.md", "mcp_sessions_"),
+        ] {
+            let text = text_of(path);
+            for tool in TOOLS {
+                let is_allowed = text.contains(&format!("{prefix}{}\n", tool.name));
+                assert_eq!(is_allowed, tool.risk == Risk::Read, "{path}: {}", tool.name);
+            }
+            let front_matter = text.split("---\n").nth(1).expect("front matter");
+            let tools = front_matter.lines().filter(|line| line.starts_with("  - "));
+            assert!(tools.clone().all(|line| line.contains(prefix)), "{path}: {front_matter}");
+            assert!(tools.count() > 0, "without a list, an agent may call everything");
+        }
+    }
+
+    #[test]
+    fn manifests_have_the_version_of_the_program() {
+        for path in [
+            "claude/.claude-plugin/plugin.json",
+            "codex/.codex-plugin/plugin.json",
+            "gemini/gemini-extension.json",
+            "portable/plugin.json",
+        ] {
+            let manifest: Value = serde_json::from_str(&text_of(path)).expect(path);
+            assert_eq!(manifest["name"], NAME, "{path}");
+            assert_eq!(manifest["version"], env!("CARGO_PKG_VERSION"), "{path}");
+        }
+    }
+}

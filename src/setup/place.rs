@@ -1,0 +1,75 @@
+//! Where the clients keep their configurations.
+
+use std::path::PathBuf;
+
+use ingest::provider::format::AgentFolders;
+use schemas::client::Client;
+
+/// Returns the configuration file of a client.
+pub(super) fn config_path(client: Client, places: &AgentFolders<'_>) -> PathBuf {
+    match client {
+        Client::Claude => match places.env_path("CLAUDE_CONFIG_DIR") {
+            Some(dir) => dir.join(".claude.json"),
+            None => places.home_path(".claude.json"),
+        },
+        Client::Opencode => opencode_path(places),
+        Client::Codex => client_folder(client, places).join("config.toml"),
+        Client::Gemini | Client::Zed => client_folder(client, places).join("settings.json"),
+        Client::Vscode | Client::Cursor => client_folder(client, places).join("mcp.json"),
+        Client::Copilot => client_folder(client, places).join("mcp-config.json"),
+        Client::ClaudeDesktop => client_folder(client, places).join("claude_desktop_config.json"),
+        Client::Windsurf => client_folder(client, places).join("mcp_config.json"),
+        Client::Jetbrains => client_folder(client, places).join("mcp/mcp.json"),
+        Client::Cline => client_folder(client, places).join("settings/cline_mcp_settings.json"),
+        Client::Goose => client_folder(client, places).join("config.yaml"),
+        Client::Kiro => client_folder(client, places).join("settings/mcp.json"),
+    }
+}
+
+/// Returns the folder that exists once a client has run.
+pub(super) fn client_folder(client: Client, places: &AgentFolders<'_>) -> PathBuf {
+    match client {
+        Client::Claude => env_or_home(places, "CLAUDE_CONFIG_DIR", ".claude"),
+        Client::Codex => env_or_home(places, "CODEX_HOME", ".codex"),
+        Client::Copilot => env_or_home(places, "COPILOT_HOME", ".copilot"),
+        Client::Gemini => places.home_path(".gemini"),
+        Client::Opencode => places.config_path("opencode"),
+        Client::Vscode => application_folder(places, "Code/User"),
+        Client::Cursor => places.home_path(".cursor"),
+        Client::ClaudeDesktop => application_folder(places, "Claude"),
+        Client::Windsurf => places.home_path(".codeium/windsurf"),
+        // On macOS, too, Zed keeps its settings below `.config`.
+        Client::Zed if cfg!(windows) => application_folder(places, "Zed"),
+        Client::Zed => places.config_path("zed"),
+        Client::Jetbrains => places.home_path(".junie"),
+        Client::Cline => {
+            application_folder(places, "Code/User/globalStorage/saoudrizwan.claude-dev")
+        }
+        Client::Goose if cfg!(windows) => application_folder(places, "Block/goose/config"),
+        Client::Goose => places.config_path("goose"),
+        Client::Kiro => places.home_path(".kiro"),
+    }
+}
+
+fn env_or_home(places: &AgentFolders<'_>, variable: &str, folder: &str) -> PathBuf {
+    places.env_path(variable).unwrap_or_else(|| places.home_path(folder))
+}
+
+/// Returns a folder where desktop programs keep their settings on this system.
+fn application_folder(places: &AgentFolders<'_>, folder: &str) -> PathBuf {
+    if cfg!(target_os = "macos") {
+        return places.home_path("Library/Application Support").join(folder);
+    }
+    match places.env_path("APPDATA") {
+        Some(dir) if cfg!(windows) => dir.join(folder),
+        _ => places.config_path(folder),
+    }
+}
+
+/// Returns the file that OpenCode reads: the one with comments if it exists, otherwise the one
+/// without.
+fn opencode_path(places: &AgentFolders<'_>) -> PathBuf {
+    let folder = client_folder(Client::Opencode, places);
+    let commented_path = folder.join("opencode.jsonc");
+    if commented_path.exists() { commented_path } else { folder.join("opencode.json") }
+}

@@ -1,0 +1,139 @@
+//! The plugins that `sessions plugin build` writes. `cargo xtask checks plugins` gives them to the
+//! clients' own validators.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use schemas::tool::TOOLS;
+use serde_json::Value;
+
+use crate::env::TestEnv;
+
+fn read_json(path: &Path) -> Value {
+    let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{path:?}: {error}"))
+}
+
+#[test]
+fn plugins_are_written_once_and_replaced_on_request() {
+    let env = TestEnv::new();
+    let folder = env.path("plugins");
+    let folder_text = folder.to_string_lossy().into_owned();
+    let written = env.json(&["plugin", "build", &folder_text]);
+    let files = written["files"].as_array().expect("files");
+    for file in files {
+        assert!(folder.join(file.as_str().expect("a path")).is_file(), "{file}");
+    }
+    let skill = env.run(&["skill"]).ok();
+    for plugin in ["claude", "codex", "gemini", "portable"] {
+        let path = folder.join(plugin).join("skills/sessions/SKILL.md");
+        assert_eq!(fs::read_to_string(path).expect("reads"), skill, "{plugin}");
+    }
+
+    // Equal files are left alone, others are not replaced without consent.
+    env.run(&["plugin", "build", &folder_text]).ok();
+    let manifest = folder.join("portable/plugin.json");
+    fs::write(&manifest, "{}").expect("writes");
+    assert!(env.run(&["plugin", "build", &folder_text]).fails(2).contains("--force"));
+    env.run(&["plugin", "build", &folder_text, "--force"]).ok();
+    assert_eq!(read_json(&manifest)["version"], env!("CARGO_PKG_VERSION"));
+
+    let file = env.path("file");
+    fs::write(&file, "").expect("writes");
+    env.run(&["plugin", "build", &file.to_string_lossy()]).fails(2);
+}
+
+#[test]
+fn marketplaces_name_the_folders_of_the_plugins() {
+    let env = TestEnv::new();
+    let folder = env.path("plugins");
+    env.run(&["plugin", "build", &folder.to_string_lossy()]).ok();
+    let claude = read_json(&folder.join(".claude-plugin/marketplace.json"));
+    let source = claude["plugins"][0]["source"].as_str().expect("a folder");
+    assert!(folder.join(source).join(".claude-plugin/plugin.json").exists(), "{source}");
+    let codex = read_json(&folder.join(".agents/plugins/marketplace.json"));
+    let source = codex["plugins"][0]["source"]["path"].as_str().expect("a folder");
+    assert!(folder.join(source).join(".codex-plugin/plugin.json").exists(), "{source}");
+
+    // Gemini CLI passes only the variables that an extension declares.
+    let gemini = read_json(&folder.join("gemini/gemini-extension.json"));
+    let settings = gemini["settings"].as_array().expect("settings");
+    let names: Vec<_> = settings.iter().filter_map(|item| item["envVar"].as_str()).collect();
+    assert_eq!(names, ["CLAUDE_CONFIG_DIR", "CODEX_HOME", "SESSIONS_STORE"]);
+    // Agent Plugins 1.0.0 allows no other fields.
+    let portable = read_json(&folder.join("portable/mcp.json"));
+    let keys: Vec<_> = portable.as_object().expect("object").keys().collect();
+    assert_eq!(keys, ["$schema", "mcpServers"]);
+}
+
+/// Runs the launcher of the portable plugin with one request.
+#[cfg(unix)]
+fn launch(env: &TestEnv, home: &Path, path: &str, request: &str) -> Output {
+    use std::io::Write as _;
+
+    let folder = env.path("plugins");
+    env.run(&["plugin", "build", &folder.to_string_lossy()]).ok();
+    let mut command = Command::new(folder.join("portable/bin/sessions-mcp"));
+    command.env_clear().env("HOME", home).env("PATH", path).env("SESSIONS_STORE", env.store());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("starts");
+    let mut input = child.stdin.take().expect("input");
+    // A launcher that ends early closes its input.
+    let _ = writeln!(input, "{request}");
+    drop(input);
+    child.wait_with_output().expect("ends")
+}
+
+#[cfg(unix)]
+const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":7,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}"#;
+
+#[cfg(unix)]
+#[test]
+fn the_launcher_finds_the_program_where_installers_put_it() {
+    let env = TestEnv::new();
+    let bin = env.path("home/.local/bin");
+    fs::create_dir_all(&bin).expect("creates");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_sessions"), bin.join("sessions"))
+        .expect("links");
+    // Another program of this name comes first on PATH.
+    let other = env.path("other");
+    fs::create_dir_all(&other).expect("creates");
+    std::os::unix::fs::symlink("/bin/false", other.join("sessions")).expect("links");
+    let path = format!("{}:/usr/bin:/bin", other.display());
+    let output = launch(&env, &env.path("home"), &path, INITIALIZE);
+    assert_eq!(output.status.code(), Some(0));
+    let answer: Value = serde_json::from_slice(&output.stdout).expect("one answer");
+    assert_eq!(answer["id"], 7);
+    assert_eq!(answer["result"]["serverInfo"]["name"], "sessions");
+}
+
+#[cfg(unix)]
+#[test]
+fn without_the_program_the_launcher_says_what_to_install() {
+    let env = TestEnv::new();
+    for (request, id) in [(INITIALIZE, Value::from(7)), ("not JSON", Value::Null)] {
+        let output = launch(&env, &env.path("home"), "/usr/bin:/bin", request);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        assert!(said.contains("Install the package sessions-mcp"), "{said}");
+        let answer: Value = serde_json::from_slice(&output.stdout).expect("one answer");
+        assert_eq!(answer["id"], id);
+        let message = answer["error"]["message"].as_str().expect("a message");
+        assert!(message.contains(env!("CARGO_PKG_REPOSITORY")), "{message}");
+    }
+}
+
+#[test]
+fn the_reader_may_not_change_labels() {
+    let env = TestEnv::new();
+    let folder = env.path("plugins");
+    env.run(&["plugin", "build", &folder.to_string_lossy()]).ok();
+    for plugin in ["claude", "gemini"] {
+        let path = folder.join(plugin).join("agents/history-reader.md");
+        let text = fs::read_to_string(path).expect("reads");
+        for tool in TOOLS {
+            assert_eq!(text.contains(&format!("_{}\n", tool.name)), tool.read_only, "{plugin}");
+        }
+    }
+}

@@ -1,0 +1,87 @@
+#!/bin/sh
+# Installs sessions @VERSION@ into ~/.local/bin, or into DIR/bin with --prefix DIR. Needs no root.
+#
+#   sh install.sh [--prefix DIR] [--from ADDRESS]
+#
+# The archive comes from the release's page, or from ADDRESS (file:// is possible). It is installed
+# only if its SHA-256 is the one below.
+set -eu
+
+version="@VERSION@"
+from="@FROM@"
+prefix="${HOME:-}/.local"
+
+fail() {
+    printf 'error: %s\n' "$1" >&2
+    [ -z "${2:-}" ] || printf 'hint: %s\n' "$2" >&2
+    exit 1
+}
+
+while [ $# -gt 0 ]; do
+    case "$1" in
+        --prefix | --from)
+            [ $# -gt 1 ] || fail "$1 needs a value"
+            if [ "$1" = --prefix ]; then prefix="$2"; else from="${2%/}"; fi
+            shift 2
+            ;;
+        *) fail "unknown argument '$1'" "usage: install.sh [--prefix DIR] [--from ADDRESS]" ;;
+    esac
+done
+[ "$prefix" != /.local ] || fail "HOME is not set" "give --prefix DIR"
+
+case "$(uname -s)-$(uname -m)" in
+    Linux-x86_64) target=x86_64-unknown-linux-gnu ;;
+    Linux-aarch64 | Linux-arm64) target=aarch64-unknown-linux-gnu ;;
+    Darwin-x86_64) target=x86_64-apple-darwin ;;
+    Darwin-arm64) target=aarch64-apple-darwin ;;
+    *) fail "there is no archive for $(uname -s) on $(uname -m)" "build it: see the README" ;;
+esac
+
+wanted=""
+case "$target" in
+@SUMS@
+esac
+[ -n "$wanted" ] || fail "sessions $version has no archive for $target" "build it: see the README"
+
+name="sessions-mcp-$version-$target"
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+trap 'exit 1' HUP INT TERM
+
+archive="$scratch/$name.tar.gz"
+address="$from/$name.tar.gz"
+case "$address" in
+    file://*) cp "${address#file://}" "$archive" || fail "cannot read $address" ;;
+    *)
+        if command -v curl >/dev/null 2>&1; then
+            curl --fail --location --silent --show-error --output "$archive" "$address"
+        elif command -v wget >/dev/null 2>&1; then
+            wget --quiet --output-document="$archive" "$address"
+        else
+            fail "neither curl nor wget is installed" "install one of them"
+        fi || fail "cannot download $address" "check the network, or give --from ADDRESS"
+        ;;
+esac
+
+if command -v sha256sum >/dev/null 2>&1; then
+    found=$(sha256sum "$archive")
+else
+    found=$(shasum -a 256 "$archive")
+fi
+found=${found%% *}
+[ "$found" = "$wanted" ] ||
+    fail "the SHA-256 of $address is $found, not $wanted" "nothing was installed; download it again"
+
+tar -xzf "$archive" -C "$scratch"
+mkdir -p "$prefix/bin"
+# A program that runs keeps its file: the new one is put in its place in one step.
+cp "$scratch/$name/sessions" "$prefix/bin/.sessions-new-$$"
+chmod 755 "$prefix/bin/.sessions-new-$$"
+mv -f "$prefix/bin/.sessions-new-$$" "$prefix/bin/sessions"
+
+"$prefix/bin/sessions" --version >/dev/null || fail "$prefix/bin/sessions does not run here"
+printf 'installed %s\n' "$prefix/bin/sessions"
+case ":$PATH:" in
+    *":$prefix/bin:"*) ;;
+    *) printf '%s is not on PATH\n' "$prefix/bin" ;;
+esac

@@ -1,0 +1,255 @@
+//! `cargo xtask dist`: packages the program for everything that installs it.
+//!
+//! Equal programs give equal packages: archives have a fixed time, owner and order.
+
+mod deb;
+mod entry;
+mod manifests;
+mod mcpb;
+mod names;
+mod npm_package;
+mod release;
+mod sbom;
+mod tar;
+mod target;
+mod wheel;
+mod zip;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use self::entry::ArchiveFile;
+use self::names::{REPOSITORY, SBOM_NAME};
+use self::release::{Artifact, Release, hex_sha256};
+use self::tar::{Folders, pack_tar_gz};
+use self::target::{GLIBC_MINOR, Target, needed_glibc};
+use crate::cargo::Cargo;
+use crate::failure::{Result, TaskFailure};
+use crate::options::TaskOptions;
+use crate::shell;
+
+const SUMS_NAME: &str = "SHA256SUMS";
+const INSTALLER_NAME: &str = "install.sh";
+const INSTALLER: &str = include_str!("files/install.sh");
+
+/// The licences that every package contains.
+const LICENCES: &[&str] = &["LICENSE", "LICENSE-APACHE", "LICENSE-MIT"];
+
+/// The arguments of the command.
+struct DistOptions {
+    /// A program that is already built.
+    binary: Option<PathBuf>,
+    target: &'static Target,
+    out: PathBuf,
+    compression: u32,
+    /// Only write what depends on the archives of all platforms.
+    is_summary: bool,
+}
+
+pub(crate) fn run(root: &Path, options: TaskOptions) -> Result<()> {
+    let dist = DistOptions::parse(root, &options.rest)?;
+    let version = read_version(root)?;
+    fs::create_dir_all(&dist.out).map_err(TaskFailure::io("make", &dist.out))?;
+    if !dist.is_summary {
+        let program = match &dist.binary {
+            Some(path) => path.clone(),
+            None => Cargo::new(root, true)?.build_for_release(dist.target.triple)?,
+        };
+        let release = read_release(root, &version, &dist, &program)?;
+        if dist.binary.is_none() {
+            check_glibc(&release)?;
+        }
+        for artifact in pack_release(&release)? {
+            write_artifact(&dist.out, &artifact)?;
+        }
+    }
+
+    for manifest in manifests::write_manifests(&dist.out, &version)? {
+        write_artifact(&dist.out, &manifest)?;
+    }
+    write_artifact(&dist.out, &installer(&dist.out, &version)?)?;
+    write_artifact(&dist.out, &sums(&dist.out)?)
+}
+
+impl DistOptions {
+    fn parse(root: &Path, args: &[String]) -> Result<Self> {
+        let mut options = Self {
+            binary: None,
+            target: Target::for_host()?,
+            out: root.join("target/dist-packages"),
+            compression: 9,
+            is_summary: false,
+        };
+        let mut args = args.iter();
+        while let Some(arg) = args.next() {
+            if arg == "--summary" {
+                options.is_summary = true;
+                continue;
+            }
+            let value = args.next().ok_or_else(|| {
+                TaskFailure::usage(format!(
+                    "`{arg}` is unknown or needs a value; see `cargo xtask dist --help`"
+                ))
+            })?;
+            match arg.as_str() {
+                "--binary" => options.binary = Some(PathBuf::from(value)),
+                "--target" => options.target = Target::find(value)?,
+                "--out" => options.out = PathBuf::from(value),
+                "--compression" => options.compression = parse_compression(value)?,
+                _ => {
+                    return Err(TaskFailure::usage(format!(
+                        "`cargo xtask dist` does not take `{arg}`; see `cargo xtask dist --help`"
+                    )));
+                }
+            }
+        }
+        Ok(options)
+    }
+}
+
+fn parse_compression(text: &str) -> Result<u32> {
+    text.parse().ok().filter(|level| *level <= 9).ok_or_else(|| {
+        TaskFailure::usage(format!("`--compression` takes a number from 0 to 9, not `{text}`"))
+    })
+}
+
+/// Returns the file names of the archives of all platforms.
+pub(crate) fn archive_names(root: &Path) -> Result<Vec<String>> {
+    let version = read_version(root)?;
+    Ok(target::TARGETS.iter().map(|target| target.archive_name(&version)).collect())
+}
+
+/// Returns the version of the workspace, from `server.json`, which a test keeps equal to it.
+fn read_version(root: &Path) -> Result<String> {
+    let path = root.join("server.json");
+    let text = fs::read_to_string(&path).map_err(TaskFailure::io("read", &path))?;
+    crate::json::find_string(&text, "version")
+        .ok_or_else(|| TaskFailure::step(format!("{} has no version", path.display())))
+}
+
+/// Reads everything that the packages contain.
+fn read_release(root: &Path, version: &str, dist: &DistOptions, program: &Path) -> Result<Release> {
+    let read = |name: &str| {
+        let path = root.join(name);
+        fs::read_to_string(&path).map_err(TaskFailure::io("read", &path))
+    };
+    let mut licences = Vec::new();
+    for name in LICENCES {
+        licences.push(((*name).to_owned(), read(name)?));
+    }
+    Ok(Release {
+        version: version.to_owned(),
+        target: dist.target,
+        program: fs::read(program).map_err(TaskFailure::io("read", program))?,
+        sbom: sbom::write_sbom(root, version, dist.target)?,
+        readme: read("README.md")?,
+        licences,
+        tools: read_tools(program)?,
+        compression: dist.compression,
+    })
+}
+
+/// Returns all packages for the platform.
+fn pack_release(release: &Release) -> Result<Vec<Artifact>> {
+    let mut artifacts = vec![
+        pack_archive(release)?,
+        wheel::pack_wheel(release)?,
+        npm_package::pack_platform(release)?,
+        npm_package::pack_launcher(release)?,
+        mcpb::pack_bundle(release)?,
+    ];
+    artifacts.extend(deb::pack_deb(release)?);
+    let sbom = format!("{}.cdx.json", release.target.archive_stem(&release.version));
+    artifacts.push(Artifact::text(sbom, release.sbom.clone()));
+    Ok(artifacts)
+}
+
+/// Returns the archive with the program, one folder deep.
+fn pack_archive(release: &Release) -> Result<Artifact> {
+    let folder = release.target.archive_stem(&release.version);
+    let program = format!("{folder}/{}", release.target.program_name());
+    let mut files = vec![
+        ArchiveFile::program(program, &release.program),
+        ArchiveFile::plain(format!("{folder}/README.md"), release.readme.as_str()),
+        ArchiveFile::plain(format!("{folder}/{SBOM_NAME}"), release.sbom.as_str()),
+    ];
+    for (name, text) in &release.licences {
+        files.push(ArchiveFile::plain(format!("{folder}/{name}"), text.as_str()));
+    }
+    let bytes = if release.target.is_windows() {
+        zip::pack_zip(&files, release.compression)?
+    } else {
+        pack_tar_gz(&files, Folders::Implied, release.compression)?
+    };
+    Ok(Artifact { name: release.target.archive_name(&release.version), bytes })
+}
+
+/// Asks the program for its tools.
+fn read_tools(program: &Path) -> Result<Value> {
+    let line = format!("{} tools --json", program.display());
+    let mut command = Command::new(program);
+    command.args(["tools", "--json"]).stdin(Stdio::null()).stderr(Stdio::inherit());
+    let output = command
+        .output()
+        .map_err(|error| TaskFailure::step(format!("`{line}` could not be started: {error}")))?;
+    if !output.status.success() {
+        return Err(TaskFailure::Program { line, code: output.status.code() });
+    }
+    serde_json::from_slice(&output.stdout)
+        .map_err(|error| TaskFailure::step(format!("`{line}` did not print JSON: {error}")))
+}
+
+/// Refuses a program for Linux that would not start on the systems that its packages name.
+fn check_glibc(release: &Release) -> Result<()> {
+    match needed_glibc(&release.program) {
+        Some(minor) if release.target.is_linux() && minor > GLIBC_MINOR => {
+            Err(TaskFailure::step(format!(
+                "the program needs glibc 2.{minor}, but packages are for 2.{GLIBC_MINOR}: build it \
+                 on an older system or with cargo-zigbuild, and pass it with --binary"
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns the installer, with the sums of the archives in the folder.
+fn installer(out: &Path, version: &str) -> Result<Artifact> {
+    let mut sums = Vec::new();
+    for target in target::TARGETS.iter().filter(|target| !target.is_windows()) {
+        let path = out.join(target.archive_name(version));
+        if path.exists() {
+            let bytes = fs::read(&path).map_err(TaskFailure::io("read", &path))?;
+            sums.push(format!("    {}) wanted={} ;;", target.triple, hex_sha256(&bytes)));
+        }
+    }
+    let text = INSTALLER
+        .replace("@VERSION@", version)
+        .replace("@FROM@", &format!("{REPOSITORY}/releases/download/v{version}"))
+        .replace("@SUMS@", &sums.join("\n"));
+    Ok(Artifact::text(INSTALLER_NAME, text))
+}
+
+/// Returns the sums of all files in the folder, as `sha256sum --check` reads them.
+fn sums(out: &Path) -> Result<Artifact> {
+    let mut lines = Vec::new();
+    for entry in fs::read_dir(out).map_err(TaskFailure::io("read", out))? {
+        let path = entry.map_err(TaskFailure::io("read", out))?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if path.is_file() && name != SUMS_NAME {
+            let bytes = fs::read(&path).map_err(TaskFailure::io("read", &path))?;
+            lines.push(format!("{}  {name}\n", hex_sha256(&bytes)));
+        }
+    }
+    lines.sort_by(|a, b| a[64..].cmp(&b[64..]));
+    Ok(Artifact::text(SUMS_NAME, lines.concat()))
+}
+
+fn write_artifact(out: &Path, artifact: &Artifact) -> Result<()> {
+    let path = out.join(&artifact.name);
+    fs::write(&path, &artifact.bytes).map_err(TaskFailure::io("write", &path))?;
+    shell::print_line(&format!("{:>12}  {}", artifact.bytes.len(), path.display()));
+    Ok(())
+}
