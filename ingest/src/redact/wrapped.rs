@@ -84,8 +84,13 @@ fn break_with_lead(scan: &SecretScan<'_>, end: usize, lead: &str) -> Option<usiz
     }
     let line_end = LINE_END.at_start(scan.text_from(end, MAX_BREAK_BYTES))?.get(0)?.end();
     let line_start = end + line_end;
-    let shared =
-        shared_lead_length(lead, scan.text_from(line_start, lead.len() + MAX_INDENT_BYTES));
+    let next = scan.text_from(line_start, lead.len() + MAX_INDENT_BYTES);
+    let mut shared = shared_lead_length(lead, next);
+    if shared == 0 {
+        // The first line may come after the name of an argument: `command: # ...`.
+        let rest = lead.split_once(' ').map_or("", |(_, rest)| rest);
+        shared = shared_lead_length(rest, next);
+    }
     if shared == 0 {
         return None;
     }
