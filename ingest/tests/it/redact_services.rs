@@ -49,8 +49,8 @@ What is not recognised:
 
 The lists of rules of gitleaks and trufflehog name the services below. `shape` means that the token
 is known wherever it stands. Tokens of Discord's bots, old tokens of Vault (`s.`) and tokens of apps of
-Facebook (a number, `|` and a secret) look like other text and need a word next to them; `name` means that it is known as the value of a variable such as
-`SERVICE_API_KEY`, and that the same value alone is not masked. The rows of both tables are tested: a
+Facebook (a number, `|` and a secret) look like other text and need a word next to them; `name` means
+that it is known as the value of a variable such as `SERVICE_API_KEY`, and that the same value alone is not masked. The rows of both tables are tested: a
 service with a shape has a planted secret of each of its kinds, one with a name has a sample.
 The names of services were matched by their spelling, so a row says that a list has a rule for the
 service, not that the rules are equal.
