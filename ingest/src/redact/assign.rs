@@ -7,13 +7,14 @@ use super::entropy::{
 };
 use super::env;
 use super::names::{FOREIGN, Strength, announced_secret};
+use super::phrases::{is_name_of_secret, is_of_sentence, is_word_phrase};
 use super::placeholder::MASK;
 use super::scan::{Rank, SecretScan, is_name_byte, is_quote, is_variable_byte};
 use super::value::{
     MAX_BETWEEN_BYTES, MAX_NAME_BYTES, ValueLink, ValueSpan, find_linked_value, is_blank,
     read_value,
 };
-use super::words::{WordList, ends_with_any};
+use super::words::ends_with_any;
 
 /// Minimum number of characters in a random value under any variable whose name ends in `_KEY`.
 const MIN_WEAK_KEY_CHARS: usize = 24;
@@ -24,31 +25,6 @@ const MAX_NETRC_BYTES: usize = 160;
 
 /// Maximum number of values of one list that are masked.
 const MAX_LISTED_VALUES: usize = 64;
-
-/// Words of methods and formats that sentences about secrets name instead of a secret.
-static METHODS: WordList = WordList::new(&[
-    "sha1",
-    "sha2",
-    "sha5",
-    "md5",
-    "pbkdf",
-    "bcrypt",
-    "scrypt",
-    "argon",
-    "aes1",
-    "aes2",
-    "hmac",
-    "wpa",
-    "bip39",
-    "pkcs",
-    "utf8",
-    "base64",
-    "varchar",
-    "1password",
-    "character",
-    "x509",
-    "rsa",
-]);
 
 /// Masks the value of the name around `at`, where a word that announces a secret was found.
 pub(super) fn mask_named_value(scan: &mut SecretScan<'_>, at: usize) {
@@ -76,7 +52,10 @@ pub(super) fn mask_named_value(scan: &mut SecretScan<'_>, at: usize) {
     }
     let is_flag = scan.has_text_before(start, "--");
     let announced = match announced_secret(name) {
-        None if is_flag && name == "pass" => Some(("password", Strength::Password)),
+        None if link == ValueLink::Set && is_password_place(scan, start, end, value_start) => {
+            let is_word = is_flag || is_read_by_program(scan, start, end, false);
+            Some(("password", if is_word { Strength::Password } else { Strength::Secret }))
+        }
         announced => announced,
     };
     let Some((kind, strength)) = announced else { return };
@@ -142,6 +121,9 @@ impl NamedValue<'_> {
         {
             return false;
         }
+        if self.value.is_quoted && self.is_passphrase(text) {
+            return true;
+        }
         if self.kind == "basic_auth" {
             return (self.value.is_quoted || self.name.starts_with('_'))
                 && text.len() >= 12
@@ -174,17 +156,27 @@ impl NamedValue<'_> {
             ValueLink::Prose => is_of_sentence(text),
             ValueLink::Call => !is_signed(text) && !is_random(text),
             ValueLink::Bare => {
-                let is_likely_secret =
-                    is_signed(text) || is_drawn(text) || is_netrc(scan, self.start);
+                let is_likely_secret = is_signed(text)
+                    || is_drawn(text)
+                    || is_netrc(scan, self.start)
+                    || is_vault_row(scan, self.start);
                 // `#` begins the number of an issue.
                 !is_likely_secret || is_of_sentence(text) || text.starts_with('#')
             }
             ValueLink::Set
+            | ValueLink::Variable
             | ValueLink::Argument
             | ValueLink::Element
             | ValueLink::Command
             | ValueLink::Below => false,
         }
+    }
+
+    /// Returns whether the value is a passphrase of several words.
+    fn is_passphrase(&self, text: &str) -> bool {
+        self.link == ValueLink::Set
+            && self.name.to_ascii_lowercase().ends_with("phrase")
+            && is_word_phrase(text)
     }
 
     /// Returns whether the value is a password that does not look random.
@@ -211,6 +203,17 @@ impl NamedValue<'_> {
     fn is_variable(&self, scan: &SecretScan<'_>) -> bool {
         self.is_upper_case && self.value_start == self.end + 1 && scan.byte(self.end) == b'='
     }
+}
+
+/// Returns whether `pass` or `pw` is in a place where it means a password and not a test that
+/// passed: a flag, a value in quotes, or a pair after the name of a user.
+fn is_password_place(scan: &SecretScan<'_>, start: usize, end: usize, value_start: usize) -> bool {
+    if !matches!(scan.slice(start, end), "pass" | "pw") {
+        return false;
+    }
+    let is_flag = scan.has_text_before(start, "--");
+    let quote = scan.skip_while(value_start, 3, |byte| byte == b'\\');
+    is_flag || is_quote(scan.byte(quote)) || is_read_by_program(scan, start, end, false)
 }
 
 /// Returns whether a UUID under such a name is a key: `EXA_API_KEY`, `client_secret`,
@@ -271,19 +274,21 @@ fn is_read_by_program(scan: &SecretScan<'_>, start: usize, end: usize, is_flag: 
     }
 
     let before = scan.text_before(start, MAX_BETWEEN_BYTES);
-    let Some(separator @ (b'&' | b';' | b' ')) = before.as_bytes().last().copied() else {
+    let Some(separator @ (b'&' | b';' | b' ' | b',')) = before.as_bytes().last().copied() else {
         return false;
     };
+    // Query strings of pages, and lists, also pass other things under such a name.
+    let needs_user = matches!(separator, b'&' | b',');
     let separator = char::from(separator);
-    let pair = before.trim_end_matches(separator).rsplit([separator, '\'', '"']).next();
+    let ends_pair = |c| c == separator || matches!(c, '\'' | '"') || separator == ',' && c == ' ';
+    let pair = before.trim_end_matches(separator).rsplit(ends_pair).next();
     let Some((name, value)) = pair.and_then(|pair| pair.split_once('=')) else { return false };
     let name = name.to_ascii_lowercase();
     !name.is_empty()
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_. -".contains(&byte))
         && !value.is_empty()
         && !value.ends_with(',')
-        // Query strings of pages also pass other things under such a name.
-        && (separator != '&' || ends_with_any(&name, &["user", "login", "mail", "name"]))
+        && (!needs_user || ends_with_any(&name, &["user", "login", "mail", "name"]))
 }
 
 /// Returns whether a value of twenty or more characters is drawn from all letters and digits.
@@ -296,50 +301,26 @@ fn is_drawn(value: &str) -> bool {
         && is_random(value)
 }
 
+/// Maximum number of bytes from the head of a table of Vault to one of its rows.
+const MAX_TABLE_BYTES: usize = 1000;
+
+/// Returns whether the name begins a row of a table as `vault kv get` prints it.
+fn is_vault_row(scan: &SecretScan<'_>, start: usize) -> bool {
+    let is_line_start = start == 0 || scan.byte_before(start) == b'\n';
+    if !is_line_start {
+        return false;
+    }
+    let before = scan.text_before(start, MAX_TABLE_BYTES);
+    let head = before.rfind("\n---").and_then(|rule| before.get(..rule)).unwrap_or_default();
+    let head = head.rsplit('\n').next().unwrap_or_default();
+    head.starts_with("Key ") && head.trim_ascii_end().ends_with(" Value")
+}
+
 /// Returns whether the name is in an entry of a `.netrc`, which may have one line or several.
 fn is_netrc(scan: &SecretScan<'_>, start: usize) -> bool {
     let before = scan.text_before(start, MAX_NETRC_BYTES);
     let entry = before.rfind("machine ").and_then(|at| before.get(at..));
     entry.is_some_and(|entry| entry.contains("login "))
-}
-
-/// Returns whether a word belongs to a sentence about secrets: a method, or the name of a thing in
-/// a cluster.
-fn is_of_sentence(word: &str) -> bool {
-    let is_slug = word.contains('-') && !word.bytes().any(|byte| byte.is_ascii_uppercase());
-    is_slug || is_mail(word) || has_method_name(word)
-}
-
-/// Returns whether a word is a mail address: `mira2@harbor.example`.
-fn is_mail(word: &str) -> bool {
-    let Some((user, host)) = word.split_once('@') else { return false };
-    host.contains('.') && user.bytes().chain(host.bytes()).all(is_mail_byte)
-}
-
-fn is_mail_byte(byte: u8) -> bool {
-    byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'.' | b'-' | b'_')
-}
-
-/// Returns whether a value names a secret but is not one: `password: Argon2idHash`, `TOKEN=token`,
-/// and in code `password: password_field_2`.
-fn is_name_of_secret(value: &str, name: &str, strength: Strength, in_code: bool) -> bool {
-    if value.eq_ignore_ascii_case(name) {
-        return true;
-    }
-    strength == Strength::Password
-        && !is_signed(value)
-        && (has_method_name(value) || in_code && has_password_name(value))
-}
-
-/// Returns whether a word contains the name of a method of making or storing secrets.
-fn has_method_name(word: &str) -> bool {
-    METHODS.any_in(&word.to_ascii_lowercase())
-}
-
-/// Returns whether a word contains a name for passwords.
-fn has_password_name(word: &str) -> bool {
-    let lower = word.to_ascii_lowercase();
-    ["password", "passwd", "pwd_"].iter().any(|name| lower.contains(name))
 }
 
 /// Returns whether a value under a name of this strength looks like a secret. UUIDs do only if

@@ -27,13 +27,36 @@ const fn command(anchor: &'static str, kind: &'static str, source: &'static str)
 
 /// Creates a rule for a place that may contain something else than a password.
 const fn strict(anchor: &'static str, source: &'static str) -> CommandRule {
-    CommandRule {
-        anchor,
-        kind: "password",
-        source,
-        is_strict: true,
-        pattern: PrefixPattern::new(source),
-    }
+    checked(anchor, "password", source)
+}
+
+/// Creates a rule for a place that may contain something else than a secret of the kind.
+const fn checked(anchor: &'static str, kind: &'static str, source: &'static str) -> CommandRule {
+    CommandRule { anchor, kind, source, is_strict: true, pattern: PrefixPattern::new(source) }
+}
+
+/// Builds the regex of a command with a flag before its password.
+macro_rules! flagged {
+    ($command:literal, $flag:literal) => {
+        concat!("(?s)", $command, r"\s(?:[^|;&]*?\s)?", $flag, r#"\\{0,3}["']?([^\s"'\\]+)"#)
+    };
+}
+
+/// Builds the regex of a command that reads its password from a here-string.
+macro_rules! here_string {
+    ($command:literal) => {
+        concat!($command, r#"\s[^|;&\n]*?<<<\s*\\{0,3}["']?([^\s"'\\]+)"#)
+    };
+}
+
+/// Builds the regex of a command of Impacket, whose target is `domain/user:password@host`.
+macro_rules! target {
+    ($command:literal) => {
+        concat!(
+            $command,
+            r#"\S*\s(?:[^|;&]*?\s)?\\{0,3}["']?(?:[^\s/:@"'\\]+/)?[^\s/:@"'\\]+:([^\s"'\\]+)@"#
+        )
+    };
 }
 
 /// Builds the regex of a command that pipes a password into a command that reads one.
@@ -48,7 +71,7 @@ macro_rules! piped {
 
 /// All commands that may contain a password.
 #[rustfmt::skip]
-pub(super) static COMMANDS: [CommandRule; 86] = [
+pub(super) static COMMANDS: [CommandRule; 133] = [
     command("curl", "basic_auth", r#"(?s)curl\s(?:(?:[^|]|\|\S)*?\s)?(?:-[a-zA-Z]{0,4}[uU]\s*|--(?:proxy-)?user[ =])\\{0,3}["']?[^\s:"'\\$]+:([^\s"'\\]+)"#),
     command("sshpass", "password", r#"sshpass\s+-p\s*\\{0,3}["']?([^\s"'\\]+)"#),
     command("mysql", "password", r#"(?s)mysql(?:dump|admin|import)?\s(?:[^|;&]*?\s)?-p\\{0,3}["']?([^\s"'\\]+)"#),
@@ -106,6 +129,7 @@ pub(super) static COMMANDS: [CommandRule; 86] = [
     strict("add-generic-password", r#"(?s)add-generic-password\s(?:[^|;&]*?\s)?-w\s*\\{0,3}["']?([^\s"'\\]+)"#),
     strict("net user ", r#"net user\s+[^\s/"']+\s+\\{0,3}["']?([^\s"'\\/*]+)"#),
     strict("sqlplus", r#"sqlplus\s+(?:-\S+\s+)*\\{0,3}["']?[^\s/"'@\\]+/([^\s"'@/\\]+)@"#),
+    strict("sqlplus", r#"sqlplus\s+(?:-\S+\s+)*\\{0,3}["']?[a-z][a-z0-9_]*/([^\s"'@/\\.]+)\\{0,3}["']?(?:\s|$)"#),
     strict("rabbitmqctl", r#"rabbitmqctl\s(?:[^|;&]*?\s)?(?:add_user|change_password)\s+\S+\s+\\{0,3}["']?([^\s"'\\]+)"#),
     strict("mosquitto_", r#"(?s)mosquitto_(?:pub|sub|rr)\s(?:[^|;&]*?\s)?-P\s*\\{0,3}["']?([^\s"'\\]+)"#),
     strict("nmcli", r#"nmcli\s(?:[^|;&]*?\s)?password\s+\\{0,3}["']?([^\s"'\\]+)"#),
@@ -134,6 +158,57 @@ pub(super) static COMMANDS: [CommandRule; 86] = [
     strict("auth=(", r#"auth=\(\s*\\{0,3}["'][^"'\\\n]+\\{0,3}["'],\s*\\{0,3}["']([^\s"'\\]+)"#),
     strict("BasicAuth(", r#"BasicAuth\(\s*\\{0,3}["'][^"'\\\n]+\\{0,3}["'],\s*\\{0,3}["']([^\s"'\\]+)"#),
     strict(".login(", r#"\.login\(\s*\\{0,3}["'][^"'\\\n]+\\{0,3}["'],\s*\\{0,3}["']([^\s"'\\]+)"#),
+    // Logins of package registries, clusters and clouds.
+    strict("cargo login", r#"cargo login\s(?:[^|;&\n]*?\s)?\\{0,3}["']?([A-Za-z0-9][A-Za-z0-9_-]{23,})"#),
+    command("vault ", "vault_token", r#"vault\s+(?:login|unwrap|token\s+\w+)\s+(?:-\S+\s+)*\\{0,3}["']?(s\.[A-Za-z0-9]{24})\b"#),
+    checked("vault login", "vault_token", r#"vault login\s+(?:-\S+\s+)*\\{0,3}["']?([A-Za-z0-9._-]{20,})"#),
+    checked("wandb login", "wandb_key", r#"wandb login\s+(?:-\S+\s+(?:https?://\S+\s+)?)*\\{0,3}["']?([A-Za-z0-9]{32,})"#),
+    strict("auth login", here_string!("auth login")),
+    strict("git credential", r#"git credential(?:-\S+)?\s[^|;&\n]*?<<<[^|;&]*?password=([^\s"'\\]+)"#),
+    strict("acr login", flagged!("acr login", "-p\\s*")),
+    strict("oc login", flagged!("oc login", "-p\\s*")),
+    strict("snowsql", flagged!("snowsql", "-p\\s*")),
+    strict("poetry publish", flagged!("poetry publish", "-p\\s*")),
+    strict("nuget push", flagged!("nuget push", "(?:-k\\s+|--api-key[ =])")),
+    strict("nuget add source", flagged!("nuget add source", "-p\\s+")),
+    strict("user-secrets set", r#"user-secrets set\s+(?:-\S+\s+\S+\s+)*\\{0,3}["']?[^\s"'\\]*(?i:passw|secret|token|key|pwd)[^\s"'\\]*\\{0,3}["']?\s+\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("mc alias set", r#"mc alias set\s+\S+\s+\S+\s+\S+\s+\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("influx setup", flagged!("influx setup", "-p\\s+")),
+    strict("altool", flagged!("altool", "-p\\s+")),
+    // Keychains, archives and encrypted files.
+    strict("unlock-keychain", flagged!("unlock-keychain", "-p\\s*")),
+    strict("security import", flagged!("security import", "-P\\s*")),
+    strict("bw unlock", r#"bw unlock\s+(?:--raw\s+)?\\{0,3}["']?([^\s"'\\-][^\s"'\\]*)"#),
+    strict("encrypt_string", r#"encrypt_string\s+(?:--[a-z-]+[ =]\S+\s+)*\\{0,3}["']?([^\s"'\\-][^\s"'\\]*)"#),
+    strict("cryptsetup", here_string!("cryptsetup")),
+    strict("kinit", here_string!("kinit")),
+    strict("pass insert", here_string!("pass insert")),
+    strict("lpass login", here_string!("lpass login")),
+    strict("rar a ", r#"rar a\s(?:[^|;&]*?\s)?-h?p\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("7za ", r#"7za [a-z]\s(?:[^|;&]*?\s)?-p\\{0,3}["']?([^\s"'\\]+)"#),
+    // Windows, directories, databases and networks.
+    strict("cmdkey", flagged!("cmdkey", "/pass:")),
+    strict("schtasks", flagged!("schtasks", "/[rR][pP]\\s+")),
+    strict("psexec.py", target!("psexec")),
+    strict("wmiexec.py", target!("wmiexec")),
+    strict("smbexec.py", target!("smbexec")),
+    strict("secretsdump.py", target!("secretsdump")),
+    strict("impacket-", target!("impacket-")),
+    strict("rpcclient", r#"(?s)rpcclient\s(?:[^|;&]*?\s)?-U\s*\\{0,3}["']?[^\s"'\\%]+%([^\s"'\\]+)"#),
+    strict("net rpc ", r#"(?s)net rpc\s(?:[^|;&]*?\s)?-U\s*\\{0,3}["']?[^\s"'\\%]+%([^\s"'\\]+)"#),
+    strict("evil-winrm", flagged!("evil-winrm", "-p\\s*")),
+    strict("crackmapexec", flagged!("crackmapexec", "-p\\s*")),
+    strict("snmp", flagged!("snmp[a-z]+", "-A\\s*")),
+    strict("snmp", flagged!("snmp[a-z]+", "-X\\s*")),
+    strict("--oauth2-bearer", r#"--oauth2-bearer[ =]\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("requirepass", r#"requirepass\s+\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("masterauth", r#"masterauth\s+\\{0,3}["']?([^\s"'\\]+)"#),
+    strict("bindpw", r#"bindpw\s+\\{0,3}["']?([^\s"'\\]+)"#),
+    // In base64: an empty name, a user and a password, with a zero byte before each.
+    checked("AUTH PLAIN", "basic_auth", r"AUTH PLAIN\s+(A[D-H][A-Za-z0-9+/]{8,}={0,2})"),
+    // Lists of keys that AWS exports.
+    command("AKIA", "aws_secret_key", r"AKIA[A-Z2-7]{16}[,;\t|:] ?([A-Za-z0-9+/]{40})(?:\s|,|$)"),
+    command("access_token$", "braintree_token", r"access_token\$(?:production|sandbox)\$[0-9a-z]{16}\$([0-9a-f]{32})"),
     strict("echo", piped!(r"echo\s+(?:-[neE]+\s+)?")),
     strict("printf", piped!(r#"printf\s+(?:\\{0,3}["']?%s(?:\\{1,4}n)?\\{0,3}["']?\s+)?"#)),
 ];

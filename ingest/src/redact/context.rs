@@ -44,9 +44,10 @@ const SESSIONS: &[&str] = &[
     "clearance",
 ];
 
-/// Masks the password in `scheme://user:password@host`. `at` is where `://` begins.
-pub(super) fn mask_address_password(scan: &mut SecretScan<'_>, at: usize) {
-    let start = at + "://".len();
+/// Masks the password in `scheme://user:password@host`. `at` is where `://` begins, whose slashes
+/// may be escaped as in JSON: `sign` is how it is written.
+pub(super) fn mask_address_password(scan: &mut SecretScan<'_>, at: usize, sign: &str) {
+    let start = at + sign.len();
     let end =
         scan.skip_while(start, MAX_AUTHORITY_BYTES, |byte| !b" \t\r\n\"'`<>\\/?#".contains(&byte));
     let Some((login, host)) = scan.slice(start, end).rsplit_once('@') else {
@@ -329,6 +330,22 @@ fn mask_cookie_list(scan: &mut SecretScan<'_>, at: usize) {
             scan.add_secret(at + value.start(), at + value.end(), "cookie", Rank::Around);
         }
         at += all.end();
+    }
+}
+
+/// A line of a file of cookies of `curl` and browsers, from the second field on. The groups are name
+/// and value.
+static SAVED_COOKIE: PrefixPattern = PrefixPattern::new(
+    r"\t(?:TRUE|FALSE)\t/[^\t\n]{0,200}\t(?:TRUE|FALSE)\t[0-9]{1,12}\t([^\t\n]{1,64})\t(\S+)",
+);
+
+/// Masks a cookie in a file of cookies if it gives access. `at` is where the second field begins.
+pub(super) fn mask_saved_cookie(scan: &mut SecretScan<'_>, at: usize) {
+    let Some(found) = SAVED_COOKIE.at_start(scan.text_from(at, MAX_COOKIE_BYTES)) else { return };
+    let Some(name) = found.get(1) else { return };
+    let Some(value) = found.get(2) else { return };
+    if is_session_cookie(name.as_str(), value.as_str()) {
+        scan.add_secret(at + value.start(), at + value.end(), "cookie", Rank::Around);
     }
 }
 

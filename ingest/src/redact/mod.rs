@@ -1,11 +1,12 @@
 //! Masks secrets before any part of a log is stored: `[REDACTED:github_token]` replaces a secret.
 //!
 //! One pass finds the places where an anchor of a rule occurs (`redactor.rs`, `anchors.rs`). Only
-//! these places are examined further: the shape of a token (`rules.rs`, and `wrapped.rs` over line
-//! breaks), the value under a name (`assign.rs`, `names.rs`, and `env.rs` for dotenv files), the
+//! these places are examined further: the shape of a token (`shapes.rs`, `rules.rs`, and `wrapped.rs`
+//! over line breaks), the value under a name (`assign.rs`, `names.rs`, `paired.rs` for names and
+//! values in two fields, `phrases.rs` for words of sentences, and `env.rs` for dotenv files), the
 //! text around a value (`context.rs`, `commands.rs`, `command_pairs.rs`, `dialogue.rs`), a private
-//! key (`pem.rs`,
-//! `web_key.rs`, `bitcoin_key.rs`, `seed_phrase.rs`), an encrypted file (`ansible_vault.rs`) or a
+//! key (`pem.rs`, `written_key.rs`, `web_key.rs`, `bitcoin_key.rs`, `nostr_key.rs`,
+//! `seed_phrase.rs`), an encrypted file (`ansible_vault.rs`) or a
 //! manifest of Kubernetes (`kube_secret.rs`). Seed phrases and keys of Bitcoin are also found without
 //! an anchor, by their checksum (`bare_secrets.rs`).
 //! Values without a shape count as secrets if they look random and are not placeholders
@@ -29,19 +30,24 @@ mod entropy;
 mod env;
 mod kube_secret;
 mod names;
+mod nostr_key;
+mod paired;
 mod pattern;
 mod pem;
+mod phrases;
 mod placeholder;
 mod redactor;
 mod rules;
 mod scan;
 mod secrets;
 mod seed_phrase;
+mod shapes;
 mod user_rule;
 mod value;
 mod web_key;
 mod words;
 mod wrapped;
+mod written_key;
 
 pub(crate) use placeholder::has_placeholder;
 pub use redactor::{Redactor, SecretCounts};

@@ -19,7 +19,7 @@ pub(super) enum Strength {
 const DISTINCTIONS: &[&str] = &[
     "live", "test", "prod", "production", "dev", "staging", "stage", "local", "value", "string",
     "str", "plain", "raw", "text", "base64", "b64", "default", "new", "old", "current", "v1", "v2",
-    "admin", "root", "prd", "stg", "eu", "us",
+    "admin", "root", "prd", "stg", "eu", "us", "bedrock",
 ];
 
 /// Names of passwords that are not written in ASCII.

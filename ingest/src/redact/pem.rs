@@ -1,5 +1,6 @@
 //! Masks private keys in PEM blocks: on lines of their own, indented, numbered, in a diff, in
-//! strings of JSON or code, after the file names that `grep` prints, and with either end cut off.
+//! strings of JSON or code, after the file names that `grep` prints, URL-encoded, in base64, as lines
+//! of HTML, and with either end cut off.
 
 use super::scan::{Rank, SecretScan};
 
@@ -45,6 +46,60 @@ fn kind_of(label: &str) -> &'static str {
     }
 }
 
+/// Masks the URL-encoded key whose word `BEGIN` is at `at`:
+/// `-----BEGIN+PRIVATE+KEY-----%0AMIIE...%0A-----END+PRIVATE+KEY-----`.
+pub(super) fn mask_encoded_key(scan: &mut SecretScan<'_>, at: usize) {
+    if at < scan.key_end || !scan.has_text_before(at, "-----") {
+        return;
+    }
+    let head = scan.text_from(at + "BEGIN".len(), 96);
+    let Some((label, _)) = head.split_once("-----") else { return };
+    let name = label.replace("%20", " ").replace('+', " ");
+    let name = name.trim_start();
+    let name = name.strip_suffix(" BLOCK").unwrap_or(name);
+    if !name.ends_with("PRIVATE KEY") {
+        return;
+    }
+
+    let body_start = at + "BEGIN".len() + label.len() + "-----".len();
+    let body_end = scan.skip_while(body_start, MAX_KEY_BYTES, is_encoded_base64);
+    let end_line = scan.text_from(body_end, 96).strip_prefix("-----END");
+    let label_length = end_line.and_then(|line| line.find("-----"));
+    let end = body_end + label_length.map_or(0, |length| "-----END".len() + length + "-----".len());
+    scan.key_end = end;
+    if body_end - body_start >= MIN_KEY_CHARS {
+        scan.add_secret(at - "-----".len(), end, kind_of(name), Rank::Shape);
+    }
+}
+
+/// Returns whether a byte is a digit of base64, its padding, or part of an escape of URLs.
+fn is_encoded_base64(byte: u8) -> bool {
+    is_base64(byte) || byte == b'%'
+}
+
+/// Beginning of `-----BEGIN EC PARAMETERS-----` in base64. Files of keys with elliptic curves begin
+/// with these public lines.
+const ENCODED_PARAMETERS: &str = "LS0tLS1CRUdJTiBFQyBQQVJBTUVURVJT";
+
+/// Number of characters of base64 after the parameters in which the label of the key is searched.
+const MAX_PARAMETERS_CHARS: usize = 400;
+
+/// `PRIVATE KEY` in base64, at each of the three offsets of a byte.
+const ENCODED_LABELS: &[&str] = &["UFJJVkFURSBLRV", "BSSVZBVEUgS0VZ", "QUklWQVRFIEtFW"];
+
+/// Returns whether the base64 at `at` begins with public parameters that no private key follows.
+fn is_only_parameters(scan: &SecretScan<'_>, at: usize) -> bool {
+    if !scan.has_text_at(at, ENCODED_PARAMETERS) {
+        return false;
+    }
+    let text: String = scan
+        .text_from(at, MAX_PARAMETERS_CHARS)
+        .chars()
+        .filter(|c| c.is_ascii_alphanumeric() || matches!(*c, '+' | '/'))
+        .collect();
+    !ENCODED_LABELS.iter().any(|label| text.contains(label))
+}
+
 /// Beginnings of the body of an OpenSSH key, and of a line of a PuTTY key.
 const SSH_BODIES: &[&str] = &["b3BlbnNzaC1r", "Private-Lines: "];
 
@@ -58,7 +113,8 @@ const MAX_LINE_BYTES: usize = 400;
 pub(super) fn mask_key_body(scan: &mut SecretScan<'_>, at: usize) {
     // `grep -A` puts `12-` before a line.
     let is_numbered = scan.byte_before(at) == b'-' && scan.byte_before(at - 1).is_ascii_digit();
-    if at < scan.key_end || !(scan.may_begin_token(at) || is_numbered) {
+    let may_begin = scan.may_begin_token(at) || is_numbered;
+    if at < scan.key_end || !may_begin || is_only_parameters(scan, at) {
         return;
     }
     let is_ssh = SSH_BODIES.iter().any(|beginning| scan.has_text_at(at, beginning));
@@ -113,6 +169,17 @@ pub(super) fn mask_key_above_end(scan: &mut SecretScan<'_>, at: usize) {
     scan.add_secret(start, key_end, kind_of(label), Rank::Shape);
 }
 
+/// Tags that end the lines of a key in HTML.
+const LINE_TAGS: &[&str] = &["<br>", "<br/>", "<br />"];
+
+/// Returns the end of the tag of HTML at `at` that ends a line, or `None` if there is none.
+fn line_tag_end(scan: &SecretScan<'_>, at: usize) -> Option<usize> {
+    if scan.byte(at) != b'<' {
+        return None;
+    }
+    LINE_TAGS.iter().find(|tag| scan.has_text_at(at, tag)).map(|tag| at + tag.len())
+}
+
 /// Returns where the key above the `END` line at `end_line` begins. `None` if the lines there are
 /// too short for a key.
 fn key_above(scan: &SecretScan<'_>, end_line: usize) -> Option<usize> {
@@ -124,7 +191,8 @@ fn key_above(scan: &SecretScan<'_>, end_line: usize) -> Option<usize> {
             break;
         }
         let line = line_before(scan, end);
-        let text = line.text.trim_end_matches(|c: char| !c.is_ascii() || !is_base64(c as u8));
+        let text = LINE_TAGS.iter().fold(line.text, |text, tag| text.trim_end_matches(tag));
+        let text = text.trim_end_matches(|c: char| !c.is_ascii() || !is_base64(c as u8));
         let body_length = text.bytes().rev().take_while(|byte| is_base64(*byte)).count();
         let body_start = text.len() - body_length;
         let body = text.as_bytes().get(body_start..).unwrap_or_default();
@@ -208,6 +276,10 @@ fn mask_key(scan: &mut SecretScan<'_>, mask_start: usize, search_from: usize, ki
     while at < search_end {
         if let Some(name_end) = printed_name_end(scan, at, file_name) {
             at = name_end;
+            continue;
+        }
+        if let Some(tag_end) = line_tag_end(scan, at) {
+            at = tag_end;
             continue;
         }
         let max_gap = if length == 0 { MAX_HEAD_BYTES } else { MAX_GAP_BYTES };

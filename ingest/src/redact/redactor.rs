@@ -11,12 +11,13 @@ use super::command_pairs::PAIR_COMMANDS;
 use super::commands::{self, COMMANDS};
 use super::pattern::PrefixPattern;
 use super::placeholder::MASK;
-use super::rules::{self, SHAPES};
+use super::rules;
 use super::scan::{Rank, SecretScan, SecretSpan};
+use super::shapes::SHAPES;
 use super::user_rule::{RuleError, UserRule, compile_user_rules};
 use super::{
     ansible_vault, assign, bare_secrets, bitcoin_key, command_pairs, context, dialogue, env,
-    kube_secret, pem, seed_phrase, web_key,
+    kube_secret, nostr_key, pem, seed_phrase, web_key, written_key,
 };
 
 /// Revision of the built-in rules. It is raised when the code of `redact` masks other texts than
@@ -57,6 +58,13 @@ enum Rule {
     CurlCookies,
     KubeSecret,
     TwiceEncodedAddress,
+    EscapedAddress,
+    TwiceEscapedAddress,
+    CookieJar,
+    EncodedKey,
+    HexNumber,
+    XmlKey,
+    NostrKey,
 }
 
 /// Anchors of the other rules. Most of them match in upper and lower case.
@@ -75,6 +83,14 @@ const CONTEXTS: &[(&[&str], Rule)] = &[
     (&["b3BlbnNzaC1r", "Private-Lines: "], Rule::KeyBody),
     (&["MII?", "MIG?", "MIH?", "MHcC", "MC4C", "MFEC"], Rule::KeyDer),
     (&["PRIVATE KEY"], Rule::KeyEnd),
+    (&["BEGIN+", "BEGIN%20"], Rule::EncodedKey),
+    (&["privateExponent:", "prime1:", "prime2:", "exponent1:", "exponent2:", "coefficient:", "priv:"],
+        Rule::HexNumber),
+    (&["<RSAKeyValue>"], Rule::XmlKey),
+    (&["nsec1"], Rule::NostrKey),
+    (&[":\\/\\/"], Rule::EscapedAddress),
+    (&[":\\\\/\\\\/"], Rule::TwiceEscapedAddress),
+    (&["\tTRUE\t/", "\tFALSE\t/"], Rule::CookieJar),
     (&["%3A%2F%2F"], Rule::EncodedAddress),
     (&["%253A%252F%252F"], Rule::TwiceEncodedAddress),
     (&["curl "], Rule::CurlCookies),
@@ -88,12 +104,14 @@ const CONTEXTS: &[(&[&str], Rule)] = &[
         "recovery words", "backup phrase", "secret phrase", "wallet seed"], Rule::SeedPhrase),
     (&["wif=", "wif:", "wif\"", "wif'", "wif ", "privkey", "private key", "private_key",
         "privatekey", "bitcoin"], Rule::BitcoinKey),
-    // `-----BEGIN PRIVATE KEY` in base64, also with RSA, EC, DSA, OpenSSH and encrypted keys.
+    // `-----BEGIN PRIVATE KEY` in base64, also with RSA, EC, DSA, OpenSSH and encrypted keys,
+    // and `-----BEGIN EC PARAMETERS`.
     (
         &[
             "LS0tLS1CRUdJTiBQUklWQVRFIEtFWS",
             "LS0tLS1CRUdJTiBSU0EgUFJJVkFURSBLRVkt",
             "LS0tLS1CRUdJTiBFQyBQUklWQVRFIEtFWS",
+            "LS0tLS1CRUdJTiBFQyBQQVJBTUVURVJT",
             "LS0tLS1CRUdJTiBEU0EgUFJJVkFURSBLRVkt",
             "LS0tLS1CRUdJTiBPUEVOU1NIIFBSSVZBVEUgS0VZ",
             "LS0tLS1CRUdJTiBFTkNSWVBURUQgUFJJVkFURSBLRV",
@@ -120,6 +138,13 @@ impl Rule {
             | Self::Command(_)
             | Self::CommandPairs(_)
             | Self::CurlCookies
+            | Self::CookieJar
+            | Self::EscapedAddress
+            | Self::TwiceEscapedAddress
+            | Self::EncodedKey
+            | Self::HexNumber
+            | Self::XmlKey
+            | Self::NostrKey
             | Self::KubeSecret
             | Self::KeyBlock
             | Self::KeyBody
@@ -229,7 +254,17 @@ impl Redactor {
                 }
             }
             Rule::Assignment => assign::mask_named_value(scan, at),
-            Rule::Address => context::mask_address_password(scan, at + 1),
+            Rule::Address => context::mask_address_password(scan, at + 1, "://"),
+            Rule::EscapedAddress => context::mask_address_password(scan, at, r":\/\/"),
+            Rule::TwiceEscapedAddress => context::mask_address_password(scan, at, r":\\/\\/"),
+            Rule::CookieJar => context::mask_saved_cookie(scan, at),
+            Rule::EncodedKey => pem::mask_encoded_key(scan, at),
+            Rule::HexNumber => {
+                let name_end = scan.skip_while(at, 20, |byte| byte != b':') + 1;
+                written_key::mask_hex_number(scan, name_end);
+            }
+            Rule::XmlKey => written_key::mask_xml_key(scan, at),
+            Rule::NostrKey => nostr_key::mask_nostr_key(scan, at),
             Rule::Authorization => context::mask_authorization(scan, at),
             Rule::Bearer => context::mask_bearer_token(scan, at),
             Rule::Basic => context::mask_basic_login(scan, at),

@@ -381,6 +381,18 @@ mod tests {
             "tasksk-",
             "Authorization: Bearer aB3dE5gH7jK9mN1p\n",
             "eyJhbGciaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n",
+            "AAAAAAAAAAAAAAAA",
+            "privateExponent:\n    00:12:34:\n    56:",
+            "<RSAKeyValue><D>",
+            "-----BEGIN+PRI‹›VATE+KEY-----",
+            "-----BEGIN PRI‹›VATE KEY-----<br>\n",
+            "nsec1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq ",
+            "a\tTRUE\t/\tTRUE\t1\tsid\tb\n",
+            "# ghp_aaaaaaaa\n",
+            "a.txt:1:ghp_aaaaaaaa\n",
+            "- value: a\n  name: token\n",
+            "variable \"token\" { type = string ",
+            "form-data; name=\"token\"\n\n",
         ] {
             let piece = piece.replace("‹›", "");
             let [less, more] = [64 << 10, 256 << 10].map(|bytes| work(&redactor, &piece, bytes));

@@ -1,7 +1,8 @@
 //! Finds the value that belongs to a name, in any quoting and escaping: in code, settings, command
 //! lines and sentences.
 
-use super::scan::{SecretScan, is_identifier_byte, is_quote};
+use super::paired::find_paired_value;
+use super::scan::{SecretScan, is_identifier_byte, is_quote, is_variable_byte};
 
 /// Maximum length of a name in bytes.
 pub(super) const MAX_NAME_BYTES: usize = 64;
@@ -45,6 +46,9 @@ const VERB_WINDOW_BYTES: usize = 40;
 /// Words before the name in commands that set its value.
 const SETTING_COMMANDS: &[&str] = &[" set ", "setx ", " -gx "];
 
+/// Words before the name in files and shells that set a variable without a sign.
+const VARIABLE_COMMANDS: &[&str] = &["ENV ", "set -x ", "set -gx ", "set -Ux ", "set -lx "];
+
 /// Calls that wrap a text in code.
 const WRAPPERS: &[&str] = &[
     "String::from(",
@@ -70,6 +74,8 @@ pub(super) enum ValueLink {
     Element,
     /// `aws configure set name value`.
     Command,
+    /// `ENV NAME value` in a Dockerfile, `set -x NAME value` in the shell `fish`.
+    Variable,
     /// `name: [value, value]`, and over several lines.
     Below,
     /// `the password is value`.
@@ -106,7 +112,7 @@ pub(super) fn find_linked_value(
     } else if at != decoration_end {
         return None;
     }
-    if let Some(value_start) = find_value_key(scan, at) {
+    if let Some(value_start) = find_paired_value(scan, start, at) {
         return Some((value_start, ValueLink::Set));
     }
     // `environ["NAME"] = ...`, `getenv("NAME") or ...`
@@ -214,12 +220,20 @@ fn find_value_without_sign(
     }
     let link = if is_flag {
         ValueLink::Set
+    } else if is_set_variable(scan, name_start, name_end) {
+        ValueLink::Variable
     } else if SETTING_COMMANDS.iter().any(|command| scan.has_text_before(name_start, command)) {
         ValueLink::Command
     } else {
         ValueLink::Bare
     };
     Some((blanks_end, link))
+}
+
+/// Returns whether the name is that of a variable after one of [`VARIABLE_COMMANDS`].
+fn is_set_variable(scan: &SecretScan<'_>, start: usize, end: usize) -> bool {
+    VARIABLE_COMMANDS.iter().any(|command| scan.has_text_before(start, command))
+        && scan.slice(start, end).bytes().all(is_variable_byte)
 }
 
 /// Returns whether one of [`CHANGING_VERBS`] is before the name that begins at `start`.
@@ -238,30 +252,6 @@ fn assigned_value_start(scan: &SecretScan<'_>, set_at: usize) -> (usize, ValueLi
     }
     let first_item = scan.skip_while(open, MAX_BETWEEN_BYTES, |byte| b" \t\r\n-".contains(&byte));
     (first_item, ValueLink::Below)
-}
-
-/// Returns where the value begins in `"NAME", "value": ...`, in `key="NAME" value=...` and, over
-/// two lines, in `name: NAME`, `value: ...`.
-fn find_value_key(scan: &SecretScan<'_>, at: usize) -> Option<usize> {
-    let comma = scan.skip_while(at, 1, |byte| byte == b',');
-    let word = scan.skip_while(comma, 40, |byte| is_blank(byte) || matches!(byte, b'\r' | b'\n'));
-    if word == at {
-        return None;
-    }
-    let word = skip_quote(scan, word);
-    let end = word + "value".len();
-    if !scan.slice(word, end).eq_ignore_ascii_case("value") {
-        return None;
-    }
-    let sign = scan.skip_while(skip_quote(scan, end), 4, is_blank);
-    let is_sign = matches!(scan.byte(sign), b':' | b'=');
-    is_sign.then(|| scan.skip_while(sign + 1, 4, is_blank))
-}
-
-/// Returns the position after a quote and the backslashes before it. Either may be absent.
-fn skip_quote(scan: &SecretScan<'_>, at: usize) -> usize {
-    let quote = scan.skip_while(at, 3, |byte| byte == b'\\');
-    scan.skip_while(quote, 1, is_quote)
 }
 
 /// Returns the position after a type (`KEY: &str = "..."`), or `type_start` if there is none.
@@ -322,6 +312,9 @@ pub(super) fn read_value(
         b'<' => scan.byte(end + 1) != b'/',
         next => matches!(next, b'(' | b'[' | b'{'),
     };
+    if is_app_id(scan, content_start, end) {
+        end = scan.skip_while(end + 1, MAX_VALUE_BYTES, |byte| !is_value_end(byte));
+    }
     if end - content_start == MAX_VALUE_BYTES || is_code {
         return None;
     }
@@ -329,6 +322,14 @@ pub(super) fn read_value(
         end -= 1;
     }
     Some(ValueSpan { start: content_start, end, is_quoted: false })
+}
+
+/// Returns whether the value is the number of an app before its secret, as in tokens of Facebook:
+/// `1234567890123456|...`.
+fn is_app_id(scan: &SecretScan<'_>, start: usize, end: usize) -> bool {
+    (13..=17).contains(&(end - start))
+        && scan.byte(end) == b'|'
+        && scan.slice(start, end).bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Returns whether a byte ends an unquoted value. This is a `match` instead of a search in a list

@@ -1,5 +1,6 @@
 //! Masks tokens that line breaks cut into pieces: terminals and mail wrap them, scripts continue a
-//! line with `\`, and code joins two strings with `+`.
+//! line with `\`, and code joins two strings with `+`. All lines may have the same lead: the sign of
+//! a comment, a file name that `grep` prints, or a time.
 //!
 //! ```text
 //! export GITHUB_TOKEN=ghp_Xk29fJq81LmzPw\
@@ -19,6 +20,9 @@ const MAX_PIECE_CHARS: usize = 256;
 
 /// Maximum length of a joined token in bytes. Web tokens in several lines are the longest.
 const MAX_TOKEN_BYTES: usize = 2 << 10;
+
+/// Maximum number of lines of a token, with blank ones between them.
+const MAX_PIECES: usize = 256;
 
 /// Maximum length in bytes of a line break with the signs and blanks around it.
 const MAX_BREAK_BYTES: usize = 48;
@@ -51,13 +55,84 @@ fn may_begin_break(byte: u8) -> bool {
 /// Maximum number of bytes from the beginning of a line of a diff to a token in it.
 const MAX_LEAD_BYTES: usize = 160;
 
-/// Returns whether the line that includes `at` begins with the sign of a diff.
-fn is_in_diff(scan: &SecretScan<'_>, at: usize) -> bool {
+/// Returns the line that includes `at`, up to `at`.
+fn line_lead<'a>(scan: &SecretScan<'a>, at: usize) -> &'a str {
     let lead = scan.text_before(at, MAX_LEAD_BYTES);
     let real = lead.rfind('\n').map(|line_break| line_break + 1);
     let escaped = lead.rfind("\\n").map(|line_break| line_break + 2);
-    let line = real.max(escaped).and_then(|start| lead.get(start..)).unwrap_or(lead);
+    real.max(escaped).and_then(|start| lead.get(start..)).unwrap_or(lead)
+}
+
+/// Returns whether a line begins with the sign of a diff.
+fn is_in_diff(line: &str) -> bool {
     line.starts_with(['+', '-']) && !line.starts_with("--")
+}
+
+/// The end of a line within a token, real or escaped. It includes the closing quote of the piece.
+static LINE_END: PrefixPattern = PrefixPattern::new(
+    r#"[ \t]{0,4}\\{0,3}["'`]?[ \t]{0,4}(?:\+|\\)?[ \t]{0,4}(?:\r?\n|\\{1,3}n)"#,
+);
+
+/// Maximum number of bytes of blanks and quotes between the lead of a line and a piece of a token.
+const MAX_INDENT_BYTES: usize = 16;
+
+/// Returns the length of the line break at `end` if the next line begins as the token's line does
+/// with a sign or a number. `lead` is the token's line up to the token.
+fn break_with_lead(scan: &SecretScan<'_>, end: usize, lead: &str) -> Option<usize> {
+    if lead.trim_ascii().is_empty() {
+        return None;
+    }
+    let line_end = LINE_END.at_start(scan.text_from(end, MAX_BREAK_BYTES))?.get(0)?.end();
+    let line_start = end + line_end;
+    let next = scan.text_from(line_start, lead.len() + MAX_INDENT_BYTES);
+    let mut shared = shared_lead_length(lead, next);
+    if shared == 0 {
+        // The first line may come after the name of an argument: `command: # ...`.
+        let rest = lead.split_once(' ').map_or("", |(_, rest)| rest);
+        shared = shared_lead_length(rest, next);
+    }
+    if shared == 0 {
+        return None;
+    }
+    let piece = scan.skip_while(line_start + shared, MAX_INDENT_BYTES, |byte| {
+        matches!(byte, b' ' | b'\t') || is_quote(byte)
+    });
+    Some(piece - end)
+}
+
+/// Returns how many bytes of the line `next` are as at the beginning of `lead`, where any two numbers
+/// are equal. They end after a blank or a sign. Zero if they are only words and blanks.
+fn shared_lead_length(lead: &str, next: &str) -> usize {
+    let (lead, text) = (lead.as_bytes(), next.as_bytes());
+    let mut lead_at = 0;
+    let mut at = 0;
+    let mut shared = 0;
+    let mut has_mark = false;
+    let mut is_marked = false;
+    while let (Some(a), Some(b)) = (lead.get(lead_at), text.get(at)) {
+        if a.is_ascii_digit() && b.is_ascii_digit() {
+            lead_at += count_digits(&lead[lead_at..]);
+            at += count_digits(&text[at..]);
+            is_marked = true;
+            continue;
+        }
+        if a != b {
+            break;
+        }
+        lead_at += 1;
+        at += 1;
+        is_marked |= !(a.is_ascii_alphabetic() || a.is_ascii_whitespace());
+        if !a.is_ascii_alphanumeric() && next.is_char_boundary(at) {
+            shared = at;
+            has_mark = is_marked;
+        }
+    }
+    if has_mark { shared } else { 0 }
+}
+
+/// Returns the number of digits at the beginning of a text.
+fn count_digits(text: &[u8]) -> usize {
+    text.iter().take_while(|byte| byte.is_ascii_digit()).count()
 }
 
 /// The pieces of a token put together.
@@ -79,9 +154,10 @@ impl JoinedToken {
     /// continue after a line break.
     fn join_lines(scan: &SecretScan<'_>, start: usize) -> Option<Self> {
         let mut joined = Self { text: String::new(), pieces: Vec::new() };
-        let pattern = if is_in_diff(scan, start) { &DIFF_BREAK } else { &LINE_BREAK };
+        let lead = line_lead(scan, start);
+        let pattern = if is_in_diff(lead) { &DIFF_BREAK } else { &LINE_BREAK };
         let mut piece_start = start;
-        while joined.text.len() < MAX_TOKEN_BYTES {
+        while joined.text.len() < MAX_TOKEN_BYTES && joined.pieces.len() < MAX_PIECES {
             let max_length = MAX_PIECE_CHARS.min(MAX_TOKEN_BYTES - joined.text.len());
             let end = scan.skip_while(piece_start, max_length, is_token);
             if joined.pieces.is_empty() {
@@ -95,6 +171,10 @@ impl JoinedToken {
             let joined_start = joined.text.len();
             joined.text.push_str(scan.slice(piece_start, end));
             joined.pieces.push(TokenPiece { joined_start, start: piece_start });
+            if let Some(length) = break_with_lead(scan, end, lead) {
+                piece_start = end + length;
+                continue;
+            }
             let Some(line_break) = pattern.at_start(scan.text_from(end, MAX_BREAK_BYTES)) else {
                 break;
             };
@@ -179,5 +259,20 @@ pub(super) fn mask_wrapped_token(
     if is_wrapped && is_whole && is_random(secret.as_str()) {
         scan.note_token_found(start);
         scan.add_secret(first_byte_end - 1, end, kind, Rank::Shape);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_share_signs_and_numbers() {
+        assert_eq!(shared_lead_length("# token: ", "# t0ken"), "# ".len());
+        assert_eq!(shared_lead_length("a.txt:9:", "a.txt:10:H5n"), "a.txt:10:".len());
+        assert_eq!(shared_lead_length("12:01:07 WARN ", "12:01:08 Use"), "12:01:08 ".len());
+        assert_eq!(shared_lead_length("the token is ", "the next"), 0);
+        assert_eq!(shared_lead_length("│ ", "│ x"), "│ ".len());
+        assert_eq!(shared_lead_length("", "x"), 0);
     }
 }

@@ -23,18 +23,22 @@ Secrets are masked before anything is stored. A placeholder names the kind: `[RE
 
 What is masked without the name of a service:
 
-- private keys of PEM, OpenSSH, PGP and age, also behind the names and numbers that `grep` prints, and
-  without their first or last line; private members of JSON Web Keys; keys of Bitcoin and seed phrases,
+- private keys of PEM, OpenSSH, PGP and age, also behind the names and numbers that `grep` prints,
+  without their first or last line, in base64, URL-encoded and in lines of HTML; the private numbers
+  that `openssl rsa -text` prints; private members of JSON Web Keys and of RSA keys in XML; keys of Nostr
+  if their checksum is right; keys of Bitcoin and seed phrases,
   in one line, numbered or one word a line, if their checksum is right or a word announces them;
-- passwords in addresses, URL-encoded ones too (also twice), in headers, cookies and lists of cookies, on
+- passwords in addresses, URL-encoded ones too (also twice) and with the slashes escaped, in headers, cookies and lists of cookies, on
   command lines, and in the answers of `expect` scripts;
 - values that commands store: `kubectl create secret --from-literal`, `vault kv put`, `fly secrets set`,
   `heroku config:set`, `echo ... | gcloud secrets create` and others;
 - values of names that sound secret (`DB_PASSWORD`, `apiKey`, `--token`), dotenv files, and the values in
-  manifests of Kubernetes of the kind `Secret`;
+  manifests of Kubernetes of the kind `Secret`; also values in a field of their own before or after
+  the name, defaults of Terraform variables, parts of forms, files of cookies, and tables of
+  `vault kv get`;
 - the bodies of Ansible vaults;
-- tokens that a line break cuts, also in a diff, in a box or with numbered lines, and tokens that are
-  joined to a word (`exec_commandghp_...`).
+- tokens that a line break cuts, also in a diff, in a box, with numbered lines, in comments, and behind
+  the names that `grep` prints or the times of a log, and tokens that are joined to a word (`exec_commandghp_...`).
 
 What is not recognised:
 
@@ -45,9 +49,9 @@ What is not recognised:
   word that announces them; addresses that are URL-encoded three times.
 
 The lists of rules of gitleaks and trufflehog name the services below. `shape` means that the token
-is known wherever it stands, but for tokens of Discord's bots, which look like other text and need a word
-next to them; `name` means that it is known as the value of a variable such as
-`SERVICE_API_KEY`, and that the same value alone is not masked. The rows of both tables are tested: a
+is known wherever it stands. Tokens of Discord's bots, old tokens of Vault (`s.`) and tokens of apps of
+Facebook (a number, `|` and a secret) look like other text and need a word next to them; `name` means
+that it is known as the value of a variable such as `SERVICE_API_KEY`, and that the same value alone is not masked. The rows of both tables are tested: a
 service with a shape has a planted secret of each of its kinds, one with a name has a sample.
 The names of services were matched by their spelling, so a row says that a list has a rule for the
 service, not that the rules are equal.
