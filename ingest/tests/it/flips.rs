@@ -255,3 +255,25 @@ fn the_session_of_a_damaged_file_keeps_its_messages() {
     assert_eq!(report.problems, [("bad_json", 1)].into());
     assert!(report.problem_list[0].message.contains("the file session/"));
 }
+
+/// Documents of other agents, each with words of a record in it.
+const DOCUMENTS: &[(&str, &str)] = &[
+    ("gemini/tmp/harbor/chats/session-2026-10-16T07-45-be34bc14.json", "\"content\": \""),
+    ("amp/threads/T-019a2b7e-41c8-7d30-9b15-6e0f3c8a7d24.json", "\"text\": \""),
+];
+
+#[test]
+fn control_characters_in_a_document_cost_nothing() {
+    for (name, before) in DOCUMENTS {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let path = dir.path().join(Path::new(name).file_name().expect("name"));
+        let text = fs::read_to_string(samples().join(name)).expect("reads");
+        let at = text.find(before).expect("the words") + before.len();
+        fs::write(&path, &text).expect("writes");
+        let whole = ingest(dir.path()).0.events().len();
+        fs::write(&path, format!("{}\u{1}{}", &text[..at], &text[at..])).expect("writes");
+        let (memory, report) = ingest(dir.path());
+        assert_eq!(memory.events().len(), whole, "{name}");
+        assert_eq!(report.problems, [("control_characters", 2)].into(), "{name}");
+    }
+}
