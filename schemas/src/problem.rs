@@ -24,6 +24,9 @@ closed_enum! {
         /// Records of which the log has too many to show each: equal ones in a row, or ones of
         /// unknown types. They are counted.
         RecordsLeftOut = "records_left_out",
+        /// A record without a field that all records of its kind have, or whose session or message
+        /// is not in the log; the rest of it was kept, unless its session is missing.
+        IncompleteRecord = "incomplete_record",
         /// A document larger than the decoder takes; it was not read.
         OversizedDocument = "oversized_document",
         /// A file or folder that could not be read.

@@ -139,7 +139,9 @@ impl Discovery {
     pub fn has_lost(&self, key: &str) -> bool {
         let database = shared_database(key);
         let log = Path::new(database.unwrap_or(key));
-        let is_covered = self.problems.iter().any(|problem| log.starts_with(&problem.path));
+        let mut unreadable =
+            self.problems.iter().filter(|problem| problem.kind == ProblemKind::Unreadable);
+        let is_covered = unreadable.any(|problem| log.starts_with(&problem.path));
         let is_there = database.is_none() && log.canonicalize().is_ok_and(|real| real == log);
         !is_covered && !is_there && find_obstacle(key).is_none()
     }
@@ -150,14 +152,17 @@ impl Discovery {
             self.files.push(LogCandidate::from_metadata(path.to_owned(), metadata));
             return;
         };
-        let sessions = match (assembly.sessions)(path) {
-            Ok(sessions) => sessions,
+        let list = match (assembly.sessions)(path) {
+            Ok(list) => list,
             Err(error) => return self.add_unreadable(path, &error),
         };
+        for defect in list.defects {
+            self.add_problem(path, defect.kind, defect.message);
+        }
         if let Some(defect) = (assembly.find_defect)(path) {
             self.add_unreadable(path, &defect);
         }
-        for session in sessions {
+        for session in list.sessions {
             self.files.push(LogCandidate {
                 path: session.path,
                 size: session.bytes,
@@ -169,13 +174,13 @@ impl Discovery {
 
     /// Reports a file or folder that could not be read.
     fn add_unreadable(&mut self, path: &Path, error: &dyn std::fmt::Display) {
-        self.problems.push(Problem {
-            path: path.to_string_lossy().into_owned(),
-            line: 0,
-            byte: 0,
-            kind: ProblemKind::Unreadable,
-            message: error.to_string(),
-        });
+        self.add_problem(path, ProblemKind::Unreadable, error.to_string());
+    }
+
+    /// Reports a problem of a file or folder.
+    fn add_problem(&mut self, path: &Path, kind: ProblemKind, message: String) {
+        let path = path.to_string_lossy().into_owned();
+        self.problems.push(Problem { path, line: 0, byte: 0, kind, message });
     }
 }
 

@@ -6,6 +6,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use schemas::problem::ProblemKind;
+
 /// One way in which an agent stores sessions that do not have a file to themselves.
 pub struct Assembly {
     /// Name that distinguishes this assembly from others.
@@ -16,13 +18,38 @@ pub struct Assembly {
     pub is_source: fn(&Path) -> bool,
     /// Returns whether a folder contains only parts of sessions. Such folders are not searched.
     pub is_part: fn(&Path) -> bool,
-    /// Lists the sessions in a file.
-    pub sessions: fn(&Path) -> io::Result<Vec<AssembledSession>>,
+    /// Lists the sessions in a file, and what is wrong with the file.
+    pub sessions: fn(&Path) -> io::Result<SessionList>,
     /// Returns what the reader of a file leaves out without an error, in a sentence. `None` if it
     /// reads all of the file.
     pub find_defect: fn(&Path) -> Option<String>,
     /// Returns the document of the session at a path. The same session gives the same bytes.
     pub assemble: fn(&Path) -> io::Result<Vec<u8>>,
+}
+
+/// The sessions in a file.
+pub struct SessionList {
+    /// The sessions that were found.
+    pub sessions: Vec<AssembledSession>,
+    /// What is wrong with the file, as far as that shows without reading the sessions.
+    pub defects: Vec<SourceDefect>,
+}
+
+impl From<Vec<AssembledSession>> for SessionList {
+    /// Returns the list of a file without defects.
+    fn from(sessions: Vec<AssembledSession>) -> Self {
+        Self { sessions, defects: Vec::new() }
+    }
+}
+
+/// Something that is wrong with a file of several sessions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceDefect {
+    /// The kind of problem. Sessions that are missing in a file with a defect of the kind
+    /// [`ProblemKind::Unreadable`] do not count as deleted.
+    pub kind: ProblemKind,
+    /// What is wrong and what to do, in a sentence.
+    pub message: String,
 }
 
 /// A session that does not have a file to itself.

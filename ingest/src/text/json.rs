@@ -3,6 +3,7 @@
 //! Two objects on one line both count. Invalid UTF-8, raw control characters and lone surrogates
 //! are replaced and reported, never fatal (docs/formats.md#lines-and-documents).
 
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::ops::Range;
 
@@ -147,6 +148,13 @@ impl Parser {
             }
         }
     }
+}
+
+/// Makes the bytes of a JSON value valid UTF-8 without raw control characters or lone surrogate
+/// escapes. Returns the text and the problems repaired.
+pub(crate) fn repair_text(bytes: &[u8]) -> (Cow<'_, str>, Vec<(ProblemKind, String)>) {
+    let (line, repairs) = repair_body(bytes);
+    (line.json, repairs)
 }
 
 /// Describes bytes that are not JSON, with serde_json's message without its line number, which is

@@ -55,7 +55,7 @@ pub(super) fn repair_body(body: &[u8]) -> (RepairedLine<'_>, Vec<(ProblemKind, S
     for chunk in body.utf8_chunks() {
         for c in chunk.valid().chars() {
             at += c.len_utf8();
-            let is_control = c < ' ' && (is_in_string || !matches!(c, '\t' | '\r'));
+            let is_control = c < ' ' && (is_in_string || !matches!(c, '\t' | '\n' | '\r'));
             controls += usize::from(is_control);
             if is_control && is_in_string {
                 let _ = write!(json, "\\u{:04x}", u32::from(c));

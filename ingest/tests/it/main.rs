@@ -5,6 +5,7 @@ mod claude;
 mod codex;
 mod codex_forks;
 mod cuts;
+mod flips;
 mod golden;
 mod gone;
 mod hermes;

@@ -30,7 +30,7 @@ use crate::provider::shared::database::cells::{
 use crate::provider::shared::database::connection::{find_unread_rows, query_database};
 use crate::provider::shared::database::document_text::document_bytes;
 use crate::provider::shared::database::size_limit::limited_size;
-use crate::source::assembly::{AssembledSession, Assembly};
+use crate::source::assembly::{AssembledSession, Assembly, SessionList};
 
 /// Value of `store` in the documents of these sessions.
 pub(super) const STORE: &str = "hermes";
@@ -73,7 +73,7 @@ pub(super) const ASSEMBLY: Assembly = Assembly {
     shares_file: true,
     is_source: |path| path.file_name().is_some_and(|name| name == DATABASE),
     is_part: |_| false,
-    sessions: list_sessions,
+    sessions: |database| list_sessions(database).map(SessionList::from),
     find_defect: |database| find_unread_rows(database, AGENT),
     assemble: |path| {
         let (database, session) = split_session_path(path).ok_or_else(missing_session)?;

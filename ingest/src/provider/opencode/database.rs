@@ -10,20 +10,21 @@
 //! Versions 2 copy the old tables once into the new ones, continue there under the same ids, and
 //! leave the old rows in place.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, Result, Row};
+use rusqlite::{Connection, Result};
 use serde_json::{Map, Value as Json};
 
+use super::listing::{DatabaseListing, DatabaseSession, list_sessions};
 use super::rows::{MessageTables, read_messages};
-use crate::provider::shared::database::cells::{cell_integer, cell_text, read_table_names};
+use crate::provider::shared::database::cells::read_table_names;
 use crate::provider::shared::database::connection::{find_unread_rows, query_database};
 use crate::provider::shared::database::document_text::document_bytes;
 use crate::provider::shared::database::size_limit::limited_size;
-use crate::source::assembly::{AssembledSession, Assembly};
+use crate::source::assembly::{AssembledSession, Assembly, SessionList};
 
 /// Columns of a session that its document shows, each with its field name in the document.
 const SESSION_COLUMNS: &[(&str, &str)] = &[
@@ -47,16 +48,6 @@ const MAX_CELL_BYTES: u64 = 8 << 20;
 /// The name of the program that keeps the database.
 const AGENT: &str = "OpenCode";
 
-/// A session in a database.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct DatabaseSession {
-    id: String,
-    /// Time of the latest change of any row of the session, in microseconds.
-    updated_us: i64,
-    /// Approximate size of the session's rows in bytes.
-    bytes: u64,
-}
-
 /// Assembles the sessions in a database. The path of a session is `<database>#<session id>`.
 pub(super) const ASSEMBLY: Assembly = Assembly {
     name: "OpenCode database",
@@ -64,8 +55,10 @@ pub(super) const ASSEMBLY: Assembly = Assembly {
     is_source: is_database,
     is_part: |_| false,
     sessions: |database| {
-        let sessions = database_sessions(database)?;
-        Ok(sessions.into_iter().map(|session| session.into_assembled(database)).collect())
+        let listing = list_database(database)?;
+        let sessions = listing.sessions.iter();
+        let sessions = sessions.map(|session| assembled_session(database, session)).collect();
+        Ok(SessionList { sessions, defects: listing.defects })
     },
     find_defect: |database| find_unread_rows(database, AGENT),
     assemble: |path| {
@@ -75,16 +68,14 @@ pub(super) const ASSEMBLY: Assembly = Assembly {
     },
 };
 
-impl DatabaseSession {
-    /// Converts a session in `database` to its description for the store.
-    fn into_assembled(self, database: &Path) -> AssembledSession {
-        let mut path = database.as_os_str().to_owned();
-        path.push(format!("#{}", self.id));
-        AssembledSession {
-            path: path.into(),
-            bytes: limited_size(0, self.bytes),
-            updated_us: self.updated_us,
-        }
+/// Converts a session in `database` to its description for the store.
+fn assembled_session(database: &Path, session: &DatabaseSession) -> AssembledSession {
+    let mut path = database.as_os_str().to_owned();
+    path.push(format!("#{}", session.id));
+    AssembledSession {
+        path: path.into(),
+        bytes: limited_size(0, session.bytes),
+        updated_us: session.updated_us,
     }
 }
 
@@ -104,9 +95,9 @@ fn is_database(path: &Path) -> bool {
     name.starts_with("opencode") && name.ends_with(".db")
 }
 
-/// Lists the sessions in a database, sorted by id.
-fn database_sessions(db: &Path) -> io::Result<Vec<DatabaseSession>> {
-    query_database(db, AGENT, collect_sessions)
+/// Lists the sessions in a database.
+fn list_database(db: &Path) -> io::Result<DatabaseListing> {
+    query_database(db, AGENT, list_sessions)
 }
 
 /// Assembles the export document of a session in a database.
@@ -118,64 +109,6 @@ fn assemble_database(db: &Path, session_id: &str) -> io::Result<Vec<u8>> {
 /// Returns the error for a session that a database does not have.
 fn missing_session() -> io::Error {
     io::Error::new(io::ErrorKind::NotFound, "the session is not in the database")
-}
-
-/// Returns the sessions in a database, sorted by id.
-fn collect_sessions(connection: &Connection) -> Result<Vec<DatabaseSession>> {
-    let tables = read_table_names(connection)?;
-    let mut found: BTreeMap<String, DatabaseSession> = BTreeMap::new();
-
-    // A session may be in both tables.
-    for table in ["session", "session_v2"] {
-        if !tables.contains(table) {
-            continue;
-        }
-        let sql = format!("SELECT id, time_updated, 512 FROM {table}");
-        let mut statement = connection.prepare(&sql)?;
-        for session in statement.query_map([], read_change)? {
-            let session = session?;
-            match found.get_mut(&session.id) {
-                Some(known) => add_change(known, &session),
-                None => {
-                    found.insert(session.id.clone(), session);
-                }
-            }
-        }
-    }
-
-    // Rows are read in table order, because an index would read all over the file. Grouping in
-    // SQLite would hold the rows with their data in memory. SQLite reads no data to return its
-    // length.
-    for table in ["message", "part", "session_message"] {
-        if !tables.contains(table) {
-            continue;
-        }
-        let sql = format!("SELECT session_id, time_updated, octet_length(data) FROM {table}");
-        let mut statement = connection.prepare(&sql)?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            let change = read_change(row)?;
-            if let Some(session) = found.get_mut(&change.id) {
-                add_change(session, &change);
-            }
-        }
-    }
-    Ok(found.into_values().collect())
-}
-
-/// Reads a row of three columns: a session's id, a time in milliseconds, and a size in bytes.
-fn read_change(row: &Row<'_>) -> Result<DatabaseSession> {
-    Ok(DatabaseSession {
-        id: cell_text(row.get_ref(0)?),
-        updated_us: cell_integer(row.get_ref(1)?).saturating_mul(1000),
-        bytes: cell_integer(row.get_ref(2)?).max(0).cast_unsigned(),
-    })
-}
-
-/// Adds the size and the time of other rows of a session.
-fn add_change(session: &mut DatabaseSession, rows: &DatabaseSession) {
-    session.updated_us = session.updated_us.max(rows.updated_us);
-    session.bytes = session.bytes.saturating_add(rows.bytes);
 }
 
 /// Returns the export document of a session, or `None` if the database does not have the session.
@@ -349,7 +282,7 @@ mod tests {
     #[test]
     fn a_database_in_use_and_one_at_rest_give_the_same() {
         let (dir, path, connection) = database(&[TABLES]);
-        let sessions = database_sessions(&path).expect("sessions");
+        let sessions = list_database(&path).expect("lists").sessions;
         let [session] = sessions.as_slice() else { panic!("{sessions:?}") };
         assert_eq!((session.id.as_str(), session.updated_us), ("ses_1", 9000));
         let json = assembled(&path);
@@ -362,7 +295,8 @@ mod tests {
         assert_eq!(json["messages"][1]["parts"], json!([]));
         drop(connection);
         assert_eq!(assembled(&path), json);
-        assert_eq!(database_sessions(&path).expect("sessions"), sessions);
+        let again = list_database(&path).expect("lists");
+        assert_eq!((again.sessions, again.defects), (sessions, Vec::new()));
         let files = std::fs::read_dir(dir.path()).expect("lists").count();
         assert_eq!(files, 1, "nothing is left beside a database at rest");
         let missing = assemble_database(&path, "ses_2").expect_err("not there");
@@ -376,7 +310,7 @@ mod tests {
             WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t)
             SELECT id, message_id, session_id, time_created, time_updated, data FROM part0, t;";
         let (_dir, path, _connection) = database(&[TABLES, endless]);
-        assert_eq!(database_sessions(&path).expect("sessions").len(), 1);
+        assert_eq!(list_database(&path).expect("lists").sessions.len(), 1);
         assert_eq!(assembled(&path)["messages"][0]["parts"], json!([]));
     }
 
@@ -396,9 +330,9 @@ mod tests {
             UPDATE session SET summary_diffs = title, title = (SELECT data FROM part
                 WHERE id = 'prt_3');";
         let (_dir, path, connection) = database(&[TABLES, NEW_TABLES, giant]);
-        let sessions = database_sessions(&path).expect("sessions");
+        let sessions = list_database(&path).expect("lists").sessions;
         assert!(sessions.iter().all(|session| session.bytes > 64 << 20));
-        let sessions = (ASSEMBLY.sessions)(&path).expect("sessions");
+        let sessions = (ASSEMBLY.sessions)(&path).expect("lists").sessions;
         assert!(sessions.iter().all(|session| session.bytes == 64 << 20));
 
         // The old tables.
@@ -434,7 +368,7 @@ mod tests {
         let user = json!({"id": "msg_1", "type": "user", "text": "x"});
         assert_eq!(json["messages"][0], user);
         assert_eq!(json["messages"][1]["type"], "assistant");
-        assert_eq!(database_sessions(&path).expect("sessions")[0].updated_us, 30_000);
+        assert_eq!(list_database(&path).expect("lists").sessions[0].updated_us, 30_000);
         connection.execute("UPDATE session_message SET type = 'agent-switched'", []).expect("sql");
         assert!(assembled(&path)["messages"][0]["parts"].is_array());
     }

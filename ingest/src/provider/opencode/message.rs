@@ -16,6 +16,9 @@ use super::events::{
     OpencodeCall, RAN_BY_USER, append_attachment, machine_subtype, message_identity,
     oversized_bytes, push_error, push_usage,
 };
+use super::record::{
+    MISSING_MESSAGE, is_unreadable, push_unreadable, report_damage, report_missing_field,
+};
 use super::v2;
 use crate::provider::format::RecordOutcome;
 use crate::provider::shared::arguments::Arguments;
@@ -62,22 +65,53 @@ impl OpencodeDecoder {
         out.extend_time_range(chat::read_millis(info.object("time"), "completed"));
 
         self.at = at;
-        let role = match oversized_bytes(info) {
-            Some(bytes) => {
-                push_oversized("message", bytes, at, out);
-                guess_role(&parts)
-            }
-            None => role,
+        report_damage(info, at, out);
+        for part in &parts {
+            self.report_defects(*part, out);
+        }
+        let role = if let Some(bytes) = oversized_bytes(info) {
+            push_oversized("message", bytes, at, out);
+            guess_role(&parts)
+        } else if is_unreadable(info) {
+            push_unreadable(info, &mut self.text, out);
+            guess_role(&parts)
+        } else {
+            info.text("type").filter(|kind| *kind == MISSING_MESSAGE).unwrap_or(role)
         };
         match role {
             "user" => self.decode_user_message(&parts, out),
             "assistant" => self.decode_response(info, &parts, out),
+            // Nobody knows who wrote these parts.
+            MISSING_MESSAGE => {
+                for part in &parts {
+                    self.push_record_fields(part.text("type").unwrap_or("untyped"), *part, out);
+                }
+            }
             _ => {
                 out.count_unknown("record", role);
                 self.push_record_fields(role, message, out);
             }
         }
         RecordOutcome::Events
+    }
+
+    /// Reports what was wrong with a part, and fields that are missing in it.
+    fn report_defects(&self, part: Value<'_>, out: &mut Stream) {
+        report_damage(part, self.at, out);
+        let kind = part.text("type").unwrap_or_default();
+        let state = part.object("state");
+        let missing = match kind {
+            "text" | "reasoning" if part.text("text").is_none() => "text",
+            "step-finish" if part.object("tokens").is_none() => "tokens",
+            "tool" => match state.and_then(|state| state.text("status")) {
+                Some("completed") if !has_any(state, &["output"]) => "state.output",
+                Some("error") if !has_any(state, &["error", "output"]) => "state.error",
+                Some(_) => return,
+                None => "state.status",
+            },
+            _ => return,
+        };
+        report_missing_field(&format!("part of the type {kind}"), missing, self.at, out);
     }
 
     /// Decodes a message of the user: one prompt from all its parts, and notifications.
@@ -219,6 +253,9 @@ impl OpencodeDecoder {
         if let Some(bytes) = oversized_bytes(part) {
             return push_oversized("part of a message", bytes, self.at, out);
         }
+        if is_unreadable(part) {
+            return push_unreadable(part, &mut self.text, out);
+        }
         if !SIDE_PARTS.contains(&kind) {
             out.count_unknown("block", kind);
         }
@@ -253,6 +290,11 @@ impl OpencodeDecoder {
         let draft = Draft { subtype: Some(subtype), text: &self.text, ..Draft::default() };
         out.push(EventType::Notification, draft);
     }
+}
+
+/// Returns whether an object has one of these fields.
+fn has_any(object: Option<Value<'_>>, fields: &[&str]) -> bool {
+    object.is_some_and(|object| fields.iter().any(|field| object.non_null(field).is_some()))
 }
 
 /// Returns the role of a message whose own fields were left out. Only responses have steps, calls

@@ -12,7 +12,9 @@
 
 mod database;
 mod events;
+mod listing;
 mod message;
+mod record;
 mod rows;
 mod tree;
 mod v2;
@@ -25,12 +27,13 @@ use serde_json::{Map, Value as Json};
 use xxhash_rust::xxh3::xxh3_64;
 
 use self::message::OpencodeDecoder;
+use self::record::{UNREADABLE_RECORD, report_damage};
 use crate::provider::format::{
     AgentFolders, LogFormat, LogHead, LogReader, Quirks, RecordTally, SessionClaim,
 };
 use crate::provider::shared::chat;
 use crate::provider::shared::document::{self, Document, DocumentLayout};
-use crate::stream::{Stream, TitleFrom};
+use crate::stream::{RecordAt, Stream, TitleFrom};
 use crate::text::json::{JsonFields, Value};
 
 pub(crate) const FORMAT: LogFormat = LogFormat {
@@ -61,9 +64,9 @@ fn log_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {
 fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     match &head.document {
         Some(document) => match document.get("info") {
-            Some(Json::Object(info)) => {
-                claim_session(info, head).or_else(|| claim_message(info, head))
-            }
+            Some(Json::Object(info)) => claim_session(info, head)
+                .or_else(|| claim_message(info, head))
+                .or_else(|| claim_damaged_session(info, head)),
             // The session's fields exceed the part of the file that was read, so the name decides.
             Some(Json::Null) => {
                 head.file_stem().starts_with("ses_").then(|| session_claim(&Map::new(), head))
@@ -96,6 +99,13 @@ fn claim_message(info: &Map<String, Json>, head: &LogHead<'_>) -> Option<Session
     let mut session = Map::new();
     session.insert("id".to_owned(), session_id.into());
     Some(session_claim(&session, head))
+}
+
+/// Returns the claim of a session of a tree whose own file is damaged. Its name is the id.
+fn claim_damaged_session(info: &Map<String, Json>, head: &LogHead<'_>) -> Option<SessionClaim> {
+    let is_damaged = info.get("type").and_then(Json::as_str) == Some(UNREADABLE_RECORD)
+        && info.contains_key("damage");
+    (is_damaged && head.file_stem().starts_with("ses_")).then(|| session_claim(&Map::new(), head))
 }
 
 fn has_text(info: &Map<String, Json>, key: &str) -> bool {
@@ -169,6 +179,7 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     document.with_header(|fields| {
         let info = fields.object("info").unwrap_or(fields);
         decode_header(info, out);
+        report_damage(info, RecordAt::default(), out);
         revert = info.object("revert").and_then(Revert::parse);
     });
 

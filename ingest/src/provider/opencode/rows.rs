@@ -4,13 +4,15 @@
 //! copies of that data. Rows that are left out are never loaded: SQLite returns the length of a
 //! cell without its content.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+use std::fmt::Display;
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Result, Row};
 
-use crate::provider::shared::database::cells::{cell_integer, cell_text};
-use crate::provider::shared::database::document_text::{message_with_parts, object_with_ids};
+use super::record::{RecordPlace, missing_message, record_with_ids};
+use crate::provider::shared::database::cells::{cell_bytes, cell_integer, cell_text};
+use crate::provider::shared::database::document_text::message_with_parts;
 use crate::provider::shared::database::size_limit::{Piece, SizeLimit, oversized_record};
 use crate::source::container::MAX_DOCUMENT_BYTES;
 
@@ -62,14 +64,25 @@ struct PieceReader<'c> {
 struct ReadPiece {
     id: String,
     bytes: u64,
-    /// Its JSON, or `None` if it is left out.
-    data: Option<String>,
+    /// Its data, or `None` if it is left out.
+    data: Option<Vec<u8>>,
 }
 
 impl ReadPiece {
-    /// Returns the JSON of the piece, or the record that replaces it.
-    fn into_json(self) -> String {
-        self.data.unwrap_or_else(|| oversized_record(self.bytes, None))
+    /// Returns the JSON of the piece, which is a row of `table`, or the record that replaces it.
+    /// `created` is the time of the piece in milliseconds since 1970, if it is known.
+    fn to_json(&self, table: &str, created: Option<i64>, ids: &[(&str, &str)]) -> String {
+        let place = RecordPlace::Row { table, id: &self.id };
+        match &self.data {
+            Some(data) => record_with_ids(data, place, ids),
+            None => {
+                let created = created.as_ref().map(|time| time as &dyn Display);
+                let record = oversized_record(self.bytes, created);
+                // A record that replaces a message has its own type.
+                let ids: Vec<_> = ids.iter().copied().filter(|(key, _)| *key != "type").collect();
+                record_with_ids(record.as_bytes(), place, &ids)
+            }
+        }
     }
 }
 
@@ -88,11 +101,8 @@ impl PieceReader<'_> {
         let is_complete = self.read_rows("session_message", "seq, type", |row, piece| {
             let position = cell_integer(row.get_ref(3)?);
             let kind = cell_text(row.get_ref(4)?);
-            let id = piece.id.clone();
-            let ids = [("id", id.as_str()), ("type", kind.as_str())];
-            // A record that replaces a message has its own type.
-            let ids = if piece.data.is_some() { &ids[..] } else { &ids[..1] };
-            messages.push((position, object_with_ids(&piece.into_json(), ids)));
+            let ids = [("id", piece.id.as_str()), ("type", kind.as_str())];
+            messages.push((position, piece.to_json("session_message", None, &ids)));
             Ok(())
         })?;
         if !is_complete {
@@ -106,16 +116,18 @@ impl PieceReader<'_> {
     /// Reads the messages of versions 1, with their parts if the database has a table of parts.
     /// `None` if there is no room for them.
     fn read_old_messages(&mut self, has_parts: bool) -> Result<Option<Vec<String>>> {
-        let mut parts_by_message = HashMap::new();
+        let mut parts_by_message = PartsByMessage::new();
         if has_parts {
             let Some(parts) = self.read_old_parts()? else { return Ok(None) };
             parts_by_message = parts;
         }
+        let session_id = self.session_id;
         let mut messages = Vec::new();
         let is_complete = self.read_rows("message", "time_created", |row, piece| {
             let created = cell_integer(row.get_ref(3)?);
-            let data = piece.data.unwrap_or_else(|| oversized_record(piece.bytes, Some(&created)));
-            messages.push(OldMessage { created, id: piece.id, data });
+            let ids = [("id", piece.id.as_str()), ("sessionID", session_id)];
+            let info = piece.to_json("message", Some(created), &ids);
+            messages.push(OldMessage { created, id: piece.id, info });
             Ok(())
         })?;
         if !is_complete {
@@ -124,13 +136,15 @@ impl PieceReader<'_> {
         messages.sort();
 
         let mut whole = Vec::with_capacity(messages.len());
-        for OldMessage { id: message_id, data, .. } in messages {
-            let ids = [("id", message_id.as_str()), ("sessionID", self.session_id)];
-            let info = object_with_ids(&data, &ids);
-            let mut keyed_parts = parts_by_message.remove(&message_id).unwrap_or_default();
-            keyed_parts.sort_by(|(a, _), (b, _)| a.cmp(b));
-            let parts: Vec<String> = keyed_parts.into_iter().map(|(_, part)| part).collect();
-            whole.push(message_with_parts(&info, &parts));
+        for OldMessage { id: message_id, info, .. } in messages {
+            let parts = parts_by_message.remove(&message_id).unwrap_or_default();
+            whole.push(message_with_parts(&info, &parts_in_order(parts)));
+        }
+        for (message_id, parts) in parts_by_message {
+            let first_part = parts.iter().map(|(id, _)| id.as_str()).min().unwrap_or_default();
+            let ids = [("id", message_id.as_str()), ("sessionID", session_id)];
+            let info = missing_message(&ids, first_part);
+            whole.push(message_with_parts(&info, &parts_in_order(parts)));
         }
         Ok(Some(whole))
     }
@@ -141,14 +155,13 @@ impl PieceReader<'_> {
         let mut parts = PartsByMessage::new();
         let is_complete = self.read_rows("part", "message_id", |row, piece| {
             let message_id = cell_text(row.get_ref(3)?);
-            let id = piece.id.clone();
             let ids = [
-                ("id", id.as_str()),
+                ("id", piece.id.as_str()),
                 ("sessionID", session_id),
                 ("messageID", message_id.as_str()),
             ];
-            let part = object_with_ids(&piece.into_json(), &ids);
-            parts.entry(message_id).or_default().push((id, part));
+            let part = piece.to_json("part", None, &ids);
+            parts.entry(message_id).or_default().push((piece.id, part));
             Ok(())
         })?;
         Ok(is_complete.then_some(parts))
@@ -175,7 +188,7 @@ impl PieceReader<'_> {
                 Some(room) => self.room = room,
                 None => return Ok(false),
             }
-            let data = if is_left_out { None } else { Some(cell_text(data)) };
+            let data = if is_left_out { None } else { Some(cell_bytes(data).to_vec()) };
             take(row, ReadPiece { id: piece.id, bytes: piece.bytes, data })?;
         }
         Ok(true)
@@ -211,12 +224,18 @@ fn read_piece(row: &Row<'_>) -> Result<Piece> {
 }
 
 /// Parts of versions 1, each with its id and in no particular order, by the id of their message.
-type PartsByMessage = HashMap<String, Vec<(String, String)>>;
+type PartsByMessage = BTreeMap<String, Vec<(String, String)>>;
+
+/// Returns the JSON of parts, sorted by their ids.
+fn parts_in_order(mut parts: Vec<(String, String)>) -> Vec<String> {
+    parts.sort_by(|(a, _), (b, _)| a.cmp(b));
+    parts.into_iter().map(|(_, part)| part).collect()
+}
 
 /// A row of the table `message`. Messages are sorted by these fields in this order.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct OldMessage {
     created: i64,
     id: String,
-    data: String,
+    info: String,
 }

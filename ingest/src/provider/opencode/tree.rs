@@ -19,9 +19,8 @@ use std::time::UNIX_EPOCH;
 
 use serde::Deserialize;
 
-use crate::provider::shared::database::document_text::{
-    document_bytes, message_with_parts, object_with_ids,
-};
+use super::record::{RecordPlace, record_with_ids};
+use crate::provider::shared::database::document_text::{document_bytes, message_with_parts};
 use crate::provider::shared::database::size_limit::{
     Piece, SizeLimit, limited_size, oversized_record,
 };
@@ -38,7 +37,7 @@ pub(super) const ASSEMBLY: Assembly = Assembly {
     is_part,
     sessions: |session_file| {
         let (bytes, updated_us) = tree_state(session_file)?;
-        Ok(vec![AssembledSession { path: session_file.to_owned(), bytes, updated_us }])
+        Ok(vec![AssembledSession { path: session_file.to_owned(), bytes, updated_us }].into())
     },
     find_defect: |_| None,
     assemble: assemble_tree,
@@ -61,16 +60,20 @@ fn is_tree_session(path: &Path) -> bool {
         && sessions.is_some_and(is_in_storage)
 }
 
-/// Returns whether the name of the parent folder begins with `storage`, as the names of copies of
-/// `storage` do, too.
+/// Returns whether the parent folder is the folder of a tree.
 fn is_in_storage(folder: &Path) -> bool {
-    let around = folder.parent().and_then(Path::file_name);
-    around.is_some_and(|name| name.to_string_lossy().starts_with("storage"))
+    folder.parent().is_some_and(is_storage)
+}
+
+/// Returns whether the name of a folder begins with `storage`, as the names of copies of `storage`
+/// do, too.
+fn is_storage(folder: &Path) -> bool {
+    folder.file_name().is_some_and(|name| name.to_string_lossy().starts_with("storage"))
 }
 
 /// Assembles the export document of a session in the tree.
 fn assemble_tree(session_file: &Path) -> io::Result<Vec<u8>> {
-    let info = read_text(session_file)?;
+    let info = read_whole_record(session_file)?;
     let mut tree = SessionTree::read_files(session_file)?;
     tree.assign_loose_parts();
     let limit = SizeLimit::of_session(tree.collect_pieces()?, info.len() as u64);
@@ -89,20 +92,35 @@ fn assemble_tree(session_file: &Path) -> io::Result<Vec<u8>> {
     // Files are listed by name, and the stable sort keeps that order for equal times.
     messages.sort_by(|(a, _), (b, _)| a.total_cmp(b));
     let messages: Vec<_> = messages.into_iter().map(|(_, message)| message).collect();
-    Ok(document_bytes(&object_with_ids(&info, &[]), &messages))
+    Ok(document_bytes(&info, &messages))
 }
 
 /// Returns the record in a file as JSON or, if it is left out, the record that replaces it.
 fn read_record(path: &Path, limit: &SizeLimit) -> io::Result<String> {
     let piece = describe_piece(path)?;
     if limit.includes(&piece) {
-        return Ok(object_with_ids(&read_text(path)?, &[]));
+        return read_whole_record(path);
     }
     let fields = read_fields(path);
     let created = fields.created();
     let record = oversized_record(piece.bytes, created.as_ref().map(|time| time as &dyn Display));
     let id = fields.id.as_deref().map(|id| ("id", id));
-    Ok(object_with_ids(&record, id.as_slice()))
+    let name = name_in_tree(path);
+    Ok(record_with_ids(record.as_bytes(), RecordPlace::File(&name), id.as_slice()))
+}
+
+/// Returns the record in a file as JSON.
+fn read_whole_record(path: &Path) -> io::Result<String> {
+    let name = name_in_tree(path);
+    Ok(record_with_ids(&fs::read(path)?, RecordPlace::File(&name), &[]))
+}
+
+/// Returns the path of a file from the folder of its tree.
+fn name_in_tree(path: &Path) -> String {
+    let storage = path.ancestors().skip(1).find(|folder| is_storage(folder));
+    let name = storage.and_then(|storage| path.strip_prefix(storage).ok()).unwrap_or(path);
+    let parts: Vec<_> = name.iter().map(|part| part.to_string_lossy()).collect();
+    parts.join("/")
 }
 
 /// Returns the size of the record in a file. Records of equal size are ordered by file name.
@@ -245,11 +263,6 @@ fn list_folder(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// Returns the text of a file. Bytes that are not UTF-8 are replaced.
-fn read_text(path: &Path) -> io::Result<String> {
-    Ok(String::from_utf8_lossy(&fs::read(path)?).into_owned())
-}
-
 /// The fields that show where a record belongs.
 #[derive(Default, Deserialize)]
 struct RecordFields {
@@ -315,7 +328,8 @@ mod tests {
         let ids: Vec<_> = messages.iter().map(|message| message["info"]["id"].as_str()).collect();
         assert_eq!(ids, [Some("msg_2"), Some("msg_1"), None]);
         assert_eq!(messages[1]["parts"], serde_json::json!([{"type": "text"}, {}]));
-        assert!(messages[2]["info"]["unreadable"].is_string());
+        assert_eq!(messages[2]["info"]["type"], "unreadable_record");
+        assert_eq!(messages[2]["info"]["damage"]["name"], "message/ses_1/msg_3.json");
         let (bytes, modified) = tree_state(&session).expect("state");
         assert!(bytes > 100 && modified > 0);
         assert!(is_tree_session(&session) && !is_tree_session(dir.path()));

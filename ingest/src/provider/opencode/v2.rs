@@ -14,6 +14,7 @@ use super::events::{
     OpencodeCall, append_attachment, machine_subtype, message_identity, oversized_bytes,
     push_error, push_usage,
 };
+use super::record::{is_unreadable, push_unreadable, report_damage, report_missing_field};
 use crate::provider::format::RecordOutcome;
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::chat;
@@ -24,6 +25,9 @@ use crate::text::render;
 
 /// Known types that become a notification of their fields.
 const SIDE_TYPES: &[&str] = &["agent-switched", "idle", "location-switched", "model-switched"];
+
+/// States of a call. Only those of the last two have a result.
+const CALL_STATES: &[&str] = &["pending", "streaming", "running", "completed", "error"];
 
 /// Decodes one message. `text` is a reusable buffer.
 pub(super) fn decode_message(
@@ -41,10 +45,16 @@ pub(super) fn decode_message(
     out.begin_record(at, message_identity(kind, created, anchor), created);
 
     text.clear();
+    report_damage(message, at, out);
     if let Some(bytes) = oversized_bytes(message) {
         push_oversized("message", bytes, at, out);
         return RecordOutcome::Events;
     }
+    if is_unreadable(message) {
+        push_unreadable(message, text, out);
+        return RecordOutcome::Events;
+    }
+    report_missing_fields(kind, message, &content, at, out);
     match kind {
         "user" => decode_user_message(message, text, out),
         "assistant" => decode_response(message, &content, text, out),
@@ -67,6 +77,45 @@ pub(super) fn decode_message(
         }
     }
     RecordOutcome::Events
+}
+
+/// Reports fields that are missing in a message or in its content.
+fn report_missing_fields(
+    kind: &str,
+    message: Value<'_>,
+    content: &[Value<'_>],
+    at: RecordAt,
+    out: &mut Stream,
+) {
+    let mut missing = |kind: &str, field: &str, is_present: bool| {
+        if !is_present {
+            report_missing_field(kind, field, at, out);
+        }
+    };
+    match kind {
+        "user" | "synthetic" | "system" => {
+            missing("message", "text", message.text("text").is_some());
+        }
+        "shell" => missing("command", "command", message.text("command").is_some()),
+        "assistant" => {
+            missing("response", "content", message.field("content").is_some());
+            // The tokens are written together with the reason of the end.
+            let is_finished = message.non_null("finish").is_some();
+            missing("response", "tokens", !is_finished || message.object("tokens").is_some());
+        }
+        _ => {}
+    }
+    for part in content {
+        match part.text("type") {
+            Some("text" | "reasoning") => missing("text", "text", part.text("text").is_some()),
+            Some("tool") => {
+                let status = part.object("state").and_then(|state| state.text("status"));
+                let is_known = status.is_some_and(|status| CALL_STATES.contains(&status));
+                missing("call", "state.status", is_known);
+            }
+            _ => {}
+        }
+    }
 }
 
 /// Pushes a notification.

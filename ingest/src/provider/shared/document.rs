@@ -59,8 +59,7 @@ impl Document {
         let text = to_legible_text(bytes);
         let whole = RecordAt { offset: 0, length: bytes.len() as u64, line: 0 };
         if matches!(text, Cow::Owned(_)) {
-            let message = "invalid UTF-8 was replaced".to_owned();
-            out.push_problem(whole, ProblemKind::InvalidUtf8, message);
+            report_replaced_bytes(bytes, whole, out);
         }
         let mut parts = DocumentParts::default();
         let json = text.strip_prefix('\u{feff}').unwrap_or(&text);
@@ -204,19 +203,39 @@ pub(crate) fn first_elements(text: &str, max_elements: usize) -> Vec<serde_json:
     parts.iter().take(max_elements).filter_map(|raw| serde_json::from_str(raw.get()).ok()).collect()
 }
 
-/// Converts the bytes to text of the same length. Every byte that is not UTF-8 becomes a question
-/// mark, so positions do not change.
+/// Converts the bytes to text of the same length. Every byte that is not UTF-8 and every control
+/// character that JSON does not allow becomes a question mark, so positions do not change.
 fn to_legible_text(bytes: &[u8]) -> Cow<'_, str> {
-    if let Ok(text) = std::str::from_utf8(bytes) {
+    let has_controls = bytes.iter().copied().any(is_raw_control);
+    if !has_controls && let Ok(text) = std::str::from_utf8(bytes) {
         return Cow::Borrowed(text);
     }
 
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
-        text.push_str(chunk.valid());
+        for c in chunk.valid().chars() {
+            let is_control = u8::try_from(c).is_ok_and(is_raw_control);
+            text.push(if is_control { '?' } else { c });
+        }
         text.extend(chunk.invalid().iter().map(|_| '?'));
     }
     Cow::Owned(text)
+}
+
+/// Reports the bytes that were replaced in the document at `whole`.
+fn report_replaced_bytes(bytes: &[u8], whole: RecordAt, out: &mut Stream) {
+    if str::from_utf8(bytes).is_err() {
+        out.push_problem(whole, ProblemKind::InvalidUtf8, "invalid UTF-8 was replaced");
+    }
+    if bytes.iter().copied().any(is_raw_control) {
+        let message = "raw control characters were replaced";
+        out.push_problem(whole, ProblemKind::ControlCharacters, message);
+    }
+}
+
+/// Returns whether a byte is a control character that JSON allows nowhere.
+fn is_raw_control(byte: u8) -> bool {
+    byte < b' ' && !matches!(byte, b'\t' | b'\n' | b'\r')
 }
 
 /// The parts of a document found so far. They are filled while it is read.
@@ -318,6 +337,7 @@ mod tests {
     #[test]
     fn bad_bytes_keep_their_place() {
         assert_eq!(to_legible_text(b"a\xff\xe2\x82b"), "a???b");
+        assert_eq!(to_legible_text("\u{1}é\t\n\0".as_bytes()), "?é\t\n?");
         assert!(matches!(to_legible_text("é".as_bytes()), Cow::Borrowed("é")));
     }
 

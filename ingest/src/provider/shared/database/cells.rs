@@ -30,6 +30,14 @@ pub(crate) fn cell_text(cell: ValueRef<'_>) -> String {
     }
 }
 
+/// Returns the bytes of a cell with text or binary data. A cell of another type has none.
+pub(crate) fn cell_bytes(cell: ValueRef<'_>) -> &[u8] {
+    match cell {
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes,
+        ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) => &[],
+    }
+}
+
 /// Returns a cell as an integer. A cell of another type is 0.
 pub(crate) fn cell_integer(cell: ValueRef<'_>) -> i64 {
     if let ValueRef::Integer(number) = cell { number } else { 0 }
