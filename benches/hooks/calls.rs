@@ -21,7 +21,7 @@ pub(crate) struct ReplayedCall {
     /// True if the call is made in another project.
     pub(crate) is_control: bool,
     /// The same call in another project.
-    pub(crate) elsewhere: Option<Box<ReplayedCall>>,
+    pub(crate) elsewhere: Option<Box<Self>>,
 }
 
 /// A session with its calls, in order.

@@ -66,7 +66,9 @@ pub(crate) fn run(arguments: &[String]) {
             }
         }
         let bytes = live.bytes;
-        tallies.iter_mut().for_each(|tally| tally.end_session(bytes));
+        for tally in &mut tallies {
+            tally.end_session(bytes);
+        }
     }
     print_tallies(&tallies, &sessions);
     processes::measure_processes(&store, &sessions);

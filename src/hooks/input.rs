@@ -123,7 +123,7 @@ fn read_failure(client: HookClient, json: &Value) -> Option<FailedCallInput> {
         return None;
     }
     match client {
-        HookClient::Claude | HookClient::Copilot => certain_failure(text_of(&json["error"])?),
+        HookClient::Claude | HookClient::Copilot => text_of(&json["error"]).map(certain_failure),
         HookClient::Gemini => {
             let response = &json["tool_response"];
             let output =
@@ -131,11 +131,11 @@ fn read_failure(client: HookClient, json: &Value) -> Option<FailedCallInput> {
             let error = &response["error"];
             if !error.is_null() {
                 let message = text_of(&error["message"]).or_else(|| text_of(error));
-                return certain_failure(output.or(message)?);
+                return output.or(message).map(certain_failure);
             }
             let output = output?;
             let code = find_exit_code(&output)?;
-            if code == 0 { None } else { certain_failure(output) }
+            if code == 0 { None } else { Some(certain_failure(output)) }
         }
         HookClient::Codex => {
             let response = &json["tool_response"];
@@ -146,15 +146,15 @@ fn read_failure(client: HookClient, json: &Value) -> Option<FailedCallInput> {
             let code = code.or_else(|| response["metadata"]["exit_code"].as_i64());
             match code.or_else(|| find_exit_code(&output)) {
                 Some(0) => None,
-                Some(_) => certain_failure(output),
+                Some(_) => Some(certain_failure(output)),
                 None => Some(FailedCallInput { output, is_certain: false }),
             }
         }
     }
 }
 
-fn certain_failure(output: String) -> Option<FailedCallInput> {
-    Some(FailedCallInput { output, is_certain: true })
+fn certain_failure(output: String) -> FailedCallInput {
+    FailedCallInput { output, is_certain: true }
 }
 
 /// Returns the text of a value: a string, or the texts of a list of parts.

@@ -40,10 +40,10 @@ impl SearchRequest<'_> {
 /// come last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResultPosition {
-    /// The [`time_key`].
+    /// Time in microseconds since the epoch, or its complement if the oldest come first.
     pub time: Option<i64>,
     pub session_id: String,
-    /// The [`index_key`].
+    /// Index of the event, or its complement if the oldest come first.
     pub event_index: u32,
 }
 

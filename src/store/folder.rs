@@ -335,7 +335,9 @@ mod tests {
         assert!(!dir.path().join("damaged").exists());
 
         let theirs = ["photos/a.jpg", "0000000001/a.wav", "b.txt"];
-        theirs.iter().for_each(|name| write(name));
+        for name in theirs {
+            write(name);
+        }
         write("0000000001/events.parquet");
         remove_damaged(dir.path()).expect("removes");
         for name in theirs {

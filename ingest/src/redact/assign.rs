@@ -9,10 +9,9 @@ use super::env;
 use super::names::{FOREIGN, Strength, announced_secret};
 use super::phrases::{is_name_of_secret, is_of_sentence, is_word_phrase};
 use super::placeholder::MASK;
-use super::scan::{Rank, SecretScan, is_name_byte, is_quote, is_variable_byte};
+use super::scan::{Rank, SecretScan, is_blank, is_name_byte, is_quote, is_variable_byte};
 use super::value::{
-    MAX_BETWEEN_BYTES, MAX_NAME_BYTES, ValueLink, ValueSpan, find_linked_value, is_blank,
-    read_value,
+    MAX_BETWEEN_BYTES, MAX_NAME_BYTES, ValueLink, ValueSpan, find_linked_value, read_value,
 };
 use super::words::ends_with_any;
 

@@ -12,8 +12,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::pattern::PrefixPattern;
-use super::scan::{SecretScan, is_name_byte, is_quote};
-use super::value::is_blank;
+use super::scan::{SecretScan, is_blank, is_name_byte, is_quote};
 
 /// Names of the field of a value.
 const VALUE_KEYS: &[&str] = &["value", "parametervalue"];

@@ -306,6 +306,11 @@ pub(super) fn is_token(byte: u8) -> bool {
         || matches!(byte, b'_' | b'-' | b'.' | b'+' | b'/' | b'=' | b'~' | b':' | b'%')
 }
 
+/// Returns whether a byte is a space or a tab.
+pub(super) fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t')
+}
+
 /// Returns whether a byte is a quote of some language.
 pub(super) fn is_quote(byte: u8) -> bool {
     matches!(byte, b'"' | b'\'' | b'`')

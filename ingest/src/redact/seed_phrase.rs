@@ -6,8 +6,7 @@
 
 use super::bip39::{is_phrase, word_number};
 use super::placeholder::MASK;
-use super::scan::{Rank, SecretScan, is_name_byte};
-use super::value::is_blank;
+use super::scan::{Rank, SecretScan, is_blank, is_name_byte};
 
 /// Number of bytes in which the name is searched.
 const NAME_WINDOW_BYTES: usize = 24;

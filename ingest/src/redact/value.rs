@@ -2,7 +2,7 @@
 //! lines and sentences.
 
 use super::paired::find_paired_value;
-use super::scan::{SecretScan, is_identifier_byte, is_quote, is_variable_byte};
+use super::scan::{SecretScan, is_blank, is_identifier_byte, is_quote, is_variable_byte};
 
 /// Maximum length of a name in bytes.
 pub(super) const MAX_NAME_BYTES: usize = 64;
@@ -381,9 +381,4 @@ fn closing_quote(scan: &SecretScan<'_>, quote: usize, slashes: usize) -> Option<
         at += 1;
     }
     None
-}
-
-/// Returns whether a byte is a space or a tab.
-pub(super) fn is_blank(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t')
 }

@@ -12,8 +12,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::scan::{Rank, SecretScan};
-use super::value::is_blank;
+use super::scan::{Rank, SecretScan, is_blank};
 
 /// Maximum number of bytes of a number in hexadecimal digits, with the blanks between its lines. The
 /// longest numbers, of keys with 8192 bits, have about 4,000.

@@ -318,20 +318,25 @@ mod tests {
 
     #[test]
     fn the_same_way_is_the_same_program_or_preparation() {
-        let python = fix(FixMatch::SimilarCommand, "python x", "python3 x", &[]);
+        let python = fix(FixMatch::SimilarCommand, "python x.py", "python3 x.py", &[]);
         assert!(python.is_same_way(&fix(
             FixMatch::SimilarCommand,
-            "python y",
-            "python3 y.py",
+            "python x.py -v",
+            "python3 x.py -v",
             &[]
         )));
-        assert!(!python.is_same_way(&fix(FixMatch::SimilarCommand, "python y", "uv run y", &[])));
+        assert!(!python.is_same_way(&fix(
+            FixMatch::SimilarCommand,
+            "python x.py",
+            "uv run x.py",
+            &[]
+        )));
         let install = fix(FixMatch::SameCall, "npm test", "npm test", &["npm install"]);
         assert!(install.is_same_way(&fix(
             FixMatch::SameCall,
             "npm test",
             "npm test",
-            &["npm install x"]
+            &["npm install --force"]
         )));
         assert!(!install.is_same_way(&fix(
             FixMatch::SameCall,

@@ -199,7 +199,7 @@ mod tests {
         let place = RecordPlace::File("part/p.json");
         let whole = |data: &str, ids: &[(&str, &str)]| record_with_ids(data.as_bytes(), place, ids);
         assert_eq!(whole(r#"{"a":1}"#, &[("id", "x\"")]), r#"{"id":"x\"","a":1}"#);
-        assert_eq!(whole(" { } ", &[("id", "x")]), r#"{"id":"x"}"#);
+        assert_eq!(whole(" { } ", &[("id", "x")]), r#"{"id":"x" }"#);
         assert_eq!(whole("{}", &[]), "{}");
     }
 
