@@ -32,7 +32,7 @@ pub(super) fn commands_of(agent: Provider) -> &'static AgentCommands {
     use StartWay::WithPrompt;
 
     match agent {
-        // Verified: the CLI reference of Claude Code.
+        // Verified: `claude --help` of 2.1.197.
         Provider::Claude => &AgentCommands {
             program: "claude",
             resume: ById(&["--resume"]),
@@ -43,13 +43,13 @@ pub(super) fn commands_of(agent: Provider) -> &'static AgentCommands {
         Provider::Codex => {
             &AgentCommands { program: "codex", resume: ById(&["resume"]), start: WithPrompt(&[]) }
         }
-        // Verified: geminicli.com, session management and CLI cheatsheet.
+        // Verified: geminicli.com, session management and CLI cheatsheet; `gemini --help` of 0.61.0.
         Provider::Gemini => &AgentCommands {
             program: "gemini",
             resume: ById(&["--resume"]),
             start: WithPrompt(&["-i"]),
         },
-        // Verified: opencode.ai/docs/cli.
+        // Verified: opencode.ai/docs/cli; `opencode --help` of 1.18.33.
         Provider::OpenCode => &AgentCommands {
             program: "opencode",
             resume: ById(&["--session"]),
