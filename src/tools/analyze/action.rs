@@ -3,6 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use schemas::session::EventRow;
+use schemas::table::EventColumn;
 use schemas::{EventType, ToolKind};
 
 use super::finding::shorten;
@@ -11,6 +12,23 @@ use crate::tools::reply::event_predicates::{has_failed, is_type};
 
 /// Maximum size in bytes of the call shown in a finding.
 const MAX_CALL_BYTES: usize = 240;
+
+/// The columns of the rows that [`pair_calls`] needs. The texts are not among them.
+pub(super) const CALL_COLUMNS: &[EventColumn] = &[
+    EventColumn::SessionId,
+    EventColumn::EventIndex,
+    EventColumn::EventType,
+    EventColumn::Subtype,
+    EventColumn::Timestamp,
+    EventColumn::ToolName,
+    EventColumn::ToolKind,
+    EventColumn::ToolCallId,
+    EventColumn::Files,
+    EventColumn::Command,
+    EventColumn::IsError,
+    EventColumn::ExitCode,
+    EventColumn::IsReplay,
+];
 
 /// The outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

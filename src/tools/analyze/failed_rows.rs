@@ -11,26 +11,10 @@ use schemas::session::EventRow;
 use schemas::table::EventColumn;
 use schemas::tool::details::ToolCount;
 
+use super::action::CALL_COLUMNS;
 use crate::base::sanitize::clean_text;
 use crate::store::{EventReader, RowFacts, RowSpan, Snapshot, StoreError};
 use crate::tools::reply::event_predicates::has_failed;
-
-/// The columns that are read for the rows of tools.
-const COLUMNS: &[EventColumn] = &[
-    EventColumn::SessionId,
-    EventColumn::EventIndex,
-    EventColumn::EventType,
-    EventColumn::Subtype,
-    EventColumn::Timestamp,
-    EventColumn::ToolName,
-    EventColumn::ToolKind,
-    EventColumn::ToolCallId,
-    EventColumn::Files,
-    EventColumn::Command,
-    EventColumn::IsError,
-    EventColumn::ExitCode,
-    EventColumn::IsReplay,
-];
 
 /// Number of rows from which a task of several sessions is complete.
 const MIN_TASK_ROWS: usize = 8192;
@@ -176,7 +160,7 @@ pub(super) fn read_rows(
 ) -> Result<Vec<EventRow>, StoreError> {
     let Some(segment) = snapshot.segments().get(part.segment) else { return Ok(Vec::new()) };
 
-    let mut rows = EventReader::open(segment, &part.rows, COLUMNS, 4096)?.read_rows()?;
+    let mut rows = EventReader::open(segment, &part.rows, CALL_COLUMNS, 4096)?.read_rows()?;
     let numbers = part.rows.iter().flat_map(|span| span.start..span.start + span.count);
     let failing = rows.iter().zip(numbers).filter(|(row, _)| has_failed(row));
     let failing_spans = group_into_spans(failing.map(|(_, number)| number));

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use schemas::tool::analyze::FixMatch;
 use schemas::{EventType, ToolError};
 
-use super::action::{ActionOutcome, pair_calls};
+use super::action::{ActionOutcome, CALL_COLUMNS, pair_calls};
 use super::known_fix::is_same_command;
-use super::past_fix::{KnownFix, LINK_COLUMNS, read_fix};
+use super::past_fix::{KnownFix, read_fix};
 use super::past_rows::{HistoryScope, PastRow, find_past_rows, read_past_rows, words_of};
 use crate::error::store_error;
 use crate::store::{RowFacts, Snapshot};
@@ -42,7 +42,7 @@ pub fn find_failing_call(
     let is_call = |fact: &RowFacts| fact.event_type == EventType::ToolCall;
     let places =
         find_past_rows(snapshot, scope, &words, &is_call, MAX_READ_CALLS).map_err(store_error)?;
-    let mut runs = read_past_rows(snapshot, &places, LINK_COLUMNS).map_err(store_error)?;
+    let mut runs = read_past_rows(snapshot, &places, CALL_COLUMNS).map_err(store_error)?;
     runs.retain(|(_, row)| is_same_command(command, folder, row.command.as_deref()));
     if runs.is_empty() || runs.len() > MAX_READ_OUTCOMES || places.len() == MAX_READ_CALLS {
         return Ok(None);
@@ -79,7 +79,7 @@ fn read_outcome(
     until: i64,
 ) -> Result<Option<(ActionOutcome, u32)>, ToolError> {
     let range = place.event_index..place.event_index.saturating_add(RESULT_REACH);
-    let events = snapshot.events_of(place.session, std::slice::from_ref(&range), LINK_COLUMNS);
+    let events = snapshot.events_of(place.session, std::slice::from_ref(&range), CALL_COLUMNS);
     let mut rows = events.read_rows().map_err(store_error)?;
     rows.retain(|row| row.timestamp.is_none_or(|time| time < until));
     let actions = pair_calls(&rows);

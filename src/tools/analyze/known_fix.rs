@@ -11,8 +11,9 @@ use schemas::table::EventColumn;
 use schemas::tool::analyze::FixMatch;
 use schemas::{EventType, ToolError, ToolKind};
 
+use super::action::CALL_COLUMNS;
 use super::command::{CommandLine, parse_programs};
-use super::past_fix::{KnownFix, LINK_COLUMNS, identify_error, read_fix};
+use super::past_fix::{KnownFix, identify_error, read_fix};
 use super::past_rows::{HistoryScope, find_past_rows, read_past_rows, words_of};
 use crate::error::store_error;
 use crate::store::{RowFacts, Snapshot};
@@ -73,7 +74,7 @@ pub fn find_known_fix(
         |fact: &RowFacts| fact.event_type == EventType::ToolResult && fact.is_error == Some(true);
     let places = find_past_rows(snapshot, scope, &words, &is_failure, MAX_READ_FAILURES)
         .map_err(store_error)?;
-    let mut columns = LINK_COLUMNS.to_vec();
+    let mut columns = CALL_COLUMNS.to_vec();
     columns.push(EventColumn::Text);
     let mut tried = 0;
     for (place, row) in read_past_rows(snapshot, &places, &columns).map_err(store_error)? {

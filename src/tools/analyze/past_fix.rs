@@ -1,11 +1,10 @@
 //! Describes how a failed call of an earlier session was fixed.
 
 use schemas::session::EventRow;
-use schemas::table::EventColumn;
 use schemas::tool::analyze::{FixEdit, FixMatch};
 use schemas::{ToolError, ToolKind};
 
-use super::action::{Action, pair_calls};
+use super::action::{Action, CALL_COLUMNS, pair_calls};
 use super::command::{is_reading_command, parse_programs};
 use super::error_summary::summarize_error;
 use super::failures::program_or_tool;
@@ -33,23 +32,6 @@ const MAX_BETWEEN: usize = 3;
 
 /// Maximum size of a shown command line or error line in bytes.
 const MAX_SHOWN_BYTES: usize = 240;
-
-/// Columns that are read to pair calls with results.
-pub(super) const LINK_COLUMNS: &[EventColumn] = &[
-    EventColumn::SessionId,
-    EventColumn::EventIndex,
-    EventColumn::EventType,
-    EventColumn::Subtype,
-    EventColumn::Timestamp,
-    EventColumn::ToolName,
-    EventColumn::ToolKind,
-    EventColumn::ToolCallId,
-    EventColumn::Files,
-    EventColumn::Command,
-    EventColumn::IsError,
-    EventColumn::ExitCode,
-    EventColumn::IsReplay,
-];
 
 /// A fix of an earlier failure that is like a call of now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,7 +105,7 @@ pub(super) fn read_fix(
     let first = place.event_index.saturating_sub(CALL_REACH);
     let last = place.event_index.saturating_add(FIX_REACH);
     let range = first..last;
-    let events = snapshot.events_of(place.session, std::slice::from_ref(&range), LINK_COLUMNS);
+    let events = snapshot.events_of(place.session, std::slice::from_ref(&range), CALL_COLUMNS);
     let mut linked = events.read_rows().map_err(store_error)?;
     linked.retain(|row| is_visible(row, until));
     let folder = snapshot.sessions()[place.session].cwd.as_deref();
