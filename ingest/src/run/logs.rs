@@ -176,7 +176,7 @@ impl<T: Target> Worker<'_, T> {
         // If the last record read had no newline, its line is counted already.
         let is_line_counted = is_inside_line(&mut file, start)?;
         file.seek(SeekFrom::Start(start))?;
-        let mut lines = LogLines::new(file, start);
+        let mut lines = LogLines::of_size(file, start, work.file.size.saturating_sub(start));
         let mut reading = LineReading {
             decoder,
             parser: Parser::default(),

@@ -29,9 +29,6 @@ pub fn arrow_schema(table: &Table) -> SchemaRef {
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
-/// Bytes of text that a batch reserves at first. Growing the buffer copies it.
-const INITIAL_TEXT_BYTES: usize = 256 << 10;
-
 /// Most bytes of text that a batch reserves after its rows were taken.
 const MAX_RESERVED_TEXT_BYTES: usize = 4 << 20;
 
@@ -82,6 +79,29 @@ macro_rules! builder {
     (Bool) => { BooleanBuilder };
 }
 
+/// Creates the builder of a column, without room for rows: a batch may hold only one, and there are
+/// as many batches as logs.
+macro_rules! empty {
+    (Int) => {
+        Int32Builder::with_capacity(0)
+    };
+    (BigInt) => {
+        Int64Builder::with_capacity(0)
+    };
+    (Timestamp) => {
+        TimestampMicrosecondBuilder::with_capacity(0)
+    };
+    (Bool) => {
+        BooleanBuilder::with_capacity(0)
+    };
+    (TextList) => {
+        ListBuilder::with_capacity(empty!(Text), 0)
+    };
+    ($kind:ident) => {
+        StringBuilder::with_capacity(0, 0)
+    };
+}
+
 /// Appends a cell to its builder.
 macro_rules! append {
     (required EventType $builder:expr, $cell:expr) => {
@@ -107,7 +127,7 @@ macro_rules! append {
 /// Takes the column that a builder collected; the builder is empty afterwards.
 macro_rules! finish {
     (Timestamp $builder:expr) => {
-        std::mem::take(&mut $builder).with_timezone("UTC").finish()
+        std::mem::replace(&mut $builder, empty!(Timestamp)).with_timezone("UTC").finish()
     };
     ($kind:ident $builder:expr) => {
         $builder.finish()
@@ -183,8 +203,13 @@ macro_rules! declare {
         }
 
         /// One builder for each column of `events`.
-        #[derive(Default)]
         struct Builders { $($name: builder!($kind)),* }
+
+        impl Default for Builders {
+            fn default() -> Self {
+                Self { $($name: empty!($kind)),* }
+            }
+        }
 
         impl Builders {
             /// Appends the given columns of an event; the caller appends the derived ones.
@@ -226,14 +251,6 @@ pub struct EventBatch {
 }
 
 impl EventBatch {
-    /// Creates a batch with room for the texts of a log.
-    pub fn with_text_capacity() -> Self {
-        let mut batch = Self::default();
-        batch.builders.text =
-            StringBuilder::with_capacity(INITIAL_TEXT_BYTES >> 8, INITIAL_TEXT_BYTES);
-        batch
-    }
-
     /// Number of events collected.
     pub fn len(&self) -> usize {
         self.builders.record_hash.len()

@@ -122,7 +122,7 @@ impl Stream {
             unlisted: BTreeMap::new(),
             provider,
             state: StreamState { replay, ..state },
-            batch: EventBatch::with_text_capacity(),
+            batch: EventBatch::default(),
             history,
             own,
             sequence: Vec::new(),
