@@ -17,9 +17,11 @@ mod lock;
 mod npm;
 mod options;
 mod pin;
+mod python;
 mod scratch;
 mod shell;
 mod suite;
+mod zig;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
