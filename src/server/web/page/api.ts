@@ -154,7 +154,7 @@ export function listen() {
   };
   events.onmessage = (event) => {
     const next: number = JSON.parse(event.data).generation;
-    // The first report is no change.
+    // The first report says what the page has already.
     if (generation !== undefined && next !== generation) {
       change();
       changeSlowly();

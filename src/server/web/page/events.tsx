@@ -106,7 +106,7 @@ function useWhole(event: Event): [string, (() => void) | undefined, boolean] {
   return [text, load, isLoading];
 }
 
-/** A text in a fixed font, of which only the first lines are shown at first. */
+/** A text in a fixed font. Only its first lines are shown at first. */
 function LongText({ event, children, kind }: { event: Event; kind: string; children?: (text: string) => ComponentChildren }) {
   const [whole, load, isLoading] = useWhole(event);
   const [isOpen, setOpen] = useState(false);
