@@ -53,12 +53,9 @@ pub(super) async fn answer_tool(
         let status = StatusCode::PAYLOAD_TOO_LARGE;
         return refuse(status, ErrorCode::InvalidArgument, TOO_MANY_VALUES);
     }
-    let arguments = match serde_json::from_slice::<Value>(&body) {
-        Ok(arguments @ Value::Object(_)) => arguments,
-        Ok(_) | Err(_) => {
-            let message = "The arguments of a tool are an object of JSON";
-            return refuse(StatusCode::BAD_REQUEST, ErrorCode::InvalidArgument, message);
-        }
+    let Ok(arguments @ Value::Object(_)) = serde_json::from_slice::<Value>(&body) else {
+        let message = "The arguments of a tool are an object of JSON";
+        return refuse(StatusCode::BAD_REQUEST, ErrorCode::InvalidArgument, message);
     };
     let Some((spec, alias)) = find_tool(TOOLS, name) else {
         let error =

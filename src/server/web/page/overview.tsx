@@ -10,6 +10,7 @@ import { useClock, useTool } from "./hooks";
 import { type Route, addressOf, navigate, setParams, useRestoredPlace } from "./route";
 import { scopeOf } from "./search";
 import { EventLink, quote } from "./session";
+import { Quota } from "./quota";
 import { countLines, parseEdits, parseWritten } from "./diff";
 
 interface Group {
@@ -105,6 +106,7 @@ export function Overview({ route }: { route: Route }) {
         <OpenEnds params={params} />
         <RecentEdits params={params} />
         <Largest params={params} />
+        <Quota />
       </div>
     </div>
   );
