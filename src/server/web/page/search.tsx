@@ -80,7 +80,7 @@ function Results({ params }: { params: URLSearchParams }) {
       <p class="summary" role="status">
         {facts && !matches.length && !first.isLoading && "Nothing found."}
         {matches.length > 0 && facts && <>
-          {facts.results_total_is ? "at least " : ""}{plural(facts.results_total ?? matches.length, "match").replace("matchs", "matches")} <span class="dim">in {facts.duration_ms} ms</span>
+          {facts.results_total_is ? "at least " : ""}{plural(facts.results_total ?? matches.length, "passage")} <span class="dim">in {facts.duration_ms} ms</span>
         </>}
         {matches.length > 0 && <span class="sorts">
           <a href={addressOf("search", { q: params.get("q") ?? undefined, sort: undefined })} aria-current={sort ? undefined : "true"}>newest</a>
