@@ -268,6 +268,10 @@ function SlowTools({ groups }: { groups: Group[] }) {
   );
 }
 
+/** Returns the sessions whose last model is the one of the filter. */
+const ofModel = (sessions: any[] | undefined, params: URLSearchParams): any[] =>
+  (sessions ?? []).filter((session) => !params.has("model") || session.model === params.get("model"));
+
 /** Number of sessions whose end is looked at. */
 const RECENT = 12;
 
@@ -280,7 +284,7 @@ interface OpenEnd {
 
 /** Reads how the latest sessions ended. Sessions that left nothing open are not in the list. */
 function useOpenEnds(params: URLSearchParams): OpenEnd[] | undefined {
-  const { data } = useTool("list_sessions", { ...scopeOf(params), limit: RECENT });
+  const { data } = useTool("list_sessions", { ...scopeOf(params), limit: params.has("model") ? 100 : RECENT });
   const [ends, setEnds] = useState<OpenEnd[]>();
   useEffect(() => {
     if (!data) return;
@@ -295,12 +299,12 @@ function useOpenEnds(params: URLSearchParams): OpenEnd[] | undefined {
         unfinished: end?.unfinished_calls ?? [],
       };
     };
-    Promise.all(data.sessions.map(read)).then(
+    Promise.all(ofModel(data.sessions, params).slice(0, RECENT).map(read)).then(
       (all) => setEnds(all.filter((one) => one.todos.length + one.files.length + one.unfinished.length > 0)),
       () => undefined,
     );
     return () => controller.abort();
-  }, [data]);
+  }, [data, params.get("model")]);
   return ends;
 }
 
@@ -328,11 +332,11 @@ function OpenEnds({ params }: { params: URLSearchParams }) {
 
 /** The sessions with the most tokens. */
 function Largest({ params }: { params: URLSearchParams }) {
-  const { data } = useTool("list_sessions", { ...scopeOf(params), sort: "tokens", limit: 10 });
+  const { data } = useTool("list_sessions", { ...scopeOf(params), sort: "tokens", limit: 100 });
   return (
     <Card title="Largest sessions" note={<a href={addressOf("search", { sort: "tokens" })}>all</a>}>
       <ul class="edits">
-        {(data?.sessions ?? []).map((session: any) => (
+        {ofModel(data?.sessions, params).slice(0, 10).map((session: any) => (
           <li key={session.session_id}>
             <a href={`/session/${encodeURIComponent(session.session_id)}`}>{session.title ?? session.session_id}</a>
             <span class="dim">{short(tokensOf(session.with_subagents?.tokens?.counted_once ?? session.tokens?.counted_once))}</span>
