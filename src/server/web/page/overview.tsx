@@ -218,7 +218,7 @@ function Errors({ params }: { params: URLSearchParams }) {
   const { data } = useTool("analyze_session", { ...scopeOf(params), limit: 30 });
   const findings: any[] = data?.findings ?? [];
   return (
-    <Card title="Errors that come back" note="with what fixed them" wide>
+    <Card title="Errors that come back" note={params.has("model") ? "of all models, with what fixed them" : "with what fixed them"} wide>
       {data && !findings.length && <p class="dim">No error came back.</p>}
       <ul class="errors">
         <Limited rows={findings} limit={6} render={(finding: any) => (
