@@ -18,16 +18,15 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::{Arg, ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
-use schemas::envelope::{DebugMetadata, MetadataLevel, ToolContext};
-use schemas::limits::BYTES_PER_TOKEN;
+use schemas::envelope::MetadataLevel;
 use schemas::{Timestamp, ToolError, Zone};
 
 use self::commands::{
     analyze, blame, compact, completions, doctor, event, export, find, forget, hook, ingest, label,
     list, mcp, plugin, query, report, resume, search, setup, show, skill, sql_worker, stats,
-    status, statusline, tools, upgrade, usage,
+    status, statusline, tools, upgrade, usage, web,
 };
-use self::context::CommandContext;
+use self::context::{CommandContext, debug_metadata};
 use self::exit::{CommandFailure, CommandOutcome, report_result, report_unwritten};
 use self::first_run::{FirstRunOffer, offer_first_ingest};
 use crate::config::environment;
@@ -128,6 +127,8 @@ enum Command {
     Doctor,
     /// Serve the tools over MCP on stdin and stdout, or over HTTP
     Mcp(mcp::McpFlags),
+    /// Serve a page for the browser: search, conversations, overview, live
+    Web(web::WebFlags),
     /// Answer the hooks of agents, and show what was said
     Hook(hook::HookFlags),
     /// Register the server with a client: show what its configuration needs, or write it
@@ -170,6 +171,7 @@ impl Command {
             | Self::Statusline
             | Self::Doctor
             | Self::Mcp(_)
+            | Self::Web(_)
             | Self::Resume(_)
             | Self::Blame(_)
             | Self::Hook(_)
@@ -307,24 +309,6 @@ fn report_unparsed(error: &clap::Error) -> ExitCode {
     }
 }
 
-/// Returns the debug metadata of a command. Values that a command does not know are fixed.
-fn debug_metadata(command: String, arguments: &[OsString]) -> DebugMetadata {
-    let bytes: usize = arguments.iter().skip(1).map(|argument| argument.len() + 1).sum();
-    DebugMetadata {
-        request_id: format!("cli-{}", std::process::id()),
-        tool_version: env!("CARGO_PKG_VERSION"),
-        schema_version: schemas::tool::CONTRACT_VERSION,
-        adapter: "cli",
-        tokens_input: bytes.div_ceil(BYTES_PER_TOKEN),
-        tokens_output: 0,
-        api_calls_made: 0,
-        rate_limit_remaining: None,
-        confidence: 1.0,
-        threshold: 0.0,
-        tool_context: ToolContext { tool: command, generation: None },
-    }
-}
-
 /// Returns the zone of days and dates. Commands that have neither do not read the settings, so that
 /// an invalid file does not stop them.
 fn choose_zone(args: &Args) -> Result<Zone, ToolError> {
@@ -350,6 +334,7 @@ fn choose_zone(args: &Args) -> Result<Zone, ToolError> {
         | Command::Status
         | Command::Doctor
         | Command::Mcp(_)
+        | Command::Web(_)
         | Command::Hook(_)
         | Command::Setup(_)
         | Command::Plugin(_)
@@ -400,6 +385,7 @@ fn run_command(args: Args, printer: &Printer) -> Result<CommandOutcome, CommandF
         Command::Statusline => statusline::run(&context),
         Command::Doctor => doctor::run(&context),
         Command::Mcp(flags) => mcp::run(&flags, args.metadata, build_help(), &context),
+        Command::Web(flags) => web::run(&flags, args.metadata, build_help(), &context),
         Command::Hook(flags) => hook::run(&flags, &context),
         Command::Setup(flags) => setup::run(&flags, named_store.as_deref(), printer),
         Command::Plugin(flags) => plugin::run(flags, &build_help(), printer),

@@ -58,5 +58,6 @@ mod store_safety;
 mod surface;
 mod tasks;
 mod tool_schemas;
+mod web;
 mod work;
 mod zones;

@@ -85,6 +85,14 @@ const CHECKS: &[Check] = &[
         ),
         run: check_report,
     },
+    Check {
+        name: "web",
+        needs: Requirement::Program(
+            &["chromium", "chromium-browser", "google-chrome"],
+            "the package chromium of the system",
+        ),
+        run: check_web,
+    },
     Check { name: "workflows", needs: Requirement::Nothing, run: check_workflows },
     Check { name: "crates", needs: Requirement::Nothing, run: check_crates },
     Check {
@@ -221,6 +229,12 @@ fn check_report(setup: &CheckSetup<'_>) -> Result<()> {
     setup.install_npm_package(AXE)?;
     let axe = format!("{PACKAGES}/node_modules/axe-core/axe.min.js");
     setup.run_script("check_report.py", &[&setup.log_folder(), "--axe", &axe])
+}
+
+fn check_web(setup: &CheckSetup<'_>) -> Result<()> {
+    setup.install_npm_package(AXE)?;
+    let axe = format!("{PACKAGES}/node_modules/axe-core/axe.min.js");
+    setup.run_script("check_web.py", &[&setup.log_folder(), "--axe", &axe])
 }
 
 fn check_workflows(setup: &CheckSetup<'_>) -> Result<()> {

@@ -29,3 +29,4 @@ pub(super) mod statusline;
 pub(super) mod tools;
 pub(super) mod upgrade;
 pub(super) mod usage;
+pub(super) mod web;

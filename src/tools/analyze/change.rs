@@ -74,14 +74,14 @@ const OTHER: &[&str] = &[
 
 /// A side of an edit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum EditSide {
+pub(crate) enum EditSide {
     Removed,
     Added,
 }
 
 /// The text before and after an edit.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub(in crate::tools) struct Edit {
+pub(crate) struct Edit {
     pub removed: String,
     pub added: String,
 }
@@ -89,7 +89,7 @@ pub(in crate::tools) struct Edit {
 impl Edit {
     /// Reads the arguments of an edit as the event's text shows them, one `key: value` after
     /// another, or the lines of a patch. Returns `None` if the text contains neither.
-    pub(in crate::tools) fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let edit = match text.split_once("*** Begin Patch") {
             Some((_, patch)) => Self::from_patch(patch),
             None => Self::from_arguments(text),
@@ -141,6 +141,13 @@ impl Edit {
     /// Returns the edit that undoes this one.
     pub(super) fn inverse(&self) -> Self {
         Self { removed: self.added.clone(), added: self.removed.clone() }
+    }
+
+    /// Returns the lines that only one side has, in order.
+    pub(crate) fn changed_lines(&self) -> Vec<(EditSide, &str)> {
+        let old: Vec<&str> = self.removed.lines().collect();
+        let new: Vec<&str> = self.added.lines().collect();
+        changed_lines(&old, &new)
     }
 
     /// Returns the changed lines, prefixed with - and +, in at most `bytes`.

@@ -38,7 +38,7 @@ use schemas::tool::list::ListFormat;
 use schemas::{ErrorCode, ToolError, limits};
 
 pub(super) use self::action::{Action, ActionOutcome, pair_calls};
-pub(super) use self::change::Edit;
+pub(crate) use self::change::{Edit, EditSide};
 pub use self::decisions::{Decision, find_decisions};
 pub(super) use self::ends::calls_left_open;
 pub use self::failing_call::find_failing_call;
