@@ -4,11 +4,14 @@
 
 mod blank_values;
 mod commands;
+mod completion;
 mod context;
 mod exit;
 mod first_run;
+mod no_command;
 mod output_path;
 mod reference;
+mod screens;
 mod stats_filter;
 
 use std::ffi::OsString;
@@ -22,13 +25,13 @@ use schemas::envelope::MetadataLevel;
 use schemas::{Timestamp, ToolError, Zone};
 
 use self::commands::{
-    analyze, blame, compact, completions, doctor, event, export, find, forget, hook, ingest, label,
-    list, mcp, plugin, query, report, resume, search, setup, show, skill, sql_worker, stats,
-    status, statusline, tools, upgrade, usage, web,
+    analyze, blame, compact, completions, doctor, event, export, find, forget, hook, ingest, init,
+    label, list, mcp, open, plugin, query, report, resume, search, setup, show, skill, sql_worker,
+    stats, status, statusline, tail, tools, upgrade, usage, web,
 };
 use self::context::{CommandContext, debug_metadata};
 use self::exit::{CommandFailure, CommandOutcome, report_result, report_unwritten};
-use self::first_run::{FirstRunOffer, offer_first_ingest};
+use self::first_run::offer_and_ingest;
 use crate::config::environment;
 use crate::config::user_settings::UserSettings;
 use crate::help::Help;
@@ -70,9 +73,6 @@ struct Args {
     command: Command,
 }
 
-/// The next steps after the first ingest.
-const AFTER_FIRST_RUN: &str = "Next: `sessions search WORDS` to search, `sessions setup --all --write` to give your agents the tools";
-
 /// Returns the flag `--ai-help` for the help text. [`run`] looks for the flag itself before it
 /// parses the arguments.
 fn ai_help_flag() -> Arg {
@@ -95,6 +95,10 @@ enum Command {
     Event(event::EventFlags),
     /// List sessions
     List(list::ListFlags),
+    /// Read a session on the screen
+    Open(open::OpenFlags),
+    /// Follow what an agent does now
+    Tail(tail::TailFlags),
     /// Show one session
     Show(show::ShowFlags),
     /// Add and remove labels on sessions, and set a note
@@ -144,6 +148,11 @@ enum Command {
     SqlWorker,
     /// Say how this copy was installed, and which command gets a newer one
     Upgrade,
+    /// Connect a shell: a key for the picker, and completion of ids, projects and flags
+    Init(init::InitFlags),
+    /// Print the words that complete a command line
+    #[command(hide = true)]
+    CompleteLine(init::CompleteLineFlags),
     /// Print a completion script for a shell
     Completions(completions::CompletionFlags),
 }
@@ -160,6 +169,8 @@ impl Command {
             | Self::Usage(_) => true,
             Self::Ingest(_)
             | Self::Event(_)
+            | Self::Open(_)
+            | Self::Tail(_)
             | Self::Show(_)
             | Self::Label(_)
             | Self::Forget(_)
@@ -181,6 +192,8 @@ impl Command {
             | Self::Tools(_)
             | Self::SqlWorker
             | Self::Upgrade
+            | Self::Init(_)
+            | Self::CompleteLine(_)
             | Self::Completions(_) => false,
         }
     }
@@ -204,7 +217,11 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         };
     }
     if arguments.len() < 2 {
-        return run_without_arguments();
+        let printer = text_printer();
+        if let Err(error) = start_logging(0) {
+            return report_result(Err(error.into()), &printer);
+        }
+        return no_command::run(&Args::command().render_help().to_string(), &printer);
     }
 
     let arguments = blank_values::remove_blank_options(&Args::command(), arguments);
@@ -253,43 +270,6 @@ fn start_logging(verbose: u8) -> Result<(), ToolError> {
     logging::start(verbose, environment::read_variable(logging::LOG_VARIABLE).as_deref())
 }
 
-/// Runs the program without arguments: offers the first ingest to a user at a terminal, and prints
-/// the help otherwise.
-fn run_without_arguments() -> ExitCode {
-    let printer = text_printer();
-    // The environment may name a store, which clap counts as an argument.
-    let store = environment::read_variable("SESSIONS_STORE").map(PathBuf::from);
-    let offered = start_logging(0).map_err(CommandFailure::from);
-    match offered.and_then(|()| offer_and_ingest(store, &printer)) {
-        Ok(FirstRunOffer::Accepted) => match printer.print_note(AFTER_FIRST_RUN) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => report_unwritten(&printer, &error),
-        },
-        Ok(FirstRunOffer::Declined) => ExitCode::SUCCESS,
-        Ok(FirstRunOffer::NotMade) => {
-            let help = Args::command().render_help().to_string();
-            let _ = printer.print_note(&help);
-            ExitCode::from(2)
-        }
-        Err(failure) => report_result(Err(failure), &printer),
-    }
-}
-
-/// Offers the first ingest to a user at a terminal, and runs it if the user agrees.
-fn offer_and_ingest(
-    store: Option<PathBuf>,
-    printer: &Printer,
-) -> Result<FirstRunOffer, CommandFailure> {
-    let dir = store.clone().unwrap_or_else(environment::default_store);
-    let offer = offer_first_ingest(&dir, printer)?;
-    if matches!(offer, FirstRunOffer::Accepted)
-        && let Ok(args) = Args::try_parse_from(["sessions", "ingest"])
-    {
-        run_command(Args { store, ..args }, printer)?;
-    }
-    Ok(offer)
-}
-
 /// Returns a printer for the time before the arguments are parsed.
 fn text_printer() -> Printer {
     Printer { is_json: false, is_quiet: false, debug: None }
@@ -322,6 +302,7 @@ fn choose_zone(args: &Args) -> Result<Zone, ToolError> {
         | Command::Report(_)
         | Command::Export(_)
         | Command::Forget(_)
+        | Command::Open(_)
         | Command::Statusline => true,
         Command::Ingest(_)
         | Command::Event(_)
@@ -329,6 +310,7 @@ fn choose_zone(args: &Args) -> Result<Zone, ToolError> {
         | Command::Label(_)
         | Command::Compact(_)
         | Command::Resume(_)
+        | Command::Tail(_)
         | Command::Blame(_)
         | Command::Query(_)
         | Command::Status
@@ -342,6 +324,8 @@ fn choose_zone(args: &Args) -> Result<Zone, ToolError> {
         | Command::Tools(_)
         | Command::Upgrade
         | Command::SqlWorker
+        | Command::Init(_)
+        | Command::CompleteLine(_)
         | Command::Completions(_) => false,
     };
     let settings = if has_dates { UserSettings::read()? } else { UserSettings::default() };
@@ -369,6 +353,8 @@ fn run_command(args: Args, printer: &Printer) -> Result<CommandOutcome, CommandF
         Command::Find(flags) => find::run(flags, &context),
         Command::Event(flags) => event::run(flags, &context),
         Command::List(flags) => list::run(flags, &context),
+        Command::Open(flags) => open::run(&flags, &context),
+        Command::Tail(flags) => tail::run(&flags, &context),
         Command::Show(flags) => show::run(flags, &context),
         Command::Label(flags) => label::run(flags, &context),
         Command::Forget(flags) => forget::run(flags, &context),
@@ -393,6 +379,10 @@ fn run_command(args: Args, printer: &Printer) -> Result<CommandOutcome, CommandF
         Command::Tools(flags) => tools::run(flags, &context),
         Command::Upgrade => upgrade::run(printer),
         Command::SqlWorker => sql_worker::run(printer),
+        Command::Init(flags) => init::run(&flags, printer),
+        Command::CompleteLine(flags) => {
+            init::run_complete_line(flags, Args::command(), context.store.dir(), printer)
+        }
         Command::Completions(flags) => completions::run(&flags, Args::command(), printer),
     }
 }

@@ -5,7 +5,7 @@ mod diff;
 mod html;
 mod markdown;
 mod text;
-mod transcript;
+pub(crate) mod transcript;
 
 use std::fmt::Write as _;
 use std::io::{BufWriter, Write as _};

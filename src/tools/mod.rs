@@ -65,6 +65,7 @@ pub use self::reply::freshness::{Freshness, Refresh, UnreadReason};
 pub use self::reply::interface::Interface;
 pub(crate) use self::reply::rows::read_events;
 pub use self::reply::selection::SessionSelection;
+pub(crate) use self::reply::session_filter::session_filter;
 pub(crate) use self::reply::session_sums::{MAX_SUBAGENT_DEPTH, is_subagent};
 pub use self::reply::shared_state::RedactorFactory;
 use self::reply::shared_state::SharedState;
@@ -242,6 +243,17 @@ impl Tools {
         self.run_tool(call, |snapshot| {
             analyze::run(snapshot, args, call, self.shared.prices(), &self.shared.caller)
         })
+    }
+
+    /// Reads a session as a whole: by its id, any unique prefix, `current` or `last`.
+    pub(crate) fn read_transcript(
+        &self,
+        session_id: &str,
+        call: &Call<'_>,
+    ) -> Result<Transcript, ToolError> {
+        let snapshot = self.snapshot(call)?;
+        let session = self.shared.caller.find_session(snapshot, session_id)?;
+        Transcript::read(snapshot, session, self.shared.prices())
     }
 
     /// Writes the handover of a session to another agent. Without an id it is the newest

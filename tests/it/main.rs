@@ -49,6 +49,10 @@ mod report;
 mod responses;
 mod resume;
 mod samples;
+#[cfg(unix)]
+mod screens;
+#[cfg(unix)]
+mod shells;
 mod sizes;
 mod sql;
 mod sql_escapes;
@@ -57,6 +61,8 @@ mod stdio;
 mod store_safety;
 mod surface;
 mod tasks;
+#[cfg(unix)]
+mod terminal;
 mod tool_schemas;
 mod web;
 mod work;

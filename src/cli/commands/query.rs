@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use schemas::tool::query::{QueryArgs, QueryFormat};
 use schemas::{ErrorCode, ToolError, limits};
 
+use super::query_shell;
 use crate::cli::context::{CommandContext, leak_tools};
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::cli::output_path::output_file;
@@ -15,7 +16,7 @@ use crate::tools::{Call, Tools, WriteError};
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct QueryFlags {
-    /// One SELECT
+    /// One SELECT; without it a shell opens at a terminal
     sql: Option<String>,
     /// Show the views, their columns and examples
     #[arg(long)]
@@ -55,6 +56,9 @@ pub(in crate::cli) fn run(
         return Ok(CommandOutcome::Done);
     }
     let Some(sql) = flags.sql else {
+        if printer.is_interactive() && !printer.is_json && flags.file.is_none() {
+            return query_shell::run(flags.max_rows, flags.output, context);
+        }
         return Err(invalid_argument(
             "query: no SQL given. Try `sessions query 'SELECT provider, count(*) FROM sessions GROUP BY 1'`, or --schema for the views",
         ));

@@ -1,0 +1,226 @@
+//! The picker and the reading view, with real keys in a pseudo-terminal. The daily jobs are counted in
+//! keys.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use regex::Regex;
+use serde_json::json;
+
+use crate::answers::{command, ingest, user, write_log};
+use crate::env::{TestEnv, compare};
+use crate::terminal::{CONTROL_C, DOWN, ENTER, ESCAPE, TAB, TestTerminal};
+
+const SIZE: (u16, u16) = (100, 30);
+
+/// The id of the session about the retry budget.
+const BUDGET: &str = "0b1d6a52-7f0e-4c43-9a43-1d1f6f3c9a01";
+
+/// A store with two sessions of known folders, one of them of an agent that is "installed".
+fn with_two_sessions() -> TestEnv {
+    let env = TestEnv::new();
+    let folder = env.path("harbor");
+    fs::create_dir(&folder).expect("creates");
+    let mut lines = Vec::new();
+    let mut add = |number: u32, kind: &str, content: serde_json::Value| {
+        lines.push(
+            json!({
+                "type": kind, "sessionId": BUDGET, "cwd": folder, "version": "2.1.0",
+                "uuid": format!("00000000-0000-4000-8000-{number:012}"),
+                "timestamp": format!("2026-10-01T10:00:{number:02}.000Z"),
+                "message": { "role": kind, "content": content },
+            })
+            .to_string(),
+        );
+    };
+    add(1, "user", json!("Give every client its own retry budget"));
+    add(2, "assistant", json!([{ "type": "text", "text": "I look at the zeppelin first." }]));
+    fs::create_dir(env.path("logs")).expect("creates");
+    fs::write(env.path("logs").join(format!("{BUDGET}.jsonl")), lines.join("\n") + "\n")
+        .expect("writes");
+
+    let mut lines = vec![user("Paint the lighthouse")];
+    lines.extend(command("a", json!({ "command": "cargo paint" }), "painted", 0));
+    lines.extend(command("b", json!({ "command": "cargo test" }), "1 failed: lamp", 101));
+    lines.push(json!({ "type": "message", "text": "The lamp is broken." }));
+    write_log(&env, "lighthouse", &json!({ "cwd": "/home/mira/code/pier" }), &lines);
+    ingest(&env);
+
+    let bin = env.path("bin");
+    fs::create_dir(&bin).expect("creates");
+    let agent = bin.join("claude");
+    fs::write(&agent, "#!/bin/sh\nprintf '<%s>' \"$@\"\n").expect("writes");
+    fs::set_permissions(&agent, fs::Permissions::from_mode(0o755)).expect("permits");
+    env
+}
+
+#[test]
+fn a_session_is_found_by_a_word_opened_and_resumed_in_thirteen_keys() {
+    let env = with_two_sessions();
+    let mut terminal = TestTerminal::start(&env, &[], SIZE);
+    terminal.wait_for("2 sessions");
+    // The key binding of `sessions init` starts the picker.
+    terminal.keys = 1;
+    terminal.type_text("zeppelin");
+    terminal.wait_until("one session", |screen| {
+        screen.contains("1 session") && screen.contains("zeppelin first")
+    });
+    terminal.press(ENTER);
+    terminal.wait_for("q back");
+    terminal.wait_for("❯ Give every client its own retry budget");
+    assert!(terminal.keys <= 12, "{} keys", terminal.keys);
+
+    terminal.press("r");
+    assert_eq!(terminal.wait_for_end(), 0, "{}", terminal.screen());
+    assert!(terminal.keys <= 13, "{} keys", terminal.keys);
+    terminal.assert_restored();
+    assert!(terminal.screen().contains(&format!("<--resume><{BUDGET}>")), "{}", terminal.screen());
+}
+
+#[test]
+fn a_session_is_exported_copied_and_priced_by_one_key_in_the_list() {
+    let env = with_two_sessions();
+    let mut terminal = TestTerminal::start(&env, &[], SIZE);
+    terminal.wait_for("❯ Paint the lighthouse");
+    terminal.press(TAB);
+    terminal.press("e");
+    terminal.wait_for("session lighthou is in");
+    assert_eq!(terminal.keys, 2);
+    let written = fs::read_to_string(env.path("lighthouse.md")).expect("written");
+    assert!(written.contains("# Paint the lighthouse"), "{written}");
+    terminal.press("e");
+    terminal.wait_for("press e again");
+
+    terminal.press("y");
+    terminal.wait_for("lighthouse is in the clipboard");
+    assert!(terminal.output().contains("\u{1b}]52;c;bGlnaHRob3VzZQ==\u{7}"));
+
+    terminal.press("c");
+    terminal.wait_for("Cost");
+    terminal.press("c");
+    terminal.press("q");
+    assert_eq!(terminal.wait_for_end(), 0);
+    terminal.assert_restored();
+}
+
+#[test]
+fn the_reading_view_unfolds_calls_and_finds_text() {
+    let env = with_two_sessions();
+    let mut terminal = TestTerminal::start(&env, &["open", "lighthouse"], SIZE);
+    terminal.wait_for("▸ 2 calls, 1 failed");
+    terminal.press("o");
+    terminal.wait_for("✗ shell cargo test");
+    terminal.press("o");
+    terminal.wait_for("1 failed: lamp");
+    terminal.press("o");
+    terminal.wait_until("folded calls", |screen| !screen.contains("cargo test"));
+    // A click on the folded calls unfolds only them.
+    let row = terminal.screen().lines().position(|line| line.contains("▸ 2 calls")).expect("there");
+    terminal.write(&format!("\u{1b}[<0;5;{}M", row + 1));
+    terminal.wait_for("✗ shell cargo test");
+
+    terminal.type_text("/volcano\r");
+    terminal.wait_for("'volcano' is not in this view");
+    terminal.press("?");
+    terminal.wait_for("Keys of the reading view");
+    terminal.press(ESCAPE);
+    terminal.press("q");
+    assert_eq!(terminal.wait_for_end(), 0);
+    terminal.assert_restored();
+    let missing = env.run(&["open", "lighthouse"]).fails(2);
+    assert!(missing.contains("needs a terminal"), "{missing}");
+}
+
+#[test]
+fn filters_the_mouse_and_a_new_size_change_the_list() {
+    let env = with_two_sessions();
+    let mut terminal = TestTerminal::start(&env, &[], SIZE);
+    terminal.wait_for("2 sessions");
+    terminal.press("\u{1b}a");
+    terminal.wait_for("claude · 1 session");
+    terminal.press("\u{1b}a");
+    terminal.wait_for("generic · 1 session");
+    terminal.press("\u{1b}a");
+    terminal.wait_for("all sessions · 2 sessions");
+    terminal.press("\u{1b}t");
+    terminal.wait_for("last 24h");
+    terminal.wait_for("no session passes the filters");
+    for _ in 0..3 {
+        terminal.press("\u{1b}t");
+    }
+    terminal.wait_for("all sessions · 2 sessions");
+
+    // The second row is selected by a click, and opened by another one.
+    terminal.write("\u{1b}[<0;20;4M");
+    terminal.wait_for("❯ Give every client");
+    terminal.write("\u{1b}[<0;20;4M");
+    terminal.wait_for("q back");
+    terminal.press("q");
+    terminal.press(DOWN);
+    terminal.resize(60, 20);
+    terminal.wait_until("a narrow screen", |screen| {
+        screen.lines().all(|line| line.chars().count() <= 60) && screen.contains("2 sessions")
+    });
+    terminal.press(ESCAPE);
+    assert_eq!(terminal.wait_for_end(), 0);
+}
+
+#[test]
+fn the_terminal_is_restored_after_a_signal() {
+    let env = with_two_sessions();
+    for (signal, code) in [("-TERM", 143), ("-HUP", 129)] {
+        let mut terminal = TestTerminal::start(&env, &[], SIZE);
+        terminal.wait_for("2 sessions");
+        terminal.send_signal(signal);
+        assert_eq!(terminal.wait_for_end(), code);
+        terminal.assert_restored();
+    }
+    let mut terminal = TestTerminal::start(&env, &[], SIZE);
+    terminal.wait_for("2 sessions");
+    terminal.press(CONTROL_C);
+    assert_eq!(terminal.wait_for_end(), 0);
+    terminal.assert_restored();
+}
+
+#[test]
+fn text_of_logs_cannot_control_the_terminal() {
+    let env = TestEnv::new();
+    let hostile = "\u{1b}]0;owned\u{7}\u{1b}[2Jred\u{202e}dlrow \u{9b}31mx";
+    let lines = [user(hostile), json!({ "type": "message", "text": hostile })];
+    let header = json!({ "cwd": "/home/mira/pier", "title": hostile, "git_branch": hostile });
+    write_log(&env, "hostile", &header, &lines);
+    ingest(&env);
+    let mut terminal = TestTerminal::start(&env, &[], SIZE);
+    terminal.wait_for("❯ ");
+    terminal.press(ENTER);
+    terminal.wait_for("q back");
+    let output = terminal.output();
+    for part in ["owned", "\u{202e}", "\u{9b}", "\u{1b}]0"] {
+        assert!(!output.contains(part), "{part:?}");
+    }
+    assert!(terminal.screen().contains("dlrow"), "{}", terminal.screen());
+}
+
+/// The picker at four widths, with its colours, as it was reviewed. Ages depend on the day.
+#[test]
+fn screens_are_as_they_were_reviewed() {
+    let env = TestEnv::with_samples();
+    let age = Regex::new(r"\b\d+(mo|[mhdwy])\b").expect("a pattern");
+    for columns in [60, 80, 120, 200] {
+        let mut terminal = TestTerminal::start(&env, &[], (columns, 32));
+        terminal.wait_until("the list", |screen| {
+            Regex::new(r"\d+ sessions").expect("a pattern").is_match(screen)
+        });
+        terminal.type_text("budget");
+        terminal.wait_until("the matches", |screen| {
+            screen.contains("> budget") && !screen.contains(" …\n") && screen.contains("❯ ")
+        });
+        std::thread::sleep(std::time::Duration::from_millis(400));
+        let screen = age.replace_all(&terminal.styled_screen(), "AGE").into_owned();
+        compare("UPDATE_GOLDEN", &format!("tests/golden/screens/picker-{columns}.txt"), &screen);
+        terminal.press(ENTER);
+        terminal.wait_for("q back");
+        let screen = age.replace_all(&terminal.styled_screen(), "AGE").into_owned();
+        compare("UPDATE_GOLDEN", &format!("tests/golden/screens/reader-{columns}.txt"), &screen);
+    }
+}
