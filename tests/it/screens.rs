@@ -78,6 +78,16 @@ fn a_session_is_found_by_a_word_opened_and_resumed_in_thirteen_keys() {
 }
 
 #[test]
+fn enter_opens_what_the_typed_text_finds_even_if_it_comes_at_once() {
+    let env = with_two_sessions();
+    let mut terminal = TestTerminal::start(&env, &[], SIZE);
+    terminal.wait_for("2 sessions");
+    terminal.type_text("zeppelin\r");
+    terminal.wait_for("q back");
+    assert!(terminal.screen().contains("Give every client"), "{}", terminal.screen());
+}
+
+#[test]
 fn a_session_is_exported_copied_and_priced_by_one_key_in_the_list() {
     let env = with_two_sessions();
     let mut terminal = TestTerminal::start(&env, &[], SIZE);
@@ -124,6 +134,7 @@ fn the_reading_view_unfolds_calls_and_finds_text() {
     terminal.press("?");
     terminal.wait_for("Keys of the reading view");
     terminal.press(ESCAPE);
+    terminal.wait_until("no keys", |screen| !screen.contains("Keys of the reading view"));
     terminal.press("q");
     assert_eq!(terminal.wait_for_end(), 0);
     terminal.assert_restored();
