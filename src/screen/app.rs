@@ -169,16 +169,21 @@ impl<'a> App<'a> {
 
     /// Runs until the user leaves.
     fn run(&mut self) -> io::Result<ScreenEnd> {
+        let mut has_changed = true;
         loop {
             self.send_requests();
-            self.draw()?;
+            if std::mem::take(&mut has_changed) {
+                self.draw()?;
+            }
             let wait = if self.is_waiting() { BUSY_WAIT } else { IDLE_WAIT };
             for event in self.screen.read_events(wait)? {
+                has_changed = true;
                 if let Some(end) = self.handle_event(event)? {
                     return Ok(end);
                 }
             }
             while let Ok(answer) = self.answers.try_recv() {
+                has_changed = true;
                 self.handle_answer(answer)?;
             }
             if let Some(code) = self.screen.signal_exit_code() {
