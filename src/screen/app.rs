@@ -1,14 +1,12 @@
 //! The loop of a screen: events of the terminal and answers of the threads in, drawing out.
 
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use ratatui::crossterm::event::{Event, KeyEvent, KeyEventKind, MouseButton, MouseEventKind};
-use schemas::price::PriceTable;
-use schemas::{Provider, Timestamp, ToolError, Zone};
+use schemas::{Provider, Timestamp, ToolError};
 
 use super::actions::{MarkdownExport, SessionAction};
 use super::conversation::Conversation;
@@ -16,6 +14,7 @@ use super::latest::LatestWorker;
 use super::picker::{FinderAnswer, FinderRequest, Picker, PickerEffect, start_finder};
 use super::popup::Popup;
 use super::reader::{Reader, ReaderEffect};
+use super::setup::{ScreenEnd, ScreenSetup};
 use super::terminal::Screen;
 use super::theme::Theme;
 use crate::tools::{Call, Tools};
@@ -31,29 +30,6 @@ const REFRESH_INTERVAL: Duration = Duration::from_secs(3);
 
 /// The lines by which the wheel scrolls a conversation.
 const WHEEL_LINES: isize = 3;
-
-/// What the screens work with.
-pub(crate) struct ScreenSetup {
-    pub(crate) tools: &'static Tools,
-    pub(crate) prices: PriceTable,
-    /// The zone of times.
-    pub(crate) zone: Zone,
-    /// The folder into which exports are written.
-    pub(crate) folder: PathBuf,
-    /// The folder of the project, for the filter of the picker.
-    pub(crate) project: Option<String>,
-    pub(crate) has_color: bool,
-}
-
-/// How a screen ended.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum ScreenEnd {
-    Closed,
-    /// The user wants to resume this session.
-    Resume(String),
-    /// A signal asked the program to end, with this exit code.
-    Signal(u8),
-}
 
 /// Shows the picker until the user leaves it.
 ///
@@ -137,6 +113,8 @@ struct App<'a> {
     loading: Option<String>,
     /// The session that could not be read. It is not tried again while it is selected.
     unreadable: Option<String>,
+    /// True if the first session that is found is to be opened.
+    opens_when_found: bool,
     /// True if the session that is being read is to be opened.
     opens_when_read: bool,
     generation: Option<u64>,
@@ -182,6 +160,7 @@ impl<'a> App<'a> {
             is_repeated: false,
             loading: None,
             unreadable: None,
+            opens_when_found: false,
             opens_when_read: false,
             generation: None,
             last_refresh: None,
@@ -190,16 +169,21 @@ impl<'a> App<'a> {
 
     /// Runs until the user leaves.
     fn run(&mut self) -> io::Result<ScreenEnd> {
+        let mut has_changed = true;
         loop {
             self.send_requests();
-            self.draw()?;
+            if std::mem::take(&mut has_changed) {
+                self.draw()?;
+            }
             let wait = if self.is_waiting() { BUSY_WAIT } else { IDLE_WAIT };
             for event in self.screen.read_events(wait)? {
+                has_changed = true;
                 if let Some(end) = self.handle_event(event)? {
                     return Ok(end);
                 }
             }
             while let Ok(answer) = self.answers.try_recv() {
+                has_changed = true;
                 self.handle_answer(answer)?;
             }
             if let Some(code) = self.screen.signal_exit_code() {
@@ -258,6 +242,10 @@ impl<'a> App<'a> {
             WorkerAnswer::Found(answer) => {
                 if let Some(picker) = &mut self.picker {
                     picker.show_answer(answer, self.is_repeated);
+                    if self.opens_when_found && !picker.is_waiting() {
+                        self.opens_when_found = false;
+                        self.open_selected()?;
+                    }
                 }
             }
             WorkerAnswer::Read(id, conversation) => {
@@ -342,6 +330,8 @@ impl<'a> App<'a> {
 
     fn handle_key(&mut self, key: KeyEvent) -> io::Result<Option<ScreenEnd>> {
         self.message = None;
+        self.opens_when_found = false;
+        self.opens_when_read = false;
         if self.popup.take().is_some() {
             return Ok(None);
         }
@@ -362,7 +352,7 @@ impl<'a> App<'a> {
                 self.popup = Some(Popup::picker_keys());
                 Ok(None)
             }
-            PickerEffect::Open => self.open_selected().map(|()| None),
+            PickerEffect::Open => self.open_found().map(|()| None),
             PickerEffect::Run(action) => self.run_action(action),
         }
     }
@@ -381,6 +371,17 @@ impl<'a> App<'a> {
             ReaderEffect::Run(action) => return self.run_action(action),
         }
         Ok(None)
+    }
+
+    /// Opens the selected session. If the typed text is still being searched for, the first session
+    /// that is found is opened then.
+    fn open_found(&mut self) -> io::Result<()> {
+        let Some(picker) = &self.picker else { return Ok(()) };
+        if picker.is_waiting() || self.asked.as_ref() != Some(&picker.question()) {
+            self.opens_when_found = true;
+            return Ok(());
+        }
+        self.open_selected()
     }
 
     /// Opens the selected session, as soon as it is read.

@@ -71,6 +71,12 @@ impl ConversationFormat<'_> {
         for (position, block) in conversation.blocks.iter().enumerate() {
             let mut own = Vec::new();
             self.append_block(&mut own, block, detail(position));
+            // One empty line between two blocks is enough.
+            let ends_empty =
+                lines.last().is_none_or(|last: &ConversationLine| last.line.width() == 0);
+            if ends_empty && own.first().is_some_and(|line| line.width() == 0) {
+                own.remove(0);
+            }
             lines.extend(own.into_iter().map(|line| ConversationLine {
                 is_match: self.marker.matches(&line.to_string()),
                 line,
@@ -105,9 +111,7 @@ impl ConversationFormat<'_> {
     }
 
     fn append_prompt(&self, out: &mut Vec<Line<'static>>, block: &Block, text: &str) {
-        if out.last().is_none_or(|line| line.width() > 0) {
-            out.push(Line::default());
-        }
+        out.push(Line::default());
         let time = block.timestamp.as_deref().map(self.format_time).unwrap_or_default();
         let room = self.width.saturating_sub(INDENT);
         for (row, line) in wrap_text(text, room).into_iter().enumerate() {

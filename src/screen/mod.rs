@@ -19,11 +19,13 @@ mod line_editor;
 mod picker;
 mod popup;
 mod reader;
+mod setup;
 mod terminal;
 mod text;
 mod theme;
 mod times;
 
-pub(crate) use self::app::{ScreenEnd, ScreenSetup, run_picker, run_reader};
+pub(crate) use self::app::{run_picker, run_reader};
 pub(crate) use self::interrupt::InterruptFlag;
 pub(crate) use self::line_editor::{InputLanguage, LineEditor, TypedInput};
+pub(crate) use self::setup::{ScreenEnd, ScreenSetup};

@@ -32,9 +32,8 @@ fn queries_are_typed_completed_and_cancelled_in_a_shell() {
     terminal.wait_for("SELECT session_id, project");
     terminal.type_text("\rFROM sess");
     terminal.press(TAB);
-    terminal.press(TAB);
-    terminal.wait_for("sessions");
-    terminal.type_text("ions;\r");
+    terminal.wait_for("FROM session");
+    terminal.type_text("s;\r");
     terminal.wait_for("1 row in");
     assert!(terminal.screen().contains("lighthouse"), "{}", terminal.screen());
 
@@ -51,6 +50,7 @@ fn queries_are_typed_completed_and_cancelled_in_a_shell() {
     std::thread::sleep(Duration::from_millis(700));
     let began = Instant::now();
     terminal.press(CONTROL_C);
+    terminal.wait_for("cancelled");
     terminal.type_text("SELECT 40 + 2 AS answer;\r");
     terminal.wait_until("the answer", |screen| screen.contains("answer\n42\n"));
     assert!(began.elapsed() < Duration::from_secs(10), "it was not cancelled");

@@ -100,26 +100,6 @@ impl TestTerminal {
         String::from_utf8_lossy(&self.received.lock().expect("lock").bytes).into_owned()
     }
 
-    /// Returns the screen as lines of text, and below each the styles of its cells: a letter for a
-    /// colour, upper case if bold, `_` if dim, `%` if reversed.
-    pub(crate) fn styled_screen(&self) -> String {
-        let received = self.received.lock().expect("lock");
-        let screen = received.screen.screen();
-        let columns = screen.size().1.get();
-        let mut out = String::new();
-        for (row, text) in (0..).zip(screen.rows(0, columns)) {
-            let styles: String = (0..columns)
-                .map(|column| screen.cell(row, column).map_or(' ', style_letter))
-                .collect();
-            out.push_str(text.trim_end());
-            out.push('\n');
-            if !styles.trim_end().is_empty() {
-                out.push_str(&format!("\u{2502}{}\n", styles.trim_end()));
-            }
-        }
-        out
-    }
-
     /// Waits until the screen has a text.
     pub(crate) fn wait_for(&mut self, text: &str) {
         self.wait_until(text, |screen| screen.contains(text));
@@ -186,24 +166,4 @@ impl Drop for TestTerminal {
 
 fn cells(count: u16) -> NonZeroU16 {
     NonZeroU16::new(count).expect("a size")
-}
-
-/// Returns the letter for the style of a cell.
-fn style_letter(cell: &vt100::Cell) -> char {
-    if cell.inverse() {
-        return '%';
-    }
-    let letter = match cell.fgcolor() {
-        vt100::Color::Idx(1) => 'r',
-        vt100::Color::Idx(2) => 'g',
-        vt100::Color::Idx(3) => 'y',
-        vt100::Color::Idx(4) => 'b',
-        vt100::Color::Idx(5) => 'm',
-        vt100::Color::Idx(6) => 'c',
-        vt100::Color::Default if cell.dim() => '_',
-        vt100::Color::Default if cell.bold() => 'W',
-        vt100::Color::Default => ' ',
-        vt100::Color::Idx(_) | vt100::Color::Rgb(..) => '?',
-    };
-    if cell.bold() { letter.to_ascii_uppercase() } else { letter }
 }

@@ -196,7 +196,12 @@ impl QueryShell<'_> {
             }
             Err(WriteError::Tool(error)) => {
                 out.flush()?;
-                self.printer.print_error(error)?;
+                // Ctrl-C also ends the process of the query, whose end is then not an error.
+                if self.interrupt.is_set() {
+                    self.printer.print_note("cancelled")?;
+                } else {
+                    self.printer.print_error(error)?;
+                }
             }
             Err(WriteError::Output(error)) => return Err(error.into()),
         }

@@ -39,6 +39,8 @@ pub(in crate::screen) struct Picker {
     pub(super) top: usize,
     /// The number of the last request.
     pub(super) number: u64,
+    /// The number of the last request that has an answer.
+    pub(super) answered: u64,
     pub(super) is_complete: bool,
     pub(super) trouble: Option<String>,
     pub(super) preview: Option<Preview>,
@@ -78,6 +80,7 @@ impl Picker {
             selected: 0,
             top: 0,
             number: 0,
+            answered: 0,
             is_complete: false,
             trouble: None,
             preview: None,
@@ -112,12 +115,15 @@ impl Picker {
         !self.is_complete
     }
 
-    /// Shows the sessions that were found, unless the text or the filters changed since.
+    /// Shows the sessions that were found, unless the text or the filters changed since. The selected
+    /// session stays selected if it `keeps_selection`, and if the answer continues an earlier one.
     pub(in crate::screen) fn show_answer(&mut self, answer: FinderAnswer, keeps_selection: bool) {
         if answer.number != self.number {
             return;
         }
+        let keeps_selection = keeps_selection || self.answered == answer.number;
         let selected = self.selected_row().map(|row| row.id.clone()).filter(|_| keeps_selection);
+        self.answered = answer.number;
         self.rows = answer.rows;
         self.trouble = answer.trouble;
         self.is_complete = answer.is_complete;

@@ -30,7 +30,7 @@ const MIN_CELLS_FOR_AGENT: usize = 66;
 const MIN_CELLS_FOR_COUNTS: usize = 76;
 
 const AGE_CELLS: usize = 4;
-const AGENT_CELLS: usize = 9;
+const AGENT_CELLS: usize = 11;
 const PROJECT_CELLS: usize = 14;
 const COST_CELLS: usize = 9;
 const COUNT_CELLS: usize = 11;
