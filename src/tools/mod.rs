@@ -47,11 +47,12 @@ use serde::Serialize;
 
 pub(crate) use self::analyze::error_signature;
 pub use self::analyze::{
-    Decision, HistoryScope, KnownFix, LiveFailure, SessionTail, find_decisions, find_failing_call,
-    find_fix_of_event, find_known_fix, read_session_tail,
+    Decision, HistoryScope, KnownFix, LiveFailure, find_decisions, find_failing_call,
+    find_fix_of_event, find_known_fix,
 };
 pub use self::blame::{BlameData, BlamedFile};
 use self::doctor::DoctorData;
+pub use self::endings::{SessionTail, read_session_tail};
 pub use self::handover::Handover;
 pub use self::query::WriteError;
 pub(crate) use self::reply::answer::encoding_error;
