@@ -29,7 +29,7 @@ pub const FIND_LIMIT: u32 = 10;
 pub const FIND_LIMIT_MAX: u32 = 50;
 
 /// `search_events`: most characters of a snippet.
-pub const SNIPPET_CHARS: usize = 240;
+pub const SNIPPET_CHARS: usize = 160;
 
 /// `search_events`: most events shown before and after a match.
 pub const SEARCH_CONTEXT_MAX: u32 = 5;

@@ -30,7 +30,14 @@ fn tool_part(tool: Option<&String>, is_error: Option<bool>) -> String {
 impl Show for SearchData {
     fn to_text(&self) -> String {
         let mut out = String::new();
+        let mut session_id = "";
+        let mut project = "";
         for found in &self.matches {
+            // Further matches of a session do not repeat its project.
+            if found.session_id != session_id {
+                session_id = &found.session_id;
+                project = found.project.as_deref().unwrap_or("");
+            }
             let subtype =
                 found.subtype.as_deref().map(|subtype| format!("/{subtype}")).unwrap_or_default();
             let _ = writeln!(
@@ -42,12 +49,9 @@ impl Show for SearchData {
                 tool_part(found.tool_name.as_ref(), found.is_error),
                 found.turn_index,
                 abandoned_note(found.is_abandoned),
-                found.project.as_deref().unwrap_or(""),
+                project,
             );
-            let [before, after] = found.omitted;
-            let start = if before > 0 { "…" } else { "" };
-            let end = if after > 0 { "…" } else { "" };
-            out.push_str(&indent_lines(&format!("{start}{}{end}", found.snippet.trim()), "    "));
+            out.push_str(&indent_lines(&found.snippet, "    "));
             out.push('\n');
             for (index, line) in &found.context {
                 let _ = writeln!(out, "      :{index} {line}");
@@ -178,8 +182,8 @@ fn tokens_text(tokens: &Tokens) -> String {
     if !tokens.unpriced_models.is_empty() {
         let _ = write!(text, "; no price is known for {}", tokens.unpriced_models.join(", "));
     }
-    if tokens.as_recorded != tokens.counted_once {
-        let total = tokens.as_recorded.total();
+    if let Some(recorded) = tokens.as_recorded {
+        let total = recorded.total();
         let _ = write!(text, "; {total} as recorded, including copied history");
     }
     if tokens.confidence != Confidence::Measured {

@@ -15,7 +15,8 @@ mod row_filter;
 mod scan;
 mod segment_filter;
 mod sessions;
-pub mod snippet;
+mod snippet;
+mod text_length;
 mod unmatched;
 
 pub use absent::{AbsentWord, find_absent_words};
@@ -28,4 +29,5 @@ pub use sessions::{
     FoundPassage, FoundSession, SessionQuestion, SessionRank, SessionRequest, SessionResults,
     search_sessions,
 };
+pub use snippet::Snippet;
 pub use unmatched::{UnmatchedFilter, find_unmatched_filters};

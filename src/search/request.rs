@@ -41,9 +41,12 @@ impl SearchRequest<'_> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResultPosition {
     /// Time in microseconds since the epoch, or its complement if the oldest come first.
+    #[serde(rename = "t")]
     pub time: Option<i64>,
+    #[serde(rename = "i")]
     pub session_id: String,
     /// Index of the event, or its complement if the oldest come first.
+    #[serde(rename = "e")]
     pub event_index: u32,
 }
 

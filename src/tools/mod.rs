@@ -47,12 +47,13 @@ use schemas::tool::stats::{StatsArgs, StatsData};
 use serde::Serialize;
 
 pub use self::analyze::{
-    Decision, HistoryScope, KnownFix, LiveFailure, SessionTail, find_decisions, find_failing_call,
-    find_fix_of_event, find_known_fix, read_session_tail,
+    Decision, HistoryScope, KnownFix, LiveFailure, find_decisions, find_failing_call,
+    find_fix_of_event, find_known_fix,
 };
 pub(crate) use self::analyze::{Edit, EditSide, error_signature};
 pub use self::blame::{BlameData, BlamedFile};
 use self::doctor::DoctorData;
+pub use self::endings::{SessionTail, read_session_tail};
 pub use self::handover::Handover;
 pub use self::image::EventImage;
 pub use self::query::WriteError;
