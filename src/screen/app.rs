@@ -301,7 +301,7 @@ impl<'a> App<'a> {
                             MouseEventKind::ScrollDown => reader.scroll_by(WHEEL_LINES),
                             MouseEventKind::ScrollUp => reader.scroll_by(-WHEEL_LINES),
                             MouseEventKind::Down(MouseButton::Left) => {
-                                reader.switch_block_at(mouse.row)
+                                reader.switch_block_at(mouse.row);
                             }
                             MouseEventKind::Down(_)
                             | MouseEventKind::Up(_)

@@ -40,6 +40,7 @@ impl LineEdit {
     }
 
     /// Edits the line with a key. Returns true if the key means something for a line.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "other keys mean nothing here")]
     pub(super) fn edit(&mut self, key: KeyEvent) -> bool {
         let has_control = key.modifiers.contains(KeyModifiers::CONTROL);
         let has_alt = key.modifiers.contains(KeyModifiers::ALT);

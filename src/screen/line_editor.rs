@@ -88,10 +88,7 @@ impl LineEditor {
 }
 
 fn to_io_error(error: ReadlineError) -> io::Error {
-    match error {
-        ReadlineError::Io(error) => error,
-        other => io::Error::other(other.to_string()),
-    }
+    if let ReadlineError::Io(error) = error { error } else { io::Error::other(error.to_string()) }
 }
 
 /// Connects the language to the editor.

@@ -34,6 +34,10 @@ static HAS_PANICKED: AtomicBool = AtomicBool::new(false);
 /// The exit code of a program that a signal ended is this plus the signal's number.
 const SIGNAL_EXIT_CODE: usize = 128;
 
+/// The exit code of a program whose terminal is gone.
+#[cfg(unix)]
+const HANGUP_EXIT_CODE: i32 = 129;
+
 /// A terminal that shows a screen.
 pub(super) struct Screen {
     terminal: Terminal<CrosstermBackend<Box<dyn Write + Send>>>,
@@ -156,14 +160,19 @@ impl SignalFlags {
     #[cfg(unix)]
     fn register() -> io::Result<Self> {
         use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+        use signal_hook::flag;
 
         let received = Arc::new(AtomicUsize::new(0));
         let mut registered = Vec::new();
-        for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
+        for signal in [SIGINT, SIGQUIT, SIGTERM] {
             let number = usize::try_from(signal).unwrap_or_default();
-            let flag = Arc::clone(&received);
-            registered.push(signal_hook::flag::register_usize(signal, flag, number)?);
+            registered.push(flag::register_usize(signal, Arc::clone(&received), number)?);
         }
+        // The terminal is gone, so there is nothing to restore. The loop would not look at a flag any
+        // more: crossterm reads the end of the input over and over without returning.
+        let always = Arc::new(AtomicBool::new(true));
+        let code = HANGUP_EXIT_CODE;
+        registered.push(flag::register_conditional_shutdown(SIGHUP, code, always)?);
         Ok(Self { received, registered })
     }
 

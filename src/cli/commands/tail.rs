@@ -40,8 +40,12 @@ pub(in crate::cli) fn run(
 
     let mut lines = LiveLines::default();
     print_lines(&lines.next_lines(&first), context)?;
+    if flags.once {
+        return Ok(CommandOutcome::Done);
+    }
+
     let mut seen = generation(tools)?;
-    while !flags.once {
+    loop {
         std::thread::sleep(LOOK_INTERVAL);
         tools.refresh_store();
         let current = generation(tools)?;
@@ -52,7 +56,6 @@ pub(in crate::cli) fn run(
             print_lines(&lines.next_lines(&whole), context)?;
         }
     }
-    Ok(CommandOutcome::Done)
 }
 
 /// Reads the session that is followed. Without an id it is the one of the current folder, or else the

@@ -55,10 +55,8 @@ pub(in crate::screen) fn start_finder(
 ) -> std::io::Result<LatestWorker<FinderRequest>> {
     LatestWorker::start("finder", move |request: FinderRequest, is_stale| {
         let search = Search { tools, zone: &zone, request: &request, is_stale };
-        let (rows, trouble) = match search.find_sessions(&answer) {
-            Ok(rows) => (rows, None),
-            Err((rows, error)) => (rows, Some(error.message)),
-        };
+        let mut rows = Vec::new();
+        let trouble = search.find_sessions(&mut rows, &answer).err().map(|error| error.message);
         if !is_stale() {
             answer(FinderAnswer { number: request.number, rows, trouble, is_complete: true });
         }
@@ -78,30 +76,26 @@ impl Search<'_> {
         Call::new(Timestamp::now(), self.is_stale).with_zone(self.zone.clone())
     }
 
-    /// Finds the sessions. What is found early is passed to `answer`. An error comes with the
-    /// sessions found before it.
+    /// Adds the sessions that are found to `rows`. What is found early is passed to `answer`. Before
+    /// an error, `rows` has what was found until then.
     fn find_sessions(
         &self,
+        rows: &mut Vec<PickerRow>,
         answer: &dyn Fn(FinderAnswer),
-    ) -> Result<Vec<PickerRow>, (Vec<PickerRow>, ToolError)> {
+    ) -> Result<(), ToolError> {
         let text = self.request.text.trim();
         if text.is_empty() {
-            return self.list_newest(answer);
+            return self.list_newest(rows, answer);
         }
-        let mut rows = self.find_by_title(text).map_err(|error| (Vec::new(), error))?;
+        *rows = self.find_by_title(text)?;
         if text.split_whitespace().all(|word| word.len() < MIN_SEARCHED_WORD_BYTES) {
-            return Ok(rows);
+            return Ok(());
         }
         if !(self.is_stale)() {
             answer(self.early_answer(rows.clone()));
         }
-        match self.find_by_events(text) {
-            Ok(found) => {
-                add_event_hits(&mut rows, found);
-                Ok(rows)
-            }
-            Err(error) => Err((rows, error)),
-        }
+        add_event_hits(rows, self.find_by_events(text)?);
+        Ok(())
     }
 
     fn early_answer(&self, rows: Vec<PickerRow>) -> FinderAnswer {
@@ -111,10 +105,10 @@ impl Search<'_> {
     /// Lists the newest sessions, page by page.
     fn list_newest(
         &self,
+        rows: &mut Vec<PickerRow>,
         answer: &dyn Fn(FinderAnswer),
-    ) -> Result<Vec<PickerRow>, (Vec<PickerRow>, ToolError)> {
+    ) -> Result<(), ToolError> {
         let call = self.call();
-        let mut rows = Vec::new();
         let mut cursor = None;
         while rows.len() < MAX_LISTED_SESSIONS && !(self.is_stale)() {
             let Filters { project, provider, period } = self.request.filters.clone();
@@ -126,10 +120,7 @@ impl Search<'_> {
                 cursor,
                 ..ListArgs::default()
             };
-            let page = match self.tools.list_sessions(&args, &call) {
-                Ok(page) => page,
-                Err(error) => return Err((rows, error)),
-            };
+            let page = self.tools.list_sessions(&args, &call)?;
             cursor = next_cursor(&page);
             rows.extend(page.data.sessions.iter().cloned().map(PickerRow::new));
             if cursor.is_none() {
@@ -137,7 +128,7 @@ impl Search<'_> {
             }
             answer(self.early_answer(rows.clone()));
         }
-        Ok(rows)
+        Ok(())
     }
 
     /// Finds the sessions whose title, project, branch or id has all words of the text, the newest

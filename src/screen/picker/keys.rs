@@ -26,6 +26,7 @@ pub(in crate::screen) enum PickerEffect {
 
 impl Picker {
     /// Handles a key.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "all other keys edit the text")]
     pub(in crate::screen) fn handle_key(&mut self, key: KeyEvent) -> PickerEffect {
         let has_control = key.modifiers.contains(KeyModifiers::CONTROL);
         let has_alt = key.modifiers.contains(KeyModifiers::ALT);

@@ -19,6 +19,7 @@ pub(in crate::screen) enum ReaderEffect {
 
 impl Reader {
     /// Handles a key.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "other keys mean nothing here")]
     pub(in crate::screen) fn handle_key(&mut self, key: KeyEvent) -> ReaderEffect {
         if self.search.is_some() {
             return self.handle_search_key(key);
@@ -60,6 +61,7 @@ impl Reader {
     }
 
     /// Handles a key while the text to look for is typed.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "all other keys edit the text")]
     fn handle_search_key(&mut self, key: KeyEvent) -> ReaderEffect {
         let Some(mut line) = self.search.take() else { return ReaderEffect::None };
         let has_control = key.modifiers.contains(KeyModifiers::CONTROL);
