@@ -261,6 +261,7 @@ fn sessions_with_words(
         since: None,
         limit: MAX_HITS,
         after: None,
+        counted_rows: 0,
         deadline: Some(call.search_deadline()),
     };
     let found = search(snapshot, &request, call.stop).map_err(search_error)?;
