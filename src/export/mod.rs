@@ -4,7 +4,7 @@ pub(crate) mod csp;
 mod html;
 mod markdown;
 mod text;
-mod transcript;
+pub(crate) mod transcript;
 
 use std::fmt::Write as _;
 use std::io::{BufWriter, Write as _};

@@ -8,14 +8,14 @@ use schemas::tool::list::Session;
 
 /// A prompt with everything up to the next prompt.
 #[derive(Default)]
-pub(super) struct TranscriptTurn<'e> {
-    pub(super) index: u32,
-    pub(super) timestamp: Option<&'e str>,
-    pub(super) parts: Vec<TranscriptPart<'e>>,
+pub(crate) struct TranscriptTurn<'e> {
+    pub(crate) index: u32,
+    pub(crate) timestamp: Option<&'e str>,
+    pub(crate) parts: Vec<TranscriptPart<'e>>,
 }
 
 /// A message or an action.
-pub(super) enum TranscriptPart<'e> {
+pub(crate) enum TranscriptPart<'e> {
     Prompt(&'e Event),
     Answer(&'e Event),
     Reasoning(&'e Event),
@@ -30,7 +30,7 @@ pub(super) enum TranscriptPart<'e> {
 }
 
 /// Returns the turns that contain something to read.
-pub(super) fn collect_turns(events: &[Event]) -> Vec<TranscriptTurn<'_>> {
+pub(crate) fn collect_turns(events: &[Event]) -> Vec<TranscriptTurn<'_>> {
     let by_id: HashMap<&str, &Event> =
         events.iter().map(|event| (event.event_id.as_str(), event)).collect();
     let mut answered = HashSet::new();
@@ -79,14 +79,14 @@ fn result_of<'e>(call: &Event, by_id: &HashMap<&str, &'e Event>) -> Option<&'e E
 }
 
 /// Describes a call in one line: its command, its file, or the beginning of its arguments.
-pub(super) fn describe_call(call: &Event) -> String {
+pub(crate) fn describe_call(call: &Event) -> String {
     let what = call.command.as_ref().or(call.files.first()).or(call.text.as_ref());
     let line = what.and_then(|what| what.lines().find(|line| !line.trim().is_empty()));
     truncate_chars(line.unwrap_or_default().trim(), 120).0
 }
 
 /// Returns the time of an event, its duration and its outcome.
-pub(super) fn event_remarks(event: &Event, result: Option<&Event>) -> Vec<String> {
+pub(crate) fn event_remarks(event: &Event, result: Option<&Event>) -> Vec<String> {
     let outcome = result.unwrap_or(event);
     let mut remarks: Vec<String> = Vec::new();
     let clock = event.timestamp.as_deref().and_then(|time| time.get(11..19));
@@ -110,7 +110,7 @@ pub(super) fn event_remarks(event: &Event, result: Option<&Event>) -> Vec<String
 }
 
 /// Returns the number of notices of each kind, in order of appearance: "3 hook_progress, 1 meta".
-pub(super) fn describe_notices(notices: &[&Event]) -> String {
+pub(crate) fn describe_notices(notices: &[&Event]) -> String {
     let mut counts: Vec<(&str, usize)> = Vec::new();
     for notice in notices {
         let kind = notice.subtype.as_deref().unwrap_or("notification");
@@ -123,7 +123,7 @@ pub(super) fn describe_notices(notices: &[&Event]) -> String {
 }
 
 /// Returns the facts in the heading of a transcript.
-pub(super) fn session_facts(session: &Session) -> Vec<(&'static str, String)> {
+pub(crate) fn session_facts(session: &Session) -> Vec<(&'static str, String)> {
     let mut facts = vec![("Session", session.session_id.clone())];
     let version = session.agent_version.as_ref().map(|version| format!(" {version}"));
     facts.push(("Agent", format!("{}{}", session.provider, version.unwrap_or_default())));
@@ -154,14 +154,14 @@ pub(super) fn session_facts(session: &Session) -> Vec<(&'static str, String)> {
 }
 
 /// Returns the title in one line, or the id if there is no title.
-pub(super) fn session_title(session: &Session) -> String {
+pub(crate) fn session_title(session: &Session) -> String {
     let words = session.title.as_deref().unwrap_or_default().split_whitespace();
     let title = words.collect::<Vec<_>>().join(" ");
     if title.is_empty() { session.session_id.clone() } else { title }
 }
 
 /// Returns the beginning of a text, and the number of characters left out.
-pub(super) fn truncate_chars(text: &str, chars: usize) -> (String, usize) {
+pub(crate) fn truncate_chars(text: &str, chars: usize) -> (String, usize) {
     match text.char_indices().nth(chars) {
         Some((at, _)) => {
             let (head, rest) = text.split_at(at);
@@ -172,7 +172,7 @@ pub(super) fn truncate_chars(text: &str, chars: usize) -> (String, usize) {
 }
 
 /// Returns the sentence about the characters left out.
-pub(super) fn omission_sentence(event: &Event, chars: usize) -> Option<String> {
+pub(crate) fn omission_sentence(event: &Event, chars: usize) -> Option<String> {
     (chars > 0).then(|| format!("{chars} more characters: sessions event {}", event.event_id))
 }
 

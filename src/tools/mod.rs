@@ -45,6 +45,7 @@ use schemas::tool::search::{SearchArgs, SearchData};
 use schemas::tool::stats::{StatsArgs, StatsData};
 use serde::Serialize;
 
+pub(crate) use self::analyze::change::Edit;
 pub(crate) use self::analyze::error_signature;
 pub use self::analyze::{
     Decision, HistoryScope, KnownFix, LiveFailure, SessionTail, find_decisions, find_failing_call,
@@ -67,7 +68,7 @@ pub(crate) use self::reply::session_sums::{MAX_SUBAGENT_DEPTH, is_subagent};
 pub use self::reply::shared_state::RedactorFactory;
 use self::reply::shared_state::SharedState;
 use self::reply::store_warnings::store_warnings;
-pub(crate) use self::reply::transcript::Transcript;
+pub use self::reply::transcript::Transcript;
 use self::stats::Extent;
 use self::status::StatusData;
 use crate::error::store_error;
@@ -199,6 +200,17 @@ impl Tools {
         call: &Call<'_>,
     ) -> Result<EncodedAnswer<DetailData>, ToolError> {
         self.run_tool(call, |snapshot| details::run(&self.shared, snapshot, args, call))
+    }
+
+    /// Reads a whole session, by its id or any unique prefix, `current` or `last`.
+    pub fn read_transcript(
+        &self,
+        session_id: &str,
+        call: &Call<'_>,
+    ) -> Result<Transcript, ToolError> {
+        let snapshot = self.snapshot(call)?;
+        let at = self.shared.caller.find_session(snapshot, session_id)?;
+        Transcript::read(snapshot, at, self.shared.prices())
     }
 
     /// Runs `tool_metadata`, which needs no logs.

@@ -49,6 +49,7 @@ mod report;
 mod responses;
 mod resume;
 mod samples;
+mod screens;
 mod sizes;
 mod sql;
 mod sql_escapes;

@@ -65,6 +65,9 @@ pub struct ListArgs {
     /// Active since '7d', a date or RFC 3339 time (UTC)
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
+    /// Begun before that time
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
     /// Only these sessions; any unique prefixes, or 'current'
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 50))]
@@ -110,6 +113,8 @@ closed_enum! {
         Oldest = "oldest",
         /// The most tokens first, each request counted once.
         Tokens = "tokens",
+        /// The most US dollars first.
+        Cost = "cost",
         /// The most events first, copied ones included.
         Events = "events",
         /// The most failed tool results first.

@@ -81,7 +81,7 @@ enum EditSide {
 
 /// The text before and after an edit.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub(in crate::tools) struct Edit {
+pub(crate) struct Edit {
     pub removed: String,
     pub added: String,
 }
@@ -89,7 +89,7 @@ pub(in crate::tools) struct Edit {
 impl Edit {
     /// Reads the arguments of an edit as the event's text shows them, one `key: value` after
     /// another, or the lines of a patch. Returns `None` if the text contains neither.
-    pub(in crate::tools) fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let edit = match text.split_once("*** Begin Patch") {
             Some((_, patch)) => Self::from_patch(patch),
             None => Self::from_arguments(text),
