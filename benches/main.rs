@@ -18,7 +18,7 @@ use std::path::Path;
 
 use schemas::Timestamp;
 use schemas::table::EventColumn;
-use sessions::search::{Query, SearchRequest, search};
+use sessions::search::{COUNTED_ROWS, Query, SearchRequest, search};
 use sessions::store::{EventReader, RowSpan, Store};
 use sessions::tools::Tools;
 
@@ -160,6 +160,7 @@ fn work(store: &Store, workload: &Workload) -> sessions::search::SearchWork {
         since: None,
         limit: 10,
         after: None,
+        counted_rows: COUNTED_ROWS,
         deadline: None,
     };
     let snapshot = store.take_snapshot().expect("snapshot");

@@ -18,6 +18,7 @@ pub mod output;
 pub mod plugin;
 pub mod report;
 pub mod resume;
+mod screen;
 pub mod search;
 pub mod server;
 pub mod setup;

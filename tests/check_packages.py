@@ -249,7 +249,7 @@ def check_manifests(folder, tools):
         ["ruby", "-c", folder / "sessions-mcp.rb"],
         ["sh", "-n", folder / "install.sh"],
         [tools / "shellcheck", folder / "install.sh"],
-        [tools / "shellcheck", ROOT / "src/plugin/files/sessions-mcp"],
+        [tools / "shellcheck", ROOT / "src/plugin/files/sessions-mcp", ROOT / "src/plugin/files/sessions-hook"],
         [tools / "hadolint", folder / "Dockerfile"],
     ):
         if shutil.which(command[0]) is None:

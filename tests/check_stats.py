@@ -490,7 +490,8 @@ def of_answer(group, names):
     numbers.update(p50=spread.get("p50"), p95=spread.get("p95"), duration=spread.get("total"))
     numbers.update(cost=group.get("cost_usd"), unpriced=group.get("unpriced_tokens"))
     numbers.update({name: tokens.get("counted_once", {}).get(name) for name in TOKENS})
-    numbers.update({f"recorded {name}": tokens.get("as_recorded", {}).get(name) for name in TOKENS})
+    recorded = tokens.get("as_recorded", tokens.get("counted_once", {}))
+    numbers.update({f"recorded {name}": recorded.get(name) for name in TOKENS})
     return {name: numbers[name] for name in names if numbers[name]}
 
 

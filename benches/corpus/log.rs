@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
 
 use super::text::{CODE, Language, PROSE, Random, Shape, Writer};
 use super::{Corpus, tools};
@@ -125,9 +126,12 @@ impl<'a> Log<'a> {
         self.answer(answer)
     }
 
-    /// Finishes the log and returns its size in bytes.
+    /// Finishes the log and returns its size in bytes. The file changes last at the time of the last
+    /// record, as a real log does: a first ingest reads logs in this order.
     pub(super) fn finish(mut self) -> io::Result<u64> {
         self.out.flush()?;
+        let last_change = UNIX_EPOCH + Duration::from_millis(self.time);
+        self.out.get_ref().set_modified(last_change)?;
         Ok(self.bytes)
     }
 

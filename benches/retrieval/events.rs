@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use schemas::tool::search::SearchSort;
 use schemas::{EventId, Timestamp};
-use sessions::search::{Query, SearchRequest, can_rank, search_ranked};
+use sessions::search::{COUNTED_ROWS, Query, SearchRequest, can_rank, search_ranked};
 use sessions::store::Snapshot;
 
 use super::{Question, sessions_of};
@@ -42,6 +42,7 @@ fn find_events(snapshot: &Snapshot, question: &Question) -> Vec<String> {
         since: None,
         limit: RANKED,
         after: None,
+        counted_rows: COUNTED_ROWS,
         deadline: Some(Instant::now() + Duration::from_secs(60)),
     };
     let page = search_ranked(snapshot, &request, None, &|| false).expect("searches");

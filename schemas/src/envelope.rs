@@ -162,7 +162,7 @@ closed_enum! {
         IndexStale = "INDEX_STALE",
         /// Files could not be read; `sessions status` lists them.
         FilesFailed = "FILES_FAILED",
-        /// The answer was cut to fit its budget.
+        /// The answer was cut to fit its budget, or its search ran out of time.
         ResultsTruncated = "RESULTS_TRUNCATED",
         /// A parameter had no effect here.
         ParameterIgnored = "PARAMETER_IGNORED",

@@ -55,9 +55,7 @@ impl ErrorCode {
                 "Correct the SQL by the message; sessions://schema has views and columns"
             }
             Self::SqlNotAllowed => "Rewrite it as exactly one SELECT over the documented views",
-            Self::SearchTimeout => {
-                "Use details.matches, continue with details.next_cursor, or narrow the search"
-            }
+            Self::SearchTimeout => "Narrow the search by time, project or session",
             Self::Cancelled => "Call again if the answer is needed after all",
             Self::RateLimitExceeded => "Wait for details.retry_after_ms milliseconds",
             Self::IndexEmpty => "Run `sessions ingest` once in a shell",

@@ -29,14 +29,14 @@ pub const FIND_LIMIT: u32 = 10;
 pub const FIND_LIMIT_MAX: u32 = 50;
 
 /// `search_events`: most characters of a snippet.
-pub const SNIPPET_CHARS: usize = 240;
+pub const SNIPPET_CHARS: usize = 160;
 
 /// `search_events`: most events shown before and after a match.
 pub const SEARCH_CONTEXT_MAX: u32 = 5;
 /// `search_events`: most bytes of the text of an event around a match.
 pub const CONTEXT_BYTES: usize = 160;
 
-/// Seconds after which a search answers `search_timeout` with what it found so far.
+/// Seconds after which a search answers with what it found so far.
 pub const SEARCH_SECONDS: u64 = 10;
 
 /// `get_event_details`: most ids in one call.

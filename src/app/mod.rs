@@ -40,6 +40,16 @@ pub fn create_refresh(store: Arc<Store>) -> Arc<dyn Refresh> {
     Arc::new(Refresher::new(store))
 }
 
+/// Creates the tools for a screen, which stays open while agents write: the store is kept up to date
+/// with the logs.
+pub fn create_screen_tools(store: Arc<Store>) -> Result<Tools, ToolError> {
+    let refresh = Arc::new(Refresher::new(Arc::clone(&store)));
+    Ok(create_tools(store, Interface::Commands)
+        .with_prices(settings::read_prices()?)
+        .with_refresh(refresh)
+        .with_program(environment::running_program_path()))
+}
+
 /// Creates the tools for a server, which keep the store up to date with the logs. `is_local` is
 /// true if the calling agent started the server, so that the server's folder is the agent's.
 pub fn create_server_tools(store: Arc<Store>, is_local: bool) -> Result<Tools, ToolError> {

@@ -6,8 +6,9 @@ use clap::{Arg, ArgAction, Parser, Subcommand, ValueEnum};
 use schemas::envelope::MetadataLevel;
 
 use super::commands::{
-    analyze, blame, compact, completions, event, export, find, forget, hook, ingest, label, list,
-    mcp, plugin, query, report, resume, search, setup, show, skill, stats, tools, usage,
+    analyze, blame, compact, completions, event, export, find, forget, hook, ingest, init, label,
+    list, mcp, open, plugin, query, report, resume, search, setup, show, skill, stats, tail, tools,
+    usage, web,
 };
 use crate::output::ColorChoice;
 
@@ -106,6 +107,10 @@ pub(super) enum Command {
     List(list::ListFlags),
     /// Show one session
     Show(show::ShowFlags),
+    /// Read a session on the screen
+    Open(open::OpenFlags),
+    /// Follow what an agent does now
+    Tail(tail::TailFlags),
     /// Add and remove labels on sessions, and set a note
     Label(label::LabelFlags),
     /// Remove sessions from the store for good, and keep their logs out
@@ -136,6 +141,8 @@ pub(super) enum Command {
     Doctor,
     /// Serve the tools over MCP on stdin and stdout, or over HTTP
     Mcp(mcp::McpFlags),
+    /// Serve a page for the browser: search, conversations, overview, live
+    Web(web::WebFlags),
     /// Answer the hooks of agents, and show what was said
     Hook(hook::HookFlags),
     /// Register the server with a client: show what its configuration needs, or write it
@@ -153,6 +160,11 @@ pub(super) enum Command {
     Config,
     /// Say how this copy was installed, and which command gets a newer one
     Upgrade,
+    /// Connect a shell: a key for the picker, and completion of ids, projects and flags
+    Init(init::InitFlags),
+    /// Print the words that complete a command line
+    #[command(hide = true)]
+    CompleteLine(init::CompleteLineFlags),
     /// Print a completion script for a shell
     Completions(completions::CompletionFlags),
 }
@@ -170,6 +182,8 @@ impl Command {
             Self::Ingest(_)
             | Self::Event(_)
             | Self::Show(_)
+            | Self::Open(_)
+            | Self::Tail(_)
             | Self::Label(_)
             | Self::Forget(_)
             | Self::Compact(_)
@@ -182,6 +196,7 @@ impl Command {
             | Self::Mcp(_)
             | Self::Resume(_)
             | Self::Blame(_)
+            | Self::Web(_)
             | Self::Hook(_)
             | Self::Setup(_)
             | Self::Plugin(_)
@@ -190,6 +205,8 @@ impl Command {
             | Self::SqlWorker
             | Self::Config
             | Self::Upgrade
+            | Self::Init(_)
+            | Self::CompleteLine(_)
             | Self::Completions(_) => false,
         }
     }
@@ -212,6 +229,8 @@ impl Command {
             | Self::Report(_)
             | Self::Export(_) => true,
             Self::Ingest(_)
+            | Self::Open(_)
+            | Self::Tail(_)
             | Self::Label(_)
             | Self::Forget(_)
             | Self::Compact(_)
@@ -219,6 +238,7 @@ impl Command {
             | Self::Statusline
             | Self::Doctor
             | Self::Mcp(_)
+            | Self::Web(_)
             | Self::Hook(_)
             | Self::Setup(_)
             | Self::Plugin(_)
@@ -227,6 +247,8 @@ impl Command {
             | Self::SqlWorker
             | Self::Config
             | Self::Upgrade
+            | Self::Init(_)
+            | Self::CompleteLine(_)
             | Self::Completions(_) => false,
         }
     }
@@ -239,6 +261,7 @@ impl Command {
             | Self::Event(_)
             | Self::List(_)
             | Self::Show(_)
+            | Self::Open(_)
             | Self::Analyze(_)
             | Self::Stats(_)
             | Self::Usage(_)
@@ -251,10 +274,12 @@ impl Command {
             | Self::Label(_)
             | Self::Compact(_)
             | Self::Resume(_)
+            | Self::Tail(_)
             | Self::Query(_)
             | Self::Status
             | Self::Doctor
             | Self::Mcp(_)
+            | Self::Web(_)
             | Self::Hook(_)
             | Self::Setup(_)
             | Self::Plugin(_)
@@ -263,6 +288,8 @@ impl Command {
             | Self::Config
             | Self::Upgrade
             | Self::SqlWorker
+            | Self::Init(_)
+            | Self::CompleteLine(_)
             | Self::Completions(_) => false,
         }
     }

@@ -6,8 +6,11 @@ use clap::Command;
 
 /// The groups of commands, in the order of the help.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Find and read", &["list", "search", "find", "show", "event", "resume", "blame"]),
-    ("Count and explain", &["usage", "stats", "analyze", "report", "query"]),
+    (
+        "Find and read",
+        &["list", "search", "find", "show", "open", "tail", "event", "resume", "blame"],
+    ),
+    ("Count and explain", &["usage", "stats", "analyze", "report", "query", "web"]),
     ("Keep", &["ingest", "status", "doctor", "label", "forget", "compact", "export"]),
     ("Agents", &["setup", "mcp", "hook", "plugin", "skill", "tools", "statusline"]),
 ];

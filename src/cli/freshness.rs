@@ -20,11 +20,16 @@ pub(super) struct StoreRefresh {
 }
 
 impl StoreRefresh {
-    /// Reads new log data for a moment. The rest continues while the command runs.
-    pub(super) fn start(store: &Arc<Store>) -> Self {
+    /// Reads new log data for a moment. The rest continues while the command runs. A store that
+    /// others can write to, or that cannot be read, stays as it is: the answer says so.
+    pub(super) fn start(store: &Arc<Store>) -> Option<Self> {
+        let snapshot = store.take_snapshot().ok()?;
+        if snapshot.condition().writable.is_some() {
+            return None;
+        }
         let refresh = app::create_refresh(Arc::clone(store));
         refresh.refresh(Duration::from_millis(REFRESH_MS));
-        Self { refresh, store: Arc::clone(store) }
+        Some(Self { refresh, store: Arc::clone(store) })
     }
 
     /// Says which logs the answer does not include yet, and lets another process read them.

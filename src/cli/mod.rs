@@ -6,36 +6,38 @@ mod args;
 mod blank_values;
 mod command_groups;
 mod commands;
+mod completion;
 mod context;
 mod exit;
 mod first_run;
 mod freshness;
 mod misspelled_flag;
+mod no_command;
 mod output_path;
 mod paging;
 mod reference;
+mod screens;
 mod stats_filter;
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
-use clap::{CommandFactory, FromArgMatches, Parser};
-use schemas::envelope::{DebugMetadata, MetadataLevel, ToolContext};
-use schemas::limits::BYTES_PER_TOKEN;
+use clap::{CommandFactory, FromArgMatches};
+use schemas::envelope::MetadataLevel;
 use schemas::{Timestamp, ToolError, Zone};
 
 use self::args::{Args, Command};
 use self::commands::{
     analyze, blame, compact, completions, config, doctor, event, export, find, forget, hook,
-    ingest, label, list, mcp, plugin, query, report, resume, search, setup, show, skill,
-    sql_worker, stats, status, statusline, tools, upgrade, usage,
+    ingest, init, label, list, mcp, open, plugin, query, report, resume, search, setup, show,
+    skill, sql_worker, stats, status, statusline, tail, tools, upgrade, usage, web,
 };
-use self::context::CommandContext;
+use self::context::{CommandContext, debug_metadata};
 use self::exit::{CommandFailure, CommandOutcome, report_result, report_unwritten};
-use self::first_run::{FirstRunOffer, offer_first_ingest};
+use self::first_run::offer_and_ingest;
 use self::freshness::StoreRefresh;
 use crate::config::environment;
 use crate::config::user_settings::UserSettings;
@@ -43,9 +45,6 @@ use crate::help::Help;
 use crate::output::{ColorChoice, Pager, Printer, Terminal, logging};
 use crate::store::{Store, is_store};
 use crate::tools::{Call, Interface};
-
-/// The next steps after the first ingest.
-const AFTER_FIRST_RUN: &str = "Next: `sessions search WORDS` to search, `sessions setup --all --write` to give your agents the tools";
 
 /// Returns the help made from the commands that clap knows.
 pub fn build_help() -> Help {
@@ -65,7 +64,12 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         };
     }
     if arguments.len() < 2 {
-        return run_without_arguments();
+        let printer = text_printer();
+        if let Err(error) = start_logging(0) {
+            return report_result(Err(error.into()), &printer);
+        }
+        let help = command_groups::arrange_help(Args::command()).render_help().to_string();
+        return no_command::run(&help, &printer);
     }
 
     let arguments = blank_values::remove_blank_options(&Args::command(), arguments);
@@ -121,43 +125,6 @@ fn start_logging(verbose: u8) -> Result<(), ToolError> {
     logging::start(verbose, environment::read_variable(logging::LOG_VARIABLE).as_deref())
 }
 
-/// Runs the program without arguments: offers the first ingest to a user at a terminal, and prints
-/// the help otherwise.
-fn run_without_arguments() -> ExitCode {
-    let printer = text_printer();
-    // The environment may name a store, which clap counts as an argument.
-    let store = environment::read_variable("SESSIONS_STORE").map(PathBuf::from);
-    let offered = start_logging(0).map_err(CommandFailure::from);
-    match offered.and_then(|()| offer_and_ingest(store, &printer)) {
-        Ok(FirstRunOffer::Accepted) => match printer.print_note(AFTER_FIRST_RUN) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => report_unwritten(&printer, &error),
-        },
-        Ok(FirstRunOffer::Declined) => ExitCode::SUCCESS,
-        Ok(FirstRunOffer::NotMade) => {
-            let help = command_groups::arrange_help(Args::command()).render_help().to_string();
-            let _ = printer.print_note(&help);
-            ExitCode::from(2)
-        }
-        Err(failure) => report_result(Err(failure), &printer),
-    }
-}
-
-/// Offers the first ingest to a user at a terminal, and runs it if the user agrees.
-fn offer_and_ingest(
-    store: Option<PathBuf>,
-    printer: &Printer,
-) -> Result<FirstRunOffer, CommandFailure> {
-    let dir = store.clone().unwrap_or_else(environment::default_store);
-    let offer = offer_first_ingest(&dir, printer)?;
-    if matches!(offer, FirstRunOffer::Accepted)
-        && let Ok(args) = Args::try_parse_from(["sessions", "ingest"])
-    {
-        run_command(Args { store, ..args }, printer)?;
-    }
-    Ok(offer)
-}
-
 /// Returns a printer for the time before the arguments are parsed.
 fn text_printer() -> Printer {
     Printer {
@@ -186,24 +153,6 @@ fn report_unparsed(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
     }
 }
 
-/// Returns the debug metadata of a command. Values that a command does not know are fixed.
-fn debug_metadata(command: String, arguments: &[OsString]) -> DebugMetadata {
-    let bytes: usize = arguments.iter().skip(1).map(|argument| argument.len() + 1).sum();
-    DebugMetadata {
-        request_id: format!("cli-{}", std::process::id()),
-        tool_version: env!("CARGO_PKG_VERSION"),
-        schema_version: schemas::tool::CONTRACT_VERSION,
-        adapter: "cli",
-        tokens_input: bytes.div_ceil(BYTES_PER_TOKEN),
-        tokens_output: 0,
-        api_calls_made: 0,
-        rate_limit_remaining: None,
-        confidence: 1.0,
-        threshold: 0.0,
-        tool_context: ToolContext { tool: command, generation: None },
-    }
-}
-
 /// Returns the zone of days, dates and clocks. Commands that have none do not read the settings, so
 /// that an invalid file does not stop them.
 fn choose_zone(args: &Args) -> Result<Zone, ToolError> {
@@ -222,7 +171,7 @@ fn run_command(args: Args, printer: &Printer) -> Result<CommandOutcome, CommandF
     let zone = choose_zone(&args)?;
     let store = Arc::new(Store::new(args.store.unwrap_or_else(environment::default_store)));
     let may_refresh = args.command.reads_sessions() && !args.no_refresh && is_store(store.dir());
-    let refresh = may_refresh.then(|| StoreRefresh::start(&store));
+    let refresh = if may_refresh { StoreRefresh::start(&store) } else { None };
     let context = CommandContext {
         store,
         // JSON output is the answer of the tool, word for word.
@@ -262,6 +211,8 @@ fn dispatch_command(
         Command::Label(flags) => label::run(flags, context),
         Command::Forget(flags) => forget::run(flags, context),
         Command::Compact(flags) => compact::run(&flags, context),
+        Command::Open(flags) => open::run(&flags, context),
+        Command::Tail(flags) => tail::run(&flags, context),
         Command::Analyze(flags) => analyze::run(flags, context),
         Command::Resume(flags) => resume::run(&flags, context),
         Command::Blame(flags) => blame::run(&flags, context),
@@ -274,6 +225,7 @@ fn dispatch_command(
         Command::Statusline => statusline::run(context),
         Command::Doctor => doctor::run(context),
         Command::Mcp(flags) => mcp::run(&flags, metadata, build_help(), context),
+        Command::Web(flags) => web::run(&flags, metadata, build_help(), context),
         Command::Hook(flags) => hook::run(&flags, context),
         Command::Setup(flags) => setup::run(&flags, named_store, printer),
         Command::Plugin(flags) => plugin::run(flags, &build_help(), printer),
@@ -282,6 +234,10 @@ fn dispatch_command(
         Command::Config => config::run(named_store, timezone, printer),
         Command::Upgrade => upgrade::run(printer),
         Command::SqlWorker => sql_worker::run(printer),
+        Command::Init(flags) => init::run(&flags, printer),
+        Command::CompleteLine(flags) => {
+            init::run_complete_line(flags, Args::command(), context.store.dir(), printer)
+        }
         Command::Completions(flags) => completions::run(&flags, Args::command(), printer),
     }
 }

@@ -51,6 +51,11 @@ pub fn default_store() -> PathBuf {
     own_dir("XDG_DATA_HOME", ".local/share")
 }
 
+/// Returns the path of the history of the query shell.
+pub fn query_history() -> PathBuf {
+    own_dir("XDG_STATE_HOME", ".local/state").join("query_history")
+}
+
 /// Returns the default folder of the user's settings files.
 pub(super) fn settings_dir() -> PathBuf {
     own_dir("XDG_CONFIG_HOME", ".config")

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use schemas::tool::event::Event;
 
+use super::diff::CallDiff;
 use super::text::{escape_html, render_html};
 use super::transcript::{
     TranscriptPart, TranscriptTurn, collect_turns, describe_call, describe_notices, event_remarks,
@@ -135,10 +136,7 @@ fn append_part(out: &mut String, part: &TranscriptPart<'_>) {
         }
         TranscriptPart::Call { call, result } => {
             append_part_start(out, "call", &tool_heading(call), call, *result);
-            let shown: Vec<&Event> = std::iter::once(*call).chain(*result).collect();
-            let deed = describe_call(call);
-            let summary = if deed.is_empty() { "Show the call" } else { &deed };
-            append_folded(out, &format!("<code>{}</code>", escape_html(summary)), &shown);
+            append_call(out, call, *result);
         }
         TranscriptPart::Result(event) => {
             append_part_start(out, "call", &tool_heading(event), event, None);
@@ -204,6 +202,33 @@ fn append_folded(out: &mut String, summary: &str, events: &[&Event]) {
         append_omission(out, event, left);
     }
     out.push_str("</details>\n");
+}
+
+/// Appends a call with its result, folded at first. An edit is shown as what it changes.
+fn append_call(out: &mut String, call: &Event, result: Option<&Event>) {
+    let deed = describe_call(call);
+    let summary = if deed.is_empty() { "Show the call" } else { &deed };
+    let summary = format!("<code>{}</code>", escape_html(summary));
+    let Some(diff) = CallDiff::of_call(call) else {
+        let shown: Vec<&Event> = std::iter::once(call).chain(result).collect();
+        return append_folded(out, &summary, &shown);
+    };
+    let _ = writeln!(out, "<details><summary>{summary}</summary>");
+    out.push_str(&diff.to_html());
+    if diff.lines_omitted() > 0 {
+        let id = escape_html(&call.event_id);
+        let _ = writeln!(
+            out,
+            "<p class=\"line\">{} more lines: sessions event {id}</p>",
+            diff.lines_omitted()
+        );
+    }
+    out.push_str("</details>\n");
+    if let Some(result) = result {
+        let _ = write!(out, "<div id=\"e{}\">", result.event_index);
+        append_folded(out, "Show the result", &[result]);
+        out.push_str("</div>\n");
+    }
 }
 
 /// Appends the sentence about the `left` characters that are not shown, if there are any.

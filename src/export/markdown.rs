@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 
 use schemas::tool::event::Event;
 
-use super::text::{escape_markdown, fence_text, inline_code, quote_markdown};
+use super::diff::CallDiff;
+use super::text::{escape_markdown, fence_language, fence_text, inline_code, quote_markdown};
 use super::transcript::{
     TranscriptPart, collect_turns, describe_call, describe_notices, event_remarks,
     omission_sentence, session_facts, session_title, truncate_chars,
@@ -66,6 +67,14 @@ fn append_part(out: &mut String, part: &TranscriptPart<'_>) {
             let tool = escape_markdown(call.tool_name.as_deref().unwrap_or("tool"));
             let line = describe_event(call, *result);
             let _ = write!(out, "\n**{tool}** {}{line}\n\n", inline_code(&describe_call(call)));
+            if let Some(diff) = CallDiff::of_call(call) {
+                append_diff(out, call, &diff);
+                let shown: Vec<&Event> = result.iter().copied().collect();
+                if !shown.is_empty() {
+                    append_folded(out, "result", &shown);
+                }
+                return;
+            }
             let shown: Vec<&Event> = std::iter::once(*call).chain(*result).collect();
             append_folded(out, if result.is_some() { "call and result" } else { "call" }, &shown);
         }
@@ -98,6 +107,21 @@ fn describe_event(event: &Event, result: Option<&Event>) -> String {
         let _ = write!(out, " → {}", inline_code(&result.event_id));
     }
     out
+}
+
+/// Appends the edit of a call as a block in the language `diff`, folded at first.
+fn append_diff(out: &mut String, call: &Event, diff: &CallDiff) {
+    out.push_str("<details><summary>edit</summary>\n\n");
+    out.push_str(&fence_language(&diff.to_text(), "diff"));
+    if diff.lines_omitted() > 0 {
+        let _ = writeln!(
+            out,
+            "\n*{} more lines: sessions event {}*\n",
+            diff.lines_omitted(),
+            escape_markdown(&call.event_id)
+        );
+    }
+    out.push_str("\n</details>\n");
 }
 
 /// Appends texts that are folded at first.

@@ -1,6 +1,7 @@
 //! `sessions export`: events for other programs, transcripts for readers.
 
 pub(crate) mod csp;
+mod diff;
 mod html;
 mod markdown;
 mod text;

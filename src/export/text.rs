@@ -155,8 +155,13 @@ fn is_harmless(url: &str) -> bool {
 
 /// Puts a text in a fence that no text inside can close.
 pub(super) fn fence_text(text: &str) -> String {
+    fence_language(text, "text")
+}
+
+/// Puts a text in a fence of this language that no text inside can close.
+pub(super) fn fence_language(text: &str, language: &str) -> String {
     let fence = "`".repeat(longest_run(text).max(2) + 1);
-    format!("{fence}text\n{}\n{fence}\n", text.trim_end_matches('\n'))
+    format!("{fence}{language}\n{}\n{fence}\n", text.trim_end_matches('\n'))
 }
 
 /// Formats a line as inline code.

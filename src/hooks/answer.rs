@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::fence::{fence, quote, quote_lines};
 use super::input::HookInput;
-use super::past_question::{PastQuestion, find_past_question};
+use super::past_question::{PastQuestion, find_past_question, is_time_word};
 use super::project::project_scope;
 use super::recap::describe_last_sessions;
 use crate::base::sanitize::clean_text;
@@ -197,7 +197,8 @@ impl HookHistory<'_> {
         scope: &HistoryScope,
     ) -> Result<Option<HookAnswer>, ToolError> {
         let question = SessionQuestion::parse(sentence);
-        let words = question.words();
+        let mut words = question.words();
+        words.retain(|word| !is_time_word(word));
         if words.len() < MIN_FOUND_WORDS {
             return Ok(None);
         }

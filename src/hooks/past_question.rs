@@ -25,6 +25,11 @@ static PAST: Pattern = LazyLock::new(|| {
         r"|(?:did|have|had|haven't|didn't) (?:we|i) (?:ever|already|once|previously|not already)\b",
         r"|(?:we|i) (?:had|have)? ?(?:previously|already once|last time)\b",
         r"|we (?:decided|agreed|settled on|discussed|talked about|figured out)\b",
+        r"|(?:we|i) (?:recently|previously) \w+",
+        // What was otherwise before.
+        r"|(?:previously|formerly) (?:worked|was|were|had|used|passed|ran)\b|used to (?:work|be|pass|run|have)\b",
+        r"|(?:worked|passed|ran) (?:fine |well )?(?:previously|yesterday|last (?:time|week|month))\b",
+        r"|(?:is|are|was|were) our (?:[\w-]+ ){1,6}still\b",
         // When it was.
         r"|(?:the )?(?:last|previous|earlier|other|past) (?:session|sessions|chat|conversation|time we|time i|time you)\b",
         r"|(?:like|as|than|since|from) last time\b",
@@ -54,6 +59,60 @@ static CONTINUE: Pattern = LazyLock::new(|| {
     ))
     .ok()
 });
+
+/// Words of such sentences that say when something was or that it was done, in alphabetical order. An
+/// answer need not have them.
+const TIME_WORDS: &[&str] = &[
+    "agreed",
+    "already",
+    "before",
+    "change",
+    "changed",
+    "changes",
+    "chat",
+    "conversation",
+    "currently",
+    "day",
+    "days",
+    "decide",
+    "decided",
+    "discussed",
+    "earlier",
+    "ever",
+    "fine",
+    "formerly",
+    "last",
+    "made",
+    "make",
+    "month",
+    "months",
+    "once",
+    "passed",
+    "previous",
+    "previously",
+    "recall",
+    "recently",
+    "remember",
+    "session",
+    "sessions",
+    "settled",
+    "still",
+    "talked",
+    "time",
+    "week",
+    "weeks",
+    "work",
+    "worked",
+    "working",
+    "year",
+    "yesterday",
+];
+
+/// Returns true if a word of a question about the past only says when something was, or that it was
+/// done.
+pub(super) fn is_time_word(word: &str) -> bool {
+    TIME_WORDS.binary_search(&word.to_lowercase().as_str()).is_ok()
+}
 
 /// What a prompt asks of the history.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,6 +157,7 @@ mod tests {
     #[test]
     fn the_patterns_compile() {
         assert!(PAST.is_some() && CONTINUE.is_some());
+        assert!(TIME_WORDS.is_sorted() && is_time_word("Recently") && !is_time_word("cache"));
     }
 
     #[test]
@@ -108,6 +168,10 @@ mod tests {
             "Did we ever fix the flaky login test?",
             "do you remember how the importer broke",
             "In the last session you changed the parser. Show me that file.",
+            "we recently made changes to the pier client. did we do this properly",
+            "the import previously worked, is it the new limit?",
+            "The upload used to work without a token",
+            "So is our retry work with the feature flags still valid?",
             "The build is slow. Yesterday it was fast, what changed in the config?",
             "Was hatten wir beim letzten Mal entschieden?",
             "上次我们怎么修的",
@@ -134,6 +198,9 @@ mod tests {
             "/resume yesterday",
             "fix the previous commit",
             "continue",
+            "This test is used to check the parser",
+            "is the build still running",
+            "show the text as it was",
             "",
         ] {
             assert_eq!(find_past_question(prompt), None, "{prompt}");

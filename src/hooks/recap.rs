@@ -22,8 +22,8 @@ const MAX_AGE_US: i64 = 45 * 24 * 3600 * 1_000_000;
 const MAX_DECISIONS: usize = 2;
 const MAX_DECISION_BYTES: usize = 200;
 
-/// Maximum number of entries of a plan that are shown.
-const MAX_ENTRIES: usize = 4;
+/// Maximum number of to-dos that are shown.
+const MAX_TODOS: usize = 4;
 
 /// Maximum number of files that are shown.
 const MAX_FILES: usize = 5;
@@ -141,12 +141,13 @@ fn describe_session(
     for open in &tail.open_ends {
         text.push_str(&format!("  open: {open}.\n"));
     }
-    if let Some((id, entries)) = &tail.open_plan {
+    if let Some(newest) = tail.open_todos.last() {
         let shown: Vec<String> =
-            entries.iter().take(MAX_ENTRIES).map(|entry| quote(entry, 80)).collect();
+            tail.open_todos.iter().take(MAX_TODOS).map(|todo| quote(&todo.text, 80)).collect();
+        let id = &newest.event_id;
         text.push_str(&format!("  not done in its plan [{id}]: {}", shown.join(", ")));
-        if entries.len() > MAX_ENTRIES {
-            text.push_str(&format!(" and {} more", entries.len() - MAX_ENTRIES));
+        if tail.open_todos.len() > MAX_TODOS {
+            text.push_str(&format!(" and {} more", tail.open_todos.len() - MAX_TODOS));
         }
         text.push('\n');
         ids.push(id.clone());

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use anstyle::Style;
-use schemas::EventType;
 use schemas::tool::search::{Match, SearchData};
+use schemas::{EventType, Provider};
 
 use super::highlight::Highlighter;
 use super::layout::Layout;
@@ -30,7 +30,14 @@ const CHARS_BEFORE_MATCH: usize = 60;
 impl Show for SearchData {
     fn to_text(&self) -> String {
         let mut out = String::new();
+        let mut session_id = "";
+        let mut project = "";
         for found in &self.matches {
+            // Further matches of a session do not repeat its project.
+            if found.session_id != session_id {
+                session_id = &found.session_id;
+                project = found.project.as_deref().unwrap_or("");
+            }
             let subtype =
                 found.subtype.as_deref().map(|subtype| format!("/{subtype}")).unwrap_or_default();
             let _ = writeln!(
@@ -42,9 +49,9 @@ impl Show for SearchData {
                 tool_part(found.tool_name.as_ref(), found.is_error),
                 found.turn_index,
                 abandoned_note(found.is_abandoned),
-                found.project.as_deref().unwrap_or(""),
+                project,
             );
-            out.push_str(&indent_lines(&snippet_text(found), "    "));
+            out.push_str(&indent_lines(found.snippet.trim(), "    "));
             out.push('\n');
             for (index, line) in &found.context {
                 let _ = writeln!(out, "      :{index} {line}");
@@ -116,8 +123,9 @@ fn push_session_line(painted: &mut Painted, matches: &[&Match], layout: &Layout)
         format!("{} matches", matches.len())
     };
     painted.push_inline(ID, &id).push(PLAIN, "  ").push(DIM, &time);
-    painted.push(PLAIN, "  ").push(AGENT, first.provider.as_str());
-    let mut used = text_width(&id) + text_width(&time) + first.provider.as_str().len() + 4;
+    let agent = first.provider.map_or("", Provider::as_str);
+    painted.push(PLAIN, "  ").push(AGENT, agent);
+    let mut used = text_width(&id) + text_width(&time) + agent.len() + 4;
     for (style, text) in [(PROJECT, project.as_str()), (PLAIN, hits.as_str())] {
         if !text.is_empty() {
             painted.push(PLAIN, "  ").push_inline(style, text);
@@ -144,7 +152,7 @@ fn push_match(painted: &mut Painted, found: &Match, highlighter: &Highlighter, w
     let index = format!("  :{}", found.event_index);
     painted.push(ID, &index).push(PLAIN, " ").push(style, &label).push(PLAIN, "  ");
 
-    let text = focus_match(&snippet_text(found), highlighter);
+    let text = focus_match(&found.snippet, highlighter);
     let first_room = width.saturating_sub(text_width(&index) + text_width(&label) + 3);
     for (at, line) in wrap_after_label(&text, first_room, width).iter().enumerate() {
         if at > 0 {
@@ -191,14 +199,6 @@ fn focus_match(snippet: &str, highlighter: &Highlighter) -> String {
     let kept: String = text.chars().skip(before - CHARS_BEFORE_MATCH).collect();
     let from = kept.find(' ').map_or(0, |at| at + 1);
     format!("…{}", &kept[from..])
-}
-
-/// Returns the snippet of a match, with an ellipsis where text is left out.
-fn snippet_text(found: &Match) -> String {
-    let [before, after] = found.omitted;
-    let start = if before > 0 { "…" } else { "" };
-    let end = if after > 0 { "…" } else { "" };
-    format!("{start}{}{end}", found.snippet.trim())
 }
 
 /// Returns what an event is in a few words, with their style.

@@ -159,8 +159,8 @@ fn tokens_text(tokens: &Tokens) -> String {
     if !tokens.unpriced_models.is_empty() {
         let _ = write!(text, "; no price is known for {}", tokens.unpriced_models.join(", "));
     }
-    if tokens.as_recorded != tokens.counted_once {
-        let total = tokens.as_recorded.total();
+    if let Some(recorded) = tokens.as_recorded {
+        let total = recorded.total();
         let _ = write!(text, "; {total} as recorded, including copied history");
     }
     if tokens.confidence != Confidence::Measured {

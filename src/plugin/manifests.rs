@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::hooks::HOOKS_PATH;
+
 /// The name of the plugins, of their marketplaces, and of the server in them.
 pub(super) const NAME: &str = "sessions";
 
@@ -101,6 +103,7 @@ pub(super) fn codex_plugin() -> Value {
         "license": LICENSE,
         "keywords": ["history", "sessions", "search", "mcp"],
         "skills": "./skills/",
+        "hooks": format!("./{HOOKS_PATH}"),
         "mcpServers": "./.mcp.json",
         "interface": {
             "displayName": "Session history",

@@ -1,5 +1,5 @@
-//! The plugins that give an agent the server, the skill and a reader agent in one installation, made
-//! from the registry of tools.
+//! The plugins that give an agent the server, the skill, the hooks and a reader agent in one
+//! installation, made from the registry of tools.
 //!
 //! ```text
 //! .claude-plugin/marketplace.json     names claude/, for Claude Code
@@ -7,24 +7,32 @@
 //! claude/  codex/  gemini/            one plugin each
 //! portable/                           an Agent Plugins package, for other clients
 //! */bin/sessions-mcp                  finds the program and starts the server
+//! */hooks/hooks.json                  for Claude Code, Codex and Gemini CLI
+//! */bin/sessions-hook                 finds the program and runs a hook
 //! */skills/sessions/SKILL.md
 //! ```
 
 mod agent;
+mod hooks;
 mod manifests;
 
 use std::path::PathBuf;
 
+use schemas::hook::HookClient;
 use serde::Serialize;
 use serde_json::Value;
 
 use self::agent::{claude_agent, gemini_agent};
+pub use self::hooks::hook_entries;
+use self::hooks::{HOOK_LAUNCHER_PATH, HOOKS_PATH, plugin_hooks};
 use self::manifests::{
     LAUNCHER_PATH, NAME, agent_plugin_mcp, agent_plugin_plugin, claude_marketplace, claude_mcp,
     claude_plugin, codex_marketplace, codex_mcp, codex_plugin, gemini_extension,
 };
 
 const LAUNCHER: &str = include_str!("files/sessions-mcp");
+
+const HOOK_LAUNCHER: &str = include_str!("files/sessions-hook");
 
 const README: &str = include_str!("files/README.md");
 
@@ -66,6 +74,16 @@ pub fn plugin_files(skill: &str) -> Vec<PluginFile> {
         let launcher = text_file(&format!("{plugin}/{LAUNCHER_PATH}"), fill_text(LAUNCHER));
         files.push(PluginFile { is_program: true, ..launcher });
     }
+    for (plugin, client, root) in [
+        ("claude", HookClient::Claude, "${CLAUDE_PLUGIN_ROOT}"),
+        ("codex", HookClient::Codex, "${PLUGIN_ROOT}"),
+        ("gemini", HookClient::Gemini, "${extensionPath}"),
+    ] {
+        files.push(json_file(&format!("{plugin}/{HOOKS_PATH}"), &plugin_hooks(client, root)));
+        let launcher =
+            text_file(&format!("{plugin}/{HOOK_LAUNCHER_PATH}"), HOOK_LAUNCHER.to_owned());
+        files.push(PluginFile { is_program: true, ..launcher });
+    }
     files
 }
 
@@ -103,7 +121,7 @@ mod tests {
         for path in paths {
             assert!(!path.starts_with('/') && !path.contains(".."), "{path}");
         }
-        assert_eq!(files.iter().filter(|file| file.is_program).count(), 4);
+        assert_eq!(files.iter().filter(|file| file.is_program).count(), 7);
         assert!(files.iter().all(|file| !file.text.contains("@REPOSITORY@")));
     }
 
@@ -123,6 +141,36 @@ mod tests {
             assert!(tools.clone().all(|line| line.contains(prefix)), "{path}: {front_matter}");
             assert!(tools.count() > 0, "without a list, an agent may call everything");
         }
+    }
+
+    #[test]
+    fn hooks_run_the_launcher_of_the_plugin() {
+        for (plugin, event, line) in [
+            (
+                "claude",
+                "PostToolUseFailure",
+                "sh \"${CLAUDE_PLUGIN_ROOT}/bin/sessions-hook\" hook post-tool-failure --client claude",
+            ),
+            (
+                "codex",
+                "UserPromptSubmit",
+                "sh \"${PLUGIN_ROOT}/bin/sessions-hook\" hook prompt --client codex",
+            ),
+            (
+                "gemini",
+                "BeforeAgent",
+                "sh \"${extensionPath}/bin/sessions-hook\" hook prompt --client gemini",
+            ),
+        ] {
+            let file: Value = serde_json::from_str(&text_of(&format!("{plugin}/hooks/hooks.json")))
+                .expect("JSON");
+            assert_eq!(file["hooks"][event][0]["hooks"][0]["command"], line, "{plugin}");
+            assert!(!text_of(&format!("{plugin}/bin/sessions-hook")).is_empty());
+        }
+        // Claude Code and Gemini CLI find the file themselves.
+        let codex: Value =
+            serde_json::from_str(&text_of("codex/.codex-plugin/plugin.json")).expect("JSON");
+        assert_eq!(codex["hooks"], "./hooks/hooks.json");
     }
 
     #[test]

@@ -7,8 +7,8 @@ use crate::export::csp::content_security_policy;
 /// Chart.js as published on npm; `assets/chart.js-LICENSE.md` is its licence.
 const CHARTS: &str = include_str!("assets/chart.umd.min.js");
 
-/// The script that draws the charts.
-const SCRIPT: &str = include_str!("assets/report.js");
+/// The script that draws the charts, after the functions that word its values.
+const SCRIPT: &str = concat!(include_str!("assets/values.js"), include_str!("assets/report.js"));
 
 /// The style sheet of the page.
 const STYLE: &str = include_str!("assets/report.css");

@@ -15,13 +15,13 @@ use crate::store::{Snapshot, StoreError};
 use crate::tools::{error_signature, is_subagent};
 
 /// Maximum number of turns shown.
-const MAX_TURNS: usize = 60;
+const MAX_TURNS: usize = 500;
 
 /// Maximum number of failures shown.
 const MAX_FAILURES: usize = 10;
 
 /// Maximum number of characters of a text that are shown.
-const MAX_EXCERPT_CHARS: usize = 400;
+const MAX_EXCERPT_CHARS: usize = 800;
 
 /// A session in the form that its page shows.
 #[derive(Debug, Default, Serialize)]

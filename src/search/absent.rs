@@ -82,6 +82,7 @@ impl WordSearch<'_> {
             since: self.request.since,
             limit: 1,
             after: None,
+            counted_rows: 0,
             deadline: self.request.deadline,
         })
     }
@@ -95,6 +96,7 @@ impl WordSearch<'_> {
             since: None,
             limit: 1,
             after: None,
+            counted_rows: 0,
             deadline: self.request.deadline,
         })
     }

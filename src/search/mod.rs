@@ -14,18 +14,22 @@ mod request;
 mod row_filter;
 mod scan;
 mod segment_filter;
+mod segment_queue;
+mod session_selection;
 mod sessions;
-pub mod snippet;
+mod snippet;
+mod text_length;
 mod unmatched;
 
 pub use absent::{AbsentWord, find_absent_words};
 pub use error::SearchError;
 pub use query::{FilterField, Query, QueryError, QueryErrorKind, is_qualifier};
 pub use rank::{RankedPage, RankedPosition, can_rank, search_ranked};
-pub use request::{ResultPosition, SearchHit, SearchPage, SearchRequest, SearchWork};
+pub use request::{COUNTED_ROWS, ResultPosition, SearchHit, SearchPage, SearchRequest, SearchWork};
 pub use scan::search;
 pub use sessions::{
     FoundPassage, FoundSession, SessionQuestion, SessionRank, SessionRequest, SessionResults,
     search_sessions,
 };
+pub use snippet::Snippet;
 pub use unmatched::{UnmatchedFilter, find_unmatched_filters};

@@ -13,6 +13,11 @@ use super::query::Query;
 use super::snippet::Snippet;
 use crate::store::{RowFacts, RowTags};
 
+/// Number of rows whose matches are counted for the total of a full page, unless the caller asks for
+/// more or less. This is more than 1 GB of logs, so small stores have exact totals, and the time
+/// does not grow with larger ones.
+pub const COUNTED_ROWS: u64 = 1 << 19;
+
 /// A search request.
 pub struct SearchRequest<'a> {
     pub query: &'a Query,
@@ -26,6 +31,9 @@ pub struct SearchRequest<'a> {
     pub limit: usize,
     /// Only results after this position are returned.
     pub after: Option<ResultPosition>,
+    /// Once the page is full, more segments are opened to count their matches while the open ones
+    /// have at most this many rows together. A query for an exact total opens all.
+    pub counted_rows: u64,
     /// The search ends at this time with the results found until then.
     pub deadline: Option<Instant>,
 }
@@ -41,9 +49,12 @@ impl SearchRequest<'_> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResultPosition {
     /// Time in microseconds since the epoch, or its complement if the oldest come first.
+    #[serde(rename = "t")]
     pub time: Option<i64>,
+    #[serde(rename = "i")]
     pub session_id: String,
     /// Index of the event, or its complement if the oldest come first.
+    #[serde(rename = "e")]
     pub event_index: u32,
 }
 
@@ -127,7 +138,7 @@ pub struct SearchPage {
     pub matched: usize,
     /// True if everything was searched, so that `matched` is exact.
     pub is_complete: bool,
-    /// True if the deadline ended the search.
+    /// True if the deadline ended the search before the page was full.
     pub is_timed_out: bool,
     pub work: SearchWork,
 }
@@ -135,7 +146,9 @@ pub struct SearchPage {
 /// The amount of data that a search examined.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SearchWork {
-    /// Blocks of the segments that pass the filters.
+    /// Segments that were opened.
+    pub segments: usize,
+    /// Blocks of the open segments that pass the filters.
     pub blocks: usize,
     /// Candidate blocks that remain after the skip index.
     pub candidate_blocks: usize,
@@ -147,6 +160,7 @@ pub struct SearchWork {
 
 impl AddAssign for SearchWork {
     fn add_assign(&mut self, other: Self) {
+        self.segments += other.segments;
         self.blocks += other.blocks;
         self.candidate_blocks += other.candidate_blocks;
         self.pages += other.pages;

@@ -1,5 +1,5 @@
-//! Finds matches in the order of time. Scans the pages that pass the filters and the skip index, in waves
-//! over the cores, until the page of results is full.
+//! Finds matches in the order of time. Opens the segments and scans the pages that pass the filters
+//! and the skip index, in waves over the cores, until the page of results is full.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -12,6 +12,7 @@ use super::request::{
     ResultPosition, SearchHit, SearchPage, SearchRequest, SearchWork, index_key, time_key,
 };
 use super::row_filter::{CandidatePage, CandidateRow, RowFilter};
+use super::segment_queue::SegmentQueue;
 use super::snippet;
 use crate::base::parallel::in_parallel;
 use crate::store::{PageReader, Snapshot, StoreError, TextValues};
@@ -74,19 +75,19 @@ pub fn search(
     request: &SearchRequest<'_>,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<SearchPage, SearchError> {
-    let filter = RowFilter::new(snapshot, request, request.query)?;
-    let mut pages = filter.candidate_pages()?;
-    pages.sort_by_key(|page| Reverse(page.time_key));
+    let filter = RowFilter::unopened(snapshot, request, request.query);
     let mut scan = OrderedScan {
         matcher: Matcher::new(request.query),
-        pages,
+        queue: SegmentQueue::new(&filter),
+        opened_rows: 0,
+        pages: Vec::new(),
         scanned: 0,
         first: BinaryHeap::new(),
         max_kept: request.limit + 1,
         matched: 0,
         is_timed_out: false,
-        work: filter.work,
         filter,
+        work: SearchWork::default(),
     };
     scan.run(stop)?;
     Ok(scan.into_page()?)
@@ -96,7 +97,11 @@ pub fn search(
 struct OrderedScan<'a> {
     filter: RowFilter<'a>,
     matcher: Matcher,
-    /// The candidate pages, in the order of results.
+    /// The segments that are not open yet.
+    queue: SegmentQueue,
+    /// The number of rows of the open segments.
+    opened_rows: u64,
+    /// The candidate pages of the open segments, in the order of results.
     pages: Vec<CandidatePage>,
     /// The number of `pages` that were scanned.
     scanned: usize,
@@ -107,6 +112,7 @@ struct OrderedScan<'a> {
     /// The number of all matches until now.
     matched: usize,
     is_timed_out: bool,
+    /// The pages that were scanned.
     work: SearchWork,
 }
 
@@ -120,20 +126,36 @@ struct ScannedPages {
 }
 
 impl OrderedScan<'_> {
-    /// Scans the pages in waves until the page of results is full, the deadline has passed, or all
-    /// pages are scanned.
+    /// Opens segments and scans their pages in waves until the page of results is full, the deadline
+    /// has passed, or everything is scanned.
     fn run(&mut self, stop: &(dyn Fn() -> bool + Sync)) -> Result<(), SearchError> {
         let request = self.filter.request;
         let must_count_all = request.query.must_count_all;
         let mut wave = FIRST_WAVE_PAGES;
         let mut is_full = false;
-        while self.scanned < self.pages.len() {
+        loop {
             if !is_full && self.is_full() {
                 is_full = true;
+                let rows = if must_count_all { u64::MAX } else { request.counted_rows };
+                let counted = self.queue.take_rows(rows.saturating_sub(self.opened_rows));
+                self.open_segments(&counted)?;
                 self.count_decided_pages();
+            }
+            let has_pages = self.scanned < self.pages.len();
+            if is_full && (!has_pages || self.scanned >= MIN_COUNTED_PAGES && !must_count_all) {
+                break;
+            }
+            if !is_full && self.open_next_segments()? {
+                if stop() {
+                    return Err(SearchError::Cancelled);
+                }
+                if request.is_past_deadline() && !self.is_complete() {
+                    self.is_timed_out = true;
+                    break;
+                }
                 continue;
             }
-            if is_full && self.scanned >= MIN_COUNTED_PAGES && !must_count_all {
+            if !has_pages {
                 break;
             }
 
@@ -150,13 +172,8 @@ impl OrderedScan<'_> {
                 break;
             };
             for part in parts {
-                self.work += part.work;
-                self.matched += part.matched;
-                for candidate in part.first {
-                    self.keep_first(candidate);
-                }
+                self.add_scanned(part);
             }
-
             self.scanned = end;
             wave = if must_count_all {
                 MAX_COUNTING_WAVE_PAGES.min(wave * 4)
@@ -167,11 +184,55 @@ impl OrderedScan<'_> {
         Ok(())
     }
 
-    /// Returns true if no match on the remaining pages belongs to the page of results.
+    /// Opens the waiting segments that may have rows before the next page, or the next ones if no
+    /// page remains. Returns false if there are none.
+    fn open_next_segments(&mut self) -> Result<bool, StoreError> {
+        let wanted = match self.pages.get(self.scanned) {
+            Some(page) => self.queue.take_up_to(page.time_key),
+            None => self.queue.take_batch(),
+        };
+        self.open_segments(&wanted)?;
+        Ok(!wanted.is_empty())
+    }
+
+    /// Opens segments and adds their pages to those that are not scanned yet.
+    fn open_segments(&mut self, wanted: &[usize]) -> Result<(), StoreError> {
+        self.filter.open_segments(wanted)?;
+        let known_pages = self.pages.len();
+        for number in wanted {
+            self.opened_rows += self.filter.snapshot.segments()[*number].entry.events;
+            self.filter.append_candidate_pages(*number, &mut self.pages)?;
+        }
+        if self.pages.len() > known_pages {
+            self.pages[self.scanned..].sort_by_key(|page| Reverse(page.time_key));
+        }
+        Ok(())
+    }
+
+    /// Returns the highest key of a row that is not scanned yet; `None` if no such row has a time.
+    fn next_key(&self) -> Option<i64> {
+        let next_page = self.pages.get(self.scanned).and_then(|page| page.time_key);
+        next_page.max(self.queue.next_key())
+    }
+
+    /// Returns true if everything is scanned or counted.
+    fn is_complete(&self) -> bool {
+        self.scanned == self.pages.len() && self.queue.is_empty()
+    }
+
+    /// Returns true if no match that is not scanned yet belongs to the page of results.
     fn is_full(&self) -> bool {
         let Some(last) = self.first.peek() else { return false };
         let key = time_key(last.sort, last.row.facts.time);
-        self.first.len() == self.max_kept && key > self.pages[self.scanned].time_key
+        self.first.len() == self.max_kept && !self.is_complete() && key > self.next_key()
+    }
+
+    fn add_scanned(&mut self, part: ScannedPages) {
+        self.work += part.work;
+        self.matched += part.matched;
+        for candidate in part.first {
+            self.keep_first(candidate);
+        }
     }
 
     /// Counts the matches of the remaining pages that the index can decide, and removes these
@@ -252,13 +313,16 @@ impl OrderedScan<'_> {
     /// Reads the texts of the results, and determines where the next page of results starts.
     fn into_page(self) -> Result<SearchPage, StoreError> {
         let request = self.filter.request;
+        let is_complete = self.is_complete();
+        let frontier = self.next_key();
+        let mut work = self.work;
+        work += self.filter.work;
         let sorted = self.first.into_sorted_vec();
         let mut rows: Vec<CandidateRow> =
             sorted.into_iter().map(|candidate| candidate.row).collect();
         let mut next = None;
         if self.is_timed_out {
             // An unread page may contain matches that come before anything after its first row.
-            let frontier = self.pages[self.scanned].time_key;
             rows.retain(|row| time_key(request.query.sort, row.facts.time) > frontier);
             let reached =
                 ResultPosition { time: frontier, session_id: String::new(), event_index: u32::MAX };
@@ -266,7 +330,8 @@ impl OrderedScan<'_> {
             // already shown.
             next = request.after.clone().max(Some(reached));
         }
-        if rows.len() > request.limit {
+        let is_full = rows.len() > request.limit;
+        if is_full {
             rows.truncate(request.limit);
             next = rows.last().map(|row| self.filter.position_of(row));
         }
@@ -277,9 +342,9 @@ impl OrderedScan<'_> {
             hits,
             next,
             matched: self.matched,
-            is_complete: self.scanned == self.pages.len(),
-            is_timed_out: self.is_timed_out,
-            work: self.work,
+            is_complete,
+            is_timed_out: self.is_timed_out && !is_full,
+            work,
         })
     }
 }

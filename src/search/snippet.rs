@@ -12,7 +12,7 @@ pub struct Snippet {
 /// Cuts about [`SNIPPET_CHARS`] characters of `text` around the bytes `start..end`, at character
 /// boundaries; the match is always whole unless it is longer than a snippet. If a sentence, a line or
 /// at least a word begins shortly before the match, the snippet begins there.
-pub fn cut_snippet(text: &str, start: usize, end: usize) -> Snippet {
+pub(super) fn cut_snippet(text: &str, start: usize, end: usize) -> Snippet {
     let match_start = text.floor_char_boundary(start.min(text.len()));
     let match_end = text.ceil_char_boundary(end.clamp(match_start, text.len()));
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult,
@@ -14,14 +15,14 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use schemas::tool::{CONTRACT_VERSION, NAMESPACE, TOOLS, find_tool};
-use schemas::{Timestamp, nearest};
+use schemas::{Timestamp, ToolError, nearest};
 use serde_json::{Value, json};
 
 use super::dispatcher::{CallDispatcher, CallOutcome, ServerOptions, ToolCall};
 use super::protocol_error::{invalid_request, refused_request};
 use super::{complete, help, progress, prompts, resources, schema, tool_calls};
 use crate::help::{Help, dashdash};
-use crate::tools::{Call, Tools};
+use crate::tools::{Call, EventImage, Tools};
 
 /// The instructions that a model reads before it chooses a tool; at most 2 KB.
 const INSTRUCTIONS: &str = "\
@@ -256,8 +257,39 @@ impl Server {
         handover.map(|handover| handover.text).map_err(|error| invalid_request(&error.message))
     }
 
+    /// Returns the maximum duration of a call.
+    pub(super) fn time_limit(&self) -> Duration {
+        self.dispatcher.time_limit()
+    }
+
+    /// Returns the outcome of a call that did not finish in time.
+    pub(super) fn late_outcome(&self, tool_call: &ToolCall) -> CallOutcome {
+        self.dispatcher.late_outcome(tool_call)
+    }
+
+    /// Reads an image of an event from its log, if the rate limit allows another request.
+    pub(super) fn read_image(
+        &self,
+        event_id: &str,
+        number: usize,
+    ) -> Result<EventImage, ToolError> {
+        self.dispatcher.take_request()?;
+        let call = Call::new(Timestamp::now(), &|| false);
+        self.tools.read_image(event_id, number, &call)
+    }
+
+    /// Returns the generation of the store. `None` if the store is empty or cannot be read.
+    pub(super) fn generation(&self) -> Option<u64> {
+        let call = Call::new(Timestamp::now(), &|| false);
+        self.tools.answer_state(&call).map(|(generation, _)| generation)
+    }
+
     /// Runs the tool of a call on this thread, until it answers or `stop` returns true.
-    fn answer_call(&self, tool_call: &ToolCall, stop: &(dyn Fn() -> bool + Sync)) -> CallOutcome {
+    pub(super) fn answer_call(
+        &self,
+        tool_call: &ToolCall,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> CallOutcome {
         self.dispatcher.dispatch_call(&self.tools, tool_call, stop, &|call: &Call<'_>| {
             tool_calls::run_tool(&self.tools, &tool_call.tool, tool_call.arguments.clone(), call)
         })

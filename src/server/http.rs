@@ -1,32 +1,28 @@
 //! The streamable HTTP transport: stateless, on loopback by default, and protected by a token.
 
-use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::combinators::BoxBody;
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::header::{
     ALLOW, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE,
 };
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
 use rmcp::ErrorData;
 use rmcp::model::{ClientJsonRpcMessage, JsonRpcMessage, RequestId};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::{Value, json};
 use subtle::ConstantTimeEq;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 
+use super::connections::{
+    HttpAnswer, MAX_BODY_BYTES, RequestHandler, accept_connections, is_json, read_body, run_server,
+};
 use super::flow::{TOO_MANY_VALUES, has_too_many_values};
 use super::handler::{Server, ServerParts};
 use super::host::{HostFilter, single_value};
@@ -35,24 +31,6 @@ use super::protocol_error::clean_error;
 
 /// The path that accepts requests.
 pub const MCP_PATH: &str = "/mcp";
-
-/// Maximum size of a body in bytes; arguments are small.
-const MAX_BODY_BYTES: usize = 1 << 20;
-
-/// Maximum time for a client to send the body of a request, on the command line's server.
-pub const MAX_BODY_TIME: Duration = Duration::from_secs(10);
-
-/// Maximum time for a client to send the headers of a request, or to leave its connection idle.
-const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// Number of bytes that hyper buffers for a connection. Headers that are much longer are refused.
-const READ_BUFFER_BYTES: usize = 64 << 10;
-
-/// Maximum time for running calls to finish when the server ends.
-const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
-
-/// Maximum time that the process waits for calls that were cut off. They notice it soon.
-const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The settings for serving over HTTP.
 pub struct HttpOptions {
@@ -72,7 +50,25 @@ struct RequestChecks {
 }
 
 type McpService = StreamableHttpService<Server, NeverSessionManager>;
-type HttpAnswer = Response<BoxBody<Bytes, Infallible>>;
+
+/// Answers requests to the protocol.
+#[derive(Clone)]
+struct ProtocolHandler {
+    service: McpService,
+    checks: Arc<RequestChecks>,
+    /// Its token ends the calls that are running.
+    config: StreamableHttpServerConfig,
+}
+
+impl RequestHandler for ProtocolHandler {
+    async fn answer(&self, request: Request<Incoming>) -> HttpAnswer {
+        answer_request(&self.service, &self.checks, request).await
+    }
+
+    fn cut_off(&self) {
+        self.config.cancellation_token.cancel();
+    }
+}
 
 /// Serves over HTTP until the process is asked to end; `ready` is called with the address.
 pub fn serve_http(
@@ -80,11 +76,7 @@ pub fn serve_http(
     options: HttpOptions,
     ready: impl FnOnce(SocketAddr),
 ) -> io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let result =
-        runtime.block_on(serve_connections(Server::new(parts, "mcp_http"), options, ready));
-    runtime.shutdown_timeout(SHUTDOWN_PATIENCE);
-    result
+    run_server(serve_connections(Server::new(parts, "mcp_http"), options, ready))
 }
 
 /// Serves until the process is asked to end; `ready` is called with the address once it is open.
@@ -101,73 +93,18 @@ async fn serve_connections(
     }
 
     let listener = TcpListener::bind(options.address).await?;
-    let address = listener.local_addr()?;
     let config = protocol_config();
-    let ended = config.cancellation_token.clone();
     let service = McpService::new(
         move || Ok(server.clone()),
         Arc::new(NeverSessionManager::default()),
-        config,
+        config.clone(),
     );
     let checks = Arc::new(RequestChecks {
-        hosts: HostFilter::new(address),
+        hosts: HostFilter::new(listener.local_addr()?),
         token: options.token,
         body_time: options.body_time,
     });
-
-    let connections = GracefulShutdown::new();
-    let mut end = pin!(wait_for_shutdown_signal());
-    // The first poll registers the signal handlers: once `ready` is called, a signal may come.
-    tokio::select! {
-        biased;
-        () = &mut end => return Ok(()),
-        () = std::future::ready(()) => ready(address),
-    }
-
-    loop {
-        let stream = tokio::select! {
-            () = &mut end => break,
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => stream,
-                // For example, no file descriptors are left: other connections may close in the
-                // meantime.
-                Err(_) => {
-                    tokio::time::sleep(Duration::from_millis(100)).await;
-                    continue;
-                }
-            },
-        };
-        spawn_connection(stream, service.clone(), Arc::clone(&checks), &connections);
-    }
-
-    drop(listener);
-    if tokio::time::timeout(SHUTDOWN_GRACE, connections.shutdown()).await.is_err() {
-        ended.cancel();
-    }
-    Ok(())
-}
-
-/// Answers the requests of a connection on its own task, until the connection ends or `connections`
-/// is shut down.
-fn spawn_connection(
-    stream: TcpStream,
-    service: McpService,
-    checks: Arc<RequestChecks>,
-    connections: &GracefulShutdown,
-) {
-    let handler = service_fn(move |request| {
-        let service = service.clone();
-        let checks = Arc::clone(&checks);
-        async move { Ok::<_, Infallible>(answer_request(&service, &checks, request).await) }
-    });
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_TIMEOUT)
-        .max_buf_size(READ_BUFFER_BYTES)
-        .serve_connection(TokioIo::new(stream), handler);
-    let connection = connections.watch(connection);
-    // A client that closes the connection early is not a failure.
-    tokio::spawn(async move { connection.await.ok() });
+    accept_connections(listener, ProtocolHandler { service, checks, config }, ready).await
 }
 
 /// Returns the configuration of the part of the protocol that rmcp handles. Hosts and origins are
@@ -212,7 +149,7 @@ async fn answer_request(
     }
     let body = match read_body(body, checks.body_time).await {
         Ok(body) => body,
-        Err(answer) => return answer,
+        Err((status, message)) => return body_refusal(status, message),
     };
     let message = match parse_message(&body) {
         Ok(message) => message,
@@ -243,39 +180,11 @@ async fn complete_answer(expected: Option<DashdashResult>, answer: HttpAnswer) -
     Response::from_parts(head, Full::new(body).boxed())
 }
 
-/// Returns true if the single content type of a request is JSON.
-fn is_json(headers: &HeaderMap) -> bool {
-    let Some(value) = single_value(headers, &CONTENT_TYPE) else { return false };
-    let essence = value.split(';').next().unwrap_or_default();
-    essence.trim().eq_ignore_ascii_case("application/json")
-}
-
-/// Reads a whole body. The error is the answer to a body that is too long, too slow or incomplete.
-async fn read_body(body: Incoming, time: Duration) -> Result<Bytes, HttpAnswer> {
-    let reading = Limited::new(body, MAX_BODY_BYTES).collect();
-    let mut answer = match tokio::time::timeout(time, reading).await {
-        Ok(Ok(body)) => return Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            let message = format!("the request is longer than {MAX_BODY_BYTES} bytes");
-            let error = ErrorData::invalid_request(message, None);
-            json_refusal(StatusCode::PAYLOAD_TOO_LARGE, error, None)
-        }
-        Ok(Err(error)) => {
-            let message = format!("the body of the request cannot be read: {error}");
-            json_refusal(StatusCode::BAD_REQUEST, ErrorData::invalid_request(message, None), None)
-        }
-        Err(_) => {
-            let message = format!("the body of the request did not arrive within {time:?}");
-            json_refusal(
-                StatusCode::REQUEST_TIMEOUT,
-                ErrorData::invalid_request(message, None),
-                None,
-            )
-        }
-    };
-    // The next bytes on this connection would be the rest of the body.
+/// Returns the refusal of a request whose body could not be read.
+fn body_refusal(status: StatusCode, message: String) -> HttpAnswer {
+    let mut answer = json_refusal(status, ErrorData::invalid_request(message, None), None);
     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-    Err(answer)
+    answer
 }
 
 /// Parses the message in a body. The error is the answer to a body that is not JSON or not a message
@@ -353,42 +262,12 @@ async fn to_protocol_refusal(answer: HttpAnswer) -> HttpAnswer {
     refusal
 }
 
-/// Waits for an interrupt or, if the system has it, a termination signal. If signals are
-/// unavailable, the server runs until it is killed.
-async fn wait_for_shutdown_signal() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
-            tokio::select! {
-                Ok(()) = tokio::signal::ctrl_c() => return,
-                Some(()) = terminate.recv() => return,
-                else => {}
-            }
-        }
-    }
-    #[cfg(not(unix))]
-    {
-        if tokio::signal::ctrl_c().await.is_ok() {
-            return;
-        }
-    }
-    std::future::pending::<()>().await;
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn headers(value: &'static str) -> HeaderMap {
         HeaderMap::from_iter([(AUTHORIZATION, HeaderValue::from_static(value))])
-    }
-
-    fn content_types(values: &[&'static str]) -> HeaderMap {
-        values
-            .iter()
-            .map(|value| (CONTENT_TYPE, HeaderValue::from_static(value)))
-            .collect::<HeaderMap>()
     }
 
     #[test]
@@ -403,15 +282,9 @@ mod tests {
     }
 
     #[test]
-    fn a_token_or_a_type_that_is_given_twice_does_not_count() {
+    fn a_token_that_is_given_twice_does_not_count() {
         let mut twice = headers("Bearer secret");
         twice.append(AUTHORIZATION, HeaderValue::from_static("Bearer secret"));
         assert!(!has_valid_token(Some("secret"), &twice));
-        assert!(is_json(&content_types(&["application/json"])));
-        assert!(is_json(&content_types(&["Application/JSON; charset=utf-8"])));
-        for value in ["", "text/plain", "application/json-seq", "text/plain;application/json"] {
-            assert!(!is_json(&content_types(&[value])), "{value}");
-        }
-        assert!(!is_json(&HeaderMap::new()));
     }
 }

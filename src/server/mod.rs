@@ -3,6 +3,7 @@
 mod arguments;
 mod cache;
 mod complete;
+mod connections;
 mod dispatcher;
 mod flow;
 mod handler;
@@ -18,8 +19,11 @@ mod resources;
 mod schema;
 mod stdio;
 mod tool_calls;
+mod web;
 
+pub use self::connections::MAX_BODY_TIME;
 pub use self::dispatcher::ServerOptions;
 pub use self::handler::ServerParts;
-pub use self::http::{HttpOptions, MAX_BODY_TIME, MCP_PATH, serve_http};
+pub use self::http::{HttpOptions, MCP_PATH, serve_http};
 pub use self::stdio::{serve_stdio, serve_streams};
+pub use self::web::{WebOptions, serve_web};

@@ -1,12 +1,5 @@
-//! Installs the hooks in the configuration of an agent, and removes them.
-//!
-//! ```text
-//! Claude, Codex, Gemini  {"hooks": {"SessionStart": [{"matcher": "..", "hooks": [HANDLER]}]}}
-//! Copilot                {"version": 1, "hooks": {"sessionStart": [HANDLER]}}
-//! HANDLER                {"type": "command", "command": "sessions hook session-start --client claude"}
-//! ```
-//!
-//! A handler is ours if its command line calls `hook NAME --client CLIENT`.
+//! Installs the hooks in the configuration of an agent, and removes them. A handler is ours if its
+//! command line calls `hook NAME --client CLIENT`.
 
 use std::path::{Path, PathBuf};
 
@@ -22,9 +15,7 @@ use serde_json::{Value, json};
 use super::edit::to_cst_value;
 use super::place::client_folder;
 use super::{ConfigWritten, change_config, shell_word};
-
-/// Time after which an agent ends a hook, in seconds. A hook ends by itself much earlier.
-const TIMEOUT_SECONDS: u64 = 5;
+use crate::plugin::hook_entries;
 
 /// The hooks to be installed in an agent.
 #[derive(Debug, Clone, Serialize)]
@@ -50,13 +41,7 @@ pub fn plan_hooks(
     let program = program.to_string_lossy();
     let words = std::iter::once(&*program).chain(arguments.iter().map(String::as_str));
     let command_line = words.map(shell_word).collect::<Vec<_>>().join(" ");
-    let mut entries = Vec::new();
-    for hook in HookName::ALL {
-        if let Some(event) = client.event_name(*hook) {
-            let line = format!("{command_line} hook {hook} --client {client}");
-            entries.push((event, hook_entry(client, *hook, &line)));
-        }
-    }
+    let entries = hook_entries(client, &command_line);
     let path = match client {
         HookClient::Claude => {
             let dir = places.env_path("CLAUDE_CONFIG_DIR");
@@ -72,53 +57,6 @@ pub fn plan_hooks(
     let mut installation = HookInstallation { client, path, config: String::new(), entries };
     installation.config = installation.add_to("").unwrap_or_default();
     installation
-}
-
-/// Returns the entry of one hook.
-fn hook_entry(client: HookClient, hook: HookName, line: &str) -> Value {
-    let seconds = json!({ "type": "command", "command": line, "timeout": TIMEOUT_SECONDS });
-    let handler = match client {
-        HookClient::Claude | HookClient::Codex => seconds,
-        HookClient::Gemini => json!({
-            "name": "sessions",
-            "type": "command",
-            "command": line,
-            "timeout": TIMEOUT_SECONDS * 1000,
-        }),
-        HookClient::Copilot => {
-            return json!({
-                "type": "command",
-                "bash": line,
-                "powershell": line,
-                "timeoutSec": TIMEOUT_SECONDS,
-            });
-        }
-    };
-    match matcher_of(client, hook) {
-        Some(matcher) => json!({ "matcher": matcher, "hooks": [handler] }),
-        None => json!({ "hooks": [handler] }),
-    }
-}
-
-/// Returns the pattern of what a hook is called for; `None` for everything. A process for every
-/// read of a file would be of no use.
-fn matcher_of(client: HookClient, hook: HookName) -> Option<&'static str> {
-    match (hook, client) {
-        (HookName::SessionStart, HookClient::Claude | HookClient::Codex) => Some("startup|clear"),
-        (HookName::PreTool, HookClient::Claude | HookClient::Codex)
-        | (HookName::PostToolFailure, HookClient::Codex) => Some("Bash"),
-        (HookName::PostToolFailure, HookClient::Claude) => Some("Bash|mcp__.*"),
-        (HookName::PostToolFailure, HookClient::Gemini) => Some("run_shell_command|mcp_.*"),
-        (
-            HookName::SessionStart
-            | HookName::PreTool
-            | HookName::PostToolFailure
-            | HookName::Prompt
-            | HookName::PreCompact
-            | HookName::SessionEnd,
-            _,
-        ) => None,
-    }
 }
 
 impl HookInstallation {

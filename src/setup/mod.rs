@@ -8,6 +8,7 @@ pub mod hooks;
 pub mod installation;
 mod link;
 mod place;
+mod variables;
 mod yaml;
 
 use std::fmt::Display;
@@ -24,6 +25,7 @@ use serde_json::json;
 use self::entry::{SERVER_NAME, ServerEntry};
 use self::link::install_link;
 use self::place::{client_folder, config_path};
+use self::variables::pass_variables;
 use crate::error::unusable_path;
 use crate::files::leftovers::create_temporary;
 use crate::files::outfile::{find_place, open_regular};
@@ -106,9 +108,12 @@ pub fn plan_registration(
         Client::Goose => &["extensions"],
     };
     let fields = match client {
-        Client::Codex
-        | Client::Gemini
-        | Client::Cursor
+        Client::Codex | Client::Gemini => {
+            let mut fields = json!({ "command": program, "args": arguments });
+            pass_variables(client, places, &mut fields);
+            fields
+        }
+        Client::Cursor
         | Client::ClaudeDesktop
         | Client::Windsurf
         | Client::Jetbrains

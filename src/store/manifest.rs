@@ -103,7 +103,7 @@ pub struct SegmentEntry {
 /// The entry of one file of a segment in the manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileEntry {
-    /// Name of the table, `skip` or `checksums`; see [`file_name`].
+    /// Name of the table, or one of the names next to [`SEGMENT_TABLES`]; see [`file_name`].
     pub table: String,
     pub bytes: u64,
     pub xxh3: String,
@@ -114,6 +114,8 @@ pub(super) fn file_name(table: &str) -> String {
     match table {
         SKIP_INDEX => "skip.idx".to_owned(),
         CHECKSUMS => "checksums.bin".to_owned(),
+        SESSION_ROWS => "sessions.rows".to_owned(),
+        SOURCE_ROWS => "sources.rows".to_owned(),
         _ => format!("{table}.parquet"),
     }
 }
@@ -124,9 +126,23 @@ pub(super) const SKIP_INDEX: &str = "skip";
 /// Name of the checksums of the chunks of events and skip index; see `disk/checked_file.rs`.
 pub(super) const CHECKSUMS: &str = "checksums";
 
+/// Name of the sessions in the form that is decoded fastest; see `segment/row_file.rs`.
+pub(super) const SESSION_ROWS: &str = "session_rows";
+
+/// Name of the sources in the form that is decoded fastest, without the states of their decoders.
+pub(super) const SOURCE_ROWS: &str = "source_rows";
+
 /// Everything that a segment's directory may hold, by table; see [`file_name`].
-pub(super) const SEGMENT_TABLES: [&str; 6] =
-    [EVENTS.name, SKIP_INDEX, CHECKSUMS, SESSIONS.name, SOURCES.name, PROBLEMS.name];
+pub(super) const SEGMENT_TABLES: [&str; 8] = [
+    EVENTS.name,
+    SKIP_INDEX,
+    CHECKSUMS,
+    SESSIONS.name,
+    SOURCES.name,
+    PROBLEMS.name,
+    SESSION_ROWS,
+    SOURCE_ROWS,
+];
 
 impl SegmentEntry {
     /// Returns the name of a segment's directory.

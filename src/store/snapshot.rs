@@ -1,17 +1,19 @@
 //! One generation of the store, as readers see it.
 
+use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use schemas::session::{ProblemRow, SessionRow, SourceRow};
+use schemas::table::SOURCES;
 
 use super::condition::StoreCondition;
 use super::error::StoreError;
 use super::labels::LabelBook;
 use super::manifest::{Manifest, SegmentEntry};
 use super::segment::open_segment::{Segment, SessionSpan, SharedSegment};
-use super::segment::small_files::{read_table, read_table_in_batches};
+use super::segment::small_files::{read_sessions, read_sources, read_table};
 use super::span_index::SpanIndex;
 use crate::base::parallel::in_parallel;
 
@@ -19,9 +21,8 @@ use crate::base::parallel::in_parallel;
 pub struct Snapshot {
     manifest: Manifest,
     dir: PathBuf,
+    /// The latest row of each session, sorted by id.
     sessions: Vec<Arc<SessionRow>>,
-    /// Position in `sessions` of each session id.
-    by_id: HashMap<String, usize>,
     segments: Vec<Segment>,
     /// Number of segments that were read for this snapshot.
     segments_read: usize,
@@ -50,15 +51,14 @@ impl Snapshot {
             manifest,
             dir: dir.to_owned(),
             sessions: Vec::new(),
-            by_id: HashMap::new(),
             segments: Vec::new(),
             segments_read: unknown.len(),
             labels: Arc::default(),
             condition: StoreCondition::default(),
             span_index: OnceLock::new(),
         };
-        snapshot.merge_sessions(&shared);
-        snapshot.place_spans(shared);
+        let positions = snapshot.merge_sessions(&shared);
+        snapshot.place_spans(shared, &positions);
         Ok(snapshot)
     }
 
@@ -93,37 +93,42 @@ impl Snapshot {
         &self.labels
     }
 
-    /// Collects the latest row of each session, the one with the highest segment number.
-    fn merge_sessions(&mut self, shared: &[Arc<SharedSegment>]) {
-        let mut latest: HashMap<&str, &Arc<SessionRow>> = HashMap::new();
-        for row in shared.iter().flat_map(|segment| &segment.sessions) {
-            let best = latest.entry(&row.session_id).or_insert(row);
-            if row.segment > best.segment {
-                *best = row;
+    /// Collects the latest row of each session, the one with the highest segment number, sorted by
+    /// id. Returns the positions of the sessions of each segment, in the order of its rows.
+    fn merge_sessions(&mut self, shared: &[Arc<SharedSegment>]) -> Vec<Vec<usize>> {
+        let mut found = Vec::new();
+        for (segment, part) in shared.iter().enumerate() {
+            for (row, session) in part.sessions.iter().enumerate() {
+                found.push(FoundSession { prefix: id_prefix(session), session, segment, row });
             }
         }
-        let mut sessions: Vec<_> = latest.into_values().cloned().collect();
-        sessions.sort_by(|a, b| a.session_id.cmp(&b.session_id));
-        self.by_id =
-            sessions.iter().enumerate().map(|(at, row)| (row.session_id.clone(), at)).collect();
-        self.sessions = sessions;
+        found.sort_unstable_by(FoundSession::compare);
+
+        let mut positions: Vec<Vec<usize>> =
+            shared.iter().map(|part| vec![0; part.sessions.len()]).collect();
+        for next in &found {
+            let is_same =
+                self.sessions.last().is_some_and(|last| last.session_id == next.session.session_id);
+            if !is_same {
+                self.sessions.push(Arc::clone(next.session));
+            }
+            positions[next.segment][next.row] = self.sessions.len() - 1;
+        }
+        positions
     }
 
     /// Adds the segments with their live rows. Rows that were written before their session was
-    /// re-read are superseded.
-    fn place_spans(&mut self, shared: Vec<Arc<SharedSegment>>) {
-        for (entry, shared) in self.manifest.segments.iter().zip(shared) {
+    /// re-read are superseded. `positions` are those of the sessions of each segment.
+    fn place_spans(&mut self, shared: Vec<Arc<SharedSegment>>, positions: &[Vec<usize>]) {
+        let parts = self.manifest.segments.iter().zip(shared).zip(positions);
+        for ((entry, shared), positions) in parts {
             let mut spans = Vec::new();
-            for row in &shared.sessions {
-                if row.row_count <= 0 {
-                    continue;
-                }
-                let Some(session) = self.session_position(&row.session_id) else { continue };
-                if row.segment < self.sessions[session].live_from {
+            for (row, session) in shared.sessions.iter().zip(positions) {
+                if row.row_count <= 0 || row.segment < self.sessions[*session].live_from {
                     continue;
                 }
                 spans.push(SessionSpan {
-                    session,
+                    session: *session,
                     start: usize::try_from(row.row_start).unwrap_or(0),
                     count: usize::try_from(row.row_count).unwrap_or(0),
                     first_index: u32::try_from(row.events - row.row_count).unwrap_or(0),
@@ -203,31 +208,32 @@ impl Snapshot {
 
     /// Returns the session with exactly this id.
     pub fn session(&self, id: &str) -> Option<&SessionRow> {
-        self.by_id.get(id).map(|at| &*self.sessions[*at])
+        self.session_position(id).map(|at| &*self.sessions[at])
     }
 
     /// Returns the position of the session with this id.
     pub fn session_position(&self, id: &str) -> Option<usize> {
-        self.by_id.get(id).copied()
+        self.sessions.binary_search_by(|row| row.session_id.as_str().cmp(id)).ok()
     }
 
     /// Returns the latest row of every source, sorted by path. Leaves out the decoder states unless
     /// `includes_state`.
     pub fn read_sources(&self, includes_state: bool) -> Result<Vec<SourceRow>, StoreError> {
-        let skip = if includes_state { None } else { Some("state") };
-        let mut latest: HashMap<String, SourceRow> = HashMap::new();
-        for segment in &self.segments {
-            for row in read_table::<SourceRow>(&self.dir, &segment.entry, "sources", skip)? {
-                match latest.get(&row.path) {
-                    Some(known) if known.segment > row.segment => {}
-                    _ => {
-                        latest.insert(row.path.clone(), row);
-                    }
-                }
+        let parts = in_parallel(&self.segments, 1, |segments| {
+            let mut rows = Vec::new();
+            for Segment { entry, .. } in segments {
+                rows.extend(if includes_state {
+                    read_table::<SourceRow>(&self.dir, entry, SOURCES.name, None)?
+                } else {
+                    read_sources(&self.dir, entry)?
+                });
             }
-        }
-        let mut rows: Vec<_> = latest.into_values().collect();
-        rows.sort_by(|a, b| a.path.cmp(&b.path));
+            Ok::<_, StoreError>(rows)
+        })?;
+        let mut rows: Vec<SourceRow> = parts.into_iter().flatten().collect();
+        // The latest row of each path comes first.
+        rows.sort_unstable_by(|a, b| a.path.cmp(&b.path).then(b.segment.cmp(&a.segment)));
+        rows.dedup_by(|later, first| later.path == first.path);
         Ok(rows)
     }
 
@@ -288,6 +294,39 @@ impl Snapshot {
     }
 }
 
+/// A row of a session in a segment.
+struct FoundSession<'s> {
+    /// Beginning of the session's id as a number: ids are mostly compared by it.
+    prefix: u64,
+    session: &'s Arc<SessionRow>,
+    /// Position of the segment.
+    segment: usize,
+    /// Position in the sessions of the segment.
+    row: usize,
+}
+
+impl FoundSession<'_> {
+    /// Orders by id, and rows of one session from the latest to the oldest.
+    fn compare(&self, other: &Self) -> Ordering {
+        let by_id = self
+            .prefix
+            .cmp(&other.prefix)
+            .then_with(|| self.session.session_id.cmp(&other.session.session_id));
+        by_id
+            .then_with(|| other.session.segment.cmp(&self.session.segment))
+            .then_with(|| (self.segment, self.row).cmp(&(other.segment, other.row)))
+    }
+}
+
+/// Returns the first eight bytes of a session's id, which have the order of the ids.
+fn id_prefix(session: &SessionRow) -> u64 {
+    let mut prefix = [0; size_of::<u64>()];
+    for (to, from) in prefix.iter_mut().zip(session.session_id.bytes()) {
+        *to = from;
+    }
+    u64::from_be_bytes(prefix)
+}
+
 /// Reads the segments of `manifest` at these positions in parallel. Returns each with its position.
 fn read_segments(
     dir: &Path,
@@ -297,11 +336,7 @@ fn read_segments(
     let parts = in_parallel(positions, 1, |positions| {
         let mut segments = Vec::with_capacity(positions.len());
         for at in positions {
-            let mut sessions = Vec::new();
-            let entry = &manifest.segments[*at];
-            read_table_in_batches(dir, entry, "sessions", None, |rows: Vec<SessionRow>| {
-                sessions.extend(rows.into_iter().map(Arc::new));
-            })?;
+            let sessions = read_sessions(dir, &manifest.segments[*at])?;
             segments.push((*at, SharedSegment::new(sessions)));
         }
         Ok::<_, StoreError>(segments)

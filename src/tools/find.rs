@@ -21,7 +21,7 @@ use crate::tools::reply::shared_state::SharedState;
 use crate::tools::search::search_error;
 
 /// Maximum size of a title in bytes of JSON. With it a page of ten sessions takes about 900 tokens.
-const MAX_TITLE_BYTES: usize = 42;
+const MAX_TITLE_BYTES: usize = 40;
 
 /// Maximum size of a passage in bytes of JSON. Text that takes more than a byte a character is cut
 /// earlier than the search cuts it.

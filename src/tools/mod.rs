@@ -15,6 +15,7 @@ mod event;
 mod find;
 pub mod forget;
 mod handover;
+mod image;
 mod label;
 mod list;
 mod metadata;
@@ -45,15 +46,16 @@ use schemas::tool::search::{SearchArgs, SearchData};
 use schemas::tool::stats::{StatsArgs, StatsData};
 use serde::Serialize;
 
-pub(crate) use self::analyze::change::Edit;
-pub(crate) use self::analyze::error_signature;
 pub use self::analyze::{
-    Decision, HistoryScope, KnownFix, LiveFailure, SessionTail, find_decisions, find_failing_call,
-    find_fix_of_event, find_known_fix, read_session_tail,
+    Decision, HistoryScope, KnownFix, LiveFailure, find_decisions, find_failing_call,
+    find_fix_of_event, find_known_fix,
 };
+pub(crate) use self::analyze::{Edit, EditSide, error_signature};
 pub use self::blame::{BlameData, BlamedFile};
 use self::doctor::DoctorData;
+pub use self::endings::{SessionTail, read_session_tail};
 pub use self::handover::Handover;
+pub use self::image::EventImage;
 pub use self::query::WriteError;
 pub(crate) use self::reply::answer::encoding_error;
 use self::reply::answer::{Reply, run_and_wrap};
@@ -64,6 +66,7 @@ pub use self::reply::freshness::{Freshness, Refresh, UnreadReason};
 pub use self::reply::interface::Interface;
 pub(crate) use self::reply::rows::read_events;
 pub use self::reply::selection::SessionSelection;
+pub(crate) use self::reply::session_filter::session_filter;
 pub(crate) use self::reply::session_sums::{MAX_SUBAGENT_DEPTH, is_subagent};
 pub use self::reply::shared_state::RedactorFactory;
 use self::reply::shared_state::SharedState;
@@ -182,6 +185,16 @@ impl Tools {
         call: &Call<'_>,
     ) -> Result<EncodedAnswer<EventData>, ToolError> {
         self.run_tool(call, |snapshot| event::run(&self.shared, snapshot, args, call))
+    }
+
+    /// Reads an image that the text of an event names, from its log. `number` counts from 0.
+    pub fn read_image(
+        &self,
+        event_id: &str,
+        number: usize,
+        call: &Call<'_>,
+    ) -> Result<EventImage, ToolError> {
+        image::run(&self.shared, self.snapshot(call)?, event_id, number, call)
     }
 
     /// Runs `list_sessions`.

@@ -284,3 +284,31 @@ fn a_call_of_the_same_tool_fixes_only_the_same_target() {
         assert_eq!(found, (json!(0), false), "{recurring:#}");
     }
 }
+
+#[test]
+fn an_error_that_was_only_pasted_is_found_with_what_the_agent_did() {
+    let env = TestEnv::new();
+    let pasted = "CI fails:\nE   ImportError: libpier.so.3: cannot open shared object file";
+    let events = [
+        serde_json::json!({"format": "sessions", "version": 1, "session_id": "pasted-1", "agent": "pier", "cwd": "/p"}),
+        serde_json::json!({"type": "user", "timestamp": "2026-10-01T10:00:00Z", "text": pasted}),
+        serde_json::json!({"type": "tool_call", "timestamp": "2026-10-01T10:01:00Z", "tool_name": "Edit", "tool_call_id": "c1",
+            "input": {"file_path": "/p/ci.yml", "old_string": "a", "new_string": "b"}}),
+        serde_json::json!({"type": "tool_result", "timestamp": "2026-10-01T10:01:01Z", "tool_call_id": "c1", "text": "ok"}),
+        serde_json::json!({"type": "message", "timestamp": "2026-10-01T10:02:00Z", "text": "CI now installs libpier3."}),
+        serde_json::json!({"type": "user", "timestamp": "2026-10-01T10:03:00Z", "text": "Thanks."}),
+    ];
+    let lines = events.map(|event| event.to_string());
+    let path = env.path("pasted.jsonl");
+    std::fs::write(&path, lines.join("\n") + "\n").expect("writes");
+    env.run(&["ingest", "--quiet", &path.to_string_lossy()]).ok();
+
+    let asked = "ImportError: libpier.so.3: cannot open shared object file";
+    let answer = env.json(&["analyze", "--query", asked]);
+    let finding = &findings(&answer)[0];
+    assert_eq!(finding["event_id"], "pasted-1:0", "{answer:#}");
+    assert_eq!(finding["message"], "CI now installs libpier3.");
+    assert_eq!(finding["related_event_ids"], serde_json::json!(["pasted-1:3", "pasted-1:1"]));
+    let later = env.json(&["analyze", "--query", asked, "--since", "2026-10-02"]);
+    assert!(findings(&later).is_empty(), "{later:#}");
+}

@@ -113,7 +113,7 @@ fn every_page_says_the_same_total_and_how_many_follow() {
             totals.push(page["metadata"]["results_total"].as_u64().expect("a total"));
             cursor = page["pagination"]["next_cursor"].as_str().map(str::to_owned);
             let hint = page["hint"].as_str().unwrap_or_default();
-            let rest = hint.split_once(" more.").and_then(|(rest, _)| rest.parse().ok());
+            let rest = hint.split_once(" more:").and_then(|(rest, _)| rest.parse().ok());
             rests.push(rest.unwrap_or(0_u64));
             if cursor.is_none() {
                 break;

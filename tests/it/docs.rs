@@ -148,7 +148,8 @@ fn provoke(code: ErrorCode, client: &mut Client) -> Option<(Value, Option<TestEn
         ErrorCode::SearchTimeout => {
             let env = TestEnv::with_samples();
             let tools = Tools::new(Store::new(env.store()));
-            let args = SearchArgs { query: "budget".to_owned(), ..SearchArgs::default() };
+            let query = "budget sort:relevance".to_owned();
+            let args = SearchArgs { query, ..SearchArgs::default() };
             let hasty = Call::new(Timestamp(0), &|| false).with_search_time(Duration::ZERO);
             let error = tools.search_events(&args, &hasty).expect_err("out of time");
             Some((serde_json::to_value(error).expect("JSON"), Some(env)))

@@ -183,6 +183,21 @@ fn transcripts_tell_the_story_with_coordinates() {
 }
 
 #[test]
+fn transcripts_show_edits_as_diffs() {
+    let env = TestEnv::with_samples();
+    let html = env.run(&["export", "--format", "html", "--session-id", MAIN]).ok();
+    assert!(html.contains("<pre class=\"diff\"><span"), "{html}");
+    for sign in ["<span class=\"del\">- ", "<span class=\"add\">+ "] {
+        assert!(html.contains(sign), "{sign}");
+    }
+    let markdown = env.run(&["export", "--format", "markdown", "--session-id", MAIN]).ok();
+    let (_, diff) = markdown.split_once("```diff\n").expect("a diff");
+    let (diff, _) = diff.split_once("\n```").expect("its end");
+    assert!(diff.lines().any(|line| line.starts_with('+')), "{diff}");
+    assert!(diff.lines().all(|line| ["+", "-", " "].iter().any(|sign| line.starts_with(sign))));
+}
+
+#[test]
 fn hostile_text_stays_text() {
     let env = TestEnv::with_samples();
     let html = env.run(&["export", "--format", "html", "--session-id", HOSTILE]).ok();
@@ -202,6 +217,12 @@ fn hostile_text_stays_text() {
     }
 }
 
+/// The backticks of a line that opens a fence.
+fn fence_start(line: &str) -> Option<&str> {
+    let ticks = line.strip_suffix("text").or_else(|| line.strip_suffix("diff"))?;
+    Some(ticks).filter(|ticks| ticks.starts_with("```"))
+}
+
 /// The lines of a document that are not inside a fence.
 fn outside_of_fences(markdown: &str) -> String {
     let mut fence: Option<&str> = None;
@@ -210,7 +231,7 @@ fn outside_of_fences(markdown: &str) -> String {
         match fence {
             Some(end) if line == end => fence = None,
             Some(_) => {}
-            None => match line.strip_suffix("text").filter(|ticks| ticks.starts_with("```")) {
+            None => match fence_start(line) {
                 Some(ticks) => fence = Some(ticks),
                 None => {
                     out.push_str(line);

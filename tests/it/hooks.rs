@@ -477,3 +477,45 @@ fn hooks_are_installed_once_shown_and_removed() {
     let output = shell.output().expect("runs");
     assert!(output.status.success() && output.stdout.is_empty());
 }
+
+#[cfg(unix)]
+#[test]
+fn hooks_of_plugins_find_the_program_and_are_silent_without_it() {
+    let env = store_of(&[session_with_fix(PROJECT)]);
+    let folder = env.path("plugins");
+    env.run(&["plugin", "build", &folder.to_string_lossy()]).ok();
+    let run = |plugin: &str, variable: &str| {
+        let hooks = fs::read_to_string(folder.join(plugin).join("hooks/hooks.json"));
+        let hooks: Value = serde_json::from_str(&hooks.expect("reads")).expect("JSON");
+        let line = hooks["hooks"]["SessionStart"][0]["hooks"][0]["command"].as_str();
+        let root = folder.join(plugin).to_string_lossy().into_owned();
+        let line = line.expect("a command").replace(variable, &root);
+        let mut command = std::process::Command::new("/bin/sh");
+        command.arg("-c").arg(line).env_clear().env("PATH", "/usr/bin:/bin");
+        command.env("HOME", env.path("")).env("SESSIONS_STORE", env.store());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("starts");
+        let input = json!({"session_id": format!("live-{plugin}"), "cwd": PROJECT,
+            "hook_event_name": "SessionStart", "source": "startup"});
+        let mut stdin = child.stdin.take().expect("stdin");
+        // Without the program nothing reads it.
+        let _ = writeln!(stdin, "{input}");
+        drop(stdin);
+        Ran::from(child.wait_with_output().expect("ends")).ok()
+    };
+    let plugins = [
+        ("claude", "${CLAUDE_PLUGIN_ROOT}"),
+        ("codex", "${PLUGIN_ROOT}"),
+        ("gemini", "${extensionPath}"),
+    ];
+    for (plugin, variable) in plugins {
+        assert_eq!(run(plugin, variable), "", "{plugin}");
+    }
+    let bin = env.path(".local/bin");
+    fs::create_dir_all(&bin).expect("creates");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_sessions"), bin.join("sessions"))
+        .expect("links");
+    for (plugin, variable) in plugins {
+        assert!(text_of(&run(plugin, variable)).contains("fixed-1"), "{plugin}");
+    }
+}

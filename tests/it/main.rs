@@ -40,6 +40,7 @@ mod oracle;
 mod outputs;
 mod packages;
 mod plugin;
+mod printed;
 mod quota;
 mod readers;
 mod real;
@@ -49,7 +50,10 @@ mod report;
 mod responses;
 mod resume;
 mod samples;
+#[cfg(unix)]
 mod screens;
+#[cfg(unix)]
+mod shells;
 mod sizes;
 mod sql;
 mod sql_escapes;
@@ -58,6 +62,9 @@ mod stdio;
 mod store_safety;
 mod surface;
 mod tasks;
+#[cfg(unix)]
+mod terminal;
 mod tool_schemas;
+mod web;
 mod work;
 mod zones;

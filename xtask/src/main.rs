@@ -17,9 +17,12 @@ mod lock;
 mod npm;
 mod options;
 mod pin;
+mod python;
 mod scratch;
 mod shell;
 mod suite;
+mod web;
+mod zig;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -83,14 +86,24 @@ target/clients and tests/clients/typescript/node_modules.",
     XtaskCommand {
         name: "checks",
         arguments: "[--bundled] [NAME]...",
-        about: "Run what other programs check: spelling, licences, exports, reports, sums",
+        about: "Run what other programs check: spelling, licences, exports, reports, the page, sums",
         details: "\
-NAME is one of spelling, licences, export, report, workflows, crates, platforms, packages,
+NAME is one of spelling, licences, export, report, web, workflows, crates, platforms, packages,
 plugins, agents, stats, ccusage, harbor and metadata; without one all run. Needs Python 3.11 or
 newer (harbor: 3.12) with venv, npm, and the registries of both; what else a check needs, it says.
 Packages go into target/checks. SESSIONS_REAL_LOGS=<dir> gives the logs; without it exports and
 reports are made of the sample sessions, and the sums are not compared.",
         run: checks::run,
+    },
+    XtaskCommand {
+        name: "web",
+        arguments: "[--check]",
+        about: "Build the page of `sessions web` into the files that the program embeds",
+        details: "\
+Installs the packages that src/server/web/page/package-lock.json pins into target/web, checks the
+types, and writes src/server/web/bundle. With --check it compares instead of writing. Needs npm and
+its registry.",
+        run: web::run,
     },
     XtaskCommand {
         name: "demo",

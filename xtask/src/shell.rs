@@ -25,9 +25,20 @@ fn quote_argument(arg: &str) -> String {
 
 /// Runs a program in the workspace's root, with its output where xtask's goes.
 pub(crate) fn run_program(root: &Path, program: &str, args: &[&str]) -> Result<()> {
-    let line = quote_arguments(std::iter::once(program).chain(args.iter().copied()));
+    let mut command = Command::new(program);
+    command.args(args).current_dir(root);
+    run_command(command)
+}
+
+/// Runs a command, with its output where xtask's goes.
+pub(crate) fn run_command(mut command: Command) -> Result<()> {
+    let words: Vec<_> = std::iter::once(command.get_program())
+        .chain(command.get_args())
+        .map(|word| word.to_string_lossy())
+        .collect();
+    let line = quote_arguments(words.iter().map(AsRef::as_ref));
     eprintln!("$ {line}");
-    let status = Command::new(program).args(args).current_dir(root).status();
+    let status = command.status();
     let status = status
         .map_err(|error| TaskFailure::step(format!("`{line}` could not be started: {error}")))?;
     if status.success() { Ok(()) } else { Err(TaskFailure::Program { line, code: status.code() }) }

@@ -12,7 +12,7 @@ use crate::redact::Redactor;
 use crate::source::candidate::Container;
 use crate::source::candidate::LogCandidate;
 use crate::source::container::{Content, lock_giant_document};
-use crate::source::lines::{LogLine, LogLines, MAX_LINE_BYTES, SMALL_CHUNK_BYTES};
+use crate::source::lines::{LogLine, LogLines, MAX_LINE_BYTES, SMALL_CHUNK_BYTES, fitting_chunk};
 use crate::source::panics::catch_panic;
 
 /// Maximum number of objects examined. Objects that name a session are at the top, and the first
@@ -134,8 +134,8 @@ fn may_read(format: &LogFormat, head: &LogHead<'_>) -> bool {
 /// Returns the objects on the first lines, or the top-level fields of a document over several
 /// lines. `None` if the file is blank.
 fn read_head(file: &LogCandidate) -> io::Result<Option<LogHead<'_>>> {
-    let mut lines =
-        LogLines::with_bounds(Content::open_stream(file)?, 0, MAX_LINE_BYTES, SMALL_CHUNK_BYTES);
+    let chunk = fitting_chunk(file.size, SMALL_CHUNK_BYTES);
+    let mut lines = LogLines::with_bounds(Content::open_stream(file)?, 0, MAX_LINE_BYTES, chunk);
     let name = file.path.to_str();
     let path = name.map_or(&*file.path, |name| Path::new(Container::of_name(name).1));
 

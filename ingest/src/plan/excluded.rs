@@ -129,7 +129,7 @@ fn find_excluded_row(
         return filter.is_excluded(&log).then(|| unread_row(file, key));
     };
 
-    let current = SourceRow {
+    let current_row = || SourceRow {
         status: SourceStatus::Excluded,
         size: file.size.cast_signed(),
         modified_us: last_change_us(file, row.provider),
@@ -143,7 +143,7 @@ fn find_excluded_row(
             project: session.cwd.as_deref(),
             identity: Some(&identity),
         };
-        return filter.is_excluded(&log).then_some(current);
+        return filter.is_excluded(&log).then(current_row);
     }
     if row.status == SourceStatus::Excluded && may_be_same_log(file, row) {
         let reason = row.reason.as_deref().unwrap_or_default();
@@ -154,10 +154,10 @@ fn find_excluded_row(
             project: kept.project.as_deref(),
             identity: kept.identity.as_deref(),
         };
-        return filter.is_excluded(&log).then_some(current);
+        return filter.is_excluded(&log).then(current_row);
     }
     let log = LogFacts { path: key, provider: row.provider, project: None, identity: None };
-    filter.is_excluded(&log).then_some(current)
+    filter.is_excluded(&log).then(current_row)
 }
 
 /// Returns whether a file still holds the log that was left out. A file that cannot be read does.

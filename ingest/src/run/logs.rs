@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::ControlFlow;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use schemas::problem::{Problem, ProblemKind};
@@ -11,13 +10,16 @@ use schemas::session::SourceRow;
 
 use super::checkpoint::{ReadCursor, SavedState};
 use super::copies::{ReadRecords, UnitRecords};
-use super::records::{decode_document, decode_line_records, finish_lines, push_oversized_line};
+use super::records::{
+    DocumentDecoder, LogDecoder, decode_document, decode_line_records, finish_lines, open_decoder,
+    push_oversized_line,
+};
 use super::report::ProviderReport;
 use super::target::{Sink, Target};
-use super::worker::{BATCH_BYTES, BATCH_EVENTS, ReadError, Worker, session_row};
+use super::worker::{ReadError, Worker, is_batch_full, session_row};
 use crate::plan::relatives::has_changed_ancestors;
 use crate::plan::{LogChange, LogWork};
-use crate::provider::format::{LineDecoder, LogReader, RecordTally};
+use crate::provider::format::{LineDecoder, RecordTally};
 use crate::provider::format_of;
 use crate::source::container::{
     Content, MAX_DOCUMENT_BYTES, lock_giant_document, oversized_message,
@@ -77,7 +79,24 @@ impl<T: Target> Worker<'_, T> {
         }
 
         // A log without saved state cannot be continued, so it is read again from its start.
-        let mut saved = if shifted.is_some() { None } else { self.read_saved_state(work)? };
+        let saved = if shifted.is_some() { None } else { self.read_saved_state(work)? };
+        let read = match self.read_from(work, saved, records, sink)? {
+            Some(read) => Some(read),
+            None => self.read_from(work, None, records, sink)?,
+        };
+        Ok(read.unwrap_or_default())
+    }
+
+    /// Reads one file from the state that was saved, or from its start. Returns the identities of
+    /// the records read. `None` if the log must be read from its start instead.
+    fn read_from(
+        &mut self,
+        work: &LogWork,
+        mut saved: Option<SavedState>,
+        records: &mut UnitRecords<'_>,
+        sink: &mut T::Sink,
+    ) -> Result<Option<ReadRecords>, T::Error> {
+        let format = format_of(work.claim.provider);
         let decoder = open_decoder(work, &format.reader, &mut saved);
         let is_continued = saved.is_some();
         let history = self.collect_history(work, format, records)?;
@@ -100,13 +119,14 @@ impl<T: Target> Worker<'_, T> {
             }
             LogDecoder::Document(read) => self.read_document(work, read, &mut stream, sink),
         };
-        self.count_log(work, is_continued, &stream, stream.session.events - events_before);
         match result {
             Ok(()) => {}
             Err(ReadError::Log(error)) => self.report_unreadable(work, &error),
             Err(ReadError::Store(error)) => return Err(error),
+            Err(ReadError::Changed) => return Ok(None),
         }
-        Ok(ReadRecords { is_from_start: !is_continued, hashes: stream.take_sequence() })
+        self.count_log(work, is_continued, &stream, stream.session.events - events_before);
+        Ok(Some(ReadRecords { is_from_start: !is_continued, hashes: stream.take_sequence() }))
     }
 
     /// Reads the state from which a log that grew is continued. `None` if the log did not grow, or
@@ -176,7 +196,7 @@ impl<T: Target> Worker<'_, T> {
         // If the last record read had no newline, its line is counted already.
         let is_line_counted = is_inside_line(&mut file, start)?;
         file.seek(SeekFrom::Start(start))?;
-        let mut lines = LogLines::new(file, start);
+        let mut lines = LogLines::of_size(file, start, work.file.size.saturating_sub(start));
         let mut reading = LineReading {
             decoder,
             parser: Parser::default(),
@@ -190,6 +210,8 @@ impl<T: Target> Worker<'_, T> {
             is_line_counted,
         };
         let mut reported = start;
+        // Rows of an earlier reading can be replaced until rows of this one are handed over.
+        let mut has_earlier_rows = source.is_some();
         while let Some(line) = lines.next_line()? {
             if let ControlFlow::Break(incomplete) = reading.decode_line(line, stream) {
                 if let Some(at) = incomplete {
@@ -198,7 +220,8 @@ impl<T: Target> Worker<'_, T> {
                 break;
             }
             reading.cursor.consumed = lines.offset();
-            if stream.batch().text_bytes() >= BATCH_BYTES || stream.batch().len() >= BATCH_EVENTS {
+            if is_batch_full(stream) {
+                check_earlier_rows(has_earlier_rows, stream)?;
                 self.progress.add_bytes_read(reading.cursor.consumed - reported);
                 reported = reading.cursor.consumed;
                 let cursor = reading.position();
@@ -211,6 +234,7 @@ impl<T: Target> Worker<'_, T> {
                     stream,
                     sink,
                 )?;
+                has_earlier_rows = false;
                 if self.progress.is_cancelled() {
                     return Ok(());
                 }
@@ -221,6 +245,7 @@ impl<T: Target> Worker<'_, T> {
         let consumed = reading.cursor.consumed;
         let end = RecordAt { offset: consumed, length: 0, line: reading.cursor.line };
         finish_lines(reading.decoder.as_mut(), end, stream);
+        check_earlier_rows(has_earlier_rows, stream)?;
         self.progress.add_bytes_read(consumed - reported);
         self.report.bytes_read += consumed - start;
         self.add_tally(work, &reading.tally, consumed - start);
@@ -325,32 +350,6 @@ impl<T: Target> Worker<'_, T> {
     }
 }
 
-/// Decodes a document as a whole.
-type DocumentDecoder = fn(&[u8], &mut Stream, &mut RecordTally);
-
-/// The decoder of one log.
-enum LogDecoder {
-    Lines(Box<dyn LineDecoder>),
-    Document(DocumentDecoder),
-}
-
-/// Creates the decoder of a log from its saved state. If the files next to the log have changed what
-/// the records read before give, drops the state: the log is then read from its start.
-fn open_decoder(work: &LogWork, reader: &LogReader, saved: &mut Option<SavedState>) -> LogDecoder {
-    let open = match reader {
-        LogReader::Document(read) => return LogDecoder::Document(*read),
-        LogReader::Lines(open) => open,
-    };
-    let log = PathBuf::from(work.file.key());
-    let mut decoder = open(&work.claim, saved.as_ref().map(|saved| &saved.decoder));
-    if !decoder.prepare(&log) {
-        *saved = None;
-        decoder = open(&work.claim, None);
-        decoder.prepare(&log);
-    }
-    LogDecoder::Lines(decoder)
-}
-
 /// A log of lines that is being read.
 struct LineReading {
     decoder: Box<dyn LineDecoder>,
@@ -437,4 +436,9 @@ fn is_inside_line(file: &mut Content, start: u64) -> io::Result<bool> {
     file.seek(SeekFrom::Start(before))?;
     file.read_exact(&mut byte)?;
     Ok(byte != *b"\n")
+}
+
+/// Fails if a record of this reading changes rows of an earlier one that can be replaced.
+fn check_earlier_rows<E>(has_earlier_rows: bool, stream: &Stream) -> Result<(), ReadError<E>> {
+    if has_earlier_rows && stream.has_missed_result() { Err(ReadError::Changed) } else { Ok(()) }
 }

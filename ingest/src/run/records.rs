@@ -1,14 +1,48 @@
-//! Passes records to decoders. If a decoder panics, which is a defect of the decoder, only the
+//! Opens decoders and passes records to them. If a decoder panics, which is a defect of the decoder, only the
 //! current record is lost.
+
+use std::path::PathBuf;
 
 use schemas::EventType;
 use schemas::problem::ProblemKind;
 
+use super::checkpoint::SavedState;
 use super::unknown_usage::note_unknown_usage;
-use crate::provider::format::{LineDecoder, RecordOutcome, RecordTally};
+use crate::plan::LogWork;
+use crate::provider::format::{LineDecoder, LogReader, RecordOutcome, RecordTally};
 use crate::source::panics::catch_panic;
 use crate::stream::{Draft, RecordAt, Stream};
 use crate::text::json::{LineItem, Parser};
+
+/// Decodes a document as a whole.
+pub(super) type DocumentDecoder = fn(&[u8], &mut Stream, &mut RecordTally);
+
+/// The decoder of one log.
+pub(super) enum LogDecoder {
+    Lines(Box<dyn LineDecoder>),
+    Document(DocumentDecoder),
+}
+
+/// Creates the decoder of a log from its saved state. If the files next to the log have changed what
+/// the records read before give, drops the state: the log is then read from its start.
+pub(super) fn open_decoder(
+    work: &LogWork,
+    reader: &LogReader,
+    saved: &mut Option<SavedState>,
+) -> LogDecoder {
+    let open = match reader {
+        LogReader::Document(read) => return LogDecoder::Document(*read),
+        LogReader::Lines(open) => open,
+    };
+    let log = PathBuf::from(work.file.key());
+    let mut decoder = open(&work.claim, saved.as_ref().map(|saved| &saved.decoder));
+    if !decoder.prepare(&log) {
+        *saved = None;
+        decoder = open(&work.claim, None);
+        decoder.prepare(&log);
+    }
+    LogDecoder::Lines(decoder)
+}
 
 /// Decodes the records of one line.
 pub(crate) fn decode_line_records(

@@ -11,10 +11,11 @@ use super::report::IngestReport;
 use super::target::{Progress, Target};
 use crate::plan::LogWork;
 use crate::redact::Redactor;
+use crate::stream::Stream;
 use crate::text::names::truncate_name;
 
 /// Bytes of text from which on a batch is handed over.
-pub(super) const BATCH_BYTES: usize = 2 << 20;
+const BATCH_BYTES: usize = 2 << 20;
 
 /// Number of events from which on a batch is handed over.
 pub(super) const BATCH_EVENTS: usize = 8192;
@@ -34,6 +35,9 @@ pub(super) enum ReadError<E> {
     Log(io::Error),
     /// The store failed, which ends the run.
     Store(E),
+    /// What was added to the log changes events that were read before. Nothing was written, and the
+    /// log is read again from its start.
+    Changed,
 }
 
 impl<E> From<io::Error> for ReadError<E> {
@@ -59,4 +63,13 @@ pub(super) fn session_row(work: &LogWork, is_continued: bool, segment: i64) -> S
     row.relation = work.relation.map(|relation| relation.to_string());
     row.source_gone = false;
     row
+}
+
+/// Returns whether the rows collected are to be handed over. They wait for the call of a result
+/// among them, unless they are very many.
+pub(super) fn is_batch_full(stream: &mut Stream) -> bool {
+    let is_call_expected = stream.is_call_expected();
+    let (bytes, events) = (stream.batch().text_bytes(), stream.batch().len());
+    let is_over = |factor| bytes >= factor * BATCH_BYTES || events >= factor * BATCH_EVENTS;
+    is_over(if is_call_expected { 4 } else { 1 })
 }

@@ -27,7 +27,11 @@ impl Fingerprint {
         let position = content.stream_position()?;
         let head_length = consumed.min(MAX_HASHED_BYTES);
         let head_hash = hash_range(content, 0, head_length)?;
-        let tail_hash = hash_range(content, consumed - head_length, head_length)?;
+        let tail_hash = if head_length == consumed {
+            head_hash
+        } else {
+            hash_range(content, consumed - head_length, head_length)?
+        };
         content.seek(SeekFrom::Start(position))?;
         Ok(Self { head_hash, head_length: head_length.cast_signed(), tail_hash })
     }
@@ -45,7 +49,7 @@ impl Fingerprint {
 
 /// Returns the hash of `length` bytes from `offset` on. Changes the read position.
 fn hash_range(content: &mut Content, offset: u64, length: u64) -> io::Result<i64> {
-    let mut bytes = Vec::new();
+    let mut bytes = Vec::with_capacity(MAX_HASHED_BYTES as usize);
     content.seek(SeekFrom::Start(offset))?;
     content.take(length).read_to_end(&mut bytes)?;
     Ok(xxh3_64(&bytes).cast_signed())

@@ -78,6 +78,12 @@ impl<R: Read> LogLines<R> {
         Self::with_bounds(file, offset, MAX_LINE_BYTES, CHUNK_BYTES)
     }
 
+    /// Creates a reader like [`Self::new`] of a file that has about `size` more bytes, which takes no
+    /// more memory than they need. `size` is a hint: a file may grow or be compressed.
+    pub(crate) fn of_size(file: R, offset: u64, size: u64) -> Self {
+        Self::with_bounds(file, offset, MAX_LINE_BYTES, fitting_chunk(size, CHUNK_BYTES))
+    }
+
     /// Creates a reader like [`Self::new`] with another maximum length of a line and another size
     /// of reads, both in bytes.
     pub fn with_bounds(file: R, offset: u64, max_line: usize, chunk: usize) -> Self {
@@ -226,6 +232,12 @@ impl<R: Read> LogLines<R> {
             has_newline: ended,
         })
     }
+}
+
+/// Returns the size of reads for a file of about `size` bytes. Half of a buffer must remain free
+/// after the last read, or it is grown for the read that finds the end.
+pub(crate) fn fitting_chunk(size: u64, most: usize) -> usize {
+    usize::try_from(size.saturating_add(1).saturating_mul(2)).unwrap_or(most).clamp(1024, most)
 }
 
 /// Removes a carriage return at the end and, at the start of the file, a byte order mark. Returns

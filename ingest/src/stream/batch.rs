@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayBuilder, ArrayRef, BooleanBuilder, Int32Builder, Int64Builder, ListBuilder, RecordBatch,
-    StringBuilder, TimestampMicrosecondBuilder,
+    ArrayBuilder, ArrayRef, AsArray, BooleanBuilder, Int32Builder, Int64Builder, ListBuilder,
+    RecordBatch, StringArray, StringBuilder, TimestampMicrosecondBuilder,
 };
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use schemas::session::EventRow;
-use schemas::table::{ColumnType, EVENTS, Table};
+use schemas::table::{ColumnType, EVENTS, EventColumn, Table};
 use schemas::{EventType, Provider, Usage, event_columns};
+
+use super::tool_kind::tool_kind;
 
 /// Returns the Arrow schema of a table.
 pub fn arrow_schema(table: &Table) -> SchemaRef {
@@ -28,9 +30,6 @@ pub fn arrow_schema(table: &Table) -> SchemaRef {
     });
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
-
-/// Bytes of text that a batch reserves at first. Growing the buffer copies it.
-const INITIAL_TEXT_BYTES: usize = 256 << 10;
 
 /// Most bytes of text that a batch reserves after its rows were taken.
 const MAX_RESERVED_TEXT_BYTES: usize = 4 << 20;
@@ -82,6 +81,29 @@ macro_rules! builder {
     (Bool) => { BooleanBuilder };
 }
 
+/// Creates the builder of a column, without room for rows: a batch may hold only one, and there are
+/// as many batches as logs.
+macro_rules! empty {
+    (Int) => {
+        Int32Builder::with_capacity(0)
+    };
+    (BigInt) => {
+        Int64Builder::with_capacity(0)
+    };
+    (Timestamp) => {
+        TimestampMicrosecondBuilder::with_capacity(0)
+    };
+    (Bool) => {
+        BooleanBuilder::with_capacity(0)
+    };
+    (TextList) => {
+        ListBuilder::with_capacity(empty!(Text), 0)
+    };
+    ($kind:ident) => {
+        StringBuilder::with_capacity(0, 0)
+    };
+}
+
 /// Appends a cell to its builder.
 macro_rules! append {
     (required EventType $builder:expr, $cell:expr) => {
@@ -107,7 +129,7 @@ macro_rules! append {
 /// Takes the column that a builder collected; the builder is empty afterwards.
 macro_rules! finish {
     (Timestamp $builder:expr) => {
-        std::mem::take(&mut $builder).with_timezone("UTC").finish()
+        std::mem::replace(&mut $builder, empty!(Timestamp)).with_timezone("UTC").finish()
     };
     ($kind:ident $builder:expr) => {
         $builder.finish()
@@ -170,7 +192,6 @@ macro_rules! declare {
             /// the name of their column.
             #[cfg(test)]
             fn distinct(row: usize, files: &'a [String]) -> Self {
-                use schemas::table::EventColumn;
                 Self {
                     $($($name: sample!($need $kind EventColumn::$given, row, files),)?)*
                 }
@@ -183,8 +204,13 @@ macro_rules! declare {
         }
 
         /// One builder for each column of `events`.
-        #[derive(Default)]
         struct Builders { $($name: builder!($kind)),* }
+
+        impl Default for Builders {
+            fn default() -> Self {
+                Self { $($name: empty!($kind)),* }
+            }
+        }
 
         impl Builders {
             /// Appends the given columns of an event; the caller appends the derived ones.
@@ -223,17 +249,19 @@ impl EventCells<'_> {
 pub struct EventBatch {
     builders: Builders,
     text_bytes: usize,
+    /// Results whose call came after them, in the order of the calls.
+    named: Vec<NamedResult>,
+}
+
+/// What a result takes over from a call that came after it.
+struct NamedResult {
+    row: usize,
+    tool: String,
+    files: Vec<String>,
+    command: String,
 }
 
 impl EventBatch {
-    /// Creates a batch with room for the texts of a log.
-    pub fn with_text_capacity() -> Self {
-        let mut batch = Self::default();
-        batch.builders.text =
-            StringBuilder::with_capacity(INITIAL_TEXT_BYTES >> 8, INITIAL_TEXT_BYTES);
-        batch
-    }
-
     /// Number of events collected.
     pub fn len(&self) -> usize {
         self.builders.record_hash.len()
@@ -257,6 +285,12 @@ impl EventBatch {
         self.text_bytes += event.text.len();
     }
 
+    /// Gives the result in `row` the columns of its call, which came after it.
+    pub(super) fn name_result(&mut self, row: usize, tool: &str, files: &[String], command: &str) {
+        let (tool, files, command) = (tool.to_owned(), files.to_vec(), command.to_owned());
+        self.named.push(NamedResult { row, tool, files, command });
+    }
+
     /// Takes the rows collected so far as a batch of `schema` (that of [`EVENTS`]), written in
     /// `segment`. The builder is empty afterwards.
     ///
@@ -265,11 +299,47 @@ impl EventBatch {
     pub fn finish(&mut self, schema: &SchemaRef, segment: i64) -> RecordBatch {
         let rows = self.len();
         self.builders.segment.append_value_n(segment, rows);
-        let columns = self.builders.finish();
+        let mut columns = self.builders.finish();
+        for result in std::mem::take(&mut self.named) {
+            result.write_to(&mut columns);
+        }
 
         let reserved_bytes = std::mem::take(&mut self.text_bytes).min(MAX_RESERVED_TEXT_BYTES);
         self.builders.text = StringBuilder::with_capacity(rows, reserved_bytes);
         RecordBatch::try_new(schema.clone(), columns).expect("columns of the events table")
+    }
+}
+
+impl NamedResult {
+    /// Writes the values into the columns of the table. Columns are copied, as few results come
+    /// before their calls.
+    fn write_to(&self, columns: &mut [ArrayRef]) {
+        let kind = tool_kind(&self.tool, &self.command).as_str();
+        let command = (!self.command.is_empty()).then_some(self.command.as_str());
+        for (column, value) in [
+            (EventColumn::ToolName, Some(self.tool.as_str())),
+            (EventColumn::ToolKind, Some(kind)),
+            (EventColumn::Command, command),
+        ] {
+            let texts = columns[column as usize].as_string::<i32>().iter().enumerate();
+            let texts = texts.map(|(row, text)| if row == self.row { value } else { text });
+            columns[column as usize] = Arc::new(texts.collect::<StringArray>());
+        }
+
+        let mut lists = empty!(TextList);
+        let old = columns[EventColumn::Files as usize].as_list::<i32>();
+        for (row, paths) in old.iter().enumerate() {
+            if row == self.row {
+                self.files.iter().for_each(|path| lists.values().append_value(path));
+                lists.append(!self.files.is_empty());
+                continue;
+            }
+            if let Some(paths) = &paths {
+                paths.as_string::<i32>().iter().for_each(|path| lists.values().append_option(path));
+            }
+            lists.append(paths.is_some());
+        }
+        columns[EventColumn::Files as usize] = Arc::new(lists.finish());
     }
 }
 
@@ -280,8 +350,6 @@ pub fn events_schema() -> SchemaRef {
 
 #[cfg(test)]
 mod tests {
-    use schemas::table::EventColumn;
-
     use super::*;
 
     /// A column that is forgotten, or takes the value of another, does not come back.

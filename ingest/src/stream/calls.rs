@@ -1,5 +1,4 @@
-//! Keeps calls that wait for their results, so that a result takes over step, tool, files and
-//! command.
+//! Keeps calls that wait for their results, and results that came before their calls.
 
 use std::collections::VecDeque;
 
@@ -78,6 +77,48 @@ impl OpenCalls {
     }
 }
 
+/// Number of events after a result within which its call may follow.
+const EARLY_REACH: i32 = 256;
+
+/// Results that came before their calls: several tools may write to a log at once.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(super) struct EarlyResults(VecDeque<EarlyResult>);
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct EarlyResult {
+    /// See [`hash_call_id`].
+    id_hash: u64,
+    /// Index of the event.
+    index: i32,
+}
+
+impl EarlyResults {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Remembers the result at `index`, and forgets those for which no call came.
+    pub(super) fn add_result(&mut self, id: &str, index: i32) {
+        self.0.retain(|result| result.index + EARLY_REACH > index);
+        self.0.push_back(EarlyResult { id_hash: hash_call_id(id), index });
+    }
+
+    /// Removes the result of a call at `call_index`, and returns the index of the result.
+    pub(super) fn take_result(&mut self, id: &str, call_index: i32) -> Option<i32> {
+        let id_hash = hash_call_id(id);
+        let at = self.0.iter().position(|result| {
+            result.id_hash == id_hash && result.index + EARLY_REACH > call_index
+        })?;
+        self.0.remove(at).map(|result| result.index)
+    }
+
+    /// Returns whether the call of a result may still come at `next_index`.
+    pub(super) fn is_call_expected(&self, next_index: i32) -> bool {
+        self.0.iter().any(|result| result.index + EARLY_REACH > next_index)
+    }
+}
+
 /// Returns the paths cleaned of invisible characters. A path with line breaks becomes one path per
 /// line, because saved states hold one path per line.
 pub(super) fn split_paths(files: &[String]) -> Vec<String> {
@@ -92,6 +133,21 @@ pub(super) fn split_paths(files: &[String]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_call_of_an_early_result_is_expected_for_a_while() {
+        let mut results = EarlyResults::default();
+        results.add_result("a", 10);
+        assert!(results.is_call_expected(10 + EARLY_REACH - 1));
+        assert!(!results.is_call_expected(10 + EARLY_REACH));
+        assert_eq!(results.take_result("b", 11), None);
+        assert_eq!(results.take_result("a", 10 + EARLY_REACH), None);
+        assert_eq!(results.take_result("a", 11), Some(10));
+        assert_eq!(results.take_result("a", 12), None);
+        results.add_result("a", 20);
+        results.add_result("b", 20 + EARLY_REACH);
+        assert_eq!(results.0.len(), 1);
+    }
 
     /// What is kept of a call must be what a result finds in the state that was saved between them.
     #[test]

@@ -12,15 +12,15 @@ use schemas::session::SessionRow;
 use schemas::{Confidence, EventType, Provider};
 
 use super::batch::{EventBatch, EventCells};
-use super::calls::{OpenCall, hash_call_id, split_paths};
+use super::calls::split_paths;
 use super::draft::{Draft, ModeWords, RecordAt};
 use super::ledger::Ledger;
 use super::messages::{DocumentMessages, DroppedMessages};
+use super::pairing::CallColumns;
 use super::replay::History;
 use super::state::StreamState;
 use super::tool_kind::tool_kind;
 use super::unknown::UnknownItem;
-use crate::redact::columns::mask_name;
 use crate::redact::{Redactor, SessionSecrets};
 use crate::text::names::truncate_name;
 use crate::text::sanitize::clean;
@@ -41,6 +41,8 @@ pub struct Stream {
     pub(super) provider: Provider,
     pub(super) state: StreamState,
     pub(super) batch: EventBatch,
+    /// True if a call came whose result was in rows taken before.
+    pub(super) has_missed_result: bool,
     pub(super) history: History,
     /// Ids of the records of this stream, to find repeated records. `None` for formats whose
     /// records are known by content only.
@@ -122,7 +124,8 @@ impl Stream {
             unlisted: BTreeMap::new(),
             provider,
             state: StreamState { replay, ..state },
-            batch: EventBatch::with_text_capacity(),
+            batch: EventBatch::default(),
+            has_missed_result: false,
             history,
             own,
             sequence: Vec::new(),
@@ -234,11 +237,6 @@ impl Stream {
         self.problems.push(Problem { path, line: at.line, byte: at.offset, kind, message });
     }
 
-    /// Returns whether a call with this id waits for its result.
-    pub fn has_open_call(&self, call: &str) -> bool {
-        self.state.open_calls.is_open(call)
-    }
-
     /// Adds an event to the present step. Prompts and notifications belong to no response, so their
     /// step is 0.
     pub fn push(&mut self, kind: EventType, draft: Draft<'_>) {
@@ -339,39 +337,6 @@ impl Stream {
         self.finish_event();
     }
 
-    /// Remembers a call until its result comes. `time` is that of the call, if it is known.
-    fn open_call(&mut self, draft: &Draft<'_>, time: Option<i64>, call: &CallColumns) {
-        let Some(id) = draft.tool_call_id else { return };
-        self.state.open_calls.add_call(OpenCall {
-            id_hash: hash_call_id(id),
-            step: call.step,
-            tool: draft.tool_name.map(|name| mask_name(self.redactor.as_deref(), name)),
-            files: call.files.clone(),
-            command: call.command.clone(),
-            at: time,
-        });
-    }
-
-    /// Lets a result take over the columns of its call. `time` is that of the result, if it is
-    /// known.
-    fn close_call(&mut self, draft: &Draft<'_>, time: Option<i64>, columns: &mut CallColumns) {
-        let Some(id) = draft.tool_call_id else { return };
-        let Some(call) = self.state.open_calls.take_call(id) else { return };
-        columns.step = call.step;
-        columns.tool = call.tool;
-        columns.files = call.files;
-        columns.command = call.command;
-
-        // A time taken over from another record says nothing about the duration.
-        if columns.duration_ms.is_none()
-            && let Some(end) = time
-            && let Some(start) = call.at
-        {
-            let elapsed_ms = end.saturating_sub(start) / 1000;
-            columns.duration_ms = (elapsed_ms >= 0).then_some(elapsed_ms);
-        }
-    }
-
     /// Notes the record of the event that was pushed last, and moves to the next index.
     fn finish_event(&mut self) {
         if self.pushed == 0 {
@@ -418,16 +383,4 @@ impl Stream {
             EventType::Reasoning | EventType::Notification => {}
         }
     }
-}
-
-/// The columns that a tool result takes over from its call.
-struct CallColumns {
-    step: i32,
-    /// The tool of the call; `None` on the call itself.
-    tool: Option<String>,
-    files: Vec<String>,
-    /// The command line; empty if the call runs none.
-    command: String,
-    /// Duration of the call in milliseconds, if it is known.
-    duration_ms: Option<i64>,
 }

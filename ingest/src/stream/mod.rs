@@ -10,6 +10,7 @@ mod events;
 mod excess;
 pub(crate) mod ledger;
 mod messages;
+mod pairing;
 mod put_back;
 mod record;
 mod recount;

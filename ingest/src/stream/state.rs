@@ -6,7 +6,7 @@ use schemas::Confidence;
 use serde::{Deserialize, Serialize};
 
 use super::branches::Branches;
-use super::calls::OpenCalls;
+use super::calls::{EarlyResults, OpenCalls};
 use super::ledger::LastRequests;
 use super::tree::Tree;
 
@@ -22,6 +22,8 @@ pub struct StreamState {
     /// Time of the last record that had one, in microseconds.
     pub(super) last_time: Option<i64>,
     pub(super) open_calls: OpenCalls,
+    #[serde(default, skip_serializing_if = "EarlyResults::is_empty")]
+    pub(super) early_results: EarlyResults,
     /// Rank of the title's source; 0 if any other title may replace it.
     pub(super) title_rank: u8,
     /// Index of the next event when the title was taken.

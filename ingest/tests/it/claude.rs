@@ -427,3 +427,67 @@ fn a_refusal_says_why_and_which_model_took_over() {
     let told = "refusal\napiRefusalCategory: policy\noriginalModel: m\nfallbackModel: n";
     assert_eq!(texts(&memory), ["go", told]);
 }
+
+/// A result that was written before its call takes over the same columns, in one reading and in two.
+#[test]
+fn a_result_before_its_call_is_given_its_tool() {
+    let line = |n: u32, role: &str, block: &str| {
+        format!(
+            "{{\"type\":\"{role}\",\"uuid\":\"{}\",\"sessionId\":\"a\",\"timestamp\":\
+             \"2026-10-01T10:00:{n:02}.000Z\",\"message\":{{\"role\":\"{role}\",\"content\":[{block}]}}}}\n",
+            uuid(n)
+        )
+    };
+    let result = |n: u32, id: &str| {
+        line(
+            n,
+            "user",
+            &format!(r#"{{"type":"tool_result","tool_use_id":"{id}","content":"{id}"}}"#),
+        )
+    };
+    let call = |n: u32, id: &str| {
+        let input = r#"{"command":"cat a.rs","file_path":"/p/a.rs"}"#;
+        line(
+            n,
+            "assistant",
+            &format!(r#"{{"type":"tool_use","id":"{id}","name":"Bash","input":{input}}}"#),
+        )
+    };
+    let prompt = user("a", 1, "go");
+    let head = prompt + &result(2, "early") + &result(3, "orphan");
+    let rest = call(4, "early") + &result(5, "late") + &call(6, "late");
+
+    let dir = tempfile::tempdir().expect("tempdir");
+    let path = dir.path().join("a.jsonl");
+    let whole = Memory::default();
+    write(&path, &(head.clone() + &rest), 1);
+    whole.ingest(dir.path());
+    let results = |memory: &Memory| -> Vec<EventRow> {
+        let events = memory.events().into_iter();
+        events.filter(|event| event.event_type == EventType::ToolResult).collect()
+    };
+    let [early, orphan, late] = results(&whole).try_into().expect("three results");
+    for named in [early, late] {
+        assert_eq!(named.tool_name.as_deref(), Some("Bash"), "{}", named.text);
+        assert_eq!(named.tool_kind.as_deref(), Some("execute"));
+        assert_eq!(named.command.as_deref(), Some("cat a.rs"));
+        assert_eq!(named.files, Some(vec!["/p/a.rs".to_owned()]));
+    }
+    assert_eq!((orphan.tool_name, orphan.files), (None, None));
+
+    let grown = Memory::default();
+    write(&path, &head, 2);
+    grown.ingest(dir.path());
+    assert_eq!(results(&grown)[0].tool_name, None);
+    write(&path, &(head + &rest), 3);
+    assert_eq!(grown.ingest(dir.path()).files_rewritten, 1);
+    let rows = |memory: &Memory| -> Vec<_> {
+        let events = memory.events().into_iter();
+        events.map(|event| EventRow { segment: 0, ..event }).collect()
+    };
+    assert_eq!(rows(&grown), rows(&whole));
+    // Nothing changes any more, so the log is continued.
+    let more = std::fs::read_to_string(&path).expect("reads") + &user("a", 7, "thanks");
+    write(&path, &more, 4);
+    assert_eq!(grown.ingest(dir.path()).files_grown, 1);
+}

@@ -220,8 +220,9 @@ pub struct Session {
 pub struct Tokens {
     /// Every request once, history copied from another session left out.
     pub counted_once: Usage,
-    /// What the log shows, copied history too.
-    pub as_recorded: Usage,
+    /// What the log shows, copied history too; absent if it is the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub as_recorded: Option<Usage>,
     /// How far the counts can be trusted.
     pub confidence: Confidence,
     /// From the price table; absent when no model of the session is priced.

@@ -150,8 +150,9 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-fn is_whole(omitted: &[usize; 2]) -> bool {
-    *omitted == [0, 0]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
+fn is_not_failed(is_error: &Option<bool>) -> bool {
+    *is_error != Some(true)
 }
 
 /// One event that matched.
@@ -178,16 +179,17 @@ pub struct Match {
     /// Time as RFC 3339 in UTC. `None` if the log gives none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timestamp: Option<String>,
-    /// The agent that wrote the log.
-    pub provider: Provider,
-    /// Project of the session. `None` if it is not known.
+    /// The agent that wrote the log; absent if the match before is of the same session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<Provider>,
+    /// Project of the session, if known; absent if the match before is of the same session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
     /// The tool, as the agent names it. `None` if the event is not about a tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_name: Option<String>,
-    /// Whether the log marks a tool result as failed. `None` if it does not say.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// True if the log marks a tool result as failed.
+    #[serde(skip_serializing_if = "is_not_failed")]
     pub is_error: Option<bool>,
     /// True if the event was copied from another session.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -199,11 +201,8 @@ pub struct Match {
     /// the right session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
-    /// Quoted log text around the match; untrusted.
+    /// Quoted log text around the match, with an ellipsis where more was left out; untrusted.
     pub snippet: String,
-    /// Characters left out before and after the snippet; absent if it is the whole text.
-    #[serde(skip_serializing_if = "is_whole")]
-    pub omitted: [usize; 2],
     /// Beginnings of the events around it by event_index, with their types; untrusted.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub context: BTreeMap<u32, String>,

@@ -18,7 +18,7 @@ pub const SPEC: ToolSpec = ToolSpec {
     title: "Count and sum",
     description: "Counts and sums events by one or two keys: sessions, events, tool calls, errors and their rate, tokens (each request once), cost, durations (p50, p95), sizes. \
 Use it for 'where did the tokens go', 'which tool fails most' (group_by tool), 'token trend over a week' (group_by day, since 7d). \
-Copied history is left out; tokens.as_recorded has it. Groups of time come in order, the latest limit of them; others largest first. \
+Copied history is left out; tokens.as_recorded has it, if it differs. Groups of time come in order, the latest limit of them; others largest first. \
 hour is of the day, week its first day.",
     read_only: true,
     destructive: false,
@@ -216,8 +216,9 @@ pub struct Group {
 pub struct GroupTokens {
     /// Every request once, history copied from another session left out.
     pub counted_once: Usage,
-    /// What the logs show, copied history too.
-    pub as_recorded: Usage,
+    /// What the logs show, copied history too; absent if it is the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub as_recorded: Option<Usage>,
 }
 
 /// How numbers spread: half of them are at most `p50`, 95 in a hundred at most `p95`.

@@ -9,7 +9,7 @@ use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::config::settings;
 use crate::config::user_settings::UserSettings;
-use crate::output::{IngestBar, Printer};
+use crate::output::{IngestBar, Printer, watch_line};
 use crate::store::{Store, Verify};
 use crate::update::ingest_logs::{IngestOptions, ingest_logs, preview_ingest};
 use crate::update::watch::watch_logs;
@@ -17,7 +17,7 @@ use crate::update::watch::watch_logs;
 /// Maximum time that an ingest waits for another one. A server ingests grown logs within moments.
 const WRITER_PATIENCE: Duration = Duration::from_secs(2);
 
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(in crate::cli) struct IngestFlags {
     /// Log files and folders [default: the usual places of every known agent]
     #[arg(value_name = "PATH")]
@@ -59,7 +59,7 @@ pub(in crate::cli) fn run(
 }
 
 /// Ingests until stdout is closed or the process is ended. Shows only the runs that found
-/// something.
+/// something: the first one as a report, each later one in a line.
 fn run_watch(
     store: &Store,
     flags: &IngestFlags,
@@ -68,10 +68,18 @@ fn run_watch(
 ) -> Result<CommandOutcome, CommandFailure> {
     // The error of stdout that ended the watch.
     let mut closed = None;
+    let mut is_first = true;
     watch_logs(store, &flags.paths, options, |report| {
         if report.sessions > 0 || report.files_failed > 0 {
-            closed = print_report(&report, printer).err();
+            closed = if is_first || printer.is_json {
+                print_report(&report, printer).err()
+            } else if printer.is_quiet {
+                None
+            } else {
+                printer.print_data(&watch_line(&report)).err()
+            };
         }
+        is_first = false;
         closed.is_none()
     })?;
     match closed {

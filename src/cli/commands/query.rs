@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use schemas::tool::query::{QueryArgs, QueryFormat};
 use schemas::{ErrorCode, ToolError, limits};
 
+use super::query_shell;
 use crate::cli::context::{CommandContext, leak_tools};
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::cli::output_path::output_file;
@@ -20,7 +21,7 @@ const MAX_SQL_BYTES: u64 = 1 << 20;
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct QueryFlags {
-    /// One SELECT; - reads it from stdin
+    /// One SELECT; - reads it from stdin, and without it a shell opens at a terminal
     sql: Option<String>,
     /// Read the SELECT from a file
     #[arg(long = "input", short = 'f', value_name = "FILE", conflicts_with = "sql")]
@@ -61,6 +62,10 @@ pub(in crate::cli) fn run(
     if flags.schema {
         printer.print_data(&sql::schema_text())?;
         return Ok(CommandOutcome::Done);
+    }
+    let is_shell = flags.sql.is_none() && flags.input.is_none() && flags.file.is_none();
+    if is_shell && printer.is_interactive() && !printer.is_json {
+        return query_shell::run(flags.max_rows, flags.output, context);
     }
     let Some(sql) = read_sql(flags.sql, flags.input.as_deref(), printer)? else {
         return Err(invalid_argument(

@@ -27,6 +27,14 @@ pub(in crate::cli) struct ResumeFlags {
     folder: Option<PathBuf>,
 }
 
+/// Resumes a session with its own agent.
+pub(in crate::cli) fn resume_session(
+    session_id: String,
+    context: &CommandContext<'_>,
+) -> Result<CommandOutcome, CommandFailure> {
+    run(&ResumeFlags { session_id, with: None, print: false, folder: None }, context)
+}
+
 pub(in crate::cli) fn run(
     flags: &ResumeFlags,
     context: &CommandContext<'_>,

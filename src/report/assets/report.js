@@ -9,30 +9,6 @@
   const SERIES = 8;
   let charts = [];
 
-  // ---- values as people read them ----
-
-  const whole = new Intl.NumberFormat("en");
-  const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
-  const percent = new Intl.NumberFormat("en", { style: "percent", maximumFractionDigits: 1 });
-  const count = (value) => (value === undefined ? "not known" : whole.format(value));
-  const money = (value) => {
-    if (value === undefined) return "not known";
-    if (value > 0 && value < 0.01) return "< $0.01";
-    return "$" + value.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
-  };
-  const time = (text) => (text === undefined ? "no time" : text.slice(0, 16).replace("T", " ") + " UTC");
-  const span = (ms) => {
-    if (ms === undefined) return "not known";
-    const seconds = Math.round(ms / 1000);
-    if (ms < 1000) return `${ms} ms`;
-    if (seconds < 60) return `${seconds} s`;
-    const minutes = Math.round(seconds / 60);
-    if (minutes < 60) return `${minutes} min`;
-    const hours = Math.floor(minutes / 60);
-    if (hours < 48) return `${hours} h ${minutes % 60} min`;
-    return `${Math.floor(hours / 24)} d ${hours % 24} h`;
-  };
-  const rate = (errors, calls) => (calls > 0 ? percent.format(errors / calls) : "");
   const name = (session) => session.title || session.session_id;
   const address = (id) => "#session/" + encodeURIComponent(id);
 
@@ -346,11 +322,25 @@
       ], found.slice(0, room)));
       more.hidden = found.length <= room;
     };
-    const again = () => { room = PAGE; show(); };
+    // The address has what was chosen, so that Back and a copied address show the same list.
+    const chosen = new URLSearchParams(location.hash.slice(1));
+    input.value = chosen.get("words") || "";
+    order.value = chosen.get("order") in ORDERS ? chosen.get("order") : Object.keys(ORDERS)[0];
+    subagents.checked = chosen.has("subagents");
+    room = Number(history.state?.room) || PAGE;
+    const write = () => {
+      const choice = new URLSearchParams();
+      if (input.value) choice.set("words", input.value);
+      if (order.selectedIndex > 0) choice.set("order", order.value);
+      if (subagents.checked) choice.set("subagents", "1");
+      const text = choice.toString();
+      history.replaceState({ ...history.state, room }, "", text ? `#${text}` : location.pathname + location.search);
+    };
+    const again = () => { room = PAGE; show(); write(); };
     input.addEventListener("input", again);
     order.addEventListener("change", again);
     subagents.addEventListener("change", again);
-    more.addEventListener("click", () => { room += PAGE; show(); });
+    more.addEventListener("click", () => { room += PAGE; show(); write(); });
     show();
     return card("all", "All sessions", el("div", { class: "controls" },
       el("label", {}, "Title, project, agent, model or branch contains", input), el("label", {}, "Order", order),
@@ -397,6 +387,11 @@
       parts.push(card("children", "Sessions that hang on it",
         el("ul", {}, ...session.children.map((id) => el("li", {}, linkOrId(id))))));
     }
+    const left = session.timeline_omitted;
+    parts.push(card("turns", "Turns", ...session.timeline.map(turnPart),
+      left ? el("p", { class: "dim" }, `${left} more turns are left out.`) : undefined,
+      el("p", { class: "dim" }, "Prompts and answers are shortened. The whole: ",
+        el("code", {}, `sessions export --format html --session-id ${session.session_id} -o session.html`))));
     if (session.models.length) {
       parts.push(card("models", "Tokens by model", table("Tokens by model",
         [{ head: "Model", cell: (row) => row.model }, ...usageColumns], session.models)));
@@ -412,17 +407,12 @@
         said("failed", el("span", {}, `${failure.tool_name || "tool"}, turn ${failure.turn_index}, `, el("code", {}, failure.event_id)), failure.text)),
         omitted > 0 ? el("p", { class: "dim" }, `${omitted} earlier ones are left out.`) : undefined));
     }
-    const left = session.timeline_omitted;
-    parts.push(card("turns", "Turns", ...session.timeline.map(turnPart),
-      left ? el("p", { class: "dim" }, `${left} more turns are left out.`) : undefined,
-      el("p", { class: "dim" }, "Prompts and answers are shortened. The whole: ",
-        el("code", {}, `sessions export --format html --session-id ${session.session_id} -o session.html`))));
     return parts;
   };
 
   // ---- from the address to the page ----
 
-  const show = (focus) => {
+  const show = (focus, place) => {
     const [, id] = location.hash.match(/^#session\/(.+)$/) || [];
     let session;
     try { session = id && sessions.get(decodeURIComponent(id)); } catch { /* no id of ours */ }
@@ -430,13 +420,31 @@
     main.replaceChildren(...(session ? page(session) : overview()));
     draw();
     document.title = session ? `${name(session)} – coding sessions` : "Coding sessions";
-    if (focus) {
+    if (place) scrollTo(0, place.y || 0);
+    else if (focus) {
       scrollTo(0, 0);
       main.querySelector("h1").focus();
     }
   };
-  addEventListener("hashchange", () => show(true));
+
+  // Back and Forward return to the place that was left.
+  let place = history.state;
+  let timer;
+  history.scrollRestoration = "manual";
+  addEventListener("scroll", () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => history.replaceState({ ...history.state, y: scrollY }, ""), 150);
+  }, { passive: true });
+  addEventListener("popstate", (event) => {
+    clearTimeout(timer);
+    place = event.state;
+  });
+  addEventListener("hashchange", () => {
+    show(true, place);
+    place = undefined;
+  });
   dark.addEventListener("change", draw);
   document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
-  show(false);
+  show(false, place);
+  place = undefined;
 })();

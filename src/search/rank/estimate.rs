@@ -2,6 +2,7 @@
 
 use super::score::{ONCE_SHARE, Scorer, coverage_factor};
 use super::weight_tables::WeightSums;
+use crate::search::text_length::typical_length;
 
 /// The share of a word's weight that counts if only the block is known to contain the word. With
 /// this value and [`BYTES_PER_SHARE`], the best answer to each of 80 questions (words from prompts
@@ -35,12 +36,6 @@ impl LengthFactors {
             doubtful: f64::min(DOUBTFUL_SHARE + length / BYTES_PER_SHARE, 1.0),
         }
     }
-}
-
-/// Returns the approximate length in bytes of a text whose length has `bits` bits: three
-/// quarters of 2^`bits`, the middle of that range.
-pub(in crate::search) fn typical_length(bits: u8) -> f64 {
-    (1u64 << bits) as f64 * 0.75
 }
 
 impl<'s> Estimator<'s> {

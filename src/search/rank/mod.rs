@@ -8,6 +8,5 @@ mod weigh;
 mod weight_tables;
 mod word_presence;
 
-pub(super) use estimate::typical_length;
 pub use ranked_search::{RankedPage, RankedPosition, can_rank, search_ranked};
 pub(super) use terms::question_stem;

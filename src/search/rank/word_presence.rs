@@ -6,13 +6,14 @@ use std::collections::HashMap;
 use fixedbitset::FixedBitSet;
 use schemas::EventType;
 
-use super::estimate::{Estimator, typical_length};
+use super::estimate::Estimator;
 use super::score::{Scorer, type_weight};
 use super::terms::QueryTerm;
 use super::weight_tables::word_bit;
 use crate::base::parallel::in_parallel;
 use crate::search::indexed_rows::find_text_rows;
 use crate::search::row_filter::{CandidatePage, RowFilter};
+use crate::search::text_length::typical_length;
 use crate::store::{Grams, KnownRows, RowOutline, Segment, StoreError, needle_grams};
 
 /// The rows of all segments that pass the filters, with their possible words.

@@ -142,19 +142,36 @@ pub(super) fn find_places(question: &SessionQuestion, text: &str) -> Vec<TermPla
     places
 }
 
-/// Two words of the question that follow each other in it, if words that occur nowhere are left out.
+/// Two words of the question that follow each other in it, or have one word between them, if words
+/// that occur nowhere are left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TermPair {
     first: usize,
     second: usize,
+    has_word_between: bool,
 }
+
+/// What a pair counts that has a word between its words in the question.
+const DISTANT_SHARE: f32 = 0.5;
 
 impl TermPair {
     /// Returns the pairs of the words that some event has in full. `counts` are the events of each
     /// word.
     pub(super) fn collect_pairs(counts: &[u64]) -> Vec<Self> {
         let present: Vec<usize> = (0..counts.len()).filter(|term| counts[*term] > 0).collect();
-        present.windows(2).map(|pair| Self { first: pair[0], second: pair[1] }).collect()
+        let mut pairs = Vec::new();
+        for (distance, has_word_between) in [(1, false), (2, true)] {
+            for (first, second) in present.iter().zip(present.iter().skip(distance)) {
+                pairs.push(Self { first: *first, second: *second, has_word_between });
+            }
+        }
+        pairs
+    }
+
+    /// Returns what the pair counts: the weight of its commoner word, or a share of it.
+    fn weight(self, weights: &[f32]) -> f32 {
+        let share = if self.has_word_between { DISTANT_SHARE } else { 1.0 };
+        share * weights[self.first].min(weights[self.second])
     }
 
     /// True if both words are among those of an event, given as a bit each.
@@ -166,11 +183,10 @@ impl TermPair {
 /// Returns the most that [`weigh_pairs`] can give for a text that has `words`, a bit each.
 pub(super) fn bound_pairs(words: u32, pairs: &[TermPair], weights: &[f32]) -> f32 {
     let present = pairs.iter().filter(|pair| pair.is_in(words));
-    present.map(|pair| weights[pair.first].min(weights[pair.second])).sum()
+    present.map(|pair| pair.weight(weights)).sum()
 }
 
-/// Returns the summed weight of the pairs whose words are near each other in a text. The weight of a
-/// pair is that of its commoner word.
+/// Returns the summed weight of the pairs whose words are near each other in a text.
 pub(super) fn weigh_pairs(places: &[TermPlace], pairs: &[TermPair], weights: &[f32]) -> f32 {
     let mut sum = 0.0;
     for pair in pairs {
@@ -179,7 +195,7 @@ pub(super) fn weigh_pairs(places: &[TermPlace], pairs: &[TermPair], weights: &[f
         let is_found =
             of_first.any(|a| places.iter().any(|b| b.term == pair.second && is_near(a, b)));
         if is_found {
-            sum += weights[pair.first].min(weights[pair.second]);
+            sum += pair.weight(weights);
         }
     }
     sum
@@ -247,7 +263,8 @@ mod tests {
         let pairs = TermPair::collect_pairs(&[4, 2, 1]);
         let weigh =
             |text: &str| weigh_pairs(&find_places(&question, text), &pairs, &[3.0, 2.0, 5.0]);
-        assert_eq!(weigh("Poisoned caches were attacked"), 4.0);
+        // Two pairs of neighbours, and half of that of the first and the last word.
+        assert_eq!(weigh("Poisoned caches were attacked"), 4.0 + 1.5);
         assert_eq!(weigh("the cache of a poison"), 2.0);
         assert_eq!(weigh("cache a b c d e f g poison"), 0.0);
     }
@@ -255,7 +272,7 @@ mod tests {
     #[test]
     fn a_word_that_occurs_nowhere_does_not_part_its_neighbours() {
         let pairs = TermPair::collect_pairs(&[4, 0, 1]);
-        assert_eq!(pairs, [TermPair { first: 0, second: 2 }]);
+        assert_eq!(pairs, [TermPair { first: 0, second: 2, has_word_between: false }]);
         assert!(pairs[0].is_in(0b101) && !pairs[0].is_in(0b011));
     }
 

@@ -6,7 +6,7 @@ use fixedbitset::FixedBitSet;
 use schemas::EventType;
 
 use super::question::QuestionTerm;
-use crate::search::rank::typical_length;
+use crate::search::text_length::typical_length;
 use crate::store::{RowOutline, Segment, SessionSpan, Snapshot, StoreError, WordLookup};
 
 /// What a word that only begins like one of the question counts, at most once in full.

@@ -8,7 +8,7 @@ use super::postings::{SegmentHits, TermHit, is_talk};
 use super::question::SessionQuestion;
 use super::saturation::{EVENT_LENGTH_WEIGHT, saturate};
 use super::titles::TitleHit;
-use super::windows::{OpenWindows, window_length};
+use super::windows::{OpenWindows, WINDOW_SIZES};
 use crate::store::SessionSpan;
 
 /// The factor of a title. It is above that of a prompt, because it names what a session is about.
@@ -24,10 +24,12 @@ const KEPT_EVENTS: usize = 24;
 pub(super) struct Averages {
     /// The weight of each word of the question: its inverse document frequency. 0 if no event has it.
     pub(super) weights: Vec<f32>,
-    /// Average length of an event, of the talk of a session, and of a window, in bytes.
+    /// The same by sessions: words that every session has say nothing about which one is meant.
+    pub(super) session_weights: Vec<f32>,
+    /// Average length of an event, of the talk of a session, and of a window of each size, in bytes.
     pub(super) event_length: f32,
     pub(super) session_length: f32,
-    pub(super) window_length: f32,
+    pub(super) window_lengths: [f32; WINDOW_SIZES.len()],
 }
 
 /// Counts over the events that are asked about, from which [`Averages`] follow.
@@ -36,7 +38,9 @@ pub(super) struct Totals {
     rows: u64,
     bytes: f64,
     windows: u64,
-    window_bytes: f64,
+    window_bytes: [f64; WINDOW_SIZES.len()],
+    /// The words of each session that has any, a bit each.
+    words: HashMap<usize, u32>,
     /// Approximate bytes of the talk of each session, which may be in several segments.
     talk_bytes: HashMap<usize, f32>,
     /// For each word, the events that have it.
@@ -51,7 +55,8 @@ impl Totals {
             rows: 0,
             bytes: 0.0,
             windows: 0,
-            window_bytes: 0.0,
+            window_bytes: [0.0; WINDOW_SIZES.len()],
+            words: HashMap::new(),
             talk_bytes: HashMap::new(),
             exact: vec![0; terms],
             related: vec![0; terms],
@@ -69,10 +74,14 @@ impl Totals {
                     talk.push(length);
                 }
             }
-            for start in 0..talk.len() {
-                self.windows += 1;
-                self.window_bytes += f64::from(window_length(&talk, start));
+            self.windows += talk.len() as u64;
+            for (bytes, size) in self.window_bytes.iter_mut().zip(WINDOW_SIZES) {
+                for start in 0..talk.len() {
+                    *bytes += f64::from(size.length(&talk, start));
+                }
             }
+            let words = found.hits_of(span).iter().fold(0, |words, hit| words | 1 << hit.term);
+            *self.words.entry(span.session).or_default() |= words;
             *self.talk_bytes.entry(span.session).or_default() += talk.iter().sum::<f32>();
         }
         for hit in &found.hits {
@@ -96,7 +105,12 @@ impl Totals {
         self.rows += other.rows;
         self.bytes += other.bytes;
         self.windows += other.windows;
-        self.window_bytes += other.window_bytes;
+        for (bytes, more) in self.window_bytes.iter_mut().zip(other.window_bytes) {
+            *bytes += more;
+        }
+        for (session, words) in &other.words {
+            *self.words.entry(*session).or_default() |= words;
+        }
         for (session, bytes) in &other.talk_bytes {
             *self.talk_bytes.entry(*session).or_default() += bytes;
         }
@@ -121,6 +135,18 @@ impl Totals {
         self.talk_bytes.get(&session).copied().unwrap_or(0.0)
     }
 
+    /// Returns the weight of each word by the sessions that have it or related words.
+    fn session_weights(&self, sessions: usize) -> Vec<f32> {
+        let mut counts = vec![0; self.exact.len()];
+        for words in self.words.values() {
+            for (term, count) in counts.iter_mut().enumerate() {
+                *count += u64::from(words >> term & 1);
+            }
+        }
+        let weigh = |count| if count == 0 { 0.0 } else { rarity_weight(count, sessions as u64) };
+        counts.into_iter().map(weigh).collect()
+    }
+
     /// Returns the averages over `sessions` sessions.
     pub(super) fn averages(&self, sessions: usize) -> Averages {
         let weights = self.exact.iter().zip(&self.related).map(|(exact, related)| {
@@ -131,17 +157,18 @@ impl Totals {
         let average = |sum: f64, count: u64| (sum / count.max(1) as f64).max(1.0) as f32;
         Averages {
             weights: weights.collect(),
+            session_weights: self.session_weights(sessions),
             event_length: average(self.bytes, self.rows),
             session_length: average(talk_bytes, sessions as u64),
-            window_length: average(self.window_bytes, self.windows),
+            window_lengths: self.window_bytes.map(|bytes| average(bytes, self.windows)),
         }
     }
 }
 
-/// Returns the weight of a word that `events` of `all` events have.
-fn rarity_weight(events: u64, all: u64) -> f32 {
-    let (events, all) = (events as f64, all as f64);
-    f64::ln(1.0 + (all - events + 0.5) / (events + 0.5)) as f32
+/// Returns the weight of a word that `count` of `all` events or sessions have.
+fn rarity_weight(count: u64, all: u64) -> f32 {
+    let (count, all) = (count as f64, all as f64);
+    f64::ln(1.0 + (all - count + 0.5) / (count + 0.5)) as f32
 }
 
 /// An event that has words of the question.
@@ -159,21 +186,21 @@ pub(super) struct ScoredEvent {
 }
 
 /// A row that has words of the question.
-struct MatchingRow<'a> {
+pub(super) struct MatchingRow<'a> {
     /// Position in `Snapshot::segments`.
-    segment: usize,
+    pub(super) segment: usize,
     /// Position in the segment.
-    row: usize,
-    event_index: u32,
-    event_type: EventType,
-    length: f32,
+    pub(super) row: usize,
+    pub(super) event_index: u32,
+    pub(super) event_type: EventType,
+    pub(super) length: f32,
     /// Its place among the talk events of the session; `None` if it is none.
-    place: Option<usize>,
-    hits: &'a [TermHit],
+    pub(super) place: Option<usize>,
+    pub(super) hits: &'a [TermHit],
 }
 
 /// Appends the rows of a part that have words of the question, and the lengths of its talk events.
-fn append_matches<'a>(
+pub(super) fn append_matches<'a>(
     part: &SessionPart<'a>,
     talk_lengths: &mut Vec<f32>,
     matches: &mut Vec<MatchingRow<'a>>,
@@ -229,8 +256,8 @@ pub(super) struct SessionScore {
     pub(super) session: usize,
     /// For each word of the question, the talk events that have it.
     pub(super) talk_counts: Vec<f32>,
-    /// Score of the best window.
-    pub(super) window: f32,
+    /// Score of the best window of each size.
+    pub(super) windows: [f32; WINDOW_SIZES.len()],
     /// The words that any event has, a bit each.
     pub(super) words: u32,
     /// Number of events that have words.
@@ -245,7 +272,7 @@ impl SessionScore {
         Self {
             session,
             talk_counts: vec![0.0; terms],
-            window: 0.0,
+            windows: [0.0; WINDOW_SIZES.len()],
             words: 0,
             matched: 0,
             events: Vec::new(),
@@ -274,7 +301,9 @@ impl Averages {
         }
 
         let mut score = SessionScore::empty(session, self.weights.len());
-        let mut windows = OpenWindows::new(&self.weights, self.window_length);
+        let mut windows: [OpenWindows<'_>; WINDOW_SIZES.len()] = std::array::from_fn(|at| {
+            OpenWindows::new(&self.weights, WINDOW_SIZES[at], self.window_lengths[at])
+        });
         for found in matches {
             let event = self.score_event(&found);
             for hit in found.hits {
@@ -284,13 +313,16 @@ impl Averages {
                 for hit in found.hits {
                     score.talk_counts[hit.term] += hit.value;
                 }
-                let window = windows.add(&talk_lengths, place, found.hits);
-                score.window = score.window.max(window);
+                for (best, windows) in score.windows.iter_mut().zip(&mut windows) {
+                    *best = best.max(windows.add(&talk_lengths, place, found.hits));
+                }
             }
             score.matched += 1;
             score.events.push(event);
         }
-        score.window = score.window.max(windows.close_before(&talk_lengths, usize::MAX));
+        for (best, mut windows) in score.windows.iter_mut().zip(windows) {
+            *best = best.max(windows.close_before(&talk_lengths, usize::MAX));
+        }
         score.keep_best_events();
         score
     }
@@ -328,10 +360,10 @@ impl Averages {
         sum * TITLE_FACTOR
     }
 
-    /// Returns the score of the talk of a session as one text.
-    pub(super) fn score_talk(&self, counts: &[f32], length: f32) -> f32 {
+    /// Returns the score of the talk of a session as one text, given the weights of the words.
+    pub(super) fn score_talk(&self, weights: &[f32], counts: &[f32], length: f32) -> f32 {
         let relative_length = length / self.session_length;
-        let terms = counts.iter().zip(&self.weights);
+        let terms = counts.iter().zip(weights);
         terms
             .map(|(count, weight)| {
                 weight * saturate(*count, SESSION_LENGTH_WEIGHT, relative_length)
@@ -342,6 +374,11 @@ impl Averages {
     /// Returns the sum of all weights, which is not zero.
     pub(super) fn total_weight(&self) -> f32 {
         self.weights.iter().sum::<f32>().max(f32::MIN_POSITIVE)
+    }
+
+    /// Returns the sum of all weights by sessions, which is not zero.
+    pub(super) fn total_session_weight(&self) -> f32 {
+        self.session_weights.iter().sum::<f32>().max(f32::MIN_POSITIVE)
     }
 }
 
@@ -364,9 +401,10 @@ mod tests {
     fn averages(weights: &[f32]) -> Averages {
         Averages {
             weights: weights.to_vec(),
+            session_weights: weights.to_vec(),
             event_length: 10.0,
             session_length: 100.0,
-            window_length: 30.0,
+            window_lengths: [20.0, 30.0, 50.0],
         }
     }
 
@@ -374,8 +412,14 @@ mod tests {
     fn rare_words_and_short_texts_count_more() {
         assert!(rarity_weight(1, 1000) > 3.0 * rarity_weight(200, 1000));
         let averages = averages(&[1.0]);
-        assert!(averages.score_talk(&[1.0], 50.0) > averages.score_talk(&[1.0], 500.0));
-        assert!(averages.score_talk(&[3.0], 100.0) < 3.0 * averages.score_talk(&[1.0], 100.0));
-        assert_eq!(averages.score_talk(&[0.0], 100.0), 0.0);
+        assert!(
+            averages.score_talk(&averages.weights, &[1.0], 50.0)
+                > averages.score_talk(&averages.weights, &[1.0], 500.0)
+        );
+        assert!(
+            averages.score_talk(&averages.weights, &[3.0], 100.0)
+                < 3.0 * averages.score_talk(&averages.weights, &[1.0], 100.0)
+        );
+        assert_eq!(averages.score_talk(&averages.weights, &[0.0], 100.0), 0.0);
     }
 }

@@ -9,18 +9,17 @@ use super::passages::{
     PassageSize, TermPair, bound_pairs, cut_passage, find_places, read_texts, weigh_pairs,
 };
 use super::postings::SegmentHits;
-use super::question::SessionQuestion;
+use super::question::{QuestionTerm, SessionQuestion};
 use super::score::{Averages, ScoredEvent, SessionScore, Totals, collect_parts, type_factor};
 use super::text_terms::find_text_terms;
 use super::titles::{TitleHit, find_title_hits};
+use super::windows::WINDOW_SIZES;
 use crate::base::parallel::in_parallel;
 use crate::search::error::SearchError;
 use crate::store::{Snapshot, StoreError};
 
-/// The weight of the best window, of the best event, of neighbouring words and of a named date,
-/// relative to that of the whole talk.
-const WINDOW_WEIGHT: f32 = 2.0;
-const EVENT_WEIGHT: f32 = 0.75;
+/// The weight of neighbouring words and of a named date, relative to that of the best event. The whole
+/// talk counts as much as the best event.
 const PAIR_WEIGHT: f32 = 3.0;
 const DATE_WEIGHT: f32 = 3.0;
 
@@ -123,12 +122,14 @@ pub fn search_sessions(
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<SessionResults, SearchError> {
     let must_stop = || stop() || Instant::now() >= request.deadline;
-    let Some((hits, mut totals)) = find_hits(snapshot, request, &must_stop)? else {
+    let wanted = request.sessions.as_ref();
+    let found = find_hits(snapshot, &request.question.terms, wanted, &must_stop)?;
+    let Some((hits, mut totals)) = found else {
         return Err(if stop() { SearchError::Cancelled } else { SearchError::TimedOut });
     };
-    let titles = find_title_hits(snapshot, request.question, request.sessions.as_ref());
+    let titles = find_title_hits(snapshot, request.question, wanted);
     totals.add_titles(&titles);
-    let searched = request.sessions.as_ref().map_or(snapshot.sessions().len(), HashSet::len);
+    let searched = wanted.map_or(snapshot.sessions().len(), HashSet::len);
     let averages = totals.averages(searched);
 
     let parts = collect_parts(&hits);
@@ -155,15 +156,14 @@ pub fn search_sessions(
     Ok(SessionResults { sessions, matched, absent: totals.absent_words(request.question), next })
 }
 
-/// Finds the words of the question in the events that are asked about, and counts both. Returns `None`
-/// if `must_stop` returned true.
-fn find_hits(
+/// Finds words in the events of the sessions at the positions `wanted`, and counts both; `None` means
+/// all sessions. Returns `None` if `must_stop` returned true.
+pub(super) fn find_hits(
     snapshot: &Snapshot,
-    request: &SessionRequest<'_>,
+    terms: &[QuestionTerm],
+    wanted: Option<&HashSet<usize>>,
     must_stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Option<(Vec<SegmentHits>, Totals)>, StoreError> {
-    let wanted = request.sessions.as_ref();
-    let terms = &request.question.terms;
     let mut segments: Vec<usize> = Vec::new();
     for (number, segment) in snapshot.segments().iter().enumerate() {
         let mut spans = segment.spans.iter();
@@ -277,11 +277,14 @@ fn rank_score(
         best_event = best_event.max(averages.score_title(title));
         words |= title.values.iter().fold(0, |words, (term, _)| words | 1 << term);
     }
-    let talk = averages.score_talk(&score.talk_counts, totals.talk_length(score.session));
-    let sum = talk + WINDOW_WEIGHT * score.window + EVENT_WEIGHT * best_event;
+    let talk_length = totals.talk_length(score.session);
+    let talk = averages.score_talk(&averages.session_weights, &score.talk_counts, talk_length);
+    let windows = score.windows.iter().zip(WINDOW_SIZES);
+    let windows: f32 = windows.map(|(score, size)| size.weight * score).sum();
     RankedSession {
         session: score.session,
-        score: sum / averages.total_weight(),
+        score: talk / averages.total_session_weight()
+            + (windows + best_event) / averages.total_weight(),
         words,
         matched: score.matched,
         has_title_word: title.is_some_and(|title| title.has_full_word()),

@@ -1,22 +1,43 @@
 //! Scores consecutive talk events as one text.
 
 use std::collections::VecDeque;
+use std::ops::RangeInclusive;
 
 use super::postings::TermHit;
 use super::saturation::{EVENT_LENGTH_WEIGHT, saturate};
 
-/// Consecutive talk events that are scored as one text.
-const WINDOW_EVENTS: usize = 3;
+/// A number of consecutive talk events that are scored as one text.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct WindowSize {
+    pub(super) events: usize,
+    /// What the best window of this size counts, relative to the best event.
+    pub(super) weight: f32,
+}
 
-/// Returns the length of the window that begins with the talk event at `start`.
-pub(super) fn window_length(talk: &[f32], start: usize) -> f32 {
-    talk[start..].iter().take(WINDOW_EVENTS).sum()
+/// The sizes of windows: a prompt and its answer, and the talk around them.
+pub(super) const WINDOW_SIZES: [WindowSize; 3] = [
+    WindowSize { events: 2, weight: 0.5 },
+    WindowSize { events: 3, weight: 1.0 },
+    WindowSize { events: 5, weight: 1.0 },
+];
+
+impl WindowSize {
+    /// Returns the length of the window that begins with the talk event at `start`.
+    pub(super) fn length(self, talk: &[f32], start: usize) -> f32 {
+        talk[start..].iter().take(self.events).sum()
+    }
+
+    /// Returns where the windows begin that the talk event at `place` belongs to.
+    pub(super) fn starts_with(self, place: usize) -> RangeInclusive<usize> {
+        (place + 1).saturating_sub(self.events)..=place
+    }
 }
 
 /// The windows that the next talk event may belong to.
 pub(super) struct OpenWindows<'a> {
     /// The weight of each word of the question.
     weights: &'a [f32],
+    size: WindowSize,
     /// Average length of a window, in bytes.
     average_length: f32,
     open: VecDeque<OpenWindow>,
@@ -31,15 +52,15 @@ struct OpenWindow {
 }
 
 impl<'a> OpenWindows<'a> {
-    pub(super) fn new(weights: &'a [f32], average_length: f32) -> Self {
-        Self { weights, average_length, open: VecDeque::new(), spare: Vec::new() }
+    pub(super) fn new(weights: &'a [f32], size: WindowSize, average_length: f32) -> Self {
+        Self { weights, size, average_length, open: VecDeque::new(), spare: Vec::new() }
     }
 
     /// Adds the talk event at `place`, and returns the best score of the windows that it closes.
     pub(super) fn add(&mut self, talk: &[f32], place: usize, hits: &[TermHit]) -> f32 {
-        let first = (place + 1).saturating_sub(WINDOW_EVENTS);
-        let best = self.close_before(talk, first);
-        for start in first..=place {
+        let starts = self.size.starts_with(place);
+        let best = self.close_before(talk, *starts.start());
+        for start in starts {
             if self.open.back().is_none_or(|last| last.start < start) {
                 let mut counts = self.spare.pop().unwrap_or_default();
                 counts.clear();
@@ -59,7 +80,7 @@ impl<'a> OpenWindows<'a> {
     pub(super) fn close_before(&mut self, talk: &[f32], start: usize) -> f32 {
         let mut best = 0.0;
         while let Some(window) = self.open.pop_front_if(|window| window.start < start) {
-            let relative_length = window_length(talk, window.start) / self.average_length;
+            let relative_length = self.size.length(talk, window.start) / self.average_length;
             let terms = window.counts.iter().zip(self.weights);
             let score: f32 = terms
                 .map(|(count, weight)| {
@@ -82,7 +103,7 @@ mod tests {
         let talk = [10.0; 9];
         let hit = |term| [TermHit { row: 0, term, value: 1.0 }];
         let best_of = |places: [usize; 2]| {
-            let mut windows = OpenWindows::new(&[1.0, 1.0], 30.0);
+            let mut windows = OpenWindows::new(&[1.0, 1.0], WINDOW_SIZES[1], 30.0);
             let mut best: f32 = 0.0;
             for (term, place) in places.into_iter().enumerate() {
                 best = best.max(windows.add(&talk, place, &hit(term)));

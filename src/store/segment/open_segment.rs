@@ -131,19 +131,6 @@ impl Segment {
         Ok(self.shared.pages.get_or_init(|| pages))
     }
 
-    /// True if the parts that a search reads first, the skip index and the text pages, are in
-    /// memory.
-    pub fn is_open(&self) -> bool {
-        self.shared.pages.get().is_some() && self.shared.index.get().is_some()
-    }
-
-    /// Reads the parts that a search reads first: the skip index and the positions of the text
-    /// pages.
-    pub fn open_for_search(&self) -> Result<(), StoreError> {
-        self.skip_index()?;
-        self.text_pages().map(|_| ())
-    }
-
     /// Returns the skip index, which is opened on first use.
     pub fn skip_index(&self) -> Result<&SkipIndex, StoreError> {
         if let Some(index) = self.shared.index.get() {

@@ -22,6 +22,7 @@ use serde::Serialize;
 
 use super::event_reader::column_of;
 use super::events_file::EventsFile;
+use super::row_file::encode_rows;
 use super::segment_folder::SegmentFolder;
 use crate::base::dropped_text::kept_part;
 use crate::store::disk::files::{FileSums, NewFile};
@@ -29,7 +30,9 @@ use crate::store::disk::held_folder::HeldFolder;
 use crate::store::disk::pending_syncs::PendingSyncs;
 use crate::store::error::{StoreError, write_error};
 use crate::store::index::{IndexWriter, RowFacts};
-use crate::store::manifest::{CHECKSUMS, FileEntry, SKIP_INDEX, SegmentEntry};
+use crate::store::manifest::{
+    CHECKSUMS, FileEntry, SESSION_ROWS, SKIP_INDEX, SOURCE_ROWS, SegmentEntry,
+};
 use crate::store::parquet_file::shared_properties;
 
 /// A segment that is on disk and that no manifest names yet. Its folder is removed if this is
@@ -203,9 +206,14 @@ impl SegmentWriter {
         }
 
         let sessions: Vec<_> = std::mem::take(&mut self.sessions).into_values().collect();
-        let sources: Vec<_> = std::mem::take(&mut self.sources).into_values().collect();
+        let mut sources: Vec<_> = std::mem::take(&mut self.sources).into_values().collect();
         self.write_table(&SESSIONS, &sessions, &mut entries)?;
         self.write_table(&SOURCES, &sources, &mut entries)?;
+        for source in &mut sources {
+            source.state = None;
+        }
+        self.write_row_file(SESSION_ROWS, &SESSIONS, &sessions, &mut entries)?;
+        self.write_row_file(SOURCE_ROWS, &SOURCES, &sources, &mut entries)?;
         let problems = std::mem::take(&mut self.problems);
         self.write_table(&PROBLEMS, &problems, &mut entries)?;
         self.folder.sync()?;
@@ -256,6 +264,25 @@ impl SegmentWriter {
         let file = writer.into_inner().map_err(|error| write_error(&path, error))?;
         let sums = self.finish_file(table.name, file);
         entries.push(file_entry(table.name, sums));
+        Ok(())
+    }
+
+    /// Writes the rows of a small table again as the row file `name`. Writes no file if there are
+    /// no rows.
+    fn write_row_file<T: Serialize>(
+        &mut self,
+        name: &str,
+        table: &Table,
+        rows: &[T],
+        entries: &mut Vec<FileEntry>,
+    ) -> Result<(), StoreError> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let path = self.folder.file_path(name);
+        let bytes = encode_rows(table, rows).map_err(|error| write_error(&path, error))?;
+        let sums = self.write_file(name, &bytes)?;
+        entries.push(file_entry(name, sums));
         Ok(())
     }
 }

@@ -1,16 +1,21 @@
-//! Reads the small files of a segment, each as a whole: its small tables and its checksums.
+//! Reads the small files of a segment, each as a whole: its small tables, their row files, and its
+//! checksums.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use schemas::session::{SessionRow, SourceRow};
+use schemas::table::{SESSIONS, SOURCES, Table};
 use serde::de::DeserializeOwned;
 
+use super::row_file::decode_rows;
 use crate::store::disk::checked_file::open_error;
 use crate::store::disk::files;
 use crate::store::error::StoreError;
-use crate::store::manifest::{FileEntry, SegmentEntry, file_name};
+use crate::store::manifest::{FileEntry, SESSION_ROWS, SOURCE_ROWS, SegmentEntry, file_name};
 
 /// Rows that are decoded at once. A store of many small sessions has many rows in a table, and
 /// decoded ones take much more memory than their file.
@@ -29,8 +34,51 @@ pub(crate) fn read_table<T: DeserializeOwned>(
     Ok(rows)
 }
 
+/// Reads the sessions of a segment.
+pub(crate) fn read_sessions(
+    store: &Path,
+    entry: &SegmentEntry,
+) -> Result<Vec<Arc<SessionRow>>, StoreError> {
+    let mut rows = Vec::new();
+    let mut push = |row: SessionRow| rows.push(Arc::new(row));
+    if !read_row_file(store, entry, SESSION_ROWS, &SESSIONS, &mut push)? {
+        read_table_in_batches(store, entry, SESSIONS.name, None, |batch: Vec<SessionRow>| {
+            rows.extend(batch.into_iter().map(Arc::new));
+        })?;
+    }
+    Ok(rows)
+}
+
+/// Reads the sources of a segment without the states of their decoders.
+pub(crate) fn read_sources(
+    store: &Path,
+    entry: &SegmentEntry,
+) -> Result<Vec<SourceRow>, StoreError> {
+    let mut rows = Vec::new();
+    if read_row_file(store, entry, SOURCE_ROWS, &SOURCES, &mut |row| rows.push(row))? {
+        return Ok(rows);
+    }
+    read_table(store, entry, SOURCES.name, Some("state"))
+}
+
+/// Calls `take` with each row of the row file `name` of a segment. Returns false if the segment has
+/// no such file, or one with other columns.
+fn read_row_file<T: DeserializeOwned>(
+    store: &Path,
+    entry: &SegmentEntry,
+    name: &str,
+    table: &Table,
+    take: &mut dyn FnMut(T),
+) -> Result<bool, StoreError> {
+    let Some(expected) = entry.file_entry(name) else { return Ok(false) };
+    let path = SegmentEntry::folder_path(store, entry.number).join(file_name(name));
+    let bytes = read_whole(&path, expected)?;
+    let decoded = decode_rows(table, &bytes, take);
+    Ok(decoded.map_err(|error| StoreError::damaged(&path, error))?.is_some())
+}
+
 /// Reads a small table of a segment like `read_table`, and calls `take` with some rows at a time.
-pub(crate) fn read_table_in_batches<T: DeserializeOwned>(
+fn read_table_in_batches<T: DeserializeOwned>(
     store: &Path,
     entry: &SegmentEntry,
     table: &str,
@@ -71,4 +119,56 @@ pub(super) fn read_whole(path: &Path, expected: &FileEntry) -> Result<Vec<u8>, S
         return Err(StoreError::damaged(path, "its checksum differs"));
     }
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use schemas::session::SourceStatus;
+
+    use super::super::segment_writer::SegmentWriter;
+    use super::*;
+    use crate::store::disk::held_folder::HeldFolder;
+
+    #[test]
+    fn row_files_and_tables_hold_the_same_rows() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        fs::create_dir(dir.path().join("segments")).expect("creates");
+        let segments = HeldFolder::open(&dir.path().join("segments")).expect("opens");
+        let mut writer = SegmentWriter::new(&Arc::new(segments), 1);
+        for number in 0..300 {
+            writer.record_session(SessionRow {
+                session_id: format!("{number:03}"),
+                title: (number % 3 > 0).then(|| format!("title {number}")),
+                input_tokens: (number % 2 > 0).then_some(number),
+                ..SessionRow::default()
+            });
+            let path = format!("/logs/{number:03}");
+            let state = Some("the state of a decoder".to_owned());
+            let row = SourceRow::unread(path, SourceStatus::Empty, number, -number);
+            writer.record_source(SourceRow { state, ..row });
+        }
+        let finished = writer.finish().expect("writes").expect("has rows");
+        let entry = finished.entry.clone();
+        finished.folder.keep();
+
+        let mut without_row_files = entry.clone();
+        without_row_files.files.retain(|file| ![SESSION_ROWS, SOURCE_ROWS].contains(&&*file.table));
+        assert_eq!(without_row_files.files.len() + 2, entry.files.len());
+        let sessions = read_sessions(dir.path(), &entry).expect("reads");
+        assert_eq!(sessions.len(), 300);
+        assert_eq!(sessions, read_sessions(dir.path(), &without_row_files).expect("reads"));
+        let sources = read_sources(dir.path(), &entry).expect("reads");
+        assert!(sources.len() == 300 && sources.iter().all(|row| row.state.is_none()));
+        assert_eq!(sources, read_sources(dir.path(), &without_row_files).expect("reads"));
+        let whole = read_table::<SourceRow>(dir.path(), &entry, "sources", None).expect("reads");
+        assert!(whole.iter().all(|row| row.state.is_some()));
+
+        let path = SegmentEntry::folder_path(dir.path(), 1).join(file_name(SESSION_ROWS));
+        let mut bytes = fs::read(&path).expect("reads");
+        bytes[100] ^= 1;
+        fs::write(&path, bytes).expect("writes");
+        assert!(matches!(read_sessions(dir.path(), &entry), Err(StoreError::Damaged { .. })));
+    }
 }

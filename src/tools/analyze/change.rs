@@ -74,7 +74,7 @@ const OTHER: &[&str] = &[
 
 /// A side of an edit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum EditSide {
+pub(crate) enum EditSide {
     Removed,
     Added,
 }
@@ -141,6 +141,13 @@ impl Edit {
     /// Returns the edit that undoes this one.
     pub(super) fn inverse(&self) -> Self {
         Self { removed: self.added.clone(), added: self.removed.clone() }
+    }
+
+    /// Returns the lines that only one side has, in order.
+    pub(crate) fn changed_lines(&self) -> Vec<(EditSide, &str)> {
+        let old: Vec<&str> = self.removed.lines().collect();
+        let new: Vec<&str> = self.added.lines().collect();
+        changed_lines(&old, &new)
     }
 
     /// Returns the changed lines, prefixed with - and +, in at most `bytes`.

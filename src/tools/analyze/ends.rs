@@ -17,7 +17,7 @@ const MAX_TEXT_BYTES: usize = 300;
 
 /// Returns the findings about the end of a session. `is_running` means that the log was written to
 /// a moment ago, so the session may not have ended yet.
-pub(super) fn find_open_ends(
+pub(in crate::tools) fn find_open_ends(
     rows: &[EventRow],
     actions: &[Action<'_>],
     is_running: bool,

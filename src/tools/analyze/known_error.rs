@@ -2,7 +2,8 @@
 //!
 //! An error is the same if its signature is: the line that names it, without the parts that vary.
 //! The search index yields the sessions with the words of the line, so that only these are read.
-//! If no session has the same error, similar ones are looked for in all sessions.
+//! If no session has the same error, similar ones are looked for in all sessions, and if there are none,
+//! prompts into which the error was pasted.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -13,15 +14,15 @@ use schemas::{ErrorCode, ToolError};
 use super::error_summary::named_errors;
 use super::failed_rows::plan_reads;
 use super::page::{FindingsPage, count_by_check};
+use super::past_rows::{HistoryScope, find_past_rows, words_of};
+use super::pasted_error::find_pasted_errors;
 use super::recurring::{FailureFilter, RecurringFailure, group_failures};
 use crate::error::store_error;
-use crate::search::{Query, SearchRequest, search};
-use crate::store::Snapshot;
+use crate::store::{RowFacts, Snapshot};
 use crate::tools::reply::answer::{Reply, RowTotal};
 use crate::tools::reply::budget::{Budget, echoed_name};
 use crate::tools::reply::call::Call;
 use crate::tools::reply::interface::Interface;
-use crate::tools::search::search_error;
 
 /// Maximum number of errors of a text that are looked for.
 const MAX_ERRORS: usize = 4;
@@ -127,8 +128,15 @@ pub(super) fn run(
     if !is_same && !query.signatures.is_empty() {
         found = find_similar_errors(snapshot, wanted, since, &query, call)?;
     }
-    let counts = count_by_check(found.iter().map(|group| (Check::Failures, group.severity)));
-    let total = found.len();
+    let pasted = if found.is_empty() {
+        find_pasted_errors(snapshot, wanted, since, &query.signatures)?
+    } else {
+        Vec::new()
+    };
+    let severities = found.iter().map(|group| group.severity);
+    let severities = severities.chain(pasted.iter().map(|finding| finding.severity));
+    let counts = count_by_check(severities.map(|severity| (Check::Failures, severity)));
+    let total = found.len() + pasted.len();
     let limit = page.args.limit.map_or(USUAL_FINDINGS, |_| page.limit);
     let mut data = AnalyzeData {
         session: None,
@@ -140,6 +148,7 @@ pub(super) fn run(
         findings: Vec::new(),
     };
     let mut budget = Budget::new(MAX_FINDINGS_BYTES);
+    data.findings.extend(pasted.into_iter().take(limit).take_while(|finding| budget.take(finding)));
     for group in found.iter().take(limit) {
         let mut finding = group.describe_group(snapshot)?;
         if !is_same {
@@ -189,7 +198,7 @@ fn find_same_errors(
 ) -> Result<Vec<RecurringFailure>, ToolError> {
     let mut narrowed = HashSet::new();
     for signature in &query.signatures {
-        match sessions_with_words(snapshot, wanted, signature, call)? {
+        match sessions_with_words(snapshot, wanted, signature)? {
             Some(sessions) => narrowed.extend(sessions),
             // The error has no word to search for.
             None => narrowed.extend(wanted.iter().copied()),
@@ -233,38 +242,22 @@ fn find_similar_errors(
     Ok(similar.into_iter().map(|(_, group)| group).collect())
 }
 
-/// Returns the sessions with a failure whose text has every word of a signature; `None` if it has no
-/// word to search for.
+/// Returns the sessions with a failure whose text may have the words of a signature; `None` if it has
+/// no word to search for.
 fn sessions_with_words(
     snapshot: &Snapshot,
     wanted: &HashSet<usize>,
     signature: &str,
-    call: &Call<'_>,
 ) -> Result<Option<HashSet<usize>>, ToolError> {
-    let mut text = "is:error".to_owned();
-    let words = signature.split(|c: char| c.is_whitespace() || "<>\"\\".contains(c));
-    // What remains of a placeholder is its name.
-    let placeholders = ["name", "url", "time", "path", "hash", "n"];
-    let mut has_word = false;
-    for word in words.filter(|word| word.len() >= MIN_WORD_BYTES && !placeholders.contains(word)) {
-        text.push_str(&format!(" \"{word}\""));
-        has_word = true;
-    }
-    if !has_word {
+    let words = words_of(signature);
+    if words.is_empty() {
         return Ok(None);
     }
-    let Ok(query) = Query::parse_in_zone(&text, call.now, &call.zone) else { return Ok(None) };
-    let request = SearchRequest {
-        query: &query,
-        sessions: Some(wanted.clone()),
-        event_types: Vec::new(),
-        since: None,
-        limit: MAX_HITS,
-        after: None,
-        deadline: Some(call.search_deadline()),
-    };
-    let found = search(snapshot, &request, call.stop).map_err(search_error)?;
-    Ok(Some(found.hits.iter().map(|hit| hit.session).collect()))
+    let scope = HistoryScope { sessions: wanted.clone(), until: i64::MAX };
+    let is_failure = |fact: &RowFacts| fact.is_error == Some(true);
+    let rows =
+        find_past_rows(snapshot, &scope, &words, &is_failure, MAX_HITS).map_err(store_error)?;
+    Ok(Some(rows.iter().map(|row| row.session).collect()))
 }
 
 #[cfg(test)]

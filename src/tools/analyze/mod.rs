@@ -20,8 +20,8 @@ mod loops;
 mod page;
 mod past_fix;
 mod past_rows;
+mod pasted_error;
 mod recurring;
-mod session_tail;
 mod signature;
 mod slow;
 mod stop;
@@ -38,16 +38,15 @@ use schemas::tool::list::ListFormat;
 use schemas::{ErrorCode, ToolError, limits};
 
 pub(super) use self::action::{Action, ActionOutcome, pair_calls};
-pub(super) use self::change::Edit;
+pub(crate) use self::change::{Edit, EditSide};
 pub use self::decisions::{Decision, find_decisions};
-pub(super) use self::ends::calls_left_open;
+pub(super) use self::ends::{calls_left_open, find_open_ends};
 pub use self::failing_call::find_failing_call;
 pub(crate) use self::failures::error_signature;
 pub use self::known_fix::{LiveFailure, find_known_fix};
 use self::page::{FindingsPage, count_by_check};
 pub use self::past_fix::{KnownFix, find_fix_of_event};
 pub use self::past_rows::HistoryScope;
-pub use self::session_tail::{SessionTail, read_session_tail};
 use super::reply::answer::{Reply, RowTotal};
 use super::reply::call::Call;
 use super::reply::caller::{Caller, LAST, newest_conversation};
@@ -290,7 +289,7 @@ fn run_checks(
             Check::Interruptions => {
                 findings.extend(interruptions::find_interruptions(rows, &actions));
             }
-            Check::Ends => findings.extend(ends::find_open_ends(rows, &actions, is_running)),
+            Check::Ends => findings.extend(find_open_ends(rows, &actions, is_running)),
         }
     }
     findings.sort_by(|a, b| sort_key(a).cmp(&sort_key(b)));

@@ -18,7 +18,7 @@ const MAX_WORDS: usize = 4;
 pub struct HistoryScope {
     /// Positions in `Snapshot::sessions`.
     pub sessions: HashSet<usize>,
-    /// Only events before this time count, in microseconds since the epoch.
+    /// Only events before this time count, in microseconds since the epoch. `i64::MAX` is no end.
     pub until: i64,
 }
 
@@ -33,7 +33,10 @@ pub(super) struct PastRow {
 }
 
 /// The names that stand for varying parts in a normalized line.
-const PLACEHOLDERS: [&str; 3] = ["<n>", "<hash>", "<time>"];
+const PLACEHOLDERS: [&str; 6] = ["<n>", "<hash>", "<time>", "<name>", "<url>", "<path>"];
+
+/// The time of rows whose log gives none: they count only if the scope has no end.
+const UNKNOWN_TIME: i64 = i64::MAX - 1;
 
 /// Returns the words by which rows with a normalized line can be found: its longest runs of
 /// letters, at most [`MAX_WORDS`].
@@ -75,8 +78,9 @@ pub(super) fn find_past_rows(
             }
             let facts = segment.skip_index()?.read_facts(rows.clone())?;
             for (fact, row) in facts.iter().zip(rows) {
-                let Some(time) = fact.time.filter(|time| *time < scope.until) else { continue };
-                if possible.contains(row) && !fact.is_replay && is_wanted(&fact) {
+                let time = fact.time.unwrap_or(UNKNOWN_TIME);
+                let is_visible = time < scope.until && !fact.is_replay;
+                if is_visible && possible.contains(row) && is_wanted(&fact) {
                     let offset = u32::try_from(row - span.start).unwrap_or(u32::MAX);
                     let event_index = span.first_index.saturating_add(offset);
                     found.insert(PastRow { time, session: span.session, event_index });

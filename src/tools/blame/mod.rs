@@ -141,6 +141,7 @@ fn find_calls(
         since: None,
         limit: MAX_ROWS,
         after: None,
+        counted_rows: 0,
         deadline: Some(call.search_deadline()),
     };
     let page = search(snapshot, &request, call.stop).map_err(search_error)?;

@@ -4,6 +4,7 @@
 
 mod compaction;
 mod line;
+mod tail;
 mod todos;
 mod uncommitted;
 
@@ -13,6 +14,7 @@ use schemas::tool::details::{CallGlance, CallState, Excerpt, SessionEnd};
 
 use self::compaction::open_sections;
 use self::line::shorten_line;
+pub use self::tail::{SessionTail, read_session_tail};
 use self::todos::collect_open_todos;
 use self::uncommitted::find_uncommitted;
 use super::analyze::{Action, ActionOutcome, calls_left_open, pair_calls};

@@ -150,11 +150,12 @@ pub(crate) fn encoding_error(error: serde_json::Error) -> ToolError {
 fn describe_next_page(seen: usize, total: Option<RowTotal>) -> String {
     let rest = match total {
         // At least one row follows: the rest of a row that was cut in the middle.
-        Some(RowTotal::Exact(rows)) => format!("{} more.", rows.saturating_sub(seen).max(1)),
-        Some(RowTotal::AtLeast(rows)) => format!("At least {} more.", rows.saturating_sub(seen)),
-        None => "There is more.".to_owned(),
+        Some(RowTotal::Exact(rows)) => format!("{} more", rows.saturating_sub(seen).max(1)),
+        Some(RowTotal::AtLeast(rows)) if rows > seen => format!("At least {} more", rows - seen),
+        Some(RowTotal::AtLeast(_)) => "There may be more".to_owned(),
+        None => "There is more".to_owned(),
     };
-    format!("{rest} Pass pagination.next_cursor as cursor to see the next page.")
+    format!("{rest}: pass pagination.next_cursor as cursor.")
 }
 
 /// Returns a warning that names the kinds of secrets masked in an answer.

@@ -20,7 +20,9 @@ struct CursorContent<P> {
 /// The position where a page ended, and the number of matches on all pages so far.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct PageEnd<P> {
+    #[serde(rename = "a")]
     pub(crate) at: P,
+    #[serde(rename = "n")]
     pub(crate) seen: usize,
 }
 

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use schemas::Confidence;
 use schemas::event::Relation;
 use schemas::price::PriceTable;
 use schemas::session::SessionRow;
 use schemas::tool::list::{Counts, Family, Tokens};
+use schemas::{Confidence, Usage};
 
 use crate::base::sanitize::clean_text;
 
@@ -38,9 +38,10 @@ pub(crate) fn session_tokens(row: &SessionRow, prices: &PriceTable) -> Option<To
 /// Sums up the tokens of sessions, and their cost.
 fn sum_tokens(rows: &[&SessionRow], prices: &PriceTable) -> Tokens {
     let mut tokens = Tokens { confidence: Confidence::Measured, ..Tokens::default() };
+    let mut recorded = Usage::default();
     for row in rows {
         tokens.counted_once = tokens.counted_once.plus(row.usage());
-        tokens.as_recorded = tokens.as_recorded.plus(row.recorded_usage());
+        recorded = recorded.plus(row.recorded_usage());
         // A subagent that never got an answer does not lower the confidence of the sum.
         let confidence = row.usage_confidence.as_ref().and_then(|name| name.parse().ok());
         let confidence = confidence.unwrap_or_default();
@@ -50,6 +51,7 @@ fn sum_tokens(rows: &[&SessionRow], prices: &PriceTable) -> Tokens {
         }
         add_cost(row, prices, &mut tokens);
     }
+    tokens.as_recorded = (recorded != tokens.counted_once).then_some(recorded);
     // The last digits of a sum of fractions are only rounding errors.
     tokens.cost_usd = tokens.cost_usd.map(|cost| (cost * 1e9).round() / 1e9);
     tokens

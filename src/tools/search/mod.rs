@@ -15,7 +15,9 @@ use self::explain::{excludes_current, names_order};
 pub(super) use self::page::search_error;
 use self::page::{MatchPage, find_best_matches, find_matches_by_time};
 use crate::error::store_error;
-use crate::search::{AbsentWord, Query, RankedPosition, ResultPosition, SearchRequest};
+use crate::search::{
+    AbsentWord, COUNTED_ROWS, Query, RankedPosition, ResultPosition, SearchError, SearchRequest,
+};
 use crate::store::Snapshot;
 use crate::tools::reply::answer::{Reply, RowTotal};
 use crate::tools::reply::call::Call;
@@ -39,7 +41,7 @@ pub(super) fn run(
     if is_ranked_instead {
         query.sort = SearchSort::Relevance;
     }
-    if page.is_empty() && may_rank_instead(args, &query) {
+    if page.is_empty() && !page.is_timed_out && may_rank_instead(args, &query) {
         let ranked = Query { sort: SearchSort::Relevance, ..query.clone() };
         let ranked_page = search.find_page(&ranked)?;
         if !ranked_page.is_empty() {
@@ -48,8 +50,8 @@ pub(super) fn run(
             is_ranked_instead = true;
         }
     }
-    if page.is_timed_out {
-        return Err(timeout_error(&page));
+    if page.is_timed_out && page.matches.is_empty() && page.next.is_none() {
+        return Err(search_error(SearchError::TimedOut));
     }
 
     let absent = search.find_absent_words(&query, &page)?;
@@ -58,7 +60,7 @@ pub(super) fn run(
         0,
     );
     reply.returned = reply.data.matches.len();
-    reply.next_cursor = page.next.take();
+    reply.next_cursor.clone_from(&page.next);
     reply.before = page.before;
     let matched = page.matched.max(reply.before + reply.returned);
     reply.total =
@@ -71,14 +73,16 @@ pub(super) fn run(
     let filters = session_filters(shared, snapshot, args)?;
     reply.scope = Some(explain::describe_scope(snapshot, args, &filters, search.since));
     let mut hints: Vec<String> = explain::describe_absent_words(&absent).into_iter().collect();
-    hints.push(explain::describe_next_step(
-        shared.caller.interface,
-        snapshot,
-        args,
-        &query,
-        &reply.data,
-        &filters,
-    )?);
+    if !(page.is_timed_out && reply.data.matches.is_empty()) {
+        hints.push(explain::describe_next_step(
+            shared.caller.interface,
+            snapshot,
+            args,
+            &query,
+            &reply.data,
+            &filters,
+        )?);
+    }
     reply.hint = Some(hints.join(" "));
     reply.warnings = caller_notes(shared, snapshot, args)?;
     reply.warnings.extend(dropped_texts_note(snapshot, &filters)?);
@@ -165,6 +169,7 @@ impl EventSearch<'_> {
             since: self.since.map(|since| since.0),
             limit,
             after: None,
+            counted_rows: COUNTED_ROWS,
             deadline: Some(self.call.search_deadline()),
         })
     }
@@ -199,7 +204,7 @@ impl EventSearch<'_> {
         page: &MatchPage,
     ) -> Result<Vec<AbsentWord>, ToolError> {
         let stems = if page.is_empty() { None } else { Some(page.absent_stems.as_slice()) };
-        if stems.is_some_and(<[String]>::is_empty) {
+        if page.is_timed_out || stems.is_some_and(<[String]>::is_empty) {
             return Ok(Vec::new());
         }
         let request = self.request(query)?;
@@ -230,6 +235,13 @@ fn describe_page(query: &Query, page: &MatchPage, is_ranked_instead: bool) -> Ve
         let message = "No event has all of these words; the best matches for some of them are shown. With sort newest, all are required";
         notes.push(Warning::new(WarningCode::RankedInstead, Severity::Warning, message));
     }
+    if page.is_timed_out {
+        notes.push(Warning::new(
+            WarningCode::ResultsTruncated,
+            Severity::Warning,
+            describe_timeout(query, page),
+        ));
+    }
     if !page.includes_all_hits {
         let message = "The page was cut to the maximum size of an answer";
         notes.push(Warning::new(WarningCode::ResultsTruncated, Severity::Info, message));
@@ -247,23 +259,18 @@ fn describe_page(query: &Query, page: &MatchPage, is_ranked_instead: bool) -> Ve
     notes
 }
 
-/// Returns the error of a search that took too long, with what it found and how to continue.
-fn timeout_error(page: &MatchPage) -> ToolError {
-    let next_step = match &page.next {
-        Some(_) => "Pass details.next_cursor to continue from there, or narrow the search",
-        None => "Narrow the search",
-    };
-    let message = format!(
-        "The search timed out; details.matches holds the {} matches found so far. {next_step} with since, session_id, project or a rarer word",
-        page.matches.len()
-    );
-    let mut error = ToolError::new(ErrorCode::SearchTimeout, message);
-    let matches = serde_json::to_value(&page.matches).unwrap_or_default();
-    error.details.insert("matches".to_owned(), matches);
-    if let Some(next) = &page.next {
-        error.details.insert("next_cursor".to_owned(), next.as_str().into());
+/// Describes what a search did not look at that ran out of time, and how to continue.
+fn describe_timeout(query: &Query, page: &MatchPage) -> String {
+    let narrow = "narrow the search with since, session_id, project or a rarer word";
+    let newer = if query.sort == SearchSort::Oldest { "later" } else { "older" };
+    match &page.next {
+        Some(_) => format!(
+            "The search ran out of time: {newer} events were not searched. Pass pagination.next_cursor as cursor to continue, or {narrow}"
+        ),
+        None => format!(
+            "The search ran out of time: events that match better may be missing. To search all, {narrow}"
+        ),
     }
-    error
 }
 
 /// Returns the filters by which the call selects sessions.

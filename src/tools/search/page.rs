@@ -7,7 +7,9 @@ use schemas::{ErrorCode, EventId, ToolError, limits};
 
 use crate::base::sanitize::clean_text;
 use crate::error::store_error;
-use crate::search::{RankedPosition, ResultPosition, SearchError, SearchHit, SearchRequest};
+use crate::search::{
+    RankedPosition, ResultPosition, SearchError, SearchHit, SearchRequest, Snippet,
+};
 use crate::store::Snapshot;
 use crate::tools::reply::budget::Budget;
 use crate::tools::reply::call::Call;
@@ -116,9 +118,13 @@ pub(super) fn find_best_matches(
 /// which the answer also contains: echoed, and word by word in the cursor of a ranked page.
 fn collect_matches(snapshot: &Snapshot, args: &SearchArgs, hits: &[SearchHit]) -> Vec<Match> {
     let mut budget = Budget::new(limits::ANSWER_BYTES.saturating_sub(4 * args.query.len()));
-    let mut matches = Vec::new();
+    let mut matches: Vec<Match> = Vec::new();
     for hit in hits {
-        let found = convert_hit(snapshot, hit);
+        let mut found = convert_hit(snapshot, hit);
+        if matches.last().is_some_and(|last| last.session_id == found.session_id) {
+            found.provider = None;
+            found.project = None;
+        }
         if !budget.take(&found) {
             break;
         }
@@ -139,17 +145,24 @@ fn convert_hit(snapshot: &Snapshot, hit: &SearchHit) -> Match {
         event_type: facts.event_type,
         subtype: hit.tags.subtype.as_deref().map(clean_text),
         timestamp: convert::format_time(facts.time),
-        provider: session.provider,
+        provider: Some(session.provider),
         project: session.project.as_deref().map(clean_text),
         tool_name: hit.tags.tool.as_deref().map(clean_text),
         is_error: facts.is_error,
         is_replay: facts.is_replay,
         is_abandoned: i32::try_from(hit.event_index).is_ok_and(|at| session.is_abandoned(at)),
         confidence: hit.confidence,
-        snippet: clean_text(&hit.snippet.text),
-        omitted: hit.snippet.omitted,
+        snippet: quote_snippet(&hit.snippet),
         context: BTreeMap::new(),
     }
+}
+
+/// Returns a snippet with ellipses at its cuts.
+fn quote_snippet(snippet: &Snippet) -> String {
+    let [before, after] = snippet.omitted;
+    let start = if before > 0 { "…" } else { "" };
+    let end = if after > 0 { "…" } else { "" };
+    format!("{start}{}{end}", clean_text(&snippet.text).trim())
 }
 
 /// Returns the error of a search that ended early.

@@ -146,7 +146,10 @@ impl GroupSums {
         {
             title = plan.snapshot.sessions().get(*at).and_then(|row| row.title.as_deref());
         }
-        let tokens = GroupTokens { counted_once: self.once, as_recorded: self.recorded };
+        let tokens = GroupTokens {
+            counted_once: self.once,
+            as_recorded: (self.recorded != self.once).then_some(self.recorded),
+        };
         let models =
             if plan.keys.contains(&GroupKey::Model) { BTreeSet::new() } else { self.models };
         Group {

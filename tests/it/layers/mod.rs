@@ -92,6 +92,8 @@ fn foreign_crates_are_used_where_the_map_says() {
         ("toml_edit", &["sessions::setup"]),
         ("jsonc_parser", &["sessions::setup"]),
         ("pulldown_cmark", &["sessions::export"]),
+        ("ratatui", &["sessions::screen"]),
+        ("rustyline", &["sessions::screen"]),
         ("rusqlite", &["ingest::provider"]),
         ("std::env", &["sessions::config::environment", "sessions::main"]),
         ("std::io::stdout", &["sessions::output"]),

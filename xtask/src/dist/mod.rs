@@ -30,6 +30,7 @@ use crate::cargo::Cargo;
 use crate::failure::{Result, TaskFailure};
 use crate::options::TaskOptions;
 use crate::shell;
+use crate::zig::{self, Zig};
 
 const SUMS_NAME: &str = "SHA256SUMS";
 const INSTALLER_NAME: &str = "install.sh";
@@ -56,7 +57,7 @@ pub(crate) fn run(root: &Path, options: TaskOptions) -> Result<()> {
     if !dist.is_summary {
         let program = match &dist.binary {
             Some(path) => path.clone(),
-            None => Cargo::new(root, true)?.build_for_release(dist.target.triple)?,
+            None => compile_program(root, dist.target)?,
         };
         let release = read_release(root, &version, &dist, &program)?;
         if dist.binary.is_none() {
@@ -202,13 +203,24 @@ fn read_tools(program: &Path) -> Result<Value> {
         .map_err(|error| TaskFailure::step(format!("`{line}` did not print JSON: {error}")))
 }
 
+/// Compiles the program with DuckDB in it. On a Linux with a newer glibc than the packages name, zig
+/// links it for theirs.
+fn compile_program(root: &Path, target: &Target) -> Result<PathBuf> {
+    let cargo = Cargo::new(root, true)?;
+    if target.is_linux() && zig::host_glibc_minor().is_some_and(|minor| minor > GLIBC_MINOR) {
+        let triple = format!("{}.2.{GLIBC_MINOR}", target.triple);
+        return cargo.build_with_zig(&Zig::install(root)?, &triple);
+    }
+    cargo.build_for_release(target.triple)
+}
+
 /// Refuses a program for Linux that would not start on the systems that its packages name.
 fn check_glibc(release: &Release) -> Result<()> {
     match needed_glibc(&release.program) {
         Some(minor) if release.target.is_linux() && minor > GLIBC_MINOR => {
             Err(TaskFailure::step(format!(
                 "the program needs glibc 2.{minor}, but packages are for 2.{GLIBC_MINOR}: build it \
-                 on an older system or with cargo-zigbuild, and pass it with --binary"
+                 on an older system, and pass it with --binary"
             )))
         }
         _ => Ok(()),

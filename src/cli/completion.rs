@@ -1,0 +1,138 @@
+//! Completes a typed command line: commands and flags, and values from the store with their titles.
+
+use std::any::TypeId;
+use std::collections::HashSet;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::{Arg, Command};
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, complete};
+use schemas::client::Client;
+use schemas::session::SessionRow;
+use schemas::tool::analyze::Check;
+use schemas::tool::details::DetailLevel;
+use schemas::tool::event::EventField;
+use schemas::tool::list::ListSort;
+use schemas::tool::query::QueryFormat;
+use schemas::tool::search::SearchSort;
+use schemas::tool::stats::GroupKey;
+use schemas::{EventType, ExportFormat, Provider};
+
+use crate::store::Store;
+
+/// The most sessions that are offered.
+const MAX_SESSIONS: usize = 50;
+
+/// The most characters of a title next to an id.
+const MAX_TITLE_CHARS: usize = 60;
+
+/// Returns the words that can be at `index` of a typed command line, each with a description if there
+/// is one.
+pub(super) fn complete_line(
+    program: Command,
+    store: &Path,
+    words: Vec<OsString>,
+    index: usize,
+) -> std::io::Result<Vec<(String, Option<String>)>> {
+    let mut program = with_values(program, store);
+    let candidates = complete(&mut program, words, index, None)?;
+    let shown = candidates.iter().filter(|candidate| !candidate.is_hide_set());
+    let to_pair = |candidate: &CompletionCandidate| {
+        let value = candidate.get_value().to_string_lossy().into_owned();
+        (value, candidate.get_help().map(ToString::to_string))
+    };
+    Ok(shown.map(to_pair).collect())
+}
+
+/// Adds the values of the arguments of a command and its subcommands.
+fn with_values(command: Command, store: &Path) -> Command {
+    let command = command.mut_args(|argument| with_argument_values(argument, store));
+    command.mut_subcommands(|subcommand| with_values(subcommand, store))
+}
+
+/// Adds the values of an argument: by its type if it has fixed names, otherwise by its own name.
+fn with_argument_values(argument: Arg, store: &Path) -> Arg {
+    if let Some(names) = fixed_names(&argument) {
+        return argument.add(ArgValueCompleter::new(move |typed: &OsStr| {
+            let typed = typed.to_string_lossy();
+            let known = names.iter().filter(|name| name.starts_with(&*typed));
+            known.map(CompletionCandidate::new).collect()
+        }));
+    }
+    let store = store.to_owned();
+    match argument.get_id().as_str() {
+        "session_id" | "session_ids" => {
+            argument.add(ArgValueCompleter::new(move |typed: &OsStr| {
+                complete_session(&store, &typed.to_string_lossy())
+            }))
+        }
+        "project" => argument.add(ArgValueCompleter::new(move |typed: &OsStr| {
+            complete_name(&store, &typed.to_string_lossy(), |row| row.project.clone())
+        })),
+        "model" => argument.add(ArgValueCompleter::new(move |typed: &OsStr| {
+            complete_name(&store, &typed.to_string_lossy(), |row| row.model.clone())
+        })),
+        _ => argument,
+    }
+}
+
+/// Returns the names of the values of an argument whose type has a fixed number of them.
+fn fixed_names(argument: &Arg) -> Option<&'static [&'static str]> {
+    let known: [(TypeId, &'static [&'static str]); 11] = [
+        (TypeId::of::<Check>(), Check::NAMES),
+        (TypeId::of::<Client>(), Client::NAMES),
+        (TypeId::of::<DetailLevel>(), DetailLevel::NAMES),
+        (TypeId::of::<EventField>(), EventField::NAMES),
+        (TypeId::of::<EventType>(), EventType::NAMES),
+        (TypeId::of::<ExportFormat>(), ExportFormat::NAMES),
+        (TypeId::of::<GroupKey>(), GroupKey::NAMES),
+        (TypeId::of::<ListSort>(), ListSort::NAMES),
+        (TypeId::of::<Provider>(), Provider::NAMES),
+        (TypeId::of::<QueryFormat>(), QueryFormat::NAMES),
+        (TypeId::of::<SearchSort>(), SearchSort::NAMES),
+    ];
+    let own = argument.get_value_parser().type_id();
+    known.into_iter().find(|(id, _)| own == *id).map(|(_, names)| names)
+}
+
+/// Returns the conversations of the store, the newest first. A store that cannot be read has none: a
+/// shell has no place for an error.
+fn newest_sessions(store: &Path) -> Vec<Arc<SessionRow>> {
+    let Ok(snapshot) = Store::new(PathBuf::from(store)).take_snapshot() else { return Vec::new() };
+    let mut rows: Vec<_> = snapshot.sessions().iter().filter(|row| row.is_conversation()).collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.ended_at));
+    rows.into_iter().cloned().collect()
+}
+
+/// Returns the ids that begin with the typed text, with their titles.
+fn complete_session(store: &Path, typed: &str) -> Vec<CompletionCandidate> {
+    let mut found = Vec::new();
+    for name in ["current", "last"].iter().filter(|name| name.starts_with(typed)) {
+        found.push(CompletionCandidate::new(name).display_order(Some(0)));
+    }
+    let rows = newest_sessions(store);
+    let own = rows.iter().filter(|row| row.session_id.starts_with(typed)).take(MAX_SESSIONS);
+    for (order, row) in own.enumerate() {
+        let words = row.title.as_deref().unwrap_or_default().split_whitespace();
+        let title: String =
+            words.collect::<Vec<_>>().join(" ").chars().take(MAX_TITLE_CHARS).collect();
+        let help = if title.is_empty() { None } else { Some(title.into()) };
+        let candidate = CompletionCandidate::new(&row.session_id).help(help);
+        found.push(candidate.display_order(Some(order + 1)));
+    }
+    found
+}
+
+/// Returns the names of sessions that begin with the typed text, each once.
+fn complete_name(
+    store: &Path,
+    typed: &str,
+    name: impl Fn(&SessionRow) -> Option<String>,
+) -> Vec<CompletionCandidate> {
+    let mut seen = HashSet::new();
+    let rows = newest_sessions(store);
+    let names = rows.iter().filter_map(|row| name(row));
+    let own = names.filter(|name| name.starts_with(typed) && seen.insert(name.clone()));
+    own.map(CompletionCandidate::new).collect()
+}

@@ -1,0 +1,82 @@
+//! Opens the screens, and does what the user chose there.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use schemas::{ErrorCode, Timestamp, ToolError, Zone};
+
+use super::commands::resume::resume_session;
+use super::context::{CommandContext, leak_tools};
+use super::exit::{CommandFailure, CommandOutcome};
+use crate::app;
+use crate::config::user_settings::UserSettings;
+use crate::config::{environment, settings};
+use crate::output::Printer;
+use crate::screen::{self, ScreenEnd, ScreenSetup};
+use crate::store::Store;
+use crate::tools::{Call, Interface};
+
+/// Returns true if a screen can be shown: a user is at a terminal that can do more than print lines.
+pub(super) fn can_show_screen(printer: &Printer) -> bool {
+    let is_dumb = environment::read_variable("TERM").is_some_and(|kind| kind == "dumb");
+    printer.is_interactive() && !is_dumb
+}
+
+/// Opens the picker over a store.
+pub(super) fn open_picker(
+    store: PathBuf,
+    printer: &Printer,
+) -> Result<CommandOutcome, CommandFailure> {
+    let zone = UserSettings::read()?.zone(None)?;
+    let context = CommandContext {
+        store: Arc::new(Store::new(store)),
+        interface: Interface::Commands,
+        call: Call::new(Timestamp::now(), &|| false).with_zone(zone.clone()),
+        printer,
+    };
+    let setup = create_setup(&context, zone)?;
+    finish(screen::run_picker(&setup)?, &context)
+}
+
+/// Opens the reading view of a session.
+pub(super) fn open_reader(
+    session_id: &str,
+    context: &CommandContext<'_>,
+) -> Result<CommandOutcome, CommandFailure> {
+    if !can_show_screen(context.printer) {
+        let message = format!(
+            "'sessions open' needs a terminal. `sessions show {session_id}` prints the session"
+        );
+        return Err(ToolError::new(ErrorCode::InvalidArgument, message).into());
+    }
+    let zone = context.call.zone.clone();
+    let setup = create_setup(context, zone)?;
+    finish(screen::run_reader(&setup, session_id)??, context)
+}
+
+fn create_setup(context: &CommandContext<'_>, zone: Zone) -> Result<ScreenSetup, ToolError> {
+    let folder = environment::current_dir().unwrap_or_default();
+    Ok(ScreenSetup {
+        tools: leak_tools(app::create_screen_tools(Arc::clone(&context.store))?),
+        prices: settings::read_prices()?,
+        zone,
+        project: project_folder(&folder),
+        folder,
+        has_color: environment::read_variable("NO_COLOR").is_none(),
+    })
+}
+
+/// Returns the folder of the repository around `folder`, or `folder` itself.
+fn project_folder(folder: &Path) -> Option<String> {
+    let root = folder.ancestors().find(|dir| dir.join(".git").exists()).unwrap_or(folder);
+    root.to_str().filter(|root| !root.is_empty()).map(str::to_owned)
+}
+
+/// Does what the user chose on the screen.
+fn finish(end: ScreenEnd, context: &CommandContext<'_>) -> Result<CommandOutcome, CommandFailure> {
+    match end {
+        ScreenEnd::Closed => Ok(CommandOutcome::Done),
+        ScreenEnd::Signal(code) => Ok(CommandOutcome::Ended(code)),
+        ScreenEnd::Resume(session_id) => resume_session(session_id, context),
+    }
+}

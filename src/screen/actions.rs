@@ -1,0 +1,84 @@
+//! What can be done with a session on the screen.
+
+use std::path::{Path, PathBuf};
+
+use schemas::price::PriceTable;
+use schemas::{ExportFormat, Timestamp, ToolError};
+
+use super::facts::short_id;
+use crate::export::{ExportArgs, export_sessions};
+use crate::store::file_stem;
+use crate::tools::{Call, SessionSelection, Tools};
+
+/// An action on one session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SessionAction {
+    Resume,
+    CopyId,
+    Export,
+    ShowCost,
+}
+
+impl SessionAction {
+    /// Returns the action of a key.
+    pub(super) const fn of_key(key: char) -> Option<Self> {
+        match key {
+            'r' => Some(Self::Resume),
+            'y' => Some(Self::CopyId),
+            'e' => Some(Self::Export),
+            'c' => Some(Self::ShowCost),
+            _ => None,
+        }
+    }
+}
+
+/// Writes sessions as Markdown into the current folder. A file that exists is replaced only if the
+/// user asks a second time.
+#[derive(Debug, Default)]
+pub(super) struct MarkdownExport {
+    /// The file that the user was asked about.
+    asked: Option<PathBuf>,
+}
+
+impl MarkdownExport {
+    /// Exports a session, and returns what to say about it.
+    pub(super) fn run(
+        &mut self,
+        tools: &Tools,
+        prices: &PriceTable,
+        folder: &Path,
+        session_id: &str,
+    ) -> String {
+        let path = folder.join(format!("{}.md", file_stem(session_id)));
+        let is_confirmed = self.asked.take().is_some_and(|asked| asked == path);
+        if path.exists() && !is_confirmed {
+            let question = format!("{} exists: press e again to replace it", path.display());
+            self.asked = Some(path);
+            return question;
+        }
+        match write_markdown(tools, prices, &path, session_id) {
+            Ok(()) => format!("session {} is in {}", short_id(session_id), path.display()),
+            Err(error) => error.message,
+        }
+    }
+}
+
+fn write_markdown(
+    tools: &Tools,
+    prices: &PriceTable,
+    path: &Path,
+    session_id: &str,
+) -> Result<(), ToolError> {
+    let call = Call::new(Timestamp::now(), &|| false);
+    let args = ExportArgs {
+        format: ExportFormat::Markdown,
+        selection: SessionSelection {
+            session_ids: vec![session_id.to_owned()],
+            ..SessionSelection::default()
+        },
+        output: Some(path.to_owned()),
+        force: true,
+    };
+    let snapshot = tools.snapshot(&call)?;
+    export_sessions(snapshot, &args, prices, &call, &mut |_| true).map(|_| ())
+}

@@ -1,0 +1,230 @@
+//! A conversation as lines of a screen.
+
+use ratatui::text::{Line, Span};
+
+use super::conversation::{Block, BlockContent, CallEntry, CallStatus, Conversation};
+use super::text::{Marker, justify, truncate_text, wrap_text};
+use super::theme::Theme;
+
+/// The cells before the text of a message.
+const INDENT: usize = 2;
+
+/// The cells before the details of a call.
+const DETAIL_INDENT: usize = 6;
+
+/// The most tools named in the line of folded calls.
+const MAX_NAMED_TOOLS: usize = 4;
+
+/// The most characters of the line of a call before its remarks.
+const MAX_CALL_CELLS: usize = 200;
+
+/// How much of the calls and the reasoning is shown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Detail {
+    /// One line for all of a block.
+    #[default]
+    Folded,
+    /// One line for each call.
+    Calls,
+    /// What each call got and returned, too.
+    Outputs,
+}
+
+impl Detail {
+    /// Returns the next detail, and after the last one the first.
+    pub(super) const fn next(self) -> Self {
+        match self {
+            Self::Folded => Self::Calls,
+            Self::Calls => Self::Outputs,
+            Self::Outputs => Self::Folded,
+        }
+    }
+}
+
+/// A line of a conversation.
+#[derive(Debug, Clone)]
+pub(super) struct ConversationLine {
+    pub(super) line: Line<'static>,
+    /// The position of its block.
+    pub(super) block: usize,
+    /// True if a word of the search occurs in it.
+    pub(super) is_match: bool,
+}
+
+/// Formats conversations.
+pub(super) struct ConversationFormat<'a> {
+    pub(super) width: usize,
+    pub(super) theme: Theme,
+    pub(super) marker: &'a Marker,
+    /// Formats the time of a prompt.
+    pub(super) format_time: &'a dyn Fn(&str) -> String,
+}
+
+impl ConversationFormat<'_> {
+    /// Returns the lines of a conversation. `detail` returns how much of a block is shown.
+    pub(super) fn format(
+        &self,
+        conversation: &Conversation,
+        detail: impl Fn(usize) -> Detail,
+    ) -> Vec<ConversationLine> {
+        let mut lines = Vec::new();
+        for (position, block) in conversation.blocks.iter().enumerate() {
+            let mut own = Vec::new();
+            self.append_block(&mut own, block, detail(position));
+            // One empty line between two blocks is enough.
+            let ends_empty =
+                lines.last().is_none_or(|last: &ConversationLine| last.line.width() == 0);
+            if ends_empty && own.first().is_some_and(|line| line.width() == 0) {
+                own.remove(0);
+            }
+            lines.extend(own.into_iter().map(|line| ConversationLine {
+                is_match: self.marker.matches(&line.to_string()),
+                line,
+                block: position,
+            }));
+        }
+        lines
+    }
+
+    fn append_block(&self, out: &mut Vec<Line<'static>>, block: &Block, detail: Detail) {
+        match &block.content {
+            BlockContent::Prompt(text) => self.append_prompt(out, block, text),
+            BlockContent::Answer(text) => {
+                self.append_text(out, text, INDENT, ratatui::style::Style::new());
+                out.push(Line::default());
+            }
+            BlockContent::Reasoning(text) if detail == Detail::Folded => {
+                let words = text.split_whitespace().count();
+                let summary = format!("  ▸ thought, {words} words");
+                out.push(Line::styled(summary, self.theme.dim()));
+            }
+            BlockContent::Reasoning(text) => {
+                out.push(Line::styled("  ▾ thought", self.theme.dim()));
+                self.append_text(out, text, INDENT + 2, self.theme.dim());
+            }
+            BlockContent::Calls(calls) => self.append_calls(out, calls, detail),
+            BlockContent::Notices(summary) => {
+                let summary = truncate_text(summary, self.width.saturating_sub(INDENT + 2));
+                out.push(Line::styled(format!("  · {summary}"), self.theme.dim()));
+            }
+        }
+    }
+
+    fn append_prompt(&self, out: &mut Vec<Line<'static>>, block: &Block, text: &str) {
+        out.push(Line::default());
+        let time = block.timestamp.as_deref().map(self.format_time).unwrap_or_default();
+        let room = self.width.saturating_sub(INDENT);
+        for (row, line) in wrap_text(text, room).into_iter().enumerate() {
+            let sign = if row == 0 { "❯ " } else { "  " };
+            let mut spans = vec![Span::styled(sign, self.theme.prompt())];
+            spans.extend(self.marker.mark(&line, self.theme.strong(), self.theme.found()));
+            let time = if row == 0 { time.as_str() } else { "" };
+            let time = Line::styled(time.to_owned(), self.theme.dim());
+            out.push(justify(Line::from(spans), time, self.width));
+        }
+        out.push(Line::default());
+    }
+
+    fn append_text(
+        &self,
+        out: &mut Vec<Line<'static>>,
+        text: &str,
+        indent: usize,
+        style: ratatui::style::Style,
+    ) {
+        for line in wrap_text(text, self.width.saturating_sub(indent)) {
+            let mut spans = vec![Span::raw(" ".repeat(indent))];
+            spans.extend(self.marker.mark(&line, style, self.theme.found()));
+            out.push(Line::from(spans));
+        }
+    }
+
+    fn append_calls(&self, out: &mut Vec<Line<'static>>, calls: &[CallEntry], detail: Detail) {
+        if let ([_, _, ..], Detail::Folded) = (calls, detail) {
+            out.push(self.folded_calls(calls));
+            return;
+        }
+        for call in calls {
+            out.push(self.call_line(call));
+            if detail != Detail::Outputs {
+                continue;
+            }
+            for line in wrap_text(&call.details, self.width.saturating_sub(DETAIL_INDENT)) {
+                let mut spans = vec![Span::raw(" ".repeat(DETAIL_INDENT))];
+                spans.extend(self.marker.mark(&line, self.detail_style(&line), self.theme.found()));
+                out.push(Line::from(spans));
+            }
+        }
+    }
+
+    /// Returns the style of a line of a call's details. Lines of a diff have the colours of diffs.
+    fn detail_style(&self, line: &str) -> ratatui::style::Style {
+        match line.as_bytes().first() {
+            Some(b'+') => self.theme.succeeded(),
+            Some(b'-') => self.theme.failed(),
+            _ => self.theme.dim(),
+        }
+    }
+
+    /// Returns the line for a run of calls: how many, how many failed, and with which tools.
+    fn folded_calls(&self, calls: &[CallEntry]) -> Line<'static> {
+        let failed = calls.iter().filter(|call| call.status == CallStatus::Failed).count();
+        let mut spans = vec![
+            Span::styled("  ▸ ", self.theme.dim()),
+            Span::raw(format!("{} calls", calls.len())),
+        ];
+        if failed > 0 {
+            spans.push(Span::styled(format!(", {failed} failed"), self.theme.failed()));
+        }
+        let used: usize = spans.iter().map(Span::width).sum();
+        let room = self.width.saturating_sub(used + 2);
+        let tools = truncate_text(&describe_tools(calls), room);
+        spans.push(Span::styled(format!("  {tools}"), self.theme.dim()));
+        Line::from(spans)
+    }
+
+    fn call_line(&self, call: &CallEntry) -> Line<'static> {
+        let (sign, style) = match call.status {
+            CallStatus::Succeeded => ("  ✓ ", self.theme.succeeded()),
+            CallStatus::Failed => ("  ✗ ", self.theme.failed()),
+            CallStatus::Unknown => ("  … ", self.theme.dim()),
+        };
+        let remarks = call.remarks.join(", ");
+        let remarks_style =
+            if call.status == CallStatus::Failed { style } else { self.theme.dim() };
+        let remarks = Line::styled(remarks, remarks_style);
+        let used = sign.chars().count() + remarks.width() + 2;
+        let room = self.width.saturating_sub(used).min(MAX_CALL_CELLS);
+        let tool = truncate_text(&call.tool, room);
+        let mut spans = vec![Span::styled(sign, style), Span::styled(tool, self.theme.strong())];
+        let used: usize = spans.iter().skip(1).map(Span::width).sum();
+        let subject = truncate_text(&call.subject, room.saturating_sub(used + 1));
+        if !subject.is_empty() {
+            spans.push(Span::raw(" "));
+            spans.extend(self.marker.mark(
+                &subject,
+                ratatui::style::Style::new(),
+                self.theme.found(),
+            ));
+        }
+        justify(Line::from(spans), remarks, self.width)
+    }
+}
+
+/// Names the tools of calls, the one with the most calls first: `Bash 9, Edit 4`.
+fn describe_tools(calls: &[CallEntry]) -> String {
+    let mut counts: Vec<(&str, usize)> = Vec::new();
+    for call in calls {
+        match counts.iter_mut().find(|(tool, _)| *tool == call.tool) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((&call.tool, 1)),
+        }
+    }
+    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let shown = counts.iter().take(MAX_NAMED_TOOLS).map(|(tool, count)| format!("{tool} {count}"));
+    let mut text = shown.collect::<Vec<_>>().join(", ");
+    if counts.len() > MAX_NAMED_TOOLS {
+        text.push_str(", …");
+    }
+    text
+}

@@ -1,0 +1,33 @@
+//! The last row of a screen: the keys and what they do.
+
+use ratatui::text::{Line, Span};
+
+use super::text::justify;
+use super::theme::Theme;
+
+/// Returns a line with the keys that fit into `width`, and with `place` at its end.
+pub(super) fn key_line(
+    keys: &[(&'static str, &'static str)],
+    place: &str,
+    width: usize,
+    theme: Theme,
+) -> Line<'static> {
+    let place = Line::styled(place.to_owned(), theme.dim());
+    let mut room = width.saturating_sub(place.width() + 1);
+    let mut spans = Vec::new();
+    for (key, meaning) in keys {
+        let separator = if spans.is_empty() { "" } else { "  " };
+        let own = [
+            Span::raw(separator),
+            Span::styled(*key, theme.key()),
+            Span::styled(format!(" {meaning}"), theme.dim()),
+        ];
+        let cells: usize = own.iter().map(Span::width).sum();
+        if cells > room {
+            break;
+        }
+        room -= cells;
+        spans.extend(own);
+    }
+    justify(Line::from(spans), place, width)
+}

@@ -1,0 +1,31 @@
+//! What a screen works with, and how it ends.
+
+use std::path::PathBuf;
+
+use schemas::Zone;
+use schemas::price::PriceTable;
+
+use crate::tools::Tools;
+
+/// What the screens work with.
+pub(crate) struct ScreenSetup {
+    pub(crate) tools: &'static Tools,
+    pub(crate) prices: PriceTable,
+    /// The zone of times.
+    pub(crate) zone: Zone,
+    /// The folder into which exports are written.
+    pub(crate) folder: PathBuf,
+    /// The folder of the project, for the filter of the picker.
+    pub(crate) project: Option<String>,
+    pub(crate) has_color: bool,
+}
+
+/// How a screen ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum ScreenEnd {
+    Closed,
+    /// The user wants to resume this session.
+    Resume(String),
+    /// A signal asked the program to end, with this exit code.
+    Signal(u8),
+}

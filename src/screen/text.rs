@@ -1,0 +1,132 @@
+//! Fits text into a width: cells are counted as a terminal counts them.
+
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use regex::{Regex, RegexBuilder};
+
+/// The fewest characters of a word that is marked.
+const MIN_MARKED_CHARS: usize = 2;
+
+/// Breaks a text into lines of at most `width` cells. Breaks of the text are kept.
+pub(super) fn wrap_text(text: &str, width: usize) -> Vec<String> {
+    let options = textwrap::Options::new(width.max(1)).break_words(true);
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        lines.extend(textwrap::wrap(line, &options).into_iter().map(std::borrow::Cow::into_owned));
+    }
+    lines
+}
+
+/// Returns the beginning of a text that fits into `width` cells, with an ellipsis if text is left out.
+pub(super) fn truncate_text(text: &str, width: usize) -> String {
+    if Span::raw(text).width() <= width {
+        return text.to_owned();
+    }
+    let mut shown = String::new();
+    let mut cells = 0;
+    for grapheme in Span::raw(text).styled_graphemes(Style::new()) {
+        let grapheme_cells = Span::raw(grapheme.symbol).width();
+        if cells + grapheme_cells + 1 > width {
+            break;
+        }
+        cells += grapheme_cells;
+        shown.push_str(grapheme.symbol);
+    }
+    if width > 0 {
+        shown.push('…');
+    }
+    shown
+}
+
+/// Returns a text of exactly `width` cells: the beginning of `text`, filled up with spaces.
+pub(super) fn fit_text(text: &str, width: usize) -> String {
+    let mut shown = truncate_text(text, width);
+    let cells = Span::raw(shown.as_str()).width();
+    shown.push_str(&" ".repeat(width.saturating_sub(cells)));
+    shown
+}
+
+/// The words of a query, to be marked where they occur.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Marker(Option<Regex>);
+
+impl Marker {
+    /// Collects the words of a query. Qualifiers and excluded words are not among them.
+    pub(super) fn new(query: &str) -> Self {
+        let words = query
+            .split(|c: char| c.is_whitespace() || c == '"')
+            .filter(|word| !word.starts_with('-') && !word.contains(':'))
+            .filter(|word| word.chars().count() >= MIN_MARKED_CHARS)
+            .map(regex::escape);
+        let pattern = words.collect::<Vec<_>>().join("|");
+        if pattern.is_empty() {
+            return Self(None);
+        }
+        Self(RegexBuilder::new(&pattern).case_insensitive(true).build().ok())
+    }
+
+    /// Returns true if a word occurs in the text.
+    pub(super) fn matches(&self, text: &str) -> bool {
+        self.0.as_ref().is_some_and(|words| words.is_match(text))
+    }
+
+    /// Returns the text as spans, with its words marked.
+    pub(super) fn mark(&self, text: &str, style: Style, found: Style) -> Vec<Span<'static>> {
+        let Some(words) = &self.0 else { return vec![Span::styled(text.to_owned(), style)] };
+        let mut spans = Vec::new();
+        let mut end = 0;
+        for hit in words.find_iter(text) {
+            if end < hit.start() {
+                spans.push(Span::styled(text[end..hit.start()].to_owned(), style));
+            }
+            spans.push(Span::styled(hit.as_str().to_owned(), style.patch(found)));
+            end = hit.end();
+        }
+        if end < text.len() {
+            spans.push(Span::styled(text[end..].to_owned(), style));
+        }
+        spans
+    }
+}
+
+/// Returns a line with `left` at its start and `right` at its end. The right part is dropped if there
+/// is no room for both.
+pub(super) fn justify(left: Line<'static>, right: Line<'static>, width: usize) -> Line<'static> {
+    let used = left.width() + right.width();
+    if right.width() == 0 || used + 1 > width {
+        return left;
+    }
+    let mut spans = left.spans;
+    spans.push(Span::raw(" ".repeat(width - used)));
+    spans.extend(right.spans);
+    Line::from(spans)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wide_characters_take_two_cells() {
+        assert_eq!(truncate_text("日本語", 5), "日本…");
+        assert_eq!(truncate_text("日本語", 6), "日本語");
+        assert_eq!(fit_text("日本語", 4), "日… ");
+        assert_eq!(fit_text("ab", 4), "ab  ");
+        assert_eq!(wrap_text("日本語", 4), ["日本", "語"]);
+        assert_eq!(wrap_text("one two\n\n  three", 5), ["one", "two", "", "  three"]);
+    }
+
+    #[test]
+    fn words_of_the_query_are_marked() {
+        let found = Style::new().add_modifier(ratatui::style::Modifier::BOLD);
+        let marker = Marker::new("is:error -gone \"retry BUDGET\"");
+        let spans = marker.mark("the Budget of a retry", Style::new(), found);
+        let marked: Vec<&str> = spans
+            .iter()
+            .filter(|span| span.style == found)
+            .map(|span| span.content.as_ref())
+            .collect();
+        assert_eq!(marked, ["Budget", "retry"]);
+        assert!(!Marker::new("is:error").matches("is:error"));
+    }
+}

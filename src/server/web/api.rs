@@ -1,0 +1,170 @@
+//! Runs a tool for the page. The answer is the tool's own envelope, so the page can show nothing
+//! that an agent could not get.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::body::Incoming;
+use hyper::{Request, StatusCode};
+use schemas::envelope::ErrorAnswer;
+use schemas::tool::{TOOLS, find_tool};
+use schemas::{ErrorCode, ToolError};
+use serde_json::Value;
+
+use super::response::{answer_bytes, answer_json, refuse, refuse_body, refuse_with};
+use crate::server::connections::{HttpAnswer, MAX_BODY_TIME, is_json, read_body};
+use crate::server::dispatcher::{CallOutcome, ToolCall};
+use crate::server::flow::{TOO_MANY_VALUES, has_too_many_values};
+use crate::server::handler::Server;
+
+/// A call ends itself at its time limit. The server waits for this much longer, then gives up.
+const MAX_OVERRUN: Duration = Duration::from_secs(2);
+
+/// The number of the next call, for the debug metadata.
+static NEXT_CALL: AtomicU64 = AtomicU64::new(1);
+
+/// Stops a call when the request that made it is dropped: the reader typed on, or left.
+struct StopOnDrop(Arc<AtomicBool>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Answers a call of the tool `name`.
+pub(super) async fn answer_tool(
+    server: &Server,
+    name: &str,
+    request: Request<Incoming>,
+) -> HttpAnswer {
+    // A form of another page cannot send this type.
+    if !is_json(request.headers()) {
+        let message = "The arguments of a tool are JSON: set the content type application/json";
+        return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, ErrorCode::InvalidArgument, message);
+    }
+    let body = match read_body(request.into_body(), MAX_BODY_TIME).await {
+        Ok(body) => body,
+        Err((status, message)) => return refuse_body(status, &message),
+    };
+    if has_too_many_values(&body) {
+        let status = StatusCode::PAYLOAD_TOO_LARGE;
+        return refuse(status, ErrorCode::InvalidArgument, TOO_MANY_VALUES);
+    }
+    let Ok(arguments @ Value::Object(_)) = serde_json::from_slice::<Value>(&body) else {
+        let message = "The arguments of a tool are an object of JSON";
+        return refuse(StatusCode::BAD_REQUEST, ErrorCode::InvalidArgument, message);
+    };
+    let Some((spec, alias)) = find_tool(TOOLS, name) else {
+        let error =
+            ToolError::new(ErrorCode::InvalidArgument, format!("There is no tool '{name}'"));
+        return refuse_with(StatusCode::NOT_FOUND, error);
+    };
+    let id = format!("web-{}", NEXT_CALL.fetch_add(1, Ordering::Relaxed));
+    let call = ToolCall { id, tool: spec.name.to_owned(), arguments, alias };
+    answer_outcome(run_call(server, call).await)
+}
+
+/// Answers with an image of an event: `event=ID&number=N`.
+pub(super) async fn answer_image(server: &Server, query: &str) -> HttpAnswer {
+    let mut event = String::new();
+    let mut number = 0;
+    for (name, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
+        match name {
+            "event" => event = decode_percents(value),
+            "number" => number = value.parse().unwrap_or(usize::MAX),
+            _ => {}
+        }
+    }
+    let server = server.clone();
+    let read = tokio::task::spawn_blocking(move || server.read_image(&event, number)).await;
+    match read {
+        Ok(Ok(image)) => answer_bytes(StatusCode::OK, image.kind, Bytes::from(image.bytes)),
+        Ok(Err(error)) => refuse_with(status_of(error.code), error),
+        Err(_) => {
+            let message = "The image could not be read because of an internal error";
+            refuse(StatusCode::INTERNAL_SERVER_ERROR, ErrorCode::InternalError, message)
+        }
+    }
+}
+
+/// Decodes `%3A` and the like. What is not a valid escape stays as it is.
+fn decode_percents(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let Some((first, others)) = rest.split_first() {
+        let digits = (*first == b'%').then(|| others.get(..2)).flatten();
+        let byte = digits
+            .and_then(|digits| std::str::from_utf8(digits).ok())
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        bytes.push(byte.unwrap_or(*first));
+        rest = if byte.is_some() { &others[2..] } else { others };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Runs a call on a thread for blocking work.
+async fn run_call(server: &Server, call: ToolCall) -> CallOutcome {
+    let call = Arc::new(call);
+    let stopped = Arc::new(AtomicBool::new(false));
+    let stop_on_drop = StopOnDrop(Arc::clone(&stopped));
+    let work = {
+        let server = server.clone();
+        let call = Arc::clone(&call);
+        tokio::task::spawn_blocking(move || {
+            server.answer_call(&call, &|| stopped.load(Ordering::Relaxed))
+        })
+    };
+    let limit = server.time_limit() + MAX_OVERRUN;
+    let outcome = match tokio::time::timeout(limit, work).await {
+        Ok(Ok(outcome)) => outcome,
+        Ok(Err(_)) | Err(_) => server.late_outcome(&call),
+    };
+    drop(stop_on_drop);
+    outcome
+}
+
+/// Answers with the envelope of an outcome.
+fn answer_outcome(outcome: CallOutcome) -> HttpAnswer {
+    match outcome.result {
+        Ok(content) => answer_json(StatusCode::OK, content.text),
+        Err(ErrorAnswer { error, .. }) => refuse_with(status_of(error.code), error),
+    }
+}
+
+/// Returns the status that says the same as the code of an error.
+fn status_of(code: ErrorCode) -> StatusCode {
+    match code {
+        ErrorCode::InvalidArgument
+        | ErrorCode::InvalidQuery
+        | ErrorCode::InvalidCursor
+        | ErrorCode::InvalidSessionId
+        | ErrorCode::InvalidEventId
+        | ErrorCode::InvalidDetailLevel
+        | ErrorCode::AmbiguousSessionPrefix
+        | ErrorCode::SqlError
+        | ErrorCode::SqlNotAllowed => StatusCode::BAD_REQUEST,
+        ErrorCode::SessionNotFound | ErrorCode::EventNotFound | ErrorCode::IndexEmpty => {
+            StatusCode::NOT_FOUND
+        }
+        ErrorCode::RateLimitExceeded => StatusCode::TOO_MANY_REQUESTS,
+        ErrorCode::SearchTimeout | ErrorCode::Cancelled => StatusCode::GATEWAY_TIMEOUT,
+        ErrorCode::StoreBusy | ErrorCode::StoreUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+        ErrorCode::StoreDamaged | ErrorCode::InternalError => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_of_an_address_are_decoded() {
+        assert_eq!(decode_percents("9ae8%3A4"), "9ae8:4");
+        assert_eq!(decode_percents("a%2"), "a%2");
+        assert_eq!(decode_percents("%zz%"), "%zz%");
+        assert_eq!(decode_percents("%C3%A9%FF"), "é\u{fffd}");
+    }
+}

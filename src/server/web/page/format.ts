@@ -1,0 +1,93 @@
+// Words for numbers, times and names, in the reader's language of dates and zone.
+
+export const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+const whole = new Intl.NumberFormat("en");
+const day = new Intl.DateTimeFormat("en", { day: "numeric", month: "short" });
+const dayOfYear = new Intl.DateTimeFormat("en", { day: "numeric", month: "short", year: "numeric" });
+const clock = new Intl.DateTimeFormat("en", { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const full = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "medium", hourCycle: "h23" });
+
+export const count = (value: number | undefined) => whole.format(value ?? 0);
+
+/** Returns a count with its noun: `1 session`, `2 sessions`. */
+export const plural = (value: number, noun: string) => `${count(value)} ${noun}${value === 1 ? "" : "s"}`;
+
+/** Returns a short form of a large number: `12.3k`. */
+export function short(value: number | undefined): string {
+  const number = value ?? 0;
+  for (const [limit, unit] of [[1e9, "B"], [1e6, "M"], [1e3, "k"]] as const) {
+    if (number >= limit) return `${(number / limit).toFixed(number / limit < 10 ? 1 : 0)}${unit}`;
+  }
+  return String(Math.round(number));
+}
+
+export function cost(value: number | undefined): string {
+  if (value === undefined) return "–";
+  if (value === 0) return "$0";
+  if (value < 0.01) return "<$0.01";
+  return value >= 1000 ? `$${whole.format(Math.round(value))}` : `$${value.toFixed(2)}`;
+}
+
+export function bytes(value: number | undefined): string {
+  const number = value ?? 0;
+  if (number < 1000) return `${number} B`;
+  return number < 1e6 ? `${(number / 1e3).toFixed(number < 1e4 ? 1 : 0)} kB` : `${(number / 1e6).toFixed(1)} MB`;
+}
+
+export function duration(ms: number | undefined | null): string {
+  if (ms === undefined || ms === null) return "";
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 60_000) return `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`;
+  const minutes = Math.round(ms / 60_000);
+  if (minutes < 60) return `${minutes} min`;
+  const hours = Math.floor(minutes / 60);
+  if (hours < 48) return minutes % 60 ? `${hours} h ${minutes % 60} min` : `${hours} h`;
+  return `${Math.round(hours / 24)} days`;
+}
+
+/** Returns a day, with its year unless it is this one. */
+export function date(text: string | undefined): string {
+  if (!text) return "";
+  const time = new Date(text);
+  return (time.getFullYear() === new Date().getFullYear() ? day : dayOfYear).format(time);
+}
+
+export const time = (text: string | undefined) => (text ? clock.format(new Date(text)) : "");
+export const moment = (text: string | undefined) => (text ? full.format(new Date(text)) : "no time");
+
+/** Returns how long ago a time was. */
+export function ago(text: string | undefined, now: number): string {
+  if (!text) return "";
+  const ms = now - Date.parse(text);
+  if (ms < 60_000) return "just now";
+  if (ms < 3_600_000) return `${Math.floor(ms / 60_000)} min ago`;
+  if (ms < 86_400_000) return `${Math.floor(ms / 3_600_000)} h ago`;
+  if (ms < 7 * 86_400_000) return `${Math.floor(ms / 86_400_000)} d ago`;
+  return date(text);
+}
+
+export const tokensOf = (usage: any): number =>
+  (usage?.input_tokens ?? 0) + (usage?.output_tokens ?? 0) + (usage?.cache_read_tokens ?? 0) + (usage?.cache_write_tokens ?? 0);
+
+/** The number of colours of the style sheet for models. */
+const COLOURS = 10;
+
+let ranks = new Map<string, number>();
+
+/** Sets the models by how much they are used. The first ones have colours of their own. */
+export function rankModels(names: string[]) {
+  ranks = new Map(names.map((name, at) => [name, at]));
+}
+
+/** Returns the number of a model's colour: the same wherever the model is shown. */
+export function colourOf(name: string | undefined): number {
+  const rank = name === undefined ? undefined : ranks.get(name);
+  return rank === undefined ? COLOURS : rank % COLOURS;
+}
+
+/** Returns the last parts of a path. */
+export function shortPath(path: string, parts = 2): string {
+  const all = path.split(/[\\/]/);
+  return all.length > parts ? all.slice(-parts).join("/") : path;
+}

@@ -1,0 +1,73 @@
+// The keys of the page.
+
+import { useEffect, useRef } from "preact/hooks";
+import { addressOf, navigate } from "./route";
+
+const KEYS: [string, string][] = [
+  ["/", "search"],
+  ["j / k", "next and previous row or event"],
+  ["n / p", "next and previous prompt"],
+  ["Enter", "open the row, or fold the call"],
+  ["Esc", "leave the box, close this"],
+  ["g o, g s, g l, g q", "overview, sessions, live, SQL"],
+  ["?", "these keys"],
+];
+
+let isPrefix = false;
+
+/** The rows that j and k go through. */
+const rows = (selector: string) => [...document.querySelectorAll<HTMLElement>(selector)];
+
+function move(selector: string, by: 1 | -1) {
+  const all = rows(selector);
+  if (!all.length) return;
+  const active = document.activeElement?.closest<HTMLElement>(selector);
+  let at = active ? all.indexOf(active) + by : -1;
+  if (at < 0 && !active) at = all.findIndex((row) => row.getBoundingClientRect().top > 100);
+  const row = all[Math.min(Math.max(at, 0), all.length - 1)]!;
+  row.focus({ preventScroll: true });
+  const box = row.getBoundingClientRect();
+  if (box.top < 130 || box.bottom > innerHeight - 20) scrollBy(0, box.top - Math.min(innerHeight / 3, 300));
+}
+
+/** Handles a key of the whole page. */
+export function handleKey(event: KeyboardEvent, toggleHelp: () => void) {
+  const target = event.target as HTMLElement;
+  const isTyping = /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName);
+  if (event.key === "Escape" && isTyping) return target.blur();
+  if (isTyping || event.metaKey || event.ctrlKey || event.altKey) return;
+  if (isPrefix) {
+    isPrefix = false;
+    const view = ({ o: "overview", s: "search", l: "live", q: "sql" } as const)[event.key as "o"];
+    if (view) return navigate(addressOf(view));
+  }
+  const list = document.querySelector(".conversation") ? ".conversation [data-event]" : "[data-row]";
+  switch (event.key) {
+    case "/":
+      event.preventDefault();
+      document.querySelector<HTMLInputElement>("#search")?.select();
+      document.querySelector<HTMLInputElement>("#search")?.focus();
+      return;
+    case "j": return move(list, 1);
+    case "k": return move(list, -1);
+    case "n": return move(".conversation .user[data-event]", 1);
+    case "p": return move(".conversation .user[data-event]", -1);
+    case "g": isPrefix = true; return;
+    case "?": return toggleHelp();
+    case "Enter":
+      if (target.dataset.event) target.querySelector<HTMLElement>("summary")?.click();
+  }
+}
+
+/** Shows the keys. */
+export function Keys({ onClose }: { onClose: () => void }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => dialog.current?.showModal(), []);
+  return (
+    <dialog ref={dialog} class="keys" aria-labelledby="keys-title" onClose={onClose} onClick={(event) => { if (event.target === dialog.current) dialog.current?.close(); }}>
+      <h2 id="keys-title">Keys</h2>
+      <dl>{KEYS.map(([key, what]) => <div key={key}><dt><kbd>{key}</kbd></dt><dd>{what}</dd></div>)}</dl>
+      <button type="button" onClick={() => dialog.current?.close()}>Close</button>
+    </dialog>
+  );
+}

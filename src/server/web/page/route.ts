@@ -1,0 +1,153 @@
+// The address of the page: the view and its filters. Back and Forward restore both, and the place.
+
+import { useEffect, useReducer } from "preact/hooks";
+
+export type View = "overview" | "search" | "session" | "live" | "sql";
+
+export interface Route {
+  view: View;
+  /** The id of the session or of the event of the view `session`. */
+  id: string;
+  params: URLSearchParams;
+}
+
+/** The filters that every view keeps. */
+export const FILTERS = ["project", "agent", "model", "since", "label", "failed"] as const;
+export type FilterName = (typeof FILTERS)[number];
+
+/** Where the reader was in a view. */
+export interface Place {
+  y: number;
+  /** The event at the top, and its distance from there. */
+  event?: number;
+  offset?: number;
+}
+
+const listeners = new Set<() => void>();
+let restored: Place | undefined;
+
+export function currentRoute(): Route {
+  const [, view = "", id = ""] = location.pathname.split("/");
+  const known: View = view === "search" || view === "session" || view === "live" || view === "sql" ? view : "overview";
+  return { view: known, id: decodeURIComponent(id), params: new URLSearchParams(location.search) };
+}
+
+/** Returns the address of a view with the current filters, changed by `changes`. */
+export function addressOf(view: View, changes: Record<string, string | undefined> = {}, id = ""): string {
+  const params = new URLSearchParams();
+  const old = currentRoute().params;
+  for (const name of FILTERS) {
+    const value = old.get(name);
+    if (value) params.set(name, value);
+  }
+  for (const [name, value] of Object.entries(changes)) {
+    if (value) params.set(name, value);
+    else params.delete(name);
+  }
+  const path = view === "overview" ? "/" : id ? `/${view}/${encodeURIComponent(id)}` : `/${view}`;
+  const query = params.toString();
+  return query ? `${path}?${query}` : path;
+}
+
+function notify() {
+  listeners.forEach((listener) => listener());
+}
+
+/** Goes to an address. With `replace`, Back skips the current one. */
+export function navigate(address: string, replace = false) {
+  if (address === location.pathname + location.search) return;
+  flushPlace();
+  restored = undefined;
+  if (replace) history.replaceState(null, "", address);
+  else {
+    history.pushState(null, "", address);
+    scrollTo(0, 0);
+  }
+  notify();
+}
+
+/** Changes parameters of the current address. */
+export function setParams(changes: Record<string, string | undefined>, replace = false) {
+  const params = new URLSearchParams(location.search);
+  for (const [name, value] of Object.entries(changes)) {
+    if (value) params.set(name, value);
+    else params.delete(name);
+  }
+  const query = params.toString();
+  const address = location.pathname + (query ? `?${query}` : "");
+  if (address === location.pathname + location.search) return;
+  const { scrollY } = window;
+  flushPlace();
+  if (replace) history.replaceState(history.state, "", address);
+  else history.pushState({ y: scrollY }, "", address);
+  notify();
+}
+
+/** Goes to a link of the page instead of loading it. */
+export function followLink(event: MouseEvent) {
+  const link = (event.target as Element).closest?.("a");
+  const isPlain = event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey && !event.altKey;
+  if (!link || !isPlain || link.target || link.hasAttribute("download") || link.origin !== location.origin) return;
+  if (link.hash && link.pathname === location.pathname) return;
+  event.preventDefault();
+  navigate(link.pathname + link.search);
+}
+
+/** Returns the place to restore, once. */
+export function takePlace(): Place | undefined {
+  const place = restored;
+  restored = undefined;
+  return place;
+}
+
+let describePlace: (() => Partial<Place>) | undefined;
+
+/** Sets what describes the place in the current view, besides the height. */
+export function setPlaceReader(reader: (() => Partial<Place>) | undefined) {
+  describePlace = reader;
+}
+
+/** Writes the current place into the history. */
+function flushPlace() {
+  const place: Place = { y: scrollY, ...describePlace?.() };
+  history.replaceState(place, "");
+}
+
+/** Starts to follow the history. */
+export function startRouting() {
+  history.scrollRestoration = "manual";
+  restored = (history.state as Place | null) ?? undefined;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  addEventListener("scroll", () => {
+    clearTimeout(timer);
+    timer = setTimeout(flushPlace, 200);
+  }, { passive: true });
+  addEventListener("popstate", (event) => {
+    clearTimeout(timer);
+    restored = (event.state as Place | null) ?? { y: 0 };
+    notify();
+  });
+}
+
+/** Renders again whenever the address changes. */
+export function useRoute(): Route {
+  const [, render] = useReducer((count: number) => count + 1, 0);
+  useEffect(() => {
+    const listener = () => render(0);
+    listeners.add(listener);
+    return () => {
+      listeners.delete(listener);
+    };
+  }, []);
+  return currentRoute();
+}
+
+/** Scrolls to the place of the history as soon as the view has its content. */
+export function useRestoredPlace(isReady: boolean) {
+  const route = location.pathname + location.search;
+  useEffect(() => {
+    if (!isReady) return;
+    const place = takePlace();
+    if (place) requestAnimationFrame(() => scrollTo(0, place.y));
+  }, [isReady, route]);
+}

@@ -1,0 +1,138 @@
+//! Decodes the rows of a row file; see `row_file`.
+
+use std::fmt;
+
+use serde::de::{self, DeserializeOwned, DeserializeSeed, IntoDeserializer, SeqAccess, Visitor};
+use serde::{Deserializer, forward_to_deserialize_any};
+
+use super::row_encoder::RowError;
+
+/// Takes one row off the beginning of `bytes`.
+pub(super) fn take_row<T: DeserializeOwned>(bytes: &mut &[u8]) -> Result<T, RowError> {
+    T::deserialize(&mut RowDecoder { rest: bytes })
+}
+
+impl de::Error for RowError {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        Self(message.to_string())
+    }
+}
+
+/// Takes the values of a row off the beginning of some bytes.
+struct RowDecoder<'b, 'de> {
+    rest: &'b mut &'de [u8],
+}
+
+impl<'de> RowDecoder<'_, 'de> {
+    fn take_byte(&mut self) -> Result<u8, RowError> {
+        let (first, rest) = self.rest.split_first().ok_or_else(cut_row)?;
+        *self.rest = rest;
+        Ok(*first)
+    }
+
+    /// Takes a number of at most ten bytes.
+    fn take_number(&mut self) -> Result<u64, RowError> {
+        let mut number: u64 = 0;
+        for shift in (0..u64::BITS).step_by(7) {
+            let byte = self.take_byte()?;
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Ok(number);
+            }
+        }
+        Err(RowError("a number is too long".to_owned()))
+    }
+
+    fn take_text(&mut self) -> Result<&'de str, RowError> {
+        let length = usize::try_from(self.take_number()?).unwrap_or(usize::MAX);
+        let (text, rest) = self.rest.split_at_checked(length).ok_or_else(cut_row)?;
+        *self.rest = rest;
+        std::str::from_utf8(text).map_err(|_| RowError("a text is not UTF-8".to_owned()))
+    }
+}
+
+fn cut_row() -> RowError {
+    RowError("it ends within a row".to_owned())
+}
+
+impl<'de> Deserializer<'de> for &mut RowDecoder<'_, 'de> {
+    type Error = RowError;
+
+    fn deserialize_any<V: Visitor<'de>>(self, _visitor: V) -> Result<V::Value, RowError> {
+        Err(RowError::unsupported("a value of this kind"))
+    }
+
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, RowError> {
+        let byte = self.take_byte()?;
+        visitor.visit_bool(byte != 0)
+    }
+
+    fn deserialize_i64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, RowError> {
+        let number = self.take_number()?;
+        let sign = (number & 1).cast_signed();
+        visitor.visit_i64((number >> 1).cast_signed() ^ -sign)
+    }
+
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, RowError> {
+        let text = self.take_text()?;
+        visitor.visit_borrowed_str(text)
+    }
+
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, RowError> {
+        self.deserialize_str(visitor)
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, RowError> {
+        match self.take_byte()? {
+            0 => visitor.visit_none(),
+            _ => visitor.visit_some(self),
+        }
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        _variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, RowError> {
+        let name = self.take_text()?;
+        visitor.visit_enum(name.into_deserializer())
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, RowError> {
+        visitor.visit_seq(FieldValues { decoder: self, remaining: fields.len() })
+    }
+
+    forward_to_deserialize_any! {
+        i8 i16 i32 i128 u8 u16 u32 u64 u128 f32 f64 char bytes byte_buf unit unit_struct
+        newtype_struct seq tuple tuple_struct map identifier ignored_any
+    }
+}
+
+/// The values of the fields of a struct, in their order.
+struct FieldValues<'d, 'b, 'de> {
+    decoder: &'d mut RowDecoder<'b, 'de>,
+    remaining: usize,
+}
+
+impl<'de> SeqAccess<'de> for FieldValues<'_, '_, 'de> {
+    type Error = RowError;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(
+        &mut self,
+        seed: T,
+    ) -> Result<Option<T::Value>, RowError> {
+        let Some(remaining) = self.remaining.checked_sub(1) else { return Ok(None) };
+        self.remaining = remaining;
+        seed.deserialize(&mut *self.decoder).map(Some)
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.remaining)
+    }
+}

@@ -1,0 +1,392 @@
+#!/usr/bin/env python3
+"""Drives the page of `sessions web` in headless Chromium, at 1400 and 420 pixels, in light and dark: every view, no
+message of the console, no request to elsewhere, no finding of axe-core, nothing wider than the window. Then what the
+page promises: a link works once, search as one types, keys, Back and Forward, addresses of events, diffs, labels, SQL,
+live events, a session of 20,000 events, and logs that try to run, load, disguise or bury something.
+
+    pip install playwright;  apt-get install chromium;  npm install --prefix DIR axe-core
+    python3 tests/check_web.py SESSIONS [LOGS] [--axe DIR/node_modules/axe-core/axe.min.js] [--shots DIR]
+
+SESSIONS  the binary of this project (give it LD_LIBRARY_PATH if it needs that for libduckdb)
+LOGS      a folder of logs; default sample-sessions
+--shots   where to put screenshots, for looking at them
+
+Exit code 1 when something is wrong, 2 when something could not be run.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+MANY = 20_000
+
+BIDI = "\u202egnp.exe\u2066"
+HOSTILE = {
+    "script": "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 2'>",
+    "style": "<style>body { display: none }</style><link rel=stylesheet href='//evil.example/x.css'>",
+    "frame": "<iframe src='http://evil.example'></iframe><svg onload='window.hacked = 3'></svg>",
+    "link": "[http://good.example](http://evil.example/x) [run](javascript:window.hacked=4) [data](data:text/html,x)",
+    "image": "![picture](http://evil.example/pixel.png)",
+    "bidi": f"the file {BIDI} is safe \u001b]8;;http://evil.example\u0007here\u001b]8;;\u0007",
+    "giant": "x" * 300_000,
+    "fence": "```\n</code></pre><script>window.hacked = 5</script>\n```\n| a |\n|---|\n| <b onclick=1>c</b> |",
+}
+
+
+def write_log(path, name, events):
+    head = {"format": "sessions", "version": 1, "session_id": name, "cwd": "/home/mira/code/<b>bold</b>", "title": f"Title of {name} <script>window.hacked = 6</script>"}
+    path.write_text("".join(json.dumps(line) + "\n" for line in [head, *events]))
+
+
+def hostile_events():
+    events = [{"type": "user", "timestamp": "2026-10-29T06:00:00Z", "text": "start"}]
+    for at, (kind, text) in enumerate(HOSTILE.items()):
+        stamp = f"2026-10-29T06:{at:02}:00Z"
+        events.append({"type": "message", "timestamp": stamp, "text": f"hostile {kind}\n\n{text}"})
+        events.append({"type": "user", "timestamp": stamp, "text": text[:5000]})
+        events.append({"type": "tool_call", "timestamp": stamp, "tool_name": "Bash", "tool_call_id": kind, "input": {"command": f"echo {text[:200]}"}})
+        events.append({"type": "tool_result", "timestamp": stamp, "tool_call_id": kind, "text": text, "exit_code": 1, "is_error": True})
+    return events
+
+
+def many_events():
+    events = []
+    for at in range(MANY // 4):
+        stamp = f"2026-10-28T{at // 3600 % 24:02}:{at // 60 % 60:02}:{at % 60:02}Z"
+        if at % 50 == 0:
+            events.append({"type": "user", "timestamp": stamp, "text": f"prompt {at}"})
+        events.append({"type": "message", "timestamp": stamp, "text": f"answer {at}\n\n" + "words and words " * (at % 40)})
+        events.append({"type": "tool_call", "timestamp": stamp, "tool_name": "Bash", "tool_call_id": f"c{at}", "input": {"command": f"make {at}"}})
+        events.append({"type": "tool_result", "timestamp": stamp, "tool_call_id": f"c{at}", "text": f"made {at}\n" * (at % 30), "exit_code": 0})
+        events.append({"type": "reasoning", "timestamp": stamp, "text": f"thought {at}"})
+    return events[:MANY]
+
+
+class Server:
+    """A server over a store of its own."""
+
+    def __init__(self, program, folder):
+        self.folder = folder
+        self.program = program
+        self.env = {**os.environ, "HOME": str(folder), "SESSIONS_STORE": str(folder / "store"), "XDG_DATA_HOME": str(folder / "share")}
+        self.process = None
+
+    def run(self, *args):
+        return subprocess.run([self.program, *args], env=self.env, check=True, capture_output=True, text=True).stdout
+
+    def start(self):
+        args = [self.program, "web", "--http", "127.0.0.1:0", "--rate-limit", "0"]
+        self.process = subprocess.Popen(args, env=self.env, stderr=subprocess.PIPE, text=True)
+        return self.next_link()
+
+    def next_link(self):
+        return self.process.stderr.readline().strip().removeprefix("open ")
+
+    def memory_mb(self):
+        status = pathlib.Path(f"/proc/{self.process.pid}/status")
+        if not status.exists():
+            return None
+        return next(int(line.split()[1]) // 1024 for line in status.read_text().splitlines() if line.startswith("VmRSS"))
+
+    def stop(self):
+        if self.process:
+            self.process.terminate()
+            self.process.wait(10)
+
+
+class Checks:
+    def __init__(self, shots, axe):
+        self.shots = shots
+        self.axe = axe
+        self.failures = []
+
+    def expect(self, is_so, what):
+        if not is_so:
+            self.failures.append(what)
+            print(f"FAILED {what}", flush=True)
+
+    def watch(self, page, base):
+        # Chromium reports a refused query of the check of SQL by itself.
+        page.on("console", lambda message: self.expect("status of 400" in message.text, f"console: {message.text}"))
+        page.on("pageerror", lambda error: self.expect(False, f"error: {error}"))
+        page.on("request", lambda request: self.expect(request.url.startswith((base, "blob:")), f"request to {request.url[:200]}"))
+
+    def look(self, page, name):
+        if self.shots:
+            self.shots.mkdir(parents=True, exist_ok=True)
+            page.screenshot(path=self.shots / f"{name}.png")
+        width = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        self.expect(width <= 0, f"{name} is {width} pixels too wide")
+        if self.axe:
+            page.evaluate(self.axe)
+            found = page.evaluate("(tags) => axe.run({ runOnly: tags }).then((run) => run.violations)", RULES)
+            for violation in found:
+                self.expect(False, f"{name}: {violation['id']} at {violation['nodes'][0]['target']}")
+
+
+def wait_until(page, expression, seconds=30):
+    """Waits until an expression is true. Playwright's own function evaluates text in the page, which its policy forbids."""
+    end = time.monotonic() + seconds
+    while not page.evaluate(expression):
+        if time.monotonic() > end:
+            raise TimeoutError(f"{expression} stays false at {page.url}")
+        page.wait_for_timeout(100)
+
+
+def settle(page):
+    """Waits until no call is running."""
+    page.wait_for_selector("main *")
+    page.wait_for_timeout(400)
+    wait_until(page, "!document.querySelector('[aria-busy=true], .loading')")
+    page.wait_for_timeout(400)
+
+
+def check_views(checks, browser, link, sessions):
+    """Opens every view at both widths and in both schemes."""
+    base = link.split("/#")[0]
+    state = None
+    for width, scheme in [(1400, "light"), (1400, "dark"), (420, "light"), (420, "dark")]:
+        context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 900}, storage_state=state)
+        page = context.new_page()
+        checks.watch(page, base)
+        if state is None:
+            page.goto(link)
+            page.wait_for_selector(".top")
+            checks.expect("token" not in page.url, "the token stays in the address")
+            state = context.storage_state()
+        views = {"overview": "/", "sessions": "/search", "search": "/search?q=error", "failed": "/search?failed=1",
+                 "live": "/live", "sql": "/sql?sql=SELECT+provider%2C+count(*)+FROM+sessions+GROUP+BY+1"}
+        views |= {f"session-{at}": f"/session/{session}?reasoning=1&notices=1" for at, session in enumerate(sessions)}
+        for name, path in views.items():
+            page.goto(base + path)
+            settle(page)
+            if name.startswith("session-"):
+                page.wait_for_selector("[data-event]")
+                page.evaluate("document.querySelectorAll('.call > summary, .notice > summary').forEach((summary, at) => at < 12 && summary.click())")
+                page.wait_for_timeout(300)
+            checks.look(page, f"{name}-{width}-{scheme}")
+        context.close()
+    return state
+
+
+def check_behaviour(checks, browser, server, link, state):
+    base = link.split("/#")[0]
+    context = browser.new_context(viewport={"width": 1400, "height": 900}, storage_state=state)
+    page = context.new_page()
+    checks.watch(page, base)
+
+    other = browser.new_context().new_page()
+    other.goto(link)
+    other.wait_for_selector("[role=alert]")
+    checks.expect("used already" in other.inner_text("main"), "a used link opens the page")
+
+    page.goto(base + "/")
+    settle(page)
+    page.keyboard.press("/")
+    page.keyboard.type("hostile", delay=40)
+    page.wait_for_selector(".match mark")
+    settle(page)
+    checks.expect(page.url.endswith("/search?q=hostile"), f"the query is not in the address: {page.url}")
+    checks.expect(page.inner_text(".match mark").lower() == "hostile", "the match is not marked")
+    page.keyboard.press("Enter")
+    page.keyboard.press("j")
+    row = page.evaluate("document.activeElement.getAttribute('href')")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".item.target")
+    checks.expect(page.url == base + row, "Enter opens another row")
+    settle(page)
+    box = page.locator(".item.target").bounding_box()
+    checks.expect(box and 0 <= box["y"] < 800, f"the event of the link is not in sight: {box}")
+    page.go_back()
+    page.wait_for_selector(".match mark")
+    checks.expect(page.input_value("#search") == "hostile", "Back forgets the query")
+    page.keyboard.press("?")
+    page.wait_for_selector("dialog.keys")
+    checks.look(page, "keys")
+    page.keyboard.press("Escape")
+
+    page.goto(base + "/")
+    settle(page)
+    page.click(".filter-link >> nth=0")
+    wait_until(page, "location.search.includes('model=')")
+    page.go_back()
+    wait_until(page, "!location.search.includes('model=')")
+
+    page.goto(base + "/session/hostile")
+    page.wait_for_selector("[data-event]")
+    settle(page)
+    page.evaluate("document.querySelectorAll('.call > summary').forEach((summary) => summary.click())")
+    page.wait_for_timeout(500)
+    checks.look(page, "hostile")
+    checks.expect(page.evaluate("window.hacked") is None, f"text of a log ran: {page.evaluate('window.hacked')}")
+    foreign = page.evaluate("[...document.querySelectorAll('main script, main style, main iframe, main img, main link, main object, main b')].map((node) => node.outerHTML.slice(0, 80))")
+    checks.expect(not foreign, f"text of a log became elements: {foreign}")
+    checks.expect(page.evaluate("[...document.querySelectorAll('main a')].every((link) => /^https?:$/.test(link.protocol))"), "a link leads to code")
+    checks.expect(page.locator("main a[href='http://evil.example/x'] + .target").count() > 0, "a fake link does not show its host")
+    text = page.inner_text("main")
+    checks.expect("<script>" in text, "hostile text is hidden")
+    checks.expect(not any(char in text for char in "\u202e\u2066\u001b"), "text changes the direction of its line")
+    page.click("button:has-text('Show all'), button:has-text('Load the remaining')")
+    page.wait_for_timeout(500)
+
+    page.fill("input[aria-label='Add a label']", "checked")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".label-chip:has-text('checked')")
+    listed = json.loads(server.run("--json", "list", "--label", "checked"))
+    checks.expect(len(listed["data"]["sessions"]) == 1, "the label is not in the store")
+
+    page.goto(base + "/sql?sql=SELECT+1+AS+one+FROM+nowhere")
+    page.wait_for_selector(".failure")
+    page.fill("textarea", "SELECT session_id, events FROM sessions ORDER BY 2 DESC")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector("td a")
+    with page.expect_download() as download:
+        page.click("button:has-text('CSV')")
+    checks.expect(pathlib.Path(download.value.path()).read_text().startswith("session_id,events"), "the download is not CSV")
+    context.close()
+
+
+def check_live(checks, browser, server, link, state, log):
+    """An event that is appended to a log is on the page within moments."""
+    base = link.split("/#")[0]
+    page = browser.new_context(viewport={"width": 1400, "height": 900}, storage_state=state).new_page()
+    checks.watch(page, base)
+    page.goto(base + "/session/live")
+    page.wait_for_selector("[data-event]")
+    settle(page)
+    with log.open("a") as file:
+        file.write(json.dumps({"type": "message", "timestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "text": "fresh words"}) + "\n")
+    start = time.monotonic()
+    page.wait_for_selector("text=fresh words", timeout=15_000)
+    seconds = time.monotonic() - start
+    print(f"live: {seconds:.2f} s from the log to the page", flush=True)
+    checks.expect(seconds < 5, f"a new event took {seconds:.1f} s")
+    page.goto(base + "/live")
+    page.wait_for_selector(".agent-card.active")
+    checks.look(page, "live-active")
+
+
+def check_many(checks, browser, link, state):
+    """A session of 20,000 events scrolls, and only what is near is in the page."""
+    base = link.split("/#")[0]
+    page = browser.new_context(viewport={"width": 1400, "height": 900}, storage_state=state).new_page()
+    checks.watch(page, base)
+    page.goto(f"{base}/session/many?event={MANY // 2}")
+    page.wait_for_selector("[data-event]")
+    settle(page)
+    at = page.evaluate("Number([...document.querySelectorAll('[data-event]')].find((node) => node.getBoundingClientRect().bottom > 130).dataset.event)")
+    checks.expect(abs(at - MANY // 2) < 12, f"the link to event {MANY // 2} shows event {at}")
+    frames = page.evaluate("""async () => {
+        const times = [];
+        let last = performance.now();
+        for (let frame = 0; frame < 240; frame += 1) {
+            scrollBy(0, 60);
+            await new Promise(requestAnimationFrame);
+            const now = performance.now();
+            times.push(now - last);
+            last = now;
+        }
+        return times.sort((a, b) => a - b);
+    }""")
+    p95 = frames[int(len(frames) * 0.95)]
+    nodes = page.evaluate("document.querySelectorAll('[data-event]').length")
+    print(f"20,000 events: {nodes} in the page, frames of {frames[len(frames) // 2]:.0f} ms (median), {p95:.0f} ms (95 %)", flush=True)
+    checks.expect(nodes < 1000, f"{nodes} events are in the page")
+    # Other programs on the machine may take the processor for a moment, but not for half of the frames.
+    checks.expect(frames[len(frames) // 2] < 50, f"frames take {frames[len(frames) // 2]:.0f} ms")
+    before = page.evaluate("scrollY")
+    page.wait_for_timeout(600)
+    page.click(".brand")
+    page.wait_for_selector(".overview")
+    page.go_back()
+    page.wait_for_selector("[data-event]")
+    settle(page)
+    checks.expect(page.evaluate("scrollY") > 1000 and before > 1000, "Back loses the place")
+
+
+def check_speed(checks, browser, link, state):
+    """From a key to painted results."""
+    base = link.split("/#")[0]
+    page = browser.new_context(viewport={"width": 1400, "height": 900}, storage_state=state).new_page()
+    page.goto(base + "/search")
+    settle(page)
+    times = page.evaluate("""async () => {
+        const box = document.querySelector('#search');
+        const times = [];
+        for (const text of ['t', 'te', 'tes', 'test', 'test r', 'test re', 'test ret', 'test retr', 'test retry']) {
+            const start = performance.now();
+            box.value = text;
+            box.dispatchEvent(new Event('input', { bubbles: true }));
+            await new Promise((done) => {
+                const look = () => {
+                    const results = document.querySelector('.results');
+                    if (results && results.getAttribute('aria-busy') !== 'true') requestAnimationFrame(() => setTimeout(done));
+                    else requestAnimationFrame(look);
+                };
+                requestAnimationFrame(look);
+            });
+            times.push(performance.now() - start);
+            await new Promise((done) => setTimeout(done, 200));
+        }
+        return times.sort((a, b) => a - b);
+    }""")
+    print(f"search: {times[len(times) // 2]:.0f} ms from a key to painted results (median), at most {times[-1]:.0f} ms", flush=True)
+    checks.expect(times[len(times) // 2] < 500, "search is slow")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sessions", type=pathlib.Path)
+    parser.add_argument("logs", type=pathlib.Path, nargs="?", default=ROOT / "sample-sessions")
+    parser.add_argument("--axe", type=pathlib.Path)
+    parser.add_argument("--shots", type=pathlib.Path)
+    args = parser.parse_args()
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        print("pip install playwright")
+        return 2
+    if not chromium:
+        print("there is no Chromium in the PATH")
+        return 2
+    checks = Checks(args.shots, args.axe and args.axe.read_text())
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        folder = pathlib.Path(folder)
+        own = folder / "share/agent-sessions"
+        own.mkdir(parents=True)
+        write_log(own / "hostile.jsonl", "hostile", hostile_events())
+        write_log(own / "many.jsonl", "many", many_events())
+        write_log(own / "live.jsonl", "live", [{"type": "user", "timestamp": "2026-10-29T06:00:00Z", "text": "first words"}])
+        server = Server(args.sessions.resolve(), folder)
+        server.run("ingest", "--quiet", str(args.logs.resolve()), str(own))
+        largest = json.loads(server.run("--json", "list", "--sort", "events", "--limit", "8"))["data"]["sessions"]
+        named = [one["session_id"] for one in largest if one["session_id"] not in ("many", "hostile")][:4]
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        try:
+            link = server.start()
+            state = check_views(checks, browser, link, named)
+            check_behaviour(checks, browser, server, link, state)
+            check_live(checks, browser, server, link, state, own / "live.jsonl")
+            check_many(checks, browser, link, state)
+            check_speed(checks, browser, link, state)
+            print(f"memory of the server: {server.memory_mb()} MB", flush=True)
+        finally:
+            server.stop()
+            browser.close()
+    for failure in checks.failures:
+        print(failure)
+    print(f"{len(checks.failures)} failures")
+    return 1 if checks.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

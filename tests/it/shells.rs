@@ -1,0 +1,145 @@
+//! What a shell and a terminal get besides screens: the shell of queries, the lines of `tail`, and the
+//! completion of command lines.
+
+use std::io::Read as _;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::answers::{command, ingest, user, write_log};
+use crate::env::TestEnv;
+use crate::terminal::{CONTROL_C, CONTROL_D, TAB, TestTerminal};
+
+fn with_lighthouse() -> TestEnv {
+    let env = TestEnv::new();
+    let mut lines = vec![user("Paint the lighthouse")];
+    lines.extend(command("a", json!({ "command": "cargo paint" }), "painted", 0));
+    lines.extend(command("b", json!({ "command": "cargo test" }), "1 failed: lamp", 101));
+    let header = json!({ "cwd": "/home/mira/code/pier", "model": "qwen3-coder-plus" });
+    write_log(&env, "lighthouse", &header, &lines);
+    ingest(&env);
+    env
+}
+
+#[test]
+fn queries_are_typed_completed_and_cancelled_in_a_shell() {
+    let env = with_lighthouse();
+    let mut terminal = TestTerminal::start(&env, &["query"], (100, 40));
+    terminal.wait_for("sessions> ");
+    terminal.type_text("SELECT session_id, proj");
+    terminal.press(TAB);
+    terminal.wait_for("SELECT session_id, project");
+    terminal.type_text("\rFROM sess");
+    terminal.press(TAB);
+    terminal.wait_for("FROM session");
+    terminal.type_text("s;\r");
+    terminal.wait_for("1 row in");
+    assert!(terminal.screen().contains("lighthouse"), "{}", terminal.screen());
+
+    terminal.type_text(".mode csv\r");
+    terminal.type_text("SELECT 1 AS one;\r");
+    terminal.wait_until("CSV", |screen| screen.contains("one\n1\n"));
+    terminal.type_text(".schema usage\r");
+    terminal.wait_for("cost_usd");
+    terminal.type_text("SELECT nothing;\r");
+    terminal.wait_for("error: ");
+
+    // A query that would run for long.
+    terminal.type_text("SELECT count(*) FROM range(1000000000000) WHERE range % 7 = 3;\r");
+    std::thread::sleep(Duration::from_millis(700));
+    let began = Instant::now();
+    terminal.press(CONTROL_C);
+    terminal.wait_for("cancelled");
+    terminal.type_text("SELECT 40 + 2 AS answer;\r");
+    terminal.wait_until("the answer", |screen| screen.contains("answer\n42\n"));
+    assert!(began.elapsed() < Duration::from_secs(10), "it was not cancelled");
+
+    terminal.press(CONTROL_D);
+    assert_eq!(terminal.wait_for_end(), 0);
+    let history = std::fs::read_to_string(env.path(".local/state/sessions/query_history"));
+    assert!(history.expect("a history").contains("FROM sessions;"));
+}
+
+#[test]
+fn tail_prints_the_last_turn_and_what_follows() {
+    let env = with_lighthouse();
+    let text = env.run(&["tail", "--once"]).ok();
+    let position = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part}: {text}"));
+    assert!(position("> Paint the lighthouse") < position("✓ shell cargo paint"));
+    assert!(position("✓ shell cargo paint") < position("✗ shell cargo test  exit code 101"));
+
+    let mut tail = env.command();
+    tail.args(["tail", "last"]).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = tail.spawn().expect("starts");
+    let mut output = child.stdout.take().expect("output");
+    let (send, receive) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let mut buffer = [0; 4096];
+        while let Ok(length @ 1..) = output.read(&mut buffer) {
+            let _ = send.send(String::from_utf8_lossy(&buffer[..length]).into_owned());
+        }
+    });
+    let log = env.path("logs").join("lighthouse.jsonl");
+    let answer = json!({ "type": "message", "text": "The lamp shines.", "timestamp": "2026-10-29T07:00:00Z" });
+    let mut seen = String::new();
+    let began = Instant::now();
+    let mut has_grown = false;
+    while !seen.contains("The lamp shines.") {
+        assert!(began.elapsed() < Duration::from_secs(20), "{seen}");
+        if seen.contains("cargo test") && !has_grown {
+            has_grown = true;
+            let grown = std::fs::read_to_string(&log).expect("reads") + &format!("{answer}\n");
+            std::fs::write(&log, grown).expect("writes");
+        }
+        seen.extend(receive.recv_timeout(Duration::from_millis(100)));
+    }
+    child.kill().expect("ends");
+    let _ = child.wait();
+}
+
+#[test]
+fn command_lines_are_completed_with_ids_titles_and_names() {
+    let env = with_lighthouse();
+    let complete = |words: &[&str]| {
+        let index = (words.len() - 1).to_string();
+        let mut arguments = vec!["complete-line", &index, "--"];
+        arguments.extend(words);
+        env.run(&arguments).ok()
+    };
+    assert_eq!(complete(&["sessions", "show", "lig"]), "lighthouse\tPaint the lighthouse\n");
+    assert_eq!(complete(&["sessions", "list", "--project", "pi"]), "pier\n");
+    assert_eq!(complete(&["sessions", "stats", "--by", "mod"]), "model\n");
+    assert_eq!(complete(&["sessions", "export", "--format", "mark"]), "markdown\n");
+    assert_eq!(complete(&["sessions", "setup", "clau"]), "claude\nclaude-desktop\n");
+    assert!(complete(&["sessions", "li"]).starts_with("list\tList sessions"));
+    assert_eq!(complete(&["sessions", "show", "nothing"]), "");
+}
+
+#[test]
+fn bash_completes_by_the_printed_code() {
+    let env = with_lighthouse();
+    let Ok(version) = Command::new("bash").arg("--version").output() else { return };
+    assert!(version.status.success());
+    let code = env.run(&["init", "bash"]).ok();
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_sessions"));
+    let script = format!(
+        "{code}\nCOMP_WORDS=(sessions show lig)\nCOMP_CWORD=2\nCOMP_TYPE=9\n_sessions\nprintf '%s\\n' \"${{COMPREPLY[@]}}\"\n"
+    );
+    let mut shell = env.command();
+    let envs: Vec<_> = shell
+        .get_envs()
+        .filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())))
+        .collect();
+    shell = Command::new("bash");
+    let folder = program.parent().expect("a folder").display();
+    shell.env_clear().envs(envs).env("PATH", format!("{folder}:/usr/bin:/bin"));
+    if let Some(libraries) = std::env::var_os("LD_LIBRARY_PATH") {
+        shell.env("LD_LIBRARY_PATH", libraries);
+    }
+    let output = shell.args(["--norc", "-c", &script]).output().expect("runs");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "lighthouse\n");
+    for shell in ["zsh", "fish"] {
+        assert!(env.run(&["init", shell]).ok().contains("complete-line"));
+    }
+}
