@@ -8,6 +8,7 @@
 
 pub mod client;
 mod closed_enum;
+mod day_words;
 pub mod envelope;
 pub mod error;
 mod error_doc;
@@ -22,6 +23,7 @@ pub mod price;
 pub mod problem;
 pub mod provider;
 pub mod session;
+mod short_time;
 pub mod table;
 pub mod time;
 pub mod tool;

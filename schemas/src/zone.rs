@@ -1,14 +1,15 @@
 //! Time zones: the day, week, month and hour that a time falls into, and the time that a user means
 //! by a date or a span. The zone database is part of the program.
 
-use jiff::civil::{Date, DateTime};
+use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::{self, TimeZone};
 
+use crate::day_words::parse_day_words;
 use crate::error::{ErrorCode, ToolError};
 use crate::time::Timestamp;
 
 /// The forms that `since` and `until` accept, for messages and help.
-pub const ACCEPTED: &str = "a span back from now such as '30m', '24h', '7d', '2w', a date '2026-11-01', or RFC 3339 '2026-11-01T09:30:00Z'";
+pub const ACCEPTED: &str = "a span back from now such as '30m', '24h', '7d', '2w', a date '2026-11-01', RFC 3339 '2026-11-01T09:30:00Z', or 'today', 'yesterday', 'monday', 'last week'";
 
 /// Maximum number of names that an error suggests.
 const MAX_SUGGESTIONS: usize = 3;
@@ -92,13 +93,13 @@ impl Zone {
 
     /// Returns the time at which clocks show `civil_time`. If clocks skip it, the time is as much
     /// later. If they show it twice, it is the first of both.
-    fn time_of(&self, civil_time: DateTime) -> Option<Timestamp> {
+    pub(crate) fn time_of(&self, civil_time: DateTime) -> Option<Timestamp> {
         let zoned = civil_time.to_zoned(self.0.clone()).ok()?;
         Some(Timestamp(zoned.timestamp().as_microsecond()))
     }
 
-    /// Parses the forms of [`ACCEPTED`]. Spans are counted back from `now`. Dates are midnight in
-    /// this zone, and a time without an offset is of this zone as well.
+    /// Parses the forms of [`ACCEPTED`]. Spans are counted back from `now`. Dates and words such as
+    /// `yesterday` are midnight in this zone, and a time without an offset is of this zone as well.
     ///
     /// # Errors
     /// Returns an error that names `field` and the accepted forms if the text has none of them.
@@ -116,16 +117,21 @@ impl Zone {
             return self.time_of(civil_time).ok_or_else(|| invalid_time(field, text));
         }
 
+        if let Some(day) = self.date(now).and_then(|today| parse_day_words(text, today)) {
+            let midnight = self.time_of(day.to_datetime(Time::midnight()));
+            return midnight.ok_or_else(|| invalid_time(field, text));
+        }
+
         let span = parse_span(text).ok_or_else(|| invalid_time(field, text))?;
         Ok(Timestamp(now.0.saturating_sub(span)))
     }
 
-    fn date(&self, time: Timestamp) -> Option<Date> {
+    pub(crate) fn date(&self, time: Timestamp) -> Option<Date> {
         Some(self.civil_time(time)?.date())
     }
 
     /// Returns what clocks show at a time.
-    fn civil_time(&self, time: Timestamp) -> Option<DateTime> {
+    pub(crate) fn civil_time(&self, time: Timestamp) -> Option<DateTime> {
         let time = jiff::Timestamp::from_microsecond(time.0).ok()?;
         Some(self.0.to_datetime(time))
     }
@@ -249,7 +255,7 @@ mod tests {
         assert_eq!(since("90m").as_deref().ok(), Some("2026-10-08T10:30:00.000Z"));
         assert_eq!(since("2026-10-02").as_deref().ok(), Some("2026-10-02T00:00:00.000Z"));
         assert_eq!(since("2026-10-02T09:30").as_deref().ok(), Some("2026-10-02T09:30:00.000Z"));
-        for text in ["", "yesterday", "7", "d", "99999999999999999999d", "2026-13-01"] {
+        for text in ["", "yesterdayish", "7", "d", "99999999999999999999d", "2026-13-01"] {
             let error = since(text).expect_err(text);
             assert!(error.message.contains("'7d'"), "{error}");
         }
@@ -263,8 +269,11 @@ mod tests {
             ("2026-11-02", "2026-11-02T08:00:00.000Z"),
             ("2026-10-02T20:30", "2026-10-03T03:30:00.000Z"),
             ("2026-10-02T20:30:00Z", "2026-10-02T20:30:00.000Z"),
+            ("yesterday", "2026-10-31T07:00:00.000Z"),
+            ("tomorrow", "2026-11-02T08:00:00.000Z"),
         ] {
-            let time = zone.parse_since("since", text, Timestamp(0));
+            let now = time("2026-11-02T03:30:00Z");
+            let time = zone.parse_since("since", text, now);
             assert_eq!(time.expect(text).to_string(), expected);
         }
     }

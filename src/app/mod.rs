@@ -8,7 +8,7 @@ use schemas::ToolError;
 
 use crate::config::{environment, settings};
 use crate::store::Store;
-use crate::tools::{Caller, Interface, Refresh as _, Tools};
+use crate::tools::{Caller, Interface, Refresh, Tools};
 use crate::update::refresher::Refresher;
 
 /// Returns the known facts about the agent that started this process. Claude Code passes its
@@ -32,6 +32,12 @@ fn current_caller(interface: Interface) -> Caller {
 /// Creates the tools over a store, with the caller and its interface.
 pub fn create_tools(store: impl Into<Arc<Store>>, interface: Interface) -> Tools {
     Tools::new(store).with_caller(current_caller(interface)).with_masking(settings::create_redactor)
+}
+
+/// Creates what keeps a store up to date with the logs of this machine and with those from which it
+/// was built.
+pub fn create_refresh(store: Arc<Store>) -> Arc<dyn Refresh> {
+    Arc::new(Refresher::new(store))
 }
 
 /// Creates the tools for a screen, which stays open while agents write: the store is kept up to date

@@ -1,6 +1,7 @@
-//! Code that every layer uses: text cleaning, folding and dropped texts, word stems, paths, text tables and
-//! threads.
+//! Code that every layer uses: text cleaning, folding and dropped texts, word stems, paths, cells
+//! and tables of a terminal, and threads.
 
+pub(crate) mod cells;
 pub(crate) mod dropped_text;
 pub(crate) mod fold;
 pub(crate) mod json_length;

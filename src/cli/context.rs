@@ -5,13 +5,13 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use schemas::ToolError;
-use schemas::envelope::{DebugMetadata, ToolContext};
+use schemas::envelope::{DebugMetadata, EncodedAnswer, ToolContext};
 use schemas::limits::BYTES_PER_TOKEN;
 use schemas::tool::CONTRACT_VERSION;
 
 use crate::app;
 use crate::config::{environment, settings};
-use crate::output::Printer;
+use crate::output::{Layout, Printer, Show};
 use crate::store::Store;
 use crate::tools::{Call, Interface, Tools};
 
@@ -27,6 +27,40 @@ impl CommandContext<'_> {
     /// Creates the tools.
     pub(super) fn create_tools(&self) -> Tools {
         app::create_tools(Arc::clone(&self.store), self.interface)
+    }
+
+    /// Returns the layout of screens. Ids are shortened if the call has read the store.
+    pub(super) fn layout(&self) -> Layout {
+        Layout {
+            width: self.printer.terminal.width,
+            zone: self.call.zone().clone(),
+            now: self.call.now(),
+            snapshot: self.call.taken_snapshot(),
+            has_links: self.printer.terminal.has_links,
+        }
+    }
+
+    /// Prints the answer of a tool.
+    pub(super) fn print_answer<T: Show>(&self, answer: &EncodedAnswer<T>) -> std::io::Result<()> {
+        self.print_page(answer, None)
+    }
+
+    /// Prints a page of an answer. `page` is its number, if the command takes one.
+    pub(super) fn print_page<T: Show>(
+        &self,
+        answer: &EncodedAnswer<T>,
+        page: Option<u32>,
+    ) -> std::io::Result<()> {
+        self.printer.print_answer(answer, &self.layout(), page)
+    }
+
+    /// Prints a page of an answer in its long form, also at a terminal.
+    pub(super) fn print_long<T: Show>(
+        &self,
+        answer: &EncodedAnswer<T>,
+        page: Option<u32>,
+    ) -> std::io::Result<()> {
+        self.printer.print_long_answer(answer, page)
     }
 
     /// Creates the tools with the user's prices.

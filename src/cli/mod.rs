@@ -2,202 +2,49 @@
 //!
 //! This file has the root of the parser and gives every command to its file in `commands/`.
 
+mod args;
 mod blank_values;
+mod command_groups;
 mod commands;
 mod completion;
 mod context;
 mod exit;
 mod first_run;
+mod freshness;
+mod misspelled_flag;
 mod no_command;
 mod output_path;
+mod paging;
 mod reference;
 mod screens;
 mod stats_filter;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
-use clap::{Arg, ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches};
 use schemas::envelope::MetadataLevel;
 use schemas::{Timestamp, ToolError, Zone};
 
+use self::args::{Args, Command};
 use self::commands::{
-    analyze, blame, compact, completions, doctor, event, export, find, forget, hook, ingest, init,
-    label, list, mcp, open, plugin, query, report, resume, search, setup, show, skill, sql_worker,
-    stats, status, statusline, tail, tools, upgrade, usage, web,
+    analyze, blame, compact, completions, config, doctor, event, export, find, forget, hook,
+    ingest, init, label, list, mcp, open, plugin, query, report, resume, search, setup, show,
+    skill, sql_worker, stats, status, statusline, tail, tools, upgrade, usage, web,
 };
 use self::context::{CommandContext, debug_metadata};
 use self::exit::{CommandFailure, CommandOutcome, report_result, report_unwritten};
 use self::first_run::offer_and_ingest;
+use self::freshness::StoreRefresh;
 use crate::config::environment;
 use crate::config::user_settings::UserSettings;
 use crate::help::Help;
-use crate::output::{Printer, logging};
-use crate::store::Store;
+use crate::output::{ColorChoice, Pager, Printer, Terminal, logging};
+use crate::store::{Store, is_store};
 use crate::tools::{Call, Interface};
-
-/// Search, read and count the session logs of coding agents
-#[derive(Debug, Parser)]
-#[command(
-    name = "sessions",
-    version,
-    max_term_width = 100,
-    subcommand_required = true,
-    arg_required_else_help = true,
-    arg = ai_help_flag(),
-    before_help = "AI agents: `sessions --ai-help` prints the whole manual, `sessions COMMAND --ai-help` that of a command."
-)]
-struct Args {
-    /// Directory of the store [default: the XDG data home + sessions]
-    #[arg(long, global = true, env = "SESSIONS_STORE", value_name = "DIR")]
-    store: Option<PathBuf>,
-    /// Print the answer as JSON, exactly as the MCP tool returns it
-    #[arg(long, global = true)]
-    json: bool,
-    /// Print nothing but data
-    #[arg(long, short, global = true)]
-    quiet: bool,
-    /// Log what is done to stderr; twice for each call and file (or SESSIONS_LOG=debug[:FILE])
-    #[arg(long, short, action = ArgAction::Count, global = true)]
-    verbose: u8,
-    /// Zone of days and dates: an IANA name or 'utc' [default: the settings file, else TZ]
-    #[arg(long, global = true, value_name = "NAME")]
-    timezone: Option<String>,
-    /// How much the metadata of answers say: core or full
-    #[arg(long, global = true, value_name = "LEVEL", default_value_t = MetadataLevel::Core)]
-    metadata: MetadataLevel,
-    #[command(subcommand)]
-    command: Command,
-}
-
-/// Returns the flag `--ai-help` for the help text. [`run`] looks for the flag itself before it
-/// parses the arguments.
-fn ai_help_flag() -> Arg {
-    Arg::new("ai-help")
-        .long("ai-help")
-        .global(true)
-        .action(ArgAction::SetTrue)
-        .help("Print the manual for AI agents as markdown")
-}
-
-#[derive(Debug, Subcommand)]
-enum Command {
-    /// Read new and grown logs into the store
-    Ingest(ingest::IngestFlags),
-    /// Find events by their text
-    Search(search::SearchFlags),
-    /// Find sessions by what you remember of them
-    Find(find::FindFlags),
-    /// Show whole events
-    Event(event::EventFlags),
-    /// List sessions
-    List(list::ListFlags),
-    /// Read a session on the screen
-    Open(open::OpenFlags),
-    /// Follow what an agent does now
-    Tail(tail::TailFlags),
-    /// Show one session
-    Show(show::ShowFlags),
-    /// Add and remove labels on sessions, and set a note
-    Label(label::LabelFlags),
-    /// Remove sessions from the store for good, and keep their logs out
-    Forget(forget::ForgetFlags),
-    /// Drop texts that the settings do not keep, and merge small files of the store
-    Compact(compact::CompactFlags),
-    /// Explain what went wrong in a session, or what goes wrong again and again
-    Analyze(analyze::AnalyzeFlags),
-    /// Resume a session with its agent, or hand it over to another agent
-    Resume(resume::ResumeFlags),
-    /// Say which session wrote the lines of a file
-    Blame(blame::BlameFlags),
-    /// Run one SQL SELECT over the store
-    Query(query::QueryFlags),
-    /// Count and sum by tool, model, day and other keys
-    Stats(stats::StatsFlags),
-    /// Show tokens and cost by day, week or month
-    Usage(usage::UsageFlags),
-    /// Write a report with charts as one HTML file
-    Report(report::ReportFlags),
-    /// Write sessions to files: Parquet, Arrow, JSON lines, transcripts
-    Export(export::ExportFlags),
-    /// Say what the store holds and how fresh it is
-    Status,
-    /// Print one line for the status line of an agent: cost, context, quotas
-    Statusline,
-    /// Say where the agents keep their logs, what was found, and what was unknown in it
-    Doctor,
-    /// Serve the tools over MCP on stdin and stdout, or over HTTP
-    Mcp(mcp::McpFlags),
-    /// Serve a page for the browser: search, conversations, overview, live
-    Web(web::WebFlags),
-    /// Answer the hooks of agents, and show what was said
-    Hook(hook::HookFlags),
-    /// Register the server with a client: show what its configuration needs, or write it
-    Setup(setup::SetupFlags),
-    /// Write plugins for Claude Code, Codex, Gemini CLI and other clients
-    Plugin(plugin::PluginFlags),
-    /// Print a SKILL.md that teaches agents the tools
-    Skill(skill::SkillFlags),
-    /// Describe the tools: title, risk, category
-    Tools(tools::ToolFlags),
-    /// Run a query handed over by another process of this program
-    #[command(hide = true)]
-    SqlWorker,
-    /// Say how this copy was installed, and which command gets a newer one
-    Upgrade,
-    /// Connect a shell: a key for the picker, and completion of ids, projects and flags
-    Init(init::InitFlags),
-    /// Print the words that complete a command line
-    #[command(hide = true)]
-    CompleteLine(init::CompleteLineFlags),
-    /// Print a completion script for a shell
-    Completions(completions::CompletionFlags),
-}
-
-impl Command {
-    /// True for the commands that answer a question from the sessions in the store.
-    fn looks_for_sessions(&self) -> bool {
-        match self {
-            Self::Search(_)
-            | Self::Find(_)
-            | Self::List(_)
-            | Self::Analyze(_)
-            | Self::Stats(_)
-            | Self::Usage(_) => true,
-            Self::Ingest(_)
-            | Self::Event(_)
-            | Self::Open(_)
-            | Self::Tail(_)
-            | Self::Show(_)
-            | Self::Label(_)
-            | Self::Forget(_)
-            | Self::Compact(_)
-            | Self::Query(_)
-            | Self::Report(_)
-            | Self::Export(_)
-            | Self::Status
-            | Self::Statusline
-            | Self::Doctor
-            | Self::Mcp(_)
-            | Self::Web(_)
-            | Self::Resume(_)
-            | Self::Blame(_)
-            | Self::Hook(_)
-            | Self::Setup(_)
-            | Self::Plugin(_)
-            | Self::Skill(_)
-            | Self::Tools(_)
-            | Self::SqlWorker
-            | Self::Upgrade
-            | Self::Init(_)
-            | Self::CompleteLine(_)
-            | Self::Completions(_) => false,
-        }
-    }
-}
 
 /// Returns the help made from the commands that clap knows.
 pub fn build_help() -> Help {
@@ -221,18 +68,20 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         if let Err(error) = start_logging(0) {
             return report_result(Err(error.into()), &printer);
         }
-        return no_command::run(&Args::command().render_help().to_string(), &printer);
+        let help = command_groups::arrange_help(Args::command()).render_help().to_string();
+        return no_command::run(&help, &printer);
     }
 
     let arguments = blank_values::remove_blank_options(&Args::command(), arguments);
-    let parsed = Args::command().try_get_matches_from(&arguments).and_then(|matches| {
+    let program = command_groups::arrange_help(Args::command());
+    let parsed = program.try_get_matches_from(&arguments).and_then(|matches| {
         let name = matches.subcommand_name().unwrap_or_default().to_owned();
         Ok((name, Args::from_arg_matches(&matches)?))
     });
     let (command, args) = match parsed {
         Ok(parsed) => parsed,
         Err(error) => {
-            let code = report_unparsed(&error);
+            let code = report_unparsed(&error, &arguments);
             // An agent may take any other exit code as a refusal of what it is about to do.
             return if hook::is_hook_call(&arguments) { ExitCode::SUCCESS } else { code };
         }
@@ -241,7 +90,13 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         MetadataLevel::Core => None,
         MetadataLevel::Full => Some(debug_metadata(command, &arguments)),
     };
-    let printer = Printer { is_json: args.json, is_quiet: args.quiet, debug };
+    let printer = Printer {
+        is_json: args.json,
+        is_quiet: args.quiet,
+        debug,
+        terminal: Terminal::detect(args.color.into(), &environment::read_variable),
+        pager: if args.no_pager { None } else { Pager::find(&environment::read_variable) },
+    };
     if let Command::Hook(flags) = &args.command
         && let Some((hook, client)) = flags.called_hook()
     {
@@ -272,15 +127,24 @@ fn start_logging(verbose: u8) -> Result<(), ToolError> {
 
 /// Returns a printer for the time before the arguments are parsed.
 fn text_printer() -> Printer {
-    Printer { is_json: false, is_quiet: false, debug: None }
+    Printer {
+        is_json: false,
+        is_quiet: false,
+        debug: None,
+        terminal: Terminal::detect(ColorChoice::Auto, &environment::read_variable),
+        pager: None,
+    }
 }
 
 /// Prints the help or the error with which clap ended parsing, and returns the exit code.
-fn report_unparsed(error: &clap::Error) -> ExitCode {
+fn report_unparsed(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
     let printer = text_printer();
     if error.use_stderr() {
+        let is_unknown = error.kind() == clap::error::ErrorKind::UnknownArgument;
+        let misspelled = misspelled_flag::describe_misspelled_flag(&Args::command(), arguments);
+        let text = misspelled.filter(|_| is_unknown).unwrap_or_else(|| error.render().to_string());
         // If stderr does not work either, only the exit code shows the error.
-        let _ = printer.print_wrong_usage(&error.render().to_string());
+        let _ = printer.print_wrong_usage(&text);
         return ExitCode::from(2);
     }
     match error.print() {
@@ -289,45 +153,10 @@ fn report_unparsed(error: &clap::Error) -> ExitCode {
     }
 }
 
-/// Returns the zone of days and dates. Commands that have neither do not read the settings, so that
-/// an invalid file does not stop them.
+/// Returns the zone of days, dates and clocks. Commands that have none do not read the settings, so
+/// that an invalid file does not stop them.
 fn choose_zone(args: &Args) -> Result<Zone, ToolError> {
-    let has_dates = match args.command {
-        Command::Search(_)
-        | Command::Find(_)
-        | Command::List(_)
-        | Command::Analyze(_)
-        | Command::Stats(_)
-        | Command::Usage(_)
-        | Command::Report(_)
-        | Command::Export(_)
-        | Command::Forget(_)
-        | Command::Open(_)
-        | Command::Statusline => true,
-        Command::Ingest(_)
-        | Command::Event(_)
-        | Command::Show(_)
-        | Command::Label(_)
-        | Command::Compact(_)
-        | Command::Resume(_)
-        | Command::Tail(_)
-        | Command::Blame(_)
-        | Command::Query(_)
-        | Command::Status
-        | Command::Doctor
-        | Command::Mcp(_)
-        | Command::Web(_)
-        | Command::Hook(_)
-        | Command::Setup(_)
-        | Command::Plugin(_)
-        | Command::Skill(_)
-        | Command::Tools(_)
-        | Command::Upgrade
-        | Command::SqlWorker
-        | Command::Init(_)
-        | Command::CompleteLine(_)
-        | Command::Completions(_) => false,
-    };
+    let has_dates = args.command.has_dates();
     let settings = if has_dates { UserSettings::read()? } else { UserSettings::default() };
     if has_dates || args.timezone.is_some() {
         settings.zone(args.timezone.as_deref())
@@ -340,43 +169,69 @@ fn choose_zone(args: &Args) -> Result<Zone, ToolError> {
 fn run_command(args: Args, printer: &Printer) -> Result<CommandOutcome, CommandFailure> {
     let named_store = args.store.clone();
     let zone = choose_zone(&args)?;
+    let store = Arc::new(Store::new(args.store.unwrap_or_else(environment::default_store)));
+    let may_refresh = args.command.reads_sessions() && !args.no_refresh && is_store(store.dir());
+    let refresh = if may_refresh { StoreRefresh::start(&store) } else { None };
     let context = CommandContext {
-        store: Arc::new(Store::new(args.store.unwrap_or_else(environment::default_store))),
+        store,
         // JSON output is the answer of the tool, word for word.
         interface: if printer.is_json { Interface::Tools } else { Interface::Commands },
         call: Call::new(Timestamp::now(), &|| false).with_zone(zone),
         printer,
     };
-    match args.command {
-        Command::Ingest(flags) => ingest::run(&flags, &context),
-        Command::Search(flags) => search::run(flags, &context),
-        Command::Find(flags) => find::run(flags, &context),
-        Command::Event(flags) => event::run(flags, &context),
-        Command::List(flags) => list::run(flags, &context),
-        Command::Open(flags) => open::run(&flags, &context),
-        Command::Tail(flags) => tail::run(&flags, &context),
-        Command::Show(flags) => show::run(flags, &context),
-        Command::Label(flags) => label::run(flags, &context),
-        Command::Forget(flags) => forget::run(flags, &context),
-        Command::Compact(flags) => compact::run(&flags, &context),
-        Command::Analyze(flags) => analyze::run(flags, &context),
-        Command::Resume(flags) => resume::run(&flags, &context),
-        Command::Blame(flags) => blame::run(&flags, &context),
-        Command::Query(flags) => query::run(flags, &context),
-        Command::Stats(flags) => stats::run(flags, &context),
-        Command::Usage(flags) => usage::run(flags, &context),
-        Command::Report(flags) => report::run(flags, &context),
-        Command::Export(flags) => export::run(flags, &context),
-        Command::Status => status::run(&context),
-        Command::Statusline => statusline::run(&context),
-        Command::Doctor => doctor::run(&context),
-        Command::Mcp(flags) => mcp::run(&flags, args.metadata, build_help(), &context),
-        Command::Web(flags) => web::run(&flags, args.metadata, build_help(), &context),
-        Command::Hook(flags) => hook::run(&flags, &context),
-        Command::Setup(flags) => setup::run(&flags, named_store.as_deref(), printer),
+    let outcome = dispatch_command(
+        args.command,
+        args.metadata,
+        named_store.as_deref(),
+        args.timezone.as_deref(),
+        &context,
+    )?;
+    if let Some(refresh) = &refresh {
+        refresh.finish(printer)?;
+    }
+    Ok(outcome)
+}
+
+/// Gives the command to its file.
+fn dispatch_command(
+    command: Command,
+    metadata: MetadataLevel,
+    named_store: Option<&Path>,
+    timezone: Option<&str>,
+    context: &CommandContext<'_>,
+) -> Result<CommandOutcome, CommandFailure> {
+    let printer = context.printer;
+    match command {
+        Command::Ingest(flags) => ingest::run(&flags, context),
+        Command::Search(flags) => search::run(flags, context),
+        Command::Find(flags) => find::run(flags, context),
+        Command::Event(flags) => event::run(flags, context),
+        Command::List(flags) => list::run(flags, context),
+        Command::Show(flags) => show::run(flags, context),
+        Command::Label(flags) => label::run(flags, context),
+        Command::Forget(flags) => forget::run(flags, context),
+        Command::Compact(flags) => compact::run(&flags, context),
+        Command::Open(flags) => open::run(&flags, context),
+        Command::Tail(flags) => tail::run(&flags, context),
+        Command::Analyze(flags) => analyze::run(flags, context),
+        Command::Resume(flags) => resume::run(&flags, context),
+        Command::Blame(flags) => blame::run(&flags, context),
+        Command::Query(flags) => query::run(flags, context),
+        Command::Stats(flags) => stats::run(flags, context),
+        Command::Usage(flags) => usage::run(flags, context),
+        Command::Report(flags) => report::run(flags, context),
+        Command::Export(flags) => export::run(flags, context),
+        Command::Status => status::run(context),
+        Command::Statusline => statusline::run(context),
+        Command::Doctor => doctor::run(context),
+        Command::Mcp(flags) => mcp::run(&flags, metadata, build_help(), context),
+        Command::Web(flags) => web::run(&flags, metadata, build_help(), context),
+        Command::Hook(flags) => hook::run(&flags, context),
+        Command::Setup(flags) => setup::run(&flags, named_store, printer),
         Command::Plugin(flags) => plugin::run(flags, &build_help(), printer),
         Command::Skill(flags) => skill::run(flags, &build_help(), printer),
-        Command::Tools(flags) => tools::run(flags, &context),
+        Command::Tools(flags) => tools::run(flags, context),
+        Command::Config => config::run(named_store, timezone, printer),
         Command::Upgrade => upgrade::run(printer),
         Command::SqlWorker => sql_worker::run(printer),
         Command::Init(flags) => init::run(&flags, printer),

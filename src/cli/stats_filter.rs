@@ -4,18 +4,18 @@ use schemas::Provider;
 use schemas::tool::OneOrMany;
 use schemas::tool::stats::{GroupKey, StatsArgs, StatsSort};
 
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub(super) struct StatsFilter {
     /// Only this agent's logs
     #[arg(long)]
     provider: Option<Provider>,
     /// Only sessions whose working directory contains this text
-    #[arg(long)]
+    #[arg(long, short)]
     project: Option<String>,
     /// Only this session; any unique prefix
     #[arg(long, value_name = "ID")]
     session_id: Option<String>,
-    /// Only events since: '24h', '7d', a date or RFC 3339 time
+    /// Only events since: '24h', '7d', 'yesterday', 'last week', a date or time
     #[arg(long)]
     since: Option<String>,
     /// Only events before, in the same forms
@@ -24,6 +24,21 @@ pub(super) struct StatsFilter {
 }
 
 impl StatsFilter {
+    /// Sets the times that the command itself names. Those of the flags stay.
+    pub(super) fn set_bounds(&mut self, since: Option<&str>, until: Option<&str>) {
+        self.since = self.since.take().or_else(|| since.map(str::to_owned));
+        self.until = self.until.take().or_else(|| until.map(str::to_owned));
+    }
+
+    /// Limits the events to the latest ones, unless the flags limit them. Returns true if it did.
+    pub(super) fn set_usual_span(&mut self, span: &str) -> bool {
+        let is_free = self.since.is_none() && self.until.is_none() && self.session_id.is_none();
+        if is_free {
+            self.since = Some(span.to_owned());
+        }
+        is_free
+    }
+
     /// Returns the arguments of `session_stats` with this filter.
     pub(super) fn into_args(
         self,

@@ -2,5 +2,6 @@
 
 pub mod environment;
 pub mod http_token;
+pub mod overview;
 pub mod settings;
 pub mod user_settings;

@@ -7,6 +7,7 @@ use std::fmt::{Display, Write as _};
 use ingest::run::report::IngestReport;
 use schemas::problem::ProblemKind;
 
+use super::numbers::count_of;
 use super::show::{Show, indent_lines};
 use crate::base::sanitize::one_line;
 use crate::setup::check::RegistrationChecks;
@@ -18,6 +19,10 @@ use crate::tools::status::StatusData;
 /// The next step for files and folders that cannot be read.
 const UNREADABLE_ADVICE: &str =
     "Check their permissions and those of the folders above them, then run `sessions ingest` again";
+
+/// The last line after an ingest that read something.
+const NEXT_STEP: &str =
+    "next: `sessions list` shows the sessions, `sessions search WORDS` finds what was said\n";
 
 /// Maximum number of problems shown after an ingest.
 const MAX_PROBLEMS: usize = 10;
@@ -31,31 +36,23 @@ impl Show for IngestReport {
         if self.is_dry_run {
             out.push_str("Dry run: nothing was written. An ingest would read:\n");
         }
-        let _ = writeln!(
-            out,
-            "{} files: {} new, {} grown, {} rewritten, {} unchanged, {} vanished, {} empty, {} next to their logs, {} of unknown format, {} unreadable",
-            self.files,
-            self.files_new,
-            self.files_grown,
-            self.files_rewritten,
-            self.files_unchanged,
-            self.files_vanished,
-            self.files_empty,
-            self.files_beside,
-            self.files_unknown,
-            self.files_failed
-        );
-        let _ = writeln!(
-            out,
-            "{} sessions read, {} events ({} copied) from {} records, {:.1} MB in {:.2} s, {:.0} MB/s",
-            self.sessions,
-            self.events,
-            self.replay_events,
-            self.objects,
-            to_megabytes(self.bytes_read),
-            self.elapsed_ms as f64 / 1000.0,
-            self.mb_per_second
-        );
+        out.push_str(&file_counts(self));
+        if self.sessions > 0 {
+            let copied = match self.replay_events {
+                0 => String::new(),
+                copied => format!(" ({copied} copied)"),
+            };
+            let _ = writeln!(
+                out,
+                "{} read, {}{copied} from {}, {:.1} MB in {:.2} s, {:.0} MB/s",
+                count_of(self.sessions, "session"),
+                count_of(self.events, "event"),
+                count_of(self.objects, "record"),
+                to_megabytes(self.bytes_read),
+                self.elapsed_ms as f64 / 1000.0,
+                self.mb_per_second
+            );
+        }
         if !self.sessions_by_class.is_empty() {
             let total: usize = self.sessions_by_class.values().sum();
             let classes = list_counts(&self.sessions_by_class);
@@ -64,11 +61,11 @@ impl Show for IngestReport {
         for (provider, numbers) in &self.by_provider {
             let _ = writeln!(
                 out,
-                "    {provider}: {} files, {:.1} MB, {} records, {} events",
-                numbers.files,
+                "    {provider}: {}, {:.1} MB, {}, {}",
+                count_of(numbers.files, "file"),
                 to_megabytes(numbers.bytes),
-                numbers.objects,
-                numbers.events
+                count_of(numbers.objects, "record"),
+                count_of(numbers.events, "event")
             );
         }
 
@@ -102,7 +99,36 @@ impl Show for IngestReport {
             let _ = writeln!(out, "records that are part of other events: {merged}");
         }
         out.push_str(&problem_lines(self));
+        if self.sessions > 0 && !self.is_dry_run {
+            out.push_str(NEXT_STEP);
+        }
         out
+    }
+}
+
+/// Formats the numbers of files by what became of them. Those that are zero are left out.
+fn file_counts(report: &IngestReport) -> String {
+    let counts = [
+        (report.files_new, "new"),
+        (report.files_grown, "grown"),
+        (report.files_rewritten, "rewritten"),
+        (report.files_unchanged, "unchanged"),
+        (report.files_vanished, "vanished"),
+        (report.files_empty, "empty"),
+        (report.files_beside, "next to their logs"),
+        (report.files_unknown, "of unknown format"),
+        (report.files_failed, "unreadable"),
+    ];
+    let counts: Vec<String> = counts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    let files = count_of(report.files, "file");
+    if counts.is_empty() {
+        format!("{files}\n")
+    } else {
+        format!("{files}: {}\n", counts.join(", "))
     }
 }
 

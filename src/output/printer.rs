@@ -2,11 +2,18 @@
 
 use std::io::{self, BufWriter, IsTerminal, Write};
 
+use anstream::AutoStream;
+use anstyle::Style;
+
 use schemas::ToolError;
-use schemas::envelope::{DebugMetadata, EncodedAnswer, ErrorAnswer, Warning};
+use schemas::envelope::{DebugMetadata, EncodedAnswer, ErrorAnswer, Severity, Warning};
 use serde::Serialize;
 
+use super::layout::Layout;
+use super::pager::Pager;
+use super::painted::{DIM, FAILED, PLAIN, Painted, WARNED};
 use super::show::Show;
+use super::terminal::Terminal;
 use crate::base::sanitize::clean_text;
 
 /// The output settings of a command.
@@ -15,27 +22,60 @@ pub struct Printer {
     pub is_quiet: bool,
     /// The debug metadata to add to the metadata of answers.
     pub debug: Option<DebugMetadata>,
+    /// The destination of the output.
+    pub terminal: Terminal,
+    /// Shows output that is longer than the screen; `None` without a pager.
+    pub pager: Option<Pager>,
 }
 
 impl Printer {
-    /// Prints an answer: the envelope with `--json`, otherwise text.
-    pub fn print_answer<T: Show>(&self, answer: &EncodedAnswer<T>) -> io::Result<()> {
+    /// Prints an answer: the envelope with `--json`, a screen at a terminal, otherwise text.
+    pub fn print_answer<T: Show>(
+        &self,
+        answer: &EncodedAnswer<T>,
+        layout: &Layout,
+        page: Option<u32>,
+    ) -> io::Result<()> {
         if self.is_json {
-            let Some(debug) = &self.debug else { return self.print_json(answer) };
-            let mut json = serde_json::to_value(answer).map_err(io::Error::other)?;
-            let mut debug = debug.clone();
-            debug.describe_answer(&answer.metadata);
-            debug.add_to_answer(&mut json);
-            return self.print_json(&json);
+            return self.print_envelope(answer);
         }
-        self.print_data(&answer.data.to_text())?;
+        self.print_shown(&*answer.data, layout)?;
+        self.print_remarks(answer, page)
+    }
+
+    /// Prints an answer: the envelope with `--json`, otherwise its text for a pipe, also at a
+    /// terminal.
+    pub fn print_long_answer<T: Show>(
+        &self,
+        answer: &EncodedAnswer<T>,
+        page: Option<u32>,
+    ) -> io::Result<()> {
+        if self.is_json {
+            return self.print_envelope(answer);
+        }
+        self.print_painted(&Painted::from_text(&answer.data.to_text()))?;
+        self.print_remarks(answer, page)
+    }
+
+    /// Prints the envelope of an answer, with debug metadata if they are wanted.
+    fn print_envelope<T>(&self, answer: &EncodedAnswer<T>) -> io::Result<()> {
+        let Some(debug) = &self.debug else { return self.print_json(answer) };
+        let mut json = serde_json::to_value(answer).map_err(io::Error::other)?;
+        let mut debug = debug.clone();
+        debug.describe_answer(&answer.metadata);
+        debug.add_to_answer(&mut json);
+        self.print_json(&json)
+    }
+
+    /// Prints what an answer says about itself, on stderr.
+    fn print_remarks<T>(&self, answer: &EncodedAnswer<T>, page: Option<u32>) -> io::Result<()> {
         self.print_warnings(&answer.warnings)?;
         if !self.is_quiet {
             if let Some(scope) = &answer.metadata.scope {
                 self.print_note(scope)?;
             }
             if answer.pagination.as_ref().is_some_and(|page| page.has_more) {
-                self.print_note(&describe_next_page(answer))?;
+                self.print_note(&describe_next_page(answer, page))?;
             } else if answer.metadata.results_returned == 0 {
                 self.print_note(answer.hint.as_deref().unwrap_or(""))?;
             }
@@ -46,7 +86,12 @@ impl Printer {
     /// Prints warnings on stderr, unless the user asked for quiet output.
     pub fn print_warnings(&self, warnings: &[Warning]) -> io::Result<()> {
         for warning in warnings {
-            self.print_note(&format!("{}: {}", warning.severity, warning.message))?;
+            let style = match warning.severity {
+                Severity::Info => DIM,
+                Severity::Warning => WARNED,
+                Severity::Error => FAILED,
+            };
+            self.print_remark(style, &format!("{}: {}", warning.severity, warning.message))?;
         }
         Ok(())
     }
@@ -54,6 +99,51 @@ impl Printer {
     /// Prints a value: as JSON with `--json`, otherwise as text.
     pub fn print_value<T: Serialize + Show>(&self, value: &T) -> io::Result<()> {
         if self.is_json { self.print_json(value) } else { self.print_data(&value.to_text()) }
+    }
+
+    /// Prints a value: as JSON with `--json`, a screen at a terminal, otherwise text.
+    pub fn print_value_on<T: Serialize + Show>(
+        &self,
+        value: &T,
+        layout: &Layout,
+    ) -> io::Result<()> {
+        if self.is_json { self.print_json(value) } else { self.print_shown(value, layout) }
+    }
+
+    /// Prints a value as a screen at a terminal, otherwise as text.
+    pub fn print_shown(&self, value: &impl Show, layout: &Layout) -> io::Result<()> {
+        if self.terminal.is_screen {
+            self.print_painted(&value.paint(layout))
+        } else {
+            self.print_data(&value.to_text())
+        }
+    }
+
+    /// Prints styled text; in the pager if it is longer than the screen.
+    pub fn print_painted(&self, painted: &Painted) -> io::Result<()> {
+        let text = if self.terminal.has_color {
+            painted.as_str().to_owned()
+        } else {
+            anstream::adapter::strip_str(painted.as_str()).to_string()
+        };
+        let is_long = self.terminal.height.is_some_and(|height| text.lines().count() >= height);
+        if let Some(pager) = self.pager.as_ref().filter(|_| is_long)
+            && pager.show(&text)?
+        {
+            return Ok(());
+        }
+        let mut out = AutoStream::new(io::stdout(), self.color_of_streams()).lock();
+        out.write_all(text.as_bytes())?;
+        out.flush()
+    }
+
+    /// Returns what streams do with styles.
+    fn color_of_streams(&self) -> anstream::ColorChoice {
+        if self.terminal.has_color {
+            anstream::ColorChoice::Always
+        } else {
+            anstream::ColorChoice::Never
+        }
     }
 
     /// Prints one JSON document.
@@ -67,7 +157,9 @@ impl Printer {
         if self.is_json {
             return self.print_json(&ErrorAnswer::from(error));
         }
-        writeln!(io::stderr(), "error: {}", clean_text(&error.message))
+        let mut text = Painted::new();
+        text.push(FAILED.bold(), "error:").push(PLAIN, " ").push(PLAIN, &error.message);
+        self.write_remark(&text)
     }
 
     /// Reports on stderr that the answer could not be written. If stderr does not work either, only
@@ -96,6 +188,11 @@ impl Printer {
     /// Returns true if stdout is a terminal.
     pub fn is_terminal(&self) -> bool {
         io::stdout().is_terminal()
+    }
+
+    /// Returns true if stdin is a pipe or a file, from which a command may read.
+    pub fn has_piped_input(&self) -> bool {
+        !io::stdin().is_terminal()
     }
 
     /// Returns true if a user can be asked: input, output and remarks are at a terminal.
@@ -127,25 +224,46 @@ impl Printer {
 
     /// Prints a remark, unless the user asked for quiet output.
     pub fn print_note(&self, text: &str) -> io::Result<()> {
+        let style = if self.terminal.is_screen { DIM } else { PLAIN };
+        self.print_remark(style, text)
+    }
+
+    fn print_remark(&self, style: Style, text: &str) -> io::Result<()> {
         if self.is_quiet || text.is_empty() {
             return Ok(());
         }
-        writeln!(io::stderr(), "{}", clean_text(text))
+        let mut painted = Painted::new();
+        painted.push(style, text);
+        self.write_remark(&painted)
+    }
+
+    /// Writes a line to stderr, in colours only if it is a terminal.
+    fn write_remark(&self, text: &Painted) -> io::Result<()> {
+        let choice = if self.terminal.has_color && io::stderr().is_terminal() {
+            anstream::ColorChoice::Always
+        } else {
+            anstream::ColorChoice::Never
+        };
+        writeln!(AutoStream::new(io::stderr(), choice), "{}", text.as_str())
     }
 }
 
-/// Returns the remark on how to get the next page.
-fn describe_next_page<T>(answer: &EncodedAnswer<T>) -> String {
+/// Returns the remark on how to get the next page: by the number after `page`, or by a cursor.
+fn describe_next_page<T>(answer: &EncodedAnswer<T>, page: Option<u32>) -> String {
     let cursor =
         answer.pagination.as_ref().and_then(|page| page.next_cursor.as_deref()).unwrap_or("");
+    let flag = match page {
+        Some(page) => format!("--page {}", page + 1),
+        None => format!("--cursor {cursor}"),
+    };
     let returned = answer.metadata.results_returned;
     match (answer.metadata.results_total, answer.metadata.results_total_is) {
         (Some(total), None) if total > returned => {
-            format!("{returned} of {total} shown; --cursor {cursor} shows more")
+            format!("{returned} of {total} shown; {flag} shows more")
         }
         (Some(total), Some(_)) => {
-            format!("{returned} of at least {total} shown; --cursor {cursor} shows more")
+            format!("{returned} of at least {total} shown; {flag} shows more")
         }
-        _ => format!("there is more; --cursor {cursor} shows it"),
+        _ => format!("there is more; {flag} shows it"),
     }
 }

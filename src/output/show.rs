@@ -1,10 +1,19 @@
-//! The trait of values that have a text for a terminal.
+//! The trait of values that are shown to users.
 
 use std::fmt::Write as _;
 
-/// Text for a terminal. Text from logs is already cleaned.
+use super::layout::Layout;
+use super::painted::Painted;
+
+/// A value that is shown to users. Text from logs is already cleaned.
 pub trait Show {
+    /// Formats the value for a pipe or a file: whole ids and times, nothing cut, no styles.
     fn to_text(&self) -> String;
+
+    /// Formats the value for a screen.
+    fn paint(&self, _: &Layout) -> Painted {
+        Painted::from_text(&self.to_text())
+    }
 }
 
 /// Indents every line of a text.

@@ -2,7 +2,16 @@
 
 use schemas::tool::stats::{Group, GroupKey, Spread, StatsData};
 
+use super::group_values::{
+    cache_read_tokens, cache_write_tokens, format_nonzero, format_percent, input_tokens,
+    output_tokens, sparkline, sum_groups, total_tokens, total_tokens_or_zero, unpriced_note,
+};
+use super::layout::Layout;
+use super::numbers::{format_bytes, format_count, format_dollars, format_milliseconds};
+use super::painted::Painted;
 use super::show::Show;
+use super::stats_screen::paint_groups;
+use crate::base::cells::{truncate_end, truncate_start};
 use crate::base::sanitize::one_line;
 use crate::base::text_table::format_table;
 
@@ -66,11 +75,11 @@ fn partial_cost(group: &Group) -> String {
 /// Maximum number of model names shown for a group.
 const MAX_MODELS: usize = 2;
 
-/// Maximum number of characters of a session's title.
-const MAX_TITLE_CHARS: usize = 40;
+/// Maximum number of cells of a session's title.
+const MAX_TITLE_WIDTH: usize = 40;
 
-/// Maximum number of characters of a group's key.
-const MAX_KEY_CHARS: usize = 60;
+/// Maximum number of cells of a group's key.
+const MAX_KEY_WIDTH: usize = 60;
 
 fn model_names(group: &Group) -> String {
     let more = group.models.len().saturating_sub(MAX_MODELS);
@@ -90,6 +99,30 @@ impl Show for StatsData {
         }
         out
     }
+
+    fn paint(&self, layout: &Layout) -> Painted {
+        paint_groups(self, layout)
+    }
+}
+
+/// Statistics by several keys, one table after another.
+pub struct StatsSummary(pub Vec<StatsData>);
+
+impl Show for StatsSummary {
+    fn to_text(&self) -> String {
+        self.0.iter().map(Show::to_text).collect::<Vec<_>>().join("\n")
+    }
+
+    fn paint(&self, layout: &Layout) -> Painted {
+        let mut painted = Painted::new();
+        for (at, table) in self.0.iter().filter(|table| !table.groups.is_empty()).enumerate() {
+            if at > 0 {
+                painted.end_line();
+            }
+            painted.append(&table.paint(layout));
+        }
+        painted
+    }
 }
 
 /// Appends a line with the sparkline of a value over time, if there are enough values for one.
@@ -102,21 +135,11 @@ fn append_trend(out: &mut String, name: &str, values: impl Iterator<Item = u64>)
 
 /// Formats the table of tokens and cost by day, week or month, with the total at the end.
 pub fn usage_table(data: &StatsData) -> String {
-    let used: Vec<_> = data.groups.iter().filter(|group| group.tokens.is_some()).cloned().collect();
-    let mut all = Group::default();
-    for group in &used {
-        let tokens = all.tokens.get_or_insert_default();
-        tokens.counted_once =
-            tokens.counted_once.plus(group.tokens.unwrap_or_default().counted_once);
-        all.unpriced_tokens += group.unpriced_tokens;
-        if let Some(cost) = group.cost_usd {
-            *all.cost_usd.get_or_insert(0.0) += cost;
-        }
-    }
-
-    let values: Vec<_> = used.iter().map(total_tokens_or_zero).collect();
+    let mut rows: Vec<_> =
+        data.groups.iter().filter(|group| group.tokens.is_some()).cloned().collect();
+    let mut all = sum_groups(&rows);
+    let values: Vec<_> = rows.iter().map(total_tokens_or_zero).collect();
     let unpriced = all.unpriced_tokens;
-    let mut rows = used;
     if rows.len() > 1 {
         if let Some(key) = data.group_by.first() {
             all.group.insert(key.to_string(), "total".into());
@@ -129,8 +152,7 @@ pub fn usage_table(data: &StatsData) -> String {
         out.push_str(&format!("\n{line}\n"));
     }
     if unpriced > 0 {
-        let sum = format_count(u64::try_from(unpriced).unwrap_or(0));
-        out.push_str(&format!("\n* without the {sum} tokens of models that have no known price\n"));
+        out.push_str(&format!("\n{}\n", unpriced_note(unpriced)));
     }
     out
 }
@@ -145,7 +167,7 @@ fn format_groups(data: &StatsData, groups: &[Group], columns: &[StatsColumn]) ->
         names.push("title");
         right.push(false);
         for (row, group) in rows.iter_mut().zip(groups) {
-            row.push(shorten_line(group.title.as_deref().unwrap_or(""), MAX_TITLE_CHARS));
+            row.push(shorten_line(group.title.as_deref().unwrap_or(""), MAX_TITLE_WIDTH));
         }
     }
 
@@ -168,49 +190,20 @@ fn key_cells(group: &Group, group_by: &[GroupKey]) -> Vec<String> {
     let mut cells = Vec::new();
     for key in group_by {
         let value = group.group.get(key.as_str()).and_then(|value| value.as_str());
-        cells.push(shorten_line(value.unwrap_or("(none)"), MAX_KEY_CHARS));
+        cells.push(shorten_line(value.unwrap_or("(none)"), MAX_KEY_WIDTH));
     }
     cells
 }
 
 /// Shortens a text to one line by cutting its end. Paths are cut at the beginning, which is less
 /// informative.
-fn shorten_line(text: &str, max_chars: usize) -> String {
+fn shorten_line(text: &str, max_width: usize) -> String {
     let line = one_line(text);
-    let chars = line.chars().count();
-    if chars <= max_chars {
-        return line;
-    }
     if line.starts_with('/') {
-        let end: String = line.chars().skip(chars - max_chars + 1).collect();
-        return format!("…{end}");
+        truncate_start(&line, max_width)
+    } else {
+        truncate_end(&line, max_width)
     }
-    let start: String = line.chars().take(max_chars - 1).collect();
-    format!("{start}…")
-}
-
-fn input_tokens(group: &Group) -> i64 {
-    group.tokens.and_then(|tokens| tokens.counted_once.input).unwrap_or(0)
-}
-
-fn output_tokens(group: &Group) -> i64 {
-    group.tokens.and_then(|tokens| tokens.counted_once.output).unwrap_or(0)
-}
-
-fn cache_read_tokens(group: &Group) -> i64 {
-    group.tokens.and_then(|tokens| tokens.counted_once.cache_read).unwrap_or(0)
-}
-
-fn cache_write_tokens(group: &Group) -> i64 {
-    group.tokens.and_then(|tokens| tokens.counted_once.cache_write).unwrap_or(0)
-}
-
-fn total_tokens(group: &Group) -> i64 {
-    group.tokens.map_or(0, |tokens| tokens.counted_once.total())
-}
-
-fn total_tokens_or_zero(group: &Group) -> u64 {
-    u64::try_from(total_tokens(group)).unwrap_or(0)
 }
 
 /// Formats a count of tokens; empty if the logs do not record any.
@@ -221,66 +214,8 @@ fn token_cell(group: &Group, count_tokens: fn(&Group) -> i64) -> String {
     format_count(u64::try_from(count_tokens(group)).unwrap_or(0))
 }
 
-/// Formats a count; empty if it is zero.
-fn format_nonzero(number: u64) -> String {
-    if number == 0 { String::new() } else { format_count(number) }
-}
-
-/// Formats a number with its digits in groups of three.
-fn format_count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
-fn format_percent(rate: f64) -> String {
-    format!("{:.1} %", rate * 100.0)
-}
-
-fn format_dollars(cost: f64) -> String {
-    format!("${cost:.2}")
-}
-
-fn format_milliseconds(number: u64) -> String {
-    match number {
-        0..1_000 => format!("{number} ms"),
-        1_000..60_000 => format!("{}.{} s", number / 1000, number % 1000 / 100),
-        _ => format!("{} min", number / 60_000),
-    }
-}
-
 fn format_p95_bytes(spread: Spread) -> String {
     format_bytes(spread.p95)
-}
-
-fn format_bytes(number: u64) -> String {
-    match number {
-        0..1_000 => format!("{number} B"),
-        1_000..1_000_000 => format!("{} KB", number / 1000),
-        _ => format!("{}.{} MB", number / 1_000_000, number % 1_000_000 / 100_000),
-    }
-}
-
-/// Draws bars as high as the values; empty for fewer than two values.
-fn sparkline(values: &[u64]) -> String {
-    let max = values.iter().max().copied().unwrap_or(0);
-    if values.len() < 2 || max == 0 {
-        return String::new();
-    }
-    values.iter().map(|value| bar(*value, max)).collect()
-}
-
-/// Returns the bar of a value, where the bar of `max` is the highest.
-fn bar(value: u64, max: u64) -> char {
-    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-    let height = u128::from(value) * (BARS.len() as u128 - 1) / u128::from(max);
-    usize::try_from(height).ok().and_then(|height| BARS.get(height)).copied().unwrap_or(' ')
 }
 
 #[cfg(test)]
@@ -288,25 +223,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_readable() {
-        assert_eq!(format_count(1_234_567), "1,234,567");
-        assert_eq!((format_count(12), format_count(123)), ("12".to_owned(), "123".to_owned()));
-        assert_eq!(
-            (format_milliseconds(950), format_milliseconds(1_250)),
-            ("950 ms".into(), "1.2 s".into())
-        );
-        assert_eq!((format_bytes(999), format_bytes(2_500_000)), ("999 B".into(), "2.5 MB".into()));
-        assert_eq!(
-            (format_percent(0.125), format_dollars(1.005)),
-            ("12.5 %".into(), "$1.00".into())
-        );
+    fn lines_are_cut_at_the_less_informative_end() {
         assert_eq!(shorten_line("/a/very/long/path", 10), "…long/path");
-    }
-
-    #[test]
-    fn sparklines_show_the_shape() {
-        assert_eq!(sparkline(&[0, 1, 2, 4, 7]), "▁▂▃▅█");
-        assert_eq!(sparkline(&[5]), "");
-        assert_eq!(sparkline(&[0, 0]), "");
+        assert_eq!(shorten_line("a long title", 6), "a lon…");
     }
 }

@@ -8,57 +8,26 @@ use schemas::tool::event::{Event, EventData};
 use schemas::tool::find::{FindData, SessionMatch};
 use schemas::tool::list::{ListData, Session, Tokens};
 use schemas::tool::metadata::MetadataData;
-use schemas::tool::search::SearchData;
 use schemas::{Confidence, EventType, Usage};
 
 use super::endings::end_lines;
+use super::layout::Layout;
+use super::numbers::{count_of, format_dollars};
+use super::painted::Painted;
+use super::session_table::paint_sessions;
 use super::show::{Show, indent_lines};
 use crate::base::sanitize::one_line;
 
 /// Returns the note on an event or a turn of a branch that a rewind abandoned.
-const fn abandoned_note(is_abandoned: bool) -> &'static str {
+pub(super) const fn abandoned_note(is_abandoned: bool) -> &'static str {
     if is_abandoned { "  abandoned" } else { "" }
 }
 
 /// Formats the tool of an event, and whether it failed.
-fn tool_part(tool: Option<&String>, is_error: Option<bool>) -> String {
+pub(super) fn tool_part(tool: Option<&String>, is_error: Option<bool>) -> String {
     let tool = tool.map(|tool| format!(" {tool}")).unwrap_or_default();
     let failed = if is_error == Some(true) { " FAILED" } else { "" };
     format!("{tool}{failed}")
-}
-
-impl Show for SearchData {
-    fn to_text(&self) -> String {
-        let mut out = String::new();
-        let mut session_id = "";
-        let mut project = "";
-        for found in &self.matches {
-            // Further matches of a session do not repeat its project.
-            if found.session_id != session_id {
-                session_id = &found.session_id;
-                project = found.project.as_deref().unwrap_or("");
-            }
-            let subtype =
-                found.subtype.as_deref().map(|subtype| format!("/{subtype}")).unwrap_or_default();
-            let _ = writeln!(
-                out,
-                "{}  {}  {}{subtype}{}  turn {}{}  {}",
-                found.event_id,
-                found.timestamp.as_deref().unwrap_or("no time"),
-                found.event_type,
-                tool_part(found.tool_name.as_ref(), found.is_error),
-                found.turn_index,
-                abandoned_note(found.is_abandoned),
-                project,
-            );
-            out.push_str(&indent_lines(&found.snippet, "    "));
-            out.push('\n');
-            for (index, line) in &found.context {
-                let _ = writeln!(out, "      :{index} {line}");
-            }
-        }
-        out
-    }
 }
 
 impl Show for FindData {
@@ -113,6 +82,10 @@ impl Show for MetadataData {
 }
 
 impl Show for ListData {
+    fn paint(&self, layout: &Layout) -> Painted {
+        paint_sessions(self, layout)
+    }
+
     fn to_text(&self) -> String {
         let mut out = String::new();
         for session in &self.sessions {
@@ -144,17 +117,20 @@ fn session_lines(session: &Session) -> String {
         let usage = session.tokens.as_ref().map(tokens_text).unwrap_or_default();
         let _ = writeln!(
             out,
-            "    {} events, {} turns, {} tool calls, {} errors{usage}",
-            counts.events, counts.turns, counts.tool_calls, counts.tool_errors
+            "    {}, {}, {}, {}{usage}",
+            count_of(counts.events, "event"),
+            count_of(counts.turns, "turn"),
+            count_of(counts.tool_calls, "tool call"),
+            count_of(counts.tool_errors, "error")
         );
     }
     if let Some(family) = &session.with_subagents {
         let _ = writeln!(
             out,
-            "    with {} subagents: {} tool calls, {} errors{}",
-            family.subagents,
-            family.counts.tool_calls,
-            family.counts.tool_errors,
+            "    with {}: {}, {}{}",
+            count_of(family.subagents, "subagent"),
+            count_of(family.counts.tool_calls, "tool call"),
+            count_of(family.counts.tool_errors, "error"),
             tokens_text(&family.tokens)
         );
     }
@@ -177,7 +153,8 @@ fn session_lines(session: &Session) -> String {
 }
 
 fn tokens_text(tokens: &Tokens) -> String {
-    let cost = tokens.cost_usd.map(|cost| format!("; cost: ${cost:.2}")).unwrap_or_default();
+    let cost =
+        tokens.cost_usd.map(|cost| format!("; cost: {}", format_dollars(cost))).unwrap_or_default();
     let mut text = format!("{}{cost}", usage_text(tokens.counted_once));
     if !tokens.unpriced_models.is_empty() {
         let _ = write!(text, "; no price is known for {}", tokens.unpriced_models.join(", "));
@@ -329,8 +306,13 @@ fn summary_lines(summary: &Summary, errors: i64) -> String {
         out.push_str("tools\n");
     }
     for tool in &summary.tools {
-        let _ =
-            writeln!(out, "    {} {} calls, {} errors", tool.tool_name, tool.calls, tool.errors);
+        let _ = writeln!(
+            out,
+            "    {} {}, {}",
+            tool.tool_name,
+            count_of(tool.calls, "call"),
+            count_of(tool.errors, "error")
+        );
     }
     if errors > summary.errors.len() as i64 {
         let _ = writeln!(out, "the last {} of {errors} errors", summary.errors.len());
@@ -359,13 +341,13 @@ fn turn_lines(turn: &Turn) -> String {
     let mut out = String::new();
     let _ = writeln!(
         out,
-        "turn {}{}  {}  {} steps, {} tool calls, {} errors",
+        "turn {}{}  {}  {}, {}, {}",
         turn.turn_index,
         abandoned_note(turn.is_abandoned),
         turn.timestamp.as_deref().unwrap_or("no time"),
-        turn.steps,
-        turn.tool_calls,
-        turn.tool_errors
+        count_of(turn.steps, "step"),
+        count_of(turn.tool_calls, "tool call"),
+        count_of(turn.tool_errors, "error")
     );
     if let Some(prompt) = &turn.prompt {
         out.push_str(&excerpt_lines("  prompt", prompt));

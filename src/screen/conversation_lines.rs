@@ -3,8 +3,9 @@
 use ratatui::text::{Line, Span};
 
 use super::conversation::{Block, BlockContent, CallEntry, CallStatus, Conversation};
-use super::text::{Marker, justify, truncate_text, wrap_text};
+use super::text::{Marker, justify, wrap_text};
 use super::theme::Theme;
+use crate::base::cells::truncate_end;
 
 /// The cells before the text of a message.
 const INDENT: usize = 2;
@@ -104,7 +105,7 @@ impl ConversationFormat<'_> {
             }
             BlockContent::Calls(calls) => self.append_calls(out, calls, detail),
             BlockContent::Notices(summary) => {
-                let summary = truncate_text(summary, self.width.saturating_sub(INDENT + 2));
+                let summary = truncate_end(summary, self.width.saturating_sub(INDENT + 2));
                 out.push(Line::styled(format!("  · {summary}"), self.theme.dim()));
             }
         }
@@ -178,7 +179,7 @@ impl ConversationFormat<'_> {
         }
         let used: usize = spans.iter().map(Span::width).sum();
         let room = self.width.saturating_sub(used + 2);
-        let tools = truncate_text(&describe_tools(calls), room);
+        let tools = truncate_end(&describe_tools(calls), room);
         spans.push(Span::styled(format!("  {tools}"), self.theme.dim()));
         Line::from(spans)
     }
@@ -195,10 +196,10 @@ impl ConversationFormat<'_> {
         let remarks = Line::styled(remarks, remarks_style);
         let used = sign.chars().count() + remarks.width() + 2;
         let room = self.width.saturating_sub(used).min(MAX_CALL_CELLS);
-        let tool = truncate_text(&call.tool, room);
+        let tool = truncate_end(&call.tool, room);
         let mut spans = vec![Span::styled(sign, style), Span::styled(tool, self.theme.strong())];
         let used: usize = spans.iter().skip(1).map(Span::width).sum();
-        let subject = truncate_text(&call.subject, room.saturating_sub(used + 1));
+        let subject = truncate_end(&call.subject, room.saturating_sub(used + 1));
         if !subject.is_empty() {
             spans.push(Span::raw(" "));
             spans.extend(self.marker.mark(

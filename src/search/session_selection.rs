@@ -39,13 +39,12 @@ fn session_passes(filter: &FieldFilter, snapshot: &Snapshot, session: &SessionRo
             has_any != filter.is_excluded
         }
         FilterField::Agent => {
-            let provider_passes = filter.passes(Some(session.provider.as_str()));
-            let agent_passes = filter.passes(session.agent_id.as_deref());
-            if filter.is_excluded {
-                provider_passes && agent_passes
-            } else {
-                provider_passes || agent_passes
-            }
+            let values = [Some(session.provider.as_str()), session.agent_id.as_deref()];
+            filter.passes_several(&values)
+        }
+        FilterField::Project => {
+            let values = [&session.cwd, &session.project, &session.repository];
+            filter.passes_several(&values.map(Option::as_deref))
         }
         // Events have these fields, not sessions.
         FilterField::Tool | FilterField::Model | FilterField::Branch | FilterField::File => true,

@@ -64,6 +64,12 @@ fn for_each_value(
                 }
             }
         }
+        FilterField::Project => {
+            for session in snapshot.sessions() {
+                let values = [&session.cwd, &session.project, &session.repository];
+                values.into_iter().flatten().for_each(|value| visit(value));
+            }
+        }
         FilterField::Label => {
             for label in snapshot.labels().rows().filter_map(|row| row.label) {
                 visit(label);

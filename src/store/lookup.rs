@@ -38,6 +38,9 @@ impl Snapshot {
         let ids: Vec<&str> = matches.map(|row| row.session_id.as_str()).collect();
 
         let Some((first, others)) = ids.split_first() else {
+            if let Some(copy) = self.find_copy(prefix) {
+                return Ok(copy);
+            }
             let meant = self.find_nearest_id(prefix).map(str::to_owned);
             return Err(LookupError::NotFound { meant });
         };
@@ -46,6 +49,13 @@ impl Snapshot {
         }
         let candidates = ids.iter().take(MAX_CANDIDATES).map(|id| (*id).to_owned()).collect();
         Err(LookupError::Ambiguous { sessions: ids.len(), candidates })
+    }
+
+    /// Finds a copy by a prefix of its original and its number: `9ae82b3a~2`.
+    fn find_copy(&self, text: &str) -> Option<usize> {
+        let (prefix, number) = text.rsplit_once('~')?;
+        let original = self.sessions().get(self.find_session(prefix).ok()?)?;
+        self.session_position(&format!("{}~{number}", original.session_id))
     }
 
     /// Returns the session id whose beginning is most similar to a mistyped prefix, if any is
@@ -60,7 +70,7 @@ impl Snapshot {
 }
 
 /// True if `id` is the id of a copy of the session `original`: the same with an end like `~2`.
-fn is_copy_of(original: &str, id: &str) -> bool {
+pub(super) fn is_copy_of(original: &str, id: &str) -> bool {
     id.strip_prefix(original).is_some_and(|end| end.starts_with('~'))
 }
 

@@ -30,6 +30,7 @@ mod retention;
 mod rewrite;
 mod segment;
 mod session_events;
+mod short_id;
 mod snapshot;
 mod span_index;
 mod writer;

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 
 use schemas::envelope::{Severity, Warning, WarningCode};
+use schemas::price::PriceTable;
 use schemas::session::SessionRow;
 use schemas::tool::checked_limit;
 use schemas::tool::list::{ListArgs, ListData, ListFormat, ListSort};
@@ -15,7 +16,7 @@ use super::reply::caller::ambiguous_prefix_warning;
 use super::reply::interface::Interface;
 use super::reply::scope::{Coverage, SessionFilters, conversation_ids, has_label};
 use super::reply::session_filter::session_filter;
-use super::reply::session_sums::{SubagentIndex, is_subagent};
+use super::reply::session_sums::{SubagentIndex, is_subagent, session_tokens};
 use super::reply::shared_state::SharedState;
 use super::reply::usage_warnings::usage_warnings;
 use super::reply::{convert, cursor};
@@ -32,6 +33,11 @@ pub(super) fn run(
         .since
         .as_deref()
         .map(|since| call.zone.parse_since("since", since, call.now))
+        .transpose()?;
+    let until = args
+        .until
+        .as_deref()
+        .map(|until| call.zone.parse_since("until", until, call.now))
         .transpose()?;
     let bound = ListArgs { cursor: None, ..args.clone() };
     let after = args
@@ -51,13 +57,15 @@ pub(super) fn run(
     };
     let filter = session_filter(args.project.as_deref(), args.provider, since.map(|since| since.0));
     let passes = |row: &SessionRow| {
-        filter(row) && filters.label.is_none_or(|label| has_label(snapshot, row, label))
+        filter(row)
+            && until.is_none_or(|until| row.started_at.is_some_and(|start| start < until.0))
+            && filters.label.is_none_or(|label| has_label(snapshot, row, label))
     };
     let sort = args.sort.unwrap_or(ListSort::Recent);
     let mut rows: Vec<_> = candidates
         .into_iter()
         .filter(|row| passes(row))
-        .map(|row| (sort_key(row, sort), row))
+        .map(|row| (sort_key(row, sort, shared.prices()), row))
         .collect();
     rows.sort_by(|(a, x), (b, y)| (Reverse(a), &x.session_id).cmp(&(Reverse(b), &y.session_id)));
     let total = rows.len();
@@ -131,6 +139,7 @@ fn explain_empty(args: &ListArgs, known: usize) -> String {
         ("project", args.project.is_some()),
         ("provider", args.provider.is_some()),
         ("since", args.since.is_some()),
+        ("until", args.until.is_some()),
         ("label", args.label.is_some()),
     ];
     let filter_names: Vec<_> =
@@ -240,13 +249,22 @@ fn collect_conversations(snapshot: &Snapshot, includes_subagents: bool) -> Vec<&
 }
 
 /// Returns the sort key of a session; the largest comes first, sessions without the value last.
-fn sort_key(row: &SessionRow, sort: ListSort) -> i64 {
+fn sort_key(row: &SessionRow, sort: ListSort, prices: &PriceTable) -> i64 {
     match sort {
         ListSort::Recent => row.ended_at.unwrap_or(i64::MIN),
         ListSort::Oldest => row.started_at.map_or(i64::MIN, |start| -start),
         ListSort::Tokens => row.usage().total(),
+        ListSort::Cost => {
+            let cost = session_tokens(row, prices).and_then(|tokens| tokens.cost_usd);
+            cost.map_or(-1, to_microdollars)
+        }
         ListSort::Events => row.events,
         ListSort::Errors => row.tool_errors,
         ListSort::Duration => row.duration_ms().unwrap_or(-1),
     }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a cost is far below the largest number")]
+fn to_microdollars(dollars: f64) -> i64 {
+    (dollars * 1e6) as i64
 }

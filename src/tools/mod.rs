@@ -71,7 +71,7 @@ pub(crate) use self::reply::session_sums::{MAX_SUBAGENT_DEPTH, is_subagent};
 pub use self::reply::shared_state::RedactorFactory;
 use self::reply::shared_state::SharedState;
 use self::reply::store_warnings::store_warnings;
-pub(crate) use self::reply::transcript::Transcript;
+pub use self::reply::transcript::Transcript;
 use self::stats::Extent;
 use self::status::StatusData;
 use crate::error::store_error;
@@ -215,6 +215,17 @@ impl Tools {
         self.run_tool(call, |snapshot| details::run(&self.shared, snapshot, args, call))
     }
 
+    /// Reads a whole session, by its id or any unique prefix, `current` or `last`.
+    pub fn read_transcript(
+        &self,
+        session_id: &str,
+        call: &Call<'_>,
+    ) -> Result<Transcript, ToolError> {
+        let snapshot = self.snapshot(call)?;
+        let at = self.shared.caller.find_session(snapshot, session_id)?;
+        Transcript::read(snapshot, at, self.shared.prices())
+    }
+
     /// Runs `tool_metadata`, which needs no logs.
     pub fn tool_metadata(
         &self,
@@ -244,17 +255,6 @@ impl Tools {
         self.run_tool(call, |snapshot| {
             analyze::run(snapshot, args, call, self.shared.prices(), &self.shared.caller)
         })
-    }
-
-    /// Reads a session as a whole: by its id, any unique prefix, `current` or `last`.
-    pub(crate) fn read_transcript(
-        &self,
-        session_id: &str,
-        call: &Call<'_>,
-    ) -> Result<Transcript, ToolError> {
-        let snapshot = self.snapshot(call)?;
-        let session = self.shared.caller.find_session(snapshot, session_id)?;
-        Transcript::read(snapshot, session, self.shared.prices())
     }
 
     /// Writes the handover of a session to another agent. Without an id it is the newest

@@ -40,6 +40,7 @@ mod oracle;
 mod outputs;
 mod packages;
 mod plugin;
+mod printed;
 mod quota;
 mod readers;
 mod real;

@@ -1,5 +1,6 @@
 //! Days, weeks, hours and dates in the zone of the user.
 
+use schemas::{Timestamp, Zone};
 use serde_json::{Value, json};
 
 use crate::env::{Ran, TestEnv};
@@ -88,6 +89,46 @@ fn dates_are_midnight_in_the_zone() {
         }
         let listed = env.run(&["list", "--since", "2026-11-02", "--timezone", zone]);
         assert_eq!(listed.code, found, "in {zone}");
+    }
+}
+
+#[test]
+fn usage_of_today_is_that_of_the_day_of_the_zone() {
+    for name in ["America/Los_Angeles", "Asia/Tokyo"] {
+        let zone = Zone::find("timezone", name).expect("a zone");
+        let now = Timestamp::now();
+        let midnight = zone.parse_since("since", "today", now).expect("a day");
+        let env = TestEnv::new();
+        let message = |time: i64, tokens: u32| {
+            json!({"type": "message", "timestamp": Timestamp(time).to_string(), "text": "Sorted",
+                   "model": "qwen3-coder-plus", "usage": {"input_tokens": tokens}})
+            .to_string()
+        };
+        let lines = [
+            json!({"format": "sessions", "version": 1, "session_id": "night"}).to_string(),
+            message(midnight.0 - 1_000_000, 700),
+            message(midnight.0, 30),
+        ];
+        std::fs::write(env.path("night.jsonl"), lines.join("\n") + "\n").expect("writes");
+        env.run(&["ingest", "--quiet", "night.jsonl"]).ok();
+
+        let sums = |period: &str| {
+            let answer = env.json(&["usage", period, "--timezone", name]);
+            let groups = answer["data"]["groups"].as_array().expect("groups").clone();
+            let cells = groups.iter().map(|group| {
+                let input = group["tokens"]["counted_once"]["input_tokens"].as_i64();
+                (group["group"]["day"].as_str().expect("a day").to_owned(), input)
+            });
+            cells.collect::<Vec<_>>()
+        };
+        // At midnight the next day begins between the commands.
+        let is_same_day = || zone.day(Timestamp::now()) == zone.day(now);
+        let (today, yesterday) = (sums("today"), sums("yesterday"));
+        if is_same_day() {
+            assert_eq!(today, [(zone.day(now).expect("a day"), Some(30))], "{name}");
+            let before = zone.day(Timestamp(midnight.0 - 1)).expect("a day");
+            assert_eq!(yesterday, [(before, Some(700))], "{name}");
+        }
     }
 }
 

@@ -25,6 +25,18 @@ pub(super) struct OpenCall {
     pub(super) at: Option<i64>,
 }
 
+/// The columns that a tool result takes over from its call.
+pub(super) struct CallColumns {
+    pub(super) step: i32,
+    /// The tool of the call; `None` on the call itself.
+    pub(super) tool: Option<String>,
+    pub(super) files: Vec<String>,
+    /// The command line; empty if the call runs none.
+    pub(super) command: String,
+    /// Duration of the call in milliseconds, if it is known.
+    pub(super) duration_ms: Option<i64>,
+}
+
 /// Returns the hash by which a result finds its call.
 pub(super) fn hash_call_id(id: &str) -> u64 {
     xxh3_64(id.as_bytes())

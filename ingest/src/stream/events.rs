@@ -12,11 +12,10 @@ use schemas::session::SessionRow;
 use schemas::{Confidence, EventType, Provider};
 
 use super::batch::{EventBatch, EventCells};
-use super::calls::split_paths;
+use super::calls::{CallColumns, split_paths};
 use super::draft::{Draft, ModeWords, RecordAt};
 use super::ledger::Ledger;
 use super::messages::{DocumentMessages, DroppedMessages};
-use super::pairing::CallColumns;
 use super::replay::History;
 use super::state::StreamState;
 use super::tool_kind::tool_kind;

@@ -1,22 +1,10 @@
 //! Pairs results with their calls, so that a result takes over step, tool, files and command. A
 //! result that comes before its call takes over the same but the step, which has not begun.
 
-use super::calls::{OpenCall, hash_call_id};
+use super::calls::{CallColumns, OpenCall, hash_call_id};
 use super::draft::Draft;
 use super::events::Stream;
 use crate::redact::columns::mask_name;
-
-/// The columns that a tool result takes over from its call.
-pub(super) struct CallColumns {
-    pub(super) step: i32,
-    /// The tool of the call; `None` on the call itself.
-    pub(super) tool: Option<String>,
-    pub(super) files: Vec<String>,
-    /// The command line; empty if the call runs none.
-    pub(super) command: String,
-    /// Duration of the call in milliseconds, if it is known.
-    pub(super) duration_ms: Option<i64>,
-}
 
 impl Stream {
     /// Returns whether a call with this id waits for its result.

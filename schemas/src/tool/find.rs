@@ -55,7 +55,7 @@ pub struct FindArgs {
     /// Part of the working directory
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
-    /// Active since '7d', a date or RFC 3339 time (UTC)
+    /// Active since '7d', a date or time (UTC)
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
     /// Begun before that time

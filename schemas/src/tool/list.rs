@@ -16,8 +16,8 @@ pub const SPEC: ToolSpec = ToolSpec {
     name: "list_sessions",
     title: "List sessions",
     description: "Lists coding-agent sessions with counts, errors, tokens, duration and title, newest first. \
-Use it for 'what did I work on', or to look up up to 50 session ids. \
-format: minimal (ids, titles, times), summary (default: counts and tokens too), full (everything known).",
+Use it for 'what did I work on', or to look up ids, at most 50. \
+format: minimal (ids, titles, times), summary (default: counts and tokens too), full (everything).",
     read_only: true,
     destructive: false,
     idempotent: true,
@@ -58,21 +58,24 @@ pub struct ListArgs {
     /// Only this agent's sessions
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<Provider>,
-    /// Also list subagents, counted into their parents otherwise
+    /// Also list subagents, else counted into parents
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("default" = false))]
     pub subagents: Option<bool>,
-    /// Active since '7d', a date or RFC 3339 time (UTC)
+    /// Active since '7d', a date or time (UTC)
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
+    /// Begun before that time
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
     /// Only these sessions; any unique prefixes, or 'current'
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 50))]
     pub session_ids: Option<Vec<String>>,
-    /// Only sessions with this label
+    /// With this label
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// How much to say about each
+    /// Detail
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("default" = "summary"))]
     pub format: Option<ListFormat>,
@@ -110,6 +113,8 @@ closed_enum! {
         Oldest = "oldest",
         /// The most tokens first, each request counted once.
         Tokens = "tokens",
+        /// The most US dollars first.
+        Cost = "cost",
         /// The most events first, copied ones included.
         Events = "events",
         /// The most failed tool results first.

@@ -6,6 +6,7 @@ use schemas::tool::analyze::{AnalyzeArgs, Check};
 
 use crate::cli::context::{CommandContext, leak_tools};
 use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::cli::paging::PageFlags;
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct AnalyzeFlags {
@@ -23,20 +24,19 @@ pub(in crate::cli) struct AnalyzeFlags {
     #[arg(long, value_name = "CHECK", value_delimiter = ',')]
     checks: Vec<Check>,
     /// Only sessions whose working directory contains this text
-    #[arg(long)]
+    #[arg(long, short)]
     project: Option<String>,
     /// Only this agent's sessions
     #[arg(long)]
     provider: Option<Provider>,
-    /// Only sessions active since: '24h', '7d', a date or RFC 3339 time
+    /// Only sessions active since: '24h', '7d', 'yesterday', 'last week', a date or time
     #[arg(long)]
     since: Option<String>,
     /// Findings per page [default: 20, at most 100]
-    #[arg(long, value_name = "N")]
+    #[arg(long, short = 'n', value_name = "N")]
     limit: Option<u32>,
-    /// Cursor of the page before
-    #[arg(long)]
-    cursor: Option<String>,
+    #[command(flatten)]
+    pages: PageFlags,
 }
 
 impl From<AnalyzeFlags> for AnalyzeArgs {
@@ -50,7 +50,7 @@ impl From<AnalyzeFlags> for AnalyzeArgs {
             provider: flags.provider,
             since: flags.since,
             limit: flags.limit,
-            cursor: flags.cursor,
+            cursor: None,
         }
     }
 }
@@ -59,8 +59,12 @@ pub(in crate::cli) fn run(
     flags: AnalyzeFlags,
     context: &CommandContext<'_>,
 ) -> Result<CommandOutcome, CommandFailure> {
-    let answer =
-        leak_tools(context.create_priced_tools()?).analyze_session(&flags.into(), &context.call)?;
-    context.printer.print_answer(&answer)?;
+    let tools = leak_tools(context.create_priced_tools()?);
+    let pages = flags.pages.clone();
+    let args = AnalyzeArgs::from(flags);
+    let answer = pages.read(|cursor| {
+        tools.analyze_session(&AnalyzeArgs { cursor, ..args.clone() }, &context.call)
+    })?;
+    context.print_page(&answer, pages.shown_page())?;
     Ok(CommandOutcome::from_found(!answer.data.findings.is_empty()))
 }

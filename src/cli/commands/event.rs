@@ -38,6 +38,6 @@ pub(in crate::cli) fn run(
 ) -> Result<CommandOutcome, CommandFailure> {
     let answer =
         leak_tools(context.create_tools()).get_event_details(&flags.into(), &context.call)?;
-    context.printer.print_answer(&answer)?;
+    context.print_answer(&answer)?;
     Ok(CommandOutcome::from_found(answer.data.not_found.is_empty()))
 }

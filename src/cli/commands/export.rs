@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use schemas::{ExportFormat, Provider};
+use schemas::{ExportFormat, Provider, ToolError};
 
 use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome};
@@ -14,9 +14,15 @@ use crate::tools::{SessionSelection, Tools};
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct ExportFlags {
-    /// parquet, arrow, jsonl, markdown or html
-    #[arg(long)]
-    format: ExportFormat,
+    /// parquet, arrow, jsonl, markdown (md) or html
+    #[arg(value_name = "FORMAT", value_parser = parse_format, required_unless_present = "format")]
+    form: Option<ExportFormat>,
+    /// Only these sessions; any unique prefixes
+    #[arg(value_name = "ID")]
+    ids: Vec<String>,
+    /// The same as FORMAT
+    #[arg(long, value_parser = parse_format, value_name = "FORMAT", conflicts_with = "form")]
+    format: Option<ExportFormat>,
     /// Folder (parquet, transcripts) or file; jsonl and the transcript of one session are printed
     /// without it
     #[arg(long, short, value_name = "PATH")]
@@ -28,9 +34,9 @@ pub(in crate::cli) struct ExportFlags {
     #[arg(long)]
     provider: Option<Provider>,
     /// Only sessions whose working directory contains this text
-    #[arg(long)]
+    #[arg(long, short)]
     project: Option<String>,
-    /// Only sessions active since: '24h', '7d', a date or RFC 3339 time
+    /// Only sessions active since: '24h', '7d', 'yesterday', 'last week', a date or time
     #[arg(long)]
     since: Option<String>,
     /// Replace files that hold something else
@@ -38,17 +44,29 @@ pub(in crate::cli) struct ExportFlags {
     force: bool,
 }
 
+/// Parses a format; `md` is Markdown.
+fn parse_format(name: &str) -> Result<ExportFormat, String> {
+    if name == "md" {
+        return Ok(ExportFormat::Markdown);
+    }
+    name.parse().map_err(|error: ToolError| error.message)
+}
+
 pub(in crate::cli) fn run(
     flags: ExportFlags,
     context: &CommandContext<'_>,
 ) -> Result<CommandOutcome, CommandFailure> {
+    // One of them is required.
+    let format = flags.form.or(flags.format).unwrap_or(ExportFormat::Jsonl);
+    let mut session_ids = flags.session_ids;
+    session_ids.extend(flags.ids);
     let tools = Tools::new(Arc::clone(&context.store));
     let snapshot = tools.snapshot(&context.call)?;
     context.printer.print_warnings(&tools.store_warnings(&context.call)?)?;
     let args = ExportArgs {
-        format: flags.format,
+        format,
         selection: SessionSelection {
-            session_ids: flags.session_ids,
+            session_ids,
             provider: flags.provider,
             project: flags.project,
             since: flags.since,

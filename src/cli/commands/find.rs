@@ -5,6 +5,7 @@ use schemas::tool::find::FindArgs;
 
 use crate::cli::context::{CommandContext, leak_tools};
 use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::cli::paging::PageFlags;
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct FindFlags {
@@ -15,20 +16,19 @@ pub(in crate::cli) struct FindFlags {
     #[arg(long)]
     provider: Option<Provider>,
     /// Only sessions whose working directory contains this text
-    #[arg(long)]
+    #[arg(long, short)]
     project: Option<String>,
-    /// Only sessions active since: '24h', '7d', a date or RFC 3339 time
+    /// Only sessions active since: '24h', '7d', 'yesterday', 'last week', a date or time
     #[arg(long)]
     since: Option<String>,
     /// Only sessions that began before that time
     #[arg(long)]
     until: Option<String>,
     /// Sessions per page [default: 10, at most 50]
-    #[arg(long, value_name = "N")]
+    #[arg(long, short = 'n', value_name = "N")]
     limit: Option<u32>,
-    /// Cursor of the page before
-    #[arg(long)]
-    cursor: Option<String>,
+    #[command(flatten)]
+    pages: PageFlags,
 }
 
 impl From<FindFlags> for FindArgs {
@@ -40,7 +40,7 @@ impl From<FindFlags> for FindArgs {
             since: flags.since,
             until: flags.until,
             limit: flags.limit,
-            cursor: flags.cursor,
+            cursor: None,
         }
     }
 }
@@ -49,8 +49,12 @@ pub(in crate::cli) fn run(
     flags: FindFlags,
     context: &CommandContext<'_>,
 ) -> Result<CommandOutcome, CommandFailure> {
-    let answer =
-        leak_tools(context.create_tools()).search_sessions(&flags.into(), &context.call)?;
-    context.printer.print_answer(&answer)?;
+    let tools = leak_tools(context.create_tools());
+    let pages = flags.pages.clone();
+    let args = FindArgs::from(flags);
+    let answer = pages.read(|cursor| {
+        tools.search_sessions(&FindArgs { cursor, ..args.clone() }, &context.call)
+    })?;
+    context.print_page(&answer, pages.shown_page())?;
     Ok(CommandOutcome::from_found(!answer.data.sessions.is_empty()))
 }

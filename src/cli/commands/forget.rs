@@ -13,7 +13,7 @@ pub(in crate::cli) struct ForgetFlags {
     #[arg(value_name = "ID")]
     session_ids: Vec<String>,
     /// Only sessions whose working directory contains this text
-    #[arg(long)]
+    #[arg(long, short)]
     project: Option<String>,
     /// Only this agent's sessions
     #[arg(long)]

@@ -77,7 +77,7 @@ struct AgentFlags {
 #[derive(Debug, clap::Args)]
 struct LogFlags {
     /// Rows to show, the newest first [default: 50]
-    #[arg(long, value_name = "N")]
+    #[arg(long, short = 'n', value_name = "N")]
     limit: Option<usize>,
     /// Only what was said in this session
     #[arg(long, value_name = "ID")]

@@ -44,7 +44,7 @@ pub(in crate::cli) fn run(
     context: &CommandContext<'_>,
 ) -> Result<CommandOutcome, CommandFailure> {
     let answer = context.create_tools().update_session_labels(&flags.into(), &context.call)?;
-    context.printer.print_answer(&answer)?;
+    context.print_answer(&answer)?;
     let failed = &answer.data.failed;
     if failed.iter().any(|failed| failed.code.exit_code() == 2) {
         return Ok(CommandOutcome::Wrong);

@@ -1,15 +1,16 @@
 //! `sessions list`: lists sessions.
 
-use schemas::Provider;
 use schemas::tool::list::{ListArgs, ListFormat, ListSort};
+use schemas::{Provider, ToolError, limits};
 
 use crate::cli::context::{CommandContext, leak_tools};
 use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::cli::paging::PageFlags;
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct ListFlags {
     /// Only sessions whose working directory contains this text
-    #[arg(long)]
+    #[arg(long, short)]
     project: Option<String>,
     /// Only this agent's sessions
     #[arg(long)]
@@ -17,27 +18,32 @@ pub(in crate::cli) struct ListFlags {
     /// Also list the sessions of subagents
     #[arg(long)]
     subagents: bool,
-    /// Only sessions active since: '24h', '7d', a date or RFC 3339 time
+    /// Only sessions active since: '24h', '7d', 'yesterday', 'last week', a date or time
     #[arg(long)]
     since: Option<String>,
     /// Only this session; any unique prefix (can be repeated)
     #[arg(long = "session-id", value_name = "ID")]
     session_ids: Vec<String>,
+    /// Only sessions that began before that time
+    #[arg(long)]
+    until: Option<String>,
     /// Only sessions with this label
     #[arg(long)]
     label: Option<String>,
     /// minimal, summary or full [default: summary]
     #[arg(long)]
     format: Option<ListFormat>,
-    /// recent, oldest, tokens, events, errors or duration [default: recent]
-    #[arg(long)]
+    /// recent, oldest, tokens, cost, events, errors (or failures) or duration [default: recent]
+    #[arg(long, value_parser = parse_sort)]
     sort: Option<ListSort>,
+    /// Show everything about each session instead of one line
+    #[arg(long = "long", short = 'l')]
+    is_long: bool,
     /// Sessions per page [default: 20, at most 100]
-    #[arg(long, value_name = "N")]
+    #[arg(long, short = 'n', value_name = "N")]
     limit: Option<u32>,
-    /// Cursor of the page before
-    #[arg(long)]
-    cursor: Option<String>,
+    #[command(flatten)]
+    pages: PageFlags,
 }
 
 impl From<ListFlags> for ListArgs {
@@ -47,22 +53,42 @@ impl From<ListFlags> for ListArgs {
             provider: flags.provider,
             subagents: flags.subagents.then_some(true),
             since: flags.since,
+            until: flags.until,
             session_ids: (!flags.session_ids.is_empty()).then_some(flags.session_ids),
             label: flags.label,
             format: flags.format,
             sort: flags.sort,
             limit: flags.limit,
-            cursor: flags.cursor,
+            cursor: None,
         }
     }
+}
+
+/// Parses an order; failed calls are errors in the tools, and failures in tables.
+fn parse_sort(name: &str) -> Result<ListSort, String> {
+    if name == "failures" {
+        return Ok(ListSort::Errors);
+    }
+    name.parse().map_err(|error: ToolError| error.message)
 }
 
 pub(in crate::cli) fn run(
     flags: ListFlags,
     context: &CommandContext<'_>,
 ) -> Result<CommandOutcome, CommandFailure> {
-    let answer =
-        leak_tools(context.create_priced_tools()?).list_sessions(&flags.into(), &context.call)?;
-    context.printer.print_answer(&answer)?;
+    let tools = leak_tools(context.create_priced_tools()?);
+    let pages = flags.pages.clone();
+    let is_long = flags.is_long;
+    let mut args = ListArgs::from(flags);
+    if pages.has_all() {
+        args.limit.get_or_insert(limits::LIST_LIMIT_MAX);
+    }
+    let answer = pages
+        .read(|cursor| tools.list_sessions(&ListArgs { cursor, ..args.clone() }, &context.call))?;
+    if is_long {
+        context.print_long(&answer, pages.shown_page())?;
+    } else {
+        context.print_page(&answer, pages.shown_page())?;
+    }
     Ok(CommandOutcome::from_found(!answer.data.sessions.is_empty()))
 }

@@ -4,6 +4,7 @@ pub(super) mod analyze;
 pub(super) mod blame;
 pub(super) mod compact;
 pub(super) mod completions;
+pub(super) mod config;
 pub(super) mod doctor;
 pub(super) mod event;
 pub(super) mod export;

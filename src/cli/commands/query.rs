@@ -1,6 +1,7 @@
 //! `sessions query`: runs one SQL SELECT over the store.
 
-use std::io::Write as _;
+use std::fs::File;
+use std::io::{self, Read, Write as _};
 use std::path::{Path, PathBuf};
 
 use schemas::tool::query::{QueryArgs, QueryFormat};
@@ -11,13 +12,20 @@ use crate::cli::context::{CommandContext, leak_tools};
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::cli::output_path::output_file;
 use crate::files::outfile::{self, file_error};
+use crate::output::Printer;
 use crate::sql::{self, SqlLimit, SqlQuery, SqlSummary};
 use crate::tools::{Call, Tools, WriteError};
 
+/// Maximum size of a SELECT that is read from a file or from stdin.
+const MAX_SQL_BYTES: u64 = 1 << 20;
+
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct QueryFlags {
-    /// One SELECT; without it a shell opens at a terminal
+    /// One SELECT; - reads it from stdin, and without it a shell opens at a terminal
     sql: Option<String>,
+    /// Read the SELECT from a file
+    #[arg(long = "input", short = 'f', value_name = "FILE", conflicts_with = "sql")]
+    input: Option<PathBuf>,
     /// Show the views, their columns and examples
     #[arg(long)]
     schema: bool,
@@ -55,10 +63,11 @@ pub(in crate::cli) fn run(
         printer.print_data(&sql::schema_text())?;
         return Ok(CommandOutcome::Done);
     }
-    let Some(sql) = flags.sql else {
-        if printer.is_interactive() && !printer.is_json && flags.file.is_none() {
-            return query_shell::run(flags.max_rows, flags.output, context);
-        }
+    let is_shell = flags.sql.is_none() && flags.input.is_none() && flags.file.is_none();
+    if is_shell && printer.is_interactive() && !printer.is_json {
+        return query_shell::run(flags.max_rows, flags.output, context);
+    }
+    let Some(sql) = read_sql(flags.sql, flags.input.as_deref(), printer)? else {
         return Err(invalid_argument(
             "query: no SQL given. Try `sessions query 'SELECT provider, count(*) FROM sessions GROUP BY 1'`, or --schema for the views",
         ));
@@ -107,6 +116,37 @@ pub(in crate::cli) fn run(
             .print_note(&format!("only the first {} rows; --max-rows shows more", summary.rows))?;
     }
     Ok(CommandOutcome::from_found(summary.rows > 0))
+}
+
+/// Returns the SELECT: the argument, the content of the file, or what a pipe on stdin holds.
+fn read_sql(
+    argument: Option<String>,
+    input: Option<&Path>,
+    printer: &Printer,
+) -> Result<Option<String>, ToolError> {
+    if let Some(path) = input {
+        let file = File::open(path).map_err(|error| file_error(path, &error))?;
+        return read_sql_text(file).map(Some).map_err(|error| file_error(path, &error));
+    }
+    let is_stdin = match &argument {
+        Some(sql) => sql.trim() == "-",
+        None => printer.has_piped_input(),
+    };
+    if !is_stdin {
+        return Ok(argument);
+    }
+    let text = read_sql_text(io::stdin()).map_err(|error| file_error(Path::new("-"), &error))?;
+    Ok(Some(text).filter(|sql| !sql.trim().is_empty()))
+}
+
+/// Reads the text of a SELECT, of at most [`MAX_SQL_BYTES`] bytes.
+fn read_sql_text(source: impl Read) -> io::Result<String> {
+    let mut text = String::new();
+    source.take(MAX_SQL_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_SQL_BYTES {
+        return Err(io::Error::other(format!("it has more than {MAX_SQL_BYTES} bytes")));
+    }
+    Ok(text)
 }
 
 /// Writes the rows into a file.

@@ -18,11 +18,11 @@ pub(in crate::cli) struct ReportFlags {
     /// File to write; - prints the page
     #[arg(long, short, value_name = "FILE", default_value = "report.html")]
     output: PathBuf,
-    /// Only what happened since: '24h', '7d', a date or RFC 3339 time
+    /// Only what happened since: '24h', '7d', 'yesterday', 'last week', a date or time
     #[arg(long)]
     since: Option<String>,
     /// Only sessions whose working directory contains this text
-    #[arg(long)]
+    #[arg(long, short)]
     project: Option<String>,
     /// Only this agent's sessions
     #[arg(long)]

@@ -2,10 +2,12 @@
 
 use schemas::tool::OneOrMany;
 use schemas::tool::search::{SearchArgs, SearchSort};
-use schemas::{EventType, Provider};
+use schemas::{EventType, Provider, limits};
 
 use crate::cli::context::{CommandContext, leak_tools};
 use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::cli::paging::PageFlags;
+use crate::output::MatchingSessions;
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct SearchFlags {
@@ -19,7 +21,7 @@ pub(in crate::cli) struct SearchFlags {
     #[arg(long)]
     provider: Option<Provider>,
     /// Only sessions whose working directory contains this text
-    #[arg(long)]
+    #[arg(long, short)]
     project: Option<String>,
     /// Only this session; any unique prefix, or 'current'
     #[arg(long, value_name = "ID")]
@@ -27,7 +29,7 @@ pub(in crate::cli) struct SearchFlags {
     /// Leave out the current session
     #[arg(long)]
     exclude_current: bool,
-    /// Only events since: '24h', '7d', a date or RFC 3339 time
+    /// Only events since: '24h', '7d', 'yesterday', 'last week', a date or time
     #[arg(long)]
     since: Option<String>,
     /// Only events before that time
@@ -40,11 +42,39 @@ pub(in crate::cli) struct SearchFlags {
     #[arg(long, value_name = "N")]
     context: Option<u32>,
     /// Matches per page [default: 10, at most 50]
-    #[arg(long, value_name = "N")]
+    #[arg(long, short = 'n', value_name = "N")]
     limit: Option<u32>,
-    /// Cursor of the page before
+    /// List the matches one by one instead of grouped by session
     #[arg(long)]
-    cursor: Option<String>,
+    events: bool,
+    /// List only the sessions with matches
+    #[arg(long, short = 'l', conflicts_with = "events")]
+    list_sessions: bool,
+    #[command(flatten)]
+    pages: PageFlags,
+}
+
+/// How matches are shown.
+#[derive(Debug, Clone, Copy)]
+enum SearchView {
+    /// Under their sessions.
+    Grouped,
+    /// One by one.
+    Events,
+    /// Only their sessions.
+    Sessions,
+}
+
+impl SearchFlags {
+    fn view(&self) -> SearchView {
+        if self.list_sessions {
+            SearchView::Sessions
+        } else if self.events {
+            SearchView::Events
+        } else {
+            SearchView::Grouped
+        }
+    }
 }
 
 impl From<SearchFlags> for SearchArgs {
@@ -61,7 +91,7 @@ impl From<SearchFlags> for SearchArgs {
             sort: flags.sort,
             context: flags.context,
             limit: flags.limit,
-            cursor: flags.cursor,
+            cursor: None,
         }
     }
 }
@@ -70,7 +100,24 @@ pub(in crate::cli) fn run(
     flags: SearchFlags,
     context: &CommandContext<'_>,
 ) -> Result<CommandOutcome, CommandFailure> {
-    let answer = leak_tools(context.create_tools()).search_events(&flags.into(), &context.call)?;
-    context.printer.print_answer(&answer)?;
+    let tools = leak_tools(context.create_tools());
+    let pages = flags.pages.clone();
+    let view = flags.view();
+    let mut args = SearchArgs::from(flags);
+    if pages.has_all() {
+        args.limit.get_or_insert(limits::SEARCH_LIMIT_MAX);
+    }
+    let answer = pages.read(|cursor| {
+        tools.search_events(&SearchArgs { cursor, ..args.clone() }, &context.call)
+    })?;
+    match view {
+        SearchView::Grouped => context.print_page(&answer, pages.shown_page())?,
+        SearchView::Events => context.print_long(&answer, pages.shown_page())?,
+        SearchView::Sessions if context.printer.is_json => context.print_page(&answer, None)?,
+        SearchView::Sessions => {
+            let sessions = MatchingSessions(&answer.data);
+            context.printer.print_shown(&sessions, &context.layout())?;
+        }
+    }
     Ok(CommandOutcome::from_found(!answer.data.matches.is_empty()))
 }

@@ -1,9 +1,15 @@
 //! `sessions show`: shows one session.
 
+use std::path::PathBuf;
+
+use schemas::event::Relation;
 use schemas::tool::details::{DetailArgs, DetailLevel};
+use schemas::tool::list::Session;
 
 use crate::cli::context::{CommandContext, leak_tools};
 use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::output::ConversationView;
+use crate::resume::{AgentCommand, ResumedSession};
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct ShowFlags {
@@ -26,7 +32,7 @@ pub(in crate::cli) struct ShowFlags {
     #[arg(long)]
     cursor: Option<String>,
     /// Most turns, steps or events on a page
-    #[arg(long, value_name = "N")]
+    #[arg(long, short = 'n', value_name = "N")]
     limit: Option<u32>,
 }
 
@@ -44,12 +50,55 @@ impl From<ShowFlags> for DetailArgs {
     }
 }
 
+impl ShowFlags {
+    /// True if nothing but the session is named, so that a terminal shows the conversation.
+    fn is_conversation(&self) -> bool {
+        self.detail_level.is_none()
+            && self.turns.is_none()
+            && self.last.is_none()
+            && self.cursor.is_none()
+            && self.limit.is_none()
+    }
+}
+
+/// Shows a session as a conversation.
+fn show_conversation(
+    flags: &ShowFlags,
+    context: &CommandContext<'_>,
+) -> Result<CommandOutcome, CommandFailure> {
+    let tools = leak_tools(context.create_priced_tools()?);
+    let transcript = tools.read_transcript(&flags.session_id, &context.call)?;
+    let resume_line = describe_resume(&transcript.session);
+    let view = ConversationView::new(transcript, resume_line, flags.include_reasoning);
+    context.printer.print_painted(&view.paint(&context.layout()))?;
+    Ok(CommandOutcome::Done)
+}
+
+/// Returns the command line that resumes a session; `None` if its agent cannot.
+fn describe_resume(session: &Session) -> Option<String> {
+    let is_subagent = session.relation == Some(Relation::SubagentOf);
+    let resumed = ResumedSession {
+        session_id: &session.session_id,
+        provider: session.provider,
+        native_id: session.native_id.as_deref(),
+        parent_of_subagent: session.parent_session_id.as_deref().filter(|_| is_subagent),
+        is_log_gone: session.source_gone,
+    };
+    let command = AgentCommand::resume(resumed, PathBuf::new()).ok()?;
+    let mut words = vec![command.program.to_owned()];
+    words.extend(command.arguments.iter().cloned());
+    Some(words.join(" "))
+}
+
 pub(in crate::cli) fn run(
     flags: ShowFlags,
     context: &CommandContext<'_>,
 ) -> Result<CommandOutcome, CommandFailure> {
+    if context.printer.terminal.is_screen && !context.printer.is_json && flags.is_conversation() {
+        return show_conversation(&flags, context);
+    }
     let answer = leak_tools(context.create_priced_tools()?)
         .get_session_details(&flags.into(), &context.call)?;
-    context.printer.print_answer(&answer)?;
+    context.print_answer(&answer)?;
     Ok(CommandOutcome::Done)
 }

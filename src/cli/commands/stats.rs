@@ -1,16 +1,18 @@
 //! `sessions stats`: counts and sums by tool, model, day or another key.
 
 use schemas::tool::stats::{GroupKey, StatsSort};
+use schemas::{ErrorCode, ToolError};
 
 use crate::cli::context::{CommandContext, leak_tools};
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::cli::stats_filter::StatsFilter;
+use crate::output::StatsSummary;
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct StatsFlags {
     /// provider, project, model, tool, tool_kind, event_type, error, day, week, month, hour,
-    /// session, branch or file; one, or two with a comma between them
-    #[arg(long = "by", value_name = "KEY", required = true, value_delimiter = ',')]
+    /// session, branch or file; one, or two with a comma between them [default: a summary]
+    #[arg(long = "by", value_name = "KEY", value_delimiter = ',')]
     group_by: Vec<GroupKey>,
     #[command(flatten)]
     filter: StatsFilter,
@@ -18,18 +20,49 @@ pub(in crate::cli) struct StatsFlags {
     #[arg(long)]
     sort: Option<StatsSort>,
     /// Most groups [default: 50, at most 500]
-    #[arg(long, value_name = "N")]
+    #[arg(long, short = 'n', value_name = "N")]
     limit: Option<u32>,
+}
+
+/// The keys of the summary, with the number of groups of each.
+const SUMMARY: &[(GroupKey, u32)] =
+    &[(GroupKey::Provider, 5), (GroupKey::Project, 5), (GroupKey::Model, 5), (GroupKey::Tool, 8)];
+
+/// Prints the largest groups by agent, project, model and tool.
+fn print_summary(
+    flags: &StatsFlags,
+    context: &CommandContext<'_>,
+) -> Result<CommandOutcome, CommandFailure> {
+    let printer = context.printer;
+    if printer.is_json {
+        let message = "stats: --json needs --by KEY, for example --by tool";
+        return Err(ToolError::new(ErrorCode::InvalidArgument, message).into());
+    }
+    let tools = leak_tools(context.create_query_tools()?);
+    let mut tables = Vec::new();
+    for (key, groups) in SUMMARY {
+        let limit = flags.limit.or(Some(*groups));
+        let args = flags.filter.clone().into_args(vec![*key], flags.sort, limit);
+        tables.push(tools.session_stats(&args, &context.call)?.data.into_value());
+    }
+    let is_found = tables.iter().any(|table| !table.groups.is_empty());
+    let layout = context.layout();
+    printer.print_shown(&StatsSummary(tables), &layout)?;
+    printer.print_note("the largest of each; `sessions stats --by KEY` shows more")?;
+    Ok(CommandOutcome::from_found(is_found))
 }
 
 pub(in crate::cli) fn run(
     flags: StatsFlags,
     context: &CommandContext<'_>,
 ) -> Result<CommandOutcome, CommandFailure> {
+    if flags.group_by.is_empty() {
+        return print_summary(&flags, context);
+    }
     let args = flags.filter.into_args(flags.group_by, flags.sort, flags.limit);
     let answer = leak_tools(context.create_query_tools()?).session_stats(&args, &context.call)?;
     let printer = context.printer;
-    printer.print_answer(&answer)?;
+    context.print_answer(&answer)?;
     if !printer.is_json && answer.metadata.results_truncated {
         printer.print_note(answer.hint.as_deref().unwrap_or(""))?;
     }

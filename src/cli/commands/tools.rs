@@ -24,6 +24,6 @@ pub(in crate::cli) fn run(
     context: &CommandContext<'_>,
 ) -> Result<CommandOutcome, CommandFailure> {
     let answer = context.create_tools().tool_metadata(&flags.into(), &context.call)?;
-    context.printer.print_answer(&answer)?;
+    context.print_answer(&answer)?;
     Ok(CommandOutcome::Done)
 }

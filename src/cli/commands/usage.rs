@@ -7,26 +7,66 @@ use schemas::tool::stats::GroupKey;
 use crate::cli::context::{CommandContext, leak_tools};
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::cli::stats_filter::StatsFilter;
-use crate::output::usage_table;
+use crate::output::{paint_usage, usage_table};
 use crate::tools::quota::read_quotas;
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct UsageFlags {
-    /// How long the periods are
+    /// How long the periods are, or a day
     #[arg(value_enum, default_value_t = Period::Daily)]
     period: Period,
     /// Show the quotas that agents record: used part and reset time of each window
     #[arg(long)]
     limits: bool,
+    /// Show all of the time; a terminal shows the last 30 days, 12 weeks or 12 months otherwise
+    #[arg(long)]
+    all: bool,
     #[command(flatten)]
     filter: StatsFilter,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Period {
+    #[value(alias = "day")]
     Daily,
+    #[value(alias = "week")]
     Weekly,
+    #[value(alias = "month")]
     Monthly,
+    /// Today only
+    Today,
+    /// Yesterday only
+    Yesterday,
+}
+
+impl Period {
+    /// Returns the key of the groups.
+    const fn key(self) -> GroupKey {
+        match self {
+            Self::Daily | Self::Today | Self::Yesterday => GroupKey::Day,
+            Self::Weekly => GroupKey::Week,
+            Self::Monthly => GroupKey::Month,
+        }
+    }
+
+    /// Returns the times at which the period begins and ends, if it is a single day.
+    const fn bounds(self) -> (Option<&'static str>, Option<&'static str>) {
+        match self {
+            Self::Today => (Some("today"), None),
+            Self::Yesterday => (Some("yesterday"), Some("today")),
+            Self::Daily | Self::Weekly | Self::Monthly => (None, None),
+        }
+    }
+
+    /// Returns the span that a screen shows if the user names none, and its name.
+    const fn usual_span(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Self::Daily => Some(("30d", "the last 30 days")),
+            Self::Weekly => Some(("12w", "the last 12 weeks")),
+            Self::Monthly => Some(("52w", "the last 12 months")),
+            Self::Today | Self::Yesterday => None,
+        }
+    }
 }
 
 pub(in crate::cli) fn run(
@@ -44,24 +84,38 @@ pub(in crate::cli) fn run(
         printer.print_value(&quotas)?;
         return Ok(CommandOutcome::from_found(!quotas.windows.is_empty()));
     }
-    let key = match flags.period {
-        Period::Daily => GroupKey::Day,
-        Period::Weekly => GroupKey::Week,
-        Period::Monthly => GroupKey::Month,
-    };
-
+    let key = flags.period.key();
+    let mut filter = flags.filter;
+    let (since, until) = flags.period.bounds();
+    filter.set_bounds(since, until);
+    let is_screen = printer.terminal.is_screen && !printer.is_json;
+    let mut shown_span = None;
+    if is_screen
+        && !flags.all
+        && let Some((span, name)) = flags.period.usual_span()
+        && filter.set_usual_span(span)
+    {
+        shown_span = Some(name);
+    }
     if printer.is_json {
-        let args = flags.filter.into_args(vec![key], None, Some(limits::STATS_LIMIT_MAX));
+        let args = filter.into_args(vec![key], None, Some(limits::STATS_LIMIT_MAX));
         let answer = tools.session_stats(&args, call)?;
         printer.print_json(&answer)?;
         return Ok(CommandOutcome::from_found(!answer.data.groups.is_empty()));
     }
 
-    let answer = tools.all_session_stats(&flags.filter.into_args(vec![key], None, None), call)?;
+    let answer = tools.all_session_stats(&filter.into_args(vec![key], None, None), call)?;
     printer.print_warnings(&answer.warnings)?;
     let has_tokens = answer.data.groups.iter().any(|group| group.tokens.is_some());
+    if let Some(span) = shown_span {
+        printer.print_note(&format!("{span}; --all shows everything"))?;
+    }
     if has_tokens {
-        printer.print_data(&usage_table(&answer.data))?;
+        if is_screen {
+            printer.print_painted(&paint_usage(&answer.data, &context.layout()))?;
+        } else {
+            printer.print_data(&usage_table(&answer.data))?;
+        }
     } else {
         printer.print_note(answer.hint.as_deref().unwrap_or("The logs do not record tokens."))?;
     }

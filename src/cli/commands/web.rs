@@ -63,6 +63,8 @@ pub(in crate::cli) fn run(
         is_json: context.printer.is_json,
         is_quiet: context.printer.is_quiet,
         debug: None,
+        terminal: context.printer.terminal,
+        pager: None,
     };
     let options = WebOptions {
         address,

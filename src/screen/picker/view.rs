@@ -10,11 +10,12 @@ use schemas::Timestamp;
 use super::filters::Filters;
 use super::row::PickerRow;
 use super::state::{Focus, Picker, Preview};
+use crate::base::cells::truncate_end;
 use crate::screen::age::describe_age;
 use crate::screen::conversation_lines::{ConversationFormat, Detail};
 use crate::screen::facts::describe_session;
 use crate::screen::key_line::key_line;
-use crate::screen::text::{Marker, fit_text, justify, truncate_text};
+use crate::screen::text::{Marker, fit_text, justify};
 use crate::screen::theme::Theme;
 use crate::screen::times::format_time;
 
@@ -171,8 +172,8 @@ impl Picker {
         let conversation = &preview.conversation;
         let facts = describe_session(&conversation.session, &zone);
         let heading_lines = vec![
-            Line::styled(truncate_text(&conversation.title, width), theme.strong()),
-            Line::styled(truncate_text(&facts, width), theme.dim()),
+            Line::styled(truncate_end(&conversation.title, width), theme.strong()),
+            Line::styled(truncate_end(&facts, width), theme.dim()),
         ];
         frame.render_widget(Paragraph::new(heading_lines), heading);
         let shown = preview.lines.iter().skip(preview.top).take(usize::from(body.height));
@@ -183,7 +184,7 @@ impl Picker {
     fn render_keys(&self, frame: &mut Frame<'_>, area: Rect, message: Option<&str>) {
         let width = usize::from(area.width);
         let line = match message.or(self.trouble.as_deref()) {
-            Some(message) => Line::styled(truncate_text(message, width), self.theme.strong()),
+            Some(message) => Line::styled(truncate_end(message, width), self.theme.strong()),
             None if self.focus == Focus::List => key_line(LIST_KEYS, "", width, self.theme),
             None => key_line(SEARCH_KEYS, "", width, self.theme),
         };
@@ -251,7 +252,7 @@ impl RowFormat<'_> {
         let used: usize = spans.iter().map(Span::width).sum();
         let room = self.width.saturating_sub(used + right.width() + 1);
         let title = if row.title.is_empty() { &row.id } else { &row.title };
-        let title = truncate_text(title, room);
+        let title = truncate_end(title, room);
         spans.extend(self.marker.mark(&title, Style::new(), self.theme.found()));
         let mut line = justify(Line::from(spans), right, self.width);
         if is_selected {

@@ -7,9 +7,9 @@ use ratatui::widgets::Paragraph;
 
 use super::areas::{ReaderAreas, divide_screen};
 use super::state::Reader;
+use crate::base::cells::truncate_end;
 use crate::screen::facts::describe_session;
 use crate::screen::key_line::key_line;
-use crate::screen::text::truncate_text;
 
 /// The keys that the last row names, the most important first.
 const KEYS: &[(&str, &str)] = &[
@@ -30,11 +30,11 @@ impl Reader {
         let ReaderAreas { header, body, footer } = divide_screen(frame.area());
         let width = usize::from(header.width);
         let session = &self.conversation.session;
-        let title = truncate_text(&self.conversation.title, width);
+        let title = truncate_end(&self.conversation.title, width);
         let facts = describe_session(session, &self.zone);
         let header_lines = vec![
             Line::styled(title, self.theme.strong()),
-            Line::styled(truncate_text(&facts, width), self.theme.dim()),
+            Line::styled(truncate_end(&facts, width), self.theme.dim()),
         ];
         frame.render_widget(Paragraph::new(header_lines), header);
 
@@ -51,7 +51,7 @@ impl Reader {
         }
         if let Some(message) = message {
             return Line::styled(
-                truncate_text(message, usize::from(area.width)),
+                truncate_end(message, usize::from(area.width)),
                 self.theme.strong(),
             );
         }

@@ -22,6 +22,9 @@ macro_rules! filter_fields {
             /// Returns the field of a qualifier by the name before its colon.
             pub(super) fn from_name(name: &str) -> Option<Self> {
                 match name {
+                    // The names that the arguments of tools and the columns have.
+                    "provider" => Some(Self::Agent),
+                    "cwd" => Some(Self::Project),
                     $($name => Some(Self::$field),)+
                     _ => None,
                 }
@@ -36,6 +39,7 @@ filter_fields! {
     Branch = "branch",
     File = "file",
     Agent = "agent",
+    Project = "project",
     Label = "label",
 }
 
@@ -43,7 +47,7 @@ impl FilterField {
     /// Returns true if the field belongs to the session and not to the event.
     pub fn is_of_session(self) -> bool {
         match self {
-            Self::Agent | Self::Label => true,
+            Self::Agent | Self::Project | Self::Label => true,
             Self::Tool | Self::Model | Self::Branch | Self::File => false,
         }
     }
@@ -66,6 +70,16 @@ impl FieldFilter {
         let value = value.to_lowercase();
         let contains_any = self.any.iter().any(|wanted| value.contains(wanted.as_str()));
         contains_any != self.is_excluded
+    }
+
+    /// Returns true if a field with several values passes: one of them contains a text of the filter,
+    /// or none does if it excludes.
+    pub fn passes_several(&self, values: &[Option<&str>]) -> bool {
+        if self.is_excluded {
+            values.iter().all(|value| self.passes(*value))
+        } else {
+            values.iter().any(|value| self.passes(*value))
+        }
     }
 }
 

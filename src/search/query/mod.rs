@@ -7,6 +7,7 @@ mod literals;
 pub(super) mod multi;
 mod parse;
 pub(super) mod pattern;
+mod qualifier_token;
 mod qualifiers;
 
 pub use error::{QueryError, QueryErrorKind};

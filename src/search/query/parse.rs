@@ -8,6 +8,7 @@ use super::error::{QueryError, QueryErrorKind};
 use super::filter::{FieldFilter, FilterField};
 use super::lex::{self, Token, TokenKind};
 use super::pattern::{self, QueryPattern, RegexMistake};
+use super::qualifier_token::{Qualifier, parse_time};
 use crate::store::Grams;
 
 /// A parsed query.
@@ -22,7 +23,9 @@ pub struct Query {
     pub errors: Option<bool>,
     /// True if copied history is included: `is:replay`.
     pub includes_replay: bool,
-    /// Exclusive upper bound of the time, in microseconds: `until:`.
+    /// Lower bound of the time, in microseconds: `since:` or `-until:`.
+    pub since: Option<i64>,
+    /// Exclusive upper bound of the time, in microseconds: `until:` or `-since:`.
     pub until: Option<i64>,
     pub sort: SearchSort,
     /// True if the search continues after the page is full until everything is counted:
@@ -146,10 +149,15 @@ impl Query {
             ("sort", "newest" | "recent") if !token.is_excluded => self.sort = SearchSort::Newest,
             ("sort", "oldest") if !token.is_excluded => self.sort = SearchSort::Oldest,
             ("total", "exact") => self.must_count_all = !token.is_excluded,
-            ("until", value) if !token.is_excluded => {
-                self.until = Some(parse_until(value, token, now, zone)?);
+            (name @ ("since" | "until"), value) => {
+                let time = parse_time(name, value, token, now, zone)?;
+                if (name == "since") == token.is_excluded {
+                    self.until = Some(self.until.map_or(time, |other| other.min(time)));
+                } else {
+                    self.since = Some(self.since.map_or(time, |other| other.max(time)));
+                }
             }
-            ("is" | "case" | "sort" | "total" | "until", _) => {
+            ("is" | "case" | "sort" | "total", _) => {
                 let kind = QueryErrorKind::UnknownQualifier { written: written_form(token) };
                 return Err(QueryError::at(token.position, kind));
             }
@@ -224,52 +232,6 @@ impl Query {
         }
         echo
     }
-}
-
-/// A token that is written like a qualifier: `name:value` or `name:"value"`.
-struct Qualifier<'t> {
-    name: &'t str,
-    value: &'t str,
-    is_quoted: bool,
-}
-
-impl<'t> Qualifier<'t> {
-    fn from_token(token: &'t Token) -> Option<Self> {
-        match &token.kind {
-            TokenKind::Word(word) => {
-                let (name, value) = word.split_once(':')?;
-                // `file:///` begins a URL.
-                if value.is_empty() || value.starts_with("//") {
-                    return None;
-                }
-                Some(Self { name, value, is_quoted: false })
-            }
-            TokenKind::Qualified(name, value) => Some(Self { name, value, is_quoted: true }),
-            TokenKind::Phrase(_) | TokenKind::Regex(_) => None,
-        }
-    }
-
-    /// Parses the values of a filter. Commas separate values that are not quoted.
-    fn parse_filter(&self, field: FilterField, token: &Token) -> Result<FieldFilter, QueryError> {
-        let values =
-            if self.is_quoted { vec![self.value] } else { self.value.split(',').collect() };
-        let values = values.into_iter().filter(|value| !value.is_empty());
-        let any: Vec<String> = values.map(str::to_lowercase).collect();
-        if any.is_empty() {
-            let kind = QueryErrorKind::NoValue { qualifier: self.name.to_owned() };
-            return Err(QueryError::at(token.position, kind));
-        }
-        Ok(FieldFilter { field, any, is_excluded: token.is_excluded })
-    }
-}
-
-/// Parses the value of `until:` to microseconds since the epoch.
-fn parse_until(value: &str, token: &Token, now: Timestamp, zone: &Zone) -> Result<i64, QueryError> {
-    let until = zone.parse_since("until", value, now).map_err(|error| {
-        let kind = QueryErrorKind::WrongTime { value: value.to_owned(), reason: error.message };
-        QueryError::at(token.position, kind)
-    })?;
-    Ok(until.0)
 }
 
 fn regex_error(token: &Token, bad: RegexMistake) -> QueryError {

@@ -2,7 +2,7 @@
 //! that recur in many sessions.
 
 mod action;
-mod change;
+pub(crate) mod change;
 mod command;
 mod context;
 mod decisions;

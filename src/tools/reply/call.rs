@@ -54,6 +54,21 @@ impl<'a> Call<'a> {
         Self { zone, ..self }
     }
 
+    /// Returns the zone of days, weeks, months, hours and dates.
+    pub fn zone(&self) -> &Zone {
+        &self.zone
+    }
+
+    /// Returns the time at which the call began.
+    pub fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// Returns the snapshot that the call answers from; `None` before the store is read.
+    pub fn taken_snapshot(&self) -> Option<Arc<Snapshot>> {
+        self.view.get().map(|view| Arc::clone(&view.snapshot))
+    }
+
     /// Sets another maximum duration for a search.
     #[must_use]
     pub fn with_search_time(self, search_time: Duration) -> Self {

@@ -289,7 +289,7 @@ fn unknown_label(snapshot: &Snapshot, label: &str) -> String {
 /// Explains a qualifier that excludes every event, with the nearest values that exist.
 pub(crate) fn explain_unmatched_filter(filter: &UnmatchedFilter) -> String {
     let holder = match filter.field {
-        FilterField::Agent | FilterField::Label => "session",
+        FilterField::Agent | FilterField::Project | FilterField::Label => "session",
         FilterField::Tool | FilterField::Model | FilterField::Branch | FilterField::File => "event",
     };
     let wanted: Vec<_> =

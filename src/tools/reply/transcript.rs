@@ -14,7 +14,7 @@ use super::{convert, rows};
 use crate::store::Snapshot;
 
 /// A session and all its events, with texts, links and sources.
-pub(crate) struct Transcript {
+pub struct Transcript {
     pub(crate) session: Session,
     pub(crate) events: Vec<Event>,
 }

@@ -1,6 +1,7 @@
 //! Explains an answer of `search_events`: which sessions it covers, which words occur nowhere, why
 //! nothing matches, and the next step.
 
+use schemas::envelope::{Severity, Warning, WarningCode};
 use schemas::tool::search::{SearchArgs, SearchData};
 use schemas::{Timestamp, ToolError};
 
@@ -12,17 +13,7 @@ use crate::tools::reply::interface::Interface;
 use crate::tools::reply::scope::{Coverage, SessionFilters, explain_unmatched_filter};
 
 /// Words before a colon that look like qualifiers but are arguments instead.
-const ARGUMENT_WORDS: &[&str] = &[
-    "since",
-    "provider",
-    "project",
-    "type",
-    "event_type",
-    "session",
-    "session_id",
-    "sort",
-    "limit",
-];
+const ARGUMENT_WORDS: &[&str] = &["type", "event_type", "session", "session_id", "sort", "limit"];
 
 /// Describes the sessions that were searched.
 pub(super) fn describe_scope(
@@ -92,6 +83,18 @@ pub(super) fn describe_next_step(
         interface.format_call("get_event_details", &[("event_ids", "[...]")]),
         interface.format_call("get_session_details", &[("session_id", "")])
     ))
+}
+
+/// Returns the warning about a word that looks like a qualifier and was searched as text, although
+/// something matches.
+pub(super) fn unknown_qualifier_warning(data: &SearchData) -> Option<Warning> {
+    if data.matches.is_empty() {
+        return None;
+    }
+    let mut before_colon = data.query.all_of.iter().filter_map(|term| term.split_once(':'));
+    let (name, _) = before_colon.find(|(name, _)| ARGUMENT_WORDS.contains(name))?;
+    let message = format!("'{name}:' is not a qualifier and was searched as text");
+    Some(Warning::new(WarningCode::ParameterIgnored, Severity::Warning, message))
 }
 
 /// Returns the probable reason why nothing matches: how the query was read, or the filters.

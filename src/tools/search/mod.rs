@@ -33,8 +33,9 @@ pub(super) fn run(
     args: &SearchArgs,
     call: &Call<'_>,
 ) -> Result<Reply<SearchData>, ToolError> {
-    let search = EventSearch { shared, snapshot, args, call, since: parse_since(args, call)? };
+    let mut search = EventSearch { shared, snapshot, args, call, since: parse_since(args, call)? };
     let mut query = search.parse_query()?;
+    search.since = search.since.max(query.since.map(Timestamp));
     let mut page = search.find_page(&query)?;
     let mut is_ranked_instead = search.continues_ranking(&query);
     if is_ranked_instead {
@@ -85,6 +86,7 @@ pub(super) fn run(
     reply.hint = Some(hints.join(" "));
     reply.warnings = caller_notes(shared, snapshot, args)?;
     reply.warnings.extend(dropped_texts_note(snapshot, &filters)?);
+    reply.warnings.extend(explain::unknown_qualifier_warning(&reply.data));
     reply.warnings.extend(describe_page(&query, &page, is_ranked_instead));
     Ok(reply)
 }
@@ -134,7 +136,8 @@ impl EventSearch<'_> {
         if let Some(sort) = args.sort {
             query.sort = sort;
         }
-        if self.since.zip(query.until).is_some_and(|(since, until)| since.0 >= until) {
+        let since = self.since.max(query.since.map(Timestamp));
+        if since.zip(query.until).is_some_and(|(since, until)| since.0 >= until) {
             let message = "since: it is not before until. Swap them, or leave one out";
             return Err(
                 ToolError::new(ErrorCode::InvalidArgument, message).with_detail("field", "since")

@@ -117,7 +117,7 @@ function Group({ group, session, pattern }: { group: Found; session: any; patter
             <li key={match.event_id}>
               <a class={`match ${match.is_error ? "failed" : ""}`} data-row href={`/session/${encodeURIComponent(group.session)}?event=${index}`}>
                 <span class="kind">{match.tool_name ?? KINDS[match.event_type] ?? match.event_type}</span>
-                <span class="snippet">{match.omitted?.[0] > 0 && "… "}{marked(match.snippet, pattern)}{match.omitted?.[1] > 0 && " …"}</span>
+                <span class="snippet">{marked(match.snippet, pattern)}</span>
                 <span class="when dim">{time(match.timestamp)}</span>
               </a>
             </li>

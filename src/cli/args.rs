@@ -1,0 +1,296 @@
+//! The root of the parser: the flags that every command has, and the commands.
+
+use std::path::PathBuf;
+
+use clap::{Arg, ArgAction, Parser, Subcommand, ValueEnum};
+use schemas::envelope::MetadataLevel;
+
+use super::commands::{
+    analyze, blame, compact, completions, event, export, find, forget, hook, ingest, init, label,
+    list, mcp, open, plugin, query, report, resume, search, setup, show, skill, stats, tail, tools,
+    usage, web,
+};
+use crate::output::ColorChoice;
+
+/// The heading of the flags that every command has.
+const GLOBAL_FLAGS: &str = "Global flags";
+
+/// Search, read and count the session logs of coding agents
+#[derive(Debug, Parser)]
+#[command(
+    name = "sessions",
+    version,
+    max_term_width = 100,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    arg = ai_help_flag(),
+    after_help = "AI agents: `sessions --ai-help` prints the whole manual, `sessions COMMAND --ai-help` that of a command."
+)]
+pub(super) struct Args {
+    /// Directory of the store [default: the XDG data home + sessions]
+    #[arg(long, global = true, help_heading = GLOBAL_FLAGS, env = "SESSIONS_STORE", value_name = "DIR")]
+    pub(super) store: Option<PathBuf>,
+    /// Print the answer as JSON, exactly as the MCP tool returns it
+    #[arg(long, global = true, help_heading = GLOBAL_FLAGS)]
+    pub(super) json: bool,
+    /// Print nothing but data
+    #[arg(long, short, global = true, help_heading = GLOBAL_FLAGS)]
+    pub(super) quiet: bool,
+    /// Log what is done to stderr; twice for each call and file (or SESSIONS_LOG=debug[:FILE])
+    #[arg(long, short, action = ArgAction::Count, global = true, help_heading = GLOBAL_FLAGS)]
+    pub(super) verbose: u8,
+    /// Zone of days and dates: an IANA name or 'utc' [default: the settings file, else TZ]
+    #[arg(long, global = true, help_heading = GLOBAL_FLAGS, value_name = "NAME")]
+    pub(super) timezone: Option<String>,
+    /// How much the metadata of answers say: core or full
+    #[arg(long, global = true, help_heading = GLOBAL_FLAGS, value_name = "LEVEL", default_value_t = MetadataLevel::Core)]
+    pub(super) metadata: MetadataLevel,
+    /// Colours: auto, always or never [default: auto, which heeds NO_COLOR and CLICOLOR_FORCE]
+    #[arg(
+        long,
+        global = true, help_heading = GLOBAL_FLAGS,
+        value_name = "WHEN",
+        default_value = "auto",
+        hide_default_value = true
+    )]
+    pub(super) color: ColorWhen,
+    /// Do not show long output in a pager (PAGER, else less)
+    #[arg(long, global = true, help_heading = GLOBAL_FLAGS)]
+    pub(super) no_pager: bool,
+    /// Do not look for new log data first
+    #[arg(long, global = true, help_heading = GLOBAL_FLAGS)]
+    pub(super) no_refresh: bool,
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+/// The values of `--color`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum ColorWhen {
+    Auto,
+    Always,
+    Never,
+}
+
+impl From<ColorWhen> for ColorChoice {
+    fn from(when: ColorWhen) -> Self {
+        match when {
+            ColorWhen::Auto => Self::Auto,
+            ColorWhen::Always => Self::Always,
+            ColorWhen::Never => Self::Never,
+        }
+    }
+}
+
+/// Returns the flag `--ai-help` for the help text. [`run`] looks for the flag itself before it
+/// parses the arguments.
+fn ai_help_flag() -> Arg {
+    Arg::new("ai-help")
+        .long("ai-help")
+        .global(true)
+        .help_heading(GLOBAL_FLAGS)
+        .action(ArgAction::SetTrue)
+        .help("Print the manual for AI agents as markdown")
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Read new and grown logs into the store
+    Ingest(ingest::IngestFlags),
+    /// Find events by their text
+    Search(search::SearchFlags),
+    /// Find sessions by what you remember of them
+    Find(find::FindFlags),
+    /// Show whole events
+    Event(event::EventFlags),
+    /// List sessions
+    List(list::ListFlags),
+    /// Show one session
+    Show(show::ShowFlags),
+    /// Read a session on the screen
+    Open(open::OpenFlags),
+    /// Follow what an agent does now
+    Tail(tail::TailFlags),
+    /// Add and remove labels on sessions, and set a note
+    Label(label::LabelFlags),
+    /// Remove sessions from the store for good, and keep their logs out
+    Forget(forget::ForgetFlags),
+    /// Drop texts that the settings do not keep, and merge small files of the store
+    Compact(compact::CompactFlags),
+    /// Explain what went wrong in a session, or what goes wrong again and again
+    Analyze(analyze::AnalyzeFlags),
+    /// Resume a session with its agent, or hand it over to another agent
+    Resume(resume::ResumeFlags),
+    /// Say which session wrote the lines of a file
+    Blame(blame::BlameFlags),
+    /// Run one SQL SELECT over the store
+    Query(query::QueryFlags),
+    /// Count and sum by tool, model, day and other keys
+    Stats(stats::StatsFlags),
+    /// Show tokens and cost by day, week or month
+    Usage(usage::UsageFlags),
+    /// Write a report with charts as one HTML file
+    Report(report::ReportFlags),
+    /// Write sessions to files: Parquet, Arrow, JSON lines, transcripts
+    Export(export::ExportFlags),
+    /// Say what the store holds and how fresh it is
+    Status,
+    /// Print one line for the status line of an agent: cost, context, quotas
+    Statusline,
+    /// Say where the agents keep their logs, what was found, and what was unknown in it
+    Doctor,
+    /// Serve the tools over MCP on stdin and stdout, or over HTTP
+    Mcp(mcp::McpFlags),
+    /// Serve a page for the browser: search, conversations, overview, live
+    Web(web::WebFlags),
+    /// Answer the hooks of agents, and show what was said
+    Hook(hook::HookFlags),
+    /// Register the server with a client: show what its configuration needs, or write it
+    Setup(setup::SetupFlags),
+    /// Write plugins for Claude Code, Codex, Gemini CLI and other clients
+    Plugin(plugin::PluginFlags),
+    /// Print a SKILL.md that teaches agents the tools
+    Skill(skill::SkillFlags),
+    /// Describe the tools: title, risk, category
+    Tools(tools::ToolFlags),
+    /// Run a query handed over by another process of this program
+    #[command(hide = true)]
+    SqlWorker,
+    /// Show every setting, its value and where it comes from
+    Config,
+    /// Say how this copy was installed, and which command gets a newer one
+    Upgrade,
+    /// Connect a shell: a key for the picker, and completion of ids, projects and flags
+    Init(init::InitFlags),
+    /// Print the words that complete a command line
+    #[command(hide = true)]
+    CompleteLine(init::CompleteLineFlags),
+    /// Print a completion script for a shell
+    Completions(completions::CompletionFlags),
+}
+
+impl Command {
+    /// True for the commands that answer a question from the sessions in the store.
+    pub(super) fn looks_for_sessions(&self) -> bool {
+        match self {
+            Self::Search(_)
+            | Self::Find(_)
+            | Self::List(_)
+            | Self::Analyze(_)
+            | Self::Stats(_)
+            | Self::Usage(_) => true,
+            Self::Ingest(_)
+            | Self::Event(_)
+            | Self::Show(_)
+            | Self::Open(_)
+            | Self::Tail(_)
+            | Self::Label(_)
+            | Self::Forget(_)
+            | Self::Compact(_)
+            | Self::Query(_)
+            | Self::Report(_)
+            | Self::Export(_)
+            | Self::Status
+            | Self::Statusline
+            | Self::Doctor
+            | Self::Mcp(_)
+            | Self::Resume(_)
+            | Self::Blame(_)
+            | Self::Web(_)
+            | Self::Hook(_)
+            | Self::Setup(_)
+            | Self::Plugin(_)
+            | Self::Skill(_)
+            | Self::Tools(_)
+            | Self::SqlWorker
+            | Self::Config
+            | Self::Upgrade
+            | Self::Init(_)
+            | Self::CompleteLine(_)
+            | Self::Completions(_) => false,
+        }
+    }
+
+    /// True for the commands that read sessions from the store, so that logs which grew are read
+    /// first.
+    pub(super) fn reads_sessions(&self) -> bool {
+        match self {
+            Self::Search(_)
+            | Self::Find(_)
+            | Self::Event(_)
+            | Self::List(_)
+            | Self::Show(_)
+            | Self::Analyze(_)
+            | Self::Resume(_)
+            | Self::Blame(_)
+            | Self::Query(_)
+            | Self::Stats(_)
+            | Self::Usage(_)
+            | Self::Report(_)
+            | Self::Export(_) => true,
+            Self::Ingest(_)
+            | Self::Open(_)
+            | Self::Tail(_)
+            | Self::Label(_)
+            | Self::Forget(_)
+            | Self::Compact(_)
+            | Self::Status
+            | Self::Statusline
+            | Self::Doctor
+            | Self::Mcp(_)
+            | Self::Web(_)
+            | Self::Hook(_)
+            | Self::Setup(_)
+            | Self::Plugin(_)
+            | Self::Skill(_)
+            | Self::Tools(_)
+            | Self::SqlWorker
+            | Self::Config
+            | Self::Upgrade
+            | Self::Init(_)
+            | Self::CompleteLine(_)
+            | Self::Completions(_) => false,
+        }
+    }
+
+    /// True for the commands that take or show days, dates or times.
+    pub(super) fn has_dates(&self) -> bool {
+        match self {
+            Self::Search(_)
+            | Self::Find(_)
+            | Self::Event(_)
+            | Self::List(_)
+            | Self::Show(_)
+            | Self::Open(_)
+            | Self::Analyze(_)
+            | Self::Stats(_)
+            | Self::Usage(_)
+            | Self::Report(_)
+            | Self::Export(_)
+            | Self::Forget(_)
+            | Self::Blame(_)
+            | Self::Statusline => true,
+            Self::Ingest(_)
+            | Self::Label(_)
+            | Self::Compact(_)
+            | Self::Resume(_)
+            | Self::Tail(_)
+            | Self::Query(_)
+            | Self::Status
+            | Self::Doctor
+            | Self::Mcp(_)
+            | Self::Web(_)
+            | Self::Hook(_)
+            | Self::Setup(_)
+            | Self::Plugin(_)
+            | Self::Skill(_)
+            | Self::Tools(_)
+            | Self::Config
+            | Self::Upgrade
+            | Self::SqlWorker
+            | Self::Init(_)
+            | Self::CompleteLine(_)
+            | Self::Completions(_) => false,
+        }
+    }
+}

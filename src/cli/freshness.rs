@@ -1,0 +1,67 @@
+//! Reads new log data before a command answers, as a server does before each call.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use schemas::limits::REFRESH_MS;
+
+use crate::app;
+use crate::config::environment;
+use crate::hooks::background;
+use crate::output::Printer;
+use crate::store::Store;
+use crate::tools::{Refresh, UnreadReason};
+
+/// What keeps the store up to date while a command runs.
+pub(super) struct StoreRefresh {
+    refresh: Arc<dyn Refresh>,
+    store: Arc<Store>,
+}
+
+impl StoreRefresh {
+    /// Reads new log data for a moment. The rest continues while the command runs. A store that
+    /// others can write to, or that cannot be read, stays as it is: the answer says so.
+    pub(super) fn start(store: &Arc<Store>) -> Option<Self> {
+        let snapshot = store.take_snapshot().ok()?;
+        if snapshot.condition().writable.is_some() {
+            return None;
+        }
+        let refresh = app::create_refresh(Arc::clone(store));
+        refresh.refresh(Duration::from_millis(REFRESH_MS));
+        Some(Self { refresh, store: Arc::clone(store) })
+    }
+
+    /// Says which logs the answer does not include yet, and lets another process read them.
+    pub(super) fn finish(&self, printer: &Printer) -> std::io::Result<()> {
+        let freshness = self.refresh.current_freshness();
+        let logs = match freshness.pending {
+            0 => "Some logs may be".to_owned(),
+            1 => "1 log is".to_owned(),
+            logs => format!("{logs} logs are"),
+        };
+        match &freshness.unread_reason {
+            UnreadReason::None => Ok(()),
+            UnreadReason::Looking | UnreadReason::Reading => {
+                let is_started = self.continue_in_background();
+                let next = if is_started {
+                    "they are being read now"
+                } else {
+                    "`sessions ingest` reads them"
+                };
+                printer.print_note(&format!("{logs} newer than the store; {next}"))
+            }
+            UnreadReason::Busy => printer.print_note(&format!(
+                "{logs} newer than the store; another process is writing to it"
+            )),
+            UnreadReason::Trouble(reason) => printer.print_note(&format!(
+                "{logs} newer than the store and could not be read: {reason}"
+            )),
+        }
+    }
+
+    fn continue_in_background(&self) -> bool {
+        let program: &Path = &environment::program_path();
+        background::start_ingest(program, self.store.dir()).is_ok()
+    }
+}

@@ -1,0 +1,122 @@
+//! Every setting, with its value and where it comes from.
+
+use std::path::{Path, PathBuf};
+
+use schemas::ToolError;
+use serde::Serialize;
+
+use super::environment::{default_store, read_variable, settings_dir};
+use super::settings::{invalid_file_error, read_settings_file};
+use super::user_settings::UserSettings;
+
+/// A setting of the user.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SettingValue {
+    pub name: &'static str,
+    pub value: String,
+    /// A flag, a variable of the environment, a file, or `default`.
+    pub source: String,
+}
+
+/// The settings of the file, with their defaults.
+const FILE_SETTINGS: &[(&str, &str)] = &[
+    ("ingest.exclude", "[]"),
+    ("ingest.include", "[] (all)"),
+    ("ingest.providers", "[] (all)"),
+    ("store.keep", "full"),
+    ("hooks.enabled", "true"),
+    ("hooks.silent", "[]"),
+    ("hooks.timeout_ms", "100"),
+];
+
+/// Lists all settings. `store` and `timezone` are the flags of the command.
+///
+/// # Errors
+/// Returns an error that names the settings file if it is invalid.
+pub fn list_settings(
+    store: Option<&Path>,
+    timezone: Option<&str>,
+) -> Result<Vec<SettingValue>, ToolError> {
+    let settings = UserSettings::read()?;
+    let file = read_settings_file("SESSIONS_SETTINGS", "settings.toml")?;
+    let table = match &file {
+        None => toml::Table::new(),
+        Some((path, text)) => text
+            .parse::<toml::Table>()
+            .map_err(|error| invalid_file_error(path, error.message().to_owned()))?,
+    };
+    let file_name = file.as_ref().map(|(path, _)| path.display().to_string()).unwrap_or_default();
+    let find = |section: &str, key: &str| table.get(section)?.as_table()?.get(key);
+
+    let mut values = vec![store_setting(store)];
+    let zone = settings.zone(timezone)?;
+    let zone_source = if timezone.is_some() {
+        "--timezone".to_owned()
+    } else if find("display", "timezone").is_some() {
+        file_name.clone()
+    } else if read_variable("TZ").is_some() {
+        "TZ".to_owned()
+    } else {
+        "the system".to_owned()
+    };
+    values.push(SettingValue {
+        name: "display.timezone",
+        value: zone.name().to_owned(),
+        source: zone_source,
+    });
+    for (name, default) in FILE_SETTINGS.iter().copied() {
+        let set = name.split_once('.').and_then(|(section, key)| find(section, key));
+        values.push(SettingValue {
+            name,
+            value: set.map_or_else(|| default.to_owned(), describe_value),
+            source: set.map_or_else(|| "default".to_owned(), |_| file_name.clone()),
+        });
+    }
+    values.extend(hook_variable());
+    values.push(file_setting("prices", "SESSIONS_PRICES", "prices.toml", "built in"));
+    values.push(file_setting("redaction rules", "SESSIONS_REDACT", "redact.toml", "built in"));
+    values.push(SettingValue {
+        name: "log",
+        value: read_variable("SESSIONS_LOG").unwrap_or_else(|| "off".to_owned()),
+        source: variable_or_default("SESSIONS_LOG"),
+    });
+    Ok(values)
+}
+
+fn store_setting(store: Option<&Path>) -> SettingValue {
+    let path = store.map_or_else(default_store, Path::to_path_buf);
+    let variable = read_variable("SESSIONS_STORE").map(PathBuf::from);
+    let source = match store {
+        Some(named) if variable.as_deref() == Some(named) => "SESSIONS_STORE",
+        Some(_) => "--store",
+        None => "default",
+    };
+    SettingValue { name: "store", value: path.display().to_string(), source: source.to_owned() }
+}
+
+/// Returns the variable that switches hooks off, if it is set.
+fn hook_variable() -> Option<SettingValue> {
+    let value = read_variable("SESSIONS_HOOKS")?;
+    Some(SettingValue { name: "hooks", value, source: "SESSIONS_HOOKS".to_owned() })
+}
+
+/// Describes a settings file of its own: the one that the variable names, else the usual one if it
+/// exists.
+fn file_setting(name: &'static str, variable: &str, usual: &str, default: &str) -> SettingValue {
+    let usual = settings_dir().join(usual);
+    let (value, source) = match read_variable(variable) {
+        Some(path) => (path, variable.to_owned()),
+        None if usual.exists() => (usual.display().to_string(), "the settings folder".to_owned()),
+        None => (default.to_owned(), "default".to_owned()),
+    };
+    SettingValue { name, value, source }
+}
+
+/// Returns a value of the file in one line.
+fn describe_value(value: &toml::Value) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+fn variable_or_default(name: &str) -> String {
+    if read_variable(name).is_some() { name.to_owned() } else { "default".to_owned() }
+}

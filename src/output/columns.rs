@@ -1,0 +1,190 @@
+//! Tables that fit the width of a screen: less important columns are left out first, then wide ones
+//! are cut.
+
+use anstyle::Style;
+
+use super::painted::{DIM, Painted};
+use crate::base::cells::{text_width, truncate_end, truncate_start};
+use crate::base::sanitize::{clean_text, one_line};
+use crate::base::text_table::{COLUMN_GAP, align_columns};
+
+/// A column of a table.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Column {
+    pub(crate) name: &'static str,
+    /// True if the cells end at the same place, as numbers do.
+    pub(crate) is_right: bool,
+    /// The fewest cells to which the column may be cut; `None` if it is shown whole.
+    pub(crate) min_width: Option<usize>,
+    /// The rank in which columns are left out if the table is too wide, the highest first. Columns of
+    /// rank 0 stay.
+    pub(crate) drop_rank: u8,
+}
+
+impl Column {
+    /// A column of text that is shown whole.
+    pub(crate) const fn text(name: &'static str) -> Self {
+        Self { name, is_right: false, min_width: None, drop_rank: 0 }
+    }
+
+    /// A column of numbers.
+    pub(crate) const fn number(name: &'static str) -> Self {
+        Self { is_right: true, ..Self::text(name) }
+    }
+
+    /// Lets the column be cut to `min_width` cells.
+    pub(crate) const fn cut_to(self, min_width: usize) -> Self {
+        Self { min_width: Some(min_width), ..self }
+    }
+
+    /// Lets the column be left out.
+    pub(crate) const fn drop_at(self, drop_rank: u8) -> Self {
+        Self { drop_rank, ..self }
+    }
+}
+
+/// A cell of a table.
+#[derive(Debug, Clone)]
+pub(crate) struct Cell {
+    text: String,
+    style: Style,
+}
+
+impl Cell {
+    pub(crate) fn new(style: Style, text: &str) -> Self {
+        Self { text: one_line(&clean_text(text)), style }
+    }
+}
+
+/// A table of styled cells.
+pub(crate) struct FittedTable {
+    columns: Vec<Column>,
+    rows: Vec<Vec<Cell>>,
+    has_header: bool,
+}
+
+impl FittedTable {
+    pub(crate) fn new(columns: &[Column]) -> Self {
+        Self { columns: columns.to_vec(), rows: Vec::new(), has_header: true }
+    }
+
+    /// Adds a row with a cell for each column.
+    pub(crate) fn push(&mut self, row: Vec<Cell>) {
+        self.rows.push(row);
+    }
+
+    /// Formats the table with at most `width` cells a line. Columns that are empty in every row are
+    /// left out.
+    pub(crate) fn paint(&self, width: usize) -> Painted {
+        let mut kept: Vec<usize> = (0..self.columns.len()).collect();
+        kept.retain(|at| self.cells_of(*at).any(|cell| !cell.text.is_empty()));
+        let mut widths: Vec<usize> = Vec::new();
+        for at in 0..self.columns.len() {
+            widths.push(self.natural_width(at));
+        }
+        while self.least_width(&kept, &widths) > width {
+            let droppable = kept.iter().filter(|at| self.columns[**at].drop_rank > 0);
+            let Some(dropped) = droppable.max_by_key(|at| self.columns[**at].drop_rank).copied()
+            else {
+                break;
+            };
+            kept.retain(|at| *at != dropped);
+        }
+        self.cut_widest(&kept, &mut widths, width);
+
+        let mut lines = Vec::new();
+        if self.has_header {
+            let names = kept.iter().map(|at| {
+                let name = truncate_end(self.columns[*at].name, widths[*at]);
+                paint_cell(DIM, &name)
+            });
+            lines.push(names.collect());
+        }
+        for row in &self.rows {
+            let cells = kept.iter().filter_map(|at| row.get(*at).map(|cell| (cell, widths[*at])));
+            lines.push(
+                cells
+                    .map(|(cell, width)| paint_cell(cell.style, &cut(&cell.text, width)))
+                    .collect(),
+            );
+        }
+        let right: Vec<bool> = kept.iter().map(|at| self.columns[*at].is_right).collect();
+        let mut painted = Painted::new();
+        painted.append_aligned(&align_columns(lines, &right));
+        painted
+    }
+
+    fn cells_of(&self, column: usize) -> impl Iterator<Item = &Cell> {
+        self.rows.iter().filter_map(move |row| row.get(column))
+    }
+
+    /// Returns the cells that a column takes if nothing is cut.
+    fn natural_width(&self, column: usize) -> usize {
+        let name = if self.has_header { text_width(self.columns[column].name) } else { 0 };
+        let cells = self.cells_of(column).map(|cell| text_width(&cell.text));
+        cells.max().unwrap_or(0).max(name)
+    }
+
+    /// Returns the width of a table of the columns `kept` in which all that can be cut is cut.
+    fn least_width(&self, kept: &[usize], widths: &[usize]) -> usize {
+        let least = kept.iter().map(|at| {
+            let natural = widths[*at];
+            self.columns[*at].min_width.map_or(natural, |least| least.min(natural))
+        });
+        least.sum::<usize>() + COLUMN_GAP * kept.len().saturating_sub(1)
+    }
+
+    /// Cuts the widest columns until the table fits.
+    fn cut_widest(&self, kept: &[usize], widths: &mut [usize], width: usize) {
+        let gaps = COLUMN_GAP * kept.len().saturating_sub(1);
+        loop {
+            let total: usize = kept.iter().map(|at| widths[*at]).sum::<usize>() + gaps;
+            if total <= width {
+                return;
+            }
+            let can_cut = |at: &&usize| {
+                self.columns[**at].min_width.is_some_and(|least| widths[**at] > least)
+            };
+            let Some(widest) = kept.iter().filter(can_cut).max_by_key(|at| widths[**at]).copied()
+            else {
+                return;
+            };
+            widths[widest] -= 1;
+        }
+    }
+}
+
+/// Cuts a text to a width. Paths are cut at the beginning, which is less informative.
+fn cut(text: &str, width: usize) -> String {
+    if text.starts_with('/') { truncate_start(text, width) } else { truncate_end(text, width) }
+}
+
+/// Returns a text with its style.
+fn paint_cell(style: Style, text: &str) -> String {
+    if text.is_empty() || style == Style::new() {
+        return text.to_owned();
+    }
+    format!("{style}{text}{style:#}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::painted::PLAIN;
+
+    #[test]
+    fn columns_are_left_out_before_texts_are_cut() {
+        let columns =
+            [Column::text("id"), Column::number("n").drop_at(1), Column::text("title").cut_to(4)];
+        let mut table = FittedTable::new(&columns);
+        let cells = ["abcdefgh", "12", "日本語日本語"].map(|text| Cell::new(PLAIN, text));
+        table.push(cells.to_vec());
+        let lines = |width| {
+            let painted = anstream::adapter::strip_str(table.paint(width).as_str()).to_string();
+            painted.lines().skip(1).collect::<Vec<_>>().join("\n")
+        };
+        assert_eq!(lines(80), "abcdefgh  12  日本語日本語");
+        assert_eq!(lines(20), "abcdefgh  12  日本…");
+        assert_eq!(lines(16), "abcdefgh  日本…");
+    }
+}

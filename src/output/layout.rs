@@ -1,0 +1,76 @@
+//! What the screens of answers are laid out for: a width, a zone, and the current time.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use anstyle::Style;
+use schemas::{Timestamp, Zone};
+
+use super::painted::Painted;
+use crate::store::Snapshot;
+
+/// What a screen is laid out for.
+pub struct Layout {
+    /// The cells of a line.
+    pub width: usize,
+    /// The zone of the user's clock.
+    pub zone: Zone,
+    pub now: Timestamp,
+    /// The sessions whose ids are shortened; without it ids are whole.
+    pub snapshot: Option<Arc<Snapshot>>,
+    /// True if the terminal opens links.
+    pub has_links: bool,
+}
+
+impl Layout {
+    /// Shortens the id of a session to the shortest unique prefix.
+    pub(crate) fn short_id<'i>(&self, id: &'i str) -> Cow<'i, str> {
+        self.snapshot.as_ref().map_or(Cow::Borrowed(id), |snapshot| snapshot.short_id(id))
+    }
+
+    /// Shortens the session in the id of an event.
+    pub(crate) fn short_event_id(&self, id: &str) -> String {
+        match id.rsplit_once(':') {
+            Some((session, index)) => format!("{}:{index}", self.short_id(session)),
+            None => id.to_owned(),
+        }
+    }
+
+    /// Returns the title of a session, if it is known.
+    pub(crate) fn session_title(&self, id: &str) -> Option<String> {
+        let snapshot = self.snapshot.as_ref()?;
+        let row = snapshot.sessions().get(snapshot.session_position(id)?)?;
+        row.title.clone()
+    }
+
+    /// Formats a time of an answer, given as RFC 3339, in the zone of the user.
+    pub(crate) fn time(&self, time: Option<&str>) -> String {
+        let Some(time) = time else { return "no time".to_owned() };
+        match Timestamp::parse(time) {
+            Some(time) => self.zone.short_time(time, self.now),
+            None => time.to_owned(),
+        }
+    }
+
+    /// Appends a path as `shown`, as a link if the terminal opens links.
+    pub(crate) fn push_path(&self, painted: &mut Painted, style: Style, path: &str, shown: &str) {
+        if self.has_links && path.starts_with('/') {
+            painted.push_link(style, shown, &format!("file://{}", encode_path(path)));
+        } else {
+            painted.push_inline(style, shown);
+        }
+    }
+}
+
+/// Encodes a path for an address.
+fn encode_path(path: &str) -> String {
+    let mut encoded = String::new();
+    for byte in path.bytes() {
+        if byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            encoded.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    encoded
+}

@@ -1,0 +1,224 @@
+//! The screens of the main commands at four widths, and what a terminal changes.
+
+use std::sync::Arc;
+
+use schemas::tool::OneOrMany;
+use schemas::tool::list::ListArgs;
+use schemas::tool::search::SearchArgs;
+use schemas::tool::stats::{GroupKey, StatsArgs};
+use schemas::{Provider, Timestamp, Zone};
+use sessions::output::{ConversationView, Layout, Show, paint_usage};
+use sessions::store::Store;
+use sessions::tools::{Call, Tools};
+
+use crate::env::{Ran, TestEnv};
+
+const WIDTHS: [usize; 4] = [60, 80, 120, 200];
+
+/// The session with the edit and its failure.
+const MAIN: &str = "9ae82b3a-fd82-48da-afd8-479f58648cbe";
+
+/// The screens of the main commands at one width, under their command lines.
+fn screens(tools: &Tools, width: usize) -> String {
+    let now = Timestamp::parse("2026-11-26T12:00:00Z").expect("valid");
+    let zone = Zone::find("timezone", "America/Los_Angeles").expect("a zone");
+    let call = Call::new(now, &|| false).with_zone(zone.clone());
+    let list = ListArgs { provider: Some(Provider::Claude), ..ListArgs::default() };
+    let listed = tools.list_sessions(&list, &call).expect("sessions").data;
+    let search = SearchArgs {
+        query: "budget remaining".to_owned(),
+        provider: Some(Provider::Claude),
+        limit: Some(6),
+        ..SearchArgs::default()
+    };
+    let found = tools.search_events(&search, &call).expect("events").data;
+    let by = |key| StatsArgs {
+        group_by: OneOrMany::One(key),
+        provider: Some(Provider::Claude),
+        project: None,
+        session_id: None,
+        since: None,
+        until: None,
+        timezone: None,
+        sort: None,
+        limit: Some(8),
+    };
+    let by_tool = tools.session_stats(&by(GroupKey::Tool), &call).expect("groups").data;
+    let by_day = tools.all_session_stats(&by(GroupKey::Day), &call).expect("groups").data;
+    let transcript = tools.read_transcript(MAIN, &call).expect("a session");
+    let resume = Some(format!("claude --resume {MAIN}"));
+    let conversation = ConversationView::new(transcript, resume, false);
+    let layout = Layout { width, zone, now, snapshot: call.taken_snapshot(), has_links: false };
+
+    let mut out = String::new();
+    for (line, screen) in [
+        ("sessions list --provider claude", listed.paint(&layout)),
+        ("sessions search 'budget remaining' --provider claude", found.paint(&layout)),
+        ("sessions show 9ae82b3a", conversation.paint(&layout)),
+        ("sessions usage --provider claude --all", paint_usage(&by_day, &layout)),
+        ("sessions stats --by tool --provider claude", by_tool.paint(&layout)),
+    ] {
+        out.push_str(&format!("$ {line}\n{}\n", screen.as_str()));
+    }
+    out
+}
+
+#[test]
+fn screens_fit_four_widths() {
+    let env = TestEnv::with_samples();
+    let tools = Tools::new(Arc::new(Store::new(env.store())));
+    for width in WIDTHS {
+        let screens = screens(&tools, width);
+        let text = without_escapes(&screens);
+        for line in text.lines().filter(|line| !line.starts_with('$')) {
+            let cells = unicode_width::UnicodeWidthStr::width(line);
+            assert!(cells <= width, "{cells} cells: {line}");
+        }
+    }
+}
+
+/// Removes the sequences that set styles, the only ones of the screens.
+fn without_escapes(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, sequence)) = rest.split_once("\u{1b}[") {
+        out.push_str(before);
+        let end = sequence.find('m').expect("a style");
+        rest = &sequence[end + 1..];
+    }
+    out + rest
+}
+
+#[test]
+fn a_pipe_gets_whole_ids_and_no_escapes() {
+    let env = TestEnv::with_samples();
+    for args in [
+        &["list", "--provider", "claude"][..],
+        &["search", "budget", "--provider", "claude"],
+        &["show", MAIN],
+        &["usage"],
+        &["stats", "--by", "tool"],
+    ] {
+        let ran = env.run(args);
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        assert!(!ran.stdout.contains('\u{1b}'), "{args:?}: {}", ran.stdout);
+    }
+    let listed = env.run(&["list", "--provider", "claude"]).ok();
+    assert!(listed.contains(MAIN) && listed.contains("T10:"), "{listed}");
+}
+
+#[test]
+fn colors_are_forced_by_the_flag_and_the_environment() {
+    let env = TestEnv::with_samples();
+    let listed = |variables: &[(&str, &str)], args: &[&str]| {
+        let mut command = env.command();
+        command.envs(variables.iter().copied()).args(["list", "--provider", "claude"]).args(args);
+        Ran::from(command.output().expect("runs")).ok()
+    };
+    for (variables, args, has_color) in [
+        (&[][..], &["--color", "always"][..], true),
+        (&[("NO_COLOR", "1")], &["--color", "always"], true),
+        (&[("CLICOLOR_FORCE", "1")], &[], true),
+        (&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")], &[], false),
+        (&[("CLICOLOR_FORCE", "1")], &["--color", "never"], false),
+    ] {
+        let out = listed(variables, args);
+        assert_eq!(out.contains("\u{1b}["), has_color, "{variables:?} {args:?}: {out}");
+    }
+    let screen = listed(&[("COLUMNS", "60")], &["--color", "always"]);
+    assert!(screen.contains("9ae82b3a") && !screen.contains(MAIN), "short ids: {screen}");
+}
+
+#[test]
+fn every_short_id_names_its_session() {
+    let env = TestEnv::with_samples();
+    let snapshot = Store::new(env.store()).take_snapshot().expect("a snapshot");
+    for row in snapshot.sessions() {
+        let short = snapshot.short_id(&row.session_id);
+        let found = snapshot.find_session(&short).expect(&short);
+        assert_eq!(snapshot.sessions()[found].session_id, row.session_id);
+        assert!(short.len() >= 8 || short == row.session_id, "{short}");
+    }
+}
+
+#[test]
+fn pages_have_numbers_and_all_of_them_can_be_shown() {
+    let env = TestEnv::with_samples();
+    let ids = |args: &[&str]| {
+        let answer = env.json(&[&["list", "-n", "5"], args].concat());
+        let sessions = answer["data"]["sessions"].as_array().expect("sessions").clone();
+        sessions.iter().map(|row| row["session_id"].clone()).collect::<Vec<_>>()
+    };
+    let (first, second, all) = (ids(&[]), ids(&["--page", "2"]), ids(&["--all"]));
+    assert_eq!(first.len(), 5);
+    assert_eq!([first, second].concat(), all[..10]);
+    let note = env.run(&["list", "-n", "5", "--page", "2"]).stderr;
+    assert!(note.contains("--page 3 shows more"), "{note}");
+    let error = env.run(&["list", "--page", "99"]).fails(2);
+    assert!(error.contains("page 99 not found"), "{error}");
+}
+
+#[test]
+fn a_grown_log_is_read_before_the_answer() {
+    let env = TestEnv::new();
+    let line = |text: &str| {
+        format!(r#"{{"role":"user","content":"{text}","timestamp":"2026-11-02T03:30:00Z"}}"#) + "\n"
+    };
+    std::fs::write(env.path("grown.jsonl"), line("The first pier")).expect("writes");
+    env.run(&["ingest", "--quiet", "grown.jsonl"]).ok();
+    let both = line("The first pier") + &line("The second lighthouse");
+    std::fs::write(env.path("grown.jsonl"), both).expect("writes");
+    assert_eq!(env.run(&["search", "lighthouse", "--no-refresh"]).code, 1);
+    // The reading may take longer than the command waits for it.
+    let has_found = (0..50).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        env.run(&["search", "lighthouse"]).code == 0
+    });
+    assert!(has_found, "the added line");
+}
+
+#[test]
+fn words_that_users_try_are_understood() {
+    let env = TestEnv::with_samples();
+    let markdown = env.run(&["export", "md", MAIN]).ok();
+    assert!(markdown.starts_with("# "), "{markdown}");
+    let summary = env.run(&["stats"]).ok();
+    for key in ["provider", "project", "model", "tool"] {
+        assert!(summary.lines().any(|line| line.starts_with(key)), "{key}: {summary}");
+    }
+    std::fs::write(env.path("one.sql"), "SELECT 41 + 1 AS answer").expect("writes");
+    assert!(env.run(&["query", "-f", "one.sql"]).ok().contains("42"));
+    let error = env.run(&["search", "--lmit", "foo"]).fails(2);
+    assert!(error.contains("'--lmit'; did you mean '--limit'?"), "{error}");
+    for sort in ["cost", "duration", "failures"] {
+        env.run(&["list", "--sort", sort, "-n", "1"]).ok();
+    }
+    let early = env.run(&["list", "--until", "2020-01-01"]);
+    assert_eq!(early.code, 1, "{}", early.stdout);
+    let config = env.run(&["config"]).ok();
+    assert!(config.contains("SESSIONS_STORE") && config.contains("hooks.timeout_ms"), "{config}");
+    let ids = env.run(&["search", "budget", "-l", "--all"]).ok();
+    assert!(ids.lines().any(|id| id == MAIN), "{ids}");
+}
+
+#[test]
+fn qualifiers_of_sessions_and_times_work_in_both_directions() {
+    let env = TestEnv::with_samples();
+    let count = |query: &str| {
+        let answer = env.json(&["search", &format!("budget total:exact {query}")]);
+        answer["metadata"]["results_total"].as_u64().unwrap_or_else(|| panic!("{query}: {answer}"))
+    };
+    let all = count("");
+    for (with, without) in [
+        ("project:harbor", "-project:harbor"),
+        ("cwd:harbor", "-cwd:harbor"),
+        ("provider:claude", "-provider:claude"),
+        ("since:2026-10-14", "-since:2026-10-14"),
+        ("-until:2026-10-14", "until:2026-10-14"),
+    ] {
+        assert!(count(with) > 0, "{with}");
+        assert!(count(with) + count(without) <= all, "{with}");
+    }
+    assert_eq!(count("provider:claude") + count("-provider:claude"), all);
+    assert_eq!(count("since:2026-10-14"), count("-until:2026-10-14"));
+}
