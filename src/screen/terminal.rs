@@ -4,7 +4,11 @@
 //! runs the destructor of [`Screen`]. A panic hook restores the terminal before the message of a
 //! panic is printed. A signal sets a flag, which the loop of the screen checks.
 
+#[cfg(unix)]
+use std::io::Read as _;
 use std::io::{self, Write};
+#[cfg(unix)]
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -33,10 +37,6 @@ static HAS_PANICKED: AtomicBool = AtomicBool::new(false);
 
 /// The exit code of a program that a signal ended is this plus the signal's number.
 const SIGNAL_EXIT_CODE: usize = 128;
-
-/// The exit code of a program whose terminal is gone.
-#[cfg(unix)]
-const HANGUP_EXIT_CODE: i32 = 129;
 
 /// A terminal that shows a screen.
 pub(super) struct Screen {
@@ -88,8 +88,8 @@ impl Screen {
         if HAS_PANICKED.load(Ordering::SeqCst) {
             return Err(io::Error::other("an internal error ended the screen"));
         }
+        let mut wait = self.signals.wait_for_input(wait)?;
         let mut events = Vec::new();
-        let mut wait = wait;
         while events.len() < MAX_EVENTS_PER_FRAME && event::poll(wait)? {
             events.push(event::read()?);
             wait = Duration::ZERO;
@@ -154,26 +154,62 @@ struct SignalFlags {
     received: Arc<AtomicUsize>,
     #[cfg(unix)]
     registered: Vec<signal_hook::SigId>,
+    /// Has a byte to read after each signal, also after one that says that the size has changed.
+    #[cfg(unix)]
+    wakes: UnixStream,
 }
 
 impl SignalFlags {
     #[cfg(unix)]
     fn register() -> io::Result<Self> {
-        use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-        use signal_hook::flag;
+        use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH};
+        use signal_hook::low_level::pipe;
 
         let received = Arc::new(AtomicUsize::new(0));
         let mut registered = Vec::new();
-        for signal in [SIGINT, SIGQUIT, SIGTERM] {
+        for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
             let number = usize::try_from(signal).unwrap_or_default();
-            registered.push(flag::register_usize(signal, Arc::clone(&received), number)?);
+            let flag = Arc::clone(&received);
+            registered.push(signal_hook::flag::register_usize(signal, flag, number)?);
         }
-        // The terminal is gone, so there is nothing to restore. The loop would not look at a flag any
-        // more: crossterm reads the end of the input over and over without returning.
-        let always = Arc::new(AtomicBool::new(true));
-        let code = HANGUP_EXIT_CODE;
-        registered.push(flag::register_conditional_shutdown(SIGHUP, code, always)?);
-        Ok(Self { received, registered })
+        let (wakes, sender) = UnixStream::pair()?;
+        wakes.set_nonblocking(true)?;
+        for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH] {
+            registered.push(pipe::register(signal, sender.try_clone()?)?);
+        }
+        Ok(Self { received, registered, wakes })
+    }
+
+    /// Waits for input, for a signal or for the end of `wait`. Returns how long crossterm is to wait:
+    /// it must not wait itself, because it does not return once the terminal is gone, and takes a
+    /// whole core.
+    ///
+    /// # Errors
+    /// Fails if the terminal is gone.
+    #[cfg(unix)]
+    fn wait_for_input(&self, wait: Duration) -> io::Result<Duration> {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+        let input = io::stdin();
+        let mut polled =
+            [PollFd::new(&input, PollFlags::IN), PollFd::new(&self.wakes, PollFlags::IN)];
+        let timeout = Timespec::try_from(wait).map_err(io::Error::other)?;
+        match poll(&mut polled, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        // Only that a signal came matters, not how many did.
+        let _ = (&self.wakes).read(&mut [0; 64]);
+        if polled[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the terminal is gone"));
+        }
+        Ok(Duration::ZERO)
+    }
+
+    /// Leaves the wait to crossterm.
+    #[cfg(not(unix))]
+    fn wait_for_input(&self, wait: Duration) -> io::Result<Duration> {
+        Ok(wait)
     }
 
     #[cfg(not(unix))]

@@ -1,4 +1,5 @@
-//! The screens of the main commands at four widths, and what a terminal changes.
+//! The screens of the main commands at four widths, as text and with their colours, and what a
+//! terminal changes.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use sessions::output::{ConversationView, Layout, Show, paint_usage};
 use sessions::store::Store;
 use sessions::tools::{Call, Tools};
 
-use crate::env::{Ran, TestEnv};
+use crate::env::{Ran, TestEnv, compare};
 
 const WIDTHS: [usize; 4] = [60, 80, 120, 200];
 
@@ -74,6 +75,10 @@ fn screens_fit_four_widths() {
             let cells = unicode_width::UnicodeWidthStr::width(line);
             assert!(cells <= width, "{cells} cells: {line}");
         }
+        compare("UPDATE_GOLDEN", &format!("tests/golden/screens/{width}.txt"), &text);
+        // Escape sequences as text, so that a diff shows them.
+        let colored = screens.replace('\u{1b}', "ESC");
+        compare("UPDATE_GOLDEN", &format!("tests/golden/screens/{width}.ansi"), &colored);
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::answers::{command, ingest, user, write_log};
 use crate::env::TestEnv;
-use crate::terminal::{CONTROL_C, DOWN, ENTER, ESCAPE, TAB, TestTerminal};
+use crate::terminal::{CONTROL_C, DOWN, ENTER, ESCAPE, TAB, TestTerminal, ends_with_its_terminal};
 
 const SIZE: (u16, u16) = (100, 30);
 
@@ -173,6 +173,12 @@ fn filters_the_mouse_and_a_new_size_change_the_list() {
     });
     terminal.press(ESCAPE);
     assert_eq!(terminal.wait_for_end(), 0);
+}
+
+#[test]
+fn the_program_ends_when_its_terminal_is_closed() {
+    let env = with_two_sessions();
+    assert!(ends_with_its_terminal(&env, SIZE, "2 sessions"));
 }
 
 #[test]

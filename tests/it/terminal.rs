@@ -39,22 +39,9 @@ pub(crate) struct TestTerminal {
 }
 
 impl TestTerminal {
-    /// Starts the program with these arguments in a terminal of this size. `path` is the PATH.
+    /// Starts the program with these arguments in a terminal of this size.
     pub(crate) fn start(env: &TestEnv, args: &[&str], (columns, rows): (u16, u16)) -> Self {
-        let (pty, pts) = open().expect("a pseudo-terminal");
-        pty.resize(Size::new(rows, columns)).expect("resizes");
-        let bin = env.path("bin");
-        let command = Command::new(env!("CARGO_BIN_EXE_sessions"))
-            .args(args)
-            .env_clear()
-            .env("HOME", env.root.path())
-            .env("SESSIONS_STORE", env.store())
-            .env("TZ", "UTC")
-            .env("TERM", "xterm-256color")
-            .env("PATH", format!("{}:/usr/bin:/bin", bin.display()))
-            .env("LD_LIBRARY_PATH", std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default())
-            .current_dir(env.root.path());
-        let child = command.spawn(pts).expect("starts");
+        let (pty, child) = spawn(env, args, (columns, rows));
         let pty = Arc::new(pty);
         let received = Arc::new(Mutex::new(Received {
             screen: vt100::Parser::new(cells(rows), cells(columns), 0),
@@ -166,4 +153,47 @@ impl Drop for TestTerminal {
 
 fn cells(count: u16) -> NonZeroU16 {
     NonZeroU16::new(count).expect("a size")
+}
+
+/// Starts the program in a terminal of this size.
+fn spawn(env: &TestEnv, args: &[&str], (columns, rows): (u16, u16)) -> (Pty, Child) {
+    let (pty, pts) = open().expect("a pseudo-terminal");
+    pty.resize(Size::new(rows, columns)).expect("resizes");
+    let bin = env.path("bin");
+    let command = Command::new(env!("CARGO_BIN_EXE_sessions"))
+        .args(args)
+        .env_clear()
+        .env("HOME", env.root.path())
+        .env("SESSIONS_STORE", env.store())
+        .env("TZ", "UTC")
+        .env("TERM", "xterm-256color")
+        .env("PATH", format!("{}:/usr/bin:/bin", bin.display()))
+        .env("LD_LIBRARY_PATH", std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default())
+        .current_dir(env.root.path());
+    let child = command.spawn(pts).expect("starts");
+    (pty, child)
+}
+
+/// Starts the program in a terminal, closes the terminal once it shows `text`, and returns whether the
+/// program then ends.
+pub(crate) fn ends_with_its_terminal(env: &TestEnv, size: (u16, u16), text: &str) -> bool {
+    let (mut pty, mut child) = spawn(env, &[], size);
+    let mut shown = vt100::Parser::new(cells(size.1), cells(size.0), 0);
+    let mut buffer = [0; 8192];
+    while !shown.screen().contents().contains(text) {
+        let length = pty.read(&mut buffer).expect("reads");
+        shown.process(&buffer[..length]);
+    }
+    drop(pty);
+
+    let began = Instant::now();
+    while began.elapsed() < PATIENCE {
+        if child.try_wait().expect("waits").is_some() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.kill().expect("kills");
+    child.wait().expect("waits");
+    false
 }
