@@ -215,8 +215,11 @@ fn every_answer_of_a_corrupted_store_is_right_or_says_that_it_is_not() {
 fn sizes_are_compared_with_the_manifest() {
     let (env, event) = store_with_everything();
     let files = files(&env.store());
-    for name in ["events.parquet", "skip.idx", "checksums.bin", "sessions.parquet"] {
+    for name in ["events.parquet", "skip.idx", "checksums.bin", "sessions.parquet", "sessions.rows"]
+    {
         let path = &files[name];
+        // Sessions are read from their row file. The table is for other readers.
+        let is_read = name != "sessions.parquet";
         let written = fs::read(path).expect("reads");
         let longer = [&written[..], b"x"].concat();
         for changed in [Some(&longer[..]), Some(&written[..written.len() - 1]), Some(b""), None] {
@@ -225,7 +228,7 @@ fn sizes_are_compared_with_the_manifest() {
                 None => fs::remove_file(path).expect("removes"),
             }
             let answers = ask(&env.store(), &event, false);
-            assert!(answers.iter().any(|(_, answer)| answer.data.is_err()), "{name}");
+            assert!(!is_read || answers.iter().any(|(_, answer)| answer.data.is_err()), "{name}");
             for (question, answer) in answers {
                 assert!(answer.data.is_err() || answer.warnings > 0, "{name}: {question}");
             }
@@ -240,8 +243,9 @@ fn sizes_are_compared_with_the_manifest() {
                 let said = format!("{}{}", ran.stdout, ran.stderr);
                 assert!(said.contains("damaged"), "{name}: {args:?} {said}");
             }
-            let message = env.run(&["search", "retry", "--quiet"]).fails(3);
-            assert!(message.contains("sessions ingest --verify"), "{name}: {message}");
+            let ran = env.run(&["search", "retry", "--quiet"]);
+            assert_eq!(ran.code, if is_read { 3 } else { 0 }, "{name}: {}", ran.stderr);
+            assert!(!is_read || ran.stderr.contains("sessions ingest --verify"), "{name}");
         }
         fs::write(path, &written).expect("restores");
     }

@@ -10,7 +10,7 @@ use schemas::table::EVENTS;
 
 use super::events_footer::{TextPage, locate_text_pages, read_footer};
 use super::small_files::read_whole;
-use crate::store::disk::checked_file::CheckedFile;
+use crate::store::disk::checked_file::{CheckedFile, open_error};
 use crate::store::disk::chunk_checksum::CHUNK_BYTES;
 use crate::store::disk::files;
 use crate::store::error::StoreError;
@@ -152,7 +152,10 @@ impl Segment {
 
     fn verify_file(&self, file: &FileEntry) -> Result<(), StoreError> {
         let path = self.table_path(&file.table);
-        let (bytes, xxh3) = files::checksum_file(&path)?;
+        let (bytes, xxh3) = match files::checksum_file(&path) {
+            Err(StoreError::Io { source, .. }) => return Err(open_error(&path, source)),
+            result => result?,
+        };
         if bytes != file.bytes || xxh3 != file.xxh3 {
             let reason = format!(
                 "it has {bytes} bytes and checksum {xxh3} instead of {} bytes and checksum {}",
