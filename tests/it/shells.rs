@@ -22,6 +22,10 @@ fn with_lighthouse() -> TestEnv {
     env
 }
 
+fn ends_with_prompt(screen: &str) -> bool {
+    screen.trim_end().ends_with("sessions>")
+}
+
 #[test]
 fn queries_are_typed_completed_and_cancelled_in_a_shell() {
     let env = with_lighthouse();
@@ -37,22 +41,31 @@ fn queries_are_typed_completed_and_cancelled_in_a_shell() {
     terminal.wait_for("1 row in");
     assert!(terminal.screen().contains("lighthouse"), "{}", terminal.screen());
 
+    // Keys that come between two prompts are lost, as the terminal is switched then.
+    terminal.wait_until("the second prompt", |screen| ends_with_prompt(screen));
     terminal.type_text(".mode csv\r");
+    terminal.wait_until("the third prompt", |screen| screen.matches("sessions>").count() == 3);
     terminal.type_text("SELECT 1 AS one;\r");
-    terminal.wait_until("CSV", |screen| screen.contains("one\n1\n"));
+    terminal.wait_until("CSV", |screen| screen.contains("one\n1\n") && ends_with_prompt(screen));
     terminal.type_text(".schema usage\r");
-    terminal.wait_for("cost_usd");
+    terminal.wait_until("the columns", |screen| {
+        screen.contains("cost_usd") && ends_with_prompt(screen)
+    });
     terminal.type_text("SELECT nothing;\r");
-    terminal.wait_for("error: ");
+    terminal
+        .wait_until("the error", |screen| screen.contains("error: ") && ends_with_prompt(screen));
 
     // A query that would run for long.
     terminal.type_text("SELECT count(*) FROM range(1000000000000) WHERE range % 7 = 3;\r");
     std::thread::sleep(Duration::from_millis(700));
     let began = Instant::now();
     terminal.press(CONTROL_C);
-    terminal.wait_for("cancelled");
+    terminal
+        .wait_until("the end", |screen| screen.contains("cancelled") && ends_with_prompt(screen));
     terminal.type_text("SELECT 40 + 2 AS answer;\r");
-    terminal.wait_until("the answer", |screen| screen.contains("answer\n42\n"));
+    terminal.wait_until("the answer", |screen| {
+        screen.contains("answer\n42\n") && ends_with_prompt(screen)
+    });
     assert!(began.elapsed() < Duration::from_secs(10), "it was not cancelled");
 
     terminal.press(CONTROL_D);
