@@ -42,7 +42,7 @@ fn queries_are_typed_completed_and_cancelled_in_a_shell() {
     assert!(terminal.screen().contains("lighthouse"), "{}", terminal.screen());
 
     // Keys that come between two prompts are lost, as the terminal is switched then.
-    terminal.wait_until("the second prompt", |screen| ends_with_prompt(screen));
+    terminal.wait_until("the second prompt", ends_with_prompt);
     terminal.type_text(".mode csv\r");
     terminal.wait_until("the third prompt", |screen| screen.matches("sessions>").count() == 3);
     terminal.type_text("SELECT 1 AS one;\r");

@@ -57,10 +57,11 @@ impl Demo<'_> {
             return Err(step_failure(name, &output.status.to_string()));
         }
         let text = String::from_utf8_lossy(&output.stdout);
-        let session = json::find_string(&text, "session_id")
-            .ok_or_else(|| step_failure(name, "the answer has no `session_id`"))?;
-        shell::print_line(&format!("first match: session {session}"));
-        Ok(session)
+        let event = json::find_string(&text, "event_id")
+            .ok_or_else(|| step_failure(name, "the answer has no `event_id`"))?;
+        // A command that takes a session takes one of its events as well.
+        shell::print_line(&format!("first match: event {event}"));
+        Ok(event)
     }
 
     /// Announces a command and prepares it. The command sees neither the user's store nor the
