@@ -23,9 +23,9 @@ pub(crate) fn run(root: &Path, options: TaskOptions) -> Result<()> {
     demo.run_step("search", "Who worked on the budget?", &["search", "budget.remaining"])?;
     demo.run_step("search failures", "What failed?", &["search", "assertion failed"])?;
     // This finds the newest test run of Claude Code in which the test passed.
-    let session =
-        demo.find_session("Which session fixed it?", "\"budget_is_shared ... ok\" tool:Bash")?;
-    demo.run_step("show", "How it was fixed:", &["show", &session, "--detail-level", "turns"])?;
+    let event =
+        demo.find_event("Which session fixed it?", "\"budget_is_shared ... ok\" tool:Bash")?;
+    demo.run_step("show", "How it was fixed:", &["show", &event, "--detail-level", "turns"])?;
 
     let register = ["claude", "mcp", "add", "sessions", "--", &program.to_string_lossy(), "mcp"];
     shell::print_line("\nLet Claude Code search your own sessions:");
@@ -47,8 +47,8 @@ impl Demo<'_> {
         if status.success() { Ok(()) } else { Err(step_failure(name, &status.to_string())) }
     }
 
-    /// Returns the session of the first event that matches.
-    fn find_session(&self, title: &str, query: &str) -> Result<String> {
+    /// Returns the id of the first event that matches.
+    fn find_event(&self, title: &str, query: &str) -> Result<String> {
         let name = "find the session";
         let mut command = self.prepare_command(title, &["search", query, "--json"]);
         let output = command.stderr(Stdio::inherit()).output();
