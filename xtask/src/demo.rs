@@ -22,7 +22,7 @@ pub(crate) fn run(root: &Path, options: TaskOptions) -> Result<()> {
     demo.run_step("list", "What is there:", &["list"])?;
     demo.run_step("search", "Who worked on the budget?", &["search", "budget.remaining"])?;
     demo.run_step("search failures", "What failed?", &["search", "assertion failed"])?;
-    // This finds the newest test run of Claude Code in which the test passed.
+    // This finds the newest test run in which the test passed.
     let event =
         demo.find_event("Which session fixed it?", "\"budget_is_shared ... ok\" tool:Bash")?;
     demo.run_step("show", "How it was fixed:", &["show", &event, "--detail-level", "turns"])?;
