@@ -169,113 +169,39 @@ pub(super) enum Command {
     Completions(completions::CompletionFlags),
 }
 
-impl Command {
+/// What a command needs before it runs.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct CommandNeeds {
     /// True for the commands that answer a question from the sessions in the store.
-    pub(super) fn looks_for_sessions(&self) -> bool {
-        match self {
-            Self::Search(_)
-            | Self::Find(_)
-            | Self::List(_)
-            | Self::Analyze(_)
-            | Self::Stats(_)
-            | Self::Usage(_) => true,
-            Self::Ingest(_)
-            | Self::Event(_)
-            | Self::Show(_)
-            | Self::Open(_)
-            | Self::Tail(_)
-            | Self::Label(_)
-            | Self::Forget(_)
-            | Self::Compact(_)
-            | Self::Query(_)
-            | Self::Report(_)
-            | Self::Export(_)
-            | Self::Status
-            | Self::Statusline
-            | Self::Doctor
-            | Self::Mcp(_)
-            | Self::Resume(_)
-            | Self::Blame(_)
-            | Self::Web(_)
-            | Self::Hook(_)
-            | Self::Setup(_)
-            | Self::Plugin(_)
-            | Self::Skill(_)
-            | Self::Tools(_)
-            | Self::SqlWorker
-            | Self::Config
-            | Self::Upgrade
-            | Self::Init(_)
-            | Self::CompleteLine(_)
-            | Self::Completions(_) => false,
-        }
-    }
-
-    /// True for the commands that read sessions from the store, so that logs which grew are read
-    /// first.
-    pub(super) fn reads_sessions(&self) -> bool {
-        match self {
-            Self::Search(_)
-            | Self::Find(_)
-            | Self::Event(_)
-            | Self::List(_)
-            | Self::Show(_)
-            | Self::Analyze(_)
-            | Self::Resume(_)
-            | Self::Blame(_)
-            | Self::Query(_)
-            | Self::Stats(_)
-            | Self::Usage(_)
-            | Self::Report(_)
-            | Self::Export(_) => true,
-            Self::Ingest(_)
-            | Self::Open(_)
-            | Self::Tail(_)
-            | Self::Label(_)
-            | Self::Forget(_)
-            | Self::Compact(_)
-            | Self::Status
-            | Self::Statusline
-            | Self::Doctor
-            | Self::Mcp(_)
-            | Self::Web(_)
-            | Self::Hook(_)
-            | Self::Setup(_)
-            | Self::Plugin(_)
-            | Self::Skill(_)
-            | Self::Tools(_)
-            | Self::SqlWorker
-            | Self::Config
-            | Self::Upgrade
-            | Self::Init(_)
-            | Self::CompleteLine(_)
-            | Self::Completions(_) => false,
-        }
-    }
-
+    pub(super) sessions: bool,
+    /// True for the commands that read logs which grew first.
+    pub(super) refresh: bool,
     /// True for the commands that take or show days, dates or times.
-    pub(super) fn has_dates(&self) -> bool {
+    pub(super) dates: bool,
+}
+
+impl Command {
+    pub(super) fn needs(&self) -> CommandNeeds {
         match self {
             Self::Search(_)
             | Self::Find(_)
-            | Self::Event(_)
             | Self::List(_)
-            | Self::Show(_)
-            | Self::Open(_)
             | Self::Analyze(_)
             | Self::Stats(_)
-            | Self::Usage(_)
-            | Self::Report(_)
-            | Self::Export(_)
-            | Self::Forget(_)
-            | Self::Blame(_)
-            | Self::Statusline => true,
+            | Self::Usage(_) => CommandNeeds { sessions: true, refresh: true, dates: true },
+            Self::Event(_) | Self::Show(_) | Self::Report(_) | Self::Export(_) | Self::Blame(_) => {
+                CommandNeeds { sessions: false, refresh: true, dates: true }
+            }
+            Self::Resume(_) | Self::Query(_) => {
+                CommandNeeds { refresh: true, ..CommandNeeds::default() }
+            }
+            Self::Open(_) | Self::Forget(_) | Self::Statusline => {
+                CommandNeeds { dates: true, ..CommandNeeds::default() }
+            }
             Self::Ingest(_)
+            | Self::Tail(_)
             | Self::Label(_)
             | Self::Compact(_)
-            | Self::Resume(_)
-            | Self::Tail(_)
-            | Self::Query(_)
             | Self::Status
             | Self::Doctor
             | Self::Mcp(_)
@@ -285,12 +211,12 @@ impl Command {
             | Self::Plugin(_)
             | Self::Skill(_)
             | Self::Tools(_)
+            | Self::SqlWorker
             | Self::Config
             | Self::Upgrade
-            | Self::SqlWorker
             | Self::Init(_)
             | Self::CompleteLine(_)
-            | Self::Completions(_) => false,
+            | Self::Completions(_) => CommandNeeds::default(),
         }
     }
 }

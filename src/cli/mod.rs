@@ -115,7 +115,7 @@ fn run_parsed(args: Args, printer: &Printer) -> Result<CommandOutcome, CommandFa
     if !matches!(args.command, Command::SqlWorker) {
         start_logging(args.verbose)?;
     }
-    if args.command.looks_for_sessions() && !printer.is_json && !printer.is_quiet {
+    if args.command.needs().sessions && !printer.is_json && !printer.is_quiet {
         offer_and_ingest(args.store.clone(), printer)?;
     }
     run_command(args, printer)
@@ -156,7 +156,7 @@ fn report_unparsed(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
 /// Returns the zone of days, dates and clocks. Commands that have none do not read the settings, so
 /// that an invalid file does not stop them.
 fn choose_zone(args: &Args) -> Result<Zone, ToolError> {
-    let has_dates = args.command.has_dates();
+    let has_dates = args.command.needs().dates;
     let settings = if has_dates { UserSettings::read()? } else { UserSettings::default() };
     if has_dates || args.timezone.is_some() {
         settings.zone(args.timezone.as_deref())
@@ -170,7 +170,7 @@ fn run_command(args: Args, printer: &Printer) -> Result<CommandOutcome, CommandF
     let named_store = args.store.clone();
     let zone = choose_zone(&args)?;
     let store = Arc::new(Store::new(args.store.unwrap_or_else(environment::default_store)));
-    let may_refresh = args.command.reads_sessions() && !args.no_refresh && is_store(store.dir());
+    let may_refresh = args.command.needs().refresh && !args.no_refresh && is_store(store.dir());
     let refresh = if may_refresh { StoreRefresh::start(&store) } else { None };
     let context = CommandContext {
         store,
