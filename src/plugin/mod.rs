@@ -7,6 +7,7 @@
 //! claude/  codex/  gemini/            one plugin each
 //! portable/                           an Agent Plugins package, for other clients
 //! */bin/sessions-mcp                  finds the program and starts the server
+//! */bin/sessions-mcp.cmd              the same on Windows, which takes this for the file without an ending
 //! */hooks/hooks.json                  for Claude Code, Codex and Gemini CLI
 //! */bin/sessions-hook                 finds the program and runs a hook
 //! */skills/sessions/SKILL.md
@@ -31,6 +32,8 @@ use self::manifests::{
 };
 
 const LAUNCHER: &str = include_str!("files/sessions-mcp");
+
+const WINDOWS_LAUNCHER: &str = include_str!("files/sessions-mcp.cmd");
 
 const HOOK_LAUNCHER: &str = include_str!("files/sessions-hook");
 
@@ -73,6 +76,9 @@ pub fn plugin_files(skill: &str) -> Vec<PluginFile> {
         files.push(text_file(&format!("{plugin}/skills/{NAME}/SKILL.md"), skill.to_owned()));
         let launcher = text_file(&format!("{plugin}/{LAUNCHER_PATH}"), fill_text(LAUNCHER));
         files.push(PluginFile { is_program: true, ..launcher });
+        // `cmd` needs these line ends to find labels.
+        let windows_launcher = fill_text(WINDOWS_LAUNCHER).replace('\n', "\r\n");
+        files.push(text_file(&format!("{plugin}/{LAUNCHER_PATH}.cmd"), windows_launcher));
     }
     for (plugin, client, root) in [
         ("claude", HookClient::Claude, "${CLAUDE_PLUGIN_ROOT}"),

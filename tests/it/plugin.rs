@@ -2,6 +2,7 @@
 //! clients' own validators.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -67,15 +68,27 @@ fn marketplaces_name_the_folders_of_the_plugins() {
     assert_eq!(keys, ["$schema", "mcpServers"]);
 }
 
-/// Runs the launcher of the portable plugin with one request.
-#[cfg(unix)]
-fn launch(env: &TestEnv, home: &Path, path: &str, request: &str) -> Output {
-    use std::io::Write as _;
+const LAUNCHER: &str = if cfg!(windows) { "bin/sessions-mcp.cmd" } else { "bin/sessions-mcp" };
 
+const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":7,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}"#;
+
+/// Runs the launcher of the portable plugin with one request. The programs of the system come last on PATH.
+fn launch(env: &TestEnv, home: &Path, first_on_path: Option<&Path>, request: &str) -> Output {
     let folder = env.path("plugins");
     env.run(&["plugin", "build", &folder.to_string_lossy()]).ok();
-    let mut command = Command::new(folder.join("portable/bin/sessions-mcp"));
-    command.env_clear().env("HOME", home).env("PATH", path).env("SESSIONS_STORE", env.store());
+    let system_root = std::env::var_os("SystemRoot").unwrap_or_default();
+    let system = if cfg!(windows) {
+        let system32 = Path::new(&system_root).join("System32");
+        vec![system32.join("WindowsPowerShell/v1.0"), system32]
+    } else {
+        vec!["/usr/bin".into(), "/bin".into()]
+    };
+    let path = std::env::join_paths(first_on_path.map(Path::to_owned).into_iter().chain(system));
+
+    let mut command = Command::new(folder.join("portable").join(LAUNCHER));
+    command.env_clear().env("HOME", home).env("USERPROFILE", home);
+    command.env("PATH", path.expect("a path")).env("SystemRoot", system_root);
+    command.env("SESSIONS_STORE", env.store());
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("starts");
     let mut input = child.stdin.take().expect("input");
@@ -85,35 +98,36 @@ fn launch(env: &TestEnv, home: &Path, path: &str, request: &str) -> Output {
     child.wait_with_output().expect("ends")
 }
 
-#[cfg(unix)]
-const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":7,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}"#;
+/// Puts a program into a folder as `sessions`.
+fn install(program: &Path, folder: &Path) {
+    fs::create_dir_all(folder).expect("creates");
+    #[cfg(unix)]
+    std::os::unix::fs::symlink(program, folder.join("sessions")).expect("links");
+    #[cfg(windows)]
+    fs::copy(program, folder.join("sessions.exe")).expect("copies");
+}
 
-#[cfg(unix)]
 #[test]
 fn the_launcher_finds_the_program_where_installers_put_it() {
     let env = TestEnv::new();
-    let bin = env.path("home/.local/bin");
-    fs::create_dir_all(&bin).expect("creates");
-    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_sessions"), bin.join("sessions"))
-        .expect("links");
+    let home = env.path("home");
+    install(Path::new(env!("CARGO_BIN_EXE_sessions")), &home.join(".local/bin"));
     // Another program of this name comes first on PATH.
     let other = env.path("other");
-    fs::create_dir_all(&other).expect("creates");
-    std::os::unix::fs::symlink("/bin/false", other.join("sessions")).expect("links");
-    let path = format!("{}:/usr/bin:/bin", other.display());
-    let output = launch(&env, &env.path("home"), &path, INITIALIZE);
+    let other_program = if cfg!(windows) { r"C:\Windows\System32\where.exe" } else { "/bin/false" };
+    install(Path::new(other_program), &other);
+    let output = launch(&env, &home, Some(&other), INITIALIZE);
     assert_eq!(output.status.code(), Some(0));
     let answer: Value = serde_json::from_slice(&output.stdout).expect("one answer");
     assert_eq!(answer["id"], 7);
     assert_eq!(answer["result"]["serverInfo"]["name"], "sessions");
 }
 
-#[cfg(unix)]
 #[test]
 fn without_the_program_the_launcher_says_what_to_install() {
     let env = TestEnv::new();
     for (request, id) in [(INITIALIZE, Value::from(7)), ("not JSON", Value::Null)] {
-        let output = launch(&env, &env.path("home"), "/usr/bin:/bin", request);
+        let output = launch(&env, &env.path("home"), None, request);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(0), "{said}");
         assert!(said.contains("Install the package sessions-mcp"), "{said}");
