@@ -125,6 +125,10 @@ class Checks:
             page.screenshot(path=self.shots / f"{name}.png")
         width = page.evaluate("document.documentElement.scrollWidth - innerWidth")
         self.expect(width <= 0, f"{name} is {width} pixels too wide")
+        self.find_barriers(page, name)
+
+    def find_barriers(self, page, name):
+        """Reports what axe-core finds in a page or a frame."""
         if self.axe:
             page.evaluate(self.axe)
             found = page.evaluate("(tags) => axe.run({ runOnly: tags }).then((run) => run.violations)", RULES)

@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 
 use super::dispatcher::{CallDispatcher, CallOutcome, ServerOptions, ToolCall};
 use super::protocol_error::{invalid_request, refused_request};
+use super::web::app;
 use super::{complete, help, progress, prompts, resources, schema, tool_calls};
 use crate::help::{Help, dashdash};
 use crate::tools::{Call, EventImage, Tools};
@@ -119,7 +120,11 @@ impl ServerHandler for Server {
         _request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let mut result = ListToolsResult::with_all_items(self.listed.to_vec());
+        let mut tools = self.listed.to_vec();
+        if shows_apps(&context) {
+            tools.iter_mut().for_each(schema::name_app);
+        }
+        let mut result = ListToolsResult::with_all_items(tools);
         (result.ttl_ms, result.cache_scope) = list_hints(&context);
         Ok(result)
     }
@@ -134,7 +139,8 @@ impl ServerHandler for Server {
         _request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let mut result = ListResourcesResult::with_all_items(resources::list_resources());
+        let mut result =
+            ListResourcesResult::with_all_items(resources::list_resources(shows_apps(&context)));
         (result.ttl_ms, result.cache_scope) = list_hints(&context);
         Ok(result)
     }
@@ -312,9 +318,19 @@ fn is_modern(context: &RequestContext<RoleServer>) -> bool {
     context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
 }
 
+/// Returns true if the client shows the apps of tools.
+fn shows_apps(context: &RequestContext<RoleServer>) -> bool {
+    context.client_capabilities().is_some_and(|capabilities| app::shows_apps(&capabilities))
+}
+
 /// Returns the cache hints of a list; the protocol of 2025-11-25 does not have them.
 fn list_hints(context: &RequestContext<RoleServer>) -> (Option<u64>, Option<CacheScope>) {
-    if is_modern(context) { (Some(LIST_TTL_MS), Some(CacheScope::Public)) } else { (None, None) }
+    if !is_modern(context) {
+        return (None, None);
+    }
+    // A client that shows apps gets lists of its own.
+    let scope = if shows_apps(context) { CacheScope::Private } else { CacheScope::Public };
+    (Some(LIST_TTL_MS), Some(scope))
 }
 
 /// Runs work that reads files on a separate thread; a bug in it must not end the server.

@@ -13,6 +13,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::schema::into_object;
+use super::web::app;
 use crate::base::sanitize::{clean_text, truncate_for_json};
 use crate::help::{Help, dashdash};
 use crate::tools::{Call, Tools};
@@ -92,6 +93,35 @@ const TEMPLATES: &[ResourceSpec] = &[
     },
 ];
 
+/// Views of the page, for clients that show them in a frame.
+const APPS: &[ResourceSpec] = &[
+    ResourceSpec {
+        uri: app::OVERVIEW_URI,
+        name: "overview",
+        title: "Overview",
+        description: "Cost, tokens, models, projects, failures and open ends as charts: the view of session_stats.",
+        mime_type: app::APP_MIME_TYPE,
+        kind: "view",
+        is_refreshable: false,
+        command: "web",
+    },
+    ResourceSpec {
+        uri: app::SESSION_URI,
+        name: "session-view",
+        title: "A session as a conversation",
+        description: "Prompts, answers, calls and diffs of a session: the view of get_session_details.",
+        mime_type: app::APP_MIME_TYPE,
+        kind: "view",
+        is_refreshable: false,
+        command: "web",
+    },
+];
+
+/// Returns every row of this module.
+fn all_rows() -> impl Iterator<Item = &'static ResourceSpec> {
+    RESOURCES.iter().chain(TEMPLATES).chain(APPS)
+}
+
 impl ResourceSpec {
     /// Returns the row in the form of the protocol, as a resource.
     fn to_resource(&self) -> Resource {
@@ -122,13 +152,13 @@ impl ResourceSpec {
 
 /// Returns the dashdash block of the resource or the resource template with this URI.
 pub(super) fn dashdash_block(uri: &str) -> Option<Value> {
-    let mut rows = RESOURCES.iter().chain(TEMPLATES);
-    rows.find(|row| row.uri == uri).map(ResourceSpec::dashdash_block)
+    all_rows().find(|row| row.uri == uri).map(ResourceSpec::dashdash_block)
 }
 
-/// Returns every resource, in the order of the table.
-pub(super) fn list_resources() -> Vec<Resource> {
-    RESOURCES.iter().map(ResourceSpec::to_resource).collect()
+/// Returns every resource, in the order of the table: apps only for a client that shows them.
+pub(super) fn list_resources(shows_apps: bool) -> Vec<Resource> {
+    let apps = APPS.iter().filter(|_| shows_apps);
+    RESOURCES.iter().chain(apps).map(ResourceSpec::to_resource).collect()
 }
 
 /// Returns every resource template, in the order of the table.
@@ -143,6 +173,12 @@ pub(super) fn read_resource(
     help: &Help,
     roots: &[PathBuf],
 ) -> Result<ReadResourceResult, ErrorData> {
+    if let Some(html) = app::app_html(uri) {
+        let contents = ResourceContents::text(html, uri)
+            .with_mime_type(app::APP_MIME_TYPE)
+            .with_meta(MetaObject(into_object(app::app_meta())));
+        return Ok(ReadResourceResult::new(vec![contents]));
+    }
     let text = match uri {
         "sessions://status" => answer_as_json(&shown_uri(uri), tools.collect_status(roots)),
         "sessions://schema" => Ok(crate::sql::schema_text()),
@@ -150,8 +186,7 @@ pub(super) fn read_resource(
         _ => read_record(uri, tools),
     }?;
 
-    let mut rows = RESOURCES.iter().chain(TEMPLATES);
-    let row = rows.find(|row| row.uri == uri || parse_id(uri, row.uri).is_some());
+    let row = all_rows().find(|row| row.uri == uri || parse_id(uri, row.uri).is_some());
     let mime_type = row.map_or("text/plain", |row| row.mime_type);
     let contents = ResourceContents::text(text, uri).with_mime_type(mime_type);
     Ok(ReadResourceResult::new(vec![contents]))

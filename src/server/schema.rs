@@ -7,6 +7,8 @@ use rmcp::model::{JsonObject, MetaObject, Tool, ToolAnnotations};
 use schemas::tool::{CONTRACT_VERSION, TOOLS, ToolSpec, label};
 use serde_json::{Value, json};
 
+use super::web::app;
+
 /// Returns the tools, ordered by name. The tool that changes labels is listed only if the server
 /// allows it, because its description costs every session tokens.
 pub(super) fn list_tools(allows_labels: bool) -> Vec<Tool> {
@@ -41,6 +43,13 @@ fn to_protocol_tool(spec: &ToolSpec) -> Tool {
         "schema_version": CONTRACT_VERSION,
     }))));
     tool
+}
+
+/// Names the app that shows the results of a tool, if there is one.
+pub(super) fn name_app(tool: &mut Tool) {
+    if let (Some(uri), Some(meta)) = (app::app_of_tool(&tool.name), tool.meta.as_mut()) {
+        meta.0.insert("ui".to_owned(), json!({ "resourceUri": uri }));
+    }
 }
 
 /// Returns the arguments as the list of tools shows them. Only one tool lists the names of the

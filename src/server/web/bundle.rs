@@ -10,11 +10,11 @@ const HTML: BundledFile = BundledFile {
     content_type: "text/html; charset=utf-8",
     text: include_str!("bundle/index.html"),
 };
-const SCRIPT: BundledFile = BundledFile {
+pub(super) const SCRIPT: BundledFile = BundledFile {
     content_type: "text/javascript; charset=utf-8",
     text: include_str!("bundle/page.js"),
 };
-const STYLE: BundledFile =
+pub(super) const STYLE: BundledFile =
     BundledFile { content_type: "text/css; charset=utf-8", text: include_str!("bundle/page.css") };
 const ICON: BundledFile =
     BundledFile { content_type: "image/svg+xml", text: include_str!("bundle/icon.svg") };

@@ -13,6 +13,7 @@
 
 mod access;
 mod api;
+pub(super) mod app;
 mod bundle;
 mod live;
 mod response;

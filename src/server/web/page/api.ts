@@ -1,5 +1,8 @@
 // Calls the tools of the server. Every answer is the envelope of the tool, as an agent gets it.
 
+import { isEmbedded } from "./address";
+import { callThroughHost } from "./host";
+
 /** An answer that succeeded. */
 export interface Answer<T = any> {
   status: "ok";
@@ -66,26 +69,32 @@ export async function call<T = any>(tool: string, args: object, signal?: AbortSi
   const known = kept.get(key);
   if (known && known.tag === tag && tool !== "update_session_labels") return known.answer;
   for (;;) {
-    const response = await fetch(`/api/${tool}`, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify(args),
-      signal,
-    });
-    const answer = await response.json();
+    const answer = isEmbedded ? await callThroughHost(tool, args) : await post(tool, args, signal);
+    signal?.throwIfAborted();
     if (answer.status === "ok") {
       if (tool !== "update_session_labels") keep(key, tag, answer);
       return answer;
     }
-    if (response.status === 401) {
-      isLoggedIn = false;
-      loginListeners.forEach((listener) => listener());
-    }
     const { code, message, details } = answer.error;
-    if (code !== "rate_limit_exceeded" || response.status !== 429) throw new ToolFailure(code, message, details);
+    if (code !== "rate_limit_exceeded") throw new ToolFailure(code, message, details);
     await wait(Math.min(details?.retry_after_ms ?? 1000, 5000));
     signal?.throwIfAborted();
   }
+}
+
+/** Sends a call over HTTP. */
+async function post(tool: string, args: object, signal?: AbortSignal): Promise<any> {
+  const response = await fetch(`/api/${tool}`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(args),
+    signal,
+  });
+  if (response.status === 401) {
+    isLoggedIn = false;
+    loginListeners.forEach((listener) => listener());
+  }
+  return response.json();
 }
 
 /** Asks everything again: labels changed, which have no generation. */

@@ -146,7 +146,8 @@ export function Conversation({ session, total, target, switches, subagents, onPo
         }
         return next;
       });
-    }, { rootMargin: "1500px 0px" });
+    // Without a root, a frame of another origin would have no margin.
+    }, { root: document, rootMargin: "1500px 0px" });
     root.current?.querySelectorAll("[data-chunk]").forEach((element) => observer.observe(element));
     return () => observer.disconnect();
   }, [session, chunks]);

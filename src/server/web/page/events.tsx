@@ -2,6 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
+import { isEmbedded } from "./address";
 import { call } from "./api";
 import { Code, Markdown } from "./markdown";
 import { languageOf } from "./code";
@@ -328,7 +329,7 @@ export function EventItem({ item, isOpen, isTarget, isNested, onToggle, subagent
         {name && <span class="who">{name}</span>}
         {marks.length > 0 && <span class="marks">{marks.join(", ")}</span>}
         <a class="anchor" href={address} title={moment(event.timestamp)}
-          onClick={() => { navigator.clipboard?.writeText(location.origin + address).then(() => setCopied(true), () => undefined); }}>
+          onClick={() => { if (!isEmbedded) navigator.clipboard?.writeText(location.origin + address).then(() => setCopied(true), () => undefined); }}>
           {isCopied ? "link copied" : `${time(event.timestamp)} #${event.event_index}`}
         </a>
       </div>

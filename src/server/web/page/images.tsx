@@ -1,6 +1,7 @@
 // Images of an event, read from its log when the reader asks for them.
 
 import { useEffect, useState } from "preact/hooks";
+import { isEmbedded } from "./address";
 import type { Event } from "./events";
 
 const MARK = /\[image\/(?:png|jpeg|gif|webp) \d+ bytes\]/g;
@@ -8,7 +9,8 @@ const MARK = /\[image\/(?:png|jpeg|gif|webp) \d+ bytes\]/g;
 /** Offers the images that the text of an event names. */
 export function Images({ event }: { event: Event }) {
   const marks = event.text?.match(MARK) ?? [];
-  if (!marks.length) return null;
+  // A tool answers no images, and a frame may load nothing else.
+  if (!marks.length || isEmbedded) return null;
   return <div class="images">{marks.map((mark, at) => <Picture key={at} event={event} number={at} name={mark.slice(1, -1)} />)}</div>;
 }
 

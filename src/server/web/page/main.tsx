@@ -2,18 +2,22 @@
 
 import { render } from "preact";
 import { useEffect, useMemo, useReducer, useRef, useState } from "preact/hooks";
+import { canGoBack, isEmbedded, replaceAddress } from "./address";
 import { isConnected, isLoggedIn, listen, login, onLogin } from "./api";
 import { rankModels } from "./format";
 import { useGeneration, useTool } from "./hooks";
+import { type ShownCall, connect } from "./host";
 import { LiveView } from "./live";
 import { Overview } from "./overview";
-import { FILTERS, type Route, type View, addressOf, followLink, navigate, setParams, startRouting, useRoute } from "./route";
+import { FILTERS, type Route, type View, addressOf, followLink, navigate, navigateBack, setParams, startRouting, useRoute } from "./route";
 import { SearchView } from "./search";
 import { SessionView } from "./session";
 import { SqlView } from "./sql";
 import { handleKey, Keys } from "./keys";
 
-const TABS: [View, string][] = [["overview", "Overview"], ["search", "Sessions"], ["live", "Live"], ["sql", "SQL"]];
+const TABS: [View, string][] = isEmbedded
+  ? [["overview", "Overview"], ["search", "Sessions"]]
+  : [["overview", "Overview"], ["search", "Sessions"], ["live", "Live"], ["sql", "SQL"]];
 
 function App() {
   const route = useRoute();
@@ -36,10 +40,12 @@ function App() {
     <>
       <a class="skip" href="#main">Skip to the content</a>
       <header class="top">
-        <a class="brand" href="/">sessions</a>
+        {isEmbedded
+          ? <button type="button" class="back" aria-label="Back" disabled={!canGoBack()} onClick={navigateBack}>←</button>
+          : <a class="brand" href="/">sessions</a>}
         <nav aria-label="Views">{TABS.map(([view, name]) => <a key={view} href={addressOf(view)} aria-current={route.view === view ? "page" : undefined}>{name}</a>)}</nav>
         <SearchBox route={route} />
-        <LiveDot />
+        {!isEmbedded && <LiveDot />}
         <button type="button" class="keys-button" aria-label="Keys" title="Keys" onClick={() => setHelp(true)}>?</button>
       </header>
       {route.view !== "session" && route.view !== "sql" && <Filters route={route} />}
@@ -141,8 +147,30 @@ function LoggedOut({ reason }: { reason?: string }) {
   );
 }
 
+/** Returns the address of the view that shows the result of a call. */
+function addressOfCall(view: string, { arguments: args, answer }: ShownCall): string {
+  if (view === "session") {
+    const id: string = answer?.data?.session?.session_id ?? args.session_id ?? "";
+    return `/session/${encodeURIComponent(id)}`;
+  }
+  const params = new URLSearchParams();
+  for (const [argument, filter] of [["project", "project"], ["provider", "agent"], ["since", "since"]] as const) {
+    if (args[argument]) params.set(filter, String(args[argument]));
+  }
+  return params.size ? `/?${params}` : "/";
+}
+
+/** Starts in the frame of a client of MCP: at the result of the call that the client shows. */
+async function startEmbedded(view: string, root: HTMLElement) {
+  replaceAddress(addressOfCall(view, await connect()));
+  startRouting();
+  render(<App />, root);
+}
+
 async function start() {
   const root = document.getElementById("app")!;
+  const { app } = document.documentElement.dataset;
+  if (app !== undefined) return startEmbedded(app, root);
   const token = /^#token=([\w-]+)$/.exec(location.hash)?.[1];
   if (token) {
     // The token leaves the address before anything else happens.

@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { ToolFailure } from "./api";
 import { colourOf } from "./format";
-import { setParams } from "./route";
+import { currentRoute, setParams } from "./route";
 
 /** A model with its colour. */
 export function Chip({ model }: { model: string }) {
@@ -13,7 +13,7 @@ export function Chip({ model }: { model: string }) {
 
 /** A model, agent or project that filters everything when it is clicked. */
 export function FilterButton({ name, value, children }: { name: string; value: string; children: ComponentChildren }) {
-  const isSet = new URLSearchParams(location.search).get(name) === value;
+  const isSet = currentRoute().params.get(name) === value;
   return (
     <button type="button" class="filter-link" aria-pressed={isSet} title={isSet ? "Remove this filter" : `Show only this ${name}`}
       onClick={() => setParams({ [name]: isSet ? undefined : value })}>{children}</button>

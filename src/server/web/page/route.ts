@@ -1,6 +1,8 @@
 // The address of the page: the view and its filters. Back and Forward restore both, and the place.
 
 import { useEffect, useReducer } from "preact/hooks";
+import { currentAddress, currentState, goBack, isEmbedded, pushAddress, replaceAddress } from "./address";
+import { openLink } from "./host";
 
 export type View = "overview" | "search" | "session" | "live" | "sql";
 
@@ -27,9 +29,10 @@ const listeners = new Set<() => void>();
 let restored: Place | undefined;
 
 export function currentRoute(): Route {
-  const [, view = "", id = ""] = location.pathname.split("/");
+  const [path = "", query = ""] = currentAddress().split("?");
+  const [, view = "", id = ""] = path.split("/");
   const known: View = view === "search" || view === "session" || view === "live" || view === "sql" ? view : "overview";
-  return { view: known, id: decodeURIComponent(id), params: new URLSearchParams(location.search) };
+  return { view: known, id: decodeURIComponent(id), params: new URLSearchParams(query) };
 }
 
 /** Returns the address of a view with the current filters, changed by `changes`. */
@@ -55,12 +58,12 @@ function notify() {
 
 /** Goes to an address. With `replace`, Back skips the current one. */
 export function navigate(address: string, replace = false) {
-  if (address === location.pathname + location.search) return;
+  if (address === currentAddress()) return;
   flushPlace();
   restored = undefined;
-  if (replace) history.replaceState(null, "", address);
+  if (replace) replaceAddress(address);
   else {
-    history.pushState(null, "", address);
+    pushAddress(address);
     scrollTo(0, 0);
   }
   notify();
@@ -68,18 +71,18 @@ export function navigate(address: string, replace = false) {
 
 /** Changes parameters of the current address. */
 export function setParams(changes: Record<string, string | undefined>, replace = false) {
-  const params = new URLSearchParams(location.search);
+  const { params } = currentRoute();
   for (const [name, value] of Object.entries(changes)) {
     if (value) params.set(name, value);
     else params.delete(name);
   }
   const query = params.toString();
-  const address = location.pathname + (query ? `?${query}` : "");
-  if (address === location.pathname + location.search) return;
+  const address = currentAddress().split("?")[0] + (query ? `?${query}` : "");
+  if (address === currentAddress()) return;
   const { scrollY } = window;
   flushPlace();
-  if (replace) history.replaceState(history.state, "", address);
-  else history.pushState({ y: scrollY }, "", address);
+  if (replace) replaceAddress(address, currentState());
+  else pushAddress(address, { y: scrollY });
   notify();
 }
 
@@ -87,10 +90,22 @@ export function setParams(changes: Record<string, string | undefined>, replace =
 export function followLink(event: MouseEvent) {
   const link = (event.target as Element).closest?.("a");
   const isPlain = event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey && !event.altKey;
-  if (!link || !isPlain || link.target || link.hasAttribute("download") || link.origin !== location.origin) return;
-  if (link.hash && link.pathname === location.pathname) return;
-  event.preventDefault();
-  navigate(link.pathname + link.search);
+  const address = link?.getAttribute("href");
+  if (!link || !address || link.hasAttribute("download")) return;
+  if (isEmbedded && link.target) {
+    // The frame may open no window.
+    event.preventDefault();
+    openLink(link.href);
+  } else if (isPlain && !link.target && /^\/(?!\/)/.test(address)) {
+    event.preventDefault();
+    navigate(address);
+  }
+}
+
+/** Goes back in a frame. A browser does that itself. */
+export function navigateBack() {
+  restored = (goBack() as Place | null | undefined) ?? { y: 0 };
+  notify();
 }
 
 /** Returns the place to restore, once. */
@@ -110,13 +125,13 @@ export function setPlaceReader(reader: (() => Partial<Place>) | undefined) {
 /** Writes the current place into the history. */
 function flushPlace() {
   const place: Place = { y: scrollY, ...describePlace?.() };
-  history.replaceState(place, "");
+  replaceAddress(currentAddress(), place);
 }
 
 /** Starts to follow the history. */
 export function startRouting() {
-  history.scrollRestoration = "manual";
-  restored = (history.state as Place | null) ?? undefined;
+  if (!isEmbedded) history.scrollRestoration = "manual";
+  restored = (currentState() as Place | null) ?? undefined;
   let timer: ReturnType<typeof setTimeout> | undefined;
   addEventListener("scroll", () => {
     clearTimeout(timer);
@@ -144,7 +159,7 @@ export function useRoute(): Route {
 
 /** Scrolls to the place of the history as soon as the view has its content. */
 export function useRestoredPlace(isReady: boolean) {
-  const route = location.pathname + location.search;
+  const route = currentAddress();
   useEffect(() => {
     if (!isReady) return;
     const place = takePlace();

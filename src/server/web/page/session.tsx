@@ -1,6 +1,7 @@
 // The view of one session: its turns, its conversation, and what it cost.
 
 import { useEffect, useMemo, useState } from "preact/hooks";
+import { isEmbedded } from "./address";
 import { call, forgetAnswers } from "./api";
 import { Chip, Failure } from "./parts";
 import { Conversation, type Subagent } from "./conversation";
@@ -80,7 +81,7 @@ function Session({ session, target, params }: { session: any; target?: number; p
       </section>
       <aside class="facts-side" aria-label="Facts about the session">
         <Meter turns={turns} costs={costs} context={context?.context} listeners={listeners} session={id} />
-        <Labels session={session} />
+        {!isEmbedded && <Labels session={session} />}
         <Related children={details?.summary?.children} />
         <End end={details?.summary?.end} />
         <Tools tools={details?.summary?.tools} />
