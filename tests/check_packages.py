@@ -302,8 +302,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("packages", type=pathlib.Path)
     parser.add_argument("all", type=pathlib.Path)
-    parser.add_argument("--uv", type=pathlib.Path)
-    parser.add_argument("--mcpb", type=pathlib.Path)
+    # The programs are started from the empty homes.
+    parser.add_argument("--uv", type=lambda path: pathlib.Path(path).absolute())
+    parser.add_argument("--mcpb", type=lambda path: pathlib.Path(path).absolute())
     args = parser.parse_args()
     packages = args.packages.resolve()
     failures = []

@@ -9,6 +9,12 @@ use crate::json;
 use crate::shell;
 use crate::zig::Zig;
 
+/// The profile of published programs.
+const DIST: &str = "dist";
+
+/// Leaves out copies of DuckDB's loops for special cases, which are a third of its code.
+const SMALL_DUCKDB: &str = "-DDUCKDB_SMALLER_BINARY";
+
 /// Cargo in a workspace, with DuckDB from one lane.
 pub(crate) struct Cargo<'a> {
     root: &'a Path,
@@ -50,13 +56,13 @@ impl<'a> Cargo<'a> {
 
     /// Builds the program `sessions` for publication and returns its path.
     pub(crate) fn build_for_release(&self, triple: &str) -> Result<PathBuf> {
-        self.build("build", &["--profile", "dist", "--locked", "--target", triple], None)
+        self.build("build", &["--profile", DIST, "--locked", "--target", triple], None)
     }
 
     /// Builds the program like [`Self::build_for_release`], with zig. A version of glibc may follow
     /// the triple: `x86_64-unknown-linux-gnu.2.28`.
     pub(crate) fn build_with_zig(&self, zig: &Zig, triple: &str) -> Result<PathBuf> {
-        self.build("zigbuild", &["--profile", "dist", "--locked", "--target", triple], Some(zig))
+        self.build("zigbuild", &["--profile", DIST, "--locked", "--target", triple], Some(zig))
     }
 
     /// Packages the crates, compiles each from its package, and uploads nothing.
@@ -79,6 +85,9 @@ impl<'a> Cargo<'a> {
             Some(zig) => zig.cargo_command(self.root, &args),
             None => self.cargo_command(&args),
         };
+        if args.contains(&DIST) {
+            command.env("CXXFLAGS", SMALL_DUCKDB);
+        }
         let output = command.stderr(Stdio::inherit()).output();
         let output = output.map_err(|error| start_failure(&shown, &error))?;
         if !output.status.success() {
