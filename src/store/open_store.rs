@@ -176,7 +176,9 @@ impl Store {
     /// Fails if the file cannot be written.
     pub fn write_lake_state(&self, bytes: &[u8]) -> Result<(), StoreError> {
         files::create_private_dirs(&self.dir)?;
-        files::replace_file(&self.dir.join(folder::LAKE_STATE), bytes)
+        let path = self.dir.join(folder::LAKE_STATE);
+        files::remove_temporary_copies(&path);
+        files::replace_file(&path, bytes)
     }
 
     /// Reads the logs that were forgotten.
