@@ -14,6 +14,7 @@ pub mod export;
 mod files;
 pub mod help;
 pub mod hooks;
+pub mod lake;
 pub mod output;
 pub mod plugin;
 pub mod report;

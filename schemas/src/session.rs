@@ -114,6 +114,14 @@ pub struct SessionRow {
     /// A JSON object with the number of secrets masked in this log, by kind. `None` if none was
     /// masked.
     pub redactions: Option<String>,
+    /// Machine that wrote the log. `None` means the machine of the store: only sessions that came
+    /// from a lake have a value. Stores of earlier versions do not have the column.
+    #[serde(default)]
+    pub machine: Option<String>,
+    /// User who ran the agent on that machine. `None` means the user of the store, as for
+    /// `machine`.
+    #[serde(default)]
+    pub user_name: Option<String>,
     /// True if the log no longer exists. The events that were read from it are kept.
     pub source_gone: bool,
     /// Position of the first row of the session in the events of this segment, from 0.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use schemas::ToolError;
 
+use crate::config::user_settings::UserSettings;
 use crate::config::{environment, settings};
 use crate::store::Store;
 use crate::tools::{Caller, Interface, Refresh, Tools};
@@ -27,6 +28,13 @@ fn current_caller(interface: Interface) -> Caller {
     }
 
     Caller { session_ids, folders, interface }
+}
+
+/// Returns the store in `dir`, with the names of this machine and its user. Invalid settings do not
+/// stop commands that need nothing else of them: the names are then those of the system.
+pub fn open_store(dir: PathBuf) -> Store {
+    let settings = UserSettings::read().unwrap_or_default();
+    Store::new(dir).with_identity(settings.identity())
 }
 
 /// Creates the tools over a store, with the caller and its interface.
@@ -65,5 +73,14 @@ pub fn create_server_tools(store: Arc<Store>, is_local: bool) -> Result<Tools, T
     Ok(tools
         .with_prices(settings::read_prices()?)
         .with_refresh(refresh)
+        .with_program(environment::running_program_path()))
+}
+
+/// Creates the tools for a reader of a server, over the part of the store that the reader may read.
+/// The tools of the server keep the store up to date.
+pub fn create_reader_tools(part: Arc<Store>) -> Result<Tools, ToolError> {
+    Ok(Tools::new(part)
+        .with_masking(settings::create_redactor)
+        .with_prices(settings::read_prices()?)
         .with_program(environment::running_program_path()))
 }

@@ -4,6 +4,7 @@
 pub(crate) mod cells;
 pub(crate) mod dropped_text;
 pub(crate) mod fold;
+pub(crate) mod home_paths;
 pub(crate) mod json_length;
 pub(crate) mod parallel;
 pub(crate) mod paths;

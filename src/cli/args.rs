@@ -7,8 +7,8 @@ use schemas::envelope::MetadataLevel;
 
 use super::commands::{
     analyze, blame, compact, completions, event, export, find, forget, hook, ingest, init, label,
-    list, mcp, open, plugin, query, report, resume, search, setup, show, skill, stats, tail, tools,
-    usage, web,
+    list, mcp, open, plugin, pull, push, query, report, resume, search, setup, show, skill, stats,
+    tail, tools, usage, web,
 };
 use crate::output::ColorChoice;
 
@@ -133,6 +133,10 @@ pub(super) enum Command {
     Report(report::ReportFlags),
     /// Write sessions to files: Parquet, Arrow, JSON lines, transcripts
     Export(export::ExportFlags),
+    /// Publish sessions to a lake: a folder or a bucket that machines share
+    Push(push::PushFlags),
+    /// Import sessions of other machines from a lake
+    Pull(pull::PullFlags),
     /// Say what the store holds and how fresh it is
     Status,
     /// Print one line for the status line of an agent: cost, context, quotas
@@ -192,10 +196,10 @@ impl Command {
             Self::Event(_) | Self::Show(_) | Self::Report(_) | Self::Export(_) | Self::Blame(_) => {
                 CommandNeeds { sessions: false, refresh: true, dates: true }
             }
-            Self::Resume(_) | Self::Query(_) => {
+            Self::Resume(_) | Self::Query(_) | Self::Push(_) => {
                 CommandNeeds { refresh: true, ..CommandNeeds::default() }
             }
-            Self::Open(_) | Self::Forget(_) | Self::Statusline => {
+            Self::Open(_) | Self::Forget(_) | Self::Statusline | Self::Pull(_) => {
                 CommandNeeds { dates: true, ..CommandNeeds::default() }
             }
             Self::Ingest(_)

@@ -12,6 +12,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ),
     ("Count and explain", &["usage", "stats", "analyze", "report", "query", "web"]),
     ("Keep", &["ingest", "status", "doctor", "label", "forget", "compact", "export"]),
+    ("Share", &["push", "pull"]),
     ("Agents", &["setup", "mcp", "hook", "plugin", "skill", "tools", "statusline"]),
 ];
 
@@ -56,6 +57,14 @@ const EXAMPLES: &[(&str, [&str; 2])] = &[
     ("ingest", ["sessions ingest", "sessions ingest --watch"]),
     ("label", ["sessions label last --add good", "sessions label 9ae82b3a --note 'the fix'"]),
     ("forget", ["sessions forget 9ae82b3a", "sessions forget --project secret --yes"]),
+    ("push", ["sessions push /mnt/team/lake --dry-run", "sessions push s3://acme-sessions/lake"]),
+    (
+        "pull",
+        [
+            "sessions pull /mnt/team/lake --since 30d",
+            "sessions pull s3://acme-sessions/lake --watch",
+        ],
+    ),
     ("export", ["sessions export md 9ae82b3a", "sessions export parquet -o lake --since 30d"]),
 ];
 

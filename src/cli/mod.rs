@@ -32,18 +32,19 @@ use schemas::{Timestamp, ToolError, Zone};
 use self::args::{Args, Command};
 use self::commands::{
     analyze, blame, compact, completions, config, doctor, event, export, find, forget, hook,
-    ingest, init, label, list, mcp, open, plugin, query, report, resume, search, setup, show,
-    skill, sql_worker, stats, status, statusline, tail, tools, upgrade, usage, web,
+    ingest, init, label, list, mcp, open, plugin, pull, push, query, report, resume, search, setup,
+    show, skill, sql_worker, stats, status, statusline, tail, tools, upgrade, usage, web,
 };
 use self::context::{CommandContext, debug_metadata};
 use self::exit::{CommandFailure, CommandOutcome, report_result, report_unwritten};
 use self::first_run::offer_and_ingest;
 use self::freshness::StoreRefresh;
+use crate::app;
 use crate::config::environment;
 use crate::config::user_settings::UserSettings;
 use crate::help::Help;
 use crate::output::{ColorChoice, Pager, Printer, Terminal, logging};
-use crate::store::{Store, is_store};
+use crate::store::is_store;
 use crate::tools::{Call, Interface};
 
 /// Returns the help made from the commands that clap knows.
@@ -169,7 +170,7 @@ fn choose_zone(args: &Args) -> Result<Zone, ToolError> {
 fn run_command(args: Args, printer: &Printer) -> Result<CommandOutcome, CommandFailure> {
     let named_store = args.store.clone();
     let zone = choose_zone(&args)?;
-    let store = Arc::new(Store::new(args.store.unwrap_or_else(environment::default_store)));
+    let store = Arc::new(app::open_store(args.store.unwrap_or_else(environment::default_store)));
     let may_refresh = args.command.needs().refresh && !args.no_refresh && is_store(store.dir());
     let refresh = if may_refresh { StoreRefresh::start(&store) } else { None };
     let context = CommandContext {
@@ -221,6 +222,8 @@ fn dispatch_command(
         Command::Usage(flags) => usage::run(flags, context),
         Command::Report(flags) => report::run(flags, context),
         Command::Export(flags) => export::run(flags, context),
+        Command::Push(flags) => push::run(&flags, context),
+        Command::Pull(flags) => pull::run(&flags, context),
         Command::Status => status::run(context),
         Command::Statusline => statusline::run(context),
         Command::Doctor => doctor::run(context),

@@ -13,7 +13,6 @@ use crate::config::user_settings::UserSettings;
 use crate::config::{environment, settings};
 use crate::output::Printer;
 use crate::screen::{self, ScreenEnd, ScreenSetup};
-use crate::store::Store;
 use crate::tools::{Call, Interface};
 
 /// Returns true if a screen can be shown: a user is at a terminal that can do more than print lines.
@@ -29,7 +28,7 @@ pub(super) fn open_picker(
 ) -> Result<CommandOutcome, CommandFailure> {
     let zone = UserSettings::read()?.zone(None)?;
     let context = CommandContext {
-        store: Arc::new(Store::new(store)),
+        store: Arc::new(app::open_store(store)),
         interface: Interface::Commands,
         call: Call::new(Timestamp::now(), &|| false).with_zone(zone.clone()),
         printer,

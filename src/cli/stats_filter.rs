@@ -12,6 +12,12 @@ pub(super) struct StatsFilter {
     /// Only sessions whose working directory contains this text
     #[arg(long, short)]
     project: Option<String>,
+    /// Only sessions of machines whose name contains this text
+    #[arg(long, value_name = "NAME")]
+    machine: Option<String>,
+    /// Only sessions of users whose name contains this text
+    #[arg(long, value_name = "NAME")]
+    user: Option<String>,
     /// Only this session; any unique prefix
     #[arg(long, value_name = "ID")]
     session_id: Option<String>,
@@ -50,6 +56,8 @@ impl StatsFilter {
             group_by: OneOrMany::Many(group_by),
             provider: self.provider,
             project: self.project,
+            machine: self.machine,
+            user: self.user,
             session_id: self.session_id,
             since: self.since,
             until: self.until,

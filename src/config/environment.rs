@@ -46,6 +46,44 @@ pub fn home_dir() -> PathBuf {
     etcetera::home_dir().unwrap_or_default()
 }
 
+/// Returns the name of this machine: that of the variable `SESSIONS_MACHINE`, otherwise the first
+/// part of the host's name, because the rest may change with the network.
+pub(super) fn machine_name() -> String {
+    let host = read_variable("SESSIONS_MACHINE").or_else(|| {
+        let host = host_name()?;
+        Some(host.split('.').next().unwrap_or_default().to_owned())
+    });
+    host.filter(|name| !name.is_empty()).unwrap_or_else(|| "unknown".to_owned())
+}
+
+#[cfg(unix)]
+fn host_name() -> Option<String> {
+    rustix::system::uname().nodename().to_str().ok().map(str::to_owned)
+}
+
+#[cfg(not(unix))]
+fn host_name() -> Option<String> {
+    read_variable("COMPUTERNAME")
+}
+
+/// Returns the login name of the user: that of the variable `SESSIONS_USER`, otherwise of the
+/// variables that systems set.
+pub(super) fn user_name() -> String {
+    let variables = ["SESSIONS_USER", "USER", "LOGNAME", "USERNAME"];
+    let named = variables.into_iter().find_map(read_variable);
+    named.unwrap_or_else(|| "unknown".to_owned())
+}
+
+/// Returns the variables in which clouds expect addresses and credentials.
+#[cfg(feature = "cloud")]
+pub fn cloud_variables() -> Vec<(String, String)> {
+    let is_of_cloud =
+        |name: &str| ["AWS_", "GOOGLE_", "AZURE_"].iter().any(|prefix| name.starts_with(prefix));
+    let named = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    named.filter(|(name, value)| is_of_cloud(name) && !value.is_empty()).collect()
+}
+
 /// Returns the default path of the store.
 pub fn default_store() -> PathBuf {
     own_dir("XDG_DATA_HOME", ".local/share")

@@ -3,5 +3,7 @@
 pub mod environment;
 pub mod http_token;
 pub mod overview;
+pub mod patterns;
+pub mod readers;
 pub mod settings;
 pub mod user_settings;

@@ -24,6 +24,10 @@ const FILE_SETTINGS: &[(&str, &str)] = &[
     ("ingest.include", "[] (all)"),
     ("ingest.providers", "[] (all)"),
     ("store.keep", "full"),
+    ("publish.include", "[] (none)"),
+    ("publish.exclude", "[]"),
+    ("publish.content", "transcripts"),
+    ("publish.unredacted", "false"),
     ("hooks.enabled", "true"),
     ("hooks.silent", "[]"),
     ("hooks.timeout_ms", "100"),
@@ -64,6 +68,21 @@ pub fn list_settings(
         value: zone.name().to_owned(),
         source: zone_source,
     });
+    let identity = settings.identity();
+    for (name, key, value, variable) in [
+        ("identity.machine", "machine", identity.machine, "SESSIONS_MACHINE"),
+        ("identity.user", "user", identity.user_name, "SESSIONS_USER"),
+    ] {
+        let is_named = find("identity", key).and_then(toml::Value::as_str).is_some_and(is_filled);
+        let source = if is_named {
+            file_name.clone()
+        } else if read_variable(variable).is_some() {
+            variable.to_owned()
+        } else {
+            "the system".to_owned()
+        };
+        values.push(SettingValue { name, value, source });
+    }
     for (name, default) in FILE_SETTINGS.iter().copied() {
         let set = name.split_once('.').and_then(|(section, key)| find(section, key));
         values.push(SettingValue {
@@ -98,6 +117,11 @@ fn store_setting(store: Option<&Path>) -> SettingValue {
 fn hook_variable() -> Option<SettingValue> {
     let value = read_variable("SESSIONS_HOOKS")?;
     Some(SettingValue { name: "hooks", value, source: "SESSIONS_HOOKS".to_owned() })
+}
+
+/// Returns whether a setting is more than blanks, which count as no value.
+fn is_filled(value: &str) -> bool {
+    !value.trim().is_empty()
 }
 
 /// Describes a settings file of its own: the one that the variable names, else the usual one if it

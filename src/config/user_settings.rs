@@ -12,6 +12,15 @@
 //! [store]
 //! keep = ["transcripts after 90d", "usage after 365d"]
 //!
+//! [identity]
+//! machine = "laptop"
+//! user = "mira"
+//!
+//! [publish]
+//! include = ["~/code/**"]
+//! exclude = ["~/code/secret/**"]
+//! content = "transcripts"
+//!
 //! [hooks]
 //! enabled = true
 //! silent = ["pre-tool"]
@@ -25,9 +34,9 @@ use schemas::tool::OneOrMany;
 use schemas::{Provider, Timestamp, ToolError, Zone};
 use serde::Deserialize;
 
-use super::environment::{read_variable, system_zone};
+use super::environment::{machine_name, read_variable, system_zone, user_name};
 use super::settings::{invalid_file_error, read_settings_file};
-use crate::store::KeepLevel;
+use crate::store::{Identity, KeepLevel};
 
 /// The settings of a user. A setting that the file does not have is at its default.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
@@ -36,6 +45,9 @@ pub struct UserSettings {
     display: DisplaySettings,
     /// Which logs are read.
     pub ingest: IngestSettings,
+    identity: IdentitySettings,
+    /// What is published to lakes.
+    pub publish: PublishSettings,
     /// How much is kept of old sessions.
     pub store: StoreSettings,
     /// What hooks of agents say.
@@ -98,6 +110,66 @@ pub struct IngestSettings {
     pub include: Vec<String>,
     /// The only agents whose logs are read; all are if the list is empty.
     pub providers: Vec<Provider>,
+}
+
+/// The names of this machine and its user in answers, and in what is published.
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct IdentitySettings {
+    /// Name of the machine; that of the host if absent or empty.
+    machine: Option<String>,
+    /// Name of the user; that of the login if absent or empty.
+    user: Option<String>,
+}
+
+/// What `sessions push` publishes. A pattern is matched against the working directory of a session.
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PublishSettings {
+    /// Patterns of the only projects that are published; none is if the list is empty.
+    pub include: Vec<String>,
+    /// Patterns of projects that are not published.
+    pub exclude: Vec<String>,
+    /// How much of a session is published.
+    pub content: PublishedContent,
+    /// True if sessions may be published that were ingested with `--no-redact`. The command needs
+    /// its flag as well.
+    pub unredacted: bool,
+}
+
+/// How much of a session is published.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PublishedContent {
+    /// Everything, with paths as they are.
+    Full,
+    /// Prompts, answers and calls, without results and reasoning, and without home folders.
+    #[default]
+    Transcripts,
+    /// Counts, tokens, cost and tools, without texts.
+    Usage,
+}
+
+impl PublishedContent {
+    /// Returns what is kept of the texts.
+    pub fn level(self) -> KeepLevel {
+        match self {
+            Self::Full => KeepLevel::Full,
+            Self::Transcripts => KeepLevel::Transcripts,
+            Self::Usage => KeepLevel::Usage,
+        }
+    }
+}
+
+impl Default for PublishSettings {
+    fn default() -> Self {
+        Self {
+            include: Vec::new(),
+            exclude: Vec::new(),
+            content: PublishedContent::default(),
+            unredacted: false,
+        }
+    }
 }
 
 /// How commands show times.
@@ -186,6 +258,17 @@ impl UserSettings {
         parse_settings(&text).map_err(|reason| invalid_file_error(&path, reason))
     }
 
+    /// Returns the names of this machine and its user: those of the settings, otherwise those of the
+    /// system.
+    pub fn identity(&self) -> Identity {
+        let machine = self.identity.machine.as_deref().map_or("", str::trim);
+        let user = self.identity.user.as_deref().map_or("", str::trim);
+        Identity {
+            machine: if machine.is_empty() { machine_name() } else { machine.to_owned() },
+            user_name: if user.is_empty() { user_name() } else { user.to_owned() },
+        }
+    }
+
     /// Returns the zone in which commands count days and read dates: the one called `named`,
     /// otherwise that of the settings, otherwise that of the system.
     ///
@@ -231,6 +314,15 @@ mod tests {
         let wrong = parse_settings("display.timezone = 'Asia/Tokio'").expect("valid");
         let error = wrong.zone(None).expect_err("no zone");
         assert!(error.message.contains("Did you mean Asia/Tokyo?"), "{error}");
+    }
+
+    #[test]
+    fn the_settings_name_the_machine_and_the_user() {
+        let text = "[identity]\nmachine = ' laptop '\nuser = 'mira'\n";
+        let named = parse_settings(text).expect("valid").identity();
+        assert_eq!((named.machine.as_str(), named.user_name.as_str()), ("laptop", "mira"));
+        let unnamed = parse_settings("identity.machine = ''").expect("valid").identity();
+        assert!(!unnamed.machine.is_empty() && !unnamed.user_name.is_empty());
     }
 
     #[test]

@@ -116,6 +116,8 @@ fn push_facts(painted: &mut Painted, session: &Session, layout: &Layout) {
         (ID, layout.short_id(&session.session_id).into_owned()),
         (AGENT, session.provider.to_string()),
     ];
+    facts.extend(session.user_name.clone().map(|user| (AGENT, user)));
+    facts.extend(session.machine.clone().map(|machine| (DIM, machine)));
     facts.extend(session.project.clone().map(|project| (PROJECT, project)));
     facts.extend(session.git_branch.clone().map(|branch| (DIM, branch)));
     facts.push((DIM, layout.time(session.ended_at.as_deref())));

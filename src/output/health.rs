@@ -7,7 +7,7 @@ use std::fmt::{Display, Write as _};
 use ingest::run::report::IngestReport;
 use schemas::problem::ProblemKind;
 
-use super::numbers::count_of;
+use super::numbers::{count_of, to_megabytes};
 use super::show::{Show, indent_lines};
 use crate::base::sanitize::one_line;
 use crate::setup::check::RegistrationChecks;
@@ -162,11 +162,6 @@ fn problem_lines(report: &IngestReport) -> String {
 fn list_counts(counts: &BTreeMap<impl Display, impl Display>) -> String {
     let counts: Vec<_> = counts.iter().map(|(name, count)| format!("{name} {count}")).collect();
     counts.join(", ")
-}
-
-#[expect(clippy::cast_precision_loss, reason = "sizes for people")]
-fn to_megabytes(bytes: u64) -> f64 {
-    bytes as f64 / 1e6
 }
 
 impl Show for ConfigWritten {

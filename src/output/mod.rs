@@ -13,6 +13,7 @@ mod health;
 mod highlight;
 mod hooks;
 mod labels;
+mod lake;
 mod layout;
 mod live;
 pub mod logging;

@@ -62,6 +62,11 @@ pub(super) fn format_milliseconds(number: u64) -> String {
     }
 }
 
+#[expect(clippy::cast_precision_loss, reason = "sizes for people")]
+pub(super) fn to_megabytes(bytes: u64) -> f64 {
+    bytes as f64 / 1e6
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

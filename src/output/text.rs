@@ -146,8 +146,14 @@ fn session_lines(session: &Session) -> String {
     if session.time_source == Some(TimeSource::File) {
         out.push_str("    no record has a time, so the times are those of the file\n");
     }
-    if session.source_gone {
-        out.push_str("    its log is gone\n");
+    match (&session.machine, &session.user_name) {
+        (None, None) if session.source_gone => out.push_str("    its log is gone\n"),
+        (None, None) => {}
+        (machine, user) => {
+            let machine = machine.as_deref().unwrap_or("this machine");
+            let user = user.as_deref().unwrap_or("this user");
+            let _ = writeln!(out, "    its log is on {machine}, of {user}");
+        }
     }
     out
 }

@@ -49,7 +49,11 @@ impl SegmentFilter {
                 }
                 FilterField::File => file_filters.push(filter),
                 // `RowFilter` selects the sessions by these filters.
-                FilterField::Agent | FilterField::Project | FilterField::Label => {}
+                FilterField::Agent
+                | FilterField::Project
+                | FilterField::Label
+                | FilterField::Machine
+                | FilterField::User => {}
             }
         }
 
@@ -130,7 +134,12 @@ fn tags_pass(filters: &[&FieldFilter], tags: &RowTags) -> bool {
         FilterField::Tool => filter.passes(tags.tool.as_deref()),
         FilterField::Model => filter.passes(tags.model.as_deref()),
         FilterField::Branch => filter.passes(tags.branch.as_deref()),
-        FilterField::File | FilterField::Agent | FilterField::Project | FilterField::Label => true,
+        FilterField::File
+        | FilterField::Agent
+        | FilterField::Project
+        | FilterField::Label
+        | FilterField::Machine
+        | FilterField::User => true,
     })
 }
 

@@ -46,6 +46,8 @@ fn session_passes(filter: &FieldFilter, snapshot: &Snapshot, session: &SessionRo
             let values = [&session.cwd, &session.project, &session.repository];
             filter.passes_several(&values.map(Option::as_deref))
         }
+        FilterField::Machine => filter.passes(Some(snapshot.machine_of(session))),
+        FilterField::User => filter.passes(Some(snapshot.user_of(session))),
         // Events have these fields, not sessions.
         FilterField::Tool | FilterField::Model | FilterField::Branch | FilterField::File => true,
     }

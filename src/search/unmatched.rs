@@ -22,6 +22,10 @@ pub fn find_unmatched_filters(
 ) -> Result<Vec<UnmatchedFilter>, StoreError> {
     let mut unmatched = Vec::new();
     for filter in query.filters.iter().filter(|filter| !filter.is_excluded) {
+        // The index names the tools, branches and files of all sessions of a segment.
+        if snapshot.is_restricted() && !filter.field.is_of_session() {
+            continue;
+        }
         let mut has_match = false;
         let mut known = BTreeSet::new();
         for_each_value(snapshot, filter.field, &mut |value| {
@@ -69,6 +73,12 @@ fn for_each_value(
                 let values = [&session.cwd, &session.project, &session.repository];
                 values.into_iter().flatten().for_each(|value| visit(value));
             }
+        }
+        FilterField::Machine => {
+            snapshot.sessions().iter().for_each(|session| visit(snapshot.machine_of(session)));
+        }
+        FilterField::User => {
+            snapshot.sessions().iter().for_each(|session| visit(snapshot.user_of(session)));
         }
         FilterField::Label => {
             for label in snapshot.labels().rows().filter_map(|row| row.label) {

@@ -17,6 +17,7 @@ use rmcp::model::{ClientJsonRpcMessage, JsonRpcMessage, RequestId};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq;
 use tokio::net::TcpListener;
 
@@ -32,14 +33,27 @@ use super::protocol_error::clean_error;
 /// The path that accepts requests.
 pub const MCP_PATH: &str = "/mcp";
 
+/// The transport, as the debug metadata names it.
+const ADAPTER: &str = "mcp_http";
+
 /// The settings for serving over HTTP.
 pub struct HttpOptions {
     pub address: SocketAddr,
     /// The token that a client has to send. `None` requires no token, which is allowed only on
     /// loopback.
     pub token: Option<String>,
+    /// The readers, each with a token of its own. If there are some, no other token is accepted.
+    pub readers: Vec<HttpReader>,
     /// Maximum time for a client to send the body of a request.
     pub body_time: Duration,
+}
+
+/// A reader with a token of its own.
+pub struct HttpReader {
+    /// SHA-256 of the token.
+    pub token_sha256: [u8; 32],
+    /// The server that the reader talks to, whose tools see what the reader may see.
+    pub parts: ServerParts,
 }
 
 /// The checks that a request has to pass before it reaches the protocol.
@@ -51,10 +65,17 @@ struct RequestChecks {
 
 type McpService = StreamableHttpService<Server, NeverSessionManager>;
 
+/// The service of a reader.
+struct ReaderService {
+    token_sha256: [u8; 32],
+    service: McpService,
+}
+
 /// Answers requests to the protocol.
 #[derive(Clone)]
 struct ProtocolHandler {
     service: McpService,
+    readers: Arc<[ReaderService]>,
     checks: Arc<RequestChecks>,
     /// Its token ends the calls that are running.
     config: StreamableHttpServerConfig,
@@ -62,7 +83,7 @@ struct ProtocolHandler {
 
 impl RequestHandler for ProtocolHandler {
     async fn answer(&self, request: Request<Incoming>) -> HttpAnswer {
-        answer_request(&self.service, &self.checks, request).await
+        answer_request(&self.service, &self.readers, &self.checks, request).await
     }
 
     fn cut_off(&self) {
@@ -76,7 +97,7 @@ pub fn serve_http(
     options: HttpOptions,
     ready: impl FnOnce(SocketAddr),
 ) -> io::Result<()> {
-    run_server(serve_connections(Server::new(parts, "mcp_http"), options, ready))
+    run_server(serve_connections(Server::new(parts, ADAPTER), options, ready))
 }
 
 /// Serves until the process is asked to end; `ready` is called with the address once it is open.
@@ -86,7 +107,7 @@ async fn serve_connections(
     ready: impl FnOnce(SocketAddr),
 ) -> io::Result<()> {
     let is_loopback = options.address.ip().is_loopback();
-    if options.token.is_none() && !is_loopback {
+    if options.token.is_none() && options.readers.is_empty() && !is_loopback {
         // The command line refuses this with a better message; this check covers every other
         // caller.
         return Err(io::Error::other("an address beyond loopback needs a token"));
@@ -94,17 +115,29 @@ async fn serve_connections(
 
     let listener = TcpListener::bind(options.address).await?;
     let config = protocol_config();
-    let service = McpService::new(
-        move || Ok(server.clone()),
-        Arc::new(NeverSessionManager::default()),
-        config.clone(),
-    );
+    let service = create_service(server, &config);
+    let mut readers = Vec::new();
+    for reader in options.readers {
+        let server = Server::new(reader.parts, ADAPTER);
+        let service = create_service(server, &config);
+        readers.push(ReaderService { token_sha256: reader.token_sha256, service });
+    }
     let checks = Arc::new(RequestChecks {
         hosts: HostFilter::new(listener.local_addr()?),
         token: options.token,
         body_time: options.body_time,
     });
-    accept_connections(listener, ProtocolHandler { service, checks, config }, ready).await
+    let readers = readers.into();
+    accept_connections(listener, ProtocolHandler { service, readers, checks, config }, ready).await
+}
+
+/// Creates the part of the protocol that rmcp handles.
+fn create_service(server: Server, config: &StreamableHttpServerConfig) -> McpService {
+    McpService::new(
+        move || Ok(server.clone()),
+        Arc::new(NeverSessionManager::default()),
+        config.clone(),
+    )
 }
 
 /// Returns the configuration of the part of the protocol that rmcp handles. Hosts and origins are
@@ -121,17 +154,23 @@ fn protocol_config() -> StreamableHttpServerConfig {
 /// Answers one request: refuses it, or passes it on to the protocol.
 async fn answer_request(
     service: &McpService,
+    readers: &[ReaderService],
     checks: &RequestChecks,
     request: Request<Incoming>,
 ) -> HttpAnswer {
     if let Err((status, message)) = checks.hosts.check_headers(request.uri(), request.headers()) {
         return json_refusal(status, ErrorData::invalid_request(message, None), None);
     }
-    if !has_valid_token(checks.token.as_deref(), request.headers()) {
+    let allowed = if readers.is_empty() {
+        has_valid_token(checks.token.as_deref(), request.headers()).then_some(service)
+    } else {
+        find_reader(readers, request.headers())
+    };
+    let Some(service) = allowed else {
         let mut answer = plain_refusal(StatusCode::UNAUTHORIZED, "a bearer token is needed");
         answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         return answer;
-    }
+    };
     if request.uri().path() != MCP_PATH {
         return plain_refusal(StatusCode::NOT_FOUND, "the server is at /mcp");
     }
@@ -217,6 +256,24 @@ fn parse_message(body: &[u8]) -> Result<ClientJsonRpcMessage, Box<HttpAnswer>> {
     };
     let error = ErrorData::invalid_request(message, None);
     Err(Box::new(json_refusal(StatusCode::BAD_REQUEST, error, id)))
+}
+
+/// Returns the service of the reader whose token a request has. The time does not depend on which
+/// reader that is, nor on how much of a token is right.
+fn find_reader<'r>(readers: &'r [ReaderService], headers: &HeaderMap) -> Option<&'r McpService> {
+    let credentials = single_value(headers, &AUTHORIZATION).and_then(|value| value.split_once(' '));
+    let (scheme, sent_token) = credentials?;
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return None;
+    }
+    let sent = Sha256::digest(sent_token.trim().as_bytes());
+    let mut found = None;
+    for reader in readers {
+        if bool::from(sent.as_slice().ct_eq(&reader.token_sha256)) {
+            found = Some(&reader.service);
+        }
+    }
+    found
 }
 
 /// Returns true if a request has the required `token`, or none is required. The comparison takes

@@ -24,6 +24,6 @@ mod web;
 pub use self::connections::MAX_BODY_TIME;
 pub use self::dispatcher::ServerOptions;
 pub use self::handler::ServerParts;
-pub use self::http::{HttpOptions, MCP_PATH, serve_http};
+pub use self::http::{HttpOptions, HttpReader, MCP_PATH, serve_http};
 pub use self::stdio::{serve_stdio, serve_streams};
 pub use self::web::{WebOptions, serve_web};

@@ -19,6 +19,9 @@ use crate::store::Snapshot;
 /// The tables from which the views are built.
 const STORED_TABLES: &[Table] = &[EVENTS, SESSIONS, PROBLEMS];
 
+/// Columns of `sessions` that files of earlier versions lack.
+const LATER_COLUMNS: [&str; 2] = ["machine", "user_name"];
+
 /// Views that are computed from other views: name, SQL, and the views that the SQL names.
 const COMPUTED_VIEWS: &[(&str, &str, &[&str])] = &[
     ("tool_calls", include_str!("views/tool_calls.sql"), &["events"]),
@@ -69,7 +72,14 @@ fn define_view(snapshot: &Snapshot, view: &SqlView) -> ViewDefinition {
             ViewDefinition::new("events", public_columns_sql(view, "_events"), &["_events"])
         }
         "sessions" => {
-            ViewDefinition::new("sessions", public_columns_sql(view, "_sessions"), &["_sessions"])
+            let local = snapshot.identity();
+            let names = format!(
+                "coalesce(machine, {}) AS machine, coalesce(user_name, {}) AS user_name",
+                quote_text(&local.machine),
+                quote_text(&local.user_name)
+            );
+            let rows = format!("(SELECT * REPLACE ({names}) FROM _sessions)");
+            ViewDefinition::new("sessions", public_columns_sql(view, &rows), &["_sessions"])
         }
         name => ViewDefinition::new(name, label_rows_sql(snapshot, view), &[]),
     }
@@ -137,27 +147,63 @@ fn define_table_view(snapshot: &Snapshot, table: &Table) -> ViewDefinition {
     if files.is_empty() {
         return ViewDefinition::new(&name, empty_view_sql(table.columns.iter()), &[]);
     }
-    let live = match table.name {
+    let mut conditions = Vec::new();
+    if table.name == EVENTS.name {
+        conditions.extend(live_events_condition(snapshot));
+    }
+    if snapshot.is_restricted() {
+        conditions.push(allowed_rows_condition(snapshot, table));
+    }
+    let mut live = String::new();
+    if !conditions.is_empty() {
+        live = format!("WHERE {}", conditions.join(" AND "));
+    }
+    if table.name == SESSIONS.name {
         // Only the row with the highest segment number of a session is live.
-        "sessions" => {
-            "QUALIFY row_number() OVER (PARTITION BY session_id ORDER BY segment DESC) = 1"
-                .to_owned()
-        }
-        "events" => live_events_condition(snapshot),
-        _ => String::new(),
-    };
-    let sql = format!("SELECT * FROM read_parquet([{}]) {live}", files.join(", "));
+        live.push_str(
+            " QUALIFY row_number() OVER (PARTITION BY session_id ORDER BY segment DESC) = 1",
+        );
+    }
+    let mut rows = format!("read_parquet([{}])", files.join(", "));
+    if table.name == SESSIONS.name && snapshot.has_older_sessions() {
+        rows = add_later_columns_sql(&files.join(", "));
+    }
+    let sql = format!("SELECT * FROM {rows} {live}");
     ViewDefinition::new(&name, sql, &[])
 }
 
+/// Returns the SQL of the rows of `sessions` in files some of which lack [`LATER_COLUMNS`]. These
+/// columns are null there. Only they are named: to join times with and without a zone needs ICU.
+fn add_later_columns_sql(files: &str) -> String {
+    let later = LATER_COLUMNS.map(|name| format!("NULL::VARCHAR AS {name}")).join(", ");
+    format!(
+        "(SELECT * FROM read_parquet([{files}], union_by_name = true) UNION ALL BY NAME SELECT {later} WHERE false)"
+    )
+}
+
+/// Returns the condition that selects the rows of the sessions of a restricted snapshot.
+fn allowed_rows_condition(snapshot: &Snapshot, table: &Table) -> String {
+    let is_by_path = table.name == PROBLEMS.name;
+    let mut values = Vec::new();
+    for row in snapshot.sessions() {
+        values.push(quote_text(if is_by_path { &row.source_path } else { &row.session_id }));
+    }
+    if values.is_empty() {
+        return "false".to_owned();
+    }
+    let column = if is_by_path { "path" } else { "session_id" };
+    format!("{column} IN ({})", values.join(", "))
+}
+
 /// Returns the condition that excludes superseded rows: older rows of sessions that were re-read.
-fn live_events_condition(snapshot: &Snapshot) -> String {
+/// `None` if there are none.
+fn live_events_condition(snapshot: &Snapshot) -> Option<String> {
     let mut dead = Vec::new();
     for row in snapshot.superseded_sessions() {
         let id = quote_text(&row.session_id);
         dead.push(format!("(session_id = {id} AND segment < {})", row.live_from));
     }
-    if dead.is_empty() { String::new() } else { format!("WHERE NOT ({})", dead.join(" OR ")) }
+    (!dead.is_empty()).then(|| format!("NOT ({})", dead.join(" OR ")))
 }
 
 /// Returns the SQL of a view without rows.

@@ -18,8 +18,8 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
-use schemas::Timestamp;
 use schemas::table::{EVENTS, EventColumn};
+use schemas::{Provider, Timestamp};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::error::{StoreError, write_error};
@@ -30,7 +30,7 @@ use super::snapshot::Snapshot;
 /// Most events of a session in one object; a longer session has several objects a day. They are
 /// counted by event index, so that the parts of a session are the same wherever it was ingested, in
 /// however many pieces.
-const MAX_PART_EVENTS: i32 = 1 << 16;
+pub(super) const MAX_PART_EVENTS: i32 = 1 << 16;
 
 /// Most bytes of a session id that is used as a file name unchanged.
 const MAX_ID_BYTES: usize = 120;
@@ -61,6 +61,39 @@ pub struct LakeObject {
 /// they get the first of all days, 1970-01-01: pandas cannot read a partition without a value.
 pub fn encode_lake_objects(snapshot: &Snapshot, at: usize) -> Result<Vec<LakeObject>, StoreError> {
     let Some(session) = snapshot.sessions().get(at) else { return Ok(Vec::new()) };
+    let stem = file_stem(&session.session_id);
+    let mut objects = Vec::new();
+    for part in collect_parts(snapshot, at)? {
+        let key = PathBuf::from(part.key(&stem));
+        let bytes = encode_parquet(&part.batch).map_err(|error| write_error(&key, error))?;
+        objects.push(LakeObject { key, rows: part.batch.num_rows(), bytes });
+    }
+    Ok(objects)
+}
+
+/// The events of one session on one day, or a part of them.
+pub(super) struct SessionPart {
+    provider: Provider,
+    day: i32,
+    part: i32,
+    /// One batch, so that the bytes of an object do not depend on how the store holds the rows.
+    pub(super) batch: RecordBatch,
+}
+
+impl SessionPart {
+    /// Returns the path of its object below the root of the lake. `stem` is the session's name.
+    pub(super) fn key(&self, stem: &str) -> String {
+        let Self { provider, day, part, .. } = self;
+        format!("p_provider={provider}/p_date={}/{stem}-{part}.parquet", format_date(*day))
+    }
+}
+
+/// Returns the events of the session at position `at` by day and part.
+pub(super) fn collect_parts(
+    snapshot: &Snapshot,
+    at: usize,
+) -> Result<Vec<SessionPart>, StoreError> {
+    let Some(session) = snapshot.sessions().get(at) else { return Ok(Vec::new()) };
     let schema = export_schema();
     let began = session.started_at.and_then(day_since_epoch).unwrap_or(0);
     let mut parts: BTreeMap<DayPart, Vec<RecordBatch>> = BTreeMap::new();
@@ -76,21 +109,13 @@ pub fn encode_lake_objects(snapshot: &Snapshot, at: usize) -> Result<Vec<LakeObj
         Ok(())
     })?;
 
-    let stem = file_stem(&session.session_id);
-    let mut objects = Vec::with_capacity(parts.len());
+    let mut joined = Vec::with_capacity(parts.len());
     for ((day, part), batches) in parts {
-        let key = PathBuf::from(format!("p_provider={}", session.provider))
-            .join(format!("p_date={}", format_date(day)))
-            .join(format!("{stem}-{part}.parquet"));
-        // One batch, so that the bytes do not depend on how the store holds the rows.
-        let bytes = concat_batches(&schema, &batches)
-            .map_err(ParquetError::from)
-            .and_then(|batch| encode_parquet(&batch))
-            .map_err(|error| write_error(&key, error))?;
-        let rows = batches.iter().map(RecordBatch::num_rows).sum();
-        objects.push(LakeObject { key, rows, bytes });
+        let batch = concat_batches(&schema, &batches)
+            .map_err(|error| write_error(Path::new(&session.session_id), error))?;
+        joined.push(SessionPart { provider: session.provider, day, part, batch });
     }
-    Ok(objects)
+    Ok(joined)
 }
 
 /// Writes the events of the sessions at these positions, session by session, as one Arrow IPC file.
@@ -206,7 +231,7 @@ fn format_date(day: i32) -> String {
 }
 
 /// Returns a Parquet file with the rows of `batch`.
-fn encode_parquet(batch: &RecordBatch) -> Result<Vec<u8>, ParquetError> {
+pub(super) fn encode_parquet(batch: &RecordBatch) -> Result<Vec<u8>, ParquetError> {
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(3).unwrap_or_default()))
         // Omits our version, which says nothing about the content.

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! manifest.json  write.lock  labels.json  labels.lock  forgotten.json  reduced.json  http-token
-//! hooks.jsonl  hooks.lock
+//! hooks.jsonl  hooks.lock  lakes.json
 //! segments/0000000001/   events.parquet skip.idx checksums.bin sessions.parquet ...
 //! damaged/0000000001/    segments that were set aside
 //! .manifest.json.tmp-x1y2z3   a replacement that was never moved to its place
@@ -22,7 +22,7 @@ use super::manifest::{MANIFEST_FILE, Manifest, SEGMENT_TABLES, file_name};
 use super::reduced_sessions::REDUCED_FILE;
 
 /// Names of the store's files directly in its folder.
-const OWN_FILES: [&str; 9] = [
+const OWN_FILES: [&str; 10] = [
     MANIFEST_FILE,
     WRITE_LOCK,
     LABELS_FILE,
@@ -32,6 +32,7 @@ const OWN_FILES: [&str; 9] = [
     TOKEN_FILE,
     HOOK_LOG,
     HOOK_LOG_LOCK,
+    LAKE_STATE,
 ];
 
 /// Name of the file with the labels.
@@ -42,6 +43,9 @@ pub(super) const LABELS_LOCK: &str = "labels.lock";
 
 /// Name of the file with the HTTP server's token, which the store keeps for it.
 pub(super) const TOKEN_FILE: &str = "http-token";
+
+/// Name of the file in which `push` and `pull` keep what they did.
+pub(super) const LAKE_STATE: &str = "lakes.json";
 
 /// Name of the file with the log of hooks.
 pub(super) const HOOK_LOG: &str = "hooks.jsonl";

@@ -24,9 +24,25 @@ struct Forgetting<'s> {
     sessions: &'s HashSet<String>,
     /// The latest row of every file of these sessions, by path.
     sources: HashMap<String, SourceRow>,
+    /// True if the files of these sessions keep a row that says so.
+    keeps_sources: bool,
 }
 
-impl Forgetting<'_> {
+impl<'s> Forgetting<'s> {
+    fn new(
+        snapshot: &'s Snapshot,
+        sessions: &'s HashSet<String>,
+        keeps_sources: bool,
+    ) -> Result<Self, StoreError> {
+        let mut sources = HashMap::new();
+        for row in snapshot.read_sources(false)? {
+            if row.session_id.as_ref().is_some_and(|id| sessions.contains(id)) {
+                sources.insert(row.path.clone(), row);
+            }
+        }
+        Ok(Self { snapshot, sessions, sources, keeps_sources })
+    }
+
     fn includes_source(&self, row: &SourceRow) -> bool {
         self.sources.contains_key(&row.path)
             || row.session_id.as_ref().is_some_and(|id| self.sessions.contains(id))
@@ -56,6 +72,9 @@ impl SegmentEdit for Forgetting<'_> {
         if !self.includes_source(&row) {
             return Some(row);
         }
+        if !self.keeps_sources {
+            return None;
+        }
         let latest = self.sources.get(&row.path).filter(|latest| latest.segment == row.segment)?;
         let session = self.snapshot.session(latest.session_id.as_deref()?)?;
         Some(excluded_row(session, latest))
@@ -79,16 +98,21 @@ impl StoreWriter {
     /// that were set aside as damaged are removed too, because they may hold some.
     pub fn forget_sessions(&self, sessions: &HashSet<String>) -> Result<(), StoreError> {
         let snapshot = Snapshot::load(&self.dir, self.current_manifest(), Some(&self.before))?;
-        let mut sources = HashMap::new();
-        for row in snapshot.read_sources(false)? {
-            if row.session_id.as_ref().is_some_and(|id| sessions.contains(id)) {
-                sources.insert(row.path.clone(), row);
-            }
-        }
-        let forgetting = Forgetting { snapshot: &snapshot, sessions, sources };
-
+        let forgetting = Forgetting::new(&snapshot, sessions, true)?;
         // First, so that a run that is killed here leaves no log to be read again.
         self.remember_forgotten(&forgetting)?;
+        self.remove_rows(&forgetting)
+    }
+
+    /// Removes sessions with all their rows, labels and notes. Nothing keeps them from coming again.
+    pub(super) fn remove_sessions(&self, sessions: &HashSet<String>) -> Result<(), StoreError> {
+        let snapshot = Snapshot::load(&self.dir, self.current_manifest(), Some(&self.before))?;
+        self.remove_rows(&Forgetting::new(&snapshot, sessions, false)?)
+    }
+
+    /// Removes everything that the store has of these sessions.
+    fn remove_rows(&self, forgetting: &Forgetting<'_>) -> Result<(), StoreError> {
+        let sessions = forgetting.sessions;
         LabelBook::update(&self.dir, |labels| {
             for id in sessions {
                 labels.remove(id);
@@ -101,8 +125,8 @@ impl StoreWriter {
         if reduced.remove_sessions(sessions) {
             self.record_reduced(&reduced)?;
         }
-        self.rewrite_segments(&snapshot, &forgetting, Removal::AtOnce)?;
-        // Other sessions may have responses that the forgotten ones counted.
+        self.rewrite_segments(forgetting.snapshot, forgetting, Removal::AtOnce)?;
+        // Other sessions may have responses that the removed ones counted.
         self.count_responses_once()?;
         Ok(())
     }

@@ -108,6 +108,11 @@ impl ForgottenLogs {
         self.sessions.keys().map(String::as_str)
     }
 
+    /// Returns the identities of the forgotten logs, each with the time when it was forgotten.
+    pub fn identities_with_times(&self) -> impl Iterator<Item = (&str, i64)> {
+        self.sessions.values().map(|forgotten| (forgotten.log.as_str(), forgotten.forgotten_at))
+    }
+
     /// Returns the identities of the forgotten logs.
     pub fn identities(&self) -> HashSet<String> {
         self.sessions.values().map(|forgotten| forgotten.log.clone()).collect()

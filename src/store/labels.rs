@@ -5,7 +5,7 @@
 //! ingest. No ingest, merge or damage of segments touches the file. It is replaced by rename, like
 //! the manifest.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -170,6 +170,13 @@ impl LabelBook {
             }
         }
         Ok(result)
+    }
+
+    /// Returns the labels of these sessions alone.
+    pub(super) fn of_sessions(&self, sessions: &HashSet<&str>) -> Self {
+        let mut labels = self.clone();
+        labels.sessions.retain(|id, _| sessions.contains(id.as_str()));
+        labels
     }
 
     /// Returns the labels and the note of a session, if it has any.

@@ -14,8 +14,10 @@ mod folder;
 mod forget;
 mod forgotten;
 mod hook_log;
+mod identity;
 mod index;
 mod labels;
+mod lake;
 mod lookup;
 mod lost_logs;
 mod manifest;
@@ -42,14 +44,23 @@ pub use export::{LakeObject, encode_lake_objects, file_stem, write_arrow};
 pub(crate) use folder::is_store;
 pub use forgotten::ForgottenLogs;
 pub use hook_log::{HookLog, HookLogRow};
+pub use identity::Identity;
 pub use index::{
     Block, Grams, KnownRows, RowFacts, RowOutline, RowTags, SHORTEST_WORD, SkipIndex, WordLookup,
     WordPattern, needle_grams,
 };
 pub use labels::{LabelBook, LabelRow, SessionLabels};
+pub use lake::decode::{MAX_OBJECT_BYTES, decode_events, join_events};
+pub use lake::encode::{LakeContent, LakeFile};
+pub use lake::import::LakeImport;
+pub use lake::keys::{
+    LAKE_PATH, MACHINES, TOMBSTONES, is_events_key, is_index_key, json_name, listing_key,
+    session_key, tombstone_key,
+};
+pub use lake::session_object::PublishedSession;
 pub use lookup::LookupError;
 pub use manifest::{LostLogs, Manifest, SegmentEntry};
-pub use open_store::Store;
+pub use open_store::{SessionRule, Store};
 pub use parquet_file::ParquetFile;
 pub use reduced_sessions::{KeepLevel, KeepLevels, ReducedSessions};
 pub use retention::{CompactionSums, DroppedTexts};

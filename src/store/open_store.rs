@@ -3,20 +3,37 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use schemas::session::SessionRow;
+
 use super::condition::{StoreCondition, inspect_store, make_private};
 use super::damage::Verify;
 use super::disk::files;
 use super::error::StoreError;
 use super::folder;
+use super::forgotten::ForgottenLogs;
 use super::hook_log::{HookLog, HookLogRow, read_hook_log};
+use super::identity::Identity;
 use super::labels::LabelBook;
 use super::manifest::Manifest;
 use super::snapshot::Snapshot;
 use super::writer::StoreWriter;
 
+/// Decides which sessions a reader may see.
+pub type SessionRule = Arc<dyn Fn(&SessionRow) -> bool + Send + Sync>;
+
+/// The part of another store that a store shows.
+struct Restriction {
+    whole: Arc<Store>,
+    is_allowed: SessionRule,
+    /// The last snapshot of the whole, and the part of it that is shown.
+    last: Mutex<Option<(Arc<Snapshot>, Arc<Snapshot>)>>,
+}
+
 /// A store directory. It is cheap to open: nothing is read until it is needed.
 pub struct Store {
     dir: PathBuf,
+    identity: Arc<Identity>,
+    restriction: Option<Restriction>,
     /// The last snapshot taken. A new one reads only the segments that were added since.
     last: Mutex<Option<Arc<Snapshot>>>,
 }
@@ -24,7 +41,37 @@ pub struct Store {
 impl Store {
     /// Returns the store in `dir`, which need not exist yet.
     pub fn new(dir: impl Into<PathBuf>) -> Self {
-        Self { dir: dir.into(), last: Mutex::new(None) }
+        Self {
+            dir: dir.into(),
+            identity: Arc::default(),
+            restriction: None,
+            last: Mutex::new(None),
+        }
+    }
+
+    /// Sets the machine and the user of the store. Without this, they have empty names.
+    #[must_use]
+    pub fn with_identity(self, identity: Identity) -> Self {
+        Self { identity: Arc::new(identity), ..self }
+    }
+
+    /// Returns a view of a store whose snapshots have only the sessions that `is_allowed` accepts.
+    pub fn restricted(whole: &Arc<Self>, is_allowed: SessionRule) -> Self {
+        Self {
+            dir: whole.dir.clone(),
+            identity: Arc::clone(&whole.identity),
+            restriction: Some(Restriction {
+                whole: Arc::clone(whole),
+                is_allowed,
+                last: Mutex::new(None),
+            }),
+            last: Mutex::new(None),
+        }
+    }
+
+    /// Returns the machine and the user of the store.
+    pub fn identity(&self) -> &Identity {
+        &self.identity
     }
 
     /// Returns the directory.
@@ -42,6 +89,9 @@ impl Store {
 
     /// Returns a snapshot of the current generation; an empty one if there is no store yet.
     pub fn take_snapshot(&self) -> Result<Arc<Snapshot>, StoreError> {
+        if let Some(restriction) = &self.restriction {
+            return restriction.take_snapshot();
+        }
         let manifest = match Manifest::read(&self.dir)? {
             Some(manifest) => manifest,
             None => self.read_missing_manifest()?,
@@ -59,7 +109,8 @@ impl Store {
 
         let condition = inspect_store(&self.dir, &manifest);
         let snapshot = Snapshot::load(&self.dir, manifest, last.as_deref())?;
-        let snapshot = Arc::new(snapshot.with_labels(labels).with_condition(condition));
+        let snapshot = snapshot.with_labels(labels).with_condition(condition);
+        let snapshot = Arc::new(snapshot.with_identity(Arc::clone(&self.identity)));
         *last = Some(Arc::clone(&snapshot));
         Ok(snapshot)
     }
@@ -106,6 +157,38 @@ impl Store {
         files::replace_file(&self.token_path(), token.as_bytes())
     }
 
+    /// Reads what `push` and `pull` keep about lakes; `None` if there is nothing yet.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be read.
+    pub fn read_lake_state(&self) -> Result<Option<Vec<u8>>, StoreError> {
+        let path = self.dir.join(folder::LAKE_STATE);
+        match files::read_file(&path) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(StoreError::io(&path)(error)),
+        }
+    }
+
+    /// Replaces what `push` and `pull` keep about lakes.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be written.
+    pub fn write_lake_state(&self, bytes: &[u8]) -> Result<(), StoreError> {
+        files::create_private_dirs(&self.dir)?;
+        let path = self.dir.join(folder::LAKE_STATE);
+        files::remove_temporary_copies(&path);
+        files::replace_file(&path, bytes)
+    }
+
+    /// Reads the logs that were forgotten.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be read.
+    pub fn read_forgotten(&self) -> Result<ForgottenLogs, StoreError> {
+        ForgottenLogs::read(&self.dir)
+    }
+
     /// Locks the log of what hooks said.
     ///
     /// # Errors
@@ -148,6 +231,22 @@ impl Store {
     /// another process holds the lock.
     pub fn open_writer(&self, verify: Verify) -> Result<StoreWriter, StoreError> {
         StoreWriter::open(&self.dir, verify)
+    }
+}
+
+impl Restriction {
+    /// Returns the allowed part of the current generation.
+    fn take_snapshot(&self) -> Result<Arc<Snapshot>, StoreError> {
+        let whole = self.whole.take_snapshot()?;
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, part)) = &*last
+            && Arc::ptr_eq(known, &whole)
+        {
+            return Ok(Arc::clone(part));
+        }
+        let part = Arc::new(whole.restrict(&*self.is_allowed));
+        *last = Some((whole, Arc::clone(&part)));
+        Ok(part)
     }
 }
 

@@ -10,6 +10,7 @@ use schemas::table::SOURCES;
 
 use super::condition::StoreCondition;
 use super::error::StoreError;
+use super::identity::Identity;
 use super::labels::LabelBook;
 use super::manifest::{Manifest, SegmentEntry};
 use super::segment::open_segment::{Segment, SessionSpan, SharedSegment};
@@ -28,6 +29,9 @@ pub struct Snapshot {
     segments_read: usize,
     labels: Arc<LabelBook>,
     condition: StoreCondition,
+    identity: Arc<Identity>,
+    /// True if it has a part of the sessions only; see [`Snapshot::restrict`].
+    is_restricted: bool,
     /// Computed when the first session is read.
     span_index: OnceLock<SpanIndex>,
 }
@@ -55,6 +59,8 @@ impl Snapshot {
             segments_read: unknown.len(),
             labels: Arc::default(),
             condition: StoreCondition::default(),
+            identity: Arc::default(),
+            is_restricted: false,
             span_index: OnceLock::new(),
         };
         let positions = snapshot.merge_sessions(&shared);
@@ -76,6 +82,75 @@ impl Snapshot {
     /// Returns the same snapshot with what a look at the files found.
     pub(super) fn with_condition(self, condition: StoreCondition) -> Self {
         Self { condition, ..self }
+    }
+
+    /// Returns the same snapshot with this machine and user.
+    pub(super) fn with_identity(self, identity: Arc<Identity>) -> Self {
+        Self { identity, ..self }
+    }
+
+    /// Returns a snapshot of the same generation that has only the allowed sessions. Rows of all
+    /// others are to its readers as if they were superseded.
+    pub(super) fn restrict(&self, is_allowed: &dyn Fn(&SessionRow) -> bool) -> Self {
+        let mut positions = vec![None; self.sessions.len()];
+        let mut sessions = Vec::new();
+        for (at, session) in self.sessions.iter().enumerate() {
+            if is_allowed(session) {
+                positions[at] = Some(sessions.len());
+                sessions.push(Arc::clone(session));
+            }
+        }
+        let mut segments = Vec::with_capacity(self.segments.len());
+        for Segment { entry, dir, spans, shared } in &self.segments {
+            let spans = spans.iter().filter_map(|span| {
+                let session = positions[span.session]?;
+                Some(SessionSpan { session, ..*span })
+            });
+            segments.push(Segment {
+                entry: entry.clone(),
+                dir: dir.clone(),
+                spans: spans.collect(),
+                shared: Arc::clone(shared),
+            });
+        }
+        let ids = sessions.iter().map(|session| session.session_id.as_str()).collect();
+        Self {
+            manifest: self.manifest.clone(),
+            dir: self.dir.clone(),
+            labels: Arc::new(self.labels.of_sessions(&ids)),
+            condition: self.condition.clone(),
+            identity: Arc::clone(&self.identity),
+            segments_read: self.segments_read,
+            is_restricted: true,
+            span_index: OnceLock::new(),
+            sessions,
+            segments,
+        }
+    }
+
+    /// Returns whether it has a part of the sessions only.
+    pub fn is_restricted(&self) -> bool {
+        self.is_restricted
+    }
+
+    /// Returns the machine and the user of the store.
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// Returns the machine that wrote the log of a session.
+    pub fn machine_of<'s>(&'s self, session: &'s SessionRow) -> &'s str {
+        self.identity.machine_of(session)
+    }
+
+    /// Returns the user of a session.
+    pub fn user_of<'s>(&'s self, session: &'s SessionRow) -> &'s str {
+        self.identity.user_of(session)
+    }
+
+    /// Returns whether the sessions of some segment may lack columns that were added later.
+    pub fn has_older_sessions(&self) -> bool {
+        self.segments.iter().any(|segment| segment.shared.has_older_sessions)
     }
 
     /// Returns what a look at the files found when the snapshot was taken.
@@ -234,6 +309,11 @@ impl Snapshot {
         // The latest row of each path comes first.
         rows.sort_unstable_by(|a, b| a.path.cmp(&b.path).then(b.segment.cmp(&a.segment)));
         rows.dedup_by(|later, first| later.path == first.path);
+        if self.is_restricted {
+            rows.retain(|row| {
+                row.session_id.as_deref().is_some_and(|id| self.session(id).is_some())
+            });
+        }
         Ok(rows)
     }
 
@@ -254,6 +334,9 @@ impl Snapshot {
         }
         let mut live_from: HashMap<&str, i64> =
             self.sessions.iter().map(|row| (row.source_path.as_str(), row.live_from)).collect();
+        if self.is_restricted {
+            rows.retain(|row| live_from.contains_key(row.path.as_str()));
+        }
         let sources;
         if rows.iter().any(|row| !live_from.contains_key(row.path.as_str())) {
             sources = self.read_sources(false)?;
@@ -336,8 +419,8 @@ fn read_segments(
     let parts = in_parallel(positions, 1, |positions| {
         let mut segments = Vec::with_capacity(positions.len());
         for at in positions {
-            let sessions = read_sessions(dir, &manifest.segments[*at])?;
-            segments.push((*at, SharedSegment::new(sessions)));
+            let read = read_sessions(dir, &manifest.segments[*at])?;
+            segments.push((*at, SharedSegment::new(read.rows, read.may_lack_columns)));
         }
         Ok::<_, StoreError>(segments)
     })?;

@@ -21,6 +21,7 @@ use super::disk::files;
 use super::disk::held_folder::HeldFolder;
 use super::disk::lock::{StoreLock, WRITE_LOCK};
 use super::error::StoreError;
+use super::lake::keys::LAKE_PATH;
 use super::manifest::{LostLogs, Manifest, RetiredSegment, SegmentEntry};
 use super::reduced_writes::ReducedInForce;
 use super::segment::segment_writer::{FinishedSegment, SegmentWriter};
@@ -108,6 +109,7 @@ impl StoreWriter {
             .before
             .read_sources(false)?
             .into_iter()
+            .filter(|row| !row.path.starts_with(LAKE_PATH))
             .map(|row| (row.path.clone(), row))
             .collect();
         // A session that lost rows with a damaged segment must be re-read, so its checkpoint must

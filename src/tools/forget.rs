@@ -158,6 +158,8 @@ fn sessions_found(
         event_type: None,
         provider: None,
         project: None,
+        machine: None,
+        user: None,
         session_id: None,
         exclude_current: None,
         since: None,

@@ -15,7 +15,6 @@ use super::reply::call::Call;
 use super::reply::caller::ambiguous_prefix_warning;
 use super::reply::interface::Interface;
 use super::reply::scope::{Coverage, SessionFilters, conversation_ids, has_label};
-use super::reply::session_filter::session_filter;
 use super::reply::session_sums::{SubagentIndex, is_subagent, session_tokens};
 use super::reply::shared_state::SharedState;
 use super::reply::usage_warnings::usage_warnings;
@@ -51,11 +50,13 @@ pub(super) fn run(
     let filters = SessionFilters {
         project: args.project.as_deref(),
         provider: args.provider,
+        machine: args.machine.as_deref(),
+        user: args.user.as_deref(),
         since,
         label: args.label.as_deref(),
         session: None,
     };
-    let filter = session_filter(args.project.as_deref(), args.provider, since.map(|since| since.0));
+    let filter = filters.row_filter(snapshot);
     let passes = |row: &SessionRow| {
         filter(row)
             && until.is_none_or(|until| row.started_at.is_some_and(|start| start < until.0))
@@ -86,6 +87,7 @@ pub(super) fn run(
     for (key, row) in rows.iter().take(limit) {
         let mut session = convert::convert_session(row, format, shared.prices());
         convert::add_labels(&mut session, snapshot, format);
+        convert::add_origin(&mut session, row, snapshot);
         if format != ListFormat::Minimal {
             session.with_subagents = families.sum_with_subagents(row, shared.prices());
         }
@@ -138,6 +140,8 @@ fn explain_empty(args: &ListArgs, known: usize) -> String {
     let filters = [
         ("project", args.project.is_some()),
         ("provider", args.provider.is_some()),
+        ("machine", args.machine.is_some()),
+        ("user", args.user.is_some()),
         ("since", args.since.is_some()),
         ("until", args.until.is_some()),
         ("label", args.label.is_some()),

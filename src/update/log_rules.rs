@@ -5,12 +5,12 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use globset::GlobSet;
 use ingest::plan::excluded::{LogFacts, LogFilter};
 use schemas::session::SessionRow;
-use schemas::{ErrorCode, Provider, ToolError};
+use schemas::{Provider, ToolError};
 
-use crate::config::environment::home_dir;
+use crate::config::patterns::build_patterns;
 use crate::config::user_settings::{IngestSettings, UserSettings};
 
 /// The file that excludes the folder it is in, and all folders below.
@@ -66,9 +66,10 @@ impl LogRules {
             || self.has_marker(project)
     }
 
-    /// Returns whether the rules exclude a session of the store.
+    /// Returns whether the rules exclude a session of the store. They are about logs of this machine.
     pub(crate) fn is_unwanted_session(&self, session: &SessionRow) -> bool {
         session.events > 0
+            && session.machine.is_none()
             && self.is_unwanted(&LogFacts {
                 path: &session.source_path,
                 provider: Some(session.provider),
@@ -105,46 +106,6 @@ impl LogFilter for LogRules {
         log.identity.is_some_and(|identity| self.forgotten.contains(identity))
             || self.is_unwanted(log)
     }
-}
-
-/// Builds the patterns of a setting. Each matches the folder that it names and everything below.
-fn build_patterns(setting: &str, patterns: &[String]) -> Result<GlobSet, ToolError> {
-    let mut set = GlobSetBuilder::new();
-    for pattern in patterns {
-        let folder = absolute_pattern(pattern);
-        for text in [folder.clone(), format!("{folder}/**")] {
-            let glob = GlobBuilder::new(&text).literal_separator(true).build();
-            set.add(glob.map_err(|error| wrong_pattern(setting, pattern, &error))?);
-        }
-    }
-    set.build().map_err(|error| wrong_pattern(setting, "", &error))
-}
-
-/// Returns the pattern of the folder that a pattern names: `~` is the home directory, and a pattern
-/// that does not begin at the root matches in any folder.
-fn absolute_pattern(pattern: &str) -> String {
-    let pattern = pattern.trim();
-    let folder = pattern.strip_suffix("/**").unwrap_or(pattern).trim_end_matches('/');
-    let home = home_dir();
-    if folder == "~" {
-        return home.to_string_lossy().into_owned();
-    }
-    if let Some(below) = folder.strip_prefix("~/") {
-        return format!("{}/{below}", home.display());
-    }
-    if Path::new(folder).is_absolute() || folder.starts_with("**") {
-        return folder.to_owned();
-    }
-    format!("**/{folder}")
-}
-
-/// Returns the error of a pattern that cannot be used.
-fn wrong_pattern(setting: &str, pattern: &str, error: &globset::Error) -> ToolError {
-    let message = format!(
-        "{setting} of settings.toml: '{pattern}' is not a pattern: {}. Fix it, for example as '~/clients/acme/**'",
-        error.kind()
-    );
-    ToolError::new(ErrorCode::InvalidArgument, message).with_detail("field", setting)
 }
 
 #[cfg(test)]

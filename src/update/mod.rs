@@ -8,4 +8,4 @@ mod preview;
 pub(crate) mod refresher;
 pub mod retention;
 pub mod watch;
-mod write_lock;
+pub(crate) mod write_lock;

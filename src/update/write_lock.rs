@@ -11,7 +11,7 @@ use crate::store::{Store, StoreError, StoreWriter, Verify};
 pub(super) const BUSY_RETRY: Duration = Duration::from_millis(200);
 
 /// Takes the write lock. If another writer holds it, the function waits for at most `patience`.
-pub(super) fn take_write_lock(
+pub(crate) fn take_write_lock(
     store: &Store,
     verify: Verify,
     patience: Duration,

@@ -22,6 +22,7 @@ class Place:
         kept = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}
         xdg = {f"XDG_{name}_HOME": str(folder / name.lower()) for name in ("DATA", "CONFIG", "CACHE", "STATE")}
         self.environment = {**kept, **xdg, "HOME": str(folder), "SESSIONS_STORE": str(self.store)}
+        self.environment |= {"SESSIONS_MACHINE": "pier", "SESSIONS_USER": "mira"}
 
     def run(self, *arguments):
         subprocess.run([self.binary, *arguments], env=self.environment, cwd=self.folder, check=True)

@@ -87,6 +87,10 @@ def main(out):
         for number, case in enumerate(cases):
             text = re.sub(r"⟦[^:]*:|⟧", "", case.partition("\n")[2])
             seed("redact", f"{name}-{number}", b"\0\0\0\0", text.encode())
+    key = "v1/sessions/p_provider=codex/s1.parquet"
+    session = {"provider": "codex", "log": "f0", "row": "a1", "events": 1, "objects": [{"key": key, "bytes": 3, "sha256": "00"}]}
+    listing = {"version": 1, "id": "m1", "machine": "laptop", "user_name": "mira", "sessions": {"s1": session}}
+    seed("lake", "listing", b"\0\0", json.dumps(listing).encode())
     anchors = set()
     for code in (ROOT / "ingest/src/redact").glob("*.rs"):
         anchors |= set(re.findall(r'"([^"\\{}\n]{2,24})"', code.read_text()))

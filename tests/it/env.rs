@@ -53,6 +53,8 @@ impl TestEnv {
         command
             .env("HOME", self.root.path())
             .env("SESSIONS_STORE", self.store())
+            .env("SESSIONS_MACHINE", "pier")
+            .env("SESSIONS_USER", "mira")
             .env("COLUMNS", "100")
             .env("TZ", "UTC");
         command

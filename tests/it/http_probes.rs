@@ -307,6 +307,7 @@ fn requests_in_a_row_are_answered_in_order_and_a_refused_body_is_no_request() {
 fn hasty_server(env: &TestEnv) -> SocketAddr {
     let parts = parts(Tools::new(Store::new(env.store())), ServerOptions::default());
     let options = HttpOptions {
+        readers: Vec::new(),
         address: SocketAddr::from(([127, 0, 0, 1], 0)),
         token: None,
         body_time: Duration::from_millis(300),

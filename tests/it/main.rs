@@ -6,6 +6,8 @@
 mod analyze;
 mod answers;
 mod archive;
+#[cfg(feature = "cloud")]
+mod buckets;
 mod citations;
 mod cli;
 mod compact;
@@ -31,6 +33,8 @@ mod hooks;
 mod hostile_names;
 mod http;
 mod http_probes;
+mod identity;
+mod lake;
 mod layers;
 mod limits;
 mod logging;
@@ -43,6 +47,7 @@ mod plugin;
 mod printed;
 mod quota;
 mod readers;
+mod readers_http;
 mod real;
 mod real_coordinates;
 mod redaction;

@@ -151,8 +151,8 @@ fn calls() -> Vec<(&'static str, Value, Vec<String>)> {
         ),
         (
             "search_events",
-            json!({ "query": "budget", "session_id": "9ae82b3a" }),
-            words("search|budget|--session-id|9ae82b3a"),
+            json!({ "query": "budget", "session_id": "9ae82b3a", "machine": "pier", "user": "mira" }),
+            words("search|budget|--session-id|9ae82b3a|--machine|pier|--user|mira"),
         ),
         (
             "search_sessions",
@@ -171,8 +171,8 @@ fn calls() -> Vec<(&'static str, Value, Vec<String>)> {
         ),
         (
             "list_sessions",
-            json!({ "format": "minimal", "sort": "oldest", "limit": 5 }),
-            words("list|--format|minimal|--sort|oldest|--limit|5"),
+            json!({ "format": "minimal", "sort": "oldest", "limit": 5, "machine": "pie", "user": "mir" }),
+            words("list|--format|minimal|--sort|oldest|--limit|5|--machine|pie|--user|mir"),
         ),
         (
             "list_sessions",

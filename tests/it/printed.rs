@@ -37,6 +37,8 @@ fn screens(tools: &Tools, width: usize) -> String {
         group_by: OneOrMany::One(key),
         provider: Some(Provider::Claude),
         project: None,
+        machine: None,
+        user: None,
         session_id: None,
         since: None,
         until: None,

@@ -56,13 +56,13 @@ impl<'a> Cargo<'a> {
 
     /// Builds the program `sessions` for publication and returns its path.
     pub(crate) fn build_for_release(&self, triple: &str) -> Result<PathBuf> {
-        self.build("build", &["--profile", DIST, "--locked", "--target", triple], None)
+        self.build("build", &release_arguments(triple), None)
     }
 
     /// Builds the program like [`Self::build_for_release`], with zig. A version of glibc may follow
     /// the triple: `x86_64-unknown-linux-gnu.2.28`.
     pub(crate) fn build_with_zig(&self, zig: &Zig, triple: &str) -> Result<PathBuf> {
-        self.build("zigbuild", &["--profile", DIST, "--locked", "--target", triple], Some(zig))
+        self.build("zigbuild", &release_arguments(triple), Some(zig))
     }
 
     /// Packages the crates, compiles each from its package, and uploads nothing.
@@ -111,6 +111,11 @@ impl<'a> Cargo<'a> {
         command.args(args).current_dir(self.root);
         command
     }
+}
+
+/// Returns the arguments that build a program for publication. It can use lakes in buckets.
+fn release_arguments(triple: &str) -> [&str; 7] {
+    ["--profile", DIST, "--locked", "--target", triple, "--features", "sessions-mcp/cloud"]
 }
 
 /// Returns a command of cargo as the user would type it.

@@ -22,7 +22,7 @@ pub(super) struct RulesInForce<'r> {
 }
 
 /// Returns the version of the rules in force, as the store keeps it; 0 if there are none.
-pub(crate) fn rules_version(redactor: Option<&Redactor>) -> i64 {
+pub fn rules_version(redactor: Option<&Redactor>) -> i64 {
     redactor.map_or(0, |redactor| (redactor.version() | 1).cast_signed())
 }
 

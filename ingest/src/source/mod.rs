@@ -5,4 +5,4 @@ pub mod candidate;
 pub(crate) mod container;
 pub(crate) mod fingerprint;
 pub mod lines;
-pub(crate) mod panics;
+pub mod panics;

@@ -12,7 +12,7 @@ thread_local! {
 /// Runs code that reads a log. Returns `None` if it panicked. The panic is not printed, because it
 /// is reported as a problem of the log. Events that the decoder pushed before the panic are complete
 /// and stay.
-pub(crate) fn catch_panic<R>(decode: impl FnOnce() -> R) -> Option<R> {
+pub fn catch_panic<R>(decode: impl FnOnce() -> R) -> Option<R> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let print = std::panic::take_hook();

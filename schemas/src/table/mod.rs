@@ -90,6 +90,8 @@ pub const SESSIONS: Table = Table {
             "JSON: record types and fields unknown to the decoder, with counts.",
         ).with_masked_json(),
         optional("redactions", Text, "JSON: secrets masked in this log, by kind.").exempt_from_masking("it holds kinds of secrets and counts"),
+        optional("machine", Text, "Machine that wrote the log."),
+        optional("user_name", Text, "User who ran the agent there."),
         required("source_gone", Bool, "The log file has vanished; what was ingested is kept."),
         internal("row_start", BigInt, "First row of the session in the events of this segment."),
         internal("row_count", BigInt, "Rows of the session in the events of this segment."),

@@ -55,6 +55,12 @@ pub struct ListArgs {
     /// Part of the working directory
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
+    /// Part of the machine's name
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
+    /// Part of the user's name
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
     /// Only this agent's sessions
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<Provider>,
@@ -204,6 +210,12 @@ pub struct Session {
     /// Path of the log, masked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source_path: Option<String>,
+    /// Machine that wrote the log; absent for this machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
+    /// User who ran the agent there; absent for this user.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user_name: Option<String>,
     /// True if the log no longer exists.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub source_gone: bool,

@@ -77,6 +77,12 @@ pub struct SearchArgs {
     /// Part of the working directory
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
+    /// Part of the machine's name
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
+    /// Part of the user's name
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
     /// Only this session; any unique prefix, or 'current'
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,

@@ -62,6 +62,12 @@ pub struct StatsArgs {
     /// Part of the working directory
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
+    /// Part of the machine's name
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
+    /// Part of the user's name
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
     /// Only this session; any unique prefix
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
@@ -115,6 +121,10 @@ closed_enum! {
         /// A file that a call names, with its full path if the folder of the session is known. A call
         /// that names several counts for each of them.
         File = "file",
+        /// The machine that wrote the log.
+        Machine = "machine",
+        /// The user who ran the agent.
+        User = "user",
     }
 }
 

@@ -15,6 +15,12 @@ pub(in crate::cli) struct ListFlags {
     /// Only this agent's sessions
     #[arg(long)]
     provider: Option<Provider>,
+    /// Only sessions of machines whose name contains this text
+    #[arg(long, value_name = "NAME")]
+    machine: Option<String>,
+    /// Only sessions of users whose name contains this text
+    #[arg(long, value_name = "NAME")]
+    user: Option<String>,
     /// Also list the sessions of subagents
     #[arg(long)]
     subagents: bool,
@@ -51,6 +57,8 @@ impl From<ListFlags> for ListArgs {
         Self {
             project: flags.project,
             provider: flags.provider,
+            machine: flags.machine,
+            user: flags.user,
             subagents: flags.subagents.then_some(true),
             since: flags.since,
             until: flags.until,

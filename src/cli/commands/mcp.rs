@@ -11,10 +11,11 @@ use schemas::{ErrorCode, ToolError, limits};
 use crate::app;
 use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::config::readers::{Reader, read_readers};
 use crate::config::{environment, http_token};
 use crate::help::Help;
-use crate::server::{self, HttpOptions};
-use crate::store::Store;
+use crate::server::{self, HttpOptions, HttpReader};
+use crate::store::{SessionRule, Store};
 
 /// Maximum time limit of a call in milliseconds: a day.
 const MAX_TIME_LIMIT_MS: u64 = 86_400_000;
@@ -36,6 +37,9 @@ pub(in crate::cli) struct McpFlags {
     /// File with the bearer token [default: SESSIONS_HTTP_TOKEN, else one is made in the store]
     #[arg(long, value_name = "FILE", requires = "http")]
     token_file: Option<PathBuf>,
+    /// File of readers with tokens of their own, each limited to some projects; no other token works
+    #[arg(long, value_name = "FILE", requires = "http", conflicts_with_all = ["token_file", "no_auth", "allow_labels"])]
+    readers: Option<PathBuf>,
     /// Ask for no token; on loopback only
     #[arg(long, requires = "http", conflicts_with = "token_file")]
     no_auth: bool,
@@ -62,7 +66,15 @@ pub(in crate::cli) fn run(
     context: &CommandContext<'_>,
 ) -> Result<CommandOutcome, CommandFailure> {
     let store = &context.store;
-    let options = flags.http.map(|address| http_options(store, address, flags)).transpose()?;
+    let mut options = flags.http.map(|address| http_options(store, address, flags)).transpose()?;
+    if let Some(path) = &flags.readers
+        && let Some((options, how)) = &mut options
+    {
+        let readers = read_readers(path)?;
+        *how = format!("{} readers have tokens of their own", readers.len());
+        let server = flags.server_options(metadata);
+        options.readers = create_readers(readers, &server, &help, store)?;
+    }
     let parts = server::ServerParts {
         // Over HTTP the folder of the server is not that of the agent.
         tools: app::create_server_tools(Arc::clone(store), options.is_none())?,
@@ -83,19 +95,49 @@ pub(in crate::cli) fn run(
     Ok(CommandOutcome::Done)
 }
 
+fn new_http_options(address: SocketAddr, token: Option<String>) -> HttpOptions {
+    HttpOptions { address, token, readers: Vec::new(), body_time: server::MAX_BODY_TIME }
+}
+
+/// Returns a server for each reader, whose tools have only the sessions that the reader may read.
+fn create_readers(
+    readers: Vec<Reader>,
+    options: &server::ServerOptions,
+    help: &Help,
+    store: &Arc<Store>,
+) -> Result<Vec<HttpReader>, ToolError> {
+    let mut served = Vec::new();
+    for reader in readers {
+        let token_sha256 = reader.token_sha256;
+        let rule: SessionRule = Arc::new(move |row| reader.may_read(row));
+        let part = Arc::new(Store::restricted(store, rule));
+        let parts = server::ServerParts {
+            tools: app::create_reader_tools(part)?,
+            options: options.clone(),
+            help: help.clone(),
+            roots: Vec::new(),
+        };
+        served.push(HttpReader { token_sha256, parts });
+    }
+    Ok(served)
+}
+
 /// Returns the settings for serving over HTTP, and a remark about the token.
 fn http_options(
     store: &Store,
     address: SocketAddr,
     flags: &McpFlags,
 ) -> Result<(HttpOptions, String), ToolError> {
+    if flags.readers.is_some() {
+        return Ok((new_http_options(address, None), String::new()));
+    }
     if !flags.no_auth {
         let (token, file) = http_token::read_or_create_token(store, flags.token_file.as_deref())?;
         let place = match file {
             Some(file) => format!("the token is in {}", file.display()),
             None => "the token is that of SESSIONS_HTTP_TOKEN".to_owned(),
         };
-        let options = HttpOptions { address, token: Some(token), body_time: server::MAX_BODY_TIME };
+        let options = new_http_options(address, Some(token));
         return Ok((options, place));
     }
     if !address.ip().is_loopback() {
@@ -106,7 +148,7 @@ fn http_options(
             ToolError::new(ErrorCode::InvalidArgument, message).with_detail("field", "no_auth")
         );
     }
-    let options = HttpOptions { address, token: None, body_time: server::MAX_BODY_TIME };
+    let options = new_http_options(address, None);
     Ok((options, "no token is required".to_owned()))
 }
 

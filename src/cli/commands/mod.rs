@@ -18,6 +18,8 @@ pub(super) mod list;
 pub(super) mod mcp;
 pub(super) mod open;
 pub(super) mod plugin;
+pub(super) mod pull;
+pub(super) mod push;
 pub(super) mod query;
 mod query_shell;
 pub(super) mod report;

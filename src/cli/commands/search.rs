@@ -20,6 +20,12 @@ pub(in crate::cli) struct SearchFlags {
     /// Only this agent's logs
     #[arg(long)]
     provider: Option<Provider>,
+    /// Only sessions of machines whose name contains this text
+    #[arg(long, value_name = "NAME")]
+    machine: Option<String>,
+    /// Only sessions of users whose name contains this text
+    #[arg(long, value_name = "NAME")]
+    user: Option<String>,
     /// Only sessions whose working directory contains this text
     #[arg(long, short)]
     project: Option<String>,
@@ -83,6 +89,8 @@ impl From<SearchFlags> for SearchArgs {
             query: flags.query,
             event_type: (!flags.event_type.is_empty()).then_some(OneOrMany::Many(flags.event_type)),
             provider: flags.provider,
+            machine: flags.machine,
+            user: flags.user,
             project: flags.project,
             session_id: flags.session_id,
             exclude_current: flags.exclude_current.then_some(true),

@@ -11,7 +11,7 @@ use crate::output::StatsSummary;
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct StatsFlags {
     /// provider, project, model, tool, tool_kind, event_type, error, day, week, month, hour,
-    /// session, branch or file; one, or two with a comma between them [default: a summary]
+    /// session, branch, file, machine or user; one, or two with a comma between them [default: a summary]
     #[arg(long = "by", value_name = "KEY", value_delimiter = ',')]
     group_by: Vec<GroupKey>,
     #[command(flatten)]

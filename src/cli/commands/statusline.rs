@@ -98,6 +98,8 @@ fn read_cost_of_today(tools: &Tools, call: &Call<'_>) -> Result<Option<f64>, Too
         group_by: OneOrMany::One(GroupKey::Provider),
         provider: None,
         project: None,
+        machine: None,
+        user: None,
         session_id: None,
         since: call.zone.day(call.now),
         until: None,

@@ -25,6 +25,7 @@ macro_rules! filter_fields {
                     // The names that the arguments of tools and the columns have.
                     "provider" => Some(Self::Agent),
                     "cwd" => Some(Self::Project),
+                    "user_name" => Some(Self::User),
                     $($name => Some(Self::$field),)+
                     _ => None,
                 }
@@ -41,13 +42,15 @@ filter_fields! {
     Agent = "agent",
     Project = "project",
     Label = "label",
+    Machine = "machine",
+    User = "user",
 }
 
 impl FilterField {
     /// Returns true if the field belongs to the session and not to the event.
     pub fn is_of_session(self) -> bool {
         match self {
-            Self::Agent | Self::Project | Self::Label => true,
+            Self::Agent | Self::Project | Self::Label | Self::Machine | Self::User => true,
             Self::Tool | Self::Model | Self::Branch | Self::File => false,
         }
     }

@@ -3,6 +3,7 @@
 pub(super) mod event_reader;
 mod events_file;
 pub(super) mod events_footer;
+pub(super) mod indexed_columns;
 pub(super) mod open_segment;
 pub(super) mod pages;
 mod row_decoder;

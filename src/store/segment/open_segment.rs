@@ -40,6 +40,8 @@ pub struct Segment {
 /// The parts of a segment that snapshots of several generations share.
 pub(crate) struct SharedSegment {
     pub(crate) sessions: Vec<Arc<SessionRow>>,
+    /// True if the file of the sessions may lack columns that were added later.
+    pub(crate) has_older_sessions: bool,
     /// The events file, opened on first use. Once open, it can be read even if the segment is
     /// removed.
     pub(crate) events: OnceLock<Arc<CheckedFile>>,
@@ -53,9 +55,10 @@ pub(crate) struct SharedSegment {
 
 impl SharedSegment {
     /// Returns the parts of a segment with these rows of `sessions`. No other file is read yet.
-    pub(crate) fn new(sessions: Vec<Arc<SessionRow>>) -> Self {
+    pub(crate) fn new(sessions: Vec<Arc<SessionRow>>, has_older_sessions: bool) -> Self {
         Self {
             sessions,
+            has_older_sessions,
             events: OnceLock::new(),
             footer: OnceLock::new(),
             pages: OnceLock::new(),

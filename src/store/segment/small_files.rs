@@ -34,19 +34,29 @@ pub(crate) fn read_table<T: DeserializeOwned>(
     Ok(rows)
 }
 
-/// Reads the sessions of a segment.
+/// The sessions of a segment.
+pub(crate) struct ReadSessions {
+    pub(crate) rows: Vec<Arc<SessionRow>>,
+    /// True if the segment was written by a version that may not have all columns of today.
+    pub(crate) may_lack_columns: bool,
+}
+
+/// Reads the sessions of a segment. A segment whose row file has other columns, or that has none,
+/// may be of an earlier version.
 pub(crate) fn read_sessions(
     store: &Path,
     entry: &SegmentEntry,
-) -> Result<Vec<Arc<SessionRow>>, StoreError> {
+) -> Result<ReadSessions, StoreError> {
     let mut rows = Vec::new();
     let mut push = |row: SessionRow| rows.push(Arc::new(row));
-    if !read_row_file(store, entry, SESSION_ROWS, &SESSIONS, &mut push)? {
-        read_table_in_batches(store, entry, SESSIONS.name, None, |batch: Vec<SessionRow>| {
-            rows.extend(batch.into_iter().map(Arc::new));
-        })?;
+    if read_row_file(store, entry, SESSION_ROWS, &SESSIONS, &mut push)? {
+        return Ok(ReadSessions { rows, may_lack_columns: false });
     }
-    Ok(rows)
+    read_table_in_batches(store, entry, SESSIONS.name, None, |batch: Vec<SessionRow>| {
+        rows.extend(batch.into_iter().map(Arc::new));
+    })?;
+    let may_lack_columns = !rows.is_empty();
+    Ok(ReadSessions { rows, may_lack_columns })
 }
 
 /// Reads the sources of a segment without the states of their decoders.
@@ -157,8 +167,9 @@ mod tests {
         without_row_files.files.retain(|file| ![SESSION_ROWS, SOURCE_ROWS].contains(&&*file.table));
         assert_eq!(without_row_files.files.len() + 2, entry.files.len());
         let sessions = read_sessions(dir.path(), &entry).expect("reads");
-        assert_eq!(sessions.len(), 300);
-        assert_eq!(sessions, read_sessions(dir.path(), &without_row_files).expect("reads"));
+        assert!(sessions.rows.len() == 300 && !sessions.may_lack_columns);
+        let from_table = read_sessions(dir.path(), &without_row_files).expect("reads");
+        assert!(from_table.rows == sessions.rows && from_table.may_lack_columns);
         let sources = read_sources(dir.path(), &entry).expect("reads");
         assert!(sources.len() == 300 && sources.iter().all(|row| row.state.is_none()));
         assert_eq!(sources, read_sources(dir.path(), &without_row_files).expect("reads"));

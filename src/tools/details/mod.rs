@@ -63,6 +63,7 @@ pub(super) fn run(
         ..convert::convert_session(row, ListFormat::Full, shared.prices())
     };
     convert::add_labels(&mut shown, snapshot, ListFormat::Full);
+    convert::add_origin(&mut shown, row, snapshot);
     let mut data =
         DetailData { session: shown, summary: None, turns: None, steps: None, events: None };
     let mut events = rows::read_all_events(snapshot, session, call)?;

@@ -104,6 +104,15 @@ pub(crate) fn add_labels(session: &mut Session, snapshot: &Snapshot, format: Lis
     }
 }
 
+/// Adds the machine and the user of a session to its output, if they are not those of the store.
+pub(crate) fn add_origin(session: &mut Session, row: &SessionRow, snapshot: &Snapshot) {
+    let local = snapshot.identity();
+    let machine = row.machine.as_ref().filter(|machine| **machine != local.machine);
+    session.machine = clean_optional(machine);
+    let user = row.user_name.as_ref().filter(|user| **user != local.user_name);
+    session.user_name = clean_optional(user);
+}
+
 /// Returns the beginning of a row's text, in at most `bytes` of JSON.
 pub(crate) fn text_excerpt(row: &EventRow, bytes: usize) -> Excerpt {
     let text = clean_text(&row.text);
@@ -187,6 +196,8 @@ fn minimal_session(row: &SessionRow, format: ListFormat) -> Session {
         agent_version: None,
         native_id: None,
         source_path: None,
+        machine: None,
+        user_name: None,
         source_gone: row.source_gone,
         abandoned: None,
         redactions: None,

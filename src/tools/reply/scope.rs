@@ -7,7 +7,7 @@ use schemas::session::SessionRow;
 use schemas::{Provider, Timestamp};
 
 use super::budget::echoed_name;
-use super::session_filter::session_filter;
+use super::session_filter::{origin_filter, session_filter};
 use super::session_sums::is_subagent;
 use crate::base::sanitize::clean_text;
 use crate::search::{FilterField, UnmatchedFilter};
@@ -24,6 +24,10 @@ const MAX_SUGGESTED_NAMES: usize = 3;
 pub(crate) struct SessionFilters<'a> {
     pub(crate) project: Option<&'a str>,
     pub(crate) provider: Option<Provider>,
+    /// A part of the name of the machine that wrote the log.
+    pub(crate) machine: Option<&'a str>,
+    /// A part of the name of the user who ran the agent.
+    pub(crate) user: Option<&'a str>,
     /// The time at or after which a session ended.
     pub(crate) since: Option<Timestamp>,
     pub(crate) label: Option<&'a str>,
@@ -61,11 +65,18 @@ pub(crate) enum Coverage {
 }
 
 impl SessionFilters<'_> {
+    /// Returns the filter by the values of a session's row: all filters but those by label and id.
+    pub(crate) fn row_filter(&self, snapshot: &Snapshot) -> impl Fn(&SessionRow) -> bool {
+        let since = self.since.map(|since| since.0);
+        let by_place = session_filter(self.project, self.provider, since);
+        let by_origin = origin_filter(snapshot, self.machine, self.user);
+        move |row| by_place(row) && by_origin(row)
+    }
+
     /// Counts the sessions that pass, by class.
     pub(crate) fn count_sessions(&self, snapshot: &Snapshot) -> SessionCensus {
         let conversations = conversation_ids(snapshot);
-        let since = self.since.map(|since| since.0);
-        let passes = session_filter(self.project, self.provider, since);
+        let passes = self.row_filter(snapshot);
         let mut census = SessionCensus::default();
         for (at, row) in snapshot.sessions().iter().enumerate() {
             let is_requested = self.session.is_none_or(|wanted| wanted == at);
@@ -79,8 +90,7 @@ impl SessionFilters<'_> {
 
     /// Counts the sessions that pass.
     fn count_matching(&self, snapshot: &Snapshot) -> usize {
-        let since = self.since.map(|since| since.0);
-        let passes = session_filter(self.project, self.provider, since);
+        let passes = self.row_filter(snapshot);
         let rows = snapshot.sessions().iter().enumerate();
         let matching = rows.filter(|(at, row)| {
             self.session.is_none_or(|wanted| wanted == *at)
@@ -114,6 +124,12 @@ impl SessionFilters<'_> {
         if let Some(provider) = self.provider {
             parts.push(format!("provider {provider}"));
         }
+        if let Some(machine) = self.machine {
+            parts.push(format!("machine '{}'", echoed_name(machine)));
+        }
+        if let Some(user) = self.user {
+            parts.push(format!("user '{}'", echoed_name(user)));
+        }
         if let Some(label) = self.label {
             parts.push(format!("label '{}'", echoed_name(label)));
         }
@@ -128,8 +144,7 @@ impl SessionFilters<'_> {
     /// Describes the projects of the sessions that pass, if there are several, because the filter is
     /// a part of a name: ` (cli 29, kimi-cli 15 and 3 others)`.
     fn describe_projects(&self, snapshot: &Snapshot) -> String {
-        let since = self.since.map(|since| since.0);
-        let passes = session_filter(self.project, self.provider, since);
+        let passes = self.row_filter(snapshot);
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for row in snapshot.sessions().iter().filter(|row| passes(row)) {
             *counts.entry(row.project.as_deref().unwrap_or("without a project")).or_default() += 1;
@@ -171,6 +186,20 @@ impl SessionFilters<'_> {
             match alone.count_matching(snapshot) {
                 0 => sentences.push(unused_provider(snapshot, provider)),
                 count => counts.push(format!("provider matches {}", count_of_sessions(count))),
+            }
+        }
+        if let Some(machine) = self.machine {
+            let alone = SessionFilters { machine: Some(machine), ..SessionFilters::default() };
+            match alone.count_matching(snapshot) {
+                0 => sentences.push(unknown_machine(snapshot, machine)),
+                count => counts.push(format!("machine matches {}", count_of_sessions(count))),
+            }
+        }
+        if let Some(user) = self.user {
+            let alone = SessionFilters { user: Some(user), ..SessionFilters::default() };
+            match alone.count_matching(snapshot) {
+                0 => sentences.push(unknown_user(snapshot, user)),
+                count => counts.push(format!("user matches {}", count_of_sessions(count))),
             }
         }
         if let Some(label) = self.label {
@@ -280,6 +309,20 @@ fn unused_provider(snapshot: &Snapshot, provider: Provider) -> String {
     format!("No session has provider '{provider}'; sessions by provider: {}.", counts.join(", "))
 }
 
+fn unknown_machine(snapshot: &Snapshot, machine: &str) -> String {
+    let names: BTreeSet<&str> =
+        snapshot.sessions().iter().map(|row| snapshot.machine_of(row)).collect();
+    let near = suggest_names(machine, names.into_iter());
+    format!("No session has machine '{}'{near}", echoed_name(machine))
+}
+
+fn unknown_user(snapshot: &Snapshot, user: &str) -> String {
+    let names: BTreeSet<&str> =
+        snapshot.sessions().iter().map(|row| snapshot.user_of(row)).collect();
+    let near = suggest_names(user, names.into_iter());
+    format!("No session has user '{}'{near}", echoed_name(user))
+}
+
 fn unknown_label(snapshot: &Snapshot, label: &str) -> String {
     let names: BTreeSet<&str> = snapshot.labels().rows().filter_map(|row| row.label).collect();
     let near = suggest_names(label, names.into_iter());
@@ -289,7 +332,11 @@ fn unknown_label(snapshot: &Snapshot, label: &str) -> String {
 /// Explains a qualifier that excludes every event, with the nearest values that exist.
 pub(crate) fn explain_unmatched_filter(filter: &UnmatchedFilter) -> String {
     let holder = match filter.field {
-        FilterField::Agent | FilterField::Project | FilterField::Label => "session",
+        FilterField::Agent
+        | FilterField::Project
+        | FilterField::Label
+        | FilterField::Machine
+        | FilterField::User => "session",
         FilterField::Tool | FilterField::Model | FilterField::Branch | FilterField::File => "event",
     };
     let wanted: Vec<_> =

@@ -3,6 +3,8 @@
 use schemas::Provider;
 use schemas::session::SessionRow;
 
+use crate::store::Snapshot;
+
 /// Returns the filter that selects sessions. A criterion that is `None` selects all of them.
 /// `since` selects the sessions whose last event is not before this time, in microseconds.
 pub(crate) fn session_filter(
@@ -22,5 +24,24 @@ pub(crate) fn session_filter(
         is_in_project
             && provider.is_none_or(|wanted| row.provider == wanted)
             && since.is_none_or(|since| row.ended_at.is_some_and(|end| end >= since))
+    }
+}
+
+/// Returns the filter that selects sessions by a part of the name of their machine and of their user,
+/// in any case. A criterion that is `None` selects all of them.
+pub(crate) fn origin_filter(
+    snapshot: &Snapshot,
+    machine: Option<&str>,
+    user: Option<&str>,
+) -> impl Fn(&SessionRow) -> bool {
+    let local = snapshot.identity().clone();
+    let machine = machine.map(|machine| machine.trim().to_lowercase());
+    let user = user.map(|user| user.trim().to_lowercase());
+    move |row| {
+        let is_of_machine = machine
+            .as_ref()
+            .is_none_or(|wanted| local.machine_of(row).to_lowercase().contains(wanted));
+        is_of_machine
+            && user.as_ref().is_none_or(|wanted| local.user_of(row).to_lowercase().contains(wanted))
     }
 }

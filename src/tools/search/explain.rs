@@ -142,6 +142,8 @@ fn given_filters(args: &SearchArgs, data: &SearchData) -> Vec<&'static str> {
         ("event_type", args.event_type.is_some()),
         ("provider", args.provider.is_some()),
         ("project", args.project.is_some()),
+        ("machine", args.machine.is_some()),
+        ("user", args.user.is_some()),
         ("session_id", args.session_id.is_some()),
         ("since", args.since.is_some()),
         ("until", args.until.is_some()),

@@ -24,7 +24,6 @@ use crate::tools::reply::call::Call;
 use crate::tools::reply::cursor::{self, PageEnd};
 use crate::tools::reply::retention_warning::dropped_texts_warning;
 use crate::tools::reply::scope::SessionFilters;
-use crate::tools::reply::session_filter::session_filter;
 use crate::tools::reply::shared_state::SharedState;
 
 pub(super) fn run(
@@ -219,8 +218,7 @@ fn dropped_texts_note(
     snapshot: &Snapshot,
     filters: &SessionFilters<'_>,
 ) -> Result<Option<Warning>, ToolError> {
-    let since = filters.since.map(|since| since.0);
-    let passes = session_filter(filters.project, filters.provider, since);
+    let passes = filters.row_filter(snapshot);
     let requested = filters.session.map(|at| snapshot.sessions()[at].session_id.as_str());
     let dropped = dropped_texts_warning(snapshot, |row| {
         passes(row) && requested.is_none_or(|id| row.session_id == id)
@@ -283,6 +281,8 @@ fn session_filters<'a>(
     Ok(SessionFilters {
         project: args.project.as_deref(),
         provider: args.provider,
+        machine: args.machine.as_deref(),
+        user: args.user.as_deref(),
         session: id.map(|id| shared.caller.find_session(snapshot, id)).transpose()?,
         ..SessionFilters::default()
     })
@@ -297,21 +297,20 @@ fn filtered_sessions(
 ) -> Result<Option<HashSet<usize>>, ToolError> {
     let excluded =
         if excludes_current(args) { shared.caller.current_session(snapshot) } else { None };
-    let one = args
-        .session_id
-        .as_deref()
-        .map(|id| shared.caller.find_session(snapshot, id))
-        .transpose()?;
-    let is_narrowed =
-        one.or(excluded).is_some() || args.provider.is_some() || args.project.is_some();
+    let filters = session_filters(shared, snapshot, args)?;
+    let is_narrowed = filters.session.or(excluded).is_some()
+        || args.provider.is_some()
+        || args.project.is_some()
+        || args.machine.is_some()
+        || args.user.is_some();
     if !is_narrowed {
         return Ok(None);
     }
 
-    let passes = session_filter(args.project.as_deref(), args.provider, None);
+    let passes = filters.row_filter(snapshot);
     let mut wanted = HashSet::new();
     for (at, row) in snapshot.sessions().iter().enumerate() {
-        if one.is_none_or(|one| one == at) && Some(at) != excluded && passes(row) {
+        if filters.session.is_none_or(|one| one == at) && Some(at) != excluded && passes(row) {
             wanted.insert(at);
         }
     }

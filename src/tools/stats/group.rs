@@ -210,6 +210,8 @@ impl<'a> StatsGroups<'a> {
         match kind {
             GroupKey::Provider => session.map(|row| row.provider.as_str()),
             GroupKey::Project => session.and_then(|row| row.project.as_deref()),
+            GroupKey::Machine => session.map(|row| self.plan.snapshot.machine_of(row)),
+            GroupKey::User => session.map(|row| self.plan.snapshot.user_of(row)),
             GroupKey::Session => session.map(|row| row.session_id.as_str()),
             GroupKey::Model => fact.model,
             GroupKey::Tool => {
@@ -252,7 +254,9 @@ fn has_key(kind: GroupKey, fact: &StatsFact<'_>) -> bool {
         | GroupKey::Month
         | GroupKey::Hour
         | GroupKey::Session
-        | GroupKey::Branch => true,
+        | GroupKey::Branch
+        | GroupKey::Machine
+        | GroupKey::User => true,
     }
 }
 
@@ -274,7 +278,9 @@ fn period_name(kind: GroupKey, time: i64, zone: &Zone) -> String {
         | GroupKey::Error
         | GroupKey::Session
         | GroupKey::Branch
-        | GroupKey::File => zone.day(time),
+        | GroupKey::File
+        | GroupKey::Machine
+        | GroupKey::User => zone.day(time),
     };
     name.unwrap_or_default()
 }

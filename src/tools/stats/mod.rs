@@ -22,7 +22,6 @@ use super::reply::answer::{Reply, RowTotal};
 use super::reply::budget::Budget;
 use super::reply::call::Call;
 use super::reply::scope::{Coverage, SessionFilters};
-use super::reply::session_filter::session_filter;
 use super::reply::shared_state::SharedState;
 use super::reply::usage_warnings::usage_warnings;
 use crate::store::Snapshot;
@@ -66,7 +65,15 @@ pub(super) fn run(
     let sessions = snapshot.sessions();
     let id = args.session_id.as_deref();
     let one = id.map(|id| shared.caller.find_session(snapshot, id)).transpose()?;
-    let is_selected = select_sessions(sessions, one, args);
+    let filters = SessionFilters {
+        project: args.project.as_deref(),
+        provider: args.provider,
+        machine: args.machine.as_deref(),
+        user: args.user.as_deref(),
+        session: one,
+        ..SessionFilters::default()
+    };
+    let is_selected = select_sessions(snapshot, &filters);
     let has_periods = keys.iter().any(|key| key.is_time());
     let range = if has_periods { None } else { trend_range(sessions, &is_selected, since, until) };
     let plan = StatsPlan {
@@ -93,12 +100,6 @@ pub(super) fn run(
     reply
         .warnings
         .extend(id.zip(one).and_then(|(id, at)| shared.caller.session_note(id, &sessions[at])));
-    let filters = SessionFilters {
-        project: args.project.as_deref(),
-        provider: args.provider,
-        session: one,
-        ..SessionFilters::default()
-    };
     let mut scope = filters.describe_scope(snapshot, Coverage::OwnEvents);
     if let Some(since) = since {
         scope.push_str(&format!("; events since {}", Timestamp(since)));
@@ -198,14 +199,10 @@ fn checked_keys(group_by: &OneOrMany<GroupKey>) -> Result<Vec<GroupKey>, ToolErr
 }
 
 /// Returns, for every session, whether it is selected.
-fn select_sessions(
-    sessions: &[Arc<SessionRow>],
-    one: Option<usize>,
-    args: &StatsArgs,
-) -> Vec<bool> {
-    let passes = session_filter(args.project.as_deref(), args.provider, None);
-    let sessions = sessions.iter().enumerate();
-    sessions.map(|(at, row)| one.is_none_or(|one| one == at) && passes(row)).collect()
+fn select_sessions(snapshot: &Snapshot, filters: &SessionFilters<'_>) -> Vec<bool> {
+    let passes = filters.row_filter(snapshot);
+    let sessions = snapshot.sessions().iter().enumerate();
+    sessions.map(|(at, row)| filters.session.is_none_or(|one| one == at) && passes(row)).collect()
 }
 
 /// Returns the first and the last time of the selected sessions.

@@ -158,7 +158,9 @@ fn columns_to_read(plan: &StatsPlan<'_>) -> Vec<EventColumn> {
         | GroupKey::Week
         | GroupKey::Month
         | GroupKey::Hour
-        | GroupKey::Session => None,
+        | GroupKey::Session
+        | GroupKey::Machine
+        | GroupKey::User => None,
     }));
     columns
 }

@@ -25,7 +25,7 @@ fn read_metadata(root: &Path, target: &Target) -> Result<Value> {
     let line = "cargo metadata";
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
     command
-        .args(["metadata", "--format-version", "1", "--locked", "--features", "bundled"])
+        .args(["metadata", "--format-version", "1", "--locked", "--features", "bundled,cloud"])
         .args(["--filter-platform", target.triple])
         .current_dir(root)
         .stderr(Stdio::inherit());

@@ -1,0 +1,78 @@
+//! `sessions pull`: imports sessions of other machines from a lake.
+
+use std::time::Duration;
+
+use schemas::ToolError;
+
+use crate::cli::context::CommandContext;
+use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::config::settings::create_redactor;
+use crate::lake::{LakePlace, PullFilter, PullReport, pull_sessions};
+use crate::store::Verify;
+use crate::update::write_lock::take_write_lock;
+
+/// Maximum time to wait for another writer. A server ingests grown logs within moments.
+const WRITER_PATIENCE: Duration = Duration::from_secs(30);
+
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct PullFlags {
+    /// The lake: a folder, s3://BUCKET/PATH, gs://BUCKET/PATH or az://CONTAINER/PATH
+    #[arg(value_name = "SOURCE")]
+    source: String,
+    /// Only sessions of users whose name contains this text
+    #[arg(long, value_name = "NAME")]
+    user: Option<String>,
+    /// Only sessions whose working directory contains this text
+    #[arg(long, short)]
+    project: Option<String>,
+    /// Only sessions active since: '24h', '7d', 'yesterday', 'last week', a date or time
+    #[arg(long)]
+    since: Option<String>,
+    /// Go on: look for new sessions again and again
+    #[arg(long)]
+    watch: bool,
+    /// Seconds between two looks of --watch
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, requires = "watch")]
+    every: u64,
+}
+
+pub(in crate::cli) fn run(
+    flags: &PullFlags,
+    context: &CommandContext<'_>,
+) -> Result<CommandOutcome, CommandFailure> {
+    let printer = context.printer;
+    if !flags.watch {
+        let report = pull_once(flags, context)?;
+        printer.print_value(&report)?;
+        let is_whole = report.problems.is_empty();
+        return Ok(if is_whole { CommandOutcome::Done } else { CommandOutcome::NothingFound });
+    }
+    loop {
+        // A lake that cannot be reached for a while must not end a server.
+        match pull_once(flags, context) {
+            Ok(report) if report.has_changes() || !report.problems.is_empty() => {
+                printer.print_value(&report)?;
+            }
+            Ok(_) => {}
+            Err(error) => printer.print_note(&format!("{}; trying again", error.message))?,
+        }
+        std::thread::sleep(Duration::from_secs(flags.every.max(1)));
+    }
+}
+
+/// Imports what is new.
+fn pull_once(flags: &PullFlags, context: &CommandContext<'_>) -> Result<PullReport, ToolError> {
+    let call = &context.call;
+    let now = schemas::Timestamp::now();
+    let since = flags.since.as_deref();
+    let filter = PullFilter {
+        user: flags.user.clone(),
+        project: flags.project.clone(),
+        since: since.map(|since| call.zone().parse_since("since", since, now)).transpose()?,
+    };
+    let place = LakePlace::open(&flags.source)?;
+    let redactor = create_redactor()?;
+    pull_sessions(&context.store, &place, &filter, &redactor, &|| {
+        take_write_lock(&context.store, Verify::Some, WRITER_PATIENCE)
+    })
+}

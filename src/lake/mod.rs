@@ -1,0 +1,25 @@
+//! The lake: sessions of many machines as immutable objects in a folder or a bucket (docs/team.md).
+//!
+//! `push` publishes sessions of the store, `pull` imports those of other machines. `listing` is what
+//! a machine says it has published; it is written last, so that readers see whole pushes only.
+
+#[cfg(feature = "cloud")]
+mod cloud;
+mod entry;
+mod fetch;
+mod folder;
+mod listing;
+mod objects;
+mod place;
+mod publisher;
+mod pull;
+mod push;
+mod requests;
+mod selection;
+mod state;
+
+pub use fetch::decode_session;
+pub use listing::{MachineListing, parse_listing};
+pub use place::LakePlace;
+pub use pull::{PullFilter, PullReport, pull_sessions};
+pub use push::{PushOptions, PushReport, PushedSession, push_sessions};

@@ -1,0 +1,458 @@
+//! `sessions pull`: imports sessions of other machines from a lake into the store.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use ingest::plan::rules_version;
+use ingest::redact::Redactor;
+use schemas::session::{SessionRow, SourceRow, SourceStatus};
+use schemas::{Timestamp, ToolError};
+use serde::{Deserialize, Serialize};
+
+use super::entry::sha256;
+use super::fetch::{FetchedSession, fetch_session};
+use super::listing::{ListedSession, MachineListing};
+use super::place::LakePlace;
+use super::publisher::versions_of;
+use super::requests::run_requests;
+use super::selection::own_sessions;
+use super::state::LakeState;
+use crate::error::store_error;
+use crate::store::{LAKE_PATH, MACHINES, Snapshot, Store, StoreWriter, TOMBSTONES, json_name};
+
+/// Most sessions whose events are in memory at a time.
+const SESSIONS_AT_A_TIME: usize = 8;
+
+/// Length of a day in microseconds.
+const DAY_US: i64 = 86_400_000_000;
+
+/// Digits that make an id unique which the store has for another session.
+const SUFFIX_DIGITS: usize = 8;
+
+/// Which sessions are imported; `None` selects all.
+#[derive(Debug, Clone, Default)]
+pub struct PullFilter {
+    /// A part of the user's name.
+    pub user: Option<String>,
+    /// A part of the working directory or the name of the project.
+    pub project: Option<String>,
+    /// The time at or after which a session ended.
+    pub since: Option<Timestamp>,
+}
+
+/// What a pull did.
+#[derive(Debug, Default, Serialize)]
+pub struct PullReport {
+    pub source: String,
+    /// Machines that have published something.
+    pub machines: usize,
+    /// Sessions that were imported, new or again.
+    pub imported: usize,
+    /// Their events.
+    pub events: u64,
+    /// Bytes of the objects that were read.
+    pub bytes: u64,
+    /// Sessions that are in the store as they are in the lake.
+    pub unchanged: usize,
+    /// Sessions that were removed from the store, because the lake no longer has them.
+    pub removed: usize,
+    /// Sessions that the filters leave out.
+    pub filtered: usize,
+    /// Sessions whose own log is in the store, and those that were forgotten.
+    pub known_here: usize,
+    /// What could not be imported, and why.
+    pub problems: Vec<String>,
+    pub requests: u64,
+}
+
+impl PullReport {
+    /// Returns whether the store changed.
+    pub fn has_changes(&self) -> bool {
+        self.imported > 0 || self.removed > 0
+    }
+}
+
+/// What the store keeps of the objects of an imported session, in the state of its source.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct ImportedFrom {
+    /// Id of the machine that published it.
+    publisher: String,
+    /// Hash of its objects.
+    content: String,
+    /// The identity of its log.
+    log: String,
+}
+
+/// Imports what a lake has and the store has not. `open_writer` is called if something must be
+/// written.
+///
+/// # Errors
+/// Fails if the lake cannot be reached, or the store cannot be written. A session or a listing that
+/// is not valid is a problem of the report.
+pub fn pull_sessions(
+    store: &Store,
+    place: &LakePlace,
+    filter: &PullFilter,
+    redactor: &Redactor,
+    open_writer: &dyn Fn() -> Result<StoreWriter, ToolError>,
+) -> Result<PullReport, ToolError> {
+    let mut state = LakeState::read(store)?;
+    let versions = versions_of(&place.list(MACHINES)?);
+    let mut stones: HashSet<String> = HashSet::new();
+    for object in place.list(TOMBSTONES)? {
+        stones.extend(json_name(&object.key, TOMBSTONES).map(str::to_owned));
+    }
+    let snapshot = store.take_snapshot().map_err(store_error)?;
+    let forgotten = store.read_forgotten().map_err(store_error)?.identities();
+    let mut pull = Pull::new(place, filter, &snapshot, &state.id, redactor, stones, forgotten)?;
+    pull.report.machines = versions.len();
+
+    let signature = pull.signature(&versions);
+    let known = state.lake(place.name());
+    if known.pulled.as_deref() == Some(signature.as_str()) {
+        pull.report.unchanged = pull.imported.len();
+        pull.report.requests = place.requests();
+        return Ok(pull.report);
+    }
+    let is_same_filter = known
+        .pulled
+        .as_deref()
+        .is_some_and(|before| before.split(' ').next() == signature.split(' ').next());
+    let unchanged = if is_same_filter { known.pulled_versions.clone() } else { BTreeMap::new() };
+    let read = pull.read_listings(&versions, &unchanged)?;
+    pull.import(redactor, open_writer)?;
+    pull.remove_gone(&versions, &read, open_writer)?;
+
+    let is_complete = pull.report.problems.is_empty();
+    pull.report.requests = place.requests();
+    let report = std::mem::take(&mut pull.report);
+    let now = store.take_snapshot().map_err(store_error)?;
+    let again = Pull::new(place, filter, &now, &state.id, redactor, pull.stones, pull.forgotten)?;
+    let signature = again.signature(&versions);
+    let known = state.lake(place.name());
+    // After a problem everything is looked at again.
+    known.pulled = is_complete.then_some(signature);
+    known.pulled_versions = if is_complete { versions } else { BTreeMap::new() };
+    state.write(store)?;
+    Ok(report)
+}
+
+/// A session that was imported before.
+struct Imported {
+    session_id: String,
+    /// `None` if it is not known what was imported.
+    from: Option<ImportedFrom>,
+    redaction_rules: i64,
+}
+
+/// A session to import.
+struct Wanted {
+    lake_id: String,
+    listed: ListedSession,
+    publisher: String,
+    machine: String,
+    user_name: String,
+}
+
+/// The machines whose listings were read.
+struct ReadListings {
+    /// The ids of the sessions that each publishes; `None` for a listing that is not valid.
+    sessions: HashMap<String, Option<HashSet<String>>>,
+}
+
+/// A pull that runs.
+struct Pull<'a> {
+    place: &'a LakePlace,
+    filter: &'a PullFilter,
+    own_id: String,
+    /// Version of the rules that mask what is imported now.
+    redaction_rules: i64,
+    stones: HashSet<String>,
+    forgotten: HashSet<String>,
+    /// Identities of the logs that the store has itself.
+    local: HashSet<String>,
+    /// The sessions that were imported from this lake, by their id there.
+    imported: HashMap<String, Imported>,
+    /// The ids of all sessions of the store.
+    taken: HashSet<String>,
+    wanted: Vec<Wanted>,
+    report: PullReport,
+}
+
+impl<'a> Pull<'a> {
+    fn new(
+        place: &'a LakePlace,
+        filter: &'a PullFilter,
+        snapshot: &Snapshot,
+        own_id: &str,
+        redactor: &Redactor,
+        stones: HashSet<String>,
+        forgotten: HashSet<String>,
+    ) -> Result<Self, ToolError> {
+        let local = own_sessions(snapshot)?.into_iter().map(|own| own.identity).collect();
+        let prefix = source_path(place, "");
+        let mut imported = HashMap::new();
+        for row in snapshot.read_sources(true).map_err(store_error)? {
+            let (Some(lake_id), Some(session_id)) =
+                (row.path.strip_prefix(&prefix), &row.session_id)
+            else {
+                continue;
+            };
+            // A session whose rows were lost is imported again.
+            let from = row.state.as_deref().and_then(|state| serde_json::from_str(state).ok());
+            let one = Imported {
+                session_id: session_id.clone(),
+                from,
+                redaction_rules: row.redaction_rules,
+            };
+            imported.insert(lake_id.to_owned(), one);
+        }
+        let taken = snapshot.sessions().iter().map(|row| row.session_id.clone()).collect();
+        let report = PullReport { source: place.name().to_owned(), ..PullReport::default() };
+        Ok(Self {
+            place,
+            filter,
+            own_id: own_id.to_owned(),
+            redaction_rules: rules_version(Some(redactor)),
+            stones,
+            forgotten,
+            local,
+            imported,
+            taken,
+            wanted: Vec::new(),
+            report,
+        })
+    }
+
+    /// Returns a text that is equal for two pulls if the second has nothing to do. Its first word is
+    /// about the filter and the rules of masking.
+    fn signature(&self, versions: &BTreeMap<String, String>) -> String {
+        let PullFilter { user, project, since } = self.filter;
+        // A time that moves with the clock selects less every day, so that nothing new is due.
+        let day = since.map(|since| since.0.div_euclid(DAY_US));
+        let filter = format!("{user:?} {project:?} {day:?} {}", self.redaction_rules);
+        let filter = sha256(filter.as_bytes());
+        let mut parts: Vec<String> = Vec::new();
+        for (id, version) in versions.iter().filter(|(id, _)| **id != self.own_id) {
+            parts.push(format!("{id} {version}"));
+        }
+        for set in [&self.stones, &self.forgotten, &self.local] {
+            let mut sorted: Vec<&String> = set.iter().collect();
+            sorted.sort();
+            parts.push(format!("{sorted:?}"));
+        }
+        let rest = sha256(parts.join("\n").as_bytes());
+        format!("{filter} {rest} {}", self.imported.len())
+    }
+
+    /// Reads the listings that changed, and notes what is to be imported. `unchanged` has the
+    /// versions of the listings whose sessions were imported already.
+    fn read_listings(
+        &mut self,
+        versions: &BTreeMap<String, String>,
+        unchanged: &BTreeMap<String, String>,
+    ) -> Result<ReadListings, ToolError> {
+        let mut read = ReadListings { sessions: HashMap::new() };
+        let changed: Vec<&String> = versions
+            .iter()
+            .filter(|(id, version)| **id != self.own_id && unchanged.get(*id) != Some(*version))
+            .map(|(id, _)| id)
+            .collect();
+        let listings = run_requests(&changed, |id| MachineListing::read(self.place, id))?;
+        for (id, listing) in changed.into_iter().zip(listings) {
+            match listing {
+                // It was removed since the keys were listed.
+                None => {}
+                Some(Err(reason)) => {
+                    self.report
+                        .problems
+                        .push(format!("the listing of {id} was not read: {reason}"));
+                    read.sessions.insert(id.clone(), None);
+                }
+                Some(Ok(listing)) => {
+                    let own = listing.sessions.iter().filter(|(_, one)| one.held_by.is_none());
+                    let ids = own.map(|(id, _)| id.clone()).collect();
+                    read.sessions.insert(id.clone(), Some(ids));
+                    self.select(listing);
+                }
+            }
+        }
+        Ok(read)
+    }
+
+    /// Notes the sessions of a listing that are to be imported.
+    fn select(&mut self, listing: MachineListing) {
+        let MachineListing { id: publisher, machine, user_name, sessions, .. } = listing;
+        let is_of_user = contains(self.filter.user.as_ref(), [Some(user_name.as_str())]);
+        for (lake_id, listed) in sessions {
+            if listed.held_by.is_some() || self.stones.contains(&listed.log) {
+                continue;
+            }
+            if self.local.contains(&listed.log) || self.forgotten.contains(&listed.log) {
+                self.report.known_here += 1;
+                continue;
+            }
+            let places = [listed.project.as_deref(), listed.cwd.as_deref()];
+            let is_recent = self
+                .filter
+                .since
+                .is_none_or(|since| listed.ended_at.is_some_and(|end| end >= since.0));
+            if !is_of_user || !is_recent || !contains(self.filter.project.as_ref(), places) {
+                self.report.filtered += 1;
+                continue;
+            }
+            let from = imported_from(&publisher, &listed);
+            let before = self.imported.get(&lake_id);
+            if before.is_some_and(|before| {
+                before.redaction_rules == self.redaction_rules
+                    && before.from.as_ref() == Some(&from)
+            }) {
+                self.report.unchanged += 1;
+                continue;
+            }
+            self.wanted.push(Wanted {
+                lake_id,
+                listed,
+                publisher: publisher.clone(),
+                machine: machine.clone(),
+                user_name: user_name.clone(),
+            });
+        }
+    }
+
+    /// Imports the sessions that were noted.
+    fn import(
+        &mut self,
+        redactor: &Redactor,
+        open_writer: &dyn Fn() -> Result<StoreWriter, ToolError>,
+    ) -> Result<(), ToolError> {
+        let wanted = std::mem::take(&mut self.wanted);
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let writer = open_writer()?;
+        let mut import = writer.import_sessions(redactor);
+        let mut done = HashSet::new();
+        let mut failed = Vec::new();
+        for some in wanted.chunks(SESSIONS_AT_A_TIME) {
+            let fetched = run_requests(some, |wanted| {
+                fetch_session(self.place, &wanted.lake_id, &wanted.listed)
+            })?;
+            for (wanted, fetched) in some.iter().zip(fetched) {
+                let session = match fetched {
+                    Ok(session) => session,
+                    Err(reason) => {
+                        failed.push((wanted, reason));
+                        continue;
+                    }
+                };
+                let row = self.local_row(wanted, &session);
+                let source = self.source_row(wanted, &row, &session);
+                import.add_session(row, source, &session.events).map_err(store_error)?;
+                done.insert(wanted.lake_id.as_str());
+                self.report.imported += 1;
+                self.report.events += session.events.num_rows() as u64;
+                self.report.bytes += session.bytes;
+            }
+        }
+        for (wanted, reason) in failed {
+            // Of two machines that published a log at the same time, one wrote the objects.
+            let known = self.imported.get(&wanted.lake_id).and_then(|known| known.from.as_ref());
+            let is_of_other = known.is_some_and(|from| from.publisher != wanted.publisher);
+            if !is_of_other && !done.contains(wanted.lake_id.as_str()) {
+                self.report.problems.push(format!(
+                    "session {} of {} was not imported: {reason}",
+                    wanted.lake_id, wanted.machine
+                ));
+            }
+        }
+        import.finish().map_err(store_error)
+    }
+
+    /// Returns the row that the store has of a session of the lake.
+    fn local_row(&mut self, wanted: &Wanted, session: &FetchedSession) -> SessionRow {
+        let known = self.imported.get(&wanted.lake_id).map(|known| known.session_id.clone());
+        let session_id = known.unwrap_or_else(|| {
+            if !self.taken.contains(&wanted.lake_id) {
+                return wanted.lake_id.clone();
+            }
+            let hash = sha256(source_path(self.place, &wanted.lake_id).as_bytes());
+            format!("{}~{}", wanted.lake_id, hash.get(..SUFFIX_DIGITS).unwrap_or(&hash))
+        });
+        self.taken.insert(session_id.clone());
+        let row = &session.published.row;
+        SessionRow {
+            session_id,
+            source_path: source_path(self.place, &wanted.lake_id),
+            machine: Some(wanted.machine.clone()),
+            user_name: Some(wanted.user_name.clone()),
+            // The log is on another machine.
+            source_gone: true,
+            ..row.clone()
+        }
+    }
+
+    /// Returns the row of the source of a session, by which the next pull knows what was imported.
+    fn source_row(&self, wanted: &Wanted, row: &SessionRow, session: &FetchedSession) -> SourceRow {
+        let from = imported_from(&wanted.publisher, &wanted.listed);
+        let size = i64::try_from(session.bytes).unwrap_or(i64::MAX);
+        SourceRow {
+            session_id: Some(row.session_id.clone()),
+            provider: Some(row.provider),
+            consumed: size,
+            first_record: session.published.first_record,
+            state: serde_json::to_string(&from).ok(),
+            ..SourceRow::unread(row.source_path.clone(), SourceStatus::Ok, size, 0)
+        }
+    }
+
+    /// Removes sessions that the lake no longer has, or that are known by their own log now.
+    fn remove_gone(
+        &mut self,
+        versions: &BTreeMap<String, String>,
+        read: &ReadListings,
+        open_writer: &dyn Fn() -> Result<StoreWriter, ToolError>,
+    ) -> Result<(), ToolError> {
+        let mut gone = HashSet::new();
+        for (lake_id, imported) in &self.imported {
+            let Some(from) = &imported.from else { continue };
+            let is_withdrawn = match read.sessions.get(&from.publisher) {
+                Some(Some(listed)) => !listed.contains(lake_id),
+                Some(None) => false,
+                None => !versions.contains_key(&from.publisher),
+            };
+            // Another machine may publish it now.
+            let is_elsewhere =
+                read.sessions.values().flatten().any(|listed| listed.contains(lake_id));
+            let is_forgotten = self.stones.contains(&from.log) || self.local.contains(&from.log);
+            if is_forgotten || (is_withdrawn && !is_elsewhere) {
+                gone.insert(imported.session_id.clone());
+            }
+        }
+        if gone.is_empty() {
+            return Ok(());
+        }
+        self.report.removed = gone.len();
+        open_writer()?.remove_imported(&gone).map_err(store_error)
+    }
+}
+
+/// Returns the path of the source of a session of a lake.
+fn source_path(place: &LakePlace, lake_id: &str) -> String {
+    format!("{LAKE_PATH}{}#{lake_id}", place.name())
+}
+
+/// Returns what the store keeps of the objects of a session.
+fn imported_from(publisher: &str, listed: &ListedSession) -> ImportedFrom {
+    ImportedFrom {
+        publisher: publisher.to_owned(),
+        content: listed.content_hash(),
+        log: listed.log.clone(),
+    }
+}
+
+/// Returns whether one of the texts contains the wanted one, in any case. Nothing wanted is in all.
+fn contains<'t>(wanted: Option<&String>, texts: impl IntoIterator<Item = Option<&'t str>>) -> bool {
+    let Some(wanted) = wanted else { return true };
+    let wanted = wanted.trim().to_lowercase();
+    texts.into_iter().flatten().any(|text| text.to_lowercase().contains(&wanted))
+}

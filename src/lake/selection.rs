@@ -1,0 +1,123 @@
+//! Selects the sessions that are published, and names them.
+
+use std::collections::HashMap;
+
+use globset::GlobSet;
+use ingest::plan::excluded::log_identity;
+use schemas::ToolError;
+use schemas::session::{SessionRow, SourceRow};
+
+use super::entry::sha256;
+use crate::config::patterns::build_patterns;
+use crate::config::user_settings::PublishSettings;
+use crate::error::store_error;
+use crate::store::Snapshot;
+
+/// Minimum number of characters of an id that no other log has: agents draw such ids at random.
+const MIN_UNIQUE_CHARS: usize = 20;
+
+/// Hexadecimal digits of a hash that make an id unique.
+const IDENTITY_DIGITS: usize = 8;
+
+/// The projects that are published.
+pub(super) struct ProjectRules {
+    include: GlobSet,
+    exclude: GlobSet,
+}
+
+/// A session of the store that belongs to this machine.
+pub(super) struct OwnSession<'s> {
+    /// Position in the snapshot.
+    pub(super) at: usize,
+    pub(super) row: &'s SessionRow,
+    pub(super) source: SourceRow,
+    /// The identity of its log.
+    pub(super) identity: String,
+    /// Its id in the lake.
+    pub(super) lake_id: String,
+}
+
+impl OwnSession<'_> {
+    /// Returns whether its secrets were not masked.
+    pub(super) fn is_unredacted(&self) -> bool {
+        self.source.redaction_rules == 0
+    }
+}
+
+impl ProjectRules {
+    pub(super) fn new(settings: &PublishSettings) -> Result<Self, ToolError> {
+        Ok(Self {
+            include: build_patterns("publish.include", &settings.include)?,
+            exclude: build_patterns("publish.exclude", &settings.exclude)?,
+        })
+    }
+
+    /// Returns whether a session is published. One without a working directory is not.
+    pub(super) fn includes(&self, row: &SessionRow) -> bool {
+        let cwd = row.cwd.as_deref();
+        cwd.is_some_and(|cwd| self.include.is_match(cwd) && !self.exclude.is_match(cwd))
+    }
+}
+
+/// Returns the sessions of this machine that have events.
+pub(super) fn own_sessions(snapshot: &Snapshot) -> Result<Vec<OwnSession<'_>>, ToolError> {
+    let mut sources: HashMap<String, SourceRow> = HashMap::new();
+    for source in snapshot.read_sources(false).map_err(store_error)? {
+        if let Some(id) = source.session_id.clone() {
+            sources.insert(id, source);
+        }
+    }
+    let mut own = Vec::new();
+    for (at, row) in snapshot.sessions().iter().enumerate() {
+        if row.machine.is_some() || row.events == 0 {
+            continue;
+        }
+        let Some(source) = sources.remove(&row.session_id) else { continue };
+        let identity = log_identity(row, &source);
+        let lake_id = lake_id(row, &identity);
+        own.push(OwnSession { at, row, source, identity, lake_id });
+    }
+    Ok(own)
+}
+
+/// Returns the id of a session in the lake. It follows from the log alone: an id that other logs may
+/// have, such as `nightly-42`, or one that the store made unique, gets a part of a hash of the log's
+/// identity and of its first time.
+fn lake_id(row: &SessionRow, identity: &str) -> String {
+    let native = row.native_id.as_deref().unwrap_or(&row.session_id);
+    let is_unique = native == row.session_id && native.chars().count() >= MIN_UNIQUE_CHARS;
+    if is_unique {
+        return row.session_id.clone();
+    }
+    let base = if row.session_id.starts_with(native) { native } else { &row.session_id };
+    let hash = sha256(format!("{identity} {:?}", row.started_at).as_bytes());
+    let digits = hash.get(..IDENTITY_DIGITS).unwrap_or(&hash);
+    format!("{base}~{digits}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(session_id: &str, native_id: &str) -> SessionRow {
+        SessionRow {
+            session_id: session_id.to_owned(),
+            native_id: Some(native_id.to_owned()),
+            ..SessionRow::default()
+        }
+    }
+
+    #[test]
+    fn ids_in_a_lake_follow_from_the_log_alone() {
+        let identity = "0123456789abcdef";
+        let uuid = "019a0b1c-7d2e-7f00-8000-000000000001";
+        assert_eq!(lake_id(&row(uuid, uuid), identity), uuid);
+        let short = lake_id(&row("nightly", "nightly"), identity);
+        assert!(short.starts_with("nightly~") && short.len() == "nightly~".len() + IDENTITY_DIGITS);
+        assert_eq!(lake_id(&row("nightly~2", "nightly"), identity), short);
+        assert_ne!(lake_id(&row("nightly", "nightly"), "f"), short);
+        let later = SessionRow { started_at: Some(5), ..row("nightly~2", "nightly") };
+        assert_ne!(lake_id(&later, identity), short);
+        assert!(lake_id(&row("a_b", "a b"), identity).starts_with("a_b~"));
+    }
+}

@@ -1,0 +1,83 @@
+//! What the store keeps about lakes: the id of this machine, and per lake what saves requests.
+
+use std::collections::BTreeMap;
+
+use schemas::{ErrorCode, ToolError};
+use serde::{Deserialize, Serialize};
+
+use crate::error::store_error;
+use crate::store::Store;
+
+/// Random bytes of the id of a machine.
+const ID_BYTES: usize = 12;
+
+/// What the store keeps about lakes.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct LakeState {
+    /// Id of this machine in all lakes; empty before the first push. It is random: machines of the
+    /// same name must not share a listing.
+    pub(super) id: String,
+    /// By the name of the lake.
+    pub(super) lakes: BTreeMap<String, KnownLake>,
+}
+
+/// What is known of a lake. Every part of it may be lost: it only saves requests, except `pending`.
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct KnownLake {
+    /// The listing of this machine as it was last read or written, as JSON.
+    pub(super) listing: Option<String>,
+    /// Versions of the listings that the last push depended on, by machine: of this one, and of those
+    /// that hold its sessions.
+    pub(super) versions: BTreeMap<String, String>,
+    /// Keys of the objects that a push is about to write. A push that was killed may have written
+    /// them without listing them.
+    pub(super) pending: Vec<String>,
+    /// Versions of the listings whose sessions the last pull imported, by machine.
+    pub(super) pulled_versions: BTreeMap<String, String>,
+    /// What the last pull asked for and found.
+    pub(super) pulled: Option<String>,
+}
+
+impl LakeState {
+    /// Reads the state. A file that cannot be parsed counts as none, except that it must not give
+    /// this machine a new id without a word.
+    pub(super) fn read(store: &Store) -> Result<Self, ToolError> {
+        let Some(bytes) = store.read_lake_state().map_err(store_error)? else {
+            return Ok(Self::default());
+        };
+        serde_json::from_slice(&bytes).map_err(|error| {
+            let message = format!(
+                "lakes.json in {} cannot be read: {error}. Remove it, and this machine publishes under a new id",
+                store.dir().display()
+            );
+            ToolError::new(ErrorCode::StoreDamaged, message)
+        })
+    }
+
+    /// Replaces the state.
+    pub(super) fn write(&self, store: &Store) -> Result<(), ToolError> {
+        store.write_lake_state(&serde_json::to_vec(self).unwrap_or_default()).map_err(store_error)
+    }
+
+    /// Returns what is known of a lake.
+    pub(super) fn lake(&mut self, name: &str) -> &mut KnownLake {
+        self.lakes.entry(name.to_owned()).or_default()
+    }
+
+    /// Gives this machine an id, if it has none.
+    pub(super) fn create_id(&mut self) -> Result<(), ToolError> {
+        if !self.id.is_empty() {
+            return Ok(());
+        }
+        let mut bytes = [0; ID_BYTES];
+        getrandom::fill(&mut bytes).map_err(|error| {
+            let message =
+                format!("An id for this machine could not be created: {error}. Try again");
+            ToolError::new(ErrorCode::InternalError, message)
+        })?;
+        self.id = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(())
+    }
+}

@@ -1,0 +1,103 @@
+//! Formats what `push` and `pull` did as text.
+
+use std::fmt::Write as _;
+
+use super::numbers::to_megabytes;
+use super::show::Show;
+use crate::base::sanitize::one_line;
+use crate::lake::{PullReport, PushReport};
+
+/// Maximum number of sessions and problems listed.
+const MAX_LISTED: usize = 100;
+
+impl Show for PushReport {
+    fn to_text(&self) -> String {
+        let mut out = String::new();
+        if self.is_dry_run {
+            out.push_str("Dry run: nothing was written. A push would do this:\n");
+            for session in self.published.iter().take(MAX_LISTED) {
+                let _ = writeln!(
+                    out,
+                    "  {}  {}  {} events  {} objects  {} bytes{}",
+                    session.session_id,
+                    one_line(session.project.as_deref().unwrap_or("")),
+                    session.events,
+                    session.objects,
+                    session.bytes,
+                    describe_masked(&session.masked)
+                );
+            }
+            append_omitted(self.published.len(), &mut out);
+        }
+        let _ = writeln!(out, "lake       {}", one_line(&self.destination));
+        let _ = writeln!(out, "as         {} of {}", self.user_name, self.machine);
+        let _ = writeln!(
+            out,
+            "published  {} sessions, {} objects, {:.1} MB{}",
+            self.published.len(),
+            self.objects,
+            to_megabytes(self.bytes),
+            describe_masked(&self.masked)
+        );
+        let _ = writeln!(out, "unchanged  {}", self.unchanged);
+        if self.held_by_others > 0 {
+            let _ =
+                writeln!(out, "elsewhere  {} that another machine published", self.held_by_others);
+        }
+        if !self.removed.is_empty() {
+            let _ = writeln!(out, "removed    {} from the lake", self.removed.len());
+        }
+        if self.unredacted > 0 {
+            let _ = writeln!(out, "refused    {} whose secrets are not masked", self.unredacted);
+        }
+        let _ = writeln!(out, "requests   {}", self.requests);
+        out
+    }
+}
+
+impl Show for PullReport {
+    fn to_text(&self) -> String {
+        let mut out = String::new();
+        let _ = writeln!(out, "lake       {}", one_line(&self.source));
+        let _ = writeln!(out, "machines   {}", self.machines);
+        let _ = writeln!(
+            out,
+            "imported   {} sessions, {} events, {:.1} MB",
+            self.imported,
+            self.events,
+            to_megabytes(self.bytes)
+        );
+        let _ = writeln!(out, "unchanged  {}", self.unchanged);
+        if self.removed > 0 {
+            let _ = writeln!(out, "removed    {} that the lake no longer has", self.removed);
+        }
+        if self.filtered > 0 {
+            let _ = writeln!(out, "left out   {} by the filters", self.filtered);
+        }
+        if self.known_here > 0 {
+            let _ = writeln!(out, "known      {} from logs of this machine", self.known_here);
+        }
+        for problem in self.problems.iter().take(MAX_LISTED) {
+            let _ = writeln!(out, "problem    {}", one_line(problem));
+        }
+        append_omitted(self.problems.len(), &mut out);
+        let _ = writeln!(out, "requests   {}", self.requests);
+        out
+    }
+}
+
+/// Returns the counts of masked secrets: `, masked 3 github_token, 1 password`.
+fn describe_masked(masked: &std::collections::BTreeMap<String, u64>) -> String {
+    if masked.is_empty() {
+        return String::new();
+    }
+    let kinds: Vec<_> = masked.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+    format!(", masked {}", one_line(&kinds.join(", ")))
+}
+
+/// Says how many of a list were left out.
+fn append_omitted(count: usize, out: &mut String) {
+    if count > MAX_LISTED {
+        let _ = writeln!(out, "  and {} more; --json lists them all", count - MAX_LISTED);
+    }
+}

@@ -1,0 +1,199 @@
+//! Decodes objects of a lake. They were written by other machines, so nothing about them is taken for
+//! granted: their size, their columns, their order, and that the Parquet reader survives them.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch, StringArray, UInt32Array,
+    new_null_array,
+};
+use arrow::compute::{concat_batches, take_record_batch};
+use arrow::datatypes::{DataType, Int32Type, Int64Type, TimestampMicrosecondType};
+use bytes::Bytes;
+use ingest::source::panics::catch_panic;
+use ingest::stream::batch::arrow_schema;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use schemas::table::{EVENTS, EventColumn, Table};
+use schemas::{EventType, Provider};
+
+use crate::store::export::MAX_PART_EVENTS;
+use crate::store::segment::event_reader::column_of;
+
+/// Most bytes of an object of a lake.
+pub const MAX_OBJECT_BYTES: u64 = 256 << 20;
+
+/// Most bytes of the decoded columns of an object.
+const MAX_DECODED_BYTES: i64 = 1 << 30;
+
+/// Most bytes of the decoded events of a session.
+const MAX_SESSION_BYTES: usize = 1 << 31;
+
+/// The largest number that an event may have: bytes, milliseconds and tokens are below it, and sums
+/// over many events fit into 64 bits.
+const MAX_NUMBER: i64 = 1 << 42;
+
+/// The first time that an event may have: the year 1, in microseconds since the epoch.
+const EARLIEST_TIME: i64 = -62_135_596_800_000_000;
+
+/// The last time that an event may have: the year 9999.
+const LATEST_TIME: i64 = 253_402_300_799_999_999;
+
+/// Returns the events in an object, with all columns of the table `events`.
+///
+/// # Errors
+/// Returns the reason if the object is not what a session of this id and provider has.
+pub fn decode_events(
+    bytes: Vec<u8>,
+    session_id: &str,
+    provider: Provider,
+) -> Result<RecordBatch, String> {
+    let max_rows = i64::from(MAX_PART_EVENTS);
+    let batch = conform(&read_parquet(bytes, max_rows)?, &EVENTS)?;
+    require_value(&batch, EventColumn::SessionId, session_id)?;
+    require_value(&batch, EventColumn::Provider, provider.as_str())?;
+    let types = text_column(&batch, EventColumn::EventType)?;
+    if let Some(unknown) = types.iter().flatten().find(|name| name.parse::<EventType>().is_err()) {
+        return Err(format!("'{}' is not a type of event", unknown.escape_debug()));
+    }
+    check_numbers(&batch)?;
+    Ok(batch)
+}
+
+/// Returns an error if a number is not one that an event of a log has.
+fn check_numbers(batch: &RecordBatch) -> Result<(), String> {
+    for (column, values) in EVENTS.columns.iter().zip(batch.columns()) {
+        let (lowest, highest) = match column.name {
+            "timestamp" => (EARLIEST_TIME, LATEST_TIME),
+            "exit_code" => (i64::from(i32::MIN), i64::from(i32::MAX)),
+            _ => (0, MAX_NUMBER),
+        };
+        let is_allowed = |number: i64| (lowest..=highest).contains(&number);
+        let all = if let Some(numbers) = values.as_primitive_opt::<Int64Type>() {
+            numbers.iter().flatten().all(is_allowed)
+        } else if let Some(numbers) = values.as_primitive_opt::<Int32Type>() {
+            numbers.iter().flatten().map(i64::from).all(is_allowed)
+        } else if let Some(times) = values.as_primitive_opt::<TimestampMicrosecondType>() {
+            times.iter().flatten().all(is_allowed)
+        } else {
+            true
+        };
+        if !all {
+            return Err(format!("{} has values that no log has", column.name));
+        }
+    }
+    Ok(())
+}
+
+/// Joins the parts of a session, and orders its events.
+///
+/// # Errors
+/// Returns the reason if the events are not those from 0 to `events`, each once.
+pub fn join_events(parts: &[RecordBatch], events: i64) -> Result<RecordBatch, String> {
+    let size: usize = parts.iter().map(RecordBatch::get_array_memory_size).sum();
+    if size > MAX_SESSION_BYTES {
+        return Err(format!("its events have more than {MAX_SESSION_BYTES} bytes"));
+    }
+    let joined = catch_panic(|| concat_batches(&arrow_schema(&EVENTS), parts))
+        .ok_or("its parts cannot be joined")?
+        .map_err(|error| error.to_string())?;
+    let indexes = column_of(&joined, EventColumn::EventIndex)
+        .and_then(|column| column.as_primitive_opt::<Int32Type>())
+        .ok_or("it has no event_index")?;
+    let mut order: Vec<u32> = (0..u32::try_from(joined.num_rows()).unwrap_or(u32::MAX)).collect();
+    order.sort_by_key(|row| indexes.value(*row as usize));
+    let is_complete = i64::try_from(order.len()) == Ok(events)
+        && (0..).zip(&order).all(|(index, row)| indexes.value(*row as usize) == index);
+    if !is_complete {
+        return Err(format!("it does not have the events 0 to {}, each once", events - 1));
+    }
+    if order.is_sorted() {
+        return Ok(joined);
+    }
+    take_record_batch(&joined, &UInt32Array::from(order)).map_err(|error| error.to_string())
+}
+
+/// Reads a Parquet file with at most `max_rows` rows as one batch.
+pub(super) fn read_parquet(bytes: Vec<u8>, max_rows: i64) -> Result<RecordBatch, String> {
+    catch_panic(|| read_batch(bytes, max_rows)).unwrap_or_else(|| Err("its data is broken".into()))
+}
+
+fn read_batch(bytes: Vec<u8>, max_rows: i64) -> Result<RecordBatch, String> {
+    let builder = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(bytes))
+        .map_err(|error| error.to_string())?;
+    let metadata = Arc::clone(builder.metadata());
+    let rows = metadata.file_metadata().num_rows();
+    if !(0..=max_rows).contains(&rows) {
+        return Err(format!("it has {rows} rows, and at most {max_rows} are allowed"));
+    }
+    let mut decoded: i64 = 0;
+    for group in metadata.row_groups() {
+        decoded = decoded.saturating_add(group.total_byte_size().max(0));
+    }
+    if decoded > MAX_DECODED_BYTES {
+        return Err(format!("it has {decoded} bytes of data, more than {MAX_DECODED_BYTES}"));
+    }
+    let batch_rows = usize::try_from(max_rows).unwrap_or(usize::MAX);
+    let schema = Arc::clone(builder.schema());
+    let reader = builder.with_batch_size(batch_rows).build().map_err(|error| error.to_string())?;
+    let mut batches = Vec::new();
+    let mut found = 0;
+    for batch in reader {
+        let batch = batch.map_err(|error| error.to_string())?;
+        found += batch.num_rows();
+        if found > batch_rows {
+            return Err(format!("it has more than {max_rows} rows"));
+        }
+        batches.push(batch);
+    }
+    concat_batches(&schema, &batches).map_err(|error| error.to_string())
+}
+
+/// Returns rows with exactly the columns of a table. Columns that a later version may have are left
+/// out. Optional columns that an earlier version may lack are null, and bookkeeping is 0.
+pub(super) fn conform(batch: &RecordBatch, table: &Table) -> Result<RecordBatch, String> {
+    let schema = arrow_schema(table);
+    let mut columns: Vec<ArrayRef> = Vec::with_capacity(table.columns.len());
+    for (column, field) in table.columns.iter().zip(schema.fields()) {
+        let rows = batch.num_rows();
+        let found = batch.column_by_name(column.name).filter(|_| !column.is_internal);
+        let values = match found {
+            Some(values) if values.data_type() == field.data_type() => Arc::clone(values),
+            Some(values) => {
+                let kind = values.data_type();
+                return Err(format!("{} has the type {kind}", column.name));
+            }
+            None if column.is_internal => empty_values(field.data_type(), rows),
+            None if column.is_nullable => new_null_array(field.data_type(), rows),
+            None => return Err(format!("it has no {}", column.name)),
+        };
+        if !column.is_nullable && values.null_count() > 0 {
+            return Err(format!("{} is null in some rows", column.name));
+        }
+        columns.push(values);
+    }
+    RecordBatch::try_new(schema, columns).map_err(|error| error.to_string())
+}
+
+/// Returns the values of a column of bookkeeping.
+fn empty_values(kind: &DataType, rows: usize) -> ArrayRef {
+    if *kind == DataType::Boolean {
+        return Arc::new(BooleanArray::from(vec![false; rows]));
+    }
+    Arc::new(Int64Array::from_value(0, rows))
+}
+
+fn text_column(batch: &RecordBatch, column: EventColumn) -> Result<&StringArray, String> {
+    let texts = column_of(batch, column).and_then(|column| column.as_string_opt::<i32>());
+    texts.ok_or_else(|| format!("it has no {}", column.name()))
+}
+
+/// Returns an error unless a column has the same value in all rows.
+fn require_value(batch: &RecordBatch, column: EventColumn, value: &str) -> Result<(), String> {
+    let texts = text_column(batch, column)?;
+    match texts.iter().flatten().find(|text| *text != value) {
+        Some(other) => {
+            Err(format!("{} is '{}', not '{value}'", column.name(), other.escape_debug()))
+        }
+        None => Ok(()),
+    }
+}

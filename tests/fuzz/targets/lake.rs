@@ -1,0 +1,26 @@
+//! Lake: any bytes as a listing, or as the objects of a session, are refused with a reason or give
+//! what a lake may hold. Nothing panics.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use schemas::Provider;
+use sessions::lake::{decode_session, parse_listing};
+
+fuzz_target!(|input: &[u8]| {
+    let [kind, at, data @ ..] = input else { return };
+    if kind % 2 == 0 {
+        if let Ok(listing) = parse_listing(data, "m1") {
+            for object in listing.sessions.values().flat_map(|session| &session.objects) {
+                assert!(object.key.starts_with("v1/") && !object.key.contains(".."));
+            }
+        }
+        return;
+    }
+    // The row of the session, then its events.
+    let cut = data.len() * usize::from(*at) / 256;
+    let (row, events) = data.split_at(cut);
+    let objects = vec![row.to_vec(), events.to_vec()];
+    if let Ok((published, events)) = decode_session(objects, "s1", Provider::Codex) {
+        assert_eq!(published.row.events, i64::try_from(events.num_rows()).expect("few"));
+    }
+});
