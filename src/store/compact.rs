@@ -12,7 +12,7 @@ use schemas::problem::{Problem, ProblemKind};
 use schemas::session::{ProblemRow, SessionRow, SourceRow};
 
 use super::error::StoreError;
-use super::manifest::{Manifest, SegmentEntry};
+use super::manifest::{Manifest, SESSION_ROWS, SOURCE_ROWS, SegmentEntry};
 use super::segment::event_reader::{EventReader, RowSpan};
 use super::segment::open_segment::Segment;
 use super::segment::segment_writer::{FinishedSegment, SegmentWriter};
@@ -32,6 +32,11 @@ const MERGED_LEVELS: u32 = 3;
 /// Size from which a segment is never merged. A first ingest writes segments of about this size.
 const FULL_BYTES: u64 = 32 << 20;
 
+/// Size of the row files from which a segment is never merged either, because the writer of the
+/// merged segment holds these rows. A first ingest of many small logs ends its segments by the
+/// number of files, with about 6 MB of such rows.
+const FULL_ROW_FILES_BYTES: u64 = 4 << 20;
+
 /// Number of segments of 4 MB and more that are merged at least. A first ingest leaves one such
 /// segment for each core, and copying a few of them would only delay its end.
 const MIN_LARGE_SEGMENTS: usize = 4;
@@ -43,6 +48,13 @@ const BATCH_ROWS: usize = 4096;
 fn size_level(segment: &SegmentEntry) -> u32 {
     let times = segment.bytes() / LEVEL_1_MIN_BYTES;
     times.checked_ilog(FAN_IN as u64).map_or(0, |log| log + 1)
+}
+
+/// Returns whether a segment is never merged.
+fn is_full(segment: &SegmentEntry) -> bool {
+    let row_files = [SESSION_ROWS, SOURCE_ROWS].map(|name| segment.file_entry(name));
+    let row_file_bytes: u64 = row_files.into_iter().flatten().map(|file| file.bytes).sum();
+    segment.bytes() >= FULL_BYTES || row_file_bytes >= FULL_ROW_FILES_BYTES
 }
 
 /// Returns the position of the first segment to merge; `None` if nothing is to be merged.
@@ -77,7 +89,7 @@ fn find_large_suffix(segments: &[SegmentEntry]) -> Option<usize> {
     let mut bytes = 0;
     for segment in segments.iter().rev() {
         let size = segment.bytes();
-        if size >= FULL_BYTES || bytes + size > 2 * FULL_BYTES {
+        if is_full(segment) || bytes + size > 2 * FULL_BYTES {
             break;
         }
         bytes += size;
@@ -227,6 +239,26 @@ mod tests {
         assert_eq!(find(&[50, 50, 30, 30]), None);
         // On more cores, a part is merged.
         assert_eq!(find(&[50, 20, 20, 20, 15, 15, 10]), Some(3));
+    }
+
+    /// The rows of 16,384 sessions and files take more bytes than the events of small logs. To merge
+    /// such segments would take longer than the ingest.
+    #[test]
+    fn segments_that_are_full_of_files_are_not_merged() {
+        let mut manifest = manifest(&[1 << 20; 7]);
+        for segment in &mut manifest.segments {
+            for (name, bytes) in [("sessions", 2 << 20), (SESSION_ROWS, 4 << 20)] {
+                let entry = FileEntry { table: name.to_owned(), bytes, xxh3: String::new() };
+                segment.files.push(entry);
+            }
+        }
+        assert_eq!(find_mergeable_suffix(&manifest), None);
+        // Logs of a few sessions each, with as many bytes.
+        for segment in &mut manifest.segments {
+            segment.files.retain(|file| file.table != SESSION_ROWS);
+            segment.files[0].bytes = 5 << 20;
+        }
+        assert_eq!(find_mergeable_suffix(&manifest), Some(0));
     }
 
     /// Ten thousand ingests of 4 KB: few segments at any time, and every byte copied a few times.

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use ingest::redact::Redactor;
-use ingest::run::Sink as _;
 use ingest::run::remask::RowRemasker;
+use ingest::run::{LogCheckpoint, Sink as _};
 use schemas::session::SourceRow;
 
 use super::compact::parse_problem_row;
@@ -50,11 +50,14 @@ impl StoreWriter {
                 if row.path == session.source_path
                     && let Some(problem) = parse_problem_row(row.clone())
                 {
-                    masked_problems.push(remask.mask_problem(&problem));
+                    masked_problems.push(remask.mask_problem(problem));
                 }
             }
-            let masked_source = remask.mask_source(source);
-            sink.checkpoint(remask.mask_session(session), masked_source, masked_problems)?;
+            sink.checkpoint(vec![LogCheckpoint {
+                source: remask.mask_source(source),
+                session: remask.mask_session(session),
+                problems: masked_problems,
+            }])?;
         }
         sink.finish()
     }

@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use arrow::array::{Array as _, AsArray as _, RecordBatch};
 use arrow::datatypes::{Int32Type, TimestampMicrosecondType};
 use ingest::run::remask::without_line_state;
+use ingest::stream::batch::{SessionRows, rows_by_session};
 use schemas::session::{SessionRow, SourceRow};
 use schemas::table::EventColumn;
 
@@ -35,25 +36,24 @@ impl ReducedInForce {
         (!restored.contains(session_id)).then_some(reduced)
     }
 
-    /// Drops texts of rows of one session that were read again.
-    pub(super) fn reduce_written(&self, rows: &RecordBatch) -> Result<RecordBatch, StoreError> {
-        let ids = column_of(rows, EventColumn::SessionId);
-        let ids = ids.and_then(|column| column.as_string_opt::<i32>());
-        let session_id = ids.filter(|ids| !ids.is_empty()).map(|ids| ids.value(0));
-        let Some(reduced) = session_id.and_then(|id| self.find(id)) else {
-            return Ok(rows.clone());
-        };
-        let indexes = column_of(rows, EventColumn::EventIndex);
-        let indexes = indexes.and_then(|column| column.as_primitive_opt::<Int32Type>());
-        let times = column_of(rows, EventColumn::Timestamp);
-        let times = times.and_then(|column| column.as_primitive_opt::<TimestampMicrosecondType>());
-        let is_old = |row: usize| {
-            let index = indexes.map(|indexes| i64::from(indexes.value(row)));
-            let time = times.filter(|times| times.is_valid(row)).map(|times| times.value(row));
-            index.is_some_and(|index| index < reduced.events)
-                || time.zip(reduced.until).is_some_and(|(time, until)| time <= until)
-        };
-        reduce_batch(rows, reduced.level, &is_old)
+    /// Returns rows that were read without the texts that were dropped of their sessions before.
+    /// These are the rows of `batch` in their order, in one or more batches.
+    pub(super) fn reduce_written(
+        &self,
+        batch: &RecordBatch,
+    ) -> Result<Vec<RecordBatch>, StoreError> {
+        if self.reduced.sessions.is_empty() {
+            return Ok(vec![batch.clone()]);
+        }
+        let mut written = Vec::new();
+        for SessionRows { session_id, rows } in rows_by_session(batch) {
+            let rows = batch.slice(rows.start, rows.len());
+            written.push(match self.find(session_id) {
+                Some(reduced) => reduce_session_rows(&rows, reduced)?,
+                None => rows,
+            });
+        }
+        Ok(written)
     }
 
     /// Returns the row of a session without what was dropped.
@@ -74,4 +74,22 @@ impl ReducedInForce {
             row
         }
     }
+}
+
+/// Drops texts of rows of one session that were read again.
+fn reduce_session_rows(
+    rows: &RecordBatch,
+    reduced: &ReducedSession,
+) -> Result<RecordBatch, StoreError> {
+    let indexes = column_of(rows, EventColumn::EventIndex);
+    let indexes = indexes.and_then(|column| column.as_primitive_opt::<Int32Type>());
+    let times = column_of(rows, EventColumn::Timestamp);
+    let times = times.and_then(|column| column.as_primitive_opt::<TimestampMicrosecondType>());
+    let is_old = |row: usize| {
+        let index = indexes.map(|indexes| i64::from(indexes.value(row)));
+        let time = times.filter(|times| times.is_valid(row)).map(|times| times.value(row));
+        index.is_some_and(|index| index < reduced.events)
+            || time.zip(reduced.until).is_some_and(|(time, until)| time <= until)
+    };
+    reduce_batch(rows, reduced.level, &is_old)
 }

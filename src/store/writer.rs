@@ -10,9 +10,8 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use arrow::array::RecordBatch;
 use ingest::plan::Known;
 use ingest::redact::columns::is_masked_path;
-use ingest::run::{Sink, Target};
+use ingest::run::{LogCheckpoint, Sink, Target};
 use schemas::Timestamp;
-use schemas::problem::Problem;
 use schemas::session::{EventRow, SessionRow, SourceRow};
 
 use super::condition::make_private;
@@ -350,23 +349,23 @@ impl Sink for WriterSink<'_> {
     }
 
     fn events(&mut self, batch: &RecordBatch) -> Result<(), StoreError> {
-        let reduced = self.writer.reduced.reduce_written(batch)?;
-        let added = self.current_segment().push_events(&reduced);
-        added.map_err(|error| self.writer.find_cause(error))
+        for rows in self.writer.reduced.reduce_written(batch)? {
+            let added = self.current_segment().push_events(&rows);
+            added.map_err(|error| self.writer.find_cause(error))?;
+        }
+        Ok(())
     }
 
-    fn checkpoint(
-        &mut self,
-        session: SessionRow,
-        source: SourceRow,
-        problems: Vec<Problem>,
-    ) -> Result<(), StoreError> {
-        let source = self.writer.reduced.reduce_source(&session, source);
-        let session = self.writer.reduced.reduce_session(session);
+    fn checkpoint(&mut self, logs: Vec<LogCheckpoint>) -> Result<(), StoreError> {
+        for LogCheckpoint { session, source, problems } in logs {
+            let source = self.writer.reduced.reduce_source(&session, source);
+            let session = self.writer.reduced.reduce_session(session);
+            let segment = self.current_segment();
+            segment.record_session(session);
+            segment.record_source(source);
+            segment.push_problems(problems);
+        }
         let segment = self.current_segment();
-        segment.record_session(session);
-        segment.record_source(source);
-        segment.push_problems(problems);
         let is_full = segment.bytes() >= FULL_SEGMENT_BYTES
             || segment.source_count() >= FULL_SEGMENT_FILES
             || segment.name_count() >= FULL_SEGMENT_NAMES;

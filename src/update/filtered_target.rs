@@ -1,15 +1,15 @@
 //! Drops the rows of new logs that are left out. What excludes them, such as their project, is known
 //! only once they are decoded.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use arrow::array::RecordBatch;
 use ingest::plan::excluded::{LogFacts, LogFilter as _, excluded_row, log_identity};
 use ingest::run::report::{ExcludedLog, IngestReport};
-use ingest::run::{Sink, Target};
-use schemas::problem::Problem;
+use ingest::run::{LogCheckpoint, Sink, Target};
+use ingest::stream::batch::{SessionRows, rows_by_session};
 use schemas::session::{EventRow, SessionRow, SourceRow};
 
 use super::log_rules::LogRules;
@@ -111,6 +111,25 @@ impl<T: Target> FilteredSink<'_, T> {
         })
     }
 
+    /// Writes the rows of a batch except those of the sessions in `dropped`. `sessions` are those of
+    /// the batch.
+    fn write_rows(
+        &mut self,
+        batch: &RecordBatch,
+        sessions: &[SessionRows<'_>],
+        dropped: &HashSet<String>,
+    ) -> Result<(), T::Error> {
+        if dropped.is_empty() {
+            return self.sink.events(batch);
+        }
+        for SessionRows { session_id, rows } in sessions {
+            if !dropped.contains(*session_id) {
+                self.sink.events(&batch.slice(rows.start, rows.len()))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Counts rows that are dropped, and their log at its end.
     fn count_dropped(&self, session: &SessionRow, source: &SourceRow, events: u64) {
         let mut excluded = self.target.excluded.lock().unwrap_or_else(PoisonError::into_inner);
@@ -140,26 +159,31 @@ impl<T: Target> Sink for FilteredSink<'_, T> {
         Ok(())
     }
 
-    fn checkpoint(
-        &mut self,
-        session: SessionRow,
-        source: SourceRow,
-        problems: Vec<Problem>,
-    ) -> Result<(), T::Error> {
+    fn checkpoint(&mut self, mut logs: Vec<LogCheckpoint>) -> Result<(), T::Error> {
         let batch = self.pending.take();
-        if self.is_dropped(&session, &source) {
-            let events = batch.map_or(0, |batch| batch.num_rows() as u64);
-            self.count_dropped(&session, &source, events);
-            let row = excluded_row(&session, &source);
-            return self.sink.checkpoint(SessionRow::default(), row, Vec::new());
+        let sessions = batch.as_ref().map_or(Vec::new(), rows_by_session);
+        let row_counts: HashMap<&str, usize> =
+            sessions.iter().map(|session| (session.session_id, session.rows.len())).collect();
+        let mut dropped: HashSet<String> = HashSet::new();
+        for log in &mut logs {
+            if self.is_dropped(&log.session, &log.source) {
+                let session = std::mem::take(&mut log.session);
+                let events = row_counts.get(session.session_id.as_str()).copied().unwrap_or(0);
+                self.count_dropped(&session, &log.source, events as u64);
+                log.source = excluded_row(&session, &log.source);
+                log.problems.clear();
+                dropped.insert(session.session_id);
+            } else if !log.session.session_id.is_empty()
+                && !self.begun.contains(&log.session.session_id)
+            {
+                self.begun.insert(log.session.session_id.clone());
+            }
         }
-        if let Some(batch) = batch {
-            self.sink.events(&batch)?;
+
+        if let Some(batch) = &batch {
+            self.write_rows(batch, &sessions, &dropped)?;
         }
-        if !session.session_id.is_empty() && !self.begun.contains(&session.session_id) {
-            self.begun.insert(session.session_id.clone());
-        }
-        self.sink.checkpoint(session, source, problems)
+        self.sink.checkpoint(logs)
     }
 
     fn finish(self) -> Result<(), T::Error> {

@@ -3,9 +3,8 @@
 use std::ops::Range;
 
 use arrow::array::RecordBatch;
-use ingest::run::{Sink, Target};
-use schemas::problem::Problem;
-use schemas::session::{EventRow, SessionRow, SourceRow};
+use ingest::run::{LogCheckpoint, Sink, Target};
+use schemas::session::EventRow;
 
 use crate::store::{StoreError, StoreWriter};
 
@@ -48,12 +47,7 @@ impl Sink for PreviewSink {
         Ok(())
     }
 
-    fn checkpoint(
-        &mut self,
-        _: SessionRow,
-        _: SourceRow,
-        _: Vec<Problem>,
-    ) -> Result<(), StoreError> {
+    fn checkpoint(&mut self, _: Vec<LogCheckpoint>) -> Result<(), StoreError> {
         Ok(())
     }
 

@@ -10,9 +10,8 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, ListArray, RecordBatch, StringArray};
 use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
+use schemas::session::TextCells;
 use schemas::table::{Column, EVENTS, Masking, Table};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::placeholder::MASK;
@@ -115,27 +114,22 @@ impl ColumnMasker {
         Arc::new(shown.collect::<StringArray>())
     }
 
-    /// Returns a row of a table cleaned and masked. Secrets are added to `found`.
-    pub(crate) fn mask_row<R: Serialize + DeserializeOwned + Clone>(
+    /// Cleans and masks the texts of a row of a table. Secrets are added to `found`.
+    pub(crate) fn mask_row<R: TextCells>(
         &mut self,
         redactor: Option<&Redactor>,
         table: &Table,
-        row: &R,
+        row: &mut R,
         found: &mut MaskedSecrets,
-    ) -> R {
-        let Ok(Value::Object(mut cells)) = serde_json::to_value(row) else { return row.clone() };
-        let mut is_changed = false;
-        for column in table.columns {
-            let Some(Value::String(text)) = cells.get_mut(column.name) else { continue };
+    ) {
+        // Both are in the order of the table, so each search begins where the one before ended.
+        let mut columns = table.columns.iter();
+        row.for_each_text(&mut |name, text| {
+            let Some(column) = columns.find(|column| column.name == name) else { return };
             if let Some(shown) = self.mask_value(redactor, column.masking, text, found) {
                 *text = shown;
-                is_changed = true;
             }
-        }
-        if !is_changed {
-            return row.clone();
-        }
-        serde_json::from_value(Value::Object(cells)).unwrap_or_else(|_| row.clone())
+        });
     }
 
     /// Returns the cleaned and masked form of a value. `None` if it equals the value, if the column
@@ -397,7 +391,8 @@ mod tests {
             ..SessionRow::default()
         };
         let (redactor, mut found) = (birds(), MaskedSecrets::new());
-        let masked = ColumnMasker::default().mask_row(Some(&redactor), &SESSIONS, &row, &mut found);
+        let mut masked = row.clone();
+        ColumnMasker::default().mask_row(Some(&redactor), &SESSIONS, &mut masked, &mut found);
         assert_eq!(masked.source_path, "/logs/[REDACTED:bird]/a.jsonl");
         assert_eq!(masked.drift.as_deref(), Some(r#"{"field:[REDACTED:bird]":1,"field:nest":2}"#));
         assert_eq!((masked.redactions, masked.started_at), (row.redactions, row.started_at));

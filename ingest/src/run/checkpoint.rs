@@ -1,10 +1,10 @@
-//! Hands over a worker's rows together with the checkpoint that they lead to.
+//! Makes the checkpoints that the rows of a log lead to.
 
 use schemas::problem::Problem;
 use schemas::session::{SessionRow, SourceRow, SourceStatus};
 use serde::{Deserialize, Serialize};
 
-use super::target::{Sink, Target};
+use super::target::{LogCheckpoint, Target};
 use super::worker::{ReadError, Worker};
 use crate::plan::LogWork;
 use crate::plan::compare::rules_version;
@@ -37,15 +37,14 @@ pub(super) struct ReadCursor {
 }
 
 impl<T: Target> Worker<'_, T> {
-    /// Hands the collected rows and the checkpoint they lead to over to the sink.
-    pub(super) fn write_checkpoint(
+    /// Adds the checkpoint that the collected rows lead to. It is handed over with them.
+    pub(super) fn add_checkpoint(
         &mut self,
         work: &LogWork,
         cursor: &ReadCursor,
         decoder: Option<&dyn LineDecoder>,
         content: &mut Content,
         stream: &mut Stream,
-        sink: &mut T::Sink,
     ) -> Result<(), ReadError<T::Error>> {
         let print = Fingerprint::of_content(content, cursor.consumed)?;
         let state = match decoder {
@@ -96,12 +95,8 @@ impl<T: Target> Worker<'_, T> {
         };
 
         let problems = self.take_problems(stream);
-        let segment = sink.segment().map_err(ReadError::Store)?;
-        if !stream.batch().is_empty() {
-            let batch = stream.batch().finish(&self.schema, segment);
-            sink.events(&batch).map_err(ReadError::Store)?;
-        }
-        sink.checkpoint(stream.session_row(), source, problems).map_err(ReadError::Store)
+        self.read_logs.push(LogCheckpoint { session: stream.session_row(), source, problems });
+        Ok(())
     }
 
     /// Keeps the content read before of a log that cannot be read now, until the log changes.
@@ -111,7 +106,6 @@ impl<T: Target> Worker<'_, T> {
         session: &SessionRow,
         source: &SourceRow,
         stream: &mut Stream,
-        sink: &mut T::Sink,
     ) -> Result<(), ReadError<T::Error>> {
         let kept_session = SessionRow {
             source_path: work.file.key(),
@@ -129,7 +123,9 @@ impl<T: Target> Worker<'_, T> {
             ..source.clone()
         };
         let problems = self.take_problems(stream);
-        sink.checkpoint(kept_session, kept_source, problems).map_err(ReadError::Store)
+        let kept = LogCheckpoint { session: kept_session, source: kept_source, problems };
+        self.read_logs.push(kept);
+        Ok(())
     }
 
     /// Takes and counts the problems since the last checkpoint.

@@ -55,6 +55,7 @@ impl<T: Target> Worker<'_, T> {
             }
             unit = units.get(next.fetch_add(1, Ordering::Relaxed));
         }
+        self.hand_over_read_logs(&mut sink)?;
         sink.finish()
     }
 
@@ -108,8 +109,10 @@ impl<T: Target> Worker<'_, T> {
         }
         let session = session_row(work, is_continued, sink.segment()?);
         let state = saved.map_or_else(StreamState::default, |saved| saved.stream);
+        let redactor = self.redactor.clone();
+        let batch = self.batch.take().unwrap_or_default();
         let mut stream =
-            Stream::new(work.claim.provider, session, state, own, history, self.redactor.clone());
+            Stream::new(work.claim.provider, session, state, own, history, redactor, batch);
 
         let events_before = stream.session.events;
         let result = match decoder {
@@ -121,12 +124,22 @@ impl<T: Target> Worker<'_, T> {
         };
         match result {
             Ok(()) => {}
-            Err(ReadError::Log(error)) => self.report_unreadable(work, &error),
+            Err(ReadError::Log(error)) => {
+                self.drop_rows(&mut stream, sink)?;
+                self.report_unreadable(work, &error);
+            }
             Err(ReadError::Store(error)) => return Err(error),
-            Err(ReadError::Changed) => return Ok(None),
+            Err(ReadError::Changed) => {
+                self.drop_rows(&mut stream, sink)?;
+                self.batch = Some(stream.into_batch());
+                return Ok(None);
+            }
         }
         self.count_log(work, is_continued, &stream, stream.session.events - events_before);
-        Ok(Some(ReadRecords { is_from_start: !is_continued, hashes: stream.take_sequence() }))
+        let hashes = stream.take_sequence();
+        self.batch = Some(stream.into_batch());
+        self.hand_over_full_batch(sink)?;
+        Ok(Some(ReadRecords { is_from_start: !is_continued, hashes }))
     }
 
     /// Reads the state from which a log that grew is continued. `None` if the log did not grow, or
@@ -226,14 +239,8 @@ impl<T: Target> Worker<'_, T> {
                 reported = reading.cursor.consumed;
                 let cursor = reading.position();
                 let decoder: &dyn LineDecoder = reading.decoder.as_ref();
-                self.write_checkpoint(
-                    work,
-                    &cursor,
-                    Some(decoder),
-                    lines.file_mut(),
-                    stream,
-                    sink,
-                )?;
+                self.add_checkpoint(work, &cursor, Some(decoder), lines.file_mut(), stream)?;
+                self.hand_over_stream(stream, sink).map_err(ReadError::Store)?;
                 has_earlier_rows = false;
                 if self.progress.is_cancelled() {
                     return Ok(());
@@ -251,7 +258,7 @@ impl<T: Target> Worker<'_, T> {
         self.add_tally(work, &reading.tally, consumed - start);
         let cursor = reading.position();
         let decoder: &dyn LineDecoder = reading.decoder.as_ref();
-        self.write_checkpoint(work, &cursor, Some(decoder), lines.file_mut(), stream, sink)
+        self.add_checkpoint(work, &cursor, Some(decoder), lines.file_mut(), stream)
     }
 
     /// Reads a document as a whole.
@@ -271,7 +278,7 @@ impl<T: Target> Worker<'_, T> {
             let at = RecordAt { offset: 0, length, line: 0 };
             stream.push_problem(at, ProblemKind::OversizedDocument, oversized_message(length));
             if let (Some(session), Some(source)) = (&work.session, &work.source) {
-                return self.keep_known_rows(work, session, source, stream, sink);
+                return self.keep_known_rows(work, session, source, stream);
             }
         } else {
             file.read_to_end(&mut bytes)?;
@@ -279,6 +286,7 @@ impl<T: Target> Worker<'_, T> {
             if let Some(dropped) =
                 self.read_dropped_messages(work, stream).map_err(ReadError::Store)?
             {
+                self.drop_rows(stream, sink).map_err(ReadError::Store)?;
                 let segment = sink.segment().map_err(ReadError::Store)?;
                 let before = work.session.clone().unwrap_or_default();
                 stream.restart_document(session_row(work, false, segment), &before, dropped);
@@ -295,7 +303,7 @@ impl<T: Target> Worker<'_, T> {
         self.add_tally(work, &tally, consumed);
         let cursor =
             ReadCursor { consumed, line: tally.lines, objects: tally.objects, is_at_end: true };
-        self.write_checkpoint(work, &cursor, None, &mut file, stream, sink)
+        self.add_checkpoint(work, &cursor, None, &mut file, stream)
     }
 
     /// Returns the messages that a document held when it was read before and no longer holds.

@@ -4,15 +4,15 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-use arrow::array::{AsArray, RecordBatch};
-use schemas::problem::Problem;
-use schemas::session::{EventRow, SessionRow, SourceRow};
+use arrow::array::RecordBatch;
+use schemas::session::EventRow;
 use schemas::table::{PROBLEMS, SESSIONS, SOURCES};
 
-use super::target::{Sink, Target};
+use super::target::{LogCheckpoint, Sink, Target};
 use crate::plan::compare::rules_version;
 use crate::redact::columns::ColumnMasker;
 use crate::redact::{MaskedSecrets, Redactor};
+use crate::stream::batch::rows_by_session;
 
 /// A store whose rows are masked by the table of columns before they are written.
 pub(crate) struct MaskedTarget<'t, T> {
@@ -25,10 +25,10 @@ pub(crate) struct MaskedSink<'t, S> {
     sink: S,
     redactor: Option<&'t Redactor>,
     masker: ColumnMasker,
-    /// The session of the last rows.
-    session_id: String,
-    /// The secrets masked in names and ids of the session in this run: from hash to kind.
-    secrets: HashMap<u64, String>,
+    /// The secrets masked in names and ids of sessions in this run, by session and from hash to
+    /// kind. Holds the sessions since the last checkpoint, and the last one before it, whose log may
+    /// not be read to its end yet.
+    secrets: HashMap<String, HashMap<u64, String>>,
 }
 
 impl<'t, T: Target> Target for MaskedTarget<'t, T> {
@@ -40,7 +40,6 @@ impl<'t, T: Target> Target for MaskedTarget<'t, T> {
             sink: self.target.sink()?,
             redactor: self.redactor,
             masker: ColumnMasker::default(),
-            session_id: String::new(),
             secrets: HashMap::new(),
         })
     }
@@ -70,43 +69,20 @@ impl<S: Sink> Sink for MaskedSink<'_, S> {
     }
 
     fn events(&mut self, batch: &RecordBatch) -> Result<(), Self::Error> {
-        let mut found = MaskedSecrets::new();
-        let masked = self.masker.mask_events(self.redactor, batch, &mut found);
-        // All batches come from ingest, so their columns are those of the table.
-        let masked = masked.expect("columns of the events table");
-
-        let ids = masked.column_by_name("session_id").and_then(|ids| ids.as_string_opt::<i32>());
-        if let Some(id) = ids.and_then(|ids| ids.iter().next()).flatten() {
-            self.begin_session(id);
+        let (masked, found) = self.mask_events(batch);
+        if !found.is_empty() {
+            self.note_secrets(&masked, batch);
         }
-        self.secrets.extend(found.into_iter().map(|(kind, secret)| (secret, kind)));
         self.sink.events(&masked)
     }
 
-    fn checkpoint(
-        &mut self,
-        session: SessionRow,
-        source: SourceRow,
-        problems: Vec<Problem>,
-    ) -> Result<(), Self::Error> {
-        let mut masked_session =
-            self.masker.mask_row(self.redactor, &SESSIONS, &session, &mut MaskedSecrets::new());
-        let mut masked_source =
-            self.masker.mask_row(self.redactor, &SOURCES, &source, &mut MaskedSecrets::new());
-        if masked_source.session_id.is_none() {
-            masked_source.redaction_rules = rules_version(self.redactor);
+    fn checkpoint(&mut self, mut logs: Vec<LogCheckpoint>) -> Result<(), Self::Error> {
+        for log in &mut logs {
+            self.mask_log(log);
         }
-
-        self.begin_session(&masked_session.session_id);
-        add_counts(&mut masked_session.redactions, &self.secrets);
-
-        let masked_problems = problems
-            .iter()
-            .map(|problem| {
-                self.masker.mask_row(self.redactor, &PROBLEMS, problem, &mut MaskedSecrets::new())
-            })
-            .collect();
-        self.sink.checkpoint(masked_session, masked_source, masked_problems)
+        let last = logs.last().map(|log| log.session.session_id.as_str());
+        self.secrets.retain(|session_id, _| Some(session_id.as_str()) == last);
+        self.sink.checkpoint(logs)
     }
 
     fn finish(self) -> Result<(), Self::Error> {
@@ -115,11 +91,38 @@ impl<S: Sink> Sink for MaskedSink<'_, S> {
 }
 
 impl<S> MaskedSink<'_, S> {
-    /// Forgets the secrets of the last session if rows of another one follow.
-    fn begin_session(&mut self, session_id: &str) {
-        if self.session_id != session_id {
-            session_id.clone_into(&mut self.session_id);
-            self.secrets.clear();
+    /// Returns rows masked, and the secrets in them.
+    fn mask_events(&mut self, batch: &RecordBatch) -> (RecordBatch, MaskedSecrets) {
+        let mut found = MaskedSecrets::new();
+        let masked = self.masker.mask_events(self.redactor, batch, &mut found);
+        // All batches come from ingest, so their columns are those of the table.
+        (masked.expect("columns of the events table"), found)
+    }
+
+    /// Notes the secrets in the rows of each session. `masked` are the rows of `batch` after they
+    /// were masked.
+    fn note_secrets(&mut self, masked: &RecordBatch, batch: &RecordBatch) {
+        for session in rows_by_session(masked) {
+            let rows = batch.slice(session.rows.start, session.rows.len());
+            let (_, found) = self.mask_events(&rows);
+            let secrets = self.secrets.entry(session.session_id.to_owned()).or_default();
+            secrets.extend(found.into_iter().map(|(kind, secret)| (secret, kind)));
+        }
+    }
+
+    /// Masks the rows of a log, and adds the secrets in its events to the counts of its session.
+    fn mask_log(&mut self, log: &mut LogCheckpoint) {
+        let mut ignored = MaskedSecrets::new();
+        self.masker.mask_row(self.redactor, &SESSIONS, &mut log.session, &mut ignored);
+        self.masker.mask_row(self.redactor, &SOURCES, &mut log.source, &mut ignored);
+        for problem in &mut log.problems {
+            self.masker.mask_row(self.redactor, &PROBLEMS, problem, &mut ignored);
+        }
+        if log.source.session_id.is_none() {
+            log.source.redaction_rules = rules_version(self.redactor);
+        }
+        if let Some(secrets) = self.secrets.get(&log.session.session_id) {
+            add_counts(&mut log.session.redactions, secrets);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod checkpoint;
 mod copies;
+mod handover;
 mod logs;
 mod masked_target;
 mod records;
@@ -22,7 +23,7 @@ use schemas::table::PROBLEMS;
 
 use self::masked_target::MaskedTarget;
 use self::report::IngestReport;
-pub use self::target::{Progress, Sink, Target};
+pub use self::target::{LogCheckpoint, Progress, Sink, Target};
 use self::worker::Worker;
 use crate::plan::Plan;
 use crate::redact::columns::ColumnMasker;
@@ -53,9 +54,8 @@ const BYTES_PER_WORKER: u64 = 4 << 20;
 /// use arrow::array::RecordBatch;
 /// use ingest::discover::discover;
 /// use ingest::plan::{Known, plan};
-/// use ingest::run::{Sink, Target, run};
-/// use schemas::problem::Problem;
-/// use schemas::session::{EventRow, SessionRow, SourceRow};
+/// use ingest::run::{LogCheckpoint, Sink, Target, run};
+/// use schemas::session::EventRow;
 ///
 /// #[derive(Clone, Default)]
 /// struct EventCounter(Arc<AtomicUsize>);
@@ -97,12 +97,7 @@ const BYTES_PER_WORKER: u64 = 4 << 20;
 ///         Ok(())
 ///     }
 ///
-///     fn checkpoint(
-///         &mut self,
-///         _session: SessionRow,
-///         _source: SourceRow,
-///         _problems: Vec<Problem>,
-///     ) -> Result<(), Infallible> {
+///     fn checkpoint(&mut self, _logs: Vec<LogCheckpoint>) -> Result<(), Infallible> {
 ///         Ok(())
 ///     }
 ///
@@ -159,6 +154,8 @@ pub fn run<T: Target>(
                     redactor: redactor.cloned(),
                     schema: events_schema(),
                     report: IngestReport::default(),
+                    batch: None,
+                    read_logs: Vec::new(),
                 };
                 if let Err(cause) = worker.run_units(&plan.units, &next, &failed) {
                     failed.store(true, Ordering::Relaxed);
@@ -177,8 +174,8 @@ pub fn run<T: Target>(
 
     let mut masker = ColumnMasker::default();
     for problem in &mut report.problem_list {
-        *problem =
-            masker.mask_row(masked_target.redactor, &PROBLEMS, problem, &mut MaskedSecrets::new());
+        let redactor = masked_target.redactor;
+        masker.mask_row(redactor, &PROBLEMS, problem, &mut MaskedSecrets::new());
     }
     match error.into_inner().unwrap_or_else(PoisonError::into_inner) {
         Some(error) => Err(error),
@@ -246,7 +243,8 @@ fn write_settled_rows<T: Target>(plan: &Plan, target: &T) -> Result<(), T::Error
         let state = target.state(plan.moved.get(&row.path).unwrap_or(&row.path))?;
         let row = SourceRow { state, ..row.clone() };
         // A row without a session is stored under an empty session id.
-        sink.checkpoint(session.cloned().unwrap_or_default(), row, problems)?;
+        let session = session.cloned().unwrap_or_default();
+        sink.checkpoint(vec![LogCheckpoint { session, source: row, problems }])?;
     }
     sink.finish()
 }

@@ -163,14 +163,14 @@ mod tests {
     fn a_decoder_that_fails_costs_the_record() {
         let session = SessionRow::default();
         let state = StreamState::default();
-        let mut stream =
-            Stream::new(Provider::Generic, session, state, None, History::default(), None);
+        let (history, batch) = (History::default(), Box::default());
+        let mut stream = Stream::new(Provider::Generic, session, state, None, history, None, batch);
         let mut tally = RecordTally::default();
         let (mut parser, line) = (Parser::default(), br#"{"a":"good"}{"a":"bad"}{"a":"good"}"#);
         decode_line_records(line, 100, 7, &mut parser, &mut Brittle, &mut stream, &mut tally);
         decode_document(b"{}", broken, &mut stream, &mut tally);
         finish_lines(&mut Brittle, RecordAt { offset: 200, length: 0, line: 8 }, &mut stream);
-        assert_eq!((tally.objects, stream.batch().len()), (3, 3));
+        assert_eq!((tally.objects, stream.row_count()), (3, 3));
         let found: Vec<_> =
             stream.problems.iter().map(|problem| (problem.line, problem.byte)).collect();
         assert_eq!(found, [(7, 112), (0, 0), (8, 200)]);

@@ -7,7 +7,7 @@ use schemas::Usage;
 use schemas::event::TimeSource;
 use schemas::session::{SessionRow, SourceRow, SourceStatus};
 
-use super::target::{Sink, Target};
+use super::target::{LogCheckpoint, Sink, Target};
 use super::worker::{BATCH_EVENTS, Worker, session_row};
 use crate::plan::LogWork;
 use crate::plan::compare::is_unrecognised;
@@ -28,12 +28,15 @@ impl<T: Target> Worker<'_, T> {
     ) -> Result<(), T::Error> {
         let (Some(session), Some(source)) = (&work.session, &work.source) else { return Ok(()) };
 
+        self.hand_over_read_logs(sink)?;
         let segment = sink.segment()?;
         let linked = session_row(work, true, segment);
         let own = format_of(work.claim.provider).has_unique_ids.then(HashSet::new);
         let state = StreamState::default();
         let provider = work.claim.provider;
-        let mut stream = Stream::new(provider, without_counts(linked), state, own, history, None);
+        let unused = Box::default();
+        let mut stream =
+            Stream::new(provider, without_counts(linked), state, own, history, None, unused);
 
         let events = i32::try_from(session.events).unwrap_or(i32::MAX);
         let mut batch = EventBatch::default();
@@ -68,7 +71,7 @@ impl<T: Target> Worker<'_, T> {
             state: None,
             ..SourceRow::clone(source)
         };
-        sink.checkpoint(session, source, Vec::new())
+        sink.checkpoint(vec![LogCheckpoint { session, source, problems: Vec::new() }])
     }
 }
 

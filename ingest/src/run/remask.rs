@@ -73,7 +73,8 @@ impl<'r> RowRemasker<'r> {
     /// Masks the session's row and adds the secrets masked in it and in its events to its counts.
     pub fn mask_session(mut self, row: &SessionRow) -> SessionRow {
         let mut found = MaskedSecrets::new();
-        let mut masked = self.masker.mask_row(Some(self.redactor), &SESSIONS, row, &mut found);
+        let mut masked = row.clone();
+        self.masker.mask_row(Some(self.redactor), &SESSIONS, &mut masked, &mut found);
         self.secrets.note_column_secrets(found);
         masked.live_from = self.segment;
         Ledger::from_row(&masked).write_to_row(&mut masked, self.secrets.counts());
@@ -88,9 +89,11 @@ impl<'r> RowRemasker<'r> {
         SourceRow { redaction_rules, ..without_line_state(row.clone()) }
     }
 
-    /// Masks a problem of the log.
-    pub fn mask_problem(&mut self, problem: &Problem) -> Problem {
-        self.masker.mask_row(Some(self.redactor), &PROBLEMS, problem, &mut MaskedSecrets::new())
+    /// Returns a problem of the log masked.
+    pub fn mask_problem(&mut self, mut problem: Problem) -> Problem {
+        let mut found = MaskedSecrets::new();
+        self.masker.mask_row(Some(self.redactor), &PROBLEMS, &mut problem, &mut found);
+        problem
     }
 
     /// Masks texts and commands together, as when they were read. Returns both columns.

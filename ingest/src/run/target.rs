@@ -6,6 +6,16 @@ use arrow::array::RecordBatch;
 use schemas::problem::Problem;
 use schemas::session::{EventRow, SessionRow, SourceRow};
 
+/// A log as of the rows handed over so far.
+pub struct LogCheckpoint {
+    /// The session. Its id is empty if the file is not a log.
+    pub session: SessionRow,
+    /// The file and the position up to which it was read.
+    pub source: SourceRow,
+    /// The problems found since the last checkpoint of the log.
+    pub problems: Vec<Problem>,
+}
+
 /// Receives rows. Each worker owns one sink.
 pub trait Sink {
     /// The error of the store.
@@ -14,18 +24,13 @@ pub trait Sink {
     /// Returns the number of the segment that the next rows go to.
     fn segment(&mut self) -> Result<i64, Self::Error>;
 
-    /// Takes rows of one session, in order.
+    /// Takes rows of one or several sessions, in order. The rows of a session are contiguous. The
+    /// next call of [`Self::checkpoint`] has the checkpoints of all these sessions.
     fn events(&mut self, batch: &RecordBatch) -> Result<(), Self::Error>;
 
-    /// Takes the session and its file as of the rows handed over so far, and the problems since the
-    /// last checkpoint. The session has an empty id if the file is not a log. The sink may commit
-    /// here, and only here.
-    fn checkpoint(
-        &mut self,
-        session: SessionRow,
-        source: SourceRow,
-        problems: Vec<Problem>,
-    ) -> Result<(), Self::Error>;
+    /// Takes the logs as of the rows handed over so far, in the order of these rows. The sink may
+    /// commit here, and only here.
+    fn checkpoint(&mut self, logs: Vec<LogCheckpoint>) -> Result<(), Self::Error>;
 
     /// Commits the remaining rows.
     fn finish(self) -> Result<(), Self::Error>;

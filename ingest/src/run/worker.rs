@@ -1,5 +1,5 @@
 //! A worker of a run: reads the logs of its units into a sink of its own. Its methods are in
-//! `logs.rs`, `copies.rs`, `checkpoint.rs` and `recount.rs`.
+//! `logs.rs`, `copies.rs`, `checkpoint.rs`, `handover.rs` and `recount.rs`.
 
 use std::io;
 use std::sync::Arc;
@@ -8,10 +8,11 @@ use arrow::datatypes::SchemaRef;
 use schemas::session::SessionRow;
 
 use super::report::IngestReport;
-use super::target::{Progress, Target};
+use super::target::{LogCheckpoint, Progress, Target};
 use crate::plan::LogWork;
 use crate::redact::Redactor;
 use crate::stream::Stream;
+use crate::stream::batch::EventBatch;
 use crate::text::names::truncate_name;
 
 /// Bytes of text from which on a batch is handed over.
@@ -27,6 +28,11 @@ pub(super) struct Worker<'t, T: Target> {
     pub(super) redactor: Option<Arc<Redactor>>,
     pub(super) schema: SchemaRef,
     pub(super) report: IngestReport,
+    /// Rows of the logs that were read and not handed over yet. `None` before the first log, and
+    /// while a log is read: its stream then has them and appends its own.
+    pub(super) batch: Option<Box<EventBatch>>,
+    /// The checkpoints of these logs, and of logs without new rows.
+    pub(super) read_logs: Vec<LogCheckpoint>,
 }
 
 /// An error that ended the reading of a file.
@@ -67,9 +73,9 @@ pub(super) fn session_row(work: &LogWork, is_continued: bool, segment: i64) -> S
 
 /// Returns whether the rows collected are to be handed over. They wait for the call of a result
 /// among them, unless they are very many.
-pub(super) fn is_batch_full(stream: &mut Stream) -> bool {
+pub(super) fn is_batch_full(stream: &Stream) -> bool {
     let is_call_expected = stream.is_call_expected();
-    let (bytes, events) = (stream.batch().text_bytes(), stream.batch().len());
+    let (bytes, events) = (stream.text_bytes(), stream.row_count());
     let is_over = |factor| bytes >= factor * BATCH_BYTES || events >= factor * BATCH_EVENTS;
     is_over(if is_call_expected { 4 } else { 1 })
 }

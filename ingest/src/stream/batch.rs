@@ -1,5 +1,6 @@
 //! Builds Arrow batches of events, and the Arrow schemas of [`schemas::table`].
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{
@@ -244,7 +245,8 @@ impl EventCells<'_> {
     }
 }
 
-/// Collects events of one stream into a record batch with the columns of `events`.
+/// Collects events of one stream, or of several one after the other, into a record batch with the
+/// columns of `events`.
 #[derive(Default)]
 pub struct EventBatch {
     builders: Builders,
@@ -343,6 +345,33 @@ impl NamedResult {
     }
 }
 
+/// The rows of one session in a batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionRows<'b> {
+    /// The id of the session.
+    pub session_id: &'b str,
+    /// Positions of the rows.
+    pub rows: Range<usize>,
+}
+
+/// Returns the rows of each session in a batch of events, in their order. Empty if the batch has no
+/// rows or no column of session ids.
+pub fn rows_by_session(batch: &RecordBatch) -> Vec<SessionRows<'_>> {
+    let column = batch.column_by_name(EventColumn::SessionId.name());
+    let Some(ids) = column.and_then(|column| column.as_string_opt::<i32>()) else {
+        return Vec::new();
+    };
+    let mut sessions: Vec<SessionRows<'_>> = Vec::new();
+    for (row, session_id) in ids.iter().enumerate() {
+        let session_id = session_id.unwrap_or_default();
+        match sessions.last_mut() {
+            Some(last) if last.session_id == session_id => last.rows.end = row + 1,
+            Some(_) | None => sessions.push(SessionRows { session_id, rows: row..row + 1 }),
+        }
+    }
+    sessions
+}
+
 /// Returns the Arrow schema of `events`.
 pub fn events_schema() -> SchemaRef {
     arrow_schema(&EVENTS)
@@ -351,6 +380,21 @@ pub fn events_schema() -> SchemaRef {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_rows_of_a_session_are_one_range() {
+        let mut batch = EventBatch::default();
+        for session_id in ["a", "a", "b", "c", "c"] {
+            batch.push(&EventCells { session_id, ..EventCells::default() });
+        }
+        let batch = batch.finish(&events_schema(), 1);
+        let found: Vec<_> = rows_by_session(&batch)
+            .into_iter()
+            .map(|session| (session.session_id, session.rows))
+            .collect();
+        assert_eq!(found, [("a", 0..2), ("b", 2..3), ("c", 3..5)]);
+        assert_eq!(rows_by_session(&batch.slice(0, 0)), []);
+    }
 
     /// A column that is forgotten, or takes the value of another, does not come back.
     #[test]

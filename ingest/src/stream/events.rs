@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Display;
 use std::sync::Arc;
 
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
 use schemas::problem::{Problem, ProblemKind};
 use schemas::session::SessionRow;
 use schemas::{Confidence, EventType, Provider};
@@ -39,7 +41,11 @@ pub struct Stream {
     pub(crate) unlisted: BTreeMap<&'static str, u64>,
     pub(super) provider: Provider,
     pub(super) state: StreamState,
-    pub(super) batch: EventBatch,
+    /// Rows not taken yet. Those before `first_row` are of other streams.
+    pub(super) batch: Box<EventBatch>,
+    first_row: usize,
+    /// Bytes of text in the rows before `first_row`.
+    first_text_bytes: usize,
     /// True if a call came whose result was in rows taken before.
     pub(super) has_missed_result: bool,
     pub(super) history: History,
@@ -88,7 +94,8 @@ pub struct Stream {
 impl Stream {
     /// Creates a stream. `session` and `state` are those of the last checkpoint, or new. `own`
     /// holds the ids of the records read before, for formats whose records have ids. `history`
-    /// holds the records of the streams that this one may repeat. `redactor` masks secrets.
+    /// holds the records of the streams that this one may repeat. `redactor` masks secrets. The
+    /// stream appends its rows to `batch`, which may have rows of other streams.
     pub fn new(
         provider: Provider,
         session: SessionRow,
@@ -96,6 +103,7 @@ impl Stream {
         own: Option<HashSet<u64>>,
         history: History,
         redactor: Option<Arc<Redactor>>,
+        batch: Box<EventBatch>,
     ) -> Self {
         // The session has the times of copied history only until it has its own.
         let mut session = session;
@@ -123,7 +131,9 @@ impl Stream {
             unlisted: BTreeMap::new(),
             provider,
             state: StreamState { replay, ..state },
-            batch: EventBatch::default(),
+            first_row: batch.len(),
+            first_text_bytes: batch.text_bytes(),
+            batch,
             has_missed_result: false,
             history,
             own,
@@ -146,9 +156,31 @@ impl Stream {
         &self.state
     }
 
-    /// The rows not taken yet.
-    pub fn batch(&mut self) -> &mut EventBatch {
-        &mut self.batch
+    /// Takes the rows of the batch as [`EventBatch::finish`] does.
+    pub(crate) fn take_rows(&mut self, schema: &SchemaRef, segment: i64) -> RecordBatch {
+        self.first_row = 0;
+        self.first_text_bytes = 0;
+        self.batch.finish(schema, segment)
+    }
+
+    /// Returns the batch with the rows not taken yet.
+    pub(crate) fn into_batch(self) -> Box<EventBatch> {
+        self.batch
+    }
+
+    /// Number of rows of other streams before those of this one that are not taken yet.
+    pub(crate) fn first_row(&self) -> usize {
+        self.first_row
+    }
+
+    /// Number of rows of this stream that are not taken yet.
+    pub(crate) fn row_count(&self) -> usize {
+        self.batch.len() - self.first_row
+    }
+
+    /// Bytes of text in the rows of this stream that are not taken yet.
+    pub(crate) fn text_bytes(&self) -> usize {
+        self.batch.text_bytes() - self.first_text_bytes
     }
 
     /// Returns the session with all its sums.

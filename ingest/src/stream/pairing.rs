@@ -73,8 +73,11 @@ impl Stream {
         let next_index = self.state.next_index;
         let Some(index) = self.state.early_results.take_result(id, next_index) else { return };
         let age = usize::try_from(next_index - index).unwrap_or(0);
-        match self.batch.len().checked_sub(age) {
-            Some(row) => self.batch.name_result(row, tool, &call.files, &call.command),
+        match self.row_count().checked_sub(age) {
+            Some(own_row) => {
+                let row = self.first_row() + own_row;
+                self.batch.name_result(row, tool, &call.files, &call.command);
+            }
             None => self.has_missed_result = true,
         }
     }

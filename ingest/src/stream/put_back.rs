@@ -47,7 +47,7 @@ impl Stream {
     }
 
     /// Restarts the document of `session`, this time with the messages that it lost since the
-    /// session was as in `before`.
+    /// session was as in `before`. The rows of the first reading must have been taken.
     pub(crate) fn restart_document(
         &mut self,
         session: SessionRow,
@@ -58,7 +58,8 @@ impl Stream {
         let history = std::mem::take(&mut self.history);
         let redactor = self.redactor.take();
         let state = StreamState::default();
-        *self = Self::new(self.provider, session, state, own, history, redactor);
+        let batch = std::mem::take(&mut self.batch);
+        *self = Self::new(self.provider, session, state, own, history, redactor, batch);
         self.dropped = dropped;
 
         // The events do not say how far the counts of a message can be trusted.

@@ -346,8 +346,8 @@ mod tests {
         let rule = |name: &str| UserRule { name: name.to_owned(), regex: name.to_owned() };
         let rules = ["heron", "osprey", "plover", "dunlin", "curlew", "godwit"].map(rule);
         let redactor = Redactor::new(&rules).expect("rules");
-        let (own, history) = (None, History::default());
-        Stream::new(Provider::Generic, row, state, own, history, Some(Arc::new(redactor)))
+        let (own, history, batch) = (None, History::default(), Box::default());
+        Stream::new(Provider::Generic, row, state, own, history, Some(Arc::new(redactor)), batch)
     }
 
     #[test]

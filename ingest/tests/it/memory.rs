@@ -12,7 +12,7 @@ use arrow::array::RecordBatch;
 use ingest::discover::discover;
 use ingest::plan::{Known, plan};
 use ingest::run::report::IngestReport;
-use ingest::run::{Progress, Sink, Target, run};
+use ingest::run::{LogCheckpoint, Progress, Sink, Target, run};
 use schemas::problem::Problem;
 use schemas::session::{EventRow, SessionRow, SourceRow};
 
@@ -173,18 +173,15 @@ impl Sink for MemorySink<'_> {
         Ok(())
     }
 
-    fn checkpoint(
-        &mut self,
-        session: SessionRow,
-        source: SourceRow,
-        problems: Vec<Problem>,
-    ) -> Result<(), Infallible> {
+    fn checkpoint(&mut self, logs: Vec<LogCheckpoint>) -> Result<(), Infallible> {
         let mut rows = self.0.rows.lock().expect("lock");
-        if !session.session_id.is_empty() {
-            rows.sessions.insert(session.session_id.clone(), session);
+        for LogCheckpoint { session, source, problems } in logs {
+            if !session.session_id.is_empty() {
+                rows.sessions.insert(session.session_id.clone(), session);
+            }
+            rows.sources.insert(source.path.clone(), source);
+            rows.problems.extend(problems);
         }
-        rows.sources.insert(source.path.clone(), source);
-        rows.problems.extend(problems);
         Ok(())
     }
 

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use arrow::array::RecordBatch;
 use ingest::redact::Redactor;
-use ingest::run::Sink as _;
 use ingest::run::remask::RowRemasker;
+use ingest::run::{LogCheckpoint, Sink as _};
 use schemas::session::{SessionRow, SourceRow};
 
 use crate::store::error::StoreError;
@@ -56,7 +56,8 @@ impl LakeImport<'_> {
         // The state is not that of a decoder: it says what was imported.
         let state = source.state.clone();
         let source = SourceRow { state, ..remask.mask_source(&source) };
-        self.sink.checkpoint(remask.mask_session(&session), source, Vec::new())
+        let session = remask.mask_session(&session);
+        self.sink.checkpoint(vec![LogCheckpoint { session, source, problems: Vec::new() }])
     }
 
     /// Commits what was added, and counts responses once that several sessions have.

@@ -6,17 +6,17 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, StructArray};
 use arrow::datatypes::SchemaRef;
-use ingest::stream::batch::{arrow_schema, events_schema};
+use ingest::stream::batch::{SessionRows, arrow_schema, events_schema, rows_by_session};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
 use schemas::problem::Problem;
 use schemas::session::{ProblemRow, SessionRow, SourceRow};
-use schemas::table::{EVENTS, EventColumn, PROBLEMS, SESSIONS, SOURCES, Table};
+use schemas::table::{EVENTS, PROBLEMS, SESSIONS, SOURCES, Table};
 use serde::Serialize;
 
 use super::events_file::EventsFile;
-use super::indexed_columns::{index_rows, text_column};
+use super::indexed_columns::index_rows;
 use super::row_file::encode_rows;
 use super::segment_folder::SegmentFolder;
 use crate::store::disk::files::{FileSums, NewFile};
@@ -100,10 +100,13 @@ impl SegmentWriter {
         self.index.name_count()
     }
 
-    /// Adds rows of one session. The rows of a session must be added without those of others
-    /// between them.
+    /// Adds rows of one or several sessions. The rows of a session must be added without those of
+    /// others between them.
     pub(crate) fn push_events(&mut self, batch: &RecordBatch) -> Result<(), StoreError> {
-        let Some(session) = first_text(batch, EventColumn::SessionId) else { return Ok(()) };
+        let sessions = rows_by_session(batch);
+        if sessions.is_empty() {
+            return Ok(());
+        }
         self.index_rows(batch);
         let writer = match &mut self.events {
             Some(writer) => writer,
@@ -115,10 +118,12 @@ impl SegmentWriter {
         };
         writer.write(batch)?;
 
-        let rows = batch.num_rows() as u64;
-        let empty = WrittenSpan { start: self.rows.cast_signed(), count: 0 };
-        self.spans.entry(session).or_insert(empty).count += rows.cast_signed();
-        self.rows += rows;
+        for SessionRows { session_id, rows } in sessions {
+            let empty = WrittenSpan { start: self.rows.cast_signed(), count: 0 };
+            let span = self.spans.entry(session_id.to_owned()).or_insert(empty);
+            span.count += rows.len() as i64;
+            self.rows += rows.len() as u64;
+        }
         Ok(())
     }
 
@@ -283,13 +288,6 @@ pub(in crate::store) fn to_batch<T: Serialize>(
 /// Returns the manifest entry of a file that is on disk.
 fn file_entry(table: &str, sums: FileSums) -> FileEntry {
     FileEntry { table: table.to_owned(), bytes: sums.length, xxh3: sums.xxh3 }
-}
-
-/// Returns the text in the first row of a column; `None` if there is no such column or there are no
-/// rows.
-fn first_text(batch: &RecordBatch, column: EventColumn) -> Option<String> {
-    let texts = text_column(batch, column)?;
-    texts.iter().next().flatten().map(str::to_owned)
 }
 
 /// Returns the properties of small tables. They are read at every start, so reading them quickly

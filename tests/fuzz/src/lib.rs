@@ -14,9 +14,8 @@ use arrow::datatypes::{Int32Type, Int64Type};
 use ingest::plan::{Known, Plan};
 use ingest::redact::Redactor;
 use ingest::run::report::IngestReport;
-use ingest::run::{Sink, Target, run};
-use ingest::stream::batch::events_schema;
-use schemas::problem::Problem;
+use ingest::run::{LogCheckpoint, Sink, Target, run};
+use ingest::stream::batch::{SessionRows, events_schema, rows_by_session};
 use schemas::session::{EventRow, SessionRow, SourceRow};
 
 pub use mutate::mutate_log;
@@ -133,23 +132,22 @@ impl Sink for &Memory {
     }
 
     fn events(&mut self, batch: &RecordBatch) -> Result<(), Infallible> {
-        let column = batch.column_by_name("session_id").expect("a column");
-        let session = column.as_string::<i32>().value(0).to_owned();
-        self.0.lock().expect("lock").batches.entry(session).or_default().push(batch.clone());
+        let mut stored = self.0.lock().expect("lock");
+        for SessionRows { session_id, rows } in rows_by_session(batch) {
+            let rows = batch.slice(rows.start, rows.len());
+            stored.batches.entry(session_id.to_owned()).or_default().push(rows);
+        }
         Ok(())
     }
 
-    fn checkpoint(
-        &mut self,
-        session: SessionRow,
-        source: SourceRow,
-        _: Vec<Problem>,
-    ) -> Result<(), Infallible> {
+    fn checkpoint(&mut self, logs: Vec<LogCheckpoint>) -> Result<(), Infallible> {
         let mut rows = self.0.lock().expect("lock");
-        if !session.session_id.is_empty() {
-            rows.sessions.insert(session.session_id.clone(), session);
+        for LogCheckpoint { session, source, .. } in logs {
+            if !session.session_id.is_empty() {
+                rows.sessions.insert(session.session_id.clone(), session);
+            }
+            rows.sources.insert(source.path.clone(), source);
         }
-        rows.sources.insert(source.path.clone(), source);
         Ok(())
     }
 
