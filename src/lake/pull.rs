@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use ingest::plan::rules_version;
 use ingest::redact::Redactor;
+use schemas::ToolError;
 use schemas::session::{SessionRow, SourceRow, SourceStatus};
-use schemas::{Timestamp, ToolError};
 use serde::{Deserialize, Serialize};
 
 use super::entry::sha256;
@@ -13,6 +13,7 @@ use super::fetch::{FetchedSession, fetch_session};
 use super::listing::{ListedSession, MachineListing};
 use super::place::LakePlace;
 use super::publisher::versions_of;
+use super::pull_report::{PullFilter, PullReport};
 use super::requests::run_requests;
 use super::selection::own_sessions;
 use super::state::LakeState;
@@ -27,49 +28,6 @@ const DAY_US: i64 = 86_400_000_000;
 
 /// Digits that make an id unique which the store has for another session.
 const SUFFIX_DIGITS: usize = 8;
-
-/// Which sessions are imported; `None` selects all.
-#[derive(Debug, Clone, Default)]
-pub struct PullFilter {
-    /// A part of the user's name.
-    pub user: Option<String>,
-    /// A part of the working directory or the name of the project.
-    pub project: Option<String>,
-    /// The time at or after which a session ended.
-    pub since: Option<Timestamp>,
-}
-
-/// What a pull did.
-#[derive(Debug, Default, Serialize)]
-pub struct PullReport {
-    pub source: String,
-    /// Machines that have published something.
-    pub machines: usize,
-    /// Sessions that were imported, new or again.
-    pub imported: usize,
-    /// Their events.
-    pub events: u64,
-    /// Bytes of the objects that were read.
-    pub bytes: u64,
-    /// Sessions that are in the store as they are in the lake.
-    pub unchanged: usize,
-    /// Sessions that were removed from the store, because the lake no longer has them.
-    pub removed: usize,
-    /// Sessions that the filters leave out.
-    pub filtered: usize,
-    /// Sessions whose own log is in the store, and those that were forgotten.
-    pub known_here: usize,
-    /// What could not be imported, and why.
-    pub problems: Vec<String>,
-    pub requests: u64,
-}
-
-impl PullReport {
-    /// Returns whether the store changed.
-    pub fn has_changes(&self) -> bool {
-        self.imported > 0 || self.removed > 0
-    }
-}
 
 /// What the store keeps of the objects of an imported session, in the state of its source.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -151,8 +151,8 @@ fn calls() -> Vec<(&'static str, Value, Vec<String>)> {
         ),
         (
             "search_events",
-            json!({ "query": "budget", "session_id": "9ae82b3a", "machine": "pier", "user": "mira" }),
-            words("search|budget|--session-id|9ae82b3a|--machine|pier|--user|mira"),
+            json!({ "query": "budget", "session_id": "9ae82b3a" }),
+            words("search|budget|--session-id|9ae82b3a"),
         ),
         (
             "search_sessions",

@@ -78,7 +78,7 @@ pub struct AnalyzeArgs {
     /// Only these checks
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checks: Option<OneOrMany<Check>>,
-    /// Part of the working directory
+    /// Part of the folder
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
     /// Only this agent, named as in list_sessions

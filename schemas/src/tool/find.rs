@@ -52,7 +52,7 @@ pub struct FindArgs {
     /// Only this agent, named as in list_sessions
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<Provider>,
-    /// Part of the working directory
+    /// Part of the folder
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
     /// Active since '7d', a date or time (UTC)

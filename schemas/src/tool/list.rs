@@ -52,19 +52,19 @@ format: minimal (ids, titles, times), summary (default: counts and tokens too), 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListArgs {
-    /// Part of the working directory
+    /// Part of the folder
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
-    /// Part of the machine's name
+    /// Part of its name
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,
-    /// Part of the user's name
+    /// Part of the name
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// Only this agent's sessions
+    /// Only this agent
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<Provider>,
-    /// Also list subagents, else counted into parents
+    /// Also list subagents
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("default" = false))]
     pub subagents: Option<bool>,

@@ -20,8 +20,8 @@ pub const SPEC: ToolSpec = ToolSpec {
     description: "Finds events (prompts, answers, tool calls, results) of past coding-agent sessions by their text. \
 Use it for 'did I see this error before', 'how was Y done'. \
 All words must occur in one event, each as a case-insensitive substring; \"quoted phrase\", /regex/, a OR b, -word excludes. \
-Qualifiers: tool:Bash,Edit file:main.rs is:error is:replay model:opus branch:main agent:codex label:bug case:yes total:exact, -tool:X excludes; quote one to search for it as text. \
-Newest first; sort relevance makes words optional and shows the best matches first, also if nothing matches exactly (with a warning). Returns previews with event ids.",
+Qualifiers: tool:Bash,Edit file:main.rs is:error is:replay model:opus branch:main agent:codex label:bug user:mira machine:x case:yes total:exact, -tool:X excludes; quote one to search for it as text. \
+Newest first; sort relevance makes words optional, best matches first; also used if nothing matches exactly. Returns previews with event ids.",
     read_only: true,
     destructive: false,
     idempotent: true,
@@ -66,22 +66,24 @@ Newest first; sort relevance makes words optional and shows the best matches fir
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SearchArgs {
-    /// Words and "phrases" that must all occur in one event; -word excludes
+    /// Words and "phrases" in one event
     pub query: String,
     /// Only these event types
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_type: Option<OneOrMany<EventType>>,
-    /// Only this agent, named as in list_sessions
+    /// Only this agent
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<Provider>,
-    /// Part of the working directory
+    /// Part of the folder
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
-    /// Part of the machine's name
+    /// Part of the name of the machine; the qualifier `machine:` says the same
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
     pub machine: Option<String>,
-    /// Part of the user's name
+    /// Part of the name of the user; the qualifier `user:` says the same
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
     pub user: Option<String>,
     /// Only this session; any unique prefix, or 'current'
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -90,7 +92,7 @@ pub struct SearchArgs {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("default" = false))]
     pub exclude_current: Option<bool>,
-    /// Since '7d', a date or RFC 3339 time (UTC)
+    /// Since '7d', a date or time (UTC)
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
     /// Before that time
@@ -99,7 +101,7 @@ pub struct SearchArgs {
     /// Order
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sort: Option<SearchSort>,
-    /// Show N events before and after each match
+    /// Show N events around each match
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 5))]
     pub context: Option<u32>,

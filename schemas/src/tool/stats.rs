@@ -17,7 +17,7 @@ pub const SPEC: ToolSpec = ToolSpec {
     name: "session_stats",
     title: "Count and sum",
     description: "Counts and sums events by one or two keys: sessions, events, tool calls, errors and their rate, tokens (each request once), cost, durations (p50, p95), sizes. \
-Use it for 'where did the tokens go', 'which tool fails most' (group_by tool), 'token trend over a week' (group_by day, since 7d). \
+Use it for 'where did the tokens go', 'which tool fails most' (group_by tool), 'tokens by day' (group_by day, since 7d). \
 Copied history is left out; tokens.as_recorded has it, if it differs. Groups of time come in order, the latest limit of them; others largest first. \
 hour is of the day, week its first day.",
     read_only: true,
@@ -56,25 +56,25 @@ hour is of the day, week its first day.",
 pub struct StatsArgs {
     /// One or two keys
     pub group_by: OneOrMany<GroupKey>,
-    /// Only this agent, named as in list_sessions
+    /// Only this agent
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<Provider>,
-    /// Part of the working directory
+    /// Part of the folder
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
-    /// Part of the machine's name
+    /// Part of its name
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,
-    /// Part of the user's name
+    /// Part of the name
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// Only this session; any unique prefix
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
-    /// Since '7d', a date or RFC 3339 time
+    /// Since '7d', a date or time
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
-    /// Only events before, in the same forms
+    /// Before that time
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
     /// IANA name; default UTC

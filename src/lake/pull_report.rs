@@ -1,0 +1,47 @@
+//! The settings and the report of a pull.
+
+use schemas::Timestamp;
+use serde::Serialize;
+
+/// Which sessions are imported; `None` selects all.
+#[derive(Debug, Clone, Default)]
+pub struct PullFilter {
+    /// A part of the user's name.
+    pub user: Option<String>,
+    /// A part of the working directory or the name of the project.
+    pub project: Option<String>,
+    /// The time at or after which a session ended.
+    pub since: Option<Timestamp>,
+}
+
+/// What a pull did.
+#[derive(Debug, Default, Serialize)]
+pub struct PullReport {
+    pub source: String,
+    /// Machines that have published something.
+    pub machines: usize,
+    /// Sessions that were imported, new or again.
+    pub imported: usize,
+    /// Their events.
+    pub events: u64,
+    /// Bytes of the objects that were read.
+    pub bytes: u64,
+    /// Sessions that are in the store as they are in the lake.
+    pub unchanged: usize,
+    /// Sessions that were removed from the store, because the lake no longer has them.
+    pub removed: usize,
+    /// Sessions that the filters leave out.
+    pub filtered: usize,
+    /// Sessions whose own log is in the store, and those that were forgotten.
+    pub known_here: usize,
+    /// What could not be imported, and why.
+    pub problems: Vec<String>,
+    pub requests: u64,
+}
+
+impl PullReport {
+    /// Returns whether the store changed.
+    pub fn has_changes(&self) -> bool {
+        self.imported > 0 || self.removed > 0
+    }
+}
