@@ -116,20 +116,7 @@ pub(super) fn merge_segments(
     mut writer: SegmentWriter,
 ) -> Result<Option<FinishedSegment>, StoreError> {
     let merged = &snapshot.segments()[first_merged..];
-    let mut pieces: BTreeMap<usize, Vec<(&Segment, RowSpan)>> = BTreeMap::new();
-    for segment in merged {
-        for span in &segment.spans {
-            let rows = RowSpan { start: span.start, count: span.count };
-            pieces.entry(span.session).or_default().push((segment, rows));
-        }
-    }
-
-    for (segment, rows) in pieces.into_values().flatten() {
-        let mut batches = EventReader::open(segment, &[rows], &[], BATCH_ROWS)?;
-        while let Some(batch) = batches.next_batch()? {
-            writer.push_events(&batch)?;
-        }
-    }
+    copy_events(merged, &mut writer)?;
 
     // The writer keeps the last row of a session and of a file, which is that of the latest
     // segment.
@@ -145,6 +132,50 @@ pub(super) fn merge_segments(
     let problems = snapshot.read_problems_of(merged)?;
     writer.push_problems(problems.into_iter().filter_map(parse_problem_row).collect());
     writer.finish()
+}
+
+/// Copies the live rows of segments, those of one session after each other.
+fn copy_events(merged: &[Segment], writer: &mut SegmentWriter) -> Result<(), StoreError> {
+    let mut segments_by_session: HashMap<usize, usize> = HashMap::new();
+    for span in merged.iter().flat_map(|segment| &segment.spans) {
+        *segments_by_session.entry(span.session).or_default() += 1;
+    }
+
+    // Most sessions are in one segment. These are read together, because to begin to read a segment
+    // takes a millisecond.
+    let mut pieces: BTreeMap<usize, Vec<(&Segment, RowSpan)>> = BTreeMap::new();
+    for segment in merged {
+        let mut whole_sessions = Vec::new();
+        for span in &segment.spans {
+            let rows = RowSpan { start: span.start, count: span.count };
+            if segments_by_session.get(&span.session) == Some(&1) {
+                whole_sessions.push(rows);
+            } else {
+                pieces.entry(span.session).or_default().push((segment, rows));
+            }
+        }
+        copy_rows(segment, &whole_sessions, writer)?;
+    }
+    for (segment, rows) in pieces.into_values().flatten() {
+        copy_rows(segment, &[rows], writer)?;
+    }
+    Ok(())
+}
+
+/// Copies rows of a segment, which ascend.
+fn copy_rows(
+    segment: &Segment,
+    rows: &[RowSpan],
+    writer: &mut SegmentWriter,
+) -> Result<(), StoreError> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let mut batches = EventReader::open(segment, rows, &[], BATCH_ROWS)?;
+    while let Some(batch) = batches.next_batch()? {
+        writer.push_events(&batch)?;
+    }
+    Ok(())
 }
 
 /// Writes the remaining content of segments whose events are all superseded into one segment with

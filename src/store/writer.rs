@@ -49,6 +49,8 @@ pub struct StoreWriter {
     pub(super) next_segment: AtomicI64,
     /// The store as it was when the lock was taken.
     pub(super) before: Snapshot,
+    /// The snapshot that was taken last. The next one takes over the segments that it read.
+    latest: Mutex<Option<Arc<Snapshot>>>,
     /// Number of damaged segments that were set aside when the lock was taken.
     set_aside: u64,
     /// A notice for the user about the store's folder.
@@ -94,6 +96,7 @@ impl StoreWriter {
             manifest: Mutex::new(manifest),
             next_segment,
             before,
+            latest: Mutex::default(),
             set_aside,
             notice,
             states: OnceLock::new(),
@@ -214,8 +217,18 @@ impl StoreWriter {
     }
 
     /// Returns a snapshot of what was committed until now.
-    pub fn take_snapshot(&self) -> Result<Snapshot, StoreError> {
-        Snapshot::load(&self.dir, self.current_manifest(), Some(&self.before))
+    pub fn take_snapshot(&self) -> Result<Arc<Snapshot>, StoreError> {
+        let manifest = self.current_manifest();
+        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(snapshot) = &*latest
+            && *snapshot.manifest() == manifest
+        {
+            return Ok(Arc::clone(snapshot));
+        }
+        let known = latest.as_deref().unwrap_or(&self.before);
+        let snapshot = Arc::new(Snapshot::load(&self.dir, manifest, Some(known))?);
+        *latest = Some(Arc::clone(&snapshot));
+        Ok(snapshot)
     }
 
     pub(super) fn current_manifest(&self) -> Manifest {

@@ -1,7 +1,9 @@
 //! Recognises from the beginning of a file which agent's log it is.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::de::{Deserializer, MapAccess, Visitor};
 
@@ -22,11 +24,22 @@ const MAX_OBJECTS: usize = 24;
 /// Maximum number of lines examined in a document that gives no objects.
 const MAX_LINES: usize = 2000;
 
+/// Name of the list of messages at the top of a document.
+const MESSAGES_KEY: &str = "messages";
+
 /// Maximum number of bytes examined at the beginning of a document over several lines.
 const MAX_DOCUMENT_BYTES: usize = 64 << 10;
 
 /// Number of files for which one more thread is started.
 const FILES_PER_THREAD: usize = 16;
+
+/// A plain file of at most this many bytes is read whole when it is examined. To open and read it
+/// again would take as long as to decode it.
+const SMALL_FILE_BYTES: u64 = 4 << 10;
+
+/// Maximum number of bytes of small files that are kept until they are decoded. Further ones are
+/// opened again.
+const MAX_KEPT_BYTES: usize = 48 << 20;
 
 /// The result of examining the beginning of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +50,15 @@ pub enum Sniffed {
     Empty,
     /// No decoder recognises the file; the text is the reason for the report.
     Unknown(&'static str),
+}
+
+/// A file that was examined.
+pub(crate) struct SniffedFile {
+    pub(crate) file: LogCandidate,
+    /// The result, or the error of opening or reading the file.
+    pub(crate) sniffed: io::Result<Sniffed>,
+    /// The whole content of a small file. `None` if the file must be opened again.
+    pub(crate) content: Option<Vec<u8>>,
 }
 
 /// Examines the beginning of a log. The ids that it names are cleaned and masked by `redactor`.
@@ -63,7 +85,16 @@ pub enum Sniffed {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn sniff(file: &LogCandidate, redactor: Option<&Redactor>) -> io::Result<Sniffed> {
-    match catch_examine_panic(|| examine_file(file))? {
+    sniff_content(file, None, redactor)
+}
+
+/// Examines the beginning of a log, whose whole content is given if it is known.
+fn sniff_content(
+    file: &LogCandidate,
+    content: Option<&[u8]>,
+    redactor: Option<&Redactor>,
+) -> io::Result<Sniffed> {
+    match catch_examine_panic(|| examine_file(file, content))? {
         Sniffed::Log(claim) => Ok(Sniffed::Log(claim.with_redacted_ids(redactor))),
         Sniffed::Empty => Ok(Sniffed::Empty),
         Sniffed::Unknown(reason) => Ok(Sniffed::Unknown(reason)),
@@ -71,10 +102,7 @@ pub fn sniff(file: &LogCandidate, redactor: Option<&Redactor>) -> io::Result<Sni
 }
 
 /// Sniffs many logs on all cores. Returns the results in the order of `files`.
-pub(crate) fn sniff_all(
-    files: Vec<LogCandidate>,
-    redactor: Option<&Redactor>,
-) -> Vec<(LogCandidate, io::Result<Sniffed>)> {
+pub(crate) fn sniff_all(files: Vec<LogCandidate>, redactor: Option<&Redactor>) -> Vec<SniffedFile> {
     let threads = std::thread::available_parallelism()
         .map_or(1, usize::from)
         .min(files.len().div_ceil(FILES_PER_THREAD))
@@ -82,10 +110,13 @@ pub(crate) fn sniff_all(
     let chunk_files = files.len().div_ceil(threads).max(1);
 
     let mut results = Vec::with_capacity(files.len());
+    let kept_bytes = &AtomicUsize::new(0);
     std::thread::scope(|scope| {
         let mut handles = Vec::with_capacity(threads);
-        for chunk in files.chunks(chunk_files) {
-            handles.push(scope.spawn(move || sniff_chunk(chunk, redactor)));
+        let mut files = files.into_iter();
+        while files.len() > 0 {
+            let chunk: Vec<_> = files.by_ref().take(chunk_files).collect();
+            handles.push(scope.spawn(move || sniff_chunk(chunk, redactor, kept_bytes)));
         }
         for handle in handles {
             results.extend(handle.join().unwrap_or_default());
@@ -94,12 +125,39 @@ pub(crate) fn sniff_all(
     results
 }
 
-/// Sniffs logs one after the other.
+/// Sniffs logs one after the other. `kept_bytes` is the size of the contents kept so far.
 fn sniff_chunk(
-    files: &[LogCandidate],
+    files: Vec<LogCandidate>,
     redactor: Option<&Redactor>,
-) -> Vec<(LogCandidate, io::Result<Sniffed>)> {
-    files.iter().map(|file| (file.clone(), sniff(file, redactor))).collect()
+    kept_bytes: &AtomicUsize,
+) -> Vec<SniffedFile> {
+    let mut results = Vec::with_capacity(files.len());
+    for file in files {
+        let (sniffed, content) = match read_small_file(&file) {
+            Ok(content) => (sniff_content(&file, content.as_deref(), redactor), content),
+            Err(error) => (Err(error), None),
+        };
+        let content = content.filter(|content| {
+            kept_bytes.fetch_add(content.len(), Ordering::Relaxed) < MAX_KEPT_BYTES
+        });
+        results.push(SniffedFile { file, sniffed, content });
+    }
+    results
+}
+
+/// Returns the content of a small plain file; `None` for all other files.
+fn read_small_file(file: &LogCandidate) -> io::Result<Option<Vec<u8>>> {
+    if file.container != Container::Plain || file.size > SMALL_FILE_BYTES {
+        return Ok(None);
+    }
+    // What was appended since the file was found is read in the next run.
+    let mut content = vec![0; usize::try_from(file.size).unwrap_or(0)];
+    match File::open(&file.path)?.read_exact(&mut content) {
+        Ok(()) => Ok(Some(content)),
+        // The file was cut off meanwhile.
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Runs `examine` and turns a panic, which is a bug in the code, into an error of this file, so that
@@ -109,11 +167,16 @@ fn catch_examine_panic(examine: impl FnOnce() -> io::Result<Sniffed>) -> io::Res
     catch_panic(examine).unwrap_or_else(|| Err(io::Error::other(failed)))
 }
 
-/// Offers the beginning of a file to every format.
-fn examine_file(file: &LogCandidate) -> io::Result<Sniffed> {
+/// Offers the beginning of a file to every format. The file is opened unless its whole `content` is
+/// given.
+fn examine_file(file: &LogCandidate, content: Option<&[u8]>) -> io::Result<Sniffed> {
     let is_assembled = matches!(file.container, Container::Assembled(_));
     let _turn = if is_assembled { lock_giant_document(file.size) } else { None };
-    let Some(head) = read_head(file)? else { return Ok(Sniffed::Empty) };
+    let head = match content {
+        Some(content) => read_head(file, content)?,
+        None => read_head(file, Content::open_stream(file)?)?,
+    };
+    let Some(head) = head else { return Ok(Sniffed::Empty) };
     if head.objects.is_empty() && head.document.is_none() {
         return Ok(Sniffed::Unknown("holds no JSON object"));
     }
@@ -133,9 +196,9 @@ fn may_read(format: &LogFormat, head: &LogHead<'_>) -> bool {
 
 /// Returns the objects on the first lines, or the top-level fields of a document over several
 /// lines. `None` if the file is blank.
-fn read_head(file: &LogCandidate) -> io::Result<Option<LogHead<'_>>> {
+fn read_head(file: &LogCandidate, content: impl Read) -> io::Result<Option<LogHead<'_>>> {
     let chunk = fitting_chunk(file.size, SMALL_CHUNK_BYTES);
-    let mut lines = LogLines::with_bounds(Content::open_stream(file)?, 0, MAX_LINE_BYTES, chunk);
+    let mut lines = LogLines::with_bounds(content, 0, MAX_LINE_BYTES, chunk);
     let name = file.path.to_str();
     let path = name.map_or(&*file.path, |name| Path::new(Container::of_name(name).1));
 
@@ -180,12 +243,26 @@ fn read_head(file: &LogCandidate) -> io::Result<Option<LogHead<'_>>> {
     }
     // A document on one line is one object; one over several lines gives no objects.
     let is_single = objects.len() == 1 && line_count == 1;
-    let document = if objects.is_empty() || is_single {
+    let document = if is_single && let Some(fields) = parsed_top_fields(&beginning, &objects[0]) {
+        Some(fields)
+    } else if objects.is_empty() || is_single {
         parse_top_fields(&String::from_utf8_lossy(&beginning))
     } else {
         None
     };
     Ok(Some(LogHead { path, objects, document, is_list: false }))
+}
+
+/// Returns the fields at the top of a document on one line that was parsed already. `None` if it
+/// must be parsed by [`parse_top_fields`], because it has messages, was cut, or follows another
+/// value.
+fn parsed_top_fields(
+    beginning: &[u8],
+    document: &serde_json::Value,
+) -> Option<serde_json::Map<String, serde_json::Value>> {
+    let is_whole = beginning.len() <= MAX_DOCUMENT_BYTES;
+    let fields = document.as_object().filter(|fields| !fields.contains_key(MESSAGES_KEY))?;
+    (is_whole && beginning.trim_ascii_start().starts_with(b"{")).then(|| fields.clone())
 }
 
 /// Returns the scalar fields at the top of a document that may be cut anywhere, and its first
@@ -204,7 +281,7 @@ fn parse_top_fields(text: &str) -> Option<serde_json::Map<String, serde_json::Va
             while let Some(key) = map.next_key::<String>()? {
                 // The key alone is useful even if its value is cut.
                 self.0.insert(key.clone(), serde_json::Value::Null);
-                if key == "messages" {
+                if key == MESSAGES_KEY {
                     let mut messages = Vec::new();
                     let read = map.next_value_seed(ListSeed(&mut messages));
                     let first: Option<serde_json::Value> =
@@ -301,6 +378,25 @@ mod tests {
         let error = catch_examine_panic(|| panic!("a defect")).expect_err("an error");
         assert!(error.to_string().contains("please report it"), "{error}");
         assert_eq!(catch_examine_panic(|| Ok(Sniffed::Empty)).expect("as it was"), Sniffed::Empty);
+    }
+
+    /// Both ways to get the fields of a document on one line give the same.
+    #[test]
+    fn a_parsed_document_has_the_fields_of_one_that_is_parsed_again() {
+        for line in [
+            r#"{"a":1,"b":{"c":[1,"x"]},"a":2}"#,
+            r#" {"sessionId":"s","messages":[{"id":1},{"id":2}]}"#,
+            r#"{"a":1} and more"#,
+            r#"5 {"a":1}"#,
+            "{}",
+        ] {
+            let mut values = serde_json::Deserializer::from_str(line).into_iter();
+            let values = values.by_ref().map_while(Result::ok);
+            let objects: Vec<_> = values.filter(serde_json::Value::is_object).collect();
+            if let Some(fields) = parsed_top_fields(line.as_bytes(), &objects[0]) {
+                assert_eq!(Some(fields), parse_top_fields(line), "{line}");
+            }
+        }
     }
 
     #[test]

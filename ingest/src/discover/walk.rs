@@ -2,7 +2,9 @@
 
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
+use ignore::{DirEntry, WalkState};
 use schemas::problem::{Problem, ProblemKind};
 
 use super::reach::{find_obstacle, is_absent, shared_database};
@@ -77,24 +79,40 @@ fn walk_folder(root: &Path, found: &mut Discovery) {
     walker.standard_filters(false).follow_links(false);
     // Parts are read with their sessions.
     walker.filter_entry(|entry| !assemblies().any(|assembly| (assembly.is_part)(entry.path())));
-    for entry in walker.build() {
-        let entry = match entry {
-            Ok(entry) => entry,
-            Err(error) => {
-                let path = error_path(&error).unwrap_or_else(|| root.to_owned());
-                found.add_unreadable(&path, &error);
-                continue;
-            }
-        };
-        let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
-        if !is_file || !is_log_name(entry.path()) {
-            continue;
-        }
-        match entry.metadata() {
-            Ok(metadata) => found.add_file(entry.path(), &metadata),
-            Err(error) => found.add_unreadable(entry.path(), &error),
+    // The folders are listed on all cores, because most of the time goes into asking the system.
+    let shared = Mutex::new(found);
+    walker.build_parallel().run(|| {
+        Box::new(|entry| {
+            add_entry(entry, root, &shared);
+            WalkState::Continue
+        })
+    });
+    // The order in which threads find problems is not always the same.
+    let found = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
+    found.problems.sort_by(|a, b| a.path.cmp(&b.path));
+}
+
+/// Adds an entry of a walk below `root` if it may be a log or cannot be read.
+fn add_entry(entry: Result<DirEntry, ignore::Error>, root: &Path, found: &Mutex<&mut Discovery>) {
+    let Some(file) = entry.and_then(examine_entry).transpose() else { return };
+    let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+    match file {
+        Ok((path, metadata)) => found.add_file(&path, &metadata),
+        Err(error) => {
+            let path = error_path(&error).unwrap_or_else(|| root.to_owned());
+            found.add_unreadable(&path, &error);
         }
     }
+}
+
+/// Returns the path and the metadata of an entry that may be a log by its name.
+fn examine_entry(entry: DirEntry) -> Result<Option<(PathBuf, Metadata)>, ignore::Error> {
+    let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
+    if !is_file || !is_log_name(entry.path()) {
+        return Ok(None);
+    }
+    let metadata = entry.metadata()?;
+    Ok(Some((entry.into_path(), metadata)))
 }
 
 /// Returns whether a file inside a folder may be a log, by its name.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use schemas::Provider;
 use schemas::session::{SourceRow, SourceStatus};
 
-use super::work::{Known, LogChange};
+use super::work::{ClaimedLog, Known, LogChange};
 use crate::provider::format::{LogReader, SessionClaim};
 use crate::provider::{companion_paths, format_of};
 use crate::redact::Redactor;
@@ -109,12 +109,9 @@ pub(super) fn is_gone_without_session(row: &SourceRow) -> bool {
 }
 
 /// Collects the paths of the companion files of all logs found or known.
-pub(super) fn collect_companions(
-    claims: &[(LogCandidate, SessionClaim)],
-    known: &Known,
-) -> HashSet<PathBuf> {
+pub(super) fn collect_companions(claims: &[ClaimedLog], known: &Known) -> HashSet<PathBuf> {
     let mut companions = HashSet::new();
-    for (file, claim) in claims {
+    for ClaimedLog { file, claim, .. } in claims {
         companions.extend(companion_paths(claim.provider, Path::new(&file.key())));
     }
     for row in known.sources.values() {
@@ -128,8 +125,11 @@ pub(super) fn collect_companions(
 /// Returns logs whose companion file was found without them: only the companion changed, and only
 /// the companion was named.
 pub(super) fn logs_of_companions(found: &[LogCandidate], known: &Known) -> Vec<LogCandidate> {
-    let present: HashSet<String> = found.iter().map(LogCandidate::key).collect();
     let mut logs = Vec::new();
+    if known.sources.is_empty() {
+        return logs;
+    }
+    let present: HashSet<String> = found.iter().map(LogCandidate::key).collect();
     for row in known.sources.values() {
         let Some(provider) = row.provider else { continue };
         let companions = companion_paths(provider, Path::new(&row.path));

@@ -27,6 +27,7 @@ pub(super) fn known_log_work(
         change,
         relation: claim.relation,
         claim,
+        content: None,
         session: known.sessions.get(&session_id).cloned(),
         session_id,
         parent_session_id: None,

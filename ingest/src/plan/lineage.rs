@@ -16,10 +16,11 @@ use crate::provider::format::SessionClaim;
 use crate::provider::format_of;
 
 /// Session ids by native id: those in the store first, in the order of their numbers.
-type SessionsByNativeId = HashMap<(Provider, String), Vec<String>>;
+type SessionsByNativeId<'w> = HashMap<(Provider, &'w str), Vec<&'w str>>;
 
-/// Session ids by the group of their first records and responses, originals first.
-type SessionsByFirstRecord = HashMap<RecordKey, Vec<String>>;
+/// Session ids by the group of their first records and responses, originals first. Groups of one
+/// session are left out.
+type SessionsByFirstRecord<'w> = HashMap<RecordKey, Vec<&'w str>>;
 
 /// Maximum number of steps from fork to original that are checked for a cycle.
 const MAX_FORK_STEPS: usize = 64;
@@ -28,39 +29,64 @@ const MAX_FORK_STEPS: usize = 64;
 /// was read before stay settled, unless `news` concern it: a log that came later does not make it a
 /// copy.
 pub(crate) fn link_works(works: &mut [LogWork], known: &Known, news: &NewLogs) {
-    let groups = SessionGroups::new(works, known, news);
-    let planned: HashSet<String> = works.iter().map(|work| work.session_id.clone()).collect();
-    for work in works.iter_mut() {
-        let parent = groups.parent_of(&work.claim).or(work.claim.parent.as_ref());
-        work.parent_session_id = parent.filter(|id| **id != work.session_id).cloned();
+    let links = find_links(works, known, news);
+    for (work, links) in works.iter_mut().zip(links) {
+        work.parent_session_id = links.parent_session_id;
+        work.ancestors = links.ancestors;
+        if links.is_unnamed_fork {
+            work.relation = Some(Relation::ForkedFrom);
+        }
+    }
+}
 
-        work.ancestors = if let Some(row) = &work.source
-            && is_settled(work, news)
-        {
-            recorded_ancestors(row).into_iter().map(str::to_owned).collect()
-        } else {
-            groups.ancestors_of(work)
+/// How a log belongs to others.
+struct Links {
+    parent_session_id: Option<String>,
+    ancestors: Vec<String>,
+    /// True if the log is a fork of a log that it does not name.
+    is_unnamed_fork: bool,
+}
+
+/// Finds how each of `works` belongs to the others.
+fn find_links(works: &[LogWork], known: &Known, news: &NewLogs) -> Vec<Links> {
+    let groups = SessionGroups::new(works, known, news);
+    let planned: HashSet<&str> = works.iter().map(|work| work.session_id.as_str()).collect();
+    let mut links = Vec::with_capacity(works.len());
+    for work in works {
+        let parent = groups.parent_of(&work.claim).or(work.claim.parent.as_deref());
+        let mut parent = parent.filter(|id| *id != work.session_id);
+
+        let mut ancestors = match &work.source {
+            Some(row) if is_settled(work, news) => recorded_ancestors(row),
+            Some(_) | None => groups.ancestors_of(work),
         };
         // Copies stay copies: the log is gone and cannot be read again.
         if let Some(row) = &work.source
             && work.change == LogChange::Gone
         {
-            work.ancestors.extend(recorded_ancestors(row).into_iter().map(str::to_owned));
+            ancestors.extend(recorded_ancestors(row));
         }
-        work.ancestors.sort();
-        work.ancestors.dedup();
+        ancestors.sort_unstable();
+        ancestors.dedup();
 
         // Logs of one id are copies of one session, not forks. A session is not forked from its own
         // fork, unless that fork is read again.
-        if work.parent_session_id.is_none()
-            && let Some(ancestor) = work.ancestors.first()
+        let mut is_unnamed_fork = false;
+        if parent.is_none()
+            && let Some(ancestor) = ancestors.first()
             && !ancestor.starts_with(&work.claim.native_id)
             && (planned.contains(ancestor) || !is_child_of(ancestor, &work.session_id, known))
         {
-            work.parent_session_id = Some(ancestor.clone());
-            work.relation = Some(Relation::ForkedFrom);
+            parent = Some(*ancestor);
+            is_unnamed_fork = true;
         }
+        links.push(Links {
+            parent_session_id: parent.map(str::to_owned),
+            ancestors: ancestors.into_iter().map(str::to_owned).collect(),
+            is_unnamed_fork,
+        });
     }
+    links
 }
 
 /// Returns whether the ancestors of a log stay those that it had when it was read before.
@@ -79,16 +105,16 @@ fn is_child_of(id: &str, parent: &str, known: &Known) -> bool {
 }
 
 /// The sessions known and planned, grouped for finding the relatives of a log.
-struct SessionGroups {
-    by_native: SessionsByNativeId,
+struct SessionGroups<'w> {
+    by_native: SessionsByNativeId<'w>,
     keys: RecordKeys,
-    by_record: SessionsByFirstRecord,
+    by_record: SessionsByFirstRecord<'w>,
     /// Maps forks to the sessions that their logs name as originals.
-    originals: HashMap<String, String>,
+    originals: HashMap<&'w str, &'w str>,
 }
 
-impl SessionGroups {
-    fn new(works: &[LogWork], known: &Known, news: &NewLogs) -> Self {
+impl<'w> SessionGroups<'w> {
+    fn new(works: &'w [LogWork], known: &'w Known, news: &NewLogs) -> Self {
         let by_native = group_by_native_id(works, known);
         let keys = join_record_keys(works, known);
         let by_record = group_by_first_record(works, known, news, &keys);
@@ -98,15 +124,15 @@ impl SessionGroups {
 
     /// Returns the session of the parent that a log names. `None` if it names none, or if no such
     /// session is known or planned.
-    fn parent_of(&self, claim: &SessionClaim) -> Option<&String> {
+    fn parent_of(&self, claim: &SessionClaim) -> Option<&'w str> {
         first_session(&self.by_native, claim.provider, claim.parent.as_ref()?)
     }
 
     /// Returns the sessions whose records a log may repeat. They come before the log in its groups,
     /// so that one log of each group stays the original.
-    fn ancestors_of(&self, work: &LogWork) -> Vec<String> {
+    fn ancestors_of(&self, work: &LogWork) -> Vec<&'w str> {
         let claim = &work.claim;
-        let same_id = self.by_native.get(&(claim.provider, claim.native_id.clone()));
+        let same_id = self.by_native.get(&(claim.provider, claim.native_id.as_str()));
         let group =
             self.keys.group_of_log(claim.provider, claim.first_record, claim.first_response);
         let same_record = group.and_then(|group| self.by_record.get(&group));
@@ -115,7 +141,7 @@ impl SessionGroups {
             let mut ancestors = sessions_before(&work.session_id, same_record);
             ancestors.extend(sessions_before(&work.session_id, same_id));
             // A fork may begin with another record than its original, as after a compaction.
-            ancestors.extend(find_original(&work.session_id, &self.originals).cloned());
+            ancestors.extend(find_original(&work.session_id, &self.originals));
             return ancestors;
         }
 
@@ -127,9 +153,9 @@ impl SessionGroups {
         }
         if let Some(parent) = self.parent_of(claim)
             && may_repeat_parent(claim)
-            && *parent != work.session_id
+            && parent != work.session_id
         {
-            return vec![parent.clone()];
+            return vec![parent];
         }
         if claim.parent.is_some() {
             return Vec::new();
@@ -139,18 +165,18 @@ impl SessionGroups {
 }
 
 /// Returns the first session of a native id.
-fn first_session<'g>(
-    by_native: &'g SessionsByNativeId,
+fn first_session<'w>(
+    by_native: &SessionsByNativeId<'w>,
     provider: Provider,
     native_id: &str,
-) -> Option<&'g String> {
-    by_native.get(&(provider, native_id.to_owned()))?.first()
+) -> Option<&'w str> {
+    by_native.get(&(provider, native_id))?.first().copied()
 }
 
 /// Returns the sessions of a group that come before `session_id`.
-fn sessions_before(session_id: &str, group: Option<&Vec<String>>) -> Vec<String> {
+fn sessions_before<'w>(session_id: &str, group: Option<&Vec<&'w str>>) -> Vec<&'w str> {
     let group = group.map_or(&[][..], Vec::as_slice);
-    group.iter().take_while(|id| *id != session_id).cloned().collect()
+    group.iter().take_while(|id| **id != session_id).copied().collect()
 }
 
 /// Returns whether a log may begin with records of the parent that it names. The records of a
@@ -161,19 +187,19 @@ fn may_repeat_parent(claim: &SessionClaim) -> bool {
 }
 
 /// Groups sessions by native id.
-fn group_by_native_id(works: &[LogWork], known: &Known) -> SessionsByNativeId {
-    let mut by_native = SessionsByNativeId::new();
+fn group_by_native_id<'w>(works: &'w [LogWork], known: &'w Known) -> SessionsByNativeId<'w> {
+    let mut by_native = SessionsByNativeId::with_capacity(known.sessions.len() + works.len());
     let mut sessions: Vec<_> = known.sessions.values().collect();
     sessions.sort_by_key(|session| (session.session_id.len(), &session.session_id));
     for session in sessions {
-        if let Some(native) = session.native_id.clone() {
-            let group = by_native.entry((session.provider, native)).or_default();
-            group.push(session.session_id.clone());
+        if let Some(native) = session.native_id.as_deref() {
+            by_native.entry((session.provider, native)).or_default().push(&*session.session_id);
         }
     }
     for work in works.iter().filter(|work| work.change == LogChange::New) {
-        let key = (work.claim.provider, work.claim.native_id.clone());
-        by_native.entry(key).or_default().push(work.session_id.clone());
+        let key = (work.claim.provider, work.claim.native_id.as_str());
+        // Most logs have an id of their own, and a vector that grows from nothing has room for four.
+        by_native.entry(key).or_insert_with(|| Vec::with_capacity(1)).push(&*work.session_id);
     }
     by_native
 }
@@ -195,22 +221,22 @@ fn join_record_keys(works: &[LogWork], known: &Known) -> RecordKeys {
 
 /// Groups sessions by first record and first response. Only groups with an unsettled log are
 /// included.
-fn group_by_first_record(
-    works: &[LogWork],
-    known: &Known,
+fn group_by_first_record<'w>(
+    works: &'w [LogWork],
+    known: &'w Known,
     news: &NewLogs,
     keys: &RecordKeys,
-) -> SessionsByFirstRecord {
+) -> SessionsByFirstRecord<'w> {
     let group_of_work = |work: &LogWork| {
         let claim = &work.claim;
         keys.group_of_log(claim.provider, claim.first_record, claim.first_response)
     };
-    let mut groups: BTreeMap<RecordKey, Vec<GroupedLog<'_>>> = BTreeMap::new();
+    let mut groups: HashMap<RecordKey, Vec<GroupedLog<'_>>> = HashMap::with_capacity(works.len());
     for work in works {
         if let Some(key) = group_of_work(work)
             && !is_settled(work, news)
         {
-            groups.entry(key).or_default();
+            groups.entry(key).or_insert_with(|| Vec::with_capacity(1));
         }
     }
 
@@ -250,26 +276,22 @@ fn group_by_first_record(
         });
     }
 
-    let mut by_record = SessionsByFirstRecord::new();
-    for (key, group) in groups {
-        let sessions = originals_first(group).into_iter().map(str::to_owned).collect();
-        by_record.insert(key, sessions);
-    }
-    by_record
+    groups.retain(|_, group| group.len() > 1);
+    groups.into_iter().map(|(key, group)| (key, originals_first(group))).collect()
 }
 
 /// Maps forks to the sessions that their logs name as originals.
-fn originals_of_forks(
-    works: &[LogWork],
-    by_native: &SessionsByNativeId,
-) -> HashMap<String, String> {
+fn originals_of_forks<'w>(
+    works: &'w [LogWork],
+    by_native: &SessionsByNativeId<'w>,
+) -> HashMap<&'w str, &'w str> {
     let mut originals = HashMap::new();
     for work in works {
         if work.claim.relation == Some(Relation::ForkedFrom)
             && let Some(parent) = &work.claim.parent
             && let Some(original) = first_session(by_native, work.claim.provider, parent)
         {
-            originals.insert(work.session_id.clone(), original.clone());
+            originals.insert(work.session_id.as_str(), original);
         }
     }
     originals
@@ -277,21 +299,21 @@ fn originals_of_forks(
 
 /// Returns the original that a fork names. `None` if it names none, or if that original descends
 /// from the fork.
-fn find_original<'o>(fork: &str, originals: &'o HashMap<String, String>) -> Option<&'o String> {
-    let original = originals.get(fork)?;
+fn find_original<'w>(fork: &str, originals: &HashMap<&str, &'w str>) -> Option<&'w str> {
+    let original = originals.get(fork).copied()?;
     let mut chain =
-        std::iter::successors(Some(original), |id| originals.get(*id)).take(MAX_FORK_STEPS);
+        std::iter::successors(Some(original), |id| originals.get(id).copied()).take(MAX_FORK_STEPS);
     chain.all(|id| id != fork).then_some(original)
 }
 
 /// Groups works that depend on each other into units, ancestors first. Units are sorted by time,
 /// oldest first.
 pub(crate) fn group_into_units(works: Vec<LogWork>) -> Vec<Vec<LogWork>> {
-    let index: HashMap<String, usize> =
-        works.iter().enumerate().map(|(at, w)| (w.session_id.clone(), at)).collect();
+    let index: HashMap<&str, usize> =
+        works.iter().enumerate().map(|(at, work)| (work.session_id.as_str(), at)).collect();
     let mut groups: Vec<usize> = (0..works.len()).collect();
     for (at, work) in works.iter().enumerate() {
-        for ancestor in work.ancestors.iter().filter_map(|id| index.get(id)) {
+        for ancestor in work.ancestors.iter().filter_map(|id| index.get(id.as_str())) {
             let root = find_root(&mut groups, at);
             let ancestor_root = find_root(&mut groups, *ancestor);
             groups[root] = ancestor_root;

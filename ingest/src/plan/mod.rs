@@ -31,10 +31,11 @@ use self::lineage::{group_into_units, link_works};
 use self::relatives::{
     MovedLogs, NewLogs, may_replace, plan_gone_log, recorded_claim, schedule_rereads,
 };
+use self::work::ClaimedLog;
 pub use self::work::{Known, LogChange, LogWork, Plan};
 use crate::discover::Discovery;
 use crate::discover::presence::{find_candidate, is_gone};
-use crate::discover::sniff::{Sniffed, sniff, sniff_all};
+use crate::discover::sniff::{Sniffed, SniffedFile, sniff, sniff_all};
 use crate::provider::format::{LogReader, SessionClaim};
 use crate::provider::{format_of, is_beside_log};
 use crate::redact::Redactor;
@@ -193,9 +194,11 @@ impl Plan {
         let mut claims = self.collect_claims(files, rules, known);
         // Among logs of one id the largest is the original; a rerun after a kill decides the same.
         // A log that names a parent comes after those that do not.
-        claims.sort_by(|(a, a_claim), (b, b_claim)| {
-            let by_parent = a_claim.parent.is_some().cmp(&b_claim.parent.is_some());
-            by_parent.then_with(|| b.size.cmp(&a.size)).then_with(|| a.path.cmp(&b.path))
+        claims.sort_by(|a, b| {
+            let by_parent = a.claim.parent.is_some().cmp(&b.claim.parent.is_some());
+            by_parent
+                .then_with(|| b.file.size.cmp(&a.file.size))
+                .then_with(|| a.file.path.cmp(&b.file.path))
         });
 
         let mut moved_logs = if claims.is_empty() {
@@ -204,7 +207,7 @@ impl Plan {
             MovedLogs::new(known, works, &self.settled)
         };
         let mut taken_ids = HashMap::new();
-        for (mut file, claim) in claims {
+        for ClaimedLog { mut file, claim, content } in claims {
             match moved_logs.take_match(&file, &claim) {
                 Ok(Some((row, is_same))) => {
                     self.note_renamed(row);
@@ -221,6 +224,7 @@ impl Plan {
                         change: LogChange::New,
                         relation: claim.relation,
                         claim,
+                        content,
                         parent_session_id: None,
                         ancestors: Vec::new(),
                         reason: None,
@@ -303,10 +307,10 @@ impl Plan {
         files: Vec<LogCandidate>,
         rules: RulesInForce<'_>,
         known: &Known,
-    ) -> Vec<(LogCandidate, SessionClaim)> {
+    ) -> Vec<ClaimedLog> {
         let mut claims = Vec::new();
         let mut unknown = Vec::new();
-        for (file, sniffed) in sniff_all(files, rules.redactor) {
+        for SniffedFile { file, sniffed, content } in sniff_all(files, rules.redactor) {
             match sniffed {
                 Ok(Sniffed::Log(claim)) if is_too_large(&file, &claim) => {
                     let reason = Some("too large a document");
@@ -317,7 +321,7 @@ impl Plan {
                         oversized_message(file.size),
                     );
                 }
-                Ok(Sniffed::Log(claim)) => claims.push((file, claim)),
+                Ok(Sniffed::Log(claim)) => claims.push(ClaimedLog { file, claim, content }),
                 Ok(Sniffed::Empty) => {
                     self.settled.push(settled_row(&file, SourceStatus::Empty, None));
                 }

@@ -175,6 +175,7 @@ pub(crate) fn plan_gone_log(row: &SourceRow, known: &Known) -> Option<LogWork> {
         parent_session_id: None,
         relation: claim.relation,
         claim,
+        content: None,
         ancestors: Vec::new(),
         reason: None,
         source: Some(Box::new(row.clone())),

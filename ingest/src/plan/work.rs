@@ -29,6 +29,14 @@ impl Known {
     }
 }
 
+/// A new log, with what it says about itself.
+pub(super) struct ClaimedLog {
+    pub(super) file: LogCandidate,
+    pub(super) claim: SessionClaim,
+    /// The whole content of a small log; see [`LogWork::content`].
+    pub(super) content: Option<Vec<u8>>,
+}
+
 /// Why a file is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogChange {
@@ -55,6 +63,9 @@ pub struct LogWork {
     pub change: LogChange,
     /// What the log says about itself.
     pub claim: SessionClaim,
+    /// The whole content of a small new log, which was read to recognise it. `None` if the file is
+    /// opened when its turn comes.
+    pub content: Option<Vec<u8>>,
     /// The session that the log is read into.
     pub session_id: String,
     /// The parent session, or the id that the log gives it if no such session is known. `None` if

@@ -185,6 +185,29 @@ impl ColumnMasker {
         }
     }
 
+    /// Returns whether a string or key of a JSON value contains a secret.
+    pub(crate) fn has_secret(&mut self, redactor: Option<&Redactor>, value: &Value) -> bool {
+        match value {
+            // A longer string is a text.
+            Value::String(text) if text.len() > MAX_REMEMBERED_BYTES => {
+                !mask_text(redactor, &clean(text)).1.is_empty()
+            }
+            Value::String(name) => self.is_secret_in_name(redactor, name),
+            Value::Array(values) => values.iter().any(|one| self.has_secret(redactor, one)),
+            Value::Object(fields) => fields.iter().any(|(key, value)| {
+                self.is_secret_in_name(redactor, key) || self.has_secret(redactor, value)
+            }),
+            Value::Null | Value::Bool(_) | Value::Number(_) => false,
+        }
+    }
+
+    /// Returns whether a name, an id or a path contains a secret.
+    fn is_secret_in_name(&mut self, redactor: Option<&Redactor>, name: &str) -> bool {
+        let mut found = MaskedSecrets::new();
+        self.mask_name(redactor, name, &mut found);
+        !found.is_empty()
+    }
+
     /// Returns the cleaned and masked form of a name, an id or a path; `None` if it equals `text`.
     fn mask_name(
         &mut self,
@@ -214,22 +237,6 @@ impl ColumnMasker {
 /// Returns a name, an id or a path cleaned and without its secrets.
 pub fn mask_name(redactor: Option<&Redactor>, name: &str) -> String {
     mask_name_with_secrets(redactor, name).0
-}
-
-/// Returns whether a string or key of a JSON value contains a secret.
-pub(crate) fn has_secret(redactor: Option<&Redactor>, value: &Value) -> bool {
-    match value {
-        // A longer string is a text.
-        Value::String(text) if text.len() > MAX_REMEMBERED_BYTES => {
-            !mask_text(redactor, &clean(text)).1.is_empty()
-        }
-        Value::String(name) => !mask_name_with_secrets(redactor, name).1.is_empty(),
-        Value::Array(values) => values.iter().any(|one| has_secret(redactor, one)),
-        Value::Object(fields) => fields.iter().any(|(key, value)| {
-            !mask_name_with_secrets(redactor, key).1.is_empty() || has_secret(redactor, value)
-        }),
-        Value::Null | Value::Bool(_) | Value::Number(_) => false,
-    }
 }
 
 /// Cleans and masks a name, and returns the secrets that were masked. Also finds secrets that

@@ -10,7 +10,6 @@ use crate::plan::LogWork;
 use crate::plan::compare::rules_version;
 use crate::provider::format::LineDecoder;
 use crate::provider::format_of;
-use crate::redact::columns::has_secret;
 use crate::source::candidate::Container;
 use crate::source::container::Content;
 use crate::source::fingerprint::Fingerprint;
@@ -52,7 +51,7 @@ impl<T: Target> Worker<'_, T> {
                 let decoder = decoder.save_state();
                 // Records of the log may repeat a secret that the decoder remembers, so it cannot be
                 // masked here. Without state, the log is read again from its start when it grows.
-                if has_secret(self.redactor.as_deref(), &decoder) {
+                if self.masker.has_secret(self.redactor.as_deref(), &decoder) {
                     None
                 } else {
                     let saved = SavedState { stream: stream.state().clone(), decoder };

@@ -1,7 +1,7 @@
 //! Reads the logs of a unit from their checkpoints into a sink.
 
 use std::collections::HashSet;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -10,10 +10,8 @@ use schemas::session::SourceRow;
 
 use super::checkpoint::{ReadCursor, SavedState};
 use super::copies::{ReadRecords, UnitRecords};
-use super::records::{
-    DocumentDecoder, LogDecoder, decode_document, decode_line_records, finish_lines, open_decoder,
-    push_oversized_line,
-};
+use super::line_reading::LineReading;
+use super::records::{DocumentDecoder, LogDecoder, decode_document, finish_lines, open_decoder};
 use super::report::ProviderReport;
 use super::target::{Sink, Target};
 use super::worker::{ReadError, Worker, is_batch_full, session_row};
@@ -24,7 +22,7 @@ use crate::provider::format_of;
 use crate::source::container::{
     Content, MAX_DOCUMENT_BYTES, lock_giant_document, oversized_message,
 };
-use crate::source::lines::{LogLine, LogLines};
+use crate::source::lines::LogLines;
 use crate::stream::{DocumentMessages, DroppedMessages, RecordAt, Stream, StreamState};
 use crate::text::json::Parser;
 
@@ -329,7 +327,10 @@ impl<T: Target> Worker<'_, T> {
     /// Opens the content of a file. Reports if only a part of it could be unpacked.
     fn open_content(&mut self, work: &LogWork, stream: &mut Stream) -> io::Result<Content> {
         self.report.files_opened += 1;
-        let content = Content::open(&work.file)?;
+        let content = match &work.content {
+            Some(content) => Content::Memory(Cursor::new(content.clone())),
+            None => Content::open(&work.file)?,
+        };
         if let Some(cut) = content.cut_reason() {
             let kind = ProblemKind::UnpackedInPart;
             stream.push_problem(RecordAt::default(), kind, cut.to_owned());
@@ -355,85 +356,6 @@ impl<T: Target> Worker<'_, T> {
             kind: ProblemKind::IncompleteLine,
             message: format!("the file ends inside a record, after {} bytes of it", at.length),
         });
-    }
-}
-
-/// A log of lines that is being read.
-struct LineReading {
-    decoder: Box<dyn LineDecoder>,
-    parser: Parser,
-    /// The records of this run.
-    tally: RecordTally,
-    /// The position reached. Its objects are those of earlier runs.
-    cursor: ReadCursor,
-    /// True if the next line was counted when its beginning was read.
-    is_line_counted: bool,
-}
-
-impl LineReading {
-    /// Decodes the records of a line. Breaks if the log ends with the line; the value is the
-    /// position of an incomplete record.
-    fn decode_line(
-        &mut self,
-        line: LogLine<'_>,
-        stream: &mut Stream,
-    ) -> ControlFlow<Option<RecordAt>> {
-        let new_lines = u64::from(!std::mem::take(&mut self.is_line_counted));
-        match line {
-            // Decodes whole objects only, so that the result does not depend on how much of the
-            // line was there when the log was read before.
-            LogLine::Tail { offset, bytes } => {
-                let (whole, rest) = bytes.split_at(self.parser.complete_length(bytes));
-                let number = self.cursor.line + new_lines;
-                let end = offset + whole.len() as u64;
-                if !whole.is_empty() {
-                    self.cursor.line = number;
-                    self.cursor.consumed = end;
-                    self.tally.lines += new_lines;
-                    self.decode_records(whole, offset, stream);
-                }
-                if rest.trim_ascii().is_empty() {
-                    return ControlFlow::Break(None);
-                }
-                let at = RecordAt { offset: end, length: rest.len() as u64, line: number };
-                return ControlFlow::Break(Some(at));
-            }
-            LogLine::Whole { offset, bytes } => {
-                self.cursor.line += new_lines;
-                self.tally.lines += new_lines;
-                self.decode_records(bytes, offset, stream);
-            }
-            LogLine::Oversized { offset, length, has_newline: ended, .. } => {
-                let at = RecordAt { offset, length, line: self.cursor.line + new_lines };
-                if !ended {
-                    return ControlFlow::Break(Some(at));
-                }
-                self.cursor.line += new_lines;
-                self.tally.lines += new_lines;
-                push_oversized_line(at, stream);
-            }
-        }
-        ControlFlow::Continue(())
-    }
-
-    /// Decodes the records in a line, whose number is that of the cursor.
-    fn decode_records(&mut self, bytes: &[u8], offset: u64, stream: &mut Stream) {
-        let decoder = self.decoder.as_mut();
-        let line = self.cursor.line;
-        decode_line_records(
-            bytes,
-            offset,
-            line,
-            &mut self.parser,
-            decoder,
-            stream,
-            &mut self.tally,
-        );
-    }
-
-    /// Returns the position reached, with the objects of this run.
-    fn position(&self) -> ReadCursor {
-        ReadCursor { objects: self.cursor.objects + self.tally.objects, ..self.cursor }
     }
 }
 

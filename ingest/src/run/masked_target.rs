@@ -139,3 +139,89 @@ pub(crate) fn add_counts(counts: &mut Option<String>, secrets: &HashMap<u64, Str
     }
     *counts = serde_json::to_string(&sums).ok();
 }
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use schemas::session::{SessionRow, SourceRow, SourceStatus};
+
+    use super::*;
+    use crate::redact::UserRule;
+    use crate::stream::batch::{EventBatch, EventCells, events_schema};
+
+    /// Keeps the sessions.
+    #[derive(Default)]
+    struct SessionList(Vec<SessionRow>);
+
+    impl Sink for SessionList {
+        type Error = Infallible;
+
+        fn segment(&mut self) -> Result<i64, Infallible> {
+            Ok(1)
+        }
+
+        fn events(&mut self, _: &RecordBatch) -> Result<(), Infallible> {
+            Ok(())
+        }
+
+        fn checkpoint(&mut self, logs: Vec<LogCheckpoint>) -> Result<(), Infallible> {
+            self.0.extend(logs.into_iter().map(|log| log.session));
+            Ok(())
+        }
+
+        fn finish(self) -> Result<(), Infallible> {
+            Ok(())
+        }
+    }
+
+    fn batch(rows: &[(&str, &str)]) -> RecordBatch {
+        let mut batch = EventBatch::default();
+        for (session_id, tool) in rows {
+            let tool_name = Some(*tool);
+            batch.push(&EventCells { session_id, tool_name, ..EventCells::default() });
+        }
+        batch.finish(&events_schema(), 1)
+    }
+
+    fn checkpoint(session_id: &str) -> LogCheckpoint {
+        let session = SessionRow { session_id: session_id.to_owned(), ..SessionRow::default() };
+        let source = SourceRow::unread("/log".to_owned(), SourceStatus::Ok, 1, 0);
+        LogCheckpoint { session, source, problems: Vec::new() }
+    }
+
+    #[test]
+    fn a_secret_of_several_sessions_counts_once_in_each() {
+        let rules = ["heron", "osprey"]
+            .map(|name| UserRule { name: name.to_owned(), regex: name.to_owned() });
+        let redactor = Redactor::new(&rules).expect("rules");
+        let mut sink = MaskedSink {
+            sink: SessionList::default(),
+            redactor: Some(&redactor),
+            masker: ColumnMasker::default(),
+            secrets: HashMap::new(),
+        };
+        let Ok(()) = sink.events(&batch(&[
+            ("a", "heron"),
+            ("a", "heron"),
+            ("b", "heron"),
+            ("c", "none"),
+            ("d", "heron"),
+        ]));
+        let Ok(()) = sink.checkpoint(["a", "b", "c", "d"].map(checkpoint).into());
+        // The last log continues.
+        let Ok(()) = sink.events(&batch(&[("d", "osprey"), ("e", "none")]));
+        let Ok(()) = sink.checkpoint(["d", "e"].map(checkpoint).into());
+
+        let sessions = &sink.sink.0;
+        let counts: Vec<_> = sessions
+            .iter()
+            .map(|row| (row.session_id.as_str(), row.redactions.as_deref().unwrap_or("")))
+            .collect();
+        let heron = r#"{"heron":1}"#;
+        let both = r#"{"heron":1,"osprey":1}"#;
+        let expected =
+            [("a", heron), ("b", heron), ("c", ""), ("d", heron), ("d", both), ("e", "")];
+        assert_eq!(counts, expected);
+    }
+}

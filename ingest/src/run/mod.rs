@@ -3,6 +3,7 @@
 mod checkpoint;
 mod copies;
 mod handover;
+mod line_reading;
 mod logs;
 mod masked_target;
 mod records;
@@ -152,6 +153,7 @@ pub fn run<T: Target>(
                     target: masked_target,
                     progress,
                     redactor: redactor.cloned(),
+                    masker: ColumnMasker::default(),
                     schema: events_schema(),
                     report: IngestReport::default(),
                     batch: None,

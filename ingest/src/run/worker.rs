@@ -11,6 +11,7 @@ use super::report::IngestReport;
 use super::target::{LogCheckpoint, Progress, Target};
 use crate::plan::LogWork;
 use crate::redact::Redactor;
+use crate::redact::columns::ColumnMasker;
 use crate::stream::Stream;
 use crate::stream::batch::EventBatch;
 use crate::text::names::truncate_name;
@@ -26,6 +27,8 @@ pub(super) struct Worker<'t, T: Target> {
     pub(super) target: &'t T,
     pub(super) progress: &'t dyn Progress,
     pub(super) redactor: Option<Arc<Redactor>>,
+    /// Remembers which names have secrets.
+    pub(super) masker: ColumnMasker,
     pub(super) schema: SchemaRef,
     pub(super) report: IngestReport,
     /// Rows of the logs that were read and not handed over yet. `None` before the first log, and

@@ -1,6 +1,7 @@
 //! Ingest as a whole, into memory: golden files, cuts of growing logs, traps of the formats.
 
 mod arrival;
+mod batches;
 mod claude;
 mod codex;
 mod codex_forks;

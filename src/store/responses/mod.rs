@@ -13,7 +13,6 @@ mod recount;
 mod undecided;
 
 use super::error::StoreError;
-use super::snapshot::Snapshot;
 use super::writer::StoreWriter;
 use choice::{choose_sessions, read_recordings};
 use undecided::find_undecided;
@@ -36,7 +35,7 @@ impl StoreWriter {
             return Ok(0);
         }
 
-        let snapshot = Snapshot::load(&self.dir, manifest, Some(&self.before))?;
+        let snapshot = self.take_snapshot()?;
         let compared = find_undecided(&snapshot, compared_up_to).and_then(|undecided| {
             let mut recordings = Vec::new();
             for session in &undecided.sessions {

@@ -47,8 +47,8 @@ pub(crate) struct SegmentWriter {
     times: Option<(i64, i64)>,
     has_untimed_rows: bool,
     spans: BTreeMap<String, WrittenSpan>,
-    sessions: BTreeMap<String, SessionRow>,
-    sources: BTreeMap<String, SourceRow>,
+    sessions: BTreeMap<String, Box<SessionRow>>,
+    sources: BTreeMap<String, Box<SourceRow>>,
     problems: Vec<ProblemRow>,
     /// The finished files, until they are on disk.
     syncs: PendingSyncs,
@@ -153,13 +153,13 @@ impl SegmentWriter {
             segment: self.number,
             ..session
         };
-        self.sessions.insert(row.session_id.clone(), row);
+        self.sessions.insert(row.session_id.clone(), Box::new(row));
     }
 
     /// Records the state of a file.
     pub(crate) fn record_source(&mut self, source: SourceRow) {
         let row = SourceRow { segment: self.number, ..source };
-        self.sources.insert(row.path.clone(), row);
+        self.sources.insert(row.path.clone(), Box::new(row));
     }
 
     /// Adds problems.
