@@ -6,6 +6,7 @@ use schemas::tool::OneOrMany;
 use schemas::tool::analyze::AnalyzeArgs;
 use schemas::tool::details::{DetailArgs, DetailLevel};
 use schemas::tool::event::EventArgs;
+use schemas::tool::find::FindArgs;
 use schemas::tool::list::ListArgs;
 use schemas::tool::search::SearchArgs;
 use sessions::tools::{Call, Tools};
@@ -160,7 +161,15 @@ pub(crate) fn others(corpus: &Corpus) -> Vec<Other> {
     };
     let (summary, turns) = (level(DetailLevel::Summary), level(DetailLevel::Turns));
     let whole = AnalyzeArgs { session_id: Some(session.clone()), ..AnalyzeArgs::default() };
+    let question = FindArgs { query: corpus::QUESTION.to_owned(), ..FindArgs::default() };
     vec![
+        (
+            "sessions of a question",
+            Box::new(move |tools: &Tools| {
+                let answer = tools.search_sessions(&question, &Call::new(Timestamp(0), &|| false));
+                assert!(!answer.expect("answers").data.sessions.is_empty());
+            }),
+        ),
         (
             "session analysis",
             Box::new(move |tools: &Tools| {

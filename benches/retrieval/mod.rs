@@ -137,6 +137,7 @@ fn rank_gold(snapshot: &Snapshot, question: &Question, conversation: Option<&str
         sessions,
         limit: RANKED,
         after: None,
+        until: None,
         deadline: start + Duration::from_secs(60),
     };
     let results = search_sessions(snapshot, &request, &|| false).expect("finds");

@@ -207,6 +207,7 @@ impl HookHistory<'_> {
             sessions: Some(scope.sessions.clone()),
             limit: MAX_SESSIONS,
             after: None,
+            until: Some(self.until),
             deadline: self.deadline,
         };
         let Ok(found) = search_sessions(self.snapshot, &request, &|| self.is_late()) else {
@@ -222,7 +223,7 @@ impl HookHistory<'_> {
             }
             let row = &self.snapshot.sessions()[session.session];
             let title = quote(row.title.as_deref().unwrap_or_default(), 80);
-            let day = day_of(row.ended_at);
+            let day = day_of(row.ended_at.map(|ended| ended.min(self.until)));
             text.push_str(&format!(
                 "- session {} ({}, {day}, title {title})\n",
                 row.session_id, row.provider
@@ -267,9 +268,6 @@ impl HookHistory<'_> {
             else {
                 continue;
             };
-            if event.timestamp.is_some_and(|time| time >= self.until) {
-                continue;
-            }
             let text = clean_text(&event.text);
             passages.push(QuotedPassage {
                 id: schemas::EventId::format(&row.session_id, index),

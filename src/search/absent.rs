@@ -3,7 +3,7 @@
 use super::error::SearchError;
 use super::query::pattern::QueryPattern;
 use super::query::{Clause, Query};
-use super::rank::question_stem;
+use super::rank::{question_stem, words_of};
 use super::request::SearchRequest;
 use super::scan::search;
 use crate::store::Snapshot;
@@ -21,13 +21,13 @@ pub struct AbsentWord {
 }
 
 /// Returns the words and phrases of the query that no selected event contains. The words of a
-/// ranked search may lack their endings. If `absent_stems` is given, a word is absent if it has one
-/// of these stems; otherwise each word is searched for.
+/// ranked search may lack their endings. If `absent_words` is given, a word is absent if all words in it
+/// are among these; otherwise each word is searched for.
 pub fn find_absent_words(
     snapshot: &Snapshot,
     request: &SearchRequest<'_>,
     is_ranked: bool,
-    absent_stems: Option<&[String]>,
+    absent_words: Option<&[String]>,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Vec<AbsentWord>, SearchError> {
     let mut absent: Vec<AbsentWord> = Vec::new();
@@ -40,13 +40,13 @@ pub fn find_absent_words(
             }
             let needle =
                 if is_ranked && clause.is_optional { question_stem(word) } else { word.clone() };
-            if absent_stems.is_some_and(|stems| !stems.iter().any(|stem| needle.contains(stem))) {
+            if absent_words.is_some_and(|absent| !consists_of(word, absent)) {
                 continue;
             }
 
             looked_up += 1;
             let word_search = WordSearch { snapshot, request, needle, stop };
-            if absent_stems.is_none() && word_search.occurs_in_selection()? {
+            if absent_words.is_none() && word_search.occurs_in_selection()? {
                 continue;
             }
             let is_in_store = has_filters(request) && word_search.occurs_in_store()?;
@@ -54,6 +54,12 @@ pub fn find_absent_words(
         }
     }
     Ok(absent)
+}
+
+/// Returns true if `text` has words to look for, and all of them are among `words`.
+fn consists_of(text: &str, words: &[String]) -> bool {
+    let parts = words_of(text);
+    !parts.is_empty() && parts.iter().all(|part| words.contains(part))
 }
 
 /// The search for one word.

@@ -1,12 +1,13 @@
 //! Runs `search_sessions`, which ranks sessions by a half-remembered question.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use schemas::envelope::{Severity, Warning, WarningCode};
 use schemas::tool::checked_limit;
 use schemas::tool::find::{FindArgs, FindData, SessionMatch};
 use schemas::{ErrorCode, Timestamp, ToolError, limits};
 
+use crate::base::json_length::json_length;
 use crate::base::sanitize::{clean_text, one_line, truncate_for_json};
 use crate::search::{FoundSession, SessionQuestion, SessionRank, SessionRequest, search_sessions};
 use crate::store::Snapshot;
@@ -27,8 +28,37 @@ const MAX_TITLE_BYTES: usize = 40;
 /// earlier than the search cuts it.
 const MAX_PASSAGE_BYTES: usize = 240;
 
+/// Most bytes of an answer with up to [`limits::FIND_LIMIT`] sessions: 900 tokens.
+const PAGE_BYTES: usize = 900 * limits::BYTES_PER_TOKEN;
+
+/// Bytes that each further session may add.
+const FURTHER_SESSION_BYTES: usize = 300;
+
+/// Bytes of an answer without its sessions, words, scope, cursor and next step: counts, times and the
+/// names of fields.
+const ENVELOPE_BYTES: usize = 480;
+
+/// The sizes of titles and passages in bytes of JSON that are tried until a page is small enough.
+const SMALLER_SIZES: [TextSizes; 8] = [
+    TextSizes { title: 40, passage: 120 },
+    TextSizes { title: 40, passage: 80 },
+    TextSizes { title: 32, passage: 56 },
+    TextSizes { title: 32, passage: 48 },
+    TextSizes { title: 32, passage: 40 },
+    TextSizes { title: 24, passage: 32 },
+    TextSizes { title: 24, passage: 24 },
+    TextSizes { title: 16, passage: 16 },
+];
+
 /// The room that an answer keeps for the words of the question, each of which may be there twice.
 const MAX_WORDS_BYTES: usize = 8_000;
+
+/// Maximum sizes of the texts of a session in bytes of JSON.
+#[derive(Debug, Clone, Copy)]
+struct TextSizes {
+    title: usize,
+    passage: usize,
+}
 
 pub(super) fn run(
     shared: &SharedState,
@@ -63,6 +93,7 @@ pub(super) fn run(
         sessions: filter_sessions(snapshot, args, since, until),
         limit,
         after: after.map(|after| after.at),
+        until: None,
         deadline: call.search_deadline(),
     };
     let mut found = search_sessions(snapshot, &request, call.stop).map_err(search_error)?;
@@ -108,8 +139,43 @@ pub(super) fn run(
         scope.push_str(&format!("; begun before {until}"));
     }
     reply.scope = Some(scope);
-    reply.hint = Some(describe_next_step(interface, snapshot, &reply.data, &filters));
+    let hint = describe_next_step(interface, snapshot, &reply.data, &filters);
+    let around = ENVELOPE_BYTES
+        + json_length(&reply.data.looked_for)
+        + json_length(&reply.data.absent)
+        + json_length(&reply.scope)
+        + json_length(&reply.next_cursor)
+        + json_length(&hint);
+    let further = returned.saturating_sub(limits::FIND_LIMIT as usize);
+    let page_bytes = PAGE_BYTES + further * FURTHER_SESSION_BYTES;
+    fit_sessions(&mut reply.data.sessions, page_bytes.saturating_sub(around));
+    reply.hint = Some(hint);
     Ok(reply)
+}
+
+/// Shortens texts of sessions until their JSON has at most `bytes`: first titles and passages, then it
+/// removes all passages of a session but the newest, those of the last session first.
+fn fit_sessions(sessions: &mut [SessionMatch], bytes: usize) {
+    for sizes in SMALLER_SIZES {
+        if json_length(&sessions) <= bytes {
+            return;
+        }
+        for session in sessions.iter_mut() {
+            session.title = session.title.as_deref().map(|title| shorten(title, sizes.title));
+            for passage in session.passages.values_mut() {
+                *passage = shorten(passage, sizes.passage);
+            }
+        }
+    }
+    for at in (0..sessions.len()).rev() {
+        if json_length(&sessions) <= bytes {
+            return;
+        }
+        let passages = &mut sessions[at].passages;
+        if let Some(newest) = passages.pop_last() {
+            *passages = BTreeMap::from([newest]);
+        }
+    }
 }
 
 /// Returns words of the question in the form in which an answer repeats them.

@@ -284,7 +284,7 @@ fn debug_metadata_stand_beside_the_result_and_inside_when_asked_for() {
         }
         assert!(answer["metadata"]["newest_event"].is_string());
     }
-    for query in ["retry budget", "no_such_word_anywhere sort:relevance"] {
+    for query in ["retry budget", "nosuchwordanywhere sort:relevance"] {
         let answer = core.ok("search_events", json!({ "query": query }));
         let is_ranked = query.contains("relevance");
         assert_eq!(answer["metadata"].get("threshold").is_some(), is_ranked, "{query}");

@@ -1,6 +1,10 @@
 //! Which sessions `search_sessions` finds, in which order, and what it says about them.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
+use sessions::search::{SessionQuestion, SessionRequest, search_sessions};
+use sessions::store::Store;
 
 use crate::answers::{ingest, user, write_log};
 use crate::env::TestEnv;
@@ -150,6 +154,66 @@ fn ten_sessions_take_900_tokens_and_pages_repeat_none() {
     seen.dedup();
     assert_eq!(seen.len(), 23);
     client.end();
+}
+
+/// Long ids, projects, titles and questions, and letters of three bytes.
+#[test]
+fn ten_sessions_take_900_tokens_whatever_their_texts_are() {
+    let env = TestEnv::new();
+    let wide = "悬空指针与缓存的重试预算".repeat(12);
+    let quoted = "gate \"hinge\"\tjam\\ ".repeat(20);
+    for number in 0..12 {
+        let id = format!("rollout-2026-10-{number:02}-7c1d4e2f-9a3b-5d6e-8f70-9a1b2c3d4e5f");
+        let text = if number % 2 == 0 { &wide } else { &quoted };
+        write_log(
+            &env,
+            &id,
+            &json!({ "cwd": format!("/home/mira/harbor-of-the-northern-islands-{number}"), "title": text }),
+            &[
+                user(&format!("gate hinge {text}")),
+                message(&format!("hinge jam {text}")),
+                user(&format!("gate jam hinge {text}")),
+            ],
+        );
+    }
+    ingest(&env);
+    let mut client = Client::legacy(&env);
+    for query in ["gate hinge jam 指针", "why did the gate jam on its hinge when zeppelins landed"]
+    {
+        let answer = client.call("search_sessions", json!({ "query": query }));
+        assert_eq!(ids(&answer).len(), 10);
+        let tokens = answer["metadata"]["tokens"].as_u64().expect("tokens");
+        assert!(tokens <= 900, "{tokens} tokens: {answer:#}");
+        for session in answer["data"]["sessions"].as_array().expect("sessions") {
+            let passages = session["passages"].as_object().expect("passages");
+            assert!(passages.values().all(|text| text.as_str().is_some_and(|text| text.len() > 9)));
+        }
+    }
+    client.end();
+}
+
+#[test]
+fn events_after_the_time_of_a_question_do_not_count() {
+    let env = with_three_sessions();
+    let snapshot = Store::new(env.store()).take_snapshot().expect("snapshot");
+    let question = SessionQuestion::parse("retry budget, lamp timing");
+    let find = |until: &str| {
+        let request = SessionRequest {
+            question: &question,
+            sessions: None,
+            limit: 3,
+            after: None,
+            until: Some(until.parse::<jiff::Timestamp>().expect("a time").as_microsecond()),
+            deadline: Instant::now() + Duration::from_secs(20),
+        };
+        let found = search_sessions(&snapshot, &request, &|| false).expect("finds");
+        let sessions = found.sessions.into_iter();
+        sessions.map(|session| (session.has_title_word, session.passages.len())).collect::<Vec<_>>()
+    };
+    // The first prompt and the first decision, without the second and the later title.
+    assert_eq!(find("2026-05-07T08:00:30Z"), [(false, 2)]);
+    assert_eq!(find("2026-05-07T08:30:00Z"), [(true, 3)]);
+    assert_eq!(find("2026-05-01T00:00:00Z"), []);
 }
 
 #[test]

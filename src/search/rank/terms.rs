@@ -1,77 +1,65 @@
-//! Splits a question into the words by which results are ranked.
-
-use std::collections::HashSet;
+//! Splits a query into the words by which results are ranked.
 
 use crate::base::fold::{fold_text, nfc_if_different};
 use crate::base::stem::stem;
 use crate::search::query::Query;
 use crate::search::query::pattern::QueryPattern;
+use crate::search::sessions::SessionQuestion;
 
-/// One word of the question.
-#[derive(Debug, Clone)]
-pub(super) struct QueryTerm {
-    /// The text to search for: folded and without its ending.
-    pub(super) stem: String,
-    /// Number of bytes of the removed ending.
-    pub(super) ending: usize,
-}
-
-/// Returns the words of a query by which results are ranked.
-pub(super) fn ranked_terms(query: &Query) -> Vec<QueryTerm> {
-    let mut terms: Vec<QueryTerm> = Vec::new();
+/// Returns the words of a query by which results are ranked: those of its bare words, and those of the
+/// phrases that it requires.
+pub(super) fn ranked_question(query: &Query) -> SessionQuestion {
+    let mut text = String::new();
     for clause in query.clauses.iter().filter(|clause| !clause.is_excluded) {
         for pattern in &clause.any {
-            let QueryPattern::Text(text) = pattern else { continue };
-            let folded =
-                fold_text(&nfc_if_different(text).unwrap_or_else(|| text.clone())).into_owned();
-            if clause.is_optional {
-                terms.extend(split_words(&folded));
-            } else {
-                terms.push(QueryTerm { stem: folded, ending: 0 });
-            }
+            let QueryPattern::Text(words) = pattern else { continue };
+            text.push_str(words);
+            text.push(' ');
         }
     }
-
-    let mut known = HashSet::new();
-    terms.retain(|term| known.insert(term.stem.clone()));
-    // Words of one or two bytes count only if there are no longer ones.
-    if terms.iter().any(|term| term.stem.len() > 2) {
-        terms.retain(|term| term.stem.len() > 2);
-    }
-    terms
+    let question = SessionQuestion::parse(&text);
+    if question.terms.is_empty() { SessionQuestion::parse_every_word(&text) } else { question }
 }
 
-/// Splits a folded text into words: runs without spaces and outer punctuation. Chinese, Japanese
-/// and Korean text, which has no spaces, is split into pairs of characters.
-fn split_words(text: &str) -> impl Iterator<Item = QueryTerm> {
-    let mut words = Vec::new();
-    for run in text.split_whitespace() {
-        let run = run.trim_matches(|c: char| c.is_ascii_punctuation() && !matches!(c, '_' | '/'));
-        let chars: Vec<char> = run.chars().collect();
-        for part in chars.chunk_by(|a, b| is_cjk(*a) == is_cjk(*b)) {
-            if is_cjk(part[0]) && part.len() > 1 {
-                let pairs = part.windows(2).map(|pair| pair.iter().collect());
-                words.extend(pairs.map(|stem| QueryTerm { stem, ending: 0 }));
-            } else {
-                let word: String = part.iter().collect();
-                let stem = stem(&word).to_owned();
-                words.push(QueryTerm { ending: word.len() - stem.len(), stem });
-            }
-        }
-    }
-    words.into_iter().filter(|term| !term.stem.is_empty())
+/// Returns true if a query has a word to rank by.
+pub fn can_rank(query: &Query) -> bool {
+    !ranked_question(query).terms.is_empty()
 }
 
-/// Returns the text by which a ranked search looks for a bare word of the question.
+/// Returns the words by which a ranked search looks for a bare word or a phrase of the query.
+pub(in crate::search) fn words_of(text: &str) -> Vec<String> {
+    SessionQuestion::parse(text).words()
+}
+
+/// Returns the text by which events are searched for a bare word of a ranked query.
 pub(in crate::search) fn question_stem(word: &str) -> String {
     let folded = fold_text(&nfc_if_different(word).unwrap_or_else(|| word.to_owned())).into_owned();
-    let words: Vec<QueryTerm> = split_words(&folded).collect();
-    match words.as_slice() {
-        [only] => only.stem.clone(),
-        _ => folded,
-    }
+    let is_word = folded.bytes().all(|byte| byte.is_ascii_lowercase());
+    if is_word { stem(&folded).to_owned() } else { folded }
 }
 
-fn is_cjk(c: char) -> bool {
-    matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}' | '\u{f900}'..='\u{faff}')
+#[cfg(test)]
+mod tests {
+    use schemas::Timestamp;
+
+    use super::*;
+
+    fn words(query: &str) -> Vec<String> {
+        ranked_question(&Query::parse(query, Timestamp(0)).expect("parses")).words()
+    }
+
+    #[test]
+    fn words_of_the_query_rank_and_stop_words_only_if_alone() {
+        assert_eq!(words("Why did the builds fail, and where?"), ["builds", "fail"]);
+        assert_eq!(words("why was that"), ["why", "was", "that"]);
+        assert_eq!(words("\"The Builds\" tool:Bash -frozen"), ["Builds"]);
+        assert_eq!(words("连接失败 main.rs"), ["连接", "接失", "失败", "main"]);
+        assert!(!can_rank(&Query::parse("/builds/", Timestamp(0)).expect("parses")));
+    }
+
+    #[test]
+    fn a_word_is_searched_for_without_its_ending() {
+        assert_eq!(question_stem("Builds"), "build");
+        assert_eq!(question_stem("main.rs"), "main.rs");
+    }
 }

@@ -23,7 +23,7 @@ const MICROSECONDS_A_DAY: f64 = 86_400e6;
 
 /// A day or month that a question names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct NamedDate {
+pub(in crate::search) struct NamedDate {
     /// `None` if the question names none.
     year: Option<i16>,
     /// From 1.
@@ -33,10 +33,10 @@ pub(super) struct NamedDate {
 }
 
 /// A date in the text of a question.
-pub(super) struct DateMention {
-    pub(super) date: NamedDate,
+pub(in crate::search) struct DateMention {
+    pub(in crate::search) date: NamedDate,
     /// The bytes of its day and its year.
-    pub(super) numbers: Vec<Range<usize>>,
+    pub(in crate::search) numbers: Vec<Range<usize>>,
 }
 
 /// A month as a name, with a day before or after it and perhaps a year.
@@ -57,7 +57,7 @@ const WORDS_BEFORE_MONTH: &[&str] =
     &["in", "on", "of", "during", "by", "since", "early", "late", "mid", "last", "this"];
 
 /// Returns the dates that a question names.
-pub(super) fn find_dates(question: &str) -> Vec<DateMention> {
+pub(in crate::search) fn find_dates(question: &str) -> Vec<DateMention> {
     let Some(pattern) = &*DATES else { return Vec::new() };
     let mut dates = Vec::new();
     for found in pattern.captures_iter(question) {
@@ -96,7 +96,7 @@ impl NamedDate {
     /// Returns how near `time`, in microseconds since the epoch, is to the date: 1 within it and
     /// shortly after it, 0 if it is far. A date without a year is the one of that year or of the year
     /// before.
-    pub(super) fn nearness(&self, time: i64) -> f64 {
+    pub(in crate::search) fn nearness(&self, time: i64) -> f64 {
         let Ok(at) = jiff::Timestamp::from_microsecond(time) else { return 0.0 };
         let now = at.to_zoned(jiff::tz::TimeZone::UTC).date();
         let years = match self.year {

@@ -16,9 +16,17 @@ mod search;
 mod stop_words;
 mod text_terms;
 mod titles;
+mod totals;
 mod windows;
 
+pub(super) use passages::{
+    TermPair, bound_pairs, find_best_place, find_places, read_texts, weigh_pairs,
+};
+pub(super) use postings::{AskedRows, SegmentHits};
 pub use question::SessionQuestion;
+pub(super) use score::{ScoredEvent, SessionPart, append_matches, collect_parts};
+pub(super) use search::find_hits;
 pub use search::{
     FoundPassage, FoundSession, SessionRank, SessionRequest, SessionResults, search_sessions,
 };
+pub(super) use totals::{Averages, Totals};

@@ -3,6 +3,8 @@
 
 use std::collections::HashMap;
 
+use schemas::limits::SNIPPET_CHARS;
+
 use super::question::{QuestionTerm, SessionQuestion};
 use super::score::ScoredEvent;
 use crate::base::fold::fold_text;
@@ -21,15 +23,15 @@ const PAGES_AT_ONCE: usize = 4;
 
 /// How many passages a session has, and how long they are.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct PassageSize {
-    pub(super) count: usize,
-    pub(super) chars: usize,
+pub(in crate::search) struct PassageSize {
+    pub(in crate::search) count: usize,
+    pub(in crate::search) chars: usize,
 }
 
 impl PassageSize {
     /// Returns the size for the session at a place on the page, from 0. The first ones get more, so
     /// that a page of ten sessions takes about 900 tokens.
-    pub(super) const fn at_place(place: usize) -> Self {
+    pub(in crate::search) const fn at_place(place: usize) -> Self {
         match place {
             0 => Self { count: 3, chars: 56 },
             1 | 2 => Self { count: 2, chars: 50 },
@@ -44,7 +46,7 @@ const LEAD_SHARE: usize = 3;
 
 /// Reads the texts of events, and returns for each of them its position in `events` and what `look`
 /// makes of its text, in no particular order. Pages are read in parallel, each one once.
-pub(super) fn read_texts<T: Send>(
+pub(in crate::search) fn read_texts<T: Send>(
     snapshot: &Snapshot,
     events: &[ScoredEvent],
     look: impl Fn(&ScoredEvent, &str) -> T + Sync,
@@ -78,8 +80,8 @@ pub(super) fn read_texts<T: Send>(
 
 /// A word of the question in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct TermPlace {
-    pub(super) term: usize,
+pub(in crate::search) struct TermPlace {
+    pub(in crate::search) term: usize,
     /// Number of words before it.
     ordinal: usize,
     /// Position in the text, in bytes.
@@ -88,7 +90,7 @@ pub(super) struct TermPlace {
 }
 
 /// Returns the places of the question's words in a text, in order.
-pub(super) fn find_places(question: &SessionQuestion, text: &str) -> Vec<TermPlace> {
+pub(in crate::search) fn find_places(question: &SessionQuestion, text: &str) -> Vec<TermPlace> {
     // Most words of a text begin with another letter than any word of the question.
     let mut is_first_letter = [false; 256];
     for term in question.terms.iter().filter(|term| term.is_indexed) {
@@ -145,7 +147,7 @@ pub(super) fn find_places(question: &SessionQuestion, text: &str) -> Vec<TermPla
 /// Two words of the question that follow each other in it, or have one word between them, if words
 /// that occur nowhere are left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct TermPair {
+pub(in crate::search) struct TermPair {
     first: usize,
     second: usize,
     has_word_between: bool,
@@ -157,7 +159,7 @@ const DISTANT_SHARE: f32 = 0.5;
 impl TermPair {
     /// Returns the pairs of the words that some event has in full. `counts` are the events of each
     /// word.
-    pub(super) fn collect_pairs(counts: &[u64]) -> Vec<Self> {
+    pub(in crate::search) fn collect_pairs(counts: &[u64]) -> Vec<Self> {
         let present: Vec<usize> = (0..counts.len()).filter(|term| counts[*term] > 0).collect();
         let mut pairs = Vec::new();
         for (distance, has_word_between) in [(1, false), (2, true)] {
@@ -175,19 +177,23 @@ impl TermPair {
     }
 
     /// True if both words are among those of an event, given as a bit each.
-    pub(super) fn is_in(self, words: u32) -> bool {
+    pub(in crate::search) fn is_in(self, words: u32) -> bool {
         words >> self.first & words >> self.second & 1 != 0
     }
 }
 
 /// Returns the most that [`weigh_pairs`] can give for a text that has `words`, a bit each.
-pub(super) fn bound_pairs(words: u32, pairs: &[TermPair], weights: &[f32]) -> f32 {
+pub(in crate::search) fn bound_pairs(words: u32, pairs: &[TermPair], weights: &[f32]) -> f32 {
     let present = pairs.iter().filter(|pair| pair.is_in(words));
     present.map(|pair| pair.weight(weights)).sum()
 }
 
 /// Returns the summed weight of the pairs whose words are near each other in a text.
-pub(super) fn weigh_pairs(places: &[TermPlace], pairs: &[TermPair], weights: &[f32]) -> f32 {
+pub(in crate::search) fn weigh_pairs(
+    places: &[TermPlace],
+    pairs: &[TermPair],
+    weights: &[f32],
+) -> f32 {
     let mut sum = 0.0;
     for pair in pairs {
         let is_near = |a: &TermPlace, b: &TermPlace| a.ordinal.abs_diff(b.ordinal) <= NEAR_WORDS;
@@ -203,7 +209,7 @@ pub(super) fn weigh_pairs(places: &[TermPlace], pairs: &[TermPair], weights: &[f
 
 /// Cuts out the part of `text` that has the rarest words of the question. It begins where a sentence
 /// or line begins, if that is near. Line breaks become blanks. `chars` is the most characters of it.
-pub(super) fn cut_passage(
+pub(in crate::search) fn cut_passage(
     text: &str,
     places: &[TermPlace],
     weights: &[f32],
@@ -227,6 +233,21 @@ pub(super) fn cut_passage(
     let rest = text[begin..].trim_start();
     let end = rest.char_indices().nth(chars).map_or(rest.len(), |(at, _)| at);
     rest[..end].split_whitespace().collect::<Vec<&str>>().join(" ")
+}
+
+/// Returns the start and end of the place in `text` where the words of most weight are close together;
+/// `None` if it has none of them.
+pub(in crate::search) fn find_best_place(
+    question: &SessionQuestion,
+    weights: &[f32],
+    text: &str,
+) -> Option<(usize, usize)> {
+    let text = &text[..text.floor_char_boundary(MAX_TEXT_BYTES)];
+    let places = find_places(question, text);
+    let start = best_start(&places, weights, SNIPPET_CHARS);
+    let within = |place: &&TermPlace| place.start >= start && place.end <= start + SNIPPET_CHARS;
+    let end = places.iter().filter(within).map(|place| place.end).max()?;
+    Some((start, end))
 }
 
 /// Returns the place in the text from which the words of most weight follow within `reach` bytes. Of

@@ -4,53 +4,84 @@ use std::collections::{HashMap, HashSet};
 
 use fixedbitset::FixedBitSet;
 use schemas::EventType;
+use schemas::session::SessionRow;
 
 use super::question::QuestionTerm;
 use crate::search::text_length::typical_length;
-use crate::store::{RowOutline, Segment, SessionSpan, Snapshot, StoreError, WordLookup};
+use crate::store::{RowFacts, RowOutline, Segment, SessionSpan, Snapshot, StoreError, WordLookup};
 
 /// What a word that only begins like one of the question counts, at most once in full.
 const RELATED_VALUE: f32 = 0.25;
 
 /// A word of the question in an event.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct TermHit {
+pub(in crate::search) struct TermHit {
     /// Position of the row in its segment.
-    pub(super) row: usize,
+    pub(in crate::search) row: usize,
     /// Position of the word in the question.
-    pub(super) term: usize,
+    pub(in crate::search) term: usize,
     /// 1 if the event has the word, less if it has related words only.
-    pub(super) value: f32,
+    pub(in crate::search) value: f32,
+}
+
+/// The events that a question is about.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::search) struct AskedRows<'a> {
+    /// Positions in `Snapshot::sessions`; `None` means all.
+    pub(in crate::search) sessions: Option<&'a HashSet<usize>>,
+    /// Only events before this time, in microseconds since the epoch; `None` means all.
+    pub(in crate::search) until: Option<i64>,
+    /// True for events that repeat those of another session as well.
+    pub(in crate::search) includes_copies: bool,
+}
+
+impl AskedRows<'_> {
+    /// True if the events of a session are among them.
+    pub(in crate::search) fn includes(&self, session: usize) -> bool {
+        self.sessions.is_none_or(|wanted| wanted.contains(&session))
+    }
+
+    /// True if a session has events after the time to which the question is limited.
+    pub(in crate::search) fn may_exclude_by_time(&self, session: &SessionRow) -> bool {
+        let ended = session.ended_at;
+        self.until.is_some_and(|until| ended.is_some_and(|ended| ended >= until))
+    }
+
+    /// True if an event is among them, given that its session is.
+    fn includes_event(&self, facts: &RowFacts) -> bool {
+        let is_early = self.until.is_none_or(|until| facts.time.is_none_or(|time| time < until));
+        is_early && (self.includes_copies || !facts.is_replay)
+    }
 }
 
 /// The events of one segment that are asked about, and those of them that have words of the question.
-pub(super) struct SegmentHits {
+pub(in crate::search) struct SegmentHits {
     /// Position in `Snapshot::segments`.
-    pub(super) segment: usize,
+    pub(in crate::search) segment: usize,
     /// The sessions that are asked about and have rows in the segment.
-    pub(super) spans: Vec<SessionSpan>,
-    pub(super) outlines: Vec<RowOutline>,
-    /// Rows that repeat events of another session.
-    copies: FixedBitSet,
+    pub(in crate::search) spans: Vec<SessionSpan>,
+    pub(in crate::search) outlines: Vec<RowOutline>,
+    /// Rows of these sessions that are not asked about, such as copies.
+    left_out: FixedBitSet,
     /// By row, then by word.
-    pub(super) hits: Vec<TermHit>,
+    pub(in crate::search) hits: Vec<TermHit>,
 }
 
 impl SegmentHits {
     /// Finds the words of `terms` in the rows of a segment. `text_hits` are the rows of words that the
-    /// index does not list. `sessions` are those asked about; `None` means all.
-    pub(super) fn find(
+    /// index does not list.
+    pub(in crate::search) fn find(
         snapshot: &Snapshot,
         number: usize,
         terms: &[QuestionTerm],
         text_hits: &HashMap<usize, Vec<TermHit>>,
-        sessions: Option<&HashSet<usize>>,
+        asked: AskedRows<'_>,
     ) -> Result<Self, StoreError> {
         let segment = &snapshot.segments()[number];
         let mut spans = segment.spans.clone();
-        spans.retain(|span| sessions.is_none_or(|wanted| wanted.contains(&span.session)));
+        spans.retain(|span| asked.includes(span.session));
         let index = segment.skip_index()?;
-        let copies = find_copies(snapshot, segment, &spans)?;
+        let left_out = find_left_out(snapshot, segment, &spans, asked)?;
 
         let words = index.word_lookup();
         let mut hits = text_hits.get(&number).cloned().unwrap_or_default();
@@ -62,7 +93,7 @@ impl SegmentHits {
         // The rows of each word ascend already, which a stable sort makes use of.
         hits.sort_by_key(|hit| (hit.row, hit.term));
         let mut found =
-            Self { segment: number, spans, outlines: index.read_outlines()?, copies, hits };
+            Self { segment: number, spans, outlines: index.read_outlines()?, left_out, hits };
         found.retain_live_rows();
         Ok(found)
     }
@@ -70,15 +101,15 @@ impl SegmentHits {
     /// Removes hits in rows that are not asked about.
     fn retain_live_rows(&mut self) {
         let mut spans = self.spans.iter().peekable();
-        let copies = &self.copies;
+        let left_out = &self.left_out;
         self.hits.retain(|hit| {
             while spans.next_if(|span| span.start + span.count <= hit.row).is_some() {}
-            spans.peek().is_some_and(|span| span.start <= hit.row) && !copies.contains(hit.row)
+            spans.peek().is_some_and(|span| span.start <= hit.row) && !left_out.contains(hit.row)
         });
     }
 
     /// Returns the hits in the rows of a span.
-    pub(super) fn hits_of(&self, span: &SessionSpan) -> &[TermHit] {
+    pub(in crate::search) fn hits_of(&self, span: &SessionSpan) -> &[TermHit] {
         let begin = self.hits.partition_point(|hit| hit.row < span.start);
         let end = self.hits.partition_point(|hit| hit.row < span.start + span.count);
         &self.hits[begin..end]
@@ -86,12 +117,12 @@ impl SegmentHits {
 
     /// Returns the rows of a span that count, each with the type of its event and the approximate
     /// length of its text in bytes.
-    pub(super) fn rows_of(
+    pub(in crate::search) fn rows_of(
         &self,
         span: &SessionSpan,
     ) -> impl Iterator<Item = (usize, EventType, f32)> {
         let rows = span.start..(span.start + span.count).min(self.outlines.len());
-        rows.filter(|row| !self.copies.contains(*row)).map(|row| {
+        rows.filter(|row| !self.left_out.contains(*row)).map(|row| {
             let outline = self.outlines[row];
             (row, outline.event_type, typical_length(outline.length_bits) as f32)
         })
@@ -99,30 +130,33 @@ impl SegmentHits {
 }
 
 /// True for the events that make up the talk of a session: prompts and answers.
-pub(super) fn is_talk(event_type: EventType) -> bool {
+pub(in crate::search) fn is_talk(event_type: EventType) -> bool {
     matches!(event_type, EventType::User | EventType::Message)
 }
 
-/// Returns the rows of `spans` that repeat events of another session.
-fn find_copies(
+/// Returns the rows of `spans` that are not asked about: copies, and events after the time.
+fn find_left_out(
     snapshot: &Snapshot,
     segment: &Segment,
     spans: &[SessionSpan],
+    asked: AskedRows<'_>,
 ) -> Result<FixedBitSet, StoreError> {
     let index = segment.skip_index()?;
-    let mut copies = FixedBitSet::with_capacity(index.row_count());
+    let mut left_out = FixedBitSet::with_capacity(index.row_count());
     for span in spans {
-        if snapshot.sessions()[span.session].replay_events == 0 {
+        let session = &snapshot.sessions()[span.session];
+        let has_copies = session.replay_events > 0 && !asked.includes_copies;
+        if !has_copies && !asked.may_exclude_by_time(session) {
             continue;
         }
         let facts = index.read_facts(span.start..span.start + span.count)?;
         for (offset, facts) in facts.iter().enumerate() {
-            if facts.is_replay {
-                copies.insert(span.start + offset);
+            if !asked.includes_event(&facts) {
+                left_out.insert(span.start + offset);
             }
         }
     }
-    Ok(copies)
+    Ok(left_out)
 }
 
 /// Appends the rows that have a word of the question or words that begin like it.

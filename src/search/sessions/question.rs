@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::dates::{NamedDate, find_dates};
-use super::stop_words::is_stop_word;
+use super::stop_words::{is_opening_word, is_stop_word};
 use crate::base::fold::{fold_text, nfc_if_different};
 use crate::base::word_form::{common_form, irregular_forms};
 use crate::store::SHORTEST_WORD;
@@ -17,61 +17,63 @@ const RELATED_LETTERS: usize = 5;
 /// A question about sessions.
 #[derive(Debug, Clone)]
 pub struct SessionQuestion {
-    pub(super) terms: Vec<QuestionTerm>,
-    pub(super) dates: Vec<NamedDate>,
+    pub(in crate::search) terms: Vec<QuestionTerm>,
+    pub(in crate::search) dates: Vec<NamedDate>,
 }
 
 /// One word of a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct QuestionTerm {
+pub(in crate::search) struct QuestionTerm {
     /// The word as it was written.
-    pub(super) word: String,
+    pub(in crate::search) word: String,
     /// Folded, and in its [`common_form`] if it is a word of ASCII letters.
-    pub(super) stem: String,
+    pub(in crate::search) stem: String,
     /// True if the word lists of the index can have it: three or more ASCII letters.
-    pub(super) is_indexed: bool,
+    pub(in crate::search) is_indexed: bool,
     /// What words of interest begin with: the regular forms of this word and related words, and each
     /// irregular form. Empty if it is not indexed.
-    pub(super) prefixes: Vec<String>,
+    pub(in crate::search) prefixes: Vec<String>,
 }
 
 impl QuestionTerm {
     /// True if `word`, in lower case, is this word in any form.
-    pub(super) fn is_form_of(&self, word: &str) -> bool {
+    pub(in crate::search) fn is_form_of(&self, word: &str) -> bool {
         let may_be_form = self.prefixes.iter().any(|prefix| word.starts_with(prefix.as_str()));
         may_be_form && common_form(word) == self.stem
     }
 
     /// True if `word`, in lower case, begins like this one for long enough to have to do with it.
-    pub(super) fn is_related_to(&self, word: &str) -> bool {
+    pub(in crate::search) fn is_related_to(&self, word: &str) -> bool {
         let beginning = self.stem.get(..RELATED_LETTERS);
         self.is_indexed && beginning.is_some_and(|beginning| word.starts_with(beginning))
     }
 }
 
 impl SessionQuestion {
-    /// Splits `question`.
+    /// Splits `question`, and leaves out words that say nothing about what is looked for.
     pub fn parse(question: &str) -> Self {
-        let plain = question.replace('\u{2019}', "'").replace("'s ", " ").replace("'s?", "?");
-        let dates = find_dates(&plain);
-        // The numbers of a date would be looked for in the texts, which rarely repeat them.
-        let mut without_numbers = plain.clone();
-        for numbers in dates.iter().flat_map(|mention| &mention.numbers) {
-            without_numbers.replace_range(numbers.clone(), &" ".repeat(numbers.len()));
+        let text = QuestionText::new(question);
+        let runs = text.runs();
+        let is_wanted = |term: &QuestionTerm| !is_stop_word(&term.word.to_lowercase(), &term.stem);
+        let mut terms = collect_terms(&runs[count_opening_runs(&runs)..], is_wanted);
+        if terms.is_empty() {
+            terms = collect_terms(&runs, is_wanted);
         }
+        Self { terms, dates: text.dates }
+    }
 
-        let mut terms = Vec::new();
-        let mut known = HashSet::new();
-        for run in without_numbers.split(|c: char| !c.is_alphanumeric()) {
-            for term in split_run(run) {
-                let is_new = !is_stop_word(&term.word.to_lowercase(), &term.stem)
-                    && known.insert(term.stem.clone());
-                if is_new && terms.len() < MAX_TERMS {
-                    terms.push(term);
-                }
-            }
+    /// Splits `question`.
+    pub(in crate::search) fn parse_every_word(question: &str) -> Self {
+        let text = QuestionText::new(question);
+        let terms = collect_terms(&text.runs(), |_| true);
+        Self { terms, dates: text.dates }
+    }
+
+    /// Makes the words at these positions match anywhere in a longer word, too.
+    pub(in crate::search) fn search_parts(&mut self, positions: &[usize]) {
+        for position in positions {
+            self.terms[*position] = text_term(&self.terms[*position].word);
         }
-        Self { terms, dates: dates.into_iter().map(|mention| mention.date).collect() }
     }
 
     /// Returns the words to look for, as they were written.
@@ -82,6 +84,85 @@ impl SessionQuestion {
     /// True if there is nothing to look for.
     pub fn is_empty(&self) -> bool {
         self.terms.is_empty() && self.dates.is_empty()
+    }
+}
+
+/// A question without the dates in it.
+struct QuestionText {
+    /// The question without endings of the genitive and numbers of dates.
+    plain: String,
+    dates: Vec<NamedDate>,
+}
+
+impl QuestionText {
+    fn new(question: &str) -> Self {
+        let mut plain = question.replace('\u{2019}', "'").replace("'s ", " ").replace("'s?", "?");
+        let dates = find_dates(&plain);
+        // The numbers of a date would be looked for in the texts, which rarely repeat them.
+        for numbers in dates.iter().flat_map(|mention| &mention.numbers) {
+            plain.replace_range(numbers.clone(), &" ".repeat(numbers.len()));
+        }
+        Self { plain, dates: dates.into_iter().map(|mention| mention.date).collect() }
+    }
+
+    /// Returns the runs of letters and digits.
+    fn runs(&self) -> Vec<&str> {
+        let runs = self.plain.split(|c: char| !c.is_alphanumeric());
+        runs.filter(|run| !run.is_empty()).collect()
+    }
+}
+
+/// Returns the words of some runs that `is_wanted` accepts, each one once.
+fn collect_terms(runs: &[&str], is_wanted: impl Fn(&QuestionTerm) -> bool) -> Vec<QuestionTerm> {
+    let mut terms = Vec::new();
+    let mut known = HashSet::new();
+    for term in runs.iter().flat_map(|run| split_run(run)) {
+        let is_new = is_wanted(&term) && known.insert(term.stem.clone());
+        if is_new && terms.len() < MAX_TERMS {
+            terms.push(term);
+        }
+    }
+    terms
+}
+
+/// Returns the number of runs with which a question opens before it comes to the matter: "which chat was
+/// it where". The word before the matter belongs to it, as in "session cookies".
+fn count_opening_runs(runs: &[&str]) -> usize {
+    let kinds: Vec<RunKind> = runs.iter().map(|run| RunKind::of(run)).collect();
+    let mut count = 0;
+    for (position, kind) in kinds.iter().enumerate() {
+        let is_followed_by_matter = kinds.get(position + 1) == Some(&RunKind::Matter);
+        if *kind == RunKind::Matter || *kind == RunKind::Opening && is_followed_by_matter {
+            break;
+        }
+        count += 1;
+    }
+    count
+}
+
+/// What a run of letters and digits says about what is looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RunKind {
+    /// Nothing, wherever it is.
+    Stop,
+    /// Nothing if the question begins with it.
+    Opening,
+    Matter,
+}
+
+impl RunKind {
+    fn of(run: &str) -> Self {
+        let word = run.to_lowercase();
+        let stem = common_form(&word);
+        let is_short =
+            word.len() < SHORTEST_WORD && word.bytes().all(|byte| byte.is_ascii_alphabetic());
+        if is_short || is_stop_word(&word, &stem) {
+            Self::Stop
+        } else if is_opening_word(&word) {
+            Self::Opening
+        } else {
+            Self::Matter
+        }
     }
 }
 
@@ -179,6 +260,19 @@ mod tests {
         assert_eq!(stems("What was Anna's decision on retries"), ["anna", "decision", "retry"]);
         assert_eq!(stems("cache, Cached CACHES"), ["cach"]);
         assert!(SessionQuestion::parse("what was that?").is_empty());
+    }
+
+    #[test]
+    fn the_opening_of_a_question_is_left_out() {
+        assert_eq!(stems("which chat was it where we had a deadlock"), ["deadlock"]);
+        assert_eq!(stems("Some weeks ago there was something about chats"), ["chat"]);
+        assert_eq!(stems("find the chat where you looked at the cache"), ["cach"]);
+        assert_eq!(stems("session cookies"), ["session", "cooky"]);
+        assert_eq!(stems("42 retries of the cache"), ["42", "retry", "cach"]);
+        assert_eq!(stems("what kind of deals did we see"), ["deal", "see"]);
+        assert_eq!(stems("the deadlock in the session"), ["deadlock", "session"]);
+        assert_eq!(stems("the last session"), ["last", "session"]);
+        assert_eq!(stems("chat session"), ["chat", "session"]);
     }
 
     #[test]

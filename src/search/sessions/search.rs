@@ -8,11 +8,12 @@ use serde::{Deserialize, Serialize};
 use super::passages::{
     PassageSize, TermPair, bound_pairs, cut_passage, find_places, read_texts, weigh_pairs,
 };
-use super::postings::SegmentHits;
+use super::postings::{AskedRows, SegmentHits};
 use super::question::{QuestionTerm, SessionQuestion};
-use super::score::{Averages, ScoredEvent, SessionScore, Totals, collect_parts, type_factor};
+use super::score::{ScoredEvent, SessionScore, collect_parts, type_factor};
 use super::text_terms::find_text_terms;
 use super::titles::{TitleHit, find_title_hits};
+use super::totals::{Averages, Totals};
 use super::windows::WINDOW_SIZES;
 use crate::base::parallel::in_parallel;
 use crate::search::error::SearchError;
@@ -44,6 +45,8 @@ pub struct SessionRequest<'a> {
     pub limit: usize,
     /// Only sessions after this one are returned.
     pub after: Option<SessionRank>,
+    /// Only events before this time count, in microseconds since the epoch; `None` means all.
+    pub until: Option<i64>,
     /// The search ends with an error at this time.
     pub deadline: Instant,
 }
@@ -123,11 +126,12 @@ pub fn search_sessions(
 ) -> Result<SessionResults, SearchError> {
     let must_stop = || stop() || Instant::now() >= request.deadline;
     let wanted = request.sessions.as_ref();
-    let found = find_hits(snapshot, &request.question.terms, wanted, &must_stop)?;
+    let asked = AskedRows { sessions: wanted, until: request.until, includes_copies: false };
+    let found = find_hits(snapshot, &request.question.terms, asked, &must_stop)?;
     let Some((hits, mut totals)) = found else {
         return Err(if stop() { SearchError::Cancelled } else { SearchError::TimedOut });
     };
-    let titles = find_title_hits(snapshot, request.question, wanted);
+    let titles = find_title_hits(snapshot, request.question, asked);
     totals.add_titles(&titles);
     let searched = wanted.map_or(snapshot.sessions().len(), HashSet::len);
     let averages = totals.averages(searched);
@@ -156,23 +160,22 @@ pub fn search_sessions(
     Ok(SessionResults { sessions, matched, absent: totals.absent_words(request.question), next })
 }
 
-/// Finds words in the events of the sessions at the positions `wanted`, and counts both; `None` means
-/// all sessions. Returns `None` if `must_stop` returned true.
-pub(super) fn find_hits(
+/// Finds words in the events that are asked about, and counts both. Returns `None` if `must_stop`
+/// returned true.
+pub(in crate::search) fn find_hits(
     snapshot: &Snapshot,
     terms: &[QuestionTerm],
-    wanted: Option<&HashSet<usize>>,
+    asked: AskedRows<'_>,
     must_stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Option<(Vec<SegmentHits>, Totals)>, StoreError> {
     let mut segments: Vec<usize> = Vec::new();
     for (number, segment) in snapshot.segments().iter().enumerate() {
-        let mut spans = segment.spans.iter();
-        if spans.any(|span| wanted.is_none_or(|wanted| wanted.contains(&span.session))) {
+        if segment.spans.iter().any(|span| asked.includes(span.session)) {
             segments.push(number);
         }
     }
 
-    let Some(text_hits) = find_text_terms(snapshot, &segments, terms, must_stop)? else {
+    let Some(text_hits) = find_text_terms(snapshot, &segments, terms, asked, must_stop)? else {
         return Ok(None);
     };
     let parts = in_parallel(&segments, 1, |numbers| {
@@ -182,7 +185,7 @@ pub(super) fn find_hits(
             if must_stop() {
                 return Ok(None);
             }
-            let hits = SegmentHits::find(snapshot, *number, terms, &text_hits, wanted)?;
+            let hits = SegmentHits::find(snapshot, *number, terms, &text_hits.by_segment, asked)?;
             totals.add_segment(&hits);
             found.push(hits);
         }
@@ -191,6 +194,7 @@ pub(super) fn find_hits(
 
     let mut hits: Vec<SegmentHits> = Vec::new();
     let mut totals = Totals::new(terms.len());
+    totals.unread = text_hits.unread;
     for part in parts {
         let Some((found, counted)) = part else { return Ok(None) };
         hits.extend(found);

@@ -149,6 +149,33 @@ const QUESTION_WORDS: &[&str] = &[
     "way",
 ];
 
+/// Words with which a question about a session begins before it comes to the matter, in alphabetical
+/// order: "find the chat where", "some weeks ago there was", "I think we".
+const OPENING_WORDS: &[&str] = &[
+    "ago",
+    "asked",
+    "believe",
+    "chat",
+    "conversation",
+    "days",
+    "dealt",
+    "discussion",
+    "find",
+    "looked",
+    "months",
+    "recall",
+    "session",
+    "think",
+    "thought",
+    "thread",
+    "weeks",
+];
+
+/// True if a lowercase word says nothing about what is looked for if the question begins with it.
+pub(super) fn is_opening_word(word: &str) -> bool {
+    OPENING_WORDS.binary_search(&word).is_ok()
+}
+
 /// True if a lowercase word, or its stem, says nothing about what is looked for.
 pub(super) fn is_stop_word(word: &str, stem: &str) -> bool {
     let is_listed = |list: &[&str], word: &str| list.binary_search(&word).is_ok();
@@ -164,6 +191,7 @@ mod tests {
     #[test]
     fn the_lists_are_sorted() {
         assert!(STOP_WORDS.is_sorted() && QUESTION_WORDS.is_sorted());
+        assert!(OPENING_WORDS.is_sorted() && is_opening_word("dealt"));
         assert!(is_stop_word("the", "the") && is_stop_word("talked", "talk"));
         assert!(!is_stop_word("cache", "cach"));
     }

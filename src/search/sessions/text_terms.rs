@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use memchr::memmem;
 
-use super::postings::TermHit;
+use super::postings::{AskedRows, TermHit};
 use super::question::QuestionTerm;
 use crate::base::fold::fold_text;
 use crate::base::parallel::in_parallel;
@@ -28,14 +28,24 @@ struct UnreadPage {
     terms: Vec<usize>,
 }
 
-/// Returns the rows of each segment that have such words, by the position of the segment. Returns
-/// `None` if `must_stop` returned true.
+/// Where such words are.
+#[derive(Default)]
+pub(super) struct TextHits {
+    /// The rows of each segment that have such words, by the position of the segment.
+    pub(super) by_segment: HashMap<usize, Vec<TermHit>>,
+    /// The words that pages may have which were not read, a bit each.
+    pub(super) unread: u32,
+}
+
+/// Finds such words in the events that are asked about, in the segments at the positions `segments`.
+/// Returns `None` if `must_stop` returned true.
 pub(super) fn find_text_terms(
     snapshot: &Snapshot,
     segments: &[usize],
     terms: &[QuestionTerm],
+    asked: AskedRows<'_>,
     must_stop: &(dyn Fn() -> bool + Sync),
-) -> Result<Option<HashMap<usize, Vec<TermHit>>>, StoreError> {
+) -> Result<Option<TextHits>, StoreError> {
     let unlisted: Vec<(usize, Grams)> = terms
         .iter()
         .enumerate()
@@ -43,7 +53,7 @@ pub(super) fn find_text_terms(
         .map(|(position, term)| (position, needle_grams(&term.stem)))
         .collect();
     if unlisted.is_empty() {
-        return Ok(Some(HashMap::new()));
+        return Ok(Some(TextHits::default()));
     }
 
     let mut pages = Vec::new();
@@ -51,9 +61,11 @@ pub(super) fn find_text_terms(
         if must_stop() {
             return Ok(None);
         }
-        append_pages(snapshot, *number, &unlisted, &mut pages)?;
+        append_pages(snapshot, *number, &unlisted, asked, &mut pages)?;
     }
     pages.sort_by_key(|page| Reverse(page.newest));
+    let skipped = pages.iter().skip(MAX_PAGES).flat_map(|page| &page.terms);
+    let unread = skipped.fold(0, |unread, term| unread | 1 << term);
     pages.truncate(MAX_PAGES);
 
     let parts = in_parallel(&pages, PAGES_AT_ONCE, |pages| {
@@ -86,14 +98,15 @@ pub(super) fn find_text_terms(
             by_segment.entry(segment).or_default().push(hit);
         }
     }
-    Ok(Some(by_segment))
+    Ok(Some(TextHits { by_segment, unread }))
 }
 
-/// Appends the pages of a segment that may have one of the words.
+/// Appends the pages of a segment that have events which are asked about and may have one of the words.
 fn append_pages(
     snapshot: &Snapshot,
     number: usize,
     terms: &[(usize, Grams)],
+    asked: AskedRows<'_>,
     pages: &mut Vec<UnreadPage>,
 ) -> Result<(), StoreError> {
     let segment = &snapshot.segments()[number];
@@ -106,14 +119,21 @@ fn append_pages(
             terms_of_blocks[block].push(*position);
         }
     }
+    let mut spans = segment.spans.clone();
+    spans.retain(|span| asked.includes(span.session));
     for page in segment.text_pages()? {
+        let end = page.start + page.count;
+        let next_span = spans.partition_point(|span| span.start + span.count <= page.start);
+        if spans.get(next_span).is_none_or(|span| span.start >= end) {
+            continue;
+        }
         let first = blocks.partition_point(|block| block.start + block.count <= page.start);
-        let end = blocks.partition_point(|block| block.start < page.start + page.count);
-        let mut on_page: Vec<usize> = terms_of_blocks[first..end].concat();
+        let after = blocks.partition_point(|block| block.start < end);
+        let mut on_page: Vec<usize> = terms_of_blocks[first..after].concat();
         on_page.sort_unstable();
         on_page.dedup();
         if !on_page.is_empty() {
-            let times = blocks[first..end].iter().filter_map(|block| block.times);
+            let times = blocks[first..after].iter().filter_map(|block| block.times);
             let newest = times.map(|(_, newest)| newest).max();
             pages.push(UnreadPage { segment: number, page: *page, newest, terms: on_page });
         }

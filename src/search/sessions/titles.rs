@@ -1,7 +1,6 @@
 //! Finds words of a question in the titles of sessions.
 
-use std::collections::HashSet;
-
+use super::postings::AskedRows;
 use super::question::{QuestionTerm, SessionQuestion};
 use crate::base::fold::fold_text;
 use crate::store::{SHORTEST_WORD, Snapshot};
@@ -27,16 +26,17 @@ impl TitleHit {
     }
 }
 
-/// Returns the titles that have words of the question. `wanted` are positions of sessions; `None`
-/// means all. Sessions that only repeat others are left out.
+/// Returns the titles of the sessions that are asked about and that have words of the question. Sessions
+/// that only repeat others are left out, and those that continued after the time of the question, whose
+/// title may be newer.
 pub(super) fn find_title_hits(
     snapshot: &Snapshot,
     question: &SessionQuestion,
-    wanted: Option<&HashSet<usize>>,
+    asked: AskedRows<'_>,
 ) -> Vec<TitleHit> {
     let mut found = Vec::new();
     for (session, row) in snapshot.sessions().iter().enumerate() {
-        let is_wanted = wanted.is_none_or(|wanted| wanted.contains(&session));
+        let is_wanted = asked.includes(session) && !asked.may_exclude_by_time(row);
         let Some(title) = row.title.as_deref().filter(|_| is_wanted) else { continue };
         if row.events > 0 && row.replay_events == row.events {
             continue;

@@ -202,13 +202,13 @@ impl EventSearch<'_> {
         query: &Query,
         page: &MatchPage,
     ) -> Result<Vec<AbsentWord>, ToolError> {
-        let stems = if page.is_empty() { None } else { Some(page.absent_stems.as_slice()) };
-        if page.is_timed_out || stems.is_some_and(<[String]>::is_empty) {
+        let words = if page.is_empty() { None } else { Some(page.absent_words.as_slice()) };
+        if page.is_timed_out || words.is_some_and(<[String]>::is_empty) {
             return Ok(Vec::new());
         }
         let request = self.request(query)?;
         let is_ranked = is_ranked(query);
-        crate::search::find_absent_words(self.snapshot, &request, is_ranked, stems, self.call.stop)
+        crate::search::find_absent_words(self.snapshot, &request, is_ranked, words, self.call.stop)
             .map_err(search_error)
     }
 }

@@ -27,8 +27,8 @@ pub(super) struct MatchPage {
     pub(super) is_timed_out: bool,
     /// True if everything that was found fits into an answer.
     pub(super) includes_all_hits: bool,
-    /// The stems of the words of a ranked search that no selected event has.
-    pub(super) absent_stems: Vec<String>,
+    /// The words of a ranked search that no searched event has.
+    pub(super) absent_words: Vec<String>,
 }
 
 impl MatchPage {
@@ -47,7 +47,7 @@ pub(super) fn find_matches_by_time(
     call: &Call<'_>,
 ) -> Result<MatchPage, ToolError> {
     let found = crate::search::search(snapshot, request, call.stop).map_err(search_error)?;
-    let matches = collect_matches(snapshot, bound, &found.hits);
+    let matches = collect_matches(snapshot, bound, &found.hits, 0);
     let includes_all_hits = matches.len() == found.hits.len();
 
     // A page that was cut continues after its last match.
@@ -67,7 +67,7 @@ pub(super) fn find_matches_by_time(
         is_complete: found.is_complete,
         is_timed_out: found.is_timed_out,
         includes_all_hits,
-        absent_stems: Vec::new(),
+        absent_words: Vec::new(),
     })
 }
 
@@ -92,14 +92,15 @@ pub(super) fn find_best_matches(
     let after = after.map(|after| after.at);
     let found = crate::search::search_ranked(snapshot, request, after.as_ref(), call.stop)
         .map_err(search_error)?;
-    let matches = collect_matches(snapshot, bound, &found.hits);
+    let matches = collect_matches(snapshot, bound, &found.hits, found.cursor_bytes());
     let includes_all_hits = matches.len() == found.hits.len();
 
     // After a timeout, matches that were not examined may rank before these.
     let has_next = (found.has_more || !includes_all_hits) && !found.is_timed_out;
     let last = if has_next { matches.len().checked_sub(1) } else { None };
     let next = last.map(|last| {
-        cursor::encode(bound, &PageEnd { at: &found.ends[last], seen: seen + matches.len() })
+        let at = found.position_after(last + 1, snapshot);
+        cursor::encode(bound, &PageEnd { at, seen: seen + matches.len() })
     });
 
     Ok(MatchPage {
@@ -110,14 +111,20 @@ pub(super) fn find_best_matches(
         is_complete: found.is_complete,
         is_timed_out: found.is_timed_out,
         includes_all_hits,
-        absent_stems: found.absent_stems,
+        absent_words: found.absent_words,
     })
 }
 
-/// Returns the matches of the hits that fit into an answer. The budget leaves room for the query,
-/// which the answer also contains: echoed, and word by word in the cursor of a ranked page.
-fn collect_matches(snapshot: &Snapshot, args: &SearchArgs, hits: &[SearchHit]) -> Vec<Match> {
-    let mut budget = Budget::new(limits::ANSWER_BYTES.saturating_sub(4 * args.query.len()));
+/// Returns the matches of the hits that fit into an answer. The budget leaves room for the query, which
+/// the answer repeats, and for a cursor of about `cursor_bytes`.
+fn collect_matches(
+    snapshot: &Snapshot,
+    args: &SearchArgs,
+    hits: &[SearchHit],
+    cursor_bytes: usize,
+) -> Vec<Match> {
+    let reserved = 4 * args.query.len() + cursor_bytes;
+    let mut budget = Budget::new(limits::ANSWER_BYTES.saturating_sub(reserved));
     let mut matches: Vec<Match> = Vec::new();
     for hit in hits {
         let mut found = convert_hit(snapshot, hit);

@@ -18,11 +18,6 @@ impl KnownRows {
         all.insert_range(..);
         Self { possible: all.clone(), certain: all }
     }
-
-    /// Returns the result for a segment in which any of the `rows` rows may match.
-    pub fn all_possible(rows: usize) -> Self {
-        Self { certain: FixedBitSet::with_capacity(rows), ..Self::all_certain(rows) }
-    }
 }
 
 impl std::ops::Not for KnownRows {

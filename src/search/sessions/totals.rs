@@ -1,0 +1,192 @@
+//! Counts words over the events that are asked about, and weighs them by how rare they are.
+
+use std::collections::HashMap;
+
+use super::postings::{SegmentHits, is_talk};
+use super::question::SessionQuestion;
+use super::titles::TitleHit;
+use super::windows::WINDOW_SIZES;
+
+/// What the events of a whole request have in common.
+pub(in crate::search) struct Averages {
+    /// The weight of each word of the question: its inverse document frequency. 0 if no event has it.
+    pub(in crate::search) weights: Vec<f32>,
+    /// The same by sessions: words that every session has say nothing about which one is meant.
+    pub(in crate::search) session_weights: Vec<f32>,
+    /// Average length of an event, of the talk of a session, and of a window of each size, in bytes.
+    pub(in crate::search) event_length: f32,
+    pub(in crate::search) session_length: f32,
+    pub(in crate::search) window_lengths: [f32; WINDOW_SIZES.len()],
+}
+
+/// Counts over the events that are asked about, from which [`Averages`] follow.
+#[derive(Clone)]
+pub(in crate::search) struct Totals {
+    rows: u64,
+    bytes: f64,
+    windows: u64,
+    window_bytes: [f64; WINDOW_SIZES.len()],
+    /// The words of each session that has any, a bit each.
+    words: HashMap<usize, u32>,
+    /// Approximate bytes of the talk of each session, which may be in several segments.
+    talk_bytes: HashMap<usize, f32>,
+    /// For each word, the events that have it.
+    pub(in crate::search) exact: Vec<u64>,
+    /// For each word, the events that have related words only.
+    pub(in crate::search) related: Vec<u64>,
+    /// The words that events may have whose text was not read, a bit each.
+    pub(super) unread: u32,
+}
+
+impl Totals {
+    pub(in crate::search) fn new(terms: usize) -> Self {
+        Self {
+            rows: 0,
+            bytes: 0.0,
+            windows: 0,
+            window_bytes: [0.0; WINDOW_SIZES.len()],
+            words: HashMap::new(),
+            talk_bytes: HashMap::new(),
+            exact: vec![0; terms],
+            related: vec![0; terms],
+            unread: 0,
+        }
+    }
+
+    /// Counts the events of a segment.
+    pub(in crate::search) fn add_segment(&mut self, found: &SegmentHits) {
+        for span in &found.spans {
+            let mut talk: Vec<f32> = Vec::new();
+            for (_, event_type, length) in found.rows_of(span) {
+                self.rows += 1;
+                self.bytes += f64::from(length);
+                if is_talk(event_type) {
+                    talk.push(length);
+                }
+            }
+            self.windows += talk.len() as u64;
+            for (bytes, size) in self.window_bytes.iter_mut().zip(WINDOW_SIZES) {
+                for start in 0..talk.len() {
+                    *bytes += f64::from(size.length(&talk, start));
+                }
+            }
+            let words = found.hits_of(span).iter().fold(0, |words, hit| words | 1 << hit.term);
+            *self.words.entry(span.session).or_default() |= words;
+            *self.talk_bytes.entry(span.session).or_default() += talk.iter().sum::<f32>();
+        }
+        for hit in &found.hits {
+            let counts = if hit.value >= 1.0 { &mut self.exact } else { &mut self.related };
+            counts[hit.term] += 1;
+        }
+    }
+
+    /// Counts titles, which may have words that no event has.
+    pub(super) fn add_titles(&mut self, titles: &[TitleHit]) {
+        let mut counts = vec![0; self.exact.len()];
+        for (term, value) in titles.iter().flat_map(|title| &title.values) {
+            counts[*term] += u64::from(*value >= 1.0);
+        }
+        for (events, titles) in self.exact.iter_mut().zip(counts) {
+            *events = titles.max(*events);
+        }
+    }
+
+    pub(in crate::search) fn add(&mut self, other: &Self) {
+        self.rows += other.rows;
+        self.bytes += other.bytes;
+        self.windows += other.windows;
+        for (bytes, more) in self.window_bytes.iter_mut().zip(other.window_bytes) {
+            *bytes += more;
+        }
+        for (session, words) in &other.words {
+            *self.words.entry(*session).or_default() |= words;
+        }
+        for (session, bytes) in &other.talk_bytes {
+            *self.talk_bytes.entry(*session).or_default() += bytes;
+        }
+        for (count, more) in self.exact.iter_mut().zip(&other.exact) {
+            *count += more;
+        }
+        for (count, more) in self.related.iter_mut().zip(&other.related) {
+            *count += more;
+        }
+    }
+
+    /// Returns the positions of the words of the question that no event and no title has.
+    pub(in crate::search) fn absent_terms(&self) -> impl Iterator<Item = usize> {
+        (0..self.exact.len()).filter(|term| {
+            self.exact[*term] + self.related[*term] == 0 && self.unread >> term & 1 == 0
+        })
+    }
+
+    /// Returns the words of the question that no event and no title has, as they were written.
+    pub(in crate::search) fn absent_words(&self, question: &SessionQuestion) -> Vec<String> {
+        self.absent_terms().map(|term| question.terms[term].word.clone()).collect()
+    }
+
+    /// Returns the weight that the words of the question would have that no event has: they are
+    /// still part of the question.
+    pub(in crate::search) fn absent_weight(&self) -> f32 {
+        self.absent_terms().count() as f32 * rarity_weight(0, self.rows)
+    }
+
+    /// Returns the approximate bytes of the talk of a session.
+    pub(in crate::search) fn talk_length(&self, session: usize) -> f32 {
+        self.talk_bytes.get(&session).copied().unwrap_or(0.0)
+    }
+
+    /// Returns the weight of each word by the sessions that have it or related words.
+    fn session_weights(&self, sessions: usize) -> Vec<f32> {
+        let mut counts = vec![0; self.exact.len()];
+        for words in self.words.values() {
+            for (term, count) in counts.iter_mut().enumerate() {
+                *count += u64::from(words >> term & 1);
+            }
+        }
+        let weigh = |count| if count == 0 { 0.0 } else { rarity_weight(count, sessions as u64) };
+        counts.into_iter().map(weigh).collect()
+    }
+
+    /// Returns the averages over `sessions` sessions.
+    pub(in crate::search) fn averages(&self, sessions: usize) -> Averages {
+        let weights = self.exact.iter().zip(&self.related).map(|(exact, related)| {
+            let events = if *exact > 0 { *exact } else { *related };
+            if events == 0 { 0.0 } else { rarity_weight(events, self.rows) }
+        });
+        let talk_bytes = self.talk_bytes.values().copied().map(f64::from).sum();
+        let average = |sum: f64, count: u64| (sum / count.max(1) as f64).max(1.0) as f32;
+        Averages {
+            weights: weights.collect(),
+            session_weights: self.session_weights(sessions),
+            event_length: average(self.bytes, self.rows),
+            session_length: average(talk_bytes, sessions as u64),
+            window_lengths: self.window_bytes.map(|bytes| average(bytes, self.windows)),
+        }
+    }
+}
+
+/// Returns the weight of a word that `count` of `all` events or sessions have.
+fn rarity_weight(count: u64, all: u64) -> f32 {
+    let (count, all) = (count as f64, all as f64);
+    f64::ln(1.0 + (all - count + 0.5) / (count + 0.5)) as f32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rare_words_weigh_more() {
+        assert!(rarity_weight(1, 1000) > 3.0 * rarity_weight(200, 1000));
+    }
+
+    #[test]
+    fn a_word_is_absent_if_every_text_that_may_have_it_was_read() {
+        let mut totals = Totals::new(4);
+        totals.exact = vec![0, 1, 0, 0];
+        totals.related = vec![0, 0, 1, 0];
+        assert_eq!(totals.absent_terms().collect::<Vec<_>>(), [0, 3]);
+        totals.unread = 0b1000;
+        assert_eq!(totals.absent_terms().collect::<Vec<_>>(), [0]);
+    }
+}
