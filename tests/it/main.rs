@@ -13,6 +13,8 @@ mod contract;
 mod corruption;
 mod costs;
 mod crash;
+#[cfg(unix)]
+mod daily_jobs;
 mod damage;
 #[cfg(unix)]
 mod dist;
@@ -31,6 +33,7 @@ mod hooks;
 mod hostile_names;
 mod http;
 mod http_probes;
+mod images;
 mod layers;
 mod limits;
 mod logging;

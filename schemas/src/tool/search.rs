@@ -84,7 +84,7 @@ pub struct SearchArgs {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("default" = false))]
     pub exclude_current: Option<bool>,
-    /// Since '7d', a date or RFC 3339 time (UTC)
+    /// Since '7d', a date or time (UTC)
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
     /// Before that time

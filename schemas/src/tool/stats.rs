@@ -65,10 +65,10 @@ pub struct StatsArgs {
     /// Only this session; any unique prefix
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
-    /// Since '7d', a date or RFC 3339 time
+    /// Since '7d', a date or time
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
-    /// Only events before, in the same forms
+    /// Before that time
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
     /// IANA name; default UTC

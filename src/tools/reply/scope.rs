@@ -9,6 +9,7 @@ use schemas::{Provider, Timestamp};
 use super::budget::echoed_name;
 use super::session_filter::session_filter;
 use super::session_sums::is_subagent;
+use super::time_range::TimeRange;
 use crate::base::sanitize::clean_text;
 use crate::search::{FilterField, UnmatchedFilter};
 use crate::store::Snapshot;
@@ -26,6 +27,8 @@ pub(crate) struct SessionFilters<'a> {
     pub(crate) provider: Option<Provider>,
     /// The time at or after which a session ended.
     pub(crate) since: Option<Timestamp>,
+    /// Sessions must begin before this time.
+    pub(crate) until: Option<Timestamp>,
     pub(crate) label: Option<&'a str>,
     /// The position of the only requested session.
     pub(crate) session: Option<usize>,
@@ -64,8 +67,7 @@ impl SessionFilters<'_> {
     /// Counts the sessions that pass, by class.
     pub(crate) fn count_sessions(&self, snapshot: &Snapshot) -> SessionCensus {
         let conversations = conversation_ids(snapshot);
-        let since = self.since.map(|since| since.0);
-        let passes = session_filter(self.project, self.provider, since);
+        let passes = self.row_filter();
         let mut census = SessionCensus::default();
         for (at, row) in snapshot.sessions().iter().enumerate() {
             let is_requested = self.session.is_none_or(|wanted| wanted == at);
@@ -77,10 +79,17 @@ impl SessionFilters<'_> {
         census
     }
 
+    /// Returns the filter by project, provider and time.
+    fn row_filter(&self) -> impl Fn(&SessionRow) -> bool {
+        let since = self.since.map(|since| since.0);
+        let filter = session_filter(self.project, self.provider, since);
+        let range = TimeRange { since: self.since, until: self.until };
+        move |row| filter(row) && range.begins_in_time(row)
+    }
+
     /// Counts the sessions that pass.
     fn count_matching(&self, snapshot: &Snapshot) -> usize {
-        let since = self.since.map(|since| since.0);
-        let passes = session_filter(self.project, self.provider, since);
+        let passes = self.row_filter();
         let rows = snapshot.sessions().iter().enumerate();
         let matching = rows.filter(|(at, row)| {
             self.session.is_none_or(|wanted| wanted == *at)
@@ -122,14 +131,16 @@ impl SessionFilters<'_> {
         if let Some(since) = self.since {
             text.push_str(&format!(" active since {since}"));
         }
+        if let Some(until) = self.until {
+            text.push_str(&format!(" begun before {until}"));
+        }
         text
     }
 
     /// Describes the projects of the sessions that pass, if there are several, because the filter is
     /// a part of a name: ` (cli 29, kimi-cli 15 and 3 others)`.
     fn describe_projects(&self, snapshot: &Snapshot) -> String {
-        let since = self.since.map(|since| since.0);
-        let passes = session_filter(self.project, self.provider, since);
+        let passes = self.row_filter();
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for row in snapshot.sessions().iter().filter(|row| passes(row)) {
             *counts.entry(row.project.as_deref().unwrap_or("without a project")).or_default() += 1;
@@ -185,6 +196,13 @@ impl SessionFilters<'_> {
             match alone.count_matching(snapshot) {
                 0 => sentences.push(format!("No session was active since {since}.")),
                 count => counts.push(format!("since matches {}", count_of_sessions(count))),
+            }
+        }
+        if let Some(until) = self.until {
+            let alone = SessionFilters { until: Some(until), ..SessionFilters::default() };
+            match alone.count_matching(snapshot) {
+                0 => sentences.push(format!("No session began before {until}.")),
+                count => counts.push(format!("until matches {}", count_of_sessions(count))),
             }
         }
         if sentences.is_empty() && counts.len() > 1 {
