@@ -60,7 +60,7 @@ def main():
         reader = (
             "import duckdb, json, sys; table, cost = sys.argv[1:]; "
             "print(json.dumps(duckdb.sql(f\"SELECT count(*), round(sum({cost}), 6) "
-            "FROM '{table}.parquet'\").fetchone()))"
+            "FROM '{table}.parquet'\").fetchall()[0]))"
         )
         for table, cost in [("sessions", "cost_usd"), ("usage", "cost_usd"), ("tool_calls", "duration_ms")]:
             read = json.loads(run(sys.executable, "-c", reader, table, cost))
