@@ -1,4 +1,4 @@
-//! The formats that `sessions export` writes.
+//! The formats and the tables that `sessions export` writes.
 
 use crate::closed_enum::closed_enum;
 
@@ -15,6 +15,20 @@ closed_enum! {
         Markdown = "markdown",
         /// Transcripts as web pages.
         Html = "html",
+    }
+}
+
+closed_enum! {
+    /// The rows of an export.
+    ExportTable {
+        /// One row for each event.
+        Events = "events",
+        /// One row for each session.
+        Sessions = "sessions",
+        /// One row for each request to a model, counted once, with its cost.
+        Usage = "usage",
+        /// One row for each tool call, with its result.
+        ToolCalls = "tool_calls",
     }
 }
 

@@ -34,7 +34,7 @@ pub mod zone;
 
 pub use error::{ErrorCode, ToolError};
 pub use event::EventType;
-pub use export::ExportFormat;
+pub use export::{ExportFormat, ExportTable};
 pub use id::EventId;
 pub use nearest::nearest;
 pub use provider::Provider;

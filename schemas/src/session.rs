@@ -190,6 +190,17 @@ impl SessionRow {
         parsed.and_then(Result::ok).unwrap_or_default()
     }
 
+    /// Returns the cost in US dollars of the tokens that were counted once. `None` if no model of the
+    /// session has a price.
+    pub fn cost_usd(&self, prices: &PriceTable) -> Option<f64> {
+        let mut sum = None;
+        for cost in self.model_usage().iter().filter_map(|entry| entry.cost(prices)) {
+            *sum.get_or_insert(0.0) += cost;
+        }
+        // The last digits of a sum of fractions are only rounding errors.
+        sum.map(|cost| (cost * 1e9_f64).round() / 1e9)
+    }
+
     /// Returns whether an event is on a branch that a rewind abandoned.
     pub fn is_abandoned(&self, event_index: i32) -> bool {
         let Some(abandoned) = &self.abandoned else { return false };

@@ -58,7 +58,14 @@ pub const VIEWS: &[SqlView] = &[
         name: "sessions",
         doc: "One row per session: one log file.",
         table: Some(&SESSIONS),
-        own: &[optional("duration_ms", BigInt, "From started_at to ended_at.")],
+        own: &[
+            optional("duration_ms", BigInt, "From started_at to ended_at."),
+            optional(
+                "cost_usd",
+                Double,
+                "By the price table, without subagents; null if no model has a price.",
+            ),
+        ],
     },
     SqlView {
         name: "events",
@@ -240,8 +247,8 @@ pub const EXAMPLES: &[ViewExample] = &[
     },
     ViewExample {
         question: "Which sessions cost most?",
-        sql: "SELECT session_id, title, project, round(sum(cost_usd), 2) AS usd FROM usage \
-              JOIN sessions USING (session_id) GROUP BY ALL ORDER BY usd DESC NULLS LAST LIMIT 10",
+        sql: "SELECT session_id, title, project, round(cost_usd, 2) AS usd FROM sessions \
+              ORDER BY usd DESC NULLS LAST LIMIT 10",
     },
     ViewExample {
         question: "Which sessions changed this file, and how?",

@@ -176,7 +176,7 @@ pub(super) enum Command {
 /// What a command needs before it runs.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct CommandNeeds {
-    /// True for the commands that answer a question from the sessions in the store.
+    /// True for the commands that read sessions. Without a store they ingest the logs first.
     pub(super) sessions: bool,
     /// True for the commands that read logs which grew first.
     pub(super) refresh: bool,
@@ -192,18 +192,25 @@ impl Command {
             | Self::List(_)
             | Self::Analyze(_)
             | Self::Stats(_)
-            | Self::Usage(_) => CommandNeeds { sessions: true, refresh: true, dates: true },
-            Self::Event(_) | Self::Show(_) | Self::Report(_) | Self::Export(_) | Self::Blame(_) => {
-                CommandNeeds { sessions: false, refresh: true, dates: true }
+            | Self::Usage(_)
+            | Self::Event(_)
+            | Self::Show(_)
+            | Self::Report(_)
+            | Self::Export(_)
+            | Self::Blame(_) => CommandNeeds { sessions: true, refresh: true, dates: true },
+            Self::Query(flags) if flags.is_schema() => CommandNeeds::default(),
+            Self::Resume(_) | Self::Query(_) => {
+                CommandNeeds { sessions: true, refresh: true, dates: false }
             }
-            Self::Resume(_) | Self::Query(_) | Self::Push(_) => {
-                CommandNeeds { refresh: true, ..CommandNeeds::default() }
-            }
-            Self::Open(_) | Self::Forget(_) | Self::Statusline | Self::Pull(_) => {
+            // They read new log data themselves.
+            Self::Open(_) => CommandNeeds { sessions: true, refresh: false, dates: true },
+            Self::Tail(_) => CommandNeeds { sessions: true, ..CommandNeeds::default() },
+            // Without a store there is nothing to publish.
+            Self::Push(_) => CommandNeeds { refresh: true, ..CommandNeeds::default() },
+            Self::Forget(_) | Self::Statusline | Self::Pull(_) => {
                 CommandNeeds { dates: true, ..CommandNeeds::default() }
             }
             Self::Ingest(_)
-            | Self::Tail(_)
             | Self::Label(_)
             | Self::Compact(_)
             | Self::Status

@@ -17,7 +17,7 @@ use schemas::tool::list::ListSort;
 use schemas::tool::query::QueryFormat;
 use schemas::tool::search::SearchSort;
 use schemas::tool::stats::GroupKey;
-use schemas::{EventType, ExportFormat, Provider};
+use schemas::{EventType, ExportFormat, ExportTable, Provider};
 
 use crate::store::Store;
 
@@ -36,13 +36,20 @@ pub(super) fn complete_line(
     index: usize,
 ) -> std::io::Result<Vec<(String, Option<String>)>> {
     let mut program = with_values(program, store);
+    let is_flag_typed =
+        words.get(index).is_some_and(|word| word.as_encoded_bytes().starts_with(b"-"));
     let candidates = complete(&mut program, words, index, None)?;
     let shown = candidates.iter().filter(|candidate| !candidate.is_hide_set());
     let to_pair = |candidate: &CompletionCandidate| {
         let value = candidate.get_value().to_string_lossy().into_owned();
         (value, candidate.get_help().map(ToString::to_string))
     };
-    Ok(shown.map(to_pair).collect())
+    let mut pairs: Vec<(String, Option<String>)> = shown.map(to_pair).collect();
+    // Flags come when a hyphen is typed, or if there is nothing else.
+    if !is_flag_typed && pairs.iter().any(|(word, _)| !word.starts_with('-')) {
+        pairs.retain(|(word, _)| !word.starts_with('-'));
+    }
+    Ok(pairs)
 }
 
 /// Adds the values of the arguments of a command and its subcommands.
@@ -79,13 +86,14 @@ fn with_argument_values(argument: Arg, store: &Path) -> Arg {
 
 /// Returns the names of the values of an argument whose type has a fixed number of them.
 fn fixed_names(argument: &Arg) -> Option<&'static [&'static str]> {
-    let known: [(TypeId, &'static [&'static str]); 11] = [
+    let known: [(TypeId, &'static [&'static str]); 12] = [
         (TypeId::of::<Check>(), Check::NAMES),
         (TypeId::of::<Client>(), Client::NAMES),
         (TypeId::of::<DetailLevel>(), DetailLevel::NAMES),
         (TypeId::of::<EventField>(), EventField::NAMES),
         (TypeId::of::<EventType>(), EventType::NAMES),
         (TypeId::of::<ExportFormat>(), ExportFormat::NAMES),
+        (TypeId::of::<ExportTable>(), ExportTable::NAMES),
         (TypeId::of::<GroupKey>(), GroupKey::NAMES),
         (TypeId::of::<ListSort>(), ListSort::NAMES),
         (TypeId::of::<Provider>(), Provider::NAMES),

@@ -1,18 +1,19 @@
-//! The first run: `sessions` without arguments, or a question such as `sessions search`, on a terminal
-//! before any log was read. It shows whose logs there are, and offers to read them.
+//! The first run, before any log was read. `sessions` alone on a terminal shows whose logs there are, and
+//! offers to read them. Commands that read sessions, such as `sessions search`, read the logs first.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ::ingest::provider::format::AgentFolders;
-use schemas::Timestamp;
+use schemas::{Timestamp, ToolError};
 
 use super::commands::ingest::{self, IngestFlags};
 use super::context::CommandContext;
 use super::exit::CommandFailure;
 use crate::config::environment;
-use crate::output::{Printer, found_logs_text};
+use crate::output::{Printer, first_ingest_line, found_logs_line, found_logs_text};
 use crate::store::{Store, is_store};
+use crate::tools::doctor::DoctorData;
 use crate::tools::{Call, Interface, Tools};
 
 const NO_LOGS: &str =
@@ -34,18 +35,22 @@ pub(super) fn offer_and_ingest(
     store: Option<PathBuf>,
     printer: &Printer,
 ) -> Result<FirstRunOffer, CommandFailure> {
-    let dir = store.unwrap_or_else(environment::default_store);
-    let offer = offer_first_ingest(&dir, printer)?;
+    let store = Store::new(store.unwrap_or_else(environment::default_store));
+    let offer = offer_first_ingest(store.dir(), printer)?;
     if matches!(offer, FirstRunOffer::Accepted) {
-        let context = CommandContext {
-            store: Arc::new(Store::new(dir)),
-            interface: Interface::Commands,
-            call: Call::new(Timestamp::now(), &|| false),
-            printer,
-        };
-        ingest::run(&IngestFlags::default(), &context)?;
+        ingest::run(&IngestFlags::default(), &create_context(&Arc::new(store), printer))?;
     }
     Ok(offer)
+}
+
+/// Creates the context of the ingest.
+fn create_context<'a>(store: &Arc<Store>, printer: &'a Printer) -> CommandContext<'a> {
+    CommandContext {
+        store: Arc::clone(store),
+        interface: Interface::Commands,
+        call: Call::new(Timestamp::now(), &|| false),
+        printer,
+    }
 }
 
 /// Offers the first ingest into `store`. Scripts are never asked: input and output must be terminals.
@@ -54,9 +59,7 @@ fn offer_first_ingest(store: &Path, printer: &Printer) -> Result<FirstRunOffer, 
     if is_automatic || !printer.is_interactive() || is_store(store) {
         return Ok(FirstRunOffer::NotMade);
     }
-    let home = environment::home_dir();
-    let places = AgentFolders::new(&home, &environment::read_variable);
-    let found = Tools::new(Arc::new(Store::new(store.to_owned()))).run_doctor(&places)?;
+    let found = find_logs(&Arc::new(Store::new(store.to_owned())))?;
     let Some(text) = found_logs_text(&found) else {
         printer.print_note(NO_LOGS)?;
         return Ok(FirstRunOffer::NotMade);
@@ -71,4 +74,41 @@ fn offer_first_ingest(store: &Path, printer: &Printer) -> Result<FirstRunOffer, 
     }
     printer.print_note(LATER)?;
     Ok(FirstRunOffer::Declined)
+}
+
+/// Reads the logs of this machine before the first command that needs them, with a progress bar at a
+/// terminal. What is read is said on stderr, so that stdout has the answer of the command only.
+///
+/// # Errors
+/// Fails if the logs cannot be ingested. A folder that is not a store is left to the command, whose
+/// error says what is wrong with it.
+pub(super) fn ingest_on_first_use(
+    store: &Arc<Store>,
+    printer: &Printer,
+) -> Result<(), CommandFailure> {
+    if !has_no_commit(store) {
+        return Ok(());
+    }
+    let Some(line) = found_logs_line(&find_logs(store)?) else {
+        printer.print_note(NO_LOGS)?;
+        return Ok(());
+    };
+    let folder = store.dir().display();
+    printer.print_note(&format!("first use: reading {line} into {folder}, secrets masked"))?;
+    let report = ingest::ingest_default_logs(&create_context(store, printer))?;
+    printer.print_note(&first_ingest_line(&report))?;
+    Ok(())
+}
+
+/// Returns true if the folder is missing or empty, or if its store was created and never written.
+fn has_no_commit(store: &Store) -> bool {
+    !is_store(store.dir())
+        && store.take_snapshot().is_ok_and(|snapshot| snapshot.manifest().generation == 0)
+}
+
+/// Finds the logs of the agents on this machine.
+fn find_logs(store: &Arc<Store>) -> Result<DoctorData, ToolError> {
+    let home = environment::home_dir();
+    let places = AgentFolders::new(&home, &environment::read_variable);
+    Tools::new(Arc::clone(store)).run_doctor(&places)
 }

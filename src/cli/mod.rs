@@ -37,13 +37,13 @@ use self::commands::{
 };
 use self::context::{CommandContext, debug_metadata};
 use self::exit::{CommandFailure, CommandOutcome, report_result, report_unwritten};
-use self::first_run::offer_and_ingest;
+use self::first_run::ingest_on_first_use;
 use self::freshness::StoreRefresh;
 use crate::app;
 use crate::config::environment;
 use crate::config::user_settings::UserSettings;
 use crate::help::Help;
-use crate::output::{ColorChoice, Pager, Printer, Terminal, logging};
+use crate::output::{ColorChoice, Printer, Terminal, UserPager, logging};
 use crate::store::is_store;
 use crate::tools::{Call, Interface};
 
@@ -96,7 +96,7 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         is_quiet: args.quiet,
         debug,
         terminal: Terminal::detect(args.color.into(), &environment::read_variable),
-        pager: if args.no_pager { None } else { Pager::find(&environment::read_variable) },
+        pager: if args.no_pager { None } else { UserPager::find(&environment::read_variable) },
     };
     if let Command::Hook(flags) = &args.command
         && let Some((hook, client)) = flags.called_hook()
@@ -110,14 +110,11 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     report_result(run_parsed(args, &printer), &printer)
 }
 
-/// Runs the command. If it reads a store that is not there, the first ingest is offered before.
+/// Starts the log of the program and runs the command.
 fn run_parsed(args: Args, printer: &Printer) -> Result<CommandOutcome, CommandFailure> {
     // The process of a query writes its report to stderr, and nothing else may be there.
     if !matches!(args.command, Command::SqlWorker) {
         start_logging(args.verbose)?;
-    }
-    if args.command.needs().sessions && !printer.is_json && !printer.is_quiet {
-        offer_and_ingest(args.store.clone(), printer)?;
     }
     run_command(args, printer)
 }
@@ -171,7 +168,11 @@ fn run_command(args: Args, printer: &Printer) -> Result<CommandOutcome, CommandF
     let named_store = args.store.clone();
     let zone = choose_zone(&args)?;
     let store = Arc::new(app::open_store(args.store.unwrap_or_else(environment::default_store)));
-    let may_refresh = args.command.needs().refresh && !args.no_refresh && is_store(store.dir());
+    let needs = args.command.needs();
+    if needs.sessions && !args.no_refresh {
+        ingest_on_first_use(&store, printer)?;
+    }
+    let may_refresh = needs.refresh && !args.no_refresh && is_store(store.dir());
     let refresh = if may_refresh { StoreRefresh::start(&store) } else { None };
     let context = CommandContext {
         store,

@@ -11,18 +11,25 @@ use serde::Serialize;
 /// Maximum number of pages that `--all` reads.
 const MAX_PAGES: u32 = 10_000;
 
-/// The flags of a command whose answer has pages.
+/// The flags that choose one page of an answer.
 #[derive(Debug, Clone, Default, clap::Args)]
-pub(super) struct PageFlags {
+pub(super) struct OnePageFlags {
     /// Show this page, from 1
     #[arg(long, value_name = "N", conflicts_with = "cursor")]
     page: Option<u32>,
-    /// Show all pages
-    #[arg(long, conflicts_with_all = ["cursor", "page"])]
-    all: bool,
     /// Cursor of the page before, which only --json shows
     #[arg(long)]
     cursor: Option<String>,
+}
+
+/// The flags of a command whose pages can be joined.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(super) struct PageFlags {
+    #[command(flatten)]
+    one: OnePageFlags,
+    /// Show all pages
+    #[arg(long, conflicts_with_all = ["cursor", "page"])]
+    all: bool,
 }
 
 /// The data of an answer whose pages can be joined.
@@ -55,25 +62,25 @@ impl JoinPages for AnalyzeData {
     }
 }
 
-impl PageFlags {
-    /// True if all pages are wanted.
-    pub(super) fn has_all(&self) -> bool {
-        self.all
+impl OnePageFlags {
+    /// True if the user names a page.
+    pub(super) fn is_given(&self) -> bool {
+        self.page.is_some() || self.cursor.is_some()
     }
 
-    /// Returns the number of the page that is shown; `None` if a cursor names it, or with `--all`.
+    /// Returns the number of the page that is shown; `None` if a cursor names it.
     pub(super) fn shown_page(&self) -> Option<u32> {
-        if self.all || self.cursor.is_some() { None } else { Some(self.page.unwrap_or(1)) }
+        if self.cursor.is_some() { None } else { Some(self.page.unwrap_or(1)) }
     }
 
-    /// Reads the wanted page, or all pages as one. `read` returns the page at a cursor.
-    pub(super) fn read<T: JoinPages>(
+    /// Reads the wanted page. `read` returns the page at a cursor.
+    ///
+    /// # Errors
+    /// Fails if a page cannot be read, or if there are fewer pages.
+    pub(super) fn read<T>(
         &self,
         mut read: impl FnMut(Option<String>) -> Result<EncodedAnswer<T>, ToolError>,
     ) -> Result<EncodedAnswer<T>, ToolError> {
-        if self.all {
-            return read_all(read);
-        }
         let wanted = self.page.unwrap_or(1);
         if wanted == 0 {
             return Err(ToolError::invalid_value("page", "0", &["a number from 1"]));
@@ -88,6 +95,29 @@ impl PageFlags {
             answer = read(Some(cursor))?;
         }
         Ok(answer)
+    }
+}
+
+impl PageFlags {
+    /// True if all pages are wanted.
+    pub(super) fn has_all(&self) -> bool {
+        self.all
+    }
+
+    /// Returns the number of the page that is shown; `None` if a cursor names it, or with `--all`.
+    pub(super) fn shown_page(&self) -> Option<u32> {
+        if self.all { None } else { self.one.shown_page() }
+    }
+
+    /// Reads the wanted page, or all pages as one. `read` returns the page at a cursor.
+    ///
+    /// # Errors
+    /// Fails if a page cannot be read, or if there are fewer pages.
+    pub(super) fn read<T: JoinPages>(
+        &self,
+        read: impl FnMut(Option<String>) -> Result<EncodedAnswer<T>, ToolError>,
+    ) -> Result<EncodedAnswer<T>, ToolError> {
+        if self.all { read_all(read) } else { self.one.read(read) }
     }
 }
 

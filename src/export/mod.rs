@@ -4,6 +4,7 @@ pub(crate) mod csp;
 mod diff;
 mod html;
 mod markdown;
+mod tables;
 mod text;
 pub(crate) mod transcript;
 
@@ -12,19 +13,21 @@ use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 use schemas::price::PriceTable;
-use schemas::{ErrorCode, ExportFormat, ToolError};
+use schemas::{ErrorCode, ExportFormat, ExportTable, ToolError};
 use serde::Serialize;
 
+use self::tables::TableReader;
 use crate::error::store_error;
 use crate::files::leftovers::remove_abandoned;
 use crate::files::outfile::{self, WriteOutcome, file_error};
 use crate::store::{Snapshot, encode_lake_objects, file_stem, write_arrow};
-use crate::tools::{Call, SessionSelection, Transcript};
+use crate::tools::{Call, SessionSelection, Tools, Transcript};
 
 /// The sessions to export, and the format and place to write them.
 #[derive(Debug)]
 pub struct ExportArgs {
     pub format: ExportFormat,
+    pub table: ExportTable,
     pub selection: SessionSelection,
     /// A folder or a file, depending on the format; `None` writes to the caller's `print`.
     pub output: Option<PathBuf>,
@@ -36,10 +39,14 @@ pub struct ExportArgs {
 #[derive(Debug, Serialize)]
 pub struct Exported {
     pub format: ExportFormat,
+    pub table: ExportTable,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
     pub sessions: usize,
     pub events: u64,
+    /// The number of rows, unless the table is `events`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rows: Option<u64>,
     /// The number of files written; files that already existed with the same bytes are counted in
     /// `files_unchanged`.
     pub files: usize,
@@ -50,12 +57,13 @@ pub struct Exported {
 /// Exports the selected sessions. Text without an output path goes to `print`, which returns true
 /// to continue.
 pub fn export_sessions(
-    snapshot: &Snapshot,
+    tools: &Tools,
     args: &ExportArgs,
     prices: &PriceTable,
     call: &Call<'_>,
     print: &mut dyn FnMut(&str) -> bool,
 ) -> Result<Exported, ToolError> {
+    let snapshot = tools.snapshot(call)?;
     let sessions = args.selection.select_sessions(snapshot, call)?;
     let mut work = Exporter {
         snapshot,
@@ -63,14 +71,21 @@ pub fn export_sessions(
         force: args.force,
         done: Exported {
             format: args.format,
+            table: args.table,
             output: args.output.as_ref().map(|path| path.display().to_string()),
             sessions: 0,
             events: 0,
+            rows: None,
             files: 0,
             files_unchanged: 0,
             bytes: 0,
         },
     };
+    if args.table != ExportTable::Events {
+        let reader = TableReader { table: args.table, tools, snapshot, call };
+        work.export_table(&sessions, &reader, args.output.as_deref(), print)?;
+        return Ok(work.done);
+    }
     let is_single = args.selection.session_ids.len() == 1;
     match (args.format, args.output.as_deref()) {
         (ExportFormat::Parquet, Some(dir)) => work.write_parquet_files(&sessions, dir)?,
@@ -116,6 +131,38 @@ struct Exporter<'s> {
 }
 
 impl Exporter<'_> {
+    /// Writes a table of the sessions into one file. JSON lines without a file are printed.
+    fn export_table(
+        &mut self,
+        sessions: &[usize],
+        reader: &TableReader<'_>,
+        output: Option<&Path>,
+        print: &mut dyn FnMut(&str) -> bool,
+    ) -> Result<(), ToolError> {
+        let format = self.done.format;
+        let Some(path) = output else {
+            return match format {
+                ExportFormat::Jsonl => reader.read_lines(sessions, &mut |text| Ok(print(text))),
+                ExportFormat::Parquet | ExportFormat::Arrow => {
+                    let extension = format.extension();
+                    let message =
+                        format!("output: {format} needs a file: -o {}.{extension}", reader.table);
+                    let error = ToolError::new(ErrorCode::InvalidArgument, message);
+                    Err(error.with_detail("field", "output"))
+                }
+                ExportFormat::Markdown | ExportFormat::Html => Err(tables::no_table(format)),
+            };
+        };
+        let mut rows = 0;
+        self.write_file(path, 0, |file| {
+            rows = reader.write_file(sessions, format, file, path)?;
+            Ok(())
+        })?;
+        self.done.rows = Some(rows);
+        self.done.sessions = sessions.len();
+        Ok(())
+    }
+
     /// Writes one object for each session and day (docs/answers.md#report-and-export).
     fn write_parquet_files(&mut self, sessions: &[usize], dir: &Path) -> Result<(), ToolError> {
         let snapshot = self.snapshot;

@@ -4,6 +4,10 @@ use std::fmt::Write as _;
 
 use schemas::tool::analyze::{AnalyzeData, Context, Finding, Fix, Lost};
 
+use super::analyze_screen::paint_findings;
+use super::layout::Layout;
+use super::numbers::bar;
+use super::painted::Painted;
 use super::show::{Show, indent_lines};
 use crate::base::sanitize::one_line;
 
@@ -35,6 +39,10 @@ impl Show for AnalyzeData {
         out.extend(self.findings.iter().map(finding_lines));
         out
     }
+
+    fn paint(&self, layout: &Layout) -> Painted {
+        paint_findings(self, layout)
+    }
 }
 
 fn context_lines(context: &Context) -> String {
@@ -53,14 +61,6 @@ fn context_lines(context: &Context) -> String {
 /// Draws the context size over the session, one bar per request.
 fn context_sparkline(context: &Context) -> String {
     context.series.iter().map(|[_, tokens]| bar(*tokens, context.peak_tokens)).collect()
-}
-
-/// Returns the bar of a context size, where the bar of `peak` is the highest.
-fn bar(tokens: i64, peak: i64) -> char {
-    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-    let level = tokens.saturating_mul(8) / peak.max(1);
-    let level = usize::try_from(level).unwrap_or(0).min(7);
-    BARS.get(level).copied().unwrap_or(' ')
 }
 
 fn finding_lines(finding: &Finding) -> String {

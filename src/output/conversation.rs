@@ -11,6 +11,7 @@ use super::painted::{
     AGENT, COST, DIM, FAILED, ID, PLAIN, PROJECT, PROMPT, Painted, STRONG, SUCCEEDED,
 };
 use super::session_table::all_tokens;
+use super::wrapped::push_wrapped;
 use crate::base::cells::{text_width, truncate_end, truncate_start};
 use crate::base::sanitize::{clean_text, one_line};
 use crate::export::transcript::{
@@ -192,26 +193,19 @@ fn push_place(painted: &mut Painted, event: &Event, layout: &Layout) {
 
 /// Appends the text of a message, wrapped to the width.
 fn push_message(painted: &mut Painted, event: &Event, layout: &Layout, style: anstyle::Style) {
-    let text = clean_text(event.text.as_deref().unwrap_or_default()).replace('\t', "    ");
-    let text = shorten_image_notes(text.trim());
-    let room = layout.width.saturating_sub(INDENT.len()).max(1);
-    let options = textwrap::Options::new(room).break_words(true);
-    let mut lines = Vec::new();
-    for line in text.lines() {
-        if text_width(line) <= room {
-            lines.push(line.to_owned());
-        } else {
-            lines.extend(textwrap::wrap(line, &options).into_iter().map(|line| line.into_owned()));
-        }
-    }
-    for line in lines.iter().take(MAX_MESSAGE_LINES) {
-        painted.push(PLAIN, INDENT).push(style, line);
-        painted.end_line();
-    }
-    if let Some(omitted) = lines.len().checked_sub(MAX_MESSAGE_LINES).filter(|lines| *lines > 0) {
+    let whole = clean_text(event.text.as_deref().unwrap_or_default()).replace('\t', "    ");
+    let text = shorten_image_notes(whole.trim());
+    let has_image = text.len() < whole.trim().len();
+    let omitted = push_wrapped(painted, style, INDENT, &text, layout.width, MAX_MESSAGE_LINES);
+    if omitted > 0 {
         let id = layout.short_event_id(&event.event_id);
         let note = format!("{INDENT}{omitted} more lines: sessions event {id}");
         painted.push(DIM, &note);
+        painted.end_line();
+    }
+    if has_image {
+        let id = layout.short_event_id(&event.event_id);
+        painted.push(DIM, &format!("{INDENT}sessions event {id} --image -o FILE"));
         painted.end_line();
     }
 }
@@ -336,7 +330,7 @@ fn push_diff(painted: &mut Painted, edit: &Edit, width: usize) {
 }
 
 /// Shortens the notes in place of images: `[image/png 20480 bytes]` becomes `[image 20 KB]`.
-fn shorten_image_notes(text: &str) -> String {
+pub(crate) fn shorten_image_notes(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some(at) = rest.find("[image/") {

@@ -21,6 +21,21 @@ impl Show for ReportWritten {
     }
 }
 
+/// An image of an event that was written.
+#[derive(Debug, Serialize)]
+pub struct ImageWritten {
+    pub output: String,
+    /// The media type, such as `image/png`.
+    pub kind: &'static str,
+    pub bytes: u64,
+}
+
+impl Show for ImageWritten {
+    fn to_text(&self) -> String {
+        format!("{} in {} ({})\n", self.kind, self.output, format_size(self.bytes))
+    }
+}
+
 impl Show for Exported {
     fn to_text(&self) -> String {
         let unchanged = match self.files_unchanged {
@@ -28,10 +43,15 @@ impl Show for Exported {
             files => format!(", {files} unchanged"),
         };
         let place = self.output.as_ref().map(|place| format!(" in {place}")).unwrap_or_default();
+        let rows = self.rows.unwrap_or(self.events);
+        let noun = if self.rows.is_some() {
+            format!("rows of {}", self.table)
+        } else {
+            "events".to_owned()
+        };
         format!(
-            "{} sessions, {} events as {}: {} files written ({}){unchanged}{place}\n",
+            "{} sessions, {rows} {noun} as {}: {} files written ({}){unchanged}{place}\n",
             self.sessions,
-            self.events,
             self.format,
             self.files,
             format_size(self.bytes)

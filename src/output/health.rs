@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
+use std::time::Duration;
 
 use ingest::run::report::IngestReport;
 use schemas::problem::ProblemKind;
@@ -316,6 +317,35 @@ pub fn found_logs_text(found: &DoctorData) -> Option<String> {
         }
     }
     has_logs.then_some(out)
+}
+
+/// Returns the agents whose logs were found, on one line. `None` if there are no logs.
+pub fn found_logs_line(found: &DoctorData) -> Option<String> {
+    let mut parts = Vec::new();
+    let mut all_bytes = 0;
+    for health in &found.providers {
+        let files: usize = health.places.iter().map(|place| place.files).sum();
+        all_bytes += health.places.iter().map(|place| place.bytes).sum::<u64>();
+        if files > 0 {
+            parts.push(format!("{} of {}", count_of(files as u64, "log"), health.provider));
+        }
+    }
+    let size = to_megabytes(all_bytes);
+    if parts.is_empty() { None } else { Some(format!("{} ({size:.1} MB)", parts.join(", "))) }
+}
+
+/// Returns the line about the first ingest, which ran before another command.
+pub fn first_ingest_line(report: &IngestReport) -> String {
+    let seconds = Duration::from_millis(report.elapsed_ms).as_secs_f64();
+    let mut line = format!(
+        "{} with {} read in {seconds:.1} s",
+        count_of(report.sessions, "session"),
+        count_of(report.events, "event")
+    );
+    if report.files_failed > 0 {
+        let _ = write!(line, "; {} unreadable: see `sessions doctor`", report.files_failed);
+    }
+    line
 }
 
 impl Show for DoctorData {

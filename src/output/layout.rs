@@ -52,6 +52,21 @@ impl Layout {
         }
     }
 
+    /// Replaces the times of a remark, given as RFC 3339 in UTC, with short times of the user's zone.
+    pub(crate) fn localize_times(&self, text: &str) -> String {
+        let localize = |word: &str| {
+            let time = word.trim_end_matches(['.', ';', ',', ')']);
+            let is_time = time.contains('T') && time.ends_with('Z');
+            match Timestamp::parse(time).filter(|_| is_time) {
+                Some(at) => {
+                    format!("{}{}", self.zone.short_time(at, self.now), &word[time.len()..])
+                }
+                None => word.to_owned(),
+            }
+        };
+        text.split(' ').map(localize).collect::<Vec<_>>().join(" ")
+    }
+
     /// Appends a path as `shown`, as a link if the terminal opens links.
     pub(crate) fn push_path(&self, painted: &mut Painted, style: Style, path: &str, shown: &str) {
         if self.has_links && path.starts_with('/') {
@@ -73,4 +88,24 @@ fn encode_path(path: &str) -> String {
         }
     }
     encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remarks_have_the_times_of_the_user() {
+        let layout = Layout {
+            width: 80,
+            zone: Zone::find("timezone", "Asia/Tokyo").expect("a zone"),
+            now: Timestamp::parse("2026-11-26T12:00:00Z").expect("a time"),
+            snapshot: None,
+            has_links: false,
+        };
+        let text = "active since 2026-07-29T04:45:00.000Z; newest 2026-11-26T11:00:00Z.";
+        let expected = "active since Jul 29 13:45; newest 1h ago.";
+        assert_eq!(layout.localize_times(text), expected);
+        assert_eq!(layout.localize_times("No T Z here"), "No T Z here");
+    }
 }

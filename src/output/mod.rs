@@ -1,12 +1,15 @@
 //! The only room that prints. Data goes to stdout, everything else to stderr.
 
 mod analyze;
+mod analyze_screen;
 mod blame;
 pub(crate) mod columns;
 mod compact;
 mod conversation;
 mod endings;
+mod event_screen;
 mod files;
+mod find_screen;
 mod forget;
 mod group_values;
 mod health;
@@ -33,14 +36,16 @@ mod stats_screen;
 mod terminal;
 mod text;
 mod watch;
+mod wrapped;
 
 pub use self::conversation::ConversationView;
-pub use self::files::ReportWritten;
-pub use self::health::found_logs_text;
+pub(crate) use self::conversation::shorten_image_notes;
+pub use self::files::{ImageWritten, ReportWritten};
+pub use self::health::{first_ingest_line, found_logs_line, found_logs_text};
 pub use self::hooks::HookLogList;
 pub use self::layout::Layout;
 pub use self::live::LiveLines;
-pub use self::pager::Pager;
+pub use self::pager::UserPager;
 pub use self::painted::Painted;
 pub use self::printer::Printer;
 pub use self::progress::IngestBar;

@@ -36,6 +36,14 @@ pub(super) fn format_short_count(number: u64) -> String {
     }
 }
 
+/// Returns the bar of a number, where the bar of `peak` is the highest.
+pub(super) fn bar(number: i64, peak: i64) -> char {
+    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let level = number.saturating_mul(8) / peak.max(1);
+    let level = usize::try_from(level).unwrap_or(0).min(7);
+    BARS.get(level).copied().unwrap_or(' ')
+}
+
 /// Returns a count with its noun: `1 error`, `2 errors`.
 pub(super) fn count_of(count: impl std::fmt::Display, noun: &str) -> String {
     let count = count.to_string();

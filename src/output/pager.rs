@@ -12,13 +12,13 @@ const LESS_FLAGS: &str = "FRX";
 
 /// The pager of the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pager {
+pub struct UserPager {
     /// The program and its arguments.
     command: String,
     has_less_flags: bool,
 }
 
-impl Pager {
+impl UserPager {
     /// Finds the pager. Returns `None` if the user wants none (`cat`). `read_variable` reads the
     /// environment.
     pub fn find(read_variable: &dyn Fn(&str) -> Option<String>) -> Option<Self> {
@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn the_user_chooses_the_pager() {
         let find = |pager: Option<&'static str>| {
-            Pager::find(&|name| pager.filter(|_| name == "PAGER").map(str::to_owned))
+            UserPager::find(&|name| pager.filter(|_| name == "PAGER").map(str::to_owned))
         };
         assert_eq!(find(None).expect("less").command, "less -R");
         assert_eq!(find(Some("most -s")).expect("most").command, "most -s");
@@ -65,9 +65,9 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn a_missing_pager_shows_nothing() {
-        let missing = Pager { command: "/nowhere/pager".to_owned(), has_less_flags: false };
+        let missing = UserPager { command: "/nowhere/pager".to_owned(), has_less_flags: false };
         assert!(!missing.show("text").expect("no error"));
-        let pager = Pager { command: "true".to_owned(), has_less_flags: false };
+        let pager = UserPager { command: "true".to_owned(), has_less_flags: false };
         assert!(pager.show(&"text\n".repeat(100_000)).expect("no error"));
     }
 }

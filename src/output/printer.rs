@@ -10,7 +10,7 @@ use schemas::envelope::{DebugMetadata, EncodedAnswer, ErrorAnswer, Severity, War
 use serde::Serialize;
 
 use super::layout::Layout;
-use super::pager::Pager;
+use super::pager::UserPager;
 use super::painted::{DIM, FAILED, PLAIN, Painted, WARNED};
 use super::show::Show;
 use super::terminal::Terminal;
@@ -25,7 +25,7 @@ pub struct Printer {
     /// The destination of the output.
     pub terminal: Terminal,
     /// Shows output that is longer than the screen; `None` without a pager.
-    pub pager: Option<Pager>,
+    pub pager: Option<UserPager>,
 }
 
 impl Printer {
@@ -40,7 +40,8 @@ impl Printer {
             return self.print_envelope(answer);
         }
         self.print_shown(&*answer.data, layout)?;
-        self.print_remarks(answer, page)
+        let layout = Some(layout).filter(|_| self.terminal.is_screen);
+        self.print_remarks(answer, layout, page)
     }
 
     /// Prints an answer: the envelope with `--json`, otherwise its text for a pipe, also at a
@@ -54,7 +55,7 @@ impl Printer {
             return self.print_envelope(answer);
         }
         self.print_painted(&Painted::from_text(&answer.data.to_text()))?;
-        self.print_remarks(answer, page)
+        self.print_remarks(answer, None, page)
     }
 
     /// Prints the envelope of an answer, with debug metadata if they are wanted.
@@ -67,17 +68,25 @@ impl Printer {
         self.print_json(&json)
     }
 
-    /// Prints what an answer says about itself, on stderr.
-    fn print_remarks<T>(&self, answer: &EncodedAnswer<T>, page: Option<u32>) -> io::Result<()> {
+    /// Prints what an answer says about itself, on stderr. With a layout, times are those of its zone.
+    fn print_remarks<T>(
+        &self,
+        answer: &EncodedAnswer<T>,
+        layout: Option<&Layout>,
+        page: Option<u32>,
+    ) -> io::Result<()> {
         self.print_warnings(&answer.warnings)?;
-        if !self.is_quiet {
-            if let Some(scope) = &answer.metadata.scope {
-                self.print_note(scope)?;
-            }
-            if answer.pagination.as_ref().is_some_and(|page| page.has_more) {
-                self.print_note(&describe_next_page(answer, page))?;
-            } else if answer.metadata.results_returned == 0 {
-                self.print_note(answer.hint.as_deref().unwrap_or(""))?;
+        let mut remarks = Vec::new();
+        remarks.extend(answer.metadata.scope.clone());
+        if answer.pagination.as_ref().is_some_and(|page| page.has_more) {
+            remarks.push(describe_next_page(answer, page));
+        } else if answer.metadata.results_returned == 0 {
+            remarks.extend(answer.hint.clone());
+        }
+        for remark in remarks {
+            match layout {
+                Some(layout) => self.print_note(&layout.localize_times(&remark))?,
+                None => self.print_note(&remark)?,
             }
         }
         Ok(())

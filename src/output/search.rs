@@ -10,8 +10,8 @@ use schemas::{EventType, Provider};
 use super::highlight::Highlighter;
 use super::layout::Layout;
 use super::painted::{AGENT, DIM, FAILED, ID, PLAIN, PROJECT, PROMPT, Painted, STRONG};
-use super::show::{Show, indent_lines};
-use super::text::{abandoned_note, tool_part};
+use super::show::{Show, abandoned_note, indent_lines};
+use super::text::tool_part;
 use crate::base::cells::{text_width, truncate_end};
 use crate::base::sanitize::one_line;
 

@@ -16,7 +16,7 @@ const COLUMNS: &[Column] = &[
     Column::number("turns").drop_at(4),
     Column::number("failed").drop_at(3),
     Column::number("cost").drop_at(2),
-    Column::text("title").cut_to(16),
+    Column::text("title").cut_to(22),
 ];
 
 /// Formats sessions as a table of one line each.

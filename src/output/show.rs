@@ -16,6 +16,11 @@ pub trait Show {
     }
 }
 
+/// Returns the note on an event or a turn of a branch that a rewind abandoned.
+pub(super) const fn abandoned_note(is_abandoned: bool) -> &'static str {
+    if is_abandoned { "  abandoned" } else { "" }
+}
+
 /// Indents every line of a text.
 pub(super) fn indent_lines(text: &str, by: &str) -> String {
     let mut out = String::new();

@@ -124,8 +124,9 @@ fn paint_table(
     layout: &Layout,
 ) -> Painted {
     let is_by_session = data.group_by.contains(&GroupKey::Session);
+    let key_width = if data.group_by.len() == 1 { 16 } else { 10 };
     let mut shown: Vec<Column> =
-        data.group_by.iter().map(|key| Column::text(key.as_str()).cut_to(10)).collect();
+        data.group_by.iter().map(|key| Column::text(key.as_str()).cut_to(key_width)).collect();
     if is_by_session {
         shown.push(Column::text("title").cut_to(12));
     }

@@ -11,17 +11,14 @@ use schemas::tool::metadata::MetadataData;
 use schemas::{Confidence, EventType, Usage};
 
 use super::endings::end_lines;
+use super::event_screen::paint_events;
+use super::find_screen::paint_found;
 use super::layout::Layout;
 use super::numbers::{count_of, format_dollars};
 use super::painted::Painted;
 use super::session_table::paint_sessions;
-use super::show::{Show, indent_lines};
+use super::show::{Show, abandoned_note, indent_lines};
 use crate::base::sanitize::one_line;
-
-/// Returns the note on an event or a turn of a branch that a rewind abandoned.
-pub(super) const fn abandoned_note(is_abandoned: bool) -> &'static str {
-    if is_abandoned { "  abandoned" } else { "" }
-}
 
 /// Formats the tool of an event, and whether it failed.
 pub(super) fn tool_part(tool: Option<&String>, is_error: Option<bool>) -> String {
@@ -40,6 +37,10 @@ impl Show for FindData {
             let _ = writeln!(out, "no session has: {}", self.absent.join(", "));
         }
         out
+    }
+
+    fn paint(&self, layout: &Layout) -> Painted {
+        paint_found(self, layout)
     }
 }
 
@@ -199,6 +200,10 @@ impl Show for EventData {
             let _ = writeln!(out, "{id}  not found");
         }
         out
+    }
+
+    fn paint(&self, layout: &Layout) -> Painted {
+        paint_events(self, layout)
     }
 }
 

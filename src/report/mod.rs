@@ -33,6 +33,7 @@ pub struct SessionsReport {
     generated_at: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     since: Option<String>,
+    until: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     provider: Option<Provider>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,18 +60,18 @@ struct ReportTotals {
 }
 
 impl SessionsReport {
-    /// Reads the selected sessions; with `since`, only the events from then on.
+    /// Reads the selected sessions; with `since` and `until`, only the events of that time.
     pub fn read(
         snapshot: &Snapshot,
         selection: &SessionSelection,
         prices: &PriceTable,
         call: &Call<'_>,
     ) -> Result<Self, ToolError> {
-        let since = selection.parse_since(call)?;
+        let range = selection.parse_range(call)?;
         let mut sums = ReportSums::new(call.zone.clone());
         let mut sessions = Vec::new();
         for at in selection.select_sessions(snapshot, call)? {
-            let page = session::read_session_page(snapshot, at, since, prices, &mut sums)
+            let page = session::read_session_page(snapshot, at, range, prices, &mut sums)
                 .map_err(store_error)?;
             // The usage of a log without a conversation counts, but there is nothing to show.
             if snapshot.sessions()[at].is_conversation() {
@@ -86,7 +87,8 @@ impl SessionsReport {
         Ok(Self {
             version: env!("CARGO_PKG_VERSION"),
             generated_at: call.now.to_string(),
-            since: since.map(|since| since.to_string()),
+            since: range.since.map(|since| since.to_string()),
+            until: range.until.map(|until| until.to_string()),
             provider: selection.provider,
             project: selection.project.clone(),
             prices_as_of: prices.as_of().to_owned(),

@@ -12,7 +12,7 @@ use super::spent::Spent;
 use super::sums::{ReportSums, display_name};
 use crate::base::sanitize::clean_text;
 use crate::store::{Snapshot, StoreError};
-use crate::tools::{error_signature, is_subagent};
+use crate::tools::{TimeRange, error_signature, is_subagent};
 
 /// Maximum number of turns shown.
 const MAX_TURNS: usize = 500;
@@ -134,12 +134,12 @@ struct SessionCounts {
     spent: Spent,
 }
 
-/// Reads the session at this position and adds it to the sums. Copied history is left out; with
-/// `since`, earlier events are left out too.
+/// Reads the session at this position and adds it to the sums. Copied history is left out; so are
+/// events outside the span of time.
 pub(super) fn read_session_page(
     snapshot: &Snapshot,
     at: usize,
-    since: Option<Timestamp>,
+    range: TimeRange,
     prices: &PriceTable,
     sums: &mut ReportSums,
 ) -> Result<SessionPage, StoreError> {
@@ -148,7 +148,7 @@ pub(super) fn read_session_page(
     let mut pricer = Pricer { prices, request: None };
     let mut count = SessionCounts::default();
     for event in read::read_events(snapshot, at)? {
-        if is_counted(&event, since) {
+        if is_counted(&event, range) {
             count.count_event(id, event, &mut pricer, sums);
         }
     }
@@ -220,12 +220,9 @@ fn last_failures(id: &str, failed: &[EventRow], texts: &EventTexts) -> Vec<Shown
     failures
 }
 
-/// Returns true if an event is not copied history and not earlier than `since`.
-fn is_counted(event: &EventRow, since: Option<Timestamp>) -> bool {
-    if event.is_replay {
-        return false;
-    }
-    since.is_none_or(|since| event.timestamp.is_some_and(|time| time >= since.0))
+/// Returns true if an event is not copied history and in the span of time.
+fn is_counted(event: &EventRow, range: TimeRange) -> bool {
+    !event.is_replay && range.includes(event.timestamp)
 }
 
 impl SessionCounts {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use schemas::price::PriceTable;
-use schemas::{ExportFormat, Timestamp, ToolError};
+use schemas::{ExportFormat, ExportTable, Timestamp, ToolError};
 
 use super::facts::short_id;
 use crate::export::{ExportArgs, export_sessions};
@@ -72,6 +72,7 @@ fn write_markdown(
     let call = Call::new(Timestamp::now(), &|| false);
     let args = ExportArgs {
         format: ExportFormat::Markdown,
+        table: ExportTable::Events,
         selection: SessionSelection {
             session_ids: vec![session_id.to_owned()],
             ..SessionSelection::default()
@@ -79,6 +80,5 @@ fn write_markdown(
         output: Some(path.to_owned()),
         force: true,
     };
-    let snapshot = tools.snapshot(&call)?;
-    export_sessions(snapshot, &args, prices, &call, &mut |_| true).map(|_| ())
+    export_sessions(tools, &args, prices, &call, &mut |_| true).map(|_| ())
 }

@@ -9,6 +9,7 @@ use crate::export::transcript::{
     TranscriptPart, collect_turns, describe_call, describe_notices, event_remarks, session_title,
     truncate_chars,
 };
+use crate::output::shorten_image_notes;
 use crate::tools::Transcript;
 
 /// The most characters of a prompt or an answer.
@@ -23,12 +24,12 @@ pub(super) struct Conversation {
     pub(super) session: Session,
     /// The title in one line, or the id.
     pub(super) title: String,
-    pub(super) blocks: Vec<Block>,
+    pub(super) blocks: Vec<ConversationBlock>,
 }
 
 /// A part of a conversation that is shown as a whole.
 #[derive(Debug)]
-pub(super) struct Block {
+pub(super) struct ConversationBlock {
     pub(super) content: BlockContent,
     /// The first event of the block.
     pub(super) first_event: u32,
@@ -74,7 +75,7 @@ pub(super) enum CallStatus {
 impl Conversation {
     /// Arranges the events of a session.
     pub(super) fn new(whole: Transcript) -> Self {
-        let mut blocks: Vec<Block> = Vec::new();
+        let mut blocks: Vec<ConversationBlock> = Vec::new();
         for turn in collect_turns(&whole.events) {
             for part in &turn.parts {
                 append_part(&mut blocks, part);
@@ -86,7 +87,9 @@ impl Conversation {
 
     /// Returns the position of the block that holds an event, or of the one before it.
     pub(super) fn block_of_event(&self, event_index: u32) -> usize {
-        let holds = |block: &Block| (block.first_event..=block.last_event).contains(&event_index);
+        let holds = |block: &ConversationBlock| {
+            (block.first_event..=block.last_event).contains(&event_index)
+        };
         let holder = self.blocks.iter().position(holds);
         let before = || self.blocks.iter().rposition(|block| block.first_event <= event_index);
         holder.or_else(before).unwrap_or(0)
@@ -94,7 +97,7 @@ impl Conversation {
 }
 
 /// Appends a part of a turn. Calls that follow each other become one block.
-fn append_part(blocks: &mut Vec<Block>, part: &TranscriptPart<'_>) {
+fn append_part(blocks: &mut Vec<ConversationBlock>, part: &TranscriptPart<'_>) {
     match part {
         TranscriptPart::Prompt(event) => push_message(blocks, event, BlockContent::Prompt),
         TranscriptPart::Answer(event) => push_message(blocks, event, BlockContent::Answer),
@@ -111,7 +114,7 @@ fn append_part(blocks: &mut Vec<Block>, part: &TranscriptPart<'_>) {
 }
 
 fn push_message(
-    blocks: &mut Vec<Block>,
+    blocks: &mut Vec<ConversationBlock>,
     event: &Event,
     to_content: impl FnOnce(String) -> BlockContent,
 ) {
@@ -120,8 +123,8 @@ fn push_message(
     push_block(blocks, event, content);
 }
 
-fn push_block(blocks: &mut Vec<Block>, event: &Event, content: BlockContent) {
-    blocks.push(Block {
+fn push_block(blocks: &mut Vec<ConversationBlock>, event: &Event, content: BlockContent) {
+    blocks.push(ConversationBlock {
         content,
         first_event: event.event_index,
         last_event: event.event_index,
@@ -129,11 +132,12 @@ fn push_block(blocks: &mut Vec<Block>, event: &Event, content: BlockContent) {
     });
 }
 
-fn push_call(blocks: &mut Vec<Block>, call: &Event, result: Option<&Event>) {
+fn push_call(blocks: &mut Vec<ConversationBlock>, call: &Event, result: Option<&Event>) {
     let last_event = result.map_or(call.event_index, |result| result.event_index);
     let entry = describe_entry(call, result);
-    if let Some(Block { content: BlockContent::Calls(entries), last_event: last, .. }) =
-        blocks.last_mut()
+    if let Some(ConversationBlock {
+        content: BlockContent::Calls(entries), last_event: last, ..
+    }) = blocks.last_mut()
     {
         entries.push(entry);
         *last = (*last).max(last_event);
@@ -177,7 +181,7 @@ fn describe_entry(call: &Event, result: Option<&Event>) -> CallEntry {
 /// what is left out.
 fn shown_text(text: &str, max_chars: usize, event: &Event) -> String {
     let (text, omitted) = truncate_chars(text.trim_end(), max_chars);
-    let mut shown = clean_text(&text).replace('\t', "    ");
+    let mut shown = shorten_image_notes(&clean_text(&text).replace('\t', "    "));
     if omitted > 0 {
         shown.push_str(&format!("\n{omitted} more characters: sessions event {}", event.event_id));
     }

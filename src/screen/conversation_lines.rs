@@ -2,7 +2,7 @@
 
 use ratatui::text::{Line, Span};
 
-use super::conversation::{Block, BlockContent, CallEntry, CallStatus, Conversation};
+use super::conversation::{BlockContent, CallEntry, CallStatus, Conversation, ConversationBlock};
 use super::text::{Marker, justify, wrap_text};
 use super::theme::Theme;
 use crate::base::cells::truncate_end;
@@ -87,7 +87,12 @@ impl ConversationFormat<'_> {
         lines
     }
 
-    fn append_block(&self, out: &mut Vec<Line<'static>>, block: &Block, detail: Detail) {
+    fn append_block(
+        &self,
+        out: &mut Vec<Line<'static>>,
+        block: &ConversationBlock,
+        detail: Detail,
+    ) {
         match &block.content {
             BlockContent::Prompt(text) => self.append_prompt(out, block, text),
             BlockContent::Answer(text) => {
@@ -111,7 +116,7 @@ impl ConversationFormat<'_> {
         }
     }
 
-    fn append_prompt(&self, out: &mut Vec<Line<'static>>, block: &Block, text: &str) {
+    fn append_prompt(&self, out: &mut Vec<Line<'static>>, block: &ConversationBlock, text: &str) {
         out.push(Line::default());
         let time = block.timestamp.as_deref().map(self.format_time).unwrap_or_default();
         let room = self.width.saturating_sub(INDENT);

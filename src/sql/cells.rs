@@ -6,6 +6,7 @@ use arrow::datatypes::{
     TimeUnit, TimestampMicrosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use schemas::Timestamp;
+use schemas::tool::query::QueryColumn;
 use serde_json::{Number, Value};
 
 use super::plan::ColumnForm;
@@ -13,6 +14,10 @@ use crate::base::sanitize::clean_text;
 
 /// Maximum number of characters of a cell in a table for reading.
 const MAX_TABLE_CELL_CHARS: usize = 80;
+
+/// Number of decimals of an amount of money in a table for reading. A request may cost less than a
+/// cent.
+const MONEY_DIGITS: usize = 4;
 
 /// Maximum number of decimal digits that a double represents without loss.
 const MAX_EXACT_DIGITS: usize = 15;
@@ -108,13 +113,23 @@ pub(super) fn markdown_row(cells: &[String]) -> String {
 }
 
 /// Returns a cell of a table for reading: one line of at most [`MAX_TABLE_CELL_CHARS`] characters,
-/// then an ellipsis if there are more.
-pub(super) fn table_cell(value: &Value) -> String {
+/// then an ellipsis if there are more. Money is rounded.
+pub(super) fn table_cell(value: &Value, column: &QueryColumn) -> String {
+    if let Some(cost) = value.as_f64().filter(|_| is_money(column)) {
+        return format!("{cost:.MONEY_DIGITS$}");
+    }
     let text = value_text(value).replace('\n', "\\n").replace('\t', " ");
     match text.char_indices().nth(MAX_TABLE_CELL_CHARS) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text,
     }
+}
+
+/// True if a column has amounts of money: its name says so, and they are not whole numbers.
+fn is_money(column: &QueryColumn) -> bool {
+    let name = column.name.to_lowercase();
+    ["DOUBLE", "FLOAT"].contains(&column.sql_type.as_str())
+        && (name.contains("usd") || name.contains("cost"))
 }
 
 #[cfg(test)]
@@ -131,6 +146,18 @@ mod tests {
         assert_eq!(decimal_value("1.500"), json!(1.5));
         assert_eq!(decimal_value("0.12345678901234567890"), json!("0.12345678901234567890"));
         assert_eq!(float_value(f64::NAN), json!("NaN"));
+    }
+
+    #[test]
+    fn money_is_rounded_in_tables() {
+        let cell = |name: &str, sql_type: &str, value: Value| {
+            let column = QueryColumn { name: name.to_owned(), sql_type: sql_type.to_owned() };
+            table_cell(&value, &column)
+        };
+        assert_eq!(cell("sum(cost_usd)", "DOUBLE", json!(4.500_000_000_1)), "4.5000");
+        assert_eq!(cell("cost_usd", "DOUBLE", json!(null)), "");
+        assert_eq!(cell("rate", "DOUBLE", json!(0.123_456_7)), "0.1234567");
+        assert_eq!(cell("cost", "BIGINT", json!(3)), "3");
     }
 
     #[test]

@@ -227,7 +227,10 @@ impl RowSink {
                 *room = rest;
                 data.rows.push(values);
             }
-            Self::Table { rows, .. } => rows.push(values.iter().map(cells::table_cell).collect()),
+            Self::Table { rows, .. } => {
+                let cells = values.iter().zip(&plan.columns);
+                rows.push(cells.map(|(value, column)| cells::table_cell(value, column)).collect());
+            }
             Self::Lines { format: QueryFormat::Csv, out } => {
                 writeln!(out, "{}", cells::csv_line(&values))?;
             }

@@ -15,6 +15,8 @@ pub struct SqlQuery<'a> {
     pub max_bytes: u64,
     /// Maximum run time.
     pub max_time: Duration,
+    /// The sessions whose rows the views have; `None` is all of them.
+    pub sessions: Option<&'a [String]>,
 }
 
 /// The outcome of a query.

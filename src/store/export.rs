@@ -230,14 +230,19 @@ fn format_date(day: i32) -> String {
     text.split('T').next().unwrap_or(&text).to_owned()
 }
 
-/// Returns a Parquet file with the rows of `batch`.
-pub(super) fn encode_parquet(batch: &RecordBatch) -> Result<Vec<u8>, ParquetError> {
-    let properties = WriterProperties::builder()
+/// Returns the properties of exported Parquet files.
+pub(super) fn parquet_properties() -> WriterProperties {
+    WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(3).unwrap_or_default()))
         // Omits our version, which says nothing about the content.
         .set_created_by("sessions".to_owned())
-        .build();
-    let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties))?;
+        .build()
+}
+
+/// Returns a Parquet file with the rows of `batch`.
+pub(super) fn encode_parquet(batch: &RecordBatch) -> Result<Vec<u8>, ParquetError> {
+    let properties = Some(parquet_properties());
+    let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), properties)?;
     writer.write(batch)?;
     writer.into_inner()
 }

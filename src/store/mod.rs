@@ -35,6 +35,7 @@ mod session_events;
 mod short_id;
 mod snapshot;
 mod span_index;
+mod table_file;
 mod writer;
 
 pub use condition::{FoundFiles, StoreCondition};
@@ -70,4 +71,5 @@ pub use segment::open_segment::{Segment, SessionSpan};
 pub use segment::pages::{PageReader, TextValues};
 pub use session_events::{ALL_EVENTS, SessionEvents, single_event_ranges};
 pub use snapshot::Snapshot;
+pub use table_file::{TableFile, TableFileForm};
 pub use writer::StoreWriter;

@@ -17,6 +17,7 @@ use super::reply::interface::Interface;
 use super::reply::scope::{Coverage, SessionFilters, conversation_ids, has_label};
 use super::reply::session_sums::{SubagentIndex, is_subagent, session_tokens};
 use super::reply::shared_state::SharedState;
+use super::reply::time_range::TimeRange;
 use super::reply::usage_warnings::usage_warnings;
 use super::reply::{convert, cursor};
 use crate::store::Snapshot;
@@ -28,16 +29,7 @@ pub(super) fn run(
     call: &Call<'_>,
 ) -> Result<Reply<ListData>, ToolError> {
     let limit = checked_limit("limit", args.limit, limits::LIST_LIMIT, limits::LIST_LIMIT_MAX)?;
-    let since = args
-        .since
-        .as_deref()
-        .map(|since| call.zone.parse_since("since", since, call.now))
-        .transpose()?;
-    let until = args
-        .until
-        .as_deref()
-        .map(|until| call.zone.parse_since("until", until, call.now))
-        .transpose()?;
+    let range = TimeRange::parse(args.since.as_deref(), args.until.as_deref(), call)?;
     let bound = ListArgs { cursor: None, ..args.clone() };
     let after = args
         .cursor
@@ -52,15 +44,14 @@ pub(super) fn run(
         provider: args.provider,
         machine: args.machine.as_deref(),
         user: args.user.as_deref(),
-        since,
+        since: range.since,
+        until: range.until,
         label: args.label.as_deref(),
         session: None,
     };
     let filter = filters.row_filter(snapshot);
     let passes = |row: &SessionRow| {
-        filter(row)
-            && until.is_none_or(|until| row.started_at.is_some_and(|start| start < until.0))
-            && filters.label.is_none_or(|label| has_label(snapshot, row, label))
+        filter(row) && filters.label.is_none_or(|label| has_label(snapshot, row, label))
     };
     let sort = args.sort.unwrap_or(ListSort::Recent);
     let mut rows: Vec<_> = candidates
@@ -128,7 +119,8 @@ pub(super) fn run(
     if returned == 0 {
         let known = snapshot.sessions().len();
         let reason = filters.explain_none(snapshot).filter(|_| args.session_ids.is_none());
-        reply.hint = Some(reason.unwrap_or_else(|| explain_empty(args, known)));
+        reply.hint =
+            Some(reason.unwrap_or_else(|| explain_empty(shared.caller.interface, args, known)));
     } else if args.session_ids.is_none() {
         reply.hint = describe_left_out(shared.caller.interface, snapshot, passes);
     }
@@ -136,7 +128,7 @@ pub(super) fn run(
 }
 
 /// Returns why none of the `known` sessions is listed.
-fn explain_empty(args: &ListArgs, known: usize) -> String {
+fn explain_empty(interface: Interface, args: &ListArgs, known: usize) -> String {
     let filters = [
         ("project", args.project.is_some()),
         ("provider", args.provider.is_some()),
@@ -154,7 +146,8 @@ fn explain_empty(args: &ListArgs, known: usize) -> String {
         }
         (None, []) => format!("None of {known} sessions holds a conversation."),
         (_, filter_names) => {
-            format!("None of {known} sessions matches. Try without {}.", filter_names.join(", "))
+            let names = interface.argument_names(filter_names);
+            format!("None of {known} sessions matches. Try without {names}.")
         }
     }
 }

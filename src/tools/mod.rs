@@ -41,7 +41,7 @@ use schemas::tool::find::{FindArgs, FindData};
 use schemas::tool::label::{LabelArgs, LabelData};
 use schemas::tool::list::{ListArgs, ListData};
 use schemas::tool::metadata::{MetadataArgs, MetadataData};
-use schemas::tool::query::{QueryArgs, QueryData};
+use schemas::tool::query::{QueryArgs, QueryData, QueryFormat};
 use schemas::tool::search::{SearchArgs, SearchData};
 use schemas::tool::stats::{StatsArgs, StatsData};
 use serde::Serialize;
@@ -51,7 +51,7 @@ pub use self::analyze::{
     find_fix_of_event, find_known_fix,
 };
 pub(crate) use self::analyze::{Edit, EditSide, error_signature};
-pub use self::blame::{BlameData, BlamedFile};
+pub use self::blame::{BlameData, BlameSpan, BlamedFile, CountedEdit, WrittenBy};
 use self::doctor::DoctorData;
 pub use self::endings::{SessionTail, read_session_tail};
 pub use self::handover::Handover;
@@ -71,6 +71,7 @@ pub(crate) use self::reply::session_sums::{MAX_SUBAGENT_DEPTH, is_subagent};
 pub use self::reply::shared_state::RedactorFactory;
 use self::reply::shared_state::SharedState;
 use self::reply::store_warnings::store_warnings;
+pub(crate) use self::reply::time_range::TimeRange;
 pub use self::reply::transcript::Transcript;
 use self::stats::Extent;
 use self::status::StatusData;
@@ -290,6 +291,19 @@ impl Tools {
         call: &Call<'_>,
     ) -> Result<SqlSummary, WriteError> {
         query::write_rows(&self.shared, query, out, call)
+    }
+
+    /// Returns the rows that a view of SQL has of some sessions, in a format, session by session.
+    /// `order` is the order within a session.
+    pub(crate) fn read_view(
+        &self,
+        view: &str,
+        order: &str,
+        sessions: &[String],
+        format: QueryFormat,
+        call: &Call<'_>,
+    ) -> Result<Vec<u8>, ToolError> {
+        query::read_view(&self.shared, view, order, sessions, format, call)
     }
 
     /// Runs `session_stats`.

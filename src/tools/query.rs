@@ -1,10 +1,11 @@
 //! Runs `query_sql`, which answers SQL queries over the views of the store.
 
 use std::io::{self, Write};
+use std::time::Duration;
 
 use schemas::envelope::{Severity, Warning, WarningCode};
 use schemas::tool::checked_limit;
-use schemas::tool::query::{QueryArgs, QueryData};
+use schemas::tool::query::{QueryArgs, QueryData, QueryFormat};
 use schemas::{ErrorCode, ToolError, limits};
 
 use super::reply::answer::{Reply, RowTotal};
@@ -49,6 +50,37 @@ pub(super) fn write_rows(
     })
 }
 
+/// Returns the rows that a view has of some sessions, session by session. `order` is the order within a
+/// session.
+pub(super) fn read_view(
+    shared: &SharedState,
+    view: &str,
+    order: &str,
+    sessions: &[String],
+    format: QueryFormat,
+    call: &Call<'_>,
+) -> Result<Vec<u8>, ToolError> {
+    let sql = format!("SELECT * FROM {view} ORDER BY session_id, {order}");
+    let query = SqlQuery {
+        sql: &sql,
+        format: Some(format),
+        max_rows: u32::MAX as usize,
+        max_bytes: limits::SQL_OUTPUT_BYTES,
+        max_time: Duration::from_secs(limits::SQL_SECONDS),
+        sessions: Some(sessions),
+    };
+    let mut rows = Vec::new();
+    let summary = shared
+        .sandbox
+        .run(shared.snapshot(call)?, shared.prices(), &query, &mut rows, call.stop)
+        .map_err(sql_error)?;
+    if summary.cut.is_some() {
+        let message = format!("the rows of {view} do not fit into {} bytes", query.max_bytes);
+        return Err(ToolError::new(ErrorCode::InternalError, message));
+    }
+    Ok(rows)
+}
+
 pub(super) fn run(
     shared: &SharedState,
     snapshot: &Snapshot,
@@ -59,7 +91,14 @@ pub(super) fn run(
         checked_limit("max_rows", args.max_rows, limits::SQL_ROWS, limits::SQL_ROWS_MAX)?;
     let max_bytes = limits::ANSWER_BYTES as u64;
     let time = call.remaining_query_time();
-    let query = SqlQuery { sql: &args.sql, format: None, max_rows, max_bytes, max_time: time };
+    let query = SqlQuery {
+        sql: &args.sql,
+        format: None,
+        max_rows,
+        max_bytes,
+        max_time: time,
+        sessions: None,
+    };
     let mut json = Vec::new();
     let summary = shared
         .sandbox

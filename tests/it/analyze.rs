@@ -114,6 +114,13 @@ fn an_error_of_two_agents_recurs_with_the_fix_that_worked_last() {
     assert!(findings(&claude).iter().all(|finding| finding["signature"] != signature));
     let late = env.json(&["analyze", "--since", "2026-10-13", "--limit", "100"]);
     assert!(findings(&late).iter().all(|finding| finding["signature"] != signature));
+    let has = |until: &str| {
+        let early = env.json(&["analyze", "--until", until, "--limit", "100"]);
+        findings(&early).iter().any(|finding| finding["signature"] == signature)
+    };
+    assert!(has("2026-10-15") && !has("2026-10-01"));
+    let one = env.json(&["analyze", REBASED, "--until", "2026-10-01"]);
+    assert!(one["warnings"][0]["message"].as_str().is_some_and(|text| text.contains("until")));
 }
 
 #[test]

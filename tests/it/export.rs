@@ -256,3 +256,56 @@ fn wrong_calls_say_what_is_needed() {
     let unknown = env.run(&["export", "--format", "jsonl", "--session-id", "ffffff"]).fails(1);
     assert!(unknown.contains("sessions list"), "{unknown}");
 }
+
+/// The rows of a Parquet file and the sum of a column of whole numbers.
+fn count_and_sum(path: &Path, column: &str) -> (i64, i64) {
+    let file = fs::File::open(path).expect("opens");
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file).expect("Parquet");
+    let (mut rows, mut sum) = (0, 0);
+    for batch in reader.build().expect("reads") {
+        let batch = batch.expect("reads");
+        rows += batch.num_rows() as i64;
+        let values = batch.column_by_name(column).expect(column);
+        sum += values.as_primitive::<Int64Type>().iter().flatten().sum::<i64>();
+    }
+    (rows, sum)
+}
+
+#[test]
+fn tables_hold_the_rows_of_their_views() {
+    let env = TestEnv::with_samples();
+    for (table, column) in
+        [("sessions", "output_tokens"), ("usage", "output_tokens"), ("tool_calls", "duration_ms")]
+    {
+        let name = format!("{table}.parquet");
+        let done = env.json(&["export", "parquet", "--table", table, "-o", &name]);
+        let sql = format!("SELECT count(*), sum({column})::BIGINT FROM {table}");
+        let want = env.rows(&sql)[0].clone();
+        let (rows, sum) = count_and_sum(&env.path(&name), column);
+        assert_eq!(want, [Value::from(rows), Value::from(sum)], "{table}");
+        assert_eq!(done["rows"], rows, "{table}");
+
+        let lines = env.run(&["export", "jsonl", "--table", table]).ok();
+        assert_eq!(lines.lines().count() as i64, rows, "{table}");
+        let arrow = format!("{table}.arrow");
+        env.run(&["export", "arrow", "--table", table, "-o", &arrow]).ok();
+        let file = fs::File::open(env.path(&arrow)).expect("opens");
+        let reader = arrow::ipc::reader::FileReader::try_new(file, None).expect("Arrow");
+        let zone = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
+        let schema = reader.schema();
+        let time = if table == "sessions" { "started_at" } else { "timestamp" };
+        assert_eq!(schema.field_with_name(time).expect(time).data_type(), &zone, "{table}");
+    }
+
+    let one = env.run(&["export", "jsonl", MAIN, "--table", "tool_calls"]).ok();
+    let sql = format!("SELECT count(*) FROM tool_calls WHERE session_id = '{MAIN}'");
+    assert_eq!(one.lines().count() as i64, number(&env, &sql));
+    assert!(one.lines().all(|line| line.contains(MAIN)), "{one}");
+    let early = env.run(&["export", "jsonl", "--table", "sessions", "--until", "2026-10-10"]).ok();
+    let sql = "SELECT count(*) FROM sessions WHERE started_at < TIMESTAMP '2026-10-10'";
+    assert_eq!(early.lines().count() as i64, number(&env, sql));
+    let error = env.run(&["export", "parquet", "--table", "usage"]).fails(2);
+    assert!(error.contains("-o usage.parquet"), "{error}");
+    let error = env.run(&["export", "md", "--table", "usage"]).fails(2);
+    assert!(error.contains("parquet, arrow or jsonl"), "{error}");
+}

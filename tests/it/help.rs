@@ -264,16 +264,57 @@ fn the_first_run_on_a_terminal_offers_to_read_the_logs() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn the_first_search_on_a_terminal_offers_to_read_the_logs() {
+fn the_first_search_on_a_terminal_reads_the_logs_without_asking() {
     let env = TestEnv::new();
     let logs = env.path(".claude/projects/harbor");
     crate::env::copy_folder(&crate::env::samples().join("claude"), &logs);
-    let (code, text) = run_on_terminal(&env, "--quiet search budget", "y\n");
-    assert_eq!(code, 1, "quiet commands do not ask: {text}");
-    let (code, text) = run_on_terminal(&env, "search budget", "n\n");
+    let (code, text) = run_on_terminal(&env, "search budget --no-refresh", "");
     assert_eq!(code, 1, "{text}");
-    assert!(text.contains("[Y/n]") && text.contains("No logs have been ingested"), "{text}");
-    let (code, text) = run_on_terminal(&env, "search budget", "y\n");
+    assert!(!env.store().exists(), "--no-refresh reads nothing: {text}");
+    let (code, text) = run_on_terminal(&env, "search budget", "");
     assert_eq!(code, 0, "{text}");
-    assert!(text.contains("sessions read") && text.contains("harbor"), "{text}");
+    assert!(text.contains("first use: reading ") && text.contains("harbor"), "{text}");
+    assert!(!text.contains("[Y/n]"), "{text}");
+}
+
+#[test]
+fn the_first_use_in_a_pipe_reads_the_logs_and_prints_only_the_answer() {
+    let env = TestEnv::new();
+    let ran = env.run(&["list"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (1, ""), "{}", ran.stderr);
+    assert!(ran.stderr.contains("No logs of coding agents were found"), "{}", ran.stderr);
+    assert!(!env.store().exists(), "no store is created for nothing");
+
+    let logs = env.path(".claude/projects/harbor");
+    crate::env::copy_folder(&crate::env::samples().join("claude"), &logs);
+    let ran = env.run(&["--no-refresh", "search", "budget"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (1, ""), "{}", ran.stderr);
+    env.run(&["query", "--schema"]).ok();
+    env.run(&["status"]).ok();
+    assert!(!env.store().exists(), "nothing was read");
+
+    // Its JSON is the answer and nothing else.
+    let answer = env.json(&["search", "budget"]);
+    assert_ne!(answer["data"]["matches"], json!([]));
+    let first = env.run(&["list", "--limit", "1"]);
+    assert!(!first.stderr.contains("first use"), "it is the second use: {}", first.stderr);
+
+    for args in
+        [&["stats", "--by", "tool"][..], &["query", "SELECT 1"], &["tail", "last", "--once"]]
+    {
+        fs::remove_dir_all(env.store()).expect("removes");
+        let ran = env.run(args);
+        assert!(ran.stderr.contains("first use: reading "), "{args:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(" read in "), "{args:?}: {}", ran.stderr);
+        ran.ok();
+    }
+    fs::remove_dir_all(env.store()).expect("removes");
+    assert_eq!(env.run(&["list", "--quiet"]).stderr, "");
+
+    // A folder of someone else is not made a store.
+    fs::remove_dir_all(env.store()).expect("removes");
+    fs::create_dir(env.store()).expect("creates");
+    fs::write(env.store().join("letter.txt"), "Dear Mira").expect("writes");
+    let error = env.run(&["list"]).fails(3);
+    assert!(!error.contains("first use") && error.contains("letter.txt"), "{error}");
 }

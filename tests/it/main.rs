@@ -15,6 +15,8 @@ mod contract;
 mod corruption;
 mod costs;
 mod crash;
+#[cfg(unix)]
+mod daily_jobs;
 mod damage;
 #[cfg(unix)]
 mod dist;
@@ -34,6 +36,7 @@ mod hostile_names;
 mod http;
 mod http_probes;
 mod identity;
+mod images;
 mod lake;
 mod layers;
 mod limits;

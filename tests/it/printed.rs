@@ -4,6 +4,9 @@
 use std::sync::Arc;
 
 use schemas::tool::OneOrMany;
+use schemas::tool::analyze::AnalyzeArgs;
+use schemas::tool::event::EventArgs;
+use schemas::tool::find::FindArgs;
 use schemas::tool::list::ListArgs;
 use schemas::tool::search::SearchArgs;
 use schemas::tool::stats::{GroupKey, StatsArgs};
@@ -51,6 +54,20 @@ fn screens(tools: &Tools, width: usize) -> String {
     let transcript = tools.read_transcript(MAIN, &call).expect("a session");
     let resume = Some(format!("claude --resume {MAIN}"));
     let conversation = ConversationView::new(transcript, resume, false);
+    let question = FindArgs {
+        query: "where did the retry budget fail".to_owned(),
+        provider: Some(Provider::Claude),
+        limit: Some(3),
+        ..FindArgs::default()
+    };
+    let matching = tools.search_sessions(&question, &call).expect("sessions").data;
+    let analyze = AnalyzeArgs { session_id: Some(MAIN.to_owned()), ..AnalyzeArgs::default() };
+    let analyzed = tools.analyze_session(&analyze, &call).expect("findings").data;
+    let recurring = AnalyzeArgs { limit: Some(2), ..AnalyzeArgs::default() };
+    let recurring = tools.analyze_session(&recurring, &call).expect("findings").data;
+    let event_ids = [0, 4, 5].map(|index| format!("{MAIN}:{index}")).to_vec();
+    let events = EventArgs { event_ids, ..EventArgs::default() };
+    let events = tools.get_event_details(&events, &call).expect("events").data;
     let layout = Layout { width, zone, now, snapshot: call.taken_snapshot(), has_links: false };
 
     let mut out = String::new();
@@ -60,6 +77,10 @@ fn screens(tools: &Tools, width: usize) -> String {
         ("sessions show 9ae82b3a", conversation.paint(&layout)),
         ("sessions usage --provider claude --all", paint_usage(&by_day, &layout)),
         ("sessions stats --by tool --provider claude", by_tool.paint(&layout)),
+        ("sessions find where did the retry budget fail -n 3", matching.paint(&layout)),
+        ("sessions analyze 9ae82b3a", analyzed.paint(&layout)),
+        ("sessions analyze -n 2", recurring.paint(&layout)),
+        ("sessions event 9ae82b3a:0 9ae82b3a:4 9ae82b3a:5", events.paint(&layout)),
     ] {
         out.push_str(&format!("$ {line}\n{}\n", screen.as_str()));
     }
@@ -161,6 +182,19 @@ fn pages_have_numbers_and_all_of_them_can_be_shown() {
     assert_eq!([first, second].concat(), all[..10]);
     let note = env.run(&["list", "-n", "5", "--page", "2"]).stderr;
     assert!(note.contains("--page 3 shows more"), "{note}");
+    let steps = |page: &str| {
+        let args = ["show", MAIN, "--detail-level", "steps", "-n", "2", "--page", page];
+        let steps = env.json(&args)["data"]["steps"].clone();
+        steps.as_array().expect("steps").iter().map(|step| step["step_index"].clone()).collect()
+    };
+    let (first, second): (Vec<_>, Vec<_>) = (steps("1"), steps("2"));
+    assert!(first.len() == 2 && !second.is_empty() && first != second, "{first:?} {second:?}");
+    let id = format!("{MAIN}:5");
+    let text = env.json(&["event", &id])["data"]["events"][0]["text"].clone();
+    let text = text.as_str().expect("a text").to_owned();
+    let cut = ["event", &id, "--max-chars", "10", "--page", "2"];
+    let part = env.json(&cut)["data"]["events"][0]["text"].clone();
+    assert_eq!(part.as_str(), Some(text.chars().skip(10).take(10).collect::<String>().as_str()));
     let error = env.run(&["list", "--page", "99"]).fails(2);
     assert!(error.contains("page 99 not found"), "{error}");
 }
@@ -228,4 +262,27 @@ fn qualifiers_of_sessions_and_times_work_in_both_directions() {
     }
     assert_eq!(count("provider:claude") + count("-provider:claude"), all);
     assert_eq!(count("since:2026-10-14"), count("-until:2026-10-14"));
+}
+
+#[test]
+fn a_screen_of_statistics_shows_the_last_thirty_days_and_says_so() {
+    let env = TestEnv::new();
+    let now = Timestamp::now().to_string();
+    let line = |time: &str, text: &str| {
+        format!(r#"{{"role":"user","content":"{text}","timestamp":"{time}"}}"#) + "\n"
+    };
+    let log = line("2020-01-01T10:00:00Z", "old") + &line(&now, "new");
+    std::fs::write(env.path("both.jsonl"), log).expect("writes");
+    env.run(&["ingest", "--quiet", "both.jsonl"]).ok();
+    let at_terminal = |args: &[&str]| {
+        let ran = env.run(&[&["stats", "--by", "day", "--color", "always"], args].concat());
+        (ran.stdout.contains("2020-01-01"), ran.stderr.contains("the last 30 days; --all"))
+    };
+    assert_eq!(at_terminal(&[]), (false, true));
+    assert_eq!(at_terminal(&["--all"]), (true, false));
+    assert_eq!(at_terminal(&["--since", "2019-01-01"]), (true, false));
+    let piped = env.run(&["stats", "--by", "day"]);
+    assert!(piped.stdout.contains("2020-01-01") && !piped.stderr.contains("30 days"));
+    let json = env.json(&["stats", "--by", "day", "--color", "always"]);
+    assert_eq!(json["data"]["groups"].as_array().map(Vec::len), Some(2));
 }

@@ -144,4 +144,12 @@ fn filters_hold_for_every_number() {
     assert_eq!(data["totals"]["tool_calls"], want[1]);
     assert_eq!(data["provider"], "codex");
     assert_eq!(data["since"], "2026-10-01T00:00:00.000Z");
+
+    let (_, data) = report(&env, &["--provider", "codex", "--until", "2026-10-14"]);
+    let sql = "SELECT count(*) FILTER (event_type = 'tool_call') FROM events \
+        WHERE provider = 'codex' AND NOT is_replay AND timestamp < TIMESTAMP '2026-10-14'";
+    assert_eq!(data["totals"]["tool_calls"], env.rows(sql)[0][0]);
+    assert_eq!(data["until"], "2026-10-14T00:00:00.000Z");
+    let none = env.run(&["report", "--until", "1999-01-01"]).fails(1);
+    assert!(none.contains("No session began before 1999-01-01"), "{none}");
 }

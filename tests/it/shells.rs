@@ -1,7 +1,7 @@
 //! What a shell and a terminal get besides screens: the shell of queries, the lines of `tail`, and the
 //! completion of command lines.
 
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -41,11 +41,8 @@ fn queries_are_typed_completed_and_cancelled_in_a_shell() {
     terminal.wait_for("1 row in");
     assert!(terminal.screen().contains("lighthouse"), "{}", terminal.screen());
 
-    // Keys that come between two prompts are lost, as the terminal is switched then.
-    terminal.wait_until("the second prompt", ends_with_prompt);
-    terminal.type_text(".mode csv\r");
-    terminal.wait_until("the third prompt", |screen| screen.matches("sessions>").count() == 3);
-    terminal.type_text("SELECT 1 AS one;\r");
+    // Typed at once, before the first of them was read.
+    terminal.type_text(".mode csv\rSELECT 1 AS one;\r");
     terminal.wait_until("CSV", |screen| screen.contains("one\n1\n") && ends_with_prompt(screen));
     terminal.type_text(".schema usage\r");
     terminal.wait_until("the columns", |screen| {
@@ -54,6 +51,16 @@ fn queries_are_typed_completed_and_cancelled_in_a_shell() {
     terminal.type_text("SELECT nothing;\r");
     terminal
         .wait_until("the error", |screen| screen.contains("error: ") && ends_with_prompt(screen));
+
+    // Typed while a query runs.
+    terminal.type_text("SELECT count(*) AS many FROM range(30000000) WHERE range % 7 = 3;\r");
+    std::thread::sleep(Duration::from_millis(100));
+    terminal.type_text("SELECT 6 * 7 AS ahead;\r");
+    terminal.wait_until("both answers", |screen| {
+        screen.contains("many\n4285714\n")
+            && screen.contains("ahead\n42\n")
+            && ends_with_prompt(screen)
+    });
 
     // A query that would run for long.
     terminal.type_text("SELECT count(*) FROM range(1000000000000) WHERE range % 7 = 3;\r");
@@ -72,6 +79,47 @@ fn queries_are_typed_completed_and_cancelled_in_a_shell() {
     assert_eq!(terminal.wait_for_end(), 0);
     let history = std::fs::read_to_string(env.path(".local/state/sessions/query_history"));
     assert!(history.expect("a history").contains("FROM sessions;"));
+}
+
+/// Runs `sessions query` with this text on stdin, which stays open afterwards if `is_open`.
+fn query_with_input(env: &TestEnv, args: &[&str], input: &str, is_open: bool) -> (i32, String) {
+    let mut command = env.command();
+    command.arg("query").args(args).stdin(Stdio::piped());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("starts");
+    let mut pipe = child.stdin.take().expect("stdin");
+    pipe.write_all(input.as_bytes()).expect("writes");
+    let held = is_open.then_some(pipe);
+    let output = child.wait_with_output().expect("ends");
+    drop(held);
+    let text = [output.stdout, output.stderr].concat();
+    (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&text).into_owned())
+}
+
+#[test]
+fn queries_are_read_from_stdin_unless_it_is_silent() {
+    let env = with_lighthouse();
+    let sql = "SELECT 40 + 2 AS answer";
+    for args in [&[][..], &["-"], &["-f", "-"]] {
+        let (code, text) = query_with_input(&env, args, sql, false);
+        assert!(code == 0 && text.contains("42"), "{args:?}: {text}");
+    }
+    let (code, text) = query_with_input(&env, &[], "", false);
+    assert!(code == 2 && text.contains("no SQL given"), "{text}");
+    // Agents start commands with a pipe that stays open.
+    let (code, text) = query_with_input(&env, &[sql], "", true);
+    assert!(code == 0 && text.contains("42"), "{text}");
+    let (code, text) = query_with_input(&env, &[], "", true);
+    assert!(code == 2 && text.contains("nothing arrived on stdin"), "{text}");
+
+    std::fs::write(env.path("one.sql"), sql).expect("writes");
+    let file = std::fs::File::open(env.path("one.sql")).expect("opens");
+    let output = env.command().arg("query").stdin(file).output().expect("runs");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("42"), "{output:?}");
+    let long = format!("SELECT '{}'", "x".repeat(2 << 20));
+    std::fs::write(env.path("long.sql"), long).expect("writes");
+    let error = env.run(&["query", "-f", "long.sql"]).fails(2);
+    assert!(error.contains("more than 1048576 bytes"), "{error}");
 }
 
 #[test]

@@ -229,6 +229,16 @@ fn costs_are_those_of_the_list() {
         compared += 1;
     }
     assert!(compared >= 8, "{compared}");
+    let differing = "SELECT session_id FROM sessions s LEFT JOIN \
+        (SELECT session_id, sum(cost_usd) AS cost FROM usage GROUP BY 1) u USING (session_id) \
+        WHERE abs(coalesce(s.cost_usd, -1) - coalesce(u.cost, -1)) > 1e-6";
+    assert_eq!(env.rows(differing), Vec::<Vec<Value>>::new());
+    let by_project = env.json(&["stats", "--by", "provider", "--limit", "500"]);
+    let groups = by_project["data"]["groups"].as_array().expect("groups");
+    let stats: f64 = groups.iter().filter_map(|group| group["cost_usd"].as_f64()).sum();
+    let view = env.rows("SELECT sum(cost_usd) FROM sessions")[0][0].as_f64().expect("a sum");
+    // Groups of statistics are rounded.
+    assert!((stats - view).abs() < 1e-4, "{stats} {view}");
     let unpriced =
         env.rows("SELECT count(*) FROM usage WHERE model IS NULL AND cost_usd IS NOT NULL");
     assert_eq!(unpriced[0][0], 0);

@@ -3,6 +3,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::num::NonZeroU16;
+use std::path::Path;
 use std::process::Child;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -40,8 +41,18 @@ pub(crate) struct TestTerminal {
 
 impl TestTerminal {
     /// Starts the program with these arguments in a terminal of this size.
-    pub(crate) fn start(env: &TestEnv, args: &[&str], (columns, rows): (u16, u16)) -> Self {
-        let (pty, child) = spawn(env, args, (columns, rows));
+    pub(crate) fn start(env: &TestEnv, args: &[&str], size: (u16, u16)) -> Self {
+        Self::start_program(env, Path::new(env!("CARGO_BIN_EXE_sessions")), args, size)
+    }
+
+    /// Starts any program, such as a shell, which finds the program under test in its PATH.
+    pub(crate) fn start_program(
+        env: &TestEnv,
+        program: &Path,
+        args: &[&str],
+        (columns, rows): (u16, u16),
+    ) -> Self {
+        let (pty, child) = spawn(env, program, args, (columns, rows));
         let pty = Arc::new(pty);
         let received = Arc::new(Mutex::new(Received {
             screen: vt100::Parser::new(cells(rows), cells(columns), 0),
@@ -156,18 +167,24 @@ fn cells(count: u16) -> NonZeroU16 {
 }
 
 /// Starts the program in a terminal of this size.
-fn spawn(env: &TestEnv, args: &[&str], (columns, rows): (u16, u16)) -> (Pty, Child) {
+fn spawn(
+    env: &TestEnv,
+    program: &Path,
+    args: &[&str],
+    (columns, rows): (u16, u16),
+) -> (Pty, Child) {
     let (pty, pts) = open().expect("a pseudo-terminal");
     pty.resize(Size::new(rows, columns)).expect("resizes");
     let bin = env.path("bin");
-    let command = Command::new(env!("CARGO_BIN_EXE_sessions"))
+    let own = Path::new(env!("CARGO_BIN_EXE_sessions")).parent().expect("a folder");
+    let command = Command::new(program)
         .args(args)
         .env_clear()
         .env("HOME", env.root.path())
         .env("SESSIONS_STORE", env.store())
         .env("TZ", "UTC")
         .env("TERM", "xterm-256color")
-        .env("PATH", format!("{}:/usr/bin:/bin", bin.display()))
+        .env("PATH", format!("{}:{}:/usr/bin:/bin", bin.display(), own.display()))
         .env("LD_LIBRARY_PATH", std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default())
         .current_dir(env.root.path());
     let child = command.spawn(pts).expect("starts");
@@ -177,7 +194,8 @@ fn spawn(env: &TestEnv, args: &[&str], (columns, rows): (u16, u16)) -> (Pty, Chi
 /// Starts the program in a terminal, closes the terminal once it shows `text`, and returns whether the
 /// program then ends.
 pub(crate) fn ends_with_its_terminal(env: &TestEnv, size: (u16, u16), text: &str) -> bool {
-    let (mut pty, mut child) = spawn(env, &[], size);
+    let program = Path::new(env!("CARGO_BIN_EXE_sessions"));
+    let (mut pty, mut child) = spawn(env, program, &[], size);
     let mut shown = vt100::Parser::new(cells(size.1), cells(size.0), 0);
     let mut buffer = [0; 8192];
     while !shown.screen().contents().contains(text) {

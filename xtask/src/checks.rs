@@ -86,6 +86,7 @@ const CHECKS: &[Check] = &[
         run: check_licences,
     },
     Check { name: "export", needs: Requirement::Nothing, run: check_export },
+    Check { name: "analysts", needs: Requirement::Nothing, run: check_analysts },
     Check {
         name: "report",
         needs: Requirement::Program(
@@ -240,6 +241,10 @@ fn check_licences(setup: &CheckSetup<'_>) -> Result<()> {
 
 fn check_export(setup: &CheckSetup<'_>) -> Result<()> {
     setup.run_script("check_export.py", &[&setup.log_folder()])
+}
+
+fn check_analysts(setup: &CheckSetup<'_>) -> Result<()> {
+    setup.run_script("check_analysts.py", &[&setup.log_folder()])
 }
 
 fn check_report(setup: &CheckSetup<'_>) -> Result<()> {

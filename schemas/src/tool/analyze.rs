@@ -84,9 +84,12 @@ pub struct AnalyzeArgs {
     /// Only this agent, named as in list_sessions
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<Provider>,
-    /// Since '7d', a date or RFC 3339 time (UTC)
+    /// Since '7d', a date or time (UTC)
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
+    /// Before that time
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
     /// Findings per page
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100), extend("default" = 20))]

@@ -32,6 +32,9 @@ pub(in crate::cli) struct AnalyzeFlags {
     /// Only sessions active since: '24h', '7d', 'yesterday', 'last week', a date or time
     #[arg(long)]
     since: Option<String>,
+    /// Only sessions that began before that time, and failures before it
+    #[arg(long)]
+    until: Option<String>,
     /// Findings per page [default: 20, at most 100]
     #[arg(long, short = 'n', value_name = "N")]
     limit: Option<u32>,
@@ -49,6 +52,7 @@ impl From<AnalyzeFlags> for AnalyzeArgs {
             project: flags.project,
             provider: flags.provider,
             since: flags.since,
+            until: flags.until,
             limit: flags.limit,
             cursor: None,
         }

@@ -22,16 +22,21 @@ pub(in crate::cli) struct BlameFlags {
     /// A file, of a line or lines: src/main.rs, src/main.rs:12, src/main.rs:12-20
     #[arg(value_name = "PATH[:LINE]")]
     place: String,
+    /// List the edits that changed the file, with the number of added and removed lines
+    #[arg(long)]
+    edits: bool,
 }
 
 pub(in crate::cli) fn run(
     flags: &BlameFlags,
     context: &CommandContext<'_>,
 ) -> Result<CommandOutcome, CommandFailure> {
-    let file = read_file(&flags.place)?;
+    let mut file = read_file(&flags.place)?;
+    file.has_edits = flags.edits;
     let data = leak_tools(context.create_tools()).blame_file(&file, &context.call)?;
-    context.printer.print_value(&data)?;
-    Ok(CommandOutcome::from_found(data.known_lines > 0))
+    context.printer.print_value_on(&data, &context.layout())?;
+    let has_edits = data.edits.as_ref().is_some_and(|edits| !edits.is_empty());
+    Ok(CommandOutcome::from_found(data.known_lines > 0 || has_edits))
 }
 
 /// Reads the file that the argument names, and what identifies it in other places.
@@ -58,6 +63,7 @@ fn read_file(place: &str) -> Result<BlamedFile, ToolError> {
         names: root.map(repository_names).unwrap_or_default(),
         text,
         lines,
+        has_edits: false,
     })
 }
 

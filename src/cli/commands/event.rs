@@ -1,9 +1,17 @@
 //! `sessions event`: shows whole events.
 
+use std::io::Write as _;
+use std::path::PathBuf;
+
 use schemas::tool::event::{EventArgs, EventField};
+use schemas::{ErrorCode, ToolError};
 
 use crate::cli::context::{CommandContext, leak_tools};
 use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::cli::output_path::output_file;
+use crate::cli::paging::OnePageFlags;
+use crate::files::outfile::{self, file_error};
+use crate::output::ImageWritten;
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct EventFlags {
@@ -16,9 +24,24 @@ pub(in crate::cli) struct EventFlags {
     /// Characters of text per page [default: 20000]
     #[arg(long, value_name = "N")]
     max_chars: Option<u32>,
-    /// Cursor of the page before
-    #[arg(long)]
-    cursor: Option<String>,
+    #[command(flatten)]
+    pages: OnePageFlags,
+    /// Write an image of the event, read from its log: the first one, or that with this number
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "1",
+        conflicts_with_all = ["fields", "max_chars", "page", "cursor"]
+    )]
+    image: Option<usize>,
+    /// File of the image; - prints it
+    #[arg(short = 'o', long = "output", value_name = "FILE", requires = "image")]
+    output: Option<PathBuf>,
+    /// Replace a file that holds something else
+    #[arg(long, requires = "image")]
+    force: bool,
 }
 
 impl From<EventFlags> for EventArgs {
@@ -27,17 +50,65 @@ impl From<EventFlags> for EventArgs {
             event_ids: flags.event_ids,
             fields: (!flags.fields.is_empty()).then_some(flags.fields),
             max_chars: flags.max_chars,
-            cursor: flags.cursor,
+            cursor: None,
         }
     }
+}
+
+/// Writes an image of the event to a file, or to stdout.
+fn write_image(
+    flags: &EventFlags,
+    number: usize,
+    context: &CommandContext<'_>,
+) -> Result<CommandOutcome, CommandFailure> {
+    let [event_id] = flags.event_ids.as_slice() else {
+        let message = "--image takes one event ID";
+        return Err(ToolError::new(ErrorCode::InvalidArgument, message).into());
+    };
+    let Some(index) = number.checked_sub(1) else {
+        return Err(ToolError::invalid_value("image", "0", &["a number from 1"]).into());
+    };
+    let printer = context.printer;
+    let output = output_file(flags.output.clone());
+    if output.is_none() && (printer.is_terminal() || printer.is_json) {
+        let message = "An image cannot be printed here. Name a file with -o";
+        return Err(ToolError::new(ErrorCode::InvalidArgument, message).into());
+    }
+    let image = leak_tools(context.create_tools()).read_image(event_id, index, &context.call)?;
+    let Some(path) = output else {
+        let mut out = printer.row_writer();
+        out.write_all(&image.bytes)?;
+        out.flush()?;
+        return Ok(CommandOutcome::Done);
+    };
+    let advice = "Replace it with --force, or name another file with -o";
+    outfile::write_output(
+        &path,
+        || flags.force,
+        advice,
+        |file| file.write_all(&image.bytes).map_err(|error| file_error(&path, &error)),
+    )?;
+    printer.print_value(&ImageWritten {
+        output: path.display().to_string(),
+        kind: image.kind,
+        bytes: image.bytes.len() as u64,
+    })?;
+    Ok(CommandOutcome::Done)
 }
 
 pub(in crate::cli) fn run(
     flags: EventFlags,
     context: &CommandContext<'_>,
 ) -> Result<CommandOutcome, CommandFailure> {
-    let answer =
-        leak_tools(context.create_tools()).get_event_details(&flags.into(), &context.call)?;
-    context.print_answer(&answer)?;
+    if let Some(number) = flags.image {
+        return write_image(&flags, number, context);
+    }
+    let tools = leak_tools(context.create_tools());
+    let pages = flags.pages.clone();
+    let args = EventArgs::from(flags);
+    let answer = pages.read(|cursor| {
+        tools.get_event_details(&EventArgs { cursor, ..args.clone() }, &context.call)
+    })?;
+    context.print_page(&answer, pages.shown_page())?;
     Ok(CommandOutcome::from_found(answer.data.not_found.is_empty()))
 }

@@ -1,16 +1,15 @@
 //! `sessions export`: writes sessions to files: Parquet, Arrow, JSON lines, transcripts.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use schemas::{ExportFormat, Provider, ToolError};
+use schemas::{ExportFormat, ExportTable, Provider, ToolError};
 
-use crate::cli::context::CommandContext;
+use crate::cli::context::{CommandContext, leak_tools};
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::cli::output_path::output_file;
 use crate::config::settings;
 use crate::export::{self, ExportArgs};
-use crate::tools::{SessionSelection, Tools};
+use crate::tools::SessionSelection;
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct ExportFlags {
@@ -23,6 +22,9 @@ pub(in crate::cli) struct ExportFlags {
     /// The same as FORMAT
     #[arg(long, value_parser = parse_format, value_name = "FORMAT", conflicts_with = "form")]
     format: Option<ExportFormat>,
+    /// Rows to write: events, sessions, usage (requests with their cost) or tool_calls
+    #[arg(long, value_name = "TABLE", default_value_t = ExportTable::Events)]
+    table: ExportTable,
     /// Folder (parquet, transcripts) or file; jsonl and the transcript of one session are printed
     /// without it
     #[arg(long, short, value_name = "PATH")]
@@ -39,6 +41,9 @@ pub(in crate::cli) struct ExportFlags {
     /// Only sessions active since: '24h', '7d', 'yesterday', 'last week', a date or time
     #[arg(long)]
     since: Option<String>,
+    /// Only sessions that began before that time
+    #[arg(long)]
+    until: Option<String>,
     /// Replace files that hold something else
     #[arg(long)]
     force: bool,
@@ -60,16 +65,18 @@ pub(in crate::cli) fn run(
     let format = flags.form.or(flags.format).unwrap_or(ExportFormat::Jsonl);
     let mut session_ids = flags.session_ids;
     session_ids.extend(flags.ids);
-    let tools = Tools::new(Arc::clone(&context.store));
+    let tools = leak_tools(context.create_query_tools()?);
     let snapshot = tools.snapshot(&context.call)?;
     context.printer.print_warnings(&tools.store_warnings(&context.call)?)?;
     let args = ExportArgs {
         format,
+        table: flags.table,
         selection: SessionSelection {
             session_ids,
             provider: flags.provider,
             project: flags.project,
             since: flags.since,
+            until: flags.until,
         },
         output: output_file(flags.output),
         force: flags.force,
@@ -82,7 +89,7 @@ pub(in crate::cli) fn run(
     let mut closed = None;
     let prices = settings::read_prices()?;
     let summary =
-        export::export_sessions(snapshot, &args, &prices, &context.call, &mut |text: &str| {
+        export::export_sessions(tools, &args, &prices, &context.call, &mut |text: &str| {
             closed = context.printer.print_data(text).err();
             closed.is_none()
         })?;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ingest::run::report::IngestReport;
+use schemas::ToolError;
 
 use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome};
@@ -41,21 +42,45 @@ pub(in crate::cli) fn run(
     context: &CommandContext<'_>,
 ) -> Result<CommandOutcome, CommandFailure> {
     let printer = context.printer;
-    let options = IngestOptions {
+    if flags.watch {
+        return run_watch(&context.store, flags, &create_options(flags, context)?, printer);
+    }
+    let report = ingest_once(flags, context)?;
+    print_report(&report, printer)?;
+    Ok(CommandOutcome::Done)
+}
+
+/// Ingests the logs of this machine for another command, and returns the report instead of printing
+/// it.
+pub(in crate::cli) fn ingest_default_logs(
+    context: &CommandContext<'_>,
+) -> Result<IngestReport, ToolError> {
+    ingest_once(&IngestFlags::default(), context)
+}
+
+/// Runs one ingest with a progress bar.
+fn ingest_once(
+    flags: &IngestFlags,
+    context: &CommandContext<'_>,
+) -> Result<IngestReport, ToolError> {
+    let options = create_options(flags, context)?;
+    let bar = IngestBar::new(context.printer.is_quiet || context.printer.is_json);
+    let run = if flags.dry_run { preview_ingest } else { ingest_logs };
+    let report = run(&context.store, &flags.paths, &options, &bar);
+    bar.finish();
+    report
+}
+
+fn create_options(
+    flags: &IngestFlags,
+    context: &CommandContext<'_>,
+) -> Result<IngestOptions, ToolError> {
+    Ok(IngestOptions {
         verify: if flags.verify { Verify::All } else { Verify::Some },
         redactor: if flags.no_redact { None } else { Some(settings::create_redactor()?) },
         patience: WRITER_PATIENCE,
         retention: Some(UserSettings::read()?.store.keep_rules(context.call.now)?),
-    };
-    if flags.watch {
-        return run_watch(&context.store, flags, &options, printer);
-    }
-    let bar = IngestBar::new(printer.is_quiet || printer.is_json);
-    let run = if flags.dry_run { preview_ingest } else { ingest_logs };
-    let report = run(&context.store, &flags.paths, &options, &bar);
-    bar.finish();
-    print_report(&report?, printer)?;
-    Ok(CommandOutcome::Done)
+    })
 }
 
 /// Ingests until stdout is closed or the process is ended. Shows only the runs that found

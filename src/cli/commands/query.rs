@@ -1,8 +1,9 @@
 //! `sessions query`: runs one SQL SELECT over the store.
 
 use std::fs::File;
-use std::io::{self, Read, Write as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use schemas::tool::query::{QueryArgs, QueryFormat};
 use schemas::{ErrorCode, ToolError, limits};
@@ -12,6 +13,7 @@ use crate::cli::context::{CommandContext, leak_tools};
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::cli::output_path::output_file;
 use crate::files::outfile::{self, file_error};
+use crate::files::stdin::{read_stdin_text, read_text};
 use crate::output::Printer;
 use crate::sql::{self, SqlLimit, SqlQuery, SqlSummary};
 use crate::tools::{Call, Tools, WriteError};
@@ -19,11 +21,16 @@ use crate::tools::{Call, Tools, WriteError};
 /// Maximum size of a SELECT that is read from a file or from stdin.
 const MAX_SQL_BYTES: u64 = 1 << 20;
 
+/// How long a stdin that nobody named may be silent. Agents start commands with a pipe that stays open
+/// and empty; a program that writes SQL has begun by then.
+const MAX_STDIN_SILENCE: Duration = Duration::from_secs(3);
+
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct QueryFlags {
-    /// One SELECT; - reads it from stdin, and without it a shell opens at a terminal
+    /// One SELECT; - reads it from stdin. Without it a shell opens at a terminal, and a file or pipe
+    /// on stdin is read
     sql: Option<String>,
-    /// Read the SELECT from a file
+    /// Read the SELECT from a file; - is stdin
     #[arg(long = "input", short = 'f', value_name = "FILE", conflicts_with = "sql")]
     input: Option<PathBuf>,
     /// Show the views, their columns and examples
@@ -41,6 +48,13 @@ pub(in crate::cli) struct QueryFlags {
     /// Replace a file that holds something else
     #[arg(long, requires = "file")]
     force: bool,
+}
+
+impl QueryFlags {
+    /// True if only the views are shown, which needs no store.
+    pub(in crate::cli) fn is_schema(&self) -> bool {
+        self.schema
+    }
 }
 
 impl From<WriteError> for CommandFailure {
@@ -93,6 +107,7 @@ pub(in crate::cli) fn run(
         max_rows: flags.max_rows as usize,
         max_bytes: limits::SQL_OUTPUT_BYTES,
         max_time: call.remaining_query_time(),
+        sessions: None,
     };
 
     let summary = match &file {
@@ -118,35 +133,40 @@ pub(in crate::cli) fn run(
     Ok(CommandOutcome::from_found(summary.rows > 0))
 }
 
-/// Returns the SELECT: the argument, the content of the file, or what a pipe on stdin holds.
+/// Returns the SELECT: the argument, the content of the file, or what another program passes on stdin;
+/// `-` is stdin too. Returns `None` if stdin is empty, or a terminal that nobody named.
+///
+/// # Errors
+/// Fails if the file or stdin cannot be read, or if stdin was not named and stays silent.
 fn read_sql(
     argument: Option<String>,
     input: Option<&Path>,
     printer: &Printer,
 ) -> Result<Option<String>, ToolError> {
-    if let Some(path) = input {
+    let is_named = input.is_some_and(|path| path == Path::new("-"))
+        || argument.as_deref().is_some_and(|sql| sql.trim() == "-");
+    if let Some(path) = input
+        && !is_named
+    {
         let file = File::open(path).map_err(|error| file_error(path, &error))?;
-        return read_sql_text(file).map(Some).map_err(|error| file_error(path, &error));
+        let text = read_text(file, MAX_SQL_BYTES).map_err(|error| file_error(path, &error))?;
+        return Ok(Some(text));
     }
-    let is_stdin = match &argument {
-        Some(sql) => sql.trim() == "-",
-        None => printer.has_piped_input(),
-    };
+    let is_stdin = is_named || argument.is_none() && printer.has_piped_input();
     if !is_stdin {
         return Ok(argument);
     }
-    let text = read_sql_text(io::stdin()).map_err(|error| file_error(Path::new("-"), &error))?;
+    let wait = if is_named { None } else { Some(MAX_STDIN_SILENCE) };
+    let text = read_stdin_text(MAX_SQL_BYTES, wait)
+        .map_err(|error| file_error(Path::new("stdin"), &error))?;
+    let Some(text) = text else {
+        let seconds = MAX_STDIN_SILENCE.as_secs();
+        let message = format!(
+            "query: no SQL given, and nothing arrived on stdin within {seconds} seconds. Pass the SQL as the argument, or `-` to wait for stdin"
+        );
+        return Err(ToolError::new(ErrorCode::InvalidArgument, message));
+    };
     Ok(Some(text).filter(|sql| !sql.trim().is_empty()))
-}
-
-/// Reads the text of a SELECT, of at most [`MAX_SQL_BYTES`] bytes.
-fn read_sql_text(source: impl Read) -> io::Result<String> {
-    let mut text = String::new();
-    source.take(MAX_SQL_BYTES + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > MAX_SQL_BYTES {
-        return Err(io::Error::other(format!("it has more than {MAX_SQL_BYTES} bytes")));
-    }
-    Ok(text)
 }
 
 /// Writes the rows into a file.

@@ -179,6 +179,7 @@ impl QueryShell<'_> {
             max_rows: self.max_rows as usize,
             max_bytes: limits::SQL_OUTPUT_BYTES,
             max_time: call.remaining_query_time(),
+            sessions: None,
         };
         let mut out = self.printer.row_writer();
         match self.tools.write_query(&query, &mut out, &call) {

@@ -21,6 +21,9 @@ pub(in crate::cli) struct ReportFlags {
     /// Only what happened since: '24h', '7d', 'yesterday', 'last week', a date or time
     #[arg(long)]
     since: Option<String>,
+    /// Only what happened before that time
+    #[arg(long)]
+    until: Option<String>,
     /// Only sessions whose working directory contains this text
     #[arg(long, short)]
     project: Option<String>,
@@ -41,6 +44,7 @@ pub(in crate::cli) fn run(
         provider: flags.provider,
         project: flags.project,
         since: flags.since,
+        until: flags.until,
     };
     let report =
         SessionsReport::read(snapshot, &selection, &settings::read_prices()?, &context.call)?;

@@ -8,6 +8,7 @@ use schemas::tool::list::Session;
 
 use crate::cli::context::{CommandContext, leak_tools};
 use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::cli::paging::OnePageFlags;
 use crate::output::ConversationView;
 use crate::resume::{AgentCommand, ResumedSession};
 
@@ -28,9 +29,8 @@ pub(in crate::cli) struct ShowFlags {
     /// Only the last N steps; at turns, turns
     #[arg(long, value_name = "N")]
     last: Option<u32>,
-    /// Cursor of the page before
-    #[arg(long)]
-    cursor: Option<String>,
+    #[command(flatten)]
+    pages: OnePageFlags,
     /// Most turns, steps or events on a page
     #[arg(long, short = 'n', value_name = "N")]
     limit: Option<u32>,
@@ -44,7 +44,7 @@ impl From<ShowFlags> for DetailArgs {
             include_reasoning: flags.include_reasoning.then_some(true),
             turns: flags.turns,
             last: flags.last,
-            cursor: flags.cursor,
+            cursor: None,
             limit: flags.limit,
         }
     }
@@ -56,7 +56,7 @@ impl ShowFlags {
         self.detail_level.is_none()
             && self.turns.is_none()
             && self.last.is_none()
-            && self.cursor.is_none()
+            && !self.pages.is_given()
             && self.limit.is_none()
     }
 }
@@ -97,8 +97,12 @@ pub(in crate::cli) fn run(
     if context.printer.terminal.is_screen && !context.printer.is_json && flags.is_conversation() {
         return show_conversation(&flags, context);
     }
-    let answer = leak_tools(context.create_priced_tools()?)
-        .get_session_details(&flags.into(), &context.call)?;
-    context.print_answer(&answer)?;
+    let tools = leak_tools(context.create_priced_tools()?);
+    let pages = flags.pages.clone();
+    let args = DetailArgs::from(flags);
+    let answer = pages.read(|cursor| {
+        tools.get_session_details(&DetailArgs { cursor, ..args.clone() }, &context.call)
+    })?;
+    context.print_page(&answer, pages.shown_page())?;
     Ok(CommandOutcome::Done)
 }

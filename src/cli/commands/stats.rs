@@ -6,7 +6,7 @@ use schemas::{ErrorCode, ToolError};
 use crate::cli::context::{CommandContext, leak_tools};
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::cli::stats_filter::StatsFilter;
-use crate::output::StatsSummary;
+use crate::output::{Printer, StatsSummary};
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct StatsFlags {
@@ -22,11 +22,29 @@ pub(in crate::cli) struct StatsFlags {
     /// Most groups [default: 50, at most 500]
     #[arg(long, short = 'n', value_name = "N")]
     limit: Option<u32>,
+    /// Count all of the time; a terminal shows the last 30 days otherwise
+    #[arg(long)]
+    all: bool,
 }
+
+/// The span that a screen shows if the user names none.
+const USUAL_SPAN: &str = "30d";
+
+/// The remark about the usual span.
+const USUAL_SPAN_NOTE: &str = "the last 30 days; --all counts everything";
 
 /// The keys of the summary, with the number of groups of each.
 const SUMMARY: &[(GroupKey, u32)] =
     &[(GroupKey::Provider, 5), (GroupKey::Project, 5), (GroupKey::Model, 5), (GroupKey::Tool, 8)];
+
+/// Limits the events that a screen shows to the usual span, unless the flags limit them, and says so.
+fn set_usual_span(flags: &mut StatsFlags, printer: &Printer) -> std::io::Result<()> {
+    let is_screen = printer.terminal.is_screen && !printer.is_json;
+    if is_screen && !flags.all && flags.filter.set_usual_span(USUAL_SPAN) {
+        printer.print_note(USUAL_SPAN_NOTE)?;
+    }
+    Ok(())
+}
 
 /// Prints the largest groups by agent, project, model and tool.
 fn print_summary(
@@ -53,9 +71,10 @@ fn print_summary(
 }
 
 pub(in crate::cli) fn run(
-    flags: StatsFlags,
+    mut flags: StatsFlags,
     context: &CommandContext<'_>,
 ) -> Result<CommandOutcome, CommandFailure> {
+    set_usual_span(&mut flags, context.printer)?;
     if flags.group_by.is_empty() {
         return print_summary(&flags, context);
     }

@@ -194,6 +194,7 @@
     if (data.provider) parts.push(`agent ${data.provider}`);
     if (data.project) parts.push(`working directory with “${data.project}”`);
     if (data.since) parts.push(`what happened since ${time(data.since)}`);
+    if (data.until) parts.push(`what happened before ${time(data.until)}`);
     const only = parts.length ? `Only ${parts.join(", ")}. ` : "";
     return `${only}Made ${time(data.generated_at)} by sessions ${data.version}. Times are UTC. Copied history counts once; `
       + `costs are computed from list prices of ${data.prices_as_of}, not billed amounts.`;

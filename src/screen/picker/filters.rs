@@ -8,12 +8,12 @@ pub(super) struct Filters {
     /// The folder of the project, if only its sessions are shown.
     pub(super) project: Option<String>,
     pub(super) provider: Option<Provider>,
-    pub(super) period: Period,
+    pub(super) period: FilterPeriod,
 }
 
 /// The time in which a session was active.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Period {
+pub(super) enum FilterPeriod {
     #[default]
     Any,
     Day,
@@ -21,7 +21,7 @@ pub(super) enum Period {
     Month,
 }
 
-impl Period {
+impl FilterPeriod {
     /// Returns the value of `since`; `None` for any time.
     pub(super) const fn since(self) -> Option<&'static str> {
         match self {

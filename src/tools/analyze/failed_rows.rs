@@ -15,6 +15,7 @@ use super::action::CALL_COLUMNS;
 use crate::base::sanitize::clean_text;
 use crate::store::{EventReader, RowFacts, RowSpan, Snapshot, StoreError};
 use crate::tools::reply::event_predicates::has_failed;
+use crate::tools::reply::time_range::TimeRange;
 
 /// Number of rows from which a task of several sessions is complete.
 const MIN_TASK_ROWS: usize = 8192;
@@ -42,7 +43,7 @@ pub(super) struct ReadPlan {
 pub(super) fn plan_reads(
     snapshot: &Snapshot,
     wanted: &HashSet<usize>,
-    since: Option<i64>,
+    range: TimeRange,
 ) -> Result<ReadPlan, StoreError> {
     let mut parts: BTreeMap<usize, Vec<SegmentRows>> = BTreeMap::new();
     let mut failing: HashSet<usize> = HashSet::new();
@@ -55,7 +56,7 @@ pub(super) fn plan_reads(
             let index = segment.skip_index()?;
             let facts = index.read_facts(span.start..span.start + span.count)?;
             for fact in facts.iter() {
-                if !is_in_time(&fact, since) {
+                if !is_in_time(&fact, range) {
                     continue;
                 }
                 let is_failure = fact.is_error == Some(true);
@@ -103,9 +104,9 @@ fn failing_tools(counts: HashMap<&str, (usize, usize)>) -> Vec<ToolCount> {
     tools
 }
 
-/// Returns true if a row counts: it is not a replay, and it is recent enough.
-fn is_in_time(fact: &RowFacts, since: Option<i64>) -> bool {
-    !fact.is_replay && since.is_none_or(|since| fact.time.is_some_and(|time| time >= since))
+/// Returns true if a row counts: it is not a replay, and it is in the span of time.
+fn is_in_time(fact: &RowFacts, range: TimeRange) -> bool {
+    !fact.is_replay && range.includes(fact.time)
 }
 
 /// Returns true if a row has to be read.

@@ -23,6 +23,7 @@ use crate::tools::reply::answer::{Reply, RowTotal};
 use crate::tools::reply::budget::{Budget, echoed_name};
 use crate::tools::reply::call::Call;
 use crate::tools::reply::interface::Interface;
+use crate::tools::reply::time_range::TimeRange;
 
 /// Maximum number of errors of a text that are looked for.
 const MAX_ERRORS: usize = 4;
@@ -117,19 +118,19 @@ fn shared_part(a: &HashSet<String>, b: &HashSet<String>) -> f64 {
 pub(super) fn run(
     snapshot: &Snapshot,
     wanted: &HashSet<usize>,
-    since: Option<i64>,
+    range: TimeRange,
     page: &FindingsPage<'_>,
     call: &Call<'_>,
     interface: Interface,
 ) -> Result<Reply<AnalyzeData>, ToolError> {
     let query = ErrorQuery::parse(page.args)?;
-    let mut found = find_same_errors(snapshot, wanted, since, &query, call)?;
+    let mut found = find_same_errors(snapshot, wanted, range, &query, call)?;
     let is_same = !found.is_empty();
     if !is_same && !query.signatures.is_empty() {
-        found = find_similar_errors(snapshot, wanted, since, &query, call)?;
+        found = find_similar_errors(snapshot, wanted, range, &query, call)?;
     }
     let pasted = if found.is_empty() {
-        find_pasted_errors(snapshot, wanted, since, &query.signatures)?
+        find_pasted_errors(snapshot, wanted, range, &query.signatures)?
     } else {
         Vec::new()
     };
@@ -192,7 +193,7 @@ fn describe_next_step(interface: Interface, data: &AnalyzeData, total: usize) ->
 fn find_same_errors(
     snapshot: &Snapshot,
     wanted: &HashSet<usize>,
-    since: Option<i64>,
+    range: TimeRange,
     query: &ErrorQuery,
     call: &Call<'_>,
 ) -> Result<Vec<RecurringFailure>, ToolError> {
@@ -205,8 +206,8 @@ fn find_same_errors(
         }
     }
     let sessions = if query.signatures.is_empty() { wanted } else { &narrowed };
-    let plan = plan_reads(snapshot, sessions, since).map_err(store_error)?;
-    let groups = group_failures(snapshot, &plan.tasks, since, &query.filter, call)?;
+    let plan = plan_reads(snapshot, sessions, range).map_err(store_error)?;
+    let groups = group_failures(snapshot, &plan.tasks, range, &query.filter, call)?;
     let mut found = Vec::new();
     for (signature, seen) in groups {
         if let Some(rank) = query.rank(&signature) {
@@ -222,12 +223,12 @@ fn find_same_errors(
 fn find_similar_errors(
     snapshot: &Snapshot,
     wanted: &HashSet<usize>,
-    since: Option<i64>,
+    range: TimeRange,
     query: &ErrorQuery,
     call: &Call<'_>,
 ) -> Result<Vec<RecurringFailure>, ToolError> {
-    let plan = plan_reads(snapshot, wanted, since).map_err(store_error)?;
-    let groups = group_failures(snapshot, &plan.tasks, since, &query.filter, call)?;
+    let plan = plan_reads(snapshot, wanted, range).map_err(store_error)?;
+    let groups = group_failures(snapshot, &plan.tasks, range, &query.filter, call)?;
     let mut similar = Vec::new();
     for (signature, seen) in groups {
         let similarity = query.similarity(&signature);

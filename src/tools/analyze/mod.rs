@@ -54,6 +54,7 @@ use super::reply::interface::Interface;
 use super::reply::retention_warning::dropped_texts_warning;
 use super::reply::scope::{Coverage, SessionFilters};
 use super::reply::session_filter::session_filter;
+use super::reply::time_range::TimeRange;
 use super::reply::{convert, cursor, rows};
 use crate::error::store_error;
 use crate::store::Snapshot;
@@ -73,26 +74,24 @@ pub(super) fn run(
 ) -> Result<Reply<AnalyzeData>, ToolError> {
     let limit =
         checked_limit("limit", args.limit, limits::FINDINGS_LIMIT, limits::FINDINGS_LIMIT_MAX)?;
-    let since = args
-        .since
-        .as_deref()
-        .map(|since| call.zone.parse_since("since", since, call.now))
-        .transpose()?;
+    let range = TimeRange::parse(args.since.as_deref(), args.until.as_deref(), call)?;
     let filters = SessionFilters {
         project: args.project.as_deref(),
         provider: args.provider,
-        since,
+        since: range.since,
+        until: range.until,
         ..SessionFilters::default()
     };
-    let since = since.map(|since| since.0);
     let bound = AnalyzeArgs { cursor: None, ..args.clone() };
     let page = FindingsPage { args: &bound, cursor: args.cursor.as_deref(), limit };
-    let passes = session_filter(args.project.as_deref(), args.provider, since);
+    let since = range.since.map(|since| since.0);
+    let filter = session_filter(args.project.as_deref(), args.provider, since);
+    let passes = |row: &SessionRow| filter(row) && range.begins_in_time(row);
     let mut reply = match args.session_id.as_deref().map(str::trim) {
         _ if args.query.is_some() || args.tool.is_some() => {
             let wanted = wanted_sessions(snapshot, args, caller, &passes)?;
             let mut reply =
-                known_error::run(snapshot, &wanted, since, &page, call, caller.interface)?;
+                known_error::run(snapshot, &wanted, range, &page, call, caller.interface)?;
             reply.scope = Some(filters.describe_scope(snapshot, Coverage::Conversations));
             reply
         }
@@ -104,7 +103,7 @@ pub(super) fn run(
                 }
             }
             let mut reply =
-                recurring::run(snapshot, &wanted, since, &page, call, caller.interface)?;
+                recurring::run(snapshot, &wanted, range, &page, call, caller.interface)?;
             reply.scope = Some(filters.describe_scope(snapshot, Coverage::Conversations));
             if wanted.is_empty() {
                 reply.hint = filters.explain_none(snapshot).or(reply.hint);
@@ -162,7 +161,8 @@ fn wanted_sessions(
 /// Returns the error if the filters exclude all sessions; `reason` names the filter that does.
 fn no_session_error(interface: Interface, reason: Option<String>) -> ToolError {
     let reason = reason.unwrap_or_else(|| {
-        "No session matches project, provider and since. Try without them.".to_owned()
+        let names = interface.argument_names(&["project", "provider", "since", "until"]);
+        format!("No session matches. Try without {names}.")
     });
     let message = format!("{reason} {} lists sessions", interface.tool_name("list_sessions"));
     ToolError::new(ErrorCode::SessionNotFound, message)
@@ -187,6 +187,9 @@ fn ignored_arguments_warning(args: &AnalyzeArgs) -> Option<Warning> {
             }
             if args.since.is_some() {
                 names.push("since");
+            }
+            if args.until.is_some() {
+                names.push("until");
             }
         }
     }

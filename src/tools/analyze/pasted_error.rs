@@ -15,6 +15,7 @@ use super::signature::normalize_line;
 use crate::error::store_error;
 use crate::store::{RowFacts, Snapshot};
 use crate::tools::reply::event_predicates::is_type;
+use crate::tools::reply::time_range::TimeRange;
 use crate::tools::reply::{convert, rows};
 
 /// Maximum number of prompts with the words of an error whose texts are read.
@@ -32,19 +33,17 @@ const ANSWER_REACH: u32 = 400;
 /// Maximum size of the shown answer in bytes.
 const MAX_ANSWER_BYTES: usize = 600;
 
-/// Finds the newest prompts with one of these errors in the sessions at the positions `wanted`, not
-/// before the time `since`.
+/// Finds the newest prompts with one of these errors in the sessions at the positions `wanted`, in
+/// a span of time.
 pub(super) fn find_pasted_errors(
     snapshot: &Snapshot,
     wanted: &HashSet<usize>,
-    since: Option<i64>,
+    range: TimeRange,
     signatures: &[String],
 ) -> Result<Vec<Finding>, ToolError> {
     let scope = HistoryScope { sessions: wanted.clone(), until: i64::MAX };
-    let is_prompt = |fact: &RowFacts| {
-        let is_late = since.is_none_or(|since| fact.time.is_some_and(|time| time >= since));
-        fact.event_type == EventType::User && is_late
-    };
+    let is_prompt =
+        |fact: &RowFacts| fact.event_type == EventType::User && range.includes(fact.time);
     let mut columns = CALL_COLUMNS.to_vec();
     columns.push(EventColumn::Text);
     let mut findings: Vec<Finding> = Vec::new();

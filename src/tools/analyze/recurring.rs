@@ -23,6 +23,7 @@ use crate::store::{Snapshot, StoreError};
 use crate::tools::reply::answer::{Reply, RowTotal};
 use crate::tools::reply::call::Call;
 use crate::tools::reply::interface::Interface;
+use crate::tools::reply::time_range::TimeRange;
 use crate::tools::reply::{convert, cursor, rows};
 
 /// Minimum number of occurrences at which an error is reported.
@@ -42,13 +43,13 @@ type GroupPlace = (Severity, usize, usize, String);
 pub(super) fn run(
     snapshot: &Snapshot,
     wanted: &HashSet<usize>,
-    since: Option<i64>,
+    range: TimeRange,
     page: &FindingsPage<'_>,
     call: &Call<'_>,
     interface: Interface,
 ) -> Result<Reply<AnalyzeData>, ToolError> {
-    let plan = plan_reads(snapshot, wanted, since).map_err(store_error)?;
-    let mut groups = group_failures(snapshot, &plan.tasks, since, &FailureFilter::default(), call)?;
+    let plan = plan_reads(snapshot, wanted, range).map_err(store_error)?;
+    let mut groups = group_failures(snapshot, &plan.tasks, range, &FailureFilter::default(), call)?;
     let failures: usize = groups.values().map(Vec::len).sum();
     groups.retain(|_, group| group.len() >= MIN_OCCURRENCES);
     let mut recurring: Vec<RecurringFailure> =
@@ -132,12 +133,12 @@ fn is_of_tool(action: &Action<'_>, tool: &str) -> bool {
 pub(super) fn group_failures(
     snapshot: &Snapshot,
     tasks: &[Vec<SegmentRows>],
-    since: Option<i64>,
+    range: TimeRange,
     filter: &FailureFilter,
     call: &Call<'_>,
 ) -> Result<BTreeMap<String, Vec<SeenFailure>>, ToolError> {
     let seen = in_parallel(tasks, 1, |tasks| {
-        find_failures_in_tasks(snapshot, tasks, since, filter, call.stop)
+        find_failures_in_tasks(snapshot, tasks, range, filter, call.stop)
     })?;
     let mut groups: BTreeMap<String, Vec<SeenFailure>> = BTreeMap::new();
     for seen in seen.into_iter().flatten() {
@@ -197,7 +198,7 @@ struct SeenFix {
 fn find_failures_in_tasks(
     snapshot: &Snapshot,
     tasks: &[Vec<SegmentRows>],
-    since: Option<i64>,
+    range: TimeRange,
     filter: &FailureFilter,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Vec<SeenFailure>, ToolError> {
@@ -206,7 +207,7 @@ fn find_failures_in_tasks(
     }
     let mut seen = Vec::new();
     for task in tasks {
-        seen.extend(find_failures_in_task(snapshot, task, since, filter).map_err(store_error)?);
+        seen.extend(find_failures_in_task(snapshot, task, range, filter).map_err(store_error)?);
     }
     Ok(seen)
 }
@@ -215,7 +216,7 @@ fn find_failures_in_tasks(
 fn find_failures_in_task(
     snapshot: &Snapshot,
     task: &[SegmentRows],
-    since: Option<i64>,
+    range: TimeRange,
     filter: &FailureFilter,
 ) -> Result<Vec<SeenFailure>, StoreError> {
     let mut rows = Vec::new();
@@ -248,7 +249,7 @@ fn find_failures_in_task(
             });
         }
     }
-    seen.retain(|seen| since.is_none_or(|since| seen.time.is_some_and(|time| time >= since)));
+    seen.retain(|seen| range.includes(seen.time));
     Ok(seen)
 }
 

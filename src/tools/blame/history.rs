@@ -41,6 +41,10 @@ pub(super) struct FileEdit {
     pub event_index: i32,
     pub time: Option<i64>,
     pub parts: Vec<InsertedPart>,
+    /// The number of lines that the edit added.
+    pub added: usize,
+    /// The number of lines that the edit is known to have removed.
+    pub removed: usize,
 }
 
 /// The first appearance of a line.
@@ -102,6 +106,8 @@ impl FileHistory {
         let mut seen: HashMap<String, FirstSeen> = HashMap::new();
         let mut edits = Vec::new();
         for call in self.calls {
+            let added = call.change.count_added();
+            let removed = call.change.count_removed();
             for line in call.shown.into_iter().chain(call.change.before) {
                 seen.entry(line).or_insert(FirstSeen::Before);
             }
@@ -121,12 +127,14 @@ impl FileHistory {
                 });
                 line.is_new = *first == FirstSeen::InsertedBy(call.session);
             }
-            if !parts.is_empty() {
+            if !parts.is_empty() || removed > 0 {
                 edits.push(FileEdit {
                     session: call.session,
                     event_index: call.event_index,
                     time: call.time,
                     parts,
+                    added,
+                    removed,
                 });
             }
         }

@@ -29,6 +29,19 @@ pub(super) struct FileChange {
     pub before: Vec<String>,
 }
 
+impl FileChange {
+    /// Returns the number of lines that the edit added.
+    pub(super) fn count_added(&self) -> usize {
+        self.parts.iter().flatten().filter(|line| line.is_new).count()
+    }
+
+    /// Returns the number of lines that the edit is known to have removed.
+    pub(super) fn count_removed(&self) -> usize {
+        let kept = self.parts.iter().flatten().filter(|line| !line.is_new).count();
+        self.before.len().saturating_sub(kept)
+    }
+}
+
 /// Agents that refuse to overwrite a file that the session has not read, so that a write without a
 /// read before it creates the file.
 const READ_BEFORE_WRITE: &[Provider] = &[Provider::Claude, Provider::OpenCode];

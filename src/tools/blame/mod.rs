@@ -44,6 +44,8 @@ pub struct BlamedFile {
     pub text: String,
     /// Only these lines, from 1; `None` means all.
     pub lines: Option<RangeInclusive<usize>>,
+    /// Whether the edits of the file are listed, too.
+    pub has_edits: bool,
 }
 
 /// The sessions that wrote a file.
@@ -56,6 +58,21 @@ pub struct BlameData {
     pub known_lines: usize,
     /// Number of lines that were looked at.
     pub lines: usize,
+    /// The edits of the file, the newest first. `None` if they were not asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub edits: Option<Vec<CountedEdit>>,
+}
+
+/// An edit of a file, with the number of lines that it changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CountedEdit {
+    #[serde(flatten)]
+    pub edit: WrittenBy,
+    /// Lines that the edit added.
+    pub added: usize,
+    /// Lines that the edit is known to have removed. A log that has only the new text of a file does
+    /// not show them.
+    pub removed: usize,
 }
 
 /// Lines of a file from the same edit.
@@ -97,8 +114,18 @@ pub(super) fn run(
     }
 
     let wanted = file.lines.clone().unwrap_or(1..=lines.len());
-    let mut data =
-        BlameData { path: file.path.clone(), spans: Vec::new(), known_lines: 0, lines: 0 };
+    let counted = edits.iter().rev().map(|edit| CountedEdit {
+        edit: describe_edit(snapshot, edit),
+        added: edit.added,
+        removed: edit.removed,
+    });
+    let mut data = BlameData {
+        path: file.path.clone(),
+        spans: Vec::new(),
+        known_lines: 0,
+        lines: 0,
+        edits: file.has_edits.then(|| counted.collect()),
+    };
     for (number, writer) in (1..).zip(&writers).filter(|(number, _)| wanted.contains(number)) {
         let written_by = writer.map(|edit| describe_edit(snapshot, edit));
         data.lines += 1;

@@ -21,6 +21,16 @@ impl Interface {
         self.format_call(name, &[])
     }
 
+    /// Returns the names of arguments as the caller gives them: `provider, session_id`, or `--provider,
+    /// --session-id` at a terminal. A description of several words stays as it is.
+    pub(crate) fn argument_names(self, names: &[&str]) -> String {
+        let names = names.iter().map(|name| match self {
+            Self::Commands if !name.contains(' ') => format!("--{}", name.replace('_', "-")),
+            Self::Commands | Self::Tools => (*name).to_owned(),
+        });
+        names.collect::<Vec<_>>().join(", ")
+    }
+
     /// Formats a call with these arguments: `list_sessions(limit=1)`, or `sessions list --limit 1`
     /// at a terminal. An argument that a command takes without a flag is printed as its value
     /// alone; an argument with an empty value means any value.

@@ -19,5 +19,6 @@ pub(crate) mod session_filter;
 pub(crate) mod session_sums;
 pub(crate) mod shared_state;
 pub(crate) mod store_warnings;
+pub(crate) mod time_range;
 pub(crate) mod transcript;
 pub(crate) mod usage_warnings;

@@ -9,6 +9,7 @@ use schemas::{Provider, Timestamp};
 use super::budget::echoed_name;
 use super::session_filter::{origin_filter, session_filter};
 use super::session_sums::is_subagent;
+use super::time_range::TimeRange;
 use crate::base::sanitize::clean_text;
 use crate::search::{FilterField, UnmatchedFilter};
 use crate::store::Snapshot;
@@ -30,6 +31,8 @@ pub(crate) struct SessionFilters<'a> {
     pub(crate) user: Option<&'a str>,
     /// The time at or after which a session ended.
     pub(crate) since: Option<Timestamp>,
+    /// Sessions must begin before this time.
+    pub(crate) until: Option<Timestamp>,
     pub(crate) label: Option<&'a str>,
     /// The position of the only requested session.
     pub(crate) session: Option<usize>,
@@ -70,7 +73,8 @@ impl SessionFilters<'_> {
         let since = self.since.map(|since| since.0);
         let by_place = session_filter(self.project, self.provider, since);
         let by_origin = origin_filter(snapshot, self.machine, self.user);
-        move |row| by_place(row) && by_origin(row)
+        let range = TimeRange { since: self.since, until: self.until };
+        move |row| by_place(row) && by_origin(row) && range.begins_in_time(row)
     }
 
     /// Counts the sessions that pass, by class.
@@ -137,6 +141,9 @@ impl SessionFilters<'_> {
             if parts.is_empty() { String::new() } else { format!(" of {}", parts.join(" and ")) };
         if let Some(since) = self.since {
             text.push_str(&format!(" active since {since}"));
+        }
+        if let Some(until) = self.until {
+            text.push_str(&format!(" begun before {until}"));
         }
         text
     }
@@ -214,6 +221,13 @@ impl SessionFilters<'_> {
             match alone.count_matching(snapshot) {
                 0 => sentences.push(format!("No session was active since {since}.")),
                 count => counts.push(format!("since matches {}", count_of_sessions(count))),
+            }
+        }
+        if let Some(until) = self.until {
+            let alone = SessionFilters { until: Some(until), ..SessionFilters::default() };
+            match alone.count_matching(snapshot) {
+                0 => sentences.push(format!("No session began before {until}.")),
+                count => counts.push(format!("until matches {}", count_of_sessions(count))),
             }
         }
         if sentences.is_empty() && counts.len() > 1 {

@@ -3,13 +3,14 @@
 use std::collections::HashSet;
 
 use schemas::envelope::Warning;
-use schemas::{ErrorCode, Provider, Timestamp, ToolError};
+use schemas::{ErrorCode, Provider, ToolError};
 
 use super::call::Call;
 use super::interface::Interface;
 use super::retention_warning::dropped_texts_warning;
 use super::scope::SessionFilters;
 use super::session_filter::session_filter;
+use super::time_range::TimeRange;
 use crate::error::store_error;
 use crate::store::Snapshot;
 
@@ -22,25 +23,27 @@ pub struct SessionSelection {
     pub project: Option<String>,
     /// A time, or a span back from now, in the format that every tool takes.
     pub since: Option<String>,
+    /// The end of the span, in the same format.
+    pub until: Option<String>,
 }
 
 impl SessionSelection {
-    /// Returns the time that `since` means.
-    pub(crate) fn parse_since(&self, call: &Call<'_>) -> Result<Option<Timestamp>, ToolError> {
-        let since = self.since.as_deref();
-        since.map(|since| call.zone.parse_since("since", since, call.now)).transpose()
+    /// Returns the span of time that `since` and `until` mean.
+    pub(crate) fn parse_range(&self, call: &Call<'_>) -> Result<TimeRange, ToolError> {
+        TimeRange::parse(self.since.as_deref(), self.until.as_deref(), call)
     }
 
     /// Returns the positions of the selected sessions in the snapshot. With `since`, only sessions
-    /// that continued after it are selected. Fails with `session_not_found` if no session is
-    /// selected, and also if `since` is not a time or if one of the ids does not name exactly one
-    /// session.
+    /// that continued after it are selected; with `until`, only those that began before it. Fails
+    /// with `session_not_found` if no session is selected, and also if `since` or `until` is not a
+    /// time or if one of the ids does not name exactly one session.
     pub fn select_sessions(
         &self,
         snapshot: &Snapshot,
         call: &Call<'_>,
     ) -> Result<Vec<usize>, ToolError> {
-        let since = self.parse_since(call)?.map(|since| since.0);
+        let range = self.parse_range(call)?;
+        let since = range.since.map(|since| since.0);
         let passes = session_filter(self.project.as_deref(), self.provider, since);
         let mut named = Vec::new();
         for id in &self.session_ids {
@@ -51,7 +54,8 @@ impl SessionSelection {
 
         let mut found = Vec::new();
         for (at, row) in snapshot.sessions().iter().enumerate() {
-            if (named.is_empty() || named.contains(&at)) && passes(row) {
+            if (named.is_empty() || named.contains(&at)) && passes(row) && range.begins_in_time(row)
+            {
                 found.push(at);
             }
         }
@@ -59,15 +63,23 @@ impl SessionSelection {
             let filters = SessionFilters {
                 project: self.project.as_deref(),
                 provider: self.provider,
-                since: self.parse_since(call)?,
+                since: range.since,
+                until: range.until,
                 ..SessionFilters::default()
             };
             if let Some(reason) = filters.explain_none(snapshot) {
                 return Err(ToolError::new(ErrorCode::SessionNotFound, reason));
             }
             let message = format!(
-                "None of {} sessions matches. Try without session_id, provider, project or since; {} shows the sessions",
+                "None of {} sessions matches. Try without {}; {} shows the sessions",
                 snapshot.sessions().len(),
+                Interface::Commands.argument_names(&[
+                    "session_id",
+                    "provider",
+                    "project",
+                    "since",
+                    "until"
+                ]),
                 Interface::Commands.tool_name("list_sessions")
             );
             return Err(ToolError::new(ErrorCode::SessionNotFound, message));

@@ -76,7 +76,7 @@ pub(super) fn describe_next_step(
         if !unmatched.is_empty() {
             return Ok(unmatched.join(" "));
         }
-        return Ok(explain_no_match(snapshot, args, query, data, filters));
+        return Ok(explain_no_match(interface, snapshot, args, query, data, filters));
     }
     Ok(format!(
         "{} gives the full text, {} the session around it.",
@@ -99,6 +99,7 @@ pub(super) fn unknown_qualifier_warning(data: &SearchData) -> Option<Warning> {
 
 /// Returns the probable reason why nothing matches: how the query was read, or the filters.
 fn explain_no_match(
+    interface: Interface,
     snapshot: &Snapshot,
     args: &SearchArgs,
     query: &Query,
@@ -132,7 +133,9 @@ fn explain_no_match(
         [] => format!(
             "{searched}{words} Words match as substrings in any case; try a shorter or another word."
         ),
-        filters => format!("{searched}{words} Try without {}.", filters.join(", ")),
+        filters => {
+            format!("{searched}{words} Try without {}.", interface.argument_names(filters))
+        }
     }
 }
 

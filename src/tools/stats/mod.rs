@@ -110,15 +110,19 @@ pub(super) fn run(
     reply.scope = Some(scope);
     let counted = sessions.iter().zip(&is_selected).filter(|(_, is_selected)| **is_selected);
     reply.warnings.extend(usage_warnings(counted.map(|(row, _)| &**row), shared.prices()));
+    let interface = shared.caller.interface;
+    let filter_names = interface.argument_names(&["provider", "project", "session_id", "since"]);
+    let until = interface.argument_names(&["until"]);
     if reply.is_truncated {
         let max_limit = limits::STATS_LIMIT_MAX;
         let next_step = if returned == limit && limit < max_limit as usize {
-            format!("Raise limit (at most {max_limit}), or narrow")
+            let limit = interface.argument_names(&["limit"]);
+            format!("Raise {limit} (at most {max_limit}), or narrow")
         } else {
             "The answer is full: narrow".to_owned()
         };
         reply.hint = Some(format!(
-            "{} more groups. {next_step} with provider, project, session_id, since or until.",
+            "{} more groups. {next_step} with {filter_names} or {until}.",
             total - returned
         ));
     } else if returned == 0 {
@@ -126,7 +130,7 @@ pub(super) fn run(
     }
     if returned == 0 && reply.hint.is_none() {
         reply.hint = Some(format!(
-            "No event matches. Try without provider, project, session_id, since or until; there are {} sessions.",
+            "No event matches. Try without {filter_names} or {until}; there are {} sessions.",
             sessions.len()
         ));
     }

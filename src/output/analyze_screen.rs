@@ -1,0 +1,214 @@
+//! Formats findings for a screen.
+
+use anstyle::Style;
+use schemas::envelope::Severity;
+use schemas::tool::analyze::{AnalyzeData, Context, Finding, Fix, Lost};
+
+use super::layout::Layout;
+use super::numbers::{bar, count_of, format_short_count};
+use super::painted::{
+    AGENT, DIM, FAILED, ID, PLAIN, PROJECT, PROMPT, Painted, STRONG, SUCCEEDED, WARNED,
+};
+use super::wrapped::push_wrapped;
+use crate::base::cells::{text_width, truncate_end};
+use crate::base::sanitize::{clean_text, one_line};
+
+/// The cells before the lines of a finding.
+const INDENT: &str = "    ";
+
+/// Least and most cells of the name of a tool.
+const MIN_TOOL_WIDTH: usize = 6;
+const MAX_TOOL_WIDTH: usize = 24;
+
+/// Most lines of the message of a finding.
+const MAX_MESSAGE_LINES: usize = 6;
+
+/// Most lines of a diff.
+const MAX_DIFF_LINES: usize = 8;
+
+/// Formats findings: the session, the counts, the context, and what was found, most severe first.
+pub(super) fn paint_findings(data: &AnalyzeData, layout: &Layout) -> Painted {
+    let mut painted = Painted::new();
+    match &data.session {
+        Some(session) => {
+            let id = layout.short_id(&session.session_id).into_owned();
+            // The answer has the beginning of the title only.
+            let whole = layout.session_title(&session.session_id).or(session.title.clone());
+            let title = one_line(&whole.unwrap_or_default());
+            let agent = session.provider.as_str();
+            let room = layout.width.saturating_sub(id.len() + agent.len() + 4);
+            painted.push_inline(ID, &id).push(PLAIN, "  ").push(AGENT, agent).push(PLAIN, "  ");
+            painted.push_inline(STRONG, &truncate_end(&title, room));
+        }
+        None => {
+            painted.push(STRONG, &count_of(data.sessions, "session"));
+        }
+    }
+    painted.end_line();
+    push_counts(&mut painted, data, layout);
+    if let Some(context) = &data.context {
+        push_context(&mut painted, context, layout);
+    }
+    for finding in &data.findings {
+        painted.end_line();
+        push_finding(&mut painted, finding, layout);
+    }
+    painted
+}
+
+/// Appends how many findings each check has, and which tools failed most.
+fn push_counts(painted: &mut Painted, data: &AnalyzeData, layout: &Layout) {
+    let mut counts = Vec::new();
+    for count in &data.counts {
+        counts.push(format!("{} {}", count.check, count.findings));
+    }
+    if !counts.is_empty() {
+        push_wrapped(painted, PLAIN, "", &counts.join(" · "), layout.width, usize::MAX);
+    }
+    let mut tools = Vec::new();
+    for tool in &data.tools {
+        tools.push(format!("{} {} of {}", tool.tool_name, tool.errors, tool.calls));
+    }
+    if !tools.is_empty() {
+        let text = clean_text(&format!("failed most: {}", tools.join(", ")));
+        push_wrapped(painted, DIM, "", &text, layout.width, usize::MAX);
+    }
+}
+
+/// Appends how the context grew, with one bar for each request, or for each few.
+fn push_context(painted: &mut Painted, context: &Context, layout: &Layout) {
+    let short = |tokens: i64| format_short_count(u64::try_from(tokens).unwrap_or(0));
+    let text = format!(
+        "context {} at first, {} at most, {} at last; {}, {}",
+        short(context.first_tokens),
+        short(context.peak_tokens),
+        short(context.last_tokens),
+        count_of(context.requests, "request"),
+        count_of(context.compactions, "compaction"),
+    );
+    push_wrapped(painted, DIM, "", &text, layout.width, usize::MAX);
+    let step = context.series.len().div_ceil(layout.width.max(1)).max(1);
+    let bars: String = context
+        .series
+        .chunks(step)
+        .filter_map(|requests| requests.iter().map(|[_, tokens]| *tokens).max())
+        .map(|tokens| bar(tokens, context.peak_tokens))
+        .collect();
+    painted.push(DIM, &bars);
+    painted.end_line();
+}
+
+fn push_finding(painted: &mut Painted, finding: &Finding, layout: &Layout) {
+    let (style, mark) = match finding.severity {
+        Severity::Error => (FAILED, "✗"),
+        Severity::Warning => (WARNED, "!"),
+        Severity::Info => (DIM, "·"),
+    };
+    let check = finding.check.as_str();
+    let id = layout.short_event_id(&finding.event_id);
+    let time = layout.time(finding.timestamp.as_deref());
+    let place = format!("  turn {}  {time}", finding.turn_index);
+    painted.push(style, mark).push(PLAIN, " ").push(style, check);
+    if let Some(tool) = &finding.tool_name {
+        let used = check.len() + text_width(&id) + text_width(&place) + 5;
+        let room = layout.width.saturating_sub(used).clamp(MIN_TOOL_WIDTH, MAX_TOOL_WIDTH);
+        painted.push(PLAIN, " ").push_inline(STRONG, &truncate_end(tool, room));
+    }
+    painted.push(PLAIN, "  ").push_inline(ID, &id).push(DIM, &place);
+    painted.end_line();
+    push_text(painted, PLAIN, &finding.reason, layout, usize::MAX);
+    if let Some(call) = &finding.call {
+        let call = truncate_end(&one_line(call), layout.width.saturating_sub(INDENT.len()));
+        push_text(painted, STRONG, &call, layout, 1);
+    }
+    if let Some(message) = &finding.message {
+        let lines = message.lines().filter(|line| !line.trim().is_empty());
+        let message = lines.collect::<Vec<_>>().join("\n");
+        push_text(painted, style, &message, layout, MAX_MESSAGE_LINES);
+    }
+    if let Some(fix) = &finding.fix {
+        push_fix(painted, fix, layout);
+    }
+    if let Some(lost) = &finding.lost {
+        push_lost(painted, lost, layout);
+    }
+    if !finding.related_event_ids.is_empty() {
+        let ids = finding.related_event_ids.iter().map(|id| layout.short_event_id(id));
+        let text = format!("see also {}", ids.collect::<Vec<_>>().join(" "));
+        push_text(painted, DIM, &text, layout, 2);
+    }
+}
+
+/// Appends a text in the indent of a finding, with a mark if its last lines are left out.
+fn push_text(painted: &mut Painted, style: Style, text: &str, layout: &Layout, max_lines: usize) {
+    let text = clean_text(text).replace('\t', "    ");
+    let omitted = push_wrapped(painted, style, INDENT, &text, layout.width, max_lines);
+    if omitted > 0 && max_lines > 1 {
+        painted.push(DIM, &format!("{INDENT}… {}", count_of(omitted, "more line")));
+        painted.end_line();
+    }
+}
+
+/// Appends the call that worked, with what changed before it.
+fn push_fix(painted: &mut Painted, fix: &Fix, layout: &Layout) {
+    let id = layout.short_event_id(&fix.event_id);
+    let kind = fix.matched.as_str().replace('_', " ");
+    painted.push(PLAIN, INDENT).push(SUCCEEDED, "✓ fixed by ").push_inline(ID, &id);
+    painted.push(DIM, &format!("  {kind}, {} between", count_of(fix.calls_between, "call")));
+    painted.end_line();
+    push_changes(painted, fix.diff.as_deref(), layout);
+    if fix.edits_omitted > 0 {
+        let text = format!("and {}", count_of(fix.edits_omitted, "earlier edit"));
+        push_text(painted, DIM, &text, layout, 1);
+    }
+    for edit in &fix.edits {
+        let files = truncate_end(&one_line(&edit.files.join(" ")), layout.width.saturating_sub(30));
+        painted.push(PLAIN, INDENT).push(STRONG, "edit ");
+        painted.push_inline(ID, &layout.short_event_id(&edit.event_id)).push(PLAIN, " ");
+        painted.push_inline(PROJECT, &files);
+        painted.end_line();
+        push_changes(painted, edit.diff.as_deref(), layout);
+    }
+}
+
+/// Appends the lines of a diff in their colours.
+fn push_changes(painted: &mut Painted, diff: Option<&str>, layout: &Layout) {
+    let diff = clean_text(diff.unwrap_or("").trim_end()).replace('\t', "    ");
+    let lines: Vec<&str> = diff.lines().collect();
+    for line in lines.iter().take(MAX_DIFF_LINES) {
+        let style = match line.as_bytes().first() {
+            Some(b'-') => FAILED,
+            Some(b'+') => SUCCEEDED,
+            Some(_) | None => DIM,
+        };
+        let line = truncate_end(line, layout.width.saturating_sub(INDENT.len() + 2));
+        painted.push(PLAIN, "      ").push_inline(style, &line);
+        painted.end_line();
+    }
+    if lines.len() > MAX_DIFF_LINES {
+        let omitted = count_of(lines.len() - MAX_DIFF_LINES, "more line");
+        painted.push(DIM, &format!("      … {omitted}"));
+        painted.end_line();
+    }
+}
+
+/// Appends what a compaction lost.
+fn push_lost(painted: &mut Painted, lost: &Lost, layout: &Layout) {
+    for prompt in &lost.prompts {
+        let text = format!("lost prompt {}", one_line(prompt.text.trim()));
+        let room = layout.width.saturating_sub(INDENT.len());
+        push_text(painted, PROMPT, &truncate_end(&text, room), layout, 1);
+    }
+    if lost.prompts_omitted > 0 {
+        let text = format!("and {}", count_of(lost.prompts_omitted, "more prompt"));
+        push_text(painted, DIM, &text, layout, 1);
+    }
+    if !lost.files.is_empty() {
+        let more = match lost.files_omitted {
+            0 => String::new(),
+            omitted => format!(" and {} more", omitted),
+        };
+        let text = format!("lost files {}{more}", lost.files.join(" "));
+        push_text(painted, PLAIN, &text, layout, 3);
+    }
+}

@@ -1,0 +1,39 @@
+//! Breaks texts into the lines of a screen.
+
+use anstyle::Style;
+
+use super::painted::{PLAIN, Painted};
+use crate::base::cells::text_width;
+
+/// Breaks the lines of a text that are wider than `room`, between words where there are some.
+pub(super) fn wrap_lines(text: &str, room: usize) -> Vec<String> {
+    let room = room.max(1);
+    let options = textwrap::Options::new(room).break_words(true);
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        if text_width(line) <= room {
+            lines.push(line.to_owned());
+        } else {
+            lines.extend(textwrap::wrap(line, &options).into_iter().map(|line| line.into_owned()));
+        }
+    }
+    lines
+}
+
+/// Appends at most `max_lines` lines of a text in a style, each after `indent`. Returns the number of
+/// lines that were left out.
+pub(super) fn push_wrapped(
+    painted: &mut Painted,
+    style: Style,
+    indent: &str,
+    text: &str,
+    width: usize,
+    max_lines: usize,
+) -> usize {
+    let lines = wrap_lines(text, width.saturating_sub(text_width(indent)));
+    for line in lines.iter().take(max_lines) {
+        painted.push(PLAIN, indent).push(style, line);
+        painted.end_line();
+    }
+    lines.len().saturating_sub(max_lines)
+}
