@@ -316,5 +316,5 @@ fn the_first_use_in_a_pipe_reads_the_logs_and_prints_only_the_answer() {
     fs::create_dir(env.store()).expect("creates");
     fs::write(env.store().join("letter.txt"), "Dear Mira").expect("writes");
     let error = env.run(&["list"]).fails(3);
-    assert!(!error.contains("first use") && error.contains("letter.txt"), "{error}");
+    assert!(error.contains("letter.txt") && !env.store().join("segments").exists(), "{error}");
 }
