@@ -25,6 +25,7 @@ pub mod provider;
 pub mod session;
 mod short_time;
 pub mod table;
+pub mod text_cells;
 pub mod time;
 pub mod tool;
 pub mod tool_kind;

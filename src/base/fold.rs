@@ -205,7 +205,7 @@ mod tests {
         };
         let wrong: Vec<char> =
             (char::MIN..=char::MAX).filter(|c| has_no_case(*c)).filter(changes).collect();
-        assert_eq!(wrong, []);
+        assert_eq!(wrong, [] as [char; 0]);
     }
 
     #[test]
@@ -214,7 +214,7 @@ mod tests {
         let joins = |c: &char| unicode_normalization::char::canonical_combining_class(*c) != 0;
         let claimed = (char::MIN..=char::MAX).filter(|c| is_composed(*c));
         let wrong: Vec<char> = claimed.filter(|c| !alone(c) || joins(c)).collect();
-        assert_eq!(wrong, []);
+        assert_eq!(wrong, [] as [char; 0]);
     }
 
     #[test]

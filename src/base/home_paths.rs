@@ -14,7 +14,8 @@ const MIN_HOME_BYTES: usize = 3;
 
 /// The homes of other users and machines: `/home/NAME`, `/Users/NAME`, `C:\Users\NAME`, the last
 /// also as in JSON.
-const USUAL_HOMES: &str = r#"[A-Za-z]:(?:\\{1,2}|/)Users(?:\\{1,2}|/)[^/\\\s"'<>|:*?]+|/(?:home|Users)/[^/\\\s"'<>|:*?]+"#;
+const USUAL_HOMES: &str =
+    r#"[A-Za-z]:\\{1,2}Users\\{1,2}[^/\\\s"'<>|:*?]+|/(?:home|Users)/[^/\\\s"'<>|:*?]+"#;
 
 /// Finds the paths of home folders.
 pub(crate) struct HomePaths(Regex);
@@ -57,6 +58,7 @@ mod tests {
             ("~/.claude/projects/-root-mira-code/s.jsonl", "~/.claude/projects/~-code/s.jsonl"),
             ("cd /home/tom && ls", "cd ~ && ls"),
             ("/Users/tom/x:/Users/ann", "~/x:~"),
+            ("C:/Users/Tom/x", "C:~/x"),
             (r"C:\Users\Tom\x and C:\\Users\\Tom\\x", r"~\x and ~\\x"),
             ("/usr/home.txt", "/usr/home.txt"),
         ] {

@@ -123,7 +123,7 @@ struct IdentitySettings {
 }
 
 /// What `sessions push` publishes. A pattern is matched against the working directory of a session.
-#[derive(Debug, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PublishSettings {
     /// Patterns of the only projects that are published; none is if the list is empty.
@@ -157,17 +157,6 @@ impl PublishedContent {
             Self::Full => KeepLevel::Full,
             Self::Transcripts => KeepLevel::Transcripts,
             Self::Usage => KeepLevel::Usage,
-        }
-    }
-}
-
-impl Default for PublishSettings {
-    fn default() -> Self {
-        Self {
-            include: Vec::new(),
-            exclude: Vec::new(),
-            content: PublishedContent::default(),
-            unredacted: false,
         }
     }
 }

@@ -206,7 +206,7 @@ fn push_lost(painted: &mut Painted, lost: &Lost, layout: &Layout) {
     if !lost.files.is_empty() {
         let more = match lost.files_omitted {
             0 => String::new(),
-            omitted => format!(" and {} more", omitted),
+            omitted => format!(" and {omitted} more"),
         };
         let text = format!("lost files {}{more}", lost.files.join(" "));
         push_text(painted, PLAIN, &text, layout, 3);

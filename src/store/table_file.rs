@@ -101,26 +101,29 @@ impl<'f> TableFile<'f> {
     }
 }
 
+/// The type of times in the store: microseconds in UTC that name no zone.
+const PLAIN_TIME: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
+
 /// Returns the schema with the zone UTC for all times.
 fn schema_in_utc(schema: &Schema) -> SchemaRef {
-    let in_utc = |field: &Arc<Field>| match field.data_type() {
-        DataType::Timestamp(TimeUnit::Microsecond, None) => {
-            let kind = DataType::Timestamp(TimeUnit::Microsecond, Some(UTC.into()));
-            Arc::new(field.as_ref().clone().with_data_type(kind))
+    let in_utc = |field: &Arc<Field>| {
+        if field.data_type() != &PLAIN_TIME {
+            return Arc::clone(field);
         }
-        _ => Arc::clone(field),
+        let kind = DataType::Timestamp(TimeUnit::Microsecond, Some(UTC.into()));
+        Arc::new(field.as_ref().clone().with_data_type(kind))
     };
     Arc::new(Schema::new(schema.fields().iter().map(in_utc).collect::<Vec<_>>()))
 }
 
 /// Returns the batch with the zones of the schema.
 fn batch_in_utc(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
-    let in_utc = |column: &ArrayRef| match column.data_type() {
-        DataType::Timestamp(TimeUnit::Microsecond, None) => {
-            let times = column.as_primitive::<TimestampMicrosecondType>().clone();
-            Arc::new(times.with_timezone(UTC)) as ArrayRef
+    let in_utc = |column: &ArrayRef| {
+        if column.data_type() != &PLAIN_TIME {
+            return Arc::clone(column);
         }
-        _ => Arc::clone(column),
+        let times = column.as_primitive::<TimestampMicrosecondType>().clone();
+        Arc::new(times.with_timezone(UTC)) as ArrayRef
     };
     RecordBatch::try_new(Arc::clone(schema), batch.columns().iter().map(in_utc).collect())
 }

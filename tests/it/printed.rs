@@ -15,7 +15,7 @@ use sessions::output::{ConversationView, Layout, Show, paint_usage};
 use sessions::store::Store;
 use sessions::tools::{Call, Tools};
 
-use crate::env::{Ran, TestEnv, compare};
+use crate::env::{Ran, TestEnv, compare, samples};
 
 const WIDTHS: [usize; 4] = [60, 80, 120, 200];
 
@@ -67,7 +67,12 @@ fn screens(tools: &Tools, width: usize) -> String {
     let recurring = tools.analyze_session(&recurring, &call).expect("findings").data;
     let event_ids = [0, 4, 5].map(|index| format!("{MAIN}:{index}")).to_vec();
     let events = EventArgs { event_ids, ..EventArgs::default() };
-    let events = tools.get_event_details(&events, &call).expect("events").data;
+    let mut events = (*tools.get_event_details(&events, &call).expect("events").data).clone();
+    // The golden files are the same in every folder.
+    let folder = samples().to_string_lossy().into_owned();
+    for source in events.events.iter_mut().filter_map(|event| event.source.as_mut()) {
+        source.path = source.path.replace(&folder, "/srv/logs");
+    }
     let layout = Layout { width, zone, now, snapshot: call.taken_snapshot(), has_links: false };
 
     let mut out = String::new();

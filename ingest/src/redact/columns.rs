@@ -10,8 +10,8 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, ListArray, RecordBatch, StringArray};
 use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
-use schemas::session::TextCells;
 use schemas::table::{Column, EVENTS, Masking, Table};
+use schemas::text_cells::TextCells;
 use serde_json::Value;
 
 use super::placeholder::MASK;

@@ -81,7 +81,7 @@ pub struct AnalyzeArgs {
     /// Part of the folder
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
-    /// Only this agent, named as in list_sessions
+    /// Only this agent
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<Provider>,
     /// Since '7d', a date or time (UTC)

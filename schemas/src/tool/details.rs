@@ -87,7 +87,7 @@ pub struct DetailArgs {
     /// next_cursor of the page before
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
-    /// Most turns, steps or events on a page
+    /// Most entries on a page
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 500))]
     pub limit: Option<u32>,

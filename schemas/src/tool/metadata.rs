@@ -42,7 +42,7 @@ pub const CONNECTOR: &str = "sessions";
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MetadataArgs {
-    /// Only these tools; all by default
+    /// Only these tools
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<OneOrMany<String>>,
 }
