@@ -101,6 +101,7 @@ fn ingest(format: &LogFormat, claim: &SessionClaim, log: &[u8], lengths: &[usize
             reason: None,
             source: source.map(Box::new),
             session: memory.sessions().pop().map(|(session, _)| session.into()),
+            content: None,
         };
         memory.run(Plan { units: vec![vec![work]], ..Plan::default() });
     }
