@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::numbers::to_megabytes;
+use super::numbers::{count_of, to_megabytes};
 use super::show::Show;
 use crate::base::sanitize::one_line;
 use crate::lake::{PullReport, PushReport};
@@ -18,12 +18,12 @@ impl Show for PushReport {
             for session in self.published.iter().take(MAX_LISTED) {
                 let _ = writeln!(
                     out,
-                    "  {}  {}  {} events  {} objects  {} bytes{}",
+                    "  {}  {}  {}  {}  {}{}",
                     session.session_id,
                     one_line(session.project.as_deref().unwrap_or("")),
-                    session.events,
-                    session.objects,
-                    session.bytes,
+                    count_of(session.events, "event"),
+                    count_of(session.objects, "object"),
+                    count_of(session.bytes, "byte"),
                     describe_masked(&session.masked)
                 );
             }
@@ -33,9 +33,9 @@ impl Show for PushReport {
         let _ = writeln!(out, "as         {} of {}", self.user_name, self.machine);
         let _ = writeln!(
             out,
-            "published  {} sessions, {} objects, {:.1} MB{}",
-            self.published.len(),
-            self.objects,
+            "published  {}, {}, {:.1} MB{}",
+            count_of(self.published.len(), "session"),
+            count_of(self.objects, "object"),
             to_megabytes(self.bytes),
             describe_masked(&self.masked)
         );
@@ -62,9 +62,9 @@ impl Show for PullReport {
         let _ = writeln!(out, "machines   {}", self.machines);
         let _ = writeln!(
             out,
-            "imported   {} sessions, {} events, {:.1} MB",
-            self.imported,
-            self.events,
+            "imported   {}, {}, {:.1} MB",
+            count_of(self.imported, "session"),
+            count_of(self.events, "event"),
             to_megabytes(self.bytes)
         );
         let _ = writeln!(out, "unchanged  {}", self.unchanged);

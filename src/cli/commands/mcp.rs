@@ -71,7 +71,7 @@ pub(in crate::cli) fn run(
         && let Some((options, how)) = &mut options
     {
         let readers = read_readers(path)?;
-        *how = format!("{} readers have tokens of their own", readers.len());
+        *how = format!("readers with a token of their own: {}", readers.len());
         let server = flags.server_options(metadata);
         options.readers = create_readers(readers, &server, &help, store)?;
     }
