@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 
-from check_web import Checks, Server, hostile_events, wait_until, write_log
+from check_web import Checks, Server, wait_until
 from playwright.sync_api import sync_playwright
 
 HOST = pathlib.Path(__file__).resolve().parent / "clients/app_host.js"
@@ -170,24 +170,17 @@ def main():
     checks = Checks(args.shots, (modules / "axe-core/axe.min.js").read_text())
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         folder = pathlib.Path(folder)
-        own = folder / "share/agent-sessions"
-        own.mkdir(parents=True)
-        write_log(own / "hostile.jsonl", "hostile", hostile_events())
         server = Server(args.sessions.resolve(), folder)
-        server.run("ingest", "--quiet", str(args.logs.resolve()), str(own))
-        largest = json.loads(server.run("--json", "list", "--sort", "events", "--limit", "1"))["data"]["sessions"][0]
+        largest = server.ingest(args.logs)[0]
         check_lists(checks, server)
         base = bundle_host(modules, folder)
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         client = Client(server, EXTENSION)
-        check_apps(checks, browser, client, base, largest["session_id"])
+        check_apps(checks, browser, client, base, largest)
         check_ways(checks, browser, client, base)
         client.close()
         browser.close()
-    for failure in checks.failures:
-        print(failure)
-    print(f"{len(checks.failures)} failures")
-    return 1 if checks.failures else 0
+    return checks.report()
 
 
 if __name__ == "__main__":

@@ -82,6 +82,15 @@ class Server:
     def run(self, *args):
         return subprocess.run([self.program, *args], env=self.env, check=True, capture_output=True, text=True).stdout
 
+    def ingest(self, logs):
+        """Reads logs and a hostile one. Returns the largest other sessions, the largest first."""
+        own = self.folder / "share/agent-sessions"
+        own.mkdir(parents=True, exist_ok=True)
+        write_log(own / "hostile.jsonl", "hostile", hostile_events())
+        self.run("ingest", "--quiet", str(logs.resolve()), str(own))
+        largest = json.loads(self.run("--json", "list", "--sort", "events", "--limit", "8"))["data"]["sessions"]
+        return [one["session_id"] for one in largest if one["session_id"] not in ("many", "hostile")]
+
     def start(self):
         args = [self.program, "web", "--http", "127.0.0.1:0", "--rate-limit", "0"]
         self.process = subprocess.Popen(args, env=self.env, stderr=subprocess.PIPE, text=True)
@@ -112,6 +121,13 @@ class Checks:
         if not is_so:
             self.failures.append(what)
             print(f"FAILED {what}", flush=True)
+
+    def report(self):
+        """Prints what was wrong. Returns the exit code."""
+        for failure in self.failures:
+            print(failure)
+        print(f"{len(self.failures)} failures")
+        return 1 if self.failures else 0
 
     def watch(self, page, base):
         # Chromium reports a refused query of the check of SQL by itself.
@@ -367,13 +383,10 @@ def main():
         folder = pathlib.Path(folder)
         own = folder / "share/agent-sessions"
         own.mkdir(parents=True)
-        write_log(own / "hostile.jsonl", "hostile", hostile_events())
         write_log(own / "many.jsonl", "many", many_events())
         write_log(own / "live.jsonl", "live", [{"type": "user", "timestamp": "2026-10-29T06:00:00Z", "text": "first words"}])
         server = Server(args.sessions.resolve(), folder)
-        server.run("ingest", "--quiet", str(args.logs.resolve()), str(own))
-        largest = json.loads(server.run("--json", "list", "--sort", "events", "--limit", "8"))["data"]["sessions"]
-        named = [one["session_id"] for one in largest if one["session_id"] not in ("many", "hostile")][:4]
+        named = server.ingest(args.logs)[:4]
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         try:
             link = server.start()
@@ -386,10 +399,7 @@ def main():
         finally:
             server.stop()
             browser.close()
-    for failure in checks.failures:
-        print(failure)
-    print(f"{len(checks.failures)} failures")
-    return 1 if checks.failures else 0
+    return checks.report()
 
 
 if __name__ == "__main__":

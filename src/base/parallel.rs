@@ -17,6 +17,17 @@ pub(crate) fn in_parallel<U: Sync, T: Send, E: Send>(
     at_a_time: usize,
     work: impl Fn(&[U]) -> Result<T, E> + Sync,
 ) -> Result<Vec<T>, E> {
+    on_threads(core_count(), units, at_a_time, work)
+}
+
+/// Runs `work` on up to `at_a_time` units per call, on up to `threads` threads. The order of the
+/// results is unspecified. After an error no more calls begin.
+pub(crate) fn on_threads<U: Sync, T: Send, E: Send>(
+    threads: usize,
+    units: &[U],
+    at_a_time: usize,
+    work: impl Fn(&[U]) -> Result<T, E> + Sync,
+) -> Result<Vec<T>, E> {
     let next = AtomicUsize::new(0);
     let worker = || {
         let mut results = Vec::new();
@@ -25,11 +36,15 @@ pub(crate) fn in_parallel<U: Sync, T: Send, E: Send>(
             let Some(rest) = units.get(first_unit..).filter(|rest| !rest.is_empty()) else {
                 return results;
             };
-            results.push(work(&rest[..rest.len().min(at_a_time)]));
+            let result = work(&rest[..rest.len().min(at_a_time)]);
+            if result.is_err() {
+                next.store(units.len(), Ordering::Relaxed);
+            }
+            results.push(result);
         }
     };
 
-    let other_count = core_count().min(units.len().div_ceil(at_a_time)).saturating_sub(1);
+    let other_count = threads.min(units.len().div_ceil(at_a_time)).saturating_sub(1);
     std::thread::scope(|scope| {
         let others: Vec<_> = (0..other_count).map(|_| scope.spawn(worker)).collect();
         let mut results = worker();

@@ -11,20 +11,30 @@ use super::environment::home_dir;
 pub fn build_patterns(setting: &str, patterns: &[String]) -> Result<GlobSet, ToolError> {
     let mut set = GlobSetBuilder::new();
     for pattern in patterns {
-        let folder = absolute_pattern(pattern);
-        for text in [folder.clone(), format!("{folder}/**")] {
-            let glob = GlobBuilder::new(&text).literal_separator(true).build();
-            set.add(glob.map_err(|error| wrong_pattern(setting, pattern, &error))?);
-        }
+        add_folder(&mut set, &absolute_pattern(pattern))
+            .map_err(|error| wrong_pattern(setting, pattern, &error))?;
     }
     set.build().map_err(|error| wrong_pattern(setting, "", &error))
+}
+
+/// Adds what matches a folder and everything below it.
+pub(super) fn add_folder(set: &mut GlobSetBuilder, folder: &str) -> Result<(), globset::Error> {
+    for text in [folder, &format!("{folder}/**")] {
+        set.add(GlobBuilder::new(text).literal_separator(true).build()?);
+    }
+    Ok(())
+}
+
+/// Returns the folder that a pattern names, without the ending for everything below it.
+pub(super) fn folder_of(pattern: &str) -> &str {
+    let pattern = pattern.trim();
+    pattern.strip_suffix("/**").unwrap_or(pattern).trim_end_matches('/')
 }
 
 /// Returns the pattern of the folder that a pattern names: `~` is the home directory, and a pattern
 /// that does not begin at the root matches in any folder.
 fn absolute_pattern(pattern: &str) -> String {
-    let pattern = pattern.trim();
-    let folder = pattern.strip_suffix("/**").unwrap_or(pattern).trim_end_matches('/');
+    let folder = folder_of(pattern);
     let home = home_dir();
     if folder == "~" {
         return home.to_string_lossy().into_owned();

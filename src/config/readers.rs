@@ -10,11 +10,12 @@
 
 use std::path::Path;
 
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use globset::{GlobSet, GlobSetBuilder};
 use schemas::ToolError;
 use schemas::session::SessionRow;
 use serde::Deserialize;
 
+use super::patterns::{add_folder, folder_of};
 use super::settings::{invalid_file_error, read_text};
 use crate::files::outfile::open_regular;
 
@@ -98,13 +99,12 @@ fn parse_reader(entry: &ReaderEntry) -> Result<Reader, String> {
         if !pattern.contains(['/', '\\', '*']) {
             names.push(pattern.to_lowercase());
         }
-        let folder = pattern.strip_suffix("/**").unwrap_or(pattern).trim_end_matches('/');
+        // `~` stays: it is what published paths begin with.
+        let folder = folder_of(pattern);
         let is_whole = folder.starts_with(['/', '~']) || folder.starts_with("**");
         let folder = if is_whole { folder.to_owned() } else { format!("**/{folder}") };
-        for text in [folder.clone(), format!("{folder}/**")] {
-            let glob = GlobBuilder::new(&text).literal_separator(true).build();
-            folders.add(glob.map_err(|error| format!("'{pattern}': {}", error.kind()))?);
-        }
+        add_folder(&mut folders, &folder)
+            .map_err(|error| format!("'{pattern}': {}", error.kind()))?;
     }
     let folders = folders.build().map_err(|error| error.kind().to_string())?;
     let may_read_all = entry.projects.iter().any(|pattern| pattern.trim() == ALL_PROJECTS);

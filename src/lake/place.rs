@@ -1,5 +1,6 @@
 //! Where a lake is: a folder, or a bucket of a cloud.
 
+use std::collections::HashSet;
 use std::fmt::Display;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,6 +9,7 @@ use schemas::{ErrorCode, ToolError};
 
 use super::folder::FolderPlace;
 use super::objects::{ObjectInfo, Objects};
+use crate::store::{TOMBSTONES, json_name};
 
 /// A lake, which counts its requests.
 pub struct LakePlace {
@@ -55,6 +57,13 @@ impl LakePlace {
     pub(super) fn list(&self, prefix: &str) -> Result<Vec<ObjectInfo>, ToolError> {
         self.count();
         self.objects.list(prefix).map_err(|error| self.error("list", prefix, error))
+    }
+
+    /// Returns the identities of the logs that have tombstones.
+    pub(super) fn list_tombstones(&self) -> Result<HashSet<String>, ToolError> {
+        let objects = self.list(TOMBSTONES)?;
+        let stones = objects.iter().filter_map(|object| json_name(&object.key, TOMBSTONES));
+        Ok(stones.map(str::to_owned).collect())
     }
 
     pub(super) fn get(&self, key: &str, max_bytes: u64) -> Result<Option<Vec<u8>>, ToolError> {

@@ -18,7 +18,7 @@ use super::requests::run_requests;
 use super::selection::own_sessions;
 use super::state::LakeState;
 use crate::error::store_error;
-use crate::store::{LAKE_PATH, MACHINES, Snapshot, Store, StoreWriter, TOMBSTONES, json_name};
+use crate::store::{LAKE_PATH, MACHINES, Snapshot, Store, StoreWriter};
 
 /// Most sessions whose events are in memory at a time.
 const SESSIONS_AT_A_TIME: usize = 8;
@@ -55,10 +55,7 @@ pub fn pull_sessions(
 ) -> Result<PullReport, ToolError> {
     let mut state = LakeState::read(store)?;
     let versions = versions_of(&place.list(MACHINES)?);
-    let mut stones: HashSet<String> = HashSet::new();
-    for object in place.list(TOMBSTONES)? {
-        stones.extend(json_name(&object.key, TOMBSTONES).map(str::to_owned));
-    }
+    let stones = place.list_tombstones()?;
     let snapshot = store.take_snapshot().map_err(store_error)?;
     let forgotten = store.read_forgotten().map_err(store_error)?.identities();
     let mut pull = Pull::new(place, filter, &snapshot, &state.id, redactor, stones, forgotten)?;
@@ -111,11 +108,9 @@ struct Wanted {
     user_name: String,
 }
 
-/// The machines whose listings were read.
-struct ReadListings {
-    /// The ids of the sessions that each publishes; `None` for a listing that is not valid.
-    sessions: HashMap<String, Option<HashSet<String>>>,
-}
+/// The ids of the sessions that each machine publishes whose listing was read; `None` for a listing
+/// that is not valid.
+type ReadListings = HashMap<String, Option<HashSet<String>>>;
 
 /// A pull that runs.
 struct Pull<'a> {
@@ -209,7 +204,7 @@ impl<'a> Pull<'a> {
         versions: &BTreeMap<String, String>,
         unchanged: &BTreeMap<String, String>,
     ) -> Result<ReadListings, ToolError> {
-        let mut read = ReadListings { sessions: HashMap::new() };
+        let mut read = ReadListings::new();
         let changed: Vec<&String> = versions
             .iter()
             .filter(|(id, version)| **id != self.own_id && unchanged.get(*id) != Some(*version))
@@ -224,12 +219,12 @@ impl<'a> Pull<'a> {
                     self.report
                         .problems
                         .push(format!("the listing of {id} was not read: {reason}"));
-                    read.sessions.insert(id.clone(), None);
+                    read.insert(id.clone(), None);
                 }
                 Some(Ok(listing)) => {
                     let own = listing.sessions.iter().filter(|(_, one)| one.held_by.is_none());
                     let ids = own.map(|(id, _)| id.clone()).collect();
-                    read.sessions.insert(id.clone(), Some(ids));
+                    read.insert(id.clone(), Some(ids));
                     self.select(listing);
                 }
             }
@@ -373,14 +368,13 @@ impl<'a> Pull<'a> {
         let mut gone = HashSet::new();
         for (lake_id, imported) in &self.imported {
             let Some(from) = &imported.from else { continue };
-            let is_withdrawn = match read.sessions.get(&from.publisher) {
+            let is_withdrawn = match read.get(&from.publisher) {
                 Some(Some(listed)) => !listed.contains(lake_id),
                 Some(None) => false,
                 None => !versions.contains_key(&from.publisher),
             };
             // Another machine may publish it now.
-            let is_elsewhere =
-                read.sessions.values().flatten().any(|listed| listed.contains(lake_id));
+            let is_elsewhere = read.values().flatten().any(|listed| listed.contains(lake_id));
             let is_forgotten = self.stones.contains(&from.log) || self.local.contains(&from.log);
             if is_forgotten || (is_withdrawn && !is_elsewhere) {
                 gone.insert(imported.session_id.clone());

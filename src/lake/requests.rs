@@ -1,6 +1,6 @@
 //! Runs many requests at once.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use crate::base::parallel::on_threads;
 
 /// Requests at a time. Each mostly waits for the network.
 const REQUESTS_AT_A_TIME: usize = 8;
@@ -11,35 +11,12 @@ pub(super) fn run_requests<U: Sync, T: Send, E: Send>(
     units: &[U],
     request: impl Fn(&U) -> Result<T, E> + Sync,
 ) -> Result<Vec<T>, E> {
-    let next = AtomicUsize::new(0);
-    let worker = || {
-        let mut results = Vec::new();
-        loop {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some(unit) = units.get(at) else { return Ok(results) };
-            match request(unit) {
-                Ok(result) => results.push((at, result)),
-                Err(error) => {
-                    next.store(units.len(), Ordering::Relaxed);
-                    return Err(error);
-                }
-            }
-        }
-    };
-    let count = REQUESTS_AT_A_TIME.min(units.len());
-    let mut all = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..count).map(|_| scope.spawn(worker)).collect();
-        let mut all = Vec::with_capacity(units.len());
-        for worker in workers {
-            match worker.join() {
-                Ok(results) => all.extend(results?),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        Ok(all)
+    let positions: Vec<usize> = (0..units.len()).collect();
+    let mut results = on_threads(REQUESTS_AT_A_TIME, &positions, 1, |one| {
+        one.iter().map(|at| Ok((*at, request(&units[*at])?))).collect::<Result<Vec<_>, E>>()
     })?;
-    all.sort_by_key(|(at, _)| *at);
-    Ok(all.into_iter().map(|(_, result)| result).collect())
+    results.sort_by_key(|one| one.first().map(|(at, _)| *at));
+    Ok(results.into_iter().flatten().map(|(_, result)| result).collect())
 }
 
 #[cfg(test)]

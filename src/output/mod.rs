@@ -58,3 +58,4 @@ pub use self::stats::{StatsSummary, usage_table};
 pub use self::stats_screen::paint_usage;
 pub use self::terminal::{ColorChoice, Terminal};
 pub use self::watch::watch_line;
+pub(crate) use self::wrapped::wrap_lines;

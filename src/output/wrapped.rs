@@ -6,7 +6,7 @@ use super::painted::{PLAIN, Painted};
 use crate::base::cells::text_width;
 
 /// Breaks the lines of a text that are wider than `room`, between words where there are some.
-pub(super) fn wrap_lines(text: &str, room: usize) -> Vec<String> {
+pub(crate) fn wrap_lines(text: &str, room: usize) -> Vec<String> {
     let room = room.max(1);
     let options = textwrap::Options::new(room).break_words(true);
     let mut lines = Vec::new();
@@ -36,4 +36,15 @@ pub(super) fn push_wrapped(
         painted.end_line();
     }
     lines.len().saturating_sub(max_lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wide_characters_take_two_cells_and_breaks_of_the_text_are_kept() {
+        assert_eq!(wrap_lines("日本語", 4), ["日本", "語"]);
+        assert_eq!(wrap_lines("one two\n\n  three", 7), ["one two", "", "  three"]);
+    }
 }

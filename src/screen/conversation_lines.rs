@@ -3,9 +3,10 @@
 use ratatui::text::{Line, Span};
 
 use super::conversation::{BlockContent, CallEntry, CallStatus, Conversation, ConversationBlock};
-use super::text::{Marker, justify, wrap_text};
+use super::text::{Marker, justify};
 use super::theme::Theme;
 use crate::base::cells::truncate_end;
+use crate::output::wrap_lines;
 
 /// The cells before the text of a message.
 const INDENT: usize = 2;
@@ -120,7 +121,7 @@ impl ConversationFormat<'_> {
         out.push(Line::default());
         let time = block.timestamp.as_deref().map(self.format_time).unwrap_or_default();
         let room = self.width.saturating_sub(INDENT);
-        for (row, line) in wrap_text(text, room).into_iter().enumerate() {
+        for (row, line) in wrap_lines(text, room).into_iter().enumerate() {
             let sign = if row == 0 { "❯ " } else { "  " };
             let mut spans = vec![Span::styled(sign, self.theme.prompt())];
             spans.extend(self.marker.mark(&line, self.theme.strong(), self.theme.found()));
@@ -138,7 +139,7 @@ impl ConversationFormat<'_> {
         indent: usize,
         style: ratatui::style::Style,
     ) {
-        for line in wrap_text(text, self.width.saturating_sub(indent)) {
+        for line in wrap_lines(text, self.width.saturating_sub(indent)) {
             let mut spans = vec![Span::raw(" ".repeat(indent))];
             spans.extend(self.marker.mark(&line, style, self.theme.found()));
             out.push(Line::from(spans));
@@ -155,7 +156,7 @@ impl ConversationFormat<'_> {
             if detail != Detail::Outputs {
                 continue;
             }
-            for line in wrap_text(&call.details, self.width.saturating_sub(DETAIL_INDENT)) {
+            for line in wrap_lines(&call.details, self.width.saturating_sub(DETAIL_INDENT)) {
                 let mut spans = vec![Span::raw(" ".repeat(DETAIL_INDENT))];
                 spans.extend(self.marker.mark(&line, self.detail_style(&line), self.theme.found()));
                 out.push(Line::from(spans));

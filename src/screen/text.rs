@@ -9,16 +9,6 @@ use crate::base::cells::{text_width, truncate_end};
 /// The fewest characters of a word that is marked.
 const MIN_MARKED_CHARS: usize = 2;
 
-/// Breaks a text into lines of at most `width` cells. Breaks of the text are kept.
-pub(super) fn wrap_text(text: &str, width: usize) -> Vec<String> {
-    let options = textwrap::Options::new(width.max(1)).break_words(true);
-    let mut lines = Vec::new();
-    for line in text.lines() {
-        lines.extend(textwrap::wrap(line, &options).into_iter().map(std::borrow::Cow::into_owned));
-    }
-    lines
-}
-
 /// Returns a text of exactly `width` cells: the beginning of `text`, filled up with spaces.
 pub(super) fn fit_text(text: &str, width: usize) -> String {
     let mut shown = truncate_end(text, width);
@@ -91,8 +81,6 @@ mod tests {
     fn wide_characters_take_two_cells() {
         assert_eq!(fit_text("日本語", 4), "日… ");
         assert_eq!(fit_text("ab", 4), "ab  ");
-        assert_eq!(wrap_text("日本語", 4), ["日本", "語"]);
-        assert_eq!(wrap_text("one two\n\n  three", 7), ["one two", "", "  three"]);
     }
 
     #[test]

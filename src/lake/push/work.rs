@@ -14,8 +14,8 @@ use crate::lake::publisher::Publisher;
 use crate::lake::selection::{OwnSession, ProjectRules};
 use crate::lake::state::LakeState;
 use crate::store::{
-    Identity, LakeContent, MACHINES, Snapshot, Store, TOMBSTONES, is_events_key, is_index_key,
-    json_name, listing_key, session_key, tombstone_key,
+    Identity, LakeContent, MACHINES, Snapshot, Store, is_events_key, is_index_key, listing_key,
+    session_key, tombstone_key,
 };
 
 /// A push that runs.
@@ -111,10 +111,7 @@ impl<'a> Push<'a> {
     /// Takes sessions out of the listing whose logs were forgotten, here or elsewhere, and leaves
     /// tombstones for those that were forgotten here.
     pub(super) fn honour_tombstones(&mut self) -> Result<(), ToolError> {
-        let mut stones: HashSet<String> = HashSet::new();
-        for object in self.place.list(TOMBSTONES)? {
-            stones.extend(json_name(&object.key, TOMBSTONES).map(str::to_owned));
-        }
+        let mut stones = self.place.list_tombstones()?;
         // `forget --undo` takes the tombstones of this machine back.
         let mut kept = Vec::new();
         for log in std::mem::take(&mut self.listing.tombstones) {

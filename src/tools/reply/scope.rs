@@ -181,54 +181,41 @@ impl SessionFilters<'_> {
         }
         let mut sentences = Vec::new();
         let mut counts = Vec::new();
+        let mut explain =
+            |name: &str, alone: SessionFilters<'_>, unknown: &dyn Fn() -> String| match alone
+                .count_matching(snapshot)
+            {
+                0 => sentences.push(unknown()),
+                count => counts.push(format!("{name} matches {}", count_of_sessions(count))),
+            };
+        let none = SessionFilters::default;
         if let Some(project) = self.project {
-            let alone = SessionFilters { project: Some(project), ..SessionFilters::default() };
-            match alone.count_matching(snapshot) {
-                0 => sentences.push(unknown_project(snapshot, project)),
-                count => counts.push(format!("project matches {}", count_of_sessions(count))),
-            }
+            let alone = SessionFilters { project: Some(project), ..none() };
+            explain("project", alone, &|| unknown_project(snapshot, project));
         }
         if let Some(provider) = self.provider {
-            let alone = SessionFilters { provider: Some(provider), ..SessionFilters::default() };
-            match alone.count_matching(snapshot) {
-                0 => sentences.push(unused_provider(snapshot, provider)),
-                count => counts.push(format!("provider matches {}", count_of_sessions(count))),
-            }
+            let alone = SessionFilters { provider: Some(provider), ..none() };
+            explain("provider", alone, &|| unused_provider(snapshot, provider));
         }
         if let Some(machine) = self.machine {
-            let alone = SessionFilters { machine: Some(machine), ..SessionFilters::default() };
-            match alone.count_matching(snapshot) {
-                0 => sentences.push(unknown_machine(snapshot, machine)),
-                count => counts.push(format!("machine matches {}", count_of_sessions(count))),
-            }
+            let alone = SessionFilters { machine: Some(machine), ..none() };
+            explain("machine", alone, &|| unknown_machine(snapshot, machine));
         }
         if let Some(user) = self.user {
-            let alone = SessionFilters { user: Some(user), ..SessionFilters::default() };
-            match alone.count_matching(snapshot) {
-                0 => sentences.push(unknown_user(snapshot, user)),
-                count => counts.push(format!("user matches {}", count_of_sessions(count))),
-            }
+            let alone = SessionFilters { user: Some(user), ..none() };
+            explain("user", alone, &|| unknown_user(snapshot, user));
         }
         if let Some(label) = self.label {
-            let alone = SessionFilters { label: Some(label), ..SessionFilters::default() };
-            match alone.count_matching(snapshot) {
-                0 => sentences.push(unknown_label(snapshot, label)),
-                count => counts.push(format!("label matches {}", count_of_sessions(count))),
-            }
+            let alone = SessionFilters { label: Some(label), ..none() };
+            explain("label", alone, &|| unknown_label(snapshot, label));
         }
         if let Some(since) = self.since {
-            let alone = SessionFilters { since: Some(since), ..SessionFilters::default() };
-            match alone.count_matching(snapshot) {
-                0 => sentences.push(format!("No session was active since {since}.")),
-                count => counts.push(format!("since matches {}", count_of_sessions(count))),
-            }
+            let alone = SessionFilters { since: Some(since), ..none() };
+            explain("since", alone, &|| format!("No session was active since {since}."));
         }
         if let Some(until) = self.until {
-            let alone = SessionFilters { until: Some(until), ..SessionFilters::default() };
-            match alone.count_matching(snapshot) {
-                0 => sentences.push(format!("No session began before {until}.")),
-                count => counts.push(format!("until matches {}", count_of_sessions(count))),
-            }
+            let alone = SessionFilters { until: Some(until), ..none() };
+            explain("until", alone, &|| format!("No session began before {until}."));
         }
         if sentences.is_empty() && counts.len() > 1 {
             sentences.push(format!("No session passes all filters: {}.", counts.join(", ")));
