@@ -33,11 +33,11 @@ const ANSWER_CHECK_PERIOD: Duration = Duration::from_millis(50);
 /// Maximum number of values in a request; the largest request needs far fewer, because lists hold
 /// at most fifty ids. A value takes a hundred times the memory of its text when it is parsed and
 /// copied.
-const MAX_REQUEST_VALUES: usize = 10_000;
+const MAX_REQUEST_VALUES: usize = 2_000;
 
 /// The error message for a request that [`has_too_many_values`].
 pub(super) const TOO_MANY_VALUES: &str =
-    "The request has more than 10,000 values. Send less at once";
+    "The request has more than 2,000 values. Send less at once";
 
 /// Returns true if a JSON text has more than [`MAX_REQUEST_VALUES`] values. It counts the commas
 /// outside strings, without parsing.

@@ -208,25 +208,29 @@ fn begins_session(request: &ClientRequest) -> bool {
     }
 }
 
-/// A reader that passes on lines that are short enough, at most one at a time. Of a longer line it
-/// passes on only a part, which is not valid JSON and is ignored, and it refuses the line. It also
-/// refuses a request that is not JSON.
+/// A reader that passes on whole lines, at most one at a time: those that are short enough, do not
+/// have too many values and are JSON. It refuses other requests; what is not a request either is
+/// dropped.
 struct BoundedLines<R> {
     inner: R,
     max_line_bytes: usize,
-    /// Receives the refusals of requests that were too long or not JSON.
+    /// Receives the refusals of requests that were not passed on.
     refusals: UnboundedSender<LineRefusal>,
-    /// The bytes read from `inner`, and the number of them that were passed on.
+    /// The bytes read from `inner`, and the number of them that were used.
     chunk: Vec<u8>,
-    passed: usize,
-    /// The number of bytes of the current line that were passed on.
+    used: usize,
+    /// The number of bytes of the current line so far.
     length: usize,
+    /// The current line. Only its beginning if it is too long.
+    line: Vec<u8>,
+    /// The end of the current line.
+    tail: Vec<u8>,
+    /// True if `line` is whole and is being passed on.
+    is_passing: bool,
+    /// The number of bytes of `line` that were passed on.
+    passed: usize,
     /// The number of bytes of the last line that was passed on.
     line_bytes: Arc<AtomicUsize>,
-    /// The whole current line, unless it is too long.
-    line: Vec<u8>,
-    head: Vec<u8>,
-    tail: Vec<u8>,
 }
 
 impl<R> BoundedLines<R> {
@@ -241,78 +245,81 @@ impl<R> BoundedLines<R> {
             max_line_bytes,
             refusals,
             chunk: Vec::new(),
-            passed: 0,
+            used: 0,
             length: 0,
-            line_bytes,
             line: Vec::new(),
-            head: Vec::new(),
             tail: Vec::new(),
+            is_passing: false,
+            passed: 0,
+            line_bytes,
         };
         (bounded, refused)
     }
 
-    /// Passes on the next part of a line, up to the end of the line or of the chunk.
-    fn pass_part(&mut self, out: &mut ReadBuf<'_>) {
-        let unread = self.chunk.get(self.passed..).unwrap_or_default();
-        let unread = unread.get(..out.remaining()).unwrap_or(unread);
+    /// Adds the next part of the chunk to the line, up to the end of the line or of the chunk.
+    fn take_part(&mut self) {
+        let unread = self.chunk.get(self.used..).unwrap_or_default();
         let end = unread.iter().position(|byte| *byte == b'\n').map_or(unread.len(), |at| at + 1);
-        let part = unread.get(..end).unwrap_or_default().to_vec();
-        self.passed += part.len();
-
-        let was_too_long = self.length > self.max_line_bytes;
-        self.length += part.len();
-        self.keep_ends(&part);
-        let is_too_long = self.length > self.max_line_bytes;
+        let part = unread.get(..end).unwrap_or_default();
+        self.used += end;
+        self.length += end;
+        self.tail.extend(part.iter().skip(end.saturating_sub(TAIL_BYTES)));
+        let over = self.tail.len().saturating_sub(TAIL_BYTES);
+        self.tail.drain(..over);
         let is_end = part.ends_with(b"\n");
-        if !is_too_long {
-            self.line.extend_from_slice(&part);
-        }
-        let has_too_many = is_end && has_too_many_values(&self.line);
-        if has_too_many || (is_too_long && !was_too_long) {
-            // The part that was passed on may be JSON followed by blanks; this suffix makes it
-            // invalid.
-            let invalid_end: &[u8] = if out.remaining() < 2 { b"\n" } else { b"!\n" };
-            out.put_slice(invalid_end);
-        } else if !is_too_long {
-            out.put_slice(&part);
-        }
-
-        if is_too_long {
-            self.line = Vec::new();
+        if self.length <= self.max_line_bytes {
+            self.line.extend_from_slice(part);
+        } else if self.line.len() > HEAD_BYTES {
+            self.line.truncate(HEAD_BYTES);
+            self.line.shrink_to_fit();
         }
         if is_end {
-            let refusal = if is_too_long {
-                Some((line_too_long_error(), find_request_id(&self.head, &self.tail)))
-            } else if has_too_many {
-                let error = ErrorData::invalid_request(TOO_MANY_VALUES, None);
-                Some((error, find_request_id(&self.head, &self.tail)))
-            } else {
-                refuse_invalid_json(&self.line)
-            };
-            if let Some(refusal) = refusal {
-                // A send fails only while the transport is closing.
-                let _ = self.refusals.send(refusal);
-            }
             self.end_line();
         }
     }
 
-    /// Prepares for the next line.
+    /// Decides whether the line, which has ended, is passed on.
     fn end_line(&mut self) {
-        self.line_bytes.store(self.length, Ordering::Relaxed);
+        match self.judge_line() {
+            Ok(()) => {
+                self.is_passing = true;
+                self.line_bytes.store(self.length, Ordering::Relaxed);
+            }
+            Err(refusal) => {
+                self.line = Vec::new();
+                if let Some(refusal) = refusal {
+                    // A send fails only while the transport is closing.
+                    let _ = self.refusals.send(refusal);
+                }
+            }
+        }
         self.length = 0;
-        self.line = Vec::new();
-        self.head.clear();
         self.tail.clear();
     }
 
-    /// Keeps the beginning and the end of the current line. `part` is the line's next part.
-    fn keep_ends(&mut self, part: &[u8]) {
-        let room = HEAD_BYTES - self.head.len();
-        self.head.extend(part.iter().take(room));
-        self.tail.extend(part.iter().skip(part.len().saturating_sub(TAIL_BYTES)));
-        let over = self.tail.len().saturating_sub(TAIL_BYTES);
-        self.tail.drain(..over);
+    /// Returns an error if the line is not passed on: with the refusal, if it is a request.
+    fn judge_line(&self) -> Result<(), Option<LineRefusal>> {
+        let error = if self.length > self.max_line_bytes {
+            line_too_long_error()
+        } else if has_too_many_values(&self.line) {
+            ErrorData::invalid_request(TOO_MANY_VALUES, None)
+        } else {
+            return check_json(&self.line);
+        };
+        Err(Some((error, find_request_id(&self.line, &self.tail))))
+    }
+
+    /// Passes on the next part of the line.
+    fn pass_part(&mut self, out: &mut ReadBuf<'_>) {
+        let rest = self.line.get(self.passed..).unwrap_or_default();
+        let part = rest.get(..out.remaining()).unwrap_or(rest);
+        out.put_slice(part);
+        self.passed += part.len();
+        if self.passed == self.line.len() {
+            self.line = Vec::new();
+            self.passed = 0;
+            self.is_passing = false;
+        }
     }
 }
 
@@ -323,22 +330,26 @@ impl<R: AsyncRead + Unpin> AsyncRead for BoundedLines<R> {
         out: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        let before = out.filled().len();
         // An empty read would mean the end of the stream.
-        while out.filled().len() == before {
-            if this.passed == this.chunk.len() {
-                let mut bytes = [0; CHUNK_BYTES];
-                let mut read = ReadBuf::new(&mut bytes);
-                ready!(Pin::new(&mut this.inner).poll_read(context, &mut read))?;
-                if read.filled().is_empty() {
-                    break;
-                }
-                this.chunk.clear();
-                this.chunk.extend_from_slice(read.filled());
-                this.passed = 0;
+        while !this.is_passing {
+            if this.used < this.chunk.len() {
+                this.take_part();
+                continue;
             }
-            this.pass_part(out);
+            let mut bytes = [0; CHUNK_BYTES];
+            let mut read = ReadBuf::new(&mut bytes);
+            ready!(Pin::new(&mut this.inner).poll_read(context, &mut read))?;
+            this.chunk.clear();
+            this.chunk.extend_from_slice(read.filled());
+            this.used = 0;
+            if this.chunk.is_empty() {
+                if this.length == 0 {
+                    return Poll::Ready(Ok(()));
+                }
+                this.end_line();
+            }
         }
+        this.pass_part(out);
         Poll::Ready(Ok(()))
     }
 }
@@ -350,14 +361,14 @@ fn line_too_long_error() -> ErrorData {
     ErrorData::invalid_request(message, None)
 }
 
-/// Returns the refusal of a request that is not JSON: for example, half a surrogate pair, which
-/// some clients write when they cut a text. Other invalid lines are not requests and get no answer.
-fn refuse_invalid_json(line: &[u8]) -> Option<LineRefusal> {
+/// Returns an error if a line is not JSON: with the refusal, if it is a request that half a surrogate
+/// pair made invalid, for example, which some clients write when they cut a text.
+fn check_json(line: &[u8]) -> Result<(), Option<LineRefusal>> {
     let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
-    let error = serde_json::from_slice::<Value>(line).err()?;
-    let id = find_request_id(line, line)?;
+    let Err(error) = serde_json::from_slice::<Value>(line) else { return Ok(()) };
+    let id = find_request_id(line, line).ok_or(None)?;
     let message = format!("The request is not JSON: {error}");
-    Some((ErrorData::parse_error(message, None), Some(id)))
+    Err(Some((ErrorData::parse_error(message, None), Some(id))))
 }
 
 /// Finds the id of a request from its beginning and its end: the id comes before the parameters or
@@ -401,7 +412,7 @@ mod tests {
 
     /// Returns the id of the request that is refused because `line` is not JSON.
     fn refused_id(line: &str) -> Option<RequestId> {
-        refuse_invalid_json(line.as_bytes()).and_then(|(_, id)| id)
+        check_json(line.as_bytes()).err().flatten().and_then(|(_, id)| id)
     }
 
     #[test]
@@ -418,17 +429,20 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn long_lines_are_cut_and_refused_and_the_others_pass() {
-        let long = format!("{{\"id\":5,\"params\":\"{}\"}}", "x".repeat(20_000));
-        let text = format!("short\n{long}\nlast");
-        let (mut bounded, mut refused) = BoundedLines::new(text.as_bytes(), 1000, Arc::default());
+    async fn long_lines_are_refused_and_the_others_pass() {
+        let fits = format!("[\"{}\"]\n", "y".repeat(9_995));
+        let long = format!("{{\"id\":5,\"params\":\"{}\"}}\n", "x".repeat(20_000));
+        let ends_late = format!("{{\"params\":\"{}\",\"id\":6}}", "x".repeat(10_000));
+        let text = format!("{{}}\ngarbage\n\n{fits}{long}[1]\n{ends_late}");
+        let (mut bounded, mut refused) =
+            BoundedLines::new(text.as_bytes(), fits.len(), Arc::default());
         let mut out = String::new();
         bounded.read_to_string(&mut out).await.expect("reads");
-        let lines: Vec<&str> = out.lines().collect();
-        assert_eq!((lines.len(), lines[0], lines[2]), (3, "short", "last"));
-        assert!(lines[1].len() <= 1000);
-        let (_, id) = refused.try_recv().expect("a refusal");
-        assert_eq!(id, Some(RequestId::Number(5)));
+        assert_eq!(out, format!("{{}}\n{fits}[1]\n"));
+        for id in [5, 6] {
+            let (_, refused_id) = refused.try_recv().expect("a refusal");
+            assert_eq!(refused_id, Some(RequestId::Number(id)));
+        }
         assert!(refused.try_recv().is_err());
     }
 
