@@ -15,6 +15,9 @@ use crate::source::candidate::LogCandidate;
 impl Plan {
     /// Settles the files below a readable root that no longer exist.
     pub(super) fn settle_vanished(&mut self, found: &Discovery, known: &Known) {
+        if known.sources.is_empty() {
+            return;
+        }
         let present: HashSet<String> = found.files.iter().map(LogCandidate::key).collect();
         let roots: Vec<_> =
             found.roots.iter().filter_map(|root| std::path::absolute(root).ok()).collect();

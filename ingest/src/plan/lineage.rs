@@ -1,7 +1,7 @@
 //! Links logs that belong together: finds parents and the sessions whose records a log may repeat,
 //! and groups work into units accordingly.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use schemas::Provider;
@@ -320,13 +320,18 @@ pub(crate) fn group_into_units(works: Vec<LogWork>) -> Vec<Vec<LogWork>> {
         }
     }
 
-    let mut by_root: BTreeMap<usize, Vec<LogWork>> = BTreeMap::new();
+    let mut by_root: Vec<Vec<LogWork>> = Vec::new();
+    by_root.resize_with(groups.len(), Vec::new);
     for (at, work) in works.into_iter().enumerate() {
-        let root = find_root(&mut groups, at);
+        let group = &mut by_root[find_root(&mut groups, at)];
         // Most logs depend on no other, and a vector that grows from nothing has room for four.
-        by_root.entry(root).or_insert_with(|| Vec::with_capacity(1)).push(work);
+        if group.is_empty() {
+            group.reserve_exact(1);
+        }
+        group.push(work);
     }
-    let mut units: Vec<_> = by_root.into_values().map(ancestors_first).collect();
+    by_root.retain(|group| !group.is_empty());
+    let mut units: Vec<_> = by_root.into_iter().map(ancestors_first).collect();
     units.sort_by(|a, b| {
         (oldest_change(a), &a[0].file.path).cmp(&(oldest_change(b), &b[0].file.path))
     });

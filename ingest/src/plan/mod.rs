@@ -13,6 +13,7 @@ mod record_keys;
 pub(crate) mod relatives;
 pub(crate) mod work;
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
@@ -116,8 +117,11 @@ pub fn plan(found: Discovery, known: &Known, redactor: Option<&Redactor>) -> Pla
     let remaining_known = remaining.as_ref().unwrap_or(known);
     plan.plan_new_files(unseen, rules, remaining_known, &mut works);
     if !works.is_empty() {
-        let news = NewLogs::from_works(&works);
-        plan.plan_relatives(&news, rules, remaining_known, &mut works);
+        let mut news = NewLogs::default();
+        if !remaining_known.sources.is_empty() {
+            news = NewLogs::from_works(&works);
+            plan.plan_relatives(&news, rules, remaining_known, &mut works);
+        }
         link_works(&mut works, remaining_known, &news);
         schedule_rereads(&mut works);
     }
@@ -194,11 +198,8 @@ impl Plan {
         let mut claims = self.collect_claims(files, rules, known);
         // Among logs of one id the largest is the original; a rerun after a kill decides the same.
         // A log that names a parent comes after those that do not.
-        claims.sort_by(|a, b| {
-            let by_parent = a.claim.parent.is_some().cmp(&b.claim.parent.is_some());
-            by_parent
-                .then_with(|| b.file.size.cmp(&a.file.size))
-                .then_with(|| a.file.path.cmp(&b.file.path))
+        claims.sort_by_cached_key(|ClaimedLog { file, claim, .. }| {
+            (claim.parent.is_some(), Reverse(file.size), file.path.as_os_str().to_owned())
         });
 
         let mut moved_logs = if claims.is_empty() {

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use schemas::problem::{Problem, ProblemKind};
@@ -111,6 +112,7 @@ impl<T: Target> Worker<'_, T> {
         let batch = self.batch.take().unwrap_or_default();
         let mut stream =
             Stream::new(work.claim.provider, session, state, own, history, redactor, batch);
+        stream.repositories = Arc::clone(&self.repositories);
 
         let events_before = stream.session.events;
         let result = match decoder {

@@ -154,6 +154,7 @@ pub fn run<T: Target>(
                     progress,
                     redactor: redactor.cloned(),
                     masker: ColumnMasker::default(),
+                    repositories: Arc::default(),
                     schema: events_schema(),
                     report: IngestReport::default(),
                     batch: None,

@@ -12,8 +12,8 @@ use super::target::{LogCheckpoint, Progress, Target};
 use crate::plan::LogWork;
 use crate::redact::Redactor;
 use crate::redact::columns::ColumnMasker;
-use crate::stream::Stream;
 use crate::stream::batch::EventBatch;
+use crate::stream::{Repositories, Stream};
 use crate::text::names::truncate_name;
 
 /// Bytes of text from which on a batch is handed over.
@@ -29,6 +29,8 @@ pub(super) struct Worker<'t, T: Target> {
     pub(super) redactor: Option<Arc<Redactor>>,
     /// Remembers which names have secrets.
     pub(super) masker: ColumnMasker,
+    /// Remembers the repositories of working directories.
+    pub(super) repositories: Arc<Repositories>,
     pub(super) schema: SchemaRef,
     pub(super) report: IngestReport,
     /// Rows of the logs that were read and not handed over yet. `None` before the first log, and

@@ -19,6 +19,7 @@ use super::draft::{Draft, ModeWords, RecordAt};
 use super::ledger::Ledger;
 use super::messages::{DocumentMessages, DroppedMessages};
 use super::replay::History;
+use super::repository::Repositories;
 use super::state::StreamState;
 use super::tool_kind::tool_kind;
 use super::unknown::UnknownItem;
@@ -75,6 +76,8 @@ pub struct Stream {
     pub(super) pushed: u32,
     pub(super) ledger: Ledger,
     pub(super) redactor: Option<Arc<Redactor>>,
+    /// Finds the repository of the working directory. The streams of a worker share it.
+    pub(crate) repositories: Arc<Repositories>,
     /// The secrets masked in this run.
     pub(super) secrets: SessionSecrets,
     /// Parent of the present record.
@@ -118,6 +121,7 @@ impl Stream {
         Self {
             ledger,
             redactor,
+            repositories: Arc::default(),
             secrets: SessionSecrets::default(),
             parent: None,
             messages: DocumentMessages::default(),

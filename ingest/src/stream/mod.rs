@@ -26,6 +26,7 @@ pub use self::draft::{Draft, ModeWords, RecordAt, parse_micros};
 pub use self::events::Stream;
 pub(crate) use self::messages::{DocumentMessages, DroppedMessages};
 pub use self::recount::TokenRecount;
+pub(crate) use self::repository::Repositories;
 pub use self::session::TitleFrom;
 pub use self::state::StreamState;
 pub(crate) use self::unknown::UnknownItem;

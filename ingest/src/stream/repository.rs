@@ -1,16 +1,55 @@
 //! Finds the repository of a working directory. All worktrees of a repository belong to it.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 /// Name, or end of the name, of folders in which users and agents keep the worktrees of a
 /// repository.
 const WORKTREES: &str = "worktrees";
 
+/// Maximum number of working directories remembered.
+const MAX_REMEMBERED_FOLDERS: usize = 1024;
+
+/// The repository that contains a working directory.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Repository {
+    /// Its folder. `None` if the directory is in no repository.
+    pub(super) folder: Option<String>,
+    /// The address that the folder was cloned from, if this machine knows it.
+    pub(super) origin: Option<String>,
+}
+
+/// Finds repositories, and remembers them during a run: finding one asks the system about each
+/// parent folder, and most logs share their working directory with others.
+#[derive(Debug, Default)]
+pub(crate) struct Repositories {
+    by_cwd: Mutex<HashMap<String, Repository>>,
+}
+
+impl Repositories {
+    /// Returns the repository of a working directory.
+    pub(super) fn find(&self, cwd: &str) -> Repository {
+        let mut by_cwd = self.by_cwd.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = by_cwd.get(cwd) {
+            return known.clone();
+        }
+        let folder = find_repository_folder(cwd);
+        let origin = folder.as_deref().and_then(read_origin_url);
+        let repository = Repository { folder, origin };
+        if by_cwd.len() >= MAX_REMEMBERED_FOLDERS {
+            by_cwd.clear();
+        }
+        by_cwd.insert(cwd.to_owned(), repository.clone());
+        repository
+    }
+}
+
 /// Returns the folder of the repository that contains `cwd`. The path decides if it names a folder
 /// of worktrees, else git's own files if the folder is on this machine. `None` if neither names a
 /// repository.
-pub(crate) fn find_repository_folder(cwd: &str) -> Option<String> {
+fn find_repository_folder(cwd: &str) -> Option<String> {
     folder_of_worktrees(cwd).or_else(|| find_git_folder(Path::new(cwd)))
 }
 
@@ -33,7 +72,7 @@ fn folder_of_worktrees(cwd: &str) -> Option<String> {
 /// Returns the address that a folder on this machine was cloned from: the `url` of the remote
 /// `origin` in git's configuration. `None` if the path is not absolute, if the configuration cannot
 /// be read or names no `origin`, or if that is a folder.
-pub(crate) fn read_origin_url(folder: &str) -> Option<String> {
+fn read_origin_url(folder: &str) -> Option<String> {
     if !folder.starts_with('/') {
         return None;
     }

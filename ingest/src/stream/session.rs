@@ -8,7 +8,7 @@ use schemas::{Confidence, EventType};
 
 use super::draft::Draft;
 use super::events::Stream;
-use super::repository;
+use super::repository::{self, Repository};
 use super::unknown::UnknownItem;
 use crate::redact::{MaskedColumns, mask_text};
 use crate::text::names::truncate_name;
@@ -93,10 +93,9 @@ impl Stream {
         self.secrets.note_column_secrets(found);
         let cwd = truncate_name(&cwd).to_owned();
 
-        let folder = repository::find_repository_folder(&cwd);
+        let Repository { folder, origin } = self.repositories.find(&cwd);
         let name = repository::last_path_part(folder.as_deref().unwrap_or(&cwd));
         self.session.project = name.map(str::to_owned);
-        let origin = folder.as_deref().and_then(repository::read_origin_url);
         self.set_repository(origin.or(folder).as_deref());
         self.session.cwd = Some(cwd);
     }
