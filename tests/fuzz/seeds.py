@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
-"""Writes seeds and dictionaries from the sample sessions: seeds.py FOLDER
+"""Writes seeds and dictionaries from the sample sessions: seeds.py FOLDER [SESSIONS]
+
+The program SESSIONS publishes a session whose objects are seeds, too.
 
 FOLDER gets seeds/<target>/ (decode: seeds/decode-<provider>/) and dict/<provider>.
 """
 
 import json
+import os
 import re
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -60,7 +65,27 @@ def pieces(content):
     return found
 
 
-def main(out):
+LOG = """{"timestamp":"2026-10-29T06:00:00.000Z","type":"session_meta","payload":{"id":"s1","timestamp":"2026-10-29T06:00:00.000Z","cwd":"/srv/code/harbor","originator":"codex_cli_rs","cli_version":"0.50.0"}}
+{"timestamp":"2026-10-29T06:00:01.000Z","type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"Moor the boat."}]}}
+{"timestamp":"2026-10-29T06:00:02.000Z","type":"response_item","payload":{"type":"function_call","name":"shell","arguments":"{\\"command\\":[\\"ls\\"]}","call_id":"c1"}}
+{"timestamp":"2026-10-29T06:00:03.000Z","type":"response_item","payload":{"type":"function_call_output","call_id":"c1","output":"no such berth"}}
+"""
+
+
+def published(sessions):
+    """The objects of a session in a lake: its row, then its events."""
+    with tempfile.TemporaryDirectory() as home:
+        home = Path(home)
+        environment = {**os.environ, "HOME": str(home), "XDG_CONFIG_HOME": str(home / ".config")}
+        (home / ".config/sessions").mkdir(parents=True)
+        (home / ".config/sessions/settings.toml").write_text("[publish]\ninclude = ['**']\ncontent = 'full'\n")
+        (home / "rollout-s1.jsonl").write_text(LOG)
+        for command in (["ingest", str(home / "rollout-s1.jsonl")], ["push", str(home / "lake")]):
+            subprocess.run([sessions, "--quiet", *command], env=environment, check=True, stdout=subprocess.DEVNULL)
+        return [next((home / "lake/v1" / table).rglob("*.parquet")).read_bytes() for table in ("sessions", "events")]
+
+
+def main(out, sessions=None):
     def seed(target, name, head, content):
         folder = out / "seeds" / target
         folder.mkdir(parents=True, exist_ok=True)
@@ -90,7 +115,11 @@ def main(out):
     key = "v1/sessions/p_provider=codex/s1.parquet"
     session = {"provider": "codex", "log": "f0", "row": "a1", "events": 1, "objects": [{"key": key, "bytes": 3, "sha256": "00"}]}
     listing = {"version": 1, "id": "m1", "machine": "laptop", "user_name": "mira", "sessions": {"s1": session}}
-    seed("lake", "listing", b"\0\0", json.dumps(listing).encode())
+    seed("lake", "listing", b"\0\0\0", json.dumps(listing).encode())
+    if sessions:
+        row, events = published(sessions)
+        seed("lake", "session", b"\1" + len(row).to_bytes(2, "little"), row + events)
+        seed("lake", "row", b"\1\xff\xff", row)
     anchors = set()
     for code in (ROOT / "ingest/src/redact").glob("*.rs"):
         anchors |= set(re.findall(r'"([^"\\{}\n]{2,24})"', code.read_text()))
@@ -98,4 +127,4 @@ def main(out):
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), *sys.argv[2:])

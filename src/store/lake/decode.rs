@@ -17,7 +17,7 @@ use parquet::file::metadata::ParquetMetaData;
 use schemas::table::{EVENTS, EventColumn, Table};
 use schemas::{EventType, Provider};
 
-use super::page_sizes::sum_page_sizes;
+use super::thrift::{has_whole_footer, sum_page_sizes};
 use crate::store::export::MAX_PART_EVENTS;
 use crate::store::segment::event_reader::column_of;
 
@@ -123,6 +123,9 @@ pub(super) fn read_parquet(bytes: Vec<u8>, max_rows: i64) -> Result<RecordBatch,
 }
 
 fn read_batch(bytes: Vec<u8>, max_rows: i64) -> Result<RecordBatch, String> {
+    if !has_whole_footer(&bytes) {
+        return Err("its footer is broken".to_owned());
+    }
     let bytes = Bytes::from(bytes);
     let builder = ParquetRecordBatchReaderBuilder::try_new(bytes.clone())
         .map_err(|error| error.to_string())?;

@@ -4,5 +4,5 @@ pub(super) mod decode;
 pub(super) mod encode;
 pub(super) mod import;
 pub(super) mod keys;
-mod page_sizes;
 pub(super) mod session_object;
+mod thrift;

@@ -7,7 +7,7 @@ use schemas::Provider;
 use sessions::lake::{decode_session, parse_listing};
 
 fuzz_target!(|input: &[u8]| {
-    let [kind, at, data @ ..] = input else { return };
+    let [kind, low, high, data @ ..] = input else { return };
     if kind % 2 == 0 {
         if let Ok(listing) = parse_listing(data, "m1") {
             for object in listing.sessions.values().flat_map(|session| &session.objects) {
@@ -17,7 +17,7 @@ fuzz_target!(|input: &[u8]| {
         return;
     }
     // The row of the session, then its events.
-    let cut = data.len() * usize::from(*at) / 256;
+    let cut = usize::from(u16::from_le_bytes([*low, *high])).min(data.len());
     let (row, events) = data.split_at(cut);
     let objects = vec![row.to_vec(), events.to_vec()];
     if let Ok((published, events)) = decode_session(objects, "s1", Provider::Codex) {

@@ -1,8 +1,10 @@
-//! Finds out what the pages of a Parquet file say that they decompress to. The reader reserves that
-//! much before it looks at the data, and the footer may say less.
+//! Examines the headers in a Parquet file before the reader trusts them. The reader reserves what the
+//! header of a page says that it decompresses to, and the footer may say less. It also passes over
+//! lists of a length that the file only claims, which takes hours.
 //!
-//! A page begins with a header in Thrift's compact protocol; only the fields of its two sizes are read
-//! (<https://github.com/apache/parquet-format>, `PageHeader`).
+//! Headers are structs in Thrift's compact protocol
+//! (<https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md>), with the
+//! fields of `FileMetaData` and `PageHeader` (<https://github.com/apache/parquet-format>).
 
 use std::ops::Range;
 
@@ -12,8 +14,26 @@ const UNCOMPRESSED_SIZE: i64 = 2;
 /// Field of the size of a page in the file.
 const COMPRESSED_SIZE: i64 = 3;
 
-/// Maximum depth of structs in a header. Headers have three.
-const MAX_DEPTH: u8 = 8;
+/// Types of values.
+const LIST: u8 = 9;
+const SET: u8 = 10;
+const STRUCT: u8 = 12;
+
+/// Maximum depth of structs and lists in a header. Footers have nine.
+const MAX_DEPTH: u8 = 16;
+
+/// Number of bytes after the footer: its length and the mark of the format.
+const TRAILER_BYTES: usize = 8;
+
+/// Returns true if the footer of a file is a struct whose lists are as long as they claim.
+pub(super) fn has_whole_footer(file: &[u8]) -> bool {
+    let find_footer = || {
+        let (before, trailer) = file.split_at_checked(file.len().checked_sub(TRAILER_BYTES)?)?;
+        let length = u32::from_le_bytes(*trailer.first_chunk()?);
+        before.get(before.len().checked_sub(usize::try_from(length).ok()?)?..)
+    };
+    find_footer().is_some_and(|mut footer| skip_value(&mut footer, STRUCT, 0).is_some())
+}
 
 /// Returns the sum of the sizes before compression of the pages in `chunk`, a range of `file`.
 /// `None` if a header cannot be read, or if the pages do not fill the chunk.
@@ -71,7 +91,7 @@ fn skip_value(rest: &mut &[u8], kind: u8, depth: u8) -> Option<()> {
         return None;
     }
     match kind {
-        // A boolean in a struct is part of its type.
+        // The value of a boolean field is part of its type.
         1 | 2 => {}
         3 => skip_bytes(rest, 1)?,
         4..=6 => {
@@ -82,16 +102,33 @@ fn skip_value(rest: &mut &[u8], kind: u8, depth: u8) -> Option<()> {
             let length = read_varint(rest)?;
             skip_bytes(rest, usize::try_from(length).ok()?)?;
         }
-        12 => {
+        LIST | SET => skip_elements(rest, depth)?,
+        STRUCT => {
             let mut field = 0;
             while let Some(kind) = begin_field(rest, &mut field)? {
                 skip_value(rest, kind, depth + 1)?;
             }
         }
-        // Headers have no lists, sets and maps.
+        // Headers have no maps.
         _ => return None,
     }
     Some(())
+}
+
+/// Moves `rest` behind the elements of a list.
+fn skip_elements(rest: &mut &[u8], depth: u8) -> Option<()> {
+    let byte = read_byte(rest)?;
+    let count = match byte >> 4 {
+        15 => read_varint(rest)?,
+        count => u64::from(count),
+    };
+    let kind = byte & 0x0f;
+    // Headers have no lists of booleans, whose elements the reader takes for empty. Every other
+    // element has at least a byte.
+    if count > 0 && matches!(kind, 1 | 2) || count > rest.len() as u64 {
+        return None;
+    }
+    (0..count).try_for_each(|_| skip_value(rest, kind, depth + 1))
 }
 
 fn read_byte(rest: &mut &[u8]) -> Option<u8> {
@@ -147,15 +184,39 @@ mod tests {
     }
 
     #[test]
+    fn a_footer_is_whole_if_its_lists_are() {
+        let file = |footer: &[u8]| {
+            let length = u32::try_from(footer.len()).expect("short").to_le_bytes();
+            [b"PAR1", footer, &length, b"PAR1"].concat()
+        };
+        // A number, and lists of two numbers, of a struct, and of nothing.
+        let whole =
+            [0x15, 0x02, 0x19, 0x25, 0x02, 0x04, 0x19, 0x1c, 0x15, 0x02, 0x00, 0x19, 0x01, 0];
+        assert!(has_whole_footer(&file(&whole)));
+        // Two thousand million booleans, as many numbers, and too many lists in lists.
+        for kind in [0x01, 0x02, 0x05] {
+            let claim = [0x19, 0xf0 | kind, 0xff, 0xff, 0xff, 0xff, 0x07, 0x00];
+            assert!(!has_whole_footer(&file(&claim)), "{kind}");
+        }
+        assert!(!has_whole_footer(&file(&[0x19; 100])));
+        for end in 0..whole.len() {
+            assert!(!has_whole_footer(&file(&whole[..end])), "{end}");
+        }
+        for broken in [&b""[..], b"PAR1", b"\xff\xff\xff\xffPAR1"] {
+            assert!(!has_whole_footer(broken));
+        }
+    }
+
+    #[test]
     fn broken_headers_have_no_size() {
         let whole = page(&[0xd0, 0x0f]);
         for end in 1..whole.len() {
             assert_eq!(sum_page_sizes(&whole, 0..end), None, "{end}");
         }
         assert_eq!(sum_page_sizes(&whole, 0..whole.len() + 1), None);
-        // A negative size, a list, structs without end.
+        // A negative size, a list that is too long, structs without end.
         assert_eq!(sum_page_sizes(&[0x25, 0x01, 0x15, 0x00, 0x00], 0..5), None);
-        assert_eq!(sum_page_sizes(&[0x19, 0x00], 0..2), None);
+        assert_eq!(sum_page_sizes(&[0x19, 0x53, 0x00], 0..3), None);
         assert_eq!(sum_page_sizes(&[0x1c; 500], 0..500), None);
     }
 }
