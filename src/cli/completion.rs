@@ -35,6 +35,9 @@ pub(super) fn complete_line(
     words: Vec<OsString>,
     index: usize,
 ) -> std::io::Result<Vec<(String, Option<String>)>> {
+    if let Some(values) = complete_qualifier(store, &words, index) {
+        return Ok(values.into_iter().map(|value| (value, None)).collect());
+    }
     let mut program = with_values(program, store);
     let is_flag_typed =
         words.get(index).is_some_and(|word| word.as_encoded_bytes().starts_with(b"-"));
@@ -75,10 +78,8 @@ fn with_argument_values(argument: Arg, store: &Path) -> Arg {
             }))
         }
         "project" => argument.add(ArgValueCompleter::new(move |typed: &OsStr| {
-            complete_name(&store, &typed.to_string_lossy(), |row| row.project.clone())
-        })),
-        "model" => argument.add(ArgValueCompleter::new(move |typed: &OsStr| {
-            complete_name(&store, &typed.to_string_lossy(), |row| row.model.clone())
+            let names = find_names(&store, &typed.to_string_lossy(), |row| row.project.clone());
+            names.into_iter().map(CompletionCandidate::new).collect()
         })),
         _ => argument,
     }
@@ -133,14 +134,42 @@ fn complete_session(store: &Path, typed: &str) -> Vec<CompletionCandidate> {
 }
 
 /// Returns the names of sessions that begin with the typed text, each once.
-fn complete_name(
+fn find_names(
     store: &Path,
     typed: &str,
     name: impl Fn(&SessionRow) -> Option<String>,
-) -> Vec<CompletionCandidate> {
+) -> Vec<String> {
     let mut seen = HashSet::new();
     let rows = newest_sessions(store);
     let names = rows.iter().filter_map(|row| name(row));
-    let own = names.filter(|name| name.starts_with(typed) && seen.insert(name.clone()));
-    own.map(CompletionCandidate::new).collect()
+    names.filter(|name| name.starts_with(typed) && seen.insert(name.clone())).collect()
+}
+
+/// Returns what completes a qualifier of a query, such as `model:op` or `-project:har`; `None` if the
+/// word is not one. Bash splits words at colons, so the qualifier, the colon and its value may be three
+/// words. Then only the value is replaced.
+fn complete_qualifier(store: &Path, words: &[OsString], index: usize) -> Option<Vec<String>> {
+    if words.get(1)? != "search" {
+        return None;
+    }
+    let word = |at: usize| words.get(at).map(|word| word.to_string_lossy().into_owned());
+    let typed = word(index).unwrap_or_default();
+    let (name, value, prefix) = if typed == ":" {
+        (word(index.checked_sub(1)?)?, String::new(), String::new())
+    } else if index > 2 && word(index - 1).as_deref() == Some(":") {
+        (word(index - 2)?, typed, String::new())
+    } else {
+        let (name, value) = typed.split_once(':')?;
+        (name.to_owned(), value.to_owned(), format!("{name}:"))
+    };
+    let values = match name.trim_start_matches('-') {
+        "model" => find_names(store, &value, |row| row.model.clone()),
+        "project" => find_names(store, &value, |row| row.project.clone()),
+        "branch" => find_names(store, &value, |row| row.git_branch.clone()),
+        "agent" | "provider" => {
+            find_names(store, &value, |row| Some(row.provider.as_str().to_owned()))
+        }
+        _ => return None,
+    };
+    Some(values.iter().map(|value| format!("{prefix}{value}")).collect())
 }

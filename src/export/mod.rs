@@ -202,7 +202,7 @@ impl Exporter<'_> {
         self.write_file(path, 0, |file| {
             let mut file = BufWriter::new(file);
             for at in sessions {
-                let whole = Transcript::read(snapshot, *at, prices)?;
+                let whole = Transcript::read(snapshot, *at, prices, &|| false)?;
                 events += whole.events.len() as u64;
                 file.write_all(format_json_lines(&whole)?.as_bytes())
                     .map_err(|error| file_error(path, &error))?;
@@ -236,7 +236,7 @@ impl Exporter<'_> {
             }
             let name = format!("{}.{}", file_stem(&row.session_id), self.done.format.extension());
             let path = if is_file { place.to_owned() } else { place.join(name) };
-            let whole = Transcript::read(snapshot, *at, self.prices)?;
+            let whole = Transcript::read(snapshot, *at, self.prices, &|| false)?;
             let text = transcript(&whole);
             self.write_file(&path, whole.events.len() as u64, |file| {
                 file.write_all(text.as_bytes()).map_err(|error| file_error(&path, &error))
@@ -254,7 +254,7 @@ impl Exporter<'_> {
         print: &mut dyn FnMut(&str) -> bool,
     ) -> Result<(), ToolError> {
         for at in sessions {
-            let whole = Transcript::read(self.snapshot, *at, self.prices)?;
+            let whole = Transcript::read(self.snapshot, *at, self.prices, &|| false)?;
             let text = text(&whole)?;
             self.done.sessions += 1;
             self.done.events += whole.events.len() as u64;

@@ -111,7 +111,7 @@ impl ConversationView {
 }
 
 /// Appends id, agent, project, branch, time, counts, tokens and cost, on as many lines as they need.
-fn push_facts(painted: &mut Painted, session: &Session, layout: &Layout) {
+pub(super) fn push_facts(painted: &mut Painted, session: &Session, layout: &Layout) {
     let counts = session.counts.unwrap_or_default();
     let mut facts = vec![
         (ID, layout.short_id(&session.session_id).into_owned()),

@@ -26,7 +26,7 @@ pub(super) fn paint_events(data: &EventData, layout: &Layout) -> Painted {
         if at > 0 {
             painted.end_line();
         }
-        push_event(&mut painted, event, layout);
+        push_event(&mut painted, event, layout, true);
     }
     for id in &data.not_found {
         painted.push(FAILED, &format!("{id}  not found"));
@@ -35,7 +35,9 @@ pub(super) fn paint_events(data: &EventData, layout: &Layout) -> Painted {
     painted
 }
 
-fn push_event(painted: &mut Painted, event: &Event, layout: &Layout) {
+/// Appends an event: what it is, the facts about its call, and its whole text. With `has_source`, also
+/// where its record is.
+pub(super) fn push_event(painted: &mut Painted, event: &Event, layout: &Layout, has_source: bool) {
     let (style, label) = describe_event(event);
     let copied = if event.is_replay { "  copied" } else { "" };
     let place = format!(
@@ -53,6 +55,9 @@ fn push_event(painted: &mut Painted, event: &Event, layout: &Layout) {
     painted.end_line();
 
     push_facts(painted, event, layout);
+    if has_source {
+        push_source(painted, event, layout);
+    }
     let whole = clean_text(event.text.as_deref().unwrap_or_default()).replace('\t', "    ");
     let text = shorten_image_notes(whole.trim_end());
     push_wrapped(painted, PLAIN, INDENT, &text, layout.width, usize::MAX);
@@ -81,8 +86,8 @@ fn describe_event(event: &Event) -> (Style, String) {
     }
 }
 
-/// Appends the facts about a call or its result, the tokens, and where the record is. A command or file
-/// that the text has is left out.
+/// Appends the facts about a call or its result, and the tokens. A command or file that the text has is
+/// left out.
 fn push_facts(painted: &mut Painted, event: &Event, layout: &Layout) {
     let text = event.text.as_deref().unwrap_or("");
     let link = if event.event_type == EventType::ToolCall { "result" } else { "call" };
@@ -106,6 +111,11 @@ fn push_facts(painted: &mut Painted, event: &Event, layout: &Layout) {
         layout.push_path(painted, PROJECT, file, &truncate_start(file, room));
         painted.end_line();
     }
+}
+
+/// Appends where the record of an event is.
+fn push_source(painted: &mut Painted, event: &Event, layout: &Layout) {
+    let room = layout.width.saturating_sub(INDENT.len());
     if let Some(source) = &event.source {
         let place = format!(" at byte {}, {} bytes", source.byte_offset, source.byte_length);
         let path = truncate_start(&source.path, room.saturating_sub(place.len()));

@@ -1,6 +1,6 @@
 //! Formats the sessions that a question found for a screen.
 
-use schemas::tool::find::{FindData, SessionMatch};
+use schemas::tool::find::{FindData, OMITTED_WORDS, SessionMatch};
 use schemas::tool::search::ParsedQuery;
 
 use super::highlight::Highlighter;
@@ -19,7 +19,9 @@ const PASSAGE_INDENT: usize = 9;
 
 /// Formats the found sessions: a line of facts, the title, why it fits, and the passages.
 pub(super) fn paint_found(data: &FindData, layout: &Layout) -> Painted {
-    let query = ParsedQuery { any_of: data.looked_for.clone(), ..ParsedQuery::default() };
+    let mut words = data.looked_for.clone();
+    words.retain(|word| !word.starts_with(OMITTED_WORDS));
+    let query = ParsedQuery { any_of: words, ..ParsedQuery::default() };
     let highlighter = Highlighter::new(&query);
     let mut painted = Painted::new();
     for (at, session) in data.sessions.iter().enumerate() {
@@ -64,14 +66,14 @@ fn push_session(
         if text.ends_with(char::is_alphanumeric) {
             text.push('…');
         }
-        let lines = wrap_lines(&text, layout.width.saturating_sub(PASSAGE_INDENT));
+        let room = layout.width.saturating_sub(PASSAGE_INDENT);
+        let lines = wrap_lines(&text, room);
         for (at, line) in lines.iter().take(MAX_PASSAGE_LINES).enumerate() {
             let place = if at == 0 { format!(":{index}") } else { String::new() };
             painted.push(ID, &format!("  {place:<width$}", width = PASSAGE_INDENT - 2));
+            let is_cut = at + 1 == MAX_PASSAGE_LINES && lines.len() > MAX_PASSAGE_LINES;
+            let line = if is_cut { &truncate_end(&format!("{line}…"), room) } else { line };
             highlighter.push(painted, PLAIN, line);
-            if at + 1 == MAX_PASSAGE_LINES && lines.len() > MAX_PASSAGE_LINES {
-                painted.push(DIM, "…");
-            }
             painted.end_line();
         }
     }

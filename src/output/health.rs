@@ -1,24 +1,22 @@
-//! Formats the results of an ingest, the contents of a store and the state of the agents' logs as
+//! Formats the results of an ingest and of setting up clients, and the agents whose logs were found, as
 //! text.
 
-use std::collections::BTreeMap;
-use std::fmt::{Display, Write as _};
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use ingest::run::report::IngestReport;
 use schemas::problem::ProblemKind;
 
-use super::numbers::{count_of, to_megabytes};
-use super::show::{Show, indent_lines};
+use super::numbers::{count_of, list_counts, to_megabytes};
+use super::show::Show;
 use crate::base::sanitize::one_line;
 use crate::setup::check::RegistrationChecks;
 use crate::setup::installation::Installation;
 use crate::setup::{AllClientsSetup, ConfigWritten};
 use crate::tools::doctor::DoctorData;
-use crate::tools::status::StatusData;
 
 /// The next step for files and folders that cannot be read.
-const UNREADABLE_ADVICE: &str =
+pub(super) const UNREADABLE_ADVICE: &str =
     "Check their permissions and those of the folders above them, then run `sessions ingest` again";
 
 /// The last line after an ingest that read something.
@@ -159,12 +157,6 @@ fn problem_lines(report: &IngestReport) -> String {
     out
 }
 
-/// Formats counts by name in one line.
-fn list_counts(counts: &BTreeMap<impl Display, impl Display>) -> String {
-    let counts: Vec<_> = counts.iter().map(|(name, count)| format!("{name} {count}")).collect();
-    counts.join(", ")
-}
-
 impl Show for ConfigWritten {
     fn to_text(&self) -> String {
         let path = self.path.display();
@@ -220,87 +212,6 @@ impl Show for AllClientsSetup {
     }
 }
 
-impl Show for StatusData {
-    fn to_text(&self) -> String {
-        let mut out = String::new();
-        let _ = writeln!(
-            out,
-            "store      {} (generation {}, {} segments)",
-            self.store, self.generation, self.segments
-        );
-        let _ = writeln!(
-            out,
-            "updated    {}",
-            self.last_updated.as_deref().unwrap_or("never: run `sessions ingest`")
-        );
-        let classes = list_counts(&self.sessions_by_class);
-        let _ = writeln!(out, "sessions   {} ({classes})", self.sessions);
-        let _ = writeln!(out, "events     {} ({} copied)", self.events, self.replay_events);
-        for (provider, events) in &self.events_by_provider {
-            let _ = writeln!(out, "           {provider} {events}");
-        }
-        let _ = writeln!(out, "newest     {}", self.newest_event.as_deref().unwrap_or("none"));
-        let _ = writeln!(
-            out,
-            "size       {:.1} MB for {:.1} MB of logs ({:.1} %)",
-            to_megabytes(self.store_bytes),
-            to_megabytes(self.log_bytes),
-            self.store_ratio * 100.0
-        );
-
-        let _ = writeln!(out, "files      {}", list_counts(&self.files));
-        let _ = writeln!(out, "pending    {}", self.pending);
-        out.push_str(&indent_lines(&self.pending_files.join("\n"), "           "));
-        if !self.redactions.is_empty() {
-            let _ = writeln!(out, "masked     {}", list_counts(&self.redactions));
-        }
-        for (kept, sessions) in &self.reduced_sessions {
-            let _ = writeln!(out, "reduced    {sessions} sessions to {kept} by the retention");
-        }
-        if self.outdated_logs + self.outdated_gone > 0 {
-            let _ = writeln!(
-                out,
-                "outdated   {} logs were read by another version: `sessions ingest` reads them again; {} more are gone and keep what was read",
-                self.outdated_logs, self.outdated_gone
-            );
-        }
-        for (record, sessions) in &self.uncounted_usage {
-            let _ = writeln!(
-                out,
-                "uncounted  tokens in {record}, a record unknown to its decoder ({sessions} sessions)",
-                record = one_line(record)
-            );
-        }
-        if self.incomplete_files > 0 {
-            let _ = writeln!(
-                out,
-                "incomplete {} files end inside a line ({} bytes wait)",
-                self.incomplete_files, self.incomplete_bytes
-            );
-        }
-        if !self.problems.is_empty() {
-            let _ = writeln!(out, "problems   {}", list_counts(&self.problems));
-        }
-
-        for session in &self.incomplete_sessions {
-            let _ = writeln!(
-                out,
-                "LOST       events of {session}: its log and one of its segments are gone"
-            );
-        }
-        for damage in &self.damaged_segments {
-            let _ = writeln!(
-                out,
-                "DAMAGED    segment {damage}; run `sessions ingest` to read the logs again"
-            );
-        }
-        for warning in &self.warnings {
-            let _ = writeln!(out, "WARNING    {warning}");
-        }
-        out
-    }
-}
-
 /// Returns the agents whose logs were found, with the number and size of the files. `None` if there
 /// are no logs.
 pub fn found_logs_text(found: &DoctorData) -> Option<String> {
@@ -346,62 +257,4 @@ pub fn first_ingest_line(report: &IngestReport) -> String {
         let _ = write!(line, "; {} unreadable: see `sessions doctor`", report.files_failed);
     }
     line
-}
-
-impl Show for DoctorData {
-    fn to_text(&self) -> String {
-        let mut out = String::new();
-        for health in &self.providers {
-            let _ = write!(
-                out,
-                "{:<12} {} sessions, {} events in the store",
-                health.provider, health.sessions, health.events
-            );
-            if !health.versions.is_empty() {
-                let _ = write!(out, ", versions {}", health.versions.join(", "));
-            }
-            if health.sources_gone > 0 {
-                let _ = write!(out, ", {} logs gone (events kept)", health.sources_gone);
-            }
-            out.push('\n');
-            for place in &health.places {
-                let found = if place.exists {
-                    format!("{} files, {:.1} MB", place.files, to_megabytes(place.bytes))
-                } else {
-                    "does not exist".to_owned()
-                };
-                let _ = writeln!(out, "    {}: {found}", place.path.display());
-                for unreadable in &place.unreadable {
-                    let unreadable = one_line(unreadable);
-                    let _ =
-                        writeln!(out, "        cannot be read: {unreadable}. {UNREADABLE_ADVICE}");
-                }
-            }
-        }
-
-        if !self.redactions.is_empty() {
-            out.push_str("secrets masked\n");
-        }
-        for (kind, count) in &self.redactions {
-            let _ = writeln!(out, "    {kind} {count}");
-        }
-
-        if self.drift.is_empty() {
-            out.push_str("no record or field was unknown to its decoder\n");
-        } else {
-            out.push_str("unknown to the decoders (kept as notifications)\n");
-        }
-        for drift in &self.drift {
-            let version = if drift.version.is_empty() { "no version" } else { &drift.version };
-            let _ = writeln!(
-                out,
-                "    {} {version}: {} {} ({})",
-                drift.provider, drift.kind, drift.name, drift.count
-            );
-        }
-        for warning in &self.warnings {
-            let _ = writeln!(out, "WARNING: {warning}");
-        }
-        out
-    }
 }

@@ -1,5 +1,8 @@
 //! Numbers as a user reads them.
 
+use std::collections::BTreeMap;
+use std::fmt::Display;
+
 /// Formats an amount of money; less than a cent is `<$0.01`.
 pub(super) fn format_dollars(cost: f64) -> String {
     if cost > 0.0 && cost < 0.005 {
@@ -22,6 +25,12 @@ pub(super) fn format_count(number: u64) -> String {
         out.push(digit);
     }
     out
+}
+
+/// Formats counts by name in one line.
+pub(super) fn list_counts(counts: &BTreeMap<impl Display, impl Display>) -> String {
+    let counts: Vec<_> = counts.iter().map(|(name, count)| format!("{name} {count}")).collect();
+    counts.join(", ")
 }
 
 /// Formats a number in at most six characters: `940`, `62.3K`, `174.1M`, `1.02B`.

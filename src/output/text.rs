@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use schemas::event::{Relation, TimeSource};
+use schemas::event::TimeSource;
 use schemas::tool::details::{DetailData, Excerpt, Step, Summary, Turn};
 use schemas::tool::event::{Event, EventData};
 use schemas::tool::find::{FindData, SessionMatch};
@@ -10,6 +10,7 @@ use schemas::tool::list::{ListData, Session, Tokens};
 use schemas::tool::metadata::MetadataData;
 use schemas::{Confidence, EventType, Usage};
 
+use super::detail_screen::{paint_details, seen_from_parent};
 use super::endings::end_lines;
 use super::event_screen::paint_events;
 use super::find_screen::paint_found;
@@ -272,19 +273,11 @@ fn excerpt_lines(label: &str, excerpt: &Excerpt) -> String {
     format!("{label}{tool}  {}{more}\n{}", excerpt.event_id, indent_lines(&excerpt.text, "    "))
 }
 
-/// Describes a session from the view of the session that it is related to.
-fn seen_from_parent(relation: &str) -> &str {
-    match relation.parse() {
-        Ok(Relation::SubagentOf) => "subagent",
-        Ok(Relation::ForkedFrom) => "forked as",
-        Ok(Relation::ResumedFrom) => "resumed as",
-        Ok(Relation::ContinuedFrom) => "continued as",
-        Ok(Relation::ReviewOf) => "reviewed by",
-        Err(_) => "child",
-    }
-}
-
 impl Show for DetailData {
+    fn paint(&self, layout: &Layout) -> Painted {
+        paint_details(self, layout)
+    }
+
     fn to_text(&self) -> String {
         let mut out = session_lines(&self.session);
         out.push('\n');

@@ -52,7 +52,7 @@ pub(crate) fn run_reader(
     setup: &ScreenSetup,
     session_id: &str,
 ) -> Result<io::Result<ScreenEnd>, ToolError> {
-    let conversation = Arc::new(read_conversation(setup.tools, session_id)?);
+    let conversation = Arc::new(read_conversation(setup.tools, session_id, &|| false)?);
     Ok(show_reader(setup, conversation))
 }
 
@@ -78,8 +78,13 @@ fn known_providers(tools: &Tools) -> Vec<Provider> {
     counts.into_iter().map(|(_, provider)| provider).collect()
 }
 
-fn read_conversation(tools: &Tools, session_id: &str) -> Result<Conversation, ToolError> {
-    let call = Call::new(Timestamp::now(), &|| false);
+/// Reads a session. `stop` is polled from time to time; true ends the reading with an error.
+fn read_conversation(
+    tools: &Tools,
+    session_id: &str,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<Conversation, ToolError> {
+    let call = Call::new(Timestamp::now(), stop);
     Ok(Conversation::new(tools.read_transcript(session_id, &call)?))
 }
 
@@ -131,7 +136,7 @@ impl<'a> App<'a> {
         })?;
         let read = send.clone();
         let loader = LatestWorker::start("loader", move |id: String, is_stale| {
-            let conversation = read_conversation(tools, &id).map(Arc::new);
+            let conversation = read_conversation(tools, &id, is_stale).map(Arc::new);
             if !is_stale() {
                 deliver(&read, WorkerAnswer::Read(id, conversation));
             }

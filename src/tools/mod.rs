@@ -224,7 +224,7 @@ impl Tools {
     ) -> Result<Transcript, ToolError> {
         let snapshot = self.snapshot(call)?;
         let at = self.shared.caller.find_session(snapshot, session_id)?;
-        Transcript::read(snapshot, at, self.shared.prices())
+        Transcript::read(snapshot, at, self.shared.prices(), call.stop)
     }
 
     /// Runs `tool_metadata`, which needs no logs.

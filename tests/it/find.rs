@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use proptest::prelude::*;
 use serde_json::{Value, json};
 use sessions::search::{SessionQuestion, SessionRequest, search_sessions};
 use sessions::store::Store;
@@ -111,8 +112,8 @@ fn filters_narrow_the_search_and_an_empty_answer_says_why() {
     assert!(blank.contains("has no word to look for"), "{blank}");
 }
 
-#[test]
-fn ten_sessions_take_900_tokens_and_pages_repeat_none() {
+/// Writes 23 sessions about a gate, with titles and texts longer than an answer shows.
+fn with_gate_sessions() -> TestEnv {
     let env = TestEnv::new();
     let padding = "and other words that make this answer as long as answers are ".repeat(6);
     for number in 0..23 {
@@ -131,6 +132,12 @@ fn ten_sessions_take_900_tokens_and_pages_repeat_none() {
         );
     }
     ingest(&env);
+    env
+}
+
+#[test]
+fn ten_sessions_take_900_tokens_and_pages_repeat_none() {
+    let env = with_gate_sessions();
     let mut client = Client::legacy(&env);
     let mut seen: Vec<String> = Vec::new();
     let mut cursor: Option<String> = None;
@@ -190,6 +197,123 @@ fn ten_sessions_take_900_tokens_whatever_their_texts_are() {
         }
     }
     client.end();
+}
+
+/// Asks a question that no session answers, and returns the last of the words that it looked for.
+fn last_looked_for(client: &mut Client, question: &str) -> String {
+    let answer = client.call("search_sessions", json!({ "query": question }));
+    assert!(ids(&answer).is_empty(), "{answer:#}");
+    let words = answer["data"]["looked_for"].as_array().expect("words");
+    words.last().and_then(Value::as_str).expect("a word").to_owned()
+}
+
+/// A pasted error has hundreds of words, and most of them are in no session.
+#[test]
+fn a_question_of_many_words_leaves_room_for_ten_sessions() {
+    let env = with_gate_sessions();
+    let error: String = (0..600).map(|line| format!("gate hinge at frame{line}: ")).collect();
+    let error = &error[..4_000];
+    let letters = ('a'..='z').zip(('a'..='z').rev());
+    let words: Vec<String> = letters.map(|(first, last)| format!("{first}{last}eppelin")).collect();
+    let mut client = Client::legacy(&env);
+    for question in [error, &format!("why did the gate jam {}", words.join(" "))] {
+        let answer = client.call("search_sessions", json!({ "query": question }));
+        assert_eq!(ids(&answer).len(), 10, "{answer:#}");
+        let bytes = answer.to_string().len();
+        assert!(bytes <= 3_600, "{bytes} bytes: {answer:#}");
+        for session in answer["data"]["sessions"].as_array().expect("sessions") {
+            let passages = session["passages"].as_object().expect("passages");
+            assert!(!passages.is_empty(), "{session:#}");
+            assert!(
+                passages.values().all(|text| text.as_str().is_some_and(|text| text.len() > 19))
+            );
+        }
+        for list in ["looked_for", "absent"] {
+            let words = answer["data"][list].as_array().expect("words");
+            let last = words.last().and_then(Value::as_str).expect("a word");
+            let is_cut = last.starts_with("… ") && last.ends_with(" more");
+            assert!(is_cut || answer["data"][list].to_string().len() < 240, "{words:?}");
+        }
+    }
+    let last = last_looked_for(&mut client, &words.join(" "));
+    assert!(last.ends_with(" more"), "{last}");
+    client.end();
+    // The words are marked at a terminal; the number of omitted words is not one of them.
+    let screen = env.run(&["find", "--color", "always", error]).ok();
+    assert!(screen.contains("no session has: ") && !screen.contains("m… "), "{screen}");
+}
+
+/// A character of text that a log, a path or a question may have; more of those that JSON writes longer.
+fn character() -> impl Strategy<Value = char> {
+    prop_oneof![
+        8 => proptest::char::range('a', 'z'),
+        2 => Just(' '),
+        1 => proptest::sample::select(vec!['"', '\\', '/', '\t', '\u{1}', '\u{202e}', '…', '[']),
+        1 => proptest::char::range('一', '龥'),
+        1 => proptest::char::range('😀', '😿'),
+    ]
+}
+
+fn text(most: usize) -> impl Strategy<Value = String> {
+    proptest::collection::vec(character(), 0..most).prop_map(String::from_iter)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+
+    /// Ids, titles, projects, texts, filters and questions of any length and content.
+    #[test]
+    fn no_page_of_sessions_is_larger_than_its_budget(
+        sessions in proptest::collection::vec((text(160), text(300), text(120), text(900)), 1..24),
+        questions in proptest::collection::vec((text(4_000), 1..50u32, any::<bool>()), 4),
+        secrets in 0..24usize,
+    ) {
+        let env = TestEnv::new();
+        for (at, (id, title, project, body)) in sessions.iter().enumerate() {
+            let secret = if at < secrets { format!("ghp_{}", "aB3dE5fG7h".repeat(4)) } else { String::new() };
+            let header = json!({
+                "format": "sessions", "version": 1, "session_id": format!("{id}{at}"),
+                "title": title, "cwd": format!("/srv/pier {}", project.replace('/', "-")),
+            });
+            let records = [
+                user(&format!("gate {secret} hinge {body}")),
+                message(&format!("{body} hinge gate {title} {secret}")),
+                user(&format!("gate {body} {secret} jam")),
+            ];
+            let lines: Vec<String> =
+                [header].iter().chain(&records).map(|record| format!("{record}\n")).collect();
+            std::fs::create_dir_all(env.path("logs")).expect("creates");
+            std::fs::write(env.path(&format!("logs/{at}.jsonl")), lines.concat()).expect("writes");
+        }
+        ingest(&env);
+        let mut client = Client::legacy(&env);
+        for (question, limit, has_project) in &questions {
+            let question: String = format!("gate hinge {question}").chars().take(1_000).collect();
+            let mut arguments = json!({ "query": question, "limit": limit });
+            if *has_project {
+                arguments["project"] = json!("pier");
+            }
+            let most = 3_600 + 300 * limit.saturating_sub(10) as usize;
+            let mut seen = Vec::new();
+            loop {
+                let answer = client.call("search_sessions", arguments.clone());
+                let bytes = answer.to_string().len();
+                prop_assert!(bytes <= most, "{} bytes of {}: {:#}", bytes, most, answer);
+                let page = ids(&answer);
+                prop_assert!(!page.is_empty(), "{:#}", answer);
+                seen.extend(page.into_iter().map(str::to_owned));
+                match answer["pagination"]["next_cursor"].as_str() {
+                    Some(cursor) => arguments["cursor"] = json!(cursor),
+                    None => break,
+                }
+            }
+            let total = seen.len();
+            seen.sort();
+            seen.dedup();
+            prop_assert_eq!((seen.len(), total), (sessions.len(), sessions.len()));
+        }
+        client.end();
+    }
 }
 
 #[test]

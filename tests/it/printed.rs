@@ -1,10 +1,13 @@
 //! The screens of the main commands at four widths, as text and with their colours, and what a
 //! terminal changes.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use ingest::provider::format::AgentFolders;
 use schemas::tool::OneOrMany;
 use schemas::tool::analyze::AnalyzeArgs;
+use schemas::tool::details::{DetailArgs, DetailLevel};
 use schemas::tool::event::EventArgs;
 use schemas::tool::find::FindArgs;
 use schemas::tool::list::ListArgs;
@@ -73,6 +76,36 @@ fn screens(tools: &Tools, width: usize) -> String {
     for source in events.events.iter_mut().filter_map(|event| event.source.as_mut()) {
         source.path = source.path.replace(&folder, "/srv/logs");
     }
+    let mut levels = Vec::new();
+    for (level, turns) in [
+        (DetailLevel::Summary, None),
+        (DetailLevel::Turns, None),
+        (DetailLevel::Steps, Some("2")),
+        (DetailLevel::Full, Some("2")),
+    ] {
+        let details = DetailArgs {
+            session_id: MAIN.to_owned(),
+            detail_level: Some(level),
+            turns: turns.map(str::to_owned),
+            ..DetailArgs::default()
+        };
+        let details = tools.get_session_details(&details, &call).expect("a session").data;
+        let turns = turns.map(|turns| format!(" --turns {turns}")).unwrap_or_default();
+        levels.push((format!("sessions show 9ae82b3a --detail-level {level}{turns}"), details));
+    }
+    let mut status = tools.collect_status(&[]).expect("a store");
+    // These depend on the folder and the time of the test, and on what the store makes of its files.
+    status.store = "/home/mira/.local/share/sessions".to_owned();
+    status.last_updated = Some("2026-11-26T11:48:00.000Z".to_owned());
+    status.store_bytes = 400_000;
+    status.store_ratio = 0.4;
+    let checked = tools.run_doctor(&AgentFolders::new(&PathBuf::from("/home/mira"), &|_| None));
+    let mut doctor = checked.expect("a store");
+    for place in doctor.providers.iter_mut().flat_map(|health| &mut health.places) {
+        if place.path.ends_with(".claude/projects") {
+            (place.exists, place.files, place.bytes) = (true, 12, 3_400_000);
+        }
+    }
     let layout = Layout { width, zone, now, snapshot: call.taken_snapshot(), has_links: false };
 
     let mut out = String::new();
@@ -86,8 +119,13 @@ fn screens(tools: &Tools, width: usize) -> String {
         ("sessions analyze 9ae82b3a", analyzed.paint(&layout)),
         ("sessions analyze -n 2", recurring.paint(&layout)),
         ("sessions event 9ae82b3a:0 9ae82b3a:4 9ae82b3a:5", events.paint(&layout)),
+        ("sessions status", status.paint(&layout)),
+        ("sessions doctor", doctor.paint(&layout)),
     ] {
         out.push_str(&format!("$ {line}\n{}\n", screen.as_str()));
+    }
+    for (line, details) in levels {
+        out.push_str(&format!("$ {line}\n{}\n", details.paint(&layout).as_str()));
     }
     out
 }

@@ -171,6 +171,13 @@ fn command_lines_are_completed_with_ids_titles_and_names() {
     assert_eq!(complete(&["sessions", "show", "lig"]), "lighthouse\tPaint the lighthouse\n");
     assert_eq!(complete(&["sessions", "list", "--project", "pi"]), "pier\n");
     assert_eq!(complete(&["sessions", "stats", "--by", "mod"]), "model\n");
+    assert_eq!(complete(&["sessions", "search", "lamp", "model:qw"]), "model:qwen3-coder-plus\n");
+    assert_eq!(complete(&["sessions", "search", "-project:pi"]), "-project:pier\n");
+    assert_eq!(complete(&["sessions", "search", "agent:gen"]), "agent:generic\n");
+    // Bash splits words at colons, and replaces the part after the colon only.
+    assert_eq!(complete(&["sessions", "search", "model", ":", "qw"]), "qwen3-coder-plus\n");
+    assert_eq!(complete(&["sessions", "search", "model", ":"]), "qwen3-coder-plus\n");
+    assert_eq!(complete(&["sessions", "search", "https:"]), "");
     assert_eq!(complete(&["sessions", "export", "--format", "mark"]), "markdown\n");
     assert_eq!(complete(&["sessions", "setup", "clau"]), "claude\nclaude-desktop\n");
     assert!(complete(&["sessions", "li"]).starts_with("list\tList sessions"));

@@ -43,6 +43,9 @@ Each session comes with why it matched and with passages by event_index, in the 
     output: schema::output_schema::<FindData>,
 };
 
+/// What an entry begins with that counts words left out: `… 12 more`.
+pub const OMITTED_WORDS: &str = "…";
+
 /// Arguments.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

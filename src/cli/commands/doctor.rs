@@ -13,6 +13,6 @@ use crate::tools::Tools;
 pub(in crate::cli) fn run(context: &CommandContext<'_>) -> Result<CommandOutcome, CommandFailure> {
     let data = Tools::new(Arc::clone(&context.store))
         .run_doctor(&AgentFolders::new(&environment::home_dir(), &environment::read_variable))?;
-    context.printer.print_value(&data)?;
+    context.printer.print_value_on(&data, &context.layout())?;
     Ok(CommandOutcome::Done)
 }

@@ -1,13 +1,14 @@
 //! `sessions usage`: shows tokens and cost by day, week or month.
 
 use clap::ValueEnum;
+use schemas::envelope::EncodedAnswer;
 use schemas::limits;
-use schemas::tool::stats::GroupKey;
+use schemas::tool::stats::{GroupKey, StatsData};
 
 use crate::cli::context::{CommandContext, leak_tools};
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::cli::stats_filter::StatsFilter;
-use crate::output::{paint_usage, usage_table};
+use crate::output::{Layout, paint_usage, usage_table};
 use crate::tools::quota::read_quotas;
 
 #[derive(Debug, clap::Args)]
@@ -107,7 +108,7 @@ pub(in crate::cli) fn run(
     let answer = tools.all_session_stats(&filter.into_args(vec![key], None, None), call)?;
     printer.print_warnings(&answer.warnings)?;
     let has_tokens = answer.data.groups.iter().any(|group| group.tokens.is_some());
-    if let Some(span) = shown_span {
+    if let Some(span) = shown_span.filter(|_| has_tokens) {
         printer.print_note(&format!("{span}; --all shows everything"))?;
     }
     if has_tokens {
@@ -117,7 +118,25 @@ pub(in crate::cli) fn run(
             printer.print_data(&usage_table(&answer.data))?;
         }
     } else {
-        printer.print_note(answer.hint.as_deref().unwrap_or("The logs do not record tokens."))?;
+        printer.print_note(&describe_no_tokens(&answer, shown_span, &context.layout()))?;
     }
     Ok(CommandOutcome::from_found(has_tokens))
+}
+
+/// Says why there are no tokens. `shown_span` is the usual span, if the user named none.
+fn describe_no_tokens(
+    answer: &EncodedAnswer<StatsData>,
+    shown_span: Option<&str>,
+    layout: &Layout,
+) -> String {
+    match (shown_span, answer.metadata.newest_event.as_deref(), &answer.hint) {
+        (Some(span), Some(newest), _) => {
+            let newest = layout.time(Some(newest));
+            format!(
+                "no tokens in {span}; the newest event is from {newest}; --all shows everything"
+            )
+        }
+        (_, _, Some(hint)) => layout.localize_times(hint),
+        (_, _, None) => "The logs do not record tokens.".to_owned(),
+    }
 }

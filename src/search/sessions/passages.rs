@@ -29,13 +29,13 @@ pub(in crate::search) struct PassageSize {
 }
 
 impl PassageSize {
-    /// Returns the size for the session at a place on the page, from 0. The first ones get more, so
-    /// that a page of ten sessions takes about 900 tokens.
+    /// Returns the size for the session at a place on the page, from 0. The first ones get more. A page
+    /// of ten sessions is cut to 900 tokens later.
     pub(in crate::search) const fn at_place(place: usize) -> Self {
         match place {
-            0 => Self { count: 3, chars: 56 },
-            1 | 2 => Self { count: 2, chars: 50 },
-            _ => Self { count: 1, chars: 36 },
+            0 => Self { count: 3, chars: 160 },
+            1 | 2 => Self { count: 2, chars: 100 },
+            _ => Self { count: 1, chars: 56 },
         }
     }
 }

@@ -159,7 +159,7 @@ fn describe_next_page(seen: usize, total: Option<RowTotal>) -> String {
 }
 
 /// Returns a warning that names the kinds of secrets masked in an answer.
-fn redaction_warning(json: &[u8]) -> Option<Warning> {
+pub(crate) fn redaction_warning(json: &[u8]) -> Option<Warning> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for at in memmem::find_iter(json, MASK) {
         let rest = json.get(at + MASK.len()..).unwrap_or_default();

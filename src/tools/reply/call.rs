@@ -4,6 +4,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use schemas::envelope::Warning;
 use schemas::{ErrorCode, Timestamp, ToolError, Zone, limits};
 
 use super::freshness::Freshness;
@@ -67,6 +68,11 @@ impl<'a> Call<'a> {
     /// Returns the snapshot that the call answers from; `None` before the store is read.
     pub fn taken_snapshot(&self) -> Option<Arc<Snapshot>> {
         self.view.get().map(|view| Arc::clone(&view.snapshot))
+    }
+
+    /// Returns the warnings about logs that the answer does not have yet.
+    pub(crate) fn freshness_warnings(&self) -> Vec<Warning> {
+        self.view.get().map(|view| view.freshness.warnings()).unwrap_or_default()
     }
 
     /// Sets another maximum duration for a search.

@@ -162,6 +162,15 @@ impl Links {
     }
 }
 
+/// Converts a row, with all fields and its whole text.
+pub(crate) fn convert_whole_event(row: &EventRow, session: &SessionRow, links: &Links) -> Event {
+    let mut event = convert::convert_event(row, session);
+    links.link_event(row, &mut event);
+    event.source = convert::record_source(row, session);
+    event.text = Some(clean_text(&row.text));
+    event
+}
+
 /// Puts events on a page until the page is full.
 pub(crate) struct Pager<'a> {
     pub fields: Option<&'a [EventField]>,

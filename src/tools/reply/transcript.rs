@@ -7,10 +7,9 @@ use schemas::tool::event::Event;
 use schemas::tool::list::{ListFormat, Session};
 use schemas::{ErrorCode, Timestamp, ToolError};
 
-use super::budget::Budget;
 use super::call::Call;
-use super::rows::{Links, Pager};
-use super::{convert, rows};
+use super::convert;
+use super::rows::{Links, convert_whole_event, read_all_events};
 use crate::store::Snapshot;
 
 /// A session and all its events, with texts, links and sources.
@@ -19,32 +18,30 @@ pub struct Transcript {
     pub(crate) events: Vec<Event>,
 }
 
+/// Number of events that are converted before it is checked again whether the reading must end.
+const CHUNK_EVENTS: usize = 1024;
+
 impl Transcript {
-    /// Reads the session at this position of the snapshot.
+    /// Reads the session at this position of the snapshot. `stop` is polled from time to time; true ends
+    /// the reading with an error.
     pub(crate) fn read(
         snapshot: &Snapshot,
         session: usize,
         prices: &PriceTable,
+        stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<Self, ToolError> {
         let row: &SessionRow = snapshot.sessions().get(session).ok_or_else(|| {
             ToolError::new(ErrorCode::InternalError, "A session is not in its snapshot")
         })?;
         // Writing a file has no time limit.
-        let call = Call::new(Timestamp::now(), &|| false);
-        let events = rows::read_all_events(snapshot, session, &call)?;
-        let links = Links::from_rows(&events);
-        let mut pager = Pager {
-            fields: None,
-            max_chars: usize::MAX,
-            budget: Budget::new(usize::MAX),
-            events: Vec::with_capacity(events.len()),
-        };
-        for event in &events {
-            pager.push_event(event, row, &links, 0);
+        let call = Call::new(Timestamp::now(), stop);
+        let rows = read_all_events(snapshot, session, &call)?;
+        let links = Links::from_rows(&rows);
+        let mut events = Vec::with_capacity(rows.len());
+        for chunk in rows.chunks(CHUNK_EVENTS) {
+            call.ensure_running()?;
+            events.extend(chunk.iter().map(|event| convert_whole_event(event, row, &links)));
         }
-        Ok(Self {
-            session: convert::convert_session(row, ListFormat::Full, prices),
-            events: pager.events,
-        })
+        Ok(Self { session: convert::convert_session(row, ListFormat::Full, prices), events })
     }
 }

@@ -7,13 +7,14 @@ use schemas::price::PriceTable;
 use schemas::session::SessionRow;
 
 use super::convert::parse_counts;
-use crate::base::sanitize::clean_text;
+use crate::base::sanitize::{clean_text, truncate_for_json};
 
 /// Prefix of the names of drift under which records with uncounted tokens are kept.
 const UNCOUNTED_PREFIX: &str = "usage:";
 
-/// Maximum number of names in one warning.
-const MAX_NAMES: usize = 5;
+/// Maximum number of names in one warning, and their size in bytes of JSON.
+const MAX_NAMES: usize = 2;
+const MAX_NAME_BYTES: usize = 40;
 
 /// Returns the warnings about the tokens and costs of sessions.
 pub(crate) fn usage_warnings<'r>(
@@ -34,14 +35,14 @@ pub(crate) fn usage_warnings<'r>(
     let mut warnings = Vec::new();
     if !modes.is_empty() {
         let message = format!(
-            "No price is known for {}; cost_usd leaves these tokens out. Add the mode to prices.toml",
+            "cost_usd lacks tokens without a known price: {}. Add their prices to prices.toml",
             list_names(&modes)
         );
         warnings.push(Warning::new(WarningCode::UnknownPriceMode, Severity::Warning, message));
     }
     if !records.is_empty() {
         let message = format!(
-            "Tokens in records that the decoders do not know are not counted: {}. `sessions doctor` lists them",
+            "Tokens in unknown records are not counted: {}. `sessions doctor` lists them",
             list_names(&records)
         );
         warnings.push(Warning::new(WarningCode::UsageIncomplete, Severity::Warning, message));
@@ -59,8 +60,26 @@ pub(crate) fn uncounted_records(row: &SessionRow) -> Vec<String> {
 
 /// Lists names, separated by commas.
 fn list_names(names: &BTreeSet<String>) -> String {
-    let shown: Vec<_> = names.iter().take(MAX_NAMES).map(String::as_str).collect();
+    let shown: Vec<String> = names.iter().take(MAX_NAMES).map(|name| shorten(name)).collect();
     let more = names.len() - shown.len();
     let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("{}{rest}", shown.join(", "))
+}
+
+/// Cuts a name to [`MAX_NAME_BYTES`], with an ellipsis at the cut.
+fn shorten(name: &str) -> String {
+    let (kept, omitted) = truncate_for_json(name, MAX_NAME_BYTES);
+    if omitted == 0 { kept.to_owned() } else { format!("{kept}…") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_fit_a_line() {
+        let names = ["a", "b", "c"].map(|letter| letter.repeat(60));
+        let listed = list_names(&BTreeSet::from(names));
+        assert_eq!(listed, format!("{}…, {}… and 1 more", "a".repeat(40), "b".repeat(40)));
+    }
 }

@@ -1,64 +1,44 @@
 //! Runs `search_sessions`, which ranks sessions by a half-remembered question.
 
-use std::collections::{BTreeMap, HashSet};
+mod fit;
 
-use schemas::envelope::{Severity, Warning, WarningCode};
+use std::collections::HashSet;
+
 use schemas::tool::checked_limit;
-use schemas::tool::find::{FindArgs, FindData, SessionMatch};
+use schemas::tool::find::{FindArgs, FindData, OMITTED_WORDS, SessionMatch};
 use schemas::{ErrorCode, Timestamp, ToolError, limits};
 
+use self::fit::{fit_page, shorten};
 use crate::base::json_length::json_length;
-use crate::base::sanitize::{clean_text, one_line, truncate_for_json};
+use crate::base::sanitize::{clean_text, one_line};
 use crate::search::{FoundSession, SessionQuestion, SessionRank, SessionRequest, search_sessions};
 use crate::store::Snapshot;
 use crate::tools::reply::answer::{Reply, RowTotal};
-use crate::tools::reply::budget::{Budget, echoed_name};
+use crate::tools::reply::budget::echoed_name;
 use crate::tools::reply::call::Call;
 use crate::tools::reply::cursor::{self, PageEnd};
 use crate::tools::reply::interface::Interface;
 use crate::tools::reply::scope::{Coverage, SessionFilters};
 use crate::tools::reply::session_filter::session_filter;
 use crate::tools::reply::shared_state::SharedState;
+use crate::tools::reply::store_warnings::store_warnings;
 use crate::tools::search::search_error;
 
 /// Maximum size of a title in bytes of JSON. With it a page of ten sessions takes about 900 tokens.
 const MAX_TITLE_BYTES: usize = 40;
 
+/// Maximum size of the name of a project in bytes of JSON.
+const MAX_PROJECT_BYTES: usize = 48;
+
 /// Maximum size of a passage in bytes of JSON. Text that takes more than a byte a character is cut
 /// earlier than the search cuts it.
 const MAX_PASSAGE_BYTES: usize = 240;
 
-/// Most bytes of an answer with up to [`limits::FIND_LIMIT`] sessions: 900 tokens.
-const PAGE_BYTES: usize = 900 * limits::BYTES_PER_TOKEN;
+/// Most bytes of JSON of the words that an answer says it looked for.
+const MAX_LOOKED_FOR_BYTES: usize = 160;
 
-/// Bytes that each further session may add.
-const FURTHER_SESSION_BYTES: usize = 300;
-
-/// Bytes of an answer without its sessions, words, scope, cursor and next step: counts, times and the
-/// names of fields.
-const ENVELOPE_BYTES: usize = 480;
-
-/// The sizes of titles and passages in bytes of JSON that are tried until a page is small enough.
-const SMALLER_SIZES: [TextSizes; 8] = [
-    TextSizes { title: 40, passage: 120 },
-    TextSizes { title: 40, passage: 80 },
-    TextSizes { title: 32, passage: 56 },
-    TextSizes { title: 32, passage: 48 },
-    TextSizes { title: 32, passage: 40 },
-    TextSizes { title: 24, passage: 32 },
-    TextSizes { title: 24, passage: 24 },
-    TextSizes { title: 16, passage: 16 },
-];
-
-/// The room that an answer keeps for the words of the question, each of which may be there twice.
-const MAX_WORDS_BYTES: usize = 8_000;
-
-/// Maximum sizes of the texts of a session in bytes of JSON.
-#[derive(Debug, Clone, Copy)]
-struct TextSizes {
-    title: usize,
-    passage: usize,
-}
+/// Most bytes of JSON of the words that an answer says no session has.
+const MAX_ABSENT_BYTES: usize = 100;
 
 pub(super) fn run(
     shared: &SharedState,
@@ -96,38 +76,18 @@ pub(super) fn run(
         until: None,
         deadline: call.search_deadline(),
     };
-    let mut found = search_sessions(snapshot, &request, call.stop).map_err(search_error)?;
+    let found = search_sessions(snapshot, &request, call.stop).map_err(search_error)?;
 
-    let mut budget = Budget::new(limits::ANSWER_BYTES - MAX_WORDS_BYTES);
-    let mut sessions = Vec::new();
-    for session in &found.sessions {
-        let converted = convert_session(snapshot, session, question.words().len(), call);
-        if !budget.take(&converted) {
-            break;
-        }
-        sessions.push(converted);
-    }
-    let is_cut = sessions.len() < found.sessions.len();
-    if is_cut {
-        let shown = &found.sessions[..sessions.len()];
-        found.next = shown.last().map(|last| last.rank.clone());
-    }
-
-    let returned = sessions.len();
+    let words = question.words();
+    let sessions = found.sessions.iter();
+    let sessions: Vec<SessionMatch> =
+        sessions.map(|session| convert_session(snapshot, session, words.len(), call)).collect();
     let data = FindData {
-        looked_for: echo_words(&question.words()),
-        absent: echo_words(&found.absent),
+        looked_for: echo_words(&words, MAX_LOOKED_FOR_BYTES),
+        absent: echo_words(&found.absent, MAX_ABSENT_BYTES),
         sessions,
     };
-    let mut reply = Reply::new(data, returned);
-    reply.before = seen;
-    reply.total = Some(RowTotal::Exact(found.matched));
-    reply.next_cursor =
-        found.next.map(|at| cursor::encode(&bound, &PageEnd { at, seen: seen + returned }));
-    if is_cut {
-        let message = "The page was cut to the maximum size of an answer";
-        reply.warnings.push(Warning::new(WarningCode::ResultsTruncated, Severity::Info, message));
-    }
+
     let filters = SessionFilters {
         project: args.project.as_deref(),
         provider: args.provider,
@@ -138,49 +98,40 @@ pub(super) fn run(
     if let Some(until) = until {
         scope.push_str(&format!("; begun before {until}"));
     }
+    let mut reply = Reply::new(data, found.sessions.len());
+    reply.before = seen;
+    reply.total = Some(RowTotal::Exact(found.matched));
     reply.scope = Some(scope);
-    let hint = describe_next_step(interface, snapshot, &reply.data, &filters);
-    let around = ENVELOPE_BYTES
-        + json_length(&reply.data.looked_for)
-        + json_length(&reply.data.absent)
-        + json_length(&reply.scope)
-        + json_length(&reply.next_cursor)
-        + json_length(&hint);
-    let further = returned.saturating_sub(limits::FIND_LIMIT as usize);
-    let page_bytes = PAGE_BYTES + further * FURTHER_SESSION_BYTES;
-    fit_sessions(&mut reply.data.sessions, page_bytes.saturating_sub(around));
-    reply.hint = Some(hint);
+    reply.hint = Some(describe_next_step(interface, snapshot, &reply.data, &filters));
+    let warnings = [store_warnings(snapshot), call.freshness_warnings()].concat();
+
+    let encode_end = |at: SessionRank, returned: usize| {
+        cursor::encode(&bound, &PageEnd { at, seen: seen + returned })
+    };
+    let ranks = found.sessions.iter().map(|session| session.rank.clone());
+    let cursors: Vec<String> =
+        ranks.zip(1..).map(|(rank, returned)| encode_end(rank, returned)).collect();
+    reply.next_cursor = found.next.and(cursors.last().cloned());
+    fit_page(&mut reply, &cursors, json_length(&warnings));
     Ok(reply)
 }
 
-/// Shortens texts of sessions until their JSON has at most `bytes`: first titles and passages, then it
-/// removes all passages of a session but the newest, those of the last session first.
-fn fit_sessions(sessions: &mut [SessionMatch], bytes: usize) {
-    for sizes in SMALLER_SIZES {
-        if json_length(&sessions) <= bytes {
-            return;
-        }
-        for session in sessions.iter_mut() {
-            session.title = session.title.as_deref().map(|title| shorten(title, sizes.title));
-            for passage in session.passages.values_mut() {
-                *passage = shorten(passage, sizes.passage);
-            }
-        }
+/// Returns words of the question in the form in which an answer repeats them. They take at most `bytes`
+/// bytes of JSON; the last entry says how many are left out.
+fn echo_words(words: &[String], bytes: usize) -> Vec<String> {
+    let mut echoed = Vec::new();
+    let mut room = bytes;
+    for (at, word) in words.iter().enumerate() {
+        let word = echoed_name(word);
+        // One byte for the comma.
+        let Some(rest) = room.checked_sub(json_length(&word) + 1) else {
+            echoed.push(format!("{OMITTED_WORDS} {} more", words.len() - at));
+            break;
+        };
+        room = rest;
+        echoed.push(word);
     }
-    for at in (0..sessions.len()).rev() {
-        if json_length(&sessions) <= bytes {
-            return;
-        }
-        let passages = &mut sessions[at].passages;
-        if let Some(newest) = passages.pop_last() {
-            *passages = BTreeMap::from([newest]);
-        }
-    }
-}
-
-/// Returns words of the question in the form in which an answer repeats them.
-fn echo_words(words: &[String]) -> Vec<String> {
-    words.iter().map(|word| echoed_name(word)).collect()
+    echoed
 }
 
 fn parse_time(
@@ -241,19 +192,13 @@ fn convert_session(
     SessionMatch {
         session_id: row.session_id.clone(),
         title,
-        project: row.project.as_deref().map(clean_text),
+        project: row.project.as_deref().map(|name| shorten(&clean_text(name), MAX_PROJECT_BYTES)),
         provider: row.provider,
         ended: row.ended_at.and_then(|end| call.zone.day(Timestamp(end))),
         events: found.matched_events,
         why: describe_match(found, words),
         passages: passages.collect(),
     }
-}
-
-/// Cuts a text to a number of bytes of JSON, with an ellipsis at the cut.
-fn shorten(text: &str, bytes: usize) -> String {
-    let (kept, omitted) = truncate_for_json(text, bytes);
-    if omitted == 0 { kept.to_owned() } else { format!("{}…", kept.trim_end()) }
 }
 
 /// Says what of a session fits: `all words, title`, or `3 of 5 words, date`.

@@ -1,0 +1,274 @@
+//! Formats one session for a screen at the levels summary, turns, steps and full.
+
+use anstyle::Style;
+use schemas::EventType;
+use schemas::event::Relation;
+use schemas::tool::details::{
+    CallGlance, CallState, Child, DetailData, Excerpt, SessionEnd, Step, Summary, Turn, Uncommitted,
+};
+
+use super::conversation::{push_facts, shorten_image_notes};
+use super::event_screen::push_event;
+use super::layout::Layout;
+use super::numbers::count_of;
+use super::painted::{DIM, FAILED, ID, PLAIN, PROJECT, PROMPT, Painted, STRONG, SUCCEEDED, WARNED};
+use super::wrapped::push_wrapped;
+use crate::base::cells::{text_width, truncate_end};
+use crate::base::sanitize::{clean_text, one_line};
+use crate::export::transcript::session_title;
+
+/// The cells before a text.
+const INDENT: &str = "  ";
+
+/// Formats a session: its facts, then what the level shows.
+pub(super) fn paint_details(data: &DetailData, layout: &Layout) -> Painted {
+    let mut painted = Painted::new();
+    painted.push_inline(STRONG, &truncate_end(&session_title(&data.session), layout.width));
+    painted.end_line();
+    push_facts(&mut painted, &data.session, layout);
+    if let Some(summary) = &data.summary {
+        let errors = data.session.counts.map_or(0, |counts| counts.tool_errors);
+        push_summary(&mut painted, summary, errors, layout);
+    }
+    for turn in data.turns.iter().flatten() {
+        painted.end_line();
+        push_turn(&mut painted, turn, layout);
+    }
+    for step in data.steps.iter().flatten() {
+        painted.end_line();
+        push_step(&mut painted, step, layout);
+    }
+    for event in data.events.iter().flatten() {
+        painted.end_line();
+        push_event(&mut painted, event, layout, false);
+    }
+    painted
+}
+
+/// Appends the summary of a session; `errors` is the number of all its errors.
+fn push_summary(painted: &mut Painted, summary: &Summary, errors: i64, layout: &Layout) {
+    let excerpts = [
+        (PROMPT, "first prompt", &summary.first_prompt),
+        (PROMPT, "last prompt", &summary.last_prompt),
+        (STRONG, "last answer", &summary.last_message),
+    ];
+    for (style, label, excerpt) in excerpts {
+        if let Some(excerpt) = excerpt {
+            painted.end_line();
+            push_excerpt(painted, style, label, excerpt, layout);
+        }
+    }
+    push_tools(painted, summary, layout);
+    let shown = summary.errors.len();
+    if errors > shown as i64 && shown > 0 {
+        push_heading(painted, &format!("The last {shown} of {errors} failures"));
+    } else if shown > 0 {
+        push_heading(painted, "Failures");
+    }
+    for error in &summary.errors {
+        let tool = error.tool_name.as_deref().unwrap_or("tool");
+        push_excerpt(painted, FAILED, tool, error, layout);
+    }
+    for compaction in &summary.compactions {
+        painted.end_line();
+        push_excerpt(painted, STRONG, "compaction", compaction, layout);
+    }
+    push_end(painted, &summary.end, layout);
+    push_children(painted, &summary.children, layout);
+}
+
+fn push_heading(painted: &mut Painted, text: &str) {
+    painted.end_line();
+    painted.push(STRONG, text);
+    painted.end_line();
+}
+
+fn push_tools(painted: &mut Painted, summary: &Summary, layout: &Layout) {
+    if summary.tools.is_empty() {
+        return;
+    }
+    push_heading(painted, "Tools");
+    let mut parts = Vec::new();
+    for tool in &summary.tools {
+        let failed = match tool.errors {
+            0 => String::new(),
+            errors => format!(" ({errors} failed)"),
+        };
+        parts.push(format!("{} ×{}{failed}", one_line(&tool.tool_name), tool.calls));
+    }
+    push_wrapped(painted, PLAIN, INDENT, &clean_text(&parts.join(", ")), layout.width, usize::MAX);
+}
+
+/// Appends how a session ended and what it left open.
+fn push_end(painted: &mut Painted, end: &SessionEnd, layout: &Layout) {
+    push_calls(painted, "Last calls", &end.last_calls, layout);
+    push_calls(painted, "Calls without a result", &end.unfinished_calls, layout);
+    if !end.todos.is_empty() {
+        push_heading(painted, "Open to-dos");
+    }
+    for todo in &end.todos {
+        let place = event_place(&todo.event_id);
+        let room = layout.width.saturating_sub(text_width(&place) + todo.state.len() + 5);
+        painted.push(PLAIN, INDENT).push_inline(WARNED, &todo.state).push(PLAIN, " ");
+        painted.push_inline(PLAIN, &truncate_end(&one_line(&todo.text), room));
+        painted.push(ID, &format!("  {place}"));
+        painted.end_line();
+    }
+    if end.todos_omitted > 0 {
+        painted.push(DIM, &format!("{INDENT}and {} more", end.todos_omitted));
+        painted.end_line();
+    }
+    if let Some(open) = &end.compaction {
+        painted.end_line();
+        push_excerpt(painted, STRONG, "open at the last compaction", open, layout);
+    }
+    if let Some(uncommitted) = &end.uncommitted {
+        push_uncommitted(painted, uncommitted, layout);
+    }
+}
+
+fn push_uncommitted(painted: &mut Painted, uncommitted: &Uncommitted, layout: &Layout) {
+    push_heading(painted, "Not committed");
+    for (note, files) in [("git status", &uncommitted.files), ("edited", &uncommitted.edited)] {
+        for file in files {
+            let room = layout.width.saturating_sub(INDENT.len() + note.len() + 2);
+            let shown = truncate_end(&one_line(file), room);
+            painted.push(PLAIN, INDENT);
+            layout.push_path(painted, PROJECT, file, &shown);
+            painted.push(DIM, &format!("  {note}"));
+            painted.end_line();
+        }
+    }
+    if uncommitted.omitted > 0 {
+        painted.push(DIM, &format!("{INDENT}and {} more", uncommitted.omitted));
+        painted.end_line();
+    }
+}
+
+fn push_calls(painted: &mut Painted, heading: &str, calls: &[CallGlance], layout: &Layout) {
+    if !calls.is_empty() {
+        push_heading(painted, heading);
+    }
+    for call in calls {
+        let (style, mark) = match call.state {
+            CallState::Worked => (SUCCEEDED, "✓"),
+            CallState::Failed => (FAILED, "✗"),
+            CallState::Stopped => (WARNED, "■"),
+            CallState::Open => (DIM, "…"),
+        };
+        let tool = truncate_end(&one_line(call.tool_name.as_deref().unwrap_or("tool")), 24);
+        let place = event_place(&call.event_id);
+        let used = INDENT.len() + 2 + text_width(&tool) + 1 + text_width(&place) + 1;
+        let room = layout.width.saturating_sub(used);
+        let subject = one_line(call.call.as_deref().unwrap_or_default());
+        painted.push(PLAIN, INDENT).push(style, mark).push(PLAIN, " ").push(STRONG, &tool);
+        painted.push(PLAIN, " ").push(PLAIN, &truncate_end(&subject, room));
+        painted.push(ID, &format!(" {place}"));
+        painted.end_line();
+    }
+}
+
+fn push_children(painted: &mut Painted, children: &[Child], layout: &Layout) {
+    if !children.is_empty() {
+        push_heading(painted, "Related sessions");
+    }
+    for child in children {
+        let relation = seen_from_parent(&child.relation);
+        let id = layout.short_id(&child.session_id);
+        let used = INDENT.len() + text_width(relation) + text_width(&id) + 3;
+        let title = child.title.as_deref().unwrap_or_default();
+        let title = truncate_end(&one_line(title), layout.width.saturating_sub(used));
+        painted.push(PLAIN, INDENT).push(DIM, relation).push(PLAIN, " ").push_inline(ID, &id);
+        painted.push(PLAIN, "  ").push(PLAIN, &title);
+        painted.end_line();
+    }
+}
+
+fn push_turn(painted: &mut Painted, turn: &Turn, layout: &Layout) {
+    painted.push(STRONG, &format!("Turn {}", turn.turn_index));
+    painted.push(DIM, &format!("  {}", layout.time(turn.timestamp.as_deref())));
+    let counts =
+        format!("  {}, {}", count_of(turn.steps, "step"), count_of(turn.tool_calls, "call"));
+    painted.push(DIM, &counts);
+    if turn.tool_errors > 0 {
+        painted.push(DIM, ", ").push(FAILED, &format!("{} failed", turn.tool_errors));
+    }
+    if turn.is_abandoned {
+        painted.push(DIM, "  abandoned by a rewind");
+    }
+    painted.end_line();
+    if let Some(prompt) = &turn.prompt {
+        push_excerpt(painted, PROMPT, "you", prompt, layout);
+    }
+    if let Some(answer) = &turn.answer {
+        push_excerpt(painted, STRONG, "answer", answer, layout);
+    }
+}
+
+fn push_step(painted: &mut Painted, step: &Step, layout: &Layout) {
+    painted.push(STRONG, &format!("Turn {} step {}", step.turn_index, step.step_index));
+    painted.push(DIM, &format!("  {}", layout.time(step.timestamp.as_deref())));
+    painted.end_line();
+    for event in &step.events {
+        let (style, label) = describe_excerpt(event);
+        push_excerpt(painted, style, &label, event, layout);
+    }
+}
+
+/// Returns what an event is in a few words, with their style.
+fn describe_excerpt(event: &Excerpt) -> (Style, String) {
+    let tool = event.tool_name.as_deref().unwrap_or("tool");
+    let is_failed = event.is_error == Some(true);
+    match event.event_type {
+        EventType::User => (PROMPT, "you".to_owned()),
+        EventType::Message => (STRONG, "answer".to_owned()),
+        EventType::Reasoning => (DIM, "reasoning".to_owned()),
+        EventType::ToolCall => (STRONG, tool.to_owned()),
+        EventType::ToolResult if is_failed => (FAILED, format!("{tool} failed")),
+        EventType::ToolResult => (STRONG, format!("{tool} result")),
+        EventType::TokenUsage => (DIM, "tokens".to_owned()),
+        EventType::Notification => {
+            (DIM, event.subtype.clone().unwrap_or_else(|| "notice".to_owned()))
+        }
+    }
+}
+
+/// Appends what an event is, its place and its shortened text.
+fn push_excerpt(
+    painted: &mut Painted,
+    style: Style,
+    label: &str,
+    excerpt: &Excerpt,
+    layout: &Layout,
+) {
+    let place = event_place(&excerpt.event_id);
+    let room = layout.width.saturating_sub(text_width(&place) + 2);
+    painted.push_inline(style, &truncate_end(&one_line(label), room));
+    painted.push(ID, &format!("  {place}"));
+    painted.end_line();
+    let whole = clean_text(&excerpt.text).replace('\t', "    ");
+    let text = shorten_image_notes(whole.trim_end());
+    push_wrapped(painted, PLAIN, INDENT, &text, layout.width, usize::MAX);
+    if excerpt.omitted > 0 {
+        let note = format!("{INDENT}{} more", count_of(excerpt.omitted, "character"));
+        painted.push(DIM, &note);
+        painted.end_line();
+    }
+}
+
+/// Returns the place of an event in its session: `:12`.
+fn event_place(event_id: &str) -> String {
+    event_id.rsplit_once(':').map_or_else(String::new, |(_, index)| format!(":{index}"))
+}
+
+/// Describes a session from the view of the session that it is related to.
+pub(super) fn seen_from_parent(relation: &str) -> &str {
+    match relation.parse() {
+        Ok(Relation::SubagentOf) => "subagent",
+        Ok(Relation::ForkedFrom) => "forked as",
+        Ok(Relation::ResumedFrom) => "resumed as",
+        Ok(Relation::ContinuedFrom) => "continued as",
+        Ok(Relation::ReviewOf) => "reviewed by",
+        Err(_) => "child",
+    }
+}

@@ -1,0 +1,173 @@
+//! Formats the state of the agents' logs, as text and for a screen.
+
+use std::fmt::Write as _;
+
+use super::health::UNREADABLE_ADVICE;
+use super::layout::Layout;
+use super::numbers::{count_of, format_count, list_counts, to_megabytes};
+use super::painted::{AGENT, DIM, FAILED, PLAIN, Painted, STRONG, WARNED};
+use super::show::Show;
+use super::wrapped::push_wrapped;
+use crate::base::cells::{truncate_end, truncate_start};
+use crate::base::sanitize::{clean_text, one_line};
+use crate::tools::doctor::{DoctorData, Drift, LogFolder, ProviderHealth};
+
+/// The cells before the lines about an agent.
+const INDENT: &str = "    ";
+
+/// The cells of the name of an agent.
+const NAME_WIDTH: usize = 13;
+
+impl Show for DoctorData {
+    fn to_text(&self) -> String {
+        let mut out = String::new();
+        for health in &self.providers {
+            let _ = write!(
+                out,
+                "{:<12} {} sessions, {} events in the store",
+                health.provider, health.sessions, health.events
+            );
+            if !health.versions.is_empty() {
+                let _ = write!(out, ", versions {}", health.versions.join(", "));
+            }
+            if health.sources_gone > 0 {
+                let _ = write!(out, ", {} logs gone (events kept)", health.sources_gone);
+            }
+            out.push('\n');
+            for place in &health.places {
+                let found = if place.exists {
+                    format!("{} files, {:.1} MB", place.files, to_megabytes(place.bytes))
+                } else {
+                    "does not exist".to_owned()
+                };
+                let _ = writeln!(out, "    {}: {found}", place.path.display());
+                for unreadable in &place.unreadable {
+                    let unreadable = one_line(unreadable);
+                    let _ =
+                        writeln!(out, "        cannot be read: {unreadable}. {UNREADABLE_ADVICE}");
+                }
+            }
+        }
+
+        if !self.redactions.is_empty() {
+            out.push_str("secrets masked\n");
+        }
+        for (kind, count) in &self.redactions {
+            let _ = writeln!(out, "    {kind} {count}");
+        }
+
+        if self.drift.is_empty() {
+            out.push_str("no record or field was unknown to its decoder\n");
+        } else {
+            out.push_str("unknown to the decoders (kept as notifications)\n");
+        }
+        for drift in &self.drift {
+            let version = if drift.version.is_empty() { "no version" } else { &drift.version };
+            let _ = writeln!(
+                out,
+                "    {} {version}: {} {} ({})",
+                drift.provider, drift.kind, drift.name, drift.count
+            );
+        }
+        for warning in &self.warnings {
+            let _ = writeln!(out, "WARNING: {warning}");
+        }
+        out
+    }
+
+    fn paint(&self, layout: &Layout) -> Painted {
+        let mut painted = Painted::new();
+        let (present, absent): (Vec<&ProviderHealth>, Vec<&ProviderHealth>) =
+            self.providers.iter().partition(|health| is_present(health));
+        for health in present {
+            push_provider(&mut painted, health, layout);
+        }
+        if !absent.is_empty() {
+            let names: Vec<&str> = absent.iter().map(|health| health.provider.as_str()).collect();
+            let text = format!("no logs and no sessions of: {}", names.join(", "));
+            push_wrapped(&mut painted, DIM, "", &text, layout.width, usize::MAX);
+        }
+
+        if !self.redactions.is_empty() {
+            painted.push(STRONG, "Secrets masked");
+            painted.end_line();
+            let kinds = list_counts(&self.redactions);
+            push_wrapped(&mut painted, PLAIN, INDENT, &kinds, layout.width, usize::MAX);
+        }
+        if self.drift.is_empty() {
+            painted.push(DIM, "no record or field was unknown to its decoder");
+            painted.end_line();
+        } else {
+            push_drift(&mut painted, &self.drift, layout);
+        }
+        for warning in &self.warnings {
+            let text = format!("WARNING: {}", clean_text(warning));
+            push_wrapped(&mut painted, WARNED, "", &text, layout.width, usize::MAX);
+        }
+        painted
+    }
+}
+
+/// Returns true if something is known of an agent: logs, sessions, or a folder.
+fn is_present(health: &ProviderHealth) -> bool {
+    health.sessions > 0 || health.places.iter().any(|place| place.exists)
+}
+
+/// Appends an agent: what the store has of it, and the folders of its logs. Folders that do not exist
+/// are named only if none exists.
+fn push_provider(painted: &mut Painted, health: &ProviderHealth, layout: &Layout) {
+    let name = health.provider.as_str();
+    painted.push(AGENT, &format!("{name:<NAME_WIDTH$}"));
+    let sessions = count_of(format_count(health.sessions as u64), "session");
+    let events = count_of(format_count(health.events.unsigned_abs()), "event");
+    let mut facts = format!("{sessions}, {events}");
+    if let Some(version) = health.versions.first() {
+        let _ = write!(facts, ", version {version}");
+    }
+    if health.sources_gone > 0 {
+        let _ = write!(facts, ", {} gone", count_of(health.sources_gone, "log"));
+    }
+    painted.push_inline(PLAIN, &truncate_end(&facts, layout.width.saturating_sub(NAME_WIDTH)));
+    painted.end_line();
+
+    let has_folder = health.places.iter().any(|place| place.exists);
+    let shown = health.places.iter().filter(|place| place.exists);
+    for place in shown {
+        push_folder(painted, place, layout);
+    }
+    if let (false, Some(place)) = (has_folder, health.places.first()) {
+        push_folder(painted, place, layout);
+    }
+}
+
+fn push_folder(painted: &mut Painted, place: &LogFolder, layout: &Layout) {
+    let found = if place.exists {
+        format!("{}, {:.1} MB", count_of(place.files, "file"), to_megabytes(place.bytes))
+    } else {
+        "does not exist".to_owned()
+    };
+    let path = place.path.to_string_lossy();
+    let room = layout.width.saturating_sub(INDENT.len() + found.len() + 2);
+    painted.push(PLAIN, INDENT);
+    layout.push_path(painted, PLAIN, &path, &truncate_start(&one_line(&path), room));
+    painted.push(DIM, &format!("  {found}"));
+    painted.end_line();
+    for unreadable in &place.unreadable {
+        let text = format!("cannot be read: {}. {UNREADABLE_ADVICE}", one_line(unreadable));
+        push_wrapped(painted, FAILED, INDENT, &clean_text(&text), layout.width, usize::MAX);
+    }
+}
+
+fn push_drift(painted: &mut Painted, drift: &[Drift], layout: &Layout) {
+    painted.push(STRONG, "Unknown to the decoders").push(DIM, " (kept as notifications)");
+    painted.end_line();
+    for drift in drift {
+        let version = if drift.version.is_empty() { "no version" } else { &drift.version };
+        let text = format!(
+            "{INDENT}{} {version}: {} {} ×{}",
+            drift.provider, drift.kind, drift.name, drift.count
+        );
+        painted.push_inline(PLAIN, &truncate_end(&one_line(&clean_text(&text)), layout.width));
+        painted.end_line();
+    }
+}

@@ -1,0 +1,128 @@
+//! Formats what a store holds and how fresh it is, as text and for a screen.
+
+use anstyle::Style;
+
+use super::layout::Layout;
+use super::numbers::{format_count, list_counts, to_megabytes};
+use super::painted::{DIM, FAILED, PLAIN, Painted, WARNED};
+use super::show::Show;
+use super::wrapped::wrap_lines;
+use crate::base::sanitize::{clean_text, one_line};
+use crate::tools::status::StatusData;
+
+/// The cells of the names of figures.
+const LABEL_WIDTH: usize = 11;
+
+/// A figure of a store. Its name is empty if it continues the figure before it.
+struct StatusRow {
+    style: Style,
+    label: &'static str,
+    value: String,
+}
+
+impl Show for StatusData {
+    fn to_text(&self) -> String {
+        let rows = collect_rows(self, &str::to_owned, &|count| count.to_string());
+        let lines = rows.iter().map(|row| format!("{:<LABEL_WIDTH$}{}\n", row.label, row.value));
+        lines.collect()
+    }
+
+    fn paint(&self, layout: &Layout) -> Painted {
+        let mut painted = Painted::new();
+        for row in collect_rows(self, &|time| layout.time(Some(time)), &format_count) {
+            let room = layout.width.saturating_sub(LABEL_WIDTH);
+            for (at, line) in wrap_lines(&clean_text(&row.value), room).iter().enumerate() {
+                let label = if at == 0 { row.label } else { "" };
+                let label_style = if row.style == PLAIN { DIM } else { row.style };
+                painted.push(label_style, &format!("{label:<LABEL_WIDTH$}"));
+                painted.push(row.style, line);
+                painted.end_line();
+            }
+        }
+        painted
+    }
+}
+
+/// Collects the figures. `time` formats a time given as RFC 3339, and `number` a count.
+fn collect_rows(
+    data: &StatusData,
+    time: &dyn Fn(&str) -> String,
+    number: &dyn Fn(u64) -> String,
+) -> Vec<StatusRow> {
+    let mut rows = Vec::new();
+    let mut push = |label, value| rows.push(StatusRow { style: PLAIN, label, value });
+    let of_store =
+        format!("{} (generation {}, {} segments)", data.store, data.generation, data.segments);
+    push("store", of_store);
+    let never = || "never: run `sessions ingest`".to_owned();
+    push("updated", data.last_updated.as_deref().map_or_else(never, time));
+    let classes = list_counts(&data.sessions_by_class);
+    push("sessions", format!("{} ({classes})", number(data.sessions as u64)));
+    let copied = number(data.replay_events.unsigned_abs());
+    push("events", format!("{} ({copied} copied)", number(data.events)));
+    for (provider, events) in &data.events_by_provider {
+        push("", format!("{provider} {}", number(events.unsigned_abs())));
+    }
+    push("newest", data.newest_event.as_deref().map_or_else(|| "none".to_owned(), time));
+    let size = format!(
+        "{:.1} MB for {:.1} MB of logs ({:.1} %)",
+        to_megabytes(data.store_bytes),
+        to_megabytes(data.log_bytes),
+        data.store_ratio * 100.0
+    );
+    push("size", size);
+
+    push("files", list_counts(&data.files));
+    push("pending", data.pending.to_string());
+    for file in &data.pending_files {
+        push("", one_line(file));
+    }
+    if !data.redactions.is_empty() {
+        push("masked", list_counts(&data.redactions));
+    }
+    for (kept, sessions) in &data.reduced_sessions {
+        push("reduced", format!("{sessions} sessions to {kept} by the retention"));
+    }
+    append_incomplete(data, &mut rows);
+    rows
+}
+
+/// Appends what the store has not read as it should be.
+fn append_incomplete(data: &StatusData, rows: &mut Vec<StatusRow>) {
+    let mut push = |style, label, value| rows.push(StatusRow { style, label, value });
+    if data.outdated_logs + data.outdated_gone > 0 {
+        let outdated = format!(
+            "{} logs were read by another version: `sessions ingest` reads them again; {} more are gone and keep what was read",
+            data.outdated_logs, data.outdated_gone
+        );
+        push(PLAIN, "outdated", outdated);
+    }
+    for (record, sessions) in &data.uncounted_usage {
+        let record = one_line(record);
+        let uncounted =
+            format!("tokens in {record}, a record unknown to its decoder ({sessions} sessions)");
+        push(PLAIN, "uncounted", uncounted);
+    }
+    if data.incomplete_files > 0 {
+        let incomplete = format!(
+            "{} files end inside a line ({} bytes wait)",
+            data.incomplete_files, data.incomplete_bytes
+        );
+        push(PLAIN, "incomplete", incomplete);
+    }
+    if !data.problems.is_empty() {
+        push(PLAIN, "problems", list_counts(&data.problems));
+    }
+
+    for session in &data.incomplete_sessions {
+        let lost = format!("events of {session}: its log and one of its segments are gone");
+        push(FAILED, "LOST", lost);
+    }
+    for damage in &data.damaged_segments {
+        let damaged = format!("segment {damage}; run `sessions ingest` to read the logs again");
+        push(FAILED, "DAMAGED", damaged);
+    }
+    for warning in &data.warnings {
+        push(WARNED, "WARNING", warning.clone());
+    }
+}
