@@ -10,6 +10,7 @@ use schemas::{ErrorCode, Timestamp, ToolError};
 use super::budget::Budget;
 use super::call::Call;
 use super::rows::{Links, Pager};
+use super::turn_costs::turn_costs;
 use super::{convert, rows};
 use crate::store::Snapshot;
 
@@ -17,6 +18,8 @@ use crate::store::Snapshot;
 pub struct Transcript {
     pub(crate) session: Session,
     pub(crate) events: Vec<Event>,
+    /// The cost of each turn that has one, in US dollars.
+    pub(crate) costs: Vec<(u32, f64)>,
 }
 
 impl Transcript {
@@ -45,6 +48,7 @@ impl Transcript {
         Ok(Self {
             session: convert::convert_session(row, ListFormat::Full, prices),
             events: pager.events,
+            costs: turn_costs(&events, prices),
         })
     }
 }
