@@ -16,6 +16,7 @@ pub mod help;
 pub mod hooks;
 pub mod lake;
 pub mod output;
+mod page;
 pub mod plugin;
 pub mod report;
 pub mod resume;

@@ -22,6 +22,7 @@ import sys
 import tempfile
 
 from check_web import Checks, Server, wait_until
+from hostile_logs import check_hostile
 from playwright.sync_api import sync_playwright
 
 HOST = pathlib.Path(__file__).resolve().parent / "clients/app_host.js"
@@ -138,7 +139,7 @@ def check_ways(checks, browser, client, base):
     frame = show(page, client, "get_session_details", {"session_id": "hostile"}, {"theme": "light"})
     frame.wait_for_selector("[data-event]")
     wait_until(frame, "document.body.innerText.includes('hostile script')")
-    checks.expect(frame.evaluate("window.hacked") is None, "text of a log ran")
+    check_hostile(checks, frame, "app")
     checks.expect(page.evaluate("window.hacked") is None, "text of a log ran in the host")
     frame.click("a[href='http://good.example/'], a[href^='http'] >> nth=0")
     page.wait_for_timeout(300)

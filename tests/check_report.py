@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""Opens a report of `sessions` and a transcript in headless Chromium, in light and dark: no message, no
-request, every session's page, every chart with its table, and no finding of axe-core.
+"""Opens a report of `sessions` and transcripts in headless Chromium, at 1400 and 420 pixels, in light and dark: no message
+of the console, no request, no finding of axe-core, nothing wider than the window. Then what they promise: filters, Back,
+addresses, search, every session's conversation, images, printing, transcripts without JavaScript, and logs that try to run,
+load, disguise or bury something.
 
     pip install playwright;  apt-get install chromium;  npm install --prefix DIR axe-core
     python3 tests/check_report.py SESSIONS [LOGS] [--axe DIR/node_modules/axe-core/axe.min.js] [--shots DIR]
@@ -13,14 +15,185 @@ Exit code 1 when something is wrong, 2 when something could not be run.
 """
 
 import argparse
+import base64
+import json
 import pathlib
+import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
+import time
+import zlib
+
+from check_web import Checks, Server, wait_until
+from hostile_logs import check_hostile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+SIZES = [(1400, "light"), (1400, "dark"), (420, "light"), (420, "dark")]
+
+
+def png():
+    """A picture of 4 by 4 pixels."""
+    chunk = lambda kind, data: struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    lines = b"".join(b"\0" + b"\x20\x60\xc0" * 4 for _ in range(4))
+    head = struct.pack(">IIBBBBB", 4, 4, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b"")
+
+
+def write_pictures(path):
+    """A log with an image, and with text that only says that it has one."""
+    source = {"type": "base64", "media_type": "image/png", "data": base64.b64encode(png()).decode()}
+    content = [{"type": "text", "text": "What is on this? [image/png 999 bytes]"}, {"type": "image", "source": source}]
+    record = {"type": "user", "sessionId": "pictures", "cwd": "/home/mira/pier", "uuid": "a-1", "version": "2.1.0",
+              "timestamp": "2026-10-01T10:00:00.000Z", "message": {"role": "user", "content": content}}
+    path.write_text(json.dumps(record) + "\n")
+
+
+def open_page(checks, browser, width, scheme):
+    page = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 900}).new_page()
+    page.on("console", lambda message: checks.expect(False, f"console: {message.text}"))
+    page.on("pageerror", lambda error: checks.expect(False, f"error: {error}"))
+    page.on("request", lambda request: checks.expect(request.url.startswith(("file:", "data:image/", "blob:")), f"request to {request.url[:200]}"))
+    return page
+
+
+def settle(page):
+    page.wait_for_selector("main *")
+    page.wait_for_timeout(300)
+    wait_until(page, "!document.querySelector('[aria-busy=true], .loading')")
+    page.wait_for_timeout(300)
+
+
+def open_session(page, report, session, query=""):
+    page.goto(f"{report}#/session/{session}{query}")
+    page.wait_for_selector("[data-event]")
+    settle(page)
+
+
+def check_views(checks, browser, report, transcripts, sessions):
+    """Opens every view at both widths and in both schemes."""
+    for width, scheme in SIZES:
+        page = open_page(checks, browser, width, scheme)
+        for name, address in {"overview": "/", "sessions": "/search", "found": "/search?q=error"}.items():
+            page.goto(f"{report}#{address}")
+            settle(page)
+            checks.look(page, f"report-{name}-{width}-{scheme}")
+        for at, session in enumerate(sessions[:3]):
+            open_session(page, report, session, "?reasoning=1&notices=1")
+            page.evaluate("document.querySelectorAll('.call > summary, .notice > summary').forEach((summary, at) => at < 12 && summary.click())")
+            page.wait_for_timeout(300)
+            checks.look(page, f"report-session-{at}-{width}-{scheme}")
+        for at, transcript in enumerate(transcripts[:3]):
+            page.goto(transcript.as_uri() + "#reasoning=1&notices=1&open=1")
+            page.wait_for_selector("[data-event]")
+            settle(page)
+            checks.look(page, f"transcript-{at}-{width}-{scheme}")
+        page.context.close()
+
+
+def check_behaviour(checks, browser, report, data):
+    page = open_page(checks, browser, 1400, "light")
+    start = time.monotonic()
+    page.goto(report)
+    page.wait_for_selector(".totals")
+    print(f"report: {time.monotonic() - start:.1f} s until the overview is there", flush=True)
+    settle(page)
+    cost = page.inner_text(".totals dd >> nth=0")
+    page.click(".filter-link >> nth=1")
+    wait_until(page, "location.hash.includes('model=')")
+    checks.expect(page.inner_text(".totals dd >> nth=0") != cost, "a filter changes nothing")
+    page.go_back()
+    wait_until(page, "!location.hash.includes('model=')")
+    settle(page)
+    checks.expect(page.inner_text(".totals dd >> nth=0") == cost, "Back does not remove a filter")
+
+    page.evaluate("scrollTo(0, 700)")
+    page.wait_for_timeout(500)
+    page.click(".overview a[href*='/session/']:visible >> nth=0")
+    page.wait_for_selector("[data-event]")
+    settle(page)
+    page.go_back()
+    page.wait_for_selector(".totals")
+    settle(page)
+    checks.expect(page.evaluate("scrollY") > 300, "Back loses the place")
+
+    page.keyboard.press("/")
+    page.keyboard.type("hostile script", delay=20)
+    page.wait_for_selector(".match mark")
+    settle(page)
+    checks.expect("q=hostile+script" in page.url, f"the query is not in the address: {page.url}")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".item.target")
+    box = page.locator(".item.target").bounding_box()
+    checks.expect(box and 0 <= box["y"] < 800, f"the event of the link is not in sight: {box}")
+    page.go_back()
+    page.wait_for_selector(".match mark")
+    checks.expect(page.input_value("#search") == "hostile script", "Back forgets the query")
+
+    shown = 0
+    for session in data["sessions"]:
+        id = session["session_id"]
+        page.goto(f"{report}#/session/{id}")
+        wait_until(page, f"document.querySelector('.facts-side')?.textContent.includes({json.dumps(id)})")
+        if session["counts"]["turns"] > 0:
+            page.wait_for_selector("[data-event]", state="attached")
+            shown += 1
+    print(f"report: {len(data['sessions'])} sessions, {shown} with turns", flush=True)
+    page.context.close()
+
+
+def check_transcripts(checks, browser, folder, transcripts):
+    page = open_page(checks, browser, 1400, "light")
+    for transcript in transcripts:
+        page.goto(transcript.as_uri())
+        page.wait_for_selector(".session-head")
+    # What is printed is the whole conversation.
+    page.goto(transcripts[0].as_uri())
+    page.wait_for_selector("[data-event]")
+    settle(page)
+    before = page.locator("[data-event]").count()
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.wait_for_timeout(500)
+    after = page.locator("[data-event]").count()
+    last = page.evaluate("Number([...document.querySelectorAll('[data-event]')].at(-1).dataset.event)")
+    total = page.evaluate("JSON.parse(document.getElementById('data').textContent).sessions[0].counts.events")
+    checks.expect(after >= before and total - last < 60, f"{last} of {total} events are printed")
+    # An address names an event and what is shown, and Back returns.
+    page.goto(transcripts[0].as_uri() + "#event=20")
+    page.reload()
+    page.wait_for_selector("[data-event]")
+    settle(page)
+    page.click(".switch >> nth=0")
+    checks.expect("focus=1" in page.url, f"a switch is not in the address: {page.url}")
+    page.click(".outline a >> nth=-1")
+    wait_until(page, "location.hash.includes('event=') && !location.hash.includes('event=20')")
+    page.go_back()
+    wait_until(page, "location.hash.includes('event=20')")
+
+    page.goto((folder / "transcripts/pictures.html").as_uri())
+    page.wait_for_selector(".images img")
+    checks.expect(page.evaluate("document.querySelector('.images img').naturalWidth") == 4, "the image is not shown")
+    page.context.close()
+
+
+def check_without_script(checks, browser, folder, transcripts):
+    """The same files with their script removed: every event is readable."""
+    for name in [transcripts[0].name, "hostile.html"]:
+        text = (folder / "transcripts" / name).read_text(encoding="utf-8")
+        head, _, _ = text.rpartition("<script>")
+        plain = folder / f"plain-{name}"
+        plain.write_text(head + "</body></html>", encoding="utf-8")
+        for width, scheme in SIZES:
+            page = open_page(checks, browser, width, scheme)
+            page.goto(plain.as_uri())
+            page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+            checks.look(page, f"plain-{name[:8]}-{width}-{scheme}")
+            if name.startswith("hostile"):
+                check_hostile(checks, page, "transcript without its script", "#plain")
+            page.context.close()
 
 
 def main():
@@ -39,63 +212,36 @@ def main():
     if not chromium:
         print("there is no Chromium in the PATH")
         return 2
-    failures = []
+    checks = Checks(args.shots, args.axe and args.axe.read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         folder = pathlib.Path(folder)
-        run = lambda *rest: subprocess.run([args.sessions.resolve(), "--store", folder / "store", *rest], check=True,
-                                           capture_output=True, text=True).stdout
-        run("ingest", "--quiet", args.logs.resolve())
-        run("report", "-o", folder / "report.html")
-        run("export", "--format", "html", "-o", folder / "transcripts")
+        server = Server(args.sessions.resolve(), folder)
+        write_pictures(folder / "pictures.jsonl")
+        server.run("ingest", "--quiet", str(folder / "pictures.jsonl"))
+        largest = server.ingest(args.logs)
+        server.run("report", "-o", str(folder / "report.html"))
+        server.run("export", "--format", "html", "--images", "-o", str(folder / "transcripts"))
         transcripts = sorted((folder / "transcripts").iterdir(), key=lambda path: -path.stat().st_size)
+        transcripts = [path for path in transcripts if path.name != "hostile.html"]
+        text = (folder / "report.html").read_text(encoding="utf-8")
+        data = json.loads(re.search(r'id="data">(.*?)</script>', text)[1])
+        report = (folder / "report.html").as_uri()
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        for scheme in ["light", "dark"]:
-            context = browser.new_context(color_scheme=scheme, viewport={"width": 1280, "height": 900})
-            page = context.new_page()
-            page.on("console", lambda message: failures.append(f"console: {message.text}"))
-            page.on("pageerror", lambda error: failures.append(f"error: {error}"))
-            page.on("request", lambda request: request.url.startswith("file:") or failures.append(request.url))
-
-            def look(name):
-                if args.shots:
-                    args.shots.mkdir(parents=True, exist_ok=True)
-                    page.screenshot(path=args.shots / f"{name}-{scheme}.png", full_page=True)
-                page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
-                page.wait_for_timeout(200)
-                if args.axe:
-                    page.evaluate(args.axe.read_text(encoding="utf-8"))
-                    found = page.evaluate("(rules) => axe.run({ runOnly: rules })", RULES)
-                    failures.extend(f"{name} {scheme}: {one['id']}: {one['nodes'][0]['html'][:200]}"
-                                    for one in found["violations"])
-
-            page.goto((folder / "report.html").as_uri())
-            page.wait_for_selector("h1")
-            look("report")
-            charts, tables = page.locator("canvas[role=img]").count(), page.locator("section:has(canvas) table").count()
-            if charts < 5 or tables < charts:
-                failures.append(f"{charts} charts and {tables} tables")
-            ids = page.evaluate("JSON.parse(document.getElementById('data').textContent).sessions.map((one) => one.session_id)")
-            for at, session in enumerate(ids):
-                page.evaluate("(id) => { location.hash = '#session/' + encodeURIComponent(id); }", session)
-                page.wait_for_function("(id) => document.querySelector('main').textContent.includes(id) && "
-                                       "document.activeElement === document.querySelector('h1')", arg=session)
-                if at < 3:
-                    look(f"session-{at}")
-            page.keyboard.press("Tab")
-            if page.evaluate("document.activeElement.tagName") == "BODY":
-                failures.append("the keyboard reaches nothing")
-            for at, transcript in enumerate(transcripts[:3]):
-                page.goto(transcript.as_uri())
-                look(f"transcript-{at}")
-            for transcript in transcripts[3:]:
-                page.goto(transcript.as_uri())
-            print(f"{scheme}: {charts} charts, {len(ids)} sessions, {len(transcripts)} transcripts")
-            context.close()
+        check_views(checks, browser, report, transcripts, largest)
+        check_behaviour(checks, browser, report, data)
+        check_transcripts(checks, browser, folder, transcripts)
+        check_without_script(checks, browser, folder, transcripts)
+        for where, address in [("report", f"{report}#/session/hostile?notices=1&open=1"), ("transcript", (folder / "transcripts/hostile.html").as_uri() + "#notices=1&open=1")]:
+            page = open_page(checks, browser, 1400, "light")
+            page.goto(address)
+            page.wait_for_selector("[data-event]")
+            settle(page)
+            checks.look(page, f"hostile-{where}")
+            check_hostile(checks, page, where)
+            checks.expect(page.locator("main a[href='http://evil.example/x'] + .target").count() > 0, f"{where}: a fake link does not show its host")
+            page.context.close()
         browser.close()
-    for failure in failures:
-        print("WRONG", failure)
-    print(f"{0 if failures else 1} passed, {len(failures)} failed")
-    return 1 if failures else 0
+    return checks.report()
 
 
 if __name__ == "__main__":

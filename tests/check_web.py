@@ -24,38 +24,11 @@ import sys
 import tempfile
 import time
 
+from hostile_logs import check_hostile, hostile_events, write_log
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 MANY = 20_000
-
-BIDI = "\u202egnp.exe\u2066"
-HOSTILE = {
-    "script": "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 2'>",
-    "style": "<style>body { display: none }</style><link rel=stylesheet href='//evil.example/x.css'>",
-    "frame": "<iframe src='http://evil.example'></iframe><svg onload='window.hacked = 3'></svg>",
-    "link": "[http://good.example](http://evil.example/x) [run](javascript:window.hacked=4) [data](data:text/html,x)",
-    "image": "![picture](http://evil.example/pixel.png)",
-    "bidi": f"the file {BIDI} is safe \u001b]8;;http://evil.example\u0007here\u001b]8;;\u0007",
-    "giant": "x" * 300_000,
-    "fence": "```\n</code></pre><script>window.hacked = 5</script>\n```\n| a |\n|---|\n| <b onclick=1>c</b> |",
-}
-
-
-def write_log(path, name, events):
-    head = {"format": "sessions", "version": 1, "session_id": name, "cwd": "/home/mira/code/<b>bold</b>", "title": f"Title of {name} <script>window.hacked = 6</script>"}
-    path.write_text("".join(json.dumps(line) + "\n" for line in [head, *events]))
-
-
-def hostile_events():
-    events = [{"type": "user", "timestamp": "2026-10-29T06:00:00Z", "text": "start"}]
-    for at, (kind, text) in enumerate(HOSTILE.items()):
-        stamp = f"2026-10-29T06:{at:02}:00Z"
-        events.append({"type": "message", "timestamp": stamp, "text": f"hostile {kind}\n\n{text}"})
-        events.append({"type": "user", "timestamp": stamp, "text": text[:5000]})
-        events.append({"type": "tool_call", "timestamp": stamp, "tool_name": "Bash", "tool_call_id": kind, "input": {"command": f"echo {text[:200]}"}})
-        events.append({"type": "tool_result", "timestamp": stamp, "tool_call_id": kind, "text": text, "exit_code": 1, "is_error": True})
-    return events
-
 
 def many_events():
     events = []
@@ -240,20 +213,12 @@ def check_behaviour(checks, browser, server, link, state):
     page.go_back()
     wait_until(page, "!location.search.includes('model=')")
 
-    page.goto(base + "/session/hostile")
+    page.goto(base + "/session/hostile?notices=1&open=1")
     page.wait_for_selector("[data-event]")
     settle(page)
-    page.evaluate("document.querySelectorAll('.call > summary').forEach((summary) => summary.click())")
-    page.wait_for_timeout(500)
     checks.look(page, "hostile")
-    checks.expect(page.evaluate("window.hacked") is None, f"text of a log ran: {page.evaluate('window.hacked')}")
-    foreign = page.evaluate("[...document.querySelectorAll('main script, main style, main iframe, main img, main link, main object, main b')].map((node) => node.outerHTML.slice(0, 80))")
-    checks.expect(not foreign, f"text of a log became elements: {foreign}")
-    checks.expect(page.evaluate("[...document.querySelectorAll('main a')].every((link) => /^https?:$/.test(link.protocol))"), "a link leads to code")
+    check_hostile(checks, page, "page")
     checks.expect(page.locator("main a[href='http://evil.example/x'] + .target").count() > 0, "a fake link does not show its host")
-    text = page.inner_text("main")
-    checks.expect("<script>" in text, "hostile text is hidden")
-    checks.expect(not any(char in text for char in "\u202e\u2066\u001b"), "text changes the direction of its line")
     page.click("button:has-text('Show all'), button:has-text('Load the remaining')")
     page.wait_for_timeout(500)
 

@@ -1,8 +1,8 @@
 //! `sessions export`: events for other programs, transcripts for readers.
 
-pub(crate) mod csp;
 mod diff;
 mod html;
+mod images;
 mod markdown;
 mod tables;
 mod text;
@@ -13,9 +13,11 @@ use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 use schemas::price::PriceTable;
+use schemas::tool::details::DetailArgs;
 use schemas::{ErrorCode, ExportFormat, ExportTable, ToolError};
 use serde::Serialize;
 
+use self::images::TranscriptImages;
 use self::tables::TableReader;
 use crate::error::store_error;
 use crate::files::leftovers::remove_abandoned;
@@ -33,6 +35,8 @@ pub struct ExportArgs {
     pub output: Option<PathBuf>,
     /// Replaces files with other content.
     pub force: bool,
+    /// Puts the images of the logs into HTML transcripts.
+    pub images: bool,
 }
 
 /// A summary of what was written.
@@ -66,9 +70,12 @@ pub fn export_sessions(
     let snapshot = tools.snapshot(call)?;
     let sessions = args.selection.select_sessions(snapshot, call)?;
     let mut work = Exporter {
+        tools,
+        call,
         snapshot,
         prices,
         force: args.force,
+        has_images: args.images,
         done: Exported {
             format: args.format,
             table: args.table,
@@ -91,18 +98,12 @@ pub fn export_sessions(
         (ExportFormat::Parquet, Some(dir)) => work.write_parquet_files(&sessions, dir)?,
         (ExportFormat::Arrow, Some(file)) => work.write_arrow_file(&sessions, file)?,
         (ExportFormat::Jsonl, Some(file)) => work.write_json_lines(&sessions, file)?,
-        (ExportFormat::Jsonl, None) => work.print_sessions(&sessions, format_json_lines, print)?,
-        (ExportFormat::Markdown, None) if is_single => {
-            work.print_sessions(&sessions, |whole| Ok(markdown::render_transcript(whole)), print)?;
+        (ExportFormat::Jsonl, None) => work.print_sessions(&sessions, print)?,
+        (ExportFormat::Markdown | ExportFormat::Html, None) if is_single => {
+            work.print_sessions(&sessions, print)?;
         }
-        (ExportFormat::Html, None) if is_single => {
-            work.print_sessions(&sessions, |whole| Ok(html::render_transcript(whole)), print)?;
-        }
-        (ExportFormat::Markdown, Some(place)) => {
-            work.write_transcripts(&sessions, place, is_single, markdown::render_transcript)?;
-        }
-        (ExportFormat::Html, Some(place)) => {
-            work.write_transcripts(&sessions, place, is_single, html::render_transcript)?;
+        (ExportFormat::Markdown | ExportFormat::Html, Some(place)) => {
+            work.write_transcripts(&sessions, place, is_single)?;
         }
         (format, None) => return Err(missing_output_error(format)),
     }
@@ -124,9 +125,12 @@ fn missing_output_error(format: ExportFormat) -> ToolError {
 
 /// An export in progress.
 struct Exporter<'s> {
+    tools: &'s Tools,
+    call: &'s Call<'s>,
     snapshot: &'s Snapshot,
     prices: &'s PriceTable,
     force: bool,
+    has_images: bool,
     done: Exported,
 }
 
@@ -221,7 +225,6 @@ impl Exporter<'_> {
         sessions: &[usize],
         place: &Path,
         is_single: bool,
-        transcript: fn(&Transcript) -> String,
     ) -> Result<(), ToolError> {
         let snapshot = self.snapshot;
         let is_file = is_single && !place.is_dir();
@@ -237,7 +240,7 @@ impl Exporter<'_> {
             let name = format!("{}.{}", file_stem(&row.session_id), self.done.format.extension());
             let path = if is_file { place.to_owned() } else { place.join(name) };
             let whole = Transcript::read(snapshot, *at, self.prices, &|| false)?;
-            let text = transcript(&whole);
+            let text = self.render_session(&whole)?;
             self.write_file(&path, whole.events.len() as u64, |file| {
                 file.write_all(text.as_bytes()).map_err(|error| file_error(&path, &error))
             })?;
@@ -246,16 +249,33 @@ impl Exporter<'_> {
         Ok(())
     }
 
+    /// Renders a session in the format of the export, which is one for texts.
+    fn render_session(&self, whole: &Transcript) -> Result<String, ToolError> {
+        match self.done.format {
+            ExportFormat::Jsonl => format_json_lines(whole),
+            ExportFormat::Markdown => Ok(markdown::render_transcript(whole)),
+            ExportFormat::Html => {
+                let session_id = whole.session.session_id.clone();
+                let args = DetailArgs { session_id, ..DetailArgs::default() };
+                let details = self.tools.get_session_details(&args, self.call)?.data.into_value();
+                let images = TranscriptImages::new(self.tools, self.call, self.has_images);
+                html::render_transcript(whole, &details, &|event| images.read(event))
+            }
+            ExportFormat::Parquet | ExportFormat::Arrow => {
+                Err(missing_output_error(self.done.format))
+            }
+        }
+    }
+
     /// Prints the text of each session, until `print` returns false.
     fn print_sessions(
         &mut self,
         sessions: &[usize],
-        text: impl Fn(&Transcript) -> Result<String, ToolError>,
         print: &mut dyn FnMut(&str) -> bool,
     ) -> Result<(), ToolError> {
         for at in sessions {
             let whole = Transcript::read(self.snapshot, *at, self.prices, &|| false)?;
-            let text = text(&whole)?;
+            let text = self.render_session(&whole)?;
             self.done.sessions += 1;
             self.done.events += whole.events.len() as u64;
             self.done.bytes += text.len() as u64;

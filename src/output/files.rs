@@ -11,13 +11,20 @@ use crate::plugin::PluginsWritten;
 pub struct ReportWritten {
     pub output: String,
     pub sessions: usize,
+    /// The number of files. `output` links the others.
+    pub files: usize,
     pub bytes: u64,
 }
 
 impl Show for ReportWritten {
     fn to_text(&self) -> String {
         let size = format_size(self.bytes);
-        format!("{} sessions in {} ({size}); open it in a browser\n", self.sessions, self.output)
+        let others = match self.files {
+            0 | 1 => String::new(),
+            files => format!(" and {} files next to it", files - 1),
+        };
+        let Self { sessions, output, .. } = self;
+        format!("{sessions} sessions in {output}{others} ({size}); open it in a browser\n")
     }
 }
 

@@ -1,122 +1,213 @@
-//! `sessions report`: the sums over the sessions of a store, as one HTML file with charts and a
-//! page for every session.
+//! `sessions report`: the sessions of a span of time as a page in one file, with sums, charts and
+//! every conversation.
 //!
-//! This module computes the numbers; `assets/report.js` draws them in the browser with Chart.js.
-//! Text from logs reaches the page as JSON data and is shown as text only.
+//! The file has what the tools answer, and the page's script draws it as `sessions web` does. The
+//! conversations are compressed. If they are too large for one file, the older ones are in files next
+//! to it, which it links.
 
-mod page;
-mod read;
-mod session;
-mod spent;
-mod sums;
+mod cells;
+mod data;
+mod plain;
+mod talks;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use schemas::ToolError;
 use schemas::price::PriceTable;
-use schemas::{ErrorCode, Provider, ToolError};
-use serde::Serialize;
+use schemas::tool::analyze::AnalyzeArgs;
+use schemas::tool::list::Session;
+use schemas::tool::stats::GroupKey;
 
-use self::session::SessionPage;
-use self::spent::Spent;
-use self::sums::{DayActivity, DaySpent, RecurringError, ReportSums, ToolSum};
-use crate::error::store_error;
+use self::data::{ReportData, TITLE, VolumeData};
+use self::talks::{HourCount, SessionTalk, TalkReader};
 use crate::files::outfile::{self, WriteOutcome, file_error};
-use crate::store::Snapshot;
-use crate::tools::{Call, MAX_SUBAGENT_DEPTH, SessionSelection};
+use crate::page::{FrozenDocument, FrozenView, PackedTalk};
+use crate::tools::{Call, SessionSelection, Tools};
 
-/// Everything that the page shows.
-#[derive(Debug, Serialize)]
+/// Maximum size of the conversations in one file, in bytes. Browsers open a file of this size in
+/// about a second.
+const MAX_FILE_TALK_BYTES: usize = 32 << 20;
+
+/// Maximum number of recurring errors.
+const MAX_FINDINGS: u32 = 100;
+
+/// Maximum number of edits.
+const MAX_EDITS: usize = 200;
+
+/// A report of the selected sessions.
 pub struct SessionsReport {
-    version: &'static str,
-    generated_at: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    since: Option<String>,
-    until: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    provider: Option<Provider>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    project: Option<String>,
-    prices_as_of: String,
-    totals: ReportTotals,
-    days: Vec<DaySpent>,
-    activity: Vec<DayActivity>,
-    tools: Vec<ToolSum>,
-    errors: Vec<RecurringError>,
-    sessions: Vec<SessionPage>,
-}
-
-#[derive(Debug, Default, Serialize)]
-struct ReportTotals {
-    sessions: usize,
-    subagents: usize,
-    turns: usize,
-    tool_calls: usize,
-    tool_errors: usize,
-    #[serde(flatten)]
-    spent: Spent,
-    unpriced_models: Vec<String>,
+    data: ReportData,
+    talks: Vec<PackedTalk>,
 }
 
 impl SessionsReport {
-    /// Reads the selected sessions; with `since` and `until`, only the events of that time.
+    /// Reads the selected sessions. With `since` and `until`, the sums are of the events of that time.
     pub fn read(
-        snapshot: &Snapshot,
+        tools: &Tools,
         selection: &SessionSelection,
         prices: &PriceTable,
         call: &Call<'_>,
     ) -> Result<Self, ToolError> {
         let range = selection.parse_range(call)?;
-        let mut sums = ReportSums::new(call.zone.clone());
-        let mut sessions = Vec::new();
-        for at in selection.select_sessions(snapshot, call)? {
-            let page = session::read_session_page(snapshot, at, range, prices, &mut sums)
-                .map_err(store_error)?;
-            // The usage of a log without a conversation counts, but there is nothing to show.
-            if snapshot.sessions()[at].is_conversation() {
-                sessions.push(page);
-            }
-        }
+        let snapshot = tools.snapshot(call)?;
+        let selected = selection.select_sessions(snapshot, call)?;
+        let reader = TalkReader::new(tools, snapshot, prices, range, call);
+        let (read, others) = reader.read_all(&selected)?;
+        let findings = tools.analyze_session(
+            &AnalyzeArgs {
+                project: selection.project.clone(),
+                provider: selection.provider,
+                since: selection.since.clone(),
+                until: selection.until.clone(),
+                limit: Some(MAX_FINDINGS),
+                ..AnalyzeArgs::default()
+            },
+            call,
+        )?;
+        let cells = |keys: &[GroupKey]| cells::read_cells(tools, selection, keys, call);
 
-        link_sessions(&mut sessions);
-        for session in sessions.iter().filter(|session| !session.is_subagent) {
-            sums.add_session(session.started_at.as_deref(), session.provider);
+        let mut report = Self {
+            data: ReportData {
+                version: env!("CARGO_PKG_VERSION"),
+                generated_at: call.now().to_string(),
+                timezone: call.zone().name().to_owned(),
+                since: range.since.map(|since| since.to_string()),
+                until: range.until.map(|until| until.to_string()),
+                provider: selection.provider,
+                project: selection.project.clone(),
+                prices_as_of: prices.as_of().to_owned(),
+                sessions: Vec::new(),
+                others,
+                days: cells(&[GroupKey::Day, GroupKey::Session, GroupKey::Model])?,
+                tools: cells(&[GroupKey::Session, GroupKey::Model, GroupKey::Tool])?,
+                spreads: cells(&[GroupKey::Tool])?,
+                findings: findings.data.into_value().findings,
+                hours: Vec::new(),
+                edits: Vec::new(),
+                spawned: BTreeMap::new(),
+                files: Vec::new(),
+                places: BTreeMap::new(),
+            },
+            talks: Vec::new(),
+        };
+        for talk in read {
+            report.add_session(talk);
         }
-        let totals = sum_sessions(&sessions, &sums);
-        Ok(Self {
-            version: env!("CARGO_PKG_VERSION"),
-            generated_at: call.now.to_string(),
-            since: range.since.map(|since| since.to_string()),
-            until: range.until.map(|until| until.to_string()),
-            provider: selection.provider,
-            project: selection.project.clone(),
-            prices_as_of: prices.as_of().to_owned(),
-            totals,
-            days: sums.tokens_by_day(),
-            activity: sums.sessions_by_day(),
-            errors: sums.recurring_errors(),
-            tools: sums.into_tool_sums(),
-            sessions,
-        })
+        report.data.edits.sort_by(|a, b| b.timestamp.cmp(&a.timestamp));
+        report.data.edits.truncate(MAX_EDITS);
+        Ok(report)
     }
 
-    /// Returns the number of session pages in the report.
+    /// Adds a session. The latest one comes first.
+    fn add_session(&mut self, talk: SessionTalk) {
+        let at = self.data.sessions.len();
+        for HourCount { hour, events } in talk.hours {
+            self.data.hours.push((at, hour, events));
+        }
+        self.data.edits.extend(talk.edits);
+        self.data.spawned.extend(talk.spawned);
+        self.data.sessions.push(talk.session);
+        self.talks.push(talk.packed);
+    }
+
+    /// Returns the number of sessions in the report.
     pub fn session_count(&self) -> usize {
-        self.sessions.len()
+        self.data.sessions.len()
     }
 
-    /// Renders the page.
-    pub fn render_html(&self) -> Result<String, ToolError> {
-        page::render_page(self).map_err(|error| {
-            ToolError::new(ErrorCode::InternalError, format!("The report cannot be made: {error}"))
-        })
+    /// Renders the report as one page. Conversations that do not fit are left out.
+    pub fn render_page(&self) -> Result<String, ToolError> {
+        let first = self.split_talks().into_iter().next().unwrap_or_default();
+        self.render_first(first)
     }
+
+    /// Writes the report to a file, and conversations that do not fit to files next to it. Earlier
+    /// reports there are replaced, other files are not. Returns the sizes of the files.
+    pub fn save(&mut self, path: &Path) -> Result<Vec<u64>, ToolError> {
+        let parts: Vec<usize> = self.split_talks().iter().map(|part| part.len()).collect();
+        let mut first_talk = parts.first().copied().unwrap_or(0);
+        for (at, count) in parts.iter().enumerate().skip(1) {
+            self.data.files.push(file_name(&volume_path(path, at)));
+            for talk in self.talks.iter().skip(first_talk).take(*count) {
+                self.data.places.insert(talk.session.clone(), at - 1);
+            }
+            first_talk += count;
+        }
+
+        let mut sizes = Vec::new();
+        for (at, part) in self.split_talks().into_iter().enumerate() {
+            let html = if at == 0 {
+                self.render_first(part)?
+            } else {
+                self.render_volume(part, &file_name(path))?
+            };
+            sizes.push(save_page(&html, &volume_path(path, at))?);
+        }
+        Ok(sizes)
+    }
+
+    /// Splits the conversations into those of each file.
+    fn split_talks(&self) -> Vec<&[PackedTalk]> {
+        let mut parts = Vec::new();
+        let mut start = 0;
+        let mut bytes = 0;
+        for (at, talk) in self.talks.iter().enumerate() {
+            if at > start && bytes + talk.len() > MAX_FILE_TALK_BYTES {
+                parts.push(&self.talks[start..at]);
+                start = at;
+                bytes = 0;
+            }
+            bytes += talk.len();
+        }
+        parts.push(&self.talks[start..]);
+        parts
+    }
+
+    fn render_first(&self, talks: &[PackedTalk]) -> Result<String, ToolError> {
+        let plain = plain::describe_report(&self.data);
+        let view = FrozenView::Report;
+        FrozenDocument { view, title: TITLE, data: &self.data, talks, plain: &plain }.render()
+    }
+
+    /// Renders a file with further conversations. `home` is the name of the first file.
+    fn render_volume(&self, talks: &[PackedTalk], home: &str) -> Result<String, ToolError> {
+        let data = &self.data;
+        let is_here =
+            |session: &&Session| talks.iter().any(|talk| talk.session == session.session_id);
+        let volume = VolumeData {
+            version: data.version,
+            generated_at: &data.generated_at,
+            timezone: &data.timezone,
+            prices_as_of: &data.prices_as_of,
+            home,
+            sessions: data.sessions.iter().filter(is_here).collect(),
+        };
+        let plain = plain::describe_volume();
+        let view = FrozenView::Report;
+        FrozenDocument { view, title: TITLE, data: &volume, talks, plain }.render()
+    }
+}
+
+/// Returns the path of a file of a report: the first one is `path`, the second one has `-2` in its
+/// name.
+fn volume_path(path: &Path, at: usize) -> PathBuf {
+    if at == 0 {
+        return path.to_owned();
+    }
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let extension = path.extension().map(|name| format!(".{}", name.to_string_lossy()));
+    path.with_file_name(format!("{stem}-{}{}", at + 1, extension.unwrap_or_default()))
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// Writes a page to a file. An earlier report there is replaced, any other file is not. Returns the
 /// size of the page.
-pub fn save_page(html: &str, path: &Path) -> Result<u64, ToolError> {
+fn save_page(html: &str, path: &Path) -> Result<u64, ToolError> {
     let advice = "It is not a report of sessions, so it is not replaced. Name another file with -o";
     let put = outfile::write_output(
         path,
@@ -134,71 +225,19 @@ pub fn save_page(html: &str, path: &Path) -> Result<u64, ToolError> {
 fn is_report(path: &Path) -> bool {
     let mut head = Vec::new();
     let read = outfile::open_regular(path).and_then(|file| file.take(2048).read_to_end(&mut head));
-    read.is_ok() && String::from_utf8_lossy(&head).contains(page::GENERATOR)
+    let tag = FrozenView::Report.generator_tag();
+    read.is_ok() && String::from_utf8_lossy(&head).contains(tag)
 }
 
-/// Links sessions to their children, and adds the cost of subagents to the session at the top of
-/// their chain.
-fn link_sessions(sessions: &mut [SessionPage]) {
-    let at: HashMap<String, usize> =
-        sessions.iter().enumerate().map(|(at, one)| (one.session_id.clone(), at)).collect();
-    let parents: Vec<Option<usize>> = sessions
-        .iter()
-        .map(|one| one.parent_session_id.as_ref().and_then(|parent| at.get(parent).copied()))
-        .collect();
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    let mut children: Vec<(usize, String)> = Vec::new();
-    for (session, parent) in sessions.iter_mut().zip(&parents) {
-        // A subagent whose parent is not in the report is treated as a session of its own.
-        session.is_subagent &= parent.is_some();
-        children.extend(parent.map(|parent| (parent, session.session_id.clone())));
+    #[test]
+    fn further_files_have_numbers() {
+        let path = Path::new("out/report.html");
+        assert_eq!(volume_path(path, 0), path);
+        assert_eq!(volume_path(path, 1), Path::new("out/report-2.html"));
+        assert_eq!(volume_path(Path::new("all"), 2), Path::new("all-3"));
     }
-    for (parent, child) in children {
-        if let Some(parent) = sessions.get_mut(parent) {
-            parent.children.push(child);
-        }
-    }
-
-    let mut costs: Vec<(usize, f64)> = Vec::new();
-    for (at, session) in sessions.iter().enumerate() {
-        if let Some(cost) = session.spent.cost_usd {
-            costs.push((top_of_chain(at, sessions, &parents), cost));
-        }
-    }
-    for (top, cost) in costs {
-        if let Some(top) = sessions.get_mut(top) {
-            *top.family_cost_usd.get_or_insert(0.0) += cost;
-        }
-    }
-}
-
-/// Returns the session at the top of the chain of subagents that the session `at` belongs to.
-/// `parents` has the parent of each session.
-fn top_of_chain(at: usize, sessions: &[SessionPage], parents: &[Option<usize>]) -> usize {
-    let mut top = at;
-    for _ in 1..MAX_SUBAGENT_DEPTH {
-        let is_subagent = sessions.get(top).is_some_and(|session| session.is_subagent);
-        match parents.get(top) {
-            Some(Some(parent)) if is_subagent => top = *parent,
-            _ => break,
-        }
-    }
-    top
-}
-
-/// Sums the sessions of the report.
-fn sum_sessions(sessions: &[SessionPage], sums: &ReportSums) -> ReportTotals {
-    let mut totals =
-        ReportTotals { unpriced_models: sums.unpriced_models(), ..ReportTotals::default() };
-    for session in sessions {
-        totals.sessions += usize::from(!session.is_subagent);
-        totals.subagents += usize::from(session.is_subagent);
-        totals.turns += session.turns;
-        totals.tool_calls += session.tool_calls;
-        totals.tool_errors += session.tool_errors;
-    }
-    for day in sums.tokens_by_day() {
-        totals.spent.add(day.spent.usage, day.spent.cost_usd);
-    }
-    totals
 }

@@ -79,6 +79,7 @@ fn write_markdown(
         },
         output: Some(path.to_owned()),
         force: true,
+        images: false,
     };
     export_sessions(tools, &args, prices, &call, &mut |_| true).map(|_| ())
 }

@@ -83,6 +83,11 @@ pub(super) fn run(
     Ok(EventImage { kind, bytes })
 }
 
+/// Returns the number of images of known kinds that a text names.
+pub(crate) fn count_images(text: &str) -> usize {
+    find_marks(text).count()
+}
+
 /// Returns the kinds and sizes of the images that a text names.
 fn find_marks(text: &str) -> impl Iterator<Item = (&'static str, usize)> {
     text.split("[image/").skip(1).filter_map(|rest| {

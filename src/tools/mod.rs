@@ -50,12 +50,13 @@ pub use self::analyze::{
     Decision, HistoryScope, KnownFix, LiveFailure, find_decisions, find_failing_call,
     find_fix_of_event, find_known_fix,
 };
-pub(crate) use self::analyze::{Edit, EditSide, error_signature};
+pub(crate) use self::analyze::{Edit, EditSide};
 pub use self::blame::{BlameData, BlameSpan, BlamedFile, CountedEdit, WrittenBy};
 use self::doctor::DoctorData;
 pub use self::endings::{SessionTail, read_session_tail};
 pub use self::handover::Handover;
 pub use self::image::EventImage;
+pub(crate) use self::image::count_images;
 pub use self::query::WriteError;
 pub(crate) use self::reply::answer::encoding_error;
 use self::reply::answer::{Reply, run_and_wrap};
@@ -324,6 +325,18 @@ impl Tools {
         call: &Call<'_>,
     ) -> Result<EncodedAnswer<StatsData>, ToolError> {
         self.run_tool(call, |snapshot| stats::run(&self.shared, snapshot, args, Extent::All, call))
+    }
+
+    /// Runs `session_stats` with any number of keys, only the first of which may be a time, and
+    /// returns all groups, for a report.
+    pub(crate) fn session_cells(
+        &self,
+        args: &StatsArgs,
+        call: &Call<'_>,
+    ) -> Result<EncodedAnswer<StatsData>, ToolError> {
+        self.run_tool(call, |snapshot| {
+            stats::run(&self.shared, snapshot, args, Extent::Cells, call)
+        })
     }
 
     /// Checks every agent's folders and what the store knows of its logs.

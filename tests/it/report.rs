@@ -1,13 +1,18 @@
-//! `sessions report`: one file, with the store's numbers, in which no text can do anything.
+//! `sessions report`: one file, with what the tools answer, in which no text can do anything.
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::Read as _;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use flate2::read::ZlibDecoder;
 use serde_json::Value;
 
 use crate::env::TestEnv;
 
 const HOSTILE: &str = "c8564f25-71e8-4af6-b5dc-c26a951636c4";
+const MAIN: &str = "9ae82b3a-fd82-48da-afd8-479f58648cbe";
 
 /// The page, and the data in it.
 fn report(env: &TestEnv, args: &[&str]) -> (String, Value) {
@@ -18,13 +23,27 @@ fn report(env: &TestEnv, args: &[&str]) -> (String, Value) {
     (page, data)
 }
 
-fn sum(rows: &Value, field: &str) -> i64 {
-    let rows = rows.as_array().expect("rows");
+/// The conversation of a session in a page.
+fn talk(page: &str, session: &str) -> Value {
+    let start = format!("data-talk=\"{session}\">");
+    let (_, rest) = page.split_once(&start).expect("a conversation");
+    let (base64, _) = rest.split_once("</script>").expect("its end");
+    let bytes = STANDARD.decode(base64).expect("base64");
+    let mut json = String::new();
+    ZlibDecoder::new(bytes.as_slice()).read_to_string(&mut json).expect("compressed");
+    serde_json::from_str(&json).expect("JSON")
+}
+
+fn rows<'a>(data: &'a Value, list: &str) -> &'a [Value] {
+    data[list].as_array().expect("rows")
+}
+
+fn sum(rows: &[Value], field: &str) -> i64 {
     rows.iter().filter_map(|row| row[field].as_i64()).sum()
 }
 
-fn cost(rows: &Value) -> f64 {
-    rows.as_array().expect("rows").iter().filter_map(|row| row["cost_usd"].as_f64()).sum()
+fn sum_tokens(rows: &[Value], field: &str) -> i64 {
+    rows.iter().filter_map(|row| row["tokens"]["counted_once"][field].as_i64()).sum()
 }
 
 #[test]
@@ -33,67 +52,98 @@ fn the_numbers_are_those_of_the_store() {
     let (_, data) = report(&env, &[]);
     let sql = "SELECT sum(input_tokens)::BIGINT, sum(output_tokens)::BIGINT, sum(cache_read_tokens)::BIGINT, \
         sum(cache_write_tokens)::BIGINT, sum(tool_calls)::BIGINT, sum(tool_errors)::BIGINT FROM sessions";
-    let want = &env.rows(sql)[0];
+    let want: Vec<i64> =
+        env.rows(sql)[0].iter().map(|value| value.as_i64().expect("known")).collect();
+    let days = rows(&data, "days");
     for (at, field) in ["input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens"]
         .into_iter()
         .enumerate()
     {
-        assert_eq!(data["totals"][field], want[at], "{field}");
-        assert_eq!(sum(&data["days"], field), want[at].as_i64().expect("known"), "{field}");
-        assert_eq!(sum(&data["sessions"], field), want[at].as_i64().expect("known"), "{field}");
+        assert_eq!(sum_tokens(days, field), want[at], "{field}");
     }
-    assert_eq!(
-        (&data["totals"]["tool_calls"], &data["totals"]["tool_errors"]),
-        (&want[4], &want[5])
-    );
-    assert_eq!(sum(&data["tools"], "calls"), want[4].as_i64().expect("known"));
-    assert_eq!(sum(&data["tools"], "errors"), want[5].as_i64().expect("known"));
+    for list in ["days", "tools", "spreads"] {
+        assert_eq!(sum(rows(&data, list), "tool_calls"), want[4], "{list}");
+        assert_eq!(sum(rows(&data, list), "tool_errors"), want[5], "{list}");
+    }
 
-    let listed = env.json(&["list", "--subagents", "--limit", "100"]);
+    let listed = env.json(&["list", "--subagents", "--format", "full", "--limit", "100"]);
     let listed = listed["data"]["sessions"].as_array().expect("sessions");
-    let pages = data["sessions"].as_array().expect("sessions");
     let id = |session: &Value| session["session_id"].as_str().expect("id").to_owned();
     let ids = |sessions: &[Value]| sessions.iter().map(id).collect::<BTreeSet<_>>();
-    assert_eq!(ids(pages), ids(listed));
+    let sessions = rows(&data, "sessions");
+    assert_eq!(ids(sessions), ids(listed));
     for session in listed {
-        let page = pages.iter().find(|page| page["session_id"] == session["session_id"]);
-        let page = page.expect("a page");
-        // Where some kind of token has no rate the list gives no cost, the report that of the rest.
-        if session["tokens"]["unpriced_models"].is_array() {
-            continue;
+        let row = sessions.iter().find(|row| row["session_id"] == session["session_id"]);
+        assert_eq!(row.expect("a row"), session);
+        let cells = days.iter().filter(|cell| cell["group"]["session"] == session["session_id"]);
+        let cost: f64 = cells.filter_map(|cell| cell["cost_usd"].as_f64()).sum();
+        // Where some kind of token has no rate, the list gives no cost and a cell that of the rest.
+        if session["tokens"]["unpriced_models"].is_null() {
+            let listed_cost = session["tokens"]["cost_usd"].as_f64().unwrap_or(0.0);
+            // The costs of cells are rounded.
+            assert!((cost - listed_cost).abs() < 1e-4, "{session}: {cost}");
         }
-        let (got, want) = (page["cost_usd"].as_f64(), session["tokens"]["cost_usd"].as_f64());
-        assert!((got.unwrap_or(0.0) - want.unwrap_or(0.0)).abs() < 1e-9, "{page}: {want:?}");
-        assert_eq!(page["started_at"], session["started_at"]);
     }
-    assert!((cost(&data["days"]) - cost(&data["sessions"])).abs() < 1e-9);
-    let began = sum(&data["activity"], "sessions");
-    assert_eq!(data["totals"]["sessions"].as_i64(), Some(began));
 }
 
 #[test]
-fn sessions_lead_to_their_subagents_and_errors_to_their_events() {
+fn conversations_are_whole_and_lead_to_their_subagents() {
+    let env = TestEnv::with_samples();
+    let (page, data) = report(&env, &[]);
+    let main = talk(&page, MAIN);
+    let events = rows(&main, "events");
+    let all = number(&env, &format!("SELECT count(*) FROM events WHERE session_id = '{MAIN}'"));
+    assert_eq!(events.len() as i64, all, "a position is an index");
+    for (at, event) in events.iter().enumerate() {
+        assert_eq!(event["event_index"].as_u64(), Some(at as u64));
+    }
+    let failed = events.iter().find(|event| event["is_error"] == true).expect("a failure");
+    assert!(failed["text"].as_str().expect("text").starts_with("Exit code 101"), "{failed}");
+    let shown = env.json(&["show", "--detail-level", "summary", MAIN]);
+    assert_eq!(main["details"]["summary"], shown["data"]["summary"]);
+    let costs = rows(&main, "costs");
+    let cost: f64 = costs.iter().filter_map(|turn| turn[1].as_f64()).sum();
+    let listed = shown["data"]["session"]["tokens"]["cost_usd"].as_f64().expect("priced");
+    assert!((cost - listed).abs() < 1e-9, "{costs:?}");
+
+    let sql = "SELECT session_id, spawned_by_event_id FROM lineage \
+        WHERE relation = 'subagent_of' AND starts_with(spawned_by_event_id, parent_session_id)";
+    let lineage = env.rows(sql);
+    assert!(!lineage.is_empty());
+    for row in lineage {
+        let child = row[0].as_str().expect("an id");
+        assert_eq!(data["spawned"][child], row[1], "{child}");
+    }
+    for finding in rows(&data, "findings") {
+        assert!(finding["occurrences"].as_u64() > Some(1), "{finding}");
+    }
+}
+
+fn number(env: &TestEnv, sql: &str) -> i64 {
+    env.rows(sql)[0][0].as_i64().expect("a number")
+}
+
+#[test]
+fn hours_and_edits_are_those_of_the_events() {
     let env = TestEnv::with_samples();
     let (_, data) = report(&env, &[]);
-    let pages = data["sessions"].as_array().expect("sessions");
-    let main =
-        pages.iter().find(|page| page["title"] == "Make clones of RetryBudget share one counter");
-    let main = main.expect("the main session");
-    let children = main["children"].as_array().expect("children");
-    assert!(children.iter().any(|child| child == "agent-ab20cdd8693cc94e2"), "{children:?}");
-    assert!(main["family_cost_usd"].as_f64() > main["cost_usd"].as_f64());
-    let failure = &main["failures"][0];
-    assert!(failure["text"].as_str().expect("text").starts_with("Exit code 101"));
-    let event = env.json(&["event", failure["event_id"].as_str().expect("id")]);
-    assert_eq!(event["data"]["events"][0]["is_error"], true);
-    let turn =
-        main["timeline"].as_array().expect("turns").iter().find(|turn| turn["turn_index"] == 1);
-    let turn = turn.expect("turn 1");
-    assert!(turn["prompt"].as_str().expect("prompt").starts_with("Since the connection pool"));
-    assert!(turn["answer"].as_str().expect("answer").starts_with("The test is right"));
-    for error in data["errors"].as_array().expect("errors") {
-        assert!(error["count"].as_u64() > Some(1), "{error}");
-    }
+    let hours = rows(&data, "hours");
+    let events: i64 = hours.iter().filter_map(|hour| hour[2].as_i64()).sum();
+    let ids: Vec<_> = rows(&data, "sessions")
+        .iter()
+        .map(|row| format!("'{}'", row["session_id"].as_str().expect("id")))
+        .collect();
+    let sql = format!(
+        "SELECT count(*) FROM events WHERE NOT is_replay AND timestamp IS NOT NULL \
+         AND event_type IN ('user', 'message', 'tool_call') AND session_id IN ({})",
+        ids.join(", ")
+    );
+    assert_eq!(events, number(&env, &sql));
+    let edits = rows(&data, "edits");
+    let sql = "SELECT count(*) FROM tool_calls WHERE tool_kind IN ('edit', 'write') \
+        AND is_error IS DISTINCT FROM true AND path IS NOT NULL";
+    assert_eq!(edits.len() as i64, number(&env, sql));
+    assert!(edits.is_sorted_by(|a, b| a["timestamp"].as_str() >= b["timestamp"].as_str()));
 }
 
 #[test]
@@ -101,17 +151,20 @@ fn the_page_loads_nothing_and_no_text_can_leave_its_place() {
     let env = TestEnv::with_samples();
     let (page, data) = report(&env, &[]);
     assert!(page.contains("default-src 'none'; script-src 'sha256-"));
-    for loading in ["<link", "src=\"", "@import", "url(", "<iframe", "<base"] {
-        assert!(!page.contains(loading), "{loading}");
+    assert!(page.contains("require-trusted-types-for 'script'; trusted-types 'none'"));
+    let (own, _) = page.split_once("id=\"licences\"").expect("the libraries");
+    for loading in ["<link", "src=\"", "@import", "<iframe", "<base"] {
+        assert!(!own.contains(loading), "{loading}");
     }
     let (_, rest) = page.split_once(r#"id="data">"#).expect("data");
     let (json, _) = rest.split_once("</script>").expect("data ends");
     assert!(!json.contains('<'), "nothing in the data can end it");
-    let pages = data["sessions"].as_array().expect("sessions");
-    let hostile = pages.iter().find(|page| page["session_id"] == HOSTILE).expect("there");
+    let sessions = rows(&data, "sessions");
+    let hostile = sessions.iter().find(|row| row["session_id"] == HOSTILE).expect("there");
     assert!(hostile["title"].as_str().expect("title").contains("<script>"), "as text");
+    let talk = talk(&page, HOSTILE).to_string();
     for bad in ["\\u001b", "\u{1b}", "\u{202e}", "\u{200b}"] {
-        assert!(!json.contains(bad), "{bad:?}");
+        assert!(!json.contains(bad) && !talk.contains(bad), "{bad:?}");
     }
 }
 
@@ -126,6 +179,7 @@ fn a_report_replaces_a_report_and_nothing_else() {
     let written = env.json(&["report", "-o", "mine/sessions.html"]);
     let size = fs::metadata(env.path("mine/sessions.html")).expect("there").len();
     assert_eq!(written["bytes"].as_u64(), Some(size));
+    assert_eq!(written["files"], 1);
 }
 
 #[test]
@@ -140,15 +194,15 @@ fn filters_hold_for_every_number() {
     let sql = "SELECT sum(output_tokens)::BIGINT, count(*) FILTER (event_type = 'tool_call') FROM events \
         WHERE provider = 'codex' AND NOT is_replay AND timestamp >= TIMESTAMP '2026-10-01'";
     let want = &env.rows(sql)[0];
-    assert_eq!(data["totals"]["output_tokens"], want[0]);
-    assert_eq!(data["totals"]["tool_calls"], want[1]);
+    assert_eq!(Some(sum_tokens(rows(&data, "days"), "output_tokens")), want[0].as_i64());
+    assert_eq!(Some(sum(rows(&data, "days"), "tool_calls")), want[1].as_i64());
     assert_eq!(data["provider"], "codex");
     assert_eq!(data["since"], "2026-10-01T00:00:00.000Z");
 
     let (_, data) = report(&env, &["--provider", "codex", "--until", "2026-10-14"]);
     let sql = "SELECT count(*) FILTER (event_type = 'tool_call') FROM events \
         WHERE provider = 'codex' AND NOT is_replay AND timestamp < TIMESTAMP '2026-10-14'";
-    assert_eq!(data["totals"]["tool_calls"], env.rows(sql)[0][0]);
+    assert_eq!(Some(sum(rows(&data, "days"), "tool_calls")), env.rows(sql)[0][0].as_i64());
     assert_eq!(data["until"], "2026-10-14T00:00:00.000Z");
     let none = env.run(&["report", "--until", "1999-01-01"]).fails(1);
     assert!(none.contains("No session began before 1999-01-01"), "{none}");

@@ -350,15 +350,15 @@ fn hash_sources(folder: &Path) -> String {
 
 #[test]
 fn the_built_page_is_that_of_its_sources() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/server/web");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/page");
     let built = std::fs::read_to_string(root.join("bundle/SOURCES")).expect("the hash");
-    assert_eq!(built.trim(), hash_sources(&root.join("page")), "run `cargo xtask web`");
+    assert_eq!(built.trim(), hash_sources(&root.join("source")), "run `cargo xtask web`");
     // The page has no way to turn text into markup or code.
     let script = std::fs::read_to_string(root.join("bundle/page.js")).expect("the script");
     for bad in ["eval(", "new Function", "document.write", "insertAdjacentHTML", "outerHTML"] {
         assert!(!script.contains(bad), "{bad}");
     }
-    for entry in std::fs::read_dir(root.join("page")).expect("sources") {
+    for entry in std::fs::read_dir(root.join("source")).expect("sources") {
         let path = entry.expect("an entry").path();
         let text = std::fs::read_to_string(&path).expect("reads");
         let name = path.file_name().expect("a name").to_string_lossy().into_owned();

@@ -54,8 +54,8 @@ fn an_evening_in_los_angeles_is_on_its_own_day() {
     let usage = env.run(&["usage", "--timezone", los_angeles]).ok();
     assert!(usage.contains("2026-11-01") && !usage.contains("2026-11-02"), "{usage}");
     let report = env.run(&["report", "-o", "-", "--timezone", los_angeles]).ok();
-    assert!(report.contains(r#""date":"2026-11-01""#), "the days of the report");
-    assert!(!report.contains(r#""date":"2026-11-02""#), "the days of the report");
+    assert!(report.contains(r#""day":"2026-11-01""#), "the days of the report");
+    assert!(!report.contains(r#""day":"2026-11-02""#), "the days of the report");
 }
 
 #[test]

@@ -100,8 +100,8 @@ reports are made of the sample sessions, and the sums are not compared.",
         arguments: "[--check]",
         about: "Build the page of `sessions web` into the files that the program embeds",
         details: "\
-Installs the packages that src/server/web/page/package-lock.json pins into target/web, checks the
-types, and writes src/server/web/bundle. With --check it compares instead of writing. Needs npm and
+Installs the packages that src/page/source/package-lock.json pins into target/web, checks the
+types, and writes src/page/bundle. With --check it compares instead of writing. Needs npm and
 its registry.",
         run: web::run,
     },

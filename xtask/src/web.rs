@@ -15,10 +15,10 @@ use crate::options::TaskOptions;
 use crate::shell;
 
 /// The sources of the page, with the lock file of npm.
-const SOURCES: &str = "src/server/web/page";
+const SOURCES: &str = "src/page/source";
 
 /// The built files.
-const BUNDLE: &str = "src/server/web/bundle";
+const BUNDLE: &str = "src/page/bundle";
 
 /// The folder that the page is built in: npm puts its packages next to the sources.
 const WORK: &str = "target/web";

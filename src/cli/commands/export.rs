@@ -44,6 +44,9 @@ pub(in crate::cli) struct ExportFlags {
     /// Only sessions that began before that time
     #[arg(long)]
     until: Option<String>,
+    /// Put the images of the logs into HTML transcripts
+    #[arg(long)]
+    images: bool,
     /// Replace files that hold something else
     #[arg(long)]
     force: bool,
@@ -80,6 +83,7 @@ pub(in crate::cli) fn run(
         },
         output: output_file(flags.output),
         force: flags.force,
+        images: flags.images,
     };
 
     let dropped = args.selection.find_dropped_texts(snapshot, &context.call)?;

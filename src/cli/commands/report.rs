@@ -1,17 +1,16 @@
 //! `sessions report`: writes a report with charts as one HTML file.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use schemas::Provider;
 
-use crate::cli::context::CommandContext;
+use crate::cli::context::{CommandContext, leak_tools};
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::cli::output_path::is_stdout;
 use crate::config::settings;
 use crate::output::ReportWritten;
-use crate::report::{self, SessionsReport};
-use crate::tools::{SessionSelection, Tools};
+use crate::report::SessionsReport;
+use crate::tools::SessionSelection;
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct ReportFlags {
@@ -36,8 +35,7 @@ pub(in crate::cli) fn run(
     flags: ReportFlags,
     context: &CommandContext<'_>,
 ) -> Result<CommandOutcome, CommandFailure> {
-    let tools = Tools::new(Arc::clone(&context.store));
-    let snapshot = tools.snapshot(&context.call)?;
+    let tools = leak_tools(context.create_priced_tools()?);
     context.printer.print_warnings(&tools.store_warnings(&context.call)?)?;
     let selection = SessionSelection {
         session_ids: Vec::new(),
@@ -46,16 +44,19 @@ pub(in crate::cli) fn run(
         since: flags.since,
         until: flags.until,
     };
-    let report =
-        SessionsReport::read(snapshot, &selection, &settings::read_prices()?, &context.call)?;
-    let html = report.render_html()?;
+    let prices = settings::read_prices()?;
+    let mut report = SessionsReport::read(tools, &selection, &prices, &context.call)?;
     if is_stdout(&flags.output) {
-        context.printer.print_data(&html)?;
+        context.printer.print_data(&report.render_page()?)?;
         return Ok(CommandOutcome::Done);
     }
-    let bytes = report::save_page(&html, &flags.output)?;
-    let output = flags.output.display().to_string();
-    let written = ReportWritten { output, sessions: report.session_count(), bytes };
+    let sizes = report.save(&flags.output)?;
+    let written = ReportWritten {
+        output: flags.output.display().to_string(),
+        sessions: report.session_count(),
+        files: sizes.len(),
+        bytes: sizes.iter().sum(),
+    };
     context.printer.print_value(&written)?;
     Ok(CommandOutcome::Done)
 }

@@ -4,7 +4,7 @@
 use rmcp::model::ClientCapabilities;
 use serde_json::{Value, json};
 
-use super::bundle::{SCRIPT, STYLE};
+use crate::page::{SCRIPT, STYLE};
 
 /// The name of the extension, in the capabilities of a client.
 const EXTENSION: &str = "io.modelcontextprotocol/ui";

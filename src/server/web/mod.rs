@@ -14,7 +14,6 @@
 mod access;
 mod api;
 pub(super) mod app;
-mod bundle;
 mod live;
 mod response;
 
@@ -32,6 +31,7 @@ use self::access::Access;
 use self::response::{answer_file, refuse};
 use super::connections::{HttpAnswer, RequestHandler, accept_connections, run_server};
 use super::handler::{Server, ServerParts};
+use crate::page::find_file;
 
 /// The settings of the page's server.
 pub struct WebOptions {
@@ -143,7 +143,7 @@ fn answer_static(request: &Request<Incoming>) -> HttpAnswer {
         let message = "Only the API takes other methods than GET";
         return refuse(StatusCode::METHOD_NOT_ALLOWED, ErrorCode::InvalidArgument, message);
     }
-    match bundle::find_file(request.uri().path()) {
+    match find_file(request.uri().path()) {
         Some(file) => answer_file(file),
         None => {
             let message = "There is no such file. The page is at /";

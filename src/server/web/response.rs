@@ -7,7 +7,7 @@ use hyper::{Response, StatusCode};
 use schemas::envelope::ErrorAnswer;
 use schemas::{ErrorCode, ToolError};
 
-use super::bundle::BundledFile;
+use crate::page::BundledFile;
 use crate::server::connections::HttpAnswer;
 use crate::server::protocol_error::clean_strings;
 

@@ -42,7 +42,6 @@ pub(crate) use self::change::{Edit, EditSide};
 pub use self::decisions::{Decision, find_decisions};
 pub(super) use self::ends::{calls_left_open, find_open_ends};
 pub use self::failing_call::find_failing_call;
-pub(crate) use self::failures::error_signature;
 pub use self::known_fix::{LiveFailure, find_known_fix};
 use self::page::{FindingsPage, count_by_check};
 pub use self::past_fix::{KnownFix, find_fix_of_event};

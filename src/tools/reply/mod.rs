@@ -21,4 +21,5 @@ pub(crate) mod shared_state;
 pub(crate) mod store_warnings;
 pub(crate) mod time_range;
 pub(crate) mod transcript;
+pub(crate) mod turn_costs;
 pub(crate) mod usage_warnings;

@@ -10,12 +10,15 @@ use schemas::{ErrorCode, Timestamp, ToolError};
 use super::call::Call;
 use super::convert;
 use super::rows::{Links, convert_whole_event, read_all_events};
+use super::turn_costs::turn_costs;
 use crate::store::Snapshot;
 
 /// A session and all its events, with texts, links and sources.
 pub struct Transcript {
     pub(crate) session: Session,
     pub(crate) events: Vec<Event>,
+    /// The cost of each turn that has one, in US dollars.
+    pub(crate) costs: Vec<(u32, f64)>,
 }
 
 /// Number of events that are converted before it is checked again whether the reading must end.
@@ -42,6 +45,10 @@ impl Transcript {
             call.ensure_running()?;
             events.extend(chunk.iter().map(|event| convert_whole_event(event, row, &links)));
         }
-        Ok(Self { session: convert::convert_session(row, ListFormat::Full, prices), events })
+        Ok(Self {
+            session: convert::convert_session(row, ListFormat::Full, prices),
+            events,
+            costs: turn_costs(&rows, prices),
+        })
     }
 }

@@ -33,6 +33,8 @@ pub(super) enum Extent {
     Answer,
     /// All groups.
     All,
+    /// All groups, of any number of keys.
+    Cells,
 }
 
 pub(super) fn run(
@@ -42,12 +44,15 @@ pub(super) fn run(
     extent: Extent,
     call: &Call<'_>,
 ) -> Result<Reply<StatsData>, ToolError> {
-    let keys = checked_keys(&args.group_by)?;
+    let keys = match extent {
+        Extent::Answer | Extent::All => checked_keys(&args.group_by)?,
+        Extent::Cells => args.group_by.to_vec(),
+    };
     let limit = match extent {
         Extent::Answer => {
             checked_limit("limit", args.limit, limits::STATS_LIMIT, limits::STATS_LIMIT_MAX)?
         }
-        Extent::All => usize::MAX,
+        Extent::All | Extent::Cells => usize::MAX,
     };
     let zone = match &args.timezone {
         Some(name) => Zone::find("timezone", name)?,

@@ -1,0 +1,127 @@
+//! The page as one file, with its data inside: a report, or the transcript of a session. Its script
+//! draws the data in the same way as the data of a server.
+//!
+//! ```text
+//! <html data-frozen="report">
+//!   <script type="application/json" id="data">    what the views show
+//!   <script type="text/plain" data-talk="9ae8">   a conversation: JSON, compressed, as base64
+//! <html data-frozen="transcript" data-session="9ae8">
+//!   <div id="plain">                              the conversation, to be read without the script
+//! ```
+
+use std::io::Write as _;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
+use schemas::{ErrorCode, ToolError};
+use serde::Serialize;
+
+use super::bundle::{LICENCES, SCRIPT, STYLE};
+use super::escape::escape_html;
+use super::policy::content_security_policy;
+
+/// Level of compression. Higher ones make a conversation a few percent smaller and take twice as
+/// long.
+const COMPRESSION_LEVEL: u32 = 5;
+
+/// What a document shows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum FrozenView<'a> {
+    Report,
+    Transcript { session: &'a str },
+}
+
+/// The conversation of a session as a document has it.
+pub(crate) struct PackedTalk {
+    pub(crate) session: String,
+    base64: String,
+}
+
+impl PackedTalk {
+    /// Compresses a conversation.
+    pub(crate) fn new(session: &str, talk: &impl Serialize) -> Result<Self, ToolError> {
+        let mut encoder = ZlibEncoder::new(Vec::new(), Compression::new(COMPRESSION_LEVEL));
+        serde_json::to_writer(&mut encoder, talk).map_err(|error| no_document(&error))?;
+        encoder.flush().map_err(|error| no_document(&error))?;
+        let bytes = encoder.finish().map_err(|error| no_document(&error))?;
+        Ok(Self { session: session.to_owned(), base64: STANDARD.encode(bytes) })
+    }
+
+    /// Returns the number of bytes that the conversation has in a document.
+    pub(crate) fn len(&self) -> usize {
+        self.base64.len()
+    }
+}
+
+/// A page with its data.
+pub(crate) struct FrozenDocument<'a, T> {
+    pub(crate) view: FrozenView<'a>,
+    pub(crate) title: &'a str,
+    pub(crate) data: &'a T,
+    pub(crate) talks: &'a [PackedTalk],
+    /// What is shown without a script, as HTML.
+    pub(crate) plain: &'a str,
+}
+
+impl FrozenView<'_> {
+    /// Returns the tag that identifies a file as a report or as a transcript.
+    pub(crate) fn generator_tag(self) -> &'static str {
+        match self {
+            Self::Report => r#"<meta name="generator" content="sessions report">"#,
+            Self::Transcript { .. } => r#"<meta name="generator" content="sessions transcript">"#,
+        }
+    }
+
+    /// Returns the attributes of the root, which the script reads.
+    fn attributes(self) -> String {
+        match self {
+            Self::Report => r#"data-frozen="report""#.to_owned(),
+            Self::Transcript { session } => {
+                format!(r#"data-frozen="transcript" data-session="{}""#, escape_html(session))
+            }
+        }
+    }
+}
+
+impl<T: Serialize> FrozenDocument<'_, T> {
+    /// Renders the document.
+    pub(crate) fn render(&self) -> Result<String, ToolError> {
+        // Without `<`, the data cannot end the element that contains it.
+        let data = serde_json::to_string(self.data)
+            .map_err(|error| no_document(&error))?
+            .replace('<', "\\u003c");
+        let attributes = self.view.attributes();
+        let generator = self.view.generator_tag();
+        let policy = content_security_policy(SCRIPT.text, STYLE.text);
+        let title = escape_html(self.title);
+        let (style, plain) = (STYLE.text, self.plain);
+        let mut out = format!(
+            "<!doctype html>\n<html lang=\"en\" {attributes}>\n<head>\n<meta charset=\"utf-8\">\n\
+             {generator}\n<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <title>{title}</title>\n<style>{style}</style>\n</head>\n<body>\n\
+             <div id=\"app\"></div>\n<div id=\"plain\">\n{plain}</div>\n\
+             <script type=\"application/json\" id=\"data\">{data}</script>\n"
+        );
+        for talk in self.talks {
+            out.push_str("<script type=\"text/plain\" data-talk=\"");
+            out.push_str(&escape_html(&talk.session));
+            out.push_str("\">");
+            out.push_str(&talk.base64);
+            out.push_str("</script>\n");
+        }
+        // The script contains libraries, whose licences have to go with it.
+        out.push_str("<script type=\"text/plain\" id=\"licences\">");
+        out.push_str(LICENCES.text);
+        out.push_str("</script>\n<script>");
+        out.push_str(SCRIPT.text);
+        out.push_str("</script>\n</body>\n</html>\n");
+        Ok(out)
+    }
+}
+
+fn no_document(error: &dyn std::fmt::Display) -> ToolError {
+    ToolError::new(ErrorCode::InternalError, format!("The page cannot be written: {error}"))
+}

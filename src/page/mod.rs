@@ -1,0 +1,11 @@
+//! The page in TypeScript (`source/`), its built files (`bundle/`), and documents that have them inside.
+//! `sessions web` serves the files; reports, transcripts and the apps of MCP clients are documents.
+
+mod bundle;
+mod document;
+mod escape;
+mod policy;
+
+pub(crate) use self::bundle::{BundledFile, SCRIPT, STYLE, find_file};
+pub(crate) use self::document::{FrozenDocument, FrozenView, PackedTalk};
+pub(crate) use self::escape::{escape_attribute, escape_html};

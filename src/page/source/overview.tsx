@@ -1,0 +1,394 @@
+// The overview: where tokens and money went, what fails, what is left open. Every name filters all
+// of it.
+
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { isFrozen, linkTo } from "./address";
+import { call } from "./api";
+import { type Bar, Bars, Calendar, Hours } from "./charts";
+import { Card, Chip, Choice, Failure, FilterButton, Limited } from "./parts";
+import { ago, bytes, colourOf, cost, count, date, duration, plural, short, shortPath, time, tokensOf, zone } from "./format";
+import { file } from "./frozen";
+import { useClock, useQuestion, useTool } from "./hooks";
+import { sessionLink } from "./links";
+import { type Route, addressOf, navigate, setParams, useRestoredPlace } from "./route";
+import { scopeOf } from "./search";
+import { EventLink, quote } from "./session";
+import { Quota } from "./quota";
+import { countLines, parseEdits, parseWritten } from "./diff";
+
+interface Group {
+  group: Record<string, string>;
+  sessions: number;
+  events: number;
+  tool_calls: number;
+  tool_results: number;
+  tool_errors: number;
+  cost_usd?: number;
+  tokens?: any;
+  duration_ms?: { p50?: number; p95?: number; total: number };
+  output_bytes?: { p50: number; p95: number; total: number };
+}
+
+const MEASURES = ["cost", "tokens", "events"] as const;
+type Measure = (typeof MEASURES)[number];
+const SPANS = ["day", "week", "month"] as const;
+type Span = (typeof SPANS)[number];
+
+/** Most bars that have room in a chart. */
+const MAX_BARS = 100;
+
+/** Returns the span that gives the most bars which have room. */
+function fittingSpan(groups: Group[] | undefined): Span {
+  const days = (groups ?? []).map((group) => group.group.day).filter(Boolean).sort();
+  const range = days.length ? (Date.parse(days[days.length - 1]!) - Date.parse(days[0]!)) / 86_400_000 : 0;
+  return range <= MAX_BARS ? "day" : range <= MAX_BARS * 7 ? "week" : "month";
+}
+
+/** Returns the key of the next bar. */
+function nextKey(key: string, span: Span): string {
+  const date = new Date(`${span === "month" ? `${key}-01` : key}T12:00Z`);
+  if (span === "month") date.setUTCMonth(date.getUTCMonth() + 1);
+  else date.setUTCDate(date.getUTCDate() + (span === "week" ? 7 : 1));
+  return date.toISOString().slice(0, span === "month" ? 7 : 10);
+}
+
+const valueOf = (group: Group, measure: Measure) =>
+  measure === "cost" ? (group.cost_usd ?? 0) : measure === "tokens" ? tokensOf(group.tokens?.counted_once) : group.events;
+
+/** The filters of the address as conditions of SQL over a view with a session. */
+function conditions(params: URLSearchParams): string {
+  const parts: string[] = [];
+  const value = (name: string) => params.get(name);
+  if (value("agent")) parts.push(`provider = ${quote(value("agent")!)}`);
+  if (value("model")) parts.push(`model = ${quote(value("model")!)}`);
+  if (value("project")) parts.push(`session_id IN (SELECT session_id FROM sessions WHERE contains(lower(coalesce(cwd, '') || ' ' || coalesce(project, '')), lower(${quote(value("project")!)})))`);
+  const since = value("since");
+  const span = since && /^(\d+)([hdwm])$/.exec(since);
+  if (span) parts.push(`timestamp >= now()::TIMESTAMP - INTERVAL ${span[1]} ${{ h: "HOUR", d: "DAY", w: "WEEK", m: "MONTH" }[span[2]!]}`);
+  else if (since && /^\d{4}-\d\d-\d\d$/.test(since)) parts.push(`timestamp >= TIMESTAMP ${quote(since)}`);
+  return parts.map((part) => ` AND ${part}`).join("");
+}
+
+export function Overview({ route }: { route: Route }) {
+  const { params } = route;
+  useEffect(() => { document.title = "Overview · sessions"; }, []);
+  const measure: Measure = MEASURES.find((one) => one === params.get("measure")) ?? "cost";
+  const scope = scopeOf(params);
+  const model = params.get("model") ?? undefined;
+  const calendar = useTool("session_stats", { ...scope, group_by: model ? ["day", "model"] : ["day"], timezone: zone, limit: 500 });
+  const span: Span = SPANS.find((one) => one === params.get("by")) ?? fittingSpan(calendar.data?.groups);
+  const days = useTool("session_stats", calendar.data && { ...scope, group_by: [span, "model"], timezone: zone, limit: 500 });
+  const agents = useTool("session_stats", { ...scope, group_by: ["provider", "model"], limit: 200 });
+  const projects = useTool("session_stats", { ...scope, group_by: ["project", "model"], limit: 500, sort: "cost" });
+  const tools = useTool("session_stats", { ...scope, group_by: model ? ["tool", "model"] : ["tool"], limit: 500 });
+  useRestoredPlace(!!days.answer);
+  const keep = (groups: Group[] | undefined) => (groups ?? []).filter((group) => !model || group.group.model === model);
+  if (calendar.error) return <Failure error={calendar.error} />;
+  if (days.error) return <Failure error={days.error} />;
+  if (!days.data) return <p class="loading">Counting</p>;
+  const byModel = keep(agents.data?.groups);
+  return (
+    <div class={`overview ${days.isLoading ? "stale" : ""}`} aria-busy={days.isLoading}>
+      <h1 class="sr">Overview</h1>
+      {isFrozen && <About />}
+      <Totals groups={byModel} days={keep(calendar.data?.groups)} />
+      <div class="choices">
+        <Choice label="Measure" value={measure} values={MEASURES} onChange={(value) => setParams({ measure: value === "cost" ? undefined : value }, true)} />
+        <Choice label="Span of a bar" value={span} values={SPANS} onChange={(value) => setParams({ by: value }, true)} />
+      </div>
+      <div class="grid-cards">
+        <Card title={`${measure[0]!.toUpperCase()}${measure.slice(1)} by ${span}`} wide>
+          <Spending groups={keep(days.data.groups)} span={span} measure={measure} />
+        </Card>
+        <Card title="Models"><Shares groups={byModel} name="model" filter="model" measure={measure} /></Card>
+        <Card title="Projects"><Shares groups={keep(projects.data?.groups)} name="project" filter="project" measure={measure} /></Card>
+        <Card title="Agents"><Shares groups={byModel} name="provider" filter="agent" measure={measure} /></Card>
+        <Card title="Days" note={`in ${isFrozen ? file.timezone : zone}`}><Days groups={keep(calendar.data?.groups)} measure={measure} /></Card>
+        <Card title="Hours of the week" note={`in ${zone}`}><WeekHours params={params} /></Card>
+        <Errors params={params} />
+        <SlowTools groups={keep(tools.data?.groups)} />
+        <OpenEnds params={params} />
+        <RecentEdits params={params} />
+        <Largest params={params} />
+        <Quota />
+      </div>
+    </div>
+  );
+}
+
+/** What a report is about, and when it was made. */
+function About() {
+  const parts = [
+    file.provider && `the agent ${file.provider}`,
+    file.project && `folders with “${file.project}”`,
+    file.since && `since ${date(file.since)} ${time(file.since)}`,
+    file.until && `before ${date(file.until)} ${time(file.until)}`,
+  ].filter(Boolean);
+  return (
+    <p class="about dim">
+      {plural(file.sessions.length, "session")}{parts.length > 0 && `: only ${parts.join(", ")}`}. Made {date(file.generated_at)} {time(file.generated_at)} by
+      sessions {file.version}. Costs are list prices of {file.prices_as_of}, not billed amounts. Copied history counts once.
+    </p>
+  );
+}
+
+function Totals({ groups, days }: { groups: Group[]; days: Group[] }) {
+  const sum = (of: (group: Group) => number) => groups.reduce((total, group) => total + of(group), 0);
+  const results = sum((group) => group.tool_results);
+  const errors = sum((group) => group.tool_errors);
+  const usage = (name: string) => sum((group) => group.tokens?.counted_once?.[name] ?? 0);
+  const input = usage("input_tokens") + usage("cache_read_tokens") + usage("cache_write_tokens");
+  const rows: [string, string, string?][] = [
+    ["Cost", cost(sum((group) => group.cost_usd ?? 0))],
+    ["Tokens", short(sum((group) => tokensOf(group.tokens?.counted_once))), `${short(usage("output_tokens"))} written`],
+    ["From the cache", input ? `${Math.round((usage("cache_read_tokens") / input) * 100)} %` : "–", "of the input"],
+    ["Tool calls", short(sum((group) => group.tool_calls))],
+    ["Failed", results ? `${((errors / results) * 100).toFixed(1)} %` : "–", `${count(errors)} results`],
+    ["Active", plural(new Set(days.map((group) => group.group.day).filter(Boolean)).size, "day")],
+  ];
+  return <dl class="totals">{rows.map(([name, value, note]) => <div key={name}><dt>{name}</dt><dd>{value}{note && <small class="dim"> {note}</small>}</dd></div>)}</dl>;
+}
+
+const dayLabel = new Intl.DateTimeFormat("en", { day: "numeric", month: "short" });
+const monthLabel = new Intl.DateTimeFormat("en", { month: "short", year: "2-digit" });
+
+function Spending({ groups, span, measure }: { groups: Group[]; span: Span; measure: Measure }) {
+  const bars = useMemo(() => {
+    const found = new Map<string, Bar>();
+    const keys = groups.map((group) => group.group[span]!).filter(Boolean).sort();
+    const last = keys[keys.length - 1];
+    // Spans without work are bars too, so that the distances are true.
+    for (let key = keys[0]; key && last && key <= last && found.size < 2000; key = nextKey(key, span)) {
+      const date = new Date(span === "month" ? `${key}-01T12:00` : `${key}T12:00`);
+      found.set(key, { label: (span === "month" ? monthLabel : dayLabel).format(date), title: key, parts: [] });
+    }
+    for (const group of groups) {
+      found.get(group.group[span] ?? "")?.parts.push({ name: group.group.model ?? "no model", value: valueOf(group, measure) });
+    }
+    const bars = [...found.values()];
+    for (const bar of bars) bar.parts.sort((a, b) => a.name.localeCompare(b.name));
+    return bars;
+  }, [groups, span, measure]);
+  if (!bars.length) return <p class="dim">Nothing was spent in this span.</p>;
+  return <Bars bars={bars.slice(-MAX_BARS)} format={measure === "cost" ? cost : short} label={`${measure} by ${span}`}
+    onSelect={(bar) => navigate(addressOf("search", { since: span === "month" ? `${bar.title}-01` : bar.title }))} />;
+}
+
+/** Names with their share, each a filter. */
+function Shares({ groups, name, filter, measure }: { groups: Group[]; name: string; filter: string; measure: Measure }) {
+  const sums = useMemo(() => {
+    const found = new Map<string, { value: number; errors: number; results: number; models: Map<string, number> }>();
+    for (const group of groups) {
+      const key = group.group[name];
+      if (!key) continue;
+      const row = found.get(key) ?? { value: 0, errors: 0, results: 0, models: new Map() };
+      const value = valueOf(group, measure);
+      row.value += value;
+      row.errors += group.tool_errors;
+      row.results += group.tool_results;
+      const model = group.group.model ?? "";
+      row.models.set(model, (row.models.get(model) ?? 0) + value);
+      found.set(key, row);
+    }
+    return [...found].sort(([a, x], [b, y]) => y.value - x.value || a.localeCompare(b));
+  }, [groups, name, measure]);
+  const most = Math.max(...sums.map(([, row]) => row.value), 1e-9);
+  const format = measure === "cost" ? cost : short;
+  if (!sums.length) return <p class="dim">None.</p>;
+  return (
+    <ul class="shares">
+      <Limited rows={sums} limit={8} render={([key, row]) => (
+        <li key={key}>
+          <FilterButton name={filter} value={key}>{name === "model" ? <Chip model={key} /> : key}</FilterButton>
+          <span class="value">{format(row.value)}</span>
+          <span class="stack" aria-hidden="true">{[...row.models].map(([model, value]) => <span key={model} class={`c${colourOf(model)}`} style={{ width: `${(value / most) * 100}%` }} />)}</span>
+        </li>
+      )} />
+    </ul>
+  );
+}
+
+function Days({ groups, measure }: { groups: Group[]; measure: Measure }) {
+  const days = useMemo(() => {
+    const found = new Map<string, number>();
+    for (const group of groups) {
+      const key = group.group.day;
+      if (key) found.set(key, (found.get(key) ?? 0) + valueOf(group, measure));
+    }
+    return found;
+  }, [groups, measure]);
+  return <Calendar days={days} format={measure === "cost" ? cost : short} label={`${measure} by day`} onSelect={(day) => navigate(addressOf("search", { since: day }))} />;
+}
+
+function WeekHours({ params }: { params: URLSearchParams }) {
+  const sql = `SELECT epoch(date_trunc('hour', timestamp))::BIGINT AS hour, count(*) AS events FROM events WHERE NOT is_replay AND timestamp IS NOT NULL AND event_type IN ('user', 'message', 'tool_call')${conditions(params)} GROUP BY 1 ORDER BY 1 DESC`;
+  const { data } = useQuestion("hours", scopeOf(params), sql, 1000);
+  const cells = useMemo(() => {
+    const grid = Array.from({ length: 7 }, () => Array<number>(24).fill(0));
+    for (const [hour, events] of data?.rows ?? []) {
+      const time = new Date(Number(hour) * 1000);
+      grid[(time.getDay() + 6) % 7]![time.getHours()]! += Number(events);
+    }
+    return grid;
+  }, [data]);
+  return <Hours cells={cells} label="Events by hour of the week" />;
+}
+
+function Errors({ params }: { params: URLSearchParams }) {
+  const { data } = useTool("analyze_session", { ...scopeOf(params), limit: 30 });
+  const findings: any[] = data?.findings ?? [];
+  return (
+    <Card title="Errors that come back" note={params.has("model") ? "of all models, with what fixed them" : "with what fixed them"} wide>
+      {data && !findings.length && <p class="dim">No error came back.</p>}
+      <ul class="errors">
+        <Limited rows={findings} limit={6} render={(finding: any) => (
+          <li key={finding.event_id}>
+            <details>
+              <summary>
+                <span class="tool">{finding.tool_name}</span> <span class="signature">{finding.signature ?? finding.message}</span>
+                <span class="value">{finding.occurrences ?? 1}× in {plural(finding.sessions ?? 1, "session")}{finding.fixed ? <span class="good"> · fixed {finding.fixed}×</span> : ""}</span>
+              </summary>
+              <p>{finding.reason}</p>
+              {finding.call && <pre class="terminal command" tabIndex={0}>{finding.call}</pre>}
+              {finding.message && <pre class="plain" tabIndex={0}>{finding.message}</pre>}
+              <p class="facts"><EventLink id={finding.event_id}>Go to the last one</EventLink>{finding.fix && <EventLink id={finding.fix.event_id}>Go to its fix</EventLink>}</p>
+              {finding.fix?.diff && <pre class="diff" tabIndex={0}>{finding.fix.diff.split("\n").map((line: string, at: number) =>
+                <span key={at} class={line.startsWith("+") ? "d-add" : line.startsWith("-") ? "d-del" : ""}>{line}{"\n"}</span>)}</pre>}
+            </details>
+          </li>
+        )} />
+      </ul>
+    </Card>
+  );
+}
+
+function SlowTools({ groups }: { groups: Group[] }) {
+  const rows = groups
+    .filter((group) => group.group.tool && (group.duration_ms?.p95 ?? group.duration_ms?.total ?? 0) > 0)
+    .sort((a, b) => (b.duration_ms?.total ?? 0) - (a.duration_ms?.total ?? 0));
+  return (
+    <Card title="Tools by waiting time">
+      <div class="scroll" tabIndex={0} role="region" aria-label="Tools by waiting time">
+        <table class="numbers">
+          <thead><tr><th>Tool</th><th>Calls</th><th>Failed</th><th>Half</th><th>95 %</th><th>In all</th><th>Output</th></tr></thead>
+          <tbody>{rows.slice(0, 12).map((group) => (
+            <tr key={Object.values(group.group).join()}>
+              <th scope="row">{group.group.tool}</th>
+              <td>{count(group.tool_calls)}</td>
+              <td class={group.tool_errors > 0 ? "bad" : ""}>{group.tool_results ? `${((group.tool_errors / group.tool_results) * 100).toFixed(0)} %` : ""}</td>
+              <td>{duration(group.duration_ms?.p50)}</td>
+              <td>{duration(group.duration_ms?.p95)}</td>
+              <td>{duration(group.duration_ms?.total)}</td>
+              <td>{bytes(group.output_bytes?.total)}</td>
+            </tr>
+          ))}</tbody>
+        </table>
+      </div>
+    </Card>
+  );
+}
+
+/** Returns the sessions whose last model is the one of the filter. */
+const ofModel = (sessions: any[] | undefined, params: URLSearchParams): any[] =>
+  (sessions ?? []).filter((session) => !params.has("model") || session.model === params.get("model"));
+
+/** Number of sessions whose end is looked at. */
+const RECENT = 12;
+
+interface OpenEnd {
+  session: any;
+  todos: any[];
+  files: string[];
+  unfinished: any[];
+}
+
+/** Reads how the latest sessions ended. Sessions that left nothing open are not in the list. */
+function useOpenEnds(params: URLSearchParams): OpenEnd[] | undefined {
+  const { data } = useTool("list_sessions", { ...scopeOf(params), limit: params.has("model") ? 100 : RECENT });
+  const [ends, setEnds] = useState<OpenEnd[]>();
+  useEffect(() => {
+    if (!data) return;
+    const controller = new AbortController();
+    const read = async (session: any): Promise<OpenEnd> => {
+      const answer = await call("get_session_details", { session_id: session.session_id }, controller.signal);
+      const end = answer.data.summary?.end;
+      return {
+        session,
+        todos: end?.todos ?? [],
+        files: [...(end?.uncommitted?.files ?? []), ...(end?.uncommitted?.edited ?? [])],
+        unfinished: end?.unfinished_calls ?? [],
+      };
+    };
+    Promise.all(ofModel(data.sessions, params).slice(0, RECENT).map(read)).then(
+      (all) => setEnds(all.filter((one) => one.todos.length + one.files.length + one.unfinished.length > 0)),
+      () => undefined,
+    );
+    return () => controller.abort();
+  }, [data, params.get("model")]);
+  return ends;
+}
+
+function OpenEnds({ params }: { params: URLSearchParams }) {
+  const now = useClock(60_000);
+  const ends = useOpenEnds(params);
+  return (
+    <Card title="Left open" note={`in the latest ${RECENT} sessions`}>
+      {ends && !ends.length && <p class="dim">Nothing.</p>}
+      <ul class="open-ends">
+        {(ends ?? []).map(({ session, todos, files, unfinished }) => (
+          <li key={session.session_id}>
+            <a href={sessionLink(session.session_id)}>{session.title ?? session.session_id}</a> <span class="dim">{ago(session.ended_at, now)}</span>
+            <ul>
+              {todos.slice(0, 3).map((todo) => <li key={todo.text}><EventLink id={todo.event_id}>{todo.text}</EventLink> <span class="dim">{todo.state}</span></li>)}
+              {unfinished.slice(0, 1).map((one) => <li key={one.event_id}><EventLink id={one.event_id}>{one.tool_name}</EventLink> <span class="dim">has no result</span></li>)}
+              {files.length > 0 && <li><span class="dim">not committed:</span> {files.slice(0, 3).map((file) => shortPath(file)).join(", ")}{files.length > 3 ? ` and ${files.length - 3} more` : ""}</li>}
+            </ul>
+          </li>
+        ))}
+      </ul>
+    </Card>
+  );
+}
+
+/** The sessions with the most tokens. */
+function Largest({ params }: { params: URLSearchParams }) {
+  const { data } = useTool("list_sessions", { ...scopeOf(params), sort: "tokens", limit: 100 });
+  return (
+    <Card title="Largest sessions" note={<a href={linkTo(addressOf("search", { sort: "tokens" }))}>all</a>}>
+      <ul class="edits">
+        {ofModel(data?.sessions, params).slice(0, 10).map((session: any) => (
+          <li key={session.session_id}>
+            <a href={sessionLink(session.session_id)}>{session.title ?? session.session_id}</a>
+            <span class="dim">{short(tokensOf(session.with_subagents?.tokens?.counted_once ?? session.tokens?.counted_once))}</span>
+            <strong>{cost(session.with_subagents?.tokens?.cost_usd ?? session.tokens?.cost_usd)}</strong>
+          </li>
+        ))}
+      </ul>
+    </Card>
+  );
+}
+
+function RecentEdits({ params }: { params: URLSearchParams }) {
+  const now = useClock(60_000);
+  const sql = `SELECT event_id, timestamp, path, tool_name, left(input, 6000) AS input FROM tool_calls WHERE tool_kind IN ('edit', 'write') AND is_error IS DISTINCT FROM true AND path IS NOT NULL${conditions(params)} ORDER BY timestamp DESC NULLS LAST LIMIT 24`;
+  const { data } = useQuestion("edits", { ...scopeOf(params), model: params.get("model") ?? undefined }, sql, 24);
+  const rows = useMemo(() => (data?.rows ?? []).map(([id, timestamp, path, tool, input]: any[]) => {
+    const edits = parseEdits(input ?? "");
+    const written = edits.length ? undefined : parseWritten(input ?? "");
+    const sums = written ? { added: written.content.split("\n").length, removed: 0 } : countLines(edits);
+    return { id, timestamp: timestamp && `${String(timestamp).replace(" ", "T").replace(/Z?$/, "Z")}`, path, tool, ...sums };
+  }), [data]);
+  return (
+    <Card title="Recent edits">
+      <ul class="edits">
+        <Limited rows={rows} limit={10} render={(row: any) => (
+          <li key={row.id}>
+            <EventLink id={row.id}><code>{shortPath(row.path, 3)}</code></EventLink>
+            {row.added + row.removed > 0 && <span class="counts"><span class="plus">+{row.added}</span> <span class="minus">−{row.removed}</span></span>}
+            <span class="dim">{ago(row.timestamp, now)}</span>
+          </li>
+        )} />
+      </ul>
+    </Card>
+  );
+}

@@ -1,0 +1,183 @@
+// The view of sessions: all of them, or those with a text, as the reader types.
+
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { linkTo } from "./address";
+import { type Answer, call } from "./api";
+import { Chip, Failure } from "./parts";
+import { ago, cost, count, duration, plural, time } from "./format";
+import { useClock, useTool } from "./hooks";
+import { sessionLink } from "./links";
+import { marked, patternOf } from "./marks";
+import { type Route, addressOf, useRestoredPlace } from "./route";
+
+/** Most matches that one answer has. */
+const PAGE = 50;
+/** Matches of a session that are shown at first. */
+const SHOWN_MATCHES = 4;
+
+/** The filters of the address as arguments of the tools. */
+export function scopeOf(params: URLSearchParams): { provider?: string; project?: string; since?: string } {
+  const value = (name: string) => params.get(name) ?? undefined;
+  return { provider: value("agent"), project: value("project"), since: value("since") };
+}
+
+/** The query with the filters that are qualifiers of the query language. */
+function queryOf(params: URLSearchParams): string {
+  const quoted = (text: string) => (/[\s"]/.test(text) ? `"${text.replace(/["\\]/g, "\\$&")}"` : text);
+  const parts = [params.get("q") ?? ""];
+  const model = params.get("model");
+  const label = params.get("label");
+  if (model) parts.push(`model:${quoted(model)}`);
+  if (label) parts.push(`label:${quoted(label)}`);
+  if (params.has("failed")) parts.push("is:error");
+  return parts.join(" ").trim();
+}
+
+export function SearchView({ route }: { route: Route }) {
+  const { params } = route;
+  const query = params.get("q") ?? "";
+  useEffect(() => { document.title = query ? `${query} · sessions` : "sessions"; }, [query]);
+  // A text, a model or a failure is found in events; the rest chooses sessions.
+  const isSearch = query.trim() || params.has("model") || params.has("failed");
+  return <><h1 class="sr">Sessions</h1>{isSearch ? <Results params={params} /> : <SessionList params={params} />}</>;
+}
+
+interface Found {
+  session: string;
+  matches: any[];
+}
+
+function Results({ params }: { params: URLSearchParams }) {
+  const query = queryOf(params);
+  const sort = params.get("sort") ?? undefined;
+  const args = { query, ...scopeOf(params), limit: PAGE, sort };
+  const first = useTool("search_events", args);
+  const [more, setMore] = useState<{ key: string; matches: any[]; cursor?: string }>();
+  const key = JSON.stringify(args);
+  const pages = more?.key === key ? more : undefined;
+  const matches: any[] = useMemo(() => [...(first.data?.matches ?? []), ...(pages?.matches ?? [])], [first.data, pages]);
+  const cursor = pages ? pages.cursor : first.answer?.pagination?.next_cursor;
+  const groups: Found[] = useMemo(() => {
+    const found = new Map<string, Found>();
+    for (const match of matches) {
+      const session = match.event_id.slice(0, match.event_id.lastIndexOf(":"));
+      if (!found.has(session)) found.set(session, { session, matches: [] });
+      found.get(session)!.matches.push(match);
+    }
+    return [...found.values()];
+  }, [matches]);
+  const ids = groups.slice(0, 50).map((group) => group.session);
+  const listed = useTool("list_sessions", ids.length ? { session_ids: ids, subagents: true, limit: 50 } : null);
+  const sessions = useMemo(() => new Map((listed.data?.sessions ?? []).map((session: any) => [session.session_id, session])), [listed.data]);
+  const pattern = useMemo(() => patternOf(first.data?.query), [first.data]);
+  useRestoredPlace(!!first.answer);
+  const loadMore = async () => {
+    const answer: Answer = await call("search_events", { ...args, cursor });
+    setMore({ key, matches: [...(pages?.matches ?? []), ...answer.data.matches], cursor: answer.pagination?.next_cursor });
+  };
+  if (first.error) return <Failure error={first.error} />;
+  const facts = first.answer?.metadata;
+  return (
+    <div class={`results ${first.isLoading ? "stale" : ""}`} aria-busy={first.isLoading}>
+      <p class="summary" role="status">
+        {facts && !matches.length && !first.isLoading && "Nothing found."}
+        {matches.length > 0 && facts && <>
+          {facts.results_total_is ? "at least " : ""}{plural(facts.results_total ?? matches.length, "passage")} <span class="dim">in {facts.duration_ms} ms</span>
+        </>}
+        {matches.length > 0 && <span class="sorts">
+          <a href={linkTo(addressOf("search", { q: params.get("q") ?? undefined, sort: undefined }))} aria-current={sort ? undefined : "true"}>newest</a>
+          <a href={linkTo(addressOf("search", { q: params.get("q") ?? undefined, sort: "relevance" }))} aria-current={sort ? "true" : undefined}>best</a>
+        </span>}
+      </p>
+      {(first.answer?.warnings ?? []).filter((one) => one.code === "RANKED_INSTEAD").map((one) => <p key={one.code} class="hint">{one.message}</p>)}
+      {groups.map((group) => <Group key={group.session} group={group} session={sessions.get(group.session)} pattern={pattern} />)}
+      {cursor && <p class="more"><button type="button" onClick={() => void loadMore()}>Show more matches</button></p>}
+    </div>
+  );
+}
+
+const KINDS: Record<string, string> = { user: "prompt", message: "answer", tool_call: "call", tool_result: "result", notification: "notice" };
+
+function Group({ group, session, pattern }: { group: Found; session: any; pattern?: RegExp }) {
+  const now = useClock(60_000);
+  const [isOpen, setOpen] = useState(false);
+  const shown = isOpen ? group.matches : group.matches.slice(0, SHOWN_MATCHES);
+  const first = group.matches[0];
+  return (
+    <section class="group">
+      <h2><a href={sessionLink(group.session)}>{session?.title ?? group.session}</a></h2>
+      <p class="facts dim">
+        <span>{first.project}</span><span>{first.provider}</span>
+        {session?.model && <Chip model={session.model} />}
+        <span>{ago(session?.ended_at ?? first.timestamp, now)}</span>
+        {session && <span>{cost(session.tokens?.cost_usd)}</span>}
+      </p>
+      <ul>
+        {shown.map((match) => {
+          const index = match.event_id.slice(match.event_id.lastIndexOf(":") + 1);
+          return (
+            <li key={match.event_id}>
+              <a class={`match ${match.is_error ? "failed" : ""}`} data-row href={sessionLink(group.session, index)}>
+                <span class="kind">{match.tool_name ?? KINDS[match.event_type] ?? match.event_type}</span>
+                <span class="snippet">{marked(match.snippet, pattern)}</span>
+                <span class="when dim">{time(match.timestamp)}</span>
+              </a>
+            </li>
+          );
+        })}
+      </ul>
+      {group.matches.length > SHOWN_MATCHES && <p class="more"><button type="button" onClick={() => setOpen(!isOpen)}>
+        {isOpen ? "Show less" : `Show ${group.matches.length - SHOWN_MATCHES} more of this session`}
+      </button></p>}
+    </section>
+  );
+}
+
+const SORTS = ["recent", "tokens", "errors", "duration"] as const;
+
+/** Sessions by day. */
+function SessionList({ params }: { params: URLSearchParams }) {
+  const now = useClock(60_000);
+  const sort = params.get("sort") ?? "recent";
+  const args = { ...scopeOf(params), label: params.get("label") ?? undefined, limit: 100, sort };
+  const first = useTool("list_sessions", args);
+  const key = JSON.stringify(args);
+  const [more, setMore] = useState<{ key: string; sessions: any[]; cursor?: string }>();
+  const pages = more?.key === key ? more : undefined;
+  const sessions: any[] = [...(first.data?.sessions ?? []), ...(pages?.sessions ?? [])];
+  const cursor = pages ? pages.cursor : first.answer?.pagination?.next_cursor;
+  useRestoredPlace(!!first.answer);
+  if (first.error) return <Failure error={first.error} />;
+  const loadMore = async () => {
+    const answer: Answer = await call("list_sessions", { ...args, cursor });
+    setMore({ key, sessions: [...(pages?.sessions ?? []), ...answer.data.sessions], cursor: answer.pagination?.next_cursor });
+  };
+  return (
+    <div class={`results ${first.isLoading ? "stale" : ""}`} aria-busy={first.isLoading}>
+      <p class="summary" role="status">
+        {first.answer && plural(first.answer.metadata.results_total ?? sessions.length, "session")}
+        <span class="sorts">{SORTS.map((one) => <a key={one} href={linkTo(addressOf("search", { sort: one === "recent" ? undefined : one }))} aria-current={sort === one ? "true" : undefined}>{one}</a>)}</span>
+      </p>
+      <ul class="sessions">
+        {sessions.map((session) => (
+          <li key={session.session_id}>
+            <a class="session-row" data-row href={sessionLink(session.session_id)}>
+              <span class="title">{session.title ?? session.session_id}</span>
+              <span class="facts dim">
+                <span>{session.project}</span><span>{session.provider}</span>
+                {session.model && <Chip model={session.model} />}
+                <span>{plural(session.counts?.turns ?? 0, "turn")}</span>
+                <span>{count(session.counts?.tool_calls)} calls</span>
+                {session.counts?.tool_errors > 0 && <span class="bad">{session.counts.tool_errors} failed</span>}
+                <span>{duration(session.duration_ms)}</span>
+                {(session.labels ?? []).map((label: string) => <span key={label} class="label-chip">{label}</span>)}
+              </span>
+              <span class="when"><span>{ago(session.ended_at, now)}</span><strong>{cost(session.with_subagents?.tokens?.cost_usd ?? session.tokens?.cost_usd)}</strong></span>
+            </a>
+          </li>
+        ))}
+      </ul>
+      {cursor && <p class="more"><button type="button" onClick={() => void loadMore()}>Show more sessions</button></p>}
+    </div>
+  );
+}

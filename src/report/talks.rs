@@ -1,0 +1,234 @@
+//! Reads the sessions of a report with their conversations, on all cores.
+
+use std::collections::{BTreeMap, HashMap};
+
+use schemas::price::PriceTable;
+use schemas::session::{EventRow, SessionRow};
+use schemas::table::EventColumn;
+use schemas::tool::details::{DetailArgs, Summary};
+use schemas::tool::event::Event;
+use schemas::tool::list::Session;
+use schemas::{EventId, EventType, Timestamp, ToolError, ToolKind};
+use serde::Serialize;
+
+use crate::base::parallel::in_parallel;
+use crate::error::store_error;
+use crate::page::PackedTalk;
+use crate::store::{ALL_EVENTS, Snapshot};
+use crate::tools::{Call, TimeRange, Tools, Transcript, is_subagent};
+
+/// Maximum number of characters of a prompt or an answer.
+const MAX_MESSAGE_CHARS: usize = 40_000;
+
+/// Maximum number of characters of other texts.
+const MAX_OTHER_CHARS: usize = 8_000;
+
+/// Maximum number of characters of a call in the list of edits.
+const MAX_EDIT_CHARS: usize = 6_000;
+
+/// Number of sessions that a core reads at a time.
+const SESSIONS_AT_A_TIME: usize = 4;
+
+const MICROS_PER_HOUR: i64 = 3_600_000_000;
+
+/// A session as a report needs it.
+pub(super) struct SessionTalk {
+    pub(super) session: Session,
+    pub(super) packed: PackedTalk,
+    pub(super) hours: Vec<HourCount>,
+    pub(super) edits: Vec<Event>,
+    /// The results that name subagents, by the ids of their sessions.
+    pub(super) spawned: Vec<(String, String)>,
+}
+
+/// The number of prompts, answers and calls in an hour.
+pub(super) struct HourCount {
+    /// Hours since 1970.
+    pub(super) hour: i64,
+    pub(super) events: u32,
+}
+
+/// A conversation as the page reads it.
+#[derive(Serialize)]
+struct Talk<'a> {
+    events: &'a [Event],
+    costs: &'a [(u32, f64)],
+    details: TalkDetails<'a>,
+}
+
+#[derive(Serialize)]
+struct TalkDetails<'a> {
+    summary: &'a Option<Summary>,
+}
+
+/// Reads sessions.
+pub(super) struct TalkReader<'a> {
+    tools: &'a Tools,
+    snapshot: &'a Snapshot,
+    prices: &'a PriceTable,
+    /// The span of time of the hours and the edits.
+    range: TimeRange,
+    call: &'a Call<'a>,
+    /// The subagents, by the id of the parent.
+    children: HashMap<&'a str, Vec<&'a SessionRow>>,
+}
+
+impl<'a> TalkReader<'a> {
+    pub(super) fn new(
+        tools: &'a Tools,
+        snapshot: &'a Snapshot,
+        prices: &'a PriceTable,
+        range: TimeRange,
+        call: &'a Call<'a>,
+    ) -> Self {
+        let mut children: HashMap<&str, Vec<&SessionRow>> = HashMap::new();
+        for row in snapshot.sessions().iter().filter(|row| is_subagent(row)) {
+            if let Some(parent) = row.parent_session_id.as_deref() {
+                children.entry(parent).or_default().push(row);
+            }
+        }
+        Self { tools, snapshot, prices, range, call, children }
+    }
+
+    /// Reads the sessions at these positions: those with a conversation, the latest first, and the
+    /// rows of the others.
+    pub(super) fn read_all(
+        &self,
+        positions: &[usize],
+    ) -> Result<(Vec<SessionTalk>, Vec<Session>), ToolError> {
+        let parts = in_parallel(positions, SESSIONS_AT_A_TIME, |part| {
+            part.iter().map(|at| self.read_session(*at)).collect::<Result<Vec<_>, _>>()
+        })?;
+        let mut talks = Vec::new();
+        let mut others = Vec::new();
+        for (at, talk) in parts.into_iter().flatten() {
+            if self.snapshot.sessions()[at].is_conversation() {
+                talks.push(talk);
+            } else {
+                others.push(talk.session);
+            }
+        }
+        talks.sort_by(|a, b| {
+            let key = |talk: &SessionTalk| talk.session.ended_at.clone();
+            key(b).cmp(&key(a)).then_with(|| a.session.session_id.cmp(&b.session.session_id))
+        });
+        others.sort_by(|a, b| a.session_id.cmp(&b.session_id));
+        Ok((talks, others))
+    }
+
+    fn read_session(&self, at: usize) -> Result<(usize, SessionTalk), ToolError> {
+        let mut whole = Transcript::read(self.snapshot, at, self.prices)?;
+        let session_id = whole.session.session_id.clone();
+        let args = DetailArgs { session_id, ..DetailArgs::default() };
+        let details = self.tools.get_session_details(&args, self.call)?.data.into_value();
+
+        let hours = self.count_hours(&whole.events);
+        let edits = self.find_edits(&whole.events);
+        let spawned = self.find_spawned(at)?;
+        for event in &mut whole.events {
+            let limit = match event.event_type {
+                EventType::User | EventType::Message => MAX_MESSAGE_CHARS,
+                EventType::Reasoning
+                | EventType::ToolCall
+                | EventType::ToolResult
+                | EventType::TokenUsage
+                | EventType::Notification => MAX_OTHER_CHARS,
+            };
+            cut_text(event, limit);
+            event.source = None;
+            event.tool_call_id = None;
+        }
+        let talk = Talk {
+            events: &whole.events,
+            costs: &whole.costs,
+            details: TalkDetails { summary: &details.summary },
+        };
+        let packed = PackedTalk::new(&whole.session.session_id, &talk)?;
+        Ok((at, SessionTalk { session: details.session, packed, hours, edits, spawned }))
+    }
+
+    /// Returns true if an event is not copied history and in the span of time.
+    fn is_counted(&self, event: &Event) -> bool {
+        let time = event.timestamp.as_deref().and_then(Timestamp::parse).map(|time| time.0);
+        !event.is_replay && self.range.includes(time)
+    }
+
+    /// Counts the prompts, answers and calls of each hour.
+    fn count_hours(&self, events: &[Event]) -> Vec<HourCount> {
+        let mut hours: BTreeMap<i64, u32> = BTreeMap::new();
+        for event in events {
+            let is_work = matches!(
+                event.event_type,
+                EventType::User | EventType::Message | EventType::ToolCall
+            );
+            let time = event.timestamp.as_deref().and_then(Timestamp::parse);
+            if let Some(time) = time.filter(|_| is_work && self.is_counted(event)) {
+                *hours.entry(time.0.div_euclid(MICROS_PER_HOUR)).or_default() += 1;
+            }
+        }
+        hours.into_iter().map(|(hour, events)| HourCount { hour, events }).collect()
+    }
+
+    /// Returns the calls that changed a file.
+    fn find_edits(&self, events: &[Event]) -> Vec<Event> {
+        let mut edits = Vec::new();
+        for event in events {
+            let is_edit = event.event_type == EventType::ToolCall
+                && matches!(event.tool_kind, Some(ToolKind::Edit | ToolKind::Write))
+                && !event.files.is_empty();
+            if is_edit && self.is_counted(event) && !has_failed(event, events) {
+                let mut edit = event.clone();
+                cut_text(&mut edit, MAX_EDIT_CHARS);
+                edit.source = None;
+                edits.push(edit);
+            }
+        }
+        edits
+    }
+
+    /// Returns the events that name subagents of the session at `at`, by the ids of these. The view
+    /// `lineage` has the same rule: a result names whom its call started, and notices come later.
+    fn find_spawned(&self, at: usize) -> Result<Vec<(String, String)>, ToolError> {
+        let session_id = self.snapshot.sessions()[at].session_id.as_str();
+        let Some(children) = self.children.get(session_id) else { return Ok(Vec::new()) };
+        let columns = &[
+            EventColumn::EventIndex,
+            EventColumn::EventType,
+            EventColumn::IsSidechain,
+            EventColumn::SpawnedAgentId,
+        ];
+        let read = self.snapshot.events_of(at, ALL_EVENTS, columns).read_rows();
+        let mut naming = read.map_err(store_error)?;
+        naming.retain(|event| event.spawned_agent_id.is_some());
+        naming.sort_by_key(|event| {
+            (event.is_sidechain, event.event_type == EventType::Notification, event.event_index)
+        });
+
+        let mut spawned = Vec::new();
+        for row in children {
+            let names = [row.agent_id.as_deref(), row.native_id.as_deref()];
+            let names_it = |event: &&EventRow| names.contains(&event.spawned_agent_id.as_deref());
+            if let Some(event) = naming.iter().find(names_it) {
+                let index = u32::try_from(event.event_index).unwrap_or(0);
+                spawned.push((row.session_id.clone(), EventId::format(session_id, index)));
+            }
+        }
+        Ok(spawned)
+    }
+}
+
+/// Returns true if the result of a call is a failure. The position of an event is its index.
+fn has_failed(call: &Event, events: &[Event]) -> bool {
+    let index = call.linked_event_id.as_deref().and_then(|id| id.rsplit_once(':'));
+    let result = index.and_then(|(_, index)| events.get(index.parse::<usize>().ok()?));
+    result.is_some_and(|result| result.is_error == Some(true))
+}
+
+/// Keeps the beginning of the text of an event.
+fn cut_text(event: &mut Event, chars: usize) {
+    let Some(text) = &mut event.text else { return };
+    if let Some((end, _)) = text.char_indices().nth(chars) {
+        event.text_chars = Some(text.chars().count());
+        text.truncate(end);
+    }
+}
