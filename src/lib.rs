@@ -24,6 +24,8 @@ mod screen;
 pub mod search;
 pub mod server;
 pub mod setup;
+#[cfg(feature = "spark")]
+pub mod spark;
 pub mod sql;
 pub mod store;
 pub mod tools;

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use schemas::ToolError;
+use schemas::{ErrorCode, ToolError};
 
 use crate::config::user_settings::UserSettings;
 use crate::config::{environment, settings};
 use crate::store::Store;
-use crate::tools::{Caller, Interface, Refresh, Tools};
+use crate::tools::{Caller, Interface, LakeEngine, Refresh, Tools};
 use crate::update::refresher::Refresher;
 
 /// Returns the known facts about the agent that started this process. Claude Code passes its
@@ -40,6 +40,53 @@ pub fn open_store(dir: PathBuf) -> Store {
 /// Creates the tools over a store, with the caller and its interface.
 pub fn create_tools(store: impl Into<Arc<Store>>, interface: Interface) -> Tools {
     Tools::new(store).with_caller(current_caller(interface)).with_masking(settings::create_redactor)
+}
+
+/// Creates the engine at an address over a lake; `None` if neither is named.
+///
+/// # Errors
+/// Fails if only one of them is named, if one is not valid, or if this build has no engine.
+pub fn create_engine(
+    address: Option<&str>,
+    lake: Option<&str>,
+) -> Result<Option<Arc<dyn LakeEngine>>, ToolError> {
+    match (address, lake) {
+        (None, _) => Ok(None),
+        (Some(_), None) => {
+            let message = "--engine needs --lake: the folder to which machines push";
+            Err(ToolError::new(ErrorCode::InvalidArgument, message).with_detail("field", "lake"))
+        }
+        (Some(address), Some(lake)) => open_engine(address, lake).map(Some),
+    }
+}
+
+#[cfg(feature = "spark")]
+fn open_engine(address: &str, lake: &str) -> Result<Arc<dyn LakeEngine>, ToolError> {
+    let engine = crate::spark::SparkEngine::new(address, lake, settings::create_redactor)?;
+    Ok(Arc::new(engine))
+}
+
+#[cfg(not(feature = "spark"))]
+fn open_engine(address: &str, _: &str) -> Result<Arc<dyn LakeEngine>, ToolError> {
+    let message = format!(
+        "'{address}' is an engine, and this build of sessions has none. Build one with --features spark"
+    );
+    Err(ToolError::new(ErrorCode::InvalidArgument, message).with_detail("field", "engine"))
+}
+
+/// Creates the tools for a server that answers over a lake. `is_local` is true if the calling agent
+/// started the server.
+pub fn create_lake_tools(
+    store: Arc<Store>,
+    engine: Arc<dyn LakeEngine>,
+    is_local: bool,
+) -> Result<Tools, ToolError> {
+    let tools = if is_local {
+        create_tools(store, Interface::Tools)
+    } else {
+        Tools::new(store).with_masking(settings::create_redactor)
+    };
+    Ok(tools.with_prices(settings::read_prices()?).with_engine(engine))
 }
 
 /// Creates what keeps a store up to date with the logs of this machine and with those from which it

@@ -60,6 +60,12 @@ pub(super) struct Args {
     /// Do not look for new log data first
     #[arg(long, global = true, help_heading = GLOBAL_FLAGS)]
     pub(super) no_refresh: bool,
+    /// Answer over the lake of --lake by Spark: spark://HOST:PORT of its Connect server
+    #[arg(long, global = true, help_heading = GLOBAL_FLAGS, env = "SESSIONS_ENGINE", value_name = "URL")]
+    pub(super) engine: Option<String>,
+    /// The lake of --engine: a folder to which machines push
+    #[arg(long, global = true, help_heading = GLOBAL_FLAGS, env = "SESSIONS_LAKE", value_name = "DIR")]
+    pub(super) lake: Option<String>,
     #[command(subcommand)]
     pub(super) command: Command,
 }
@@ -180,6 +186,8 @@ pub(super) struct CommandNeeds {
     pub(super) sessions: bool,
     /// True for the commands that read logs which grew first.
     pub(super) refresh: bool,
+    /// True for the commands that can answer over a lake.
+    pub(super) engine: bool,
     /// True for the commands that take or show days, dates or times.
     pub(super) dates: bool,
 }
@@ -188,34 +196,46 @@ impl Command {
     pub(super) fn needs(&self) -> CommandNeeds {
         match self {
             Self::Search(_)
-            | Self::Find(_)
             | Self::List(_)
-            | Self::Analyze(_)
             | Self::Stats(_)
             | Self::Usage(_)
             | Self::Event(_)
-            | Self::Show(_)
+            | Self::Show(_) => {
+                CommandNeeds { sessions: true, refresh: true, engine: true, dates: true }
+            }
+            Self::Find(_)
+            | Self::Analyze(_)
             | Self::Report(_)
             | Self::Export(_)
-            | Self::Blame(_) => CommandNeeds { sessions: true, refresh: true, dates: true },
+            | Self::Blame(_) => CommandNeeds {
+                sessions: true,
+                refresh: true,
+                dates: true,
+                ..CommandNeeds::default()
+            },
             Self::Query(flags) if flags.is_schema() => CommandNeeds::default(),
-            Self::Resume(_) | Self::Query(_) => {
-                CommandNeeds { sessions: true, refresh: true, dates: false }
+            Self::Query(_) => {
+                CommandNeeds { sessions: true, refresh: true, engine: true, dates: false }
+            }
+            Self::Resume(_) => {
+                CommandNeeds { sessions: true, refresh: true, ..CommandNeeds::default() }
             }
             // They read new log data themselves.
-            Self::Open(_) => CommandNeeds { sessions: true, refresh: false, dates: true },
+            Self::Open(_) => {
+                CommandNeeds { sessions: true, dates: true, ..CommandNeeds::default() }
+            }
             Self::Tail(_) => CommandNeeds { sessions: true, ..CommandNeeds::default() },
             // Without a store there is nothing to publish.
             Self::Push(_) => CommandNeeds { refresh: true, ..CommandNeeds::default() },
             Self::Forget(_) | Self::Statusline | Self::Pull(_) => {
                 CommandNeeds { dates: true, ..CommandNeeds::default() }
             }
+            Self::Mcp(_) => CommandNeeds { engine: true, ..CommandNeeds::default() },
             Self::Ingest(_)
             | Self::Label(_)
             | Self::Compact(_)
             | Self::Status
             | Self::Doctor
-            | Self::Mcp(_)
             | Self::Web(_)
             | Self::Hook(_)
             | Self::Setup(_)

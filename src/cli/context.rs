@@ -13,20 +13,32 @@ use crate::app;
 use crate::config::{environment, settings};
 use crate::output::{Layout, Printer, Show};
 use crate::store::Store;
-use crate::tools::{Call, Interface, Tools};
+use crate::tools::{Call, Interface, LakeEngine, Tools};
 
 /// The store and the settings that a command runs with.
 pub(super) struct CommandContext<'a> {
     pub(super) store: Arc<Store>,
     pub(super) interface: Interface,
     pub(super) call: Call<'a>,
+    /// The engine that scans a lake, if the user names one.
+    pub(super) engine: Option<Arc<dyn LakeEngine>>,
     pub(super) printer: &'a Printer,
 }
 
 impl CommandContext<'_> {
     /// Creates the tools.
     pub(super) fn create_tools(&self) -> Tools {
-        app::create_tools(Arc::clone(&self.store), self.interface)
+        let tools = app::create_tools(Arc::clone(&self.store), self.interface);
+        match &self.engine {
+            Some(engine) => tools.with_engine(Arc::clone(engine)),
+            None => tools,
+        }
+    }
+
+    /// Reads a page with the call of the command. An engine loads what each page needs, so there each
+    /// page has a call of its own.
+    pub(super) fn read_page<T>(&self, read: impl FnOnce(&Call<'_>) -> T) -> T {
+        if self.engine.is_some() { read(&self.call.next()) } else { read(&self.call) }
     }
 
     /// Returns the layout of screens. Ids are shortened if the call has read the store.

@@ -49,6 +49,7 @@ fn create_context<'a>(store: &Arc<Store>, printer: &'a Printer) -> CommandContex
         store: Arc::clone(store),
         interface: Interface::Commands,
         call: Call::new(Timestamp::now(), &|| false),
+        engine: None,
         printer,
     }
 }

@@ -27,7 +27,7 @@ use std::time::Instant;
 
 use clap::{CommandFactory, FromArgMatches};
 use schemas::envelope::MetadataLevel;
-use schemas::{Timestamp, ToolError, Zone};
+use schemas::{ErrorCode, Timestamp, ToolError, Zone};
 
 use self::args::{Args, Command};
 use self::commands::{
@@ -167,18 +167,31 @@ fn choose_zone(args: &Args) -> Result<Zone, ToolError> {
 fn run_command(args: Args, printer: &Printer) -> Result<CommandOutcome, CommandFailure> {
     let named_store = args.store.clone();
     let zone = choose_zone(&args)?;
-    let store = Arc::new(app::open_store(args.store.unwrap_or_else(environment::default_store)));
     let needs = args.command.needs();
-    if needs.sessions && !args.no_refresh {
+    let engine = app::create_engine(args.engine.as_deref(), args.lake.as_deref())?;
+    if engine.is_some() && !needs.engine {
+        let message = "--engine answers search, list, show, event, stats, usage, query and mcp only. Import the lake with sessions pull, and run the command without --engine";
+        return Err(ToolError::new(ErrorCode::InvalidArgument, message)
+            .with_detail("field", "engine")
+            .into());
+    }
+    let dir = match (&engine, &args.lake) {
+        (Some(_), Some(lake)) => environment::lake_store(lake),
+        _ => args.store.unwrap_or_else(environment::default_store),
+    };
+    let store = Arc::new(app::open_store(dir));
+    if needs.sessions && !args.no_refresh && engine.is_none() {
         ingest_on_first_use(&store, printer)?;
     }
-    let may_refresh = needs.refresh && !args.no_refresh && is_store(store.dir());
+    let may_refresh =
+        needs.refresh && !args.no_refresh && engine.is_none() && is_store(store.dir());
     let refresh = if may_refresh { StoreRefresh::start(&store) } else { None };
     let context = CommandContext {
         store,
         // JSON output is the answer of the tool, word for word.
         interface: if printer.is_json { Interface::Tools } else { Interface::Commands },
         call: Call::new(Timestamp::now(), &|| false).with_zone(zone),
+        engine,
         printer,
     };
     let outcome = dispatch_command(

@@ -31,6 +31,7 @@ pub(super) fn open_picker(
         store: Arc::new(app::open_store(store)),
         interface: Interface::Commands,
         call: Call::new(Timestamp::now(), &|| false).with_zone(zone.clone()),
+        engine: None,
         printer,
     };
     let setup = create_setup(&context, zone)?;

@@ -7,6 +7,7 @@ use ingest::discover::default_roots;
 use ingest::provider::format::AgentFolders;
 use jiff::tz::TimeZone;
 use schemas::Zone;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// Reads an environment variable; `None` if it is not set, empty or not Unicode.
 pub fn read_variable(name: &str) -> Option<String> {
@@ -87,6 +88,13 @@ pub fn cloud_variables() -> Vec<(String, String)> {
 /// Returns the default path of the store.
 pub fn default_store() -> PathBuf {
     own_dir("XDG_DATA_HOME", ".local/share")
+}
+
+/// Returns the path of the store with what an engine loaded of a lake. It may be removed at any time.
+pub fn lake_store(lake: &str) -> PathBuf {
+    let path = std::path::absolute(lake).unwrap_or_else(|_| PathBuf::from(lake));
+    let name = format!("lake-{:016x}", xxh3_64(path.as_os_str().as_encoded_bytes()));
+    own_dir("XDG_CACHE_HOME", ".cache").join(name)
 }
 
 /// Returns the path of the history of the query shell.

@@ -1,7 +1,9 @@
 //! Fetches a session of a lake, and checks everything about it.
 
 use arrow::array::RecordBatch;
+use ingest::stream::batch::arrow_schema;
 use schemas::session::SessionRow;
+use schemas::table::EVENTS;
 use schemas::{Provider, ToolError};
 use serde_json::Value;
 
@@ -51,6 +53,29 @@ pub(super) fn fetch_session(
         .map(|(published, events)| FetchedSession { published, events, bytes }))
 }
 
+/// Fetches the row of a session, without its events. The error in the result is the reason why it is
+/// not valid.
+pub(super) fn fetch_row(
+    place: &LakePlace,
+    lake_id: &str,
+    listed: &ListedSession,
+) -> Result<Result<FetchedSession, String>, ToolError> {
+    let Some(object) = listed.objects.first() else {
+        return Ok(Err("it has no objects".to_owned()));
+    };
+    let content = match object.read(place)? {
+        Ok(content) => content,
+        Err(reason) => return Ok(Err(reason)),
+    };
+    let bytes = content.len() as u64;
+    let events = RecordBatch::new_empty(arrow_schema(&EVENTS));
+    Ok(decode_row(content, lake_id, listed.provider).map(|published| FetchedSession {
+        published,
+        events,
+        bytes,
+    }))
+}
+
 /// Decodes the objects of a session: its row, then its events.
 ///
 /// # Errors
@@ -62,8 +87,7 @@ pub fn decode_session(
 ) -> Result<(PublishedSession, RecordBatch), String> {
     let mut objects = objects.into_iter();
     let row = objects.next().ok_or("it has no objects")?;
-    let published = PublishedSession::decode(row).map_err(|reason| format!("its row: {reason}"))?;
-    check_row(&published.row, lake_id, provider)?;
+    let published = decode_row(row, lake_id, provider)?;
     let mut parts = Vec::new();
     for object in objects {
         let part = decode_events(object, lake_id, provider);
@@ -71,6 +95,18 @@ pub fn decode_session(
     }
     let events = join_events(&parts, published.row.events)?;
     Ok((published, events))
+}
+
+/// Decodes the object with the row of a session.
+fn decode_row(
+    object: Vec<u8>,
+    lake_id: &str,
+    provider: Provider,
+) -> Result<PublishedSession, String> {
+    let published =
+        PublishedSession::decode(object).map_err(|reason| format!("its row: {reason}"))?;
+    check_row(&published.row, lake_id, provider)?;
+    Ok(published)
 }
 
 /// Returns an error if a row is not of this session, or has counts or times that no session has.

@@ -3,6 +3,7 @@
 //! `push` publishes sessions of the store, `pull` imports those of other machines. `listing` is what
 //! a machine says it has published; it is written last, so that readers see whole pushes only.
 
+mod catalog;
 #[cfg(feature = "cloud")]
 mod cloud;
 mod entry;
@@ -19,9 +20,10 @@ mod requests;
 mod selection;
 mod state;
 
+pub use catalog::{LakeCatalog, LakeEvents, LakeSession};
 pub use fetch::decode_session;
 pub use listing::{MachineListing, parse_listing};
 pub use place::LakePlace;
 pub use pull::pull_sessions;
-pub use pull_report::{PullFilter, PullReport};
+pub use pull_report::{PullContent, PullFilter, PullReport};
 pub use push::{PushOptions, PushReport, PushedSession, push_sessions};

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::fmt::Display;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use schemas::{ErrorCode, ToolError};
@@ -47,6 +47,11 @@ impl LakePlace {
     /// Returns the name by which the store remembers the lake.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Returns the folder of the lake; `None` for a bucket.
+    pub fn folder(&self) -> Option<&Path> {
+        if self.name.contains("://") { None } else { Some(Path::new(&self.name)) }
     }
 
     /// Returns the number of requests until now.

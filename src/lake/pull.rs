@@ -9,11 +9,11 @@ use schemas::session::{SessionRow, SourceRow, SourceStatus};
 use serde::{Deserialize, Serialize};
 
 use super::entry::sha256;
-use super::fetch::{FetchedSession, fetch_session};
+use super::fetch::{FetchedSession, fetch_row, fetch_session};
 use super::listing::{ListedSession, MachineListing};
 use super::place::LakePlace;
 use super::publisher::versions_of;
-use super::pull_report::{PullFilter, PullReport};
+use super::pull_report::{PullContent, PullFilter, PullReport};
 use super::requests::run_requests;
 use super::selection::own_sessions;
 use super::state::LakeState;
@@ -50,6 +50,7 @@ pub fn pull_sessions(
     store: &Store,
     place: &LakePlace,
     filter: &PullFilter,
+    content: PullContent,
     redactor: &Redactor,
     open_writer: &dyn Fn() -> Result<StoreWriter, ToolError>,
 ) -> Result<PullReport, ToolError> {
@@ -74,7 +75,7 @@ pub fn pull_sessions(
         .is_some_and(|before| before.split(' ').next() == signature.split(' ').next());
     let unchanged = if is_same_filter { known.pulled_versions.clone() } else { BTreeMap::new() };
     let read = pull.read_listings(&versions, &unchanged)?;
-    pull.import(redactor, open_writer)?;
+    pull.import(content, redactor, open_writer)?;
     pull.remove_gone(&versions, &read, open_writer)?;
 
     let is_complete = pull.report.problems.is_empty();
@@ -275,6 +276,7 @@ impl<'a> Pull<'a> {
     /// Imports the sessions that were noted.
     fn import(
         &mut self,
+        content: PullContent,
         redactor: &Redactor,
         open_writer: &dyn Fn() -> Result<StoreWriter, ToolError>,
     ) -> Result<(), ToolError> {
@@ -287,8 +289,9 @@ impl<'a> Pull<'a> {
         let mut done = HashSet::new();
         let mut failed = Vec::new();
         for some in wanted.chunks(SESSIONS_AT_A_TIME) {
-            let fetched = run_requests(some, |wanted| {
-                fetch_session(self.place, &wanted.lake_id, &wanted.listed)
+            let fetched = run_requests(some, |wanted| match content {
+                PullContent::Whole => fetch_session(self.place, &wanted.lake_id, &wanted.listed),
+                PullContent::Rows => fetch_row(self.place, &wanted.lake_id, &wanted.listed),
             })?;
             for (wanted, fetched) in some.iter().zip(fetched) {
                 let session = match fetched {

@@ -14,6 +14,15 @@ pub struct PullFilter {
     pub since: Option<Timestamp>,
 }
 
+/// What of the sessions is imported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PullContent {
+    /// The sessions with all their events.
+    Whole,
+    /// Only the rows of the sessions. Their events are added later, where they are needed.
+    Rows,
+}
+
 /// What a pull did.
 #[derive(Debug, Default, Serialize)]
 pub struct PullReport {

@@ -5,6 +5,7 @@
 
 mod absent;
 mod error;
+mod index_filter;
 mod indexed_rows;
 mod matcher;
 mod needle;
@@ -23,7 +24,10 @@ mod unmatched;
 
 pub use absent::{AbsentWord, find_absent_words};
 pub use error::SearchError;
-pub use query::{FilterField, Query, QueryError, QueryErrorKind, is_qualifier};
+pub use index_filter::{IndexFilter, selected_sessions};
+pub use query::{
+    Clause, FieldFilter, FilterField, Query, QueryError, QueryErrorKind, QueryPattern, is_qualifier,
+};
 pub use rank::{RankedPage, RankedPosition, can_rank, search_ranked};
 pub use request::{COUNTED_ROWS, ResultPosition, SearchHit, SearchPage, SearchRequest, SearchWork};
 pub use scan::search;

@@ -40,6 +40,16 @@ impl SegmentFilter {
         required: &Query,
         needs: &[Vec<Grams>],
     ) -> Result<Self, StoreError> {
+        Self::of_index(segment.skip_index()?, request, required, needs)
+    }
+
+    /// Applies the filters like [`Self::new`] to the rows of an index.
+    pub(super) fn of_index(
+        index: &SkipIndex,
+        request: &SearchRequest<'_>,
+        required: &Query,
+        needs: &[Vec<Grams>],
+    ) -> Result<Self, StoreError> {
         let mut tag_filters: Vec<&FieldFilter> = Vec::new();
         let mut file_filters: Vec<&FieldFilter> = Vec::new();
         for filter in &request.query.filters {
@@ -57,7 +67,6 @@ impl SegmentFilter {
             }
         }
 
-        let index = segment.skip_index()?;
         let mut filter = Self::default();
         if !tag_filters.is_empty() {
             let tags = index.row_tags()?.iter();

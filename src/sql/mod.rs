@@ -7,6 +7,7 @@
 //! does not open DuckDB: it sends the definitions of the views, waits, and ends a query that takes
 //! too long.
 
+mod answer;
 mod cells;
 mod error;
 mod guard;
@@ -19,6 +20,7 @@ mod sandbox;
 mod views;
 mod worker;
 
+pub use answer::encode_rows;
 pub use error::{Fault, Mistake, SqlError};
 pub use query::{SqlLimit, SqlQuery, SqlSummary};
 pub use sandbox::Sandbox;

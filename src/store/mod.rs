@@ -51,13 +51,14 @@ pub use index::{
     WordPattern, needle_grams,
 };
 pub use labels::{LabelBook, LabelRow, SessionLabels};
-pub use lake::decode::{MAX_OBJECT_BYTES, decode_events, join_events};
+pub use lake::decode::{MAX_OBJECT_BYTES, check_events, decode_events, join_events};
 pub use lake::encode::{LakeContent, LakeFile};
 pub use lake::import::LakeImport;
 pub use lake::keys::{
     LAKE_PATH, MACHINES, TOMBSTONES, is_events_key, is_index_key, json_name, listing_key,
     session_key, tombstone_key,
 };
+pub use lake::open_lake_index;
 pub use lake::session_object::PublishedSession;
 pub use lookup::LookupError;
 pub use manifest::{LostLogs, Manifest, SegmentEntry};

@@ -30,6 +30,22 @@ struct EventPage<'a> {
     next: Option<(usize, usize)>,
 }
 
+/// Has the engine, if there is one, load the sessions of the requested events. An id that is not valid
+/// is left to [`run`], which reports it.
+pub(super) fn prepare(
+    shared: &SharedState,
+    args: &EventArgs,
+    call: &Call<'_>,
+) -> Result<(), ToolError> {
+    shared.prepare_lake(call, |engine, snapshot| {
+        let mut sessions = Vec::new();
+        for id in parse_event_ids(args).into_iter().flatten().flatten() {
+            sessions.extend(shared.caller.find_session(snapshot, &id.session));
+        }
+        engine.load_sessions(&shared.store, snapshot, &sessions, call.stop)
+    })
+}
+
 pub(super) fn run(
     shared: &SharedState,
     snapshot: &Snapshot,

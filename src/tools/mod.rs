@@ -65,6 +65,7 @@ pub use self::reply::caller::Caller;
 use self::reply::complete;
 pub use self::reply::freshness::{Freshness, Refresh, UnreadReason};
 pub use self::reply::interface::Interface;
+pub use self::reply::lake_engine::{LakeEngine, LakeScope, MatchCount, WantedColumns};
 pub(crate) use self::reply::rows::read_events;
 pub use self::reply::selection::SessionSelection;
 pub(crate) use self::reply::session_filter::session_filter;
@@ -118,6 +119,18 @@ impl Tools {
         self
     }
 
+    /// Sets the engine that scans a lake. The store is then a part of the lake, which the engine fills.
+    #[must_use]
+    pub fn with_engine(mut self, engine: Arc<dyn LakeEngine>) -> Self {
+        self.shared.engine = Some(engine);
+        self
+    }
+
+    /// Returns true if an engine scans a lake.
+    pub fn has_engine(&self) -> bool {
+        self.shared.engine.is_some()
+    }
+
     /// Sets what keeps the store up to date with the logs.
     #[must_use]
     pub fn with_refresh(mut self, refresh: Arc<dyn Refresh>) -> Self {
@@ -168,6 +181,7 @@ impl Tools {
         args: &SearchArgs,
         call: &Call<'_>,
     ) -> Result<EncodedAnswer<SearchData>, ToolError> {
+        search::prepare(&self.shared, args, call)?;
         self.run_tool(call, |snapshot| search::run(&self.shared, snapshot, args, call))
     }
 
@@ -177,6 +191,7 @@ impl Tools {
         args: &FindArgs,
         call: &Call<'_>,
     ) -> Result<EncodedAnswer<FindData>, ToolError> {
+        self.shared.refuse_lake("search_sessions")?;
         self.run_tool(call, |snapshot| find::run(&self.shared, snapshot, args, call))
     }
 
@@ -186,6 +201,7 @@ impl Tools {
         args: &EventArgs,
         call: &Call<'_>,
     ) -> Result<EncodedAnswer<EventData>, ToolError> {
+        event::prepare(&self.shared, args, call)?;
         self.run_tool(call, |snapshot| event::run(&self.shared, snapshot, args, call))
     }
 
@@ -196,6 +212,7 @@ impl Tools {
         number: usize,
         call: &Call<'_>,
     ) -> Result<EventImage, ToolError> {
+        self.shared.refuse_lake("an image")?;
         image::run(&self.shared, self.snapshot(call)?, event_id, number, call)
     }
 
@@ -205,6 +222,7 @@ impl Tools {
         args: &ListArgs,
         call: &Call<'_>,
     ) -> Result<EncodedAnswer<ListData>, ToolError> {
+        self.shared.prepare_lake(call, |_, _| Ok(LakeScope::default()))?;
         self.run_tool(call, |snapshot| list::run(&self.shared, snapshot, args, call))
     }
 
@@ -214,6 +232,7 @@ impl Tools {
         args: &DetailArgs,
         call: &Call<'_>,
     ) -> Result<EncodedAnswer<DetailData>, ToolError> {
+        self.prepare_session(&args.session_id, call)?;
         self.run_tool(call, |snapshot| details::run(&self.shared, snapshot, args, call))
     }
 
@@ -223,9 +242,32 @@ impl Tools {
         session_id: &str,
         call: &Call<'_>,
     ) -> Result<Transcript, ToolError> {
+        self.prepare_session(session_id, call)?;
         let snapshot = self.snapshot(call)?;
         let at = self.shared.caller.find_session(snapshot, session_id)?;
         Transcript::read(snapshot, at, self.shared.prices(), call.stop)
+    }
+
+    /// Has the engine, if there is one, load the events of a session. An id that is not valid is left
+    /// to the tool, which reports it.
+    fn prepare_session(&self, session_id: &str, call: &Call<'_>) -> Result<(), ToolError> {
+        self.shared.prepare_lake(call, |engine, snapshot| {
+            let found = self.shared.caller.find_session(snapshot, session_id);
+            let sessions: Vec<usize> = found.into_iter().collect();
+            engine.load_sessions(&self.shared.store, snapshot, &sessions, call.stop)
+        })
+    }
+
+    /// Runs `query_sql` over a lake.
+    fn query_lake(
+        &self,
+        args: &QueryArgs,
+        call: &Call<'_>,
+    ) -> Result<EncodedAnswer<QueryData>, ToolError> {
+        let (rows, summary) = query::prepare(&self.shared, args, call)?;
+        self.run_tool(call, |snapshot| {
+            query::wrap_rows(&self.shared, snapshot, args, &rows, &summary)
+        })
     }
 
     /// Runs `tool_metadata`, which needs no logs.
@@ -243,6 +285,7 @@ impl Tools {
         args: &LabelArgs,
         call: &Call<'_>,
     ) -> Result<EncodedAnswer<LabelData>, ToolError> {
+        self.shared.refuse_lake("update_session_labels")?;
         // Before the snapshot is taken, which would report the same again.
         let notice = self.shared.store.make_private().map_err(store_error)?;
         self.run_tool(call, |snapshot| label::run(&self.shared, snapshot, args, notice, call))
@@ -254,6 +297,7 @@ impl Tools {
         args: &AnalyzeArgs,
         call: &Call<'_>,
     ) -> Result<EncodedAnswer<AnalyzeData>, ToolError> {
+        self.shared.refuse_lake("analyze_session")?;
         self.run_tool(call, |snapshot| {
             analyze::run(snapshot, args, call, self.shared.prices(), &self.shared.caller)
         })
@@ -267,11 +311,13 @@ impl Tools {
         project: Option<&str>,
         call: &Call<'_>,
     ) -> Result<Handover, ToolError> {
+        self.shared.refuse_lake("a handover")?;
         handover::run(&self.shared, self.snapshot(call)?, session_id, project, call)
     }
 
     /// Finds the sessions that wrote the lines of a file.
     pub fn blame_file(&self, file: &BlamedFile, call: &Call<'_>) -> Result<BlameData, ToolError> {
+        self.shared.refuse_lake("blame")?;
         blame::run(self.snapshot(call)?, file, call)
     }
 
@@ -281,6 +327,9 @@ impl Tools {
         args: &QueryArgs,
         call: &Call<'_>,
     ) -> Result<EncodedAnswer<QueryData>, ToolError> {
+        if self.shared.engine.is_some() {
+            return self.query_lake(args, call);
+        }
         self.run_tool(call, |snapshot| query::run(&self.shared, snapshot, args, call))
     }
 
@@ -313,6 +362,7 @@ impl Tools {
         args: &StatsArgs,
         call: &Call<'_>,
     ) -> Result<EncodedAnswer<StatsData>, ToolError> {
+        self.shared.prepare_lake(call, |_, _| Ok(LakeScope::default()))?;
         self.run_tool(call, |snapshot| {
             stats::run(&self.shared, snapshot, args, Extent::Answer, call)
         })
@@ -324,6 +374,7 @@ impl Tools {
         args: &StatsArgs,
         call: &Call<'_>,
     ) -> Result<EncodedAnswer<StatsData>, ToolError> {
+        self.shared.prepare_lake(call, |_, _| Ok(LakeScope::default()))?;
         self.run_tool(call, |snapshot| stats::run(&self.shared, snapshot, args, Extent::All, call))
     }
 

@@ -1,8 +1,9 @@
 //! Runs `query_sql`, which answers SQL queries over the views of the store.
 
 use std::io::{self, Write};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use arrow::array::RecordBatch;
 use schemas::envelope::{Severity, Warning, WarningCode};
 use schemas::tool::checked_limit;
 use schemas::tool::query::{QueryArgs, QueryData, QueryFormat};
@@ -15,7 +16,7 @@ use super::reply::scope::SessionFilters;
 use super::reply::shared_state::SharedState;
 use super::reply::usage_warnings::usage_warnings;
 use crate::error::sql_error;
-use crate::sql::{SqlError, SqlLimit, SqlQuery, SqlSummary};
+use crate::sql::{SqlError, SqlLimit, SqlQuery, SqlSummary, encode_rows};
 use crate::store::Snapshot;
 
 /// The error that ended a query whose rows go to a file or to the terminal.
@@ -39,6 +40,11 @@ pub(super) fn write_rows(
     out: &mut dyn Write,
     call: &Call<'_>,
 ) -> Result<SqlSummary, WriteError> {
+    if shared.engine.is_some() {
+        let (rows, summary) = encode_lake_rows(shared, query, call)?;
+        out.write_all(&rows).map_err(WriteError::Output)?;
+        return Ok(summary);
+    }
     let snapshot = shared.snapshot(call)?;
     let result = shared.sandbox.run(snapshot, shared.prices(), query, out, call.stop);
     result.map_err(|error| {
@@ -81,32 +87,83 @@ pub(super) fn read_view(
     Ok(rows)
 }
 
+/// Returns the query of a call, with the limits of an answer.
+fn limited_query<'a>(args: &'a QueryArgs, call: &Call<'_>) -> Result<SqlQuery<'a>, ToolError> {
+    Ok(SqlQuery {
+        sql: &args.sql,
+        format: None,
+        max_rows: checked_limit("max_rows", args.max_rows, limits::SQL_ROWS, limits::SQL_ROWS_MAX)?,
+        max_bytes: limits::ANSWER_BYTES as u64,
+        max_time: call.remaining_query_time(),
+        sessions: None,
+    })
+}
+
+/// Has the engine run the query of a call. Returns its rows, and what of them is in the answer.
+pub(super) fn prepare(
+    shared: &SharedState,
+    args: &QueryArgs,
+    call: &Call<'_>,
+) -> Result<(Vec<u8>, SqlSummary), ToolError> {
+    encode_lake_rows(shared, &limited_query(args, call)?, call)
+}
+
 pub(super) fn run(
     shared: &SharedState,
     snapshot: &Snapshot,
     args: &QueryArgs,
     call: &Call<'_>,
 ) -> Result<Reply<QueryData>, ToolError> {
-    let max_rows =
-        checked_limit("max_rows", args.max_rows, limits::SQL_ROWS, limits::SQL_ROWS_MAX)?;
-    let max_bytes = limits::ANSWER_BYTES as u64;
-    let time = call.remaining_query_time();
-    let query = SqlQuery {
-        sql: &args.sql,
-        format: None,
-        max_rows,
-        max_bytes,
-        max_time: time,
-        sessions: None,
-    };
+    let query = limited_query(args, call)?;
     let mut json = Vec::new();
-    let summary = shared
-        .sandbox
-        .run(snapshot, shared.prices(), &query, &mut json, call.stop)
-        .map_err(sql_error)?;
-    let data: QueryData = serde_json::from_slice(&json)
-        .map_err(|error| ToolError::new(ErrorCode::InternalError, error.to_string()))?;
+    let result = shared.sandbox.run(snapshot, shared.prices(), &query, &mut json, call.stop);
+    wrap_rows(shared, snapshot, args, &json, &result.map_err(sql_error)?)
+}
 
+/// Has the engine run a query. One row more than requested shows that there are more.
+fn read_lake_rows(
+    shared: &SharedState,
+    query: &SqlQuery<'_>,
+    call: &Call<'_>,
+) -> Result<Vec<RecordBatch>, ToolError> {
+    let until = Instant::now() + query.max_time;
+    let is_over = || Instant::now() >= until;
+    let mut batches = Vec::new();
+    let result = shared.prepare_lake(call, |engine, _| {
+        let stop = || (call.stop)() || is_over();
+        let (rows, scope) = engine.query(query.sql, query.max_rows.saturating_add(1), &stop)?;
+        batches = rows;
+        Ok(scope)
+    });
+    match result {
+        Ok(()) => Ok(batches),
+        Err(error) if error.code == ErrorCode::Cancelled && is_over() => {
+            Err(sql_error(SqlError::OutOfTime(query.max_time)))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns the rows of a lake for a query, in its format.
+fn encode_lake_rows(
+    shared: &SharedState,
+    query: &SqlQuery<'_>,
+    call: &Call<'_>,
+) -> Result<(Vec<u8>, SqlSummary), ToolError> {
+    let batches = read_lake_rows(shared, query, call)?;
+    encode_rows(&batches, query).map_err(|error| ToolError::new(ErrorCode::InternalError, error))
+}
+
+/// Returns the reply with rows, which are the JSON of a tool's data.
+pub(super) fn wrap_rows(
+    shared: &SharedState,
+    snapshot: &Snapshot,
+    args: &QueryArgs,
+    json: &[u8],
+    summary: &SqlSummary,
+) -> Result<Reply<QueryData>, ToolError> {
+    let data: QueryData = serde_json::from_slice(json)
+        .map_err(|error| ToolError::new(ErrorCode::InternalError, error.to_string()))?;
     let mut reply = Reply::new(data, summary.rows);
     let has_more = summary.cut.is_some();
     reply.is_truncated = has_more || summary.cells_cut > 0;
@@ -119,7 +176,7 @@ pub(super) fn run(
     let total = census.total;
     reply.scope =
         Some(format!("the whole store: {total} sessions ({})", census.describe_classes()));
-    reply.warnings = cut_warnings(shared.caller.interface, &summary);
+    reply.warnings = cut_warnings(shared.caller.interface, summary);
     if args.sql.to_ascii_lowercase().contains("usage") {
         let rows = snapshot.sessions().iter().map(|row| &**row);
         reply.warnings.extend(usage_warnings(rows, shared.prices()));

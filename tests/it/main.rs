@@ -63,6 +63,8 @@ mod screens;
 #[cfg(unix)]
 mod shells;
 mod sizes;
+#[cfg(all(unix, feature = "spark"))]
+mod spark;
 mod sql;
 mod sql_escapes;
 mod stats;

@@ -7,6 +7,7 @@ use crate::duckdb::{self, Lane};
 use crate::failure::{Result, TaskFailure};
 use crate::json;
 use crate::shell;
+use crate::spark;
 use crate::zig::Zig;
 
 /// The profile of published programs.
@@ -19,12 +20,19 @@ const SMALL_DUCKDB: &str = "-DDUCKDB_SMALLER_BINARY";
 pub(crate) struct Cargo<'a> {
     root: &'a Path,
     pub(crate) lane: Lane,
+    /// The compiler of protocol buffers if the feature `spark` is built.
+    protoc: Option<PathBuf>,
 }
 
 impl<'a> Cargo<'a> {
     /// Chooses the lane, which may fetch DuckDB.
     pub(crate) fn new(root: &'a Path, bundled: bool) -> Result<Self> {
-        Ok(Self { root, lane: duckdb::choose_lane(root, bundled)? })
+        Ok(Self { root, lane: duckdb::choose_lane(root, bundled)?, protoc: None })
+    }
+
+    /// Builds the feature `spark` as well, and gives tests the address of the cluster.
+    pub(crate) fn with_spark(self, root: &Path) -> Result<Self> {
+        Ok(Self { protoc: Some(spark::protoc(root)?), ..self })
     }
 
     /// Runs `cargo <args> <features> <more>`, with its output where xtask's goes.
@@ -113,12 +121,22 @@ impl<'a> Cargo<'a> {
         if self.lane == Lane::Bundled {
             args.extend(["--features", "sessions-mcp/bundled"]);
         }
+        // The documentation of other packages has no such feature.
+        if self.protoc.is_some() && args.contains(&"--workspace") {
+            args.extend(["--features", "sessions-mcp/spark"]);
+        }
         args
     }
 
     fn cargo_command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
         command.args(args).current_dir(self.root);
+        if let Some(protoc) = &self.protoc {
+            command
+                .env("PROTOC", protoc)
+                .env(spark::ADDRESS_VARIABLE, spark::ADDRESS)
+                .env(spark::PROCESSES_VARIABLE, spark::processes_folder(self.root));
+        }
         command
     }
 }

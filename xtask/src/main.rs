@@ -20,6 +20,7 @@ mod pin;
 mod python;
 mod scratch;
 mod shell;
+mod spark;
 mod suite;
 mod web;
 mod zig;
@@ -66,13 +67,26 @@ other commands compile DuckDB from source; a wrong checksum is an error.",
     },
     XtaskCommand {
         name: "test",
-        arguments: "[--bundled] [RUNNER ARGS]...",
+        arguments: "[--bundled] [--spark] [RUNNER ARGS]...",
         about: "Run the whole test suite",
         details: "\
 Runs `cargo nextest run --workspace`, or `cargo test --workspace` where cargo-nextest is not
-installed. Arguments other than --bundled go to that command.
+installed. Arguments other than these flags go to that command.
+With --spark it builds the feature `spark`, and runs its tests on the cluster of `cargo xtask spark
+up`, which it starts and ends; see there for what it needs.
 SESSIONS_REAL_LOGS=<dir> adds the tests that read real logs.",
         run: suite::run,
+    },
+    XtaskCommand {
+        name: "spark",
+        arguments: "install|up|down",
+        about: "Start or end a small cluster of Apache Spark for the tests of --engine",
+        details: "\
+`up` starts a master, two workers and the Connect server on loopback, and prints its address; what
+runs already stays. `down` ends them. `install` only installs pyspark, and the protoc that the feature
+`spark` is built with: set PROTOC=target/spark/protoc. Needs Python 3 with venv, PyPI, and Java 17.
+Everything is in target/spark.",
+        run: spark::run,
     },
     XtaskCommand {
         name: "clients",

@@ -6,19 +6,38 @@ use std::path::Path;
 use crate::cargo::Cargo;
 use crate::failure::Result;
 use crate::options::TaskOptions;
+use crate::spark;
 
 /// The environment variable that names a folder of real logs.
 pub(crate) const REAL_LOGS: &str = "SESSIONS_REAL_LOGS";
 
-pub(crate) fn run(root: &Path, options: TaskOptions) -> Result<()> {
-    let cargo = Cargo::new(root, options.bundled)?;
+/// The flag that adds the tests on Spark.
+const SPARK_FLAG: &str = "--spark";
+
+pub(crate) fn run(root: &Path, mut options: TaskOptions) -> Result<()> {
+    let count = options.rest.len();
+    options.rest.retain(|argument| argument != SPARK_FLAG);
+    if options.rest.len() == count {
+        eprintln!("Spark tests are left out: {SPARK_FLAG} runs them");
+        return run_suite(&Cargo::new(root, options.bundled)?, &options);
+    }
+    let cargo = Cargo::new(root, options.bundled)?.with_spark(root)?;
+    // It starts while the tests are compiled.
+    spark::start(root)?;
+    let result = run_suite(&cargo, &options);
+    let stopped = spark::stop(root);
+    result.and(stopped)
+}
+
+/// Runs the suite and reports what it leaves out.
+fn run_suite(cargo: &Cargo<'_>, options: &TaskOptions) -> Result<()> {
     // A CI takes the runner's summary from the last lines, so there the notice comes first.
     let is_ci = env::var_os("CI").is_some();
     if is_ci {
         report_skipped_tests();
     }
     let result = if cargo.has_subcommand("nextest") {
-        run_with_nextest(&cargo, &options.rest)
+        run_with_nextest(cargo, &options.rest)
     } else {
         cargo.run(&["test", "--workspace"], &options.rest)
     };

@@ -107,7 +107,8 @@ pub(in crate::cli) fn run(
     let pages = flags.pages.clone();
     let args = EventArgs::from(flags);
     let answer = pages.read(|cursor| {
-        tools.get_event_details(&EventArgs { cursor, ..args.clone() }, &context.call)
+        context
+            .read_page(|call| tools.get_event_details(&EventArgs { cursor, ..args.clone() }, call))
     })?;
     context.print_page(&answer, pages.shown_page())?;
     Ok(CommandOutcome::from_found(answer.data.not_found.is_empty()))

@@ -91,8 +91,9 @@ pub(in crate::cli) fn run(
     if pages.has_all() {
         args.limit.get_or_insert(limits::LIST_LIMIT_MAX);
     }
-    let answer = pages
-        .read(|cursor| tools.list_sessions(&ListArgs { cursor, ..args.clone() }, &context.call))?;
+    let answer = pages.read(|cursor| {
+        context.read_page(|call| tools.list_sessions(&ListArgs { cursor, ..args.clone() }, call))
+    })?;
     if is_long {
         context.print_long(&answer, pages.shown_page())?;
     } else {

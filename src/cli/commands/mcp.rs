@@ -16,6 +16,7 @@ use crate::config::{environment, http_token};
 use crate::help::Help;
 use crate::server::{self, HttpOptions, HttpReader};
 use crate::store::{SessionRule, Store};
+use crate::tools::Tools;
 
 /// Maximum time limit of a call in milliseconds: a day.
 const MAX_TIME_LIMIT_MS: u64 = 86_400_000;
@@ -66,6 +67,12 @@ pub(in crate::cli) fn run(
     context: &CommandContext<'_>,
 ) -> Result<CommandOutcome, CommandFailure> {
     let store = &context.store;
+    if context.engine.is_some() && (flags.readers.is_some() || flags.allow_labels) {
+        let message = "--readers and --allow-labels do not work with --engine. Import the lake with sessions pull, and serve it without --engine";
+        return Err(ToolError::new(ErrorCode::InvalidArgument, message)
+            .with_detail("field", "engine")
+            .into());
+    }
     let mut options = flags.http.map(|address| http_options(store, address, flags)).transpose()?;
     if let Some(path) = &flags.readers
         && let Some((options, how)) = &mut options
@@ -76,8 +83,7 @@ pub(in crate::cli) fn run(
         options.readers = create_readers(readers, &server, &help, store)?;
     }
     let parts = server::ServerParts {
-        // Over HTTP the folder of the server is not that of the agent.
-        tools: app::create_server_tools(Arc::clone(store), options.is_none())?,
+        tools: create_tools(context, options.is_none())?,
         options: flags.server_options(metadata),
         help,
         roots: environment::known_roots(),
@@ -93,6 +99,15 @@ pub(in crate::cli) fn run(
         }
     }
     Ok(CommandOutcome::Done)
+}
+
+/// Returns the tools of the server. Over HTTP the folder of the server is not that of the agent.
+fn create_tools(context: &CommandContext<'_>, is_local: bool) -> Result<Tools, ToolError> {
+    let store = Arc::clone(&context.store);
+    match &context.engine {
+        Some(engine) => app::create_lake_tools(store, Arc::clone(engine), is_local),
+        None => app::create_server_tools(store, is_local),
+    }
 }
 
 fn new_http_options(address: SocketAddr, token: Option<String>) -> HttpOptions {

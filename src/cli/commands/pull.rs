@@ -7,7 +7,7 @@ use schemas::ToolError;
 use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::config::settings::create_redactor;
-use crate::lake::{LakePlace, PullFilter, PullReport, pull_sessions};
+use crate::lake::{LakePlace, PullContent, PullFilter, PullReport, pull_sessions};
 use crate::store::Verify;
 use crate::update::write_lock::take_write_lock;
 
@@ -72,7 +72,7 @@ fn pull_once(flags: &PullFlags, context: &CommandContext<'_>) -> Result<PullRepo
     };
     let place = LakePlace::open(&flags.source)?;
     let redactor = create_redactor()?;
-    pull_sessions(&context.store, &place, &filter, &redactor, &|| {
+    pull_sessions(&context.store, &place, &filter, PullContent::Whole, &redactor, &|| {
         take_write_lock(&context.store, Verify::Some, WRITER_PATIENCE)
     })
 }

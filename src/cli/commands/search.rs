@@ -116,7 +116,7 @@ pub(in crate::cli) fn run(
         args.limit.get_or_insert(limits::SEARCH_LIMIT_MAX);
     }
     let answer = pages.read(|cursor| {
-        tools.search_events(&SearchArgs { cursor, ..args.clone() }, &context.call)
+        context.read_page(|call| tools.search_events(&SearchArgs { cursor, ..args.clone() }, call))
     })?;
     match view {
         SearchView::Grouped => context.print_page(&answer, pages.shown_page())?,

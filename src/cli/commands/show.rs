@@ -101,7 +101,9 @@ pub(in crate::cli) fn run(
     let pages = flags.pages.clone();
     let args = DetailArgs::from(flags);
     let answer = pages.read(|cursor| {
-        tools.get_session_details(&DetailArgs { cursor, ..args.clone() }, &context.call)
+        context.read_page(|call| {
+            tools.get_session_details(&DetailArgs { cursor, ..args.clone() }, call)
+        })
     })?;
     context.print_page(&answer, pages.shown_page())?;
     Ok(CommandOutcome::Done)

@@ -13,4 +13,5 @@ mod qualifiers;
 pub use error::{QueryError, QueryErrorKind};
 pub use filter::{FieldFilter, FilterField};
 pub use parse::{Clause, Query};
+pub use pattern::QueryPattern;
 pub use qualifiers::is_qualifier;

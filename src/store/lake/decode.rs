@@ -53,7 +53,19 @@ pub fn decode_events(
     provider: Provider,
 ) -> Result<RecordBatch, String> {
     let max_rows = i64::from(MAX_PART_EVENTS);
-    let batch = conform(&read_parquet(bytes, max_rows)?, &EVENTS)?;
+    check_events(&read_parquet(bytes, max_rows)?, session_id, provider)
+}
+
+/// Returns rows of events with all columns of the table `events`.
+///
+/// # Errors
+/// Returns the reason if they are not what a session of this id and provider has.
+pub fn check_events(
+    rows: &RecordBatch,
+    session_id: &str,
+    provider: Provider,
+) -> Result<RecordBatch, String> {
+    let batch = conform(rows, &EVENTS)?;
     require_value(&batch, EventColumn::SessionId, session_id)?;
     require_value(&batch, EventColumn::Provider, provider.as_str())?;
     let types = text_column(&batch, EventColumn::EventType)?;
@@ -94,7 +106,7 @@ fn check_numbers(batch: &RecordBatch) -> Result<(), String> {
 /// # Errors
 /// Returns the reason if the events are not those from 0 to `events`, each once.
 pub fn join_events(parts: &[RecordBatch], events: i64) -> Result<RecordBatch, String> {
-    let size: usize = parts.iter().map(RecordBatch::get_array_memory_size).sum();
+    let size: usize = parts.iter().flat_map(RecordBatch::columns).map(slice_bytes).sum();
     if size > MAX_SESSION_BYTES {
         return Err(format!("its events have more than {MAX_SESSION_BYTES} bytes"));
     }
@@ -115,6 +127,12 @@ pub fn join_events(parts: &[RecordBatch], events: i64) -> Result<RecordBatch, St
         return Ok(joined);
     }
     take_record_batch(&joined, &UInt32Array::from(order)).map_err(|error| error.to_string())
+}
+
+/// Returns the bytes of the rows of a column. Its buffers may have others, too.
+fn slice_bytes(column: &ArrayRef) -> usize {
+    let data = column.to_data();
+    data.get_slice_memory_size().unwrap_or_else(|_| data.get_array_memory_size())
 }
 
 /// Reads a Parquet file with at most `max_rows` rows as one batch.
@@ -217,5 +235,18 @@ fn require_value(batch: &RecordBatch, column: EventColumn, value: &str) -> Resul
             Err(format!("{} is '{}', not '{value}'", column.name(), other.escape_debug()))
         }
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_a_column_has_the_bytes_of_its_rows() {
+        let texts: ArrayRef = Arc::new(StringArray::from(vec!["x".repeat(1000); 1000]));
+        let part = texts.slice(7, 1);
+        assert!((1000..2000).contains(&slice_bytes(&part)), "{}", slice_bytes(&part));
+        assert!(slice_bytes(&texts) >= 1_000_000);
     }
 }

@@ -70,13 +70,23 @@ impl<T> Reply<T> {
 /// Runs a tool on the snapshot of a call, and wraps its reply in the envelope.
 pub(crate) fn run_and_wrap<T: Serialize>(
     call: &Call<'_>,
-    CallView { snapshot, freshness }: &CallView,
+    view: &CallView,
     tool: impl FnOnce(&Snapshot) -> Result<Reply<T>, ToolError>,
 ) -> Result<EncodedAnswer<T>, ToolError> {
-    let reply = tool(snapshot)?;
+    let CallView { snapshot, freshness, lake } = view;
+    let mut reply = tool(snapshot)?;
+    if let Some(lake) = lake.as_ref().filter(|lake| !lake.description.is_empty()) {
+        let scope = reply.scope.take().unwrap_or_else(|| "the lake".to_owned());
+        reply.scope = Some(format!("{scope}; {}", lake.description));
+    }
     let manifest = snapshot.manifest();
     let segment_times = manifest.segments.iter().filter_map(|segment| segment.times);
-    let newest = convert::format_time(segment_times.map(|(_, newest)| newest).max());
+    let newest = match lake {
+        // The store has the events of some sessions only.
+        Some(_) => snapshot.sessions().iter().filter_map(|row| row.ended_at).max(),
+        None => segment_times.map(|(_, newest)| newest).max(),
+    };
+    let newest = convert::format_time(newest);
     let updated = Timestamp(manifest.updated_at).to_string();
 
     let mut hints = Vec::new();
@@ -124,7 +134,7 @@ pub(crate) fn run_and_wrap<T: Serialize>(
             results_truncated: reply.is_truncated || reply.next_cursor.is_some(),
             confidence: reply.best_confidence,
             threshold: reply.best_confidence.map(|_| CONFIDENCE_THRESHOLD),
-            index_size: snapshot.event_count(),
+            index_size: count_events(snapshot, lake.is_some()),
             index_last_updated: (manifest.generation > 0).then_some(updated),
             newest_event: newest,
         },
@@ -136,6 +146,14 @@ pub(crate) fn run_and_wrap<T: Serialize>(
     answer.metadata.tokens = json.len().div_ceil(BYTES_PER_TOKEN);
     answer.metadata.duration_ms = u64::try_from(call.elapsed().as_millis()).unwrap_or(u64::MAX);
     Ok(answer)
+}
+
+/// Returns the number of events that can be found. A lake has more than the store.
+fn count_events(snapshot: &Snapshot, is_of_lake: bool) -> u64 {
+    if !is_of_lake {
+        return snapshot.event_count();
+    }
+    snapshot.sessions().iter().map(|row| u64::try_from(row.events).unwrap_or(0)).sum()
 }
 
 /// Returns the error for data that cannot be written as JSON.

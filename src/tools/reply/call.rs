@@ -8,6 +8,7 @@ use schemas::envelope::Warning;
 use schemas::{ErrorCode, Timestamp, ToolError, Zone, limits};
 
 use super::freshness::Freshness;
+use super::lake_engine::LakeScope;
 use crate::store::Snapshot;
 
 /// The inputs of a call besides its arguments. Create one for each call: the first access to the
@@ -32,6 +33,8 @@ pub struct Call<'a> {
 pub(crate) struct CallView {
     pub(crate) snapshot: Arc<Snapshot>,
     pub(crate) freshness: Freshness,
+    /// What the engine looked at; `None` without an engine.
+    pub(crate) lake: Option<LakeScope>,
 }
 
 impl<'a> Call<'a> {
@@ -47,6 +50,12 @@ impl<'a> Call<'a> {
             query_time: Duration::from_secs(limits::SQL_SECONDS),
             view: OnceLock::new(),
         }
+    }
+
+    /// Returns another call with the same settings, which takes a snapshot of its own.
+    #[must_use]
+    pub fn next(&self) -> Self {
+        Self { zone: self.zone.clone(), view: OnceLock::new(), started: Instant::now(), ..*self }
     }
 
     /// Sets the zone of days, weeks, months, hours and dates, which is UTC otherwise.
@@ -91,6 +100,11 @@ impl<'a> Call<'a> {
     #[must_use]
     pub fn with_deadline(self, deadline: Instant) -> Self {
         Self { deadline: Some(deadline), ..self }
+    }
+
+    /// Returns what the engine looked at for this call; `None` without an engine.
+    pub(crate) fn lake_scope(&self) -> Option<&LakeScope> {
+        self.view.get()?.lake.as_ref()
     }
 
     /// Returns the view that the call answers from. The first access gets it from `take`.

@@ -10,6 +10,7 @@ pub(crate) mod cursor;
 pub(crate) mod event_predicates;
 pub(crate) mod freshness;
 pub(crate) mod interface;
+pub(crate) mod lake_engine;
 pub(crate) mod pending;
 pub(crate) mod retention_warning;
 pub(crate) mod rows;

@@ -12,7 +12,8 @@ use schemas::{ErrorCode, ToolError, limits};
 
 use super::call::{Call, CallView};
 use super::caller::Caller;
-use super::freshness::{Refresh, UnreadReason};
+use super::freshness::{Freshness, Refresh, UnreadReason};
+use super::lake_engine::{LakeEngine, LakeScope};
 use crate::error::store_error;
 use crate::sql::Sandbox;
 use crate::store::{Snapshot, Store};
@@ -30,6 +31,8 @@ pub(crate) struct SharedState {
     pub(crate) refresh: Option<Arc<dyn Refresh>>,
     pub(crate) sandbox: Sandbox,
     pub(crate) masking: Option<RedactorFactory>,
+    /// The engine that scans a lake; `None` if the store has all events itself.
+    pub(crate) engine: Option<Arc<dyn LakeEngine>>,
 }
 
 impl SharedState {
@@ -41,6 +44,7 @@ impl SharedState {
             refresh: None,
             sandbox: Sandbox::new(PathBuf::new()),
             masking: None,
+            engine: None,
         }
     }
 
@@ -60,14 +64,44 @@ impl SharedState {
         call.view(|| {
             let snapshot = self.store.take_snapshot().map_err(store_error)?;
             let freshness = self.refresh.as_ref().map(|refresh| refresh.current_freshness());
-            Ok(CallView { snapshot, freshness: freshness.unwrap_or_default() })
+            Ok(CallView { snapshot, freshness: freshness.unwrap_or_default(), lake: None })
         })
+    }
+
+    /// Has the engine load what a call needs, if there is one. `load` gets the engine and the sessions
+    /// of the lake, and the call answers from the store as it is afterwards.
+    pub(crate) fn prepare_lake(
+        &self,
+        call: &Call<'_>,
+        load: impl FnOnce(&dyn LakeEngine, &Arc<Snapshot>) -> Result<LakeScope, ToolError>,
+    ) -> Result<(), ToolError> {
+        let Some(engine) = &self.engine else { return Ok(()) };
+        call.view(|| {
+            engine.refresh(&self.store)?;
+            let sessions = self.store.take_snapshot().map_err(store_error)?;
+            let scope = load(&**engine, &sessions)?;
+            let snapshot = self.store.take_snapshot().map_err(store_error)?;
+            Ok(CallView { snapshot, freshness: Freshness::default(), lake: Some(scope) })
+        })?;
+        Ok(())
+    }
+
+    /// Returns an error if an engine scans the lake: then the store does not have what `tool` needs.
+    pub(crate) fn refuse_lake(&self, tool: &str) -> Result<(), ToolError> {
+        if self.engine.is_none() {
+            return Ok(());
+        }
+        let name = self.caller.interface.tool_name(tool);
+        let message = format!(
+            "{name} does not run with --engine. Import the lake with `sessions pull`, and run it without --engine"
+        );
+        Err(ToolError::new(ErrorCode::InvalidArgument, message).with_detail("field", "engine"))
     }
 
     /// Returns the snapshot of the call. Fails with `index_empty` if nothing was ingested yet, or
     /// if the store cannot be read.
     pub(crate) fn snapshot<'c>(&self, call: &'c Call<'_>) -> Result<&'c Arc<Snapshot>, ToolError> {
-        let CallView { snapshot, freshness } = self.view(call)?;
+        let CallView { snapshot, freshness, .. } = self.view(call)?;
         if snapshot.manifest().generation > 0 {
             return Ok(snapshot);
         }
@@ -89,8 +123,12 @@ impl SharedState {
     /// Returns the generation of the store, and a hash of everything that the answer depends on
     /// besides its arguments. Returns `None` if the store is empty or cannot be read.
     pub(crate) fn answer_state(&self, call: &Call<'_>) -> Option<(u64, u64)> {
+        // The lake may have changed since.
+        if self.engine.is_some() {
+            return None;
+        }
         let generation = self.snapshot(call).ok()?.manifest().generation;
-        let CallView { snapshot, freshness } = self.view(call).ok()?;
+        let CallView { snapshot, freshness, .. } = self.view(call).ok()?;
         let mut hasher = DefaultHasher::new();
         (generation, snapshot.labels().hash(), snapshot.condition(), freshness).hash(&mut hasher);
         Some((generation, hasher.finish()))

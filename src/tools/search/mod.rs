@@ -22,9 +22,57 @@ use crate::store::Snapshot;
 use crate::tools::reply::answer::{Reply, RowTotal};
 use crate::tools::reply::call::Call;
 use crate::tools::reply::cursor::{self, PageEnd};
+use crate::tools::reply::lake_engine::{LakeScope, MatchCount};
 use crate::tools::reply::retention_warning::dropped_texts_warning;
 use crate::tools::reply::scope::SessionFilters;
 use crate::tools::reply::shared_state::SharedState;
+
+/// Has the engine, if there is one, load what a search needs. Arguments that are not valid are left to
+/// [`run`], which reports them.
+pub(super) fn prepare(
+    shared: &SharedState,
+    args: &SearchArgs,
+    call: &Call<'_>,
+) -> Result<(), ToolError> {
+    shared.prepare_lake(call, |engine, snapshot| {
+        let Ok(since) = parse_since(args, call) else { return Ok(LakeScope::default()) };
+        let mut search = EventSearch { shared, snapshot, args, call, since };
+        let Ok(query) = search.parse_query() else { return Ok(LakeScope::default()) };
+        search.since = search.since.max(query.since.map(Timestamp));
+        let Ok(mut request) = search.request(&query) else { return Ok(LakeScope::default()) };
+
+        let mut is_ranked = is_ranked(&query) || search.continues_ranking(&query);
+        if !is_ranked {
+            let bound = search.bound_arguments();
+            let cursor = args.cursor.as_deref();
+            let after = cursor.map(|text| cursor::decode::<PageEnd<ResultPosition>>(&bound, text));
+            request.after = after.and_then(Result::ok).map(|after| after.at);
+            let scope = engine.load_matches(&shared.store, snapshot, &request, call.stop)?;
+            if request.after.is_some() || finds_any(shared, &request, scope.matched, call)? {
+                return Ok(scope);
+            }
+            is_ranked = may_rank_instead(args, &query);
+        }
+        engine.load_for_comparison(&shared.store, snapshot, &request, is_ranked, call.stop)
+    })
+}
+
+/// Returns true if the store has matches now, or the engine counted some.
+fn finds_any(
+    shared: &SharedState,
+    request: &SearchRequest<'_>,
+    counted: MatchCount,
+    call: &Call<'_>,
+) -> Result<bool, ToolError> {
+    match counted {
+        MatchCount::Exactly(count) | MatchCount::AtLeast(count) => Ok(count > 0),
+        MatchCount::Loaded | MatchCount::AtLeastLoaded => {
+            let snapshot = shared.store.take_snapshot().map_err(store_error)?;
+            let found = crate::search::search(&snapshot, request, call.stop);
+            Ok(!found.map_err(search_error)?.hits.is_empty())
+        }
+    }
+}
 
 pub(super) fn run(
     shared: &SharedState,
@@ -62,8 +110,25 @@ pub(super) fn run(
     reply.next_cursor.clone_from(&page.next);
     reply.before = page.before;
     let matched = page.matched.max(reply.before + reply.returned);
-    reply.total =
-        Some(if page.is_complete { RowTotal::Exact(matched) } else { RowTotal::AtLeast(matched) });
+    let count = call.lake_scope().map_or(MatchCount::Loaded, |lake| lake.matched);
+    reply.total = Some(match count {
+        // A page that is ranked instead has what was loaded for it.
+        MatchCount::Exactly(count) if !is_ranked(&query) => {
+            RowTotal::Exact(matched.max(reply.before + count))
+        }
+        MatchCount::AtLeast(count) if !is_ranked(&query) => {
+            RowTotal::AtLeast(matched.max(reply.before + count))
+        }
+        MatchCount::AtLeastLoaded => RowTotal::AtLeast(matched),
+        MatchCount::Loaded | MatchCount::Exactly(_) | MatchCount::AtLeast(_)
+            if page.is_complete =>
+        {
+            RowTotal::Exact(matched)
+        }
+        MatchCount::Loaded | MatchCount::Exactly(_) | MatchCount::AtLeast(_) => {
+            RowTotal::AtLeast(matched)
+        }
+    });
     if is_ranked(&query) {
         let best = reply.data.matches.first().and_then(|found| found.confidence);
         reply.best_confidence = Some(best.unwrap_or(0.0));

@@ -3,6 +3,7 @@
 
 mod fact;
 mod group;
+mod lake_scan;
 mod plan;
 mod scan;
 mod sums;
@@ -16,11 +17,13 @@ use schemas::tool::stats::{Group, GroupKey, StatsArgs, StatsData, StatsSort};
 use schemas::tool::{OneOrMany, checked_limit};
 use schemas::{ErrorCode, Timestamp, ToolError, Zone, limits};
 
+use self::lake_scan::collect_lake_groups;
 use self::plan::StatsPlan;
 use self::scan::collect_groups;
 use super::reply::answer::{Reply, RowTotal};
 use super::reply::budget::Budget;
 use super::reply::call::Call;
+use super::reply::lake_engine::LakeScope;
 use super::reply::scope::{Coverage, SessionFilters};
 use super::reply::shared_state::SharedState;
 use super::reply::usage_warnings::usage_warnings;
@@ -92,7 +95,10 @@ pub(super) fn run(
         prices: shared.prices(),
         group_count: AtomicUsize::new(0),
     };
-    let groups = collect_groups(&plan, call.stop)?;
+    let (groups, lake) = match &shared.engine {
+        None => (collect_groups(&plan, call.stop)?, LakeScope::default()),
+        Some(engine) => collect_lake_groups(&plan, &**engine, call.stop)?,
+    };
     let total = groups.len();
     let kept = sorted_page(groups, &keys, args.sort, limit, extent);
 
@@ -105,14 +111,8 @@ pub(super) fn run(
     reply
         .warnings
         .extend(id.zip(one).and_then(|(id, at)| shared.caller.session_note(id, &sessions[at])));
-    let mut scope = filters.describe_scope(snapshot, Coverage::OwnEvents);
-    if let Some(since) = since {
-        scope.push_str(&format!("; events since {}", Timestamp(since)));
-    }
-    if let Some(until) = until {
-        scope.push_str(&format!("; events before {}", Timestamp(until)));
-    }
-    reply.scope = Some(scope);
+    let covered = filters.describe_scope(snapshot, Coverage::OwnEvents);
+    reply.scope = Some(describe_scope(covered, since, until, &lake));
     let counted = sessions.iter().zip(&is_selected).filter(|(_, is_selected)| **is_selected);
     reply.warnings.extend(usage_warnings(counted.map(|(row, _)| &**row), shared.prices()));
     let interface = shared.caller.interface;
@@ -140,6 +140,26 @@ pub(super) fn run(
         ));
     }
     Ok(reply)
+}
+
+/// Describes the sessions and the times that an answer covers, and what an engine looked at.
+fn describe_scope(
+    sessions: String,
+    since: Option<i64>,
+    until: Option<i64>,
+    lake: &LakeScope,
+) -> String {
+    let mut scope = sessions;
+    if let Some(since) = since {
+        scope.push_str(&format!("; events since {}", Timestamp(since)));
+    }
+    if let Some(until) = until {
+        scope.push_str(&format!("; events before {}", Timestamp(until)));
+    }
+    if !lake.description.is_empty() {
+        scope.push_str(&format!("; {}", lake.description));
+    }
+    scope
 }
 
 /// Parses the time of an argument, to microseconds.

@@ -129,7 +129,7 @@ fn read_unit(
 }
 
 /// Returns the columns to read: never the text, and no tokens if only calls and results have a key.
-fn columns_to_read(plan: &StatsPlan<'_>) -> Vec<EventColumn> {
+pub(super) fn columns_to_read(plan: &StatsPlan<'_>) -> Vec<EventColumn> {
     let mut columns = vec![
         EventColumn::EventType,
         EventColumn::Timestamp,

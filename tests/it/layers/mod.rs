@@ -94,6 +94,8 @@ fn foreign_crates_are_used_where_the_map_says() {
         ("pulldown_cmark", &["sessions::export"]),
         ("ratatui", &["sessions::screen"]),
         ("rustyline", &["sessions::screen"]),
+        ("spark_connect_core", &["sessions::spark"]),
+        ("spark_connect_proto", &["sessions::spark"]),
         ("rusqlite", &["ingest::provider"]),
         ("std::env", &["sessions::config::environment", "sessions::main"]),
         ("std::io::stdout", &["sessions::output"]),

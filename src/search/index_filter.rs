@@ -1,0 +1,40 @@
+//! Selects what an engine has to scan whose rows are elsewhere: sessions by their rows, and objects by
+//! their skip indexes.
+
+use std::collections::HashSet;
+
+use super::request::SearchRequest;
+use super::segment_filter::SegmentFilter;
+use super::session_selection::matching_sessions;
+use crate::store::{Grams, SkipIndex, Snapshot, StoreError};
+
+/// Returns the positions of the sessions that pass the filters of a request; `None` means all.
+pub fn selected_sessions(
+    snapshot: &Snapshot,
+    request: &SearchRequest<'_>,
+) -> Option<HashSet<usize>> {
+    matching_sessions(snapshot, request)
+}
+
+/// The filters of a request, for skip indexes that do not belong to a segment of the store.
+pub struct IndexFilter<'a> {
+    request: &'a SearchRequest<'a>,
+    /// The runs of which a matching text must contain one alternative of every group.
+    needs: Vec<Vec<Grams>>,
+}
+
+impl<'a> IndexFilter<'a> {
+    /// Creates the filter for rows in which all clauses of the query hold.
+    pub fn new(request: &'a SearchRequest<'a>) -> Self {
+        Self { request, needs: request.query.required_grams() }
+    }
+
+    /// Returns true if rows with this index may match.
+    ///
+    /// # Errors
+    /// Fails if the index cannot be read.
+    pub fn may_match(&self, index: &SkipIndex) -> Result<bool, StoreError> {
+        let filter = SegmentFilter::of_index(index, self.request, self.request.query, &self.needs)?;
+        Ok(!filter.is_excluded && !filter.candidate_blocks.is_empty())
+    }
+}

@@ -1,0 +1,264 @@
+//! The connection to a Spark Connect server: runs queries, interrupts those that are not wanted any
+//! more, and connects again after the server was gone.
+
+use std::future::Future;
+use std::io::Cursor;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use arrow::array::RecordBatch;
+use arrow::ipc::reader::StreamReader;
+use schemas::{ErrorCode, ToolError};
+use spark_connect_core::channel::ChannelBuilder;
+use spark_connect_core::client::{ReattachableResponseStream, SparkConnectClient};
+use spark_connect_core::error::SparkError;
+use spark_connect_core::retries::RetryPolicy;
+use spark_connect_proto::execute_plan_response::ResponseType;
+use spark_connect_proto::{ExecutePlanRequest, Plan, Relation, UserContext, plan};
+use tokio::runtime::{Builder, Runtime};
+
+use super::failure::{describe_failure, is_session_lost, is_unavailable};
+
+/// The beginning of the addresses of engines.
+pub(super) const SCHEME: &str = "spark://";
+
+/// The user whose sessions of Spark this program opens.
+const USER: &str = "sessions";
+
+/// How often the caller is asked whether the answer is still wanted.
+const POLL: Duration = Duration::from_millis(50);
+
+/// Attempts to reach the server again within one request, a fifth of a second apart at first.
+const RETRIES: u32 = 3;
+
+/// Settings of every session: times are in UTC, a query cannot name files, and the driver lists the
+/// files that it is given instead of running a job for them.
+const SETTINGS: [(&str, &str); 5] = [
+    ("spark.sql.session.timeZone", "UTC"),
+    ("spark.sql.runSQLOnFiles", "false"),
+    ("spark.sql.ansi.enabled", "true"),
+    ("spark.sql.sources.parallelPartitionDiscovery.threshold", "100000"),
+    ("spark.sql.execution.arrow.maxRecordsPerBatch", "20000"),
+];
+
+/// A connection, which is made at the first query.
+pub(super) struct SparkConnection {
+    /// The address as the user wrote it.
+    address: String,
+    builder: ChannelBuilder,
+    runtime: Runtime,
+    client: Mutex<Option<Arc<SparkConnectClient>>>,
+}
+
+/// The reason why a query ended without its rows.
+pub(super) enum RunError {
+    /// The server reported it.
+    Spark(Box<SparkError>),
+    Tool(ToolError),
+}
+
+impl From<SparkError> for RunError {
+    fn from(error: SparkError) -> Self {
+        Self::Spark(Box::new(error))
+    }
+}
+
+impl From<ToolError> for RunError {
+    fn from(error: ToolError) -> Self {
+        Self::Tool(error)
+    }
+}
+
+impl SparkConnection {
+    /// Prepares a connection to `spark://HOST:PORT`. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// Fails if the address has another form.
+    pub(super) fn new(address: &str) -> Result<Self, ToolError> {
+        let invalid = |reason: &str| {
+            let message = format!(
+                "engine: '{address}' is not valid: {reason}. Give spark://HOST:PORT, the address of a Spark Connect server, such as spark://127.0.0.1:15002"
+            );
+            ToolError::new(ErrorCode::InvalidArgument, message).with_detail("field", "engine")
+        };
+        let host = address.strip_prefix(SCHEME).ok_or_else(|| invalid("it has another scheme"))?;
+        let parameters = if host.contains("/;") { ";" } else { "/;" };
+        let url = format!("sc://{host}{parameters}user_id={USER}");
+        let builder = ChannelBuilder::parse(&url).map_err(|error| invalid(&error.get_message()))?;
+        if builder.host().is_empty() {
+            return Err(invalid("it names no host"));
+        }
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("spark")
+            .enable_all()
+            .build()
+            .map_err(|error| {
+                let message = format!("The threads for Spark could not be started: {error}");
+                ToolError::new(ErrorCode::InternalError, message)
+            })?;
+        Ok(Self { address: address.to_owned(), builder, runtime, client: Mutex::new(None) })
+    }
+
+    /// Returns the address as the user wrote it.
+    pub(super) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Runs a query and calls `take` with its rows until it returns false. `stop` is polled; true
+    /// interrupts the query.
+    ///
+    /// # Errors
+    /// Fails with `store_unavailable` if the server cannot be reached, with `cancelled` if `stop`
+    /// returned true, and with what `take` returns.
+    pub(super) fn run(
+        &self,
+        relation: &Relation,
+        stop: &(dyn Fn() -> bool + Sync),
+        take: &mut dyn FnMut(RecordBatch) -> Result<bool, ToolError>,
+    ) -> Result<(), ToolError> {
+        match self.try_run(relation, stop, take) {
+            Ok(()) => Ok(()),
+            Err(RunError::Tool(error)) => Err(error),
+            Err(RunError::Spark(error)) => Err(describe_failure(&self.address, &error)),
+        }
+    }
+
+    /// Runs a query like [`Self::run`]. The server may have been started again since the last query:
+    /// then the session is opened again, once.
+    pub(super) fn try_run(
+        &self,
+        relation: &Relation,
+        stop: &(dyn Fn() -> bool + Sync),
+        take: &mut dyn FnMut(RecordBatch) -> Result<bool, ToolError>,
+    ) -> Result<(), RunError> {
+        let mut has_rows = false;
+        let mut count = |batch: RecordBatch| {
+            has_rows = true;
+            take(batch)
+        };
+        let result = self.run_once(relation, stop, &mut count);
+        match result {
+            Err(RunError::Spark(error)) if is_unavailable(&error) || is_session_lost(&error) => {
+                self.forget_client();
+                if has_rows || !is_session_lost(&error) {
+                    return Err(RunError::Spark(error));
+                }
+                self.run_once(relation, stop, take)
+            }
+            result => result,
+        }
+    }
+
+    fn run_once(
+        &self,
+        relation: &Relation,
+        stop: &(dyn Fn() -> bool + Sync),
+        take: &mut dyn FnMut(RecordBatch) -> Result<bool, ToolError>,
+    ) -> Result<(), RunError> {
+        let client = self.client(stop)?;
+        let operation = new_operation_id()?;
+        let request = ExecutePlanRequest {
+            session_id: client.session_id().to_owned(),
+            operation_id: Some(operation.clone()),
+            user_context: Some(UserContext { user_id: USER.to_owned(), ..UserContext::default() }),
+            plan: Some(Plan { op_type: Some(plan::OpType::Root(relation.clone())) }),
+            ..ExecutePlanRequest::default()
+        };
+        let result = match self.wait(stop, client.execute_plan_reattachable(request)) {
+            Ok(stream) => self.read_rows(&mut stream?, stop, take),
+            Err(cancelled) => Err(cancelled.into()),
+        };
+        if matches!(result, Ok(false) | Err(RunError::Tool(_))) {
+            // Nobody waits for the rest of the rows.
+            let _ = self.runtime.block_on(client.interrupt_operation(&operation));
+        }
+        result.map(|_| ())
+    }
+
+    /// Reads the rows of a running query. Returns false if `take` wanted no more.
+    fn read_rows(
+        &self,
+        stream: &mut ReattachableResponseStream,
+        stop: &(dyn Fn() -> bool + Sync),
+        take: &mut dyn FnMut(RecordBatch) -> Result<bool, ToolError>,
+    ) -> Result<bool, RunError> {
+        loop {
+            let Some(response) = self.wait(stop, stream.message())?? else { return Ok(true) };
+            let Some(ResponseType::ArrowBatch(rows)) = response.response_type else { continue };
+            let reader = StreamReader::try_new(Cursor::new(rows.data), None);
+            for batch in reader.map_err(|error| broken_rows(&error.to_string()))? {
+                let batch = batch.map_err(|error| broken_rows(&error.to_string()))?;
+                if !take(batch)? {
+                    return Ok(false);
+                }
+            }
+        }
+    }
+
+    /// Waits for a future, and asks from time to time whether its result is still wanted.
+    fn wait<T>(
+        &self,
+        stop: &(dyn Fn() -> bool + Sync),
+        future: impl Future<Output = T>,
+    ) -> Result<T, ToolError> {
+        self.runtime.block_on(async {
+            tokio::pin!(future);
+            loop {
+                if let Ok(result) = tokio::time::timeout(POLL, &mut future).await {
+                    return Ok(result);
+                }
+                if stop() {
+                    return Err(ToolError::new(ErrorCode::Cancelled, "The call was cancelled"));
+                }
+            }
+        })
+    }
+
+    /// Returns the client, which is connected if there is none.
+    fn client(
+        &self,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Arc<SparkConnectClient>, RunError> {
+        let known = self.client.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(client) = known {
+            return Ok(client);
+        }
+        let mut client = self.wait(stop, SparkConnectClient::connect(&self.builder))??;
+        client.set_retry_policy(RetryPolicy {
+            max_retries: Some(RETRIES),
+            initial_backoff_ms: 200,
+            ..RetryPolicy::default()
+        });
+        for (name, value) in SETTINGS {
+            self.wait(stop, client.set_config(name, value))??;
+        }
+        let client = Arc::new(client);
+        *self.client.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&client));
+        Ok(client)
+    }
+
+    /// The next query connects again.
+    fn forget_client(&self) {
+        *self.client.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+/// Returns a random id, by which a running query can be interrupted: a UUID of version 4.
+fn new_operation_id() -> Result<String, ToolError> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| {
+        let message = format!("An id for the query could not be created: {error}. Try again");
+        ToolError::new(ErrorCode::InternalError, message)
+    })?;
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    let digits = format!("{:032x}", u128::from_be_bytes(bytes));
+    let parts = [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]];
+    Ok(parts.join("-"))
+}
+
+fn broken_rows(reason: &str) -> ToolError {
+    let message = format!("Spark sent rows that cannot be read: {reason}");
+    ToolError::new(ErrorCode::InternalError, message)
+}

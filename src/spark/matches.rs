@@ -1,0 +1,383 @@
+//! Finds the sessions whose matches are on a page, and loads them.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap};
+
+use arrow::array::{AsArray, RecordBatch};
+use arrow::datatypes::{Int64Type, TimestampMicrosecondType};
+use schemas::ToolError;
+use schemas::table::EVENTS;
+use schemas::tool::search::SearchSort;
+
+use super::condition::EventCondition;
+use super::engine::SparkEngine;
+use super::loader::unreadable;
+use super::pruning::{CandidateObject, collect_objects, find_candidates};
+use super::relation::{read_files, select};
+use super::windows::{SearchWindow, split_windows};
+use crate::error::store_error;
+use crate::lake::LakeCatalog;
+use crate::search::{
+    Clause, Query, QueryPattern, SearchError, SearchRequest, search, selected_sessions,
+};
+use crate::store::{Snapshot, Store};
+use crate::tools::{LakeScope, MatchCount};
+
+/// Most words whose presence in the lake is looked up to explain an empty page.
+const MAX_EXPLAINED_WORDS: usize = 8;
+
+/// The matches of one session, as Spark counted them.
+struct SessionMatches {
+    session: usize,
+    matches: usize,
+    /// The times of the first ones in the order of the search.
+    times: Vec<i64>,
+}
+
+/// What a search has to look at.
+struct LakeSearch<'a> {
+    engine: &'a SparkEngine,
+    store: &'a Store,
+    snapshot: &'a Snapshot,
+    request: &'a SearchRequest<'a>,
+    candidates: &'a [CandidateObject],
+    /// The number of objects that the indexes excluded.
+    pruned: usize,
+    total: usize,
+    stop: &'a (dyn Fn() -> bool + Sync),
+}
+
+impl SparkEngine {
+    /// Loads the sessions with the matches of a page, and counts the matches.
+    pub(super) fn find_matches(
+        &self,
+        store: &Store,
+        snapshot: &Snapshot,
+        request: &SearchRequest<'_>,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<LakeScope, ToolError> {
+        let catalog = self.catalog()?;
+        let candidates = find_candidates(&catalog, self.folder(), snapshot, request);
+        let total = catalog.object_count();
+        let pruned = total - candidates.len();
+        let lake_search = LakeSearch {
+            engine: self,
+            store,
+            snapshot,
+            request,
+            candidates: &candidates,
+            pruned,
+            total,
+            stop,
+        };
+        let sessions = distinct_sessions(candidates.iter());
+        if session_bytes(&catalog, snapshot, &sessions) <= self.limits.load_bytes {
+            self.load_events(store, snapshot, &sessions, stop)?;
+            return Ok(lake_search.scope(None, MatchCount::Loaded));
+        }
+        let condition = EventCondition::new(request);
+        if condition.is_exact {
+            lake_search.count_by_window(&condition, &sessions)
+        } else {
+            lake_search.load_by_window(&catalog, &sessions)
+        }
+    }
+
+    /// Loads everything if it is little. Otherwise loads the newest of the selected sessions if
+    /// `is_ranked`, and looks up the words of the query in the whole lake.
+    pub(super) fn load_compared(
+        &self,
+        store: &Store,
+        snapshot: &Snapshot,
+        request: &SearchRequest<'_>,
+        is_ranked: bool,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<LakeScope, ToolError> {
+        let catalog = self.catalog()?;
+        let everything: Vec<usize> = (0..snapshot.sessions().len()).collect();
+        let limit = self.limits.compared_bytes;
+        if session_bytes(&catalog, snapshot, &everything) <= limit {
+            self.load_events(store, snapshot, &everything, stop)?;
+            let count = everything.len();
+            let description = format!("all {count} sessions of the lake compared");
+            return Ok(LakeScope { description, matched: MatchCount::Loaded });
+        }
+        self.load_words(store, snapshot, request, stop)?;
+        if !is_ranked {
+            let description = "the whole lake searched".to_owned();
+            return Ok(LakeScope { description, matched: MatchCount::Loaded });
+        }
+        let wanted = selected_sessions(snapshot, request);
+        let objects = collect_objects(&catalog, self.folder(), snapshot, wanted.as_ref());
+        let mut sessions = distinct_sessions(objects.iter());
+        let selected = sessions.len();
+        sessions.sort_by_key(|at| Reverse(snapshot.sessions()[*at].ended_at));
+        keep_bytes(&catalog, snapshot, &mut sessions, limit);
+        self.load_events(store, snapshot, &sessions, stop)?;
+        let count = sessions.len();
+        let description =
+            format!("the newest {count} of {selected} selected sessions of the lake compared");
+        let matched =
+            if count == selected { MatchCount::Loaded } else { MatchCount::AtLeastLoaded };
+        Ok(LakeScope { description, matched })
+    }
+
+    /// Loads a session for each word of the query that the lake has, so that the answer does not call
+    /// it absent.
+    fn load_words(
+        &self,
+        store: &Store,
+        snapshot: &Snapshot,
+        request: &SearchRequest<'_>,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<(), ToolError> {
+        let clauses = request.query.clauses.iter().filter(|clause| !clause.is_excluded);
+        let patterns = clauses.flat_map(|clause| &clause.any);
+        let words = patterns.filter(|pattern| matches!(pattern, QueryPattern::Text(_)));
+        for word in words.take(MAX_EXPLAINED_WORDS) {
+            let clause = Clause { any: vec![word.clone()], is_excluded: false, is_optional: false };
+            let query = Query {
+                clauses: vec![clause],
+                is_case_sensitive: request.query.is_case_sensitive,
+                includes_replay: request.query.includes_replay,
+                ..Query::default()
+            };
+            let word_request = SearchRequest {
+                query: &query,
+                sessions: None,
+                event_types: Vec::new(),
+                since: None,
+                limit: 1,
+                after: None,
+                counted_rows: 0,
+                deadline: None,
+            };
+            self.find_matches(store, snapshot, &word_request, stop)?;
+        }
+        Ok(())
+    }
+}
+
+impl LakeSearch<'_> {
+    /// Has Spark count the matches in growing windows until a page is full, and loads the sessions of
+    /// the page.
+    fn count_by_window(
+        &self,
+        condition: &EventCondition,
+        sessions: &[usize],
+    ) -> Result<LakeScope, ToolError> {
+        let request = self.request;
+        let wanted = request.limit + 1;
+        let is_oldest_first = request.query.sort == SearchSort::Oldest;
+        let mut found = Vec::new();
+        let mut days = None;
+        for window in self.windows(sessions) {
+            found = self.count_matches(&window, condition, wanted)?;
+            days = window.days;
+            if found.iter().map(|one| one.times.len()).sum::<usize>() >= wanted {
+                break;
+            }
+        }
+        let matches = found.iter().map(|one| one.matches).sum();
+        let page = sessions_of_page(found, wanted, is_oldest_first);
+        self.engine.load_events(self.store, self.snapshot, &page, self.stop)?;
+        let matched = if days.is_none() {
+            MatchCount::Exactly(matches)
+        } else {
+            MatchCount::AtLeast(matches)
+        };
+        Ok(self.scope(days, matched))
+    }
+
+    /// Returns the windows to search, in order: only everything if that is little, or if all matches
+    /// must be counted. `sessions` are those of the candidates.
+    fn windows(&self, sessions: &[usize]) -> Vec<SearchWindow<'_>> {
+        let query = self.request.query;
+        let mut windows = split_windows(self.candidates, query.sort == SearchSort::Oldest);
+        let events: i64 = sessions.iter().map(|at| self.snapshot.sessions()[*at].events).sum();
+        if events <= self.engine.limits.counted_events || query.must_count_all {
+            windows.drain(..windows.len() - 1);
+        }
+        windows
+    }
+
+    /// Has Spark count the matches in a window, by session.
+    fn count_matches(
+        &self,
+        window: &SearchWindow<'_>,
+        condition: &EventCondition,
+        wanted: usize,
+    ) -> Result<Vec<SessionMatches>, ToolError> {
+        if window.objects.is_empty() {
+            return Ok(Vec::new());
+        }
+        let is_ascending = self.request.query.sort == SearchSort::Oldest;
+        let sql = format!(
+            "SELECT session_id, count(*) AS matches, \
+             slice(sort_array(collect_list(timestamp), {is_ascending}), 1, {wanted}) AS times \
+             FROM events WHERE {} GROUP BY session_id",
+            condition.sql
+        );
+        let paths = window.objects.iter().map(|object| object.path.clone()).collect();
+        let events = ("events", read_files(paths, &EVENTS));
+        let relation = select(&sql, condition.parameters.clone(), vec![events]);
+        let mut found = Vec::new();
+        self.engine.connection().run(&relation, self.stop, &mut |batch| {
+            let rows = read_matches(self.snapshot, &batch);
+            found.extend(rows.ok_or_else(|| unreadable("a count has other columns"))?);
+            Ok(true)
+        })?;
+        Ok(found)
+    }
+
+    /// Loads the candidates of growing windows until a page is full. The store decides which rows match,
+    /// because Spark cannot.
+    fn load_by_window(
+        &self,
+        catalog: &LakeCatalog,
+        sessions: &[usize],
+    ) -> Result<LakeScope, ToolError> {
+        let is_oldest_first = self.request.query.sort == SearchSort::Oldest;
+        let limit = self.engine.limits.compared_bytes;
+        for window in self.windows(sessions) {
+            let mut sessions = distinct_sessions(window.objects.iter().copied());
+            let count = sessions.len();
+            let ended = |at: usize| self.snapshot.sessions()[at].ended_at;
+            if is_oldest_first {
+                sessions.sort_by_key(|at| ended(*at));
+            } else {
+                sessions.sort_by_key(|at| Reverse(ended(*at)));
+            }
+            keep_bytes(catalog, self.snapshot, &mut sessions, limit);
+            self.engine.load_events(self.store, self.snapshot, &sessions, self.stop)?;
+            if sessions.len() < count {
+                return Ok(self.scope(window.days, MatchCount::AtLeastLoaded));
+            }
+            if window.days.is_none() || self.is_page_full()? {
+                let matched = match window.days {
+                    None => MatchCount::Loaded,
+                    Some(_) => MatchCount::AtLeastLoaded,
+                };
+                return Ok(self.scope(window.days, matched));
+            }
+        }
+        Ok(self.scope(None, MatchCount::Loaded))
+    }
+
+    /// Returns true if the store has the matches of the page, and one more.
+    fn is_page_full(&self) -> Result<bool, ToolError> {
+        let snapshot = self.store.take_snapshot().map_err(store_error)?;
+        match search(&snapshot, self.request, self.stop) {
+            Ok(page) => Ok(page.next.is_some()),
+            Err(SearchError::Store(error)) => Err(store_error(error)),
+            Err(SearchError::Cancelled | SearchError::TimedOut) => Ok(true),
+        }
+    }
+
+    /// Describes what was searched: `days` of it, or everything.
+    fn scope(&self, days: Option<i64>, matched: MatchCount) -> LakeScope {
+        let end = if self.request.query.sort == SearchSort::Oldest { "oldest" } else { "newest" };
+        let window = match days {
+            None => "the whole lake searched".to_owned(),
+            Some(1) => format!("the {end} day with candidates searched"),
+            Some(days) => format!("the {end} {days} days with candidates searched"),
+        };
+        let Self { pruned, total, .. } = self;
+        let description =
+            format!("{window}; the skip indexes excluded {pruned} of {total} objects");
+        LakeScope { description, matched }
+    }
+}
+
+/// Returns the sessions of the objects, each once, by position.
+fn distinct_sessions<'c>(objects: impl Iterator<Item = &'c CandidateObject>) -> Vec<usize> {
+    let sessions: BTreeSet<usize> = objects.map(|object| object.session).collect();
+    sessions.into_iter().collect()
+}
+
+/// Returns the bytes of the objects of sessions.
+fn session_bytes(catalog: &LakeCatalog, snapshot: &Snapshot, sessions: &[usize]) -> u64 {
+    sessions.iter().map(|at| bytes_of(catalog, snapshot, *at)).sum()
+}
+
+fn bytes_of(catalog: &LakeCatalog, snapshot: &Snapshot, session: usize) -> u64 {
+    let id = snapshot.sessions()[session].session_id.as_str();
+    catalog.sessions.get(id).map_or(0, |session| session.bytes())
+}
+
+/// Keeps the first sessions whose objects have at most `limit` bytes together, and at least one.
+fn keep_bytes(catalog: &LakeCatalog, snapshot: &Snapshot, sessions: &mut Vec<usize>, limit: u64) {
+    let mut bytes = 0;
+    let mut kept = 0;
+    for at in sessions.iter() {
+        bytes += bytes_of(catalog, snapshot, *at);
+        if kept > 0 && bytes > limit {
+            break;
+        }
+        kept += 1;
+    }
+    sessions.truncate(kept);
+}
+
+/// Returns the sessions that have one of the first `wanted` matches.
+fn sessions_of_page(
+    mut found: Vec<SessionMatches>,
+    wanted: usize,
+    is_oldest_first: bool,
+) -> Vec<usize> {
+    let key = |time: i64| if is_oldest_first { !time } else { time };
+    let mut keys: Vec<i64> = found.iter().flat_map(|one| &one.times).map(|at| key(*at)).collect();
+    keys.sort_unstable_by_key(|key| Reverse(*key));
+    if let Some(last) = keys.get(wanted - 1) {
+        found.retain(|one| one.times.iter().any(|time| key(*time) >= *last));
+        return found.iter().map(|one| one.session).collect();
+    }
+    // Matches without a time come last, by session.
+    found.sort_by_key(|one| (one.times.is_empty(), one.session));
+    found.truncate(wanted);
+    found.iter().map(|one| one.session).collect()
+}
+
+/// Returns the counts in a batch; `None` if it has other columns.
+fn read_matches(snapshot: &Snapshot, batch: &RecordBatch) -> Option<Vec<SessionMatches>> {
+    let ids = batch.column_by_name("session_id")?.as_string_opt::<i32>()?;
+    let counts = batch.column_by_name("matches")?.as_primitive_opt::<Int64Type>()?;
+    let lists = batch.column_by_name("times")?.as_list_opt::<i32>()?;
+    let mut found = HashMap::new();
+    for row in 0..batch.num_rows() {
+        let Some(session) = snapshot.session_position(ids.value(row)) else { continue };
+        let times = lists.value(row);
+        let times = times.as_primitive_opt::<TimestampMicrosecondType>()?;
+        let matches = usize::try_from(counts.value(row)).unwrap_or(0);
+        found.insert(
+            session,
+            SessionMatches { session, matches, times: times.iter().flatten().collect() },
+        );
+    }
+    Some(found.into_values().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matches(session: usize, matches: usize, times: &[i64]) -> SessionMatches {
+        SessionMatches { session, matches, times: times.to_vec() }
+    }
+
+    #[test]
+    fn a_page_has_the_sessions_of_its_matches() {
+        let found = || vec![matches(0, 3, &[9, 4, 1]), matches(1, 1, &[5]), matches(2, 1, &[3])];
+        assert_eq!(sessions_of_page(found(), 1, false), [0]);
+        assert_eq!(sessions_of_page(found(), 2, false), [0, 1]);
+        assert_eq!(sessions_of_page(found(), 4, false), [0, 1, 2]);
+        assert_eq!(sessions_of_page(found(), 9, false), [0, 1, 2]);
+        let oldest = || vec![matches(0, 2, &[1, 4]), matches(1, 1, &[5]), matches(2, 1, &[3])];
+        assert_eq!(sessions_of_page(oldest(), 2, true), [0, 2]);
+        // Equal times may all belong to the page.
+        let equal = vec![matches(0, 1, &[5]), matches(1, 1, &[5]), matches(2, 1, &[4])];
+        assert_eq!(sessions_of_page(equal, 1, false), [0, 1]);
+        let untimed = vec![matches(3, 4, &[]), matches(1, 2, &[]), matches(2, 2, &[7])];
+        assert_eq!(sessions_of_page(untimed, 2, false), [2, 1]);
+    }
+}

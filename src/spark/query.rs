@@ -1,0 +1,199 @@
+//! Statements of users, and columns for sums.
+
+use std::sync::LazyLock;
+
+use arrow::array::RecordBatch;
+use regex::Regex;
+use schemas::table::{EVENTS, EventColumn, SESSIONS};
+use schemas::view::VIEWS;
+use schemas::{ErrorCode, ToolError, limits};
+use spark_connect_proto::Relation;
+use spark_connect_proto::expression::literal::LiteralType;
+
+use super::connection::RunError;
+use super::engine::SparkEngine;
+use super::failure::{describe_failure, first_line, is_session_lost, is_unavailable};
+use super::loader::{split_sessions, unreadable, with_store_types};
+use super::pruning::object_path;
+use super::relation::{Parameters, read_files, select};
+use crate::lake::LakeCatalog;
+use crate::store::session_key;
+use crate::tools::{LakeScope, WantedColumns};
+
+/// Calls of functions that run code of Java, and of functions whose names are computed.
+static REFUSED_CALLS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let gap = r"`?(?:\s|/\*.*?\*/|--[^\n]*\n)*\(";
+    Regex::new(&format!(r"(?is)\b(try_reflect|reflect|java_method|identifier){gap}")).ok()
+});
+
+/// Computed columns of the views.
+const COMPUTED: [(&str, &str); 2] = [
+    ("event_id", "concat(session_id, ':', event_index) AS event_id"),
+    ("duration_ms", "(unix_micros(ended_at) - unix_micros(started_at)) DIV 1000 AS duration_ms"),
+];
+
+/// Columns that only a store can compute.
+const OMITTED: [&str; 1] = ["cost_usd"];
+
+/// Runs a statement over the views `sessions` and `events`. It cannot be anything but a query, because
+/// it is a subquery of another one.
+pub(super) fn run_query(
+    engine: &SparkEngine,
+    sql: &str,
+    max_rows: usize,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<(Vec<RecordBatch>, LakeScope), ToolError> {
+    if sql.len() > limits::SQL_BYTES {
+        let message = format!("sql: it is longer than {} bytes. Shorten it", limits::SQL_BYTES);
+        return Err(ToolError::new(ErrorCode::InvalidArgument, message).with_detail("field", "sql"));
+    }
+    refuse_calls(sql)?;
+    let catalog = engine.catalog()?;
+    let statement = sql.trim().trim_end_matches(';');
+    let sql = format!("SELECT * FROM (\n{statement}\n) LIMIT {max_rows}");
+    let views = vec![
+        ("sessions", sessions_view(engine, &catalog)),
+        ("events", events_view(engine, &catalog)),
+    ];
+    let relation = select(&sql, Parameters::default(), views);
+    let mut batches = Vec::new();
+    let result = engine.connection().try_run(&relation, stop, &mut |batch| {
+        batches.push(batch);
+        Ok(true)
+    });
+    match result {
+        Ok(()) => {}
+        Err(RunError::Tool(error)) => return Err(error),
+        Err(RunError::Spark(error)) if is_unavailable(&error) || is_session_lost(&error) => {
+            return Err(describe_failure(engine.connection().address(), &error));
+        }
+        Err(RunError::Spark(error)) => {
+            let message = format!(
+                "Spark refused the query: {}. It is SQL of Spark over the views sessions and events; those of a store and its functions are available after sessions pull",
+                first_line(&error.get_message())
+            );
+            return Err(ToolError::new(ErrorCode::SqlError, message));
+        }
+    }
+    let description = format!("Spark ran the query over {} objects", catalog.object_count());
+    Ok((batches, LakeScope { description, ..LakeScope::default() }))
+}
+
+/// Returns an error if a statement calls a function that a query must not call.
+fn refuse_calls(sql: &str) -> Result<(), ToolError> {
+    let call = REFUSED_CALLS.as_ref().and_then(|calls| calls.captures(sql));
+    let Some(name) = call.as_ref().and_then(|call| call.get(1)) else { return Ok(()) };
+    let message = format!(
+        "The query calls {}, which can run other code. Only queries over sessions and events are allowed",
+        name.as_str()
+    );
+    Err(ToolError::new(ErrorCode::SqlNotAllowed, message).with_detail("name", name.as_str()))
+}
+
+/// Calls `take` with columns of the events of sessions, in order, until it returns false.
+pub(super) fn read_columns(
+    engine: &SparkEngine,
+    wanted: &WantedColumns<'_>,
+    stop: &(dyn Fn() -> bool + Sync),
+    take: &mut dyn FnMut(&str, &RecordBatch) -> Result<bool, ToolError>,
+) -> Result<LakeScope, ToolError> {
+    let catalog = engine.catalog()?;
+    let mut paths = Vec::new();
+    for id in &wanted.sessions {
+        let objects = catalog.sessions.get(*id).map_or(&[][..], |session| &session.objects);
+        paths.extend(objects.iter().map(|object| object_path(engine.folder(), &object.key)));
+    }
+    let description = format!("Spark read {} of {} objects", paths.len(), catalog.object_count());
+    let scope = LakeScope { description, ..LakeScope::default() };
+    if paths.is_empty() {
+        return Ok(scope);
+    }
+    let mut parameters = Parameters::default();
+    let mut conditions = vec!["true".to_owned()];
+    if let Some(since) = wanted.since {
+        let since = parameters.bind(LiteralType::Timestamp(since));
+        conditions.push(format!("timestamp >= {since}"));
+    }
+    if let Some(until) = wanted.until {
+        let until = parameters.bind(LiteralType::Timestamp(until));
+        conditions.push(format!("timestamp < {until}"));
+    }
+    let mut names = vec![EventColumn::SessionId.name()];
+    for column in &wanted.columns {
+        if !names.contains(&column.name()) {
+            names.push(column.name());
+        }
+    }
+    let sql = format!(
+        "SELECT {} FROM events WHERE {} ORDER BY session_id, event_index",
+        names.join(", "),
+        conditions.join(" AND ")
+    );
+    let relation = select(&sql, parameters, vec![("events", read_files(paths, &EVENTS))]);
+    engine.connection().run(&relation, stop, &mut |batch| {
+        let batch = with_store_types(&batch).map_err(|error| unreadable(&error))?;
+        for (id, rows) in split_sessions(&batch) {
+            if !take(id, &rows)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    })?;
+    Ok(scope)
+}
+
+fn events_view(engine: &SparkEngine, catalog: &LakeCatalog) -> Relation {
+    let objects = catalog.sessions.values().flat_map(|session| &session.objects);
+    let paths = objects.map(|object| object_path(engine.folder(), &object.key)).collect();
+    public_view("events", read_files(paths, &EVENTS))
+}
+
+fn sessions_view(engine: &SparkEngine, catalog: &LakeCatalog) -> Relation {
+    let sessions = catalog.sessions.iter();
+    let keys = sessions.map(|(id, session)| session_key(session.provider, id));
+    let paths = keys.map(|key| object_path(engine.folder(), &key)).collect();
+    public_view("sessions", read_files(paths, &SESSIONS))
+}
+
+/// Returns the columns that a view has in a store, without those that only a store can compute.
+fn public_view(name: &str, rows: Relation) -> Relation {
+    let view = VIEWS.iter().find(|view| view.name == name);
+    let mut columns = Vec::new();
+    for column in view.into_iter().flat_map(|view| view.columns()) {
+        if OMITTED.contains(&column.name) {
+            continue;
+        }
+        let computed = COMPUTED.iter().find(|(name, _)| *name == column.name);
+        let is_stored =
+            EVENTS.columns.iter().chain(SESSIONS.columns).any(|c| c.name == column.name);
+        match computed {
+            Some((_, sql)) if name == "sessions" || !is_stored => columns.push((*sql).to_owned()),
+            Some(_) | None => columns.push(format!("`{}`", column.name)),
+        }
+    }
+    let sql = format!("SELECT {} FROM objects", columns.join(", "));
+    select(&sql, Parameters::default(), vec![("objects", rows)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_that_run_code_are_refused_and_texts_are_not() {
+        for sql in [
+            "SELECT reflect('java.lang.System', 'exit', 0)",
+            "SELECT Java_Method ('a', 'b')",
+            "SELECT `reflect`('a', 'b')",
+            "SELECT try_reflect /* x */ ('a', 'b')",
+            "SELECT reflect -- x\n ('a', 'b')",
+            "SELECT identifier('ref' || 'lect')('a', 'b')",
+        ] {
+            let error = refuse_calls(sql).expect_err(sql);
+            assert_eq!(error.code, ErrorCode::SqlNotAllowed, "{sql}");
+        }
+        for sql in ["SELECT 1", "SELECT count(*) FROM events WHERE text LIKE '%reflect%'"] {
+            assert!(refuse_calls(sql).is_ok(), "{sql}");
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Writes rows that another engine returned, like those of a query here.
+
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Field, Schema};
+use arrow::util::display::array_value_to_string;
+use schemas::tool::query::QueryColumn;
+use serde_json::Value;
+
+use super::output::RowWriter;
+use super::plan::ColumnPlan;
+use super::protocol::WorkerRequest;
+use super::query::{SqlQuery, SqlSummary};
+
+/// Returns rows in a format, or as the data of a tool's answer: as many as the limits of `query` allow.
+///
+/// # Errors
+/// Returns the reason if the rows cannot be written.
+pub fn encode_rows(
+    batches: &[RecordBatch],
+    query: &SqlQuery<'_>,
+) -> Result<(Vec<u8>, SqlSummary), String> {
+    let mut readable = Vec::new();
+    for batch in batches {
+        readable.push(readable_batch(batch)?);
+    }
+    let schema = readable.first().map_or_else(|| Arc::new(Schema::empty()), RecordBatch::schema);
+    let plan = ColumnPlan::new(batches.first().map_or_else(Vec::new, describe_columns), false);
+    let request = WorkerRequest {
+        sql: String::new(),
+        views: Vec::new(),
+        files: Vec::new(),
+        format: query.format,
+        max_rows: query.max_rows,
+        max_bytes: query.max_bytes,
+    };
+    let encoded = SharedBytes::default();
+    let written = write_rows(&plan, schema, &request, &readable, encoded.clone());
+    let summary = written.map_err(|error| error.to_string())?;
+    let bytes = std::mem::take(&mut *encoded.0.lock().unwrap_or_else(PoisonError::into_inner));
+    Ok((bytes, summary))
+}
+
+fn write_rows(
+    plan: &ColumnPlan,
+    schema: Arc<Schema>,
+    request: &WorkerRequest,
+    batches: &[RecordBatch],
+    out: SharedBytes,
+) -> io::Result<SqlSummary> {
+    let mut writer = RowWriter::new(plan, schema, request, Box::new(out))?;
+    for batch in batches {
+        if !writer.write_batch(batch)? {
+            break;
+        }
+    }
+    writer.finish()
+}
+
+/// Bytes that a writer collects for the caller.
+#[derive(Clone, Default)]
+struct SharedBytes(Arc<Mutex<Vec<u8>>>);
+
+impl Write for SharedBytes {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Returns the columns with the names that DuckDB has for their types.
+fn describe_columns(batch: &RecordBatch) -> Vec<QueryColumn> {
+    let fields = batch.schema().fields().clone();
+    let columns = fields.iter().map(|field| QueryColumn {
+        name: field.name().clone(),
+        sql_type: sql_type(field.data_type()),
+    });
+    columns.collect()
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "other types are read as text")]
+fn sql_type(kind: &DataType) -> String {
+    match kind {
+        DataType::Boolean => "BOOLEAN".to_owned(),
+        DataType::Int8 => "TINYINT".to_owned(),
+        DataType::Int16 => "SMALLINT".to_owned(),
+        DataType::Int32 => "INTEGER".to_owned(),
+        DataType::Int64 => "BIGINT".to_owned(),
+        DataType::Float32 => "FLOAT".to_owned(),
+        DataType::Float64 => "DOUBLE".to_owned(),
+        DataType::Decimal128(precision, scale) => format!("DECIMAL({precision},{scale})"),
+        DataType::Timestamp(_, _) => "TIMESTAMP".to_owned(),
+        DataType::Date32 => "DATE".to_owned(),
+        DataType::List(field) => format!("{}[]", sql_type(field.data_type())),
+        _ => "VARCHAR".to_owned(),
+    }
+}
+
+/// Returns the rows with the types that an answer can hold: lists as JSON, other types as text.
+fn readable_batch(batch: &RecordBatch) -> Result<RecordBatch, String> {
+    let mut fields = Vec::new();
+    let mut columns = Vec::new();
+    for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
+        let column = readable_column(column).map_err(|error| error.to_string())?;
+        fields.push(Field::new(field.name(), column.data_type().clone(), true));
+        columns.push(column);
+    }
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).map_err(|error| error.to_string())
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "other types are read as text")]
+fn readable_column(column: &ArrayRef) -> Result<ArrayRef, arrow::error::ArrowError> {
+    match column.data_type() {
+        DataType::Boolean
+        | DataType::Int8
+        | DataType::Int16
+        | DataType::Int32
+        | DataType::Int64
+        | DataType::Float32
+        | DataType::Float64
+        | DataType::Decimal128(_, _)
+        | DataType::Timestamp(_, _)
+        | DataType::Utf8 => Ok(Arc::clone(column)),
+        DataType::Date32 => cast(column, &DataType::Utf8),
+        DataType::List(field) if *field.data_type() == DataType::Utf8 => Ok(texts_as_json(column)),
+        _ => {
+            let mut texts = Vec::with_capacity(column.len());
+            for row in 0..column.len() {
+                let is_null = column.is_null(row);
+                texts.push(if is_null { None } else { Some(array_value_to_string(column, row)?) });
+            }
+            Ok(Arc::new(StringArray::from(texts)))
+        }
+    }
+}
+
+/// Returns lists of texts as JSON.
+fn texts_as_json(column: &ArrayRef) -> ArrayRef {
+    let lists = column.as_list::<i32>();
+    let texts = lists.iter().map(|list| {
+        let list = list?;
+        let texts = list.as_string::<i32>().iter();
+        Some(Value::from(texts.map(|text| text.map(str::to_owned)).collect::<Vec<_>>()).to_string())
+    });
+    Arc::new(texts.collect::<StringArray>())
+}

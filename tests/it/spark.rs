@@ -1,0 +1,324 @@
+//! `--engine spark://HOST:PORT`. Needs the feature `spark` and a cluster: `cargo xtask test --spark`
+//! starts one and sets `SESSIONS_SPARK`.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use schemas::{Timestamp, ToolError};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use sessions::spark::{EngineLimits, SparkEngine};
+use sessions::store::Store;
+use sessions::tools::{Call, Tools};
+
+use crate::env::{Ran, TestEnv, samples};
+
+/// The questions, which both engines must answer alike.
+const QUESTIONS: &str = include_str!("spark/questions.jsonl");
+
+/// Pages that are compared of each question.
+const PAGES: usize = 4;
+
+/// Maximum time until the Connect server answers.
+const START: Duration = Duration::from_secs(240);
+
+/// Maximum time of a query of SQL: the machine may have other tests to run.
+const MAX_QUERY: Duration = Duration::from_secs(240);
+
+/// Tests that use the cluster run one at a time.
+static CLUSTER: Mutex<()> = Mutex::new(());
+
+/// The settings of a machine that publishes everything.
+const SETTINGS: &str =
+    "[identity]\nmachine = 'pier'\nuser = 'mira'\n[publish]\ninclude = ['**']\ncontent = 'full'\n";
+
+/// Returns the address of the cluster, once it answers.
+#[expect(clippy::print_stderr, reason = "a skipped test must be noticed")]
+fn cluster() -> Option<String> {
+    let Ok(address) = std::env::var("SESSIONS_SPARK") else {
+        eprintln!("SKIPPED: set SESSIONS_SPARK to a Spark Connect server to run this test");
+        return None;
+    };
+    let host = address.trim_start_matches("spark://");
+    let until = Instant::now() + START;
+    while std::net::TcpStream::connect(host).is_err() {
+        assert!(Instant::now() < until, "{address} does not answer");
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    Some(address)
+}
+
+/// A machine that pushed the sample sessions into `lake`, and pulled them into the store `pulled`.
+fn machine_with_lake() -> TestEnv {
+    let env = TestEnv::new();
+    let settings = env.path(".config/sessions");
+    std::fs::create_dir_all(&settings).expect("creates");
+    std::fs::write(settings.join("settings.toml"), SETTINGS).expect("writes");
+    env.run(&["ingest", "--quiet", &samples().to_string_lossy()]).ok();
+    env.run(&["push", &env.path("lake").to_string_lossy()]).ok();
+    let pulled = env.path("pulled").to_string_lossy().into_owned();
+    env.run(&["--store", &pulled, "pull", &env.path("lake").to_string_lossy()]).ok();
+    env
+}
+
+fn unmasked() -> Result<Arc<ingest::redact::Redactor>, ToolError> {
+    sessions::config::settings::create_redactor()
+}
+
+/// The tools over the imported sessions.
+fn embedded(env: &TestEnv) -> Tools {
+    Tools::new(Store::new(env.path("pulled")))
+        .with_program(PathBuf::from(env!("CARGO_BIN_EXE_sessions")))
+}
+
+/// The tools over the lake.
+fn on_spark(env: &TestEnv, address: &str, name: &str, limits: EngineLimits) -> Tools {
+    let lake = env.path("lake").to_string_lossy().into_owned();
+    let engine = SparkEngine::new(address, &lake, unmasked).expect("an engine");
+    Tools::new(Store::new(env.path(name))).with_engine(Arc::new(engine.with_limits(limits)))
+}
+
+/// Parses the arguments of a tool.
+fn parse<A: DeserializeOwned>(args: &Value) -> A {
+    serde_json::from_value(args.clone()).unwrap_or_else(|error| panic!("{args}: {error}"))
+}
+
+/// Returns the answer of a tool, or its error, as JSON.
+fn ask(tools: &Tools, tool: &str, args: &Value) -> Value {
+    let now = Timestamp::parse("2026-10-22T12:00:00Z").expect("a time");
+    let call = Call::new(now, &|| false).with_query_time(MAX_QUERY);
+    match tool {
+        "search_events" => as_json(tools.search_events(&parse(args), &call)),
+        "list_sessions" => as_json(tools.list_sessions(&parse(args), &call)),
+        "get_session_details" => as_json(tools.get_session_details(&parse(args), &call)),
+        "get_event_details" => as_json(tools.get_event_details(&parse(args), &call)),
+        "session_stats" => as_json(tools.session_stats(&parse(args), &call)),
+        "query_sql" => as_json(tools.query_sql(&parse(args), &call)),
+        _ => panic!("{tool} is not asked here"),
+    }
+}
+
+fn as_json<T: Serialize>(result: Result<T, ToolError>) -> Value {
+    match result {
+        Ok(answer) => serde_json::to_value(answer).expect("encodes"),
+        Err(error) => json!({ "error": { "code": error.code, "message": error.message } }),
+    }
+}
+
+/// What two answers must have in common.
+fn essence(answer: &Value, tool: &str, has_totals: bool) -> Value {
+    if tool == "query_sql" {
+        let is_error = answer.get("error").is_some();
+        return json!([answer["data"]["rows"], answer["metadata"]["results_truncated"], is_error]);
+    }
+    if answer.get("error").is_some() {
+        return answer.clone();
+    }
+    let metadata = &answer["metadata"];
+    let mut common = json!({
+        "data": answer["data"],
+        "pagination": answer["pagination"],
+        "warnings": answer["warnings"],
+        "confidence": metadata["confidence"],
+        "index_size": metadata["index_size"],
+    });
+    if has_totals {
+        let hint = answer["hint"].as_str().unwrap_or("");
+        common["total"] = json!([metadata["results_total"], metadata["results_total_is"]]);
+        common["hint"] = hint.split("The index was updated").next().into();
+    }
+    common
+}
+
+/// Asks both, page by page, and compares the answers. Returns how many pages there were.
+fn compare(expected: &Tools, found: &Tools, tool: &str, args: &Value, has_totals: bool) -> usize {
+    let mut args = args.clone();
+    for page in 1..=PAGES {
+        let wanted = ask(expected, tool, &args);
+        let answer = ask(found, tool, &args);
+        assert_eq!(
+            essence(&answer, tool, has_totals),
+            essence(&wanted, tool, has_totals),
+            "{tool} {args}, page {page}: {:?}",
+            answer["metadata"]["scope"]
+        );
+        if tool != "query_sql"
+            && let Some(scope) = wanted["metadata"]["scope"].as_str()
+        {
+            let described = answer["metadata"]["scope"].as_str().unwrap_or("");
+            assert!(described.starts_with(scope), "{tool} {args}: {described}");
+        }
+        let next = &wanted["pagination"]["next_cursor"];
+        if next.is_null() || args.get("event_ids").is_some() {
+            return page;
+        }
+        args["cursor"] = next.clone();
+    }
+    PAGES
+}
+
+/// The questions: the tool, and its arguments.
+fn questions() -> Vec<(String, Value)> {
+    let mut all = Vec::new();
+    for line in QUESTIONS.lines().filter(|line| !line.is_empty()) {
+        let question: Value = serde_json::from_str(line).expect(line);
+        let tool = question["tool"].as_str().expect("a tool").to_owned();
+        all.push((tool, question["args"].clone()));
+    }
+    all
+}
+
+#[test]
+fn spark_answers_like_the_store() {
+    let Some(address) = cluster() else { return };
+    let _cluster = CLUSTER.lock().unwrap_or_else(PoisonError::into_inner);
+    let env = machine_with_lake();
+    let store = embedded(&env);
+    let spark = on_spark(&env, &address, "loaded", EngineLimits::default());
+    let questions = questions();
+    assert!(questions.len() >= 60, "{}", questions.len());
+    let mut pages = 0;
+    for (tool, args) in &questions {
+        pages += compare(&store, &spark, tool, args, true);
+    }
+    assert!(pages > questions.len(), "some answers have several pages");
+
+    // Spark filters and counts, instead of loading all that may match.
+    let counted =
+        EngineLimits { load_bytes: 0, counted_events: i64::MAX, ..EngineLimits::default() };
+    let spark = on_spark(&env, &address, "counted", counted);
+    let searches = questions.iter().filter(|(tool, _)| tool == "search_events");
+    for (tool, args) in searches.clone() {
+        compare(&store, &spark, tool, args, true);
+    }
+
+    // The nearest days first: totals are those of what was searched.
+    let near = EngineLimits { load_bytes: 0, counted_events: 0, ..EngineLimits::default() };
+    let spark = on_spark(&env, &address, "near", near);
+    for (tool, args) in searches {
+        compare(&store, &spark, tool, args, false);
+    }
+    let answer = ask(&spark, "search_events", &json!({ "query": "the", "limit": 1 }));
+    let scope = answer["metadata"]["scope"].as_str().expect("a scope");
+    assert!(scope.contains("the newest day with candidates searched"), "{scope}");
+    assert_eq!(answer["metadata"]["results_total_is"], "at_least", "{answer}");
+    let answer = ask(&spark, "search_events", &json!({ "query": "zebrafish" }));
+    let scope = answer["metadata"]["scope"].as_str().expect("a scope");
+    assert!(scope.contains("compared"), "{scope}");
+}
+
+#[test]
+fn the_command_line_answers_over_a_lake() {
+    let Some(address) = cluster() else { return };
+    let _cluster = CLUSTER.lock().unwrap_or_else(PoisonError::into_inner);
+    let env = machine_with_lake();
+    let lake = env.path("lake").to_string_lossy().into_owned();
+    let engine = ["--engine", &address, "--lake", &lake];
+    let run = |args: &[&str]| env.run(&[&engine, args].concat());
+    let pulled = env.path("pulled").to_string_lossy().into_owned();
+    let here = |args: &[&str]| env.run(&[&["--store", &pulled, "--no-refresh"], args].concat());
+    for args in [
+        &["search", "budget", "--events", "--page", "2", "-n", "3"][..],
+        &["list", "--no-pager"],
+        &["stats", "--by", "tool"],
+        &["event", "9ae82b3a:3"],
+    ] {
+        assert_eq!(run(args).ok(), here(args).ok(), "{args:?}");
+    }
+    let table = run(&["query", "SELECT count(*) AS n FROM events"]).ok();
+    assert_eq!(table, here(&["query", "SELECT count(*) AS n FROM events"]).ok());
+    assert!(run(&["query", "SELECT reflect('a', 'b')"]).fails(2).contains("reflect"));
+    assert!(run(&["find", "budget"]).fails(2).contains("sessions pull"));
+    assert!(run(&["show", "9ae82b3a"]).ok().contains("9ae82b3a"));
+}
+
+#[test]
+fn a_server_that_is_gone_is_reported_and_a_call_can_be_cancelled() {
+    let env = machine_with_lake();
+    let gone = on_spark(&env, "spark://127.0.0.1:9", "gone", EngineLimits::default());
+    let answer = ask(&gone, "get_session_details", &json!({ "session_id": "9ae82b3a" }));
+    assert_eq!(answer["error"]["code"], "store_unavailable", "{answer}");
+    let message = answer["error"]["message"].as_str().expect("a message");
+    assert!(
+        message.contains("spark://127.0.0.1:9") && message.contains("docs/team.md"),
+        "{message}"
+    );
+    // The rows of sessions are in the lake itself.
+    assert!(ask(&gone, "list_sessions", &json!({})).get("error").is_none());
+    for (address, lake) in [("http://x", "lake"), ("spark://", "lake"), ("spark://x:1", "s3://b/c")]
+    {
+        let lake = if lake == "lake" { env.path("lake") } else { PathBuf::from(lake) };
+        assert!(SparkEngine::new(address, &lake.to_string_lossy(), unmasked).is_err(), "{address}");
+    }
+
+    let Some(address) = cluster() else { return };
+    let _cluster = CLUSTER.lock().unwrap_or_else(PoisonError::into_inner);
+    let spark = on_spark(&env, &address, "cancelled", EngineLimits::default());
+    let started = Instant::now();
+    let stop = || started.elapsed() > Duration::from_millis(1500);
+    let call = Call::new(Timestamp::now(), &stop);
+    let sql =
+        "SELECT count(*) FROM range(100000) a CROSS JOIN range(100000000) b WHERE a.id + b.id = -1";
+    let args = json!({ "sql": sql });
+    let error = tools_error(spark.query_sql(&parse(&args), &call));
+    assert_eq!(error["code"], "cancelled", "{error}");
+    // The cluster is free again: the query does not continue.
+    let answer = ask(&spark, "query_sql", &json!({ "sql": "SELECT count(*) FROM sessions" }));
+    assert_eq!(answer["data"]["rows"][0][0], 58, "{answer}");
+    assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
+}
+
+fn tools_error<T: Serialize>(result: Result<T, ToolError>) -> Value {
+    as_json(result)["error"].clone()
+}
+
+/// Returns the ids of a worker of the cluster and of its executors.
+fn worker_with_executors(id: &str) -> Vec<String> {
+    let listed = Command::new("ps").args(["-eo", "pid=,ppid="]).output().expect("ps");
+    let mut ids = vec![id.to_owned()];
+    for line in String::from_utf8_lossy(&listed.stdout).lines() {
+        let mut parts = line.split_whitespace();
+        if let (Some(pid), Some(parent)) = (parts.next(), parts.next())
+            && ids.iter().any(|id| id == parent)
+        {
+            ids.push(pid.to_owned());
+        }
+    }
+    ids
+}
+
+#[test]
+fn a_worker_killed_in_mid_scan_changes_no_answer() {
+    let Some(address) = cluster() else { return };
+    let Ok(processes) = std::env::var("SESSIONS_SPARK_PROCESSES") else { return };
+    let _cluster = CLUSTER.lock().unwrap_or_else(PoisonError::into_inner);
+    let env = machine_with_lake();
+    let spark = on_spark(&env, &address, "killed", EngineLimits::default());
+    // A scan of a few seconds on each of the two workers.
+    let sql = "SELECT count(*), sum(length(text) + pmod(b.id, 2)) FROM events CROSS JOIN range(0, 60000, 1, 16) b";
+    let args = json!({ "sql": sql });
+    let started = Instant::now();
+    let calm = ask(&spark, "query_sql", &args);
+    let calm_time = started.elapsed();
+    assert!(calm.get("error").is_none(), "{calm}");
+
+    let worker = PathBuf::from(&processes).join("worker2.pid");
+    let worker = std::fs::read_to_string(worker).expect("a worker");
+    let killer = std::thread::spawn(move || {
+        std::thread::sleep(calm_time / 3);
+        for id in worker_with_executors(&worker) {
+            Ran::from(Command::new("kill").args(["-KILL", &id]).output().expect("kill")).ok();
+        }
+    });
+    let started = Instant::now();
+    let killed = ask(&spark, "query_sql", &args);
+    killer.join().expect("kills");
+    assert_eq!(killed["data"], calm["data"]);
+    eprintln!(
+        "a scan of {calm_time:?} took {:?} with one of two workers killed",
+        started.elapsed()
+    );
+}
