@@ -117,7 +117,7 @@ impl<'a> TalkReader<'a> {
     }
 
     fn read_session(&self, at: usize) -> Result<(usize, SessionTalk), ToolError> {
-        let mut whole = Transcript::read(self.snapshot, at, self.prices)?;
+        let mut whole = Transcript::read(self.snapshot, at, self.prices, &|| false)?;
         let session_id = whole.session.session_id.clone();
         let args = DetailArgs { session_id, ..DetailArgs::default() };
         let details = self.tools.get_session_details(&args, self.call)?.data.into_value();
