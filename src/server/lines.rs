@@ -16,12 +16,13 @@ use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::{ErrorData, RoleServer};
-use serde_json::{Deserializer, Value};
+use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::flow::{Flow, TOO_MANY_VALUES, has_too_many_values};
 use super::outgoing::complete_message;
+use super::request_id::find_request_id;
 
 /// Maximum size of a line in bytes. The arguments of every tool fit; a longer text would take
 /// several times its size in each of the answering threads.
@@ -43,6 +44,15 @@ type LineRefusal = (ErrorData, Option<RequestId>);
 enum NextInput {
     Message(Box<RxJsonRpcMessage<RoleServer>>),
     Refusal(LineRefusal),
+}
+
+/// What happens to a line of the input.
+enum LineFate {
+    /// It is passed on.
+    Passes,
+    Refused(LineRefusal),
+    /// It is neither JSON nor a request.
+    Ignored,
 }
 
 /// The transport.
@@ -281,32 +291,31 @@ impl<R> BoundedLines<R> {
     /// Decides whether the line, which has ended, is passed on.
     fn end_line(&mut self) {
         match self.judge_line() {
-            Ok(()) => {
+            LineFate::Passes => {
                 self.is_passing = true;
                 self.line_bytes.store(self.length, Ordering::Relaxed);
             }
-            Err(refusal) => {
+            LineFate::Refused(refusal) => {
                 self.line = Vec::new();
-                if let Some(refusal) = refusal {
-                    // A send fails only while the transport is closing.
-                    let _ = self.refusals.send(refusal);
-                }
+                // A send fails only while the transport is closing.
+                let _ = self.refusals.send(refusal);
             }
+            LineFate::Ignored => self.line = Vec::new(),
         }
         self.length = 0;
         self.tail.clear();
     }
 
-    /// Returns an error if the line is not passed on: with the refusal, if it is a request.
-    fn judge_line(&self) -> Result<(), Option<LineRefusal>> {
+    /// Returns what happens to the line.
+    fn judge_line(&self) -> LineFate {
         let error = if self.length > self.max_line_bytes {
             line_too_long_error()
         } else if has_too_many_values(&self.line) {
             ErrorData::invalid_request(TOO_MANY_VALUES, None)
         } else {
-            return check_json(&self.line);
+            return judge_json(&self.line);
         };
-        Err(Some((error, find_request_id(&self.line, &self.tail))))
+        LineFate::Refused((error, find_request_id(&self.line, &self.tail)))
     }
 
     /// Passes on the next part of the line.
@@ -361,43 +370,14 @@ fn line_too_long_error() -> ErrorData {
     ErrorData::invalid_request(message, None)
 }
 
-/// Returns an error if a line is not JSON: with the refusal, if it is a request that half a surrogate
-/// pair made invalid, for example, which some clients write when they cut a text.
-fn check_json(line: &[u8]) -> Result<(), Option<LineRefusal>> {
+/// Returns what happens to a line that is short enough. A request that is not JSON has, for example,
+/// half a surrogate pair, which some clients write when they cut a text.
+fn judge_json(line: &[u8]) -> LineFate {
     let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
-    let Err(error) = serde_json::from_slice::<Value>(line) else { return Ok(()) };
-    let id = find_request_id(line, line).ok_or(None)?;
+    let Err(error) = serde_json::from_slice::<Value>(line) else { return LineFate::Passes };
+    let Some(id) = find_request_id(line, line) else { return LineFate::Ignored };
     let message = format!("The request is not JSON: {error}");
-    Err(Some((ErrorData::parse_error(message, None), Some(id))))
-}
-
-/// Finds the id of a request from its beginning and its end: the id comes before the parameters or
-/// after them.
-fn find_request_id(head: &[u8], tail: &[u8]) -> Option<RequestId> {
-    let head = String::from_utf8_lossy(head);
-    let before_params = head.split("\"params\"").next().unwrap_or_default();
-    let first = before_params.find("\"id\"").and_then(|at| before_params.get(at..));
-    if let Some((id, _)) = first.and_then(parse_id) {
-        return Some(id);
-    }
-
-    let tail = String::from_utf8_lossy(tail);
-    let last = tail.rfind("\"id\"").and_then(|at| tail.get(at..))?;
-    let (id, rest) = parse_id(last)?;
-    if rest.trim() == "}" { Some(id) } else { None }
-}
-
-/// Parses an object's member `"id": value` at the beginning of a text. Returns the id and the text
-/// after it.
-fn parse_id(text: &str) -> Option<(RequestId, &str)> {
-    let value = text.strip_prefix("\"id\"")?.trim_start().strip_prefix(':')?;
-    let mut values = Deserializer::from_str(value).into_iter::<Value>();
-    let id = values.next()?.ok()?;
-    let rest = value.get(values.byte_offset()..)?;
-    if let Value::String(id) = id {
-        return Some((RequestId::String(id.into()), rest));
-    }
-    Some((RequestId::Number(id.as_i64()?), rest))
+    LineFate::Refused((ErrorData::parse_error(message, None), Some(id)))
 }
 
 #[cfg(test)]
@@ -405,27 +385,12 @@ mod tests {
     use super::*;
     use tokio::io::AsyncReadExt;
 
-    #[track_caller]
-    fn check(head: &str, tail: &str, want: Option<RequestId>) {
-        assert_eq!(find_request_id(head.as_bytes(), tail.as_bytes()), want, "{head} … {tail}");
-    }
-
     /// Returns the id of the request that is refused because `line` is not JSON.
     fn refused_id(line: &str) -> Option<RequestId> {
-        check_json(line.as_bytes()).err().flatten().and_then(|(_, id)| id)
-    }
-
-    #[test]
-    fn ids_are_found_before_and_behind_the_parameters() {
-        check(
-            r#"{"jsonrpc":"2.0","id":7,"method":"x","params":{"#,
-            "}}\n",
-            Some(RequestId::Number(7)),
-        );
-        check(r#"{"id" : "a", "params":{"#, "}}", Some(RequestId::String("a".into())));
-        check(r#"{"method":"x","params":{"id":3,"#, r#"x"},"id":9} "#, Some(RequestId::Number(9)));
-        check(r#"{"method":"x","params":{"id":3,"#, r#""id":4}}"#, None);
-        check("nothing", "here", None);
+        match judge_json(line.as_bytes()) {
+            LineFate::Refused((_, id)) => id,
+            LineFate::Passes | LineFate::Ignored => None,
+        }
     }
 
     #[tokio::test]

@@ -15,6 +15,7 @@ mod outgoing;
 mod progress;
 mod prompts;
 mod protocol_error;
+mod request_id;
 mod resources;
 mod schema;
 mod stdio;
