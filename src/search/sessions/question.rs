@@ -30,6 +30,8 @@ pub(in crate::search) struct QuestionTerm {
     pub(in crate::search) stem: String,
     /// True if the word lists of the index can have it: three or more ASCII letters.
     pub(in crate::search) is_indexed: bool,
+    /// The stem of the identifier that this word is a part of, if the question has it as a word, too.
+    pub(in crate::search) identifier: Option<String>,
     /// What words of interest begin with: the regular forms of this word and related words, and each
     /// irregular form. Empty if it is not indexed.
     pub(in crate::search) prefixes: Vec<String>,
@@ -183,9 +185,14 @@ fn split_run(run: &str) -> Vec<QuestionTerm> {
                     .chunk_by(|a, b| !(a.is_ascii_lowercase() && b.is_ascii_uppercase()))
                     .map(String::from_iter)
                     .collect();
-                terms.extend(letter_term(&letters));
+                let whole = letter_term(&letters);
+                let identifier = whole.as_ref().map(|term| term.stem.clone());
+                terms.extend(whole);
                 if words.len() > 1 {
-                    terms.extend(words.iter().filter_map(|word| letter_term(word)));
+                    let parts = words.iter().filter_map(|word| letter_term(word));
+                    terms.extend(
+                        parts.map(|part| QuestionTerm { identifier: identifier.clone(), ..part }),
+                    );
                 }
             }
             // One digit, or one character of another script, is everywhere.
@@ -212,7 +219,7 @@ fn letter_term(word: &str) -> Option<QuestionTerm> {
             prefixes.push((*form).to_owned());
         }
     }
-    Some(QuestionTerm { word: word.to_owned(), stem, is_indexed: true, prefixes })
+    Some(QuestionTerm { word: word.to_owned(), stem, is_indexed: true, identifier: None, prefixes })
 }
 
 /// Returns the term of a text that the word lists cannot have.
@@ -222,6 +229,7 @@ fn text_term(text: &str) -> QuestionTerm {
         word: text.to_owned(),
         stem: fold_text(&composed).into_owned(),
         is_indexed: false,
+        identifier: None,
         prefixes: Vec::new(),
     }
 }
