@@ -227,6 +227,19 @@ impl Tools {
         Transcript::read(snapshot, at, self.shared.prices(), call.stop)
     }
 
+    /// The same with at most `most` events: if the session has more, those around `event`.
+    pub(crate) fn read_transcript_around(
+        &self,
+        session_id: &str,
+        event: u32,
+        most: u32,
+        call: &Call<'_>,
+    ) -> Result<Transcript, ToolError> {
+        let snapshot = self.snapshot(call)?;
+        let at = self.shared.caller.find_session(snapshot, session_id)?;
+        Transcript::read_around(snapshot, at, event, most, self.shared.prices(), call.stop)
+    }
+
     /// Runs `tool_metadata`, which needs no logs.
     pub fn tool_metadata(
         &self,
