@@ -165,7 +165,8 @@ fn a_long_session_is_previewed_around_the_match_and_opened_whole() {
     terminal.press("G");
     terminal.wait_for("Pier 1499 has a boat.");
     terminal.press("q");
-    terminal.press(ESCAPE);
+    terminal.wait_for("1 session");
+    terminal.press(CONTROL_C);
     assert_eq!(terminal.wait_for_end(), 0);
 }
 
