@@ -30,7 +30,7 @@ pub(in crate::search) struct QuestionTerm {
     pub(in crate::search) stem: String,
     /// True if the word lists of the index can have it: three or more ASCII letters.
     pub(in crate::search) is_indexed: bool,
-    /// The stem of the identifier that this word is a part of, if the question has it as a word, too.
+    /// The stem of the identifier of several words that this word is, or is a part of.
     pub(in crate::search) identifier: Option<String>,
     /// What words of interest begin with: the regular forms of this word and related words, and each
     /// irregular form. Empty if it is not indexed.
@@ -47,7 +47,14 @@ impl QuestionTerm {
     /// True if `word`, in lower case, begins like this one for long enough to have to do with it.
     pub(in crate::search) fn is_related_to(&self, word: &str) -> bool {
         let beginning = self.stem.get(..RELATED_LETTERS);
-        self.is_indexed && beginning.is_some_and(|beginning| word.starts_with(beginning))
+        let is_alike = beginning.is_some_and(|beginning| word.starts_with(beginning));
+        // `sessionMetadata` has little to do with every `session`.
+        self.is_indexed && is_alike && !self.is_identifier()
+    }
+
+    /// True if this word is an identifier of several words as a whole.
+    pub(in crate::search) fn is_identifier(&self) -> bool {
+        self.identifier.as_ref() == Some(&self.stem)
     }
 }
 
@@ -186,14 +193,18 @@ fn split_run(run: &str) -> Vec<QuestionTerm> {
                     .map(String::from_iter)
                     .collect();
                 let whole = letter_term(&letters);
-                let identifier = whole.as_ref().map(|term| term.stem.clone());
-                terms.extend(whole);
-                if words.len() > 1 {
-                    let parts = words.iter().filter_map(|word| letter_term(word));
-                    terms.extend(
-                        parts.map(|part| QuestionTerm { identifier: identifier.clone(), ..part }),
-                    );
+                if words.len() == 1 {
+                    terms.extend(whole);
+                    continue;
                 }
+                let identifier = whole.as_ref().map(|term| term.stem.clone());
+                let parts = words.iter().filter_map(|word| letter_term(word));
+                terms.extend(
+                    whole
+                        .into_iter()
+                        .chain(parts)
+                        .map(|term| QuestionTerm { identifier: identifier.clone(), ..term }),
+                );
             }
             // One digit, or one character of another script, is everywhere.
             Script::Digit if part.len() == 1 => {}
@@ -301,6 +312,9 @@ mod tests {
         assert!(question.terms[0].is_form_of("written") && question.terms[1].is_form_of("studied"));
         assert!(question.terms[2].is_related_to("configure"));
         assert!(!question.terms[1].is_related_to("student"));
+        let identifier = SessionQuestion::parse("sessionMetadata");
+        assert!(!identifier.terms[0].is_related_to("sessions"));
+        assert!(identifier.terms[1].is_related_to("sessionid"));
     }
 
     #[test]

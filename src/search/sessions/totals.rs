@@ -180,7 +180,10 @@ impl Totals {
             let whole = terms.iter().position(|term| term.stem == stem);
             whole.is_some_and(|whole| self.exact[whole] > 0)
         };
-        let is_part = |at: &usize| terms[*at].identifier.as_deref().is_some_and(is_found);
+        let is_part = |at: &usize| {
+            let term = &terms[*at];
+            !term.is_identifier() && term.identifier.as_deref().is_some_and(is_found)
+        };
         (0..terms.len()).filter(is_part).collect()
     }
 }
