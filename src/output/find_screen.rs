@@ -1,6 +1,6 @@
 //! Formats the sessions that a question found for a screen.
 
-use schemas::tool::find::{FindData, OMITTED_WORDS, SessionMatch};
+use schemas::tool::find::{FindData, SessionMatch};
 use schemas::tool::search::ParsedQuery;
 
 use super::highlight::Highlighter;
@@ -19,9 +19,7 @@ const PASSAGE_INDENT: usize = 9;
 
 /// Formats the found sessions: a line of facts, the title, why it fits, and the passages.
 pub(super) fn paint_found(data: &FindData, layout: &Layout) -> Painted {
-    let mut words = data.looked_for.clone();
-    words.retain(|word| !word.starts_with(OMITTED_WORDS));
-    let query = ParsedQuery { any_of: words, ..ParsedQuery::default() };
+    let query = ParsedQuery { any_of: data.looked_for.clone(), ..ParsedQuery::default() };
     let highlighter = Highlighter::new(&query);
     let mut painted = Painted::new();
     for (at, session) in data.sessions.iter().enumerate() {

@@ -64,7 +64,15 @@ impl Layout {
                 None => word.to_owned(),
             }
         };
-        text.split(' ').map(localize).collect::<Vec<_>>().join(" ")
+        let text = text.split(' ').map(localize).collect::<Vec<_>>().join(" ");
+        // A time under a day is `1h ago`.
+        let words: Vec<&str> = text.split(' ').collect();
+        let is_spare = |at: usize| {
+            let is_ago = words.get(at + 2).is_some_and(|word| word.starts_with("ago"));
+            words[at] == "at" && is_ago
+        };
+        let kept = (0..words.len()).filter(|at| !is_spare(*at)).map(|at| words[at]);
+        kept.collect::<Vec<_>>().join(" ")
     }
 
     /// Appends a path as `shown`, as a link if the terminal opens links.
@@ -107,5 +115,7 @@ mod tests {
         let expected = "active since Jul 29 13:45; newest 1h ago.";
         assert_eq!(layout.localize_times(text), expected);
         assert_eq!(layout.localize_times("No T Z here"), "No T Z here");
+        let text = "The index was updated at 2026-11-26T11:00:00Z; look at it.";
+        assert_eq!(layout.localize_times(text), "The index was updated 1h ago; look at it.");
     }
 }

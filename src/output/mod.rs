@@ -48,6 +48,7 @@ pub use self::health::{first_ingest_line, found_logs_line, found_logs_text};
 pub use self::hooks::HookLogList;
 pub use self::layout::Layout;
 pub use self::live::LiveLines;
+pub(crate) use self::numbers::count_of;
 pub use self::pager::UserPager;
 pub use self::painted::Painted;
 pub use self::printer::Printer;

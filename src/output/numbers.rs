@@ -54,7 +54,7 @@ pub(super) fn bar(number: i64, peak: i64) -> char {
 }
 
 /// Returns a count with its noun: `1 error`, `2 errors`.
-pub(super) fn count_of(count: impl std::fmt::Display, noun: &str) -> String {
+pub(crate) fn count_of(count: impl std::fmt::Display, noun: &str) -> String {
     let count = count.to_string();
     let plural = if count == "1" { "" } else { "s" };
     format!("{count} {noun}{plural}")

@@ -11,6 +11,7 @@ use schemas::{Provider, Timestamp, ToolError};
 use super::actions::{MarkdownExport, SessionAction};
 use super::conversation::Conversation;
 use super::latest::LatestWorker;
+use super::loader::{Extent, LoadRequest, read_conversation, start_loader};
 use super::picker::{FinderAnswer, FinderRequest, Picker, PickerEffect, start_finder};
 use super::popup::Popup;
 use super::reader::{Reader, ReaderEffect};
@@ -52,7 +53,8 @@ pub(crate) fn run_reader(
     setup: &ScreenSetup,
     session_id: &str,
 ) -> Result<io::Result<ScreenEnd>, ToolError> {
-    let conversation = Arc::new(read_conversation(setup.tools, session_id, &|| false)?);
+    let request = LoadRequest { session_id: session_id.to_owned(), extent: Extent::Whole };
+    let conversation = Arc::new(read_conversation(setup.tools, &request, &|| false)?);
     Ok(show_reader(setup, conversation))
 }
 
@@ -78,20 +80,10 @@ fn known_providers(tools: &Tools) -> Vec<Provider> {
     counts.into_iter().map(|(_, provider)| provider).collect()
 }
 
-/// Reads a session. `stop` is polled from time to time; true ends the reading with an error.
-fn read_conversation(
-    tools: &Tools,
-    session_id: &str,
-    stop: &(dyn Fn() -> bool + Sync),
-) -> Result<Conversation, ToolError> {
-    let call = Call::new(Timestamp::now(), stop);
-    Ok(Conversation::new(tools.read_transcript(session_id, &call)?))
-}
-
 /// An answer of one of the threads.
 enum WorkerAnswer {
     Found(FinderAnswer),
-    Read(String, Result<Arc<Conversation>, ToolError>),
+    Read(LoadRequest, Result<Arc<Conversation>, ToolError>),
     /// The logs were checked; the store has this generation now.
     Refreshed(u64),
 }
@@ -108,14 +100,14 @@ struct App<'a> {
     export: MarkdownExport,
     answers: Receiver<WorkerAnswer>,
     finder: LatestWorker<FinderRequest>,
-    loader: LatestWorker<String>,
+    loader: LatestWorker<LoadRequest>,
     refresher: LatestWorker<()>,
     /// The text and filters of the last request to the finder.
     asked: Option<(String, String)>,
     /// True if the last request only repeats the one before, because the store changed.
     is_repeated: bool,
-    /// The session that was last requested from the loader.
-    loading: Option<String>,
+    /// The last request to the loader, until it is answered.
+    loading: Option<LoadRequest>,
     /// The session that could not be read. It is not tried again while it is selected.
     unreadable: Option<String>,
     /// True if the first session that is found is to be opened.
@@ -135,11 +127,8 @@ impl<'a> App<'a> {
             deliver(&found, WorkerAnswer::Found(answer));
         })?;
         let read = send.clone();
-        let loader = LatestWorker::start("loader", move |id: String, is_stale| {
-            let conversation = read_conversation(tools, &id, is_stale).map(Arc::new);
-            if !is_stale() {
-                deliver(&read, WorkerAnswer::Read(id, conversation));
-            }
+        let loader = start_loader(tools, move |request, conversation| {
+            deliver(&read, WorkerAnswer::Read(request, conversation));
         })?;
         let refresher = LatestWorker::start("refresher", move |(), _| {
             tools.refresh_store();
@@ -210,13 +199,19 @@ impl<'a> App<'a> {
             self.is_repeated = false;
             self.finder.send(picker.next_request());
         }
-        if let Some(id) = picker.selected_id()
-            && picker.previewed().is_none()
-            && self.loading.as_deref() != Some(id)
-            && self.unreadable.as_deref() != Some(id)
-        {
-            self.loading = Some(id.to_owned());
-            self.loader.send(id.to_owned());
+        if let Some(id) = picker.selected_id() {
+            let extent = if self.opens_when_read {
+                Extent::Whole
+            } else {
+                Extent::Preview(picker.selected_event())
+            };
+            let request = LoadRequest { session_id: id.to_owned(), extent };
+            let is_read = picker.previewed().is_some_and(|read| request.is_met_by(read));
+            let is_unreadable = self.unreadable.as_deref() == Some(id);
+            if !is_read && !is_unreadable && self.loading.as_ref() != Some(&request) {
+                self.loading = Some(request.clone());
+                self.loader.send(request);
+            }
         }
         if self.last_refresh.is_none_or(|last| last.elapsed() >= REFRESH_INTERVAL) {
             self.last_refresh = Some(Instant::now());
@@ -253,15 +248,15 @@ impl<'a> App<'a> {
                     }
                 }
             }
-            WorkerAnswer::Read(id, conversation) => {
-                if self.loading.as_ref() == Some(&id) {
+            WorkerAnswer::Read(request, conversation) => {
+                if self.loading.as_ref() == Some(&request) {
                     self.loading = None;
                 }
                 match conversation {
                     Ok(conversation) => self.show_read(conversation)?,
                     Err(error) => {
                         self.message = Some(error.message);
-                        self.unreadable = Some(id);
+                        self.unreadable = Some(request.session_id);
                     }
                 }
             }
@@ -279,10 +274,11 @@ impl<'a> App<'a> {
 
     /// Shows a conversation that was read as the preview, or opens it if the user asked for it.
     fn show_read(&mut self, conversation: Arc<Conversation>) -> io::Result<()> {
+        let is_whole = conversation.is_whole;
         if let Some(picker) = &mut self.picker {
-            picker.show_preview(Arc::clone(&conversation));
+            picker.show_preview(conversation);
         }
-        if std::mem::take(&mut self.opens_when_read) {
+        if is_whole && std::mem::take(&mut self.opens_when_read) {
             return self.open_selected();
         }
         Ok(())
@@ -392,7 +388,8 @@ impl<'a> App<'a> {
     /// Opens the selected session, as soon as it is read.
     fn open_selected(&mut self) -> io::Result<()> {
         let Some(picker) = &self.picker else { return Ok(()) };
-        let Some(conversation) = picker.previewed().map(Arc::clone) else {
+        let whole = picker.previewed().filter(|conversation| conversation.is_whole);
+        let Some(conversation) = whole.map(Arc::clone) else {
             self.opens_when_read = picker.selected_id().is_some();
             return Ok(());
         };

@@ -1,6 +1,8 @@
 //! A session as a conversation: prompts, answers, and runs of calls between them. All text is safe
 //! for a terminal.
 
+use std::ops::Range;
+
 use schemas::tool::event::Event;
 use schemas::tool::list::Session;
 
@@ -25,6 +27,10 @@ pub(super) struct Conversation {
     /// The title in one line, or the id.
     pub(super) title: String,
     pub(super) blocks: Vec<ConversationBlock>,
+    /// The indexes of its events, if it is a part of a long session.
+    events: Range<u32>,
+    /// True if it has all events of the session.
+    pub(super) is_whole: bool,
 }
 
 /// A part of a conversation that is shown as a whole.
@@ -82,7 +88,13 @@ impl Conversation {
             }
         }
         let title = clean_text(&session_title(&whole.session));
-        Self { session: whole.session, title, blocks }
+        let Transcript { session, range: events, is_whole, .. } = whole;
+        Self { session, title, blocks, events, is_whole }
+    }
+
+    /// Returns true if it has an event, or the beginning of the session without one.
+    pub(super) fn has_event(&self, event_index: Option<u32>) -> bool {
+        self.is_whole || self.events.contains(&event_index.unwrap_or(0))
     }
 
     /// Returns the position of the block that holds an event, or of the one before it.

@@ -5,6 +5,7 @@ use schemas::{Timestamp, Zone};
 
 use super::times::format_time;
 use crate::base::sanitize::{clean_text, one_line};
+use crate::output::count_of;
 
 /// The characters of an id that tell sessions apart.
 const SHORT_ID_CHARS: usize = 8;
@@ -28,7 +29,7 @@ pub(super) fn describe_session(session: &Session, zone: &Zone) -> String {
     facts.extend(session.git_branch.clone());
     facts.extend(session.ended_at.as_deref().map(|time| format_time(time, zone, now)));
     if let Some(counts) = session.counts {
-        facts.push(format!("{} turns", counts.turns));
+        facts.push(count_of(counts.turns, "turn"));
         if counts.tool_errors > 0 {
             facts.push(format!("{} failed", counts.tool_errors));
         }

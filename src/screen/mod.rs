@@ -16,6 +16,7 @@ mod key_line;
 mod latest;
 mod line_edit;
 mod line_editor;
+mod loader;
 mod picker;
 mod popup;
 mod reader;

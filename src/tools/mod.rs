@@ -248,6 +248,20 @@ impl Tools {
         Transcript::read(snapshot, at, self.shared.prices(), call.stop)
     }
 
+    /// The same with at most `most` events: if the session has more, those around `event`.
+    pub(crate) fn read_transcript_around(
+        &self,
+        session_id: &str,
+        event: u32,
+        most: u32,
+        call: &Call<'_>,
+    ) -> Result<Transcript, ToolError> {
+        self.prepare_session(session_id, call)?;
+        let snapshot = self.snapshot(call)?;
+        let at = self.shared.caller.find_session(snapshot, session_id)?;
+        Transcript::read_around(snapshot, at, event, most, self.shared.prices(), call.stop)
+    }
+
     /// Has the engine, if there is one, load the events of a session. An id that is not valid is left
     /// to the tool, which reports it.
     fn prepare_session(&self, session_id: &str, call: &Call<'_>) -> Result<(), ToolError> {

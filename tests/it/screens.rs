@@ -141,6 +141,35 @@ fn the_reading_view_unfolds_calls_and_finds_text() {
     assert!(missing.contains("needs a terminal"), "{missing}");
 }
 
+/// The preview of a long session is read around the match only; the reading view has all of it.
+#[test]
+fn a_long_session_is_previewed_around_the_match_and_opened_whole() {
+    let env = TestEnv::new();
+    let mut lines = vec![user("Survey the harbor")];
+    for number in 0..1_500 {
+        let text = if number == 1_400 { "a zeppelin" } else { "a boat" };
+        lines.push(json!({ "type": "message", "text": format!("Pier {number} has {text}.") }));
+    }
+    write_log(&env, "survey", &json!({ "cwd": "/home/mira/code/pier" }), &lines);
+    ingest(&env);
+    let mut terminal = TestTerminal::start(&env, &[], SIZE);
+    terminal.wait_for("❯ Survey the harbor");
+    terminal.wait_for("Pier 2 has a boat.");
+    terminal.type_text("zeppelin");
+    terminal.wait_for("Pier 1400 has a zeppelin.");
+    terminal.press(ENTER);
+    terminal.wait_for("q back");
+    terminal.wait_for("Pier 1400 has a zeppelin.");
+    terminal.press("g");
+    terminal.wait_for("❯ Survey the harbor");
+    terminal.press("G");
+    terminal.wait_for("Pier 1499 has a boat.");
+    terminal.press("q");
+    terminal.wait_for("1 session");
+    terminal.press(CONTROL_C);
+    assert_eq!(terminal.wait_for_end(), 0);
+}
+
 #[test]
 fn filters_the_mouse_and_a_new_size_change_the_list() {
     let env = with_two_sessions();

@@ -43,9 +43,6 @@ Each session comes with why it matched and with passages by event_index, in the 
     output: schema::output_schema::<FindData>,
 };
 
-/// What an entry begins with that counts words left out: `… 12 more`.
-pub const OMITTED_WORDS: &str = "…";
-
 /// Arguments.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -76,7 +73,7 @@ pub struct FindArgs {
 /// Answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FindData {
-    /// Words of the question that were looked for.
+    /// Words of the question that were looked for; `… 12 more` at the end counts those left out.
     pub looked_for: Vec<String>,
     /// Those of them that no searched session has.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -106,5 +103,6 @@ pub struct SessionMatch {
     /// What fits: how many of the words, and whether the title or the time does.
     pub why: String,
     /// Quoted log text by event_index, in the order of time, the newest good match last; untrusted.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub passages: BTreeMap<u32, String>,
 }

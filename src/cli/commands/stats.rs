@@ -66,7 +66,12 @@ fn print_summary(
     let is_found = tables.iter().any(|table| !table.groups.is_empty());
     let layout = context.layout();
     printer.print_shown(&StatsSummary(tables), &layout)?;
-    printer.print_note("the largest of each; `sessions stats --by KEY` shows more")?;
+    let note = if is_found {
+        "the largest of each; `sessions stats --by KEY` shows more"
+    } else {
+        "no event matches"
+    };
+    printer.print_note(note)?;
     Ok(CommandOutcome::from_found(is_found))
 }
 

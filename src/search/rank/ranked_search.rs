@@ -164,7 +164,7 @@ impl WeighedQuestion {
             totals = found_totals;
         }
         let searched = asked.sessions.map_or(snapshot.sessions().len(), |wanted| wanted.len());
-        let averages = totals.averages(searched);
+        let averages = totals.averages(&question.terms, searched);
         Ok(Some(Self { question, hits, totals, averages }))
     }
 

@@ -30,6 +30,8 @@ pub(in crate::search) struct QuestionTerm {
     pub(in crate::search) stem: String,
     /// True if the word lists of the index can have it: three or more ASCII letters.
     pub(in crate::search) is_indexed: bool,
+    /// The stem of the identifier of several words that this word is, or is a part of.
+    pub(in crate::search) identifier: Option<String>,
     /// What words of interest begin with: the regular forms of this word and related words, and each
     /// irregular form. Empty if it is not indexed.
     pub(in crate::search) prefixes: Vec<String>,
@@ -45,7 +47,14 @@ impl QuestionTerm {
     /// True if `word`, in lower case, begins like this one for long enough to have to do with it.
     pub(in crate::search) fn is_related_to(&self, word: &str) -> bool {
         let beginning = self.stem.get(..RELATED_LETTERS);
-        self.is_indexed && beginning.is_some_and(|beginning| word.starts_with(beginning))
+        let is_alike = beginning.is_some_and(|beginning| word.starts_with(beginning));
+        // `sessionMetadata` has little to do with every `session`.
+        self.is_indexed && is_alike && !self.is_identifier()
+    }
+
+    /// True if this word is an identifier of several words as a whole.
+    pub(in crate::search) fn is_identifier(&self) -> bool {
+        self.identifier.as_ref() == Some(&self.stem)
     }
 }
 
@@ -183,10 +192,19 @@ fn split_run(run: &str) -> Vec<QuestionTerm> {
                     .chunk_by(|a, b| !(a.is_ascii_lowercase() && b.is_ascii_uppercase()))
                     .map(String::from_iter)
                     .collect();
-                terms.extend(letter_term(&letters));
-                if words.len() > 1 {
-                    terms.extend(words.iter().filter_map(|word| letter_term(word)));
+                let whole = letter_term(&letters);
+                if words.len() == 1 {
+                    terms.extend(whole);
+                    continue;
                 }
+                let identifier = whole.as_ref().map(|term| term.stem.clone());
+                let parts = words.iter().filter_map(|word| letter_term(word));
+                terms.extend(
+                    whole
+                        .into_iter()
+                        .chain(parts)
+                        .map(|term| QuestionTerm { identifier: identifier.clone(), ..term }),
+                );
             }
             // One digit, or one character of another script, is everywhere.
             Script::Digit if part.len() == 1 => {}
@@ -212,7 +230,7 @@ fn letter_term(word: &str) -> Option<QuestionTerm> {
             prefixes.push((*form).to_owned());
         }
     }
-    Some(QuestionTerm { word: word.to_owned(), stem, is_indexed: true, prefixes })
+    Some(QuestionTerm { word: word.to_owned(), stem, is_indexed: true, identifier: None, prefixes })
 }
 
 /// Returns the term of a text that the word lists cannot have.
@@ -222,6 +240,7 @@ fn text_term(text: &str) -> QuestionTerm {
         word: text.to_owned(),
         stem: fold_text(&composed).into_owned(),
         is_indexed: false,
+        identifier: None,
         prefixes: Vec::new(),
     }
 }
@@ -293,6 +312,9 @@ mod tests {
         assert!(question.terms[0].is_form_of("written") && question.terms[1].is_form_of("studied"));
         assert!(question.terms[2].is_related_to("configure"));
         assert!(!question.terms[1].is_related_to("student"));
+        let identifier = SessionQuestion::parse("sessionMetadata");
+        assert!(!identifier.terms[0].is_related_to("sessions"));
+        assert!(identifier.terms[1].is_related_to("sessionid"));
     }
 
     #[test]

@@ -134,7 +134,7 @@ pub fn search_sessions(
     let titles = find_title_hits(snapshot, request.question, asked);
     totals.add_titles(&titles);
     let searched = wanted.map_or(snapshot.sessions().len(), HashSet::len);
-    let averages = totals.averages(searched);
+    let averages = totals.averages(&request.question.terms, searched);
 
     let parts = collect_parts(&hits);
     let scores = in_parallel(&parts, SESSIONS_AT_ONCE, |sessions| {

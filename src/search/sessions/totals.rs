@@ -3,9 +3,13 @@
 use std::collections::HashMap;
 
 use super::postings::{SegmentHits, is_talk};
-use super::question::SessionQuestion;
+use super::question::{QuestionTerm, SessionQuestion};
 use super::titles::TitleHit;
 use super::windows::WINDOW_SIZES;
+
+/// What a word counts that is a part of an identifier, if some event has the identifier as a whole: its
+/// parts are in the same events, and common ones such as `session` are in many others.
+const IDENTIFIER_PART_SHARE: f32 = 0.25;
 
 /// What the events of a whole request have in common.
 pub(in crate::search) struct Averages {
@@ -147,21 +151,40 @@ impl Totals {
         counts.into_iter().map(weigh).collect()
     }
 
-    /// Returns the averages over `sessions` sessions.
-    pub(in crate::search) fn averages(&self, sessions: usize) -> Averages {
+    /// Returns the averages over `sessions` sessions for the words of a question.
+    pub(in crate::search) fn averages(&self, terms: &[QuestionTerm], sessions: usize) -> Averages {
         let weights = self.exact.iter().zip(&self.related).map(|(exact, related)| {
             let events = if *exact > 0 { *exact } else { *related };
             if events == 0 { 0.0 } else { rarity_weight(events, self.rows) }
         });
         let talk_bytes = self.talk_bytes.values().copied().map(f64::from).sum();
         let average = |sum: f64, count: u64| (sum / count.max(1) as f64).max(1.0) as f32;
+        let mut weights: Vec<f32> = weights.collect();
+        let mut session_weights = self.session_weights(sessions);
+        for part in self.parts_of_found_identifiers(terms) {
+            weights[part] *= IDENTIFIER_PART_SHARE;
+            session_weights[part] *= IDENTIFIER_PART_SHARE;
+        }
         Averages {
-            weights: weights.collect(),
-            session_weights: self.session_weights(sessions),
+            weights,
+            session_weights,
             event_length: average(self.bytes, self.rows),
             session_length: average(talk_bytes, sessions as u64),
             window_lengths: self.window_bytes.map(|bytes| average(bytes, self.windows)),
         }
+    }
+
+    /// Returns the positions of words that are parts of an identifier which some event has as a whole.
+    fn parts_of_found_identifiers(&self, terms: &[QuestionTerm]) -> Vec<usize> {
+        let is_found = |stem: &str| {
+            let whole = terms.iter().position(|term| term.stem == stem);
+            whole.is_some_and(|whole| self.exact[whole] > 0)
+        };
+        let is_part = |at: &usize| {
+            let term = &terms[*at];
+            !term.is_identifier() && term.identifier.as_deref().is_some_and(is_found)
+        };
+        (0..terms.len()).filter(is_part).collect()
     }
 }
 
@@ -178,6 +201,20 @@ mod tests {
     #[test]
     fn rare_words_weigh_more() {
         assert!(rarity_weight(1, 1000) > 3.0 * rarity_weight(200, 1000));
+    }
+
+    #[test]
+    fn parts_of_an_identifier_count_less_if_it_occurs_as_a_whole() {
+        let question = SessionQuestion::parse("parseSessionId of the parser");
+        let weigh = |whole: u64| {
+            let mut totals = Totals::new(question.terms.len());
+            totals.rows = 1000;
+            totals.exact = vec![whole, 50, 50, 50];
+            totals.averages(&question.terms, 10).weights
+        };
+        let (found, absent) = (weigh(2), weigh(0));
+        assert!(found[0] > 4.0 * found[1] && found[1] == found[2], "{found:?}");
+        assert!(absent[1] > 3.0 * found[1] && absent[3] == found[3], "{absent:?}");
     }
 
     #[test]

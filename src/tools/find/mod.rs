@@ -5,7 +5,7 @@ mod fit;
 use std::collections::HashSet;
 
 use schemas::tool::checked_limit;
-use schemas::tool::find::{FindArgs, FindData, OMITTED_WORDS, SessionMatch};
+use schemas::tool::find::{FindArgs, FindData, SessionMatch};
 use schemas::{ErrorCode, Timestamp, ToolError, limits};
 
 use self::fit::{fit_page, shorten};
@@ -34,10 +34,10 @@ const MAX_PROJECT_BYTES: usize = 48;
 /// earlier than the search cuts it.
 const MAX_PASSAGE_BYTES: usize = 240;
 
-/// Most bytes of JSON of the words that an answer says it looked for.
+/// Most bytes of JSON of the words that a tool says it looked for.
 const MAX_LOOKED_FOR_BYTES: usize = 160;
 
-/// Most bytes of JSON of the words that an answer says no session has.
+/// Most bytes of JSON of the words that a tool says no session has.
 const MAX_ABSENT_BYTES: usize = 100;
 
 pub(super) fn run(
@@ -82,9 +82,13 @@ pub(super) fn run(
     let sessions = found.sessions.iter();
     let sessions: Vec<SessionMatch> =
         sessions.map(|session| convert_session(snapshot, session, words.len(), call)).collect();
+    let (most_looked_for, most_absent) = match interface {
+        Interface::Tools => (MAX_LOOKED_FOR_BYTES, MAX_ABSENT_BYTES),
+        Interface::Commands => (usize::MAX, usize::MAX),
+    };
     let data = FindData {
-        looked_for: echo_words(&words, MAX_LOOKED_FOR_BYTES),
-        absent: echo_words(&found.absent, MAX_ABSENT_BYTES),
+        looked_for: echo_words(&words, most_looked_for),
+        absent: echo_words(&found.absent, most_absent),
         sessions,
     };
 
@@ -112,7 +116,7 @@ pub(super) fn run(
     let cursors: Vec<String> =
         ranks.zip(1..).map(|(rank, returned)| encode_end(rank, returned)).collect();
     reply.next_cursor = found.next.and(cursors.last().cloned());
-    fit_page(&mut reply, &cursors, json_length(&warnings));
+    fit_page(&mut reply, interface, &cursors, json_length(&warnings));
     Ok(reply)
 }
 
@@ -125,7 +129,7 @@ fn echo_words(words: &[String], bytes: usize) -> Vec<String> {
         let word = echoed_name(word);
         // One byte for the comma.
         let Some(rest) = room.checked_sub(json_length(&word) + 1) else {
-            echoed.push(format!("{OMITTED_WORDS} {} more", words.len() - at));
+            echoed.push(format!("… {} more", words.len() - at));
             break;
         };
         room = rest;
@@ -234,8 +238,9 @@ fn describe_next_step(
         });
     }
     format!(
-        "{} shows one, {} a whole passage.",
-        interface.format_call("get_session_details", &[("session_id", "")]),
-        interface.format_call("get_event_details", &[("event_ids", "[session_id:event_index]")])
+        "{} gives a whole passage, {} finds more in one session, {} shows how it ended.",
+        interface.format_call("get_event_details", &[("event_ids", "[session_id:event_index]")]),
+        interface.format_call("search_events", &[("query", ""), ("session_id", "")]),
+        interface.format_call("get_session_details", &[("session_id", "")])
     )
 }

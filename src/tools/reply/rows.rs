@@ -1,6 +1,7 @@
 //! Reads events of one session, and pages through them within a budget.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use arrow::array::{Array, AsArray, RecordBatch};
 use schemas::session::{EventRow, SessionRow};
@@ -39,11 +40,21 @@ pub(crate) fn read_all_events(
     call: &Call<'_>,
 ) -> Result<Vec<EventRow>, ToolError> {
     let end = u32::try_from(snapshot.sessions()[session].events).unwrap_or(u32::MAX);
+    read_event_range(snapshot, session, 0..end, call)
+}
+
+/// Reads the events of a session at these indexes, unless the call ends.
+pub(crate) fn read_event_range(
+    snapshot: &Snapshot,
+    session: usize,
+    range: Range<u32>,
+    call: &Call<'_>,
+) -> Result<Vec<EventRow>, ToolError> {
     let mut events = Vec::new();
-    let mut first = 0;
-    while first < end {
+    let mut first = range.start;
+    while first < range.end {
         call.ensure_running()?;
-        let chunk_end = first.saturating_add(CHUNK_EVENTS).min(end);
+        let chunk_end = first.saturating_add(CHUNK_EVENTS).min(range.end);
         events.extend(read_events(snapshot, session, first, chunk_end)?);
         first = chunk_end;
     }

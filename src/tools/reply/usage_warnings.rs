@@ -12,8 +12,8 @@ use crate::base::sanitize::{clean_text, truncate_for_json};
 /// Prefix of the names of drift under which records with uncounted tokens are kept.
 const UNCOUNTED_PREFIX: &str = "usage:";
 
-/// Maximum number of names in one warning, and their size in bytes of JSON.
-const MAX_NAMES: usize = 2;
+/// Maximum number of names in one warning, and their size in bytes of JSON: most fit a line.
+const MAX_NAMES: usize = 1;
 const MAX_NAME_BYTES: usize = 40;
 
 /// Returns the warnings about the tokens and costs of sessions.
@@ -34,17 +34,12 @@ pub(crate) fn usage_warnings<'r>(
 
     let mut warnings = Vec::new();
     if !modes.is_empty() {
-        let message = format!(
-            "cost_usd lacks tokens without a known price: {}. Add their prices to prices.toml",
-            list_names(&modes)
-        );
+        let message = format!("No price for {}: add to prices.toml", list_names(&modes));
         warnings.push(Warning::new(WarningCode::UnknownPriceMode, Severity::Warning, message));
     }
     if !records.is_empty() {
-        let message = format!(
-            "Tokens in unknown records are not counted: {}. `sessions doctor` lists them",
-            list_names(&records)
-        );
+        let message =
+            format!("Tokens not counted: {}. See `sessions doctor`", list_names(&records));
         warnings.push(Warning::new(WarningCode::UsageIncomplete, Severity::Warning, message));
     }
     warnings
@@ -80,6 +75,6 @@ mod tests {
     fn names_fit_a_line() {
         let names = ["a", "b", "c"].map(|letter| letter.repeat(60));
         let listed = list_names(&BTreeSet::from(names));
-        assert_eq!(listed, format!("{}…, {}… and 1 more", "a".repeat(40), "b".repeat(40)));
+        assert_eq!(listed, format!("{}… and 2 more", "a".repeat(40)));
     }
 }
