@@ -355,12 +355,15 @@ def main():
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         try:
             link = server.start()
+            idle = server.memory_mb()
+            print(f"memory of the server before the first call: {idle} MB", flush=True)
+            checks.expect(idle is None or idle < 60, f"the server takes {idle} MB before it does anything")
             state = check_views(checks, browser, link, named)
             check_behaviour(checks, browser, server, link, state)
             check_live(checks, browser, server, link, state, own / "live.jsonl")
             check_many(checks, browser, link, state)
             check_speed(checks, browser, link, state)
-            print(f"memory of the server: {server.memory_mb()} MB", flush=True)
+            print(f"memory of the server after use: {server.memory_mb()} MB", flush=True)
         finally:
             server.stop()
             browser.close()

@@ -11,6 +11,7 @@ mod context;
 mod exit;
 mod first_run;
 mod freshness;
+mod heap;
 mod misspelled_flag;
 mod no_command;
 mod output_path;

@@ -1,6 +1,7 @@
 //! The environment of the process: its variables, the home directory and the paths derived from
 //! them. No other module reads an environment variable.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use ingest::discover::default_roots;
@@ -17,6 +18,11 @@ pub fn read_variable(name: &str) -> Option<String> {
 /// Returns the path of the running program, for other programs to start it.
 pub fn program_path() -> PathBuf {
     std::env::current_exe().unwrap_or_else(|_| PathBuf::from("sessions"))
+}
+
+/// Returns the arguments of this process; the first one is the name that it was started with.
+pub fn arguments() -> Vec<OsString> {
+    std::env::args_os().collect()
 }
 
 /// Returns the path to start this program again. If its file has been replaced since, the path

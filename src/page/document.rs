@@ -42,9 +42,10 @@ pub(crate) struct PackedTalk {
 impl PackedTalk {
     /// Compresses a conversation.
     pub(crate) fn new(session: &str, talk: &impl Serialize) -> Result<Self, ToolError> {
+        // The encoder clears its buffer at every write, so it gets the whole text at once.
+        let json = serde_json::to_vec(talk).map_err(|error| no_document(&error))?;
         let mut encoder = ZlibEncoder::new(Vec::new(), Compression::new(COMPRESSION_LEVEL));
-        serde_json::to_writer(&mut encoder, talk).map_err(|error| no_document(&error))?;
-        encoder.flush().map_err(|error| no_document(&error))?;
+        encoder.write_all(&json).map_err(|error| no_document(&error))?;
         let bytes = encoder.finish().map_err(|error| no_document(&error))?;
         Ok(Self { session: session.to_owned(), base64: STANDARD.encode(bytes) })
     }

@@ -21,7 +21,7 @@ use crate::tools::{Call, TimeRange, Tools, Transcript, is_subagent};
 const MAX_MESSAGE_CHARS: usize = 40_000;
 
 /// Maximum number of characters of other texts.
-const MAX_OTHER_CHARS: usize = 8_000;
+const MAX_OTHER_CHARS: usize = 4_000;
 
 /// Maximum number of characters of a call in the list of edits.
 const MAX_EDIT_CHARS: usize = 6_000;
@@ -137,6 +137,9 @@ impl<'a> TalkReader<'a> {
             cut_text(event, limit);
             event.source = None;
             event.tool_call_id = None;
+            // The page knows the session, and an id is the session with the index.
+            event.event_id.clear();
+            event.session_id.clear();
         }
         let talk = Talk {
             events: &whole.events,

@@ -10,6 +10,7 @@ use schemas::{ErrorCode, ToolError, limits};
 use crate::app;
 use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::cli::heap::restart_with_one_heap;
 use crate::config::{environment, settings};
 use crate::help::Help;
 use crate::output::Printer;
@@ -46,6 +47,7 @@ pub(in crate::cli) fn run(
         let error = ToolError::new(ErrorCode::InvalidArgument, message);
         return Err(error.with_detail("field", "http").into());
     }
+    restart_with_one_heap();
     let parts = ServerParts {
         tools: app::create_server_tools(Arc::clone(&context.store), false)?,
         options: server::ServerOptions {

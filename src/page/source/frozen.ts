@@ -98,7 +98,10 @@ async function unpack(id: string): Promise<Talk> {
   if (!text) return { events: [], costs: [] };
   const bytes = Uint8Array.from(atob(text), (char) => char.charCodeAt(0));
   const plain = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-  return new Response(plain).json();
+  const talk: Talk = await new Response(plain).json();
+  // The ids are the same for all events but for the index.
+  for (const event of talk.events) Object.assign(event, { session_id: id, event_id: `${id}:${event.event_index}` });
+  return talk;
 }
 
 /** Reads the events of a transcript from the elements that show them without a script. */
