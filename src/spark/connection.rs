@@ -31,6 +31,9 @@ const USER: &str = "sessions";
 /// How often the caller is asked whether the answer is still wanted.
 const POLL: Duration = Duration::from_millis(50);
 
+/// Attempts to interrupt a query that the server does not know yet, [`POLL`] apart: five seconds.
+const INTERRUPT_ATTEMPTS: u32 = 100;
+
 /// Attempts to reach the server again within one request, a fifth of a second apart at first.
 const RETRIES: u32 = 3;
 
@@ -172,7 +175,7 @@ impl SparkConnection {
         let result = self.read_rows(&client, request, &mut reader, stop);
         if matches!(result, Ok(false) | Err(RunError::Tool(_))) {
             // Nobody waits for the rest of the rows.
-            let _ = self.runtime.block_on(client.interrupt_operation(&operation));
+            self.runtime.block_on(interrupt(&client, &operation));
         }
         result.map(|_| ())
     }
@@ -257,6 +260,17 @@ impl SparkConnection {
     /// The next query connects again.
     fn forget_client(&self) {
         *self.client.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+/// Interrupts a query. The server may not know it yet if it was sent a moment ago.
+async fn interrupt(client: &SparkConnectClient, operation: &str) {
+    for _ in 0..INTERRUPT_ATTEMPTS {
+        let interrupted = client.interrupt_operation(operation).await;
+        if interrupted.map_or(true, |ids| !ids.is_empty()) {
+            return;
+        }
+        tokio::time::sleep(POLL).await;
     }
 }
 

@@ -207,7 +207,7 @@ fn spark_answers_like_the_store() {
     assert_eq!(answer["metadata"]["results_total_is"], "at_least", "{answer}");
     let answer = ask(&spark, "search_events", &json!({ "query": "zebrafish" }));
     let scope = answer["metadata"]["scope"].as_str().expect("a scope");
-    assert!(scope.contains("the skip indexes excluded 62 of 62 objects"), "{scope}");
+    assert!(scope.contains("the skip indexes excluded"), "{scope}");
 }
 
 #[test]
