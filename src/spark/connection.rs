@@ -10,11 +10,14 @@ use arrow::array::RecordBatch;
 use arrow::ipc::reader::StreamReader;
 use schemas::{ErrorCode, ToolError};
 use spark_connect_core::channel::ChannelBuilder;
-use spark_connect_core::client::{ReattachableResponseStream, SparkConnectClient};
+use spark_connect_core::client::SparkConnectClient;
 use spark_connect_core::error::SparkError;
 use spark_connect_core::retries::RetryPolicy;
 use spark_connect_proto::execute_plan_response::ResponseType;
-use spark_connect_proto::{ExecutePlanRequest, Plan, Relation, UserContext, plan};
+use spark_connect_proto::{
+    ExecutePlanRequest, ExecutePlanResponse, Plan, ReattachExecuteRequest, Relation, UserContext,
+    plan,
+};
 use tokio::runtime::{Builder, Runtime};
 
 use super::failure::{describe_failure, is_session_lost, is_unavailable};
@@ -27,6 +30,9 @@ const USER: &str = "sessions";
 
 /// How often the caller is asked whether the answer is still wanted.
 const POLL: Duration = Duration::from_millis(50);
+
+/// Attempts to interrupt a query that the server does not know yet, [`POLL`] apart: five seconds.
+const INTERRUPT_ATTEMPTS: u32 = 100;
 
 /// Attempts to reach the server again within one request, a fifth of a second apart at first.
 const RETRIES: u32 = 3;
@@ -165,35 +171,48 @@ impl SparkConnection {
             plan: Some(Plan { op_type: Some(plan::OpType::Root(relation.clone())) }),
             ..ExecutePlanRequest::default()
         };
-        let result = match self.wait(stop, client.execute_plan_reattachable(request)) {
-            Ok(stream) => self.read_rows(&mut stream?, stop, take),
-            Err(cancelled) => Err(cancelled.into()),
-        };
+        let mut reader = ResponseReader { take, last_response: None, is_complete: false };
+        let result = self.read_rows(&client, request, &mut reader, stop);
         if matches!(result, Ok(false) | Err(RunError::Tool(_))) {
             // Nobody waits for the rest of the rows.
-            let _ = self.runtime.block_on(client.interrupt_operation(&operation));
+            self.runtime.block_on(interrupt(&client, &operation));
         }
         result.map(|_| ())
     }
 
-    /// Reads the rows of a running query. Returns false if `take` wanted no more.
+    /// Reads the rows of a query. Returns false if no more were wanted.
     fn read_rows(
         &self,
-        stream: &mut ReattachableResponseStream,
+        client: &SparkConnectClient,
+        request: ExecutePlanRequest,
+        reader: &mut ResponseReader<'_>,
         stop: &(dyn Fn() -> bool + Sync),
-        take: &mut dyn FnMut(RecordBatch) -> Result<bool, ToolError>,
     ) -> Result<bool, RunError> {
-        loop {
-            let Some(response) = self.wait(stop, stream.message())?? else { return Ok(true) };
-            let Some(ResponseType::ArrowBatch(rows)) = response.response_type else { continue };
-            let reader = StreamReader::try_new(Cursor::new(rows.data), None);
-            for batch in reader.map_err(|error| broken_rows(&error.to_string()))? {
-                let batch = batch.map_err(|error| broken_rows(&error.to_string()))?;
-                if !take(batch)? {
+        let mut again = ReattachExecuteRequest {
+            session_id: request.session_id.clone(),
+            user_context: request.user_context.clone(),
+            operation_id: request.operation_id.clone().unwrap_or_default(),
+            ..ReattachExecuteRequest::default()
+        };
+        let mut stream = self.wait(stop, client.execute_plan_reattachable(request))??;
+        while let Some(response) = self.wait(stop, stream.message())?? {
+            if !reader.read_response(response)? {
+                return Ok(false);
+            }
+        }
+        // The server ends a stream after two minutes, also if the query continues.
+        while !reader.is_complete {
+            again.last_response_id.clone_from(&reader.last_response);
+            let mut stream = self.wait(stop, client.reattach_execute(again.clone()))??;
+            while let Some(response) =
+                self.wait(stop, stream.message())?.map_err(SparkError::from_grpc_status)?
+            {
+                if !reader.read_response(response)? {
                     return Ok(false);
                 }
             }
         }
+        Ok(true)
     }
 
     /// Waits for a future, and asks from time to time whether its result is still wanted.
@@ -241,6 +260,51 @@ impl SparkConnection {
     /// The next query connects again.
     fn forget_client(&self) {
         *self.client.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+/// Interrupts a query. The server may not know it yet if it was sent a moment ago.
+async fn interrupt(client: &SparkConnectClient, operation: &str) {
+    for _ in 0..INTERRUPT_ATTEMPTS {
+        let interrupted = client.interrupt_operation(operation).await;
+        if interrupted.map_or(true, |ids| !ids.is_empty()) {
+            return;
+        }
+        tokio::time::sleep(POLL).await;
+    }
+}
+
+/// Reads the responses to one query.
+struct ResponseReader<'t> {
+    /// Gets the rows; false ends the query.
+    take: &'t mut dyn FnMut(RecordBatch) -> Result<bool, ToolError>,
+    /// The id of the last response, after which a new stream continues.
+    last_response: Option<String>,
+    /// True if all responses were read.
+    is_complete: bool,
+}
+
+impl ResponseReader<'_> {
+    /// Reads a response. Returns false if no more rows are wanted.
+    fn read_response(&mut self, response: ExecutePlanResponse) -> Result<bool, ToolError> {
+        self.last_response = Some(response.response_id);
+        let rows = match response.response_type {
+            Some(ResponseType::ArrowBatch(rows)) => rows,
+            Some(ResponseType::ResultComplete(_)) => {
+                self.is_complete = true;
+                return Ok(true);
+            }
+            // Schemas, metrics and progress.
+            Some(_) | None => return Ok(true),
+        };
+        let reader = StreamReader::try_new(Cursor::new(rows.data), None);
+        for batch in reader.map_err(|error| broken_rows(&error.to_string()))? {
+            let batch = batch.map_err(|error| broken_rows(&error.to_string()))?;
+            if !(self.take)(batch)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 }
 

@@ -52,6 +52,16 @@ pub(super) fn prepare(
                 return Ok(scope);
             }
             is_ranked = may_rank_instead(args, &query);
+            if !is_ranked {
+                let explained = engine.load_for_comparison(
+                    &shared.store,
+                    snapshot,
+                    &request,
+                    is_ranked,
+                    call.stop,
+                )?;
+                return Ok(LakeScope { matched: explained.matched, ..scope });
+            }
         }
         engine.load_for_comparison(&shared.store, snapshot, &request, is_ranked, call.stop)
     })
