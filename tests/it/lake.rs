@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -394,6 +394,16 @@ fn hostile_objects_cost_only_their_session() {
     assert_eq!(count(&server, "SELECT count(*) FROM sessions"), 3);
 }
 
+/// A `pull --watch`, which ends with the test.
+struct Watcher(Child);
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// A server goes on importing what comes, and what is no longer published goes.
 #[test]
 fn a_watching_pull_follows_the_lake() {
@@ -403,13 +413,9 @@ fn a_watching_pull_follows_the_lake() {
     push(&env, &lake);
     let server = machine("server", "team", "");
     let args = ["pull", &lake.to_string_lossy(), "--watch", "--every", "1"];
-    let mut child = server
-        .command()
-        .args(args)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("spawns");
+    let mut command = server.command();
+    command.args(args).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut watcher = Watcher(command.spawn().expect("spawns"));
     let wait_for = |wanted: &[&str]| {
         let deadline = Instant::now() + Duration::from_secs(60);
         loop {
@@ -430,9 +436,7 @@ fn a_watching_pull_follows_the_lake() {
     env.run(&["forget", "one", "--yes"]).ok();
     push(&env, &lake);
     wait_for(&["two"]);
-    assert!(child.try_wait().expect("waits").is_none(), "it goes on");
-    child.kill().expect("kills");
-    child.wait().expect("waits");
+    assert!(watcher.0.try_wait().expect("waits").is_none(), "it goes on");
 }
 
 /// Number of kills: few in the suite; `SESSIONS_LAKE_KILLS=20` runs as many as a release is
