@@ -21,7 +21,7 @@ use crate::tools::{Call, TimeRange, Tools, Transcript, is_subagent};
 const MAX_MESSAGE_CHARS: usize = 40_000;
 
 /// Maximum number of characters of other texts.
-const MAX_OTHER_CHARS: usize = 4_000;
+const MAX_OTHER_CHARS: usize = 2_000;
 
 /// Maximum number of characters of a call in the list of edits.
 const MAX_EDIT_CHARS: usize = 6_000;

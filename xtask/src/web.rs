@@ -100,13 +100,19 @@ fn build(root: &Path) -> Result<Vec<(&'static str, Vec<u8>)>> {
     let files = vec![
         ("index.html", read("index.html")?),
         ("icon.svg", read("icon.svg")?),
-        ("page.js", read("out/page.js")?),
+        ("page.js", escape_comments(&read("out/page.js")?)),
         ("page.css", read("out/page.css")?),
         ("licences.txt", read_licences(&work)?),
         (HASH_FILE, format!("{}\n", hash_sources(&sources)).into_bytes()),
     ];
     check_size(&files)?;
     Ok(files)
+}
+
+/// Escapes what would begin a comment of HTML where the script is inside a document. It is in regular
+/// expressions and texts only.
+fn escape_comments(script: &[u8]) -> Vec<u8> {
+    String::from_utf8_lossy(script).replace("<!--", r"<\!--").into_bytes()
 }
 
 /// Returns the licences of the libraries in the script, which have to go with it.
