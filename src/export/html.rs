@@ -20,7 +20,7 @@ use super::transcript::{
     describe_call, event_remarks, omission_sentence, session_facts, session_title, truncate_chars,
 };
 use crate::page::{FrozenDocument, FrozenView, escape_attribute, escape_html};
-use crate::tools::{EventImage, Transcript, encoding_error};
+use crate::tools::{EventImage, Transcript, encoding_error, linked_event};
 
 /// Minimum number of turns for which a page has a list of turns.
 const CONTENTS_THRESHOLD: usize = 3;
@@ -137,12 +137,14 @@ fn append_event(
         out,
         "<article class=\"item {kind}\" id=\"event={index}\" data-fields='{fields}'{hidden}>"
     );
+    let is_call = event.event_type == EventType::ToolCall;
     let name = escape_html(&event_name(event));
     let mut line = format!("<b>{name}</b>");
-    if event.event_type == EventType::ToolCall {
+    if is_call {
         let _ = write!(line, " <code>{}</code>", escape_html(&describe_call(event)));
     }
-    for remark in event_remarks(event, result_of(event, all)) {
+    let result = if is_call { linked_event(event, all) } else { None };
+    for remark in event_remarks(event, result) {
         let _ = write!(line, " · {}", escape_html(&remark));
     }
 
@@ -196,13 +198,4 @@ fn event_name(event: &Event) -> String {
             event.subtype.clone().unwrap_or_else(|| event.event_type.as_str().to_owned())
         }
     }
-}
-
-/// Returns the result of a call. The position of an event is its index.
-fn result_of<'e>(call: &Event, all: &'e [Event]) -> Option<&'e Event> {
-    if call.event_type != EventType::ToolCall {
-        return None;
-    }
-    let (_, index) = call.linked_event_id.as_deref()?.rsplit_once(':')?;
-    all.get(index.parse::<usize>().ok()?)
 }

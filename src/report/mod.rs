@@ -186,7 +186,7 @@ impl SessionsReport {
         };
         let plain = plain::describe_volume();
         let view = FrozenView::Report;
-        FrozenDocument { view, title: TITLE, data: &volume, talks, plain }.render()
+        FrozenDocument { view, title: TITLE, data: &volume, talks, plain: &plain }.render()
     }
 }
 

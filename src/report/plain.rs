@@ -30,6 +30,6 @@ pub(super) fn describe_report(data: &ReportData) -> String {
 }
 
 /// Returns what a file with further conversations shows.
-pub(super) fn describe_volume() -> &'static str {
-    "<main>\n<h1>Coding sessions</h1>\n<p>These conversations need JavaScript.</p>\n</main>\n"
+pub(super) fn describe_volume() -> String {
+    format!("<main>\n<h1>{TITLE}</h1>\n<p>These conversations need JavaScript.</p>\n</main>\n")
 }

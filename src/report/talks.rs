@@ -15,7 +15,7 @@ use crate::base::parallel::in_parallel;
 use crate::error::store_error;
 use crate::page::PackedTalk;
 use crate::store::{ALL_EVENTS, Snapshot};
-use crate::tools::{Call, TimeRange, Tools, Transcript, is_subagent};
+use crate::tools::{Call, TimeRange, Tools, Transcript, is_subagent, linked_event};
 
 /// Maximum number of characters of a prompt or an answer.
 const MAX_MESSAGE_CHARS: usize = 40_000;
@@ -179,7 +179,9 @@ impl<'a> TalkReader<'a> {
             let is_edit = event.event_type == EventType::ToolCall
                 && matches!(event.tool_kind, Some(ToolKind::Edit | ToolKind::Write))
                 && !event.files.is_empty();
-            if is_edit && self.is_counted(event) && !has_failed(event, events) {
+            let has_failed =
+                || linked_event(event, events).is_some_and(|result| result.is_error == Some(true));
+            if is_edit && self.is_counted(event) && !has_failed() {
                 let mut edit = event.clone();
                 cut_text(&mut edit, MAX_EDIT_CHARS);
                 edit.source = None;
@@ -218,13 +220,6 @@ impl<'a> TalkReader<'a> {
         }
         Ok(spawned)
     }
-}
-
-/// Returns true if the result of a call is a failure. The position of an event is its index.
-fn has_failed(call: &Event, events: &[Event]) -> bool {
-    let index = call.linked_event_id.as_deref().and_then(|id| id.rsplit_once(':'));
-    let result = index.and_then(|(_, index)| events.get(index.parse::<usize>().ok()?));
-    result.is_some_and(|result| result.is_error == Some(true))
 }
 
 /// Keeps the beginning of the text of an event.

@@ -11,7 +11,7 @@ use schemas::{Provider, Timestamp, ToolError};
 use super::actions::{MarkdownExport, SessionAction};
 use super::conversation::Conversation;
 use super::latest::LatestWorker;
-use super::loader::{Extent, LoadRequest, read_conversation, start_loader};
+use super::loader::{LoadExtent, LoadRequest, read_conversation, start_loader};
 use super::picker::{FinderAnswer, FinderRequest, Picker, PickerEffect, start_finder};
 use super::popup::Popup;
 use super::reader::{Reader, ReaderEffect};
@@ -53,7 +53,7 @@ pub(crate) fn run_reader(
     setup: &ScreenSetup,
     session_id: &str,
 ) -> Result<io::Result<ScreenEnd>, ToolError> {
-    let request = LoadRequest { session_id: session_id.to_owned(), extent: Extent::Whole };
+    let request = LoadRequest { session_id: session_id.to_owned(), extent: LoadExtent::Whole };
     let conversation = Arc::new(read_conversation(setup.tools, &request, &|| false)?);
     Ok(show_reader(setup, conversation))
 }
@@ -201,9 +201,9 @@ impl<'a> App<'a> {
         }
         if let Some(id) = picker.selected_id() {
             let extent = if self.opens_when_read {
-                Extent::Whole
+                LoadExtent::Whole
             } else {
-                Extent::Preview(picker.selected_event())
+                LoadExtent::Preview(picker.selected_event())
             };
             let request = LoadRequest { session_id: id.to_owned(), extent };
             let is_read = picker.previewed().is_some_and(|read| request.is_met_by(read));

@@ -17,12 +17,12 @@ const MAX_PREVIEW_EVENTS: u32 = 600;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LoadRequest {
     pub(super) session_id: String,
-    pub(super) extent: Extent,
+    pub(super) extent: LoadExtent,
 }
 
 /// How much of a session is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Extent {
+pub(super) enum LoadExtent {
     Whole,
     /// What a preview needs that shows this event, or else the beginning.
     Preview(Option<u32>),
@@ -32,8 +32,8 @@ impl LoadRequest {
     /// Returns true if a conversation of the session has what is asked for.
     pub(super) fn is_met_by(&self, conversation: &Conversation) -> bool {
         match self.extent {
-            Extent::Whole => conversation.is_whole,
-            Extent::Preview(event_index) => conversation.has_event(event_index),
+            LoadExtent::Whole => conversation.is_whole,
+            LoadExtent::Preview(event_index) => conversation.has_event(event_index),
         }
     }
 }
@@ -61,8 +61,8 @@ pub(super) fn read_conversation(
     let call = Call::new(Timestamp::now(), stop);
     let id = &request.session_id;
     let transcript = match request.extent {
-        Extent::Whole => tools.read_transcript(id, &call)?,
-        Extent::Preview(event_index) => {
+        LoadExtent::Whole => tools.read_transcript(id, &call)?,
+        LoadExtent::Preview(event_index) => {
             let event = event_index.unwrap_or(0);
             tools.read_transcript_around(id, event, MAX_PREVIEW_EVENTS, &call)?
         }

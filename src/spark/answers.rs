@@ -6,8 +6,8 @@ use schemas::ToolError;
 use super::engine::SparkEngine;
 use super::query;
 use crate::search::SearchRequest;
-use crate::store::{Snapshot, Store};
-use crate::tools::{LakeEngine, LakeScope, WantedColumns};
+use crate::store::Store;
+use crate::tools::{LakeCall, LakeEngine, LakeScope, WantedColumns};
 
 impl LakeEngine for SparkEngine {
     fn refresh(&self, store: &Store) -> Result<(), ToolError> {
@@ -16,12 +16,10 @@ impl LakeEngine for SparkEngine {
 
     fn load_sessions(
         &self,
-        store: &Store,
-        snapshot: &Snapshot,
+        call: &LakeCall<'_>,
         sessions: &[usize],
-        stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<LakeScope, ToolError> {
-        let objects = self.load_events(store, snapshot, sessions, stop)?;
+        let objects = self.load_events(call, sessions)?;
         let total = self.catalog()?.object_count();
         let description = format!("Spark read {objects} of {total} objects");
         Ok(LakeScope { description, ..LakeScope::default() })
@@ -29,23 +27,19 @@ impl LakeEngine for SparkEngine {
 
     fn load_matches(
         &self,
-        store: &Store,
-        snapshot: &Snapshot,
+        call: &LakeCall<'_>,
         request: &SearchRequest<'_>,
-        stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<LakeScope, ToolError> {
-        self.find_matches(store, snapshot, request, stop)
+        self.find_matches(call, request)
     }
 
     fn load_for_comparison(
         &self,
-        store: &Store,
-        snapshot: &Snapshot,
+        call: &LakeCall<'_>,
         request: &SearchRequest<'_>,
         is_ranked: bool,
-        stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<LakeScope, ToolError> {
-        self.load_compared(store, snapshot, request, is_ranked, stop)
+        self.load_compared(call, request, is_ranked)
     }
 
     fn read_columns(

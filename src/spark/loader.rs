@@ -13,8 +13,9 @@ use schemas::{ErrorCode, ToolError};
 use super::engine::SparkEngine;
 use super::pruning::object_path;
 use super::relation::{Parameters, read_files, select};
-use crate::lake::LakeCatalog;
-use crate::store::{Snapshot, Store, check_events, join_events};
+use crate::lake::{LakeCatalog, LakeSession};
+use crate::store::{check_events, join_events};
+use crate::tools::LakeCall;
 
 /// Most bytes of objects whose rows are in memory at a time, unless one session has more.
 const BYTES_AT_A_TIME: u64 = 32 << 20;
@@ -24,35 +25,22 @@ impl SparkEngine {
     /// the number of objects that were read.
     pub(super) fn load_events(
         &self,
-        store: &Store,
-        snapshot: &Snapshot,
+        call: &LakeCall<'_>,
         sessions: &[usize],
-        stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<usize, ToolError> {
         let catalog = self.catalog()?;
-        let incomplete: HashSet<&str> =
-            snapshot.incomplete_sessions().map(|row| row.session_id.as_str()).collect();
-        let mut missing: Vec<&str> = Vec::new();
-        for at in sessions {
-            let id = snapshot.sessions()[*at].session_id.as_str();
-            if incomplete.contains(id) && !missing.contains(&id) {
-                missing.push(id);
-            }
-        }
+        let mut incomplete: HashSet<&str> =
+            call.snapshot.incomplete_sessions().map(|row| row.session_id.as_str()).collect();
+        let ids = sessions.iter().map(|at| call.snapshot.sessions()[*at].session_id.as_str());
+        let missing: Vec<&str> = ids.filter(|id| incomplete.remove(id)).collect();
+
         let mut objects = 0;
         let mut rest = missing.as_slice();
         while !rest.is_empty() {
-            let mut bytes = 0;
-            let mut count = 0;
-            while let Some(id) = rest.get(count) {
-                bytes += catalog.sessions.get(*id).map_or(0, |session| session.bytes());
-                if count > 0 && bytes > BYTES_AT_A_TIME {
-                    break;
-                }
-                count += 1;
-            }
-            let (some, others) = rest.split_at(count);
-            objects += self.load_some(store, snapshot, &catalog, some, stop)?;
+            let sizes =
+                rest.iter().map(|id| catalog.sessions.get(*id).map_or(0, LakeSession::bytes));
+            let (some, others) = rest.split_at(count_fitting(sizes, BYTES_AT_A_TIME));
+            objects += self.load_some(call, &catalog, some)?;
             rest = others;
         }
         Ok(objects)
@@ -61,11 +49,9 @@ impl SparkEngine {
     /// Loads the events of a few sessions with one query.
     fn load_some(
         &self,
-        store: &Store,
-        snapshot: &Snapshot,
+        call: &LakeCall<'_>,
         catalog: &LakeCatalog,
         ids: &[&str],
-        stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<usize, ToolError> {
         let mut paths = Vec::new();
         for id in ids {
@@ -82,7 +68,7 @@ impl SparkEngine {
             vec![("events", read_files(paths, &EVENTS))],
         );
         let mut parts: HashMap<String, Vec<RecordBatch>> = HashMap::new();
-        self.connection().run(&relation, stop, &mut |batch| {
+        self.connection().run(&relation, call.stop, &mut |batch| {
             let batch = with_store_types(&batch).map_err(|error| unreadable(&error))?;
             for (id, rows) in split_sessions(&batch) {
                 parts.entry(id.to_owned()).or_default().push(rows);
@@ -92,7 +78,7 @@ impl SparkEngine {
 
         let mut loaded = Vec::new();
         for id in ids {
-            let Some(row) = snapshot.session(id) else { continue };
+            let Some(row) = call.snapshot.session(id) else { continue };
             let mut checked = Vec::new();
             for part in parts.remove(*id).unwrap_or_default() {
                 let rows = check_events(&part, id, row.provider);
@@ -101,9 +87,24 @@ impl SparkEngine {
             let events = join_events(&checked, row.events);
             loaded.push(((*id).to_owned(), events.map_err(|reason| invalid_session(id, &reason))?));
         }
-        self.add_to_store(store, &loaded)?;
+        self.add_to_store(call.store, &loaded)?;
         Ok(objects)
     }
+}
+
+/// Returns how many of the first sizes have at most `limit` bytes together: at least one, if there are
+/// any.
+pub(super) fn count_fitting(sizes: impl Iterator<Item = u64>, limit: u64) -> usize {
+    let mut bytes = 0;
+    let mut count = 0;
+    for size in sizes {
+        bytes += size;
+        if count > 0 && bytes > limit {
+            break;
+        }
+        count += 1;
+    }
+    count
 }
 
 /// Splits rows into runs of one session.
@@ -150,4 +151,17 @@ fn invalid_session(id: &str, reason: &str) -> ToolError {
 
 pub(super) fn unreadable(reason: &str) -> ToolError {
     ToolError::new(ErrorCode::InternalError, format!("Spark sent rows of other types: {reason}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_fit_as_the_limit_allows_and_one_at_least() {
+        for (sizes, count) in [(&[][..], 0), (&[9], 1), (&[9, 1], 1), (&[2, 3, 1], 2), (&[1, 1], 2)]
+        {
+            assert_eq!(count_fitting(sizes.iter().copied(), 5), count, "{sizes:?}");
+        }
+    }
 }

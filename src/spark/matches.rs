@@ -11,7 +11,7 @@ use schemas::tool::search::SearchSort;
 
 use super::condition::EventCondition;
 use super::engine::SparkEngine;
-use super::loader::unreadable;
+use super::loader::{count_fitting, unreadable};
 use super::pruning::{CandidateObject, collect_objects, find_candidates};
 use super::relation::{read_files, select};
 use super::windows::{SearchWindow, split_windows};
@@ -20,8 +20,8 @@ use crate::lake::LakeCatalog;
 use crate::search::{
     Clause, Query, QueryPattern, SearchError, SearchRequest, search, selected_sessions,
 };
-use crate::store::{Snapshot, Store};
-use crate::tools::{LakeScope, MatchCount};
+use crate::store::Snapshot;
+use crate::tools::{LakeCall, LakeScope, MatchCount};
 
 /// Most words whose presence in the lake is looked up to explain an empty page.
 const MAX_EXPLAINED_WORDS: usize = 8;
@@ -37,42 +37,28 @@ struct SessionMatches {
 /// What a search has to look at.
 struct LakeSearch<'a> {
     engine: &'a SparkEngine,
-    store: &'a Store,
-    snapshot: &'a Snapshot,
+    call: &'a LakeCall<'a>,
     request: &'a SearchRequest<'a>,
     candidates: &'a [CandidateObject],
-    /// The number of objects that the indexes excluded.
-    pruned: usize,
+    /// The number of objects of the lake.
     total: usize,
-    stop: &'a (dyn Fn() -> bool + Sync),
 }
 
 impl SparkEngine {
     /// Loads the sessions with the matches of a page, and counts the matches.
     pub(super) fn find_matches(
         &self,
-        store: &Store,
-        snapshot: &Snapshot,
+        call: &LakeCall<'_>,
         request: &SearchRequest<'_>,
-        stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<LakeScope, ToolError> {
         let catalog = self.catalog()?;
-        let candidates = find_candidates(&catalog, self.folder(), snapshot, request);
+        let candidates = find_candidates(&catalog, self.folder(), call.snapshot, request);
         let total = catalog.object_count();
-        let pruned = total - candidates.len();
-        let lake_search = LakeSearch {
-            engine: self,
-            store,
-            snapshot,
-            request,
-            candidates: &candidates,
-            pruned,
-            total,
-            stop,
-        };
+        let lake_search =
+            LakeSearch { engine: self, call, request, candidates: &candidates, total };
         let sessions = distinct_sessions(candidates.iter());
-        if session_bytes(&catalog, snapshot, &sessions) <= self.limits.load_bytes {
-            self.load_events(store, snapshot, &sessions, stop)?;
+        if session_bytes(&catalog, call.snapshot, &sessions) <= self.limits.load_bytes {
+            self.load_events(call, &sessions)?;
             return Ok(lake_search.scope(None, MatchCount::Loaded));
         }
         let condition = EventCondition::new(request);
@@ -87,22 +73,21 @@ impl SparkEngine {
     /// `is_ranked`, and looks up the words of the query in the whole lake.
     pub(super) fn load_compared(
         &self,
-        store: &Store,
-        snapshot: &Snapshot,
+        call: &LakeCall<'_>,
         request: &SearchRequest<'_>,
         is_ranked: bool,
-        stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<LakeScope, ToolError> {
+        let snapshot = call.snapshot;
         let catalog = self.catalog()?;
         let everything: Vec<usize> = (0..snapshot.sessions().len()).collect();
         let limit = self.limits.compared_bytes;
         if session_bytes(&catalog, snapshot, &everything) <= limit {
-            self.load_events(store, snapshot, &everything, stop)?;
+            self.load_events(call, &everything)?;
             let count = everything.len();
             let description = format!("all {count} sessions of the lake compared");
             return Ok(LakeScope { description, matched: MatchCount::Loaded });
         }
-        self.load_words(store, snapshot, request, stop)?;
+        self.load_words(call, request)?;
         if !is_ranked {
             let description = "the whole lake searched".to_owned();
             return Ok(LakeScope { description, matched: MatchCount::Loaded });
@@ -113,7 +98,7 @@ impl SparkEngine {
         let selected = sessions.len();
         sessions.sort_by_key(|at| Reverse(snapshot.sessions()[*at].ended_at));
         keep_bytes(&catalog, snapshot, &mut sessions, limit);
-        self.load_events(store, snapshot, &sessions, stop)?;
+        self.load_events(call, &sessions)?;
         let count = sessions.len();
         let description =
             format!("the newest {count} of {selected} selected sessions of the lake compared");
@@ -126,10 +111,8 @@ impl SparkEngine {
     /// it absent.
     fn load_words(
         &self,
-        store: &Store,
-        snapshot: &Snapshot,
+        call: &LakeCall<'_>,
         request: &SearchRequest<'_>,
-        stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<(), ToolError> {
         let clauses = request.query.clauses.iter().filter(|clause| !clause.is_excluded);
         let patterns = clauses.flat_map(|clause| &clause.any);
@@ -152,7 +135,7 @@ impl SparkEngine {
                 counted_rows: 0,
                 deadline: None,
             };
-            self.find_matches(store, snapshot, &word_request, stop)?;
+            self.find_matches(call, &word_request)?;
         }
         Ok(())
     }
@@ -180,7 +163,7 @@ impl LakeSearch<'_> {
         }
         let matches = found.iter().map(|one| one.matches).sum();
         let page = sessions_of_page(found, wanted, is_oldest_first);
-        self.engine.load_events(self.store, self.snapshot, &page, self.stop)?;
+        self.engine.load_events(self.call, &page)?;
         let matched = if days.is_none() {
             MatchCount::Exactly(matches)
         } else {
@@ -194,7 +177,7 @@ impl LakeSearch<'_> {
     fn windows(&self, sessions: &[usize]) -> Vec<SearchWindow<'_>> {
         let query = self.request.query;
         let mut windows = split_windows(self.candidates, query.sort == SearchSort::Oldest);
-        let events: i64 = sessions.iter().map(|at| self.snapshot.sessions()[*at].events).sum();
+        let events: i64 = sessions.iter().map(|at| self.call.snapshot.sessions()[*at].events).sum();
         if events <= self.engine.limits.counted_events || query.must_count_all {
             windows.drain(..windows.len() - 1);
         }
@@ -222,8 +205,8 @@ impl LakeSearch<'_> {
         let events = ("events", read_files(paths, &EVENTS));
         let relation = select(&sql, condition.parameters.clone(), vec![events]);
         let mut found = Vec::new();
-        self.engine.connection().run(&relation, self.stop, &mut |batch| {
-            let rows = read_matches(self.snapshot, &batch);
+        self.engine.connection().run(&relation, self.call.stop, &mut |batch| {
+            let rows = read_matches(self.call.snapshot, &batch);
             found.extend(rows.ok_or_else(|| unreadable("a count has other columns"))?);
             Ok(true)
         })?;
@@ -242,14 +225,14 @@ impl LakeSearch<'_> {
         for window in self.windows(sessions) {
             let mut sessions = distinct_sessions(window.objects.iter().copied());
             let count = sessions.len();
-            let ended = |at: usize| self.snapshot.sessions()[at].ended_at;
+            let ended = |at: usize| self.call.snapshot.sessions()[at].ended_at;
             if is_oldest_first {
                 sessions.sort_by_key(|at| ended(*at));
             } else {
                 sessions.sort_by_key(|at| Reverse(ended(*at)));
             }
-            keep_bytes(catalog, self.snapshot, &mut sessions, limit);
-            self.engine.load_events(self.store, self.snapshot, &sessions, self.stop)?;
+            keep_bytes(catalog, self.call.snapshot, &mut sessions, limit);
+            self.engine.load_events(self.call, &sessions)?;
             if sessions.len() < count {
                 return Ok(self.scope(window.days, MatchCount::AtLeastLoaded));
             }
@@ -266,8 +249,8 @@ impl LakeSearch<'_> {
 
     /// Returns true if the store has the matches of the page, and one more.
     fn is_page_full(&self) -> Result<bool, ToolError> {
-        let snapshot = self.store.take_snapshot().map_err(store_error)?;
-        match search(&snapshot, self.request, self.stop) {
+        let snapshot = self.call.store.take_snapshot().map_err(store_error)?;
+        match search(&snapshot, self.request, self.call.stop) {
             Ok(page) => Ok(page.next.is_some()),
             Err(SearchError::Store(error)) => Err(store_error(error)),
             Err(SearchError::Cancelled | SearchError::TimedOut) => Ok(true),
@@ -282,9 +265,9 @@ impl LakeSearch<'_> {
             Some(1) => format!("the {end} day with candidates searched"),
             Some(days) => format!("the {end} {days} days with candidates searched"),
         };
-        let Self { pruned, total, .. } = self;
+        let pruned = self.total - self.candidates.len();
         let description =
-            format!("{window}; the skip indexes excluded {pruned} of {total} objects");
+            format!("{window}; the skip indexes excluded {pruned} of {} objects", self.total);
         LakeScope { description, matched }
     }
 }
@@ -307,16 +290,8 @@ fn bytes_of(catalog: &LakeCatalog, snapshot: &Snapshot, session: usize) -> u64 {
 
 /// Keeps the first sessions whose objects have at most `limit` bytes together, and at least one.
 fn keep_bytes(catalog: &LakeCatalog, snapshot: &Snapshot, sessions: &mut Vec<usize>, limit: u64) {
-    let mut bytes = 0;
-    let mut kept = 0;
-    for at in sessions.iter() {
-        bytes += bytes_of(catalog, snapshot, *at);
-        if kept > 0 && bytes > limit {
-            break;
-        }
-        kept += 1;
-    }
-    sessions.truncate(kept);
+    let sizes = sessions.iter().map(|at| bytes_of(catalog, snapshot, *at));
+    sessions.truncate(count_fitting(sizes, limit));
 }
 
 /// Returns the sessions that have one of the first `wanted` matches.

@@ -1,12 +1,15 @@
 //! Decides by skip indexes which objects of a lake can have matches.
 
 use std::collections::HashSet;
+use std::convert::Infallible;
 use std::path::Path;
+
+use jiff::civil::Date;
 
 use crate::base::parallel::in_parallel;
 use crate::lake::{LakeCatalog, LakeEvents};
 use crate::search::{IndexFilter, SearchRequest, selected_sessions};
-use crate::store::{Snapshot, StoreError, open_lake_index};
+use crate::store::{Snapshot, open_lake_index};
 
 /// Objects whose indexes a thread reads at a time.
 const OBJECTS_AT_ONCE: usize = 32;
@@ -44,9 +47,10 @@ pub(super) fn find_candidates(
                 candidates.push(candidate(folder, *one));
             }
         }
-        Ok::<_, StoreError>(candidates)
+        Ok::<_, Infallible>(candidates)
     });
-    found.map_or_else(|_| Vec::new(), |parts| parts.into_iter().flatten().collect())
+    let Ok(parts) = found;
+    parts.into_iter().flatten().collect()
 }
 
 /// Returns all objects of the selected sessions.
@@ -109,17 +113,8 @@ fn may_match(folder: &Path, object: &LakeEvents, filter: &IndexFilter<'_>) -> bo
 
 /// Returns the number of a day such as 2026-10-14, counted from 1970-01-01.
 pub(super) fn parse_day(date: &str) -> Option<i64> {
-    let mut parts = date.splitn(3, '-');
-    let year: i64 = parts.next()?.parse().ok()?;
-    let month: i64 = parts.next()?.parse().ok()?;
-    let day: i64 = parts.next()?.parse().ok()?;
-    // Years begin in March, so that the day that leap years add is their last.
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let year_of_era = year.rem_euclid(400);
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    Some(era * 146_097 + day_of_era - 719_468)
+    let date: Date = date.parse().ok()?;
+    Some(date.since(Date::constant(1970, 1, 1)).ok()?.get_days().into())
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use arrow::array::RecordBatch;
 use regex::Regex;
 use schemas::table::{EVENTS, EventColumn, SESSIONS};
 use schemas::view::VIEWS;
-use schemas::{ErrorCode, ToolError, limits};
+use schemas::{ErrorCode, ToolError};
 use spark_connect_proto::Relation;
 use spark_connect_proto::expression::literal::LiteralType;
 
@@ -43,10 +43,6 @@ pub(super) fn run_query(
     max_rows: usize,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<(Vec<RecordBatch>, LakeScope), ToolError> {
-    if sql.len() > limits::SQL_BYTES {
-        let message = format!("sql: it is longer than {} bytes. Shorten it", limits::SQL_BYTES);
-        return Err(ToolError::new(ErrorCode::InvalidArgument, message).with_detail("field", "sql"));
-    }
     refuse_calls(sql)?;
     let catalog = engine.catalog()?;
     let statement = sql.trim().trim_end_matches(';');

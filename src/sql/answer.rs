@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::output::RowWriter;
 use super::plan::ColumnPlan;
-use super::protocol::WorkerRequest;
+use super::protocol::OutputRequest;
 use super::query::{SqlQuery, SqlSummary};
 
 /// Returns rows in a format, or as the data of a tool's answer: as many as the limits of `query` allow.
@@ -29,16 +29,9 @@ pub fn encode_rows(
     }
     let schema = readable.first().map_or_else(|| Arc::new(Schema::empty()), RecordBatch::schema);
     let plan = ColumnPlan::new(batches.first().map_or_else(Vec::new, describe_columns), false);
-    let request = WorkerRequest {
-        sql: String::new(),
-        views: Vec::new(),
-        files: Vec::new(),
-        format: query.format,
-        max_rows: query.max_rows,
-        max_bytes: query.max_bytes,
-    };
     let encoded = SharedBytes::default();
-    let written = write_rows(&plan, schema, &request, &readable, encoded.clone());
+    let written =
+        write_rows(&plan, schema, OutputRequest::of_query(query), &readable, encoded.clone());
     let summary = written.map_err(|error| error.to_string())?;
     let bytes = std::mem::take(&mut *encoded.0.lock().unwrap_or_else(PoisonError::into_inner));
     Ok((bytes, summary))
@@ -47,11 +40,11 @@ pub fn encode_rows(
 fn write_rows(
     plan: &ColumnPlan,
     schema: Arc<Schema>,
-    request: &WorkerRequest,
+    output: OutputRequest,
     batches: &[RecordBatch],
     out: SharedBytes,
 ) -> io::Result<SqlSummary> {
-    let mut writer = RowWriter::new(plan, schema, request, Box::new(out))?;
+    let mut writer = RowWriter::new(plan, schema, output, Box::new(out))?;
     for batch in batches {
         if !writer.write_batch(batch)? {
             break;

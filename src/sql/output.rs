@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use super::cells;
 use super::plan::{ColumnPlan, is_number};
-use super::protocol::WorkerRequest;
+use super::protocol::OutputRequest;
 use super::query::{SqlLimit, SqlSummary};
 use crate::base::sanitize::truncate_for_json;
 use crate::base::text_table::format_table;
@@ -79,7 +79,7 @@ impl<'p> RowWriter<'p> {
     pub(super) fn new(
         plan: &'p ColumnPlan,
         schema: SchemaRef,
-        request: &WorkerRequest,
+        output: OutputRequest,
         out: Box<dyn Write + Send>,
     ) -> io::Result<Self> {
         let mut fields = Vec::new();
@@ -88,8 +88,8 @@ impl<'p> RowWriter<'p> {
         }
         let schema = Arc::new(Schema::new(fields));
 
-        let capped = CappedWriter { out, bytes_left: request.max_bytes };
-        let sink = match request.format {
+        let capped = CappedWriter { out, bytes_left: output.max_bytes };
+        let sink = match output.format {
             None => RowSink::start_data(plan, capped),
             Some(QueryFormat::Table) => RowSink::Table { rows: Vec::new(), out: capped },
             Some(QueryFormat::Parquet) => {
@@ -100,7 +100,7 @@ impl<'p> RowWriter<'p> {
             }
             Some(format) => RowSink::start_lines(plan, format, capped)?,
         };
-        Ok(Self { plan, schema, rows_left: request.max_rows, summary: SqlSummary::default(), sink })
+        Ok(Self { plan, schema, rows_left: output.max_rows, summary: SqlSummary::default(), sink })
     }
 
     /// Writes the rows of a batch; returns false if no more rows are wanted.

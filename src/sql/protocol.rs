@@ -4,7 +4,7 @@ use schemas::tool::query::QueryFormat;
 use serde::{Deserialize, Serialize};
 
 use super::error::Fault;
-use super::query::SqlSummary;
+use super::query::{SqlQuery, SqlSummary};
 use super::views::ViewDefinition;
 
 /// The request to a worker.
@@ -14,9 +14,22 @@ pub(super) struct WorkerRequest {
     pub(super) views: Vec<ViewDefinition>,
     /// The only files that the worker may read.
     pub(super) files: Vec<String>,
+    pub(super) output: OutputRequest,
+}
+
+/// How rows are written, and how many.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(super) struct OutputRequest {
+    /// `None` for the data of a tool's answer.
     pub(super) format: Option<QueryFormat>,
     pub(super) max_rows: usize,
     pub(super) max_bytes: u64,
+}
+
+impl OutputRequest {
+    pub(super) fn of_query(query: &SqlQuery<'_>) -> Self {
+        Self { format: query.format, max_rows: query.max_rows, max_bytes: query.max_bytes }
+    }
 }
 
 /// The final report of a worker.

@@ -12,7 +12,7 @@ use schemas::limits;
 use schemas::price::PriceTable;
 
 use super::error::{Fault, SqlError};
-use super::protocol::{WorkerReport, WorkerRequest};
+use super::protocol::{OutputRequest, WorkerReport, WorkerRequest};
 use super::query::{SqlQuery, SqlSummary};
 use super::views;
 use crate::base::sanitize::clean_text;
@@ -58,9 +58,7 @@ impl Sandbox {
             sql: query.sql.to_owned(),
             views,
             files: views::readable_files(snapshot),
-            format: query.format,
-            max_rows: query.max_rows,
-            max_bytes: query.max_bytes,
+            output: OutputRequest::of_query(query),
         };
         let mut request_line = serde_json::to_vec(&request).unwrap_or_default();
         request_line.push(b'\n');

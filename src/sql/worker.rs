@@ -77,7 +77,7 @@ fn run_query(request: &WorkerRequest, out: Box<dyn Write + Send>) -> Result<SqlS
     create_views(&connection, request, &used).map_err(|error| engine_fault(&error))?;
     let plan = plan_columns(&connection, request, sql, &used)?;
 
-    let select = plan.select_sql(sql, request.max_rows);
+    let select = plan.select_sql(sql, request.output.max_rows);
     let sent = SentQuery { sql, before: plan.prefix_bytes(), used: &used };
     let mut statement =
         connection.prepare(&select).map_err(|error| hint::query_fault(&error, &sent))?;
@@ -85,7 +85,7 @@ fn run_query(request: &WorkerRequest, out: Box<dyn Write + Send>) -> Result<SqlS
         statement.stream_arrow([]).map_err(|error| hint::query_fault(&error, &sent))?.get_schema();
 
     let mut rows =
-        RowWriter::new(&plan, schema, request, out).map_err(|error| output_fault(&error))?;
+        RowWriter::new(&plan, schema, request.output, out).map_err(|error| output_fault(&error))?;
     while let Some(chunk) = statement.step().map_err(|error| hint::query_fault(&error, &sent))? {
         if !rows.write_batch(&chunk.into()).map_err(|error| output_fault(&error))? {
             break;
@@ -161,7 +161,7 @@ fn plan_columns(
     if columns.len() > limits::SQL_COLUMNS_MAX {
         return Err(Fault::TooManyColumns(columns.len()));
     }
-    let is_binary = request.format.is_some_and(QueryFormat::is_binary);
+    let is_binary = request.output.format.is_some_and(QueryFormat::is_binary);
     Ok(ColumnPlan::new(columns, is_binary))
 }
 

@@ -37,12 +37,12 @@ pub(super) fn prepare(
     args: &EventArgs,
     call: &Call<'_>,
 ) -> Result<(), ToolError> {
-    shared.prepare_lake(call, |engine, snapshot| {
+    shared.prepare_lake(call, |engine, lake| {
         let mut sessions = Vec::new();
         for id in parse_event_ids(args).into_iter().flatten().flatten() {
-            sessions.extend(shared.caller.find_session(snapshot, &id.session));
+            sessions.extend(shared.caller.find_session(lake.snapshot, &id.session));
         }
-        engine.load_sessions(&shared.store, snapshot, &sessions, call.stop)
+        engine.load_sessions(lake, &sessions)
     })
 }
 

@@ -65,7 +65,7 @@ pub use self::reply::caller::Caller;
 use self::reply::complete;
 pub use self::reply::freshness::{Freshness, Refresh, UnreadReason};
 pub use self::reply::interface::Interface;
-pub use self::reply::lake_engine::{LakeEngine, LakeScope, MatchCount, WantedColumns};
+pub use self::reply::lake_engine::{LakeCall, LakeEngine, LakeScope, MatchCount, WantedColumns};
 pub(crate) use self::reply::rows::read_events;
 pub use self::reply::selection::SessionSelection;
 pub(crate) use self::reply::session_filter::session_filter;
@@ -75,6 +75,7 @@ use self::reply::shared_state::SharedState;
 use self::reply::store_warnings::store_warnings;
 pub(crate) use self::reply::time_range::TimeRange;
 pub use self::reply::transcript::Transcript;
+pub(crate) use self::reply::transcript::linked_event;
 use self::stats::Extent;
 use self::status::StatusData;
 use crate::error::store_error;
@@ -265,10 +266,10 @@ impl Tools {
     /// Has the engine, if there is one, load the events of a session. An id that is not valid is left
     /// to the tool, which reports it.
     fn prepare_session(&self, session_id: &str, call: &Call<'_>) -> Result<(), ToolError> {
-        self.shared.prepare_lake(call, |engine, snapshot| {
-            let found = self.shared.caller.find_session(snapshot, session_id);
+        self.shared.prepare_lake(call, |engine, lake| {
+            let found = self.shared.caller.find_session(lake.snapshot, session_id);
             let sessions: Vec<usize> = found.into_iter().collect();
-            engine.load_sessions(&self.shared.store, snapshot, &sessions, call.stop)
+            engine.load_sessions(lake, &sessions)
         })
     }
 

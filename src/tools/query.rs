@@ -126,6 +126,9 @@ fn read_lake_rows(
     query: &SqlQuery<'_>,
     call: &Call<'_>,
 ) -> Result<Vec<RecordBatch>, ToolError> {
+    if query.sql.len() > limits::SQL_BYTES {
+        return Err(sql_error(SqlError::TooLong));
+    }
     let until = Instant::now() + query.max_time;
     let is_over = || Instant::now() >= until;
     let mut batches = Vec::new();

@@ -24,10 +24,8 @@ pub trait LakeEngine: Send + Sync {
     /// Fails if the engine or the lake cannot be read, or if the call was cancelled.
     fn load_sessions(
         &self,
-        store: &Store,
-        snapshot: &Snapshot,
+        call: &LakeCall<'_>,
         sessions: &[usize],
-        stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<LakeScope, ToolError>;
 
     /// Loads the sessions with the matches of a page.
@@ -36,10 +34,8 @@ pub trait LakeEngine: Send + Sync {
     /// Fails like [`Self::load_sessions`].
     fn load_matches(
         &self,
-        store: &Store,
-        snapshot: &Snapshot,
+        call: &LakeCall<'_>,
         request: &SearchRequest<'_>,
-        stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<LakeScope, ToolError>;
 
     /// Loads what an answer needs that compares all events with each other, or that explains why none
@@ -50,11 +46,9 @@ pub trait LakeEngine: Send + Sync {
     /// Fails like [`Self::load_sessions`].
     fn load_for_comparison(
         &self,
-        store: &Store,
-        snapshot: &Snapshot,
+        call: &LakeCall<'_>,
         request: &SearchRequest<'_>,
         is_ranked: bool,
-        stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<LakeScope, ToolError>;
 
     /// Calls `take` with columns of the events of sessions, session by session and in their order,
@@ -80,6 +74,17 @@ pub trait LakeEngine: Send + Sync {
         max_rows: usize,
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<(Vec<RecordBatch>, LakeScope), ToolError>;
+}
+
+/// A call for which an engine loads events.
+#[derive(Clone, Copy)]
+pub struct LakeCall<'a> {
+    /// The store that they are loaded into.
+    pub store: &'a Store,
+    /// The sessions of the lake, by position.
+    pub snapshot: &'a Snapshot,
+    /// Is polled; true cancels the call.
+    pub stop: &'a (dyn Fn() -> bool + Sync),
 }
 
 /// Columns of events to read.

@@ -13,7 +13,7 @@ use schemas::{ErrorCode, ToolError, limits};
 use super::call::{Call, CallView};
 use super::caller::Caller;
 use super::freshness::{Freshness, Refresh, UnreadReason};
-use super::lake_engine::{LakeEngine, LakeScope};
+use super::lake_engine::{LakeCall, LakeEngine, LakeScope};
 use crate::error::store_error;
 use crate::sql::Sandbox;
 use crate::store::{Snapshot, Store};
@@ -68,18 +68,19 @@ impl SharedState {
         })
     }
 
-    /// Has the engine load what a call needs, if there is one. `load` gets the engine and the sessions
-    /// of the lake, and the call answers from the store as it is afterwards.
+    /// Has the engine load what a call needs, if there is one. `load` gets the engine and what it
+    /// loads into, and the call answers from the store as it is afterwards.
     pub(crate) fn prepare_lake(
         &self,
         call: &Call<'_>,
-        load: impl FnOnce(&dyn LakeEngine, &Arc<Snapshot>) -> Result<LakeScope, ToolError>,
+        load: impl FnOnce(&dyn LakeEngine, &LakeCall<'_>) -> Result<LakeScope, ToolError>,
     ) -> Result<(), ToolError> {
         let Some(engine) = &self.engine else { return Ok(()) };
         call.view(|| {
             engine.refresh(&self.store)?;
             let sessions = self.store.take_snapshot().map_err(store_error)?;
-            let scope = load(&**engine, &sessions)?;
+            let lake = LakeCall { store: &self.store, snapshot: &sessions, stop: call.stop };
+            let scope = load(&**engine, &lake)?;
             let snapshot = self.store.take_snapshot().map_err(store_error)?;
             Ok(CallView { snapshot, freshness: Freshness::default(), lake: Some(scope) })
         })?;

@@ -7,7 +7,7 @@ use schemas::price::PriceTable;
 use schemas::session::SessionRow;
 use schemas::tool::event::Event;
 use schemas::tool::list::{ListFormat, Session};
-use schemas::{ErrorCode, Timestamp, ToolError};
+use schemas::{ErrorCode, EventId, Timestamp, ToolError};
 
 use super::call::Call;
 use super::convert;
@@ -85,6 +85,13 @@ impl Transcript {
         let costs = turn_costs(&rows, prices);
         Ok(Self { session, events, range, is_whole, costs })
     }
+}
+
+/// Returns the result of a call, or the call of a result. `all` are the events of the session: the
+/// position of each is its index.
+pub(crate) fn linked_event<'e>(event: &Event, all: &'e [Event]) -> Option<&'e Event> {
+    let id: EventId = event.linked_event_id.as_deref()?.parse().ok()?;
+    all.get(usize::try_from(id.index).ok()?)
 }
 
 fn session_row(snapshot: &Snapshot, session: usize) -> Result<&SessionRow, ToolError> {

@@ -34,36 +34,29 @@ pub(super) fn prepare(
     args: &SearchArgs,
     call: &Call<'_>,
 ) -> Result<(), ToolError> {
-    shared.prepare_lake(call, |engine, snapshot| {
+    shared.prepare_lake(call, |engine, lake| {
+        let snapshot = lake.snapshot;
         let Ok(since) = parse_since(args, call) else { return Ok(LakeScope::default()) };
         let mut search = EventSearch { shared, snapshot, args, call, since };
         let Ok(query) = search.parse_query() else { return Ok(LakeScope::default()) };
         search.since = search.since.max(query.since.map(Timestamp));
         let Ok(mut request) = search.request(&query) else { return Ok(LakeScope::default()) };
 
-        let mut is_ranked = is_ranked(&query) || search.continues_ranking(&query);
-        if !is_ranked {
+        if !is_ranked(&query) && !search.continues_ranking(&query) {
             let bound = search.bound_arguments();
             let cursor = args.cursor.as_deref();
             let after = cursor.map(|text| cursor::decode::<PageEnd<ResultPosition>>(&bound, text));
             request.after = after.and_then(Result::ok).map(|after| after.at);
-            let scope = engine.load_matches(&shared.store, snapshot, &request, call.stop)?;
+            let scope = engine.load_matches(lake, &request)?;
             if request.after.is_some() || finds_any(shared, &request, scope.matched, call)? {
                 return Ok(scope);
             }
-            is_ranked = may_rank_instead(args, &query);
-            if !is_ranked {
-                let explained = engine.load_for_comparison(
-                    &shared.store,
-                    snapshot,
-                    &request,
-                    is_ranked,
-                    call.stop,
-                )?;
+            if !may_rank_instead(args, &query) {
+                let explained = engine.load_for_comparison(lake, &request, false)?;
                 return Ok(LakeScope { matched: explained.matched, ..scope });
             }
         }
-        engine.load_for_comparison(&shared.store, snapshot, &request, is_ranked, call.stop)
+        engine.load_for_comparison(lake, &request, true)
     })
 }
 
