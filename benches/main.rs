@@ -33,6 +33,9 @@ const SEED: u64 = 42;
 /// Gigabytes of logs if the command line gives no size.
 const DEFAULT_GB: f64 = 0.1;
 
+/// Most bytes of logs of another agent: they are next to the others on the disk.
+const MAX_AGENT_BYTES: u64 = 1_000_000_000;
+
 fn main() {
     let arguments: Vec<String> =
         std::env::args().skip(1).filter(|arg| !arg.starts_with("--")).collect();
@@ -58,7 +61,7 @@ fn run(gigabytes: f64) {
     let corpus = Corpus::generate(&logs, SEED, (gigabytes * 1e9) as u64).expect("generates");
     println!("\n## {gigabytes} GB of logs: {} sessions\n", corpus.sessions);
     ingest(&corpus, &logs, &store);
-    agents(dir.path(), (gigabytes * 1e9) as u64);
+    agents(dir.path(), ((gigabytes * 1e9) as u64).min(MAX_AGENT_BYTES));
     searches(&corpus, &logs, &store);
     others(&corpus, &store);
 }
@@ -115,9 +118,9 @@ fn searches(corpus: &Corpus, logs: &Path, dir: &Path) {
     let mut server = Server::start(dir);
     println!("Raw text: {:.0} MB.\n", text.len() as f64 / 1e6);
     println!(
-        "| search | p50 ms | p99 ms | cold process ms | `rg` ms | times faster | `memmem` ms | blocks | held | pages read |"
+        "| search | p50 ms | p99 ms | cold process ms | `rg` ms | times faster | `memmem` ms | segments | blocks | held | pages read | MB |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|---|---|---|");
     for workload in workloads(corpus, &tools) {
         let times = measure::repeat(|| workload.check(&tools));
         server.search(&workload.args);
@@ -133,7 +136,7 @@ fn searches(corpus: &Corpus, logs: &Path, dir: &Path) {
         });
         let work = work(&store, &workload);
         println!(
-            "| {} | {:.2} | {:.2} | {:.0} | {} | {} | {} | {} | {} | {} |",
+            "| {} | {:.2} | {:.2} | {:.0} | {} | {} | {} | {} | {} | {} | {} | {:.1} |",
             workload.name,
             times.p50,
             times.p99,
@@ -141,9 +144,11 @@ fn searches(corpus: &Corpus, logs: &Path, dir: &Path) {
             raw.map_or("-".to_owned(), |ms| format!("{ms:.0}")),
             faster.unwrap_or("-".to_owned()),
             limit.map_or("-".to_owned(), |ms| format!("{ms:.1}")),
+            work.segments,
             work.blocks,
             work.candidate_blocks,
             work.pages,
+            work.bytes as f64 / 1e6,
         );
     }
     println!("\nServer after all of them: {} MB at its peak.\n", server.peak_mb());

@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
+use crate::event::Relation;
 use crate::price::{PriceMode, PriceTable};
 use crate::provider::Provider;
 pub use crate::table::events::EventRow;
@@ -213,6 +214,14 @@ impl SessionRow {
         let is_warm_up = self.agent_id.is_some() && self.title.as_deref() == Some("Warmup");
         let has_prompt = self.user_messages > 0 && self.title.is_some();
         (has_prompt || self.messages + self.tool_calls > 0) && !is_warm_up
+    }
+
+    /// Returns whether another session started this one as its subagent or reviewer.
+    pub fn is_subagent(&self) -> bool {
+        let relation = self.relation.as_deref();
+        [Relation::SubagentOf, Relation::ReviewOf]
+            .iter()
+            .any(|below| relation == Some(below.as_str()))
     }
 
     /// Returns the milliseconds between the first and the last time in the log. `None` if the log

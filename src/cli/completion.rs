@@ -4,7 +4,6 @@ use std::any::TypeId;
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use clap::{Arg, Command};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, complete};
@@ -19,7 +18,7 @@ use schemas::tool::search::SearchSort;
 use schemas::tool::stats::GroupKey;
 use schemas::{EventType, ExportFormat, ExportTable, Provider};
 
-use crate::store::Store;
+use crate::store::{Store, StoredSession};
 
 /// The most sessions that are offered.
 const MAX_SESSIONS: usize = 50;
@@ -107,7 +106,7 @@ fn fixed_names(argument: &Arg) -> Option<&'static [&'static str]> {
 
 /// Returns the conversations of the store, the newest first. A store that cannot be read has none: a
 /// shell has no place for an error.
-fn newest_sessions(store: &Path) -> Vec<Arc<SessionRow>> {
+fn newest_sessions(store: &Path) -> Vec<StoredSession> {
     let Ok(snapshot) = Store::new(PathBuf::from(store)).take_snapshot() else { return Vec::new() };
     let mut rows: Vec<_> = snapshot.sessions().iter().filter(|row| row.is_conversation()).collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.ended_at));

@@ -104,7 +104,7 @@ pub(super) fn ingest_on_first_use(
 /// Returns true if the folder is missing or empty, or if its store was created and never written.
 fn has_no_commit(store: &Store) -> bool {
     !is_store(store.dir())
-        && store.take_snapshot().is_ok_and(|snapshot| snapshot.manifest().generation == 0)
+        && store.take_lazy_snapshot().is_ok_and(|snapshot| snapshot.manifest().generation == 0)
 }
 
 /// Finds the logs of the agents on this machine.

@@ -23,7 +23,7 @@ impl StoreRefresh {
     /// Reads new log data for a moment. The rest continues while the command runs. A store that
     /// others can write to, or that cannot be read, stays as it is: the answer says so.
     pub(super) fn start(store: &Arc<Store>) -> Option<Self> {
-        let snapshot = store.take_snapshot().ok()?;
+        let snapshot = store.take_lazy_snapshot().ok()?;
         if snapshot.condition().writable.is_some() {
             return None;
         }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use schemas::session::SessionRow;
 
-use crate::store::Snapshot;
+use crate::store::{SessionBrief, Snapshot, StoredSession};
 use crate::tools::{HistoryScope, MAX_SUBAGENT_DEPTH};
 
 /// Returns the sessions that ran in the project of the folder `cwd` before the time `until`. The
@@ -22,7 +22,7 @@ pub(super) fn project_scope(
     let root = cwd.ancestors().find(|dir| dir.join(".git").exists());
     let root = root.filter(|root| *root != home && root.parent().is_some());
     let folders = with_resolved(root.unwrap_or(cwd));
-    let is_in_folder = |row: &SessionRow| {
+    let is_in_folder = |row: &SessionBrief| {
         let Some(folder) = row.cwd.as_deref().map(Path::new) else { return false };
         folders.iter().any(|own| match root {
             Some(_) => folder.starts_with(own),
@@ -32,18 +32,19 @@ pub(super) fn project_scope(
 
     let sessions = snapshot.sessions();
     let mut repositories: HashSet<&str> = HashSet::new();
-    for row in sessions.iter().filter(|row| is_in_folder(row)) {
+    for row in sessions.iter().map(StoredSession::brief).filter(|row| is_in_folder(row)) {
         repositories.extend(row.repository.as_deref().filter(|address| address.contains("://")));
     }
     let mut wanted = HashSet::new();
-    for (position, row) in sessions.iter().enumerate() {
+    for (position, session) in sessions.iter().enumerate() {
+        let row = session.brief();
         let is_same_repository =
             row.repository.as_deref().is_some_and(|address| repositories.contains(address));
         let has_begun = row.started_at.is_some_and(|started| started < until);
         if has_begun
             && (is_same_repository || is_in_folder(row))
-            && row.is_conversation()
-            && !current.is_some_and(|current| belongs_to(snapshot, row, current))
+            && row.is_conversation
+            && !current.is_some_and(|current| belongs_to(snapshot, session, current))
         {
             wanted.insert(position);
         }

@@ -7,7 +7,7 @@ use schemas::{Timestamp, ToolError};
 
 use super::fence::quote;
 use crate::store::Snapshot;
-use crate::tools::{HistoryScope, SessionTail, find_decisions, is_subagent, read_session_tail};
+use crate::tools::{HistoryScope, SessionTail, find_decisions, read_session_tail};
 
 /// Maximum size in bytes of what is said about all sessions.
 const MAX_RECAP_BYTES: usize = 1650;
@@ -57,14 +57,16 @@ pub(super) fn describe_last_sessions(
     let sessions = snapshot.sessions();
     let mut recent: Vec<usize> = Vec::new();
     for position in &scope.sessions {
-        let row = &sessions[*position];
-        let is_recent = row.ended_at.is_some_and(|end| scope.until - end < MAX_AGE_US);
-        let has_own_prompt = row.user_messages > 0 && row.replay_events < row.events;
-        if is_recent && has_own_prompt && !is_subagent(row) {
+        let session = &sessions[*position];
+        let brief = session.brief();
+        let is_recent = brief.ended_at.is_some_and(|end| scope.until - end < MAX_AGE_US);
+        let is_own = brief.replay_events < brief.events && !brief.is_subagent;
+        if is_recent && is_own && session.user_messages > 0 {
             recent.push(*position);
         }
     }
-    let end_of = |position: &usize| sessions[*position].ended_at.map(|end| end.min(scope.until));
+    let end_of =
+        |position: &usize| sessions[*position].brief().ended_at.map(|end| end.min(scope.until));
     recent.sort_by(|a, b| end_of(b).cmp(&end_of(a)).then_with(|| a.cmp(b)));
 
     let mut recap = Recap { text: String::new(), ids: Vec::new() };

@@ -15,7 +15,7 @@ use crate::base::parallel::in_parallel;
 use crate::error::store_error;
 use crate::page::PackedTalk;
 use crate::store::{ALL_EVENTS, Snapshot};
-use crate::tools::{Call, TimeRange, Tools, Transcript, is_subagent, linked_event};
+use crate::tools::{Call, TimeRange, Tools, Transcript, linked_event};
 
 /// Maximum number of characters of a prompt or an answer.
 const MAX_MESSAGE_CHARS: usize = 40_000;
@@ -82,7 +82,7 @@ impl<'a> TalkReader<'a> {
         call: &'a Call<'a>,
     ) -> Self {
         let mut children: HashMap<&str, Vec<&SessionRow>> = HashMap::new();
-        for row in snapshot.sessions().iter().filter(|row| is_subagent(row)) {
+        for row in snapshot.sessions().iter().filter(|row| row.is_subagent()) {
             if let Some(parent) = row.parent_session_id.as_deref() {
                 children.entry(parent).or_default().push(row);
             }
@@ -194,7 +194,7 @@ impl<'a> TalkReader<'a> {
     /// Returns the events that name subagents of the session at `at`, by the ids of these. The view
     /// `lineage` has the same rule: a result names whom its call started, and notices come later.
     fn find_spawned(&self, at: usize) -> Result<Vec<(String, String)>, ToolError> {
-        let session_id = self.snapshot.sessions()[at].session_id.as_str();
+        let session_id = self.snapshot.sessions()[at].id();
         let Some(children) = self.children.get(session_id) else { return Ok(Vec::new()) };
         let columns = &[
             EventColumn::EventIndex,

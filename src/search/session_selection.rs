@@ -2,11 +2,9 @@
 
 use std::collections::HashSet;
 
-use schemas::session::SessionRow;
-
 use super::query::{FieldFilter, FilterField};
 use super::request::SearchRequest;
-use crate::store::Snapshot;
+use crate::store::{SessionBrief, Snapshot, StoredSession};
 
 /// Returns the requested sessions that pass `agent:` and `label:`; `None` means all.
 pub(super) fn matching_sessions(
@@ -29,21 +27,22 @@ pub(super) fn matching_sessions(
 }
 
 /// Returns true if a session passes a session filter.
-fn session_passes(filter: &FieldFilter, snapshot: &Snapshot, session: &SessionRow) -> bool {
+fn session_passes(filter: &FieldFilter, snapshot: &Snapshot, session: &StoredSession) -> bool {
     match filter.field {
         FilterField::Label => {
             // Labels are whole words that a user chose, so a part of a label does not match.
-            let labels = snapshot.labels().session_labels(&session.session_id);
+            let labels = snapshot.labels().session_labels(session.id());
             let has_any =
                 labels.is_some_and(|labels| filter.any.iter().any(|any| labels.has_label(any)));
             has_any != filter.is_excluded
         }
         FilterField::Agent => {
-            let values = [Some(session.provider.as_str()), session.agent_id.as_deref()];
+            let values = [Some(session.brief().provider.as_str()), session.agent_id.as_deref()];
             filter.passes_several(&values)
         }
         FilterField::Project => {
-            let values = [&session.cwd, &session.project, &session.repository];
+            let SessionBrief { cwd, project, repository, .. } = session.brief();
+            let values = [cwd, project, repository];
             filter.passes_several(&values.map(Option::as_deref))
         }
         FilterField::Machine => filter.passes(Some(snapshot.machine_of(session))),

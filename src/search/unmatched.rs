@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::query::{FieldFilter, FilterField, Query};
-use crate::store::{RowTags, Segment, Snapshot, StoreError};
+use crate::store::{RowTags, Segment, SessionBrief, Snapshot, StoreError};
 
 /// A qualifier whose values nothing in the store has.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,7 +62,7 @@ fn for_each_value(
     match field {
         FilterField::Agent => {
             for session in snapshot.sessions() {
-                visit(session.provider.as_str());
+                visit(session.brief().provider.as_str());
                 if let Some(agent) = &session.agent_id {
                     visit(agent);
                 }
@@ -70,8 +70,8 @@ fn for_each_value(
         }
         FilterField::Project => {
             for session in snapshot.sessions() {
-                let values = [&session.cwd, &session.project, &session.repository];
-                values.into_iter().flatten().for_each(|value| visit(value));
+                let SessionBrief { cwd, project, repository, .. } = session.brief();
+                [cwd, project, repository].into_iter().flatten().for_each(|value| visit(value));
             }
         }
         FilterField::Machine => {

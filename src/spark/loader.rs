@@ -31,7 +31,7 @@ impl SparkEngine {
         let catalog = self.catalog()?;
         let mut incomplete: HashSet<&str> =
             call.snapshot.incomplete_sessions().map(|row| row.session_id.as_str()).collect();
-        let ids = sessions.iter().map(|at| call.snapshot.sessions()[*at].session_id.as_str());
+        let ids = sessions.iter().map(|at| call.snapshot.sessions()[*at].id());
         let missing: Vec<&str> = ids.filter(|id| incomplete.remove(id)).collect();
 
         let mut objects = 0;

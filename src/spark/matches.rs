@@ -284,7 +284,7 @@ fn session_bytes(catalog: &LakeCatalog, snapshot: &Snapshot, sessions: &[usize])
 }
 
 fn bytes_of(catalog: &LakeCatalog, snapshot: &Snapshot, session: usize) -> u64 {
-    let id = snapshot.sessions()[session].session_id.as_str();
+    let id = snapshot.sessions()[session].id();
     catalog.sessions.get(id).map_or(0, |session| session.bytes())
 }
 

@@ -6,15 +6,13 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::ops::Range;
-use std::sync::Arc;
 
 use schemas::price::{PriceMode, PriceTable, Rate};
-use schemas::session::SessionRow;
 use schemas::table::{Column, ColumnType, EVENTS, PROBLEMS, SESSIONS, Table};
 use schemas::view::{EXAMPLES, SqlView, VIEWS, VIEWS_VERSION};
 use serde::{Deserialize, Serialize};
 
-use crate::store::Snapshot;
+use crate::store::{Snapshot, StoredSession};
 
 /// The tables from which the views are built.
 const STORED_TABLES: &[Table] = &[EVENTS, SESSIONS, PROBLEMS];
@@ -117,7 +115,7 @@ const LIST_SEPARATOR: &str = "\u{1f}";
 
 /// Returns the SQL of the costs of sessions. The columns are two texts that DuckDB splits: to parse a
 /// list of 10,000 rows takes it half a second.
-fn session_costs_sql(sessions: &[Arc<SessionRow>], prices: &PriceTable) -> String {
+fn session_costs_sql(sessions: &[StoredSession], prices: &PriceTable) -> String {
     let mut ids = Vec::new();
     let mut costs = Vec::new();
     for row in sessions {
@@ -279,7 +277,7 @@ fn public_columns_sql(view: &SqlView, table: &str) -> String {
 
 /// Returns the SQL of the rates of all models that the sessions name, in the modes of service in
 /// which they were used. Each row applies to prompts of more than `above` and at most `up_to` tokens.
-fn price_rows_sql(sessions: &[Arc<SessionRow>], prices: &PriceTable) -> String {
+fn price_rows_sql(sessions: &[StoredSession], prices: &PriceTable) -> String {
     let mut priced = BTreeSet::new();
     for row in sessions {
         priced.extend(row.model.clone().map(|model| (model, PriceMode::default())));

@@ -97,7 +97,8 @@ impl StoreWriter {
     /// not to be read again. Returns when no file of the store holds any of their rows. Segments
     /// that were set aside as damaged are removed too, because they may hold some.
     pub fn forget_sessions(&self, sessions: &HashSet<String>) -> Result<(), StoreError> {
-        let snapshot = Snapshot::load(&self.dir, self.current_manifest(), Some(&self.before))?;
+        let snapshot =
+            Snapshot::load_with_rows(&self.dir, self.current_manifest(), Some(&self.before))?;
         let forgetting = Forgetting::new(&snapshot, sessions, true)?;
         // First, so that a run that is killed here leaves no log to be read again.
         self.remember_forgotten(&forgetting)?;
@@ -106,7 +107,8 @@ impl StoreWriter {
 
     /// Removes sessions with all their rows, labels and notes. Nothing keeps them from coming again.
     pub(super) fn remove_sessions(&self, sessions: &HashSet<String>) -> Result<(), StoreError> {
-        let snapshot = Snapshot::load(&self.dir, self.current_manifest(), Some(&self.before))?;
+        let snapshot =
+            Snapshot::load_with_rows(&self.dir, self.current_manifest(), Some(&self.before))?;
         self.remove_rows(&Forgetting::new(&snapshot, sessions, false)?)
     }
 

@@ -87,22 +87,27 @@ impl LabelBook {
     /// Reads the labels in the store at `dir`. Returns `before` if nothing changed since. Labels
     /// that cannot be read count as none, and [`LabelBook::damage`] gives the reason.
     pub(super) fn read(dir: &Path, before: Option<&Arc<Self>>) -> Arc<Self> {
-        let bytes = match read_labels_file(dir) {
-            Ok(Some(bytes)) => bytes,
+        let labels = match read_labels_file(dir) {
+            Ok(Some(bytes)) => {
+                let hash = xxh3_64(&bytes);
+                if let Some(before) = before.filter(|before| before.hash == hash) {
+                    return Arc::clone(before);
+                }
+                Self::parse(&bytes).unwrap_or_else(|error| Self::damaged(hash, error))
+            }
             Ok(None) if StoreLock::has_written(dir, LABELS_LOCK, LABELS_FILE) => {
                 let reason = "it is missing, although sessions were labelled. Restore it from a backup; the next label begins a new file";
-                return Arc::new(Self::damaged(0, reason));
+                Self::damaged(0, reason)
             }
-            Ok(None) => return Arc::default(),
-            Err(error) => return Arc::new(Self::damaged(0, error)),
+            Ok(None) => Self::default(),
+            Err(error) => Self::damaged(0, error),
         };
-        let hash = xxh3_64(&bytes);
-        if let Some(before) = before
-            && before.hash == hash
-        {
-            return Arc::clone(before);
+        match before {
+            Some(before) if before.hash == labels.hash && before.damage == labels.damage => {
+                Arc::clone(before)
+            }
+            Some(_) | None => Arc::new(labels),
         }
-        Arc::new(Self::parse(&bytes).unwrap_or_else(|error| Self::damaged(hash, error)))
     }
 
     /// Returns labels that could not be read: none, and the reason.

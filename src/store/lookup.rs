@@ -2,6 +2,7 @@
 
 use schemas::limits::PREFIX_CHARS;
 
+use super::segment::session_table::StoredSession;
 use super::snapshot::Snapshot;
 
 /// Most session ids that are listed if a prefix is ambiguous.
@@ -32,10 +33,9 @@ impl Snapshot {
         }
 
         let sessions = self.sessions();
-        let first_match = sessions.partition_point(|row| row.session_id.as_str() < prefix);
-        let matches =
-            sessions[first_match..].iter().take_while(|row| row.session_id.starts_with(prefix));
-        let ids: Vec<&str> = matches.map(|row| row.session_id.as_str()).collect();
+        let first_match = sessions.partition_point(|row| row.id() < prefix);
+        let matches = sessions[first_match..].iter().take_while(|row| row.id().starts_with(prefix));
+        let ids: Vec<&str> = matches.map(StoredSession::id).collect();
 
         let Some((first, others)) = ids.split_first() else {
             if let Some(copy) = self.find_copy(prefix) {
@@ -55,17 +55,17 @@ impl Snapshot {
     fn find_copy(&self, text: &str) -> Option<usize> {
         let (prefix, number) = text.rsplit_once('~')?;
         let original = self.sessions().get(self.find_session(prefix).ok()?)?;
-        self.session_position(&format!("{}~{number}", original.session_id))
+        self.session_position(&format!("{}~{number}", original.id()))
     }
 
     /// Returns the session id whose beginning is most similar to a mistyped prefix, if any is
     /// similar enough.
     fn find_nearest_id(&self, prefix: &str) -> Option<&str> {
         let length = prefix.chars().count();
-        let heads = self.sessions().iter().map(|row| first_chars(&row.session_id, length));
+        let heads = self.sessions().iter().map(|row| first_chars(row.id(), length));
         let nearest = schemas::nearest(prefix, heads)?;
-        let session = self.sessions().iter().find(|row| row.session_id.starts_with(nearest))?;
-        Some(&session.session_id)
+        let session = self.sessions().iter().find(|row| row.id().starts_with(nearest))?;
+        Some(session.id())
     }
 }
 

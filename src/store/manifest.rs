@@ -114,6 +114,7 @@ pub(super) fn file_name(table: &str) -> String {
     match table {
         SKIP_INDEX => "skip.idx".to_owned(),
         CHECKSUMS => "checksums.bin".to_owned(),
+        SESSION_BRIEFS => "sessions.briefs".to_owned(),
         SESSION_ROWS => "sessions.rows".to_owned(),
         SOURCE_ROWS => "sources.rows".to_owned(),
         _ => format!("{table}.parquet"),
@@ -126,6 +127,9 @@ pub(super) const SKIP_INDEX: &str = "skip";
 /// Name of the checksums of the chunks of events and skip index; see `disk/checked_file.rs`.
 pub(super) const CHECKSUMS: &str = "checksums";
 
+/// Name of the briefs of the sessions, which every reader reads; see `segment/session_brief.rs`.
+pub(super) const SESSION_BRIEFS: &str = "session_briefs";
+
 /// Name of the sessions in the form that is decoded fastest; see `segment/row_file.rs`.
 pub(super) const SESSION_ROWS: &str = "session_rows";
 
@@ -133,13 +137,14 @@ pub(super) const SESSION_ROWS: &str = "session_rows";
 pub(super) const SOURCE_ROWS: &str = "source_rows";
 
 /// Everything that a segment's directory may hold, by table; see [`file_name`].
-pub(super) const SEGMENT_TABLES: [&str; 8] = [
+pub(super) const SEGMENT_TABLES: [&str; 9] = [
     EVENTS.name,
     SKIP_INDEX,
     CHECKSUMS,
     SESSIONS.name,
     SOURCES.name,
     PROBLEMS.name,
+    SESSION_BRIEFS,
     SESSION_ROWS,
     SOURCE_ROWS,
 ];

@@ -89,6 +89,14 @@ impl Store {
 
     /// Returns a snapshot of the current generation; an empty one if there is no store yet.
     pub fn take_snapshot(&self) -> Result<Arc<Snapshot>, StoreError> {
+        let snapshot = self.take_lazy_snapshot()?;
+        snapshot.read_rows()?;
+        Ok(snapshot)
+    }
+
+    /// Returns a snapshot whose rows of sessions are read when they are needed. What was computed with
+    /// it counts only if [`Snapshot::check_rows`] succeeds afterwards.
+    pub fn take_lazy_snapshot(&self) -> Result<Arc<Snapshot>, StoreError> {
         if let Some(restriction) = &self.restriction {
             return restriction.take_snapshot();
         }
@@ -102,6 +110,7 @@ impl Store {
         if let Some(snapshot) = &*last
             && snapshot.manifest().generation == manifest.generation
             && Arc::ptr_eq(snapshot.shared_labels(), &labels)
+            && snapshot.check_rows().is_ok()
             && self.is_condition_current(snapshot)
         {
             return Ok(Arc::clone(snapshot));
@@ -257,6 +266,25 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
+
+    #[test]
+    fn a_snapshot_is_kept_while_nothing_changes() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let store = Store::new(dir.path());
+        drop(store.open_writer(Verify::Some).expect("opens"));
+        let take = || store.take_snapshot().expect("takes");
+        let unlabelled = take();
+        assert!(Arc::ptr_eq(&unlabelled, &take()));
+        let label = |labels: &mut LabelBook| {
+            labels.entry("session").labels.push("one".to_owned());
+        };
+        store.update_labels(label).expect("labels");
+        let labelled = take();
+        assert!(!Arc::ptr_eq(&unlabelled, &labelled) && Arc::ptr_eq(&labelled, &take()));
+        fs::remove_file(dir.path().join("labels.json")).expect("removes");
+        let damaged = take();
+        assert!(damaged.labels().damage().is_some() && Arc::ptr_eq(&damaged, &take()));
+    }
 
     #[test]
     fn a_snapshot_is_taken_again_once_the_store_is_private() {

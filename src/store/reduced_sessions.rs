@@ -137,6 +137,11 @@ impl ReducedSessions {
         self.sessions.len() < before
     }
 
+    /// Returns whether all sessions are kept whole.
+    pub fn is_empty(&self) -> bool {
+        self.sessions.is_empty()
+    }
+
     /// Returns how much is kept of a session.
     pub fn level_of(&self, session_id: &str) -> KeepLevel {
         self.sessions.get(session_id).map_or(KeepLevel::Full, |reduced| reduced.level)

@@ -230,7 +230,8 @@ impl StoreWriter {
         if restored.is_empty() {
             return Ok(0);
         }
-        let snapshot = Snapshot::load(&self.dir, self.current_manifest(), Some(&self.before))?;
+        let snapshot =
+            Snapshot::load_with_rows(&self.dir, self.current_manifest(), Some(&self.before))?;
         let mut reduced = self.reduced_sessions()?;
         let before = reduced.sessions.len();
         reduced.sessions.retain(|id, _| {
@@ -272,7 +273,8 @@ impl StoreWriter {
         levels: &KeepLevels,
         drops_superseded: bool,
     ) -> Result<CompactionSums, StoreError> {
-        let snapshot = Snapshot::load(&self.dir, self.current_manifest(), Some(&self.before))?;
+        let snapshot =
+            Snapshot::load_with_rows(&self.dir, self.current_manifest(), Some(&self.before))?;
         let mut reduced = self.reduced_sessions()?;
         let compaction = Compaction::new(&snapshot, levels, &reduced, drops_superseded);
         let sums = compaction.measure()?;

@@ -95,7 +95,7 @@ impl StoreWriter {
             // segments.
             let latest = snapshot.session(&row.session_id);
             let is_latest = latest.is_some_and(|latest| latest.segment == row.segment);
-            if (is_latest || !snapshot.is_superseded(row))
+            if (is_latest || !snapshot.is_superseded(&row.session_id, row.segment))
                 && let Some(row) = edit.edit_session(row)
             {
                 writer.record_session(row);

@@ -30,9 +30,9 @@ impl Snapshot {
         let sessions = self.sessions();
         let before = at.checked_sub(1).and_then(|before| sessions.get(before));
         // A prefix that matches copies of this session too refers to this one.
-        let after = sessions.iter().skip(at + 1).find(|row| !is_copy_of(id, &row.session_id));
+        let after = sessions.iter().skip(at + 1).find(|row| !is_copy_of(id, row.id()));
         let neighbors = before.into_iter().chain(after);
-        let shared = neighbors.map(|row| count_shared_chars(id, &row.session_id)).max();
+        let shared = neighbors.map(|row| count_shared_chars(id, row.id())).max();
         let chars = MIN_SHORT_ID_CHARS.max(shared.map_or(0, |shared| shared + 1));
         id.char_indices().nth(chars).map_or(id, |(end, _)| &id[..end])
     }

@@ -1,6 +1,5 @@
 //! One generation of the store, as readers see it.
 
-use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -12,9 +11,11 @@ use super::condition::StoreCondition;
 use super::error::StoreError;
 use super::identity::Identity;
 use super::labels::LabelBook;
+use super::latest_sessions::LatestSessions;
 use super::manifest::{Manifest, SegmentEntry};
 use super::segment::open_segment::{Segment, SessionSpan, SharedSegment};
-use super::segment::small_files::{read_sessions, read_sources, read_table};
+use super::segment::session_table::{SessionTable, StoredSession};
+use super::segment::small_files::{read_sources, read_table};
 use super::span_index::SpanIndex;
 use crate::base::parallel::in_parallel;
 
@@ -22,8 +23,8 @@ use crate::base::parallel::in_parallel;
 pub struct Snapshot {
     manifest: Manifest,
     dir: PathBuf,
-    /// The latest row of each session, sorted by id.
-    sessions: Vec<Arc<SessionRow>>,
+    /// The sessions as they are now, sorted by id.
+    sessions: Vec<StoredSession>,
     segments: Vec<Segment>,
     /// Number of segments that were read for this snapshot.
     segments_read: usize,
@@ -37,7 +38,20 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Reads the segments that `manifest` names, except those that `before` has already.
+    /// Reads the segments that `manifest` names, except those that `before` has already, and the rows
+    /// of all sessions.
+    pub(super) fn load_with_rows(
+        dir: &Path,
+        manifest: Manifest,
+        before: Option<&Self>,
+    ) -> Result<Self, StoreError> {
+        let snapshot = Self::load(dir, manifest, before)?;
+        snapshot.read_rows()?;
+        Ok(snapshot)
+    }
+
+    /// Reads the segments that `manifest` names, except those that `before` has already. The rows of
+    /// sessions are read when they are needed; see [`Self::check_rows`].
     pub(super) fn load(
         dir: &Path,
         manifest: Manifest,
@@ -51,10 +65,12 @@ impl Snapshot {
         }
         let shared: Vec<Arc<SharedSegment>> = shared.into_iter().flatten().collect();
 
+        let tables: Vec<_> = shared.iter().map(|part| &part.sessions).collect();
+        let LatestSessions { sessions, positions } = LatestSessions::of_tables(&tables);
         let mut snapshot = Self {
             manifest,
             dir: dir.to_owned(),
-            sessions: Vec::new(),
+            sessions,
             segments: Vec::new(),
             segments_read: unknown.len(),
             labels: Arc::default(),
@@ -63,7 +79,6 @@ impl Snapshot {
             is_restricted: false,
             span_index: OnceLock::new(),
         };
-        let positions = snapshot.merge_sessions(&shared);
         snapshot.place_spans(shared, &positions);
         Ok(snapshot)
     }
@@ -71,7 +86,26 @@ impl Snapshot {
     /// Returns the shared part of the segment with this manifest entry, if the snapshot has it.
     fn find_shared(&self, entry: &SegmentEntry) -> Option<Arc<SharedSegment>> {
         let segment = self.segments.iter().find(|segment| segment.entry == *entry)?;
-        Some(Arc::clone(&segment.shared))
+        let is_whole = segment.shared.sessions.check_rows().is_ok();
+        is_whole.then(|| Arc::clone(&segment.shared))
+    }
+
+    /// Reads the rows of all sessions.
+    pub fn read_rows(&self) -> Result<(), StoreError> {
+        in_parallel(&self.segments, 1, |segments| {
+            for segment in segments {
+                segment.sessions();
+            }
+            Ok::<_, StoreError>(())
+        })?;
+        self.check_rows()
+    }
+
+    /// Fails if rows of sessions were needed and could not be read. Whoever uses rows of a snapshot
+    /// of [`Store::take_lazy_snapshot`](super::Store::take_lazy_snapshot) asks afterwards: until then,
+    /// what was computed may lack their values.
+    pub fn check_rows(&self) -> Result<(), StoreError> {
+        self.segments.iter().try_for_each(|segment| segment.shared.sessions.check_rows())
     }
 
     /// Returns the same snapshot with these labels.
@@ -97,7 +131,7 @@ impl Snapshot {
         for (at, session) in self.sessions.iter().enumerate() {
             if is_allowed(session) {
                 positions[at] = Some(sessions.len());
-                sessions.push(Arc::clone(session));
+                sessions.push(session.clone());
             }
         }
         let mut segments = Vec::with_capacity(self.segments.len());
@@ -113,7 +147,7 @@ impl Snapshot {
                 shared: Arc::clone(shared),
             });
         }
-        let ids = sessions.iter().map(|session| session.session_id.as_str()).collect();
+        let ids = sessions.iter().map(|session| session.id()).collect();
         Self {
             manifest: self.manifest.clone(),
             dir: self.dir.clone(),
@@ -139,18 +173,18 @@ impl Snapshot {
     }
 
     /// Returns the machine that wrote the log of a session.
-    pub fn machine_of<'s>(&'s self, session: &'s SessionRow) -> &'s str {
-        self.identity.machine_of(session)
+    pub fn machine_of<'s>(&'s self, session: &'s StoredSession) -> &'s str {
+        self.identity.machine_of(session.brief())
     }
 
     /// Returns the user of a session.
-    pub fn user_of<'s>(&'s self, session: &'s SessionRow) -> &'s str {
-        self.identity.user_of(session)
+    pub fn user_of<'s>(&'s self, session: &'s StoredSession) -> &'s str {
+        self.identity.user_of(session.brief())
     }
 
     /// Returns whether the sessions of some segment may lack columns that were added later.
     pub fn has_older_sessions(&self) -> bool {
-        self.segments.iter().any(|segment| segment.shared.has_older_sessions)
+        self.segments.iter().any(|segment| segment.shared.sessions.may_lack_columns())
     }
 
     /// Returns what a look at the files found when the snapshot was taken.
@@ -168,38 +202,14 @@ impl Snapshot {
         &self.labels
     }
 
-    /// Collects the latest row of each session, the one with the highest segment number, sorted by
-    /// id. Returns the positions of the sessions of each segment, in the order of its rows.
-    fn merge_sessions(&mut self, shared: &[Arc<SharedSegment>]) -> Vec<Vec<usize>> {
-        let mut found = Vec::new();
-        for (segment, part) in shared.iter().enumerate() {
-            for (row, session) in part.sessions.iter().enumerate() {
-                found.push(FoundSession { prefix: id_prefix(session), session, segment, row });
-            }
-        }
-        found.sort_unstable_by(FoundSession::compare);
-
-        let mut positions: Vec<Vec<usize>> =
-            shared.iter().map(|part| vec![0; part.sessions.len()]).collect();
-        for next in &found {
-            let is_same =
-                self.sessions.last().is_some_and(|last| last.session_id == next.session.session_id);
-            if !is_same {
-                self.sessions.push(Arc::clone(next.session));
-            }
-            positions[next.segment][next.row] = self.sessions.len() - 1;
-        }
-        positions
-    }
-
     /// Adds the segments with their live rows. Rows that were written before their session was
     /// re-read are superseded. `positions` are those of the sessions of each segment.
     fn place_spans(&mut self, shared: Vec<Arc<SharedSegment>>, positions: &[Vec<usize>]) {
         let parts = self.manifest.segments.iter().zip(shared).zip(positions);
         for ((entry, shared), positions) in parts {
             let mut spans = Vec::new();
-            for (row, session) in shared.sessions.iter().zip(positions) {
-                if row.row_count <= 0 || row.segment < self.sessions[*session].live_from {
+            for (row, session) in shared.sessions.briefs().iter().zip(positions) {
+                if row.row_count <= 0 || row.segment < self.sessions[*session].brief().live_from {
                     continue;
                 }
                 spans.push(SessionSpan {
@@ -221,6 +231,11 @@ impl Snapshot {
         self.segments_read
     }
 
+    /// Returns the number of segments whose rows of sessions were read.
+    pub fn segments_with_rows(&self) -> usize {
+        self.segments.iter().filter(|segment| segment.shared.sessions.has_rows()).count()
+    }
+
     /// Returns the directory of the store.
     pub(super) fn dir(&self) -> &Path {
         &self.dir
@@ -232,7 +247,7 @@ impl Snapshot {
     }
 
     /// Returns every session, sorted by id.
-    pub fn sessions(&self) -> &[Arc<SessionRow>] {
+    pub fn sessions(&self) -> &[StoredSession] {
         &self.sessions
     }
 
@@ -260,25 +275,27 @@ impl Snapshot {
         self.sessions
             .iter()
             .zip(rows)
-            .filter(|(session, rows)| session.events != *rows)
+            .filter(|(session, rows)| session.brief().events != *rows)
             .map(|(session, _)| &**session)
     }
 
     /// Returns the re-read sessions whose older rows are still stored in some segment.
     pub fn superseded_sessions(&self) -> impl Iterator<Item = &SessionRow> {
         let mut superseded: HashSet<&str> = HashSet::new();
-        for row in self.segments.iter().flat_map(|segment| &segment.shared.sessions) {
-            if row.row_count > 0 && self.is_superseded(row) {
-                superseded.insert(&row.session_id);
+        for brief in self.segments.iter().flat_map(|segment| segment.shared.sessions.briefs()) {
+            if brief.row_count > 0 && self.is_superseded(&brief.session_id, brief.segment) {
+                superseded.insert(&brief.session_id);
             }
         }
-        let rows = self.sessions.iter().map(|row| &**row);
-        rows.filter(move |row| superseded.contains(row.session_id.as_str()))
+        let sessions = self.sessions.iter();
+        let found = sessions.filter(move |row| superseded.contains(row.id()));
+        found.map(|session| &**session)
     }
 
-    /// True if the session was re-read after this row of it was written.
-    pub(super) fn is_superseded(&self, row: &SessionRow) -> bool {
-        self.session(&row.session_id).is_some_and(|now| row.segment < now.live_from)
+    /// True if the session was re-read after its row in the segment of this number was written.
+    pub(super) fn is_superseded(&self, session_id: &str, segment: i64) -> bool {
+        let now = self.session_position(session_id).map(|at| self.sessions[at].brief());
+        now.is_some_and(|now| segment < now.live_from)
     }
 
     /// Returns the session with exactly this id.
@@ -288,7 +305,7 @@ impl Snapshot {
 
     /// Returns the position of the session with this id.
     pub fn session_position(&self, id: &str) -> Option<usize> {
-        self.sessions.binary_search_by(|row| row.session_id.as_str().cmp(id)).ok()
+        self.sessions.binary_search_by(|row| row.id().cmp(id)).ok()
     }
 
     /// Returns the latest row of every source, sorted by path. Leaves out the decoder states unless
@@ -377,39 +394,6 @@ impl Snapshot {
     }
 }
 
-/// A row of a session in a segment.
-struct FoundSession<'s> {
-    /// Beginning of the session's id as a number: ids are mostly compared by it.
-    prefix: u64,
-    session: &'s Arc<SessionRow>,
-    /// Position of the segment.
-    segment: usize,
-    /// Position in the sessions of the segment.
-    row: usize,
-}
-
-impl FoundSession<'_> {
-    /// Orders by id, and rows of one session from the latest to the oldest.
-    fn compare(&self, other: &Self) -> Ordering {
-        let by_id = self
-            .prefix
-            .cmp(&other.prefix)
-            .then_with(|| self.session.session_id.cmp(&other.session.session_id));
-        by_id
-            .then_with(|| other.session.segment.cmp(&self.session.segment))
-            .then_with(|| (self.segment, self.row).cmp(&(other.segment, other.row)))
-    }
-}
-
-/// Returns the first eight bytes of a session's id, which have the order of the ids.
-fn id_prefix(session: &SessionRow) -> u64 {
-    let mut prefix = [0; size_of::<u64>()];
-    for (to, from) in prefix.iter_mut().zip(session.session_id.bytes()) {
-        *to = from;
-    }
-    u64::from_be_bytes(prefix)
-}
-
 /// Reads the segments of `manifest` at these positions in parallel. Returns each with its position.
 fn read_segments(
     dir: &Path,
@@ -419,8 +403,8 @@ fn read_segments(
     let parts = in_parallel(positions, 1, |positions| {
         let mut segments = Vec::with_capacity(positions.len());
         for at in positions {
-            let read = read_sessions(dir, &manifest.segments[*at])?;
-            segments.push((*at, SharedSegment::new(read.rows, read.may_lack_columns)));
+            let sessions = SessionTable::read(dir, &manifest.segments[*at])?;
+            segments.push((*at, SharedSegment::new(sessions)));
         }
         Ok::<_, StoreError>(segments)
     })?;

@@ -88,7 +88,7 @@ impl StoreWriter {
         manifest.retired.retain(|retired| (0..RETIRED_GRACE_US).contains(&(now - retired.at)));
         let highest_on_disk = folder::remove_leftovers(dir, &manifest);
 
-        let before = Snapshot::load(dir, manifest.clone(), None)?;
+        let before = Snapshot::load_with_rows(dir, manifest.clone(), None)?;
         let next_segment = AtomicI64::new(manifest.next_segment.max(highest_on_disk + 1));
         Ok(Self {
             dir: dir.to_owned(),
@@ -126,7 +126,7 @@ impl StoreWriter {
             .before
             .sessions()
             .iter()
-            .map(|row| (row.session_id.clone(), Arc::clone(row)))
+            .map(|session| (session.session_id.clone(), Arc::clone(session.row())))
             .collect();
         Ok(Known { sources, sessions })
     }
@@ -157,7 +157,7 @@ impl StoreWriter {
         let lost = if verify == Verify::All && self.set_aside == 0 {
             LostLogs::default()
         } else {
-            let snapshot = Snapshot::load(&self.dir, manifest, Some(&self.before))?;
+            let snapshot = Snapshot::load_with_rows(&self.dir, manifest, Some(&self.before))?;
             lost_logs::without_read_again(&before, &snapshot)?
         };
         if lost != before {
@@ -184,7 +184,8 @@ impl StoreWriter {
 
     /// Merges the segments from position `first_merged` on into one.
     fn merge_from(&self, first_merged: usize) -> Result<(), StoreError> {
-        let snapshot = Snapshot::load(&self.dir, self.current_manifest(), Some(&self.before))?;
+        let snapshot =
+            Snapshot::load_with_rows(&self.dir, self.current_manifest(), Some(&self.before))?;
         let merged =
             compact::merge_segments(&self.dir, &snapshot, first_merged, self.begin_segment())?;
         let old: Vec<i64> = snapshot.segments()[first_merged..]
@@ -197,11 +198,15 @@ impl StoreWriter {
     /// Retires the segments whose events are all superseded. This is needed after all logs were
     /// re-read because the redaction rules grew: titles and states hold secrets too.
     pub fn retire_superseded_segments(&self) -> Result<(), StoreError> {
-        let snapshot = Snapshot::load(&self.dir, self.current_manifest(), Some(&self.before))?;
+        let snapshot =
+            Snapshot::load_with_rows(&self.dir, self.current_manifest(), Some(&self.before))?;
         let mut dead = Vec::new();
         for segment in snapshot.segments() {
             if segment.spans.is_empty()
-                && segment.sessions().iter().any(|row| snapshot.is_superseded(row))
+                && segment
+                    .sessions()
+                    .iter()
+                    .any(|row| snapshot.is_superseded(&row.session_id, row.segment))
             {
                 dead.push(segment);
             }
@@ -226,7 +231,7 @@ impl StoreWriter {
             return Ok(Arc::clone(snapshot));
         }
         let known = latest.as_deref().unwrap_or(&self.before);
-        let snapshot = Arc::new(Snapshot::load(&self.dir, manifest, Some(known))?);
+        let snapshot = Arc::new(Snapshot::load_with_rows(&self.dir, manifest, Some(known))?);
         *latest = Some(Arc::clone(&snapshot));
         Ok(snapshot)
     }

@@ -3,12 +3,10 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use ingest::discover::{discover, is_absent};
 use ingest::provider::FORMATS;
 use ingest::provider::format::AgentFolders;
-use schemas::session::SessionRow;
 use schemas::{Provider, ToolError};
 use serde::Serialize;
 
@@ -17,6 +15,7 @@ use super::reply::shared_state::SharedState;
 use super::reply::store_warnings::store_warnings;
 use crate::base::sanitize::clean_text;
 use crate::error::store_error;
+use crate::store::StoredSession;
 
 /// The findings of the doctor.
 #[derive(Debug, Default, Serialize)]
@@ -122,7 +121,7 @@ fn inspect_folder(path: PathBuf) -> LogFolder {
 }
 
 /// Sums up the sessions of one agent, without its folders.
-fn provider_health(provider: Provider, sessions: &[Arc<SessionRow>]) -> ProviderHealth {
+fn provider_health(provider: Provider, sessions: &[StoredSession]) -> ProviderHealth {
     let mut provider_sessions: Vec<_> =
         sessions.iter().filter(|row| row.provider == provider).collect();
     provider_sessions.sort_by_key(|row| std::cmp::Reverse(row.ended_at));
@@ -145,7 +144,7 @@ fn provider_health(provider: Provider, sessions: &[Arc<SessionRow>]) -> Provider
 }
 
 /// Sums up what the decoders did not know, by agent, version and name.
-fn sum_drift(sessions: &[Arc<SessionRow>]) -> Vec<Drift> {
+fn sum_drift(sessions: &[StoredSession]) -> Vec<Drift> {
     let mut sums: BTreeMap<(String, String, String), u64> = BTreeMap::new();
     for row in sessions {
         let version = row.agent_version.as_deref().map(clean_text).unwrap_or_default();

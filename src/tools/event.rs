@@ -85,7 +85,7 @@ pub(super) fn run(
     reply.warnings = page.ambiguous;
     let sessions: HashSet<&str> =
         reply.data.events.iter().map(|event| event.session_id.as_str()).collect();
-    let dropped = dropped_texts_warning(snapshot, |row| sessions.contains(row.session_id.as_str()));
+    let dropped = dropped_texts_warning(snapshot, |row| sessions.contains(row.id()));
     reply.warnings.extend(dropped.map_err(store_error)?);
     // Counted in ids: an event that continues on the next page is not complete yet.
     reply.before = page.next.map_or(0, |(at, _)| at.saturating_sub(returned));

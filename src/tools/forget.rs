@@ -7,10 +7,10 @@ use schemas::tool::search::{SearchArgs, SearchSort};
 use schemas::{ErrorCode, Provider, Timestamp, ToolError, limits};
 use serde::Serialize;
 
+use super::Tools;
 use super::reply::call::Call;
 use super::reply::interface::Interface;
 use super::reply::session_filter::session_filter;
-use super::{Tools, is_subagent};
 use crate::base::sanitize::clean_text;
 use crate::error::store_error;
 use crate::store::Snapshot;
@@ -104,7 +104,7 @@ pub fn select_forgotten(
     let mut data = ForgetData::default();
     for at in &selected {
         let row = &snapshot.sessions()[*at];
-        let is_extra = !directly_selected.contains(at) && is_subagent(row);
+        let is_extra = !directly_selected.contains(at) && row.is_subagent();
         data.events += row.events;
         data.sessions.push(describe_session(row, is_extra));
     }
@@ -140,7 +140,7 @@ fn matching_sessions(
         let is_named = selection.session_ids.is_empty() || named.contains(&at);
         let is_before = before.is_none_or(|time| row.ended_at.is_some_and(|end| end < time.0));
         let is_found = found.as_ref().is_none_or(|ids| ids.contains(&row.session_id));
-        if is_named && is_before && is_found && passes(row) {
+        if is_named && is_before && is_found && passes(row.brief()) {
             matching.push(at);
         }
     }
@@ -189,7 +189,7 @@ fn add_subagents(snapshot: &Snapshot, selected: &mut BTreeSet<usize>) {
             let parent = row.parent_session_id.as_deref();
             let parent = parent.and_then(|id| snapshot.session_position(id));
             let is_of_selected = parent.is_some_and(|parent| selected.contains(&parent));
-            if is_of_selected && is_subagent(row) && !selected.contains(&at) {
+            if is_of_selected && row.is_subagent() && !selected.contains(&at) {
                 found.push(at);
             }
         }

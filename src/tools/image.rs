@@ -68,9 +68,9 @@ pub(super) fn run(
     }
     call.ensure_running()?;
 
-    let session_id = &snapshot.sessions()[session].session_id;
+    let session_id = snapshot.sessions()[session].id();
     let sources = snapshot.read_sources(false).map_err(store_error)?;
-    let source = sources.iter().find(|source| source.session_id.as_ref() == Some(session_id));
+    let source = sources.iter().find(|source| source.session_id.as_deref() == Some(session_id));
     let Some(source) = source else {
         return Err(no_image(event_id, "the store does not know the log of its session"));
     };

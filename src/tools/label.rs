@@ -108,7 +108,7 @@ fn check_update(
         return Err(ToolError::new(ErrorCode::InvalidArgument, message));
     }
     Ok(LabelChange {
-        session_id: snapshot.sessions()[session].session_id.clone(),
+        session_id: snapshot.sessions()[session].id().to_owned(),
         add: checked_labels("add", update.add.as_deref())?,
         remove: checked_labels("remove", update.remove.as_deref())?,
         note: update.note.as_deref().map(|text| checked_note(shared.masking, text)).transpose()?,

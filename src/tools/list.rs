@@ -4,7 +4,6 @@ use std::cmp::Reverse;
 
 use schemas::envelope::{Severity, Warning, WarningCode};
 use schemas::price::PriceTable;
-use schemas::session::SessionRow;
 use schemas::tool::checked_limit;
 use schemas::tool::list::{ListArgs, ListData, ListFormat, ListSort};
 use schemas::{ErrorCode, ToolError, limits};
@@ -14,13 +13,13 @@ use super::reply::budget::{Budget, echoed_name};
 use super::reply::call::Call;
 use super::reply::caller::ambiguous_prefix_warning;
 use super::reply::interface::Interface;
-use super::reply::scope::{Coverage, SessionFilters, conversation_ids, has_label};
-use super::reply::session_sums::{SubagentIndex, is_subagent, session_tokens};
+use super::reply::scope::{Coverage, SessionFilters, has_label, is_part_of_conversation};
+use super::reply::session_sums::{SubagentIndex, session_tokens};
 use super::reply::shared_state::SharedState;
 use super::reply::time_range::TimeRange;
 use super::reply::usage_warnings::usage_warnings;
 use super::reply::{convert, cursor};
-use crate::store::Snapshot;
+use crate::store::{SessionBrief, Snapshot, StoredSession};
 
 pub(super) fn run(
     shared: &SharedState,
@@ -50,19 +49,20 @@ pub(super) fn run(
         session: None,
     };
     let filter = filters.row_filter(snapshot);
-    let passes = |row: &SessionRow| {
-        filter(row) && filters.label.is_none_or(|label| has_label(snapshot, row, label))
+    let passes = |session: &SessionBrief| {
+        let has_label = |label| has_label(snapshot, &session.session_id, label);
+        filter(session) && filters.label.is_none_or(has_label)
     };
     let sort = args.sort.unwrap_or(ListSort::Recent);
     let mut rows: Vec<_> = candidates
         .into_iter()
-        .filter(|row| passes(row))
+        .filter(|session| passes(session.brief()))
         .map(|row| (sort_key(row, sort, shared.prices()), row))
         .collect();
-    rows.sort_by(|(a, x), (b, y)| (Reverse(a), &x.session_id).cmp(&(Reverse(b), &y.session_id)));
+    rows.sort_by(|(a, x), (b, y)| (Reverse(a), x.id()).cmp(&(Reverse(b), y.id())));
     let total = rows.len();
     if let Some((last_key, last_id)) = after {
-        rows.retain(|(key, row)| (Reverse(*key), &row.session_id) > (Reverse(last_key), &last_id));
+        rows.retain(|(key, row)| (Reverse(*key), row.id()) > (Reverse(last_key), last_id.as_str()));
     }
     let before = total - rows.len();
 
@@ -86,7 +86,7 @@ pub(super) fn run(
             break;
         }
         sessions.push(session);
-        shown.push(&**row);
+        shown.push(row.row().as_ref());
         last = Some((*key, row.session_id.clone()));
     }
 
@@ -157,13 +157,16 @@ fn explain_empty(interface: Interface, args: &ListArgs, known: usize) -> String 
 fn describe_left_out(
     interface: Interface,
     snapshot: &Snapshot,
-    passes: impl Fn(&SessionRow) -> bool,
+    passes: impl Fn(&SessionBrief) -> bool,
 ) -> Option<String> {
     let mut sessions = 0;
     let mut tokens = 0;
-    for row in snapshot.sessions() {
-        let recorded = row.usage().total();
-        if recorded > 0 && !row.is_conversation() && passes(row) {
+    for session in snapshot.sessions() {
+        if session.brief().is_conversation || !passes(session.brief()) {
+            continue;
+        }
+        let recorded = session.usage().total();
+        if recorded > 0 {
             sessions += 1;
             tokens += recorded;
         }
@@ -180,7 +183,7 @@ fn describe_left_out(
 /// The sessions that may be listed.
 #[derive(Default)]
 struct ListCandidates<'s> {
-    rows: Vec<&'s SessionRow>,
+    rows: Vec<&'s StoredSession>,
     not_found: Vec<String>,
     /// Warnings about ids that are a prefix of several sessions.
     ambiguous: Vec<Warning>,
@@ -221,41 +224,33 @@ fn find_candidates<'s>(
     }
     found.sort_unstable();
     found.dedup();
-    candidates.rows = found.into_iter().map(|at| &*snapshot.sessions()[at]).collect();
+    candidates.rows = found.into_iter().map(|at| &snapshot.sessions()[at]).collect();
     Ok(candidates)
 }
 
 /// Returns the sessions with a conversation; without `includes_subagents`, those that are a part of
 /// another one are left out.
-fn collect_conversations(snapshot: &Snapshot, includes_subagents: bool) -> Vec<&SessionRow> {
+fn collect_conversations(snapshot: &Snapshot, includes_subagents: bool) -> Vec<&StoredSession> {
     // A session that only repeats another one's history is not listed, but it may still have
     // started subagents.
-    let shown = conversation_ids(snapshot);
-    let mut rows: Vec<&SessionRow> = Vec::new();
-    for row in snapshot.sessions() {
-        if !row.is_conversation() {
-            continue;
-        }
-        let parent = row.parent_session_id.as_deref();
-        let is_part = is_subagent(row) && parent.is_some_and(|parent| shown.contains(parent));
-        if includes_subagents || !is_part {
-            rows.push(row);
-        }
-    }
-    rows
+    let is_listed = |session: &SessionBrief| {
+        session.is_conversation
+            && (includes_subagents || !is_part_of_conversation(snapshot, session))
+    };
+    snapshot.sessions().iter().filter(|session| is_listed(session.brief())).collect()
 }
 
 /// Returns the sort key of a session; the largest comes first, sessions without the value last.
-fn sort_key(row: &SessionRow, sort: ListSort, prices: &PriceTable) -> i64 {
+fn sort_key(row: &StoredSession, sort: ListSort, prices: &PriceTable) -> i64 {
     match sort {
-        ListSort::Recent => row.ended_at.unwrap_or(i64::MIN),
-        ListSort::Oldest => row.started_at.map_or(i64::MIN, |start| -start),
+        ListSort::Recent => row.brief().ended_at.unwrap_or(i64::MIN),
+        ListSort::Oldest => row.brief().started_at.map_or(i64::MIN, |start| -start),
         ListSort::Tokens => row.usage().total(),
         ListSort::Cost => {
             let cost = session_tokens(row, prices).and_then(|tokens| tokens.cost_usd);
             cost.map_or(-1, to_microdollars)
         }
-        ListSort::Events => row.events,
+        ListSort::Events => row.brief().events,
         ListSort::Errors => row.tool_errors,
         ListSort::Duration => row.duration_ms().unwrap_or(-1),
     }

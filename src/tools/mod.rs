@@ -69,7 +69,7 @@ pub use self::reply::lake_engine::{LakeCall, LakeEngine, LakeScope, MatchCount, 
 pub(crate) use self::reply::rows::read_events;
 pub use self::reply::selection::SessionSelection;
 pub(crate) use self::reply::session_filter::session_filter;
-pub(crate) use self::reply::session_sums::{MAX_SUBAGENT_DEPTH, is_subagent};
+pub(crate) use self::reply::session_sums::MAX_SUBAGENT_DEPTH;
 pub use self::reply::shared_state::RedactorFactory;
 use self::reply::shared_state::SharedState;
 use self::reply::store_warnings::store_warnings;
@@ -154,10 +154,12 @@ impl Tools {
         self.shared.answer_state(call)
     }
 
-    /// Returns the snapshot of the call. Fails with `index_empty` if nothing was ingested yet, or
-    /// if the store cannot be read.
+    /// Returns the snapshot of the call, with the rows of all sessions. Fails with `index_empty` if
+    /// nothing was ingested yet, or if the store cannot be read.
     pub(crate) fn snapshot<'c>(&self, call: &'c Call<'_>) -> Result<&'c Arc<Snapshot>, ToolError> {
-        self.shared.snapshot(call)
+        let snapshot = self.shared.snapshot(call)?;
+        snapshot.read_rows().map_err(store_error)?;
+        Ok(snapshot)
     }
 
     /// Returns what is wrong with the store that the call answers from, for commands whose output

@@ -7,5 +7,6 @@ pub(crate) mod log_rules;
 mod preview;
 pub(crate) mod refresher;
 pub mod retention;
+mod root_watch;
 pub mod watch;
 pub(crate) mod write_lock;

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::panic::AssertUnwindSafe;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,11 +13,12 @@ use schemas::session::{SourceRow, SourceStatus};
 use schemas::{ErrorCode, ToolError};
 
 use super::ingest_logs::{IngestOptions, MAX_NAMED_FILES, ingest_logs};
+use super::root_watch::{FilesToCheck, RootWatch};
 use super::watch::can_be_read;
 use crate::config::{environment, settings};
 use crate::error::store_error;
 use crate::store::{Snapshot, Store, Verify};
-use crate::tools::reply::pending::find_pending_logs;
+use crate::tools::reply::pending::{find_changed_logs, find_pending_logs};
 use crate::tools::{Freshness, Refresh, UnreadReason};
 
 /// Minimum time between the end of one check and the start of the next.
@@ -44,6 +45,7 @@ struct RefreshState {
     /// Files that could not be ingested, with their size and modification time of that attempt.
     /// They are not tried again until they change.
     stuck: HashMap<String, (u64, i64)>,
+    watch: RootWatch,
 }
 
 /// The files that a store knows, by path.
@@ -123,16 +125,25 @@ impl SharedRefresh {
             tracing::warn!(%notice, "the store was not private");
         }
         let before = self.current_sources()?;
-        let roots = environment::known_roots();
-        let found = find_pending_logs(&roots, self.store.dir(), &before);
+        let mut roots = environment::known_roots();
+        // The store knows files by their real paths.
+        for root in &mut roots {
+            if let Ok(real) = root.canonicalize() {
+                *root = real;
+            }
+        }
+        let found = self.find_changed(&roots, &before);
         let mut stuck = std::mem::take(&mut self.lock_state().stuck);
-        stuck.retain(|key, _| found.changed.iter().any(|file| file.key() == *key));
-        let (idle, changed): (Vec<_>, Vec<_>) = found
-            .changed
-            .into_iter()
-            .partition(|file| stuck.get(&file.key()) == Some(&(file.size, file.modified_us)));
+        let mut changed = Vec::new();
+        for file in found {
+            let key = file.key();
+            if stuck.get(&key) != Some(&(file.size, file.modified_us)) {
+                stuck.remove(&key);
+                changed.push(file);
+            }
+        }
 
-        let mut known = settled_freshness(&before, idle.len());
+        let mut known = settled_freshness(&before, stuck.len());
         if !changed.is_empty() {
             tracing::info!(files = changed.len(), "logs changed");
             for file in &changed {
@@ -158,8 +169,29 @@ impl SharedRefresh {
                 Err(error) => known.unread_reason = UnreadReason::Trouble(error.message),
             }
         }
-        self.lock_state().stuck = stuck;
+        let mut state = self.lock_state();
+        state.stuck = stuck;
+        if known.unread_reason != UnreadReason::default() {
+            state.watch.must_look_at_all();
+        }
+        drop(state);
         Ok(known)
+    }
+
+    /// Returns the files that differ from the store: of those that the system reported, or of all.
+    fn find_changed(&self, roots: &[PathBuf], known: &KnownSources) -> Vec<LogCandidate> {
+        let to_check = self.lock_state().watch.files_to_check(roots);
+        if let FilesToCheck::Changed(files) = to_check {
+            return find_changed_logs(&files, self.store.dir(), known);
+        }
+        let begun = Instant::now();
+        let found = find_pending_logs(roots, self.store.dir(), known).changed;
+        let covers_all =
+            known.keys().all(|path| roots.iter().any(|root| Path::new(path).starts_with(root)));
+        let mut state = self.lock_state();
+        state.stuck.retain(|key, _| found.iter().any(|file| file.key() == *key));
+        state.watch.looked_at_all(roots, begun.elapsed(), covers_all);
+        found
     }
 
     /// Ingests changed files, with the same masking as the other files in the store.
@@ -202,7 +234,7 @@ impl SharedRefresh {
 
     /// Returns the current files of the store. They are re-read if the store was written since.
     fn current_sources(&self) -> Result<Arc<KnownSources>, ToolError> {
-        let snapshot = self.store.take_snapshot().map_err(store_error)?;
+        let snapshot = self.store.take_lazy_snapshot().map_err(store_error)?;
         let generation = snapshot.manifest().generation;
         if let Some((of, sources)) = &self.lock_state().sources
             && *of == generation

@@ -167,7 +167,7 @@ pub fn watch_logs(
 }
 
 /// The files to ingest after a change of one file.
-enum FilesToIngest {
+pub(super) enum FilesToIngest {
     File,
     /// All files, because the changed one is a part of a log that consists of many files.
     Everything,
@@ -175,7 +175,7 @@ enum FilesToIngest {
 }
 
 /// Returns the files to ingest after a change of `path`.
-fn files_to_ingest(path: &Path) -> FilesToIngest {
+pub(super) fn files_to_ingest(path: &Path) -> FilesToIngest {
     if !path.is_file() {
         // Folders are found through the files in them; the next check finds files that vanished.
         return FilesToIngest::Nothing;

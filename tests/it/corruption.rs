@@ -176,6 +176,7 @@ fn every_answer_of_a_corrupted_store_is_right_or_says_that_it_is_not() {
             "labels.json",
             "manifest.json",
             "problems.parquet",
+            "sessions.briefs",
             "sessions.parquet",
             "sessions.rows",
             "skip.idx",
@@ -215,8 +216,14 @@ fn every_answer_of_a_corrupted_store_is_right_or_says_that_it_is_not() {
 fn sizes_are_compared_with_the_manifest() {
     let (env, event) = store_with_everything();
     let files = files(&env.store());
-    for name in ["events.parquet", "skip.idx", "checksums.bin", "sessions.parquet", "sessions.rows"]
-    {
+    for name in [
+        "events.parquet",
+        "skip.idx",
+        "checksums.bin",
+        "sessions.parquet",
+        "sessions.briefs",
+        "sessions.rows",
+    ] {
         let path = &files[name];
         // Sessions are read from their row file. The table is for other readers.
         let is_read = name != "sessions.parquet";

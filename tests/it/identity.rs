@@ -21,9 +21,10 @@ fn make_older(store: &Path) {
     for segment in manifest["segments"].as_array_mut().expect("segments") {
         let number = segment["number"].as_i64().expect("a number");
         let folder = store.join("segments").join(format!("{number:010}"));
+        let _ = fs::remove_file(folder.join("sessions.briefs"));
         let _ = fs::remove_file(folder.join("sessions.rows"));
         let files = segment["files"].as_array_mut().expect("files");
-        files.retain(|file| file["table"] != "session_rows");
+        files.retain(|file| file["table"] != "session_rows" && file["table"] != "session_briefs");
         for file in files.iter_mut().filter(|file| file["table"] == "sessions") {
             let table = folder.join("sessions.parquet");
             without_origin(&table);

@@ -1,6 +1,8 @@
 //! Finds log files in the known roots of every provider, or in the paths given.
 
+use std::collections::HashMap;
 use std::fs::Metadata;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -50,9 +52,10 @@ pub fn default_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {
 /// ```
 pub fn discover(roots: &[PathBuf]) -> Discovery {
     let mut found = Discovery::default();
+    let mut folders = RealFolders::default();
     for root in roots {
         // Gives each file one name, however its path was spelled.
-        match root.canonicalize().and_then(|path| Ok((std::fs::metadata(&path)?, path))) {
+        match folders.resolve(root) {
             Ok((metadata, path)) if metadata.is_file() => found.add_file(&path, &metadata),
             Ok((metadata, path)) if metadata.is_dir() => walk_folder(&path, &mut found),
             Ok(_) => found.add_unreadable(root, &"it is neither a file nor a folder"),
@@ -64,6 +67,34 @@ pub fn discover(roots: &[PathBuf]) -> Discovery {
     found.files.sort_by_cached_key(|file| (file.key(), file.path.clone()));
     found.files.dedup_by_key(|file| file.key());
     found
+}
+
+/// Folders, each with whether its path is the real one. A server names thousands of files of few
+/// folders, and the system is asked for each part of a path that it resolves.
+#[derive(Default)]
+struct RealFolders(HashMap<PathBuf, bool>);
+
+impl RealFolders {
+    /// Returns the metadata and the real path of a file or folder.
+    fn resolve(&mut self, path: &Path) -> io::Result<(Metadata, PathBuf)> {
+        let found = std::fs::symlink_metadata(path)?;
+        // Elsewhere a file may be found under several spellings of its name.
+        let has_one_name = cfg!(target_os = "linux") && found.is_file();
+        if has_one_name && path.parent().is_some_and(|folder| self.is_real(folder)) {
+            return Ok((found, path.to_owned()));
+        }
+        let path = path.canonicalize()?;
+        Ok((std::fs::metadata(&path)?, path))
+    }
+
+    fn is_real(&mut self, folder: &Path) -> bool {
+        if let Some(is_real) = self.0.get(folder) {
+            return *is_real;
+        }
+        let is_real = folder.canonicalize().is_ok_and(|real| real == folder);
+        self.0.insert(folder.to_owned(), is_real);
+        is_real
+    }
 }
 
 /// Adds the files below a folder.

@@ -171,7 +171,7 @@ impl HookCall {
 
     /// Returns the reply, and adds it to the log.
     fn answer(&self, input: &HookInput) -> Option<Value> {
-        let snapshot = self.store.take_snapshot().ok()?;
+        let snapshot = self.store.take_lazy_snapshot().ok()?;
         if snapshot.manifest().generation == 0 {
             return None;
         }
@@ -185,6 +185,7 @@ impl HookCall {
             deadline: self.started + self.timeout * LOOKUP_PERCENT / 100,
         };
         let answer = history.answer(input, &served_before(&log, input.session_id.as_deref()))?;
+        snapshot.check_rows().ok()?;
         let reply = encode_reply(input.client, self.hook, &answer.text)?;
         let row = HookLogRow {
             time: now,

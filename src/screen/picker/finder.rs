@@ -15,7 +15,7 @@ use schemas::{Timestamp, ToolError, Zone, limits};
 use super::filters::Filters;
 use super::row::PickerRow;
 use crate::screen::latest::LatestWorker;
-use crate::tools::{Call, Tools, is_subagent, session_filter};
+use crate::tools::{Call, Tools, session_filter};
 
 /// The most sessions that are listed without a text.
 const MAX_LISTED_SESSIONS: usize = 1_000;
@@ -145,7 +145,9 @@ impl Search<'_> {
         let snapshot = self.tools.snapshot(&call)?;
         let mut found: Vec<&SessionRow> = Vec::new();
         for row in snapshot.sessions() {
-            if row.is_conversation() && !is_subagent(row) && passes(row) && has_words(row, &words) {
+            let brief = row.brief();
+            let is_own = brief.is_conversation && !brief.is_subagent;
+            if is_own && passes(brief) && has_words(row, &words) {
                 found.push(row);
             }
         }

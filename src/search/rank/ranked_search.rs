@@ -64,7 +64,7 @@ impl RankedPage {
     pub fn position_after(&self, count: usize, snapshot: &Snapshot) -> RankedPosition {
         let mut seen = self.seen.clone();
         for hit in &self.hits[..count] {
-            seen.add(&snapshot.sessions()[hit.session].session_id, hit.event_index);
+            seen.add(snapshot.sessions()[hit.session].id(), hit.event_index);
         }
         seen.position()
     }
@@ -96,7 +96,7 @@ pub fn search_ranked(
 
     let seen = SeenEvents::until(after);
     if !seen.is_empty() {
-        let id = |ranked: &RankedEvent| &snapshot.sessions()[ranked.session].session_id;
+        let id = |ranked: &RankedEvent| snapshot.sessions()[ranked.session].id();
         candidates.events.retain(|ranked| !seen.contains(id(ranked), ranked.event.event_index));
     }
     let Candidates { events, is_complete, is_halted, work } = candidates;
@@ -276,7 +276,7 @@ fn is_part_of_word(filter: &RowFilter<'_>, letters: &str) -> Result<bool, StoreE
 
 /// Orders events: best first, then by session, then latest event first.
 fn compare_events(snapshot: &Snapshot, a: &RankedEvent, b: &RankedEvent) -> Ordering {
-    let id = |ranked: &RankedEvent| &snapshot.sessions()[ranked.session].session_id;
+    let id = |ranked: &RankedEvent| snapshot.sessions()[ranked.session].id();
     (b.event.score.total_cmp(&a.event.score))
         .then_with(|| id(a).cmp(id(b)))
         .then_with(|| b.event.event_index.cmp(&a.event.event_index))

@@ -4,11 +4,12 @@ use std::collections::{HashMap, HashSet};
 
 use fixedbitset::FixedBitSet;
 use schemas::EventType;
-use schemas::session::SessionRow;
 
 use super::question::QuestionTerm;
 use crate::search::text_length::typical_length;
-use crate::store::{RowFacts, RowOutline, Segment, SessionSpan, Snapshot, StoreError, WordLookup};
+use crate::store::{
+    RowFacts, RowOutline, Segment, SessionBrief, SessionSpan, Snapshot, StoreError, WordLookup,
+};
 
 /// What a word that only begins like one of the question counts, at most once in full.
 const RELATED_VALUE: f32 = 0.25;
@@ -42,7 +43,7 @@ impl AskedRows<'_> {
     }
 
     /// True if a session has events after the time to which the question is limited.
-    pub(in crate::search) fn may_exclude_by_time(&self, session: &SessionRow) -> bool {
+    pub(in crate::search) fn may_exclude_by_time(&self, session: &SessionBrief) -> bool {
         let ended = session.ended_at;
         self.until.is_some_and(|until| ended.is_some_and(|ended| ended >= until))
     }
@@ -144,7 +145,7 @@ fn find_left_out(
     let index = segment.skip_index()?;
     let mut left_out = FixedBitSet::with_capacity(index.row_count());
     for span in spans {
-        let session = &snapshot.sessions()[span.session];
+        let session = snapshot.sessions()[span.session].brief();
         let has_copies = session.replay_events > 0 && !asked.includes_copies;
         if !has_copies && !asked.may_exclude_by_time(session) {
             continue;

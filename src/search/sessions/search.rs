@@ -17,7 +17,7 @@ use super::totals::{Averages, Totals};
 use super::windows::WINDOW_SIZES;
 use crate::base::parallel::in_parallel;
 use crate::search::error::SearchError;
-use crate::store::{Snapshot, StoreError};
+use crate::store::{Snapshot, StoreError, StoredSession};
 
 /// The weight of neighbouring words and of a named date, relative to that of the best event. The whole
 /// talk counts as much as the best event.
@@ -223,7 +223,7 @@ impl RankedSession {
     fn rank(&self, snapshot: &Snapshot) -> SessionRank {
         SessionRank {
             score: self.score.to_bits(),
-            session_id: snapshot.sessions()[self.session].session_id.clone(),
+            session_id: snapshot.sessions()[self.session].id().to_owned(),
         }
     }
 
@@ -305,7 +305,7 @@ fn add_dates(snapshot: &Snapshot, request: &SessionRequest<'_>, ranked: &mut Vec
         return;
     }
     let mut values: HashMap<usize, f32> = HashMap::new();
-    for (position, session) in snapshot.sessions().iter().enumerate() {
+    for (position, session) in snapshot.sessions().iter().map(StoredSession::brief).enumerate() {
         let is_wanted = request.sessions.as_ref().is_none_or(|wanted| wanted.contains(&position))
             && session.replay_events < session.events;
         let Some(started) = session.started_at.filter(|_| is_wanted) else { continue };
@@ -333,7 +333,7 @@ fn add_dates(snapshot: &Snapshot, request: &SessionRequest<'_>, ranked: &mut Vec
 
 /// Sorts by score, then by id.
 fn sort_sessions(snapshot: &Snapshot, ranked: &mut [RankedSession]) {
-    let id = |session: &RankedSession| &snapshot.sessions()[session.session].session_id;
+    let id = |session: &RankedSession| snapshot.sessions()[session.session].id();
     ranked.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| id(a).cmp(id(b))));
 }
 

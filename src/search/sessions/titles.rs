@@ -36,11 +36,12 @@ pub(super) fn find_title_hits(
 ) -> Vec<TitleHit> {
     let mut found = Vec::new();
     for (session, row) in snapshot.sessions().iter().enumerate() {
-        let is_wanted = asked.includes(session) && !asked.may_exclude_by_time(row);
-        let Some(title) = row.title.as_deref().filter(|_| is_wanted) else { continue };
-        if row.events > 0 && row.replay_events == row.events {
+        let brief = row.brief();
+        let is_copy = brief.events > 0 && brief.replay_events == brief.events;
+        if is_copy || !asked.includes(session) || asked.may_exclude_by_time(brief) {
             continue;
         }
+        let Some(title) = row.title.as_deref() else { continue };
         let values = weigh_terms(&question.terms, title);
         if !values.is_empty() {
             found.push(TitleHit { session, length: title.len() as f32, values });

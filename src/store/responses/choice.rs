@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::sync::Arc;
+use std::ops::Deref;
 
 use ingest::provider::response_key;
 use schemas::session::{EventRow, SessionRow};
@@ -101,7 +101,7 @@ impl Recording {
 /// counts. Returns the rows that change.
 pub(super) fn choose_sessions(
     recordings: Vec<Recording>,
-    sessions: &[Arc<SessionRow>],
+    sessions: &[impl Deref<Target = SessionRow>],
 ) -> RowChanges {
     let mut by_response: BTreeMap<(&str, String), Vec<Recording>> = BTreeMap::new();
     for recording in recordings {
@@ -133,7 +133,7 @@ pub(super) fn choose_sessions(
 /// Orders the recordings of a response; the first one counts.
 fn rank<'s>(
     recording: &Recording,
-    sessions: &'s [Arc<SessionRow>],
+    sessions: &'s [impl Deref<Target = SessionRow>],
 ) -> (Reverse<i64>, bool, i64, &'s str, bool) {
     let session = &sessions[recording.session];
     (
@@ -162,6 +162,8 @@ fn group_by_request(recordings: Vec<Recording>) -> Vec<Vec<Recording>> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     fn recording(session: usize, request: &str, tokens: i64, is_elsewhere: bool) -> Recording {

@@ -11,4 +11,6 @@ mod row_encoder;
 mod row_file;
 mod segment_folder;
 pub(super) mod segment_writer;
+pub(super) mod session_brief;
+pub(super) mod session_table;
 pub(super) mod small_files;

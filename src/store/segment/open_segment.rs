@@ -9,6 +9,7 @@ use schemas::session::SessionRow;
 use schemas::table::EVENTS;
 
 use super::events_footer::{TextPage, locate_text_pages, read_footer};
+use super::session_table::SessionTable;
 use super::small_files::read_whole;
 use crate::store::disk::checked_file::{CheckedFile, open_error};
 use crate::store::disk::chunk_checksum::CHUNK_BYTES;
@@ -39,9 +40,7 @@ pub struct Segment {
 
 /// The parts of a segment that snapshots of several generations share.
 pub(crate) struct SharedSegment {
-    pub(crate) sessions: Vec<Arc<SessionRow>>,
-    /// True if the file of the sessions may lack columns that were added later.
-    pub(crate) has_older_sessions: bool,
+    pub(crate) sessions: Arc<SessionTable>,
     /// The events file, opened on first use. Once open, it can be read even if the segment is
     /// removed.
     pub(crate) events: OnceLock<Arc<CheckedFile>>,
@@ -54,11 +53,10 @@ pub(crate) struct SharedSegment {
 }
 
 impl SharedSegment {
-    /// Returns the parts of a segment with these rows of `sessions`. No other file is read yet.
-    pub(crate) fn new(sessions: Vec<Arc<SessionRow>>, has_older_sessions: bool) -> Self {
+    /// Returns the parts of a segment with these sessions. No other file is read yet.
+    pub(crate) fn new(sessions: SessionTable) -> Self {
         Self {
-            sessions,
-            has_older_sessions,
+            sessions: Arc::new(sessions),
             events: OnceLock::new(),
             footer: OnceLock::new(),
             pages: OnceLock::new(),
@@ -75,7 +73,7 @@ impl SharedSegment {
 impl Segment {
     /// Returns its rows of `sessions`: each session as it was when the segment was written.
     pub(crate) fn sessions(&self) -> &[Arc<SessionRow>] {
-        &self.shared.sessions
+        self.shared.sessions.rows()
     }
 
     /// Returns the path of a table's file.

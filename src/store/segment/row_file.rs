@@ -3,7 +3,7 @@
 //! store.
 //!
 //! ```text
-//! head  "ROWFILE1", hash of the columns' names and the version of the schema (8 bytes)
+//! head  "ROWFILE1", hash of the layout: the columns' names and the version of the schema (8 bytes)
 //! rows  the values of each row, in the order of its fields:
 //!       integer  the sign in the lowest bit, seven bits a byte
 //!       text     length in bytes, then UTF-8
@@ -27,37 +27,41 @@ use super::row_encoder::{RowError, append_row};
 /// First bytes of the file; the digit is the version of the layout.
 const MAGIC: &[u8; 8] = b"ROWFILE1";
 
-/// Returns the bytes of the row file with `rows` of `table`.
-pub(super) fn encode_rows<T: Serialize>(table: &Table, rows: &[T]) -> Result<Vec<u8>, RowError> {
-    let mut out = head_of(table);
+/// Returns the bytes of the row file with `rows`, which have `layout`.
+pub(super) fn encode_rows<T: Serialize>(layout: &str, rows: &[T]) -> Result<Vec<u8>, RowError> {
+    let mut out = head_of(layout);
     for row in rows {
         append_row(row, &mut out)?;
     }
     Ok(out)
 }
 
-/// Calls `take` with each row of a row file of `table`. Returns `None` if the file has other
-/// columns.
+/// Calls `take` with each row of a row file. Returns `None` if its rows have another layout.
 pub(super) fn decode_rows<T: DeserializeOwned>(
-    table: &Table,
+    layout: &str,
     bytes: &[u8],
     mut take: impl FnMut(T),
 ) -> Result<Option<()>, RowError> {
-    let Some(mut rest) = bytes.strip_prefix(&*head_of(table)) else { return Ok(None) };
+    let Some(mut rest) = bytes.strip_prefix(&*head_of(layout)) else { return Ok(None) };
     while !rest.is_empty() {
         take(take_row(&mut rest)?);
     }
     Ok(Some(()))
 }
 
-/// Returns the head of a row file of `table`.
-fn head_of(table: &Table) -> Vec<u8> {
+/// Returns the layout of the rows of `table`.
+pub(super) fn layout_of(table: &Table) -> String {
     let mut columns = SCHEMA_VERSION.to_string();
     for column in table.columns {
         columns.push('\n');
         columns.push_str(column.name);
     }
-    [MAGIC.as_slice(), &xxh3_64(columns.as_bytes()).to_le_bytes()].concat()
+    columns
+}
+
+/// Returns the head of a row file whose rows have `layout`.
+fn head_of(layout: &str) -> Vec<u8> {
+    [MAGIC.as_slice(), &xxh3_64(layout.as_bytes()).to_le_bytes()].concat()
 }
 
 #[cfg(test)]
@@ -71,17 +75,18 @@ mod tests {
 
     fn read<T: DeserializeOwned>(table: &Table, bytes: &[u8]) -> Result<Option<Vec<T>>, RowError> {
         let mut rows = Vec::new();
-        Ok(decode_rows(table, bytes, |row| rows.push(row))?.map(|()| rows))
+        Ok(decode_rows(&layout_of(table), bytes, |row| rows.push(row))?.map(|()| rows))
     }
 
     #[test]
     fn damage_and_other_columns_are_noticed() {
         let row = SessionRow { title: Some("täxt".into()), ..SessionRow::default() };
-        let bytes = encode_rows(&SESSIONS, &[row.clone(), row.clone()]).expect("encodes");
+        let bytes =
+            encode_rows(&layout_of(&SESSIONS), &[row.clone(), row.clone()]).expect("encodes");
         assert_eq!(read(&SESSIONS, &bytes).expect("reads"), Some(vec![row.clone(), row]));
         assert_eq!(read::<SourceRow>(&SOURCES, &bytes).expect("reads"), None);
         assert_eq!(read::<SessionRow>(&SESSIONS, &[]).expect("reads"), None);
-        let head = head_of(&SESSIONS).len();
+        let head = head_of(&layout_of(&SESSIONS)).len();
         let one_row = head + (bytes.len() - head) / 2;
         for cut in head + 1..bytes.len() {
             let found = read::<SessionRow>(&SESSIONS, &bytes[..cut]);
@@ -114,7 +119,7 @@ mod tests {
                 segment: numbers[2],
                 ..SessionRow::default()
             };
-            let bytes = encode_rows(&SESSIONS, std::slice::from_ref(&session)).expect("encodes");
+            let bytes = encode_rows(&layout_of(&SESSIONS), std::slice::from_ref(&session)).expect("encodes");
             prop_assert_eq!(read(&SESSIONS, &bytes).expect("reads"), Some(vec![session]));
             let source = SourceRow {
                 session_id: text(3),
@@ -122,7 +127,7 @@ mod tests {
                 head_hash: numbers[3],
                 ..SourceRow::unread(text(0).unwrap_or_default(), SourceStatus::Gone, numbers[0], 1)
             };
-            let bytes = encode_rows(&SOURCES, std::slice::from_ref(&source)).expect("encodes");
+            let bytes = encode_rows(&layout_of(&SOURCES), std::slice::from_ref(&source)).expect("encodes");
             prop_assert_eq!(read(&SOURCES, &bytes).expect("reads"), Some(vec![source]));
         }
     }

@@ -17,15 +17,16 @@ use serde::Serialize;
 
 use super::events_file::EventsFile;
 use super::indexed_columns::index_rows;
-use super::row_file::encode_rows;
+use super::row_file::{encode_rows, layout_of};
 use super::segment_folder::SegmentFolder;
+use super::session_brief::SessionBrief;
 use crate::store::disk::files::{FileSums, NewFile};
 use crate::store::disk::held_folder::HeldFolder;
 use crate::store::disk::pending_syncs::PendingSyncs;
 use crate::store::error::{StoreError, write_error};
 use crate::store::index::IndexWriter;
 use crate::store::manifest::{
-    CHECKSUMS, FileEntry, SESSION_ROWS, SKIP_INDEX, SOURCE_ROWS, SegmentEntry,
+    CHECKSUMS, FileEntry, SESSION_BRIEFS, SESSION_ROWS, SKIP_INDEX, SOURCE_ROWS, SegmentEntry,
 };
 use crate::store::parquet_file::shared_properties;
 
@@ -201,8 +202,10 @@ impl SegmentWriter {
         for source in &mut sources {
             source.state = None;
         }
-        self.write_row_file(SESSION_ROWS, &SESSIONS, &sessions, &mut entries)?;
-        self.write_row_file(SOURCE_ROWS, &SOURCES, &sources, &mut entries)?;
+        let briefs: Vec<_> = sessions.iter().map(|row| SessionBrief::from_row(row)).collect();
+        self.write_row_file(SESSION_BRIEFS, &SessionBrief::layout(), &briefs, &mut entries)?;
+        self.write_row_file(SESSION_ROWS, &layout_of(&SESSIONS), &sessions, &mut entries)?;
+        self.write_row_file(SOURCE_ROWS, &layout_of(&SOURCES), &sources, &mut entries)?;
         let problems = std::mem::take(&mut self.problems);
         self.write_table(&PROBLEMS, &problems, &mut entries)?;
         self.folder.sync()?;
@@ -256,12 +259,11 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// Writes the rows of a small table again as the row file `name`. Writes no file if there are
-    /// no rows.
+    /// Writes rows of this layout as the row file `name`. Writes no file if there are no rows.
     fn write_row_file<T: Serialize>(
         &mut self,
         name: &str,
-        table: &Table,
+        layout: &str,
         rows: &[T],
         entries: &mut Vec<FileEntry>,
     ) -> Result<(), StoreError> {
@@ -269,7 +271,7 @@ impl SegmentWriter {
             return Ok(());
         }
         let path = self.folder.file_path(name);
-        let bytes = encode_rows(table, rows).map_err(|error| write_error(&path, error))?;
+        let bytes = encode_rows(layout, rows).map_err(|error| write_error(&path, error))?;
         let sums = self.write_file(name, &bytes)?;
         entries.push(file_entry(name, sums));
         Ok(())

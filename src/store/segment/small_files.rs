@@ -8,14 +8,17 @@ use bytes::Bytes;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use schemas::session::{SessionRow, SourceRow};
-use schemas::table::{SESSIONS, SOURCES, Table};
+use schemas::table::{SESSIONS, SOURCES};
 use serde::de::DeserializeOwned;
 
-use super::row_file::decode_rows;
+use super::row_file::{decode_rows, layout_of};
+use super::session_brief::SessionBrief;
 use crate::store::disk::checked_file::open_error;
 use crate::store::disk::files;
 use crate::store::error::StoreError;
-use crate::store::manifest::{FileEntry, SESSION_ROWS, SOURCE_ROWS, SegmentEntry, file_name};
+use crate::store::manifest::{
+    FileEntry, SESSION_BRIEFS, SESSION_ROWS, SOURCE_ROWS, SegmentEntry, file_name,
+};
 
 /// Rows that are decoded at once. A store of many small sessions has many rows in a table, and
 /// decoded ones take much more memory than their file.
@@ -49,7 +52,7 @@ pub(crate) fn read_sessions(
 ) -> Result<ReadSessions, StoreError> {
     let mut rows = Vec::new();
     let mut push = |row: SessionRow| rows.push(Arc::new(row));
-    if read_row_file(store, entry, SESSION_ROWS, &SESSIONS, &mut push)? {
+    if read_row_file(store, entry, SESSION_ROWS, &layout_of(&SESSIONS), &mut push)? {
         return Ok(ReadSessions { rows, may_lack_columns: false });
     }
     read_table_in_batches(store, entry, SESSIONS.name, None, |batch: Vec<SessionRow>| {
@@ -59,31 +62,44 @@ pub(crate) fn read_sessions(
     Ok(ReadSessions { rows, may_lack_columns })
 }
 
+/// Reads the briefs of the sessions of a segment. Returns `None` if it has none, or if they have another
+/// layout.
+pub(crate) fn read_session_briefs(
+    store: &Path,
+    entry: &SegmentEntry,
+) -> Result<Option<Vec<SessionBrief>>, StoreError> {
+    let mut briefs = Vec::new();
+    let mut push = |brief| briefs.push(brief);
+    let found = read_row_file(store, entry, SESSION_BRIEFS, &SessionBrief::layout(), &mut push)?;
+    Ok(found.then_some(briefs))
+}
+
 /// Reads the sources of a segment without the states of their decoders.
 pub(crate) fn read_sources(
     store: &Path,
     entry: &SegmentEntry,
 ) -> Result<Vec<SourceRow>, StoreError> {
     let mut rows = Vec::new();
-    if read_row_file(store, entry, SOURCE_ROWS, &SOURCES, &mut |row| rows.push(row))? {
+    let layout = layout_of(&SOURCES);
+    if read_row_file(store, entry, SOURCE_ROWS, &layout, &mut |row| rows.push(row))? {
         return Ok(rows);
     }
     read_table(store, entry, SOURCES.name, Some("state"))
 }
 
 /// Calls `take` with each row of the row file `name` of a segment. Returns false if the segment has
-/// no such file, or one with other columns.
+/// no such file, or one whose rows have another layout.
 fn read_row_file<T: DeserializeOwned>(
     store: &Path,
     entry: &SegmentEntry,
     name: &str,
-    table: &Table,
+    layout: &str,
     take: &mut dyn FnMut(T),
 ) -> Result<bool, StoreError> {
     let Some(expected) = entry.file_entry(name) else { return Ok(false) };
     let path = SegmentEntry::folder_path(store, entry.number).join(file_name(name));
     let bytes = read_whole(&path, expected)?;
-    let decoded = decode_rows(table, &bytes, take);
+    let decoded = decode_rows(layout, &bytes, take);
     Ok(decoded.map_err(|error| StoreError::damaged(&path, error))?.is_some())
 }
 

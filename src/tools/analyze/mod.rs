@@ -56,7 +56,7 @@ use super::reply::session_filter::session_filter;
 use super::reply::time_range::TimeRange;
 use super::reply::{convert, cursor, rows};
 use crate::error::store_error;
-use crate::store::Snapshot;
+use crate::store::{Snapshot, StoredSession};
 
 /// Selects the newest session in which a call failed.
 const LAST_FAILED: &str = "last_failed";
@@ -85,7 +85,8 @@ pub(super) fn run(
     let page = FindingsPage { args: &bound, cursor: args.cursor.as_deref(), limit };
     let since = range.since.map(|since| since.0);
     let filter = session_filter(args.project.as_deref(), args.provider, since);
-    let passes = |row: &SessionRow| filter(row) && range.begins_in_time(row);
+    let passes =
+        |session: &StoredSession| filter(session.brief()) && range.begins_in_time(session.brief());
     let mut reply = match args.session_id.as_deref().map(str::trim) {
         _ if args.query.is_some() || args.tool.is_some() => {
             let wanted = wanted_sessions(snapshot, args, caller, &passes)?;
@@ -97,7 +98,7 @@ pub(super) fn run(
         None => {
             let mut wanted = HashSet::new();
             for (at, row) in snapshot.sessions().iter().enumerate() {
-                if row.is_conversation() && passes(row) {
+                if row.brief().is_conversation && passes(row) {
                     wanted.insert(at);
                 }
             }
@@ -128,8 +129,8 @@ pub(super) fn run(
     reply.warnings.extend(ignored_arguments_warning(args));
     let analyzed = reply.data.session.as_ref().map(|session| session.session_id.clone());
     let dropped = dropped_texts_warning(snapshot, |row| match &analyzed {
-        Some(id) => row.session_id == *id,
-        None => row.is_conversation() && passes(row),
+        Some(id) => row.id() == *id,
+        None => row.brief().is_conversation && passes(row),
     });
     reply.warnings.extend(dropped.map_err(store_error)?);
     Ok(reply)
@@ -141,7 +142,7 @@ fn wanted_sessions(
     snapshot: &Snapshot,
     args: &AnalyzeArgs,
     caller: &Caller,
-    passes: &dyn Fn(&SessionRow) -> bool,
+    passes: &dyn Fn(&StoredSession) -> bool,
 ) -> Result<HashSet<usize>, ToolError> {
     if let Some(id) = args.session_id.as_deref() {
         let found = if id.trim() == LAST_FAILED {
@@ -153,7 +154,7 @@ fn wanted_sessions(
         return Ok(HashSet::from([found]));
     }
     let rows = snapshot.sessions().iter().enumerate();
-    let wanted = rows.filter(|(_, row)| row.is_conversation() && passes(row));
+    let wanted = rows.filter(|(_, row)| row.brief().is_conversation && passes(row));
     Ok(wanted.map(|(at, _)| at).collect())
 }
 

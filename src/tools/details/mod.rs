@@ -123,7 +123,7 @@ pub(super) fn run(
     reply.warnings = ignored_arguments(args, level);
     reply.warnings.extend(shared.caller.session_note(&args.session_id, row));
     reply.warnings.extend(usage_warnings([&**row], shared.prices()));
-    let dropped = dropped_texts_warning(snapshot, |other| other.session_id == row.session_id);
+    let dropped = dropped_texts_warning(snapshot, |other| other.id() == row.session_id);
     reply.warnings.extend(dropped.map_err(store_error)?);
     if page.next.is_some() && returned < page.limit && level != DetailLevel::Full {
         let message = format!("The page was cut to the maximum size of level '{level}'");

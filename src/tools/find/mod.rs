@@ -169,9 +169,9 @@ fn filter_sessions(
     let passes = session_filter(args.project.as_deref(), args.provider, since.map(|since| since.0));
     let mut wanted = HashSet::new();
     for (position, row) in snapshot.sessions().iter().enumerate() {
-        let is_begun =
-            until.is_none_or(|until| row.started_at.is_some_and(|started| started < until.0));
-        if is_begun && passes(row) {
+        let started = row.brief().started_at;
+        let is_begun = until.is_none_or(|until| started.is_some_and(|started| started < until.0));
+        if is_begun && passes(row.brief()) {
             wanted.insert(position);
         }
     }

@@ -18,11 +18,10 @@ use super::reply::call::Call;
 use super::reply::caller::{LAST, newest_conversation};
 use super::reply::event_predicates::{has_failed, is_slash_command, is_type};
 use super::reply::session_filter::session_filter;
-use super::reply::session_sums::is_subagent;
 use super::reply::shared_state::SharedState;
 use super::reply::{convert, rows};
 use crate::base::sanitize::{clean_text, one_line};
-use crate::store::Snapshot;
+use crate::store::{SessionBrief, Snapshot};
 
 /// Maximum size of a handover in bytes. The sizes of the sections add up to less.
 pub(crate) const MAX_HANDOVER_BYTES: usize = 20_000;
@@ -86,7 +85,7 @@ pub(super) fn run(
         provider: row.provider,
         native_id: row.native_id.clone(),
         folder: row.cwd.clone(),
-        parent_of_subagent: row.parent_session_id.clone().filter(|_| is_subagent(row)),
+        parent_of_subagent: row.parent_session_id.clone().filter(|_| row.is_subagent()),
         is_log_gone: row.source_gone,
         text: write_handover(row, &events),
     })
@@ -100,19 +99,21 @@ fn newest_other_session(
     project: Option<&str>,
 ) -> Result<usize, ToolError> {
     let current = shared.caller.current_session(snapshot);
-    let own = current.map(|at| snapshot.sessions()[at].session_id.as_str());
+    let own = current.map(|at| snapshot.sessions()[at].id());
     let passes = session_filter(project.filter(|project| !project.is_empty()), None, None);
-    let is_other = |row: &SessionRow| own != Some(row.session_id.as_str());
-    let in_folder = |row: &SessionRow| {
+    let is_other = |row: &SessionBrief| own != Some(row.session_id.as_str());
+    let in_folder = |row: &SessionBrief| {
         let folder = row.cwd.as_deref().map(std::path::Path::new);
         project.is_some() || shared.caller.folders.iter().any(|own| folder == Some(own))
     };
-    newest_conversation(snapshot, |row| is_other(row) && passes(row) && in_folder(row))
-        .or_else(|| newest_conversation(snapshot, |row| is_other(row) && passes(row)))
-        .ok_or_else(|| {
-            let message = format!("No session to hand over. Name one: its id, or '{LAST}'");
-            ToolError::new(ErrorCode::SessionNotFound, message)
-        })
+    newest_conversation(snapshot, |row| {
+        is_other(row.brief()) && passes(row.brief()) && in_folder(row.brief())
+    })
+    .or_else(|| newest_conversation(snapshot, |row| is_other(row.brief()) && passes(row.brief())))
+    .ok_or_else(|| {
+        let message = format!("No session to hand over. Name one: its id, or '{LAST}'");
+        ToolError::new(ErrorCode::SessionNotFound, message)
+    })
 }
 
 fn write_handover(row: &SessionRow, events: &[EventRow]) -> String {

@@ -14,6 +14,7 @@ use serde::Serialize;
 use super::call::{Call, CallView};
 use super::convert;
 use super::store_warnings::store_warnings;
+use crate::error::store_error;
 use crate::store::Snapshot;
 
 /// The start of the text that replaces a masked secret; the kind of secret follows.
@@ -74,7 +75,10 @@ pub(crate) fn run_and_wrap<T: Serialize>(
     tool: impl FnOnce(&Snapshot) -> Result<Reply<T>, ToolError>,
 ) -> Result<EncodedAnswer<T>, ToolError> {
     let CallView { snapshot, freshness, lake } = view;
-    let mut reply = tool(snapshot)?;
+    let reply = tool(snapshot);
+    // Without the rows of its sessions, a reply or an error may be wrong.
+    snapshot.check_rows().map_err(store_error)?;
+    let mut reply = reply?;
     if let Some(lake) = lake.as_ref().filter(|lake| !lake.description.is_empty()) {
         let scope = reply.scope.take().unwrap_or_else(|| "the lake".to_owned());
         reply.scope = Some(format!("{scope}; {}", lake.description));
@@ -83,7 +87,7 @@ pub(crate) fn run_and_wrap<T: Serialize>(
     let segment_times = manifest.segments.iter().filter_map(|segment| segment.times);
     let newest = match lake {
         // The store has the events of some sessions only.
-        Some(_) => snapshot.sessions().iter().filter_map(|row| row.ended_at).max(),
+        Some(_) => snapshot.sessions().iter().filter_map(|session| session.brief().ended_at).max(),
         None => segment_times.map(|(_, newest)| newest).max(),
     };
     let newest = convert::format_time(newest);
@@ -153,7 +157,8 @@ fn count_events(snapshot: &Snapshot, is_of_lake: bool) -> u64 {
     if !is_of_lake {
         return snapshot.event_count();
     }
-    snapshot.sessions().iter().map(|row| u64::try_from(row.events).unwrap_or(0)).sum()
+    let events = snapshot.sessions().iter().map(|session| session.brief().events);
+    events.map(|events| u64::try_from(events).unwrap_or(0)).sum()
 }
 
 /// Returns the error for data that cannot be written as JSON.

@@ -10,8 +10,7 @@ use schemas::{ErrorCode, EventId, ToolError};
 
 use super::convert;
 use super::interface::Interface;
-use super::session_sums::is_subagent;
-use crate::store::{LookupError, Snapshot};
+use crate::store::{LookupError, SessionBrief, Snapshot, StoredSession};
 
 /// The name of the calling agent's session.
 const CURRENT: &str = "current";
@@ -33,15 +32,17 @@ impl Caller {
     /// Returns the position of the agent's session: the one that it named, otherwise the newest of
     /// its folder.
     pub(crate) fn current_session(&self, snapshot: &Snapshot) -> Option<usize> {
-        last_active(snapshot, |row| self.session_ids.contains(&row.session_id))
+        last_active(snapshot, |session| self.session_ids.contains(&session.session_id))
             .or_else(|| last_active(snapshot, |row| self.works_in_folder_of(row)))
     }
 
     /// Returns true if a session is a conversation in one of the agent's folders, and not a
     /// subagent's.
-    fn works_in_folder_of(&self, row: &SessionRow) -> bool {
-        let Some(folder) = row.cwd.as_deref().map(Path::new) else { return false };
-        row.is_conversation() && !is_subagent(row) && self.folders.iter().any(|own| own == folder)
+    fn works_in_folder_of(&self, session: &SessionBrief) -> bool {
+        let Some(folder) = session.cwd.as_deref().map(Path::new) else { return false };
+        session.is_conversation
+            && !session.is_subagent
+            && self.folders.iter().any(|own| own == folder)
     }
 
     /// Finds a session by one of these names, by its id, by any unique prefix, or by the id of one of
@@ -71,7 +72,7 @@ impl Caller {
             && !has_suggestion
             && let Some(newest) = newest_conversation(snapshot, |_| true)
         {
-            let newest = &snapshot.sessions()[newest].session_id;
+            let newest = snapshot.sessions()[newest].id();
             error.message.push_str(&format!("; the newest is '{newest}'"));
         }
         error
@@ -104,21 +105,24 @@ impl Caller {
 }
 
 /// Returns the position of the wanted session that ended last; of several, the last one.
-fn last_active(snapshot: &Snapshot, is_wanted: impl Fn(&SessionRow) -> bool) -> Option<usize> {
+fn last_active(snapshot: &Snapshot, is_wanted: impl Fn(&SessionBrief) -> bool) -> Option<usize> {
     let sessions = snapshot.sessions().iter().enumerate();
-    let wanted = sessions.filter(|(_, row)| is_wanted(row));
-    wanted.max_by_key(|(_, row)| row.ended_at).map(|(at, _)| at)
+    let wanted = sessions.filter(|(_, session)| is_wanted(session.brief()));
+    wanted.max_by_key(|(_, session)| session.brief().ended_at).map(|(at, _)| at)
 }
 
 /// Returns the position of the newest conversation that passes and is not a subagent's; of several,
 /// the first one.
 pub(crate) fn newest_conversation(
     snapshot: &Snapshot,
-    passes: impl Fn(&SessionRow) -> bool,
+    passes: impl Fn(&StoredSession) -> bool,
 ) -> Option<usize> {
     let sessions = snapshot.sessions().iter().enumerate();
-    let own = sessions.filter(|(_, row)| row.is_conversation() && !is_subagent(row) && passes(row));
-    own.max_by_key(|(at, row)| (row.ended_at, Reverse(*at))).map(|(at, _)| at)
+    let own = sessions.filter(|(_, session)| {
+        let brief = session.brief();
+        brief.is_conversation && !brief.is_subagent && passes(session)
+    });
+    own.max_by_key(|(at, session)| (session.brief().ended_at, Reverse(*at))).map(|(at, _)| at)
 }
 
 /// Returns a warning if an id, given with others, is the prefix of several sessions.

@@ -42,11 +42,28 @@ pub(crate) fn find_pending_logs(
             vanished.push(row.path.clone());
         }
     }
-    let changed = found
-        .files
-        .into_iter()
-        .filter(|file| known.get(&file.key()).is_none_or(|row| must_be_read(file, row)));
-    PendingLogs { changed: changed.collect(), vanished }
+    PendingLogs { changed: select_changed(found.files, known), vanished }
+}
+
+/// Returns those of `files` that differ from the store. `known` are the files as the store knows them;
+/// the folder `store` is skipped.
+pub(crate) fn find_changed_logs(
+    files: &[PathBuf],
+    store: &Path,
+    known: &BTreeMap<String, SourceRow>,
+) -> Vec<LogCandidate> {
+    let found = discover(files).without_folder(store).files;
+    select_changed(found, known)
+}
+
+/// Returns the files that are not as the store knows them.
+fn select_changed(
+    files: Vec<LogCandidate>,
+    known: &BTreeMap<String, SourceRow>,
+) -> Vec<LogCandidate> {
+    let is_new =
+        |file: &LogCandidate| known.get(&file.key()).is_none_or(|row| must_be_read(file, row));
+    files.into_iter().filter(is_new).collect()
 }
 
 /// Returns whether a known file changed, or was read by another version of its decoder.

@@ -1,17 +1,19 @@
 //! Warns about sessions whose texts the retention dropped.
 
 use schemas::envelope::{Severity, Warning, WarningCode};
-use schemas::session::SessionRow;
 
-use crate::store::{KeepLevel, Snapshot, StoreError};
+use crate::store::{KeepLevel, Snapshot, StoreError, StoredSession};
 
 /// Returns the warning about the sessions that `passes` selects; `None` if they are all whole.
 pub(crate) fn dropped_texts_warning(
     snapshot: &Snapshot,
-    passes: impl Fn(&SessionRow) -> bool,
+    passes: impl Fn(&StoredSession) -> bool,
 ) -> Result<Option<Warning>, StoreError> {
     let reduced = snapshot.reduced_sessions()?;
-    let is_reduced = |row: &SessionRow| reduced.level_of(&row.session_id) > KeepLevel::Full;
+    if reduced.is_empty() {
+        return Ok(None);
+    }
+    let is_reduced = |row: &StoredSession| reduced.level_of(row.id()) > KeepLevel::Full;
     let rows = snapshot.sessions().iter();
     let sessions = rows.filter(|row| is_reduced(row) && passes(row)).count();
     if sessions == 0 {

@@ -1,18 +1,16 @@
 //! Describes which sessions an answer covers, and why filters match none.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
-use schemas::session::SessionRow;
 use schemas::{Provider, Timestamp};
 
 use super::budget::echoed_name;
 use super::session_filter::{origin_filter, session_filter};
-use super::session_sums::is_subagent;
 use super::time_range::TimeRange;
 use crate::base::sanitize::clean_text;
 use crate::search::{FilterField, UnmatchedFilter};
-use crate::store::Snapshot;
+use crate::store::{SessionBrief, Snapshot, StoredSession};
 
 /// Minimum Jaro-Winkler similarity of a name that was probably meant.
 const MIN_SIMILARITY: f64 = 0.8;
@@ -69,7 +67,7 @@ pub(crate) enum Coverage {
 
 impl SessionFilters<'_> {
     /// Returns the filter by the values of a session's row: all filters but those by label and id.
-    pub(crate) fn row_filter(&self, snapshot: &Snapshot) -> impl Fn(&SessionRow) -> bool {
+    pub(crate) fn row_filter(&self, snapshot: &Snapshot) -> impl Fn(&SessionBrief) -> bool {
         let since = self.since.map(|since| since.0);
         let by_place = session_filter(self.project, self.provider, since);
         let by_origin = origin_filter(snapshot, self.machine, self.user);
@@ -79,29 +77,29 @@ impl SessionFilters<'_> {
 
     /// Counts the sessions that pass, by class.
     pub(crate) fn count_sessions(&self, snapshot: &Snapshot) -> SessionCensus {
-        let conversations = conversation_ids(snapshot);
-        let passes = self.row_filter(snapshot);
         let mut census = SessionCensus::default();
-        for (at, row) in snapshot.sessions().iter().enumerate() {
-            let is_requested = self.session.is_none_or(|wanted| wanted == at);
-            let has_label = self.label.is_none_or(|label| has_label(snapshot, row, label));
-            if is_requested && has_label && passes(row) {
-                census.add(row, &conversations);
-            }
+        for session in self.matching(snapshot) {
+            census.add(snapshot, session);
         }
         census
     }
 
     /// Counts the sessions that pass.
     fn count_matching(&self, snapshot: &Snapshot) -> usize {
+        self.matching(snapshot).count()
+    }
+
+    /// Returns the sessions that pass.
+    fn matching<'s>(&self, snapshot: &'s Snapshot) -> impl Iterator<Item = &'s SessionBrief> {
         let passes = self.row_filter(snapshot);
-        let rows = snapshot.sessions().iter().enumerate();
-        let matching = rows.filter(|(at, row)| {
-            self.session.is_none_or(|wanted| wanted == *at)
-                && passes(row)
-                && self.label.is_none_or(|label| has_label(snapshot, row, label))
+        let Self { session, label, .. } = *self;
+        let sessions = snapshot.sessions().iter().map(StoredSession::brief).enumerate();
+        let matching = sessions.filter(move |(at, brief)| {
+            session.is_none_or(|wanted| wanted == *at)
+                && passes(brief)
+                && label.is_none_or(|label| has_label(snapshot, &brief.session_id, label))
         });
-        matching.count()
+        matching.map(|(_, brief)| brief)
     }
 
     /// Describes the sessions that an answer covers, and how many of those that pass the filters it
@@ -118,7 +116,7 @@ impl SessionFilters<'_> {
     /// Describes the filters: ` of project 'harbor' and provider codex`; empty without filters.
     fn describe_filters(&self, snapshot: &Snapshot) -> String {
         if let Some(row) = self.session.and_then(|at| snapshot.sessions().get(at)) {
-            return format!(" ({})", row.session_id);
+            return format!(" ({})", row.id());
         }
         let mut parts = Vec::new();
         if let Some(project) = self.project.filter(|project| !project.trim().is_empty()) {
@@ -153,7 +151,7 @@ impl SessionFilters<'_> {
     fn describe_projects(&self, snapshot: &Snapshot) -> String {
         let passes = self.row_filter(snapshot);
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-        for row in snapshot.sessions().iter().filter(|row| passes(row)) {
+        for row in snapshot.sessions().iter().map(StoredSession::brief).filter(|row| passes(row)) {
             *counts.entry(row.project.as_deref().unwrap_or("without a project")).or_default() += 1;
         }
         if counts.len() < 2 {
@@ -225,14 +223,13 @@ impl SessionFilters<'_> {
 }
 
 impl SessionCensus {
-    fn add(&mut self, row: &SessionRow, conversations: &HashSet<&str>) {
+    fn add(&mut self, snapshot: &Snapshot, session: &SessionBrief) {
         self.total += 1;
-        let parent = row.parent_session_id.as_deref();
-        if !row.is_conversation() {
-            let has_own_events = row.events > row.replay_events;
+        if !session.is_conversation {
+            let has_own_events = session.events > session.replay_events;
             self.empty += usize::from(has_own_events);
             self.copies += usize::from(!has_own_events);
-        } else if is_subagent(row) && parent.is_some_and(|parent| conversations.contains(parent)) {
+        } else if is_part_of_conversation(snapshot, session) {
             self.subagents += 1;
         } else {
             self.conversations += 1;
@@ -278,15 +275,16 @@ impl SessionCensus {
     }
 }
 
-/// Returns the ids of the sessions with a conversation.
-pub(crate) fn conversation_ids(snapshot: &Snapshot) -> HashSet<&str> {
-    let rows = snapshot.sessions().iter().filter(|row| row.is_conversation());
-    rows.map(|row| row.session_id.as_str()).collect()
+/// Returns true if a session is a subagent's, and that of its parent has a conversation.
+pub(crate) fn is_part_of_conversation(snapshot: &Snapshot, session: &SessionBrief) -> bool {
+    let parent = session.parent_session_id.as_ref().filter(|_| session.is_subagent);
+    let parent = parent.and_then(|parent| snapshot.session_position(parent));
+    parent.is_some_and(|parent| snapshot.sessions()[parent].brief().is_conversation)
 }
 
 /// Returns true if a session has a label.
-pub(crate) fn has_label(snapshot: &Snapshot, row: &SessionRow, label: &str) -> bool {
-    let labels = snapshot.labels().session_labels(&row.session_id);
+pub(crate) fn has_label(snapshot: &Snapshot, session_id: &str, label: &str) -> bool {
+    let labels = snapshot.labels().session_labels(session_id);
     labels.is_some_and(|labels| labels.has_label(label.trim()))
 }
 
@@ -296,7 +294,7 @@ fn count_of_sessions(count: usize) -> String {
 
 fn unknown_project(snapshot: &Snapshot, project: &str) -> String {
     let rows = snapshot.sessions().iter();
-    let names: BTreeSet<&str> = rows.filter_map(|row| row.project.as_deref()).collect();
+    let names: BTreeSet<&str> = rows.filter_map(|row| row.brief().project.as_deref()).collect();
     let near = suggest_names(project, names.into_iter());
     format!("No session has project '{}'{near}", echoed_name(project))
 }
@@ -304,7 +302,7 @@ fn unknown_project(snapshot: &Snapshot, project: &str) -> String {
 fn unused_provider(snapshot: &Snapshot, provider: Provider) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for row in snapshot.sessions() {
-        *counts.entry(row.provider.as_str()).or_default() += 1;
+        *counts.entry(row.brief().provider.as_str()).or_default() += 1;
     }
     let counts: Vec<_> = counts.iter().map(|(name, count)| format!("{name} {count}")).collect();
     format!("No session has provider '{provider}'; sessions by provider: {}.", counts.join(", "))

@@ -54,8 +54,8 @@ impl SessionSelection {
 
         let mut found = Vec::new();
         for (at, row) in snapshot.sessions().iter().enumerate() {
-            if (named.is_empty() || named.contains(&at)) && passes(row) && range.begins_in_time(row)
-            {
+            let is_named = named.is_empty() || named.contains(&at);
+            if is_named && passes(row.brief()) && range.begins_in_time(row.brief()) {
                 found.push(at);
             }
         }
@@ -96,8 +96,7 @@ impl SessionSelection {
     ) -> Result<Option<Warning>, ToolError> {
         let selected = self.select_sessions(snapshot, call)?.into_iter();
         let rows = selected.filter_map(|at| snapshot.sessions().get(at));
-        let ids: HashSet<&str> = rows.map(|row| row.session_id.as_str()).collect();
-        dropped_texts_warning(snapshot, |row| ids.contains(row.session_id.as_str()))
-            .map_err(store_error)
+        let ids: HashSet<&str> = rows.map(|row| row.id()).collect();
+        dropped_texts_warning(snapshot, |row| ids.contains(row.id())).map_err(store_error)
     }
 }

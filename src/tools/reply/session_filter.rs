@@ -1,9 +1,8 @@
 //! Selects sessions by project, provider and time, the same way for every tool.
 
 use schemas::Provider;
-use schemas::session::SessionRow;
 
-use crate::store::Snapshot;
+use crate::store::{SessionBrief, Snapshot};
 
 /// Returns the filter that selects sessions. A criterion that is `None` selects all of them.
 /// `since` selects the sessions whose last event is not before this time, in microseconds.
@@ -11,19 +10,19 @@ pub(crate) fn session_filter(
     project: Option<&str>,
     provider: Option<Provider>,
     since: Option<i64>,
-) -> impl Fn(&SessionRow) -> bool {
+) -> impl Fn(&SessionBrief) -> bool {
     // A folder may be given with a trailing slash.
     let project = project.map(|project| project.trim_end_matches(['/', '\\']).to_lowercase());
-    move |row| {
+    move |session| {
         let is_in_project = project.as_ref().is_none_or(|wanted| {
-            [&row.cwd, &row.project, &row.repository]
+            [&session.cwd, &session.project, &session.repository]
                 .into_iter()
                 .flatten()
                 .any(|place| place.to_lowercase().contains(wanted))
         });
         is_in_project
-            && provider.is_none_or(|wanted| row.provider == wanted)
-            && since.is_none_or(|since| row.ended_at.is_some_and(|end| end >= since))
+            && provider.is_none_or(|wanted| session.provider == wanted)
+            && since.is_none_or(|since| session.ended_at.is_some_and(|end| end >= since))
     }
 }
 
@@ -33,15 +32,17 @@ pub(crate) fn origin_filter(
     snapshot: &Snapshot,
     machine: Option<&str>,
     user: Option<&str>,
-) -> impl Fn(&SessionRow) -> bool {
+) -> impl Fn(&SessionBrief) -> bool {
     let local = snapshot.identity().clone();
     let machine = machine.map(|machine| machine.trim().to_lowercase());
     let user = user.map(|user| user.trim().to_lowercase());
-    move |row| {
+    move |session| {
         let is_of_machine = machine
             .as_ref()
-            .is_none_or(|wanted| local.machine_of(row).to_lowercase().contains(wanted));
+            .is_none_or(|wanted| local.machine_of(session).to_lowercase().contains(wanted));
         is_of_machine
-            && user.as_ref().is_none_or(|wanted| local.user_of(row).to_lowercase().contains(wanted))
+            && user
+                .as_ref()
+                .is_none_or(|wanted| local.user_of(session).to_lowercase().contains(wanted))
     }
 }

@@ -1,15 +1,14 @@
 //! Computes the sums of a session, and of a session with its subagents.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
-use schemas::event::Relation;
 use schemas::price::PriceTable;
 use schemas::session::SessionRow;
 use schemas::tool::list::{Counts, Family, Tokens};
 use schemas::{Confidence, Usage};
 
 use crate::base::sanitize::clean_text;
+use crate::store::StoredSession;
 
 /// Maximum depth of a chain of subagents that is followed, because logs can name each other in a
 /// cycle.
@@ -77,11 +76,11 @@ pub(crate) struct SubagentIndex<'s> {
 }
 
 impl<'s> SubagentIndex<'s> {
-    pub(crate) fn from_sessions(sessions: &'s [Arc<SessionRow>]) -> Self {
+    pub(crate) fn from_sessions(sessions: &'s [StoredSession]) -> Self {
         let mut children: HashMap<&str, Vec<&SessionRow>> = HashMap::new();
-        for row in sessions.iter().filter(|row| is_subagent(row)) {
-            if let Some(parent) = &row.parent_session_id {
-                children.entry(parent).or_default().push(row);
+        for session in sessions.iter().filter(|session| session.brief().is_subagent) {
+            if let Some(parent) = &session.brief().parent_session_id {
+                children.entry(parent).or_default().push(session);
             }
         }
         Self { children }
@@ -118,10 +117,4 @@ impl<'s> SubagentIndex<'s> {
         }
         Some(Family { subagents: rows.len() - 1, counts, tokens: sum_tokens(&rows, prices) })
     }
-}
-
-/// Returns true if another session started this one as its subagent.
-pub(crate) fn is_subagent(row: &SessionRow) -> bool {
-    let relation = row.relation.as_deref();
-    relation == Some(Relation::SubagentOf.as_str()) || relation == Some(Relation::ReviewOf.as_str())
 }

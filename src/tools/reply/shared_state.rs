@@ -62,7 +62,7 @@ impl SharedState {
     /// Returns the view that the call answers from: the store at the time of the first access.
     pub(crate) fn view<'c>(&self, call: &'c Call<'_>) -> Result<&'c CallView, ToolError> {
         call.view(|| {
-            let snapshot = self.store.take_snapshot().map_err(store_error)?;
+            let snapshot = self.store.take_lazy_snapshot().map_err(store_error)?;
             let freshness = self.refresh.as_ref().map(|refresh| refresh.current_freshness());
             Ok(CallView { snapshot, freshness: freshness.unwrap_or_default(), lake: None })
         })

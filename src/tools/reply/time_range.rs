@@ -1,6 +1,6 @@
 //! The span of time that `since` and `until` of a call select.
 
-use schemas::session::SessionRow;
+use crate::store::SessionBrief;
 use schemas::{Timestamp, ToolError};
 
 use super::call::Call;
@@ -37,8 +37,8 @@ impl TimeRange {
     }
 
     /// Returns true if a session began before the end of the span.
-    pub(crate) fn begins_in_time(self, row: &SessionRow) -> bool {
-        self.until.is_none_or(|until| row.started_at.is_some_and(|start| start < until.0))
+    pub(crate) fn begins_in_time(self, session: &SessionBrief) -> bool {
+        self.until.is_none_or(|until| session.started_at.is_some_and(|start| start < until.0))
     }
 }
 

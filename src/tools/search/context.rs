@@ -1,7 +1,5 @@
 //! Adds to each match the events around it.
 
-use std::collections::HashMap;
-
 use schemas::session::EventRow;
 use schemas::tool::search::Match;
 use schemas::{ErrorCode, EventType, ToolError, limits};
@@ -37,14 +35,11 @@ pub(super) fn add_context(
     for found in matches.iter() {
         budget.take(found);
     }
-    let rows = snapshot.sessions().iter().enumerate();
-    let positions: HashMap<&str, usize> =
-        rows.map(|(position, row)| (row.session_id.as_str(), position)).collect();
     for found in matches {
-        let Some(session) = positions.get(found.session_id.as_str()) else { continue };
+        let Some(session) = snapshot.session_position(&found.session_id) else { continue };
         let first = found.event_index.saturating_sub(count);
         let end = found.event_index.saturating_add(count + 1);
-        for event in read_events(snapshot, *session, first, end)? {
+        for event in read_events(snapshot, session, first, end)? {
             let Ok(index) = u32::try_from(event.event_index) else { continue };
             if index == found.event_index || event.event_type == EventType::TokenUsage {
                 continue;

@@ -287,8 +287,9 @@ fn dropped_texts_note(
     filters: &SessionFilters<'_>,
 ) -> Result<Option<Warning>, ToolError> {
     let passes = filters.row_filter(snapshot);
-    let requested = filters.session.map(|at| snapshot.sessions()[at].session_id.as_str());
+    let requested = filters.session.map(|at| snapshot.sessions()[at].id());
     let dropped = dropped_texts_warning(snapshot, |row| {
+        let row = row.brief();
         passes(row) && requested.is_none_or(|id| row.session_id == id)
     });
     dropped.map_err(store_error)
@@ -378,7 +379,10 @@ fn filtered_sessions(
     let passes = filters.row_filter(snapshot);
     let mut wanted = HashSet::new();
     for (at, row) in snapshot.sessions().iter().enumerate() {
-        if filters.session.is_none_or(|one| one == at) && Some(at) != excluded && passes(row) {
+        if filters.session.is_none_or(|one| one == at)
+            && Some(at) != excluded
+            && passes(row.brief())
+        {
             wanted.insert(at);
         }
     }

@@ -76,7 +76,7 @@ fn hit_position(
     request: &SearchRequest<'_>,
     hit: &SearchHit,
 ) -> ResultPosition {
-    let session_id = &snapshot.sessions()[hit.session].session_id;
+    let session_id = snapshot.sessions()[hit.session].id();
     ResultPosition::new(request.query.sort, hit.facts.time, session_id, hit.event_index)
 }
 

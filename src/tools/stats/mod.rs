@@ -9,10 +9,8 @@ mod scan;
 mod sums;
 
 use std::cmp::Ordering;
-use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-use schemas::session::SessionRow;
 use schemas::tool::stats::{Group, GroupKey, StatsArgs, StatsData, StatsSort};
 use schemas::tool::{OneOrMany, checked_limit};
 use schemas::{ErrorCode, Timestamp, ToolError, Zone, limits};
@@ -27,7 +25,7 @@ use super::reply::lake_engine::LakeScope;
 use super::reply::scope::{Coverage, SessionFilters};
 use super::reply::shared_state::SharedState;
 use super::reply::usage_warnings::usage_warnings;
-use crate::store::Snapshot;
+use crate::store::{Snapshot, StoredSession};
 
 /// The number of groups requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -231,12 +229,14 @@ fn checked_keys(group_by: &OneOrMany<GroupKey>) -> Result<Vec<GroupKey>, ToolErr
 fn select_sessions(snapshot: &Snapshot, filters: &SessionFilters<'_>) -> Vec<bool> {
     let passes = filters.row_filter(snapshot);
     let sessions = snapshot.sessions().iter().enumerate();
-    sessions.map(|(at, row)| filters.session.is_none_or(|one| one == at) && passes(row)).collect()
+    sessions
+        .map(|(at, row)| filters.session.is_none_or(|one| one == at) && passes(row.brief()))
+        .collect()
 }
 
 /// Returns the first and the last time of the selected sessions.
 fn trend_range(
-    sessions: &[Arc<SessionRow>],
+    sessions: &[StoredSession],
     is_selected: &[bool],
     since: Option<i64>,
     until: Option<i64>,
@@ -245,8 +245,8 @@ fn trend_range(
     let mut last = i64::MIN;
     for (row, is_selected) in sessions.iter().zip(is_selected) {
         if *is_selected {
-            first = first.min(row.started_at.unwrap_or(i64::MAX));
-            last = last.max(row.ended_at.unwrap_or(i64::MIN));
+            first = first.min(row.brief().started_at.unwrap_or(i64::MAX));
+            last = last.max(row.brief().ended_at.unwrap_or(i64::MIN));
         }
     }
     first = first.max(since.unwrap_or(i64::MIN));

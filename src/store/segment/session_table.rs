@@ -1,0 +1,224 @@
+//! The sessions of a segment. A reader that starts reads a brief of each; the rows, which have all
+//! columns, are read when a value of one of them is first needed.
+//!
+//! At 20 GB of logs the rows of all sessions take five times as long to read as their briefs, and an
+//! answer shows a few of them.
+
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use schemas::session::SessionRow;
+
+use super::session_brief::SessionBrief;
+use super::small_files::{read_session_briefs, read_sessions};
+use crate::store::error::StoreError;
+use crate::store::manifest::SegmentEntry;
+
+/// The sessions of a segment, in the order of its rows.
+pub(crate) struct SessionTable {
+    briefs: Vec<SessionBrief>,
+    /// As many rows as briefs, once they were read.
+    rows: OnceLock<Vec<Arc<SessionRow>>>,
+    /// The file or folder because of which the rows could not be read, and the reason.
+    damage: OnceLock<(PathBuf, String)>,
+    /// True if the file of the sessions may lack columns that were added later.
+    may_lack_columns: bool,
+    store: PathBuf,
+    entry: SegmentEntry,
+}
+
+impl SessionTable {
+    /// Reads the briefs of the sessions of a segment, or all rows if it has no briefs, as a segment of an
+    /// earlier version.
+    pub(crate) fn read(store: &Path, entry: &SegmentEntry) -> Result<Self, StoreError> {
+        let mut table = Self {
+            briefs: Vec::new(),
+            rows: OnceLock::new(),
+            damage: OnceLock::new(),
+            may_lack_columns: false,
+            store: store.to_owned(),
+            entry: entry.clone(),
+        };
+        if let Some(briefs) = read_session_briefs(store, entry)? {
+            table.briefs = briefs;
+            return Ok(table);
+        }
+        let read = read_sessions(store, entry)?;
+        table.briefs = read.rows.iter().map(|row| SessionBrief::from_row(row)).collect();
+        table.rows = OnceLock::from(read.rows);
+        table.may_lack_columns = read.may_lack_columns;
+        Ok(table)
+    }
+
+    /// Returns the briefs.
+    pub(crate) fn briefs(&self) -> &[SessionBrief] {
+        &self.briefs
+    }
+
+    /// Returns whether the segment was written by a version that may not have all columns of today.
+    pub(crate) fn may_lack_columns(&self) -> bool {
+        self.may_lack_columns
+    }
+
+    /// Returns whether the rows were read.
+    pub(crate) fn has_rows(&self) -> bool {
+        self.rows.get().is_some()
+    }
+
+    /// Returns the rows. If they cannot be read, they have no values but those of their briefs, and
+    /// [`Self::check_rows`] fails.
+    pub(crate) fn rows(&self) -> &[Arc<SessionRow>] {
+        self.rows.get_or_init(|| {
+            self.read_rows().unwrap_or_else(|error| {
+                self.damage.get_or_init(|| {
+                    if let StoreError::Damaged { path, reason } = error {
+                        (path, reason)
+                    } else {
+                        (self.folder(), error.to_string())
+                    }
+                });
+                self.briefs.iter().map(|brief| Arc::new(brief.to_bare_row())).collect()
+            })
+        })
+    }
+
+    fn read_rows(&self) -> Result<Vec<Arc<SessionRow>>, StoreError> {
+        let rows = read_sessions(&self.store, &self.entry)?.rows;
+        let briefs = rows.iter().map(|row| SessionBrief::from_row(row));
+        if !briefs.eq(self.briefs.iter().cloned()) {
+            return Err(StoreError::damaged(
+                &self.folder(),
+                "its sessions are not those of their briefs",
+            ));
+        }
+        Ok(rows)
+    }
+
+    /// Fails if rows were needed and could not be read.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`], also for other causes, which it names.
+    pub(crate) fn check_rows(&self) -> Result<(), StoreError> {
+        self.damage.get().map_or(Ok(()), |(path, reason)| Err(StoreError::damaged(path, reason)))
+    }
+
+    fn folder(&self) -> PathBuf {
+        SegmentEntry::folder_path(&self.store, self.entry.number)
+    }
+}
+
+/// A session of a snapshot. Its row is read when a value of it is first needed.
+#[derive(Clone)]
+pub struct StoredSession {
+    table: Arc<SessionTable>,
+    /// Position in the table.
+    at: usize,
+}
+
+impl StoredSession {
+    pub(crate) fn new(table: &Arc<SessionTable>, at: usize) -> Self {
+        Self { table: Arc::clone(table), at }
+    }
+
+    /// Returns the id.
+    pub fn id(&self) -> &str {
+        &self.brief().session_id
+    }
+
+    /// Returns what is known of the session without its row.
+    pub fn brief(&self) -> &SessionBrief {
+        &self.table.briefs[self.at]
+    }
+
+    /// Returns the row.
+    pub fn row(&self) -> &Arc<SessionRow> {
+        &self.table.rows()[self.at]
+    }
+}
+
+impl Deref for StoredSession {
+    type Target = SessionRow;
+
+    fn deref(&self) -> &SessionRow {
+        self.row()
+    }
+}
+
+impl AsRef<SessionRow> for StoredSession {
+    fn as_ref(&self) -> &SessionRow {
+        self.row()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::super::segment_writer::SegmentWriter;
+    use super::*;
+    use crate::store::disk::held_folder::HeldFolder;
+    use crate::store::manifest::{SESSION_BRIEFS, SESSION_ROWS, file_name};
+
+    /// Writes a segment with some sessions.
+    fn write_segment(store: &Path) -> SegmentEntry {
+        fs::create_dir(store.join("segments")).expect("creates");
+        let segments = HeldFolder::open(&store.join("segments")).expect("opens");
+        let mut writer = SegmentWriter::new(&Arc::new(segments), 1);
+        for number in 0..20 {
+            writer.record_session(SessionRow {
+                session_id: format!("{number:03}"),
+                title: Some(format!("title {number}")),
+                project: (number % 2 > 0).then(|| "harbor".to_owned()),
+                ended_at: (number % 3 > 0).then_some(number),
+                messages: number % 4,
+                relation: (number % 5 > 3).then(|| "subagent_of".to_owned()),
+                ..SessionRow::default()
+            });
+        }
+        let finished = writer.finish().expect("writes").expect("has rows");
+        finished.folder.keep();
+        finished.entry
+    }
+
+    fn damage(store: &Path, table: &str) {
+        let path = SegmentEntry::folder_path(store, 1).join(file_name(table));
+        let mut bytes = fs::read(&path).expect("reads");
+        *bytes.last_mut().expect("not empty") ^= 1;
+        fs::write(&path, bytes).expect("writes");
+    }
+
+    #[test]
+    fn rows_are_read_when_needed_and_fit_their_briefs() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let entry = write_segment(dir.path());
+        let table = SessionTable::read(dir.path(), &entry).expect("reads");
+        assert!(!table.has_rows() && !table.may_lack_columns());
+        let briefs: Vec<_> = table.rows().iter().map(|row| SessionBrief::from_row(row)).collect();
+        assert_eq!(briefs, table.briefs());
+        assert!(briefs[4].is_subagent && briefs[3].is_conversation && !briefs[0].is_conversation);
+        assert!(table.check_rows().is_ok());
+
+        let mut of_earlier_version = entry;
+        of_earlier_version.files.retain(|file| file.table != SESSION_BRIEFS);
+        let whole = SessionTable::read(dir.path(), &of_earlier_version).expect("reads");
+        assert!(whole.has_rows() && whole.briefs() == briefs);
+    }
+
+    #[test]
+    fn damaged_rows_are_an_error_once_they_are_needed() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let entry = write_segment(dir.path());
+        damage(dir.path(), SESSION_ROWS);
+        let table = Arc::new(SessionTable::read(dir.path(), &entry).expect("reads the briefs"));
+        let session = StoredSession::new(&table, 7);
+        assert_eq!((session.id(), session.brief().project.as_deref()), ("007", Some("harbor")));
+        assert!(table.check_rows().is_ok(), "nothing was needed");
+        assert_eq!((session.title.as_deref(), session.ended_at), (None, Some(7)));
+        assert!(matches!(table.check_rows(), Err(StoreError::Damaged { .. })));
+
+        damage(dir.path(), SESSION_BRIEFS);
+        let damaged = SessionTable::read(dir.path(), &entry);
+        assert!(matches!(damaged.err(), Some(StoreError::Damaged { .. })));
+    }
+}

@@ -1,0 +1,184 @@
+//! Remembers which logs changed below the known roots, so that a server need not look at every file
+//! before each answer.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+
+use super::ingest_logs::MAX_NAMED_FILES;
+use super::watch::{FilesToIngest, can_be_read, files_to_ingest};
+
+/// A look at all files that takes longer than this is worth avoiding.
+const SLOW_LOOK: Duration = Duration::from_millis(50);
+
+/// Time after which all files are looked at again, for changes that the system did not report.
+const LOOK_PERIOD: Duration = Duration::from_secs(60);
+
+/// The files to look at before an answer.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum FilesToCheck {
+    All,
+    /// These, which may be none.
+    Changed(Vec<PathBuf>),
+}
+
+/// What the system reported since it was last asked.
+#[derive(Debug, Default)]
+struct Reported {
+    files: BTreeSet<PathBuf>,
+    must_check_all: bool,
+}
+
+/// Watches roots, once looking at all their files turned out to be slow.
+#[derive(Default)]
+pub(super) struct RootWatch {
+    reported: Arc<Mutex<Reported>>,
+    /// The watched roots, and what owns the thread that hears of changes. `None` before the first slow
+    /// look.
+    watcher: Option<(Vec<PathBuf>, RecommendedWatcher)>,
+    /// The end of the last look at all files that began while the roots were watched.
+    last_look: Option<Instant>,
+}
+
+impl RootWatch {
+    /// Returns the files to look at. `roots` are those of this moment.
+    pub(super) fn files_to_check(&mut self, roots: &[PathBuf]) -> FilesToCheck {
+        let is_recent = self.last_look.is_some_and(|last| last.elapsed() < LOOK_PERIOD);
+        let is_watched = self.watcher.as_ref().is_some_and(|(watched, _)| watched == roots);
+        let reported = std::mem::take(&mut *lock(&self.reported));
+        let may_name = is_recent && is_watched && !reported.must_check_all;
+        if may_name && reported.files.len() <= MAX_NAMED_FILES {
+            return FilesToCheck::Changed(reported.files.into_iter().collect());
+        }
+        self.must_look_at_all();
+        FilesToCheck::All
+    }
+
+    /// Has all files looked at next, because those that were named are not in the store yet.
+    pub(super) fn must_look_at_all(&mut self) {
+        self.last_look = None;
+    }
+
+    /// Notes that all files were looked at, which took `time`. Begins to watch `roots` if that is slow
+    /// and all known files are below them; then the next look is at all files again, because some may
+    /// have changed before the roots were watched.
+    pub(super) fn looked_at_all(&mut self, roots: &[PathBuf], time: Duration, covers_all: bool) {
+        if time < SLOW_LOOK || !covers_all {
+            self.watcher = None;
+            self.last_look = None;
+            return;
+        }
+        if self.watcher.as_ref().is_some_and(|(watched, _)| watched == roots) {
+            self.last_look = Some(Instant::now());
+            return;
+        }
+        let reported = Arc::clone(&self.reported);
+        self.last_look = None;
+        self.watcher = start_watcher(roots, reported).map(|watcher| (roots.to_vec(), watcher));
+    }
+}
+
+/// Watches roots and everything below them; `None` if the system has no watcher or one of them cannot
+/// be watched.
+fn start_watcher(roots: &[PathBuf], reported: Arc<Mutex<Reported>>) -> Option<RecommendedWatcher> {
+    let note = move |event: notify::Result<notify::Event>| match event {
+        Ok(event) => lock(&reported).add(&event),
+        Err(_) => lock(&reported).must_check_all = true,
+    };
+    let mut watcher = notify::recommended_watcher(note).ok()?;
+    for root in roots.iter().filter(|root| can_be_read(root)) {
+        watcher.watch(root, RecursiveMode::Recursive).ok()?;
+    }
+    Some(watcher)
+}
+
+impl Reported {
+    fn add(&mut self, event: &notify::Event) {
+        if event.kind.is_access() {
+            return;
+        }
+        // Files in a new folder may have been written before the folder was watched, and those of a
+        // removed one are gone.
+        self.must_check_all |= event.need_rescan() || event.kind.is_remove();
+        for path in &event.paths {
+            self.add_path(path);
+        }
+    }
+
+    fn add_path(&mut self, path: &Path) {
+        match files_to_ingest(path) {
+            FilesToIngest::File => {
+                self.files.insert(path.to_owned());
+            }
+            FilesToIngest::Everything => self.must_check_all = true,
+            FilesToIngest::Nothing => self.must_check_all |= path.is_dir(),
+        }
+        self.must_check_all |= self.files.len() > MAX_NAMED_FILES;
+    }
+}
+
+fn lock(reported: &Mutex<Reported>) -> std::sync::MutexGuard<'_, Reported> {
+    reported.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Asks until `is_wanted` accepts the answer, because the system reports changes after a moment.
+    fn wait_for(
+        watch: &mut RootWatch,
+        roots: &[PathBuf],
+        is_wanted: impl Fn(&FilesToCheck) -> bool,
+    ) -> bool {
+        (0..500).any(|_| {
+            std::thread::sleep(Duration::from_millis(10));
+            is_wanted(&watch.files_to_check(roots))
+        })
+    }
+
+    #[test]
+    fn after_two_slow_looks_only_changed_files_are_named() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let roots = [dir.path().to_owned()];
+        let mut watch = RootWatch::default();
+        watch.looked_at_all(&roots, SLOW_LOOK, true);
+        assert_eq!(watch.files_to_check(&roots), FilesToCheck::All, "the first one was too early");
+        watch.looked_at_all(&roots, SLOW_LOOK, true);
+        if watch.watcher.is_none() {
+            // Without events, all files are looked at each time.
+            return assert_eq!(watch.files_to_check(&roots), FilesToCheck::All);
+        }
+        assert_eq!(watch.files_to_check(&roots), FilesToCheck::Changed(Vec::new()));
+
+        let log = dir.path().join("a.jsonl");
+        std::fs::write(dir.path().join("notes.txt"), "x").expect("writes");
+        std::fs::write(&log, "{}\n").expect("writes");
+        let named = FilesToCheck::Changed(vec![log.clone()]);
+        assert!(wait_for(&mut watch, &roots, |found| *found == named));
+        std::fs::create_dir(dir.path().join("project")).expect("creates");
+        assert!(wait_for(&mut watch, &roots, |found| *found == FilesToCheck::All));
+        watch.looked_at_all(&roots, SLOW_LOOK, true);
+        std::fs::remove_file(&log).expect("removes");
+        assert!(wait_for(&mut watch, &roots, |found| *found == FilesToCheck::All));
+        watch.looked_at_all(&roots, SLOW_LOOK, true);
+        let other = [dir.path().join("project")];
+        assert_eq!(watch.files_to_check(&other), FilesToCheck::All, "the roots changed");
+    }
+
+    #[test]
+    fn all_files_are_looked_at_if_that_is_fast_or_some_are_elsewhere() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let roots = [dir.path().to_owned()];
+        let mut watch = RootWatch::default();
+        for (time, covers_all) in [(Duration::from_millis(5), true), (SLOW_LOOK, false)] {
+            for _ in 0..3 {
+                watch.looked_at_all(&roots, time, covers_all);
+                assert_eq!(watch.files_to_check(&roots), FilesToCheck::All);
+            }
+        }
+    }
+}
