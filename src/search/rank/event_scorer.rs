@@ -69,7 +69,7 @@ impl EventScorer<'_> {
             if let Some(place) = found.place {
                 talk_scores[place] = event.score;
                 for hit in found.hits {
-                    talk_counts[hit.term] += hit.value;
+                    talk_counts[hit.term()] += hit.value;
                 }
             }
             events.push(event);
@@ -89,7 +89,7 @@ impl EventScorer<'_> {
                 * type_weight(event.event_type)
                 + near_date;
             let hits = found.hits.iter();
-            let covered: f32 = hits.map(|hit| self.averages.weights[hit.term] * hit.value).sum();
+            let covered: f32 = hits.map(|hit| self.averages.weights[hit.term()] * hit.value).sum();
             let share = covered / question_weight;
             let confidence = f32::min(share * CONFIDENCE_PER_SHARE, MAX_CONFIDENCE);
             ranked.push(RankedEvent { event, session, confidence });

@@ -17,12 +17,30 @@ const RELATED_VALUE: f32 = 0.25;
 /// A word of the question in an event.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::search) struct TermHit {
-    /// Position of the row in its segment.
-    pub(in crate::search) row: usize,
-    /// Position of the word in the question.
-    pub(in crate::search) term: usize,
+    /// A question over a long history has millions of hits, so that each is kept small.
+    row: u32,
+    term: u32,
     /// 1 if the event has the word, less if it has related words only.
     pub(in crate::search) value: f32,
+}
+
+impl TermHit {
+    /// Returns the hit of the word at a position of the question, in a row of a segment.
+    pub(in crate::search) fn new(row: usize, term: usize, value: f32) -> Self {
+        // A segment has fewer rows, and a question fewer words.
+        let small = |position: usize| u32::try_from(position).unwrap_or(u32::MAX);
+        Self { row: small(row), term: small(term), value }
+    }
+
+    /// Returns the position of the row in its segment.
+    pub(in crate::search) fn row(&self) -> usize {
+        self.row as usize
+    }
+
+    /// Returns the position of the word in the question.
+    pub(in crate::search) fn term(&self) -> usize {
+        self.term as usize
+    }
 }
 
 /// The events that a question is about.
@@ -104,15 +122,16 @@ impl SegmentHits {
         let mut spans = self.spans.iter().peekable();
         let left_out = &self.left_out;
         self.hits.retain(|hit| {
-            while spans.next_if(|span| span.start + span.count <= hit.row).is_some() {}
-            spans.peek().is_some_and(|span| span.start <= hit.row) && !left_out.contains(hit.row)
+            while spans.next_if(|span| span.start + span.count <= hit.row()).is_some() {}
+            let row = hit.row();
+            spans.peek().is_some_and(|span| span.start <= row) && !left_out.contains(row)
         });
     }
 
     /// Returns the hits in the rows of a span.
     pub(in crate::search) fn hits_of(&self, span: &SessionSpan) -> &[TermHit] {
-        let begin = self.hits.partition_point(|hit| hit.row < span.start);
-        let end = self.hits.partition_point(|hit| hit.row < span.start + span.count);
+        let begin = self.hits.partition_point(|hit| hit.row() < span.start);
+        let end = self.hits.partition_point(|hit| hit.row() < span.start + span.count);
         &self.hits[begin..end]
     }
 
@@ -187,9 +206,9 @@ fn append_term_hits(
         })?;
     }
 
-    hits.extend(exact.ones().map(|row| TermHit { row, term: position, value: 1.0 }));
+    hits.extend(exact.ones().map(|row| TermHit::new(row, position, 1.0)));
     for row in related_rows.difference(&exact) {
-        hits.push(TermHit { row, term: position, value: related[row].min(1.0) });
+        hits.push(TermHit::new(row, position, related[row].min(1.0)));
     }
     Ok(())
 }

@@ -57,7 +57,7 @@ pub(in crate::search) fn append_matches<'a>(
     matches: &mut Vec<MatchingRow<'a>>,
 ) {
     let SessionPart { found, span } = part;
-    let mut chunks = found.hits_of(span).chunk_by(|a, b| a.row == b.row).peekable();
+    let mut chunks = found.hits_of(span).chunk_by(|a, b| a.row() == b.row()).peekable();
     for (row, event_type, length) in found.rows_of(span) {
         let talk_before = talk_lengths.len();
         let mut place = None;
@@ -65,8 +65,8 @@ pub(in crate::search) fn append_matches<'a>(
             place = Some(talk_before);
             talk_lengths.push(length);
         }
-        while chunks.next_if(|hits| hits[0].row < row).is_some() {}
-        let Some(hits) = chunks.next_if(|hits| hits[0].row == row) else { continue };
+        while chunks.next_if(|hits| hits[0].row() < row).is_some() {}
+        let Some(hits) = chunks.next_if(|hits| hits[0].row() == row) else { continue };
         let offset = u32::try_from(row - span.start).unwrap_or(u32::MAX);
         matches.push(MatchingRow {
             segment: found.segment,
@@ -165,11 +165,11 @@ impl Averages {
             let mut event = self.score_words(&found);
             event.score *= type_factor(found.event_type);
             for hit in found.hits {
-                score.words |= 1 << hit.term;
+                score.words |= 1 << hit.term();
             }
             if let Some(place) = found.place {
                 for hit in found.hits {
-                    score.talk_counts[hit.term] += hit.value;
+                    score.talk_counts[hit.term()] += hit.value;
                 }
                 for (best, windows) in score.windows.iter_mut().zip(&mut windows) {
                     *best = best.max(windows.add(&talk_lengths, place, found.hits));
@@ -192,9 +192,9 @@ impl Averages {
         let mut exact = 0;
         for hit in found.hits {
             let factor = saturate(hit.value, EVENT_LENGTH_WEIGHT, relative_length);
-            score += self.weights[hit.term] * factor;
+            score += self.weights[hit.term()] * factor;
             if hit.value >= 1.0 {
-                exact |= 1 << hit.term;
+                exact |= 1 << hit.term();
             }
         }
         ScoredEvent {

@@ -81,8 +81,7 @@ pub(super) fn find_text_terms(
                 let folded = fold_text(&text);
                 for position in &page.terms {
                     if has_word(folded.as_bytes(), terms[*position].stem.as_bytes()) {
-                        let hit =
-                            TermHit { row: page.page.start + row, term: *position, value: 1.0 };
+                        let hit = TermHit::new(page.page.start + row, *position, 1.0);
                         hits.push((page.segment, hit));
                     }
                 }

@@ -74,13 +74,13 @@ impl Totals {
                     *bytes += f64::from(size.length(&talk, start));
                 }
             }
-            let words = found.hits_of(span).iter().fold(0, |words, hit| words | 1 << hit.term);
+            let words = found.hits_of(span).iter().fold(0, |words, hit| words | 1 << hit.term());
             *self.words.entry(span.session).or_default() |= words;
             *self.talk_bytes.entry(span.session).or_default() += talk.iter().sum::<f32>();
         }
         for hit in &found.hits {
             let counts = if hit.value >= 1.0 { &mut self.exact } else { &mut self.related };
-            counts[hit.term] += 1;
+            counts[hit.term()] += 1;
         }
     }
 

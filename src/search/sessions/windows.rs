@@ -70,7 +70,7 @@ impl<'a> OpenWindows<'a> {
         }
         for window in &mut self.open {
             for hit in hits {
-                window.counts[hit.term] += hit.value;
+                window.counts[hit.term()] += hit.value;
             }
         }
         best
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn words_in_neighbouring_events_meet_in_a_window() {
         let talk = [10.0; 9];
-        let hit = |term| [TermHit { row: 0, term, value: 1.0 }];
+        let hit = |term| [TermHit::new(0, term, 1.0)];
         let best_of = |places: [usize; 2]| {
             let mut windows = OpenWindows::new(&[1.0, 1.0], WINDOW_SIZES[1], 30.0);
             let mut best: f32 = 0.0;

@@ -18,12 +18,22 @@ pub(crate) fn session_filter(
             [&session.cwd, &session.project, &session.repository]
                 .into_iter()
                 .flatten()
-                .any(|place| place.to_lowercase().contains(wanted))
+                .any(|place| contains_in_any_case(place, wanted))
         });
         is_in_project
             && provider.is_none_or(|wanted| session.provider == wanted)
             && since.is_none_or(|since| session.ended_at.is_some_and(|end| end >= since))
     }
+}
+
+/// Returns whether `text` contains `wanted`, which is in lower case. It is asked for every session of a
+/// long history several times in a call.
+fn contains_in_any_case(text: &str, wanted: &str) -> bool {
+    if !text.is_ascii() || wanted.is_empty() {
+        return text.to_lowercase().contains(wanted);
+    }
+    let mut parts = text.as_bytes().windows(wanted.len());
+    parts.any(|part| part.eq_ignore_ascii_case(wanted.as_bytes()))
 }
 
 /// Returns the filter that selects sessions by a part of the name of their machine and of their user,
@@ -44,5 +54,24 @@ pub(crate) fn origin_filter(
             && user
                 .as_ref()
                 .is_none_or(|wanted| local.user_of(session).to_lowercase().contains(wanted))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_is_found_in_any_case() {
+        for (text, wanted, is_found) in [
+            ("/home/Mira/Harbor", "harbor", true),
+            ("/home/Mira/Harbor", "arbour", false),
+            ("H\u{dc}TTE", "h\u{fc}tte", true),
+            ("HARBOR", "h\u{fc}tte", false),
+            ("x", "xy", false),
+            ("x", "", true),
+        ] {
+            assert_eq!(contains_in_any_case(text, wanted), is_found, "{text} {wanted}");
+        }
     }
 }
