@@ -285,3 +285,48 @@ fn is_unmasked(sources: &KnownSources) -> bool {
     let mut logs = sources.values().filter(|row| row.session_id.is_some()).peekable();
     logs.peek().is_some() && logs.all(|row| row.redaction_rules == 0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_with_a_long_history_looks_at_the_logs_that_changed() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let logs = dir.path().canonicalize().expect("there").join("logs");
+        std::fs::create_dir(&logs).expect("creates");
+        let [old, grown] = ["old.jsonl", "grown.jsonl"].map(|name| logs.join(name));
+        for log in [&old, &grown] {
+            std::fs::write(log, "{}\n").expect("writes");
+        }
+        let roots = [logs];
+        let Refresher(shared) = Refresher::new(Arc::new(Store::new(dir.path().join("store"))));
+        let find = || {
+            let found = shared.find_changed(&roots, &KnownSources::new());
+            found.into_iter().map(|file| file.path).collect::<Vec<_>>()
+        };
+        assert_eq!(find(), [grown.clone(), old], "all files, which the store does not know");
+
+        let slow = Duration::from_secs(1);
+        for _ in 0..2 {
+            shared.lock_state().watch.looked_at_all(&roots, slow, true);
+        }
+        if !shared.lock_state().watch.is_watching() {
+            // Where the system reports nothing, all files are looked at each time.
+            return assert_eq!(find().len(), 2);
+        }
+        assert!(find().is_empty(), "nothing was reported");
+        std::fs::write(&grown, "{}\n{}\n").expect("writes");
+        let mut seen = Vec::new();
+        for _ in 0..500 {
+            seen.extend(find());
+            if !seen.is_empty() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert_eq!(seen, [grown]);
+        shared.lock_state().watch.must_look_at_all();
+        assert_eq!(find().len(), 2, "after a failure");
+    }
+}
