@@ -7,8 +7,8 @@ use schemas::envelope::MetadataLevel;
 
 use super::commands::{
     analyze, blame, compact, completions, event, export, find, forget, hook, ingest, init, label,
-    list, mcp, open, plugin, pull, push, query, report, resume, search, setup, show, skill, stats,
-    tail, tools, usage, web,
+    lake, list, mcp, open, plugin, pull, push, query, report, resume, search, setup, show, skill,
+    stats, tail, tools, usage, web,
 };
 use crate::output::ColorChoice;
 
@@ -143,6 +143,8 @@ pub(super) enum Command {
     Push(push::PushFlags),
     /// Import sessions of other machines from a lake
     Pull(pull::PullFlags),
+    /// Take care of a lake: join its small objects
+    Lake(lake::LakeFlags),
     /// Say what the store holds and how fresh it is
     Status,
     /// Print one line for the status line of an agent: cost, context, quotas
@@ -234,6 +236,7 @@ impl Command {
             Self::Ingest(_)
             | Self::Label(_)
             | Self::Compact(_)
+            | Self::Lake(_)
             | Self::Status
             | Self::Doctor
             | Self::Web(_)

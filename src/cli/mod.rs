@@ -33,8 +33,8 @@ use schemas::{ErrorCode, Timestamp, ToolError, Zone};
 use self::args::{Args, Command};
 use self::commands::{
     analyze, blame, compact, completions, config, doctor, event, export, find, forget, hook,
-    ingest, init, label, list, mcp, open, plugin, pull, push, query, report, resume, search, setup,
-    show, skill, sql_worker, stats, status, statusline, tail, tools, upgrade, usage, web,
+    ingest, init, label, lake, list, mcp, open, plugin, pull, push, query, report, resume, search,
+    setup, show, skill, sql_worker, stats, status, statusline, tail, tools, upgrade, usage, web,
 };
 use self::context::{CommandContext, debug_metadata};
 use self::exit::{CommandFailure, CommandOutcome, report_result, report_unwritten};
@@ -239,6 +239,7 @@ fn dispatch_command(
         Command::Export(flags) => export::run(flags, context),
         Command::Push(flags) => push::run(&flags, context),
         Command::Pull(flags) => pull::run(&flags, context),
+        Command::Lake(flags) => lake::run(&flags, context),
         Command::Status => status::run(context),
         Command::Statusline => statusline::run(context),
         Command::Doctor => doctor::run(context),

@@ -1,7 +1,7 @@
 //! `--engine spark://HOST:PORT`. Needs the feature `spark` and a cluster: `cargo xtask test --spark`
 //! starts one and sets `SESSIONS_SPARK`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,6 +10,7 @@ use schemas::{Timestamp, ToolError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use sessions::lake::{LakeCatalog, LakePlace};
 use sessions::spark::{EngineLimits, SparkEngine};
 use sessions::store::Store;
 use sessions::tools::{Call, Tools};
@@ -171,6 +172,24 @@ fn questions() -> Vec<(String, Value)> {
     all
 }
 
+/// Returns the number of joined objects that readers of a lake use.
+fn joined_objects(lake: &Path) -> usize {
+    let place = LakePlace::open(&lake.to_string_lossy()).expect("a place");
+    let catalog = LakeCatalog::read(&place, None).expect("reads").expect("a catalog");
+    catalog.joined.len()
+}
+
+/// Removes the manifests of every second day, as if a compaction had not come to them yet.
+fn forget_some_days(lake: &Path) {
+    let entries = std::fs::read_dir(lake.join("v1/days")).expect("lists").flatten();
+    let mut manifests: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    manifests.retain(|path| path.is_file());
+    manifests.sort();
+    for path in manifests.iter().step_by(2) {
+        std::fs::remove_file(path).expect("removes");
+    }
+}
+
 #[test]
 fn spark_answers_like_the_store() {
     let Some(address) = cluster() else { return };
@@ -186,6 +205,15 @@ fn spark_answers_like_the_store() {
     }
     assert!(pages > questions.len(), "some answers have several pages");
 
+    // The same while a compaction joins the objects of one day after the other.
+    let lake = env.path("lake");
+    env.run(&["lake", "compact", &lake.to_string_lossy()]).ok();
+    forget_some_days(&lake);
+    let joined = joined_objects(&lake);
+    for (tool, args) in questions.iter().filter(|(tool, _)| tool != "get_event_details") {
+        compare(&store, &spark, tool, args, true);
+    }
+
     // Spark filters and counts, instead of loading all that may match.
     let counted =
         EngineLimits { load_bytes: 0, counted_events: i64::MAX, ..EngineLimits::default() };
@@ -195,7 +223,9 @@ fn spark_answers_like_the_store() {
         compare(&store, &spark, tool, args, true);
     }
 
-    // The nearest days first: totals are those of what was searched.
+    // The nearest days first: totals are those of what was searched. All days are joined.
+    env.run(&["lake", "compact", &lake.to_string_lossy()]).ok();
+    assert!(0 < joined && joined < joined_objects(&lake), "{joined}");
     let near = EngineLimits { load_bytes: 0, counted_events: 0, ..EngineLimits::default() };
     let spark = on_spark(&env, &address, "near", near);
     for (tool, args) in searches {
