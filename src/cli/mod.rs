@@ -43,6 +43,7 @@ use self::freshness::StoreRefresh;
 use crate::app;
 use crate::config::environment;
 use crate::config::user_settings::UserSettings;
+use crate::files::lake_cache::{CachedStoreUse, use_cached_store};
 use crate::help::Help;
 use crate::output::{ColorChoice, Printer, Terminal, UserPager, logging};
 use crate::store::is_store;
@@ -180,6 +181,7 @@ fn run_command(args: Args, printer: &Printer) -> Result<CommandOutcome, CommandF
         (Some(_), Some(lake)) => environment::lake_store(lake),
         _ => args.store.unwrap_or_else(environment::default_store),
     };
+    let cache_use = if engine.is_some() { mark_used(&dir) } else { None };
     let store = Arc::new(app::open_store(dir));
     if needs.sessions && !args.no_refresh && engine.is_none() {
         ingest_on_first_use(&store, printer)?;
@@ -205,7 +207,20 @@ fn run_command(args: Args, printer: &Printer) -> Result<CommandOutcome, CommandF
     if let Some(refresh) = &refresh {
         refresh.finish(printer)?;
     }
+    drop(cache_use);
     Ok(outcome)
+}
+
+/// Keeps the store of a lake from being removed while the command runs. The command does not depend on
+/// it.
+fn mark_used(dir: &Path) -> Option<CachedStoreUse> {
+    match use_cached_store(dir) {
+        Ok(cache_use) => Some(cache_use),
+        Err(error) => {
+            tracing::warn!(%error, "the cache of lakes is not cleaned");
+            None
+        }
+    }
 }
 
 /// Gives the command to its file.
