@@ -1,8 +1,9 @@
 //! `--engine spark://HOST:PORT`. Needs the feature `spark` and a cluster: `cargo xtask test --spark`
 //! starts one and sets `SESSIONS_SPARK`.
 
+use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -263,6 +264,18 @@ fn the_command_line_answers_over_a_lake() {
     assert!(run(&["query", "SELECT reflect('a', 'b')"]).fails(2).contains("reflect"));
     assert!(run(&["find", "budget"]).fails(2).contains("sessions pull"));
     assert!(run(&["show", "9ae82b3a"]).ok().contains("9ae82b3a"));
+
+    // What was loaded of lakes that nobody reads any more goes.
+    let cache = env.path(".cache/sessions");
+    let old = cache.join("lake-0000000000000000");
+    std::fs::create_dir_all(old.join("segments")).expect("creates");
+    let lock = std::fs::File::create(cache.join("lake-0000000000000000.lock")).expect("creates");
+    let used = std::time::SystemTime::now() - Duration::from_hours(31 * 24);
+    lock.set_modified(used).expect("sets the time");
+    run(&["list", "--no-pager"]).ok();
+    let entries = std::fs::read_dir(&cache).expect("lists").flatten();
+    let kept = entries.filter(|entry| entry.path().is_dir()).count();
+    assert_eq!((old.exists(), kept), (false, 1), "the store of this lake stays");
 }
 
 #[test]
@@ -351,4 +364,133 @@ fn a_worker_killed_in_mid_scan_changes_no_answer() {
         "a scan of {calm_time:?} took {:?} with one of two workers killed",
         started.elapsed()
     );
+}
+
+/// A Connect server that a test starts and ends. It runs the queries itself.
+struct OwnServer(Child);
+
+impl Drop for OwnServer {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl OwnServer {
+    /// Starts a server and waits until it answers.
+    fn start(spark: &Path, env: &TestEnv, port: u16) -> Self {
+        let arguments = format!(
+            "--class org.apache.spark.sql.connect.service.SparkConnectServer --master local[1] \
+             --driver-memory 1g --conf spark.sql.session.timeZone=Asia/Tokyo --conf spark.ui.enabled=false --conf spark.driver.host=127.0.0.1 \
+             --conf spark.connect.grpc.binding.address=127.0.0.1 \
+             --conf spark.connect.grpc.binding.port={port} spark-internal"
+        );
+        let child = Command::new(spark.join("bin/spark-submit"))
+            .args(arguments.split_whitespace())
+            .current_dir(env.root.path())
+            .env("SPARK_HOME", spark)
+            .env("SPARK_LOCAL_IP", "127.0.0.1")
+            .env("SPARK_NO_DAEMONIZE", "1")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        let mut server = Self(child.expect("spawns"));
+        let until = Instant::now() + START;
+        while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(server.0.try_wait().expect("waits").is_none(), "the server ended");
+            assert!(Instant::now() < until, "the server does not answer");
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        server
+    }
+}
+
+/// `sessions mcp`, which ends with the test.
+struct McpServer {
+    process: Child,
+    answers: Lines<BufReader<ChildStdout>>,
+}
+
+impl Drop for McpServer {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl McpServer {
+    fn start(env: &TestEnv, engine: &str) -> Self {
+        let lake = env.path("lake");
+        let mut command = env.command();
+        command.args(["mcp", "--engine", engine, "--lake"]).arg(lake);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = command.spawn().expect("spawns");
+        let answers = BufReader::new(process.stdout.take().expect("open")).lines();
+        let mut server = Self { process, answers };
+        let info = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } });
+        server.request("initialize", &info);
+        server
+    }
+
+    fn request(&mut self, method: &str, params: &Value) -> Value {
+        let line = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        let stdin = self.process.stdin.as_mut().expect("open");
+        writeln!(stdin, "{line}").expect("writes");
+        loop {
+            let line = self.answers.next().expect("an answer").expect("reads");
+            let answer: Value = serde_json::from_str(&line).expect("JSON");
+            if answer["id"] == 1 {
+                return answer["result"].clone();
+            }
+        }
+    }
+
+    /// Runs a statement. Returns its first value, or the error.
+    fn query(&mut self, sql: &str) -> Result<Value, String> {
+        let arguments = json!({ "name": "query_sql", "arguments": { "sql": sql } });
+        let result = self.request("tools/call", &arguments);
+        if result["isError"] == true {
+            return Err(result.to_string());
+        }
+        Ok(result["structuredContent"]["data"]["rows"][0][0].clone())
+    }
+}
+
+/// Returns the folder of the Spark that the cluster runs.
+fn spark_home() -> Option<PathBuf> {
+    let processes = PathBuf::from(std::env::var_os("SESSIONS_SPARK_PROCESSES")?);
+    let libraries = processes.parent()?.join("venv/lib").read_dir().ok()?.flatten();
+    let mut found = libraries.map(|entry| entry.path().join("site-packages/pyspark"));
+    found.find(|path| path.join("bin/spark-submit").is_file())
+}
+
+#[test]
+fn a_server_of_tools_survives_that_the_connect_server_starts_again() {
+    let Some(spark) = spark_home() else { return };
+    let _cluster = CLUSTER.lock().unwrap_or_else(PoisonError::into_inner);
+    let env = machine_with_lake();
+    let free = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("binds");
+    let port = free.local_addr().expect("an address").port();
+    drop(free);
+    let count = "SELECT count(*) FROM sessions";
+    let zone = "SELECT current_timezone()";
+    let file = format!("SELECT * FROM csv.`{}`", env.path("lake/v1").display());
+
+    let first = OwnServer::start(&spark, &env, port);
+    let mut tools = McpServer::start(&env, &format!("spark://127.0.0.1:{port}"));
+    assert_eq!(tools.query(count), Ok(json!(58)));
+    drop(first);
+    let gone = tools.query(count).expect_err("the server is gone");
+    assert!(gone.contains("store_unavailable") && gone.contains("connects again"), "{gone}");
+
+    let second = OwnServer::start(&spark, &env, port);
+    assert_eq!(tools.query(count), Ok(json!(58)));
+    assert_eq!(tools.query(zone), Ok(json!("UTC")));
+    drop(second);
+    // Nobody asked anything while it was gone. The settings of a session hold in the next one, too.
+    let _third = OwnServer::start(&spark, &env, port);
+    assert_eq!(tools.query(zone), Ok(json!("UTC")));
+    assert!(tools.query(&file).is_err(), "a query reads files");
+    assert_eq!(tools.query(count), Ok(json!(58)));
 }
