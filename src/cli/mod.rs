@@ -170,9 +170,10 @@ fn run_command(args: Args, printer: &Printer) -> Result<CommandOutcome, CommandF
     let named_store = args.store.clone();
     let zone = choose_zone(&args)?;
     let needs = args.command.needs();
-    let engine = app::create_engine(args.engine.as_deref(), args.lake.as_deref())?;
+    let address = if needs.lake { None } else { args.engine.as_deref() };
+    let engine = app::create_engine(address, args.lake.as_deref())?;
     if engine.is_some() && !needs.engine {
-        let message = "--engine answers search, list, show, event, stats, usage, query and mcp only. Import the lake with sessions pull, and run the command without --engine";
+        let message = "--engine answers search, list, show, event, stats, usage, query and mcp only. Import the lake with sessions pull, and run the command without --engine and without SESSIONS_ENGINE in the environment";
         return Err(ToolError::new(ErrorCode::InvalidArgument, message)
             .with_detail("field", "engine")
             .into());

@@ -64,7 +64,8 @@ fn use_with_limits(
     if let Some(own) = stores.iter_mut().find(|store| store.path == path) {
         own.last_used = now;
     }
-    stores.sort_by_key(|store| store.last_used);
+    // The wanted store comes last.
+    stores.sort_by_key(|store| (store.path == path, store.last_used));
     let mut bytes: u64 = stores.iter().map(|store| store.bytes).sum();
     for store in &stores {
         let age = now.duration_since(store.last_used).unwrap_or_default();
