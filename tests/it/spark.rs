@@ -264,6 +264,14 @@ fn the_command_line_answers_over_a_lake() {
     assert!(run(&["query", "SELECT reflect('a', 'b')"]).fails(2).contains("reflect"));
     assert!(run(&["find", "budget"]).fails(2).contains("sessions pull"));
     assert!(run(&["show", "9ae82b3a"]).ok().contains("9ae82b3a"));
+    // Commands that name a lake themselves do not use the engine of the environment.
+    for args in
+        [&["push", &lake][..], &["lake", "compact", &lake], &["--store", &pulled, "pull", &lake]]
+    {
+        let mut command = env.command();
+        command.env("SESSIONS_ENGINE", &address).env("SESSIONS_LAKE", &lake);
+        Ran::from(command.args(args).output().expect("runs")).ok();
+    }
 
     // What was loaded of lakes that nobody reads any more goes.
     let cache = env.path(".cache/sessions");
