@@ -7,8 +7,8 @@ use schemas::envelope::MetadataLevel;
 
 use super::commands::{
     analyze, blame, compact, completions, event, export, find, forget, hook, ingest, init, label,
-    list, mcp, open, plugin, pull, push, query, report, resume, search, setup, show, skill, stats,
-    tail, tools, usage, web,
+    lake, list, mcp, open, plugin, pull, push, query, report, resume, search, setup, show, skill,
+    stats, tail, tools, usage, web,
 };
 use crate::output::ColorChoice;
 
@@ -143,6 +143,8 @@ pub(super) enum Command {
     Push(push::PushFlags),
     /// Import sessions of other machines from a lake
     Pull(pull::PullFlags),
+    /// Take care of a lake: join its small objects
+    Lake(lake::LakeFlags),
     /// Say what the store holds and how fresh it is
     Status,
     /// Print one line for the status line of an agent: cost, context, quotas
@@ -188,6 +190,9 @@ pub(super) struct CommandNeeds {
     pub(super) refresh: bool,
     /// True for the commands that can answer over a lake.
     pub(super) engine: bool,
+    /// True for the commands that name a lake themselves. They run without the engine, which the
+    /// environment may name for other commands.
+    pub(super) lake: bool,
     /// True for the commands that take or show days, dates or times.
     pub(super) dates: bool,
 }
@@ -200,9 +205,13 @@ impl Command {
             | Self::Stats(_)
             | Self::Usage(_)
             | Self::Event(_)
-            | Self::Show(_) => {
-                CommandNeeds { sessions: true, refresh: true, engine: true, dates: true }
-            }
+            | Self::Show(_) => CommandNeeds {
+                sessions: true,
+                refresh: true,
+                engine: true,
+                dates: true,
+                lake: false,
+            },
             Self::Find(_)
             | Self::Analyze(_)
             | Self::Report(_)
@@ -214,9 +223,12 @@ impl Command {
                 ..CommandNeeds::default()
             },
             Self::Query(flags) if flags.is_schema() => CommandNeeds::default(),
-            Self::Query(_) => {
-                CommandNeeds { sessions: true, refresh: true, engine: true, dates: false }
-            }
+            Self::Query(_) => CommandNeeds {
+                sessions: true,
+                refresh: true,
+                engine: true,
+                ..CommandNeeds::default()
+            },
             Self::Resume(_) => {
                 CommandNeeds { sessions: true, refresh: true, ..CommandNeeds::default() }
             }
@@ -226,8 +238,10 @@ impl Command {
             }
             Self::Tail(_) => CommandNeeds { sessions: true, ..CommandNeeds::default() },
             // Without a store there is nothing to publish.
-            Self::Push(_) => CommandNeeds { refresh: true, ..CommandNeeds::default() },
-            Self::Forget(_) | Self::Statusline | Self::Pull(_) => {
+            Self::Push(_) => CommandNeeds { refresh: true, lake: true, ..CommandNeeds::default() },
+            Self::Pull(_) => CommandNeeds { dates: true, lake: true, ..CommandNeeds::default() },
+            Self::Lake(_) => CommandNeeds { lake: true, ..CommandNeeds::default() },
+            Self::Forget(_) | Self::Statusline => {
                 CommandNeeds { dates: true, ..CommandNeeds::default() }
             }
             Self::Mcp(_) => CommandNeeds { engine: true, ..CommandNeeds::default() },

@@ -12,7 +12,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ),
     ("Count and explain", &["usage", "stats", "analyze", "report", "query", "web"]),
     ("Keep", &["ingest", "status", "doctor", "label", "forget", "compact", "export"]),
-    ("Share", &["push", "pull"]),
+    ("Share", &["push", "pull", "lake"]),
     ("Agents", &["setup", "mcp", "hook", "plugin", "skill", "tools", "statusline"]),
 ];
 
@@ -64,6 +64,10 @@ const EXAMPLES: &[(&str, [&str; 2])] = &[
             "sessions pull /mnt/team/lake --since 30d",
             "sessions pull s3://acme-sessions/lake --watch",
         ],
+    ),
+    (
+        "lake",
+        ["sessions lake compact /mnt/team/lake", "sessions lake compact s3://acme-sessions/lake"],
     ),
     ("export", ["sessions export md 9ae82b3a", "sessions export parquet -o lake --since 30d"]),
 ];

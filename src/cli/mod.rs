@@ -33,8 +33,8 @@ use schemas::{ErrorCode, Timestamp, ToolError, Zone};
 use self::args::{Args, Command};
 use self::commands::{
     analyze, blame, compact, completions, config, doctor, event, export, find, forget, hook,
-    ingest, init, label, list, mcp, open, plugin, pull, push, query, report, resume, search, setup,
-    show, skill, sql_worker, stats, status, statusline, tail, tools, upgrade, usage, web,
+    ingest, init, label, lake, list, mcp, open, plugin, pull, push, query, report, resume, search,
+    setup, show, skill, sql_worker, stats, status, statusline, tail, tools, upgrade, usage, web,
 };
 use self::context::{CommandContext, debug_metadata};
 use self::exit::{CommandFailure, CommandOutcome, report_result, report_unwritten};
@@ -43,6 +43,7 @@ use self::freshness::StoreRefresh;
 use crate::app;
 use crate::config::environment;
 use crate::config::user_settings::UserSettings;
+use crate::files::lake_cache::{CachedStoreUse, use_cached_store};
 use crate::help::Help;
 use crate::output::{ColorChoice, Printer, Terminal, UserPager, logging};
 use crate::store::is_store;
@@ -169,9 +170,10 @@ fn run_command(args: Args, printer: &Printer) -> Result<CommandOutcome, CommandF
     let named_store = args.store.clone();
     let zone = choose_zone(&args)?;
     let needs = args.command.needs();
-    let engine = app::create_engine(args.engine.as_deref(), args.lake.as_deref())?;
+    let address = if needs.lake { None } else { args.engine.as_deref() };
+    let engine = app::create_engine(address, args.lake.as_deref())?;
     if engine.is_some() && !needs.engine {
-        let message = "--engine answers search, list, show, event, stats, usage, query and mcp only. Import the lake with sessions pull, and run the command without --engine";
+        let message = "--engine answers search, list, show, event, stats, usage, query and mcp only. Import the lake with sessions pull, and run the command without --engine and without SESSIONS_ENGINE in the environment";
         return Err(ToolError::new(ErrorCode::InvalidArgument, message)
             .with_detail("field", "engine")
             .into());
@@ -180,6 +182,7 @@ fn run_command(args: Args, printer: &Printer) -> Result<CommandOutcome, CommandF
         (Some(_), Some(lake)) => environment::lake_store(lake),
         _ => args.store.unwrap_or_else(environment::default_store),
     };
+    let cache_use = if engine.is_some() { mark_used(&dir) } else { None };
     let store = Arc::new(app::open_store(dir));
     if needs.sessions && !args.no_refresh && engine.is_none() {
         ingest_on_first_use(&store, printer)?;
@@ -205,7 +208,20 @@ fn run_command(args: Args, printer: &Printer) -> Result<CommandOutcome, CommandF
     if let Some(refresh) = &refresh {
         refresh.finish(printer)?;
     }
+    drop(cache_use);
     Ok(outcome)
+}
+
+/// Keeps the store of a lake from being removed while the command runs. The command does not depend on
+/// it.
+fn mark_used(dir: &Path) -> Option<CachedStoreUse> {
+    match use_cached_store(dir) {
+        Ok(cache_use) => Some(cache_use),
+        Err(error) => {
+            tracing::warn!(%error, "the cache of lakes is not cleaned");
+            None
+        }
+    }
 }
 
 /// Gives the command to its file.
@@ -239,6 +255,7 @@ fn dispatch_command(
         Command::Export(flags) => export::run(flags, context),
         Command::Push(flags) => push::run(&flags, context),
         Command::Pull(flags) => pull::run(&flags, context),
+        Command::Lake(flags) => lake::run(&flags, context),
         Command::Status => status::run(context),
         Command::Statusline => statusline::run(context),
         Command::Doctor => doctor::run(context),

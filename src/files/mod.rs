@@ -1,6 +1,7 @@
-//! Writes the files that users request, opens those that may be pipes, reads stdin, and cleans up
-//! temporary files of runs that were killed.
+//! Writes the files that users request, opens those that may be pipes, reads stdin, cleans up temporary
+//! files of runs that were killed, and limits the cache of lakes.
 
+pub(crate) mod lake_cache;
 pub(crate) mod leftovers;
 pub(crate) mod outfile;
 pub(crate) mod pipes;

@@ -1,25 +1,40 @@
-//! What a lake has: its sessions with the objects of their events, by what the listings say.
+//! What a lake has: its sessions with the objects of their events, by what the listings say, and the
+//! joined objects that repeat them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
 
 use arrow::array::RecordBatch;
 use ingest::redact::Redactor;
 use schemas::{Provider, ToolError};
 
-use super::listing::MachineListing;
+use super::day_manifest::{JoinedObject, JoinedSource, list_days, read_days};
+use super::listing::{ListedSession, MachineListing};
 use super::place::LakePlace;
 use super::publisher::versions_of;
 use super::requests::run_requests;
 use crate::error::store_error;
-use crate::store::{MACHINES, Store, StoreWriter, is_events_key, is_index_key};
+use crate::store::{MACHINES, Store, StoreWriter, events_date, is_events_key, is_index_key};
 
 /// The sessions of a lake.
 #[derive(Debug, Default)]
 pub struct LakeCatalog {
     /// By their ids.
     pub sessions: BTreeMap<String, LakeSession>,
+    /// The joined objects whose sources are in the lake as they were when they were joined.
+    pub joined: Vec<JoinedEvents>,
+    versions: LakeVersions,
+}
+
+/// By what a lake is known to be unchanged.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct LakeVersions {
     /// Versions of the listings, by machine.
-    versions: BTreeMap<String, String>,
+    machines: BTreeMap<String, String>,
+    /// Versions of the manifests, by day.
+    days: BTreeMap<String, String>,
+    /// Identities of the logs that were forgotten.
+    tombstones: HashSet<String>,
 }
 
 /// A session of a lake.
@@ -35,19 +50,67 @@ pub struct LakeSession {
 pub struct LakeEvents {
     pub key: String,
     pub bytes: u64,
+    pub sha256: String,
     /// The key and the size of its skip index, if the lake has one.
     pub index: Option<(String, u64)>,
+    /// Where a joined object has the same rows.
+    pub joined: Option<JoinedPlace>,
+}
+
+/// The place of rows in a joined object.
+#[derive(Debug, Clone)]
+pub struct JoinedPlace {
+    /// Position in [`LakeCatalog::joined`].
+    pub object: usize,
+    pub rows: Range<usize>,
+}
+
+/// An object with events of many sessions on one day.
+#[derive(Debug)]
+pub struct JoinedEvents {
+    pub key: String,
+    /// The key and the size of its skip index.
+    pub index: (String, u64),
+    /// Number of objects whose rows it has.
+    pub sources: usize,
+    /// Number of its rows.
+    pub rows: usize,
 }
 
 impl LakeEvents {
     /// Returns the day of its events, as YYYY-MM-DD.
     pub fn date(&self) -> &str {
-        let folder = self.key.rsplit('/').nth(1).unwrap_or_default();
-        folder.strip_prefix("p_date=").unwrap_or_default()
+        events_date(&self.key).unwrap_or_default()
     }
 }
 
 impl LakeSession {
+    /// Returns a session with the objects that a listing names.
+    fn new(id: &str, listed: &ListedSession) -> Self {
+        let mut indexes: HashMap<&str, u64> = HashMap::new();
+        for object in &listed.objects {
+            if is_index_key(&object.key, listed.provider, id) {
+                indexes.insert(&object.key, object.bytes);
+            }
+        }
+        let mut objects = Vec::new();
+        for object in &listed.objects {
+            if !is_events_key(&object.key, listed.provider, id) {
+                continue;
+            }
+            let index = format!("{}.skip", object.key.trim_end_matches(".parquet"));
+            let index = indexes.get(index.as_str()).map(|bytes| (index.clone(), *bytes));
+            objects.push(LakeEvents {
+                key: object.key.clone(),
+                bytes: object.bytes,
+                sha256: object.sha256.clone(),
+                index,
+                joined: None,
+            });
+        }
+        Self { provider: listed.provider, objects }
+    }
+
     /// Returns the bytes of its events.
     pub fn bytes(&self) -> u64 {
         self.objects.iter().map(|object| object.bytes).sum()
@@ -60,41 +123,102 @@ impl LakeCatalog {
     /// # Errors
     /// Fails if the lake cannot be reached. Listings that are not valid are left out.
     pub fn read(place: &LakePlace, known: Option<&Self>) -> Result<Option<Self>, ToolError> {
-        let versions = versions_of(&place.list(MACHINES)?);
+        let versions = LakeVersions {
+            machines: versions_of(&place.list(MACHINES)?),
+            days: list_days(place)?,
+            tombstones: place.list_tombstones()?,
+        };
         if known.is_some_and(|known| known.versions == versions) {
             return Ok(None);
         }
-        let ids: Vec<&String> = versions.keys().collect();
+        let ids: Vec<&String> = versions.machines.keys().collect();
         let mut sessions = BTreeMap::new();
         for listing in run_requests(&ids, |id| MachineListing::read(place, id))? {
             let Some(Ok(listing)) = listing else { continue };
             for (id, listed) in listing.sessions {
-                if listed.held_by.is_some() {
-                    continue;
+                if listed.held_by.is_none() && !versions.tombstones.contains(&listed.log) {
+                    let session = LakeSession::new(&id, &listed);
+                    sessions.insert(id, session);
                 }
-                let mut indexes: HashMap<&str, u64> = HashMap::new();
-                for object in &listed.objects {
-                    if is_index_key(&object.key, listed.provider, &id) {
-                        indexes.insert(&object.key, object.bytes);
-                    }
-                }
-                let mut objects = Vec::new();
-                for object in &listed.objects {
-                    if !is_events_key(&object.key, listed.provider, &id) {
-                        continue;
-                    }
-                    let index = format!("{}.skip", object.key.trim_end_matches(".parquet"));
-                    let index = indexes.get(index.as_str()).map(|bytes| (index.clone(), *bytes));
-                    objects.push(LakeEvents {
-                        key: object.key.clone(),
-                        bytes: object.bytes,
-                        index,
-                    });
-                }
-                sessions.insert(id, LakeSession { provider: listed.provider, objects });
             }
         }
-        Ok(Some(Self { sessions, versions }))
+        let days = read_days(place, versions.days.keys())?;
+        let mut catalog = Self { sessions, joined: Vec::new(), versions };
+        for object in days.iter().flat_map(|day| &day.objects) {
+            if has_files(place, object) {
+                catalog.add_joined(object);
+            }
+        }
+        Ok(Some(catalog))
+    }
+
+    /// Adds a joined object, unless one of its sources changed or has another one.
+    fn add_joined(&mut self, object: &JoinedObject) {
+        if !self.is_current(object) {
+            return;
+        }
+        let mut start = 0;
+        for source in &object.sources {
+            let rows = start..start + source.rows;
+            start = rows.end;
+            let session = self.sessions.get_mut(&source.session);
+            let mut objects = session.into_iter().flat_map(|session| &mut session.objects);
+            if let Some(events) = objects.find(|events| events.key == source.key) {
+                events.joined = Some(JoinedPlace { object: self.joined.len(), rows });
+            }
+        }
+        self.joined.push(JoinedEvents {
+            key: object.events.key.clone(),
+            index: (object.index.key.clone(), object.index.bytes),
+            sources: object.sources.len(),
+            rows: start,
+        });
+    }
+
+    /// Returns whether the lake has all sources of a joined object as they were joined, and none of them
+    /// is in another joined object.
+    fn is_current(&self, object: &JoinedObject) -> bool {
+        let mut seen = HashSet::new();
+        object.sources.iter().all(|source| {
+            let events = self.find_source(source);
+            events.is_some_and(|events| events.joined.is_none()) && seen.insert(&source.key)
+        })
+    }
+
+    /// Returns whether the lake has a source as it was joined.
+    pub(super) fn has_source(&self, source: &JoinedSource) -> bool {
+        self.find_source(source).is_some()
+    }
+
+    fn find_source(&self, source: &JoinedSource) -> Option<&LakeEvents> {
+        let session = self.sessions.get(&source.session)?;
+        let mut objects = session.objects.iter();
+        objects.find(|events| events.key == source.key && events.sha256 == source.sha256)
+    }
+
+    /// Returns the keys of files with exactly the rows of these objects: a joined object instead of
+    /// its sources, if all of them are wanted.
+    pub fn scanned_keys<'c>(
+        &'c self,
+        objects: impl Iterator<Item = &'c LakeEvents> + Clone,
+    ) -> Vec<&'c str> {
+        let mut wanted = vec![0; self.joined.len()];
+        for place in objects.clone().filter_map(|events| events.joined.as_ref()) {
+            wanted[place.object] += 1;
+        }
+        let is_whole = |at: usize| wanted[at] == self.joined[at].sources;
+        let mut keys = Vec::new();
+        for (at, joined) in self.joined.iter().enumerate() {
+            if is_whole(at) {
+                keys.push(joined.key.as_str());
+            }
+        }
+        for events in objects {
+            if !events.joined.as_ref().is_some_and(|place| is_whole(place.object)) {
+                keys.push(&events.key);
+            }
+        }
+        keys
     }
 
     /// Returns the number of objects with events.
@@ -129,4 +253,14 @@ impl LakeCatalog {
         }
         import.finish().map_err(store_error)
     }
+}
+
+/// Returns whether the folder of a lake has the files of a joined object. A push that removes a
+/// session may have removed them.
+fn has_files(place: &LakePlace, object: &JoinedObject) -> bool {
+    let Some(folder) = place.folder() else { return true };
+    [&object.events, &object.index].into_iter().all(|file| {
+        let found = std::fs::metadata(folder.join(&file.key));
+        found.is_ok_and(|metadata| metadata.len() == file.bytes)
+    })
 }

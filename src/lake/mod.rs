@@ -2,10 +2,13 @@
 //!
 //! `push` publishes sessions of the store, `pull` imports those of other machines. `listing` is what
 //! a machine says it has published; it is written last, so that readers see whole pushes only.
+//! `compact` joins the objects of closed days into larger ones for those who read much.
 
 mod catalog;
 #[cfg(feature = "cloud")]
 mod cloud;
+mod compact;
+mod day_manifest;
 mod entry;
 mod fetch;
 mod folder;
@@ -20,7 +23,9 @@ mod requests;
 mod selection;
 mod state;
 
-pub use catalog::{LakeCatalog, LakeEvents, LakeSession};
+pub use catalog::{JoinedEvents, JoinedPlace, LakeCatalog, LakeEvents, LakeSession};
+pub use compact::{LakeCompaction, compact_lake};
+pub use day_manifest::{DayManifest, parse_day_manifest};
 pub use fetch::decode_session;
 pub use listing::{MachineListing, parse_listing};
 pub use place::LakePlace;

@@ -1,11 +1,11 @@
-//! Formats what `push` and `pull` did as text.
+//! Formats what `push`, `pull` and `lake compact` did as text.
 
 use std::fmt::Write as _;
 
 use super::numbers::{count_of, to_megabytes};
 use super::show::Show;
 use crate::base::sanitize::one_line;
-use crate::lake::{PullReport, PushReport};
+use crate::lake::{LakeCompaction, PullReport, PushReport};
 
 /// Maximum number of sessions and problems listed.
 const MAX_LISTED: usize = 100;
@@ -81,6 +81,35 @@ impl Show for PullReport {
             let _ = writeln!(out, "problem    {}", one_line(problem));
         }
         append_omitted(self.problems.len(), &mut out);
+        let _ = writeln!(out, "requests   {}", self.requests);
+        out
+    }
+}
+
+impl Show for LakeCompaction {
+    fn to_text(&self) -> String {
+        let mut out = String::new();
+        let _ = writeln!(out, "lake       {}", one_line(&self.destination));
+        let _ = writeln!(out, "days       {} past ones, {} changed", self.days, self.changed_days);
+        let _ = writeln!(
+            out,
+            "written    {} of {}, {:.1} MB",
+            count_of(self.written, "large object"),
+            count_of(self.joined, "small one"),
+            to_megabytes(self.bytes)
+        );
+        let _ = writeln!(out, "unchanged  {}", self.unchanged);
+        if self.removed > 0 {
+            let _ =
+                writeln!(out, "removed    {} that nobody needs", count_of(self.removed, "file"));
+        }
+        if self.left_out > 0 {
+            let _ = writeln!(
+                out,
+                "left out   {} that changed meanwhile; the next compaction takes them",
+                count_of(self.left_out, "object")
+            );
+        }
         let _ = writeln!(out, "requests   {}", self.requests);
         out
     }

@@ -2,6 +2,7 @@
 //! their skip indexes.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use super::request::SearchRequest;
 use super::segment_filter::SegmentFilter;
@@ -34,7 +35,30 @@ impl<'a> IndexFilter<'a> {
     /// # Errors
     /// Fails if the index cannot be read.
     pub fn may_match(&self, index: &SkipIndex) -> Result<bool, StoreError> {
-        let filter = SegmentFilter::of_index(index, self.request, self.request.query, &self.needs)?;
-        Ok(!filter.is_excluded && !filter.candidate_blocks.is_empty())
+        Ok(!self.find_candidate_rows(index)?.is_empty())
+    }
+
+    /// Returns the rows with this index that may match, as ascending ranges.
+    ///
+    /// # Errors
+    /// Fails if the index cannot be read.
+    pub fn find_candidate_rows(&self, index: &SkipIndex) -> Result<Vec<Range<usize>>, StoreError> {
+        let filter = SegmentFilter::of_blocks(index, self.request, &self.needs)?;
+        if filter.is_excluded {
+            return Ok(Vec::new());
+        }
+        let has_row_filters = filter.tags.is_some() || filter.files.is_some();
+        let mut candidates = Vec::new();
+        for at in &filter.candidate_blocks {
+            let block = &index.blocks()[*at];
+            let rows = block.start..block.start + block.count;
+            // The rows of an index may be of many sessions, few of which have the wanted tags.
+            if !has_row_filters
+                || index.read_facts(rows.clone())?.iter().any(|facts| filter.row_passes(&facts))
+            {
+                candidates.push(rows);
+            }
+        }
+        Ok(candidates)
     }
 }

@@ -40,14 +40,18 @@ impl SegmentFilter {
         required: &Query,
         needs: &[Vec<Grams>],
     ) -> Result<Self, StoreError> {
-        Self::of_index(segment.skip_index()?, request, required, needs)
+        let index = segment.skip_index()?;
+        let mut filter = Self::of_blocks(index, request, needs)?;
+        if filter.candidate_blocks.len() > WORD_INDEX_THRESHOLD {
+            filter.indexed_rows = find_indexed_rows(index, required)?;
+        }
+        Ok(filter)
     }
 
-    /// Applies the filters like [`Self::new`] to the rows of an index.
-    pub(super) fn of_index(
+    /// Applies the filters like [`Self::new`] to the rows of an index, without looking at its words.
+    pub(super) fn of_blocks(
         index: &SkipIndex,
         request: &SearchRequest<'_>,
-        required: &Query,
         needs: &[Vec<Grams>],
     ) -> Result<Self, StoreError> {
         let mut tag_filters: Vec<&FieldFilter> = Vec::new();
@@ -81,9 +85,6 @@ impl SegmentFilter {
         }
 
         filter.candidate_blocks = find_candidate_blocks(index, request, needs)?;
-        if filter.candidate_blocks.len() > WORD_INDEX_THRESHOLD {
-            filter.indexed_rows = find_indexed_rows(index, required)?;
-        }
         Ok(filter)
     }
 

@@ -13,10 +13,11 @@ use spark_connect_core::channel::ChannelBuilder;
 use spark_connect_core::client::SparkConnectClient;
 use spark_connect_core::error::SparkError;
 use spark_connect_core::retries::RetryPolicy;
+use spark_connect_proto::config_request::operation::OpType;
 use spark_connect_proto::execute_plan_response::ResponseType;
 use spark_connect_proto::{
-    ExecutePlanRequest, ExecutePlanResponse, Plan, ReattachExecuteRequest, Relation, UserContext,
-    plan,
+    ConfigRequest, ExecutePlanRequest, ExecutePlanResponse, KeyValue, Plan, ReattachExecuteRequest,
+    Relation, UserContext, config_request, plan,
 };
 use tokio::runtime::{Builder, Runtime};
 
@@ -53,7 +54,16 @@ pub(super) struct SparkConnection {
     address: String,
     builder: ChannelBuilder,
     runtime: Runtime,
-    client: Mutex<Option<Arc<SparkConnectClient>>>,
+    session: Mutex<Option<Arc<SparkSession>>>,
+}
+
+/// A session of the server, with its settings.
+struct SparkSession {
+    client: SparkConnectClient,
+    /// The name that the server gives the session. A server that was started again gives another
+    /// one, and refuses queries that name this one. Without it, the new server would run them in a
+    /// session without the settings.
+    server_id: String,
 }
 
 /// The reason why a query ended without its rows.
@@ -103,7 +113,7 @@ impl SparkConnection {
                 let message = format!("The threads for Spark could not be started: {error}");
                 ToolError::new(ErrorCode::InternalError, message)
             })?;
-        Ok(Self { address: address.to_owned(), builder, runtime, client: Mutex::new(None) })
+        Ok(Self { address: address.to_owned(), builder, runtime, session: Mutex::new(None) })
     }
 
     /// Returns the address as the user wrote it.
@@ -146,7 +156,7 @@ impl SparkConnection {
         let result = self.run_once(relation, stop, &mut count);
         match result {
             Err(RunError::Spark(error)) if is_unavailable(&error) || is_session_lost(&error) => {
-                self.forget_client();
+                self.forget_session();
                 if has_rows || !is_session_lost(&error) {
                     return Err(RunError::Spark(error));
                 }
@@ -162,20 +172,22 @@ impl SparkConnection {
         stop: &(dyn Fn() -> bool + Sync),
         take: &mut dyn FnMut(RecordBatch) -> Result<bool, ToolError>,
     ) -> Result<(), RunError> {
-        let client = self.client(stop)?;
+        let session = self.session(stop)?;
+        let client = &session.client;
         let operation = new_operation_id()?;
         let request = ExecutePlanRequest {
             session_id: client.session_id().to_owned(),
+            client_observed_server_side_session_id: Some(session.server_id.clone()),
             operation_id: Some(operation.clone()),
             user_context: Some(UserContext { user_id: USER.to_owned(), ..UserContext::default() }),
             plan: Some(Plan { op_type: Some(plan::OpType::Root(relation.clone())) }),
             ..ExecutePlanRequest::default()
         };
         let mut reader = ResponseReader { take, last_response: None, is_complete: false };
-        let result = self.read_rows(&client, request, &mut reader, stop);
+        let result = self.read_rows(client, request, &mut reader, stop);
         if matches!(result, Ok(false) | Err(RunError::Tool(_))) {
             // Nobody waits for the rest of the rows.
-            self.runtime.block_on(interrupt(&client, &operation));
+            self.runtime.block_on(interrupt(client, &operation));
         }
         result.map(|_| ())
     }
@@ -192,6 +204,9 @@ impl SparkConnection {
             session_id: request.session_id.clone(),
             user_context: request.user_context.clone(),
             operation_id: request.operation_id.clone().unwrap_or_default(),
+            client_observed_server_side_session_id: request
+                .client_observed_server_side_session_id
+                .clone(),
             ..ReattachExecuteRequest::default()
         };
         let mut stream = self.wait(stop, client.execute_plan_reattachable(request))??;
@@ -234,14 +249,11 @@ impl SparkConnection {
         })
     }
 
-    /// Returns the client, which is connected if there is none.
-    fn client(
-        &self,
-        stop: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Arc<SparkConnectClient>, RunError> {
-        let known = self.client.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(client) = known {
-            return Ok(client);
+    /// Returns the session, which is opened if there is none.
+    fn session(&self, stop: &(dyn Fn() -> bool + Sync)) -> Result<Arc<SparkSession>, RunError> {
+        let known = self.session.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(session) = known {
+            return Ok(session);
         }
         let mut client = self.wait(stop, SparkConnectClient::connect(&self.builder))??;
         client.set_retry_policy(RetryPolicy {
@@ -249,17 +261,30 @@ impl SparkConnection {
             initial_backoff_ms: 200,
             ..RetryPolicy::default()
         });
-        for (name, value) in SETTINGS {
-            self.wait(stop, client.set_config(name, value))??;
-        }
-        let client = Arc::new(client);
-        *self.client.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&client));
-        Ok(client)
+        let applied = self.wait(stop, client.config(settings_request(client.session_id())))??;
+        let session = Arc::new(SparkSession { client, server_id: applied.server_side_session_id });
+        *self.session.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&session));
+        Ok(session)
     }
 
-    /// The next query connects again.
-    fn forget_client(&self) {
-        *self.client.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    /// The next query opens another session.
+    fn forget_session(&self) {
+        *self.session.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+/// Returns the request that applies the settings to a session.
+fn settings_request(session_id: &str) -> ConfigRequest {
+    let pairs = SETTINGS.iter().map(|(name, value)| KeyValue {
+        key: (*name).to_owned(),
+        value: Some((*value).to_owned()),
+    });
+    let set = config_request::Set { pairs: pairs.collect(), ..config_request::Set::default() };
+    ConfigRequest {
+        session_id: session_id.to_owned(),
+        user_context: Some(UserContext { user_id: USER.to_owned(), ..UserContext::default() }),
+        operation: Some(config_request::Operation { op_type: Some(OpType::Set(set)) }),
+        ..ConfigRequest::default()
     }
 }
 

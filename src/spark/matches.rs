@@ -12,7 +12,7 @@ use schemas::tool::search::SearchSort;
 use super::condition::EventCondition;
 use super::engine::SparkEngine;
 use super::loader::{count_fitting, unreadable};
-use super::pruning::{CandidateObject, collect_objects, find_candidates};
+use super::pruning::{CandidateObject, collect_objects, find_candidates, scanned_paths};
 use super::relation::{read_files, select};
 use super::windows::{SearchWindow, split_windows};
 use crate::error::store_error;
@@ -39,6 +39,7 @@ struct LakeSearch<'a> {
     engine: &'a SparkEngine,
     call: &'a LakeCall<'a>,
     request: &'a SearchRequest<'a>,
+    catalog: &'a LakeCatalog,
     candidates: &'a [CandidateObject],
     /// The number of objects of the lake.
     total: usize,
@@ -54,8 +55,14 @@ impl SparkEngine {
         let catalog = self.catalog()?;
         let candidates = find_candidates(&catalog, self.folder(), call.snapshot, request);
         let total = catalog.object_count();
-        let lake_search =
-            LakeSearch { engine: self, call, request, candidates: &candidates, total };
+        let lake_search = LakeSearch {
+            engine: self,
+            call,
+            request,
+            catalog: &catalog,
+            candidates: &candidates,
+            total,
+        };
         let sessions = distinct_sessions(candidates.iter());
         if session_bytes(&catalog, call.snapshot, &sessions) <= self.limits.load_bytes {
             self.load_events(call, &sessions)?;
@@ -65,7 +72,7 @@ impl SparkEngine {
         if condition.is_exact {
             lake_search.count_by_window(&condition, &sessions)
         } else {
-            lake_search.load_by_window(&catalog, &sessions)
+            lake_search.load_by_window(&sessions)
         }
     }
 
@@ -201,7 +208,7 @@ impl LakeSearch<'_> {
              FROM events WHERE {} GROUP BY session_id",
             condition.sql
         );
-        let paths = window.objects.iter().map(|object| object.path.clone()).collect();
+        let paths = scanned_paths(self.catalog, self.engine.folder(), &window.objects);
         let events = ("events", read_files(paths, &EVENTS));
         let relation = select(&sql, condition.parameters.clone(), vec![events]);
         let mut found = Vec::new();
@@ -215,11 +222,7 @@ impl LakeSearch<'_> {
 
     /// Loads the candidates of growing windows until a page is full. The store decides which rows match,
     /// because Spark cannot.
-    fn load_by_window(
-        &self,
-        catalog: &LakeCatalog,
-        sessions: &[usize],
-    ) -> Result<LakeScope, ToolError> {
+    fn load_by_window(&self, sessions: &[usize]) -> Result<LakeScope, ToolError> {
         let is_oldest_first = self.request.query.sort == SearchSort::Oldest;
         let limit = self.engine.limits.compared_bytes;
         for window in self.windows(sessions) {
@@ -231,7 +234,7 @@ impl LakeSearch<'_> {
             } else {
                 sessions.sort_by_key(|at| Reverse(ended(*at)));
             }
-            keep_bytes(catalog, self.call.snapshot, &mut sessions, limit);
+            keep_bytes(self.catalog, self.call.snapshot, &mut sessions, limit);
             self.engine.load_events(self.call, &sessions)?;
             if sessions.len() < count {
                 return Ok(self.scope(window.days, MatchCount::AtLeastLoaded));

@@ -16,7 +16,7 @@ use super::failure::{describe_failure, first_line, is_session_lost, is_unavailab
 use super::loader::{split_sessions, unreadable, with_store_types};
 use super::pruning::object_path;
 use super::relation::{Parameters, read_files, select};
-use crate::lake::LakeCatalog;
+use crate::lake::{LakeCatalog, LakeEvents};
 use crate::store::session_key;
 use crate::tools::{LakeScope, WantedColumns};
 
@@ -94,12 +94,11 @@ pub(super) fn read_columns(
     take: &mut dyn FnMut(&str, &RecordBatch) -> Result<bool, ToolError>,
 ) -> Result<LakeScope, ToolError> {
     let catalog = engine.catalog()?;
-    let mut paths = Vec::new();
-    for id in &wanted.sessions {
-        let objects = catalog.sessions.get(*id).map_or(&[][..], |session| &session.objects);
-        paths.extend(objects.iter().map(|object| object_path(engine.folder(), &object.key)));
-    }
-    let description = format!("Spark read {} of {} objects", paths.len(), catalog.object_count());
+    let sessions = wanted.sessions.iter().filter_map(|id| catalog.sessions.get(*id));
+    let objects = sessions.flat_map(|session| &session.objects);
+    let count = objects.clone().count();
+    let paths = event_paths(engine, &catalog, objects);
+    let description = format!("Spark read {count} of {} objects", catalog.object_count());
     let scope = LakeScope { description, ..LakeScope::default() };
     if paths.is_empty() {
         return Ok(scope);
@@ -140,8 +139,17 @@ pub(super) fn read_columns(
 
 fn events_view(engine: &SparkEngine, catalog: &LakeCatalog) -> Relation {
     let objects = catalog.sessions.values().flat_map(|session| &session.objects);
-    let paths = objects.map(|object| object_path(engine.folder(), &object.key)).collect();
-    public_view("events", read_files(paths, &EVENTS))
+    public_view("events", read_files(event_paths(engine, catalog, objects), &EVENTS))
+}
+
+/// Returns the paths of files with exactly the rows of these objects.
+fn event_paths<'c>(
+    engine: &SparkEngine,
+    catalog: &'c LakeCatalog,
+    objects: impl Iterator<Item = &'c LakeEvents> + Clone,
+) -> Vec<String> {
+    let keys = catalog.scanned_keys(objects);
+    keys.into_iter().map(|key| object_path(engine.folder(), key)).collect()
 }
 
 fn sessions_view(engine: &SparkEngine, catalog: &LakeCatalog) -> Relation {

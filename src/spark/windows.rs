@@ -45,8 +45,12 @@ mod tests {
     use super::*;
 
     fn objects(dates: &[&str]) -> Vec<CandidateObject> {
-        let object =
-            |date: &&str| CandidateObject { session: 0, path: String::new(), day: parse_day(date) };
+        let object = |date: &&str| CandidateObject {
+            session: 0,
+            path: String::new(),
+            day: parse_day(date),
+            joined: None,
+        };
         dates.iter().map(object).collect()
     }
 

@@ -168,8 +168,16 @@ fn public_columns() -> impl Iterator<Item = EventColumn> {
     columns.filter(|(_, described)| !described.is_internal).map(|(column, _)| *column)
 }
 
+/// Returns rows with all columns of `events` as they are exported.
+pub(super) fn export_rows(events: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    let schema = events.schema();
+    let positions = public_columns().map(|column| schema.index_of(column.name()));
+    let positions: Vec<usize> = positions.collect::<Result<_, _>>()?;
+    add_date_column(&events.project(&positions)?, &export_schema())
+}
+
 /// Returns the schema of exported rows: the public columns of `events`, and the day.
-fn export_schema() -> SchemaRef {
+pub(super) fn export_schema() -> SchemaRef {
     let events = events_schema();
     let known = public_columns().filter_map(|column| events.column_with_name(column.name()));
     let mut fields: Vec<Arc<Field>> = known.map(|(_, field)| Arc::new(field.clone())).collect();

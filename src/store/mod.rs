@@ -55,9 +55,10 @@ pub use labels::{LabelBook, LabelRow, SessionLabels};
 pub use lake::decode::{MAX_OBJECT_BYTES, check_events, decode_events, join_events};
 pub use lake::encode::{LakeContent, LakeFile};
 pub use lake::import::LakeImport;
+pub use lake::joined::{JoinedFiles, JoinedWriter};
 pub use lake::keys::{
-    LAKE_PATH, MACHINES, TOMBSTONES, is_events_key, is_index_key, json_name, listing_key,
-    session_key, tombstone_key,
+    DAYS, LAKE_PATH, MACHINES, TOMBSTONES, day_folder, day_key, events_date, is_events_key,
+    is_index_key, is_joined_key, joined_keys, json_name, listing_key, session_key, tombstone_key,
 };
 pub use lake::open_lake_index;
 pub use lake::session_object::PublishedSession;

@@ -116,6 +116,10 @@ def main(out, sessions=None):
     session = {"provider": "codex", "log": "f0", "row": "a1", "events": 1, "objects": [{"key": key, "bytes": 3, "sha256": "00"}]}
     listing = {"version": 1, "id": "m1", "machine": "laptop", "user_name": "mira", "sessions": {"s1": session}}
     seed("lake", "listing", b"\0\0\0", json.dumps(listing).encode())
+    events, index = ({"key": f"v1/days/2026-10-14/a1.{end}", "bytes": 3, "sha256": "00"} for end in ("parquet", "skip"))
+    source = {"session": "s1", "key": "v1/events/p_provider=codex/p_date=2026-10-14/s1-0.parquet", "sha256": "00", "rows": 1}
+    day = {"version": 1, "date": "2026-10-14", "objects": [{"events": events, "index": index, "sources": [source]}]}
+    seed("lake", "day", b"\2\0\0", json.dumps(day).encode())
     if sessions:
         row, events = published(sessions)
         seed("lake", "session", b"\1" + len(row).to_bytes(2, "little"), row + events)

@@ -12,7 +12,7 @@ use crate::crash::{compare, content};
 use crate::env::{Ran, Random, TestEnv, samples};
 
 /// A machine with its settings.
-fn machine(name: &str, user: &str, publish: &str) -> TestEnv {
+pub(crate) fn machine(name: &str, user: &str, publish: &str) -> TestEnv {
     let env = TestEnv::new();
     let settings = env.path(".config/sessions");
     fs::create_dir_all(&settings).expect("creates");
@@ -22,14 +22,14 @@ fn machine(name: &str, user: &str, publish: &str) -> TestEnv {
 }
 
 /// A machine that publishes all projects, with the sample sessions.
-fn laptop(name: &str, user: &str) -> TestEnv {
+pub(crate) fn laptop(name: &str, user: &str) -> TestEnv {
     let env = machine(name, user, "include = ['**']\ncontent = 'full'");
     env.run(&["ingest", "--quiet", &samples().to_string_lossy()]).ok();
     env
 }
 
 /// A session of a generic log. `prompt` is its only prompt.
-fn ingest_log(env: &TestEnv, id: &str, cwd: &str, prompt: &str) {
+pub(crate) fn ingest_log(env: &TestEnv, id: &str, cwd: &str, prompt: &str) {
     let log = env.path(&format!("{id}.jsonl"));
     let head = json!({ "format": "sessions", "version": 1, "session_id": id, "cwd": cwd });
     let event = json!({ "type": "user", "timestamp": "2026-10-29T06:00:00Z", "text": prompt });
@@ -37,16 +37,16 @@ fn ingest_log(env: &TestEnv, id: &str, cwd: &str, prompt: &str) {
     env.run(&["ingest", "--quiet", &log.to_string_lossy()]).ok();
 }
 
-fn push(env: &TestEnv, lake: &Path) -> Value {
+pub(crate) fn push(env: &TestEnv, lake: &Path) -> Value {
     env.json(&["push", &lake.to_string_lossy()])
 }
 
-fn pull(env: &TestEnv, lake: &Path) -> Value {
+pub(crate) fn pull(env: &TestEnv, lake: &Path) -> Value {
     env.json(&["pull", &lake.to_string_lossy()])
 }
 
 /// The objects of a lake.
-fn objects(lake: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+pub(crate) fn objects(lake: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut open = vec![lake.to_owned()];
     while let Some(dir) = open.pop() {
@@ -63,7 +63,7 @@ fn objects(lake: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 /// The objects without the listings of machines.
-fn content_objects(lake: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+pub(crate) fn content_objects(lake: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = objects(lake);
     found.retain(|key, _| !key.starts_with("v1/machines"));
     found
@@ -441,13 +441,18 @@ fn a_watching_pull_follows_the_lake() {
 
 /// Number of kills: few in the suite; `SESSIONS_LAKE_KILLS=20` runs as many as a release is
 /// tested with.
-fn kills() -> usize {
+pub(crate) fn kills() -> usize {
     let set = std::env::var("SESSIONS_LAKE_KILLS").ok();
     set.and_then(|set| set.parse().ok()).unwrap_or(4)
 }
 
 /// Runs a command, and kills it at an instant within `whole`. Returns whether it was killed.
-fn run_killed(env: &TestEnv, args: &[&str], whole: Duration, random: &mut Random) -> bool {
+pub(crate) fn run_killed(
+    env: &TestEnv,
+    args: &[&str],
+    whole: Duration,
+    random: &mut Random,
+) -> bool {
     let mut child = env.command().args(args).stdout(Stdio::null()).spawn().expect("spawns");
     std::thread::sleep(Duration::from_micros(random.below(whole.as_micros() as usize) as u64));
     let is_killed = child.try_wait().expect("waits").is_none();

@@ -38,6 +38,7 @@ mod http_probes;
 mod identity;
 mod images;
 mod lake;
+mod lake_compact;
 mod layers;
 mod limits;
 mod logging;

@@ -1,8 +1,9 @@
 //! `--engine spark://HOST:PORT`. Needs the feature `spark` and a cluster: `cargo xtask test --spark`
 //! starts one and sets `SESSIONS_SPARK`.
 
-use std::path::PathBuf;
-use std::process::Command;
+use std::io::{BufRead, BufReader, Lines, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -10,6 +11,7 @@ use schemas::{Timestamp, ToolError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use sessions::lake::{LakeCatalog, LakePlace};
 use sessions::spark::{EngineLimits, SparkEngine};
 use sessions::store::Store;
 use sessions::tools::{Call, Tools};
@@ -171,6 +173,24 @@ fn questions() -> Vec<(String, Value)> {
     all
 }
 
+/// Returns the number of joined objects that readers of a lake use.
+fn joined_objects(lake: &Path) -> usize {
+    let place = LakePlace::open(&lake.to_string_lossy()).expect("a place");
+    let catalog = LakeCatalog::read(&place, None).expect("reads").expect("a catalog");
+    catalog.joined.len()
+}
+
+/// Removes the manifests of every second day, as if a compaction had not come to them yet.
+fn forget_some_days(lake: &Path) {
+    let entries = std::fs::read_dir(lake.join("v1/days")).expect("lists").flatten();
+    let mut manifests: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    manifests.retain(|path| path.is_file());
+    manifests.sort();
+    for path in manifests.iter().step_by(2) {
+        std::fs::remove_file(path).expect("removes");
+    }
+}
+
 #[test]
 fn spark_answers_like_the_store() {
     let Some(address) = cluster() else { return };
@@ -186,6 +206,15 @@ fn spark_answers_like_the_store() {
     }
     assert!(pages > questions.len(), "some answers have several pages");
 
+    // The same while a compaction joins the objects of one day after the other.
+    let lake = env.path("lake");
+    env.run(&["lake", "compact", &lake.to_string_lossy()]).ok();
+    forget_some_days(&lake);
+    let joined = joined_objects(&lake);
+    for (tool, args) in questions.iter().filter(|(tool, _)| tool != "get_event_details") {
+        compare(&store, &spark, tool, args, true);
+    }
+
     // Spark filters and counts, instead of loading all that may match.
     let counted =
         EngineLimits { load_bytes: 0, counted_events: i64::MAX, ..EngineLimits::default() };
@@ -195,7 +224,9 @@ fn spark_answers_like_the_store() {
         compare(&store, &spark, tool, args, true);
     }
 
-    // The nearest days first: totals are those of what was searched.
+    // The nearest days first: totals are those of what was searched. All days are joined.
+    env.run(&["lake", "compact", &lake.to_string_lossy()]).ok();
+    assert!(0 < joined && joined < joined_objects(&lake), "{joined}");
     let near = EngineLimits { load_bytes: 0, counted_events: 0, ..EngineLimits::default() };
     let spark = on_spark(&env, &address, "near", near);
     for (tool, args) in searches {
@@ -233,6 +264,26 @@ fn the_command_line_answers_over_a_lake() {
     assert!(run(&["query", "SELECT reflect('a', 'b')"]).fails(2).contains("reflect"));
     assert!(run(&["find", "budget"]).fails(2).contains("sessions pull"));
     assert!(run(&["show", "9ae82b3a"]).ok().contains("9ae82b3a"));
+    // Commands that name a lake themselves do not use the engine of the environment.
+    for args in
+        [&["push", &lake][..], &["lake", "compact", &lake], &["--store", &pulled, "pull", &lake]]
+    {
+        let mut command = env.command();
+        command.env("SESSIONS_ENGINE", &address).env("SESSIONS_LAKE", &lake);
+        Ran::from(command.args(args).output().expect("runs")).ok();
+    }
+
+    // What was loaded of lakes that nobody reads any more goes.
+    let cache = env.path(".cache/sessions");
+    let old = cache.join("lake-0000000000000000");
+    std::fs::create_dir_all(old.join("segments")).expect("creates");
+    let lock = std::fs::File::create(cache.join("lake-0000000000000000.lock")).expect("creates");
+    let used = std::time::SystemTime::now() - Duration::from_hours(31 * 24);
+    lock.set_modified(used).expect("sets the time");
+    run(&["list", "--no-pager"]).ok();
+    let entries = std::fs::read_dir(&cache).expect("lists").flatten();
+    let kept = entries.filter(|entry| entry.path().is_dir()).count();
+    assert_eq!((old.exists(), kept), (false, 1), "the store of this lake stays");
 }
 
 #[test]
@@ -321,4 +372,133 @@ fn a_worker_killed_in_mid_scan_changes_no_answer() {
         "a scan of {calm_time:?} took {:?} with one of two workers killed",
         started.elapsed()
     );
+}
+
+/// A Connect server that a test starts and ends. It runs the queries itself.
+struct OwnServer(Child);
+
+impl Drop for OwnServer {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl OwnServer {
+    /// Starts a server and waits until it answers.
+    fn start(spark: &Path, env: &TestEnv, port: u16) -> Self {
+        let arguments = format!(
+            "--class org.apache.spark.sql.connect.service.SparkConnectServer --master local[1] \
+             --driver-memory 1g --conf spark.sql.session.timeZone=Asia/Tokyo --conf spark.ui.enabled=false --conf spark.driver.host=127.0.0.1 \
+             --conf spark.connect.grpc.binding.address=127.0.0.1 \
+             --conf spark.connect.grpc.binding.port={port} spark-internal"
+        );
+        let child = Command::new(spark.join("bin/spark-submit"))
+            .args(arguments.split_whitespace())
+            .current_dir(env.root.path())
+            .env("SPARK_HOME", spark)
+            .env("SPARK_LOCAL_IP", "127.0.0.1")
+            .env("SPARK_NO_DAEMONIZE", "1")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        let mut server = Self(child.expect("spawns"));
+        let until = Instant::now() + START;
+        while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(server.0.try_wait().expect("waits").is_none(), "the server ended");
+            assert!(Instant::now() < until, "the server does not answer");
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        server
+    }
+}
+
+/// `sessions mcp`, which ends with the test.
+struct McpServer {
+    process: Child,
+    answers: Lines<BufReader<ChildStdout>>,
+}
+
+impl Drop for McpServer {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl McpServer {
+    fn start(env: &TestEnv, engine: &str) -> Self {
+        let lake = env.path("lake");
+        let mut command = env.command();
+        command.args(["mcp", "--engine", engine, "--lake"]).arg(lake);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = command.spawn().expect("spawns");
+        let answers = BufReader::new(process.stdout.take().expect("open")).lines();
+        let mut server = Self { process, answers };
+        let info = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } });
+        server.request("initialize", &info);
+        server
+    }
+
+    fn request(&mut self, method: &str, params: &Value) -> Value {
+        let line = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        let stdin = self.process.stdin.as_mut().expect("open");
+        writeln!(stdin, "{line}").expect("writes");
+        loop {
+            let line = self.answers.next().expect("an answer").expect("reads");
+            let answer: Value = serde_json::from_str(&line).expect("JSON");
+            if answer["id"] == 1 {
+                return answer["result"].clone();
+            }
+        }
+    }
+
+    /// Runs a statement. Returns its first value, or the error.
+    fn query(&mut self, sql: &str) -> Result<Value, String> {
+        let arguments = json!({ "name": "query_sql", "arguments": { "sql": sql } });
+        let result = self.request("tools/call", &arguments);
+        if result["isError"] == true {
+            return Err(result.to_string());
+        }
+        Ok(result["structuredContent"]["data"]["rows"][0][0].clone())
+    }
+}
+
+/// Returns the folder of the Spark that the cluster runs.
+fn spark_home() -> Option<PathBuf> {
+    let processes = PathBuf::from(std::env::var_os("SESSIONS_SPARK_PROCESSES")?);
+    let libraries = processes.parent()?.join("venv/lib").read_dir().ok()?.flatten();
+    let mut found = libraries.map(|entry| entry.path().join("site-packages/pyspark"));
+    found.find(|path| path.join("bin/spark-submit").is_file())
+}
+
+#[test]
+fn a_server_of_tools_survives_that_the_connect_server_starts_again() {
+    let Some(spark) = spark_home() else { return };
+    let _cluster = CLUSTER.lock().unwrap_or_else(PoisonError::into_inner);
+    let env = machine_with_lake();
+    let free = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("binds");
+    let port = free.local_addr().expect("an address").port();
+    drop(free);
+    let count = "SELECT count(*) FROM sessions";
+    let zone = "SELECT current_timezone()";
+    let file = format!("SELECT * FROM csv.`{}`", env.path("lake/v1").display());
+
+    let first = OwnServer::start(&spark, &env, port);
+    let mut tools = McpServer::start(&env, &format!("spark://127.0.0.1:{port}"));
+    assert_eq!(tools.query(count), Ok(json!(58)));
+    drop(first);
+    let gone = tools.query(count).expect_err("the server is gone");
+    assert!(gone.contains("store_unavailable") && gone.contains("connects again"), "{gone}");
+
+    let second = OwnServer::start(&spark, &env, port);
+    assert_eq!(tools.query(count), Ok(json!(58)));
+    assert_eq!(tools.query(zone), Ok(json!("UTC")));
+    drop(second);
+    // Nobody asked anything while it was gone. The settings of a session hold in the next one, too.
+    let _third = OwnServer::start(&spark, &env, port);
+    assert_eq!(tools.query(zone), Ok(json!("UTC")));
+    assert!(tools.query(&file).is_err(), "a query reads files");
+    assert_eq!(tools.query(count), Ok(json!(58)));
 }

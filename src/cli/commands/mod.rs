@@ -14,6 +14,7 @@ pub(super) mod hook;
 pub(super) mod ingest;
 pub(super) mod init;
 pub(super) mod label;
+pub(super) mod lake;
 pub(super) mod list;
 pub(super) mod mcp;
 pub(super) mod open;

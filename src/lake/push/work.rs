@@ -7,6 +7,7 @@ use schemas::{Provider, ToolError};
 
 use super::report::{PushOptions, PushReport};
 use crate::error::store_error;
+use crate::lake::day_manifest::remove_outdated_objects;
 use crate::lake::listing::{MachineListing, parse_listing};
 use crate::lake::objects::ObjectInfo;
 use crate::lake::place::LakePlace;
@@ -14,8 +15,8 @@ use crate::lake::publisher::Publisher;
 use crate::lake::selection::{OwnSession, ProjectRules};
 use crate::lake::state::LakeState;
 use crate::store::{
-    Identity, LakeContent, MACHINES, Snapshot, Store, is_events_key, is_index_key, listing_key,
-    session_key, tombstone_key,
+    Identity, LakeContent, MACHINES, Snapshot, Store, events_date, is_events_key, is_index_key,
+    listing_key, session_key, tombstone_key,
 };
 
 /// A push that runs.
@@ -40,6 +41,8 @@ pub(super) struct Push<'a> {
     pub(super) forgotten: HashMap<String, i64>,
     /// Keys that the listing no longer names.
     pub(super) unused: BTreeSet<String>,
+    /// Keys that an earlier push was about to write or to remove.
+    unfinished: BTreeSet<String>,
     pub(super) report: PushReport,
 }
 
@@ -103,6 +106,7 @@ impl<'a> Push<'a> {
             own,
             selected,
             forgotten,
+            unfinished: unused.clone(),
             unused,
             report,
         })
@@ -209,6 +213,7 @@ impl<'a> Push<'a> {
         if is_changed {
             self.write_listing()?;
         }
+        self.remove_joined()?;
         if !unused.is_empty() {
             for key in &unused {
                 self.place.delete(key)?;
@@ -228,6 +233,25 @@ impl<'a> Push<'a> {
         Ok(())
     }
 
+    /// Removes the joined objects that repeat what this push changed or removed. This comes after the
+    /// listing: a compaction that runs meanwhile reads the listings after it named its objects.
+    fn remove_joined(&self) -> Result<(), ToolError> {
+        let now = hashes_by_key(&self.listing);
+        let mut outdated: HashSet<&str> = HashSet::new();
+        if let Some(before) = &self.before {
+            let before = hashes_by_key(before).into_iter();
+            let changed = before.filter(|(key, hash)| now.get(key) != Some(hash));
+            outdated.extend(changed.map(|(key, _)| key));
+        }
+        outdated.extend(self.unfinished.iter().map(String::as_str));
+        let dates = outdated.iter().filter_map(|key| events_date(key)).map(str::to_owned).collect();
+        remove_outdated_objects(self.place, &dates, &|source| {
+            let key = source.key.as_str();
+            outdated.contains(key) && now.get(key) != Some(&source.sha256.as_str())
+        })?;
+        Ok(())
+    }
+
     /// Writes the listing, and remembers the version that it has in the lake then.
     fn write_listing(&mut self) -> Result<(), ToolError> {
         let key = listing_key(&self.state.id);
@@ -236,6 +260,12 @@ impl<'a> Push<'a> {
         self.publisher.set_machines(&machines);
         Ok(())
     }
+}
+
+/// Returns the hashes of the objects that a listing names.
+fn hashes_by_key(listing: &MachineListing) -> HashMap<&str, &str> {
+    let objects = listing.sessions.values().flat_map(|listed| &listed.objects);
+    objects.map(|object| (object.key.as_str(), object.sha256.as_str())).collect()
 }
 
 /// Returns whether a key is that of an object of a session.

@@ -191,8 +191,8 @@ impl IndexWriter {
         self.unchecked += text.len();
     }
 
-    /// Ends the block under construction, if it has rows.
-    fn close_block(&mut self) {
+    /// Ends the block under construction, if it has rows. The next row begins another one.
+    pub(crate) fn close_block(&mut self) {
         let count = self.rows - self.start;
         if count == 0 {
             return;

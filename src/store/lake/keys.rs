@@ -6,6 +6,9 @@
 //! v1/sessions/p_provider=codex/<session>.parquet                     the row of the session
 //! v1/machines/<machine>.json                                         what a machine has published
 //! v1/tombstones/<log>.json                                           a log that was forgotten
+//! v1/days/2026-10-14.json                                            the joined objects of a day
+//! v1/days/2026-10-14/<hash>.parquet                                  events of many sessions
+//! v1/days/2026-10-14/<hash>.skip                                     their skip index
 //! ```
 //!
 //! Keys come from other machines too, so a reader accepts no other form of them.
@@ -22,6 +25,9 @@ pub const MACHINES: &str = "v1/machines/";
 
 /// Beginning of the keys of tombstones.
 pub const TOMBSTONES: &str = "v1/tombstones/";
+
+/// Beginning of the keys of joined objects, and of the manifests that name them.
+pub const DAYS: &str = "v1/days/";
 
 /// Beginning of the keys of events.
 const EVENTS: &str = "v1/events/";
@@ -54,6 +60,29 @@ pub fn tombstone_key(identity: &str) -> String {
     format!("{TOMBSTONES}{identity}.json")
 }
 
+/// Returns the key of the manifest of a day.
+pub fn day_key(date: &str) -> String {
+    format!("{DAYS}{date}.json")
+}
+
+/// Returns the beginning of the keys of the joined objects of a day.
+pub fn day_folder(date: &str) -> String {
+    format!("{DAYS}{date}/")
+}
+
+/// Returns the keys of a joined object of a day and of its skip index.
+pub fn joined_keys(date: &str, hash: &str) -> [String; 2] {
+    [".parquet", ".skip"].map(|ending| format!("{DAYS}{date}/{hash}{ending}"))
+}
+
+/// Returns whether a key is that of a joined object of a day, or of its skip index.
+pub fn is_joined_key(key: &str, date: &str) -> bool {
+    let name = key.strip_prefix(day_folder(date).as_str());
+    let hash =
+        name.and_then(|name| name.strip_suffix(".parquet").or_else(|| name.strip_suffix(".skip")));
+    is_date(date) && hash.is_some_and(is_name)
+}
+
 /// Returns the name in a key of the form `PREFIX<name>.json`. `None` if it has another form.
 pub fn json_name<'k>(key: &'k str, prefix: &str) -> Option<&'k str> {
     let name = key.strip_prefix(prefix)?.strip_suffix(".json")?;
@@ -68,6 +97,12 @@ pub fn is_events_key(key: &str, provider: Provider, session_id: &str) -> bool {
 /// Returns whether a key is that of a skip index of this session.
 pub fn is_index_key(key: &str, provider: Provider, session_id: &str) -> bool {
     is_object_of(key, ".skip", provider, session_id)
+}
+
+/// Returns the day in the key of events or of their skip index, as YYYY-MM-DD.
+pub fn events_date(key: &str) -> Option<&str> {
+    let (_, rest) = key.strip_prefix(EVENTS)?.split_once("/p_date=")?;
+    rest.split_once('/').map(|(date, _)| date)
 }
 
 fn is_object_of(key: &str, ending: &str, provider: Provider, session_id: &str) -> bool {
@@ -120,6 +155,23 @@ mod tests {
         ] {
             assert!(!is_events_key(wrong, Provider::Codex, "s1"), "{wrong}");
         }
+    }
+
+    #[test]
+    fn joined_objects_belong_to_their_day() {
+        let [events, index] = joined_keys("2026-10-14", "a1b2");
+        assert!(is_joined_key(&events, "2026-10-14") && is_joined_key(&index, "2026-10-14"));
+        assert_eq!(json_name(&day_key("2026-10-14"), DAYS), Some("2026-10-14"));
+        for wrong in [
+            "v1/days/2026-10-14/../x.parquet",
+            "v1/days/2026-10-14/.parquet",
+            "v1/days/2026-10-14/a/b.skip",
+            "v1/days/2026-10-15/a.skip",
+            "v1/days/2026-10-14/a.json",
+        ] {
+            assert!(!is_joined_key(wrong, "2026-10-14"), "{wrong}");
+        }
+        assert!(!is_joined_key("v1/days/../a.skip", ".."));
     }
 
     #[test]

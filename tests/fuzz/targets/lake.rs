@@ -1,14 +1,23 @@
-//! Lake: any bytes as a listing, or as the objects of a session, are refused with a reason or give
-//! what a lake may hold. Nothing panics.
+//! Lake: any bytes as a listing, as the manifest of a day, or as the objects of a session, are refused
+//! with a reason or give what a lake may hold. Nothing panics.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use schemas::Provider;
-use sessions::lake::{decode_session, parse_listing};
+use sessions::lake::{decode_session, parse_day_manifest, parse_listing};
 
 fuzz_target!(|input: &[u8]| {
     let [kind, low, high, data @ ..] = input else { return };
-    if kind % 2 == 0 {
+    if kind % 3 == 2 {
+        if let Ok(manifest) = parse_day_manifest(data, "2026-10-14") {
+            for object in &manifest.objects {
+                let key = &object.events.key;
+                assert!(key.starts_with("v1/days/2026-10-14/") && !key.contains(".."));
+            }
+        }
+        return;
+    }
+    if kind % 3 == 0 {
         if let Ok(listing) = parse_listing(data, "m1") {
             for object in listing.sessions.values().flat_map(|session| &session.objects) {
                 assert!(object.key.starts_with("v1/") && !object.key.contains(".."));

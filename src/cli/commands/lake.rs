@@ -1,0 +1,35 @@
+//! `sessions lake compact`: joins the small objects of a lake.
+
+use crate::cli::context::CommandContext;
+use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::lake::{LakePlace, compact_lake};
+
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct LakeFlags {
+    #[command(subcommand)]
+    action: LakeAction,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum LakeAction {
+    /// Join the small objects of past days into large ones, for engines that read much
+    Compact(CompactFlags),
+}
+
+#[derive(Debug, clap::Args)]
+struct CompactFlags {
+    /// The lake: a folder, s3://BUCKET/PATH, gs://BUCKET/PATH or az://CONTAINER/PATH
+    #[arg(value_name = "DEST")]
+    destination: String,
+}
+
+pub(in crate::cli) fn run(
+    flags: &LakeFlags,
+    context: &CommandContext<'_>,
+) -> Result<CommandOutcome, CommandFailure> {
+    let LakeAction::Compact(flags) = &flags.action;
+    let place = LakePlace::open(&flags.destination)?;
+    let report = compact_lake(&place, schemas::Timestamp::now())?;
+    context.printer.print_value(&report)?;
+    Ok(CommandOutcome::Done)
+}

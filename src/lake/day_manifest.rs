@@ -1,0 +1,257 @@
+//! The joined objects of a day. Each has the events of many sessions, which are in the lake as
+//! objects of their own, too.
+//!
+//! ```text
+//! {"version":1,"date":"2026-10-14","objects":[{
+//!   "events":{"key":"v1/days/2026-10-14/5f0c...parquet","bytes":51200,"sha256":".."},
+//!   "index":{"key":"v1/days/2026-10-14/5f0c...skip","bytes":20480,"sha256":".."},
+//!   "sources":[{"session":"9ae8..","key":"v1/events/..-0.parquet","sha256":"..","rows":12}]}]}
+//! ```
+//!
+//! Invariant: a joined object repeats what its sources say, and is used only while the listings name
+//! all of them with these hashes. So it may be removed at any time, and one that is outdated changes
+//! no answer.
+
+use std::collections::{BTreeMap, HashSet};
+
+use schemas::ToolError;
+use serde::{Deserialize, Serialize};
+
+use super::listing::ListedObject;
+use super::place::LakePlace;
+use super::requests::run_requests;
+use crate::store::{DAYS, MAX_OBJECT_BYTES, day_key, is_joined_key, json_name};
+
+/// Version of the manifests. Newer ones are not read.
+const MANIFEST_VERSION: u32 = 1;
+
+/// Most rows of a source. Sums over all sources of an object fit into 64 bits.
+const MAX_ROWS: usize = 1 << 30;
+
+/// The joined objects of a day.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DayManifest {
+    version: u32,
+    date: String,
+    /// By their keys.
+    pub objects: Vec<JoinedObject>,
+    /// Objects that were replaced. Readers that began before may still use them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) unused: Vec<UnusedObject>,
+}
+
+/// An object with events of many sessions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JoinedObject {
+    pub events: ListedObject,
+    pub index: ListedObject,
+    /// The objects whose rows it has, in the order of the rows.
+    pub sources: Vec<JoinedSource>,
+}
+
+/// An object of one session whose rows a joined object has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JoinedSource {
+    /// Id of the session in the lake.
+    pub session: String,
+    pub key: String,
+    pub sha256: String,
+    /// Number of its rows.
+    pub rows: usize,
+}
+
+/// An object that no manifest needs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct UnusedObject {
+    pub(super) key: String,
+    /// When a compaction first saw that it is not needed, in microseconds since the epoch.
+    pub(super) since: i64,
+}
+
+impl DayManifest {
+    /// Returns the manifest of a day without joined objects.
+    pub(super) fn new(date: &str) -> Self {
+        Self { version: MANIFEST_VERSION, date: date.to_owned(), ..Self::default() }
+    }
+
+    /// Reads the manifest of a day; an empty one if there is none, or if it is not valid.
+    pub(super) fn read(place: &LakePlace, date: &str) -> Result<Self, ToolError> {
+        let bytes = place.get(&day_key(date), MAX_OBJECT_BYTES)?;
+        let parsed = bytes.and_then(|bytes| parse_day_manifest(&bytes, date).ok());
+        Ok(parsed.unwrap_or_else(|| Self::new(date)))
+    }
+
+    /// Replaces the manifest in the lake, or removes it if it says nothing.
+    pub(super) fn write(&self, place: &LakePlace) -> Result<(), ToolError> {
+        let key = day_key(&self.date);
+        if self.objects.is_empty() && self.unused.is_empty() {
+            return place.delete(&key);
+        }
+        place.put(&key, serde_json::to_vec(self).unwrap_or_default())
+    }
+
+    /// Takes the objects out of the manifest that have a source which `is_outdated`, and then removes
+    /// them from the lake. Returns the number of objects.
+    pub(super) fn remove_outdated(
+        &mut self,
+        place: &LakePlace,
+        is_outdated: &dyn Fn(&JoinedSource) -> bool,
+    ) -> Result<usize, ToolError> {
+        let mut removed = Vec::new();
+        for object in std::mem::take(&mut self.objects) {
+            if object.sources.iter().any(is_outdated) {
+                removed.push(object);
+            } else {
+                self.objects.push(object);
+            }
+        }
+        if removed.is_empty() {
+            return Ok(0);
+        }
+        self.write(place)?;
+        for object in &removed {
+            for key in object.keys() {
+                place.delete(key)?;
+            }
+        }
+        Ok(removed.len())
+    }
+}
+
+impl JoinedObject {
+    /// Returns the keys of the object and of its index.
+    pub(super) fn keys(&self) -> [&str; 2] {
+        [&self.events.key, &self.index.key]
+    }
+
+    /// Returns whether its keys are those of the day, and its sizes are allowed.
+    fn is_valid(&self, date: &str) -> bool {
+        self.events.key.ends_with(".parquet")
+            && self.index.key.ends_with(".skip")
+            && self.keys().into_iter().all(|key| is_joined_key(key, date))
+            && [&self.events, &self.index].iter().all(|object| object.bytes <= MAX_OBJECT_BYTES)
+            && self.sources.iter().all(|source| source.rows <= MAX_ROWS)
+    }
+}
+
+/// Returns the versions of the manifests of a lake, by day.
+pub(super) fn list_days(place: &LakePlace) -> Result<BTreeMap<String, String>, ToolError> {
+    let mut days = BTreeMap::new();
+    for object in place.list(DAYS)? {
+        if let Some(date) = json_name(&object.key, DAYS) {
+            days.insert(date.to_owned(), object.version);
+        }
+    }
+    Ok(days)
+}
+
+/// Reads the manifests of days.
+pub(super) fn read_days<'d>(
+    place: &LakePlace,
+    dates: impl Iterator<Item = &'d String>,
+) -> Result<Vec<DayManifest>, ToolError> {
+    let dates: Vec<&String> = dates.collect();
+    run_requests(&dates, |date| DayManifest::read(place, date))
+}
+
+/// Removes the joined objects of these days with a source that `is_outdated`. Returns their number.
+pub(super) fn remove_outdated_objects(
+    place: &LakePlace,
+    dates: &HashSet<String>,
+    is_outdated: &dyn Fn(&JoinedSource) -> bool,
+) -> Result<usize, ToolError> {
+    if dates.is_empty() {
+        return Ok(0);
+    }
+    let mut removed = 0;
+    for date in list_days(place)?.keys().filter(|date| dates.contains(*date)) {
+        removed += DayManifest::read(place, date)?.remove_outdated(place, is_outdated)?;
+    }
+    Ok(removed)
+}
+
+/// Parses the manifest of a day.
+///
+/// # Errors
+/// Returns the reason if it is not a manifest of this day, or if it names objects that are not those
+/// of the day.
+pub fn parse_day_manifest(bytes: &[u8], date: &str) -> Result<DayManifest, String> {
+    let manifest: DayManifest = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    if manifest.version != MANIFEST_VERSION {
+        return Err(format!("it has version {}, not {MANIFEST_VERSION}", manifest.version));
+    }
+    if manifest.date != date {
+        return Err("it is of another day".to_owned());
+    }
+    let unused = manifest.unused.iter().map(|unused| unused.key.as_str());
+    if let Some(key) = unused.into_iter().find(|key| !is_joined_key(key, date)) {
+        return Err(format!("'{}' is not an object of the day", key.escape_debug()));
+    }
+    match manifest.objects.iter().find(|object| !object.is_valid(date)) {
+        Some(object) => {
+            Err(format!("its object '{}' is not valid", object.events.key.escape_debug()))
+        }
+        None => Ok(manifest),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::joined_keys;
+
+    const DATE: &str = "2026-10-14";
+
+    fn manifest(keys: [&str; 2]) -> DayManifest {
+        let [events, index] =
+            keys.map(|key| ListedObject { key: key.to_owned(), bytes: 3, sha256: String::new() });
+        let source = JoinedSource {
+            session: "s1".into(),
+            key: "v1/events/p_provider=codex/p_date=2026-10-14/s1-0.parquet".into(),
+            sha256: "a1".into(),
+            rows: 3,
+        };
+        let object = JoinedObject { events, index, sources: vec![source] };
+        DayManifest { objects: vec![object], ..DayManifest::new(DATE) }
+    }
+
+    #[test]
+    fn a_manifest_comes_back_and_foreign_keys_are_refused() {
+        let [events, index] = joined_keys(DATE, "a1");
+        let good = manifest([&events, &index]);
+        let bytes = serde_json::to_vec(&good).expect("encodes");
+        assert_eq!(parse_day_manifest(&bytes, DATE), Ok(good.clone()));
+        assert!(parse_day_manifest(&bytes, "2026-10-15").is_err());
+        let mut unused = good;
+        unused.unused.push(UnusedObject { key: "v1/machines/a.json".into(), since: 0 });
+        let bytes = serde_json::to_vec(&unused).expect("encodes");
+        assert!(parse_day_manifest(&bytes, DATE).is_err());
+        for keys in [
+            ["v1/events/p_provider=codex/p_date=2026-10-14/s1-0.parquet", &index],
+            ["v1/days/2026-10-14/../a.parquet", &index],
+            [&events, "v1/days/2026-10-15/a1.skip"],
+            [&index, &events],
+        ] {
+            let bytes = serde_json::to_vec(&manifest(keys)).expect("encodes");
+            assert!(parse_day_manifest(&bytes, DATE).is_err(), "{keys:?}");
+        }
+    }
+
+    #[test]
+    fn an_object_with_an_outdated_source_is_removed() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let place = LakePlace::open(&dir.path().to_string_lossy()).expect("a place");
+        let [events, index] = joined_keys(DATE, "a1");
+        for key in [&events, &index] {
+            place.put(key, vec![1]).expect("writes");
+        }
+        manifest([&events, &index]).write(&place).expect("writes");
+        let dates = HashSet::from([DATE.to_owned()]);
+        let kept = remove_outdated_objects(&place, &dates, &|source| source.sha256 != "a1");
+        assert_eq!(kept.expect("removes"), 0);
+        let removed = remove_outdated_objects(&place, &dates, &|source| source.session == "s1");
+        assert_eq!(removed.expect("removes"), 1);
+        assert_eq!(place.get(&events, 9).expect("reads"), None);
+        assert!(list_days(&place).expect("lists").is_empty());
+    }
+}

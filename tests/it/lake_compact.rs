@@ -1,0 +1,308 @@
+//! `sessions lake compact`: whatever happens to it, the objects of sessions stay as they are, and joined
+//! objects repeat them.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use arrow::array::RecordBatch;
+use arrow::compute::concat_batches;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use schemas::Timestamp;
+use serde_json::{Value, json};
+use sessions::lake::{LakeCatalog, LakeCompaction, LakePlace, compact_lake};
+
+use crate::crash::content;
+use crate::env::{Random, TestEnv, copy_folder};
+use crate::lake::{
+    content_objects, ingest_log, kills, laptop, machine, objects, pull, push, run_killed,
+};
+
+const HOUR_US: i64 = 3_600_000_000;
+
+fn compact(env: &TestEnv, lake: &Path) -> Value {
+    env.json(&["lake", "compact", &lake.to_string_lossy()])
+}
+
+/// Compacts a lake as if it were `hours` later than all its events.
+fn compact_later(lake: &Path, hours: i64) -> LakeCompaction {
+    let place = LakePlace::open(&lake.to_string_lossy()).expect("a place");
+    let now = Timestamp::parse("2027-01-01T00:00:00Z").expect("a time");
+    compact_lake(&place, Timestamp(now.0 + hours * HOUR_US)).expect("compacts")
+}
+
+/// The joined objects of a lake and their manifests.
+fn joined_files(lake: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = objects(lake);
+    found.retain(|key, _| key.starts_with("v1/days"));
+    found
+}
+
+/// All that pushes wrote.
+fn pushed_files(lake: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = objects(lake);
+    found.retain(|key, _| !key.starts_with("v1/days") && !key.starts_with("v1/unfinished"));
+    found
+}
+
+fn read_rows(path: &Path) -> RecordBatch {
+    let file = fs::File::open(path).expect("opens");
+    let builder = ParquetRecordBatchReaderBuilder::try_new(file).expect("Parquet");
+    let schema = builder.schema().clone();
+    let batches: Result<Vec<_>, _> = builder.build().expect("reads").collect();
+    concat_batches(&schema, &batches.expect("decodes")).expect("joins")
+}
+
+/// Checks that each joined object which readers use has the rows of its sources. Returns the number of
+/// objects of sessions that are joined, and of those that are not.
+fn check_joined(lake: &Path) -> (usize, usize) {
+    let place = LakePlace::open(&lake.to_string_lossy()).expect("a place");
+    let catalog = LakeCatalog::read(&place, None).expect("reads").expect("a catalog");
+    let mut large = HashMap::new();
+    let mut keys = HashSet::new();
+    let mut counts = (0, 0);
+    for events in catalog.sessions.values().flat_map(|session| &session.objects) {
+        let Some(place) = &events.joined else {
+            counts.1 += 1;
+            continue;
+        };
+        counts.0 += 1;
+        let key = &catalog.joined[place.object].key;
+        keys.insert(key.as_str());
+        let rows = large.entry(key).or_insert_with(|| read_rows(&lake.join(key)));
+        let part = rows.slice(place.rows.start, place.rows.len());
+        assert_eq!(read_rows(&lake.join(&events.key)), part, "{} in {key}", events.key);
+    }
+    let all: Vec<_> = catalog.sessions.values().flat_map(|session| &session.objects).collect();
+    let scanned = catalog.scanned_keys(all.iter().copied());
+    assert_eq!(scanned.len(), keys.len() + counts.1, "each row is scanned once");
+    counts
+}
+
+#[test]
+fn a_compaction_repeats_the_rows_and_changes_no_object_of_a_session() {
+    let env = laptop("pier", "mira");
+    let lake = env.path("lake");
+    push(&env, &lake);
+    let before = machine("server", "team", "");
+    pull(&before, &lake);
+    let pushed = pushed_files(&lake);
+    assert_eq!(check_joined(&lake).0, 0);
+
+    let first = compact(&env, &lake);
+    assert!(first["written"].as_u64() > Some(3) && first["left_out"] == 0, "{first}");
+    assert_eq!(pushed_files(&lake), pushed);
+    let (joined, single) = check_joined(&lake);
+    assert_eq!(first["joined"].as_u64(), Some(joined as u64), "{first}");
+    assert!(joined > 20 && single < joined, "{joined} {single}");
+    let written = joined_files(&lake);
+
+    // A second one has nothing to do.
+    let second = compact(&env, &lake);
+    assert_eq!((&second["written"], &second["changed_days"]), (&json!(0), &json!(0)), "{second}");
+    assert_eq!(second["unchanged"], first["written"], "{second}");
+    assert_eq!(joined_files(&lake), written);
+
+    // Pulls see the same, and pushes still need two requests.
+    assert_eq!(pull(&before, &lake)["requests"], 2);
+    let after = machine("server", "team", "");
+    pull(&after, &lake);
+    let rows = "SELECT bit_xor(hash(e)), count(*) FROM events e";
+    assert_eq!(after.rows(rows), before.rows(rows));
+    assert!(push(&env, &lake)["requests"].as_u64() <= Some(2));
+
+    // Other lakes with the same objects get the same bytes.
+    let other = env.path("other");
+    push(&env, &other);
+    compact(&env, &other);
+    assert_eq!(joined_files(&other), written);
+}
+
+#[test]
+fn forgotten_rows_leave_the_joined_objects_with_the_push() {
+    let env = machine("pier", "mira", "include = ['**']");
+    for id in ["moor", "dock", "stay"] {
+        ingest_log(&env, id, "/code/harbor", &format!("The zanzibar {id} of the harbor."));
+    }
+    let lake = env.path("lake");
+    push(&env, &lake);
+    compact(&env, &lake);
+    assert_eq!(check_joined(&lake), (3, 0));
+
+    env.run(&["forget", "moor", "--yes"]).ok();
+    push(&env, &lake);
+    assert_eq!(joined_files(&lake), BTreeMap::new(), "nothing has the rows any more");
+    assert_eq!(check_joined(&lake), (0, 2));
+    compact(&env, &lake);
+    assert_eq!(check_joined(&lake), (2, 0));
+    let manifest = joined_files(&lake)[Path::new("v1/days/2026-10-29.json")].clone();
+    let manifest = String::from_utf8(manifest).expect("JSON");
+    assert!(manifest.contains("dock~") && !manifest.contains("moor~"), "{manifest}");
+
+    // Rows that are published in another way leave, too.
+    let settings = env.path(".config/sessions/settings.toml");
+    let text = fs::read_to_string(&settings).expect("reads") + "content = 'usage'\n";
+    fs::write(&settings, text).expect("writes");
+    push(&env, &lake);
+    assert_eq!(joined_files(&lake), BTreeMap::new());
+}
+
+/// A push that is killed after it withdrew a session removes the joined rows when it is continued.
+#[test]
+fn an_unfinished_withdrawal_is_finished() {
+    let env = machine("pier", "mira", "include = ['**']");
+    for id in ["moor", "dock", "stay"] {
+        ingest_log(&env, id, "/code/harbor", &format!("The zanzibar {id} of the harbor."));
+    }
+    let lake = env.path("lake");
+    push(&env, &lake);
+    compact(&env, &lake);
+    let joined = env.path("joined");
+    copy_folder(&lake.join("v1/days"), &joined);
+    env.run(&["forget", "moor", "--yes"]).ok();
+    push(&env, &lake);
+    // The listing as it is before the objects are removed.
+    let key = objects(&lake).into_keys().find(|key| key.starts_with("v1/machines")).expect("one");
+    let listing = fs::read_to_string(lake.join(&key)).expect("reads");
+    let mut listing: Value = serde_json::from_str(&listing).expect("JSON");
+    let gone = "v1/events/p_provider=generic/p_date=2026-10-29/";
+    let names = fs::read_to_string(joined.join("2026-10-29.json")).expect("reads");
+    let start = names.find("moor~").expect("the session");
+    let id = &names[start..start + "moor~".len() + 8];
+    listing["unused"] = json!([format!("{gone}{id}-0.parquet")]);
+    fs::write(lake.join(&key), listing.to_string()).expect("writes");
+    copy_folder(&joined, &lake.join("v1/days"));
+
+    assert_eq!(check_joined(&lake), (0, 2), "readers use none of it");
+    push(&env, &lake);
+    assert_eq!(joined_files(&lake), BTreeMap::new());
+}
+
+#[test]
+fn what_comes_late_is_joined_and_replaced_objects_stay_for_an_hour() {
+    let env = machine("pier", "mira", "include = ['**']");
+    ingest_log(&env, "one", "/code/harbor", "Moor boat one.");
+    ingest_log(&env, "two", "/code/harbor", "Moor boat two.");
+    let lake = env.path("lake");
+    push(&env, &lake);
+    // A day that is not over is left as it is.
+    let place = LakePlace::open(&lake.to_string_lossy()).expect("a place");
+    let evening = Timestamp::parse("2026-10-29T23:59:59Z").expect("a time");
+    assert_eq!(compact_lake(&place, evening).expect("compacts").days, 0);
+    compact_later(&lake, 0);
+    let first = joined_files(&lake);
+    assert_eq!(first.len(), 3);
+
+    ingest_log(&env, "three", "/code/harbor", "Moor boat three.");
+    push(&env, &lake);
+    assert_eq!(check_joined(&lake), (2, 1));
+    let second = compact_later(&lake, 1);
+    assert_eq!((second.written, second.joined, second.removed), (1, 3, 0));
+    assert_eq!(check_joined(&lake), (3, 0));
+    let kept = joined_files(&lake);
+    assert!(first.keys().all(|key| kept.contains_key(key)), "{:?}", kept.keys());
+    assert_eq!(compact_later(&lake, 1).changed_days, 0);
+    let third = compact_later(&lake, 3);
+    assert_eq!((third.written, third.removed), (0, 2));
+    assert_eq!(joined_files(&lake).len(), 3);
+    assert_eq!(check_joined(&lake), (3, 0));
+}
+
+#[test]
+fn damaged_and_missing_joined_objects_are_not_used() {
+    let env = machine("pier", "mira", "include = ['**']");
+    for id in ["one", "two"] {
+        ingest_log(&env, id, "/code/harbor", &format!("Moor boat {id}."));
+    }
+    let lake = env.path("lake");
+    push(&env, &lake);
+    compact(&env, &lake);
+    let written = joined_files(&lake);
+    for (key, bytes) in &written {
+        fs::remove_file(lake.join(key)).expect("removes");
+        assert_eq!(check_joined(&lake), (0, 2), "without {key:?}");
+        fs::write(lake.join(key), &bytes[..bytes.len() / 2]).expect("writes");
+        assert_eq!(check_joined(&lake), (0, 2), "with a part of {key:?}");
+        compact(&env, &lake);
+        assert_eq!(joined_files(&lake), written, "{key:?} is written again");
+    }
+    // A manifest cannot name other files.
+    let manifest = lake.join("v1/days/2026-10-29.json");
+    let text = fs::read_to_string(&manifest).expect("reads");
+    fs::write(&manifest, text.replace("v1/days/2026-10-29/", "v1/days/../../")).expect("writes");
+    assert_eq!(check_joined(&lake), (0, 2));
+    compact(&env, &lake);
+    assert_eq!(joined_files(&lake), written);
+}
+
+#[test]
+fn a_killed_compaction_is_continued() {
+    let env = laptop("pier", "mira");
+    let calm = env.path("calm");
+    push(&env, &calm);
+    let pushed = pushed_files(&calm);
+    let lakes: Vec<PathBuf> = (0..kills()).map(|at| env.path(&format!("lake{at}"))).collect();
+    for lake in &lakes {
+        copy_folder(&calm, lake);
+    }
+    let start = Instant::now();
+    compact(&env, &calm);
+    let whole = start.elapsed();
+    let want = joined_files(&calm);
+    let mut random = Random(17);
+    for lake in &lakes {
+        for _ in 0..4 {
+            run_killed(&env, &["lake", "compact", &lake.to_string_lossy()], whole, &mut random);
+            assert_eq!(pushed_files(lake), pushed);
+            check_joined(lake);
+        }
+        compact(&env, lake);
+        assert_eq!(joined_files(lake), want);
+    }
+}
+
+#[test]
+fn compactions_and_pushes_at_once_are_harmless() {
+    let env = laptop("pier", "mira");
+    let quay = machine("quay", "tom", "include = ['**']");
+    for id in ["moor", "dock", "stay"] {
+        ingest_log(&quay, id, "/code/harbor", &format!("The zanzibar {id} of the harbor."));
+    }
+    let lake = env.path("lake");
+    push(&env, &lake);
+    push(&quay, &lake);
+    quay.run(&["forget", "moor", "--yes"]).ok();
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| compact(&env, &lake));
+        }
+        scope.spawn(|| push(&quay, &lake));
+        for _ in 0..5 {
+            check_joined(&lake);
+        }
+    });
+    check_joined(&lake);
+    // Neither a manifest nor a listing names what was forgotten.
+    for (key, bytes) in objects(&lake) {
+        let has_name = String::from_utf8_lossy(&bytes).contains("moor~");
+        assert!(!has_name || key.starts_with("v1/tombstones"), "{key:?}");
+    }
+    compact_later(&lake, 0);
+    compact_later(&lake, 2);
+    let calm = env.path("calm");
+    push(&env, &calm);
+    push(&quay, &calm);
+    assert_eq!(content_objects(&lake).len(), {
+        compact_later(&calm, 0);
+        // The tombstone is in the first lake only.
+        content_objects(&calm).len() + 1
+    });
+    assert_eq!(joined_files(&lake), joined_files(&calm));
+    let server = machine("server", "team", "");
+    pull(&server, &lake);
+    assert_eq!(
+        content(&server)[0].as_array().map(Vec::len),
+        Some(server.rows("SELECT 1 FROM sessions").len())
+    );
+}
