@@ -27,7 +27,7 @@ import tempfile
 import time
 import zlib
 
-from check_web import Checks, Server, wait_until
+from check_web import EVERYTHING, Checks, Server, wait_until
 from hostile_logs import check_hostile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -81,12 +81,12 @@ def check_views(checks, browser, report, transcripts, sessions):
             settle(page)
             checks.look(page, f"report-{name}-{width}-{scheme}")
         for at, session in enumerate(sessions[:3]):
-            open_session(page, report, session, "?reasoning=1&notices=1")
+            open_session(page, report, session, f"?{EVERYTHING}")
             page.evaluate("document.querySelectorAll('.call > summary, .notice > summary').forEach((summary, at) => at < 12 && summary.click())")
             page.wait_for_timeout(300)
             checks.look(page, f"report-session-{at}-{width}-{scheme}")
         for at, transcript in enumerate(transcripts[:3]):
-            page.goto(transcript.as_uri() + "#reasoning=1&notices=1&open=1")
+            page.goto(transcript.as_uri() + f"#{EVERYTHING}&open=1")
             page.wait_for_selector("[data-event]")
             settle(page)
             checks.look(page, f"transcript-{at}-{width}-{scheme}")
@@ -167,7 +167,8 @@ def check_transcripts(checks, browser, folder, transcripts):
     page.wait_for_selector("[data-event]")
     settle(page)
     page.click(".switch >> nth=0")
-    checks.expect("focus=1" in page.url, f"a switch is not in the address: {page.url}")
+    checks.expect("show=answers+calls" in page.url, f"a switch is not in the address: {page.url}")
+    checks.expect(page.locator("[data-event].user").count() == 0, "hidden prompts are shown")
     page.click(".outline a >> nth=-1")
     wait_until(page, "location.hash.includes('event=') && !location.hash.includes('event=20')")
     page.go_back()
@@ -231,7 +232,7 @@ def main():
         check_behaviour(checks, browser, report, data)
         check_transcripts(checks, browser, folder, transcripts)
         check_without_script(checks, browser, folder, transcripts)
-        for where, address in [("report", f"{report}#/session/hostile?notices=1&open=1"), ("transcript", (folder / "transcripts/hostile.html").as_uri() + "#notices=1&open=1")]:
+        for where, address in [("report", f"{report}#/session/hostile?{EVERYTHING}&open=1"), ("transcript", (folder / "transcripts/hostile.html").as_uri() + f"#{EVERYTHING}&open=1")]:
             page = open_page(checks, browser, 1400, "light")
             page.goto(address)
             page.wait_for_selector("[data-event]")

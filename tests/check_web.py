@@ -29,6 +29,11 @@ from hostile_logs import check_hostile, hostile_events, write_log
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 MANY = 20_000
+# Of the calls of the session of 20,000 events, each that many fails.
+FAILED_EVERY = 97
+# The choice of every kind of events, as an address names it.
+EVERYTHING = "show=prompts+answers+calls+reasoning+notices"
+
 
 def many_events():
     events = []
@@ -38,7 +43,8 @@ def many_events():
             events.append({"type": "user", "timestamp": stamp, "text": f"prompt {at}"})
         events.append({"type": "message", "timestamp": stamp, "text": f"answer {at}\n\n" + "words and words " * (at % 40)})
         events.append({"type": "tool_call", "timestamp": stamp, "tool_name": "Bash", "tool_call_id": f"c{at}", "input": {"command": f"make {at}"}})
-        events.append({"type": "tool_result", "timestamp": stamp, "tool_call_id": f"c{at}", "text": f"made {at}\n" * (at % 30), "exit_code": 0})
+        events.append({"type": "tool_result", "timestamp": stamp, "tool_call_id": f"c{at}", "text": f"made {at}\n" * (at % 30),
+                       "is_error": at % FAILED_EVERY == 0, "exit_code": int(at % FAILED_EVERY == 0)})
         events.append({"type": "reasoning", "timestamp": stamp, "text": f"thought {at}"})
     return events[:MANY]
 
@@ -108,19 +114,20 @@ class Checks:
         page.on("pageerror", lambda error: self.expect(False, f"error: {error}"))
         page.on("request", lambda request: self.expect(request.url.startswith((base, "blob:")), f"request to {request.url[:200]}"))
 
-    def look(self, page, name):
+    def look(self, page, name, part="html"):
+        """Looks at a view. `part` is where axe-core looks: what is scrolled under a bar is too small for it."""
         if self.shots:
             self.shots.mkdir(parents=True, exist_ok=True)
             page.screenshot(path=self.shots / f"{name}.png")
         width = page.evaluate("document.documentElement.scrollWidth - innerWidth")
         self.expect(width <= 0, f"{name} is {width} pixels too wide")
-        self.find_barriers(page, name)
+        self.find_barriers(page, name, part)
 
-    def find_barriers(self, page, name):
+    def find_barriers(self, page, name, part="html"):
         """Reports what axe-core finds in a page or a frame."""
         if self.axe:
             page.evaluate(self.axe)
-            found = page.evaluate("(tags) => axe.run({ runOnly: tags }).then((run) => run.violations)", RULES)
+            found = page.evaluate("([part, tags]) => axe.run(part, { runOnly: tags }).then((run) => run.violations)", [part, RULES])
             for violation in found:
                 self.expect(False, f"{name}: {violation['id']} at {violation['nodes'][0]['target']}")
 
@@ -157,7 +164,7 @@ def check_views(checks, browser, link, sessions):
             state = context.storage_state()
         views = {"overview": "/", "sessions": "/search", "search": "/search?q=error", "failed": "/search?failed=1",
                  "live": "/live", "sql": "/sql?sql=SELECT+provider%2C+count(*)+FROM+sessions+GROUP+BY+1"}
-        views |= {f"session-{at}": f"/session/{session}?reasoning=1&notices=1" for at, session in enumerate(sessions)}
+        views |= {f"session-{at}": f"/session/{session}?{EVERYTHING}" for at, session in enumerate(sessions)}
         for name, path in views.items():
             page.goto(base + path)
             settle(page)
@@ -213,7 +220,7 @@ def check_behaviour(checks, browser, server, link, state):
     page.go_back()
     wait_until(page, "!location.search.includes('model=')")
 
-    page.goto(base + "/session/hostile?notices=1&open=1")
+    page.goto(base + f"/session/hostile?{EVERYTHING}&open=1")
     page.wait_for_selector("[data-event]")
     settle(page)
     checks.look(page, "hostile")
@@ -297,6 +304,92 @@ def check_many(checks, browser, link, state):
     checks.expect(page.evaluate("scrollY") > 1000 and before > 1000, "Back loses the place")
 
 
+def check_kinds(checks, browser, link, state):
+    """The kinds of events that are shown, in a session of 20,000 events: by click, by key and by address."""
+    base = link.split("/#")[0]
+    page = browser.new_context(viewport={"width": 1400, "height": 900}, storage_state=state).new_page()
+    checks.watch(page, base)
+    classes = "[...document.querySelectorAll('[data-event]')].map((one) => [...one.classList].find((name) => /^(user|message|reasoning|tool_call|notification)$/.test(name)))"
+    page.goto(f"{base}/session/many?event={MANY // 2 + 2}")
+    page.wait_for_selector(".item.target")
+    settle(page)
+    before = page.locator(".item.target").bounding_box()["y"]
+    start = time.monotonic()
+    page.keyboard.press("4")
+    few = "document.querySelectorAll('.call:not(.failed)').length < 3"
+    wait_until(page, f"document.querySelector('.item.message') && {few}")
+    print(f"20,000 events: {(time.monotonic() - start) * 1000:.0f} ms until no other calls than failed ones are shown", flush=True)
+    settle(page)
+    checks.expect("show=prompts+answers+failed" in page.url, f"the kinds are not in the address: {page.url}")
+    box = page.locator(".item.target").bounding_box()
+    checks.expect(box and abs(box["y"] - before) < 3, f"the event that was read moved from {before} to {box}")
+    page.click(".switch >> nth=0")
+    page.keyboard.press("2")
+    wait_until(page, "location.search.includes('show=failed')")
+    settle(page)
+    checks.look(page, "failed-calls", ".kinds")
+    page.goto(f"{base}/session/many?show=failed")
+    page.wait_for_selector(".call.failed")
+    settle(page)
+    failed = (MANY // 4 + FAILED_EVERY - 1) // FAILED_EVERY
+    events = page.evaluate(f"({classes}).length")
+    calls = page.locator(".call.failed").count()
+    checks.find_barriers(page, "only failed calls")
+    checks.expect(0 < calls == events <= failed, f"{calls} failed calls and {events} events are shown, of {failed}")
+    page.keyboard.press("End")
+    wait_until(page, f"Number([...document.querySelectorAll('[data-event]')].at(-1).dataset.event) > {MANY - 4 * FAILED_EVERY - 10}")
+    page.goto(f"{base}/session/many?show=prompts")
+    page.wait_for_selector("[data-event]")
+    settle(page)
+    checks.expect(set(page.evaluate(classes)) == {"user"}, "other events than prompts are shown")
+    page.goto(f"{base}/session/hostile?show=none")
+    page.wait_for_selector(".kinds")
+    settle(page)
+    checks.expect(page.locator(".user, .message, .tool_call").count() == 0, "events are shown although none was chosen")
+
+
+def check_outline(checks, browser, link, state):
+    """The list of turns: the current one is marked and in sight, keys and clicks lead to others."""
+    base = link.split("/#")[0]
+    for width, scheme in [(1400, "light"), (420, "dark")]:
+        page = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, storage_state=state).new_page()
+        checks.watch(page, base)
+        page.goto(f"{base}/session/many?event={MANY // 2}")
+        page.wait_for_selector(".item.target")
+        settle(page)
+        turn = page.evaluate("document.querySelector('.outline .current .number')?.textContent")
+        # Fifty times four events after a prompt.
+        checks.expect(turn == str(MANY // 2 // 201 + 1), f"turn {turn} is marked at {width} pixels")
+        if width < 800:
+            checks.expect(not page.is_visible(".outline ol"), "the list of turns is open on a phone")
+            checks.expect("Turn 5" in page.inner_text(".outline summary"), "the closed list does not name the turn")
+            page.click(".outline summary")
+            page.wait_for_selector(".outline ol:visible")
+            page.keyboard.press("Escape")
+            page.wait_for_selector(".outline ol", state="hidden")
+        page.keyboard.press("t")
+        wait_until(page, "document.activeElement.matches('.outline .current a')")
+        page.wait_for_timeout(300)
+        checks.look(page, f"outline-{width}", ".outline")
+        inside = page.evaluate("""(() => {
+            const box = document.querySelector('.outline ol').getBoundingClientRect();
+            const row = document.querySelector('.outline .current').getBoundingClientRect();
+            return box.height > 100 && row.top >= box.top && row.bottom <= box.bottom;
+        })()""")
+        checks.expect(inside, f"the current turn is out of sight at {width} pixels")
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("j")
+        page.keyboard.press("Enter")
+        page.wait_for_selector(".item.user.target")
+        settle(page)
+        page.wait_for_timeout(500)
+        marked = page.evaluate("Number(document.querySelector('.outline .current .number').textContent)")
+        checks.expect(marked == int(turn) + 2, f"turn {marked} is marked after a jump from {turn} to the next but one")
+        if width < 800:
+            checks.expect(not page.is_visible(".outline ol"), "the list of turns covers the turn that was chosen")
+        page.context.close()
+
+
 def check_speed(checks, browser, link, state):
     """From a key to painted results."""
     base = link.split("/#")[0]
@@ -362,6 +455,8 @@ def main():
             check_behaviour(checks, browser, server, link, state)
             check_live(checks, browser, server, link, state, own / "live.jsonl")
             check_many(checks, browser, link, state)
+            check_kinds(checks, browser, link, state)
+            check_outline(checks, browser, link, state)
             check_speed(checks, browser, link, state)
             print(f"memory of the server after use: {server.memory_mb()} MB", flush=True)
         finally:

@@ -67,6 +67,9 @@ pub fn export_sessions(
     call: &Call<'_>,
     print: &mut dyn FnMut(&str) -> bool,
 ) -> Result<Exported, ToolError> {
+    if args.images && args.format != ExportFormat::Html {
+        return Err(no_images_error(args.format));
+    }
     let snapshot = tools.snapshot(call)?;
     let sessions = args.selection.select_sessions(snapshot, call)?;
     let mut work = Exporter {
@@ -108,6 +111,12 @@ pub fn export_sessions(
         (format, None) => return Err(missing_output_error(format)),
     }
     Ok(work.done)
+}
+
+/// Returns the error for a format without images.
+fn no_images_error(format: ExportFormat) -> ToolError {
+    let message = format!("images: {format} has no images; --images needs --format html");
+    ToolError::new(ErrorCode::InvalidArgument, message).with_detail("field", "images")
 }
 
 /// Returns the error for a format that needs an output.

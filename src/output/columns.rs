@@ -1,5 +1,5 @@
 //! Tables that fit the width of a screen: less important columns are left out first, then wide ones
-//! are cut.
+//! are cut. A rare long id takes the room of its own line, and leaves that of the other lines.
 
 use anstyle::Style;
 
@@ -19,12 +19,24 @@ pub(crate) struct Column {
     /// The rank in which columns are left out if the table is too wide, the highest first. Columns of
     /// rank 0 stay.
     pub(crate) drop_rank: u8,
+    /// True if a cell that is much wider than others does not widen the column: it is shown whole, and
+    /// what follows it in its line is moved and cut.
+    pub(crate) may_spill: bool,
 }
+
+/// Maximum width of a column whose cells may spill, unless the screen is wide.
+const MAX_SPILLING_WIDTH: usize = 13;
+
+/// Minimum width of a text that is cut.
+const MIN_CUT_WIDTH: usize = 4;
+
+/// Minimum width of the last cell of a line with a cell that spills, before other cells are left out.
+const MIN_LAST_WIDTH: usize = 12;
 
 impl Column {
     /// A column of text that is shown whole.
     pub(crate) const fn text(name: &'static str) -> Self {
-        Self { name, is_right: false, min_width: None, drop_rank: 0 }
+        Self { name, is_right: false, min_width: None, drop_rank: 0, may_spill: false }
     }
 
     /// A column of numbers.
@@ -35,6 +47,11 @@ impl Column {
     /// Lets the column be cut to `min_width` cells.
     pub(crate) const fn cut_to(self, min_width: usize) -> Self {
         Self { min_width: Some(min_width), ..self }
+    }
+
+    /// Lets wide cells spill.
+    pub(crate) const fn spill(self) -> Self {
+        Self { may_spill: true, ..self }
     }
 
     /// Lets the column be left out.
@@ -80,7 +97,7 @@ impl FittedTable {
         kept.retain(|at| self.cells_of(*at).any(|cell| !cell.text.is_empty()));
         let mut widths: Vec<usize> = Vec::new();
         for at in 0..self.columns.len() {
-            widths.push(self.natural_width(at));
+            widths.push(self.natural_width(at, width));
         }
         while self.least_width(&kept, &widths) > width {
             let droppable = kept.iter().filter(|at| self.columns[**at].drop_rank > 0);
@@ -100,7 +117,13 @@ impl FittedTable {
             });
             lines.push(names.collect());
         }
+        let header_lines = lines.len();
         for row in &self.rows {
+            // The line of a row with a cell that spills is formatted by itself.
+            if self.has_spilling_cell(row, &kept, &widths) {
+                lines.push(vec![String::new(); kept.len()]);
+                continue;
+            }
             let cells = kept.iter().filter_map(|at| row.get(*at).map(|cell| (cell, widths[*at])));
             lines.push(
                 cells
@@ -109,20 +132,71 @@ impl FittedTable {
             );
         }
         let right: Vec<bool> = kept.iter().map(|at| self.columns[*at].is_right).collect();
+        let aligned = align_columns(lines, &right);
         let mut painted = Painted::new();
-        painted.append_aligned(&align_columns(lines, &right));
+        for (at, line) in aligned.lines().enumerate() {
+            let row = at.checked_sub(header_lines).and_then(|row| self.rows.get(row));
+            let spilled = row.filter(|row| self.has_spilling_cell(row, &kept, &widths));
+            match spilled {
+                Some(row) => painted.append_aligned(&self.spilled_line(row, &kept, &widths, width)),
+                None => painted.append_aligned(line),
+            }
+            painted.append_aligned("\n");
+        }
         painted
+    }
+
+    /// Returns true if a cell of the row is wider than its column and is not cut.
+    fn has_spilling_cell(&self, row: &[Cell], kept: &[usize], widths: &[usize]) -> bool {
+        kept.iter().any(|at| {
+            self.columns[*at].may_spill
+                && row.get(*at).is_some_and(|cell| text_width(&cell.text) > widths[*at])
+        })
+    }
+
+    /// Formats the line of a row with a cell that spills. The last cell gets the remaining width. If that
+    /// is too little, cells that can be cut are left out.
+    fn spilled_line(&self, row: &[Cell], kept: &[usize], widths: &[usize], width: usize) -> String {
+        let Some((last, others)) = kept.split_last() else { return String::new() };
+        let mut parts = Vec::new();
+        for at in others {
+            if let Some(cell) = row.get(*at) {
+                parts.push(LinePart::new(self.columns[*at], cell, widths[*at]));
+            }
+        }
+        while total_width(&parts) + MIN_LAST_WIDTH > width
+            && let Some(cut) = parts.iter().rposition(|part| part.column.min_width.is_some())
+        {
+            parts.remove(cut);
+        }
+        while parts.len() > 1 && total_width(&parts) > width {
+            parts.pop();
+        }
+
+        let room = width.saturating_sub(total_width(&parts));
+        let mut line: String = parts.iter().map(LinePart::paint).collect();
+        if let Some(cell) = row.get(*last)
+            && room >= MIN_CUT_WIDTH
+        {
+            line.push_str(&paint_cell(cell.style, &cut(&cell.text, room)));
+        }
+        line.trim_end().to_owned()
     }
 
     fn cells_of(&self, column: usize) -> impl Iterator<Item = &Cell> {
         self.rows.iter().filter_map(move |row| row.get(column))
     }
 
-    /// Returns the cells that a column takes if nothing is cut.
-    fn natural_width(&self, column: usize) -> usize {
+    /// Returns the cells that a column takes on a screen of this width if nothing is cut.
+    fn natural_width(&self, column: usize, screen_width: usize) -> usize {
         let name = if self.has_header { text_width(self.columns[column].name) } else { 0 };
+        let most = if self.columns[column].may_spill {
+            MAX_SPILLING_WIDTH.max(screen_width / 6)
+        } else {
+            usize::MAX
+        };
         let cells = self.cells_of(column).map(|cell| text_width(&cell.text));
-        cells.max().unwrap_or(0).max(name)
+        cells.filter(|width| *width <= most).max().unwrap_or(0).max(name)
     }
 
     /// Returns the width of a table of the columns `kept` in which all that can be cut is cut.
@@ -152,6 +226,38 @@ impl FittedTable {
             widths[widest] -= 1;
         }
     }
+}
+
+/// A cell of a line that is not aligned with the others, but for its last one.
+struct LinePart<'a> {
+    column: Column,
+    cell: &'a Cell,
+    width: usize,
+}
+
+impl<'a> LinePart<'a> {
+    fn new(column: Column, cell: &'a Cell, column_width: usize) -> Self {
+        let own = if column.may_spill { text_width(&cell.text) } else { 0 };
+        Self { column, cell, width: column_width.max(own) }
+    }
+
+    /// Formats the cell and the gap after it.
+    fn paint(&self) -> String {
+        let text = cut(&self.cell.text, self.width);
+        let padding = " ".repeat(self.width - text_width(&text).min(self.width));
+        let gap = " ".repeat(COLUMN_GAP);
+        let painted = paint_cell(self.cell.style, &text);
+        if self.column.is_right {
+            format!("{padding}{painted}{gap}")
+        } else {
+            format!("{painted}{padding}{gap}")
+        }
+    }
+}
+
+/// Returns the width of parts with the gaps after them.
+fn total_width(parts: &[LinePart<'_>]) -> usize {
+    parts.iter().map(|part| part.width + COLUMN_GAP).sum()
 }
 
 /// Cuts a text to a width. Paths are cut at the beginning, which is less informative.
@@ -186,5 +292,44 @@ mod tests {
         assert_eq!(lines(80), "abcdefgh  12  日本語日本語");
         assert_eq!(lines(20), "abcdefgh  12  日本…");
         assert_eq!(lines(16), "abcdefgh  日本…");
+    }
+
+    #[test]
+    fn a_long_id_takes_the_room_of_its_own_line_only() {
+        let columns = [
+            Column::text("id").spill(),
+            Column::text("time"),
+            Column::text("project").cut_to(4),
+            Column::text("title").cut_to(12),
+        ];
+        let mut table = FittedTable::new(&columns);
+        let long = "session-0123456789-0123456789-x";
+        for id in ["abcdefgh", long] {
+            let cells = [id, "21:00", "lighthouse", "Paint the door of the lighthouse red"];
+            table.push(cells.map(|text| Cell::new(PLAIN, text)).to_vec());
+        }
+        let lines = |width| {
+            let painted = anstream::adapter::strip_str(table.paint(width).as_str()).to_string();
+            let lines: Vec<String> = painted.lines().skip(1).map(str::to_owned).collect();
+            assert!(lines.iter().all(|line| text_width(line) <= width), "{lines:?}");
+            lines
+        };
+        assert_eq!(
+            lines(80),
+            [
+                "abcdefgh  21:00  lighthouse  Paint the door of the lighthouse red",
+                "session-0123456789-0123456789-x  21:00  lighthouse  Paint the door of the light…",
+            ]
+        );
+        // What can be cut is left out of a line in which the last cell would have no room.
+        assert_eq!(
+            lines(60),
+            [
+                "abcdefgh  21:00  lighthouse  Paint the door of the lighthou…",
+                "session-0123456789-0123456789-x  21:00  Paint the door of t…",
+            ]
+        );
+        assert_eq!(lines(40)[1], "session-0123456789-0123456789-x  21:00");
+        assert_eq!(lines(35)[1], long);
     }
 }

@@ -9,7 +9,7 @@ use super::painted::{AGENT, COST, DIM, FAILED, ID, PLAIN, PROJECT, Painted};
 
 /// The columns of the list. The title keeps its place the longest.
 const COLUMNS: &[Column] = &[
-    Column::text("id"),
+    Column::text("id").spill(),
     Column::text("last active"),
     Column::text("agent").drop_at(1),
     Column::text("project").cut_to(8),

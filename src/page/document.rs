@@ -36,7 +36,7 @@ pub(crate) enum FrozenView<'a> {
 /// The conversation of a session as a document has it.
 pub(crate) struct PackedTalk {
     pub(crate) session: String,
-    base64: String,
+    pub(crate) base64: String,
 }
 
 impl PackedTalk {

@@ -232,6 +232,60 @@ fn is_report(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
+
+    /// A report whose conversations need a file each.
+    fn large_report() -> SessionsReport {
+        let data = ReportData {
+            version: "1",
+            generated_at: String::new(),
+            timezone: "UTC".to_owned(),
+            since: None,
+            until: None,
+            provider: None,
+            project: None,
+            prices_as_of: String::new(),
+            sessions: Vec::new(),
+            others: Vec::new(),
+            days: Vec::new(),
+            tools: Vec::new(),
+            spreads: Vec::new(),
+            findings: Vec::new(),
+            hours: Vec::new(),
+            edits: Vec::new(),
+            spawned: BTreeMap::new(),
+            files: Vec::new(),
+            places: BTreeMap::new(),
+        };
+        let talk = |session: &str| PackedTalk {
+            session: session.to_owned(),
+            base64: "A".repeat(MAX_FILE_TALK_BYTES / 2 + 1),
+        };
+        SessionsReport { data, talks: ["new", "old"].map(talk).into() }
+    }
+
+    #[test]
+    fn further_files_replace_those_of_an_earlier_report_only() {
+        let dir = tempfile::tempdir().expect("folder");
+        let first = dir.path().join("report.html");
+        let second = dir.path().join("report-2.html");
+        for round in 0..2 {
+            let sizes = large_report().save(&first).expect("saved");
+            assert_eq!(sizes.len(), 2, "round {round}");
+            let pages = [&first, &second].map(|path| fs::read_to_string(path).expect("there"));
+            for (page, talk) in pages.iter().zip(["new", "old"]) {
+                let talks: Vec<_> = page.split("data-talk=\"").skip(1).collect();
+                assert_eq!(talks.len(), 1);
+                assert!(talks[0].starts_with(talk), "{talk}");
+            }
+            assert!(pages[0].contains(r#""files":["report-2.html"],"places":{"old":0}"#));
+            assert!(pages[1].contains(r#""home":"report.html""#));
+        }
+        fs::write(&second, "notes").expect("writes");
+        let refused = large_report().save(&first).expect_err("another file is there");
+        assert!(refused.message.contains("report-2.html"), "{}", refused.message);
+        assert_eq!(fs::read_to_string(&second).expect("there"), "notes");
+    }
 
     #[test]
     fn further_files_have_numbers() {

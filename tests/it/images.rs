@@ -1,4 +1,5 @@
-//! `sessions event ID --image`: images are read from the log when they are asked for.
+//! `sessions event ID --image` and `sessions export --images`: images are read from the log when they
+//! are asked for.
 
 use std::fs;
 
@@ -64,4 +65,38 @@ fn images_are_read_from_the_log_by_their_number() {
     fs::remove_file(env.path("pictures.jsonl")).expect("removes");
     let gone = env.run(&["event", &id, "--image", "-o", "gone.png"]).fails(1);
     assert!(gone.contains("its log cannot be read"), "{gone}");
+}
+
+#[test]
+fn transcripts_have_the_images_of_the_log_when_asked() {
+    let env = with_images();
+    let html = ["export", "html", "pictures", "-o", "pictures.html"];
+    let read = || fs::read_to_string(env.path("pictures.html")).expect("written");
+    env.run(&html).ok();
+    let without = read();
+    assert!(!without.contains("data:image/") && without.contains("[image/gif 22 bytes]"));
+
+    // The transcript with images is another file: it replaces the first one only when asked.
+    let with_images = [&html[..], &["--images"]].concat();
+    assert!(env.run(&with_images).fails(2).contains("--force"));
+    assert_eq!(read(), without);
+    env.run(&[&with_images[..], &["--force"]].concat()).ok();
+    let with = read();
+    let addresses: Vec<_> = with.split("src=\"data:image/").skip(1).collect();
+    assert_eq!(addresses.len(), 2, "what is not an image is left out");
+    for (address, (kind, bytes)) in addresses.iter().zip([("png", PNG), ("gif", GIF)]) {
+        let address_begin = format!("{kind};base64,{}\"", STANDARD.encode(bytes));
+        assert!(address.starts_with(&address_begin), "{}", &address[..80]);
+    }
+    // The same transcript again is not written, with and without the permission.
+    for force in [&[][..], &["--force"]] {
+        let again = env.json(&[&with_images[..], force].concat());
+        assert_eq!((&again["files"], &again["files_unchanged"]), (&0.into(), &1.into()), "{again}");
+    }
+
+    let markdown = ["export", "md", "pictures", "-o", "pictures.md", "--images"];
+    assert!(env.run(&markdown).fails(2).contains("--images"));
+    fs::remove_file(env.path("pictures.jsonl")).expect("removes");
+    env.run(&[&with_images[..], &["--force"]].concat()).ok();
+    assert!(!read().contains("data:image/"), "the log has the images");
 }

@@ -172,7 +172,16 @@ fn the_page_loads_nothing_and_no_text_can_leave_its_place() {
 fn a_report_replaces_a_report_and_nothing_else() {
     let env = TestEnv::with_samples();
     assert!(env.run(&["report"]).ok().contains("report.html"));
-    env.run(&["report", "--project", "harbor"]).ok();
+    let has_main = || {
+        let page = fs::read_to_string(env.path("report.html")).expect("reads");
+        page.contains(&format!("data-talk=\"{MAIN}\""))
+    };
+    assert!(has_main());
+    env.run(&["report", "--provider", "codex"]).ok();
+    assert!(!has_main(), "the second report replaces the first one");
+    // There is no permission to replace any other file.
+    assert!(env.run(&["report", "--force"]).fails(2).contains("'--force'"));
+    assert!(!has_main());
     fs::write(env.path("report.html"), "<html>coverage</html>").expect("writes");
     assert!(env.run(&["report"]).fails(2).contains("-o"));
     assert!(fs::read_to_string(env.path("report.html")).expect("reads").contains("coverage"));

@@ -4,6 +4,7 @@
 import type { Event } from "./events";
 import { cellGroups, firstDay, isInScope } from "./cells";
 import { type Talk, file, readTalk, rowOf } from "./frozen";
+import { mapOf } from "./kinds";
 
 type Args = Record<string, any>;
 
@@ -192,6 +193,7 @@ async function answerQuestion(args: Args) {
       const talk: Talk = await readTalk(args.session_id);
       return success({ rows: talk.costs.map(([turn, cost]) => [turn, cost]) });
     }
+    case "kinds": return success({ rows: [[mapOf((await readTalk(args.session_id)).events)]] });
     case "subagents": {
       const children = file.sessions.filter((one) => one.parent_session_id === args.session_id && one.relation === "subagent_of");
       return success({ rows: children.map((one) => [one.session_id, one.title, one.counts?.events ?? 0, file.spawned?.[one.session_id]]) });

@@ -4,8 +4,9 @@
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { isFrozen } from "./address";
 import { call } from "./api";
-import { type Event, EventItem, type Item, type Switches, isShown, joinItems } from "./events";
+import { type Event, EventItem, type Item, type Switches, joinItems } from "./events";
 import { plural } from "./format";
+import { isShown } from "./kinds";
 import { sessionLink } from "./links";
 import { type Place, setPlaceReader, takePlace } from "./route";
 
@@ -26,8 +27,37 @@ export interface Subagent {
 
 interface LoadedChunk {
   items: Item[];
-  /** Number of events that were there when it was loaded. */
-  size: number;
+  /** Which events it was loaded for; empty if some may be missing. */
+  tag: string;
+}
+
+/** The events that a conversation has room for, in chunks. */
+class Chunks {
+  readonly number: number;
+  /** `positions` are those of the events; without them it is all events. */
+  constructor(readonly session: string, readonly total: number, readonly positions?: number[]) {
+    this.number = Math.ceil((positions?.length ?? total) / CHUNK);
+  }
+
+  /** Returns the positions of the events of a chunk. */
+  positionsIn(chunk: number): number[] {
+    const first = chunk * CHUNK;
+    if (this.positions) return this.positions.slice(first, first + CHUNK);
+    return Array.from({ length: Math.max(0, Math.min(CHUNK, this.total - first)) }, (_, at) => first + at);
+  }
+
+  /** Returns what changes when a chunk gets other events. */
+  tagOf(chunk: number): string {
+    const here = this.positionsIn(chunk);
+    return `${here.length} ${here.at(-1)}`;
+  }
+
+  /** Returns the chunk with an event, or with the next one that is shown. */
+  chunkOf(event: number): number {
+    if (!this.positions) return Math.floor(event / CHUNK);
+    const found = this.positions.findIndex((position) => position >= event);
+    return found < 0 ? Math.max(0, this.number - 1) : Math.floor(found / CHUNK);
+  }
 }
 
 /**
@@ -48,32 +78,44 @@ async function* loadEvents(ids: string[], total: number, signal: AbortSignal): A
 }
 
 /** Loads a chunk. `onPart` is called with what is there so far. */
-async function loadChunk(session: string, chunk: number, total: number, signal: AbortSignal, onPart: (part: LoadedChunk) => void): Promise<LoadedChunk> {
-  const first = chunk * CHUNK;
-  const end = Math.min(first + CHUNK, total);
-  const ids = Array.from({ length: end - first }, (_, at) => `${session}:${first + at}`);
+async function loadChunk(chunks: Chunks, chunk: number, signal: AbortSignal, onPart: (part: LoadedChunk) => void): Promise<LoadedChunk> {
+  const { session, total } = chunks;
+  const ids = chunks.positionsIn(chunk).map((position) => `${session}:${position}`);
   const events: Event[] = [];
   const results = new Map<string, Event>();
   for await (const page of loadEvents(ids, total, signal)) {
     events.push(...page);
-    if (events.length < ids.length) onPart({ items: joinItems(events, results), size: -1 });
+    if (events.length < ids.length) onPart({ items: joinItems(events, results), tag: "" });
   }
   const here = new Set(events.map((event) => event.event_id));
   const missing = events
     .filter((event) => event.event_type === "tool_call" && event.linked_event_id && !here.has(event.linked_event_id))
     .map((event) => event.linked_event_id!);
   for await (const page of loadEvents(missing.slice(0, CHUNK), total, signal)) page.forEach((event) => results.set(event.event_id, event));
-  return { items: joinItems(events, results), size: end - first };
+  return { items: joinItems(events, results), tag: chunks.tagOf(chunk) };
 }
 
-/** Returns the event at the top of the window. */
-function topEvent(): Partial<Place> {
-  const line = 120;
+/** Where what covers the top of the window ends, in pixels. */
+const TOP_LINE = 120;
+/** Where an event is that a link leads to. */
+const GOAL_LINE = 140;
+
+/** Returns the first event that ends below a line. */
+function eventBelow(line: number): { element: HTMLElement; box: DOMRect } | undefined {
   for (const element of document.querySelectorAll<HTMLElement>("[data-event]")) {
     const box = element.getBoundingClientRect();
-    if (box.bottom > line) return { event: Number(element.dataset.event), offset: box.top };
+    if (box.bottom > line) return { element, box };
   }
-  return {};
+  return undefined;
+}
+
+/** Returns the event that is read now: one that a link led to, or the first one in sight. */
+const readEvent = () => eventBelow(GOAL_LINE + 5);
+
+/** Returns the place of the event that is read now. */
+function currentPlace(): Partial<Place> {
+  const found = readEvent();
+  return found ? { event: Number(found.element.dataset.event), offset: found.box.top } : {};
 }
 
 /** An event in sight, and where it is in the document. */
@@ -84,11 +126,15 @@ interface Anchor {
 
 /** Returns the event that stays where it is when chunks around it change their heights. */
 function findAnchor(): Anchor | undefined {
-  for (const element of document.querySelectorAll<HTMLElement>("[data-event]")) {
-    const { top, bottom } = element.getBoundingClientRect();
-    if (bottom > 120 && top < innerHeight) return { event: Number(element.dataset.event), y: top + scrollY };
-  }
-  return undefined;
+  const found = eventBelow(TOP_LINE);
+  if (!found || found.box.top >= innerHeight) return undefined;
+  return { event: Number(found.element.dataset.event), y: found.box.top + scrollY };
+}
+
+/** Passes on which event is read now. */
+function reportPosition(onPosition: (event: number) => void) {
+  const found = readEvent();
+  if (found) onPosition(Number(found.element.dataset.event));
 }
 
 /** Scrolls by as much as an event moved. */
@@ -100,18 +146,22 @@ function keepAnchor(anchor: Anchor | undefined) {
 }
 
 /** Shows the events of a session. `target` is the event that a link names. */
-export function Conversation({ session, total, target, switches, subagents, onPosition }: {
+export function Conversation({ session, total, positions, target, switches, open, setOpen, subagents, onPosition }: {
   session: string;
   total: number;
+  /** The events that may be shown; `undefined` for all. */
+  positions?: number[];
   target?: number;
   switches: Switches;
+  /** The calls that the reader unfolded. */
+  open: Set<number>;
+  setOpen: (change: (old: Set<number>) => Set<number>) => void;
   subagents: Subagent[];
   onPosition: (event: number) => void;
 }) {
-  const chunks = Math.ceil(total / CHUNK);
+  const chunks = useMemo(() => new Chunks(session, total, positions), [session, total, positions]);
   const [loaded, setLoaded] = useState<Map<number, LoadedChunk>>(new Map());
   const [visible, setVisible] = useState<Set<number>>(new Set());
-  const [open, setOpen] = useState<Set<number>>(new Set());
   const heights = useRef<Map<number, number>>(new Map());
   const loading = useRef<Map<number, AbortController>>(new Map());
   const isAtEnd = useRef(false);
@@ -126,10 +176,10 @@ export function Conversation({ session, total, target, switches, subagents, onPo
     const place = takePlace();
     if (place?.event !== undefined) goal.current = place;
     else if (place) goal.current = undefined;
-    else if (target !== undefined) goal.current = { y: 0, event: target, offset: 140 };
+    else if (target !== undefined) goal.current = { y: 0, event: target, offset: GOAL_LINE };
     const event = goal.current?.event;
     if (event !== undefined) {
-      const chunk = Math.floor(event / CHUNK);
+      const chunk = chunks.chunkOf(event);
       document.getElementById(`chunk${chunk}`)?.scrollIntoView();
       setVisible(new Set([chunk]));
     } else if (place) scrollTo(0, place.y);
@@ -152,7 +202,7 @@ export function Conversation({ session, total, target, switches, subagents, onPo
     }, { root: document, rootMargin: "1500px 0px" });
     root.current?.querySelectorAll("[data-chunk]").forEach((element) => observer.observe(element));
     return () => observer.disconnect();
-  }, [session, chunks]);
+  }, [session, chunks.number]);
 
   // Loads what is near, and stops what is no longer.
   useEffect(() => {
@@ -163,31 +213,30 @@ export function Conversation({ session, total, target, switches, subagents, onPo
           loading.current.delete(chunk);
         }
       }
-      const wanted = goal.current?.event === undefined ? undefined : Math.floor(goal.current.event / CHUNK);
+      const wanted = goal.current?.event === undefined ? undefined : chunks.chunkOf(goal.current.event);
       for (const chunk of visible) {
         // The event that a link names comes before everything around it.
         if (wanted !== undefined && chunk !== wanted && !loaded.has(wanted)) continue;
-        const size = Math.min(CHUNK, total - chunk * CHUNK);
-        if (loading.current.has(chunk) || loaded.get(chunk)?.size === size || size <= 0) continue;
+        if (loading.current.has(chunk) || loaded.get(chunk)?.tag === chunks.tagOf(chunk) || chunk >= chunks.number) continue;
         const controller = new AbortController();
         loading.current.set(chunk, controller);
         const show = (part: LoadedChunk) => setLoaded((old) => new Map(old).set(chunk, part));
         // What was there before stays until the whole chunk is there again.
-        loadChunk(session, chunk, total, controller.signal, loaded.has(chunk) ? () => undefined : show).then(
+        loadChunk(chunks, chunk, controller.signal, loaded.has(chunk) ? () => undefined : show).then(
           show,
           () => undefined,
         ).finally(() => loading.current.delete(chunk));
       }
     }, 40);
     return () => clearTimeout(timer);
-  }, [visible, total, session, loaded]);
+  }, [visible, chunks, loaded]);
 
   // Results that arrived late: a call without a result is loaded again when the session grows.
   useEffect(() => {
     setLoaded((old) => {
       const next = new Map(old);
       for (const [chunk, { items }] of old) {
-        if (items.some((item) => item.event.event_type === "tool_call" && !item.result)) next.set(chunk, { items, size: -1 });
+        if (items.some((item) => item.event.event_type === "tool_call" && !item.result)) next.set(chunk, { items, tag: "" });
       }
       return next;
     });
@@ -208,19 +257,21 @@ export function Conversation({ session, total, target, switches, subagents, onPo
     if (place?.event === undefined) {
       // A reader at the end follows what is added.
       if (isAtEnd.current) scrollTo(0, document.documentElement.scrollHeight);
-      else keepAnchor(anchor.current);
+      // At the very top nothing moves out of sight.
+      else if (scrollY > 0) keepAnchor(anchor.current);
       anchor.current = findAnchor();
+      reportPosition(onPosition);
       return;
     }
-    const element = nearest(place.event);
-    const chunk = loaded.get(Math.floor(place.event / CHUNK));
+    const element = goalElement(place.event, target);
+    const chunk = loaded.get(chunks.chunkOf(place.event));
     const isThere = Number(element?.dataset.event) >= place.event;
     // Of a chunk that is still loading, the event may be missing.
-    if (!element || !chunk || (chunk.size < 0 && !isThere)) return;
-    scrollBy(0, element.getBoundingClientRect().top - (place.offset ?? 140));
+    if (!element || !chunk || (!chunk.tag && !isThere)) return;
+    scrollToPlace(element, place);
     const settled = setTimeout(() => {
-      const again = nearest(place.event!);
-      if (again) scrollBy(0, again.getBoundingClientRect().top - (place.offset ?? 140));
+      const again = goalElement(place.event!, target);
+      if (again) scrollToPlace(again, place);
       if (target === place.event) again?.focus({ preventScroll: true });
       goal.current = undefined;
       anchor.current = findAnchor();
@@ -229,14 +280,14 @@ export function Conversation({ session, total, target, switches, subagents, onPo
   }, [loaded, visible, guess]);
 
   useEffect(() => {
-    setPlaceReader(topEvent);
+    setPlaceReader(currentPlace);
     let frame = 0;
     const report = () => {
       cancelAnimationFrame(frame);
       frame = requestAnimationFrame(() => {
         anchor.current = findAnchor();
         isAtEnd.current = scrollY > 200 && innerHeight + scrollY > document.documentElement.scrollHeight - 80;
-        if (anchor.current) onPosition(anchor.current.event);
+        reportPosition(onPosition);
       });
     };
     const stop = () => { goal.current = undefined; };
@@ -254,17 +305,17 @@ export function Conversation({ session, total, target, switches, subagents, onPo
   useEffect(() => {
     if (!isFrozen) return;
     const showAll = () => {
-      const all = Array.from({ length: chunks }, (_, chunk) => chunk);
+      const all = Array.from({ length: chunks.number }, (_, chunk) => chunk);
       setVisible(new Set(all));
       const controller = new AbortController();
       for (const chunk of all) {
         const show = (part: LoadedChunk) => setLoaded((old) => new Map(old).set(chunk, part));
-        void loadChunk(session, chunk, total, controller.signal, () => undefined).then(show, () => undefined);
+        void loadChunk(chunks, chunk, controller.signal, () => undefined).then(show, () => undefined);
       }
     };
     addEventListener("beforeprint", showAll);
     return () => removeEventListener("beforeprint", showAll);
-  }, [session, chunks, total]);
+  }, [chunks]);
 
   const toggle = useCallback((event: number, isOpen: boolean) => {
     setOpen((old) => {
@@ -279,11 +330,11 @@ export function Conversation({ session, total, target, switches, subagents, onPo
   const spawned = useMemo(() => new Map(subagents.filter((one) => one.spawned_by_event_id).map((one) => [one.spawned_by_event_id!, one])), [subagents]);
   return (
     <div class="conversation" ref={root}>
-      {Array.from({ length: chunks }, (_, chunk) => {
+      {Array.from({ length: chunks.number }, (_, chunk) => {
         const done = visible.has(chunk) ? loaded.get(chunk) : undefined;
         const height = done ? undefined : `${heights.current.get(chunk) ?? guess ?? GUESSED_HEIGHT}px`;
         return (
-          <div key={chunk} id={`chunk${chunk}`} data-chunk={chunk} style={{ minHeight: height }}>
+          <div key={chunk} id={`chunk${chunk}`} class={done ? undefined : "waiting"} data-chunk={chunk} style={{ minHeight: height }}>
             {done && <ChunkItems items={done.items} switches={switches} target={target} open={open} spawned={spawned} toggle={toggle} />}
           </div>
         );
@@ -301,12 +352,12 @@ function ChunkItems({ items, switches, target, open, spawned, toggle }: {
   spawned: Map<string, Subagent>;
   toggle: (event: number, isOpen: boolean) => void;
 }) {
-  const { reasoning, notices, focus, open: isAllOpen } = switches;
+  const { shown, open: isAllOpen } = switches;
   return useMemo(() => (
     <>{items.map((item) => {
       const index = item.event.event_index;
       const isTarget = target !== undefined && (index === target || item.result?.event_index === target);
-      if (!isTarget && !isShown(item, switches)) return null;
+      if (!isTarget && !isShown(item, shown)) return null;
       const child = spawned.get(item.event.event_id) ?? (item.result && spawned.get(item.result.event_id));
       // The address may name the result of the call.
       const result = item.result?.event_index ?? index;
@@ -317,11 +368,19 @@ function ChunkItems({ items, switches, target, open, spawned, toggle }: {
       return <EventItem key={index} item={item} isTarget={isTarget} isOpen={isAllOpen || open.has(index) || open.has(result)} onToggle={isAllOpen ? () => undefined : change}
         subagent={child && <Nested child={child} switches={switches} />} />;
     })}</>
-  ), [items, reasoning, notices, focus, isAllOpen, target, open, spawned, toggle]);
+  ), [items, shown, isAllOpen, target, open, spawned, toggle]);
 }
 
-/** Returns the element of an event, or of the next one that is shown. */
-function nearest(event: number): HTMLElement | undefined {
+/** Scrolls an event to its place. If it is the next one that is shown, it goes where a link leads. */
+function scrollToPlace(element: HTMLElement, place: Place) {
+  const offset = Number(element.dataset.event) === place.event ? place.offset : undefined;
+  scrollBy(0, element.getBoundingClientRect().top - (offset ?? GOAL_LINE));
+}
+
+/** Returns the element of an event, or of the next one that is shown. That of a result is its call. */
+function goalElement(event: number, target: number | undefined): HTMLElement | undefined {
+  const call = event === target ? document.querySelector<HTMLElement>(".item.target[data-event]") : null;
+  if (call) return call;
   const all = [...document.querySelectorAll<HTMLElement>("[data-event]")];
   return all.find((element) => Number(element.dataset.event) >= event) ?? all[all.length - 1];
 }
@@ -336,7 +395,7 @@ function Nested({ child, switches }: { child: Subagent; switches: Switches }) {
   useEffect(() => {
     if (!isOpen) return;
     const controller = new AbortController();
-    loadChunk(child.session_id, chunk, total, controller.signal, () => undefined).then(
+    loadChunk(new Chunks(child.session_id, total), chunk, controller.signal, () => undefined).then(
       (done) => setItems((old) => (chunk === 0 ? done.items : [...old, ...done.items])),
       () => undefined,
     );
@@ -348,7 +407,7 @@ function Nested({ child, switches }: { child: Subagent; switches: Switches }) {
       <summary>Subagent: {child.title ?? child.session_id} <span class="dim">{plural(total, "event")}</span></summary>
       {isOpen && <>
         <p class="more"><a href={sessionLink(child.session_id)}>Open as a session</a></p>
-        {items.filter((item) => isShown(item, switches)).map((item) => {
+        {items.filter((item) => isShown(item, switches.shown)).map((item) => {
           const index = item.event.event_index;
           return <EventItem key={index} item={item} isNested isTarget={false} isOpen={open.has(index)} onToggle={(now) => setOpen2((old) => {
             const next = new Set(old);

@@ -9,6 +9,7 @@ import { languageOf } from "./code";
 import { Diff, countLines, lineOf, parseEdits, parseWritten, pathOf } from "./diff";
 import { bytes, count, duration, moment, shortPath, time } from "./format";
 import { Images } from "./images";
+import { type Kind, isCompaction, isLandmark } from "./kinds";
 import { sessionAddress } from "./links";
 
 /** An event as `get_event_details` returns it. */
@@ -48,10 +49,7 @@ export interface Item {
 
 /** What the reader chose to see. */
 export interface Switches {
-  reasoning: boolean;
-  notices: boolean;
-  /** Only prompts and answers. */
-  focus: boolean;
+  shown: Set<Kind>;
   /** Calls are unfolded. */
   open: boolean;
 }
@@ -60,23 +58,6 @@ export interface Switches {
 const MAX_LINES = 24;
 /** Characters of a page of a long text. */
 const PAGE_CHARS = 80_000;
-
-const COMPACTIONS = /compact/;
-const STOPS = /^(interrupted|aborted|turn_aborted|cancelled|api_error|error|stream_error)$/;
-
-/** Returns true for a notification that belongs to the conversation, whatever the reader chose. */
-const isLandmark = (event: Event) =>
-  event.event_type === "notification" && (COMPACTIONS.test(event.subtype ?? "") || STOPS.test(event.subtype ?? "") || !!event.is_error);
-
-/** Returns true if an item is shown. */
-export function isShown(item: Item, switches: Switches): boolean {
-  const { event } = item;
-  if (event.event_type === "token_usage") return false;
-  if (switches.focus && event.event_type !== "user" && event.event_type !== "message") return isLandmark(event);
-  if (event.event_type === "reasoning") return switches.reasoning && !!event.text?.trim();
-  if (event.event_type === "notification") return isLandmark(event) || switches.notices;
-  return event.event_type !== "message" || !!event.text?.trim();
-}
 
 /** Joins calls with their results. `results` has results that are further away. */
 export function joinItems(events: Event[], results: Map<string, Event>): Item[] {
@@ -287,7 +268,7 @@ function Notice({ event }: { event: Event }) {
   const [isOpen, setOpen] = useState(false);
   const name = (event.subtype ?? "notice").replaceAll("_", " ");
   const text = event.text ?? "";
-  if (COMPACTIONS.test(event.subtype ?? "")) {
+  if (isCompaction(event)) {
     return (
       <div class="divider compaction">
         <p><strong>Context compacted</strong> {/summary/.test(event.subtype ?? "") ? "with this summary" : text.split("\n").slice(1).join(" · ")}</p>

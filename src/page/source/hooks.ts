@@ -1,6 +1,6 @@
 // Hooks: answers of tools, and the generation of the store.
 
-import { useEffect, useReducer, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useReducer, useRef, useState } from "preact/hooks";
 import { isFrozen } from "./address";
 import { type Answer, type ToolFailure, call, keptAnswer, onGeneration, slowVersion, version } from "./api";
 
@@ -80,6 +80,19 @@ export function useAllPages<T = any>(tool: string, args: object | null, list: st
     return () => controller.abort();
   }, [tool, key, tag]);
   return rows && rows.key === key ? rows.rows : undefined;
+}
+
+/** Returns whether a query of media holds. */
+export function useMedia(query: string): boolean {
+  const media = useMemo(() => matchMedia(query), [query]);
+  const [isSo, setSo] = useState(media.matches);
+  useEffect(() => {
+    const listener = () => setSo(media.matches);
+    listener();
+    media.addEventListener("change", listener);
+    return () => media.removeEventListener("change", listener);
+  }, [media]);
+  return isSo;
 }
 
 /** Returns a value that changes at most every `ms` milliseconds, for the reader's clock. */

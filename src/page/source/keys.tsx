@@ -7,6 +7,8 @@ const KEYS: [string, string][] = [
   ["/", "search"],
   ["j / k", "next and previous row or event"],
   ["n / p", "next and previous prompt"],
+  ["t", "list of turns"],
+  ["1 … 6", "show or hide a kind of events"],
   ["Enter", "open the row, or fold the call"],
   ["Esc", "leave the box, close this"],
   ["g o, g s, g l, g q", "overview, sessions, live, SQL"],
@@ -28,6 +30,14 @@ function move(selector: string, by: 1 | -1) {
   row.focus({ preventScroll: true });
   const box = row.getBoundingClientRect();
   if (box.top < 130 || box.bottom > innerHeight - 20) scrollBy(0, box.top - Math.min(innerHeight / 3, 300));
+}
+
+/** Moves the focus to the turn that is read now. */
+function focusTurns() {
+  const list = document.querySelector<HTMLDetailsElement>(".outline details");
+  if (!list) return;
+  list.open = true;
+  list.querySelector<HTMLElement>(".current a")?.focus();
 }
 
 /** Handles a key of the whole page. */
@@ -52,6 +62,9 @@ export function handleKey(event: KeyboardEvent, toggleHelp: () => void) {
     case "k": return move(list, -1);
     case "n": return move(".conversation .user[data-event]", 1);
     case "p": return move(".conversation .user[data-event]", -1);
+    case "t": return focusTurns();
+    case "1": case "2": case "3": case "4": case "5": case "6":
+      return document.querySelectorAll<HTMLElement>("[data-kind]")[Number(event.key) - 1]?.click();
     case "g": isPrefix = true; return;
     case "?": return toggleHelp();
     case "Enter":

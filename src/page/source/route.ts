@@ -95,6 +95,22 @@ export function setParams(changes: Record<string, string | undefined>, replace =
   notify();
 }
 
+/** What the reader chose for a session. A link to another of its events keeps it. */
+const CHOICES = ["show", "open"];
+
+/** Returns an address with the choices of the current one, if both are of the same session. */
+function withChoices(address: string): string {
+  const [path = "", query = ""] = address.split("?");
+  if (!path.startsWith("/session/") || currentAddress().split("?")[0] !== path) return address;
+  const params = new URLSearchParams(query);
+  const old = currentRoute().params;
+  for (const name of CHOICES) {
+    const value = old.get(name);
+    if (value) params.set(name, value);
+  }
+  return params.size ? `${path}?${params}` : path;
+}
+
 /** Goes to a link of the page instead of loading it. */
 export function followLink(event: MouseEvent) {
   const link = (event.target as Element).closest?.("a");
@@ -113,7 +129,7 @@ export function followLink(event: MouseEvent) {
     openLink(link.href);
   } else if (isPlain && !link.target && (isFrozen ? address.startsWith("#") : /^\/(?!\/)/.test(address))) {
     event.preventDefault();
-    navigate(isFrozen ? addressOfFragment(address) : address);
+    navigate(withChoices(isFrozen ? addressOfFragment(address) : address));
   }
 }
 
@@ -121,6 +137,11 @@ export function followLink(event: MouseEvent) {
 export function navigateBack() {
   restored = (goBack() as Place | null | undefined) ?? { y: 0 };
   notify();
+}
+
+/** Restores the current place in the view that follows the next change of the address. */
+export function keepPlace() {
+  restored = { y: scrollY, ...describePlace?.() };
 }
 
 /** Returns the place to restore, once. */

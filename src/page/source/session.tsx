@@ -9,14 +9,14 @@ import { count, cost, date, duration, plural, short, shortPath, time, tokensOf }
 import { hasTalk } from "./frozen";
 import { useAllPages, useQuestion, useTool } from "./hooks";
 import { sessionAddress, sessionLink } from "./links";
-import { addressOf, setParams, type Route } from "./route";
-import { marked, patternOf } from "./marks";
+import { addressOf, type Route } from "./route";
 import { Line } from "./charts";
+import { KindFilter, useKindMap } from "./filter";
+import { parseShown, positionsOf } from "./kinds";
+import { Outline, type PositionListener } from "./outline";
 
 /** Quotes a text for SQL. */
 export const quote = (text: string) => `'${text.replaceAll("'", "''")}'`;
-
-type PositionListener = (event: number) => void;
 
 /** Shows a session. The id may be that of an event: `SESSION:INDEX`. */
 export function SessionView({ route }: { route: Route }) {
@@ -46,9 +46,14 @@ function Session({ session, target, params }: { session: any; target?: number; p
   const subagents: Subagent[] = useMemo(() => (family.data?.rows ?? []).map(([session_id, title, events, spawned_by_event_id]: any[]) =>
     ({ session_id, title, events: Number(events), spawned_by_event_id })), [family.data]);
   const costs: Map<number, number> = useMemo(() => new Map((spent.data?.rows ?? []).map(([turn, value]: any[]) => [Number(turn), Number(value ?? 0)])), [spent.data]);
-  const switches = { reasoning: params.has("reasoning"), notices: params.has("notices"), focus: params.has("focus"), open: params.has("open") };
+  const show = params.get("show");
+  const shown = useMemo(() => parseShown(show), [show]);
+  const switches = { shown, open: params.has("open") };
+  const [open, setOpen] = useState<Set<number>>(new Set());
   const [listeners] = useState(() => new Set<PositionListener>());
   const total: number = isFrozen && !hasTalk(id) ? 0 : (session.counts?.events ?? 0);
+  const map = useKindMap(id, quote(id));
+  const positions = useMemo(() => positionsOf(map.letters, shown, total, target), [map.letters, shown, total, target]);
   return (
     <div class="session">
       <header class="session-head">
@@ -66,19 +71,16 @@ function Session({ session, target, params }: { session: any; target?: number; p
           <strong>{cost(session.with_subagents?.tokens?.cost_usd ?? session.tokens?.cost_usd)}</strong>
         </p>
         <Lineage session={session} />
-        <div class="switches" role="group" aria-label="What is shown">
-          <Switch name="focus" label="Only prompts and answers" params={params} />
-          <Switch name="reasoning" label="Reasoning" params={params} />
-          <Switch name="notices" label="Notices" params={params} />
-          <Switch name="open" label="Open calls" params={params} />
-        </div>
       </header>
       <Outline turns={turns} costs={costs} session={id} listeners={listeners} />
       <section class="talk" aria-label="Conversation">
         {session.source_gone && <p class="hint">The log of this session is gone. The store still has its events.</p>}
         {isFrozen && !hasTalk(id) && <Elsewhere id={id} />}
-        <Conversation session={id} total={total} target={target} switches={switches} subagents={subagents}
-          onPosition={(event) => listeners.forEach((listener) => listener(event))} />
+        {total > 0 && <KindFilter shown={shown} isOpen={switches.open} letters={map.letters} />}
+        {show !== null && map.isLoading ? <p class="loading">Loading the session</p>
+          : <Conversation key={`${show} ${switches.open}`} session={id} total={total} positions={positions} target={target} switches={switches} open={open} setOpen={setOpen}
+              subagents={subagents} onPosition={(event) => listeners.forEach((listener) => listener(event))} />}
+        {positions?.length === 0 && <p class="dim none">The session has no event of these kinds.</p>}
         <p class="end dim">End of the session</p>
       </section>
       <aside class="facts-side" aria-label="Facts about the session">
@@ -100,11 +102,6 @@ function Elsewhere({ id }: { id: string }) {
   return <p class="hint">The conversation is not in this file. <code>sessions export html {id}</code> writes it.</p>;
 }
 
-function Switch({ name, label, params }: { name: string; label: string; params: URLSearchParams }) {
-  const isOn = params.has(name);
-  return <button type="button" class="switch" aria-pressed={isOn} onClick={() => setParams({ [name]: isOn ? undefined : "1" }, true)}>{label}</button>;
-}
-
 const RELATIONS: Record<string, string> = {
   subagent_of: "subagent of", forked_from: "forked from", continued_from: "continues", resumed_from: "resumes", review_of: "review of",
 };
@@ -118,69 +115,6 @@ function Lineage({ session }: { session: any }) {
   const parent: string | undefined = session.parent_session_id;
   if (!parent) return null;
   return <p class="lineage">↳ {RELATIONS[session.relation] ?? session.relation} <a href={sessionLink(parent)}>{parent}</a></p>;
-}
-
-/** The list of prompts. The one that is read now is marked. */
-function Outline({ turns, costs, session, listeners }: { turns?: any[]; costs: Map<number, number>; session: string; listeners: Set<PositionListener> }) {
-  const [position, setPosition] = useState(0);
-  useEffect(() => {
-    listeners.add(setPosition);
-    return () => { listeners.delete(setPosition); };
-  }, [listeners]);
-  const current = useMemo(() => {
-    let found = 0;
-    for (const turn of turns ?? []) if (turn.event_range[0] <= position) found = turn.turn_index;
-    return found;
-  }, [turns, position]);
-  useEffect(() => {
-    document.querySelector(".outline .current")?.scrollIntoView({ block: "nearest" });
-  }, [current]);
-  if (!turns?.length) return <nav class="outline" aria-label="Turns" />;
-  return (
-    <nav class="outline" aria-label="Turns">
-      <Find session={session} />
-      <details open={innerWidth > 1000}>
-        <summary>{plural(turns.filter((turn) => turn.turn_index > 0).length, "turn")}</summary>
-        <ol>
-          {turns.map((turn) => (
-            <li key={turn.turn_index} class={turn.turn_index === current ? "current" : ""}>
-              <a href={sessionLink(session, turn.event_range[0])} aria-current={turn.turn_index === current ? "true" : undefined}>
-                <span class="number">{turn.turn_index}</span>
-                <span class="words">{turn.prompt?.text?.replace(/\s+/g, " ").slice(0, 160) ?? "Before the first prompt"}</span>
-                <span class="dim sums">
-                  {turn.tool_calls > 0 && <span>{plural(turn.tool_calls, "call")}</span>}
-                  {turn.tool_errors > 0 && <span class="bad">{turn.tool_errors} failed</span>}
-                  {(costs.get(turn.turn_index) ?? 0) > 0 && <span>{cost(costs.get(turn.turn_index))}</span>}
-                </span>
-              </a>
-            </li>
-          ))}
-        </ol>
-      </details>
-    </nav>
-  );
-}
-
-/** Finds passages in this session. */
-function Find({ session }: { session: string }) {
-  const [text, setText] = useState("");
-  const found = useTool("search_events", text.trim() ? { query: text, session_id: session, sort: "oldest", limit: 50 } : null);
-  const matches: any[] = found.data?.matches ?? [];
-  const pattern = useMemo(() => patternOf(found.data?.query), [found.data]);
-  return (
-    <div class="find">
-      <input type="search" value={text} placeholder="Find in this session" aria-label="Find in this session" onInput={(event) => setText(event.currentTarget.value)} />
-      {text.trim() && <ul>
-        {found.error && <li class="bad">{found.error.message}</li>}
-        {found.answer && !found.error && !matches.length && <li class="dim">Nothing found.</li>}
-        {matches.map((match) => (
-          <li key={match.event_id}><a href={sessionLink(session, match.event_id.slice(match.event_id.lastIndexOf(":") + 1))}>
-            <span class="number">{match.turn_index}</span><span class="words">{marked(match.snippet.replace(/\s+/g, " ").slice(0, 160), pattern)}</span>
-          </a></li>
-        ))}
-      </ul>}
-    </div>
-  );
 }
 
 /** Cost and context up to the event that is read now. */
