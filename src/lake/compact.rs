@@ -1,8 +1,8 @@
 //! `sessions lake compact`: joins the many small objects of closed days into few large ones.
 //!
 //! The small objects stay: pushes, pulls and readers of one session use them. A joined object is a
-//! copy for those who read much, and its manifest says of which small objects. So the order of
-//! requests decides nothing about answers: a reader that finds an object without a manifest, or one
+//! copy for those who read much, and its manifest names its sources, the small objects. So the order
+//! of requests decides nothing about answers: a reader that finds an object without a manifest, or one
 //! whose sources changed, reads the small objects.
 //!
 //! Joined objects are named by their sources and equal for equal sources, so two compactions at once

@@ -52,7 +52,7 @@ impl<'a> IndexFilter<'a> {
         for at in &filter.candidate_blocks {
             let block = &index.blocks()[*at];
             let rows = block.start..block.start + block.count;
-            // The rows of an index may be of many sessions, few of which have the wanted tags.
+            // An index may have the rows of many sessions, and few of them have the wanted tags.
             if !has_row_filters
                 || index.read_facts(rows.clone())?.iter().any(|facts| filter.row_passes(&facts))
             {
