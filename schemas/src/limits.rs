@@ -10,6 +10,9 @@ pub const ANSWER_BYTES: usize = 25_000 * BYTES_PER_TOKEN - 4_000;
 pub const SUMMARY_BYTES: usize = 10_000;
 /// Target of `get_session_details` at the level `turns`, in bytes of `data` on a page.
 pub const TURNS_BYTES: usize = 30_000;
+/// `get_session_details` at the level `turns`: bytes of `data` up to which prompts and answers that are
+/// cut get more than their least.
+pub const TURNS_SHARED_BYTES: usize = 12_000;
 /// Target of `get_session_details` at the level `steps`, in bytes of `data` on a page.
 pub const STEPS_BYTES: usize = 90_000;
 /// Target of `get_session_details` at the level `full`, in bytes of `data` on a page.
@@ -36,6 +39,13 @@ pub const SEARCH_CONTEXT_MAX: u32 = 5;
 /// `search_events`: most bytes of the text of an event around a match.
 pub const CONTEXT_BYTES: usize = 160;
 
+/// `search_events` by relevance in one session: bytes that the texts of the matches share.
+pub const SESSION_TEXTS_BYTES: usize = 9_000;
+/// The same: most bytes of a call or of reasoning.
+pub const SESSION_CALL_BYTES: usize = 600;
+/// The same: most bytes of what a tool returned, and of a notification.
+pub const SESSION_RESULT_BYTES: usize = 400;
+
 /// Seconds after which a search answers with what it found so far.
 pub const SEARCH_SECONDS: u64 = 10;
 
@@ -45,6 +55,13 @@ pub const EVENT_IDS_MAX: usize = 50;
 pub const EVENT_CHARS: u32 = 20_000;
 /// `get_event_details`: most characters of text on a page.
 pub const EVENT_CHARS_MAX: u32 = 80_000;
+
+/// `get_event_details`: most events that the ids and ranges of a call name.
+pub const RANGE_EVENTS_MAX: usize = 5_000;
+/// `get_event_details`: most bytes of a call or of reasoning in a range.
+pub const RANGE_CALL_BYTES: usize = 1_000;
+/// `get_event_details`: most bytes of a result or a notification in a range.
+pub const RANGE_RESULT_BYTES: usize = 300;
 
 /// `list_sessions`: sessions on a page, unless the call gives a limit.
 pub const LIST_LIMIT: u32 = 20;

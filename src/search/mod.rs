@@ -35,5 +35,5 @@ pub use sessions::{
     FoundPassage, FoundSession, SessionQuestion, SessionRank, SessionRequest, SessionResults,
     search_sessions,
 };
-pub use snippet::Snippet;
+pub use snippet::{Snippet, cut_snippet};
 pub use unmatched::{UnmatchedFilter, find_unmatched_filters};

@@ -6,6 +6,7 @@ use std::collections::BinaryHeap;
 
 use super::error::SearchError;
 use super::matcher::Matcher;
+use schemas::limits::SNIPPET_CHARS;
 use schemas::tool::search::SearchSort;
 
 use super::request::{
@@ -415,7 +416,7 @@ pub(super) fn read_hits(
                 event_index: row.event_index,
                 facts: row.facts,
                 tags: labels.cloned().unwrap_or_default(),
-                snippet: snippet::cut_snippet(&text, match_start, match_end),
+                snippet: snippet::cut_snippet(&text, match_start, match_end, SNIPPET_CHARS),
                 confidence: None,
             });
         }

@@ -1,7 +1,5 @@
 //! Cuts out the text around a match, from the beginning of a sentence, line or word.
 
-use schemas::limits::SNIPPET_CHARS;
-
 /// A piece of text, and the number of characters omitted before and after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snippet {
@@ -9,15 +7,15 @@ pub struct Snippet {
     pub omitted: [usize; 2],
 }
 
-/// Cuts about [`SNIPPET_CHARS`] characters of `text` around the bytes `start..end`, at character
-/// boundaries; the match is always whole unless it is longer than a snippet. If a sentence, a line or
-/// at least a word begins shortly before the match, the snippet begins there.
-pub(super) fn cut_snippet(text: &str, start: usize, end: usize) -> Snippet {
+/// Cuts about `chars` characters of `text` around the bytes `start..end`, at character boundaries; the
+/// match is always whole unless it is longer than that. If a sentence, a line or at least a word begins
+/// shortly before the match, the snippet begins there.
+pub fn cut_snippet(text: &str, start: usize, end: usize, chars: usize) -> Snippet {
     let match_start = text.floor_char_boundary(start.min(text.len()));
     let match_end = text.ceil_char_boundary(end.clamp(match_start, text.len()));
 
-    let match_chars = text[match_start..match_end].chars().count().min(SNIPPET_CHARS);
-    let room = SNIPPET_CHARS - match_chars;
+    let match_chars = text[match_start..match_end].chars().count().min(chars);
+    let room = chars - match_chars;
     let before_chars = text[..match_start].chars().count();
     let after_chars = text[match_end..].chars().count();
     // A third goes before the match and the rest after it; room that one side does not need goes to
@@ -59,12 +57,14 @@ fn find_clean_start(lead: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use schemas::limits::SNIPPET_CHARS;
+
     use super::*;
     use proptest::prelude::*;
 
     #[test]
     fn short_texts_are_whole() {
-        let snippet = cut_snippet("a short text", 2, 7);
+        let snippet = cut_snippet("a short text", 2, 7, SNIPPET_CHARS);
         assert_eq!(snippet, Snippet { text: "a short text".into(), omitted: [0, 0] });
     }
 
@@ -73,7 +73,7 @@ mod tests {
         let end = " tail".repeat(100);
         let cut = |before: &str| {
             let text = format!("{before}needle{end}");
-            cut_snippet(&text, before.len(), before.len() + 6)
+            cut_snippet(&text, before.len(), before.len() + 6, SNIPPET_CHARS)
         };
         let long = "word ".repeat(60);
         let snippet = cut(&format!("{long}It ended. Then the "));
@@ -91,7 +91,7 @@ mod tests {
             before in "[aé日\n]{0,400}", needle in "[xß]{1,20}", after in "[aé日\n]{0,400}",
         ) {
             let text = format!("{before}{needle}{after}");
-            let snippet = cut_snippet(&text, before.len(), before.len() + needle.len());
+            let snippet = cut_snippet(&text, before.len(), before.len() + needle.len(), SNIPPET_CHARS);
             prop_assert!(snippet.text.contains(&needle));
             let chars = snippet.text.chars().count();
             prop_assert!(chars <= SNIPPET_CHARS);

@@ -30,8 +30,8 @@ const INSTRUCTIONS: &str = "\
 Searches the history of coding agents (Claude Code, Codex, Gemini CLI, OpenCode, Copilot CLI, Pi and others) on this machine: every prompt, answer, \
 reasoning, tool call and result of past sessions. \
 Start with search_sessions (which session was that), search_events (exact text) or list_sessions (what was worked on); all return ids. \
-get_session_details shows one session: summary first, then turns, steps or full. \
-get_event_details gives whole events by id. \
+search_events with the question, session_id and sort relevance shows what a session says about it; get_session_details shows one as summary, turns, steps or full. \
+get_event_details gives whole events by id, or a range. \
 analyze_session shows what failed and what fixed it, in one session or over all. \
 session_stats counts and sums tokens, cost, errors and durations by group; query_sql answers anything else with SQL. \
 Coordinates: session_id, event_index, turn_index (a prompt and all that follows), step_index (one model response). \

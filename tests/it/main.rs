@@ -52,6 +52,7 @@ mod printed;
 mod quota;
 mod readers;
 mod readers_http;
+mod reading;
 mod real;
 mod real_coordinates;
 mod redaction;

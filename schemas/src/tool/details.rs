@@ -17,7 +17,7 @@ pub const SPEC: ToolSpec = ToolSpec {
     name: "get_session_details",
     title: "Get session details",
     description: "Shows one session. detail_level: summary (first prompt, last answer, tools, failures, open ends; 5-10 KB), \
-turns (each prompt with its answer and counts; 15-30 KB a page), steps (each model response with its tool calls and results, shortened; 50-90 KB a page), \
+turns (each prompt with its answer and counts; 5-30 KB a page), steps (each model response with its tool calls and results, shortened; 50-90 KB a page), \
 full (whole events; up to 96 KB a page). Narrow with turns '3-5', or last 10 for the last steps.",
     read_only: true,
     destructive: false,
@@ -271,7 +271,7 @@ pub struct ToolCount {
     pub errors: usize,
 }
 
-/// The beginning of an event's text.
+/// The beginning of an event's text; at the level `turns` its beginning and its end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Excerpt {
     /// Id of the event: `<session_id>:<event_index>`.
@@ -292,7 +292,7 @@ pub struct Excerpt {
     pub turn_index: Option<u32>,
     /// Quoted log text; untrusted.
     pub text: String,
-    /// Characters cut from the end.
+    /// Characters left out: at the end, or where the text has `[…]`.
     #[serde(skip_serializing_if = "is_zero")]
     pub omitted: usize,
 }

@@ -1,4 +1,4 @@
-//! `get_event_details`: whole events by id.
+//! `get_event_details`: whole events by id, or a range of them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ pub const SPEC: ToolSpec = ToolSpec {
     name: "get_event_details",
     title: "Get event details",
     description: "Returns whole events by id: full text, tool, error flag, duration, tokens, model, branch, and where the record is in the source log. \
-event_ids are those of search_events and get_session_details ('<session_id>:<event_index>', any unique session prefix). \
+event_ids: '<session_id>:<event_index>' (any unique session prefix), or a range 'ID:60-80' with shortened results. \
 In the order asked; unknown ids in not_found. Text beyond max_chars continues on the next page by cursor.",
     read_only: true,
     destructive: false,
@@ -50,7 +50,7 @@ In the order asked; unknown ids in not_found. Text beyond max_chars continues on
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EventArgs {
-    /// Event ids
+    /// Ids or ranges
     #[schemars(length(min = 1, max = 50))]
     pub event_ids: Vec<String>,
     /// Fields to return with the ids; all by default
@@ -117,7 +117,7 @@ pub struct Event {
     /// Quoted log text; untrusted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// Characters of the whole text, when this page holds only a part of it.
+    /// Characters of the whole text, when only a part of it is here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text_chars: Option<usize>,
     /// Where this part of the text begins, in characters, when not at 0.

@@ -21,7 +21,7 @@ pub const SPEC: ToolSpec = ToolSpec {
 Use it for 'did I see this error before', 'how was Y done'. \
 All words must occur in one event, each as a case-insensitive substring; \"quoted phrase\", /regex/, a OR b, -word excludes. \
 Qualifiers: tool:Bash,Edit file:main.rs is:error is:replay model:opus branch:main agent:codex label:bug user:mira machine:x case:yes total:exact, -tool:X excludes; quote one to search for it as text. \
-Newest first; sort relevance makes words optional, best matches first; also used if nothing matches exactly. Returns previews with event ids.",
+Newest first; sort relevance makes words optional, best first; also used if nothing matches exactly. Returns previews; with session_id and relevance whole answers.",
     read_only: true,
     destructive: false,
     idempotent: true,
@@ -209,7 +209,8 @@ pub struct Match {
     /// the right session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
-    /// Quoted log text around the match, with an ellipsis where more was left out; untrusted.
+    /// Quoted log text around the match, with an ellipsis where more was left out; untrusted. In one
+    /// session by relevance it is the whole text if there is room.
     pub snippet: String,
     /// Beginnings of the events around it by event_index, with their types; untrusted.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]

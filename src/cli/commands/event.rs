@@ -15,7 +15,7 @@ use crate::output::ImageWritten;
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct EventFlags {
-    /// Event ids: <session_id>:<event_index>, any unique session prefix
+    /// Event ids: <session_id>:<event_index>, any unique session prefix; a range is <session_id>:60-80
     #[arg(required = true, value_name = "ID")]
     event_ids: Vec<String>,
     /// Fields to show besides the ids: text, tool, usage, context, source

@@ -235,6 +235,13 @@ impl Averages {
             .sum()
     }
 
+    /// Returns the weight of the identifiers of several words that are among some words, a bit each.
+    pub(super) fn weigh_identifiers(&self, words: u32) -> f32 {
+        let found = words & self.identifiers;
+        let weights = self.weights.iter().enumerate();
+        weights.filter(|(term, _)| found >> term & 1 != 0).map(|(_, weight)| weight).sum()
+    }
+
     /// Returns the sum of all weights, which is not zero.
     pub(in crate::search) fn total_weight(&self) -> f32 {
         self.weights.iter().sum::<f32>().max(f32::MIN_POSITIVE)
@@ -266,6 +273,7 @@ mod tests {
         Averages {
             weights: weights.to_vec(),
             session_weights: weights.to_vec(),
+            identifiers: 0,
             event_length: 10.0,
             session_length: 100.0,
             window_lengths: [20.0, 30.0, 50.0],

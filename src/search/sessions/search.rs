@@ -24,6 +24,16 @@ use crate::store::{Snapshot, StoreError, StoredSession};
 const PAIR_WEIGHT: f32 = 3.0;
 const DATE_WEIGHT: f32 = 3.0;
 
+/// What an identifier of several words counts in addition, in whatever event it is: a question about
+/// `skipLibCheck` means a session that has it, also if only a command or its output does. Without it, a
+/// session with such a rare identifier came first for 35 of 150 of the real logs, with it for 143.
+const IDENTIFIER_WEIGHT: f32 = 2.0;
+
+/// How many times the score of the tenth session the best one has at least if it stands out. Of 360
+/// questions over the real logs 24 have less. Of these, 42 % find the right session first, of the
+/// others 88 %.
+const UNDECIDED_LEAD: f32 = 1.4;
+
 /// The best sessions in which neighbouring words are looked for.
 const PAIR_SESSIONS: usize = 20;
 
@@ -80,6 +90,9 @@ pub struct SessionResults {
     pub absent: Vec<String>,
     /// Where the next page begins, if there is one.
     pub next: Option<SessionRank>,
+    /// True if the best session is hardly better than the tenth, so that the words of the question fit
+    /// many sessions alike.
+    pub is_undecided: bool,
 }
 
 /// A session that fits the question.
@@ -150,6 +163,7 @@ pub fn search_sessions(
     sort_sessions(snapshot, &mut ranked);
 
     let matched = ranked.len();
+    let is_undecided = is_undecided(&ranked);
     let next = take_page(snapshot, request, &mut ranked);
     let mut sessions = Vec::new();
     for (place, session) in ranked.iter().enumerate() {
@@ -157,7 +171,14 @@ pub fn search_sessions(
         let passages = cut_passages(snapshot, request.question, &averages, session, size)?;
         sessions.push(session.describe(snapshot, request.question, passages));
     }
-    Ok(SessionResults { sessions, matched, absent: totals.absent_words(request.question), next })
+    let absent = totals.absent_words(request.question);
+    Ok(SessionResults { sessions, matched, absent, next, is_undecided })
+}
+
+/// Returns true if the best of some sessions, which come best first, is hardly better than the tenth.
+fn is_undecided(ranked: &[RankedSession]) -> bool {
+    let (Some(best), Some(tenth)) = (ranked.first(), ranked.get(9)) else { return false };
+    best.score < UNDECIDED_LEAD * tenth.score
 }
 
 /// Finds words in the events that are asked about, and counts both. Returns `None` if `must_stop`
@@ -285,10 +306,11 @@ fn rank_score(
     let talk = averages.score_talk(&averages.session_weights, &score.talk_counts, talk_length);
     let windows = score.windows.iter().zip(WINDOW_SIZES);
     let windows: f32 = windows.map(|(score, size)| size.weight * score).sum();
+    let identifiers = IDENTIFIER_WEIGHT * averages.weigh_identifiers(words);
     RankedSession {
         session: score.session,
         score: talk / averages.total_session_weight()
-            + (windows + best_event) / averages.total_weight(),
+            + (windows + best_event + identifiers) / averages.total_weight(),
         words,
         matched: score.matched,
         has_title_word: title.is_some_and(|title| title.has_full_word()),

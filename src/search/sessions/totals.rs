@@ -17,6 +17,8 @@ pub(in crate::search) struct Averages {
     pub(in crate::search) weights: Vec<f32>,
     /// The same by sessions: words that every session has say nothing about which one is meant.
     pub(in crate::search) session_weights: Vec<f32>,
+    /// The words that are identifiers of several words as a whole, a bit each.
+    pub(in crate::search) identifiers: u32,
     /// Average length of an event, of the talk of a session, and of a window of each size, in bytes.
     pub(in crate::search) event_length: f32,
     pub(in crate::search) session_length: f32,
@@ -165,9 +167,14 @@ impl Totals {
             weights[part] *= IDENTIFIER_PART_SHARE;
             session_weights[part] *= IDENTIFIER_PART_SHARE;
         }
+        let mut identifiers = 0;
+        for (position, term) in terms.iter().enumerate() {
+            identifiers |= u32::from(term.is_identifier()) << position;
+        }
         Averages {
             weights,
             session_weights,
+            identifiers,
             event_length: average(self.bytes, self.rows),
             session_length: average(talk_bytes, sessions as u64),
             window_lengths: self.window_bytes.map(|bytes| average(bytes, self.windows)),

@@ -94,8 +94,7 @@ pub(super) fn run(
             1
         }
         DetailLevel::Turns => {
-            let budget = Budget::new(limits::TURNS_BYTES.saturating_sub(frame));
-            let turns = turns::collect_turns(&events, row, budget, &mut page);
+            let turns = turns::collect_turns(&events, row, frame, &mut page);
             data.turns.insert(turns).len()
         }
         DetailLevel::Steps => {

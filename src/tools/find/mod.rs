@@ -37,6 +37,9 @@ const MAX_PASSAGE_BYTES: usize = 240;
 /// Most bytes of JSON of the words that a tool says it looked for.
 const MAX_LOOKED_FOR_BYTES: usize = 160;
 
+/// Most bytes of the session id that the next step names.
+const MAX_ID_BYTES: usize = 40;
+
 /// Most bytes of JSON of the words that a tool says no session has.
 const MAX_ABSENT_BYTES: usize = 100;
 
@@ -106,7 +109,12 @@ pub(super) fn run(
     reply.before = seen;
     reply.total = Some(RowTotal::Exact(found.matched));
     reply.scope = Some(scope);
-    reply.hint = Some(describe_next_step(interface, snapshot, &reply.data, &filters));
+    let next_step = describe_next_step(interface, snapshot, &reply.data, &filters);
+    reply.hint = Some(if found.is_undecided && args.cursor.is_none() {
+        format!("{} {next_step}", explain_undecided(interface))
+    } else {
+        next_step
+    });
     let warnings = [store_warnings(snapshot), call.freshness_warnings()].concat();
 
     let encode_end = |at: SessionRank, returned: usize| {
@@ -222,6 +230,14 @@ fn describe_match(found: &FoundSession, words: usize) -> String {
     parts.join(", ")
 }
 
+/// Says that no session stands out, and what helps.
+fn explain_undecided(interface: Interface) -> String {
+    format!(
+        "No session stands out: name a project, file, command or error, or look by project and time with {}.",
+        interface.tool_name("list_sessions")
+    )
+}
+
 /// Returns the next step; for an empty answer, the reason why it is empty.
 fn describe_next_step(
     interface: Interface,
@@ -237,10 +253,16 @@ fn describe_next_step(
             )
         });
     }
+    let best = data.sessions.first().map(|session| snapshot.short_id(&session.session_id));
+    let best = best.filter(|id| id.len() <= MAX_ID_BYTES);
+    let best = best.as_deref().unwrap_or("");
     format!(
-        "{} gives a whole passage, {} finds more in one session, {} shows how it ended.",
-        interface.format_call("get_event_details", &[("event_ids", "[session_id:event_index]")]),
-        interface.format_call("search_events", &[("query", ""), ("session_id", "")]),
-        interface.format_call("get_session_details", &[("session_id", "")])
+        "{} shows what that session says about it, {} its prompts and answers.",
+        interface.format_call(
+            "search_events",
+            &[("query", "<the question>"), ("session_id", best), ("sort", "relevance")]
+        ),
+        interface
+            .format_call("get_session_details", &[("session_id", best), ("detail_level", "turns")])
     )
 }

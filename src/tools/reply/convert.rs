@@ -10,7 +10,7 @@ use schemas::tool::list::{ListFormat, Session};
 use schemas::{EventId, Timestamp, Usage};
 
 use super::session_sums::{session_counts, session_tokens};
-use crate::base::sanitize::{clean_text, truncate_for_json};
+use crate::base::sanitize::{clean_text, truncate_for_json, truncate_middle_for_json};
 use crate::store::Snapshot;
 
 /// Maximum size of a title in bytes of JSON.
@@ -127,6 +127,12 @@ pub(crate) fn text_excerpt(row: &EventRow, bytes: usize) -> Excerpt {
         text: kept.to_owned(),
         omitted,
     }
+}
+
+/// Returns the beginning and the end of an event's text.
+pub(crate) fn ends_excerpt(row: &EventRow, bytes: usize) -> Excerpt {
+    let (text, omitted) = truncate_middle_for_json(&clean_text(&row.text), bytes);
+    Excerpt { text, omitted, ..text_excerpt(row, 0) }
 }
 
 /// Converts a session, with as many fields as `format` requests.

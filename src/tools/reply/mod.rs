@@ -20,6 +20,7 @@ pub(crate) mod session_filter;
 pub(crate) mod session_sums;
 pub(crate) mod shared_state;
 pub(crate) mod store_warnings;
+pub(crate) mod text_share;
 pub(crate) mod time_range;
 pub(crate) mod transcript;
 pub(crate) mod turn_costs;

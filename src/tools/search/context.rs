@@ -1,5 +1,7 @@
 //! Adds to each match the events around it.
 
+use std::collections::HashSet;
+
 use schemas::session::EventRow;
 use schemas::tool::search::Match;
 use schemas::{ErrorCode, EventType, ToolError, limits};
@@ -22,7 +24,7 @@ pub(super) fn checked_count(context: Option<u32>) -> Result<u32, ToolError> {
 }
 
 /// Adds the beginnings of the `count` events before and after each match, as long as there is room in
-/// the answer.
+/// the answer. No event is shown twice: those that match have their own entry.
 pub(super) fn add_context(
     snapshot: &Snapshot,
     matches: &mut [Match],
@@ -32,8 +34,10 @@ pub(super) fn add_context(
         return Ok(());
     }
     let mut budget = Budget::new(limits::ANSWER_BYTES);
+    let mut shown = HashSet::new();
     for found in matches.iter() {
         budget.take(found);
+        shown.insert((found.session_id.clone(), found.event_index));
     }
     for found in matches {
         let Some(session) = snapshot.session_position(&found.session_id) else { continue };
@@ -41,11 +45,13 @@ pub(super) fn add_context(
         let end = found.event_index.saturating_add(count + 1);
         for event in read_events(snapshot, session, first, end)? {
             let Ok(index) = u32::try_from(event.event_index) else { continue };
-            if index == found.event_index || event.event_type == EventType::TokenUsage {
+            let place = (found.session_id.clone(), index);
+            if event.event_type == EventType::TokenUsage || shown.contains(&place) {
                 continue;
             }
             let line = describe_event(&event);
             if budget.take(&line) {
+                shown.insert(place);
                 found.context.insert(index, line);
             }
         }

@@ -3,6 +3,7 @@
 mod context;
 mod explain;
 mod page;
+mod quotes;
 
 use std::collections::HashSet;
 
@@ -22,6 +23,7 @@ use crate::store::Snapshot;
 use crate::tools::reply::answer::{Reply, RowTotal};
 use crate::tools::reply::call::Call;
 use crate::tools::reply::cursor::{self, PageEnd};
+use crate::tools::reply::interface::Interface;
 use crate::tools::reply::lake_engine::{LakeScope, MatchCount};
 use crate::tools::reply::retention_warning::dropped_texts_warning;
 use crate::tools::reply::scope::SessionFilters;
@@ -225,6 +227,13 @@ impl EventSearch<'_> {
         !is_ranked(query) && self.args.cursor.as_ref().is_some_and(|text| decode(text).is_ok())
     }
 
+    /// True if the best matches come with more of their texts than snippets: in one session, for a
+    /// caller that reads no screen.
+    fn shows_texts(&self) -> bool {
+        let is_tool = self.shared.caller.interface == Interface::Tools;
+        is_tool && self.args.session_id.is_some()
+    }
+
     fn request<'q>(&self, query: &'q Query) -> Result<SearchRequest<'q>, ToolError> {
         let Self { args, .. } = self;
         let limit =
@@ -251,7 +260,14 @@ impl EventSearch<'_> {
             let after = cursor
                 .map(|text| cursor::decode::<PageEnd<RankedPosition>>(&bound, text))
                 .transpose()?;
-            find_best_matches(self.snapshot, &request, after, &bound, self.call)?
+            find_best_matches(
+                self.snapshot,
+                &request,
+                after,
+                &bound,
+                self.shows_texts(),
+                self.call,
+            )?
         } else {
             let after = cursor
                 .map(|text| cursor::decode::<PageEnd<ResultPosition>>(&bound, text))

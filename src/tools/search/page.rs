@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 use schemas::tool::search::{Match, SearchArgs};
 use schemas::{ErrorCode, EventId, ToolError, limits};
 
+use super::quotes::{quote_snippet, show_texts};
 use crate::base::sanitize::clean_text;
 use crate::error::store_error;
-use crate::search::{
-    RankedPosition, ResultPosition, SearchError, SearchHit, SearchRequest, Snippet,
-};
+use crate::search::{RankedPosition, ResultPosition, SearchError, SearchHit, SearchRequest};
 use crate::store::Snapshot;
 use crate::tools::reply::budget::Budget;
 use crate::tools::reply::call::Call;
@@ -80,19 +79,23 @@ fn hit_position(
     ResultPosition::new(request.query.sort, hit.facts.time, session_id, hit.event_index)
 }
 
-/// Finds the best matches.
+/// Finds the best matches, with more of their texts than snippets if `shows_texts` is true.
 pub(super) fn find_best_matches(
     snapshot: &Snapshot,
     request: &SearchRequest<'_>,
     after: Option<PageEnd<RankedPosition>>,
     bound: &SearchArgs,
+    shows_texts: bool,
     call: &Call<'_>,
 ) -> Result<MatchPage, ToolError> {
     let seen = after.as_ref().map_or(0, |after| after.seen);
     let after = after.map(|after| after.at);
     let found = crate::search::search_ranked(snapshot, request, after.as_ref(), call.stop)
         .map_err(search_error)?;
-    let matches = collect_matches(snapshot, bound, &found.hits, found.cursor_bytes());
+    let mut matches = collect_matches(snapshot, bound, &found.hits, found.cursor_bytes());
+    if shows_texts {
+        show_texts(snapshot, &mut matches, &found.hits)?;
+    }
     let includes_all_hits = matches.len() == found.hits.len();
 
     // After a timeout, matches that were not examined may rank before these.
@@ -162,14 +165,6 @@ fn convert_hit(snapshot: &Snapshot, hit: &SearchHit) -> Match {
         snippet: quote_snippet(&hit.snippet),
         context: BTreeMap::new(),
     }
-}
-
-/// Returns a snippet with ellipses at its cuts.
-fn quote_snippet(snippet: &Snippet) -> String {
-    let [before, after] = snippet.omitted;
-    let start = if before > 0 { "…" } else { "" };
-    let end = if after > 0 { "…" } else { "" };
-    format!("{start}{}{end}", clean_text(&snippet.text).trim())
 }
 
 /// Returns the error of a search that ended early.
