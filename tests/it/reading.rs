@@ -204,7 +204,7 @@ fn a_range_shows_prompts_and_answers_whole_and_results_short() {
 fn a_rare_identifier_wins_over_sessions_that_have_its_parts() {
     let env = TestEnv::new();
     let lines: String =
-        (0..400).map(|line| format!("src/pier{line}.ts: a type is wrong\n")).collect();
+        (0..20).map(|line| format!("src/pier{line}.ts: a type is wrong\n")).collect();
     let output = format!("{lines}hint: skipLibCheck\n{lines}");
     let mut records = vec![user("The types of the harbor are wrong."), message("I look.")];
     records.extend(command("c1", json!({ "command": "tsc --build" }), &output, 2));
@@ -212,13 +212,14 @@ fn a_rare_identifier_wins_over_sessions_that_have_its_parts() {
     write_log(&env, "types", &json!({}), &records);
     for number in 0..2 {
         let talk = [
-            user("Skip the lib in the check of the lib, and check the lib again."),
-            message("I skip the lib check: the lib is checked later, and the check is skipped."),
+            user("Can you check the lib, please?"),
+            message("The lib is fine. I skip the rest of the check."),
         ];
         write_log(&env, &format!("parts{number}"), &json!({}), &talk);
     }
     for number in 0..30 {
-        let talk = [user("Which berth is free?"), message("The one in the north of the pier.")];
+        let talk =
+            [user("Check which berth is free."), message("I skip the lib; the northern one is.")];
         write_log(&env, &format!("berth{number}"), &json!({}), &talk);
     }
     ingest(&env);

@@ -175,7 +175,8 @@ fn work_grows_slower_than_the_store() {
     assert!(large[0].blocks > 10 * small[0].blocks, "{counts:?}");
     let [absent, rare, common, since, all] = pages(large);
     assert_eq!(absent, 0, "{counts:?}");
-    assert!(rare <= pages(small)[1] + 4, "{counts:?}");
+    // A filter admits few of 800 blocks wrongly, each with up to two pages.
+    assert!(rare <= pages(small)[1] + 8, "{counts:?}");
     assert!(common <= 8, "{counts:?}");
     assert!(since <= pages(small)[3] + 2, "{counts:?}");
     // The rows of every word are listed: those of parts of words are known without a text.
