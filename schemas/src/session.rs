@@ -28,7 +28,7 @@ pub struct SessionRow {
     /// there is no parent, or none is known.
     pub parent_session_id: Option<String>,
     /// How the session is related to its parent: the name of a
-    /// [`Relation`](crate::event::Relation). `None` if no relation is known.
+    /// [`Relation`]. `None` if no relation is known.
     pub relation: Option<String>,
     /// Id of the subagent that wrote this log. `None` in the log of a main agent.
     pub agent_id: Option<String>,
