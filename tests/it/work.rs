@@ -137,11 +137,12 @@ fn a_refresh_reads_what_was_added() {
 /// Three stores of one shape, each four times the one before.
 #[test]
 fn work_grows_slower_than_the_store() {
+    // A short word passes the filters of a few of 800 blocks by chance, a long one does not.
     let counts = [50, 200, 800].map(|sessions| {
         let env = TestEnv::new();
         let logs = env.path("logs");
         for session in 0..sessions {
-            let needle = if session == sessions / 2 { "quokka" } else { "wombat" };
+            let needle = if session == sessions / 2 { "quokkaquetzal" } else { "wombat" };
             let lines: String = (0..12)
                 .map(|n| {
                     prompt(
@@ -156,13 +157,13 @@ fn work_grows_slower_than_the_store() {
         ingest(&env, &logs);
         let snapshot = Store::new(env.store()).take_snapshot().expect("snapshot");
         let absent = find(&snapshot, "\"zebra absent zebra\"", 10);
-        let rare = find(&snapshot, "quokka", 10);
+        let rare = find(&snapshot, "quokkaquetzal", 10);
         let common = find(&snapshot, "the", 10);
         let since = find(&snapshot, "the until:2026-05-01T00:00:30Z total:exact", 10);
         let all = find(&snapshot, "the omba total:exact", 10);
         assert_eq!((all.matched, all.is_complete), ((sessions - 1) * 12, true));
         // What must occur is found without a word of the question, wherever it stands.
-        let insisted = env.json(&["search", "/w.mb/ quokka sort:relevance total:exact"]);
+        let insisted = env.json(&["search", "/w.mb/ quokkaquetzal sort:relevance total:exact"]);
         assert_eq!(insisted["metadata"]["results_total"], all.matched);
         assert_eq!((absent.matched, rare.matched), (0, 10 + 2));
         assert_eq!((common.hits.len(), since.is_complete), (10, true));
@@ -175,8 +176,7 @@ fn work_grows_slower_than_the_store() {
     assert!(large[0].blocks > 10 * small[0].blocks, "{counts:?}");
     let [absent, rare, common, since, all] = pages(large);
     assert_eq!(absent, 0, "{counts:?}");
-    // A filter admits few of 800 blocks wrongly, each with up to two pages.
-    assert!(rare <= pages(small)[1] + 8, "{counts:?}");
+    assert!(rare <= pages(small)[1] + 4, "{counts:?}");
     assert!(common <= 8, "{counts:?}");
     assert!(since <= pages(small)[3] + 2, "{counts:?}");
     // The rows of every word are listed: those of parts of words are known without a text.
