@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+use notify::RecommendedWatcher;
 
 use super::ingest_logs::MAX_NAMED_FILES;
-use super::watch::{FilesToIngest, can_be_read, files_to_ingest};
+use super::watch::{FilesToIngest, files_to_ingest, start_watcher};
 
 /// A look at all files that takes longer than this is worth avoiding.
 const SLOW_LOOK: Duration = Duration::from_millis(50);
@@ -82,23 +82,13 @@ impl RootWatch {
             return;
         }
         let reported = Arc::clone(&self.reported);
+        let note = move |event: notify::Result<notify::Event>| match event {
+            Ok(event) => lock(&reported).add(&event),
+            Err(_) => lock(&reported).must_check_all = true,
+        };
         self.last_look = None;
-        self.watcher = start_watcher(roots, reported).map(|watcher| (roots.to_vec(), watcher));
+        self.watcher = start_watcher(roots, note).map(|watcher| (roots.to_vec(), watcher));
     }
-}
-
-/// Watches roots and everything below them; `None` if the system has no watcher or one of them cannot
-/// be watched.
-fn start_watcher(roots: &[PathBuf], reported: Arc<Mutex<Reported>>) -> Option<RecommendedWatcher> {
-    let note = move |event: notify::Result<notify::Event>| match event {
-        Ok(event) => lock(&reported).add(&event),
-        Err(_) => lock(&reported).must_check_all = true,
-    };
-    let mut watcher = notify::recommended_watcher(note).ok()?;
-    for root in roots.iter().filter(|root| can_be_read(root)) {
-        watcher.watch(root, RecursiveMode::Recursive).ok()?;
-    }
-    Some(watcher)
 }
 
 impl Reported {

@@ -6,13 +6,13 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use ingest::discover::is_log_name;
 use ingest::run::report::IngestReport;
 use ingest::source::candidate::{Container, LogCandidate};
-use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+use notify::{EventHandler, RecommendedWatcher, RecursiveMode, Watcher};
 use schemas::{ErrorCode, ToolError};
 
 use super::ingest_logs::{IngestOptions, MAX_NAMED_FILES, ingest_logs};
@@ -112,13 +112,13 @@ impl LogWatcher {
     }
 }
 
-/// Starts to watch `roots`, whose events go to `send`; `None` if the system has no watcher or one
+/// Starts to watch `roots`, whose events go to `handler`; `None` if the system has no watcher or one
 /// of them cannot be watched.
-fn start_watcher(
+pub(super) fn start_watcher(
     roots: &[PathBuf],
-    send: Sender<notify::Result<notify::Event>>,
+    handler: impl EventHandler,
 ) -> Option<RecommendedWatcher> {
-    let mut watcher = notify::recommended_watcher(send).ok()?;
+    let mut watcher = notify::recommended_watcher(handler).ok()?;
     // A root that cannot be listed has no events; the check of all files reports it.
     for root in roots.iter().filter(|root| can_be_read(root)) {
         watcher.watch(root, RecursiveMode::Recursive).ok()?;
