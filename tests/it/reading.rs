@@ -258,3 +258,57 @@ fn a_question_that_fits_many_sessions_alike_says_so() {
     assert!(!hint("winch").contains("stands out"));
     client.end();
 }
+
+#[test]
+fn the_best_match_of_a_session_shows_what_its_turn_said_later() {
+    let env = TestEnv::new();
+    let fix = "It works: oil from the other pier was the cure.";
+    let report = long_text("the report", 900);
+    let mut records = vec![user("Why does the crane jam on its hinge?"), message("I look.")];
+    for number in 0..12 {
+        records.push(message(&format!("Step {number} is done.")));
+    }
+    records.extend([message(fix), message(&report), user("The ferry?"), message("It sails.")]);
+    write_log(&env, "8f3e5a70-crane", &json!({}), &records);
+    ingest(&env);
+    let mut client = Client::legacy(&env);
+    let mut arguments = json!({ "query": "crane jam hinge cause", "session_id": "8f3e5a70",
+        "sort": "relevance", "limit": 1 });
+    let answer = client.call("search_events", arguments.clone());
+    let later = answer["data"]["matches"][0]["context"].as_object().expect("later messages");
+    let indexes: Vec<&str> = later.keys().map(String::as_str).collect();
+    // The last eight of the turn, and none of the next one.
+    assert_eq!(indexes, ["8", "9", "10", "11", "12", "13", "14", "15"], "{answer:#}");
+    assert_eq!(later["14"], json!(format!("message: {fix}")));
+    let cut = later["15"].as_str().expect("text");
+    assert!(cut.starts_with("message: Begin of the report.") && cut.ends_with(" ..."), "{cut}");
+    assert!(answer.to_string().len() < 5_000, "{answer:#}");
+
+    // What was asked for is shown once, and what is there already stays.
+    arguments["context"] = json!(2);
+    let around = client.call("search_events", arguments.clone());
+    let shown = around["data"]["matches"][0]["context"].as_object().expect("events");
+    let mut expected = later.clone();
+    expected.extend(
+        [("1", "I look."), ("2", "Step 0 is done.")]
+            .map(|(index, text)| (index.to_owned(), json!(format!("message: {text}")))),
+    );
+    assert_eq!(*shown, expected, "{around:#}");
+
+    // The next page shows none, and neither do previews in the order of time.
+    arguments["context"] = json!(0);
+    arguments["cursor"] =
+        client.call("search_events", arguments.clone())["pagination"]["next_cursor"].clone();
+    assert!(arguments["cursor"].is_string(), "{arguments}");
+    for (name, value) in [("cursor", arguments["cursor"].clone()), ("sort", json!("newest"))] {
+        let mut other = json!({ "query": "crane jam hinge cause", "session_id": "8f3e5a70",
+            "sort": "relevance", "limit": 1, "context": 0 });
+        other[name] = value;
+        if name == "sort" {
+            other["query"] = json!("crane");
+        }
+        let previews = client.call("search_events", other);
+        assert!(previews["data"]["matches"][0].get("context").is_none(), "{previews:#}");
+    }
+    client.end();
+}

@@ -212,7 +212,8 @@ pub struct Match {
     /// Quoted log text around the match, with an ellipsis where more was left out; untrusted. In one
     /// session by relevance it is the whole text if there is room.
     pub snippet: String,
-    /// Beginnings of the events around it by event_index, with their types; untrusted.
+    /// Beginnings of the events around it by event_index, with their types; untrusted. In one session by
+    /// relevance the best matches have the last messages of their turns.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub context: BTreeMap<u32, String>,
 }

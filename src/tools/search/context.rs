@@ -37,7 +37,8 @@ pub(super) fn add_context(
     let mut shown = HashSet::new();
     for found in matches.iter() {
         budget.take(found);
-        shown.insert((found.session_id.clone(), found.event_index));
+        let indexes = std::iter::once(&found.event_index).chain(found.context.keys());
+        shown.extend(indexes.map(|index| (found.session_id.clone(), *index)));
     }
     for found in matches {
         let Some(session) = snapshot.session_position(&found.session_id) else { continue };
@@ -49,7 +50,7 @@ pub(super) fn add_context(
             if event.event_type == EventType::TokenUsage || shown.contains(&place) {
                 continue;
             }
-            let line = describe_event(&event);
+            let line = describe_event(&event, limits::CONTEXT_BYTES);
             if budget.take(&line) {
                 shown.insert(place);
                 found.context.insert(index, line);
@@ -59,8 +60,9 @@ pub(super) fn add_context(
     Ok(())
 }
 
-/// Describes an event in a line: `tool_result Bash error: assertion failed ...`.
-fn describe_event(event: &EventRow) -> String {
+/// Describes an event in a line: `tool_result Bash error: assertion failed ...`. Its text takes at most
+/// `bytes` bytes of JSON.
+pub(super) fn describe_event(event: &EventRow, bytes: usize) -> String {
     let mut line = event.event_type.as_str().to_owned();
     if let Some(tool) = &event.tool_name {
         line.push(' ');
@@ -70,7 +72,7 @@ fn describe_event(event: &EventRow) -> String {
         line.push_str(" error");
     }
     let text = clean_text(&event.text);
-    let (kept, omitted) = truncate_for_json(&text, limits::CONTEXT_BYTES);
+    let (kept, omitted) = truncate_for_json(&text, bytes);
     let words: Vec<&str> = kept.split_whitespace().collect();
     let ellipsis = if omitted > 0 { " ..." } else { "" };
     format!("{line}: {}{ellipsis}", words.join(" "))

@@ -2,6 +2,7 @@
 
 mod context;
 mod explain;
+mod later;
 mod page;
 mod quotes;
 
@@ -276,6 +277,9 @@ impl EventSearch<'_> {
             request.after = after.map(|after| after.at);
             find_matches_by_time(self.snapshot, &request, seen, &bound, self.call)?
         };
+        if is_ranked(query) && cursor.is_none() && self.shows_texts() {
+            later::add_later_messages(self.snapshot, &mut page.matches)?;
+        }
         context::add_context(self.snapshot, &mut page.matches, context)?;
         Ok(page)
     }
