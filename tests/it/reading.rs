@@ -268,7 +268,7 @@ fn the_best_match_of_a_session_shows_what_its_turn_said_later() {
     for number in 0..12 {
         records.push(message(&format!("Step {number} is done.")));
     }
-    records.extend([message(fix), message(&report), user("The ferry?"), message("It sails.")]);
+    records.extend([message(fix), message(&report), user("And the other crane?"), message("It sails.")]);
     write_log(&env, "8f3e5a70-crane", &json!({}), &records);
     ingest(&env);
     let mut client = Client::legacy(&env);
