@@ -7,13 +7,20 @@ use schemas::view::{SqlView, VIEWS};
 use serde_json::Value;
 
 use super::error::{Fault, Mistake};
-use crate::base::sanitize::clean_text;
+use crate::base::sanitize::{clean_text, truncate_for_json, truncate_middle_for_json};
 
 /// Minimum Jaro-Winkler similarity of a name that is suggested.
 const MIN_SIMILARITY: f64 = 0.8;
 
 /// Maximum number of characters of a query that a message shows.
 const MAX_SHOWN_CHARS: usize = 40;
+
+/// Maximum size in bytes of JSON of DuckDB's own text in a message. A query may make it as long as it
+/// likes.
+const MAX_MESSAGE_BYTES: usize = 600;
+
+/// Maximum size in bytes of JSON of an unknown name in a message.
+const MAX_NAME_BYTES: usize = 200;
 
 /// A place in a query.
 #[derive(Debug, PartialEq, Eq)]
@@ -59,17 +66,18 @@ pub(super) fn query_fault(error: &duckdb::Error, query: &SentQuery<'_>) -> Fault
         return Fault::OutOfMemory;
     }
     let Some(parsed) = parse_message(&whole) else {
-        return Fault::mistake(clean_text(&whole));
+        return Fault::mistake(shorten_message(&whole));
     };
     let text = parsed["exception_message"].as_str().unwrap_or(&whole);
-    let mut lines = vec![clean_text(text.trim_end())];
+    let mut lines = vec![shorten_message(text.trim_end())];
 
     let sent_at = parsed["position"].as_str().and_then(|at| at.parse::<usize>().ok());
     let query_at = sent_at.and_then(|at| at.checked_sub(query.before));
     let place = query_at.and_then(|at| query_place(query.sql, at));
     lines.extend(place.as_ref().map(|place| clean_text(&place.to_string())));
 
-    let name = unknown_column(&parsed, text);
+    let name = unknown_column(&parsed, text)
+        .map(|name| truncate_for_json(&clean_text(&name), MAX_NAME_BYTES).0.to_owned());
     if let Some(name) = name.as_deref() {
         lines.extend(suggest_column(name, query.used));
         lines.extend(list_columns(query.used));
@@ -87,7 +95,12 @@ pub(super) fn describe_error(error: &duckdb::Error) -> String {
     let whole = raw_message(error);
     let parsed = parse_message(&whole);
     let text = parsed.as_ref().and_then(|parsed| parsed["exception_message"].as_str());
-    text.map(clean_text).unwrap_or(whole)
+    shorten_message(text.unwrap_or(&whole))
+}
+
+/// Returns a text of DuckDB as a message shows it, without its middle if it is too long.
+fn shorten_message(text: &str) -> String {
+    truncate_middle_for_json(&clean_text(text), MAX_MESSAGE_BYTES).0
 }
 
 /// Returns the message of an error as DuckDB wrote it.

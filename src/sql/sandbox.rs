@@ -3,7 +3,7 @@
 
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
@@ -126,6 +126,8 @@ fn run_worker(
     let (done, watched) = channel::<()>();
     std::thread::scope(|scope| {
         let watch = scope.spawn(move || watch_worker(&mut child, &watched, time, stop));
+        // Read while rows are read: a worker whose report fills the pipe would wait for ever.
+        let messages = scope.spawn(move || read_messages(stderr));
         if let Some(stdin) = &mut stdin {
             // A write error is ignored: a worker that ended early gives the reason in its report.
             let _ = stdin.write_all(request);
@@ -134,15 +136,11 @@ fn run_worker(
             Some(mut stdout) => io::copy(&mut stdout, out),
             None => Ok(0),
         };
-        let mut messages = String::new();
-        if copied.is_ok()
-            && let Some(mut stderr) = stderr
-        {
-            let _ = stderr.read_to_string(&mut messages);
-        }
+        // An error drops `done`, which ends the worker: it may be waiting to write more rows.
+        copied.map_err(SqlError::Output)?;
+        let messages = messages.join().unwrap_or_default();
         drop(done);
         let end = watch.join().unwrap_or(WorkerEnd::Itself(None));
-        copied.map_err(SqlError::Output)?;
 
         let report = messages.lines().rev().find_map(|line| serde_json::from_str(line).ok());
         match (report, end) {
@@ -153,6 +151,16 @@ fn run_worker(
             (None, WorkerEnd::Stopped) => Err(SqlError::Cancelled),
         }
     })
+}
+
+/// Reads what a worker writes to stderr: its report, or why it ended without one.
+fn read_messages(stderr: Option<ChildStderr>) -> String {
+    let mut bytes = Vec::new();
+    if let Some(mut stderr) = stderr {
+        // What was read before an error may still hold the report.
+        let _ = stderr.read_to_end(&mut bytes);
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// Waits for the end of the answer, which `answer_end` receives, and ends the worker.

@@ -276,6 +276,26 @@ fn errors_say_where_and_what_there_is() {
     assert!(error["message"].as_str().is_some_and(|m| m.contains("1-1000")), "{error}");
 }
 
+/// DuckDB repeats texts and names of a query in its message, however long they are.
+#[test]
+fn the_longest_error_is_an_answer() {
+    let env = TestEnv::with_samples();
+    let mut client = Client::legacy(&env);
+    let name = "\u{1}".repeat(15_000);
+    for (sql, begin, end) in [
+        ("SELECT error('begin ' || repeat('q ', 500000) || 'end')", "begin q q", "q q end"),
+        ("SELECT CAST(repeat('q', 90000) AS INTEGER)", "Could not convert string", "to INT32"),
+        (&format!("SELECT \"{name}\" FROM events"), "Referenced column", "Candidate bindings"),
+    ] {
+        let error = client.fails("query_sql", json!({ "sql": sql }));
+        assert_eq!(error["code"], "sql_error", "{sql:.80}: {error:#}");
+        let message = error["message"].as_str().expect("a message");
+        assert!(message.contains(begin) && message.contains(end), "{sql:.80}: {message}");
+        assert!(message.len() < 5_000, "{sql:.80}: {} bytes", message.len());
+    }
+    client.end();
+}
+
 #[test]
 fn what_does_not_fit_is_cut_and_said() {
     let env = TestEnv::with_samples();
