@@ -138,6 +138,7 @@ fn rank_gold(snapshot: &Snapshot, question: &Question, conversation: Option<&str
         limit: RANKED,
         after: None,
         until: None,
+        continues_passages: false,
         deadline: start + Duration::from_secs(60),
     };
     let results = search_sessions(snapshot, &request, &|| false).expect("finds");

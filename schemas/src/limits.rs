@@ -49,8 +49,10 @@ pub const SESSION_RESULT_BYTES: usize = 400;
 pub const LATER_TURNS: usize = 2;
 /// The same: most later messages of a turn.
 pub const LATER_MESSAGES: usize = 8;
+/// The same: most bytes of a later message that is not the last one of its turn.
+pub const LATER_MESSAGE_BYTES: usize = 240;
 /// The same: bytes that all later messages share.
-pub const LATER_MESSAGES_BYTES: usize = 2_400;
+pub const LATER_MESSAGES_BYTES: usize = 4_000;
 
 /// Seconds after which a search answers with what it found so far.
 pub const SEARCH_SECONDS: u64 = 10;

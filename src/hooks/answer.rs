@@ -208,6 +208,7 @@ impl HookHistory<'_> {
             limit: MAX_SESSIONS,
             after: None,
             until: Some(self.until),
+            continues_passages: false,
             deadline: self.deadline,
         };
         let Ok(found) = search_sessions(self.snapshot, &request, &|| self.is_late()) else {

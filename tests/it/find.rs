@@ -335,6 +335,7 @@ fn events_after_the_time_of_a_question_do_not_count() {
             limit: 3,
             after: None,
             until: Some(until.parse::<jiff::Timestamp>().expect("a time").as_microsecond()),
+            continues_passages: false,
             deadline: Instant::now() + Duration::from_secs(20),
         };
         let found = search_sessions(&snapshot, &request, &|| false).expect("finds");

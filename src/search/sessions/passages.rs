@@ -25,24 +25,32 @@ const PAGES_AT_ONCE: usize = 4;
 #[derive(Debug, Clone, Copy)]
 pub(in crate::search) struct PassageSize {
     pub(in crate::search) count: usize,
+    /// Most characters of the part that a passage begins with: the one that has the rarest words of the
+    /// question.
+    pub(in crate::search) best_chars: usize,
+    /// Most characters of a passage.
     pub(in crate::search) chars: usize,
 }
 
 impl PassageSize {
-    /// Returns the size for the session at a place on the page, from 0. The first ones get more. A page
-    /// of ten sessions is cut to 900 tokens later.
-    pub(in crate::search) const fn at_place(place: usize) -> Self {
-        match place {
-            0 => Self { count: 3, chars: 160 },
-            1 | 2 => Self { count: 2, chars: 100 },
-            _ => Self { count: 1, chars: 56 },
-        }
+    /// Returns the size for the session at a place on the page, from 0. The first ones get more, and even
+    /// more if `continues` is true. A page of ten sessions is cut to 900 tokens later.
+    pub(in crate::search) const fn at_place(place: usize, continues: bool) -> Self {
+        let (count, best_chars) = match place {
+            0 => (3, 160),
+            1 | 2 => (2, 100),
+            _ => return Self { count: 1, best_chars: 56, chars: 56 },
+        };
+        Self { count, best_chars, chars: if continues { 3 * best_chars } else { best_chars } }
     }
 }
 
 /// The part of a passage that may be before the words of the question, so that it begins where a
 /// sentence or line does.
 const LEAD_SHARE: usize = 3;
+
+/// Longest part of a word in bytes that a passage leaves out to end with a whole word.
+const MAX_CUT_WORD: usize = 20;
 
 /// Reads the texts of events, and returns for each of them its position in `events` and what `look`
 /// makes of its text, in no particular order. Pages are read in parallel, each one once.
@@ -208,15 +216,16 @@ pub(in crate::search) fn weigh_pairs(
 }
 
 /// Cuts out the part of `text` that has the rarest words of the question. It begins where a sentence
-/// or line begins, if that is near. Line breaks become blanks. `chars` is the most characters of it.
+/// or line begins, if that is near, and goes on to the most characters that its size gives. Line breaks
+/// become blanks.
 pub(in crate::search) fn cut_passage(
     text: &str,
     places: &[TermPlace],
     weights: &[f32],
-    chars: usize,
+    size: PassageSize,
 ) -> String {
-    let lead_chars = chars / LEAD_SHARE;
-    let start = text.floor_char_boundary(best_start(places, weights, chars - lead_chars));
+    let lead_chars = size.best_chars / LEAD_SHARE;
+    let start = text.floor_char_boundary(best_start(places, weights, size.best_chars - lead_chars));
     let lead_start = text[..start].char_indices().rev().take(lead_chars).last();
     let lead_start = lead_start.map_or(start, |(at, _)| at);
     let lead = &text[lead_start..start];
@@ -231,8 +240,19 @@ pub(in crate::search) fn cut_passage(
     };
 
     let rest = text[begin..].trim_start();
-    let end = rest.char_indices().nth(chars).map_or(rest.len(), |(at, _)| at);
+    let end = match rest.char_indices().nth(size.chars) {
+        Some((end, _)) => end_of_word_before(rest, end),
+        None => rest.len(),
+    };
     rest[..end].split_whitespace().collect::<Vec<&str>>().join(" ")
+}
+
+/// Returns the end of the last whole word of `text` before `end`, or `end` within a very long word.
+fn end_of_word_before(text: &str, end: usize) -> usize {
+    match text[..end].rfind(char::is_whitespace) {
+        Some(blank) if end - blank <= MAX_CUT_WORD => blank,
+        Some(_) | None => end,
+    }
 }
 
 /// Returns the start and end of the place in `text` where the words of most weight are close together;
@@ -278,6 +298,10 @@ fn best_start(places: &[TermPlace], weights: &[f32], reach: usize) -> usize {
 mod tests {
     use super::*;
 
+    fn size(chars: usize) -> PassageSize {
+        PassageSize { count: 1, best_chars: chars, chars }
+    }
+
     #[test]
     fn pairs_are_words_near_each_other() {
         let question = SessionQuestion::parse("cache poisoning attack");
@@ -306,10 +330,15 @@ mod tests {
             "y ".repeat(400)
         );
         let places = find_places(&question, &text);
-        let passage = cut_passage(&text, &places, &[2.0, 1.0], 100);
+        let passage = cut_passage(&text, &places, &[2.0, 1.0], size(100));
         assert!(passage.starts_with("Then we chose a retry budget of 3. y"), "{passage}");
         assert!(passage.chars().count() <= 100);
-        assert_eq!(cut_passage("short text", &[], &[1.0], 100), "short text");
+        // A longer one begins at the same place.
+        let longer =
+            cut_passage(&text, &places, &[2.0, 1.0], PassageSize { chars: 300, ..size(100) });
+        assert!(longer.starts_with(passage.as_str()) && longer.len() > 280, "{longer}");
+        assert!(longer.ends_with('y') && text.contains(&longer), "{longer}");
+        assert_eq!(cut_passage("short text", &[], &[1.0], size(100)), "short text");
     }
 
     #[test]
@@ -318,11 +347,13 @@ mod tests {
         let text = "悬空指针与 404 号错误".repeat(40);
         let places = find_places(&question, &text);
         assert!(!places.is_empty());
-        assert!(cut_passage(&text, &places, &[1.0, 1.0], 50).contains("指针"));
+        assert!(cut_passage(&text, &places, &[1.0, 1.0], size(50)).contains("指针"));
 
         // A letter that is shorter when it is folded shifts the places.
         let text = "ẞẞ".to_owned() + &"悬空指针".repeat(3);
         let places = find_places(&question, &text);
-        assert!(!places.is_empty() && !cut_passage(&text, &places, &[1.0, 1.0], 8).is_empty());
+        assert!(
+            !places.is_empty() && !cut_passage(&text, &places, &[1.0, 1.0], size(8)).is_empty()
+        );
     }
 }

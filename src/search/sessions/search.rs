@@ -57,6 +57,9 @@ pub struct SessionRequest<'a> {
     pub after: Option<SessionRank>,
     /// Only events before this time count, in microseconds since the epoch; `None` means all.
     pub until: Option<i64>,
+    /// True if passages of the best sessions go on after the part that has the words of the question:
+    /// what answers it often comes next.
+    pub continues_passages: bool,
     /// The search ends with an error at this time.
     pub deadline: Instant,
 }
@@ -167,7 +170,7 @@ pub fn search_sessions(
     let next = take_page(snapshot, request, &mut ranked);
     let mut sessions = Vec::new();
     for (place, session) in ranked.iter().enumerate() {
-        let size = PassageSize::at_place(place);
+        let size = PassageSize::at_place(place, request.continues_passages);
         let passages = cut_passages(snapshot, request.question, &averages, session, size)?;
         sessions.push(session.describe(snapshot, request.question, passages));
     }
@@ -413,7 +416,7 @@ fn cut_passages(
 
     let mut texts = read_texts(snapshot, &chosen, |_, text| {
         let places = find_places(question, text);
-        cut_passage(text, &places, &averages.weights, size.chars)
+        cut_passage(text, &places, &averages.weights, size)
     })?;
     texts.sort_by_key(|(position, _)| *position);
     let passages = texts

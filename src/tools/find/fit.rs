@@ -24,7 +24,10 @@ const ENVELOPE_BYTES: usize = 500;
 /// The sizes of texts that are tried until a page is small enough: of the best session, of the two after
 /// it, and of the others. The best session is usually the wanted one, and its passages often answer the
 /// question: the others lose theirs before they say nothing.
-const SMALLER_SIZES: [[TextSizes; 3]; 10] = [
+const SMALLER_SIZES: [[TextSizes; 3]; 13] = [
+    [SIZE_480, SIZE_240, SIZE_56],
+    [SIZE_480, SIZE_160, SIZE_56],
+    [SIZE_360, SIZE_120, SIZE_56],
     [SIZE_240, SIZE_120, SIZE_56],
     [SIZE_240, SIZE_120, SIZE_32],
     [SIZE_160, SIZE_80, SIZE_32],
@@ -37,6 +40,8 @@ const SMALLER_SIZES: [[TextSizes; 3]; 10] = [
     [SIZE_24, SIZE_24, SIZE_0],
 ];
 
+const SIZE_480: TextSizes = TextSizes { title: 40, project: 48, passage: 480 };
+const SIZE_360: TextSizes = TextSizes { title: 40, project: 48, passage: 360 };
 const SIZE_240: TextSizes = TextSizes { title: 40, project: 48, passage: 240 };
 const SIZE_160: TextSizes = TextSizes { title: 40, project: 48, passage: 160 };
 const SIZE_120: TextSizes = TextSizes { title: 40, project: 48, passage: 120 };

@@ -32,7 +32,7 @@ const MAX_PROJECT_BYTES: usize = 48;
 
 /// Maximum size of a passage in bytes of JSON. Text that takes more than a byte a character is cut
 /// earlier than the search cuts it.
-const MAX_PASSAGE_BYTES: usize = 240;
+const MAX_PASSAGE_BYTES: usize = 640;
 
 /// Most bytes of JSON of the words that a tool says it looked for.
 const MAX_LOOKED_FOR_BYTES: usize = 160;
@@ -77,6 +77,8 @@ pub(super) fn run(
         limit,
         after: after.map(|after| after.at),
         until: None,
+        // At a terminal a passage has a line.
+        continues_passages: interface == Interface::Tools,
         deadline: call.search_deadline(),
     };
     let found = search_sessions(snapshot, &request, call.stop).map_err(search_error)?;

@@ -30,8 +30,8 @@ const EVENTS_LOOKED_AT: u32 = 4096;
 /// Bytes of a message that are shown even if there is no room.
 const LEAST_BYTES: usize = 80;
 
-/// Adds the last messages of the turns of the best matches, each turn at its best match. All matches
-/// are of one session.
+/// Adds the last messages of the turns of the best matches, and the last one of the turns of other prompts
+/// that match, each turn at its best match. All matches are of one session.
 pub(super) fn add_later_messages(
     snapshot: &Snapshot,
     matches: &mut [Match],
@@ -45,30 +45,41 @@ pub(super) fn add_later_messages(
     let mut turns = HashSet::new();
     let mut messages = Vec::new();
     for (at, found) in matches.iter().enumerate() {
-        if turns.len() == limits::LATER_TURNS {
-            break;
-        }
-        if turns.insert(found.turn_index) {
-            for event in read_last_messages(snapshot, session, found, &mut shown)? {
-                messages.push((at, event));
-            }
+        let most = match found.event_type {
+            _ if turns.contains(&found.turn_index) => continue,
+            _ if turns.len() < limits::LATER_TURNS => limits::LATER_MESSAGES,
+            EventType::User => 1,
+            EventType::Message
+            | EventType::Reasoning
+            | EventType::ToolCall
+            | EventType::ToolResult
+            | EventType::Notification
+            | EventType::TokenUsage => continue,
+        };
+        turns.insert(found.turn_index);
+        let events = read_last_messages(snapshot, session, found, most, &mut shown)?;
+        let last = events.len().saturating_sub(1);
+        for (place, event) in events.into_iter().enumerate() {
+            messages.push((at, place == last, event));
         }
     }
 
-    let sizes: Vec<TextSize> = messages.iter().map(|(_, event)| message_size(event)).collect();
+    let sizes: Vec<TextSize> =
+        messages.iter().map(|(_, is_last, event)| message_size(event, *is_last)).collect();
     let shares = share_room(&sizes, limits::LATER_MESSAGES_BYTES);
-    for ((at, event), share) in messages.iter().zip(shares) {
+    for ((at, _, event), share) in messages.iter().zip(shares) {
         let line = describe_event(event, share);
         matches[*at].context.insert(unsigned_index(event.event_index), line);
     }
     Ok(())
 }
 
-/// Reads the last messages of the turn of a match that come after it and are not shown yet.
+/// Reads the last `most` messages of the turn of a match that come after it and are not shown yet.
 fn read_last_messages(
     snapshot: &Snapshot,
     session: usize,
     found: &Match,
+    most: usize,
     shown: &mut HashSet<u32>,
 ) -> Result<Vec<EventRow>, ToolError> {
     let first = found.event_index.saturating_add(1);
@@ -81,7 +92,7 @@ fn read_last_messages(
             && unsigned_index(event.turn_index) == found.turn_index
             && !shown.contains(&unsigned_index(event.event_index))
     };
-    let wanted = events.iter().rev().filter(is_wanted).take(limits::LATER_MESSAGES);
+    let wanted = events.iter().rev().filter(is_wanted).take(most);
     let indexes = wanted.map(|event| unsigned_index(event.event_index)).collect();
     let rows = snapshot.events_of(session, &single_event_ranges(&indexes), &[]).read_rows();
     shown.extend(indexes);
@@ -91,8 +102,10 @@ fn read_last_messages(
     Ok(rows)
 }
 
-/// Returns the size of the text of a message.
-fn message_size(event: &EventRow) -> TextSize {
+/// Returns the size of the text of a message. The last one of a turn is its answer; those before it say
+/// what was found on the way.
+fn message_size(event: &EventRow, is_last: bool) -> TextSize {
     let bytes = json_length(&clean_text(&event.text));
-    TextSize { bytes, least: LEAST_BYTES, most: usize::MAX }
+    let most = if is_last { usize::MAX } else { limits::LATER_MESSAGE_BYTES };
+    TextSize { bytes, least: LEAST_BYTES, most }
 }
