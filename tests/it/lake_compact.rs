@@ -21,7 +21,7 @@ use crate::lake::{
 
 const HOUR_US: i64 = 3_600_000_000;
 
-fn compact(env: &TestEnv, lake: &Path) -> Value {
+pub(crate) fn compact(env: &TestEnv, lake: &Path) -> Value {
     env.json(&["lake", "compact", &lake.to_string_lossy()])
 }
 
@@ -33,14 +33,14 @@ fn compact_later(lake: &Path, hours: i64) -> LakeCompaction {
 }
 
 /// The joined objects of a lake and their manifests.
-fn joined_files(lake: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+pub(crate) fn joined_files(lake: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = objects(lake);
     found.retain(|key, _| key.starts_with("v1/days"));
     found
 }
 
 /// All that pushes wrote.
-fn pushed_files(lake: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+pub(crate) fn pushed_files(lake: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = objects(lake);
     found.retain(|key, _| !key.starts_with("v1/days") && !key.starts_with("v1/unfinished"));
     found
@@ -56,7 +56,7 @@ fn read_rows(path: &Path) -> RecordBatch {
 
 /// Checks that each joined object which readers use has the rows of its sources. Returns the number of
 /// objects of sessions that are joined, and of those that are not.
-fn check_joined(lake: &Path) -> (usize, usize) {
+pub(crate) fn check_joined(lake: &Path) -> (usize, usize) {
     let place = LakePlace::open(&lake.to_string_lossy()).expect("a place");
     let catalog = LakeCatalog::read(&place, None).expect("reads").expect("a catalog");
     let mut large = HashMap::new();
