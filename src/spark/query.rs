@@ -17,7 +17,6 @@ use super::loader::{split_sessions, unreadable, with_store_types};
 use super::pruning::object_path;
 use super::relation::{Parameters, read_files, select};
 use crate::lake::{LakeCatalog, LakeEvents};
-use crate::store::session_key;
 use crate::tools::{LakeScope, WantedColumns};
 
 /// Calls of functions that run code of Java, and of functions whose names are computed.
@@ -153,9 +152,8 @@ fn event_paths<'c>(
 }
 
 fn sessions_view(engine: &SparkEngine, catalog: &LakeCatalog) -> Relation {
-    let sessions = catalog.sessions.iter();
-    let keys = sessions.map(|(id, session)| session_key(session.provider, id));
-    let paths = keys.map(|key| object_path(engine.folder(), &key)).collect();
+    let keys = catalog.row_keys().into_iter();
+    let paths = keys.map(|key| object_path(engine.folder(), key)).collect();
     public_view("sessions", read_files(paths, &SESSIONS))
 }
 
