@@ -41,9 +41,11 @@ const RETRIES: u32 = 3;
 
 /// Settings of every session: times are in UTC, a query cannot name files, and the driver lists the
 /// files that it is given instead of running a job for them.
-const SETTINGS: [(&str, &str); 5] = [
+const SETTINGS: [(&str, &str); 6] = [
     ("spark.sql.session.timeZone", "UTC"),
     ("spark.sql.runSQLOnFiles", "false"),
+    // ${env:NAME} in a statement would be the environment of the server.
+    ("spark.sql.variable.substitute", "false"),
     ("spark.sql.ansi.enabled", "true"),
     ("spark.sql.sources.parallelPartitionDiscovery.threshold", "100000"),
     ("spark.sql.execution.arrow.maxRecordsPerBatch", "20000"),
