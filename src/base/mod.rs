@@ -1,5 +1,5 @@
 //! Code that every layer uses: text cleaning, folding and dropped texts, word stems, paths, cells
-//! and tables of a terminal, and threads.
+//! and tables of a terminal, random bytes, and threads.
 
 pub(crate) mod cells;
 pub(crate) mod dropped_text;
@@ -8,6 +8,7 @@ pub(crate) mod home_paths;
 pub(crate) mod json_length;
 pub(crate) mod parallel;
 pub(crate) mod paths;
+pub(crate) mod random;
 pub(crate) mod sanitize;
 pub(crate) mod stem;
 pub(crate) mod text_table;

@@ -8,6 +8,7 @@ use schemas::{ErrorCode, ToolError};
 
 use super::environment::read_variable;
 use super::settings::{invalid_file_error, read_text};
+use crate::base::random::random_bytes;
 use crate::error::store_error;
 use crate::files::pipes::open_to_read;
 use crate::store::Store;
@@ -50,8 +51,7 @@ pub fn read_or_create_token(
         return Ok((parse_token_file(&text, &kept)?, Some(kept)));
     }
 
-    let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes).map_err(|error| {
+    let bytes = random_bytes::<32>().map_err(|error| {
         let message =
             format!("A token could not be created ({error}). Name a token file with --token-file");
         ToolError::new(ErrorCode::InternalError, message)

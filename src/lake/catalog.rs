@@ -23,6 +23,8 @@ pub struct LakeCatalog {
     pub sessions: BTreeMap<String, LakeSession>,
     /// The joined objects whose sources are in the lake as they were when they were joined.
     pub joined: Vec<JoinedEvents>,
+    /// Keys of the joined objects with the rows of sessions, under the same condition.
+    joined_rows: Vec<String>,
     versions: LakeVersions,
 }
 
@@ -41,8 +43,21 @@ struct LakeVersions {
 #[derive(Debug)]
 pub struct LakeSession {
     pub provider: Provider,
+    pub row: LakeRow,
     /// The objects with its events.
     pub objects: Vec<LakeEvents>,
+}
+
+/// The object with the row of a session.
+#[derive(Debug)]
+pub struct LakeRow {
+    pub key: String,
+    pub bytes: u64,
+    pub sha256: String,
+    /// The day of the last events, as YYYY-MM-DD; `None` if the session has no events.
+    pub date: Option<String>,
+    /// True if a joined object has the row.
+    is_joined: bool,
 }
 
 /// An object with events of one session on one day.
@@ -85,8 +100,16 @@ impl LakeEvents {
 }
 
 impl LakeSession {
-    /// Returns a session with the objects that a listing names.
-    fn new(id: &str, listed: &ListedSession) -> Self {
+    /// Returns a session with the objects that a listing names. `None` if it names none.
+    fn new(id: &str, listed: &ListedSession) -> Option<Self> {
+        let row = listed.objects.first()?;
+        let row = LakeRow {
+            key: row.key.clone(),
+            bytes: row.bytes,
+            sha256: row.sha256.clone(),
+            date: listed.last_date().map(str::to_owned),
+            is_joined: false,
+        };
         let mut indexes: HashMap<&str, u64> = HashMap::new();
         for object in &listed.objects {
             if is_index_key(&object.key, listed.provider, id) {
@@ -108,7 +131,7 @@ impl LakeSession {
                 joined: None,
             });
         }
-        Self { provider: listed.provider, objects }
+        Some(Self { provider: listed.provider, row, objects })
     }
 
     /// Returns the bytes of its events.
@@ -137,26 +160,31 @@ impl LakeCatalog {
             let Some(Ok(listing)) = listing else { continue };
             for (id, listed) in listing.sessions {
                 if listed.held_by.is_none() && !versions.tombstones.contains(&listed.log) {
-                    let session = LakeSession::new(&id, &listed);
-                    sessions.insert(id, session);
+                    sessions.extend(LakeSession::new(&id, &listed).map(|session| (id, session)));
                 }
             }
         }
         let days = read_days(place, versions.days.keys())?;
-        let mut catalog = Self { sessions, joined: Vec::new(), versions };
-        for object in days.iter().flat_map(|day| &day.objects) {
-            if has_files(place, object) {
+        let mut catalog = Self { sessions, joined: Vec::new(), joined_rows: Vec::new(), versions };
+        for day in &days {
+            for object in day.objects.iter().filter(|object| has_files(place, object)) {
                 catalog.add_joined(object);
+            }
+            for object in day.rows.iter().filter(|object| has_files(place, object)) {
+                catalog.add_joined_rows(object);
             }
         }
         Ok(Some(catalog))
     }
 
-    /// Adds a joined object, unless one of its sources changed or has another one.
+    /// Adds a joined object with events, unless one of its sources changed or has another one.
     fn add_joined(&mut self, object: &JoinedObject) {
-        if !self.is_current(object) {
-            return;
-        }
+        let mut seen = HashSet::new();
+        let is_current = object.sources.iter().all(|source| {
+            let events = self.find_source(source);
+            events.is_some_and(|events| events.joined.is_none()) && seen.insert(&source.key)
+        });
+        let Some(index) = object.index.as_ref().filter(|_| is_current) else { return };
         let mut start = 0;
         for source in &object.sources {
             let rows = start..start + source.rows;
@@ -168,32 +196,58 @@ impl LakeCatalog {
             }
         }
         self.joined.push(JoinedEvents {
-            key: object.events.key.clone(),
-            index: (object.index.key.clone(), object.index.bytes),
+            key: object.object.key.clone(),
+            index: (index.key.clone(), index.bytes),
             sources: object.sources.len(),
             rows: start,
         });
     }
 
-    /// Returns whether the lake has all sources of a joined object as they were joined, and none of them
-    /// is in another joined object.
-    fn is_current(&self, object: &JoinedObject) -> bool {
+    /// Adds a joined object with the rows of sessions, unless one of them changed or is in another one.
+    fn add_joined_rows(&mut self, object: &JoinedObject) {
         let mut seen = HashSet::new();
-        object.sources.iter().all(|source| {
-            let events = self.find_source(source);
-            events.is_some_and(|events| events.joined.is_none()) && seen.insert(&source.key)
-        })
+        let is_current = object.sources.iter().all(|source| {
+            let row = self.find_row(source);
+            row.is_some_and(|row| !row.is_joined) && seen.insert(&source.key)
+        });
+        if !is_current {
+            return;
+        }
+        for source in &object.sources {
+            if let Some(session) = self.sessions.get_mut(&source.session) {
+                session.row.is_joined = true;
+            }
+        }
+        self.joined_rows.push(object.object.key.clone());
+    }
+
+    /// Returns whether readers use a joined object.
+    pub(super) fn uses(&self, object: &JoinedObject) -> bool {
+        let key = &object.object.key;
+        self.joined.iter().any(|one| one.key == *key) || self.joined_rows.contains(key)
     }
 
     /// Returns whether the lake has a source as it was joined.
     pub(super) fn has_source(&self, source: &JoinedSource) -> bool {
-        self.find_source(source).is_some()
+        self.find_source(source).is_some() || self.find_row(source).is_some()
+    }
+
+    fn find_row(&self, source: &JoinedSource) -> Option<&LakeRow> {
+        let row = &self.sessions.get(&source.session)?.row;
+        (row.key == source.key && row.sha256 == source.sha256).then_some(row)
     }
 
     fn find_source(&self, source: &JoinedSource) -> Option<&LakeEvents> {
         let session = self.sessions.get(&source.session)?;
         let mut objects = session.objects.iter();
         objects.find(|events| events.key == source.key && events.sha256 == source.sha256)
+    }
+
+    /// Returns the keys of files with exactly the rows of all sessions.
+    pub fn row_keys(&self) -> Vec<&str> {
+        let joined = self.joined_rows.iter().map(String::as_str);
+        let single = self.sessions.values().filter(|session| !session.row.is_joined);
+        joined.chain(single.map(|session| session.row.key.as_str())).collect()
     }
 
     /// Returns the keys of files with exactly the rows of these objects: a joined object instead of
@@ -259,7 +313,7 @@ impl LakeCatalog {
 /// session may have removed them.
 fn has_files(place: &LakePlace, object: &JoinedObject) -> bool {
     let Some(folder) = place.folder() else { return true };
-    [&object.events, &object.index].into_iter().all(|file| {
+    object.files().all(|file| {
         let found = std::fs::metadata(folder.join(&file.key));
         found.is_ok_and(|metadata| metadata.len() == file.bytes)
     })

@@ -14,6 +14,10 @@ use crate::config::environment::cloud_variables;
 /// The schemes of buckets.
 const SCHEMES: [&str; 3] = ["s3", "gs", "az"];
 
+/// The longest time that a request may take. A joined object has 32 MB and more; the 30 seconds of the
+/// client would need a network that sends 10 Mbit a second. `AWS_TIMEOUT` and the like replace it.
+const REQUEST_TIMEOUT: &str = "300 seconds";
+
 /// A lake in a bucket. Requests that fail for a passing reason are sent again by the client.
 pub(super) struct BucketPlace {
     bucket: Box<dyn ObjectStore>,
@@ -34,8 +38,10 @@ impl BucketPlace {
         }
         // An error means that a provider is installed already.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let (bucket, root) = parse_url_opts(&url, cloud_variables())
-            .map_err(|error| wrong_address(address, &error))?;
+        let mut options = vec![("timeout".to_owned(), REQUEST_TIMEOUT.to_owned())];
+        options.extend(cloud_variables());
+        let (bucket, root) =
+            parse_url_opts(&url, options).map_err(|error| wrong_address(address, &error))?;
         let runtime = Builder::new_current_thread()
             .enable_all()
             .build()

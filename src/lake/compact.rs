@@ -13,36 +13,25 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use arrow::array::RecordBatch;
 use jiff::civil::Date;
-use schemas::{Provider, Timestamp, ToolError};
+use schemas::{Timestamp, ToolError};
 use serde::Serialize;
 
-use super::catalog::{LakeCatalog, LakeEvents};
+use super::catalog::LakeCatalog;
 use super::day_manifest::{
-    DayManifest, JoinedObject, JoinedSource, UnusedObject, list_days, read_days,
+    DayManifest, JoinedKind, JoinedObject, JoinedSource, UnusedObject, list_days, read_days,
 };
-use super::entry::sha256;
+use super::join_group::{GroupWriter, JOINED_BYTES, Source, is_large, name_group, split_groups};
 use super::listing::ListedObject;
 use super::place::LakePlace;
 use super::requests::run_requests;
-use crate::error::store_error;
-use crate::store::{JoinedFiles, JoinedWriter, LakeFile, day_folder, decode_events, joined_keys};
-
-/// Bytes of small objects that are joined into one object.
-const JOINED_BYTES: u64 = 32 << 20;
-
-/// Most small objects of a joined object: one that changes makes the others be read one by one.
-const MAX_SOURCES: usize = 4096;
+use crate::store::day_folder;
 
 /// Objects that are fetched at a time, and are in memory until they are joined.
 const FETCHED_AT_A_TIME: usize = 8;
 
 /// Time for which an object that was replaced stays for its readers, in microseconds.
 const UNUSED_FOR_US: i64 = 3_600_000_000;
-
-/// Version of the form of joined objects. Another one gives them other names.
-const JOINED_VERSION: u32 = 1;
 
 /// What a compaction did.
 #[derive(Debug, Default, Serialize)]
@@ -56,7 +45,7 @@ pub struct LakeCompaction {
     pub written: usize,
     /// Bytes of these with their indexes.
     pub bytes: u64,
-    /// Objects of sessions whose rows they have.
+    /// Objects of sessions that they repeat: those with events, and the rows of sessions.
     pub joined: usize,
     /// Joined objects that stay as they were.
     pub unchanged: usize,
@@ -67,29 +56,20 @@ pub struct LakeCompaction {
     pub requests: u64,
 }
 
-/// An object of a session that may be joined.
-struct Source<'c> {
-    session: &'c str,
-    provider: Provider,
-    events: &'c LakeEvents,
-}
-
-/// The objects of a day.
+/// The objects of a day, in the order of sessions and keys.
 #[derive(Default)]
 struct Day<'c> {
-    /// In the order of sessions and keys.
-    sources: Vec<Source<'c>>,
+    events: Vec<Source<'c>>,
+    /// The rows of the sessions whose last events are of the day.
+    rows: Vec<Source<'c>>,
 }
 
-impl Day<'_> {
-    /// Returns whether a joined object stays as it is when more objects come.
-    fn is_large(&self, object: &JoinedObject) -> bool {
-        let wanted: HashSet<&str> =
-            object.sources.iter().map(|source| source.key.as_str()).collect();
-        let sources = self.sources.iter().map(|source| source.events);
-        let sources = sources.filter(|events| wanted.contains(events.key.as_str()));
-        let bytes: u64 = sources.map(|events| events.bytes).sum();
-        bytes >= JOINED_BYTES / 2 || wanted.len() >= MAX_SOURCES / 2
+impl<'c> Day<'c> {
+    fn sources(&self, kind: JoinedKind) -> &[Source<'c>] {
+        match kind {
+            JoinedKind::Events => &self.events,
+            JoinedKind::Rows => &self.rows,
+        }
     }
 }
 
@@ -142,7 +122,7 @@ fn remove_withdrawn(
     let mut removed = 0;
     for mut manifest in read_days(place, dates.iter())? {
         let is_outdated = |source: &JoinedSource| !catalog.has_source(source);
-        removed += 2 * manifest.remove_outdated(place, &is_outdated)?;
+        removed += manifest.remove_outdated(place, &is_outdated)?;
     }
     Ok(removed)
 }
@@ -160,15 +140,33 @@ impl<'c> Compaction<'c> {
     fn closed_days(&self) -> BTreeMap<String, Day<'c>> {
         let text = self.now.to_string();
         let today = text.split('T').next().and_then(|date| date.parse::<Date>().ok());
+        let is_closed = |date: &str| {
+            let date = date.parse::<Date>().ok();
+            date.zip(today).is_some_and(|(date, today)| date < today)
+        };
         let mut days: BTreeMap<String, Day<'c>> = BTreeMap::new();
         for (id, session) in &self.catalog.sessions {
-            for events in &session.objects {
-                let date = events.date().parse::<Date>().ok();
-                if date.zip(today).is_none_or(|(date, today)| date >= today) {
-                    continue;
-                }
-                let source = Source { session: id, provider: session.provider, events };
-                days.entry(events.date().to_owned()).or_default().sources.push(source);
+            let provider = session.provider;
+            for events in session.objects.iter().filter(|events| is_closed(events.date())) {
+                let source = Source {
+                    session: id,
+                    provider,
+                    key: &events.key,
+                    bytes: events.bytes,
+                    sha256: &events.sha256,
+                };
+                days.entry(events.date().to_owned()).or_default().events.push(source);
+            }
+            let row = &session.row;
+            if let Some(date) = row.date.as_deref().filter(|date| is_closed(date)) {
+                let source = Source {
+                    session: id,
+                    provider,
+                    key: &row.key,
+                    bytes: row.bytes,
+                    sha256: &row.sha256,
+                };
+                days.entry(date.to_owned()).or_default().rows.push(source);
             }
         }
         days
@@ -183,40 +181,49 @@ impl<'c> Compaction<'c> {
     ) -> Result<bool, ToolError> {
         let listed = self.place.list(&day_folder(date))?;
         let listed: HashSet<&str> = listed.iter().map(|object| object.key.as_str()).collect();
-        let mut current: HashMap<&str, &JoinedObject> = HashMap::new();
-        for object in &before.objects {
-            let is_current = self.catalog.joined.iter().any(|one| one.key == object.events.key);
-            if is_current && object.keys().iter().all(|key| listed.contains(key)) {
-                current.insert(&object.events.key, object);
-            }
-        }
-
         let mut after = DayManifest::new(date);
-        // Small ones are joined again with what came later.
-        for object in current.values().filter(|object| day.is_large(object)) {
-            after.objects.push((*object).clone());
-        }
-        let kept = after.objects.iter().flat_map(|object| &object.sources);
-        let kept: HashSet<&str> = kept.map(|source| source.key.as_str()).collect();
-        let mut rest = Vec::new();
-        for source in &day.sources {
-            let events = source.events;
-            if events.bytes < JOINED_BYTES / 2 && !kept.contains(events.key.as_str()) {
-                rest.push(source);
+        for kind in JoinedKind::ALL {
+            let mut current: HashMap<&str, &JoinedObject> = HashMap::new();
+            for object in before.of(kind) {
+                if self.catalog.uses(object) && object.keys().all(|key| listed.contains(key)) {
+                    current.insert(&object.object.key, object);
+                }
             }
+            after.set(kind, self.join_sources(kind, date, day.sources(kind), &current)?);
         }
+        self.switch_manifest(&before, after, &listed)
+    }
+
+    /// Joins the sources of a day that no current object has, or only a small one. Returns the joined
+    /// objects that the day has then.
+    fn join_sources(
+        &mut self,
+        kind: JoinedKind,
+        date: &str,
+        sources: &[Source<'c>],
+        current: &HashMap<&str, &JoinedObject>,
+    ) -> Result<Vec<JoinedObject>, ToolError> {
+        let mut after: Vec<JoinedObject> = Vec::new();
+        // Small ones are joined again with what came later.
+        for object in current.values().filter(|object| is_large(object, sources)) {
+            after.push((*object).clone());
+        }
+        let kept = after.iter().flat_map(|object| &object.sources);
+        let kept: HashSet<&str> = kept.map(|source| source.key.as_str()).collect();
+        let rest = sources.iter();
+        let rest = rest.filter(|one| one.bytes < JOINED_BYTES / 2 && !kept.contains(one.key));
+        let rest: Vec<&Source<'c>> = rest.collect();
         let mut joined = Vec::new();
         for group in split_groups(&rest) {
-            match current.get(name_group(date, group)[0].as_str()) {
+            match current.get(name_group(kind, date, group)[0].as_str()) {
                 Some(object) => joined.push((*object).clone()),
-                None => joined.extend(self.join_group(date, group, &current)?),
+                None => joined.extend(self.join_group(kind, date, group, current)?),
             }
         }
-        after.objects.extend(joined);
-        after.objects.sort_by(|a, b| a.events.key.cmp(&b.events.key));
-        let kept = after.objects.iter().filter(|one| current.contains_key(one.events.key.as_str()));
+        after.extend(joined);
+        let kept = after.iter().filter(|one| current.contains_key(one.object.key.as_str()));
         self.report.unchanged += kept.count();
-        self.switch_manifest(&before, after, &listed)
+        Ok(after)
     }
 
     /// Replaces the manifest of a day, and removes the objects that nobody reads any more. Returns
@@ -228,9 +235,9 @@ impl<'c> Compaction<'c> {
         listed: &HashSet<&str>,
     ) -> Result<bool, ToolError> {
         let named: HashSet<String> =
-            after.objects.iter().flat_map(JoinedObject::keys).map(str::to_owned).collect();
+            after.all().flat_map(JoinedObject::keys).map(str::to_owned).collect();
         let is_outdated = |source: &JoinedSource| !self.catalog.has_source(source);
-        let outdated = before.objects.iter().filter(|one| one.sources.iter().any(is_outdated));
+        let outdated = before.all().filter(|one| one.sources.iter().any(is_outdated));
         let outdated: HashSet<&str> = outdated.flat_map(JoinedObject::keys).collect();
         let mut removed = Vec::new();
         let mut unused: Vec<&str> =
@@ -259,86 +266,48 @@ impl<'c> Compaction<'c> {
     /// Joins small objects and writes the large one. `None` if too few of them are still there.
     fn join_group(
         &mut self,
+        kind: JoinedKind,
         date: &str,
         group: &[&Source<'c>],
         current: &HashMap<&str, &JoinedObject>,
     ) -> Result<Option<JoinedObject>, ToolError> {
-        let mut writer = JoinedWriter::new().map_err(store_error)?;
+        let mut writer = GroupWriter::new()?;
         let mut joined: Vec<&Source<'c>> = Vec::new();
         let mut sources = Vec::new();
         for some in group.chunks(FETCHED_AT_A_TIME) {
-            let fetched = run_requests(some, |source| fetch_source(self.place, source))?;
-            for (source, events) in some.iter().zip(fetched) {
-                let Some(events) = events else {
+            let fetched = run_requests(some, |source| source.fetch(kind, self.place))?;
+            for (source, content) in some.iter().zip(fetched) {
+                let Some(content) = content else {
                     self.report.left_out += 1;
                     continue;
                 };
-                writer.push(&events).map_err(store_error)?;
                 joined.push(source);
                 sources.push(JoinedSource {
                     session: source.session.to_owned(),
-                    key: source.events.key.clone(),
-                    sha256: source.events.sha256.clone(),
-                    rows: events.num_rows(),
+                    key: source.key.to_owned(),
+                    sha256: source.sha256.to_owned(),
+                    rows: content.row_count(),
                 });
+                writer.push(content)?;
             }
         }
         if joined.len() < 2 {
             return Ok(None);
         }
-        let [events, index] = name_group(date, &joined);
-        if let Some(object) = current.get(events.as_str()) {
+        let keys = name_group(kind, date, &joined);
+        if let Some(object) = current.get(keys[0].as_str()) {
             return Ok(Some((*object).clone()));
         }
-        let JoinedFiles { events: rows, index: skips } = writer.finish().map_err(store_error)?;
-        let files = [LakeFile { key: events, bytes: rows }, LakeFile { key: index, bytes: skips }];
-        let [events, index] = files.each_ref().map(ListedObject::of);
+        let files = writer.finish(kind, keys)?;
+        let mut listed = files.iter().map(ListedObject::of);
+        let Some(object) = listed.next() else { return Ok(None) };
+        let index = listed.next();
         for file in files {
             self.report.bytes += file.bytes.len() as u64;
             self.place.put(&file.key, file.bytes)?;
         }
         self.report.written += 1;
         self.report.joined += sources.len();
-        Ok(Some(JoinedObject { events, index, sources }))
+        Ok(Some(JoinedObject { object, index, sources }))
     }
-}
-
-/// Reads an object of a session. `None` if it is not there any more as the listing says, or not valid.
-fn fetch_source(place: &LakePlace, source: &Source<'_>) -> Result<Option<RecordBatch>, ToolError> {
-    let LakeEvents { key, bytes, sha256, .. } = source.events;
-    let object = ListedObject { key: key.clone(), bytes: *bytes, sha256: sha256.clone() };
-    let Ok(content) = object.read(place)? else { return Ok(None) };
-    Ok(decode_events(content, source.session, source.provider).ok())
-}
-
-/// Splits the objects of a day into groups that are joined. One object alone is not.
-fn split_groups<'s, 'c>(sources: &'s [&'s Source<'c>]) -> Vec<&'s [&'s Source<'c>]> {
-    let mut groups = Vec::new();
-    let mut start = 0;
-    let mut bytes = 0;
-    for (at, source) in sources.iter().enumerate() {
-        bytes += source.events.bytes;
-        if bytes >= JOINED_BYTES || at + 1 - start == MAX_SOURCES || at + 1 == sources.len() {
-            groups.push(&sources[start..=at]);
-            start = at + 1;
-            bytes = 0;
-        }
-    }
-    groups.retain(|group| group.len() > 1);
-    groups
-}
-
-/// Returns the keys of the joined object of a group and of its index. They follow from the content of
-/// the group.
-fn name_group(date: &str, group: &[&Source<'_>]) -> [String; 2] {
-    let mut text = format!("{JOINED_VERSION}\n");
-    for source in group {
-        text.push_str(&source.events.key);
-        text.push(' ');
-        text.push_str(&source.events.sha256);
-        text.push('\n');
-    }
-    let mut hash = sha256(text.as_bytes());
-    hash.truncate(32);
-    joined_keys(date, &hash)
 }

@@ -1,11 +1,12 @@
-//! The joined objects of a day. Each has the events of many sessions, which are in the lake as
-//! objects of their own, too.
+//! The joined objects of a day. Each has the events of many sessions, or their rows, which are in the
+//! lake as objects of their own, too.
 //!
 //! ```text
 //! {"version":1,"date":"2026-10-14","objects":[{
-//!   "events":{"key":"v1/days/2026-10-14/5f0c...parquet","bytes":51200,"sha256":".."},
+//!   "object":{"key":"v1/days/2026-10-14/5f0c...parquet","bytes":51200,"sha256":".."},
 //!   "index":{"key":"v1/days/2026-10-14/5f0c...skip","bytes":20480,"sha256":".."},
-//!   "sources":[{"session":"9ae8..","key":"v1/events/..-0.parquet","sha256":"..","rows":12}]}]}
+//!   "sources":[{"session":"9ae8..","key":"v1/events/..-0.parquet","sha256":"..","rows":12}]}],
+//!  "rows":[{"object":{..},"sources":[{"session":"9ae8..","key":"v1/sessions/..parquet","sha256":"..","rows":1}]}]}
 //! ```
 //!
 //! Invariant: a joined object repeats what its sources say, and is used only while the listings name
@@ -28,28 +29,51 @@ const MANIFEST_VERSION: u32 = 1;
 /// Most rows of a source. Sums over all sources of an object fit into 64 bits.
 const MAX_ROWS: usize = 1 << 30;
 
+/// Most sources of a joined object that is read.
+const MAX_JOINED_SOURCES: usize = 1 << 20;
+
+/// What the sources of a joined object have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum JoinedKind {
+    /// The rows of sessions whose last events are of the day.
+    Rows,
+    /// The events of the day.
+    Events,
+}
+
+impl JoinedKind {
+    /// All kinds. The row of a session is read before its last events.
+    pub(super) const ALL: [Self; 2] = [Self::Rows, Self::Events];
+}
+
 /// The joined objects of a day.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DayManifest {
     version: u32,
     date: String,
-    /// By their keys.
+    /// Those with events, by their keys.
     pub objects: Vec<JoinedObject>,
+    /// Those with rows of sessions, by their keys.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rows: Vec<JoinedObject>,
     /// Objects that were replaced. Readers that began before may still use them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) unused: Vec<UnusedObject>,
 }
 
-/// An object with events of many sessions.
+/// An object with events or rows of many sessions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JoinedObject {
-    pub events: ListedObject,
-    pub index: ListedObject,
+    #[serde(alias = "events")]
+    pub object: ListedObject,
+    /// The skip index of events.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index: Option<ListedObject>,
     /// The objects whose rows it has, in the order of the rows.
     pub sources: Vec<JoinedSource>,
 }
 
-/// An object of one session whose rows a joined object has.
+/// An object of one session that a joined object repeats.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JoinedSource {
     /// Id of the session in the lake.
@@ -74,6 +98,28 @@ impl DayManifest {
         Self { version: MANIFEST_VERSION, date: date.to_owned(), ..Self::default() }
     }
 
+    /// Returns the joined objects of a kind.
+    pub(super) fn of(&self, kind: JoinedKind) -> &Vec<JoinedObject> {
+        match kind {
+            JoinedKind::Events => &self.objects,
+            JoinedKind::Rows => &self.rows,
+        }
+    }
+
+    /// Replaces the joined objects of a kind.
+    pub(super) fn set(&mut self, kind: JoinedKind, mut objects: Vec<JoinedObject>) {
+        objects.sort_by(|a, b| a.object.key.cmp(&b.object.key));
+        match kind {
+            JoinedKind::Events => self.objects = objects,
+            JoinedKind::Rows => self.rows = objects,
+        }
+    }
+
+    /// Returns all joined objects.
+    pub(super) fn all(&self) -> impl Iterator<Item = &JoinedObject> {
+        self.objects.iter().chain(&self.rows)
+    }
+
     /// Reads the manifest of a day; an empty one if there is none, or if it is not valid.
     pub(super) fn read(place: &LakePlace, date: &str) -> Result<Self, ToolError> {
         let bytes = place.get(&day_key(date), MAX_OBJECT_BYTES)?;
@@ -84,35 +130,35 @@ impl DayManifest {
     /// Replaces the manifest in the lake, or removes it if it says nothing.
     pub(super) fn write(&self, place: &LakePlace) -> Result<(), ToolError> {
         let key = day_key(&self.date);
-        if self.objects.is_empty() && self.unused.is_empty() {
+        if self.all().next().is_none() && self.unused.is_empty() {
             return place.delete(&key);
         }
         place.put(&key, serde_json::to_vec(self).unwrap_or_default())
     }
 
     /// Takes the objects out of the manifest that have a source which `is_outdated`, and then removes
-    /// them from the lake. Returns the number of objects.
+    /// them from the lake. Returns the number of files.
     pub(super) fn remove_outdated(
         &mut self,
         place: &LakePlace,
         is_outdated: &dyn Fn(&JoinedSource) -> bool,
     ) -> Result<usize, ToolError> {
-        let mut removed = Vec::new();
-        for object in std::mem::take(&mut self.objects) {
-            if object.sources.iter().any(is_outdated) {
-                removed.push(object);
-            } else {
-                self.objects.push(object);
-            }
+        let mut removed: Vec<String> = Vec::new();
+        for objects in [&mut self.objects, &mut self.rows] {
+            objects.retain(|object| {
+                let is_kept = !object.sources.iter().any(is_outdated);
+                if !is_kept {
+                    removed.extend(object.keys().map(str::to_owned));
+                }
+                is_kept
+            });
         }
         if removed.is_empty() {
             return Ok(0);
         }
         self.write(place)?;
-        for object in &removed {
-            for key in object.keys() {
-                place.delete(key)?;
-            }
+        for key in &removed {
+            place.delete(key)?;
         }
         Ok(removed.len())
     }
@@ -120,16 +166,32 @@ impl DayManifest {
 
 impl JoinedObject {
     /// Returns the keys of the object and of its index.
-    pub(super) fn keys(&self) -> [&str; 2] {
-        [&self.events.key, &self.index.key]
+    pub(super) fn keys(&self) -> impl Iterator<Item = &str> {
+        self.files().map(|file| file.key.as_str())
+    }
+
+    /// Returns the object and its index.
+    pub(super) fn files(&self) -> impl Iterator<Item = &ListedObject> {
+        std::iter::once(&self.object).chain(&self.index)
+    }
+
+    /// Returns the number of its rows.
+    pub(super) fn row_count(&self) -> usize {
+        self.sources.iter().map(|source| source.rows).sum()
     }
 
     /// Returns whether its keys are those of the day, and its sizes are allowed.
-    fn is_valid(&self, date: &str) -> bool {
-        self.events.key.ends_with(".parquet")
-            && self.index.key.ends_with(".skip")
-            && self.keys().into_iter().all(|key| is_joined_key(key, date))
-            && [&self.events, &self.index].iter().all(|object| object.bytes <= MAX_OBJECT_BYTES)
+    fn is_valid(&self, kind: JoinedKind, date: &str) -> bool {
+        let has_form = match (kind, &self.index) {
+            (JoinedKind::Events, Some(index)) => index.key.ends_with(".skip"),
+            (JoinedKind::Rows, None) => self.sources.iter().all(|source| source.rows == 1),
+            (JoinedKind::Events, None) | (JoinedKind::Rows, Some(_)) => false,
+        };
+        has_form
+            && self.object.key.ends_with(".parquet")
+            && self.keys().all(|key| is_joined_key(key, date))
+            && self.files().all(|file| file.bytes <= MAX_OBJECT_BYTES)
+            && self.sources.len() <= MAX_JOINED_SOURCES
             && self.sources.iter().all(|source| source.rows <= MAX_ROWS)
     }
 }
@@ -154,17 +216,19 @@ pub(super) fn read_days<'d>(
     run_requests(&dates, |date| DayManifest::read(place, date))
 }
 
-/// Removes the joined objects of these days with a source that `is_outdated`. Returns their number.
+/// Removes the joined objects of these days, or of all days, with a source that `is_outdated`. Returns
+/// the number of files.
 pub(super) fn remove_outdated_objects(
     place: &LakePlace,
-    dates: &HashSet<String>,
+    dates: Option<&HashSet<&str>>,
     is_outdated: &dyn Fn(&JoinedSource) -> bool,
 ) -> Result<usize, ToolError> {
-    if dates.is_empty() {
+    if dates.is_some_and(HashSet::is_empty) {
         return Ok(0);
     }
+    let includes = |date: &str| dates.is_none_or(|dates| dates.contains(date));
     let mut removed = 0;
-    for date in list_days(place)?.keys().filter(|date| dates.contains(*date)) {
+    for date in list_days(place)?.keys().filter(|date| includes(date)) {
         removed += DayManifest::read(place, date)?.remove_outdated(place, is_outdated)?;
     }
     Ok(removed)
@@ -187,12 +251,12 @@ pub fn parse_day_manifest(bytes: &[u8], date: &str) -> Result<DayManifest, Strin
     if let Some(key) = unused.into_iter().find(|key| !is_joined_key(key, date)) {
         return Err(format!("'{}' is not an object of the day", key.escape_debug()));
     }
-    match manifest.objects.iter().find(|object| !object.is_valid(date)) {
-        Some(object) => {
-            Err(format!("its object '{}' is not valid", object.events.key.escape_debug()))
+    for kind in JoinedKind::ALL {
+        if let Some(wrong) = manifest.of(kind).iter().find(|object| !object.is_valid(kind, date)) {
+            return Err(format!("its object '{}' is not valid", wrong.object.key.escape_debug()));
         }
-        None => Ok(manifest),
     }
+    Ok(manifest)
 }
 
 #[cfg(test)]
@@ -203,7 +267,7 @@ mod tests {
     const DATE: &str = "2026-10-14";
 
     fn manifest(keys: [&str; 2]) -> DayManifest {
-        let [events, index] =
+        let [object, index] =
             keys.map(|key| ListedObject { key: key.to_owned(), bytes: 3, sha256: String::new() });
         let source = JoinedSource {
             session: "s1".into(),
@@ -211,8 +275,14 @@ mod tests {
             sha256: "a1".into(),
             rows: 3,
         };
-        let object = JoinedObject { events, index, sources: vec![source] };
-        DayManifest { objects: vec![object], ..DayManifest::new(DATE) }
+        let row = JoinedSource {
+            key: "v1/sessions/p_provider=codex/s1.parquet".into(),
+            rows: 1,
+            ..source.clone()
+        };
+        let rows = JoinedObject { object: object.clone(), index: None, sources: vec![row] };
+        let events = JoinedObject { object, index: Some(index), sources: vec![source] };
+        DayManifest { objects: vec![events], rows: vec![rows], ..DayManifest::new(DATE) }
     }
 
     #[test]
@@ -222,6 +292,19 @@ mod tests {
         let bytes = serde_json::to_vec(&good).expect("encodes");
         assert_eq!(parse_day_manifest(&bytes, DATE), Ok(good.clone()));
         assert!(parse_day_manifest(&bytes, "2026-10-15").is_err());
+        // Manifests of earlier builds.
+        let early = String::from_utf8(bytes).expect("JSON").replace("\"object\"", "\"events\"");
+        assert_eq!(parse_day_manifest(early.as_bytes(), DATE), Ok(good.clone()));
+        let mut indexed = good.clone();
+        indexed.rows[0].index = indexed.objects[0].index.clone();
+        let mut long = good.clone();
+        long.rows[0].sources[0].rows = 2;
+        let mut bare = good.clone();
+        bare.objects[0].index = None;
+        for wrong in [indexed, long, bare] {
+            let bytes = serde_json::to_vec(&wrong).expect("encodes");
+            assert!(parse_day_manifest(&bytes, DATE).is_err(), "{wrong:?}");
+        }
         let mut unused = good;
         unused.unused.push(UnusedObject { key: "v1/machines/a.json".into(), since: 0 });
         let bytes = serde_json::to_vec(&unused).expect("encodes");
@@ -246,11 +329,11 @@ mod tests {
             place.put(key, vec![1]).expect("writes");
         }
         manifest([&events, &index]).write(&place).expect("writes");
-        let dates = HashSet::from([DATE.to_owned()]);
-        let kept = remove_outdated_objects(&place, &dates, &|source| source.sha256 != "a1");
+        let dates = HashSet::from([DATE]);
+        let kept = remove_outdated_objects(&place, Some(&dates), &|source| source.sha256 != "a1");
         assert_eq!(kept.expect("removes"), 0);
-        let removed = remove_outdated_objects(&place, &dates, &|source| source.session == "s1");
-        assert_eq!(removed.expect("removes"), 1);
+        let removed = remove_outdated_objects(&place, None, &|source| source.session == "s1");
+        assert_eq!(removed.expect("removes"), 3);
         assert_eq!(place.get(&events, 9).expect("reads"), None);
         assert!(list_days(&place).expect("lists").is_empty());
     }

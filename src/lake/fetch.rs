@@ -1,5 +1,7 @@
 //! Fetches a session of a lake, and checks everything about it.
 
+use std::collections::HashMap;
+
 use arrow::array::RecordBatch;
 use ingest::stream::batch::arrow_schema;
 use schemas::session::SessionRow;
@@ -9,6 +11,7 @@ use serde_json::Value;
 
 use super::listing::ListedSession;
 use super::place::LakePlace;
+use super::pull_report::PullContent;
 use crate::store::{PublishedSession, decode_events, is_events_key, join_events};
 
 /// Largest count of tokens or events that a session may have. Sums over all sessions of a store fit
@@ -23,94 +26,111 @@ pub(super) struct FetchedSession {
     pub(super) published: PublishedSession,
     /// All its events, in order.
     pub(super) events: RecordBatch,
-    /// Bytes of the objects that were read.
+    /// Bytes of the objects that the lake has of it.
     pub(super) bytes: u64,
 }
 
-/// Fetches a session. The error in the result is the reason why it is not valid.
+/// What is known of a session before its own objects are read.
+#[derive(Default)]
+pub(super) struct KnownParts {
+    pub(super) row: Option<PublishedSession>,
+    /// Events by the position of their object in the listing.
+    pub(super) events: HashMap<usize, RecordBatch>,
+}
+
+/// A part of a session.
+pub enum SessionPart<T> {
+    /// An object that was read.
+    Object(Vec<u8>),
+    /// What a joined object has of it, after it was checked.
+    Decoded(T),
+}
+
+/// Fetches what is not known of a session. The error in the result is the reason why it is not valid.
 pub(super) fn fetch_session(
     place: &LakePlace,
     lake_id: &str,
     listed: &ListedSession,
-) -> Result<Result<FetchedSession, String>, ToolError> {
-    let mut objects = Vec::new();
-    let mut bytes = 0;
-    for object in &listed.objects {
-        let is_row = objects.is_empty();
-        if !is_row && !is_events_key(&object.key, listed.provider, lake_id) {
-            // The store builds its own index.
-            continue;
-        }
-        match object.read(place)? {
-            Ok(content) => {
-                bytes += content.len() as u64;
-                objects.push(content);
-            }
-            Err(reason) => return Ok(Err(reason)),
-        }
-    }
-    Ok(decode_session(objects, lake_id, listed.provider)
-        .map(|(published, events)| FetchedSession { published, events, bytes }))
-}
-
-/// Fetches the row of a session, without its events. The error in the result is the reason why it is
-/// not valid.
-pub(super) fn fetch_row(
-    place: &LakePlace,
-    lake_id: &str,
-    listed: &ListedSession,
+    content: PullContent,
+    known: &KnownParts,
 ) -> Result<Result<FetchedSession, String>, ToolError> {
     let Some(object) = listed.objects.first() else {
         return Ok(Err("it has no objects".to_owned()));
     };
-    let content = match object.read(place)? {
-        Ok(content) => content,
-        Err(reason) => return Ok(Err(reason)),
+    let mut bytes = object.bytes;
+    let row = match &known.row {
+        Some(row) => SessionPart::Decoded(row.clone()),
+        None => match object.read(place)? {
+            Ok(content) => SessionPart::Object(content),
+            Err(reason) => return Ok(Err(reason)),
+        },
     };
-    let bytes = content.len() as u64;
-    let events = RecordBatch::new_empty(arrow_schema(&EVENTS));
-    Ok(decode_row(content, lake_id, listed.provider).map(|published| FetchedSession {
-        published,
-        events,
-        bytes,
-    }))
+    if content == PullContent::Rows {
+        let events = RecordBatch::new_empty(arrow_schema(&EVENTS));
+        let published = decode_row(row, lake_id, listed.provider);
+        return Ok(published.map(|published| FetchedSession { published, events, bytes }));
+    }
+    let mut events = Vec::new();
+    for (at, object) in listed.objects.iter().enumerate().skip(1) {
+        if !is_events_key(&object.key, listed.provider, lake_id) {
+            // The store builds its own index.
+            continue;
+        }
+        bytes += object.bytes;
+        if let Some(part) = known.events.get(&at) {
+            events.push(SessionPart::Decoded(part.clone()));
+            continue;
+        }
+        match object.read(place)? {
+            Ok(content) => events.push(SessionPart::Object(content)),
+            Err(reason) => return Ok(Err(reason)),
+        }
+    }
+    Ok(decode_session(row, events, lake_id, listed.provider)
+        .map(|(published, events)| FetchedSession { published, events, bytes }))
 }
 
-/// Decodes the objects of a session: its row, then its events.
+/// Decodes a session.
 ///
 /// # Errors
-/// Returns the reason if they are not those of a session.
+/// Returns the reason if its parts are not those of a session.
 pub fn decode_session(
-    objects: Vec<Vec<u8>>,
+    row: SessionPart<PublishedSession>,
+    events: Vec<SessionPart<RecordBatch>>,
     lake_id: &str,
     provider: Provider,
 ) -> Result<(PublishedSession, RecordBatch), String> {
-    let mut objects = objects.into_iter();
-    let row = objects.next().ok_or("it has no objects")?;
     let published = decode_row(row, lake_id, provider)?;
     let mut parts = Vec::new();
-    for object in objects {
-        let part = decode_events(object, lake_id, provider);
+    for part in events {
+        let part = match part {
+            SessionPart::Object(bytes) => decode_events(bytes, lake_id, provider),
+            SessionPart::Decoded(rows) => Ok(rows),
+        };
         parts.push(part.map_err(|reason| format!("its events: {reason}"))?);
     }
     let events = join_events(&parts, published.row.events)?;
     Ok((published, events))
 }
 
-/// Decodes the object with the row of a session.
+/// Decodes the row of a session.
 fn decode_row(
-    object: Vec<u8>,
+    part: SessionPart<PublishedSession>,
     lake_id: &str,
     provider: Provider,
 ) -> Result<PublishedSession, String> {
-    let published =
-        PublishedSession::decode(object).map_err(|reason| format!("its row: {reason}"))?;
+    let published = match part {
+        SessionPart::Object(bytes) => {
+            PublishedSession::decode(bytes).map_err(|reason| format!("its row: {reason}"))?
+        }
+        SessionPart::Decoded(published) => published,
+    };
     check_row(&published.row, lake_id, provider)?;
     Ok(published)
 }
 
 /// Returns an error if a row is not of this session, or has counts or times that no session has.
-fn check_row(row: &SessionRow, lake_id: &str, provider: Provider) -> Result<(), String> {
+pub(super) fn check_row(row: &SessionRow, lake_id: &str, provider: Provider) -> Result<(), String> {
     if row.session_id != lake_id || row.provider != provider {
         return Err("its row is of another session".to_owned());
     }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::entry::sha256;
 use super::place::LakePlace;
 use crate::store::{
-    LakeFile, MAX_OBJECT_BYTES, is_events_key, is_index_key, listing_key, session_key,
+    LakeFile, MAX_OBJECT_BYTES, events_date, is_events_key, is_index_key, listing_key, session_key,
 };
 
 /// Version of listings. Newer ones are not read.
@@ -106,6 +106,11 @@ impl ListedSession {
     /// Returns the keys of its objects.
     pub(super) fn keys(&self) -> impl Iterator<Item = &str> {
         self.objects.iter().map(|object| object.key.as_str())
+    }
+
+    /// Returns the day of its last events, as YYYY-MM-DD. `None` if it has no events.
+    pub(super) fn last_date(&self) -> Option<&str> {
+        self.keys().filter_map(events_date).max()
     }
 
     /// Returns a hash of what the listing says about its content.

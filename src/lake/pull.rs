@@ -9,7 +9,8 @@ use schemas::session::{SessionRow, SourceRow, SourceStatus};
 use serde::{Deserialize, Serialize};
 
 use super::entry::sha256;
-use super::fetch::{FetchedSession, fetch_row, fetch_session};
+use super::fetch::FetchedSession;
+use super::fetch_joined::{WantedParts, fetch_sessions};
 use super::listing::{ListedSession, MachineListing};
 use super::place::LakePlace;
 use super::publisher::versions_of;
@@ -19,9 +20,6 @@ use super::selection::own_sessions;
 use super::state::LakeState;
 use crate::error::store_error;
 use crate::store::{LAKE_PATH, MACHINES, Snapshot, Store, StoreWriter};
-
-/// Most sessions whose events are in memory at a time.
-const SESSIONS_AT_A_TIME: usize = 8;
 
 /// Length of a day in microseconds.
 const DAY_US: i64 = 86_400_000_000;
@@ -288,28 +286,28 @@ impl<'a> Pull<'a> {
         let mut import = writer.import_sessions(redactor);
         let mut done = HashSet::new();
         let mut failed = Vec::new();
-        for some in wanted.chunks(SESSIONS_AT_A_TIME) {
-            let fetched = run_requests(some, |wanted| match content {
-                PullContent::Whole => fetch_session(self.place, &wanted.lake_id, &wanted.listed),
-                PullContent::Rows => fetch_row(self.place, &wanted.lake_id, &wanted.listed),
-            })?;
-            for (wanted, fetched) in some.iter().zip(fetched) {
-                let session = match fetched {
-                    Ok(session) => session,
-                    Err(reason) => {
-                        failed.push((wanted, reason));
-                        continue;
-                    }
-                };
-                let row = self.local_row(wanted, &session);
-                let source = self.source_row(wanted, &row, &session);
-                import.add_session(row, source, &session.events).map_err(store_error)?;
-                done.insert(wanted.lake_id.as_str());
-                self.report.imported += 1;
-                self.report.events += session.events.num_rows() as u64;
-                self.report.bytes += session.bytes;
-            }
-        }
+        let parts = wanted
+            .iter()
+            .map(|wanted| WantedParts { lake_id: &wanted.lake_id, listed: &wanted.listed });
+        let parts: Vec<WantedParts<'_>> = parts.collect();
+        fetch_sessions(self.place, &parts, content, &mut |at, fetched| {
+            let wanted = &wanted[at];
+            let session = match fetched {
+                Ok(session) => session,
+                Err(reason) => {
+                    failed.push((wanted, reason));
+                    return Ok(());
+                }
+            };
+            let row = self.local_row(wanted, &session);
+            let source = self.source_row(wanted, &row, &session);
+            import.add_session(row, source, &session.events).map_err(store_error)?;
+            done.insert(wanted.lake_id.as_str());
+            self.report.imported += 1;
+            self.report.events += session.events.num_rows() as u64;
+            self.report.bytes += session.bytes;
+            Ok(())
+        })?;
         for (wanted, reason) in failed {
             // Of two machines that published a log at the same time, one wrote the objects.
             let known = self.imported.get(&wanted.lake_id).and_then(|known| known.from.as_ref());

@@ -33,7 +33,7 @@ pub struct PullReport {
     pub imported: usize,
     /// Their events.
     pub events: u64,
-    /// Bytes of the objects that were read.
+    /// Bytes of the objects that the lake has of them.
     pub bytes: u64,
     /// Sessions that are in the store as they are in the lake.
     pub unchanged: usize,

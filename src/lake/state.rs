@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemas::{ErrorCode, ToolError};
 use serde::{Deserialize, Serialize};
 
+use crate::base::random::random_bytes;
 use crate::error::store_error;
 use crate::store::Store;
 
@@ -71,8 +72,7 @@ impl LakeState {
         if !self.id.is_empty() {
             return Ok(());
         }
-        let mut bytes = [0; ID_BYTES];
-        getrandom::fill(&mut bytes).map_err(|error| {
+        let bytes = random_bytes::<ID_BYTES>().map_err(|error| {
             let message =
                 format!("An id for this machine could not be created: {error}. Try again");
             ToolError::new(ErrorCode::InternalError, message)

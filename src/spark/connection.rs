@@ -22,6 +22,7 @@ use spark_connect_proto::{
 use tokio::runtime::{Builder, Runtime};
 
 use super::failure::{describe_failure, is_session_lost, is_unavailable};
+use crate::base::random::random_bytes;
 
 /// The beginning of the addresses of engines.
 pub(super) const SCHEME: &str = "spark://";
@@ -40,9 +41,11 @@ const RETRIES: u32 = 3;
 
 /// Settings of every session: times are in UTC, a query cannot name files, and the driver lists the
 /// files that it is given instead of running a job for them.
-const SETTINGS: [(&str, &str); 5] = [
+const SETTINGS: [(&str, &str); 6] = [
     ("spark.sql.session.timeZone", "UTC"),
     ("spark.sql.runSQLOnFiles", "false"),
+    // ${env:NAME} in a statement would be the environment of the server.
+    ("spark.sql.variable.substitute", "false"),
     ("spark.sql.ansi.enabled", "true"),
     ("spark.sql.sources.parallelPartitionDiscovery.threshold", "100000"),
     ("spark.sql.execution.arrow.maxRecordsPerBatch", "20000"),
@@ -335,8 +338,7 @@ impl ResponseReader<'_> {
 
 /// Returns a random id, by which a running query can be interrupted: a UUID of version 4.
 fn new_operation_id() -> Result<String, ToolError> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|error| {
+    let mut bytes = random_bytes::<16>().map_err(|error| {
         let message = format!("An id for the query could not be created: {error}. Try again");
         ToolError::new(ErrorCode::InternalError, message)
     })?;

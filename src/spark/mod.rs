@@ -15,6 +15,7 @@ mod matches;
 mod pruning;
 mod query;
 mod relation;
+mod statement;
 mod windows;
 
 pub use engine::{EngineLimits, SparkEngine};

@@ -1,9 +1,6 @@
 //! Statements of users, and columns for sums.
 
-use std::sync::LazyLock;
-
 use arrow::array::RecordBatch;
-use regex::Regex;
 use schemas::table::{EVENTS, EventColumn, SESSIONS};
 use schemas::view::VIEWS;
 use schemas::{ErrorCode, ToolError};
@@ -16,15 +13,9 @@ use super::failure::{describe_failure, first_line, is_session_lost, is_unavailab
 use super::loader::{split_sessions, unreadable, with_store_types};
 use super::pruning::object_path;
 use super::relation::{Parameters, read_files, select};
+use super::statement::check_statement;
 use crate::lake::{LakeCatalog, LakeEvents};
-use crate::store::session_key;
 use crate::tools::{LakeScope, WantedColumns};
-
-/// Calls of functions that run code of Java, and of functions whose names are computed.
-static REFUSED_CALLS: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    let gap = r"`?(?:\s|/\*.*?\*/|--[^\n]*\n)*\(";
-    Regex::new(&format!(r"(?is)\b(try_reflect|reflect|java_method|identifier){gap}")).ok()
-});
 
 /// Computed columns of the views.
 const COMPUTED: [(&str, &str); 2] = [
@@ -43,7 +34,7 @@ pub(super) fn run_query(
     max_rows: usize,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<(Vec<RecordBatch>, LakeScope), ToolError> {
-    refuse_calls(sql)?;
+    check_statement(sql)?;
     let catalog = engine.catalog()?;
     let statement = sql.trim().trim_end_matches(';');
     let sql = format!("SELECT * FROM (\n{statement}\n) LIMIT {max_rows}");
@@ -73,17 +64,6 @@ pub(super) fn run_query(
     }
     let description = format!("Spark ran the query over {} objects", catalog.object_count());
     Ok((batches, LakeScope { description, ..LakeScope::default() }))
-}
-
-/// Returns an error if a statement calls a function that a query must not call.
-fn refuse_calls(sql: &str) -> Result<(), ToolError> {
-    let call = REFUSED_CALLS.as_ref().and_then(|calls| calls.captures(sql));
-    let Some(name) = call.as_ref().and_then(|call| call.get(1)) else { return Ok(()) };
-    let message = format!(
-        "The query calls {}, which can run other code. Only queries over sessions and events are allowed",
-        name.as_str()
-    );
-    Err(ToolError::new(ErrorCode::SqlNotAllowed, message).with_detail("name", name.as_str()))
 }
 
 /// Calls `take` with columns of the events of sessions, in order, until it returns false.
@@ -153,9 +133,8 @@ fn event_paths<'c>(
 }
 
 fn sessions_view(engine: &SparkEngine, catalog: &LakeCatalog) -> Relation {
-    let sessions = catalog.sessions.iter();
-    let keys = sessions.map(|(id, session)| session_key(session.provider, id));
-    let paths = keys.map(|key| object_path(engine.folder(), &key)).collect();
+    let keys = catalog.row_keys().into_iter();
+    let paths = keys.map(|key| object_path(engine.folder(), key)).collect();
     public_view("sessions", read_files(paths, &SESSIONS))
 }
 
@@ -177,27 +156,4 @@ fn public_view(name: &str, rows: Relation) -> Relation {
     }
     let sql = format!("SELECT {} FROM objects", columns.join(", "));
     select(&sql, Parameters::default(), vec![("objects", rows)])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn calls_that_run_code_are_refused_and_texts_are_not() {
-        for sql in [
-            "SELECT reflect('java.lang.System', 'exit', 0)",
-            "SELECT Java_Method ('a', 'b')",
-            "SELECT `reflect`('a', 'b')",
-            "SELECT try_reflect /* x */ ('a', 'b')",
-            "SELECT reflect -- x\n ('a', 'b')",
-            "SELECT identifier('ref' || 'lect')('a', 'b')",
-        ] {
-            let error = refuse_calls(sql).expect_err(sql);
-            assert_eq!(error.code, ErrorCode::SqlNotAllowed, "{sql}");
-        }
-        for sql in ["SELECT 1", "SELECT count(*) FROM events WHERE text LIKE '%reflect%'"] {
-            assert!(refuse_calls(sql).is_ok(), "{sql}");
-        }
-    }
 }

@@ -71,7 +71,7 @@ fn store_places(dir: &Path) -> [PathBuf; 4] {
 /// Returns the path of each file of a segment that the manifest lists, with its size.
 fn segment_files(dir: &Path, segment: &SegmentEntry) -> impl Iterator<Item = (PathBuf, u64)> {
     let folder = SegmentEntry::folder_path(dir, segment.number);
-    segment.files.iter().map(move |file| (folder.join(file_name(&file.table)), file.bytes))
+    segment.known_files().map(move |file| (folder.join(file_name(&file.table)), file.bytes))
 }
 
 impl StoreCondition {

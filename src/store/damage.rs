@@ -104,7 +104,7 @@ pub(super) fn set_aside_damaged(
 /// size than was written, or was modified after `committed_at`, in microseconds since the epoch.
 fn has_changed(dir: &Path, segment: &SegmentEntry, committed_at: i64) -> bool {
     is_link(&SegmentEntry::folder_path(dir, segment.number))
-        || segment.files.iter().any(|file| {
+        || segment.known_files().any(|file| {
             let Ok(found) = fs::symlink_metadata(file_path(dir, segment, file)) else {
                 return true;
             };
@@ -123,7 +123,7 @@ fn modified_us(file: &fs::Metadata) -> i64 {
 fn is_intact(dir: &Path, segment: &SegmentEntry) -> bool {
     let is_link = is_link(&SegmentEntry::folder_path(dir, segment.number));
     !is_link
-        && segment.files.iter().all(|file| {
+        && segment.known_files().all(|file| {
             files::checksum_file(&file_path(dir, segment, file))
                 .is_ok_and(|(bytes, xxh3)| bytes == file.bytes && xxh3 == file.xxh3)
         })

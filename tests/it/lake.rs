@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -446,14 +446,21 @@ pub(crate) fn kills() -> usize {
     set.and_then(|set| set.parse().ok()).unwrap_or(4)
 }
 
-/// Runs a command, and kills it at an instant within `whole`. Returns whether it was killed.
+/// Runs a command of a machine, and kills it at an instant within `whole`. Returns whether it was killed.
 pub(crate) fn run_killed(
     env: &TestEnv,
     args: &[&str],
     whole: Duration,
     random: &mut Random,
 ) -> bool {
-    let mut child = env.command().args(args).stdout(Stdio::null()).spawn().expect("spawns");
+    let mut command = env.command();
+    command.args(args);
+    kill_within(command, whole, random)
+}
+
+/// Runs a command, and kills it at an instant within `whole`. Returns whether it was killed.
+pub(crate) fn kill_within(mut command: Command, whole: Duration, random: &mut Random) -> bool {
+    let mut child = command.stdout(Stdio::null()).spawn().expect("spawns");
     std::thread::sleep(Duration::from_micros(random.below(whole.as_micros() as usize) as u64));
     let is_killed = child.try_wait().expect("waits").is_none();
     let _ = child.kill();

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use arrow::array::RecordBatch;
+use arrow::array::{AsArray as _, RecordBatch};
 use arrow::compute::concat_batches;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use schemas::Timestamp;
@@ -21,7 +21,7 @@ use crate::lake::{
 
 const HOUR_US: i64 = 3_600_000_000;
 
-fn compact(env: &TestEnv, lake: &Path) -> Value {
+pub(crate) fn compact(env: &TestEnv, lake: &Path) -> Value {
     env.json(&["lake", "compact", &lake.to_string_lossy()])
 }
 
@@ -33,14 +33,14 @@ fn compact_later(lake: &Path, hours: i64) -> LakeCompaction {
 }
 
 /// The joined objects of a lake and their manifests.
-fn joined_files(lake: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+pub(crate) fn joined_files(lake: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = objects(lake);
     found.retain(|key, _| key.starts_with("v1/days"));
     found
 }
 
 /// All that pushes wrote.
-fn pushed_files(lake: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+pub(crate) fn pushed_files(lake: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = objects(lake);
     found.retain(|key, _| !key.starts_with("v1/days") && !key.starts_with("v1/unfinished"));
     found
@@ -55,8 +55,15 @@ fn read_rows(path: &Path) -> RecordBatch {
 }
 
 /// Checks that each joined object which readers use has the rows of its sources. Returns the number of
-/// objects of sessions that are joined, and of those that are not.
-fn check_joined(lake: &Path) -> (usize, usize) {
+/// objects of sessions that are joined, and of those that are not: events and rows of sessions.
+pub(crate) fn check_joined(lake: &Path) -> (usize, usize) {
+    let (events, single_events) = check_joined_events(lake);
+    let (rows, single_rows) = check_joined_rows(lake);
+    (events + rows, single_events + single_rows)
+}
+
+/// Checks the joined objects with events.
+fn check_joined_events(lake: &Path) -> (usize, usize) {
     let place = LakePlace::open(&lake.to_string_lossy()).expect("a place");
     let catalog = LakeCatalog::read(&place, None).expect("reads").expect("a catalog");
     let mut large = HashMap::new();
@@ -78,6 +85,29 @@ fn check_joined(lake: &Path) -> (usize, usize) {
     let scanned = catalog.scanned_keys(all.iter().copied());
     assert_eq!(scanned.len(), keys.len() + counts.1, "each row is scanned once");
     counts
+}
+
+/// Checks that the rows of all sessions are in the files that readers use, each once and as it is in
+/// the object of its session. Returns the number of those that are joined, and of those that are not.
+fn check_joined_rows(lake: &Path) -> (usize, usize) {
+    let place = LakePlace::open(&lake.to_string_lossy()).expect("a place");
+    let catalog = LakeCatalog::read(&place, None).expect("reads").expect("a catalog");
+    let mut want = BTreeMap::new();
+    for (id, session) in &catalog.sessions {
+        want.insert(id.clone(), read_rows(&lake.join(&session.row.key)));
+    }
+    let mut found = BTreeMap::new();
+    let mut single = 0;
+    for key in catalog.row_keys() {
+        let rows = read_rows(&lake.join(key));
+        single += usize::from(key.starts_with("v1/sessions/"));
+        let ids = rows.column_by_name("session_id").expect("ids").as_string::<i32>().clone();
+        for (at, id) in ids.iter().flatten().enumerate() {
+            assert!(found.insert(id.to_owned(), rows.slice(at, 1)).is_none(), "{id} twice");
+        }
+    }
+    assert!(found == want, "the rows of sessions differ");
+    (found.len() - single, single)
 }
 
 #[test]
@@ -128,14 +158,14 @@ fn forgotten_rows_leave_the_joined_objects_with_the_push() {
     let lake = env.path("lake");
     push(&env, &lake);
     compact(&env, &lake);
-    assert_eq!(check_joined(&lake), (3, 0));
+    assert_eq!(check_joined(&lake), (6, 0));
 
     env.run(&["forget", "moor", "--yes"]).ok();
     push(&env, &lake);
     assert_eq!(joined_files(&lake), BTreeMap::new(), "nothing has the rows any more");
-    assert_eq!(check_joined(&lake), (0, 2));
+    assert_eq!(check_joined(&lake), (0, 4));
     compact(&env, &lake);
-    assert_eq!(check_joined(&lake), (2, 0));
+    assert_eq!(check_joined(&lake), (4, 0));
     let manifest = joined_files(&lake)[Path::new("v1/days/2026-10-29.json")].clone();
     let manifest = String::from_utf8(manifest).expect("JSON");
     assert!(manifest.contains("dock~") && !manifest.contains("moor~"), "{manifest}");
@@ -167,16 +197,92 @@ fn an_unfinished_withdrawal_is_finished() {
     let listing = fs::read_to_string(lake.join(&key)).expect("reads");
     let mut listing: Value = serde_json::from_str(&listing).expect("JSON");
     let gone = "v1/events/p_provider=generic/p_date=2026-10-29/";
+    let row = "v1/sessions/p_provider=generic/";
     let names = fs::read_to_string(joined.join("2026-10-29.json")).expect("reads");
     let start = names.find("moor~").expect("the session");
     let id = &names[start..start + "moor~".len() + 8];
-    listing["unused"] = json!([format!("{gone}{id}-0.parquet")]);
+    listing["unused"] = json!([format!("{gone}{id}-0.parquet"), format!("{row}{id}.parquet")]);
     fs::write(lake.join(&key), listing.to_string()).expect("writes");
     copy_folder(&joined, &lake.join("v1/days"));
 
-    assert_eq!(check_joined(&lake), (0, 2), "readers use none of it");
+    assert_eq!(check_joined(&lake), (0, 4), "readers use none of it");
     push(&env, &lake);
     assert_eq!(joined_files(&lake), BTreeMap::new());
+}
+
+/// The rows of a session are joined on the day of its last events, which its key does not say.
+#[test]
+fn the_row_of_a_session_that_goes_on_leaves_its_old_day() {
+    let env = machine("pier", "mira", "include = ['**']");
+    for id in ["moor", "dock"] {
+        ingest_log(&env, id, "/code/harbor", &format!("The zanzibar {id} of the harbor."));
+    }
+    let lake = env.path("lake");
+    push(&env, &lake);
+    compact(&env, &lake);
+    assert_eq!(check_joined(&lake), (4, 0));
+    let log = env.path("moor.jsonl");
+    let event = json!({ "type": "user", "timestamp": "2026-10-30T06:00:00Z", "text": "Cast off." });
+    let text = fs::read_to_string(&log).expect("reads") + &format!("{event}\n");
+    fs::write(&log, text).expect("writes");
+    env.run(&["ingest", "--quiet", &log.to_string_lossy()]).ok();
+    push(&env, &lake);
+    assert_eq!(check_joined(&lake), (2, 3), "the events of the first day stay joined");
+    assert_eq!(joined_files(&lake).len(), 3, "its rows are removed");
+    ingest_log(&env, "stay", "/code/harbor", "Stay.");
+    push(&env, &lake);
+    compact(&env, &lake);
+    assert_eq!(check_joined(&lake), (5, 2));
+}
+
+#[test]
+fn many_sessions_are_pulled_with_few_requests() {
+    let env = machine("pier", "mira", "include = ['**']");
+    for at in 0..40 {
+        ingest_log(&env, &format!("boat{at}"), "/code/harbor", &format!("Moor boat {at}."));
+    }
+    let lake = env.path("lake");
+    push(&env, &lake);
+    let single = machine("server", "team", "");
+    let before = pull(&single, &lake);
+    compact(&env, &lake);
+    let rows = "SELECT bit_xor(hash(e)), count(*) FROM events e";
+    let sessions = "SELECT bit_xor(hash(s)), count(*) FROM sessions s";
+    let joined = machine("server", "team", "");
+    let after = pull(&joined, &lake);
+    // Machines, tombstones, the listing, days, one manifest, rows and events.
+    assert_eq!((&before["requests"], &after["requests"]), (&json!(84), &json!(7)), "{after}");
+    for field in ["imported", "events", "bytes", "problems"] {
+        assert_eq!(before[field], after[field], "{field}");
+    }
+    for sql in [rows, sessions] {
+        assert_eq!(joined.rows(sql), single.rows(sql), "{sql}");
+    }
+
+    // Some that are new do not read what others have.
+    for at in 0..5 {
+        ingest_log(&env, &format!("late{at}"), "/code/harbor", "Moor late.");
+    }
+    push(&env, &lake);
+    assert_eq!(pull(&joined, &lake)["imported"], 5);
+    compact(&env, &lake);
+
+    // Objects that are not what they should be are replaced by those of the sessions.
+    let days = lake.join("v1/days/2026-10-29");
+    for entry in fs::read_dir(&days).expect("lists").flatten() {
+        let bytes = fs::read(entry.path()).expect("reads");
+        let server = machine("server", "team", "");
+        fs::write(entry.path(), &bytes[..bytes.len() / 2]).expect("writes");
+        let damaged = pull(&server, &lake);
+        assert_eq!((&damaged["imported"], &damaged["problems"]), (&json!(45), &json!([])));
+        fs::remove_file(entry.path()).expect("removes");
+        let missing = machine("server", "team", "");
+        assert_eq!(pull(&missing, &lake)["problems"], json!([]));
+        fs::write(entry.path(), &bytes).expect("writes");
+        for sql in [rows, sessions] {
+            assert_eq!(server.rows(sql), missing.rows(sql), "{sql}");
+        }
+    }
 }
 
 #[test]
@@ -192,21 +298,21 @@ fn what_comes_late_is_joined_and_replaced_objects_stay_for_an_hour() {
     assert_eq!(compact_lake(&place, evening).expect("compacts").days, 0);
     compact_later(&lake, 0);
     let first = joined_files(&lake);
-    assert_eq!(first.len(), 3);
+    assert_eq!(first.len(), 4);
 
     ingest_log(&env, "three", "/code/harbor", "Moor boat three.");
     push(&env, &lake);
-    assert_eq!(check_joined(&lake), (2, 1));
+    assert_eq!(check_joined(&lake), (4, 2));
     let second = compact_later(&lake, 1);
-    assert_eq!((second.written, second.joined, second.removed), (1, 3, 0));
-    assert_eq!(check_joined(&lake), (3, 0));
+    assert_eq!((second.written, second.joined, second.removed), (2, 6, 0));
+    assert_eq!(check_joined(&lake), (6, 0));
     let kept = joined_files(&lake);
     assert!(first.keys().all(|key| kept.contains_key(key)), "{:?}", kept.keys());
     assert_eq!(compact_later(&lake, 1).changed_days, 0);
     let third = compact_later(&lake, 3);
-    assert_eq!((third.written, third.removed), (0, 2));
-    assert_eq!(joined_files(&lake).len(), 3);
-    assert_eq!(check_joined(&lake), (3, 0));
+    assert_eq!((third.written, third.removed), (0, 3));
+    assert_eq!(joined_files(&lake).len(), 4);
+    assert_eq!(check_joined(&lake), (6, 0));
 }
 
 #[test]
@@ -220,10 +326,12 @@ fn damaged_and_missing_joined_objects_are_not_used() {
     compact(&env, &lake);
     let written = joined_files(&lake);
     for (key, bytes) in &written {
+        let is_manifest = key.extension().is_some_and(|ending| ending == "json");
+        let usable = if is_manifest { (0, 4) } else { (2, 2) };
         fs::remove_file(lake.join(key)).expect("removes");
-        assert_eq!(check_joined(&lake), (0, 2), "without {key:?}");
+        assert_eq!(check_joined(&lake), usable, "without {key:?}");
         fs::write(lake.join(key), &bytes[..bytes.len() / 2]).expect("writes");
-        assert_eq!(check_joined(&lake), (0, 2), "with a part of {key:?}");
+        assert_eq!(check_joined(&lake), usable, "with a part of {key:?}");
         compact(&env, &lake);
         assert_eq!(joined_files(&lake), written, "{key:?} is written again");
     }
@@ -231,7 +339,7 @@ fn damaged_and_missing_joined_objects_are_not_used() {
     let manifest = lake.join("v1/days/2026-10-29.json");
     let text = fs::read_to_string(&manifest).expect("reads");
     fs::write(&manifest, text.replace("v1/days/2026-10-29/", "v1/days/../../")).expect("writes");
-    assert_eq!(check_joined(&lake), (0, 2));
+    assert_eq!(check_joined(&lake), (0, 4));
     compact(&env, &lake);
     assert_eq!(joined_files(&lake), written);
 }
@@ -279,7 +387,7 @@ fn compactions_and_pushes_at_once_are_harmless() {
         }
         scope.spawn(|| push(&quay, &lake));
         for _ in 0..5 {
-            check_joined(&lake);
+            check_joined_events(&lake);
         }
     });
     check_joined(&lake);

@@ -13,11 +13,11 @@ pub(in crate::cli) struct LakeFlags {
 #[derive(Debug, clap::Subcommand)]
 enum LakeAction {
     /// Join the small objects of past days into large ones, for engines that read much
-    Compact(CompactFlags),
+    Compact(LakeCompactFlags),
 }
 
 #[derive(Debug, clap::Args)]
-struct CompactFlags {
+struct LakeCompactFlags {
     /// The lake: a folder, s3://BUCKET/PATH, gs://BUCKET/PATH or az://CONTAINER/PATH
     #[arg(value_name = "DEST")]
     destination: String,

@@ -8,7 +8,7 @@ use schemas::{Provider, ToolError};
 use super::report::{PushOptions, PushReport};
 use crate::error::store_error;
 use crate::lake::day_manifest::remove_outdated_objects;
-use crate::lake::listing::{MachineListing, parse_listing};
+use crate::lake::listing::{ListedObject, MachineListing, parse_listing};
 use crate::lake::objects::ObjectInfo;
 use crate::lake::place::LakePlace;
 use crate::lake::publisher::Publisher;
@@ -238,14 +238,24 @@ impl<'a> Push<'a> {
     fn remove_joined(&self) -> Result<(), ToolError> {
         let now = hashes_by_key(&self.listing);
         let mut outdated: HashSet<&str> = HashSet::new();
-        if let Some(before) = &self.before {
-            let before = hashes_by_key(before).into_iter();
-            let changed = before.filter(|(key, hash)| now.get(key) != Some(hash));
-            outdated.extend(changed.map(|(key, _)| key));
+        let mut dates: HashSet<&str> = HashSet::new();
+        for listed in self.before.iter().flat_map(|before| before.sessions.values()) {
+            for ListedObject { key, sha256, .. } in &listed.objects {
+                if now.get(key.as_str()) != Some(&sha256.as_str()) {
+                    outdated.insert(key);
+                    // The row of a session is joined on the day of its last events.
+                    dates.extend(events_date(key).or_else(|| listed.last_date()));
+                }
+            }
         }
-        outdated.extend(self.unfinished.iter().map(String::as_str));
-        let dates = outdated.iter().filter_map(|key| events_date(key)).map(str::to_owned).collect();
-        remove_outdated_objects(self.place, &dates, &|source| {
+        // The key of a row does not say on which day it was joined.
+        let is_day_unknown = self.unfinished.iter().any(|key| events_date(key).is_none());
+        for key in &self.unfinished {
+            outdated.insert(key);
+            dates.extend(events_date(key));
+        }
+        let dates = if is_day_unknown { None } else { Some(&dates) };
+        remove_outdated_objects(self.place, dates, &|source| {
             let key = source.key.as_str();
             outdated.contains(key) && now.get(key) != Some(&source.sha256.as_str())
         })?;

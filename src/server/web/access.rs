@@ -15,6 +15,7 @@ use serde::Deserialize;
 use subtle::ConstantTimeEq;
 
 use super::response::{answer_json, refuse, refuse_body};
+use crate::base::random::random_bytes;
 use crate::server::connections::{HttpAnswer, MAX_BODY_TIME, is_json, read_body};
 use crate::server::host::{HostFilter, HttpRefusal, single_value};
 
@@ -155,8 +156,7 @@ fn is_equal(sent: &str, secret: &str) -> bool {
 
 /// Creates a secret that cannot be guessed.
 fn create_secret() -> io::Result<String> {
-    let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
+    let bytes = random_bytes::<32>().map_err(io::Error::other)?;
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 

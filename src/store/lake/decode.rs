@@ -1,6 +1,7 @@
 //! Decodes objects of a lake. They were written by other machines, so nothing about them is taken for
 //! granted: their size, their columns, their order, and that the Parquet reader survives them.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{
@@ -8,7 +9,7 @@ use arrow::array::{
     new_null_array,
 };
 use arrow::compute::{concat_batches, take_record_batch};
-use arrow::datatypes::{DataType, Int32Type, Int64Type, TimestampMicrosecondType};
+use arrow::datatypes::{DataType, Int32Type, Int64Type, SchemaRef, TimestampMicrosecondType};
 use bytes::Bytes;
 use ingest::source::panics::catch_panic;
 use ingest::stream::batch::arrow_schema;
@@ -54,6 +55,43 @@ pub fn decode_events(
 ) -> Result<RecordBatch, String> {
     let max_rows = i64::from(MAX_PART_EVENTS);
     check_events(&read_parquet(bytes, max_rows)?, session_id, provider)
+}
+
+/// Returns the rows of a joined object, in order.
+///
+/// # Errors
+/// Returns the reason if the object does not have `count` rows.
+pub fn decode_joined(bytes: Vec<u8>, count: usize) -> Result<Vec<RecordBatch>, String> {
+    let max_rows = i64::try_from(count).unwrap_or(i64::MAX);
+    let read = catch_panic(|| read_batches(bytes, max_rows));
+    let (_, batches) = read.unwrap_or_else(|| Err("its data is broken".into()))?;
+    let found: usize = batches.iter().map(RecordBatch::num_rows).sum();
+    if found != count {
+        return Err(format!("it has {found} rows, not {count}"));
+    }
+    Ok(batches)
+}
+
+/// Returns a range of the rows of a joined object, which must have it. The result keeps nothing of
+/// the other rows.
+///
+/// # Errors
+/// Returns the reason if the rows cannot be joined.
+pub fn slice_joined(batches: &[RecordBatch], rows: Range<usize>) -> Result<RecordBatch, String> {
+    let schema = batches.first().map(RecordBatch::schema).ok_or("it has no rows")?;
+    let mut parts = Vec::new();
+    let mut start = 0;
+    for batch in batches {
+        let end = start + batch.num_rows();
+        let from = rows.start.clamp(start, end) - start;
+        let until = rows.end.clamp(start, end) - start;
+        if from < until {
+            let wanted = UInt32Array::from_iter_values(from as u32..until as u32);
+            parts.push(take_record_batch(batch, &wanted).map_err(|error| error.to_string())?);
+        }
+        start = end;
+    }
+    concat_batches(&schema, &parts).map_err(|error| error.to_string())
 }
 
 /// Returns rows of events with all columns of the table `events`.
@@ -106,7 +144,7 @@ fn check_numbers(batch: &RecordBatch) -> Result<(), String> {
 /// # Errors
 /// Returns the reason if the events are not those from 0 to `events`, each once.
 pub fn join_events(parts: &[RecordBatch], events: i64) -> Result<RecordBatch, String> {
-    let size: usize = parts.iter().flat_map(RecordBatch::columns).map(slice_bytes).sum();
+    let size: usize = parts.iter().map(batch_bytes).sum();
     if size > MAX_SESSION_BYTES {
         return Err(format!("its events have more than {MAX_SESSION_BYTES} bytes"));
     }
@@ -129,6 +167,11 @@ pub fn join_events(parts: &[RecordBatch], events: i64) -> Result<RecordBatch, St
     take_record_batch(&joined, &UInt32Array::from(order)).map_err(|error| error.to_string())
 }
 
+/// Returns the bytes of rows of events.
+pub fn batch_bytes(batch: &RecordBatch) -> usize {
+    batch.columns().iter().map(slice_bytes).sum()
+}
+
 /// Returns the bytes of the rows of a column. Its buffers may have others, too.
 fn slice_bytes(column: &ArrayRef) -> usize {
     let data = column.to_data();
@@ -141,6 +184,12 @@ pub(super) fn read_parquet(bytes: Vec<u8>, max_rows: i64) -> Result<RecordBatch,
 }
 
 fn read_batch(bytes: Vec<u8>, max_rows: i64) -> Result<RecordBatch, String> {
+    let (schema, batches) = read_batches(bytes, max_rows)?;
+    concat_batches(&schema, &batches).map_err(|error| error.to_string())
+}
+
+/// Reads a Parquet file with at most `max_rows` rows.
+fn read_batches(bytes: Vec<u8>, max_rows: i64) -> Result<(SchemaRef, Vec<RecordBatch>), String> {
     if !has_whole_footer(&bytes) {
         return Err("its footer is broken".to_owned());
     }
@@ -169,7 +218,7 @@ fn read_batch(bytes: Vec<u8>, max_rows: i64) -> Result<RecordBatch, String> {
         }
         batches.push(batch);
     }
-    concat_batches(&schema, &batches).map_err(|error| error.to_string())
+    Ok((schema, batches))
 }
 
 /// Returns an error if the pages of a file decompress to too much.

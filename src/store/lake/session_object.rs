@@ -1,9 +1,9 @@
-//! The row of a session as an object of a lake, with who published it.
+//! The rows of sessions as objects of a lake, with who published them.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Int64Type, Schema};
 use arrow::error::ArrowError;
 use ingest::stream::batch::arrow_schema;
@@ -29,31 +29,24 @@ pub struct PublishedSession {
 
 impl PublishedSession {
     /// Returns the object: a Parquet file with one row.
+    ///
+    /// # Errors
+    /// Fails if the row cannot be encoded.
     pub fn encode(&self) -> Result<Vec<u8>, StoreError> {
-        let path = Path::new(&self.row.session_id);
-        let rows = to_batch(&arrow_schema(&SESSIONS), std::slice::from_ref(&self.row))
-            .map_err(|error| write_error(path, error))?;
-        let batch = self.add_origin(&rows).map_err(|error| write_error(path, error))?;
-        encode_parquet(&batch).map_err(|error| write_error(path, error))
+        Self::encode_all(std::slice::from_ref(self))
     }
 
-    /// Returns the public columns of the row, and the columns of its origin.
-    fn add_origin(&self, rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
-        let mut fields = Vec::new();
-        let mut columns: Vec<ArrayRef> = Vec::new();
-        for (at, column) in SESSIONS.columns.iter().enumerate() {
-            if !column.is_internal {
-                fields.push(rows.schema().field(at).clone());
-                columns.push(Arc::clone(rows.column(at)));
-            }
-        }
-        for (name, text) in [("publisher", &self.publisher), ("log_identity", &self.identity)] {
-            fields.push(Field::new(name, DataType::Utf8, false));
-            columns.push(Arc::new(StringArray::from(vec![text.as_str()])));
-        }
-        fields.push(Field::new("first_record", DataType::Int64, true));
-        columns.push(Arc::new(Int64Array::from(vec![self.first_record])));
-        RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
+    /// Returns a Parquet file with the rows of many sessions.
+    ///
+    /// # Errors
+    /// Fails if the rows cannot be encoded.
+    pub fn encode_all(sessions: &[Self]) -> Result<Vec<u8>, StoreError> {
+        let path = Path::new(sessions.first().map_or("", |session| &session.row.session_id));
+        let rows: Vec<&SessionRow> = sessions.iter().map(|session| &session.row).collect();
+        let rows =
+            to_batch(&arrow_schema(&SESSIONS), &rows).map_err(|error| write_error(path, error))?;
+        let batch = add_origins(&rows, sessions).map_err(|error| write_error(path, error))?;
+        encode_parquet(&batch).map_err(|error| write_error(path, error))
     }
 
     /// Decodes an object.
@@ -61,23 +54,66 @@ impl PublishedSession {
     /// # Errors
     /// Returns the reason if it is not a row of a session.
     pub fn decode(bytes: Vec<u8>) -> Result<Self, String> {
-        let batch = read_parquet(bytes, 1)?;
-        let text = |name: &str| {
-            let column =
-                batch.column_by_name(name).and_then(|column| column.as_string_opt::<i32>());
-            let value = column.and_then(|column| column.iter().next().flatten());
-            value.map(str::to_owned).ok_or_else(|| format!("it has no {name}"))
-        };
-        let publisher = text("publisher")?;
-        let identity = text("log_identity")?;
+        let rows = Self::decode_all(bytes, 1)?;
+        rows.into_iter().next().ok_or_else(|| "it has no row".to_owned())
+    }
+
+    /// Decodes an object with the rows of many sessions.
+    ///
+    /// # Errors
+    /// Returns the reason if it does not have `count` rows of sessions.
+    pub fn decode_all(bytes: Vec<u8>, count: usize) -> Result<Vec<Self>, String> {
+        let batch = read_parquet(bytes, i64::try_from(count).unwrap_or(i64::MAX))?;
+        let publishers = read_texts(&batch, "publisher")?;
+        let identities = read_texts(&batch, "log_identity")?;
         let first = batch.column_by_name("first_record");
         let first = first.and_then(|column| column.as_primitive_opt::<Int64Type>());
-        let first_record = first.and_then(|column| column.iter().next().flatten());
         let rows: Vec<SessionRow> = serde_arrow::from_record_batch(&conform(&batch, &SESSIONS)?)
             .map_err(|error| error.to_string())?;
-        let row = rows.into_iter().next().ok_or("it has no row")?;
-        Ok(Self { row, publisher, identity, first_record })
+        if rows.len() != count {
+            return Err(format!("it has {} rows, not {count}", rows.len()));
+        }
+        let mut sessions = Vec::with_capacity(count);
+        for (at, row) in rows.into_iter().enumerate() {
+            let first_record =
+                first.filter(|first| first.is_valid(at)).map(|first| first.value(at));
+            let publisher = publishers[at].clone();
+            sessions.push(Self { row, publisher, identity: identities[at].clone(), first_record });
+        }
+        Ok(sessions)
     }
+}
+
+/// Returns the public columns of rows, and the columns of their origins.
+fn add_origins(
+    rows: &RecordBatch,
+    sessions: &[PublishedSession],
+) -> Result<RecordBatch, ArrowError> {
+    let mut fields = Vec::new();
+    let mut columns: Vec<ArrayRef> = Vec::new();
+    for (at, column) in SESSIONS.columns.iter().enumerate() {
+        if !column.is_internal {
+            fields.push(rows.schema().field(at).clone());
+            columns.push(Arc::clone(rows.column(at)));
+        }
+    }
+    let publishers = sessions.iter().map(|session| Some(session.publisher.as_str()));
+    let identities = sessions.iter().map(|session| Some(session.identity.as_str()));
+    fields.push(Field::new("publisher", DataType::Utf8, false));
+    columns.push(Arc::new(publishers.collect::<StringArray>()));
+    fields.push(Field::new("log_identity", DataType::Utf8, false));
+    columns.push(Arc::new(identities.collect::<StringArray>()));
+    fields.push(Field::new("first_record", DataType::Int64, true));
+    columns.push(Arc::new(sessions.iter().map(|one| one.first_record).collect::<Int64Array>()));
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
+}
+
+/// Returns the texts of a column, which has one in every row.
+fn read_texts(batch: &RecordBatch, name: &str) -> Result<Vec<String>, String> {
+    let column = batch.column_by_name(name).and_then(|column| column.as_string_opt::<i32>());
+    let texts = column.ok_or_else(|| format!("it has no {name}"))?;
+    let texts: Option<Vec<String>> = texts.iter().map(|text| text.map(str::to_owned)).collect();
+    texts.ok_or_else(|| format!("its {name} is null in some rows"))
 }
 
 #[cfg(test)]
@@ -108,6 +144,21 @@ mod tests {
         let bytes = published().encode().expect("encodes");
         assert_eq!(published().encode().expect("encodes"), bytes);
         assert_eq!(PublishedSession::decode(bytes), Ok(published()));
+    }
+
+    #[test]
+    fn the_rows_of_many_sessions_come_back_in_order() {
+        let other = PublishedSession {
+            row: SessionRow { session_id: "s2".into(), ..published().row },
+            publisher: "a2".into(),
+            first_record: None,
+            ..published()
+        };
+        let all = [other, published()];
+        let bytes = PublishedSession::encode_all(&all).expect("encodes");
+        assert!(PublishedSession::decode(bytes.clone()).is_err());
+        assert!(PublishedSession::decode_all(bytes.clone(), 3).is_err());
+        assert_eq!(PublishedSession::decode_all(bytes, 2).as_deref(), Ok(&all[..]));
     }
 
     #[test]

@@ -148,7 +148,7 @@ impl Segment {
 
     /// Compares all files of the segment with their checksums.
     pub(crate) fn verify_files(&self) -> Result<(), StoreError> {
-        self.entry.files.iter().try_for_each(|file| self.verify_file(file))
+        self.entry.known_files().try_for_each(|file| self.verify_file(file))
     }
 
     fn verify_file(&self, file: &FileEntry) -> Result<(), StoreError> {

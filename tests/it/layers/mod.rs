@@ -88,6 +88,7 @@ fn foreign_crates_are_used_where_the_map_says() {
         ("rmcp", &["sessions::server"]),
         ("clap", &["sessions::cli"]),
         ("parquet", &["sessions::store"]),
+        ("getrandom", &["sessions::base"]),
         ("hyper", &["sessions::server"]),
         ("toml_edit", &["sessions::setup"]),
         ("jsonc_parser", &["sessions::setup"]),
