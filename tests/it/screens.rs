@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::time::Duration;
 
 use serde_json::json;
 
@@ -231,26 +230,6 @@ fn global_flags_without_a_command_open_the_picker() {
     let mut terminal = TestTerminal::start(&env, &["--timezone", "Asia/Tokio"], SIZE);
     assert_eq!(terminal.wait_for_end(), 2);
     terminal.wait_for("Asia/Tokio");
-}
-
-#[test]
-fn the_picker_reads_grown_logs_unless_told_not_to() {
-    let env = with_two_sessions();
-    let log = env.path("logs").join("lighthouse.jsonl");
-    let text = fs::read_to_string(&log).expect("reads");
-    fs::write(&log, format!("{text}{}\n", user("Light it again"))).expect("writes");
-    let events = || env.rows("SELECT max(turn_index) FROM events")[0][0].clone();
-    let turns = |args: &[&str], wanted: u32| {
-        let mut terminal = TestTerminal::start(&env, args, SIZE);
-        terminal.wait_for("2 sessions");
-        terminal.wait_for(&format!("{wanted}t "));
-        std::thread::sleep(Duration::from_millis(300));
-        terminal.press(ESCAPE);
-        assert_eq!(terminal.wait_for_end(), 0, "{args:?}");
-    };
-    turns(&["--no-refresh"], 1);
-    turns(&[], 2);
-    assert_eq!(events(), 2);
 }
 
 #[test]
