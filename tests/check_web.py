@@ -49,6 +49,19 @@ def many_events():
     return events[:MANY]
 
 
+def late_events():
+    """A call whose result came after three chunks of other events, and another one between them."""
+    def event(kind, **fields):
+        return {"type": kind, "timestamp": "2026-10-28T09:00:00Z", **fields}
+
+    def talk(number):
+        return [event("message", text=f"meanwhile {at}\n\n" + "words and words " * 40) for at in range(number)]
+
+    call = event("tool_call", tool_name="Bash", tool_call_id="slow", input={"command": "make everything"})
+    result = event("tool_result", tool_call_id="slow", text="the build took an hour", exit_code=0)
+    return [event("user", text="build all of it"), *talk(9), call, *talk(189), result, *talk(100)]
+
+
 class Server:
     """A server over a store of its own."""
 
@@ -67,8 +80,8 @@ class Server:
         own.mkdir(parents=True, exist_ok=True)
         write_log(own / "hostile.jsonl", "hostile", hostile_events())
         self.run("ingest", "--quiet", str(logs.resolve()), str(own))
-        largest = json.loads(self.run("--json", "list", "--sort", "events", "--limit", "8"))["data"]["sessions"]
-        return [one["session_id"] for one in largest if one["session_id"] not in ("many", "hostile")]
+        largest = json.loads(self.run("--json", "list", "--sort", "events", "--limit", "9"))["data"]["sessions"]
+        return [one["session_id"] for one in largest if one["session_id"] not in ("many", "late", "hostile")]
 
     def start(self):
         args = [self.program, "web", "--http", "127.0.0.1:0", "--rate-limit", "0"]
@@ -304,6 +317,45 @@ def check_many(checks, browser, link, state):
     checks.expect(page.evaluate("scrollY") > 1000 and before > 1000, "Back loses the place")
 
 
+def check_late_result(checks, browser, link, state):
+    """A result is shown with its call. A link to it leads there, however far the call is away."""
+    base = link.split("/#")[0]
+    page = browser.new_context(viewport={"width": 1400, "height": 900}, storage_state=state).new_page()
+    checks.watch(page, base)
+    events = late_events()
+    call = next(at for at, event in enumerate(events) if event["type"] == "tool_call")
+    result = next(at for at, event in enumerate(events) if event["type"] == "tool_result")
+
+    def expect_call(how):
+        settle(page)
+        item = page.query_selector(".item.target")
+        checks.expect(item is not None, f"no event is marked {how}")
+        if item is None:
+            return
+        checks.expect(item.get_attribute("data-event") == str(call), f"event {item.get_attribute('data-event')} is marked {how}")
+        top = item.bounding_box()["y"]
+        checks.expect(0 <= top < 800, f"the event is out of sight at {top} {how}")
+        checks.expect("the build took an hour" in item.inner_text(), f"the result is not unfolded {how}")
+
+    page.goto(f"{base}/session/late?event={result}")
+    page.wait_for_selector("[data-event]")
+    expect_call("by a link to the result of a call in another chunk")
+    page.goto(f"{base}/session/late?event={result}&show=prompts+failed")
+    page.wait_for_selector("[data-event]")
+    expect_call("if no other calls are shown")
+    page.goto(f"{base}/session/late?event={len(events) - 1}")
+    page.wait_for_selector(".item.target")
+    settle(page)
+    page.fill("input[aria-label='Find in this session']", "took an hour")
+    page.click(".find a")
+    expect_call("by the search of the session")
+    page.go_back()
+    page.wait_for_selector(f".item[data-event='{len(events) - 1}'].target")
+    page.go_forward()
+    page.wait_for_selector(f".item[data-event='{call}'].target")
+    expect_call("by Forward")
+
+
 def check_kinds(checks, browser, link, state):
     """The kinds of events that are shown, in a session of 20,000 events: by click, by key and by address."""
     base = link.split("/#")[0]
@@ -442,6 +494,7 @@ def main():
         own = folder / "share/agent-sessions"
         own.mkdir(parents=True)
         write_log(own / "many.jsonl", "many", many_events())
+        write_log(own / "late.jsonl", "late", late_events())
         write_log(own / "live.jsonl", "live", [{"type": "user", "timestamp": "2026-10-29T06:00:00Z", "text": "first words"}])
         server = Server(args.sessions.resolve(), folder)
         named = server.ingest(args.logs)[:4]
@@ -455,6 +508,7 @@ def main():
             check_behaviour(checks, browser, server, link, state)
             check_live(checks, browser, server, link, state, own / "live.jsonl")
             check_many(checks, browser, link, state)
+            check_late_result(checks, browser, link, state)
             check_kinds(checks, browser, link, state)
             check_outline(checks, browser, link, state)
             check_speed(checks, browser, link, state)

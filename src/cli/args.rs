@@ -21,8 +21,6 @@ const GLOBAL_FLAGS: &str = "Global flags";
     name = "sessions",
     version,
     max_term_width = 100,
-    subcommand_required = true,
-    arg_required_else_help = true,
     arg = ai_help_flag(),
     after_help = "AI agents: `sessions --ai-help` prints the whole manual, `sessions COMMAND --ai-help` that of a command."
 )]
@@ -66,8 +64,9 @@ pub(super) struct Args {
     /// The lake of --engine: a folder to which machines push
     #[arg(long, global = true, help_heading = GLOBAL_FLAGS, env = "SESSIONS_LAKE", value_name = "DIR")]
     pub(super) lake: Option<String>,
+    /// Without a command, a terminal shows the picker.
     #[command(subcommand)]
-    pub(super) command: Command,
+    pub(super) command: Option<Command>,
 }
 
 /// The values of `--color`.

@@ -18,6 +18,7 @@ mod output_path;
 mod paging;
 mod reference;
 mod screens;
+mod startup;
 mod stats_filter;
 
 use std::ffi::OsString;
@@ -28,9 +29,9 @@ use std::time::Instant;
 
 use clap::{CommandFactory, FromArgMatches};
 use schemas::envelope::MetadataLevel;
-use schemas::{ErrorCode, Timestamp, ToolError, Zone};
+use schemas::{Timestamp, ToolError, Zone};
 
-use self::args::{Args, Command};
+use self::args::{Args, Command, CommandNeeds};
 use self::commands::{
     analyze, blame, compact, completions, config, doctor, event, export, find, forget, hook,
     ingest, init, label, lake, list, mcp, open, plugin, pull, push, query, report, resume, search,
@@ -40,6 +41,7 @@ use self::context::{CommandContext, debug_metadata};
 use self::exit::{CommandFailure, CommandOutcome, report_result, report_unwritten};
 use self::first_run::ingest_on_first_use;
 use self::freshness::StoreRefresh;
+use self::startup::{refuse_engine, start_logging};
 use crate::app;
 use crate::config::environment;
 use crate::config::user_settings::UserSettings;
@@ -66,22 +68,13 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
             Err(error) => report_unwritten(&printer, &error),
         };
     }
-    if arguments.len() < 2 {
-        let printer = text_printer();
-        if let Err(error) = start_logging(0) {
-            return report_result(Err(error.into()), &printer);
-        }
-        let help = command_groups::arrange_help(Args::command()).render_help().to_string();
-        return no_command::run(&help, &printer);
-    }
-
     let arguments = blank_values::remove_blank_options(&Args::command(), arguments);
     let program = command_groups::arrange_help(Args::command());
     let parsed = program.try_get_matches_from(&arguments).and_then(|matches| {
         let name = matches.subcommand_name().unwrap_or_default().to_owned();
         Ok((name, Args::from_arg_matches(&matches)?))
     });
-    let (command, args) = match parsed {
+    let (name, mut args) = match parsed {
         Ok(parsed) => parsed,
         Err(error) => {
             let code = report_unparsed(&error, &arguments);
@@ -91,7 +84,7 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     };
     let debug = match args.metadata {
         MetadataLevel::Core => None,
-        MetadataLevel::Full => Some(debug_metadata(command, &arguments)),
+        MetadataLevel::Full => Some(debug_metadata(name, &arguments)),
     };
     let printer = Printer {
         is_json: args.json,
@@ -100,7 +93,11 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         terminal: Terminal::detect(args.color.into(), &environment::read_variable),
         pager: if args.no_pager { None } else { UserPager::find(&environment::read_variable) },
     };
-    if let Command::Hook(flags) = &args.command
+    let Some(command) = args.command.take() else {
+        let help = command_groups::arrange_help(Args::command()).render_help().to_string();
+        return no_command::run(args, &help, &printer);
+    };
+    if let Command::Hook(flags) = &command
         && let Some((hook, client)) = flags.called_hook()
     {
         // A log that cannot be written must not stop the agent.
@@ -109,20 +106,20 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         hook::answer_agent(hook, client, args.store, &printer, started);
         return ExitCode::SUCCESS;
     }
-    report_result(run_parsed(args, &printer), &printer)
+    report_result(run_parsed(command, args, &printer), &printer)
 }
 
 /// Starts the log of the program and runs the command.
-fn run_parsed(args: Args, printer: &Printer) -> Result<CommandOutcome, CommandFailure> {
+fn run_parsed(
+    command: Command,
+    args: Args,
+    printer: &Printer,
+) -> Result<CommandOutcome, CommandFailure> {
     // The process of a query writes its report to stderr, and nothing else may be there.
-    if !matches!(args.command, Command::SqlWorker) {
+    if !matches!(command, Command::SqlWorker) {
         start_logging(args.verbose)?;
     }
-    run_command(args, printer)
-}
-
-fn start_logging(verbose: u8) -> Result<(), ToolError> {
-    logging::start(verbose, environment::read_variable(logging::LOG_VARIABLE).as_deref())
+    run_command(command, args, printer)
 }
 
 /// Returns a printer for the time before the arguments are parsed.
@@ -155,28 +152,24 @@ fn report_unparsed(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
 
 /// Returns the zone of days, dates and clocks. Commands that have none do not read the settings, so
 /// that an invalid file does not stop them.
-fn choose_zone(args: &Args) -> Result<Zone, ToolError> {
-    let has_dates = args.command.needs().dates;
-    let settings = if has_dates { UserSettings::read()? } else { UserSettings::default() };
-    if has_dates || args.timezone.is_some() {
-        settings.zone(args.timezone.as_deref())
-    } else {
-        Ok(Zone::UTC)
-    }
+fn choose_zone(needs: CommandNeeds, timezone: Option<&str>) -> Result<Zone, ToolError> {
+    let settings = if needs.dates { UserSettings::read()? } else { UserSettings::default() };
+    if needs.dates || timezone.is_some() { settings.zone(timezone) } else { Ok(Zone::UTC) }
 }
 
 /// Runs the command.
-fn run_command(args: Args, printer: &Printer) -> Result<CommandOutcome, CommandFailure> {
+fn run_command(
+    command: Command,
+    args: Args,
+    printer: &Printer,
+) -> Result<CommandOutcome, CommandFailure> {
     let named_store = args.store.clone();
-    let zone = choose_zone(&args)?;
-    let needs = args.command.needs();
+    let needs = command.needs();
+    let zone = choose_zone(needs, args.timezone.as_deref())?;
     let address = if needs.lake { None } else { args.engine.as_deref() };
     let engine = app::create_engine(address, args.lake.as_deref())?;
     if engine.is_some() && !needs.engine {
-        let message = "--engine answers search, list, show, event, stats, usage, query and mcp only. Import the lake with sessions pull, and run the command without --engine and without SESSIONS_ENGINE in the environment";
-        return Err(ToolError::new(ErrorCode::InvalidArgument, message)
-            .with_detail("field", "engine")
-            .into());
+        return Err(refuse_engine().into());
     }
     let dir = match (&engine, &args.lake) {
         (Some(_), Some(lake)) => environment::lake_store(lake),
@@ -199,7 +192,7 @@ fn run_command(args: Args, printer: &Printer) -> Result<CommandOutcome, CommandF
         printer,
     };
     let outcome = dispatch_command(
-        args.command,
+        command,
         args.metadata,
         named_store.as_deref(),
         args.timezone.as_deref(),

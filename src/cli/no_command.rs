@@ -1,23 +1,23 @@
 //! `sessions` without a command: the picker at a terminal, and the help elsewhere.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
+use super::args::Args;
 use super::exit::{CommandFailure, CommandOutcome, report_result};
 use super::first_run::{FirstRunOffer, offer_and_ingest};
 use super::screens::{can_show_screen, open_picker};
+use super::startup::{refuse_engine, start_logging};
 use crate::config::environment;
 use crate::output::Printer;
+use crate::screen::Refresh;
 use crate::store::is_store;
 
 /// The next steps after the first ingest.
 const AFTER_FIRST_RUN: &str = "Next: `sessions search WORDS` to search, `sessions setup --all --write` to give your agents the tools";
 
 /// Runs the program without a command. Prints `help` if nobody could use a screen.
-pub(super) fn run(help: &str, printer: &Printer) -> ExitCode {
-    // The environment may name a store, which clap counts as an argument.
-    let store = environment::read_variable("SESSIONS_STORE").map(PathBuf::from);
-    match open_screen(store, printer) {
+pub(super) fn run(args: Args, help: &str, printer: &Printer) -> ExitCode {
+    match open_screen(args, printer) {
         Ok(Some(outcome)) => report_result(Ok(outcome), printer),
         Ok(None) => {
             let _ = printer.print_note(help);
@@ -28,20 +28,25 @@ pub(super) fn run(help: &str, printer: &Printer) -> ExitCode {
 }
 
 /// Offers the first ingest, or opens the picker if there is a store. Returns `None` if neither is
-/// possible.
-fn open_screen(
-    store: Option<PathBuf>,
-    printer: &Printer,
-) -> Result<Option<CommandOutcome>, CommandFailure> {
-    match offer_and_ingest(store.clone(), printer)? {
+/// possible, or if JSON is wanted.
+fn open_screen(args: Args, printer: &Printer) -> Result<Option<CommandOutcome>, CommandFailure> {
+    start_logging(args.verbose)?;
+    if printer.is_json {
+        return Ok(None);
+    }
+    if printer.is_interactive() && args.engine.is_some() {
+        return Err(refuse_engine().into());
+    }
+    match offer_and_ingest(args.store.clone(), printer)? {
         FirstRunOffer::Accepted => printer.print_note(AFTER_FIRST_RUN)?,
         FirstRunOffer::Declined => {}
         FirstRunOffer::NotMade => {
-            let dir = store.unwrap_or_else(environment::default_store);
+            let dir = args.store.unwrap_or_else(environment::default_store);
             if !can_show_screen(printer) || !is_store(&dir) {
                 return Ok(None);
             }
-            return open_picker(dir, printer).map(Some);
+            let refresh = if args.no_refresh { Refresh::Never } else { Refresh::WhileOpen };
+            return open_picker(dir, args.timezone.as_deref(), refresh, printer).map(Some);
         }
     }
     Ok(Some(CommandOutcome::Done))

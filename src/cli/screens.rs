@@ -12,7 +12,7 @@ use crate::app;
 use crate::config::user_settings::UserSettings;
 use crate::config::{environment, settings};
 use crate::output::Printer;
-use crate::screen::{self, ScreenEnd, ScreenSetup};
+use crate::screen::{self, Refresh, ScreenEnd, ScreenSetup};
 use crate::tools::{Call, Interface};
 
 /// Returns true if a screen can be shown: a user is at a terminal that can do more than print lines.
@@ -21,12 +21,14 @@ pub(super) fn can_show_screen(printer: &Printer) -> bool {
     printer.is_interactive() && !is_dumb
 }
 
-/// Opens the picker over a store.
+/// Opens the picker over a store. `timezone` is the zone that the user named.
 pub(super) fn open_picker(
     store: PathBuf,
+    timezone: Option<&str>,
+    refresh: Refresh,
     printer: &Printer,
 ) -> Result<CommandOutcome, CommandFailure> {
-    let zone = UserSettings::read()?.zone(None)?;
+    let zone = UserSettings::read()?.zone(timezone)?;
     let context = CommandContext {
         store: Arc::new(app::open_store(store)),
         interface: Interface::Commands,
@@ -34,7 +36,7 @@ pub(super) fn open_picker(
         engine: None,
         printer,
     };
-    let setup = create_setup(&context, zone)?;
+    let setup = create_setup(&context, zone, refresh)?;
     finish(screen::run_picker(&setup)?, &context)
 }
 
@@ -50,11 +52,15 @@ pub(super) fn open_reader(
         return Err(ToolError::new(ErrorCode::InvalidArgument, message).into());
     }
     let zone = context.call.zone.clone();
-    let setup = create_setup(context, zone)?;
+    let setup = create_setup(context, zone, Refresh::Never)?;
     finish(screen::run_reader(&setup, session_id)??, context)
 }
 
-fn create_setup(context: &CommandContext<'_>, zone: Zone) -> Result<ScreenSetup, ToolError> {
+fn create_setup(
+    context: &CommandContext<'_>,
+    zone: Zone,
+    refresh: Refresh,
+) -> Result<ScreenSetup, ToolError> {
     let folder = environment::current_dir().unwrap_or_default();
     Ok(ScreenSetup {
         tools: leak_tools(app::create_screen_tools(Arc::clone(&context.store))?),
@@ -62,7 +68,8 @@ fn create_setup(context: &CommandContext<'_>, zone: Zone) -> Result<ScreenSetup,
         zone,
         project: project_folder(&folder),
         folder,
-        has_color: environment::read_variable("NO_COLOR").is_none(),
+        has_color: context.printer.terminal.has_color,
+        refresh,
     })
 }
 

@@ -1,11 +1,12 @@
 //! Styled text for a terminal. Every piece of text is cleaned before it gets a style, so that text
 //! from a log never contains an escape sequence of its own.
 
-use anstyle::{AnsiColor, Style};
+use anstyle::{AnsiColor, Color, Style};
 
 use crate::base::sanitize::{clean_text, one_line};
 
-// The colours are those of the terminal's own palette, so that they fit light and dark ones.
+// The colours are those of the terminal's own palette, so that they fit light and dark ones. Plain blue
+// is hard to read on many dark palettes, and yellow text on all light ones.
 
 /// Text without a style.
 pub(crate) const PLAIN: Style = Style::new();
@@ -18,7 +19,7 @@ pub(crate) const ID: Style = AnsiColor::Cyan.on_default();
 /// The name of an agent.
 pub(crate) const AGENT: Style = AnsiColor::Magenta.on_default();
 /// The name of a project.
-pub(crate) const PROJECT: Style = AnsiColor::Blue.on_default();
+pub(crate) const PROJECT: Style = AnsiColor::BrightBlue.on_default();
 /// A prompt of the user.
 pub(crate) const PROMPT: Style = AnsiColor::Cyan.on_default().bold();
 /// A failure, or a removed line.
@@ -30,7 +31,10 @@ pub(crate) const COST: Style = AnsiColor::Green.on_default();
 /// A warning.
 pub(crate) const WARNED: Style = AnsiColor::Yellow.on_default();
 /// A match of a search.
-pub(crate) const FOUND: Style = AnsiColor::Yellow.on_default().bold().underline();
+pub(crate) const FOUND: Style = Style::new()
+    .fg_color(Some(Color::Ansi(AnsiColor::Black)))
+    .bg_color(Some(Color::Ansi(AnsiColor::Yellow)))
+    .bold();
 
 /// Text with styles, safe for a terminal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

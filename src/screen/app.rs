@@ -15,7 +15,7 @@ use super::loader::{LoadExtent, LoadRequest, read_conversation, start_loader};
 use super::picker::{FinderAnswer, FinderRequest, Picker, PickerEffect, start_finder};
 use super::popup::Popup;
 use super::reader::{Reader, ReaderEffect};
-use super::setup::{ScreenEnd, ScreenSetup};
+use super::setup::{Refresh, ScreenEnd, ScreenSetup};
 use super::terminal::Screen;
 use super::theme::Theme;
 use crate::tools::{Call, Tools};
@@ -130,8 +130,11 @@ impl<'a> App<'a> {
         let loader = start_loader(tools, move |request, conversation| {
             deliver(&read, WorkerAnswer::Read(request, conversation));
         })?;
+        let refresh = setup.refresh;
         let refresher = LatestWorker::start("refresher", move |(), _| {
-            tools.refresh_store();
+            if refresh == Refresh::WhileOpen {
+                tools.refresh_store();
+            }
             let call = Call::new(Timestamp::now(), &|| false);
             if let Ok(snapshot) = tools.snapshot(&call) {
                 deliver(&send, WorkerAnswer::Refreshed(snapshot.manifest().generation));

@@ -18,6 +18,15 @@ pub(crate) struct ScreenSetup {
     /// The folder of the project, for the filter of the picker.
     pub(crate) project: Option<String>,
     pub(crate) has_color: bool,
+    pub(crate) refresh: Refresh,
+}
+
+/// When logs that grew are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refresh {
+    /// The list shows what the store holds, also what other processes add to it.
+    Never,
+    WhileOpen,
 }
 
 /// How a screen ended.

@@ -1,5 +1,5 @@
 //! The colours of the screens. They are those of the terminal's own palette, so that they fit a light
-//! and a dark one.
+//! and a dark one. Plain blue is hard to read on many dark palettes, and yellow text on all light ones.
 
 use ratatui::style::{Color, Modifier, Style};
 
@@ -35,7 +35,12 @@ impl Theme {
 
     /// A match of the search.
     pub(super) fn found(self) -> Style {
-        self.color(Color::Yellow).add_modifier(Modifier::BOLD | Modifier::UNDERLINED)
+        let style = Style::new().add_modifier(Modifier::BOLD);
+        if self.has_color {
+            style.fg(Color::Black).bg(Color::Yellow)
+        } else {
+            style.add_modifier(Modifier::UNDERLINED)
+        }
     }
 
     /// A failure.
@@ -55,7 +60,7 @@ impl Theme {
 
     /// The name of a project.
     pub(super) fn project(self) -> Style {
-        self.color(Color::Blue)
+        self.color(Color::LightBlue)
     }
 
     /// The selected row.
@@ -65,6 +70,6 @@ impl Theme {
 
     /// A key in the line of keys.
     pub(super) fn key(self) -> Style {
-        self.color(Color::Yellow)
+        self.strong()
     }
 }

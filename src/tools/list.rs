@@ -59,12 +59,12 @@ pub(super) fn run(
         .filter(|session| passes(session.brief()))
         .map(|row| (sort_key(row, sort, shared.prices()), row))
         .collect();
-    rows.sort_by(|(a, x), (b, y)| (Reverse(a), x.id()).cmp(&(Reverse(b), y.id())));
     let total = rows.len();
     if let Some((last_key, last_id)) = after {
         rows.retain(|(key, row)| (Reverse(*key), row.id()) > (Reverse(last_key), last_id.as_str()));
     }
     let before = total - rows.len();
+    sort_first(&mut rows, limit);
 
     let format = args.format.unwrap_or(ListFormat::Summary);
     let families = SubagentIndex::from_sessions(snapshot.sessions());
@@ -238,6 +238,19 @@ fn collect_conversations(snapshot: &Snapshot, includes_subagents: bool) -> Vec<&
             && (includes_subagents || !is_part_of_conversation(snapshot, session))
     };
     snapshot.sessions().iter().filter(|session| is_listed(session.brief())).collect()
+}
+
+/// Moves the `count` first sessions of the list to the front, in order. The rest of a long history need
+/// not be sorted for one page.
+fn sort_first(rows: &mut [(i64, &StoredSession)], count: usize) {
+    let order = |(a, x): &(i64, &StoredSession), (b, y): &(i64, &StoredSession)| {
+        (Reverse(a), x.id()).cmp(&(Reverse(b), y.id()))
+    };
+    if count < rows.len() {
+        rows.select_nth_unstable_by(count, order);
+    }
+    let first = count.min(rows.len());
+    rows[..first].sort_unstable_by(order);
 }
 
 /// Returns the sort key of a session; the largest comes first, sessions without the value last.

@@ -130,3 +130,27 @@ fn events_around_a_match_are_shown_on_request() {
     let many = env.json(&["search", "weight", "--context", "6"]);
     assert_eq!(many["error"]["code"], "invalid_argument", "{many:#}");
 }
+
+#[test]
+fn events_come_in_the_order_of_the_ids_however_they_are_read() {
+    let env = TestEnv::new();
+    let lines: Vec<Value> =
+        (0..40).map(|at| json!({ "type": "message", "text": format!("text {at}") })).collect();
+    write_log(&env, "long", &json!({}), &lines);
+    write_log(&env, "short", &json!({}), &lines[..1]);
+    ingest(&env);
+    let mut client = Client::legacy(&env);
+    // Longer than what is read together, then back, twice the same, and events that are not there.
+    let indexes: Vec<u32> = (5..30).chain([2, 2, 3, 38, 39, 40, 41, 0]).collect();
+    let mut wanted: Vec<String> = indexes.iter().map(|at| format!("long:{at}")).collect();
+    wanted.insert(7, "short:0".to_owned());
+    let answer = client.call("get_event_details", json!({ "event_ids": wanted }));
+    assert_eq!(answer["data"]["not_found"], json!(["long:40", "long:41"]));
+    wanted.retain(|id| id != "long:40" && id != "long:41");
+    let events = answer["data"]["events"].as_array().expect("events");
+    let found: Vec<_> = events.iter().map(|event| event["event_id"].clone()).collect();
+    assert_eq!(json!(found), json!(wanted));
+    for event in events {
+        assert_eq!(event["text"], format!("text {}", event["event_index"]));
+    }
+}

@@ -205,6 +205,34 @@ fn filters_the_mouse_and_a_new_size_change_the_list() {
 }
 
 #[test]
+fn global_flags_without_a_command_open_the_picker() {
+    let env = with_two_sessions();
+    let store = env.store().to_string_lossy().into_owned();
+    for args in [
+        &["--no-refresh"][..],
+        &["--store", &store],
+        &["--timezone", "Asia/Tokyo"],
+        &["--color", "never"],
+        &["--no-pager", "--quiet", "--metadata", "full"],
+    ] {
+        let mut terminal = TestTerminal::start(&env, args, SIZE);
+        terminal.wait_for("2 sessions");
+        terminal.press(ESCAPE);
+        assert_eq!(terminal.wait_for_end(), 0, "{args:?}");
+        let has_color = terminal.output().contains("\u{1b}[38;5;");
+        assert_eq!(has_color, !args.contains(&"never"), "{args:?}");
+
+        let help = env.run(args).fails(2);
+        assert!(help.contains("Usage: sessions") || args.contains(&"--quiet"), "{args:?}: {help}");
+    }
+    let mut terminal = TestTerminal::start(&env, &["--json"], SIZE);
+    assert_eq!(terminal.wait_for_end(), 2);
+    let mut terminal = TestTerminal::start(&env, &["--timezone", "Asia/Tokio"], SIZE);
+    assert_eq!(terminal.wait_for_end(), 2);
+    terminal.wait_for("Asia/Tokio");
+}
+
+#[test]
 fn the_program_ends_when_its_terminal_is_closed() {
     let env = with_two_sessions();
     assert!(ends_with_its_terminal(&env, SIZE, "2 sessions"));

@@ -145,7 +145,7 @@ function keepAnchor(anchor: Anchor | undefined) {
   if (Math.abs(moved) >= 1) scrollBy(0, moved);
 }
 
-/** Shows the events of a session. `target` is the event that a link names. */
+/** Shows the events of a session. `target` is the event that a link leads to, and never the result of a call. */
 export function Conversation({ session, total, positions, target, switches, open, setOpen, subagents, onPosition }: {
   session: string;
   total: number;
@@ -263,14 +263,14 @@ export function Conversation({ session, total, positions, target, switches, open
       reportPosition(onPosition);
       return;
     }
-    const element = goalElement(place.event, target);
+    const element = goalElement(place.event);
     const chunk = loaded.get(chunks.chunkOf(place.event));
     const isThere = Number(element?.dataset.event) >= place.event;
     // Of a chunk that is still loading, the event may be missing.
     if (!element || !chunk || (!chunk.tag && !isThere)) return;
     scrollToPlace(element, place);
     const settled = setTimeout(() => {
-      const again = goalElement(place.event!, target);
+      const again = goalElement(place.event!);
       if (again) scrollToPlace(again, place);
       if (target === place.event) again?.focus({ preventScroll: true });
       goal.current = undefined;
@@ -356,16 +356,10 @@ function ChunkItems({ items, switches, target, open, spawned, toggle }: {
   return useMemo(() => (
     <>{items.map((item) => {
       const index = item.event.event_index;
-      const isTarget = target !== undefined && (index === target || item.result?.event_index === target);
+      const isTarget = index === target;
       if (!isTarget && !isShown(item, shown)) return null;
       const child = spawned.get(item.event.event_id) ?? (item.result && spawned.get(item.result.event_id));
-      // The address may name the result of the call.
-      const result = item.result?.event_index ?? index;
-      const change = (isOpen: boolean) => {
-        toggle(index, isOpen);
-        if (!isOpen) toggle(result, false);
-      };
-      return <EventItem key={index} item={item} isTarget={isTarget} isOpen={isAllOpen || open.has(index) || open.has(result)} onToggle={isAllOpen ? () => undefined : change}
+      return <EventItem key={index} item={item} isTarget={isTarget} isOpen={isAllOpen || open.has(index)} onToggle={(isOpen) => { if (!isAllOpen) toggle(index, isOpen); }}
         subagent={child && <Nested child={child} switches={switches} />} />;
     })}</>
   ), [items, shown, isAllOpen, target, open, spawned, toggle]);
@@ -377,10 +371,8 @@ function scrollToPlace(element: HTMLElement, place: Place) {
   scrollBy(0, element.getBoundingClientRect().top - (offset ?? GOAL_LINE));
 }
 
-/** Returns the element of an event, or of the next one that is shown. That of a result is its call. */
-function goalElement(event: number, target: number | undefined): HTMLElement | undefined {
-  const call = event === target ? document.querySelector<HTMLElement>(".item.target[data-event]") : null;
-  if (call) return call;
+/** Returns the element of an event, or of the next one that is shown. */
+function goalElement(event: number): HTMLElement | undefined {
   const all = [...document.querySelectorAll<HTMLElement>("[data-event]")];
   return all.find((element) => Number(element.dataset.event) >= event) ?? all[all.length - 1];
 }

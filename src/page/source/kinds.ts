@@ -96,23 +96,15 @@ export function countKind(letters: string, kind: Kind): number {
   return found;
 }
 
-/** Returns the calls whose results may be at `target`: those of the same response. */
-function callsBefore(letters: string, target: number): number[] {
-  const found: number[] = [];
-  for (let at = target - 1; at >= 0 && "cf.".includes(letters[at]!); at -= 1) if (letters[at] !== ".") found.push(at);
-  return found;
-}
-
 /**
  * Returns the positions of the events that may be shown, in order; `undefined` for all. Events that
  * came after the map was made are among them. `target` is shown, whatever its kind.
  */
 export function positionsOf(letters: string | undefined, shown: Set<Kind>, total: number, target: number | undefined): number[] | undefined {
   if (letters === undefined || !isNarrow(shown)) return undefined;
-  const wanted = new Set(target === undefined ? [] : [target, ...(letters[target] === "." ? callsBefore(letters, target) : [])]);
   const positions: number[] = [];
   for (let at = 0; at < total; at += 1) {
-    if (at >= letters.length || isLetterShown(letters[at]!, shown) || wanted.has(at)) positions.push(at);
+    if (at >= letters.length || isLetterShown(letters[at]!, shown) || at === target) positions.push(at);
   }
   return positions;
 }

@@ -5,6 +5,7 @@ import { isEmbedded, isFrozen, isTranscript, linkTo } from "./address";
 import { call, forgetAnswers } from "./api";
 import { Chip, Failure } from "./parts";
 import { Conversation, type Subagent } from "./conversation";
+import type { Event } from "./events";
 import { count, cost, date, duration, plural, short, shortPath, time, tokensOf } from "./format";
 import { hasTalk } from "./frozen";
 import { useAllPages, useQuestion, useTool } from "./hooks";
@@ -21,15 +22,39 @@ export const quote = (text: string) => `'${text.replaceAll("'", "''")}'`;
 /** Shows a session. The id may be that of an event: `SESSION:INDEX`. */
 export function SessionView({ route }: { route: Route }) {
   const [, name = route.id, index] = /^(.*?)(?::(\d+))?$/.exec(route.id) ?? [];
-  const target = route.params.get("event") ?? index;
+  const named = route.params.get("event") ?? index;
+  const linked = useShownEvent(name, named);
   const listed = useTool("list_sessions", { session_ids: [name], format: "full", subagents: true }, "soon");
   const session = listed.data?.sessions?.[0];
   useEffect(() => {
     document.title = session ? `${session.title ?? session.session_id} · sessions` : "sessions";
   }, [session?.title, session?.session_id]);
   if (listed.error) return <Failure error={listed.error} />;
-  if (!session) return <p class="loading">{listed.isLoading ? "Loading the session" : `There is no session ${name}.`}</p>;
-  return <Session key={session.session_id} session={session} target={target === null || target === undefined ? undefined : Number(target)} params={route.params} />;
+  if (!session && !listed.isLoading) return <p class="loading">There is no session {name}.</p>;
+  // While another event of the same session is looked up, the conversation stays where it is.
+  if (!session || (linked.isLoading && linked.session !== session.session_id)) return <p class="loading">Loading the session</p>;
+  return <Session key={session.session_id} session={session} target={linked.event} params={route.params} />;
+}
+
+/** The event that a link leads to. */
+interface LinkedEvent {
+  session?: string;
+  event?: number;
+  isLoading: boolean;
+}
+
+/**
+ * Looks up the event that a link names. A result is shown with its call, which may be hundreds of
+ * events before it.
+ */
+function useShownEvent(session: string, named: string | undefined): LinkedEvent {
+  const { data, isLoading } = useTool("get_event_details", named === undefined ? null : { event_ids: [`${session}:${named}`], fields: ["tool"] });
+  if (named === undefined) return { isLoading: false };
+  const found: Event | undefined = data?.events[0];
+  if (!found) return { event: Number(named), isLoading };
+  const call = found.event_type === "tool_result" ? found.linked_event_id : undefined;
+  const event = call === undefined ? found.event_index : Number(call.slice(call.lastIndexOf(":") + 1));
+  return { session: found.session_id, event, isLoading };
 }
 
 function Session({ session, target, params }: { session: any; target?: number; params: URLSearchParams }) {

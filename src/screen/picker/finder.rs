@@ -7,13 +7,13 @@
 use std::collections::{HashMap, HashSet};
 
 use schemas::envelope::EncodedAnswer;
-use schemas::session::SessionRow;
 use schemas::tool::list::{ListArgs, ListData, Session};
 use schemas::tool::search::{SearchArgs, SearchSort};
 use schemas::{Timestamp, ToolError, Zone, limits};
 
 use super::filters::Filters;
 use super::row::PickerRow;
+use super::titles::TitleIndex;
 use crate::screen::latest::LatestWorker;
 use crate::tools::{Call, Tools, session_filter};
 
@@ -53,8 +53,10 @@ pub(in crate::screen) fn start_finder(
     zone: Zone,
     answer: impl Fn(FinderAnswer) + Send + 'static,
 ) -> std::io::Result<LatestWorker<FinderRequest>> {
+    let mut titles = TitleIndex::default();
     LatestWorker::start("finder", move |request: FinderRequest, is_stale| {
-        let search = Search { tools, zone: &zone, request: &request, is_stale };
+        let mut search =
+            Search { tools, zone: &zone, request: &request, is_stale, titles: &mut titles };
         let mut rows = Vec::new();
         let trouble = search.find_sessions(&mut rows, &answer).err().map(|error| error.message);
         if !is_stale() {
@@ -69,17 +71,18 @@ struct Search<'a> {
     zone: &'a Zone,
     request: &'a FinderRequest,
     is_stale: &'a (dyn Fn() -> bool + Sync),
+    titles: &'a mut TitleIndex,
 }
 
-impl Search<'_> {
-    fn call(&self) -> Call<'_> {
+impl<'a> Search<'a> {
+    fn call(&self) -> Call<'a> {
         Call::new(Timestamp::now(), self.is_stale).with_zone(self.zone.clone())
     }
 
     /// Adds the sessions that are found to `rows`. What is found early is passed to `answer`. Before
     /// an error, `rows` has what was found until then.
     fn find_sessions(
-        &self,
+        &mut self,
         rows: &mut Vec<PickerRow>,
         answer: &dyn Fn(FinderAnswer),
     ) -> Result<(), ToolError> {
@@ -133,7 +136,7 @@ impl Search<'_> {
 
     /// Finds the sessions whose title, project, branch or id has all words of the text, the newest
     /// first.
-    fn find_by_title(&self, text: &str) -> Result<Vec<PickerRow>, ToolError> {
+    fn find_by_title(&mut self, text: &str) -> Result<Vec<PickerRow>, ToolError> {
         let call = self.call();
         let Filters { project, provider, period } = &self.request.filters;
         let since = period.since();
@@ -143,17 +146,11 @@ impl Search<'_> {
         let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
 
         let snapshot = self.tools.snapshot(&call)?;
-        let mut found: Vec<&SessionRow> = Vec::new();
-        for row in snapshot.sessions() {
-            let brief = row.brief();
-            let is_own = brief.is_conversation && !brief.is_subagent;
-            if is_own && passes(brief) && has_words(row, &words) {
-                found.push(row);
-            }
-        }
-        found.sort_by_key(|row| std::cmp::Reverse(row.ended_at));
-        found.truncate(MAX_TITLE_HITS);
-        let ids: Vec<String> = found.iter().map(|row| row.session_id.clone()).collect();
+        self.titles.update(snapshot);
+        let sessions = snapshot.sessions();
+        let found = self.titles.find(&words).filter(|at| passes(sessions[*at].brief()));
+        let ids: Vec<String> =
+            found.take(MAX_TITLE_HITS).map(|at| sessions[at].id().to_owned()).collect();
         let sessions = self.read_sessions(&ids, &call)?;
         Ok(ids.iter().filter_map(|id| sessions.get(id).cloned()).map(PickerRow::new).collect())
     }
@@ -218,17 +215,6 @@ impl Search<'_> {
 /// Returns the cursor of the next page.
 fn next_cursor(page: &EncodedAnswer<ListData>) -> Option<String> {
     page.pagination.as_ref().and_then(|page| page.next_cursor.clone())
-}
-
-/// Returns true if every word is in the session's title, project, branch or id.
-fn has_words(row: &SessionRow, words: &[String]) -> bool {
-    let places = [&row.title, &row.project, &row.git_branch];
-    let mut text = row.session_id.to_lowercase();
-    for place in places.into_iter().flatten() {
-        text.push('\n');
-        text.push_str(&place.to_lowercase());
-    }
-    words.iter().all(|word| text.contains(word.as_str()))
 }
 
 /// Adds the sessions found by their events to those found by their titles.

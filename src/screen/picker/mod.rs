@@ -5,6 +5,7 @@ mod finder;
 mod keys;
 mod row;
 mod state;
+mod titles;
 mod view;
 
 pub(super) use self::finder::{FinderAnswer, FinderRequest, start_finder};

@@ -12,6 +12,7 @@ use schemas::envelope::ErrorAnswer;
 use schemas::tool::{TOOLS, find_tool};
 use schemas::{ErrorCode, ToolError};
 use serde_json::Value;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::response::{answer_bytes, answer_json, refuse, refuse_body, refuse_with};
 use crate::server::connections::{HttpAnswer, MAX_BODY_TIME, is_json, read_body};
@@ -21,6 +22,37 @@ use crate::server::handler::Server;
 
 /// A call ends itself at its time limit. The server waits for this much longer, then gives up.
 const MAX_OVERRUN: Duration = Duration::from_secs(2);
+
+/// Maximum time that a call waits for others to end.
+const MAX_TURN_WAIT: Duration = Duration::from_secs(1);
+
+/// The tools whose calls wait for no other: the reader waits for them at each key or while the
+/// conversation scrolls, or they run in a process of their own.
+const PROMPT_TOOLS: &[&str] =
+    &["search_events", "get_event_details", "query_sql", "update_session_labels"];
+
+/// Lets the calls that read whole sessions or the rows of all of them run one after the other. A view
+/// of the page makes several at once. Their memory would be mixed in the heap, and what one of them
+/// keeps, such as an answer in the cache, would keep the freed memory of the others from being
+/// returned to the system.
+#[derive(Clone)]
+pub(super) struct CallQueue(Arc<Semaphore>);
+
+impl CallQueue {
+    pub(super) fn new() -> Self {
+        Self(Arc::new(Semaphore::new(1)))
+    }
+
+    /// Waits until it is the turn of a call, which lasts until the permit is dropped. After
+    /// [`MAX_TURN_WAIT`] the call runs without one, next to a slow call.
+    async fn wait_for_turn(&self, tool: &str) -> Option<OwnedSemaphorePermit> {
+        if PROMPT_TOOLS.contains(&tool) {
+            return None;
+        }
+        let turn = Arc::clone(&self.0).acquire_owned();
+        tokio::time::timeout(MAX_TURN_WAIT, turn).await.ok()?.ok()
+    }
+}
 
 /// The number of the next call, for the debug metadata.
 static NEXT_CALL: AtomicU64 = AtomicU64::new(1);
@@ -37,6 +69,7 @@ impl Drop for StopOnDrop {
 /// Answers a call of the tool `name`.
 pub(super) async fn answer_tool(
     server: &Server,
+    queue: &CallQueue,
     name: &str,
     request: Request<Incoming>,
 ) -> HttpAnswer {
@@ -64,7 +97,8 @@ pub(super) async fn answer_tool(
     };
     let id = format!("web-{}", NEXT_CALL.fetch_add(1, Ordering::Relaxed));
     let call = ToolCall { id, tool: spec.name.to_owned(), arguments, alias };
-    answer_outcome(run_call(server, call).await)
+    let turn = queue.wait_for_turn(&call.tool).await;
+    answer_outcome(run_call(server, call, turn).await)
 }
 
 /// Answers with an image of an event: `event=ID&number=N`.
@@ -105,8 +139,12 @@ fn decode_percents(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Runs a call on a thread for blocking work.
-async fn run_call(server: &Server, call: ToolCall) -> CallOutcome {
+/// Runs a call on a thread for blocking work. Its turn ends with this work.
+async fn run_call(
+    server: &Server,
+    call: ToolCall,
+    turn: Option<OwnedSemaphorePermit>,
+) -> CallOutcome {
     let call = Arc::new(call);
     let stopped = Arc::new(AtomicBool::new(false));
     let stop_on_drop = StopOnDrop(Arc::clone(&stopped));
@@ -114,7 +152,9 @@ async fn run_call(server: &Server, call: ToolCall) -> CallOutcome {
         let server = server.clone();
         let call = Arc::clone(&call);
         tokio::task::spawn_blocking(move || {
-            server.answer_call(&call, &|| stopped.load(Ordering::Relaxed))
+            let outcome = server.answer_call(&call, &|| stopped.load(Ordering::Relaxed));
+            drop(turn);
+            outcome
         })
     };
     let limit = server.time_limit() + MAX_OVERRUN;

@@ -65,6 +65,7 @@ async fn serve_page(server: Server, options: WebOptions) -> io::Result<()> {
         access: Arc::new(access),
         shutdown: Arc::new(shutdown),
         listeners: live::listener_places(),
+        queue: api::CallQueue::new(),
     };
     let first = Arc::clone(&site.access);
     accept_connections(listener, site, move |_| first.show_link()).await
@@ -89,6 +90,7 @@ struct Site {
     shutdown: Arc<watch::Sender<bool>>,
     /// The places of clients that listen to changes.
     listeners: live::ListenerPlaces,
+    queue: api::CallQueue,
 }
 
 impl RequestHandler for Site {
@@ -127,7 +129,7 @@ impl Site {
             (&Method::GET, "image") => {
                 api::answer_image(&self.server, request.uri().query().unwrap_or_default()).await
             }
-            (&Method::POST, _) => api::answer_tool(&self.server, route, request).await,
+            (&Method::POST, _) => api::answer_tool(&self.server, &self.queue, route, request).await,
             _ => {
                 let message = format!("There is no {} /api/{route}", request.method());
                 let error = ToolError::new(ErrorCode::InvalidArgument, message);

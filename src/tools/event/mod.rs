@@ -3,7 +3,7 @@
 mod requested;
 
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use schemas::envelope::{Severity, Warning, WarningCode};
 use schemas::session::EventRow;
@@ -26,6 +26,10 @@ use crate::store::Snapshot;
 
 /// The fields of the events of a range, unless the call names some. `tool_name` comes with them.
 const RANGE_FIELDS: &[EventField] = &[EventField::Text];
+
+/// Maximum number of events that are read together. A page may be full after the first of them, if its
+/// text is long.
+const MAX_RUN_EVENTS: usize = 16;
 
 /// The page of a call, while it is filled.
 struct EventPage<'a> {
@@ -138,17 +142,14 @@ fn read_page<'a>(
     let (first, mut offset) = start;
     let no_links = Links::default();
     let mut links_of: HashMap<usize, Links> = HashMap::new();
+    let mut run = VecDeque::new();
     for (at, event) in requested.iter().enumerate().skip(first) {
         call.ensure_running()?;
-        let row = match event.place {
-            Some((session, index)) => {
-                let end = index.saturating_add(1);
-                let row = rows::read_events(snapshot, session, index, end)?.pop();
-                row.map(|row| (session, row))
-            }
-            None => None,
-        };
-        let Some((session, mut row)) = row else {
+        if run.is_empty() {
+            run = read_run(snapshot, &requested[at..])?;
+        }
+        let row = run.pop_front().flatten();
+        let Some((session, mut row)) = event.place.map(|(session, _)| session).zip(row) else {
             let name = echoed_name(event.written);
             if !page.pager.budget.take(&name) {
                 page.next = Some(PageStart { place: (at, 0), event_id: event.written.to_owned() });
@@ -183,6 +184,25 @@ fn read_page<'a>(
         }
     }
     Ok(page)
+}
+
+/// Reads the first of the requested events, and those that follow it both in the request and in its
+/// session: each read decompresses the pages around an event. Returns an entry for each; an event
+/// that the session does not have is `None`.
+fn read_run(
+    snapshot: &Snapshot,
+    requested: &[RequestedEvent<'_>],
+) -> Result<VecDeque<Option<EventRow>>, ToolError> {
+    let Some((session, first)) = requested.first().and_then(|event| event.place) else {
+        return Ok(VecDeque::from([None]));
+    };
+    let in_order = (first..).zip(requested.iter().take(MAX_RUN_EVENTS));
+    let count = in_order.take_while(|(at, event)| event.place == Some((session, *at))).count();
+    let end = first.saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
+    let mut rows = rows::read_events(snapshot, session, first, end)?.into_iter().peekable();
+    let events =
+        (first..end).map(|at| rows.next_if(|row| convert::unsigned_index(row.event_index) == at));
+    Ok(events.collect())
 }
 
 /// Returns the events that the ids of a call name, in their order. An id that names none has an entry
