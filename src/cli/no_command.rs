@@ -9,7 +9,7 @@ use super::screens::{can_show_screen, open_picker};
 use super::startup::{refuse_engine, start_logging};
 use crate::config::environment;
 use crate::output::Printer;
-use crate::screen::Refresh;
+use crate::screen::ScreenRefresh;
 use crate::store::is_store;
 
 /// The next steps after the first ingest.
@@ -45,7 +45,8 @@ fn open_screen(args: Args, printer: &Printer) -> Result<Option<CommandOutcome>, 
             if !can_show_screen(printer) || !is_store(&dir) {
                 return Ok(None);
             }
-            let refresh = if args.no_refresh { Refresh::Never } else { Refresh::WhileOpen };
+            let refresh =
+                if args.no_refresh { ScreenRefresh::Never } else { ScreenRefresh::WhileOpen };
             return open_picker(dir, args.timezone.as_deref(), refresh, printer).map(Some);
         }
     }

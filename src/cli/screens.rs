@@ -12,7 +12,7 @@ use crate::app;
 use crate::config::user_settings::UserSettings;
 use crate::config::{environment, settings};
 use crate::output::Printer;
-use crate::screen::{self, Refresh, ScreenEnd, ScreenSetup};
+use crate::screen::{self, ScreenEnd, ScreenRefresh, ScreenSetup};
 use crate::tools::{Call, Interface};
 
 /// Returns true if a screen can be shown: a user is at a terminal that can do more than print lines.
@@ -25,7 +25,7 @@ pub(super) fn can_show_screen(printer: &Printer) -> bool {
 pub(super) fn open_picker(
     store: PathBuf,
     timezone: Option<&str>,
-    refresh: Refresh,
+    refresh: ScreenRefresh,
     printer: &Printer,
 ) -> Result<CommandOutcome, CommandFailure> {
     let zone = UserSettings::read()?.zone(timezone)?;
@@ -52,14 +52,14 @@ pub(super) fn open_reader(
         return Err(ToolError::new(ErrorCode::InvalidArgument, message).into());
     }
     let zone = context.call.zone.clone();
-    let setup = create_setup(context, zone, Refresh::Never)?;
+    let setup = create_setup(context, zone, ScreenRefresh::Never)?;
     finish(screen::run_reader(&setup, session_id)??, context)
 }
 
 fn create_setup(
     context: &CommandContext<'_>,
     zone: Zone,
-    refresh: Refresh,
+    refresh: ScreenRefresh,
 ) -> Result<ScreenSetup, ToolError> {
     let folder = environment::current_dir().unwrap_or_default();
     Ok(ScreenSetup {

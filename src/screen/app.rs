@@ -15,7 +15,7 @@ use super::loader::{LoadExtent, LoadRequest, read_conversation, start_loader};
 use super::picker::{FinderAnswer, FinderRequest, Picker, PickerEffect, start_finder};
 use super::popup::Popup;
 use super::reader::{Reader, ReaderEffect};
-use super::setup::{Refresh, ScreenEnd, ScreenSetup};
+use super::setup::{ScreenEnd, ScreenRefresh, ScreenSetup};
 use super::terminal::Screen;
 use super::theme::Theme;
 use crate::tools::{Call, Tools};
@@ -132,7 +132,7 @@ impl<'a> App<'a> {
         })?;
         let refresh = setup.refresh;
         let refresher = LatestWorker::start("refresher", move |(), _| {
-            if refresh == Refresh::WhileOpen {
+            if refresh == ScreenRefresh::WhileOpen {
                 tools.refresh_store();
             }
             let call = Call::new(Timestamp::now(), &|| false);

@@ -29,4 +29,4 @@ mod times;
 pub(crate) use self::app::{run_picker, run_reader};
 pub(crate) use self::interrupt::InterruptFlag;
 pub(crate) use self::line_editor::{InputLanguage, LineEditor, TypedInput};
-pub(crate) use self::setup::{Refresh, ScreenEnd, ScreenSetup};
+pub(crate) use self::setup::{ScreenEnd, ScreenRefresh, ScreenSetup};

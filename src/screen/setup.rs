@@ -18,12 +18,12 @@ pub(crate) struct ScreenSetup {
     /// The folder of the project, for the filter of the picker.
     pub(crate) project: Option<String>,
     pub(crate) has_color: bool,
-    pub(crate) refresh: Refresh,
+    pub(crate) refresh: ScreenRefresh,
 }
 
 /// When logs that grew are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refresh {
+pub(crate) enum ScreenRefresh {
     /// The list shows what the store holds, also what other processes add to it.
     Never,
     WhileOpen,

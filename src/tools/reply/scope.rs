@@ -18,6 +18,9 @@ const MIN_SIMILARITY: f64 = 0.8;
 /// Maximum number of names that a message suggests.
 const MAX_SUGGESTED_NAMES: usize = 3;
 
+/// Characters of a name that are compared with others.
+const MAX_COMPARED_CHARS: usize = 200;
+
 /// The filters of a call that select sessions; `None` selects all.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct SessionFilters<'a> {
@@ -345,16 +348,24 @@ pub(crate) fn explain_unmatched_filter(filter: &UnmatchedFilter) -> String {
     format!("No {holder} has {} {}{near}", filter.field.as_str(), wanted.join(" or "))
 }
 
+/// Returns the beginning of a name in lower case. Comparing two names takes the product of their lengths,
+/// and each may be as long as a call or a log makes it.
+fn compared_form(name: &str) -> String {
+    let end = name.char_indices().nth(MAX_COMPARED_CHARS).map_or(name.len(), |(at, _)| at);
+    name[..end].to_lowercase()
+}
+
 /// Returns the end of a sentence that suggests the names most similar to `wanted`.
 fn suggest_names<'n>(wanted: &str, names: impl Iterator<Item = &'n str>) -> String {
-    let wanted = wanted.trim().to_lowercase();
+    let wanted = wanted.trim();
     // Of a path, the last folder is compared as well.
-    let last = wanted.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next().unwrap_or(&wanted);
+    let last = wanted.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next().unwrap_or(wanted);
+    let [wanted, last] = [wanted, last].map(compared_form);
     let mut rated: Vec<(f64, &str)> = names
         .map(|name| {
-            let lower = name.to_lowercase();
-            let whole = strsim::jaro_winkler(&wanted, &lower);
-            (whole.max(strsim::jaro_winkler(last, &lower)), name)
+            let known = compared_form(name);
+            let whole = strsim::jaro_winkler(&wanted, &known);
+            (whole.max(strsim::jaro_winkler(&last, &known)), name)
         })
         .collect();
     rated.sort_by(|(a, x), (b, y)| b.total_cmp(a).then_with(|| x.cmp(y)));
