@@ -26,10 +26,12 @@ const MAX_OVERRUN: Duration = Duration::from_secs(2);
 /// Maximum time that a call waits for others to end.
 const MAX_TURN_WAIT: Duration = Duration::from_secs(1);
 
-/// The tools whose calls wait for no other: the reader waits for them at each key or while the
-/// conversation scrolls, or they run in a process of their own.
-const PROMPT_TOOLS: &[&str] =
-    &["search_events", "get_event_details", "query_sql", "update_session_labels"];
+/// The same for the events in sight, which a reader sees late while other calls run.
+const MAX_EVENTS_WAIT: Duration = Duration::from_millis(150);
+
+/// The tools whose calls wait for no other: the reader waits for them at each key, or they run in a process
+/// of their own.
+const PROMPT_TOOLS: &[&str] = &["search_events", "query_sql", "update_session_labels"];
 
 /// Lets the calls that read whole sessions or the rows of all of them run one after the other. A view
 /// of the page makes several at once. Their memory would be mixed in the heap, and what one of them
@@ -43,14 +45,15 @@ impl CallQueue {
         Self(Arc::new(Semaphore::new(1)))
     }
 
-    /// Waits until it is the turn of a call, which lasts until the permit is dropped. After
-    /// [`MAX_TURN_WAIT`] the call runs without one, next to a slow call.
+    /// Waits until it is the turn of a call, which lasts until the permit is dropped. After the longest
+    /// wait of its tool the call runs without one, next to a slow call.
     async fn wait_for_turn(&self, tool: &str) -> Option<OwnedSemaphorePermit> {
         if PROMPT_TOOLS.contains(&tool) {
             return None;
         }
+        let longest = if tool == "get_event_details" { MAX_EVENTS_WAIT } else { MAX_TURN_WAIT };
         let turn = Arc::clone(&self.0).acquire_owned();
-        tokio::time::timeout(MAX_TURN_WAIT, turn).await.ok()?.ok()
+        tokio::time::timeout(longest, turn).await.ok()?.ok()
     }
 }
 
