@@ -106,6 +106,8 @@ struct App<'a> {
     asked: Option<(String, String)>,
     /// True if the last request only repeats the one before, because the store changed.
     is_repeated: bool,
+    /// True if the store changed after the preview was read.
+    is_preview_old: bool,
     /// The last request to the loader, until it is answered.
     loading: Option<LoadRequest>,
     /// The session that could not be read. It is not tried again while it is selected.
@@ -155,6 +157,7 @@ impl<'a> App<'a> {
             refresher,
             asked: None,
             is_repeated: false,
+            is_preview_old: false,
             loading: None,
             unreadable: None,
             opens_when_found: false,
@@ -209,7 +212,8 @@ impl<'a> App<'a> {
                 LoadExtent::Preview(picker.selected_event())
             };
             let request = LoadRequest { session_id: id.to_owned(), extent };
-            let is_read = picker.previewed().is_some_and(|read| request.is_met_by(read));
+            let is_read = !self.is_preview_old
+                && picker.previewed().is_some_and(|read| request.is_met_by(read));
             let is_unreadable = self.unreadable.as_deref() == Some(id);
             if !is_read && !is_unreadable && self.loading.as_ref() != Some(&request) {
                 self.loading = Some(request.clone());
@@ -269,6 +273,9 @@ impl<'a> App<'a> {
                 if let (true, Some(picker)) = (has_changed, &mut self.picker) {
                     self.is_repeated = true;
                     self.finder.send(picker.next_request());
+                    self.is_preview_old = true;
+                    // What is being read may be old, too.
+                    self.loading = None;
                 }
             }
         }
@@ -278,6 +285,7 @@ impl<'a> App<'a> {
     /// Shows a conversation that was read as the preview, or opens it if the user asked for it.
     fn show_read(&mut self, conversation: Arc<Conversation>) -> io::Result<()> {
         let is_whole = conversation.is_whole;
+        self.is_preview_old = false;
         if let Some(picker) = &mut self.picker {
             picker.show_preview(conversation);
         }

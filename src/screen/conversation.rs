@@ -92,6 +92,11 @@ impl Conversation {
         Self { session, title, blocks, events, is_whole }
     }
 
+    /// Returns the index of the first event that is shown; `None` if there is none.
+    pub(super) fn first_event(&self) -> Option<u32> {
+        self.blocks.first().map(|block| block.first_event)
+    }
+
     /// Returns true if it has an event, or the beginning of the session without one.
     pub(super) fn has_event(&self, event_index: Option<u32>) -> bool {
         self.is_whole || self.events.contains(&event_index.unwrap_or(0))

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::time::Duration;
 
 use serde_json::json;
 
@@ -230,6 +231,48 @@ fn global_flags_without_a_command_open_the_picker() {
     let mut terminal = TestTerminal::start(&env, &["--timezone", "Asia/Tokio"], SIZE);
     assert_eq!(terminal.wait_for_end(), 2);
     terminal.wait_for("Asia/Tokio");
+}
+
+/// Appends a prompt to the log about the retry budget.
+fn append_prompt(env: &TestEnv, second: u32) {
+    let prompt = json!({
+        "type": "user", "sessionId": BUDGET, "cwd": env.path("harbor"), "version": "2.1.0",
+        "uuid": format!("00000000-0000-4000-8000-{second:012}"),
+        "timestamp": format!("2026-10-01T10:00:{second:02}.000Z"),
+        "message": { "role": "user", "content": "And one for the ferry" },
+    });
+    let log = env.path("logs").join(format!("{BUDGET}.jsonl"));
+    let mut text = fs::read_to_string(&log).expect("reads");
+    text.push_str(&format!("{prompt}\n"));
+    fs::write(&log, text).expect("writes");
+}
+
+#[test]
+fn the_preview_follows_a_log_that_grows_unless_logs_are_not_read() {
+    let env = with_two_sessions();
+    let mut terminal = TestTerminal::start(&env, &[], SIZE);
+    terminal.type_text("zeppelin");
+    terminal.wait_for("1 turn ");
+    append_prompt(&env, 3);
+    terminal.wait_until("the preview of the grown session", |screen| {
+        screen.contains("2 turns") && screen.contains("And one for the ferry")
+    });
+    terminal.press(CONTROL_C);
+    terminal.wait_for_end();
+
+    let mut terminal = TestTerminal::start(&env, &["--no-refresh"], SIZE);
+    terminal.type_text("zeppelin");
+    terminal.wait_for("2 turns");
+    append_prompt(&env, 4);
+    // Longer than the picker waits before it looks again.
+    std::thread::sleep(Duration::from_secs(4));
+    terminal.press(" ");
+    terminal.wait_for("2 turns");
+    // What another process reads is shown.
+    ingest(&env);
+    terminal.wait_for("3 turns");
+    terminal.press(CONTROL_C);
+    terminal.wait_for_end();
 }
 
 #[test]

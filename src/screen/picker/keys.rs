@@ -148,7 +148,8 @@ impl Picker {
         }
         let height = usize::from(self.preview_area.height);
         if let Some(preview) = &mut self.preview {
-            let last = preview.lines.len().saturating_sub(height);
+            let lines = preview.lines.as_ref().map_or(0, Vec::len);
+            let last = lines.saturating_sub(height);
             preview.top = preview.top.saturating_add_signed(rows).min(last);
         }
     }

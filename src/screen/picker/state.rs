@@ -53,8 +53,8 @@ pub(in crate::screen) struct Picker {
 pub(super) struct Preview {
     pub(super) session_id: String,
     pub(super) conversation: Arc<Conversation>,
-    /// The lines, for one width, text and event.
-    pub(super) lines: Vec<ConversationLine>,
+    /// The lines, for one width, text and event; `None` until they are formatted.
+    pub(super) lines: Option<Vec<ConversationLine>>,
     pub(super) width: u16,
     pub(super) text: String,
     pub(super) event_index: Option<u32>,
@@ -151,12 +151,21 @@ impl Picker {
         self.selected_row().and_then(|row| row.event_index)
     }
 
-    /// Shows a conversation as the preview.
+    /// Shows a conversation as the preview. If it is the shown part of one, which was read again, the
+    /// place in it stays.
     pub(in crate::screen) fn show_preview(&mut self, conversation: Arc<Conversation>) {
+        if let Some(shown) = &mut self.preview
+            && shown.session_id == conversation.session.session_id
+            && shown.conversation.first_event() == conversation.first_event()
+        {
+            shown.conversation = conversation;
+            shown.lines = None;
+            return;
+        }
         self.preview = Some(Preview {
             session_id: conversation.session.session_id.clone(),
             conversation,
-            lines: Vec::new(),
+            lines: None,
             width: 0,
             text: String::new(),
             event_index: None,

@@ -176,7 +176,8 @@ impl Picker {
             Line::styled(truncate_end(&facts, width), theme.dim()),
         ];
         frame.render_widget(Paragraph::new(heading_lines), heading);
-        let shown = preview.lines.iter().skip(preview.top).take(usize::from(body.height));
+        let lines = preview.lines.as_deref().unwrap_or_default();
+        let shown = lines.iter().skip(preview.top).take(usize::from(body.height));
         let lines: Vec<Line<'_>> = shown.map(|line| line.line.clone()).collect();
         frame.render_widget(Paragraph::new(lines), body);
     }
@@ -202,7 +203,8 @@ impl Preview {
         theme: Theme,
         zone: &schemas::Zone,
     ) {
-        if self.width == width && self.text == text && self.event_index == event_index {
+        let is_same = self.width == width && self.text == text && self.event_index == event_index;
+        if is_same && self.lines.is_some() {
             return;
         }
         self.width = width;
@@ -218,13 +220,16 @@ impl Preview {
         };
         let found = event_index.map(|event| self.conversation.block_of_event(event));
         let detail = |block| if Some(block) == found { Detail::Outputs } else { Detail::Folded };
-        self.lines = format.format(&self.conversation, detail);
+        let lines = format.format(&self.conversation, detail);
 
-        let is_found = |block: usize| Some(block) == found;
-        let of_match = self.lines.iter().position(|line| is_found(line.block) && line.is_match);
-        let of_block = || self.lines.iter().position(|line| is_found(line.block));
-        // One line before it shows what it belongs to.
-        self.top = of_match.or_else(of_block).unwrap_or(0).saturating_sub(1);
+        if !is_same {
+            let is_found = |block: usize| Some(block) == found;
+            let of_match = lines.iter().position(|line| is_found(line.block) && line.is_match);
+            let of_block = || lines.iter().position(|line| is_found(line.block));
+            // One line before it shows what it belongs to.
+            self.top = of_match.or_else(of_block).unwrap_or(0).saturating_sub(1);
+        }
+        self.lines = Some(lines);
     }
 }
 
