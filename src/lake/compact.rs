@@ -51,7 +51,8 @@ pub struct LakeCompaction {
     pub unchanged: usize,
     /// Objects that nobody needs and were removed, with their indexes.
     pub removed: usize,
-    /// Objects of sessions that a push changed or removed meanwhile. The next compaction joins them.
+    /// Objects of sessions that a push changed or removed meanwhile, which the next compaction joins, and
+    /// those that are not valid.
     pub left_out: usize,
     pub requests: u64,
 }
@@ -84,6 +85,7 @@ pub fn compact_lake(place: &LakePlace, now: Timestamp) -> Result<LakeCompaction,
         place,
         now,
         catalog: &catalog,
+        written: Vec::new(),
         report: LakeCompaction { destination: place.name().to_owned(), ..Default::default() },
     };
     let mut days = compaction.closed_days();
@@ -107,6 +109,13 @@ pub fn compact_lake(place: &LakePlace, now: Timestamp) -> Result<LakeCompaction,
         && let Some(now) = LakeCatalog::read(place, Some(&catalog))?
     {
         report.removed += remove_withdrawn(place, &now, &changed)?;
+        // A push that replaced a manifest at the same time may have taken the object out of it again.
+        let is_outdated = |source: &JoinedSource| !now.has_source(source);
+        for object in compaction.written.iter().filter(|one| one.sources.iter().any(is_outdated)) {
+            for key in object.keys() {
+                place.delete(key)?;
+            }
+        }
     }
     report.requests = place.requests();
     Ok(report)
@@ -132,6 +141,8 @@ struct Compaction<'c> {
     place: &'c LakePlace,
     now: Timestamp,
     catalog: &'c LakeCatalog,
+    /// The joined objects that were written.
+    written: Vec<JoinedObject>,
     report: LakeCompaction,
 }
 
@@ -237,8 +248,13 @@ impl<'c> Compaction<'c> {
         let named: HashSet<String> =
             after.all().flat_map(JoinedObject::keys).map(str::to_owned).collect();
         let is_outdated = |source: &JoinedSource| !self.catalog.has_source(source);
-        let outdated = before.all().filter(|one| one.sources.iter().any(is_outdated));
-        let outdated: HashSet<&str> = outdated.flat_map(JoinedObject::keys).collect();
+        let mut sources_of: HashMap<&str, &[JoinedSource]> = HashMap::new();
+        for object in before.all() {
+            sources_of.extend(object.keys().map(|key| (key, object.sources.as_slice())));
+        }
+        for object in &before.unused {
+            sources_of.entry(&object.key).or_insert(&object.sources);
+        }
         let mut removed = Vec::new();
         let mut unused: Vec<&str> =
             listed.iter().copied().filter(|key| !named.contains(*key)).collect();
@@ -246,10 +262,12 @@ impl<'c> Compaction<'c> {
         for key in unused {
             let known = before.unused.iter().find(|unused| unused.key == key);
             let since = known.map_or(self.now.0, |unused| unused.since);
-            if outdated.contains(key) || self.now.0 - since >= UNUSED_FOR_US {
+            let sources = sources_of.get(key).copied().unwrap_or_default();
+            if sources.iter().any(is_outdated) || self.now.0 - since >= UNUSED_FOR_US {
                 removed.push(key);
             } else {
-                after.unused.push(UnusedObject { key: key.to_owned(), since });
+                let sources = sources.to_vec();
+                after.unused.push(UnusedObject { key: key.to_owned(), since, sources });
             }
         }
         let is_changed = after != *before;
@@ -308,6 +326,8 @@ impl<'c> Compaction<'c> {
         }
         self.report.written += 1;
         self.report.joined += sources.len();
-        Ok(Some(JoinedObject { object, index, sources }))
+        let object = JoinedObject { object, index, sources };
+        self.written.push(object.clone());
+        Ok(Some(object))
     }
 }

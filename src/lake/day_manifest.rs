@@ -64,7 +64,6 @@ pub struct DayManifest {
 /// An object with events or rows of many sessions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JoinedObject {
-    #[serde(alias = "events")]
     pub object: ListedObject,
     /// The skip index of events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -90,6 +89,9 @@ pub(super) struct UnusedObject {
     pub(super) key: String,
     /// When a compaction first saw that it is not needed, in microseconds since the epoch.
     pub(super) since: i64,
+    /// The objects whose rows it has, if a manifest named it: when one of them is withdrawn, it goes, too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) sources: Vec<JoinedSource>,
 }
 
 impl DayManifest {
@@ -153,6 +155,13 @@ impl DayManifest {
                 is_kept
             });
         }
+        self.unused.retain(|unused| {
+            let is_kept = !unused.sources.iter().any(is_outdated);
+            if !is_kept {
+                removed.push(unused.key.clone());
+            }
+            is_kept
+        });
         if removed.is_empty() {
             return Ok(0);
         }
@@ -292,9 +301,6 @@ mod tests {
         let bytes = serde_json::to_vec(&good).expect("encodes");
         assert_eq!(parse_day_manifest(&bytes, DATE), Ok(good.clone()));
         assert!(parse_day_manifest(&bytes, "2026-10-15").is_err());
-        // Manifests of earlier builds.
-        let early = String::from_utf8(bytes).expect("JSON").replace("\"object\"", "\"events\"");
-        assert_eq!(parse_day_manifest(early.as_bytes(), DATE), Ok(good.clone()));
         let mut indexed = good.clone();
         indexed.rows[0].index = indexed.objects[0].index.clone();
         let mut long = good.clone();
@@ -306,7 +312,11 @@ mod tests {
             assert!(parse_day_manifest(&bytes, DATE).is_err(), "{wrong:?}");
         }
         let mut unused = good;
-        unused.unused.push(UnusedObject { key: "v1/machines/a.json".into(), since: 0 });
+        unused.unused.push(UnusedObject {
+            key: "v1/machines/a.json".into(),
+            since: 0,
+            sources: Vec::new(),
+        });
         let bytes = serde_json::to_vec(&unused).expect("encodes");
         assert!(parse_day_manifest(&bytes, DATE).is_err());
         for keys in [
@@ -328,12 +338,22 @@ mod tests {
         for key in [&events, &index] {
             place.put(key, vec![1]).expect("writes");
         }
-        manifest([&events, &index]).write(&place).expect("writes");
+        let mut written = manifest([&events, &index]);
+        // A replaced object repeats the source, too.
+        let [replaced, _] = joined_keys(DATE, "b2");
+        place.put(&replaced, vec![1]).expect("writes");
+        written.unused.push(UnusedObject {
+            key: replaced.clone(),
+            since: 0,
+            sources: written.objects[0].sources.clone(),
+        });
+        written.write(&place).expect("writes");
         let dates = HashSet::from([DATE]);
         let kept = remove_outdated_objects(&place, Some(&dates), &|source| source.sha256 != "a1");
         assert_eq!(kept.expect("removes"), 0);
         let removed = remove_outdated_objects(&place, None, &|source| source.session == "s1");
-        assert_eq!(removed.expect("removes"), 3);
+        assert_eq!(removed.expect("removes"), 4);
+        assert_eq!(place.get(&replaced, 9).expect("reads"), None);
         assert_eq!(place.get(&events, 9).expect("reads"), None);
         assert!(list_days(&place).expect("lists").is_empty());
     }

@@ -290,7 +290,16 @@ impl JoinedFetch<'_, '_> {
         }
         let fetched = run_requests(&known, |(at, known)| {
             let WantedParts { lake_id, listed } = &self.wanted[*at];
-            fetch_session(self.place, lake_id, listed, self.content, known)
+            let fetch = |known: &KnownParts| {
+                fetch_session(self.place, lake_id, listed, self.content, known)
+            };
+            match fetch(known)? {
+                // A joined object that says something else than its sources is as good as none.
+                Err(_) if known.row.is_some() || !known.events.is_empty() => {
+                    fetch(&KnownParts::default())
+                }
+                session => Ok(session),
+            }
         })?;
         for ((at, _), session) in known.into_iter().zip(fetched) {
             (self.take)(at, session)?;

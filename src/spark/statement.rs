@@ -122,7 +122,8 @@ impl<'s> Lexer<'s> {
         if comment.starts_with('+') {
             return Err("a hint (/*+)".to_owned());
         }
-        if comment[..end].contains("/*") {
+        // Spark reads the `/*` of `/*/` as the beginning of another comment.
+        if comment[..=end].contains("/*") {
             return Err("a comment in a comment".to_owned());
         }
         self.rest = &comment[end + 2..];
@@ -136,6 +137,9 @@ impl<'s> Lexer<'s> {
         let (word, rest) = self.rest.split_at(end);
         let word = word.to_ascii_lowercase();
         self.rest = rest;
+        if word.starts_with(|letter: char| letter.is_ascii_digit()) && !is_number(&word) {
+            return Err(format!("a word directly after a number: {word}"));
+        }
         let quote = rest.chars().next().filter(|next| matches!(next, '\'' | '"'));
         let Some(quote) = quote.filter(|_| word.ends_with('r')) else {
             self.tokens.push(Token::Word(word));
@@ -188,6 +192,18 @@ impl<'s> Lexer<'s> {
     }
 }
 
+/// Returns true if a word that begins with a digit is a number, or the part of one up to the sign of its
+/// exponent. Spark ends a number where its exponent ends, and reads `5using` after `1e+` as two words.
+fn is_number(word: &str) -> bool {
+    let digits_end = |text: &str| text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let rest = &word[digits_end(word)..];
+    let rest = match rest.strip_prefix('e') {
+        Some(exponent) => &exponent[digits_end(exponent)..],
+        None => rest,
+    };
+    matches!(rest, "" | "l" | "s" | "y" | "f" | "d" | "bd")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -215,8 +231,8 @@ mod tests {
             "SELECT '--', reflect('a', 'b')",
             "SELECT \"/*\", reflect('a', 'b') AS `*/`",
             "SELECT TRANSFORM(text) USING 'sh -c id' FROM events",
-            "SELECT MAP text using\n\"cat\" AS (a) FROM events",
-            "SELECT REDUCE text USING r'cat' FROM events",
+            "MAP text using\n\"cat\" AS (a) FROM events",
+            "REDUCE text USING r'cat' FROM events",
         ] {
             let error = check_statement(sql).expect_err(sql);
             assert_eq!(error.code, ErrorCode::SqlNotAllowed, "{sql}");
@@ -228,6 +244,11 @@ mod tests {
     fn what_spark_may_read_in_another_way_is_refused() {
         for sql in [
             "SELECT reflect/* /* */ */('a', 'b')",
+            "SELECT 1 /*/*/ ' */ */, reflect('java.lang.System','exit') -- '",
+            "MAP 1e+5USING 'sh -c id' AS a FROM events",
+            "MAP 1.5e+5USING 'sh -c id' AS a FROM events",
+            "REDUCE 1e+5DUSING 'sh -c id' AS a FROM events",
+            "SELECT 5using",
             "SELECT reflect -- x \\\n y\n('a', 'b')",
             "SELECT /*+ x */ 1",
             "SELECT 1 /* x",
@@ -255,6 +276,7 @@ mod tests {
     fn queries_are_accepted() {
         for sql in [
             "SELECT 1;",
+            "SELECT 1L, 2S, 3Y, 4f, 5D, 6BD, 1.5, 1e5, 1e+5, 2.5e-3d, 1E5BD",
             "SELECT count(*) FROM events WHERE text LIKE '%reflect(%'",
             "SELECT reflect FROM (SELECT 1 AS reflect)",
             "SELECT e.* FROM events e JOIN sessions s USING (session_id)",

@@ -148,9 +148,9 @@ impl<'a> Search<'a> {
         let snapshot = self.tools.snapshot(&call)?;
         self.titles.update(snapshot);
         let sessions = snapshot.sessions();
-        let found = self.titles.find(&words).filter(|at| passes(sessions[*at].brief()));
-        let ids: Vec<String> =
-            found.take(MAX_TITLE_HITS).map(|at| sessions[at].id().to_owned()).collect();
+        let found = self.titles.find(&words).filter_map(|at| sessions.get(at));
+        let found = found.filter(|session| passes(session.brief())).take(MAX_TITLE_HITS);
+        let ids: Vec<String> = found.map(|session| session.id().to_owned()).collect();
         let sessions = self.read_sessions(&ids, &call)?;
         Ok(ids.iter().filter_map(|id| sessions.get(id).cloned()).map(PickerRow::new).collect())
     }

@@ -10,8 +10,9 @@ use crate::store::Snapshot;
 /// The texts of the sessions that the picker lists, the newest session first.
 #[derive(Default)]
 pub(super) struct TitleIndex {
-    /// The generation of the store; `None` before the first use.
-    generation: Option<u64>,
+    /// The generation of the store and its number of sessions, which differs if the store was replaced;
+    /// `None` before the first use.
+    prepared: Option<(u64, usize)>,
     titles: Vec<Title>,
 }
 
@@ -24,18 +25,18 @@ struct Title {
 impl TitleIndex {
     /// Prepares the texts of a snapshot, unless they are those of its generation already.
     pub(super) fn update(&mut self, snapshot: &Snapshot) {
-        let generation = snapshot.manifest().generation;
-        if self.generation == Some(generation) {
+        let sessions = snapshot.sessions();
+        let current = Some((snapshot.manifest().generation, sessions.len()));
+        if self.prepared == current {
             return;
         }
-        let sessions = snapshot.sessions();
         let own = sessions.iter().enumerate().filter(|(_, row)| {
             let brief = row.brief();
             brief.is_conversation && !brief.is_subagent
         });
         self.titles = own.map(|(session, row)| Title { session, text: title_text(row) }).collect();
         self.titles.sort_by_key(|title| Reverse(sessions[title.session].brief().ended_at));
-        self.generation = Some(generation);
+        self.prepared = current;
     }
 
     /// Returns the positions of the sessions whose text has all words, the newest first. The words are

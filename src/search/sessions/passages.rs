@@ -247,8 +247,11 @@ pub(in crate::search) fn cut_passage(
     rest[..end].split_whitespace().collect::<Vec<&str>>().join(" ")
 }
 
-/// Returns the end of the last whole word of `text` before `end`, or `end` within a very long word.
+/// Returns the end of the last whole word of `text` up to `end`, or `end` within a very long word.
 fn end_of_word_before(text: &str, end: usize) -> usize {
+    if text[end..].starts_with(char::is_whitespace) {
+        return end;
+    }
     match text[..end].rfind(char::is_whitespace) {
         Some(blank) if end - blank <= MAX_CUT_WORD => blank,
         Some(_) | None => end,

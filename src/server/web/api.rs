@@ -29,8 +29,8 @@ const MAX_TURN_WAIT: Duration = Duration::from_secs(1);
 /// The same for the events in sight, which a reader sees late while other calls run.
 const MAX_EVENTS_WAIT: Duration = Duration::from_millis(150);
 
-/// The tools whose calls wait for no other: the reader waits for them at each key, or they run in a process
-/// of their own.
+/// The tools whose calls wait for no other: the reader waits for them at each key or after a click, or they
+/// run in a process of their own.
 const PROMPT_TOOLS: &[&str] = &["search_events", "query_sql", "update_session_labels"];
 
 /// Lets the calls that read whole sessions or the rows of all of them run one after the other. A view

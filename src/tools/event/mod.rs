@@ -196,9 +196,17 @@ fn read_run(
     let Some((session, first)) = requested.first().and_then(|event| event.place) else {
         return Ok(VecDeque::from([None]));
     };
-    let in_order = (first..).zip(requested.iter().take(MAX_RUN_EVENTS));
-    let count = in_order.take_while(|(at, event)| event.place == Some((session, *at))).count();
-    let end = first.saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
+    let mut end = first;
+    for event in requested.iter().take(MAX_RUN_EVENTS) {
+        if event.place != Some((session, end)) {
+            break;
+        }
+        end = end.saturating_add(1);
+    }
+    if end == first {
+        // No event has the largest index.
+        return Ok(VecDeque::from([None]));
+    }
     let mut rows = rows::read_events(snapshot, session, first, end)?.into_iter().peekable();
     let events =
         (first..end).map(|at| rows.next_if(|row| convert::unsigned_index(row.event_index) == at));

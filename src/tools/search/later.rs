@@ -22,6 +22,7 @@ const TURN_COLUMNS: &[EventColumn] = &[
     EventColumn::EventType,
     EventColumn::TurnIndex,
     EventColumn::IsSidechain,
+    EventColumn::TextBytes,
 ];
 
 /// Events after a match among which its turn is looked at.
@@ -89,6 +90,7 @@ fn read_last_messages(
     let is_wanted = |event: &&EventRow| {
         event.event_type == EventType::Message
             && !event.is_sidechain
+            && event.text_bytes > 0
             && unsigned_index(event.turn_index) == found.turn_index
             && !shown.contains(&unsigned_index(event.event_index))
     };
