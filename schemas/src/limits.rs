@@ -45,7 +45,7 @@ pub const SESSION_TEXTS_BYTES: usize = 9_000;
 pub const SESSION_CALL_BYTES: usize = 600;
 /// The same: most bytes of what a tool returned, and of a notification.
 pub const SESSION_RESULT_BYTES: usize = 400;
-/// The same: turns of the best matches of which later messages are shown.
+/// The same: turns with the best matches, of which several later messages are shown.
 pub const LATER_TURNS: usize = 2;
 /// The same: most later messages of a turn.
 pub const LATER_MESSAGES: usize = 8;

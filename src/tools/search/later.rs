@@ -31,8 +31,8 @@ const EVENTS_LOOKED_AT: u32 = 4096;
 /// Bytes of a message that are shown even if there is no room.
 const LEAST_BYTES: usize = 80;
 
-/// Adds the last messages of the turns of the best matches, and the last one of the turns of other prompts
-/// that match, each turn at its best match. All matches are of one session.
+/// Adds the last messages of the best turns, and the last one of the turns of other prompts that match, each
+/// turn at its best match. All matches are of one session.
 pub(super) fn add_later_messages(
     snapshot: &Snapshot,
     matches: &mut [Match],
@@ -46,18 +46,11 @@ pub(super) fn add_later_messages(
     let mut turns = HashSet::new();
     let mut messages = Vec::new();
     for (at, found) in matches.iter().enumerate() {
-        let most = match found.event_type {
-            _ if turns.contains(&found.turn_index) => continue,
-            _ if turns.len() < limits::LATER_TURNS => limits::LATER_MESSAGES,
-            EventType::User => 1,
-            EventType::Message
-            | EventType::Reasoning
-            | EventType::ToolCall
-            | EventType::ToolResult
-            | EventType::Notification
-            | EventType::TokenUsage => continue,
-        };
-        turns.insert(found.turn_index);
+        let is_best = turns.len() < limits::LATER_TURNS;
+        if !(is_best || found.event_type == EventType::User) || !turns.insert(found.turn_index) {
+            continue;
+        }
+        let most = if is_best { limits::LATER_MESSAGES } else { 1 };
         let events = read_last_messages(snapshot, session, found, most, &mut shown)?;
         let last = events.len().saturating_sub(1);
         for (place, event) in events.into_iter().enumerate() {
