@@ -64,7 +64,7 @@ impl Stream {
 
         let text = clean(text);
         let (text, found) = mask_text(self.redactor.as_deref(), &text);
-        let line = first_words(&text);
+        let line = first_words(if source <= TitleFrom::Prompt { skip_lead(&text) } else { &text });
         if line.is_empty() {
             return;
         }
@@ -306,6 +306,18 @@ impl Stream {
     }
 }
 
+/// Returns the Markdown heading that the first line of a prompt leads to, or the prompt: "Implement
+/// this plan:" begins many sessions, the heading of the plan one.
+fn skip_lead(text: &str) -> &str {
+    let Some((lead, rest)) = text.trim_start().split_once('\n') else { return text };
+    let rest = rest.trim_start();
+    let line = rest.lines().next().unwrap_or("").trim_end();
+    match line.trim_start_matches('#').strip_prefix(' ') {
+        Some(heading) if line.starts_with('#') && lead.trim_end().ends_with(':') => heading,
+        _ => text,
+    }
+}
+
 /// Returns the words of a text on one line, up to a little more than a title can hold.
 fn first_words(text: &str) -> String {
     let mut line = String::new();
@@ -338,6 +350,17 @@ mod tests {
         let long = "𝄞 ".repeat(2 * MAX_TITLE_CHARS);
         assert!(long.starts_with(&first_words(&long)));
         assert!(first_words(&long).chars().count() > MAX_TITLE_CHARS);
+    }
+
+    #[test]
+    fn a_heading_that_the_first_line_leads_to_is_the_title() {
+        assert_eq!(skip_lead("Build this plan:\n\n# Retry uploads\n"), "Retry uploads");
+        assert_eq!(skip_lead("Plan:\r\n## Retry uploads"), "Retry uploads");
+        for text in
+            ["Fix this:\n#12 fails", "# Retry: \nuploads", "Look\n# here", "Plan:\n# ", "Plan:"]
+        {
+            assert_eq!(skip_lead(text), text);
+        }
     }
 
     /// A stream to which birds are secrets.
