@@ -2,7 +2,7 @@
 
 use super::error::SearchError;
 use super::query::pattern::QueryPattern;
-use super::query::{Clause, Query};
+use super::query::{Clause, Query, without_punctuation};
 use super::rank::{question_stem, words_of};
 use super::request::SearchRequest;
 use super::scan::search;
@@ -34,12 +34,13 @@ pub fn find_absent_words(
     let mut looked_up = 0;
     for clause in request.query.clauses.iter().filter(|clause| !clause.is_excluded) {
         for pattern in &clause.any {
-            let QueryPattern::Text(word) = pattern else { continue };
-            if looked_up == MAX_WORDS || absent.iter().any(|known| known.word == *word) {
+            let QueryPattern::Text(written) = pattern else { continue };
+            let is_ranked_by = is_ranked && clause.is_optional;
+            let word = if is_ranked_by { without_punctuation(written) } else { written };
+            if looked_up == MAX_WORDS || absent.iter().any(|known| known.word == word) {
                 continue;
             }
-            let needle =
-                if is_ranked && clause.is_optional { question_stem(word) } else { word.clone() };
+            let needle = if is_ranked_by { question_stem(word) } else { word.to_owned() };
             if absent_words.is_some_and(|absent| !consists_of(word, absent)) {
                 continue;
             }
@@ -50,7 +51,7 @@ pub fn find_absent_words(
                 continue;
             }
             let is_in_store = has_filters(request) && word_search.occurs_in_store()?;
-            absent.push(AbsentWord { word: word.clone(), is_in_store });
+            absent.push(AbsentWord { word: word.to_owned(), is_in_store });
         }
     }
     Ok(absent)

@@ -12,6 +12,7 @@ mod qualifiers;
 
 pub use error::{QueryError, QueryErrorKind};
 pub use filter::{FieldFilter, FilterField};
+pub(super) use parse::without_punctuation;
 pub use parse::{Clause, Query};
 pub use pattern::QueryPattern;
 pub use qualifiers::is_qualifier;

@@ -225,7 +225,12 @@ impl Query {
             if clause.is_excluded {
                 echo.none_of.extend(terms);
             } else if clause.is_optional && is_ranked {
-                echo.any_of.extend(terms);
+                for term in terms {
+                    let word = without_punctuation(&term);
+                    if !echo.any_of.iter().any(|known| known == word) {
+                        echo.any_of.push(word.to_owned());
+                    }
+                }
             } else {
                 echo.all_of.push(terms.collect::<Vec<_>>().join(" OR "));
             }
@@ -275,6 +280,16 @@ fn written_form(token: &Token) -> String {
         TokenKind::Qualified(name, value) => format!("{minus}{name}:\"{value}\""),
         TokenKind::Regex(source) => format!("{minus}/{source}/"),
     }
+}
+
+/// Returns a word of a ranked query without the punctuation of the sentence that it is from.
+pub(in crate::search) fn without_punctuation(word: &str) -> &str {
+    let kept = word.trim_start_matches('(');
+    let is_call = kept.contains('(');
+    let kept = kept.trim_end_matches(|c| {
+        matches!(c, ',' | ';' | ':' | '.' | '?' | '!') || c == ')' && !is_call
+    });
+    if kept.is_empty() { word } else { kept }
 }
 
 /// Returns a pattern as a query term that parses to the same pattern.
@@ -375,6 +390,10 @@ mod tests {
             .expect("parses")
             .to_parsed_query();
         assert_eq!(echo.any_of, own(&["why", "is", "it", "slow"]));
+        let echo = parse("sort:relevance (slow slow, f(x), .env: C++ ?!")
+            .expect("parses")
+            .to_parsed_query();
+        assert_eq!(echo.any_of, own(&["slow", "f(x)", ".env", "C++", "?!"]));
         assert_eq!((echo.all_of, echo.none_of), (own(&["\"skip index\""]), own(&["x"])));
     }
 
