@@ -91,6 +91,14 @@ fn titles_and_dates_find_sessions_that_have_none_of_the_words() {
 }
 
 #[test]
+fn sessions_with_words_come_before_those_that_are_only_from_the_month() {
+    let env = with_three_sessions();
+    let answer = env.json(&["find", "did we print the budget of ferries and lamps in october"]);
+    assert_eq!(ids(&answer), ["ferries", "lighthouse", "gulls"], "{answer:#}");
+    assert_eq!(answer["data"]["sessions"][2]["why"], "date");
+}
+
+#[test]
 fn filters_narrow_the_search_and_an_empty_answer_says_why() {
     let env = with_three_sessions();
     let found = |flags: &[&str]| {

@@ -260,7 +260,7 @@ fn a_question_that_fits_many_sessions_alike_says_so() {
 }
 
 #[test]
-fn the_best_match_of_a_session_shows_what_its_turn_said_later() {
+fn the_best_match_of_a_session_shows_what_was_said_later() {
     let env = TestEnv::new();
     let fix = "It works: oil from the other pier was the cure.";
     let report = long_text("the report", 900);
@@ -282,8 +282,9 @@ fn the_best_match_of_a_session_shows_what_its_turn_said_later() {
     let answer = client.call("search_events", arguments.clone());
     let later = answer["data"]["matches"][0]["context"].as_object().expect("later messages");
     let indexes: Vec<&str> = later.keys().map(String::as_str).collect();
-    // The last eight of the turn, and none of the next one.
-    assert_eq!(indexes, ["8", "9", "10", "11", "12", "13", "14", "15"], "{answer:#}");
+    // The last eight of the turn, and of the next one its prompt.
+    assert_eq!(indexes, ["8", "9", "10", "11", "12", "13", "14", "15", "16"], "{answer:#}");
+    assert_eq!(later["16"], json!("user: And the other crane?"));
     assert_eq!(later["14"], json!(format!("message: {fix}")));
     let cut = later["15"].as_str().expect("text");
     assert!(cut.starts_with("message: Begin of the report.") && cut.ends_with(" ..."), "{cut}");

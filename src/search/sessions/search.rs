@@ -24,6 +24,10 @@ use crate::store::{Snapshot, StoreError, StoredSession};
 const PAIR_WEIGHT: f32 = 3.0;
 const DATE_WEIGHT: f32 = 3.0;
 
+/// The weight of a named date for a session without a word of the question. One with most words is found
+/// before those that are only from the same month.
+const DATE_ALONE_WEIGHT: f32 = 1.0;
+
 /// What an identifier of several words counts in addition, in whatever event it is: a question about
 /// `skipLibCheck` means a session that has it, also if only a command or its output does. Without it, a
 /// session with such a rare identifier came first for 35 of 150 of the real logs, with it for 143.
@@ -347,7 +351,7 @@ fn add_dates(snapshot: &Snapshot, request: &SessionRequest<'_>, ranked: &mut Vec
     }
     ranked.extend(values.into_iter().map(|(session, value)| RankedSession {
         session,
-        score: DATE_WEIGHT * value,
+        score: DATE_ALONE_WEIGHT * value,
         words: 0,
         matched: 0,
         has_title_word: false,

@@ -1,5 +1,6 @@
-//! Adds to the best matches what was said after them in their turns. The answer to a question is often in a
-//! short message that has none of its words, after the error or the prompt that has them all.
+//! Adds to the best matches what was said after them in their turns, and the prompt after it. The answer to
+//! a question is often in a short message that has none of its words, after the error or the prompt that
+//! has them all, and the next prompt says whether it was right.
 
 use std::collections::HashSet;
 
@@ -31,8 +32,8 @@ const EVENTS_LOOKED_AT: u32 = 4096;
 /// Bytes of a message that are shown even if there is no room.
 const LEAST_BYTES: usize = 80;
 
-/// Adds the last messages of the best turns, and the last one of the turns of other prompts that match, each
-/// turn at its best match. All matches are of one session.
+/// Adds the last messages of the best turns with the prompts after them, and the last message of the turns of
+/// other prompts that match, each turn at its best match. All matches are of one session.
 pub(super) fn add_later_messages(
     snapshot: &Snapshot,
     matches: &mut [Match],
@@ -50,11 +51,10 @@ pub(super) fn add_later_messages(
         if !(is_best || found.event_type == EventType::User) || !turns.insert(found.turn_index) {
             continue;
         }
-        let most = if is_best { limits::LATER_MESSAGES } else { 1 };
-        let events = read_last_messages(snapshot, session, found, most, &mut shown)?;
-        let last = events.len().saturating_sub(1);
+        let events = read_later_events(snapshot, session, found, is_best, &mut shown)?;
+        let last = events.iter().rposition(|event| event.event_type == EventType::Message);
         for (place, event) in events.into_iter().enumerate() {
-            messages.push((at, place == last, event));
+            messages.push((at, Some(place) == last, event));
         }
     }
 
@@ -68,27 +68,35 @@ pub(super) fn add_later_messages(
     Ok(())
 }
 
-/// Reads the last `most` messages of the turn of a match that come after it and are not shown yet.
-fn read_last_messages(
+/// Reads what comes after a match and is not shown yet: the last message of its turn, or of one of the
+/// best turns the last messages and the next prompt.
+fn read_later_events(
     snapshot: &Snapshot,
     session: usize,
     found: &Match,
-    most: usize,
+    is_best: bool,
     shown: &mut HashSet<u32>,
 ) -> Result<Vec<EventRow>, ToolError> {
     let first = found.event_index.saturating_add(1);
     let range = first..first.saturating_add(EVENTS_LOOKED_AT);
     let events = snapshot.events_of(session, std::slice::from_ref(&range), TURN_COLUMNS);
     let events = events.read_rows().map_err(store_error)?;
-    let is_wanted = |event: &&EventRow| {
-        event.event_type == EventType::Message
-            && !event.is_sidechain
-            && event.text_bytes > 0
-            && unsigned_index(event.turn_index) == found.turn_index
-            && !shown.contains(&unsigned_index(event.event_index))
+    let is_of_type = |event: &&EventRow, event_type: EventType| {
+        event.event_type == event_type && !event.is_sidechain && event.text_bytes > 0
     };
-    let wanted = events.iter().rev().filter(is_wanted).take(most);
-    let indexes = wanted.map(|event| unsigned_index(event.event_index)).collect();
+    let turn_of = |event: &EventRow| unsigned_index(event.turn_index);
+    let is_message = |event: &&EventRow| {
+        is_of_type(event, EventType::Message) && turn_of(event) == found.turn_index
+    };
+    let is_next_prompt =
+        |event: &&EventRow| is_of_type(event, EventType::User) && turn_of(event) > found.turn_index;
+    let is_new = |event: &&EventRow| !shown.contains(&unsigned_index(event.event_index));
+
+    let most = if is_best { limits::LATER_MESSAGES } else { 1 };
+    let messages = events.iter().rev().filter(is_message).filter(is_new).take(most);
+    let next_prompt = events.iter().find(is_next_prompt).filter(is_new).filter(|_| is_best);
+    let indexes =
+        messages.chain(next_prompt).map(|event| unsigned_index(event.event_index)).collect();
     let rows = snapshot.events_of(session, &single_event_ranges(&indexes), &[]).read_rows();
     shown.extend(indexes);
 
