@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 
-from check_web import Checks, Server, wait_until
+from browser_checks import Checks, Server, wait_until
 from hostile_logs import check_hostile
 from playwright.sync_api import sync_playwright
 

@@ -27,7 +27,7 @@ import tempfile
 import time
 import zlib
 
-from check_web import EVERYTHING, Checks, Server, wait_until
+from browser_checks import EVERYTHING, Checks, Server, wait_until
 from hostile_logs import check_hostile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
