@@ -24,6 +24,7 @@ import time
 
 from browser_checks import EVERYTHING, Checks, Server, settle, wait_until
 from hostile_logs import check_hostile, write_log
+from reader_checks import check_overview
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MANY = 20_000
@@ -407,6 +408,7 @@ def main():
             check_late_result(checks, browser, link, state)
             check_kinds(checks, browser, link, state)
             check_outline(checks, browser, link, state)
+            check_overview(checks, browser, link, state)
             check_speed(checks, browser, link, state)
             print(f"memory of the server after use: {server.memory_mb()} MB", flush=True)
         finally:

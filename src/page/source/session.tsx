@@ -70,7 +70,7 @@ function Session({ session, target, params }: { session: any; target?: number; p
     200);
   const subagents: Subagent[] = useMemo(() => (family.data?.rows ?? []).map(([session_id, title, events, spawned_by_event_id]: any[]) =>
     ({ session_id, title, events: Number(events), spawned_by_event_id })), [family.data]);
-  const costs: Map<number, number> = useMemo(() => new Map((spent.data?.rows ?? []).map(([turn, value]: any[]) => [Number(turn), Number(value ?? 0)])), [spent.data]);
+  const costs: Map<number, number> = useMemo(() => new Map((spent.data?.rows ?? []).filter(([, value]: any[]) => value != null).map(([turn, value]: any[]) => [Number(turn), Number(value)])), [spent.data]);
   const show = params.get("show");
   const shown = useMemo(() => parseShown(show), [show]);
   const switches = { shown, open: params.has("open") };
@@ -155,11 +155,12 @@ function Meter({ turns, costs, context, listeners, session }: { turns?: any[]; c
   const until = all.filter(([at]) => at <= turn).reduce((sum, [, value]) => sum + value, 0);
   const series: [number, number][] = context?.series ?? [];
   const now = series.findLast(([event]) => event <= position)?.[1] ?? series[0]?.[1];
+  if (!costs.size && now === undefined) return null;
   return (
     <section class="meter">
       <h2>At turn {turn}</h2>
       <dl>
-        <div><dt>Cost so far</dt><dd>{cost(until)} <span class="dim">of {cost(total)}</span></dd></div>
+        {costs.size > 0 && <div><dt>Cost so far</dt><dd>{cost(until)} <span class="dim">of {cost(total)}</span></dd></div>}
         {now !== undefined && <div><dt>Context</dt><dd>{short(now)} <span class="dim">peak {short(context.peak_tokens)}</span></dd></div>}
       </dl>
       {series.length > 1 && <Line series={series} position={position} label={`Context over the session: at most ${short(context.peak_tokens)} tokens`}
