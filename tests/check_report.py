@@ -133,6 +133,19 @@ def check_behaviour(checks, browser, report, data):
     page.wait_for_selector(".match mark")
     checks.expect(page.input_value("#search") == "hostile script", "Back forgets the query")
 
+    # The days of a bar filter everything.
+    page.goto(f"{report}#/?by=month&measure=events")
+    settle(page)
+    page.click(".chart.bars g >> nth=-1")
+    wait_until(page, "location.hash.startsWith('#/search?') && location.hash.includes('until=')")
+    settle(page)
+    rows = page.locator(".session-row").count()
+    checks.expect(0 < rows < len(data["sessions"]), f"a month has {rows} of {len(data['sessions'])} sessions")
+    page.evaluate("location.hash = location.hash.replace('#/search?', '#/?by=month&measure=events&')")
+    page.wait_for_selector(".totals")
+    settle(page)
+    checks.expect(page.locator(".chart.bars g").count() == 1, "the filter of a month leaves other months")
+
     shown = 0
     for session in data["sessions"]:
         id = session["session_id"]

@@ -4,7 +4,7 @@ import { render } from "preact";
 import { useEffect, useMemo, useReducer, useRef, useState } from "preact/hooks";
 import { canGoBack, isEmbedded, isFrozen, isTranscript, linkTo, replaceAddress } from "./address";
 import { isConnected, isLoggedIn, listen, login, onLogin } from "./api";
-import { rankModels } from "./format";
+import { dayOf, rankModels, shiftDay, today } from "./format";
 import { file } from "./frozen";
 import { useGeneration, useTool } from "./hooks";
 import { type ShownCall, connect } from "./host";
@@ -104,6 +104,9 @@ function LiveDot() {
 
 const TIMES: [string, string][] = [["", "all time"], ["24h", isFrozen ? "last two days" : "last day"], ["7d", "last week"], ["30d", "last month"], ["90d", "last 90 days"], ["365d", "last year"]];
 
+/** The choice of two days, from which on and up to which sessions and events are shown. */
+const DATES = "dates";
+
 function Filters({ route }: { route: Route }) {
   const { params } = route;
   const value = (name: string) => params.get(name) ?? "";
@@ -121,17 +124,25 @@ function Filters({ route }: { route: Route }) {
   );
   const isSet = FILTERS.some((name) => params.has(name));
   const since = value("since");
-  const times = TIMES.some(([span]) => span === since) ? TIMES : [...TIMES, [since, `since ${since}`] as [string, string]];
+  const areDates = params.has("until") || !TIMES.some(([span]) => span === since);
+  const chooseTime = (span: string) => setParams({ since: (span === DATES ? shiftDay(today(), -30) : span) || undefined, until: undefined });
   return (
     <section class="filters" aria-label="Filters">
       {select("project", "any project", names(projects, "project"))}
       {select("agent", "any agent", names(agents, "provider"))}
       {select("model", "any model", names(models, "model"))}
       <label><span class="sr">Time</span>
-        <select value={since} class={since ? "set" : ""} onChange={(event) => setParams({ since: event.currentTarget.value || undefined })}>
-          {times.map(([span, name]) => <option key={span} value={span}>{name}</option>)}
+        <select value={areDates ? DATES : since} class={since || areDates ? "set" : ""} onChange={(event) => chooseTime(event.currentTarget.value)}>
+          {TIMES.map(([span, name]) => <option key={span} value={span}>{name}</option>)}
+          <option value={DATES}>dates</option>
         </select>
       </label>
+      {areDates && <span class="dates">
+        <input type="date" aria-label="First day" value={dayOf(since)} onChange={(event) => setParams({ since: event.currentTarget.value || undefined }, true)} />
+        –
+        <input type="date" aria-label="Last day" value={value("until") && shiftDay(dayOf(value("until")), -1)}
+          onChange={(event) => setParams({ until: event.currentTarget.value ? shiftDay(event.currentTarget.value, 1) : undefined }, true)} />
+      </span>}
       {(route.view === "search") && <>
         <button type="button" aria-pressed={params.has("failed")} onClick={() => setParams({ failed: params.has("failed") ? undefined : "1" })}>failed</button>
         <input class={value("label") ? "set" : ""} value={value("label")} placeholder="label" aria-label="Label" size={8} onChange={(event) => setParams({ label: event.currentTarget.value.trim() || undefined })} />
@@ -158,7 +169,7 @@ function addressOfCall(view: string, { arguments: args, answer }: ShownCall): st
     return `/session/${encodeURIComponent(id)}`;
   }
   const params = new URLSearchParams();
-  for (const [argument, filter] of [["project", "project"], ["provider", "agent"], ["since", "since"]] as const) {
+  for (const [argument, filter] of [["project", "project"], ["provider", "agent"], ["since", "since"], ["until", "until"]] as const) {
     if (args[argument]) params.set(filter, String(args[argument]));
   }
   return params.size ? `/?${params}` : "/";

@@ -1,7 +1,7 @@
 // The view of sessions: all of them, or those with a text, as the reader types.
 
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { linkTo } from "./address";
+import { isFrozen, linkTo } from "./address";
 import { type Answer, call } from "./api";
 import { Chip, Failure } from "./parts";
 import { ago, cost, count, duration, plural, time } from "./format";
@@ -15,10 +15,24 @@ const PAGE = 50;
 /** Matches of a session that are shown at first. */
 const SHOWN_MATCHES = 4;
 
+/** The filters that are arguments of the tools. */
+export interface Scope {
+  provider?: string;
+  project?: string;
+  since?: string;
+  until?: string;
+}
+
 /** The filters of the address as arguments of the tools. */
-export function scopeOf(params: URLSearchParams): { provider?: string; project?: string; since?: string } {
+export function scopeOf(params: URLSearchParams): Scope {
   const value = (name: string) => params.get(name) ?? undefined;
-  return { provider: value("agent"), project: value("project"), since: value("since") };
+  return { provider: value("agent"), project: value("project"), since: timeOf(value("since")), until: timeOf(value("until")) };
+}
+
+/** Returns when a day of an address begins in the reader's zone. A file has the days of its own zone. */
+export function timeOf(text: string | undefined): string | undefined {
+  const day = isFrozen ? undefined : /^\d{4}-\d\d-\d\d$/.exec(text ?? "") && new Date(`${text}T00:00`);
+  return day && !Number.isNaN(day.getTime()) ? day.toISOString() : text;
 }
 
 /** The query with the filters that are qualifiers of the query language. */
