@@ -133,6 +133,12 @@ def check_behaviour(checks, browser, report, data):
     page.wait_for_selector(".match mark")
     checks.expect(page.input_value("#search") == "hostile script", "Back forgets the query")
 
+    page.goto(f"{report}#/search?sort=tokens")
+    settle(page)
+    page.click(".session-row >> nth=0")
+    wait_until(page, "document.querySelector('.session-nav .steps')?.textContent.includes('Session 1 of ')")
+    page.keyboard.press("]")
+    wait_until(page, "document.querySelector('.session-nav .steps')?.textContent.includes('Session 2 of ')")
     # The days of a bar filter everything.
     page.goto(f"{report}#/?by=month&measure=events")
     settle(page)

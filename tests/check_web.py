@@ -24,7 +24,7 @@ import time
 
 from browser_checks import EVERYTHING, Checks, Server, settle, wait_until
 from hostile_logs import check_hostile, write_log
-from reader_checks import check_overview
+from reader_checks import check_list, check_overview, check_reader
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MANY = 20_000
@@ -409,6 +409,8 @@ def main():
             check_kinds(checks, browser, link, state)
             check_outline(checks, browser, link, state)
             check_overview(checks, browser, link, state)
+            check_list(checks, browser, link, state)
+            check_reader(checks, browser, link, state)
             check_speed(checks, browser, link, state)
             print(f"memory of the server after use: {server.memory_mb()} MB", flush=True)
         finally:

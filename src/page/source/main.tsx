@@ -14,7 +14,7 @@ import { FILTERS, type Route, type View, addressOf, followLink, navigate, naviga
 import { SearchView } from "./search";
 import { SessionView } from "./session";
 import { SqlView } from "./sql";
-import { handleKey, Keys } from "./keys";
+import { applyColours, handleKey, Keys } from "./keys";
 
 const TABS: [View, string][] = file.home !== undefined ? [["search", "Sessions"]]
   : isEmbedded || isFrozen ? [["overview", "Overview"], ["search", "Sessions"]]
@@ -50,7 +50,7 @@ function App() {
         <nav aria-label="Views">{TABS.map(([view, name]) => <a key={view} href={linkTo(addressOf(view))} aria-current={route.view === view ? "page" : undefined}>{name}</a>)}</nav>
         <SearchBox route={route} />
         {!isEmbedded && !isFrozen && <LiveDot />}
-        <button type="button" class="keys-button" aria-label="Keys" title="Keys" onClick={() => setHelp(true)}>?</button>
+        <button type="button" class="keys-button" aria-label="Keys and colours" title="Keys and colours" onClick={() => setHelp(true)}>?</button>
       </header>}
       {route.view !== "session" && route.view !== "sql" && <Filters route={route} />}
       <main id="main" tabIndex={-1} class={`view-${route.view}`}><ViewOf route={route} /></main>
@@ -193,6 +193,7 @@ async function start() {
     const reason = await login(token);
     if (reason) return render(<LoggedOut reason={reason} />, root);
   }
+  applyColours();
   startRouting();
   if (isFrozen) document.getElementById("plain")?.remove();
   else listen();

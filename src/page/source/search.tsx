@@ -7,6 +7,7 @@ import { Chip, Failure } from "./parts";
 import { ago, cost, count, duration, plural, time } from "./format";
 import { useClock, useTool } from "./hooks";
 import { sessionLink } from "./links";
+import { keepList, listedSession } from "./list";
 import { marked, patternOf } from "./marks";
 import { type Route, addressOf, useRestoredPlace } from "./route";
 
@@ -56,6 +57,9 @@ export function SearchView({ route }: { route: Route }) {
   return <><h1 class="sr">Sessions</h1>{isSearch ? <Results params={params} /> : <SessionList params={params} />}</>;
 }
 
+/** Returns the position of the event of a match. */
+const indexOf = (match: any): string => match.event_id.slice(match.event_id.lastIndexOf(":") + 1);
+
 interface Found {
   session: string;
   matches: any[];
@@ -84,6 +88,9 @@ function Results({ params }: { params: URLSearchParams }) {
   const listed = useTool("list_sessions", ids.length ? { session_ids: ids, subagents: true, limit: 50 } : null);
   const sessions = useMemo(() => new Map((listed.data?.sessions ?? []).map((session: any) => [session.session_id, session])), [listed.data]);
   const pattern = useMemo(() => patternOf(first.data?.query), [first.data]);
+  useEffect(() => {
+    if (first.answer) keepList(groups.map(({ session, matches }) => listedSession(sessions.get(session) ?? { session_id: session }, sessionLink(session, indexOf(matches[0])))), `${groups.length}${cursor ? "+" : ""}`);
+  }, [groups, sessions, cursor]);
   useRestoredPlace(!!first.answer);
   const loadMore = async () => {
     const answer: Answer = await call("search_events", { ...args, cursor });
@@ -128,10 +135,9 @@ function Group({ group, session, pattern }: { group: Found; session: any; patter
       </p>
       <ul>
         {shown.map((match) => {
-          const index = match.event_id.slice(match.event_id.lastIndexOf(":") + 1);
           return (
             <li key={match.event_id}>
-              <a class={`match ${match.is_error ? "failed" : ""}`} data-row href={sessionLink(group.session, index)}>
+              <a class={`match ${match.is_error ? "failed" : ""}`} data-row href={sessionLink(group.session, indexOf(match))}>
                 <span class="kind">{match.tool_name ?? KINDS[match.event_type] ?? match.event_type}</span>
                 <span class="snippet">{marked(match.snippet, pattern)}</span>
                 <span class="when dim">{time(match.timestamp)}</span>
@@ -160,6 +166,7 @@ function SessionList({ params }: { params: URLSearchParams }) {
   const pages = more?.key === key ? more : undefined;
   const sessions: any[] = [...(first.data?.sessions ?? []), ...(pages?.sessions ?? [])];
   const cursor = pages ? pages.cursor : first.answer?.pagination?.next_cursor;
+  useEffect(() => { if (first.answer) keepList(sessions.map((session) => listedSession(session)), count(first.answer.metadata.results_total)); }, [first.data, pages]);
   useRestoredPlace(!!first.answer);
   if (first.error) return <Failure error={first.error} />;
   const loadMore = async () => {
