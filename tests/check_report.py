@@ -27,7 +27,7 @@ import tempfile
 import time
 import zlib
 
-from check_web import EVERYTHING, Checks, Server, wait_until
+from browser_checks import EVERYTHING, Checks, Server, wait_until
 from hostile_logs import check_hostile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -132,6 +132,25 @@ def check_behaviour(checks, browser, report, data):
     page.go_back()
     page.wait_for_selector(".match mark")
     checks.expect(page.input_value("#search") == "hostile script", "Back forgets the query")
+
+    page.goto(f"{report}#/search?sort=tokens")
+    settle(page)
+    page.click(".session-row >> nth=0")
+    wait_until(page, "document.querySelector('.session-nav .steps')?.textContent.includes('Session 1 of ')")
+    page.keyboard.press("]")
+    wait_until(page, "document.querySelector('.session-nav .steps')?.textContent.includes('Session 2 of ')")
+    # The days of a bar filter everything.
+    page.goto(f"{report}#/?by=month&measure=events")
+    settle(page)
+    page.click(".chart.bars g >> nth=-1")
+    wait_until(page, "location.hash.startsWith('#/search?') && location.hash.includes('until=')")
+    settle(page)
+    rows = page.locator(".session-row").count()
+    checks.expect(0 < rows < len(data["sessions"]), f"a month has {rows} of {len(data['sessions'])} sessions")
+    page.evaluate("location.hash = location.hash.replace('#/search?', '#/?by=month&measure=events&')")
+    page.wait_for_selector(".totals")
+    settle(page)
+    checks.expect(page.locator(".chart.bars g").count() == 1, "the filter of a month leaves other months")
 
     shown = 0
     for session in data["sessions"]:

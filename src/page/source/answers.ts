@@ -200,7 +200,8 @@ async function answerQuestion(args: Args) {
     }
     case "hours": {
       const first = firstDay(args.since);
-      const isCounted = ([at, hour]: number[]) => isInScope(file.sessions[at!], args) && (!first || hour! * 3600 >= Date.parse(first) / 1000);
+      const isInTime = (seconds: number) => (!first || seconds >= Date.parse(first) / 1000) && (!args.until || seconds < Date.parse(args.until) / 1000);
+      const isCounted = ([at, hour]: number[]) => isInScope(file.sessions[at!], args) && isInTime(hour! * 3600);
       return success({ rows: (file.hours ?? []).filter(isCounted).map(([, hour, events]) => [hour * 3600, events]) });
     }
     case "edits": {

@@ -21,7 +21,8 @@ export function isInScope(session: any, args: Args): boolean {
   return (!args.provider || session.provider === args.provider)
     && (!args.project || folder.includes(args.project.toLowerCase()))
     && (!args.label || (session.labels ?? []).includes(args.label))
-    && (!first || (session.ended_at ?? "") >= first);
+    && (!first || (session.ended_at ?? "") >= first)
+    && (!args.until || (session.started_at ?? "") < args.until);
 }
 
 /** Returns the Monday of the week of a day. */
@@ -63,13 +64,14 @@ function addCell(sum: any, cell: any) {
 export function cellGroups(args: Args): any[] {
   const keys: string[] = args.group_by;
   const isOfTools = keys.includes("tool");
-  const isWhole = !args.provider && !args.project && !args.since;
+  const isWhole = !args.provider && !args.project && !args.since && !args.until;
   // The spread of all durations does not follow from those of the cells.
   if (isOfTools && isWhole && keys.length === 1) return file.spreads ?? [];
   const first = firstDay(args.since);
+  const isInTime = ({ day = "" }: any) => (!first || day >= first) && (!args.until || day < args.until);
   const groups = new Map<string, any>();
   for (const cell of (isOfTools ? file.tools : file.days) ?? []) {
-    if (!isInScope(rowOf(cell.group.session), args) || (first && !isOfTools && (cell.group.day ?? "") < first)) continue;
+    if (!isInScope(rowOf(cell.group.session), args) || (!isOfTools && !isInTime(cell.group))) continue;
     const group: Record<string, string> = {};
     for (const key of keys) {
       const value = keyOf(cell, key);

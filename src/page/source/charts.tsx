@@ -1,6 +1,6 @@
 // Charts as SVG. Every chart has its numbers as text for those who do not see it.
 
-import { useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { colourOf } from "./format";
 import { navigate } from "./route";
 
@@ -12,26 +12,36 @@ export interface Bar {
   parts: { name: string; value: number }[];
 }
 
+/** Returns the distance of about four lines up to a value: 1, 2, 2.5 or 5 times a power of ten. */
+function lineDistance(most: number): number {
+  const power = 10 ** Math.floor(Math.log10(most / 4));
+  return power * [1, 2, 2.5, 5, 10].find((times) => times * power * 4 >= most)!;
+}
+
 /** Stacked bars over time. */
 export function Bars({ bars, format, label, colour, onSelect }: { bars: Bar[]; /** Of bars that are not about models. */ colour?: number; format: (value: number) => string; label: string; onSelect?: (bar: Bar) => void }) {
   const [at, setAt] = useState<number>();
   const sum = (bar: Bar) => bar.parts.reduce((total, part) => total + part.value, 0);
-  const most = Math.max(...bars.map(sum), 1e-9);
+  const most = Math.max(...bars.map(sum), 0);
   const height = 180;
+  const distance = most > 0 ? lineDistance(most) : 1;
+  const lines = [1, 2, 3, 4].map((times) => times * distance).filter((value) => value < most + distance);
+  const scale = (height - 6) / Math.max(most, ...lines, 1e-9);
   const step = 100 / Math.max(bars.length, 1);
   const shown = at === undefined ? undefined : bars[at];
   const everyLabel = Math.ceil(bars.length / (innerWidth < 600 ? 4 : 10));
   return (
-    <figure class="chart" onMouseLeave={() => setAt(undefined)}>
+    <figure class="chart bars" onMouseLeave={() => setAt(undefined)}>
+      <div class="scale dim" aria-hidden="true">{lines.map((value) => <span key={value} style={{ top: `${height - value * scale}px` }}>{format(value).replace(/\.0+(?=\D|$)/, "")}</span>)}</div>
       <svg viewBox={`0 0 100 ${height}`} preserveAspectRatio="none" role="img" aria-label={`${label}. ${bars.map((bar) => `${bar.title}: ${format(sum(bar))}`).slice(-40).join("; ")}`}>
-        {[0.25, 0.5, 0.75, 1].map((part) => <line key={part} class="grid" x1="0" x2="100" y1={height - part * (height - 6)} y2={height - part * (height - 6)} />)}
+        {lines.map((value) => <line key={value} class="grid" x1="0" x2="100" y1={height - value * scale} y2={height - value * scale} />)}
         {bars.map((bar, index) => {
           let y = height;
           return (
             <g key={bar.title} class={at === index ? "on" : ""} onMouseEnter={() => setAt(index)} onClick={() => onSelect?.(bar)}>
               <rect class="hover" x={index * step} y={0} width={step} height={height} />
               {bar.parts.map((part) => {
-                const size = (part.value / most) * (height - 6);
+                const size = part.value * scale;
                 y -= size;
                 return <rect key={part.name} class={`c${colour ?? colourOf(part.name)}`} x={index * step + step * 0.12} y={y} width={step * 0.76} height={Math.max(size, 0)} />;
               })}
@@ -79,10 +89,13 @@ const monthName = new Intl.DateTimeFormat("en", { month: "short" });
 
 /** A year of days, a column for each week. */
 export function Calendar({ days, format, label, onSelect }: { days: Map<string, number>; format: (value: number) => string; label: string; onSelect: (day: string) => void }) {
+  const [at, setAt] = useState<string>();
+  const box = useRef<HTMLDivElement>(null);
   const keys = [...days.keys()].sort();
   const lastDay = keys[keys.length - 1];
+  // The latest days are in sight, if there is no room for all.
+  useLayoutEffect(() => { box.current?.scrollTo(box.current.scrollWidth, 0); }, [keys[0], lastDay]);
   if (!lastDay) return null;
-  const [at, setAt] = useState<string>();
   const end = new Date(`${lastDay}T12:00`);
   const first = new Date(`${keys[0]}T12:00`);
   const weeks = Math.min(53, Math.max(12, Math.ceil((end.getTime() - first.getTime()) / 604_800_000) + 1));
@@ -98,7 +111,7 @@ export function Calendar({ days, format, label, onSelect }: { days: Map<string, 
       if (date > end) continue;
       const key = `${date.getFullYear()}-${String(date.getMonth() + 1).padStart(2, "0")}-${String(date.getDate()).padStart(2, "0")}`;
       const value = days.get(key) ?? 0;
-      if (weekday === 0 && date.getDate() <= 7) months.push(<text key={key} x={week * 14 + 26} y="9">{monthName.format(date)}</text>);
+      if (weekday === 0 && date.getDate() <= 7 && week < weeks - 1) months.push(<text key={key} x={week * 14 + 26} y="9">{monthName.format(date)}</text>);
       cells.push(<rect key={key} class={`h${level(value, most)}`} x={week * 14 + 26} y={weekday * 14 + 14} width="11" height="11" rx="2"
         onMouseEnter={() => setAt(`${dayName.format(date)}: ${format(value)}`)} onClick={() => value > 0 && onSelect(key)} />);
     }
@@ -106,7 +119,7 @@ export function Calendar({ days, format, label, onSelect }: { days: Map<string, 
   const total = [...days.values()].reduce((sum, value) => sum + value, 0);
   return (
     <figure class="chart heat" onMouseLeave={() => setAt(undefined)}>
-      <div class="scroll" tabIndex={0} role="region" aria-label={label}>
+      <div class="scroll" tabIndex={0} role="region" aria-label={label} ref={box}>
         <svg width={weeks * 14 + 28} height="114" role="img" aria-label={`${label}. ${days.size} days, ${format(total)} in all`}>
           {months}
           {["Mon", "Wed", "Fri"].map((name, at) => <text key={name} x="0" y={at * 28 + 24}>{name}</text>)}

@@ -1,16 +1,17 @@
 // The events of a session as a conversation.
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { isEmbedded, isFrozen, linkTo } from "./address";
 import { call } from "./api";
-import { Code, Markdown } from "./markdown";
-import { languageOf } from "./code";
+import { highlight, languageOf } from "./code";
+import { Markdown } from "./markdown";
 import { Diff, countLines, lineOf, parseEdits, parseWritten, pathOf } from "./diff";
 import { bytes, count, duration, moment, shortPath, time } from "./format";
 import { Images } from "./images";
 import { type Kind, isCompaction, isLandmark } from "./kinds";
 import { sessionAddress } from "./links";
+import { CopyButton, useCopy } from "./parts";
 
 /** An event as `get_event_details` returns it. */
 export interface Event {
@@ -71,13 +72,15 @@ export function joinItems(events: Event[], results: Map<string, Event>): Item[] 
   return items;
 }
 
+/** Returns true if a text is only a part of that of its event. */
+const isCut = (event: Event, text: string) => text !== event.command && (event.text_chars ?? 0) > text.length;
+
 /** The rest of a text that is too long for a page of the tool. */
 function useWhole(event: Event): [string, (() => void) | undefined, boolean] {
   const [whole, setWhole] = useState<string>();
   const [isLoading, setLoading] = useState(false);
   const text = whole ?? event.text ?? "";
-  const isCut = (event.text_chars ?? 0) > text.length;
-  if (!isCut || isFrozen) return [text, undefined, false];
+  if (!isCut(event, text) || isFrozen) return [text, undefined, false];
   const load = async () => {
     setLoading(true);
     let loaded = "";
@@ -112,6 +115,7 @@ function LongText({ event, children, kind }: { event: Event; kind: string; child
   return (
     <div class="long">
       <pre class={kind} tabIndex={0}>{children ? children(shown) : shown}</pre>
+      {!isCut(event, whole) && <CopyButton text={whole} title="Copy" />}
       {(hidden > 0 || load) && (
         <p class="more">
           {hidden > 0 && <button type="button" onClick={() => setOpen(true)}>Show all {count(lines.length)} lines</button>}
@@ -216,7 +220,7 @@ function CallBody({ event }: { event: Event }) {
   return <LongText event={event} kind="plain" />;
 }
 
-const CodeText = ({ text, path }: { text: string; path?: string }) => <Code text={text} language={languageOf(path)} />;
+const CodeText = ({ text, path }: { text: string; path?: string }) => <code>{highlight(text, languageOf(path))}</code>;
 
 /** The state of a call: an exit code, a failure, or nothing if it worked. */
 function CallState({ item }: { item: Item }) {
@@ -302,12 +306,8 @@ export function EventItem({ item, isOpen, isTarget, isNested, onToggle, subagent
   subagent?: ComponentChildren;
 }) {
   const { event } = item;
-  const [isCopied, setCopied] = useState(false);
-  useEffect(() => {
-    if (!isCopied) return;
-    const timer = setTimeout(() => setCopied(false), 1500);
-    return () => clearTimeout(timer);
-  }, [isCopied]);
+  const [isCopied, copy] = useCopy();
+  const text = event.command ?? event.text;
   const marks = [
     event.is_abandoned && "on a branch that a rewind left",
     event.is_replay && "copied history",
@@ -323,8 +323,9 @@ export function EventItem({ item, isOpen, isTarget, isNested, onToggle, subagent
       <div class="meta">
         {name && <span class="who">{name}</span>}
         {marks.length > 0 && <span class="marks">{marks.join(", ")}</span>}
+        {text && !isCut(event, text) && <CopyButton text={text} title="Copy the text (key c)" />}
         <a class="anchor" href={address} title={moment(event.timestamp)}
-          onClick={() => { if (!isEmbedded) navigator.clipboard?.writeText(new URL(address, location.href).href).then(() => setCopied(true), () => undefined); }}>
+          onClick={() => { if (!isEmbedded) copy(new URL(address, location.href).href); }}>
           {isCopied ? "link copied" : `${time(event.timestamp)} #${event.event_index}`}
         </a>
       </div>

@@ -67,6 +67,20 @@ export function ago(text: string | undefined, now: number): string {
   return date(text);
 }
 
+/** Returns today's date in the reader's zone. */
+export const today = () => dayOf(new Date(Date.now() - new Date().getTimezoneOffset() * 60_000).toISOString());
+
+/** Returns the date of a time, or nothing if the text has none. */
+export const dayOf = (text: string) => /^\d{4}-\d\d-\d\d/.exec(text)?.[0] ?? "";
+
+/** Returns the date that is some days after another one. */
+export function shiftDay(day: string, days: number): string {
+  const date = new Date(`${day}T12:00Z`);
+  if (Number.isNaN(date.getTime())) return "";
+  date.setUTCDate(date.getUTCDate() + days);
+  return dayOf(date.toISOString());
+}
+
 export const tokensOf = (usage: any): number =>
   (usage?.input_tokens ?? 0) + (usage?.output_tokens ?? 0) + (usage?.cache_read_tokens ?? 0) + (usage?.cache_write_tokens ?? 0);
 

@@ -1,19 +1,39 @@
 // The keys of the page.
 
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { isEmbedded } from "./address";
+import { Choice, Chosen } from "./parts";
 import { addressOf, navigate } from "./route";
 
 const KEYS: [string, string][] = [
   ["/", "search"],
   ["j / k", "next and previous row or event"],
   ["n / p", "next and previous prompt"],
+  ["[ / ]", "previous and next session"],
+  ["l", "list of sessions"],
   ["t", "list of turns"],
+  ["f", "find in the session"],
+  ["c", "copy the text of the event"],
   ["1 … 6", "show or hide a kind of events"],
   ["Enter", "open the row, or fold the call"],
   ["Esc", "leave the box, close this"],
   ["g o, g s, g l, g q", "overview, sessions, live, SQL"],
   ["?", "these keys"],
 ];
+
+const COLOURS = ["system", "light", "dark"] as const;
+type Colours = (typeof COLOURS)[number];
+
+/** The colours that the reader chose. */
+const chosenColours = new Chosen("colours");
+
+const coloursOf = (text: string | undefined): Colours => COLOURS.find((one) => one === text) ?? "system";
+
+/** Shows the page in the colours that the reader chose. */
+export function applyColours() {
+  const colours = coloursOf(chosenColours.value);
+  document.documentElement.style.colorScheme = colours === "system" ? "" : colours;
+}
 
 let isPrefix = false;
 
@@ -40,6 +60,22 @@ function focusTurns() {
   list.querySelector<HTMLElement>(".current a")?.focus();
 }
 
+/** Moves the focus to the list of sessions. If it is there, the list is closed. */
+function focusSessions() {
+  const list = document.querySelector(".session-nav ol");
+  if (!list || list.contains(document.activeElement)) return document.querySelector<HTMLElement>(".session-nav button")?.click();
+  (list.querySelector<HTMLElement>("[aria-current]") ?? list.querySelector<HTMLElement>("a"))?.focus();
+}
+
+/** Moves the focus to the box that finds passages of the session. */
+function focusFind(event: KeyboardEvent) {
+  const list = document.querySelector<HTMLDetailsElement>(".outline details");
+  if (!list) return;
+  event.preventDefault();
+  list.open = true;
+  list.querySelector<HTMLInputElement>(".find input")?.select();
+}
+
 /** Handles a key of the whole page. */
 export function handleKey(event: KeyboardEvent, toggleHelp: () => void) {
   const target = event.target as HTMLElement;
@@ -62,7 +98,12 @@ export function handleKey(event: KeyboardEvent, toggleHelp: () => void) {
     case "k": return move(list, -1);
     case "n": return move(".conversation .user[data-event]", 1);
     case "p": return move(".conversation .user[data-event]", -1);
+    case "[": return document.querySelector<HTMLElement>(".session-nav [rel=prev]")?.click();
+    case "]": return document.querySelector<HTMLElement>(".session-nav [rel=next]")?.click();
+    case "l": return focusSessions();
     case "t": return focusTurns();
+    case "f": return focusFind(event);
+    case "c": return target.closest("[data-event]")?.querySelector<HTMLElement>(".copy")?.click();
     case "1": case "2": case "3": case "4": case "5": case "6":
       return document.querySelectorAll<HTMLElement>("[data-kind]")[Number(event.key) - 1]?.click();
     case "g": isPrefix = true; return;
@@ -72,15 +113,26 @@ export function handleKey(event: KeyboardEvent, toggleHelp: () => void) {
   }
 }
 
-/** Shows the keys. */
+/** Shows the keys, and lets the reader choose the colours. */
 export function Keys({ onClose }: { onClose: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => dialog.current?.showModal(), []);
+  const close = useRef<HTMLButtonElement>(null);
+  const [colours, setColours] = useState(() => coloursOf(chosenColours.value));
+  useEffect(() => {
+    dialog.current?.showModal();
+    close.current?.focus();
+  }, []);
+  const choose = (colours: Colours) => {
+    chosenColours.value = colours === "system" ? undefined : colours;
+    setColours(colours);
+    applyColours();
+  };
   return (
     <dialog ref={dialog} class="keys" aria-labelledby="keys-title" onClose={onClose} onClick={(event) => { if (event.target === dialog.current) dialog.current?.close(); }}>
-      <h2 id="keys-title">Keys</h2>
+      <h2 id="keys-title">Keys and colours</h2>
       <dl>{KEYS.map(([key, what]) => <div key={key}><dt><kbd>{key}</kbd></dt><dd>{what}</dd></div>)}</dl>
-      <button type="button" onClick={() => dialog.current?.close()}>Close</button>
+      {!isEmbedded && <p class="choices"><Choice label="Colours" value={colours} values={COLOURS} onChange={choose} /></p>}
+      <button type="button" ref={close} onClick={() => dialog.current?.close()}>Close</button>
     </dialog>
   );
 }

@@ -4,7 +4,7 @@ import { render } from "preact";
 import { useEffect, useMemo, useReducer, useRef, useState } from "preact/hooks";
 import { canGoBack, isEmbedded, isFrozen, isTranscript, linkTo, replaceAddress } from "./address";
 import { isConnected, isLoggedIn, listen, login, onLogin } from "./api";
-import { rankModels } from "./format";
+import { dayOf, rankModels, shiftDay, today } from "./format";
 import { file } from "./frozen";
 import { useGeneration, useTool } from "./hooks";
 import { type ShownCall, connect } from "./host";
@@ -14,7 +14,7 @@ import { FILTERS, type Route, type View, addressOf, followLink, navigate, naviga
 import { SearchView } from "./search";
 import { SessionView } from "./session";
 import { SqlView } from "./sql";
-import { handleKey, Keys } from "./keys";
+import { applyColours, handleKey, Keys } from "./keys";
 
 const TABS: [View, string][] = file.home !== undefined ? [["search", "Sessions"]]
   : isEmbedded || isFrozen ? [["overview", "Overview"], ["search", "Sessions"]]
@@ -50,7 +50,7 @@ function App() {
         <nav aria-label="Views">{TABS.map(([view, name]) => <a key={view} href={linkTo(addressOf(view))} aria-current={route.view === view ? "page" : undefined}>{name}</a>)}</nav>
         <SearchBox route={route} />
         {!isEmbedded && !isFrozen && <LiveDot />}
-        <button type="button" class="keys-button" aria-label="Keys" title="Keys" onClick={() => setHelp(true)}>?</button>
+        <button type="button" class="keys-button" aria-label="Keys and colours" title="Keys and colours" onClick={() => setHelp(true)}>?</button>
       </header>}
       {route.view !== "session" && route.view !== "sql" && <Filters route={route} />}
       <main id="main" tabIndex={-1} class={`view-${route.view}`}><ViewOf route={route} /></main>
@@ -104,6 +104,9 @@ function LiveDot() {
 
 const TIMES: [string, string][] = [["", "all time"], ["24h", isFrozen ? "last two days" : "last day"], ["7d", "last week"], ["30d", "last month"], ["90d", "last 90 days"], ["365d", "last year"]];
 
+/** The choice of two days, from which on and up to which sessions and events are shown. */
+const DATES = "dates";
+
 function Filters({ route }: { route: Route }) {
   const { params } = route;
   const value = (name: string) => params.get(name) ?? "";
@@ -121,17 +124,25 @@ function Filters({ route }: { route: Route }) {
   );
   const isSet = FILTERS.some((name) => params.has(name));
   const since = value("since");
-  const times = TIMES.some(([span]) => span === since) ? TIMES : [...TIMES, [since, `since ${since}`] as [string, string]];
+  const areDates = params.has("until") || !TIMES.some(([span]) => span === since);
+  const chooseTime = (span: string) => setParams({ since: (span === DATES ? shiftDay(today(), -30) : span) || undefined, until: undefined });
   return (
     <section class="filters" aria-label="Filters">
       {select("project", "any project", names(projects, "project"))}
       {select("agent", "any agent", names(agents, "provider"))}
       {select("model", "any model", names(models, "model"))}
       <label><span class="sr">Time</span>
-        <select value={since} class={since ? "set" : ""} onChange={(event) => setParams({ since: event.currentTarget.value || undefined })}>
-          {times.map(([span, name]) => <option key={span} value={span}>{name}</option>)}
+        <select value={areDates ? DATES : since} class={since || areDates ? "set" : ""} onChange={(event) => chooseTime(event.currentTarget.value)}>
+          {TIMES.map(([span, name]) => <option key={span} value={span}>{name}</option>)}
+          <option value={DATES}>dates</option>
         </select>
       </label>
+      {areDates && <span class="dates">
+        <input type="date" aria-label="First day" value={dayOf(since)} onChange={(event) => setParams({ since: event.currentTarget.value || undefined }, true)} />
+        –
+        <input type="date" aria-label="Last day" value={value("until") && shiftDay(dayOf(value("until")), -1)}
+          onChange={(event) => setParams({ until: event.currentTarget.value ? shiftDay(event.currentTarget.value, 1) : undefined }, true)} />
+      </span>}
       {(route.view === "search") && <>
         <button type="button" aria-pressed={params.has("failed")} onClick={() => setParams({ failed: params.has("failed") ? undefined : "1" })}>failed</button>
         <input class={value("label") ? "set" : ""} value={value("label")} placeholder="label" aria-label="Label" size={8} onChange={(event) => setParams({ label: event.currentTarget.value.trim() || undefined })} />
@@ -158,7 +169,7 @@ function addressOfCall(view: string, { arguments: args, answer }: ShownCall): st
     return `/session/${encodeURIComponent(id)}`;
   }
   const params = new URLSearchParams();
-  for (const [argument, filter] of [["project", "project"], ["provider", "agent"], ["since", "since"]] as const) {
+  for (const [argument, filter] of [["project", "project"], ["provider", "agent"], ["since", "since"], ["until", "until"]] as const) {
     if (args[argument]) params.set(filter, String(args[argument]));
   }
   return params.size ? `/?${params}` : "/";
@@ -182,6 +193,7 @@ async function start() {
     const reason = await login(token);
     if (reason) return render(<LoggedOut reason={reason} />, root);
   }
+  applyColours();
   startRouting();
   if (isFrozen) document.getElementById("plain")?.remove();
   else listen();

@@ -4,6 +4,7 @@ import type { ComponentChildren, VNode } from "preact";
 import { Lexer, type Token, type Tokens } from "marked";
 import { useMemo } from "preact/hooks";
 import { highlight } from "./code";
+import { CopyButton } from "./parts";
 
 /** Texts that are longer are shown without formatting. */
 const MAX_CHARS = 200_000;
@@ -128,10 +129,13 @@ function render(text: string): VNode {
 }
 
 /** Shows code with its language. */
-export function Code({ text, language }: { text: string; language?: string }) {
+function Code({ text, language }: { text: string; language?: string }) {
   return (
-    <pre class="code" tabIndex={0} data-language={language?.split(/\s/)[0] || undefined}>
-      <code>{highlight(text, language)}</code>
-    </pre>
+    <div class="copyable">
+      <pre class="code" tabIndex={0} data-language={language?.split(/\s/)[0] || undefined}>
+        <code>{highlight(text, language)}</code>
+      </pre>
+      <CopyButton text={text} title="Copy the code" />
+    </div>
   );
 }

@@ -18,15 +18,15 @@ const PROMPT = 160;
 const wordsOf = (turn: any): string => turn.prompt?.text?.replace(/\s+/g, " ").slice(0, PROMPT) ?? "Before the first prompt";
 
 /** Scrolls what has the list, and never the page, until a turn is in the middle of it. */
-function reveal(turn?: HTMLElement | null, box?: HTMLElement | null) {
+export function reveal(turn?: HTMLElement | null, box?: HTMLElement | null) {
   if (!turn || !box) return;
   const { top, bottom } = turn.getBoundingClientRect();
   const around = box.getBoundingClientRect();
   if (top < around.top + 30 || bottom > around.bottom - 30) box.scrollTop += (top + bottom - around.top - around.bottom) / 2;
 }
 
-/** Moves the focus to another turn. Returns false if the key does something else. */
-function moveFocus(list: HTMLElement, key: string): boolean {
+/** Moves the focus to another row of a list. Returns false if the key does something else. */
+export function moveFocus(list: HTMLElement, key: string): boolean {
   const by = ({ ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 } as Record<string, number>)[key];
   const links = [...list.querySelectorAll<HTMLElement>("a")];
   const at = links.indexOf(document.activeElement as HTMLElement);

@@ -6,12 +6,12 @@ import { isFrozen, linkTo } from "./address";
 import { call } from "./api";
 import { type Bar, Bars, Calendar, Hours } from "./charts";
 import { Card, Chip, Choice, Failure, FilterButton, Limited } from "./parts";
-import { ago, bytes, colourOf, cost, count, date, duration, plural, short, shortPath, time, tokensOf, zone } from "./format";
+import { ago, bytes, colourOf, cost, count, date, duration, plural, shiftDay, short, shortPath, time, tokensOf, zone } from "./format";
 import { file } from "./frozen";
 import { useClock, useQuestion, useTool } from "./hooks";
 import { sessionLink } from "./links";
 import { type Route, addressOf, navigate, setParams, useRestoredPlace } from "./route";
-import { scopeOf } from "./search";
+import { type Scope, scopeOf } from "./search";
 import { EventLink, quote } from "./session";
 import { Quota } from "./quota";
 import { countLines, parseEdits, parseWritten } from "./diff";
@@ -46,10 +46,14 @@ function fittingSpan(groups: Group[] | undefined): Span {
 
 /** Returns the key of the next bar. */
 function nextKey(key: string, span: Span): string {
-  const date = new Date(`${span === "month" ? `${key}-01` : key}T12:00Z`);
-  if (span === "month") date.setUTCMonth(date.getUTCMonth() + 1);
-  else date.setUTCDate(date.getUTCDate() + (span === "week" ? 7 : 1));
-  return date.toISOString().slice(0, span === "month" ? 7 : 10);
+  if (span !== "month") return shiftDay(key, span === "week" ? 7 : 1);
+  return shiftDay(`${key}-01`, 31).slice(0, 7);
+}
+
+/** Returns the filters that leave the span of a bar. */
+function spanOf(key: string, span: Span): { since: string; until: string } {
+  const firstDay = (key: string) => (span === "month" ? `${key}-01` : key);
+  return { since: firstDay(key), until: firstDay(nextKey(key, span)) };
 }
 
 const valueOf = (group: Group, measure: Measure) =>
@@ -62,11 +66,23 @@ function conditions(params: URLSearchParams): string {
   if (value("agent")) parts.push(`provider = ${quote(value("agent")!)}`);
   if (value("model")) parts.push(`model = ${quote(value("model")!)}`);
   if (value("project")) parts.push(`session_id IN (SELECT session_id FROM sessions WHERE contains(lower(coalesce(cwd, '') || ' ' || coalesce(project, '')), lower(${quote(value("project")!)})))`);
-  const since = value("since");
+  const { since, until } = scopeOf(params);
   const span = since && /^(\d+)([hdwm])$/.exec(since);
   if (span) parts.push(`timestamp >= now()::TIMESTAMP - INTERVAL ${span[1]} ${{ h: "HOUR", d: "DAY", w: "WEEK", m: "MONTH" }[span[2]!]}`);
-  else if (since && /^\d{4}-\d\d-\d\d$/.test(since)) parts.push(`timestamp >= TIMESTAMP ${quote(since)}`);
+  else if (since && !Number.isNaN(Date.parse(since))) parts.push(`timestamp >= TIMESTAMP ${quote(since)}`);
+  if (until && !Number.isNaN(Date.parse(until))) parts.push(`timestamp < TIMESTAMP ${quote(until)}`);
   return parts.map((part) => ` AND ${part}`).join("");
+}
+
+/** Returns the arguments that count what was as long before a span that ends now. */
+function earlierScope(scope: Scope, now: number): object | null {
+  const span = /^(\d+)([hd])$/.exec(scope.since ?? "");
+  if (!span || scope.until || isFrozen) return null;
+  const hours = Number(span[1]) * (span[2] === "d" ? 24 : 1);
+  // Whole hours, so that the call stays the same for an hour.
+  const timeAt = (hour: number) => new Date(hour * 3_600_000).toISOString();
+  const end = Math.floor(now / 3_600_000) - hours;
+  return { ...scope, since: timeAt(end - hours), until: timeAt(end), group_by: ["provider", "model"], limit: 200 };
 }
 
 export function Overview({ route }: { route: Route }) {
@@ -81,6 +97,7 @@ export function Overview({ route }: { route: Route }) {
   const agents = useTool("session_stats", { ...scope, group_by: ["provider", "model"], limit: 200 });
   const projects = useTool("session_stats", { ...scope, group_by: ["project", "model"], limit: 500, sort: "cost" });
   const tools = useTool("session_stats", { ...scope, group_by: model ? ["tool", "model"] : ["tool"], limit: 500 });
+  const before = useTool("session_stats", earlierScope(scope, useClock(3_600_000)), "slow");
   useRestoredPlace(!!days.answer);
   const keep = (groups: Group[] | undefined) => (groups ?? []).filter((group) => !model || group.group.model === model);
   if (calendar.error) return <Failure error={calendar.error} />;
@@ -91,7 +108,7 @@ export function Overview({ route }: { route: Route }) {
     <div class={`overview ${days.isLoading ? "stale" : ""}`} aria-busy={days.isLoading}>
       <h1 class="sr">Overview</h1>
       {isFrozen && <About />}
-      <Totals groups={byModel} days={keep(calendar.data?.groups)} />
+      <Totals groups={byModel} days={keep(calendar.data?.groups)} before={before.data && keep(before.data.groups)} />
       <div class="choices">
         <Choice label="Measure" value={measure} values={MEASURES} onChange={(value) => setParams({ measure: value === "cost" ? undefined : value }, true)} />
         <Choice label="Span of a bar" value={span} values={SPANS} onChange={(value) => setParams({ by: value }, true)} />
@@ -132,14 +149,15 @@ function About() {
   );
 }
 
-function Totals({ groups, days }: { groups: Group[]; days: Group[] }) {
-  const sum = (of: (group: Group) => number) => groups.reduce((total, group) => total + of(group), 0);
+/** The sums of all groups. `before` are the groups of the same time before. */
+function Totals({ groups, days, before }: { groups: Group[]; days: Group[]; before?: Group[] }) {
+  const sum = (of: (group: Group) => number, all = groups) => all.reduce((total, group) => total + of(group), 0);
   const results = sum((group) => group.tool_results);
   const errors = sum((group) => group.tool_errors);
   const usage = (name: string) => sum((group) => group.tokens?.counted_once?.[name] ?? 0);
   const input = usage("input_tokens") + usage("cache_read_tokens") + usage("cache_write_tokens");
   const rows: [string, string, string?][] = [
-    ["Cost", cost(sum((group) => group.cost_usd ?? 0))],
+    ["Cost", cost(sum((group) => group.cost_usd ?? 0)), before && `${cost(sum((group) => group.cost_usd ?? 0, before))} before`],
     ["Tokens", short(sum((group) => tokensOf(group.tokens?.counted_once))), `${short(usage("output_tokens"))} written`],
     ["From the cache", input ? `${Math.round((usage("cache_read_tokens") / input) * 100)} %` : "–", "of the input"],
     ["Tool calls", short(sum((group) => group.tool_calls))],
@@ -171,7 +189,7 @@ function Spending({ groups, span, measure }: { groups: Group[]; span: Span; meas
   }, [groups, span, measure]);
   if (!bars.length) return <p class="dim">Nothing was spent in this span.</p>;
   return <Bars bars={bars.slice(-MAX_BARS)} format={measure === "cost" ? cost : short} label={`${measure} by ${span}`}
-    onSelect={(bar) => navigate(addressOf("search", { since: span === "month" ? `${bar.title}-01` : bar.title }))} />;
+    onSelect={(bar) => navigate(addressOf("search", spanOf(bar.title, span)))} />;
 }
 
 /** Names with their share, each a filter. */
@@ -217,7 +235,7 @@ function Days({ groups, measure }: { groups: Group[]; measure: Measure }) {
     }
     return found;
   }, [groups, measure]);
-  return <Calendar days={days} format={measure === "cost" ? cost : short} label={`${measure} by day`} onSelect={(day) => navigate(addressOf("search", { since: day }))} />;
+  return <Calendar days={days} format={measure === "cost" ? cost : short} label={`${measure} by day`} onSelect={(day) => navigate(addressOf("search", spanOf(day, "day")))} />;
 }
 
 function WeekHours({ params }: { params: URLSearchParams }) {
@@ -368,22 +386,33 @@ function Largest({ params }: { params: URLSearchParams }) {
   );
 }
 
+/** Adds an edit to a list with the latest edits first. Edits of a file are one row, with their sums. */
+function joinEdit(rows: any[], edit: any): any[] {
+  const row = rows.find((one) => one.path === edit.path);
+  if (!row) return [...rows, edit];
+  row.edits += 1;
+  row.added += edit.added;
+  row.removed += edit.removed;
+  return rows;
+}
+
 function RecentEdits({ params }: { params: URLSearchParams }) {
   const now = useClock(60_000);
   const sql = `SELECT event_id, timestamp, path, tool_name, left(input, 6000) AS input FROM tool_calls WHERE tool_kind IN ('edit', 'write') AND is_error IS DISTINCT FROM true AND path IS NOT NULL${conditions(params)} ORDER BY timestamp DESC NULLS LAST LIMIT 24`;
   const { data } = useQuestion("edits", { ...scopeOf(params), model: params.get("model") ?? undefined }, sql, 24);
-  const rows = useMemo(() => (data?.rows ?? []).map(([id, timestamp, path, tool, input]: any[]) => {
+  const rows = useMemo(() => (data?.rows ?? []).map(([id, timestamp, path, , input]: any[]) => {
     const edits = parseEdits(input ?? "");
     const written = edits.length ? undefined : parseWritten(input ?? "");
     const sums = written ? { added: written.content.split("\n").length, removed: 0 } : countLines(edits);
-    return { id, timestamp: timestamp && `${String(timestamp).replace(" ", "T").replace(/Z?$/, "Z")}`, path, tool, ...sums };
-  }), [data]);
+    return { id, timestamp: timestamp && `${String(timestamp).replace(" ", "T").replace(/Z?$/, "Z")}`, path, edits: 1, ...sums };
+  }).reduce(joinEdit, []), [data]);
   return (
     <Card title="Recent edits">
       <ul class="edits">
         <Limited rows={rows} limit={10} render={(row: any) => (
           <li key={row.id}>
             <EventLink id={row.id}><code>{shortPath(row.path, 3)}</code></EventLink>
+            {row.edits > 1 && <span class="dim">{row.edits} edits</span>}
             {row.added + row.removed > 0 && <span class="counts"><span class="plus">+{row.added}</span> <span class="minus">−{row.removed}</span></span>}
             <span class="dim">{ago(row.timestamp, now)}</span>
           </li>

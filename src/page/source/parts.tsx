@@ -1,10 +1,51 @@
 // Small parts that several views use.
 
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
+import { isEmbedded } from "./address";
 import type { ToolFailure } from "./api";
 import { colourOf } from "./format";
 import { currentRoute, setParams } from "./route";
+
+/** A choice of the reader that the browser keeps, if it keeps anything for this page. */
+export class Chosen {
+  constructor(private readonly name: string) {}
+
+  get value(): string | undefined {
+    try {
+      return localStorage.getItem(`sessions.${this.name}`) ?? undefined;
+    } catch {
+      return undefined;
+    }
+  }
+
+  set value(value: string | undefined) {
+    try {
+      if (value === undefined) localStorage.removeItem(`sessions.${this.name}`);
+      else localStorage.setItem(`sessions.${this.name}`, value);
+    } catch {
+      // The choice holds as long as the view.
+    }
+  }
+}
+
+/** True for a moment after `copy` was called. */
+export function useCopy(): [boolean, (text: string) => void] {
+  const [isCopied, setCopied] = useState(false);
+  useEffect(() => {
+    if (!isCopied) return;
+    const timer = setTimeout(() => setCopied(false), 1500);
+    return () => clearTimeout(timer);
+  }, [isCopied]);
+  return [isCopied, (text) => void navigator.clipboard?.writeText(text).then(() => setCopied(true), () => undefined)];
+}
+
+/** Copies a text. A client of MCP lets its frames not do that. */
+export function CopyButton({ text, title }: { text: string; title: string }) {
+  const [isCopied, copy] = useCopy();
+  if (isEmbedded) return null;
+  return <button type="button" class="copy" title={title} onClick={() => copy(text)}>{isCopied ? "Copied" : "Copy"}</button>;
+}
 
 /** A model with its colour. */
 export function Chip({ model }: { model: string }) {

@@ -14,7 +14,7 @@ export interface Route {
 }
 
 /** The filters that every view keeps. */
-export const FILTERS = ["project", "agent", "model", "since", "label", "failed"] as const;
+export const FILTERS = ["project", "agent", "model", "since", "until", "label", "failed"] as const;
 export type FilterName = (typeof FILTERS)[number];
 
 /** Where the reader was in a view. */

@@ -1,12 +1,13 @@
 // The view of sessions: all of them, or those with a text, as the reader types.
 
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { linkTo } from "./address";
+import { isFrozen, linkTo } from "./address";
 import { type Answer, call } from "./api";
 import { Chip, Failure } from "./parts";
 import { ago, cost, count, duration, plural, time } from "./format";
 import { useClock, useTool } from "./hooks";
 import { sessionLink } from "./links";
+import { keepList, listedSession } from "./list";
 import { marked, patternOf } from "./marks";
 import { type Route, addressOf, useRestoredPlace } from "./route";
 
@@ -15,10 +16,24 @@ const PAGE = 50;
 /** Matches of a session that are shown at first. */
 const SHOWN_MATCHES = 4;
 
+/** The filters that are arguments of the tools. */
+export interface Scope {
+  provider?: string;
+  project?: string;
+  since?: string;
+  until?: string;
+}
+
 /** The filters of the address as arguments of the tools. */
-export function scopeOf(params: URLSearchParams): { provider?: string; project?: string; since?: string } {
+export function scopeOf(params: URLSearchParams): Scope {
   const value = (name: string) => params.get(name) ?? undefined;
-  return { provider: value("agent"), project: value("project"), since: value("since") };
+  return { provider: value("agent"), project: value("project"), since: timeOf(value("since")), until: timeOf(value("until")) };
+}
+
+/** Returns when a day of an address begins in the reader's zone. A file has the days of its own zone. */
+export function timeOf(text: string | undefined): string | undefined {
+  const day = isFrozen ? undefined : /^\d{4}-\d\d-\d\d$/.exec(text ?? "") && new Date(`${text}T00:00`);
+  return day && !Number.isNaN(day.getTime()) ? day.toISOString() : text;
 }
 
 /** The query with the filters that are qualifiers of the query language. */
@@ -41,6 +56,9 @@ export function SearchView({ route }: { route: Route }) {
   const isSearch = query.trim() || params.has("model") || params.has("failed");
   return <><h1 class="sr">Sessions</h1>{isSearch ? <Results params={params} /> : <SessionList params={params} />}</>;
 }
+
+/** Returns the position of the event of a match. */
+const indexOf = (match: any): string => match.event_id.slice(match.event_id.lastIndexOf(":") + 1);
 
 interface Found {
   session: string;
@@ -70,6 +88,9 @@ function Results({ params }: { params: URLSearchParams }) {
   const listed = useTool("list_sessions", ids.length ? { session_ids: ids, subagents: true, limit: 50 } : null);
   const sessions = useMemo(() => new Map((listed.data?.sessions ?? []).map((session: any) => [session.session_id, session])), [listed.data]);
   const pattern = useMemo(() => patternOf(first.data?.query), [first.data]);
+  useEffect(() => {
+    if (first.answer) keepList(groups.map(({ session, matches }) => listedSession(sessions.get(session) ?? { session_id: session }, sessionLink(session, indexOf(matches[0])))), `${groups.length}${cursor ? "+" : ""}`);
+  }, [groups, sessions, cursor]);
   useRestoredPlace(!!first.answer);
   const loadMore = async () => {
     const answer: Answer = await call("search_events", { ...args, cursor });
@@ -114,10 +135,9 @@ function Group({ group, session, pattern }: { group: Found; session: any; patter
       </p>
       <ul>
         {shown.map((match) => {
-          const index = match.event_id.slice(match.event_id.lastIndexOf(":") + 1);
           return (
             <li key={match.event_id}>
-              <a class={`match ${match.is_error ? "failed" : ""}`} data-row href={sessionLink(group.session, index)}>
+              <a class={`match ${match.is_error ? "failed" : ""}`} data-row href={sessionLink(group.session, indexOf(match))}>
                 <span class="kind">{match.tool_name ?? KINDS[match.event_type] ?? match.event_type}</span>
                 <span class="snippet">{marked(match.snippet, pattern)}</span>
                 <span class="when dim">{time(match.timestamp)}</span>
@@ -146,6 +166,7 @@ function SessionList({ params }: { params: URLSearchParams }) {
   const pages = more?.key === key ? more : undefined;
   const sessions: any[] = [...(first.data?.sessions ?? []), ...(pages?.sessions ?? [])];
   const cursor = pages ? pages.cursor : first.answer?.pagination?.next_cursor;
+  useEffect(() => { if (first.answer) keepList(sessions.map((session) => listedSession(session)), count(first.answer.metadata.results_total)); }, [first.data, pages]);
   useRestoredPlace(!!first.answer);
   if (first.error) return <Failure error={first.error} />;
   const loadMore = async () => {

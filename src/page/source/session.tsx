@@ -1,15 +1,17 @@
 // The view of one session: its turns, its conversation, and what it cost.
 
+import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { isEmbedded, isFrozen, isTranscript, linkTo } from "./address";
 import { call, forgetAnswers } from "./api";
-import { Chip, Failure } from "./parts";
+import { Chip, CopyButton, Failure } from "./parts";
 import { Conversation, type Subagent } from "./conversation";
 import type { Event } from "./events";
 import { count, cost, date, duration, plural, short, shortPath, time, tokensOf } from "./format";
 import { hasTalk } from "./frozen";
-import { useAllPages, useQuestion, useTool } from "./hooks";
+import { useAllPages, useMedia, useQuestion, useTool } from "./hooks";
 import { sessionAddress, sessionLink } from "./links";
+import { SessionNav } from "./list";
 import { addressOf, type Route } from "./route";
 import { Line } from "./charts";
 import { KindFilter, useKindMap } from "./filter";
@@ -31,9 +33,12 @@ export function SessionView({ route }: { route: Route }) {
   }, [session?.title, session?.session_id]);
   if (listed.error) return <Failure error={listed.error} />;
   if (!session && !listed.isLoading) return <p class="loading">There is no session {name}.</p>;
+  // The answer of another session stays until that of this one is there.
+  const isThere = session?.session_id.startsWith(name) && !(linked.isLoading && linked.session !== session.session_id);
   // While another event of the same session is looked up, the conversation stays where it is.
-  if (!session || (linked.isLoading && linked.session !== session.session_id)) return <p class="loading">Loading the session</p>;
-  return <Session key={session.session_id} session={session} target={linked.event} params={route.params} />;
+  const shown = isThere ? <Session key={session.session_id} session={session} target={linked.event} params={route.params} /> : <p class="loading">Loading the session</p>;
+  if (isTranscript || isEmbedded) return shown;
+  return <div class="with-sessions"><SessionNav current={isThere ? session.session_id : name} /><div>{shown}</div></div>;
 }
 
 /** The event that a link leads to. */
@@ -70,7 +75,7 @@ function Session({ session, target, params }: { session: any; target?: number; p
     200);
   const subagents: Subagent[] = useMemo(() => (family.data?.rows ?? []).map(([session_id, title, events, spawned_by_event_id]: any[]) =>
     ({ session_id, title, events: Number(events), spawned_by_event_id })), [family.data]);
-  const costs: Map<number, number> = useMemo(() => new Map((spent.data?.rows ?? []).map(([turn, value]: any[]) => [Number(turn), Number(value ?? 0)])), [spent.data]);
+  const costs: Map<number, number> = useMemo(() => new Map((spent.data?.rows ?? []).filter(([, value]: any[]) => value != null).map(([turn, value]: any[]) => [Number(turn), Number(value)])), [spent.data]);
   const show = params.get("show");
   const shown = useMemo(() => parseShown(show), [show]);
   const switches = { shown, open: params.has("open") };
@@ -110,14 +115,22 @@ function Session({ session, target, params }: { session: any; target?: number; p
       </section>
       <aside class="facts-side" aria-label="Facts about the session">
         <Meter turns={turns} costs={costs} context={context?.context} listeners={listeners} session={id} />
-        {!isEmbedded && !isFrozen && <Labels session={session} />}
-        <Related children={details?.summary?.children} />
-        <End end={details?.summary?.end} />
-        <Tools tools={details?.summary?.tools} />
-        <Facts session={session} />
+        <Folded title="Labels, tools and facts">
+          {!isEmbedded && !isFrozen && <Labels session={session} />}
+          <Related children={details?.summary?.children} />
+          <End end={details?.summary?.end} />
+          <Tools tools={details?.summary?.tools} />
+          <Facts session={session} />
+        </Folded>
       </aside>
     </div>
   );
+}
+
+/** Folds what a narrow window has above the conversation. */
+function Folded({ title, children }: { title: string; children: ComponentChildren }) {
+  const isNarrow = useMedia("(max-width: 800px)");
+  return isNarrow ? <details class="folded"><summary>{title}</summary>{children}</details> : <>{children}</>;
 }
 
 /** Says where the conversation is that a file does not have. */
@@ -155,11 +168,12 @@ function Meter({ turns, costs, context, listeners, session }: { turns?: any[]; c
   const until = all.filter(([at]) => at <= turn).reduce((sum, [, value]) => sum + value, 0);
   const series: [number, number][] = context?.series ?? [];
   const now = series.findLast(([event]) => event <= position)?.[1] ?? series[0]?.[1];
+  if (!costs.size && now === undefined) return null;
   return (
     <section class="meter">
       <h2>At turn {turn}</h2>
       <dl>
-        <div><dt>Cost so far</dt><dd>{cost(until)} <span class="dim">of {cost(total)}</span></dd></div>
+        {costs.size > 0 && <div><dt>Cost so far</dt><dd>{cost(until)} <span class="dim">of {cost(total)}</span></dd></div>}
         {now !== undefined && <div><dt>Context</dt><dd>{short(now)} <span class="dim">peak {short(context.peak_tokens)}</span></dd></div>}
       </dl>
       {series.length > 1 && <Line series={series} position={position} label={`Context over the session: at most ${short(context.peak_tokens)} tokens`}
@@ -263,16 +277,8 @@ function Tools({ tools }: { tools?: any[] }) {
   );
 }
 
-/** The command that resumes the session with its agent. */
-function Resume({ id }: { id: string }) {
-  const [isCopied, setCopied] = useState(false);
-  const command = `sessions resume ${id}`;
-  return (
-    <p class="resume"><code>{command}</code>
-      <button type="button" onClick={() => navigator.clipboard?.writeText(command).then(() => setCopied(true), () => undefined)}>{isCopied ? "Copied" : "Copy"}</button>
-    </p>
-  );
-}
+/** A command to copy. */
+const Command = ({ text, title }: { text: string; title: string }) => <p class="command-line" title={title}><code>{text}</code><CopyButton text={text} title={title} /></p>;
 
 function Facts({ session }: { session: any }) {
   const usage = session.tokens?.counted_once;
@@ -288,7 +294,8 @@ function Facts({ session }: { session: any }) {
   return (
     <section>
       <h2>Facts</h2>
-      <Resume id={session.session_id} />
+      <Command text={`sessions resume ${session.session_id}`} title="Copy the command that resumes the session with its agent" />
+      <Command text={`sessions export html ${session.session_id}`} title="Copy the command that writes the session as one file" />
       <dl class="list">{rows.filter(([, value]) => value).map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}</dl>
     </section>
   );
