@@ -26,7 +26,7 @@ const MAX_OVERRUN: Duration = Duration::from_secs(2);
 /// Maximum time that a call waits for others to end.
 const MAX_TURN_WAIT: Duration = Duration::from_secs(1);
 
-/// The same for the events in sight, which a reader sees late while other calls run.
+/// The same for a call for the events in sight: the reader looks at their empty places.
 const MAX_EVENTS_WAIT: Duration = Duration::from_millis(150);
 
 /// The tools whose calls wait for no other: the reader waits for them at each key or after a click, or they
@@ -38,23 +38,37 @@ const PROMPT_TOOLS: &[&str] = &["search_events", "query_sql", "update_session_la
 /// keeps, such as an answer in the cache, would keep the freed memory of the others from being
 /// returned to the system.
 #[derive(Clone)]
-pub(super) struct CallQueue(Arc<Semaphore>);
+pub(super) struct CallQueue {
+    calls: Arc<Semaphore>,
+    /// Calls for events in sight also wait for each other: fast scrolling makes many.
+    events: Arc<Semaphore>,
+}
+
+/// The permits that a call holds while it runs.
+type Turn = [Option<OwnedSemaphorePermit>; 2];
 
 impl CallQueue {
     pub(super) fn new() -> Self {
-        Self(Arc::new(Semaphore::new(1)))
+        Self { calls: Arc::new(Semaphore::new(1)), events: Arc::new(Semaphore::new(1)) }
     }
 
-    /// Waits until it is the turn of a call, which lasts until the permit is dropped. After the longest
+    /// Waits until it is the turn of a call, which lasts until the permits are dropped. After the longest
     /// wait of its tool the call runs without one, next to a slow call.
-    async fn wait_for_turn(&self, tool: &str) -> Option<OwnedSemaphorePermit> {
+    async fn wait_for_turn(&self, tool: &str) -> Turn {
         if PROMPT_TOOLS.contains(&tool) {
-            return None;
+            return [None, None];
         }
-        let longest = if tool == "get_event_details" { MAX_EVENTS_WAIT } else { MAX_TURN_WAIT };
-        let turn = Arc::clone(&self.0).acquire_owned();
-        tokio::time::timeout(longest, turn).await.ok()?.ok()
+        if tool == "get_event_details" {
+            let events = acquire(&self.events, MAX_TURN_WAIT).await;
+            return [events, acquire(&self.calls, MAX_EVENTS_WAIT).await];
+        }
+        [None, acquire(&self.calls, MAX_TURN_WAIT).await]
     }
+}
+
+/// Waits for the one permit of a queue; `None` after the longest wait.
+async fn acquire(queue: &Arc<Semaphore>, longest: Duration) -> Option<OwnedSemaphorePermit> {
+    tokio::time::timeout(longest, Arc::clone(queue).acquire_owned()).await.ok()?.ok()
 }
 
 /// The number of the next call, for the debug metadata.
@@ -143,11 +157,7 @@ fn decode_percents(text: &str) -> String {
 }
 
 /// Runs a call on a thread for blocking work. Its turn ends with this work.
-async fn run_call(
-    server: &Server,
-    call: ToolCall,
-    turn: Option<OwnedSemaphorePermit>,
-) -> CallOutcome {
+async fn run_call(server: &Server, call: ToolCall, turn: Turn) -> CallOutcome {
     let call = Arc::new(call);
     let stopped = Arc::new(AtomicBool::new(false));
     let stop_on_drop = StopOnDrop(Arc::clone(&stopped));
