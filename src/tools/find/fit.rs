@@ -23,8 +23,8 @@ const ENVELOPE_BYTES: usize = 500;
 
 /// The sizes of texts that are tried until a page is small enough: of the best session, of the two after
 /// it, and of the others. The best session is usually the wanted one, and its passages often answer the
-/// question: the others lose theirs before they say nothing.
-const SMALLER_SIZES: [[TextSizes; 3]; 13] = [
+/// question: the others lose theirs before they say nothing, and leave their room to it.
+const SMALLER_SIZES: [[TextSizes; 3]; 15] = [
     [SIZE_480, SIZE_240, SIZE_56],
     [SIZE_480, SIZE_160, SIZE_56],
     [SIZE_360, SIZE_120, SIZE_56],
@@ -35,9 +35,11 @@ const SMALLER_SIZES: [[TextSizes; 3]; 13] = [
     [SIZE_80, SIZE_32, SIZE_24],
     [SIZE_160, SIZE_80, SIZE_0],
     [SIZE_120, SIZE_56, SIZE_0],
-    [SIZE_80, SIZE_32, SIZE_0],
-    [SIZE_56, SIZE_24, SIZE_0],
-    [SIZE_24, SIZE_24, SIZE_0],
+    [SIZE_160, SIZE_0, SIZE_0],
+    [SIZE_120, SIZE_0, SIZE_0],
+    [SIZE_80, SIZE_0, SIZE_0],
+    [SIZE_56, SIZE_0, SIZE_0],
+    [SIZE_24, SIZE_0, SIZE_0],
 ];
 
 const SIZE_480: TextSizes = TextSizes { title: 40, project: 48, passage: 480 };
