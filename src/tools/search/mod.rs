@@ -159,7 +159,7 @@ pub(super) fn run(
     reply.hint = Some(hints.join(" "));
     reply.warnings = caller_notes(shared, snapshot, args)?;
     reply.warnings.extend(dropped_texts_note(snapshot, &filters)?);
-    reply.warnings.extend(explain::unknown_qualifier_warning(&reply.data));
+    reply.warnings.extend(explain::unknown_qualifier_warning(&reply.data, is_ranked_instead));
     reply.warnings.extend(describe_page(&query, &page, is_ranked_instead));
     Ok(reply)
 }
