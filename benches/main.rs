@@ -164,6 +164,7 @@ fn work(store: &Store, workload: &Workload) -> sessions::search::SearchWork {
         event_types: workload.args.event_type.as_ref().map(|t| t.to_vec()).unwrap_or_default(),
         since: None,
         limit: 10,
+        one_per_session: false,
         after: None,
         counted_rows: COUNTED_ROWS,
         deadline: None,

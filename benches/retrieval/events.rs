@@ -110,6 +110,7 @@ fn find_events(snapshot: &Snapshot, question: &Question) -> Found {
         event_types: Vec::new(),
         since: None,
         limit: RANKED,
+        one_per_session: false,
         after: None,
         counted_rows: COUNTED_ROWS,
         deadline: Some(start + Duration::from_secs(60)),

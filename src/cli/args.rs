@@ -12,15 +12,18 @@ use super::commands::{
 };
 use crate::output::ColorChoice;
 
+/// The most cells of a line of the help.
+pub(super) const MAX_HELP_WIDTH: usize = 100;
+
 /// The heading of the flags that every command has.
-const GLOBAL_FLAGS: &str = "Global flags";
+pub(super) const GLOBAL_FLAGS: &str = "Global flags";
 
 /// Search, read and count the session logs of coding agents
 #[derive(Debug, Parser)]
 #[command(
     name = "sessions",
     version,
-    max_term_width = 100,
+    max_term_width = MAX_HELP_WIDTH,
     arg = ai_help_flag(),
     after_help = "AI agents: `sessions --ai-help` prints the whole manual, `sessions COMMAND --ai-help` that of a command."
 )]

@@ -4,6 +4,9 @@ use std::fmt::Write as _;
 
 use clap::Command;
 
+use super::args::{GLOBAL_FLAGS, MAX_HELP_WIDTH};
+use crate::output::{Terminal, wrap_lines};
+
 /// The groups of commands, in the order of the help.
 const GROUPS: &[(&str, &[&str])] = &[
     (
@@ -72,8 +75,11 @@ const EXAMPLES: &[(&str, [&str; 2])] = &[
     ("export", ["sessions export md 9ae82b3a", "sessions export parquet -o lake --since 30d"]),
 ];
 
-/// Returns the program with its commands in groups and with examples in the help of commands.
-pub(super) fn arrange_help(mut program: Command) -> Command {
+/// Returns the program with its commands in groups and with examples in the help of commands. Lines fit
+/// the terminal.
+pub(super) fn arrange_help(mut program: Command, terminal: Terminal) -> Command {
+    let width =
+        if terminal.is_screen { terminal.width.min(MAX_HELP_WIDTH) } else { MAX_HELP_WIDTH };
     for (name, examples) in EXAMPLES {
         if program.find_subcommand(name).is_some() {
             let [first, second] = examples;
@@ -81,17 +87,17 @@ pub(super) fn arrange_help(mut program: Command) -> Command {
             program = program.mut_subcommand(name, |command| command.after_help(text));
         }
     }
-    let commands = describe_groups(&program);
+    let commands = describe_groups(&program, width);
     program.help_template(format!(
-        "{{about}}\n\n{{usage-heading}} {{usage}}\n\n{commands}\n{{options}}{{after-help}}"
+        "{{about}}\n\n{{usage-heading}} {{usage}}\n\n{commands}\n{GLOBAL_FLAGS}:\n{{options}}{{after-help}}"
     ))
 }
 
 /// Lists the commands under the names of their groups.
-fn describe_groups(program: &Command) -> String {
+fn describe_groups(program: &Command, width: usize) -> String {
     let shown: Vec<&Command> =
         program.get_subcommands().filter(|command| !command.is_hide_set()).collect();
-    let width = shown.iter().map(|command| command.get_name().len()).max().unwrap_or(0);
+    let name_width = shown.iter().map(|command| command.get_name().len()).max().unwrap_or(0);
     let grouped = |name: &str| GROUPS.iter().any(|(_, names)| names.contains(&name));
     let others: Vec<&str> =
         shown.iter().map(|command| command.get_name()).filter(|name| !grouped(name)).collect();
@@ -103,7 +109,12 @@ fn describe_groups(program: &Command) -> String {
                 continue;
             };
             let about = command.get_about().map(ToString::to_string).unwrap_or_default();
-            let _ = writeln!(out, "  {name:<width$}  {about}");
+            let indent = name_width + 4;
+            let mut name = *name;
+            for line in wrap_lines(&about, width.saturating_sub(indent)) {
+                let _ = writeln!(out, "  {name:<name_width$}  {line}");
+                name = "";
+            }
         }
         out.push('\n');
     }

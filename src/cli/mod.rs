@@ -47,7 +47,7 @@ use crate::config::environment;
 use crate::config::user_settings::UserSettings;
 use crate::files::lake_cache::{CachedStoreUse, use_cached_store};
 use crate::help::Help;
-use crate::output::{ColorChoice, Printer, Terminal, UserPager, logging};
+use crate::output::{ColorChoice, Printer, Terminal, UserPager, logging, paint_help};
 use crate::store::is_store;
 use crate::tools::{Call, Interface};
 
@@ -62,14 +62,15 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.collect();
     // This comes before the arguments are parsed, because they may be wrong or incomplete.
     if reference::has_ai_help(&arguments) {
-        let printer = text_printer();
+        let printer = text_printer(&arguments);
         return match printer.print_data(&reference::answer_ai_help(&Args::command(), &arguments)) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => report_unwritten(&printer, &error),
         };
     }
     let arguments = blank_values::remove_blank_options(&Args::command(), arguments);
-    let program = command_groups::arrange_help(Args::command());
+    let terminal = Terminal::detect(named_color(&arguments), &environment::read_variable);
+    let program = command_groups::arrange_help(Args::command(), terminal);
     let parsed = program.try_get_matches_from(&arguments).and_then(|matches| {
         let name = matches.subcommand_name().unwrap_or_default().to_owned();
         Ok((name, Args::from_arg_matches(&matches)?))
@@ -94,7 +95,8 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         pager: if args.no_pager { None } else { UserPager::find(&environment::read_variable) },
     };
     let Some(command) = args.command.take() else {
-        let help = command_groups::arrange_help(Args::command()).render_help().to_string();
+        let help =
+            command_groups::arrange_help(Args::command(), terminal).render_help().to_string();
         return no_command::run(args, &help, &printer);
     };
     if let Command::Hook(flags) = &command
@@ -123,19 +125,33 @@ fn run_parsed(
 }
 
 /// Returns a printer for the time before the arguments are parsed.
-fn text_printer() -> Printer {
+fn text_printer(arguments: &[OsString]) -> Printer {
+    let read_variable = &environment::read_variable;
+    let wants_pager = !arguments.iter().any(|argument| argument == "--no-pager");
     Printer {
         is_json: false,
         is_quiet: false,
         debug: None,
-        terminal: Terminal::detect(ColorChoice::Auto, &environment::read_variable),
-        pager: None,
+        terminal: Terminal::detect(named_color(arguments), read_variable),
+        pager: UserPager::find(read_variable).filter(|_| wants_pager),
+    }
+}
+
+/// Returns the value of `--color` before the arguments are parsed.
+fn named_color(arguments: &[OsString]) -> ColorChoice {
+    let words = arguments.iter().map(|argument| argument.to_string_lossy());
+    let after_flag = words.clone().skip_while(|word| word != "--color").nth(1);
+    let named = words.clone().find_map(|word| word.strip_prefix("--color=").map(str::to_owned));
+    match named.or_else(|| after_flag.map(Into::into)).as_deref() {
+        Some("always") => ColorChoice::Always,
+        Some("never") => ColorChoice::Never,
+        Some(_) | None => ColorChoice::Auto,
     }
 }
 
 /// Prints the help or the error with which clap ended parsing, and returns the exit code.
 fn report_unparsed(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
-    let printer = text_printer();
+    let printer = text_printer(arguments);
     if error.use_stderr() {
         let is_unknown = error.kind() == clap::error::ErrorKind::UnknownArgument;
         let misspelled = misspelled_flag::describe_misspelled_flag(&Args::command(), arguments);
@@ -144,7 +160,7 @@ fn report_unparsed(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
         let _ = printer.print_wrong_usage(&text);
         return ExitCode::from(2);
     }
-    match error.print() {
+    match printer.print_painted(&paint_help(&error.render().to_string())) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => report_unwritten(&printer, &error),
     }

@@ -6,6 +6,9 @@ use schemas::EventType;
 use schemas::tool::event::Event;
 use schemas::tool::list::Session;
 
+/// The most characters of the line that describes a call.
+const MAX_CALL_CHARS: usize = 120;
+
 /// A prompt with everything up to the next prompt.
 #[derive(Default)]
 pub(crate) struct TranscriptTurn<'e> {
@@ -80,9 +83,45 @@ fn result_of<'e>(call: &Event, by_id: &HashMap<&str, &'e Event>) -> Option<&'e E
 
 /// Describes a call in one line: its command, its file, or the beginning of its arguments.
 pub(crate) fn describe_call(call: &Event) -> String {
+    describe_call_in(call, None)
+}
+
+/// Returns the line of [`describe_call`]; paths below `folder` are relative to it.
+pub(crate) fn describe_call_in(call: &Event, folder: Option<&str>) -> String {
     let what = call.command.as_ref().or(call.files.first()).or(call.text.as_ref());
     let line = what.and_then(|what| what.lines().find(|line| !line.trim().is_empty()));
-    truncate_chars(line.unwrap_or_default().trim(), 120).0
+    let line = line.unwrap_or_default().trim();
+    match folder {
+        Some(folder) => truncate_chars(&shorten_paths(line, folder), MAX_CALL_CHARS).0,
+        None => truncate_chars(line, MAX_CALL_CHARS).0,
+    }
+}
+
+/// Removes a folder from the beginning of the paths in a line.
+fn shorten_paths(line: &str, folder: &str) -> String {
+    let prefix = format!("{}/", folder.trim_end_matches('/'));
+    if prefix == "/" {
+        return line.to_owned();
+    }
+    let mut out = String::new();
+    let mut rest = line;
+    while let Some(at) = rest.find(&prefix) {
+        let (before, found) = rest.split_at(at);
+        out.push_str(before);
+        // In the middle of a path it is another folder.
+        let is_start =
+            out.chars().last().is_none_or(|c| c.is_whitespace() || "\"'`=:(,<>".contains(c));
+        let (own, after) = found.split_at(prefix.len());
+        // The folder itself stays.
+        let has_name =
+            after.chars().next().is_some_and(|c| !c.is_whitespace() && !"\"'`".contains(c));
+        if !(is_start && has_name) {
+            out.push_str(own);
+        }
+        rest = after;
+    }
+    out.push_str(rest);
+    out
 }
 
 /// Returns the time of an event, its duration and its outcome.
@@ -202,5 +241,24 @@ mod tests {
     fn texts_are_cut_at_characters() {
         assert_eq!(truncate_chars("日本語", 2), ("日本…".to_owned(), 1));
         assert_eq!(truncate_chars("ab", 2), ("ab".to_owned(), 0));
+    }
+
+    #[test]
+    fn paths_below_the_folder_of_a_session_are_relative() {
+        for (line, shown) in [
+            ("/home/mira/pier/src/lamp.rs", "src/lamp.rs"),
+            ("cat '/home/mira/pier/a b' >/home/mira/pier/c", "cat 'a b' >c"),
+            (
+                "cd /home/mira/pier && ls /home/mira/pier/",
+                "cd /home/mira/pier && ls /home/mira/pier/",
+            ),
+            (
+                "ls /mnt/home/mira/pier/x /home/mira/pier-2/x",
+                "ls /mnt/home/mira/pier/x /home/mira/pier-2/x",
+            ),
+        ] {
+            assert_eq!(shorten_paths(line, "/home/mira/pier"), shown);
+        }
+        assert_eq!(shorten_paths("ls /etc/hosts", "/"), "ls /etc/hosts");
     }
 }

@@ -6,7 +6,7 @@ use schemas::tool::analyze::{AnalyzeData, Context, Finding, Fix, Lost};
 
 use super::analyze_screen::paint_findings;
 use super::layout::Layout;
-use super::numbers::bar;
+use super::numbers::{bar, count_of};
 use super::painted::Painted;
 use super::show::{Show, indent_lines};
 use crate::base::sanitize::one_line;
@@ -19,7 +19,7 @@ impl Show for AnalyzeData {
                 let title = one_line(session.title.as_deref().unwrap_or(""));
                 let _ = writeln!(out, "{}  {}  {title}", session.session_id, session.provider);
             }
-            None => _ = writeln!(out, "{} sessions", self.sessions),
+            None => _ = writeln!(out, "{}", count_of(self.sessions, "session")),
         }
         for count in &self.counts {
             let _ = writeln!(

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::numbers::count_of;
 use super::show::Show;
 use crate::tools::compact::CompactData;
 
@@ -14,7 +15,7 @@ impl Show for CompactData {
         if !self.keep.is_empty() {
             let _ = writeln!(out, "keep       {}", self.keep.join(", "));
         }
-        let _ = writeln!(out, "dropped    texts of {} sessions", self.sessions);
+        let _ = writeln!(out, "dropped    texts of {}", count_of(self.sessions, "session"));
         for (event_type, dropped) in &self.dropped {
             let _ = writeln!(
                 out,

@@ -15,7 +15,7 @@ use super::wrapped::push_wrapped;
 use crate::base::cells::{text_width, truncate_end, truncate_start};
 use crate::base::sanitize::{clean_text, one_line};
 use crate::export::transcript::{
-    TranscriptPart, collect_turns, describe_call, describe_notices, session_title,
+    TranscriptPart, collect_turns, describe_call_in, describe_notices, session_title,
 };
 use crate::tools::{Edit, Transcript};
 
@@ -50,6 +50,8 @@ pub struct ConversationView {
 struct CallPair<'e> {
     call: &'e Event,
     result: Option<&'e Event>,
+    /// The folder of the session.
+    folder: Option<&'e str>,
 }
 
 impl ConversationView {
@@ -63,15 +65,16 @@ impl ConversationView {
         let mut painted = Painted::new();
         self.push_heading(&mut painted, layout);
         for turn in collect_turns(&self.transcript.events) {
+            let folder = self.transcript.session.cwd.as_deref();
             let mut calls: Vec<CallPair<'_>> = Vec::new();
             for part in &turn.parts {
                 match part {
                     TranscriptPart::Call { call, result } => {
-                        calls.push(CallPair { call, result: *result });
+                        calls.push(CallPair { call, result: *result, folder });
                         continue;
                     }
                     TranscriptPart::Result(result) => {
-                        calls.push(CallPair { call: result, result: Some(result) });
+                        calls.push(CallPair { call: result, result: Some(result), folder });
                         continue;
                     }
                     // They would only split a run of calls.
@@ -158,7 +161,7 @@ fn push_part(painted: &mut Painted, part: &TranscriptPart<'_>, layout: &Layout) 
             painted.end_line();
             painted.push(PROMPT, "you");
             push_place(painted, event, layout);
-            push_message(painted, event, layout, PROMPT);
+            push_message(painted, event, layout, STRONG);
         }
         TranscriptPart::Answer(event) => {
             painted.end_line();
@@ -281,7 +284,7 @@ fn push_call(painted: &mut Painted, pair: &CallPair<'_>, layout: &Layout) {
     };
     let tool = truncate_end(pair.call.tool_name.as_deref().unwrap_or("tool"), MAX_TOOL_WIDTH);
     let place = format!(" :{}", pair.call.event_index);
-    let subject = clean_text(&describe_call(pair.call));
+    let subject = clean_text(&describe_call_in(pair.call, pair.folder));
     let used = 6 + text_width(&tool) + 1 + text_width(&place);
     let room = layout.width.saturating_sub(used);
     let subject = if subject.starts_with('/') {

@@ -24,8 +24,10 @@ impl Show for DoctorData {
         for health in &self.providers {
             let _ = write!(
                 out,
-                "{:<12} {} sessions, {} events in the store",
-                health.provider, health.sessions, health.events
+                "{:<12} {}, {} in the store",
+                health.provider,
+                count_of(health.sessions, "session"),
+                count_of(health.events, "event")
             );
             if !health.versions.is_empty() {
                 let _ = write!(out, ", versions {}", health.versions.join(", "));

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::numbers::count_of;
 use super::show::Show;
 use crate::export::Exported;
 use crate::plugin::PluginsWritten;
@@ -21,10 +22,11 @@ impl Show for ReportWritten {
         let size = format_size(self.bytes);
         let others = match self.files {
             0 | 1 => String::new(),
-            files => format!(" and {} files next to it", files - 1),
+            files => format!(" and {} next to it", count_of(files - 1, "file")),
         };
-        let Self { sessions, output, .. } = self;
-        format!("{sessions} sessions in {output}{others} ({size}); open it in a browser\n")
+        let sessions = count_of(self.sessions, "session");
+        let output = &self.output;
+        format!("{sessions} in {output}{others} ({size}); open it in a browser\n")
     }
 }
 
@@ -52,15 +54,15 @@ impl Show for Exported {
         let place = self.output.as_ref().map(|place| format!(" in {place}")).unwrap_or_default();
         let rows = self.rows.unwrap_or(self.events);
         let noun = if self.rows.is_some() {
-            format!("rows of {}", self.table)
+            format!("{} of {}", count_of(rows, "row"), self.table)
         } else {
-            "events".to_owned()
+            count_of(rows, "event")
         };
         format!(
-            "{} sessions, {rows} {noun} as {}: {} files written ({}){unchanged}{place}\n",
-            self.sessions,
+            "{}, {noun} as {}: {} written ({}){unchanged}{place}\n",
+            count_of(self.sessions, "session"),
             self.format,
-            self.files,
+            count_of(self.files, "file"),
             format_size(self.bytes)
         )
     }
@@ -68,7 +70,7 @@ impl Show for Exported {
 
 impl Show for PluginsWritten {
     fn to_text(&self) -> String {
-        format!("{} files in {}\n", self.files.len(), self.output.display())
+        format!("{} in {}\n", count_of(self.files.len(), "file"), self.output.display())
     }
 }
 

@@ -43,7 +43,9 @@ fn push_session(
     layout: &Layout,
 ) {
     painted.push_inline(ID, &layout.short_id(&session.session_id)).push(PLAIN, "  ");
-    painted.push_inline(DIM, session.ended.as_deref().unwrap_or("no time")).push(PLAIN, "  ");
+    let day = || session.ended.clone().unwrap_or_else(|| "no time".to_owned());
+    let ended = layout.session_end(&session.session_id).unwrap_or_else(day);
+    painted.push_inline(DIM, &ended).push(PLAIN, "  ");
     painted.push(AGENT, session.provider.as_str());
     if let Some(project) = &session.project {
         painted.push(PLAIN, "  ").push_inline(PROJECT, &truncate_end(project, 20));

@@ -55,7 +55,7 @@ impl Show for IngestReport {
         if !self.sessions_by_class.is_empty() {
             let total: usize = self.sessions_by_class.values().sum();
             let classes = list_counts(&self.sessions_by_class);
-            let _ = writeln!(out, "{total} sessions in the store ({classes})");
+            let _ = writeln!(out, "{} in the store ({classes})", count_of(total, "session"));
         }
         for (provider, numbers) in &self.by_provider {
             let _ = writeln!(

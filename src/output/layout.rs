@@ -43,6 +43,14 @@ impl Layout {
         row.title.clone()
     }
 
+    /// Formats the time of the last event of a session, if it is known.
+    pub(crate) fn session_end(&self, id: &str) -> Option<String> {
+        let snapshot = self.snapshot.as_ref()?;
+        let row = snapshot.sessions().get(snapshot.session_position(id)?)?;
+        let ended = row.brief().ended_at?;
+        Some(self.zone.short_time(Timestamp(ended), self.now))
+    }
+
     /// Formats a time of an answer, given as RFC 3339, in the zone of the user.
     pub(crate) fn time(&self, time: Option<&str>) -> String {
         let Some(time) = time else { return "no time".to_owned() };

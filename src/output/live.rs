@@ -1,20 +1,35 @@
 //! The lines of `sessions tail`: what happened in a session since the lines before.
 
 use std::collections::HashSet;
-use std::fmt::Write as _;
 
 use schemas::EventType;
 use schemas::tool::event::Event;
 
-use crate::export::transcript::{describe_call, truncate_chars};
+use super::numbers::{count_of, format_dollars, format_milliseconds};
+use super::painted::{COST, DIM, FAILED, PLAIN, PROMPT, Painted, STRONG, SUCCEEDED};
+use super::terminal::Terminal;
+use super::wrapped::wrap_lines;
+use crate::base::cells::{text_width, truncate_end, truncate_start};
+use crate::base::sanitize::one_line;
+use crate::export::transcript::{describe_call_in, truncate_chars};
 use crate::tools::Transcript;
 
 /// The most characters of a prompt or an answer.
 const MAX_MESSAGE_CHARS: usize = 2_000;
 
+/// The cells of a line where the output is not a screen: nothing is cut there.
+const UNLIMITED_WIDTH: usize = 100_000;
+
+/// The cells before each text.
+const INDENT: &str = "  ";
+
 /// Formats a session as it grows.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct LiveLines {
+    /// The cells of a line.
+    width: usize,
+    /// True if a user reads the lines on a screen.
+    is_screen: bool,
     /// The event after the last one that was formatted; `None` before the first lines.
     next: Option<u32>,
     /// Calls that were shown before they had a result.
@@ -24,43 +39,58 @@ pub struct LiveLines {
 }
 
 impl LiveLines {
+    pub(crate) fn new(terminal: Terminal) -> Self {
+        let width = if terminal.is_screen { terminal.width } else { UNLIMITED_WIDTH };
+        Self {
+            width,
+            is_screen: terminal.is_screen,
+            next: None,
+            open_calls: HashSet::new(),
+            cost: String::new(),
+        }
+    }
+
+    /// Returns the line that names the session.
+    pub(crate) fn heading(&self, whole: &Transcript) -> String {
+        let title = whole.session.title.as_deref().unwrap_or_default();
+        let heading = format!("following {}  {}", whole.session.session_id, one_line(title));
+        truncate_end(&heading, self.width)
+    }
+
     /// Returns the lines for the events that were added since the last call. The first call begins at
     /// the last prompt.
-    pub(crate) fn next_lines(&mut self, whole: &Transcript) -> String {
+    pub(crate) fn next_lines(&mut self, whole: &Transcript) -> Painted {
         let first = self.next.unwrap_or_else(|| last_prompt(&whole.events));
-        let mut out = String::new();
+        let mut out = Painted::new();
         for event in whole.events.iter().filter(|event| event.event_index >= first) {
-            self.append_event(&mut out, event, &whole.events);
+            self.push_event(&mut out, event, whole);
             self.next = Some(event.event_index + 1);
         }
-        self.append_cost(&mut out, whole);
+        self.push_cost(&mut out, whole);
         out
     }
 
-    fn append_event(&mut self, out: &mut String, event: &Event, all: &[Event]) {
+    fn push_event(&mut self, out: &mut Painted, event: &Event, whole: &Transcript) {
         let text = event.text.as_deref().unwrap_or_default().trim();
         match event.event_type {
-            EventType::User if !text.is_empty() => append_message(out, "\n> ", text),
-            EventType::Message if !text.is_empty() => append_message(out, "\n  ", text),
+            EventType::User if !text.is_empty() => self.push_message(out, true, text),
+            EventType::Message if !text.is_empty() => self.push_message(out, false, text),
             EventType::ToolCall => {
                 let linked = event.linked_event_id.as_deref();
-                let result = all.iter().find(|other| Some(other.event_id.as_str()) == linked);
-                match result {
-                    Some(result) => append_call(out, event, result),
-                    None => {
-                        let tool = event.tool_name.as_deref().unwrap_or("tool");
-                        let _ = writeln!(out, "  … {tool} {}", describe_call(event));
-                        self.open_calls.insert(event.event_id.clone());
-                    }
+                let mut events = whole.events.iter();
+                let result = events.find(|other| Some(other.event_id.as_str()) == linked);
+                if result.is_none() {
+                    self.open_calls.insert(event.event_id.clone());
                 }
+                self.push_call(out, event, result, whole);
             }
             EventType::ToolResult => {
                 let call = event.linked_event_id.as_deref().unwrap_or_default();
                 let was_open = self.open_calls.remove(call);
-                let call = all.iter().find(|other| other.event_id == call);
+                let call = whole.events.iter().find(|other| other.event_id == call);
                 // Otherwise the result was shown with its call.
                 if was_open || call.is_none() {
-                    append_call(out, call.unwrap_or(event), event);
+                    self.push_call(out, call.unwrap_or(event), Some(event), whole);
                 }
             }
             EventType::User
@@ -71,21 +101,92 @@ impl LiveLines {
         }
     }
 
+    fn push_message(&self, out: &mut Painted, is_prompt: bool, text: &str) {
+        let (text, omitted) = truncate_chars(text, MAX_MESSAGE_CHARS);
+        let style = if is_prompt { STRONG } else { PLAIN };
+        out.end_line();
+        let room = self.width.saturating_sub(INDENT.len());
+        for (row, line) in wrap_lines(&text.replace('\t', "    "), room).iter().enumerate() {
+            let sign = if is_prompt && row == 0 { "> " } else { INDENT };
+            out.push(PROMPT, sign).push(style, line);
+            out.end_line();
+        }
+        if omitted > 0 {
+            out.push(DIM, &format!("{INDENT}({omitted} more characters)"));
+            out.end_line();
+        }
+    }
+
+    /// Appends the line of a call: its outcome, tool, subject, exit code and duration.
+    fn push_call(
+        &self,
+        out: &mut Painted,
+        call: &Event,
+        result: Option<&Event>,
+        whole: &Transcript,
+    ) {
+        let has_failed = result.is_some_and(has_failed);
+        let (style, sign) = match (result, has_failed) {
+            (None, _) => (DIM, '…'),
+            (Some(_), true) => (FAILED, '✗'),
+            (Some(_), false) => (SUCCEEDED, '✓'),
+        };
+        let code = result.and_then(|result| result.exit_code).filter(|code| *code != 0);
+        let code = code.map(|code| format!("  exit code {code}")).unwrap_or_default();
+        let duration = result.and_then(|result| result.duration_ms.or(call.duration_ms));
+        let duration = duration.and_then(|duration| u64::try_from(duration).ok());
+        let duration =
+            duration.map(|duration| self.describe_duration(duration)).unwrap_or_default();
+        let tool = one_line(call.tool_name.as_deref().unwrap_or("tool"));
+        let used =
+            INDENT.len() + 2 + text_width(&tool) + 1 + text_width(&code) + text_width(&duration);
+        let room = self.width.saturating_sub(used);
+
+        // A path is relative where a user reads it, and whole for programs.
+        let folder = whole.session.cwd.as_deref().filter(|_| self.is_screen);
+        let subject = one_line(&describe_call_in(call, folder));
+        let subject = if subject.starts_with('/') {
+            truncate_start(&subject, room)
+        } else {
+            truncate_end(&subject, room)
+        };
+        out.push(PLAIN, INDENT).push(style, &sign.to_string()).push(PLAIN, " ");
+        out.push(STRONG, &tool).push(PLAIN, " ").push(PLAIN, &subject);
+        out.push(FAILED, &code).push(DIM, &duration);
+        out.end_line();
+    }
+
+    fn describe_duration(&self, milliseconds: u64) -> String {
+        if self.is_screen {
+            format!("  {}", format_milliseconds(milliseconds))
+        } else {
+            format!("  {milliseconds} ms")
+        }
+    }
+
     /// Appends the cost and the calls so far, if the cost is not the one shown last.
-    fn append_cost(&mut self, out: &mut String, whole: &Transcript) {
+    fn push_cost(&mut self, out: &mut Painted, whole: &Transcript) {
         let tokens = whole.session.tokens.as_ref();
         let Some(cost) = tokens.and_then(|tokens| tokens.cost_usd) else { return };
-        let cost = format!("${cost:.2}");
+        let cost = format_dollars(cost);
         if cost == self.cost {
             return;
         }
         let counts = whole.session.counts.unwrap_or_default();
-        let failed = match counts.tool_errors {
-            0 => String::new(),
-            failed => format!(", {failed} failed"),
-        };
-        let _ = writeln!(out, "  = {cost} so far, {} calls{failed}", counts.tool_calls);
+        out.push(DIM, "  = ").push(COST, &cost);
+        out.push(DIM, &format!(" so far, {}", count_of(counts.tool_calls, "call")));
+        if counts.tool_errors > 0 {
+            out.push(DIM, ", ").push(FAILED, &format!("{} failed", counts.tool_errors));
+        }
+        out.end_line();
         self.cost = cost;
+    }
+}
+
+fn has_failed(result: &Event) -> bool {
+    match result.is_error {
+        Some(is_error) => is_error,
+        None => result.exit_code.is_some_and(|code| code != 0),
     }
 }
 
@@ -97,27 +198,4 @@ fn last_prompt(events: &[Event]) -> u32 {
     let turn = real.map(|event| event.turn_index).max().unwrap_or(0);
     let first = events.iter().find(|event| event.turn_index == turn);
     first.map_or(0, |event| event.event_index)
-}
-
-fn append_message(out: &mut String, sign: &str, text: &str) {
-    let (text, omitted) = truncate_chars(text, MAX_MESSAGE_CHARS);
-    let _ = writeln!(out, "{sign}{}", text.replace('\n', "\n  "));
-    if omitted > 0 {
-        let _ = writeln!(out, "  ({omitted} more characters)");
-    }
-}
-
-fn append_call(out: &mut String, call: &Event, result: &Event) {
-    let has_failed =
-        result.is_error == Some(true) || result.exit_code.is_some_and(|code| code != 0);
-    let sign = if has_failed { '✗' } else { '✓' };
-    let tool = call.tool_name.as_deref().unwrap_or("tool");
-    let _ = write!(out, "  {sign} {tool} {}", describe_call(call));
-    if let Some(code) = result.exit_code.filter(|code| *code != 0) {
-        let _ = write!(out, "  exit code {code}");
-    }
-    if let Some(duration) = result.duration_ms.or(call.duration_ms) {
-        let _ = write!(out, "  {duration} ms");
-    }
-    out.push('\n');
 }

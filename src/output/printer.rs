@@ -130,19 +130,25 @@ impl Printer {
 
     /// Prints styled text; in the pager if it is longer than the screen.
     pub fn print_painted(&self, painted: &Painted) -> io::Result<()> {
-        let text = if self.terminal.has_color {
-            painted.as_str().to_owned()
-        } else {
-            anstream::adapter::strip_str(painted.as_str()).to_string()
-        };
-        let is_long = self.terminal.height.is_some_and(|height| text.lines().count() >= height);
-        if let Some(pager) = self.pager.as_ref().filter(|_| is_long)
-            && pager.show(&text)?
-        {
-            return Ok(());
+        let lines = painted.as_str().lines().count();
+        let is_long = self.terminal.height.is_some_and(|height| lines >= height);
+        if let Some(pager) = self.pager.as_ref().filter(|_| is_long) {
+            let text = if self.terminal.has_color {
+                painted.as_str().to_owned()
+            } else {
+                anstream::adapter::strip_str(painted.as_str()).to_string()
+            };
+            if pager.show(&text)? {
+                return Ok(());
+            }
         }
+        self.print_lines(painted)
+    }
+
+    /// Prints styled text that continues what was printed before, which is never in a pager.
+    pub fn print_lines(&self, painted: &Painted) -> io::Result<()> {
         let mut out = AutoStream::new(io::stdout(), self.color_of_streams()).lock();
-        out.write_all(text.as_bytes())?;
+        out.write_all(painted.as_str().as_bytes())?;
         out.flush()
     }
 

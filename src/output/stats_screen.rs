@@ -82,7 +82,9 @@ const USAGE_COLUMNS: &[ScreenColumn] = &[
 
 /// Formats the groups of statistics, with the sum at the end where groups have no common events.
 pub(super) fn paint_groups(data: &StatsData, layout: &Layout) -> Painted {
-    let mut painted = paint_table(data, &data.groups, STATS_COLUMNS, layout);
+    // There may be more groups than the shown ones.
+    let label = format!("these {}", data.groups.len());
+    let mut painted = paint_table(data, &data.groups, STATS_COLUMNS, &label, layout);
     let is_by_time = data.group_by.first().is_some_and(|key| key.is_time());
     if is_by_time && data.group_by.len() == 1 {
         painted.end_line();
@@ -100,7 +102,7 @@ pub(super) fn paint_groups(data: &StatsData, layout: &Layout) -> Painted {
 pub fn paint_usage(data: &StatsData, layout: &Layout) -> Painted {
     let used: Vec<Group> =
         data.groups.iter().filter(|group| group.tokens.is_some()).cloned().collect();
-    let mut painted = paint_table(data, &used, USAGE_COLUMNS, layout);
+    let mut painted = paint_table(data, &used, USAGE_COLUMNS, "total", layout);
     painted.end_line();
     push_trend(&mut painted, "tokens", layout, used.iter().map(total_tokens_or_zero));
     let cents = used.iter().map(|group| to_cents(group.cost_usd.unwrap_or(0.0)));
@@ -116,11 +118,12 @@ pub fn paint_usage(data: &StatsData, layout: &Layout) -> Painted {
     painted
 }
 
-/// Formats a table of groups and their sum.
+/// Formats a table of groups and their sum, which is named `label`.
 fn paint_table(
     data: &StatsData,
     groups: &[Group],
     columns: &[ScreenColumn],
+    label: &str,
     layout: &Layout,
 ) -> Painted {
     let is_by_session = data.group_by.contains(&GroupKey::Session);
@@ -144,7 +147,7 @@ fn paint_table(
     // A call that names several files is counted for each of them.
     if groups.len() > 1 && !data.group_by.contains(&GroupKey::File) {
         let all = sum_groups(groups);
-        let mut row = vec![Cell::new(STRONG, "total")];
+        let mut row = vec![Cell::new(STRONG, label)];
         row.resize(data.group_by.len() + usize::from(is_by_session), Cell::new(PLAIN, ""));
         let cells = columns.iter().map(|column| {
             let text =

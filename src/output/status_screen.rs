@@ -3,7 +3,7 @@
 use anstyle::Style;
 
 use super::layout::Layout;
-use super::numbers::{format_count, list_counts, to_megabytes};
+use super::numbers::{count_of, format_count, list_counts, to_megabytes};
 use super::painted::{DIM, FAILED, PLAIN, Painted, WARNED};
 use super::show::Show;
 use super::wrapped::wrap_lines;
@@ -81,7 +81,7 @@ fn collect_rows(
         push("masked", list_counts(&data.redactions));
     }
     for (kept, sessions) in &data.reduced_sessions {
-        push("reduced", format!("{sessions} sessions to {kept} by the retention"));
+        push("reduced", format!("{} to {kept} by the retention", count_of(sessions, "session")));
     }
     append_incomplete(data, &mut rows);
     rows
@@ -99,13 +99,14 @@ fn append_incomplete(data: &StatusData, rows: &mut Vec<StatusRow>) {
     }
     for (record, sessions) in &data.uncounted_usage {
         let record = one_line(record);
-        let uncounted =
-            format!("tokens in {record}, a record unknown to its decoder ({sessions} sessions)");
+        let sessions = count_of(sessions, "session");
+        let uncounted = format!("tokens in {record}, a record unknown to its decoder ({sessions})");
         push(PLAIN, "uncounted", uncounted);
     }
     if data.incomplete_files > 0 {
+        let end = if data.incomplete_files == 1 { "file ends" } else { "files end" };
         let incomplete = format!(
-            "{} files end inside a line ({} bytes wait)",
+            "{} {end} inside a line ({} bytes wait)",
             data.incomplete_files, data.incomplete_bytes
         );
         push(PLAIN, "incomplete", incomplete);

@@ -2,17 +2,18 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use ratatui::crossterm::event::{Event, KeyEvent, KeyEventKind, MouseButton, MouseEventKind};
 use schemas::{Provider, Timestamp, ToolError};
 
 use super::actions::{MarkdownExport, SessionAction};
+use super::answers::{AnswerSender, WorkerAnswer};
 use super::conversation::Conversation;
 use super::latest::LatestWorker;
 use super::loader::{LoadExtent, LoadRequest, read_conversation, start_loader};
-use super::picker::{FinderAnswer, FinderRequest, Picker, PickerEffect, start_finder};
+use super::picker::{FinderRequest, Picker, PickerEffect, start_finder};
 use super::popup::Popup;
 use super::reader::{Reader, ReaderEffect};
 use super::setup::{ScreenEnd, ScreenRefresh, ScreenSetup};
@@ -20,7 +21,8 @@ use super::terminal::Screen;
 use super::theme::Theme;
 use crate::tools::{Call, Tools};
 
-/// The longest wait for an event while an answer of a thread may arrive.
+/// The longest wait for an event while an answer of a thread may arrive, which ends the wait where that
+/// is possible.
 const BUSY_WAIT: Duration = Duration::from_millis(4);
 
 /// The longest wait for an event otherwise. Signals are noticed after it.
@@ -80,14 +82,6 @@ fn known_providers(tools: &Tools) -> Vec<Provider> {
     counts.into_iter().map(|(_, provider)| provider).collect()
 }
 
-/// An answer of one of the threads.
-enum WorkerAnswer {
-    Found(FinderAnswer),
-    Read(LoadRequest, Result<Arc<Conversation>, ToolError>),
-    /// The logs were checked; the store has this generation now.
-    Refreshed(u64),
-}
-
 /// The screens and the threads that work for them.
 struct App<'a> {
     setup: &'a ScreenSetup,
@@ -124,14 +118,15 @@ impl<'a> App<'a> {
     fn new(setup: &'a ScreenSetup, screen: Screen) -> io::Result<Self> {
         let (send, answers) = channel();
         let tools = setup.tools;
-        let found = send.clone();
+        let found = AnswerSender::new(send.clone(), &screen)?;
         let finder = start_finder(tools, setup.zone.clone(), move |answer| {
-            deliver(&found, WorkerAnswer::Found(answer));
+            found.deliver(WorkerAnswer::Found(answer));
         })?;
-        let read = send.clone();
+        let read = AnswerSender::new(send.clone(), &screen)?;
         let loader = start_loader(tools, move |request, conversation| {
-            deliver(&read, WorkerAnswer::Read(request, conversation));
+            read.deliver(WorkerAnswer::Read(request, conversation));
         })?;
+        let refreshed = AnswerSender::new(send, &screen)?;
         let refresh = setup.refresh;
         let refresher = LatestWorker::start("refresher", move |(), _| {
             if refresh == ScreenRefresh::WhileOpen {
@@ -139,7 +134,7 @@ impl<'a> App<'a> {
             }
             let call = Call::new(Timestamp::now(), &|| false);
             if let Ok(snapshot) = tools.snapshot(&call) {
-                deliver(&send, WorkerAnswer::Refreshed(snapshot.manifest().generation));
+                refreshed.deliver(WorkerAnswer::Refreshed(snapshot.manifest().generation));
             }
         })?;
         Ok(Self {
@@ -441,9 +436,4 @@ impl<'a> App<'a> {
         }
         Ok(None)
     }
-}
-
-/// Passes an answer to the loop. The screen may have ended meanwhile.
-fn deliver(send: &Sender<WorkerAnswer>, answer: WorkerAnswer) {
-    let _ = send.send(answer);
 }

@@ -8,8 +8,8 @@ use schemas::tool::list::Session;
 
 use crate::base::sanitize::clean_text;
 use crate::export::transcript::{
-    TranscriptPart, collect_turns, describe_call, describe_notices, event_remarks, session_title,
-    truncate_chars,
+    TranscriptPart, collect_turns, describe_call_in, describe_notices, event_remarks,
+    session_title, truncate_chars,
 };
 use crate::output::shorten_image_notes;
 use crate::tools::Transcript;
@@ -84,7 +84,7 @@ impl Conversation {
         let mut blocks: Vec<ConversationBlock> = Vec::new();
         for turn in collect_turns(&whole.events) {
             for part in &turn.parts {
-                append_part(&mut blocks, part);
+                append_part(&mut blocks, part, whole.session.cwd.as_deref());
             }
         }
         let title = clean_text(&session_title(&whole.session));
@@ -113,14 +113,21 @@ impl Conversation {
     }
 }
 
-/// Appends a part of a turn. Calls that follow each other become one block.
-fn append_part(blocks: &mut Vec<ConversationBlock>, part: &TranscriptPart<'_>) {
+/// Appends a part of a turn. Calls that follow each other become one block. `folder` is that of the
+/// session.
+fn append_part(
+    blocks: &mut Vec<ConversationBlock>,
+    part: &TranscriptPart<'_>,
+    folder: Option<&str>,
+) {
     match part {
         TranscriptPart::Prompt(event) => push_message(blocks, event, BlockContent::Prompt),
         TranscriptPart::Answer(event) => push_message(blocks, event, BlockContent::Answer),
         TranscriptPart::Reasoning(event) => push_message(blocks, event, BlockContent::Reasoning),
-        TranscriptPart::Call { call, result } => push_call(blocks, call, *result),
-        TranscriptPart::Result(event) => push_call(blocks, event, Some(event)),
+        TranscriptPart::Call { call, result } => push_call(blocks, call, *result, folder),
+        TranscriptPart::Result(event) => push_call(blocks, event, Some(event), folder),
+        // They would only split a run of calls.
+        TranscriptPart::Notices(_) if ends_with_calls(blocks) => {}
         TranscriptPart::Notices(notices) => {
             if let [first, ..] = notices.as_slice() {
                 let content = BlockContent::Notices(clean_text(&describe_notices(notices)));
@@ -128,6 +135,10 @@ fn append_part(blocks: &mut Vec<ConversationBlock>, part: &TranscriptPart<'_>) {
             }
         }
     }
+}
+
+fn ends_with_calls(blocks: &[ConversationBlock]) -> bool {
+    blocks.last().is_some_and(|block| matches!(block.content, BlockContent::Calls(_)))
 }
 
 fn push_message(
@@ -149,9 +160,14 @@ fn push_block(blocks: &mut Vec<ConversationBlock>, event: &Event, content: Block
     });
 }
 
-fn push_call(blocks: &mut Vec<ConversationBlock>, call: &Event, result: Option<&Event>) {
+fn push_call(
+    blocks: &mut Vec<ConversationBlock>,
+    call: &Event,
+    result: Option<&Event>,
+    folder: Option<&str>,
+) {
     let last_event = result.map_or(call.event_index, |result| result.event_index);
-    let entry = describe_entry(call, result);
+    let entry = describe_entry(call, result, folder);
     if let Some(ConversationBlock {
         content: BlockContent::Calls(entries), last_event: last, ..
     }) = blocks.last_mut()
@@ -166,7 +182,7 @@ fn push_call(blocks: &mut Vec<ConversationBlock>, call: &Event, result: Option<&
     }
 }
 
-fn describe_entry(call: &Event, result: Option<&Event>) -> CallEntry {
+fn describe_entry(call: &Event, result: Option<&Event>, folder: Option<&str>) -> CallEntry {
     let status = match result.map(|result| (result.is_error, result.exit_code)) {
         None => CallStatus::Unknown,
         Some((Some(true), _)) => CallStatus::Failed,
@@ -182,7 +198,7 @@ fn describe_entry(call: &Event, result: Option<&Event>) -> CallEntry {
     }
     CallEntry {
         tool: clean_text(call.tool_name.as_deref().unwrap_or("tool")),
-        subject: clean_text(&describe_call(call)),
+        subject: clean_text(&describe_call_in(call, folder)),
         // The first remark is the time of day in UTC, which the lines do not show.
         remarks: event_remarks(call, result)
             .into_iter()

@@ -5,7 +5,7 @@ use ratatui::text::{Line, Span};
 use super::conversation::{BlockContent, CallEntry, CallStatus, Conversation, ConversationBlock};
 use super::text::{Marker, justify};
 use super::theme::Theme;
-use crate::base::cells::truncate_end;
+use crate::base::cells::{truncate_end, truncate_start};
 use crate::output::wrap_lines;
 
 /// The cells before the text of a message.
@@ -205,7 +205,13 @@ impl ConversationFormat<'_> {
         let tool = truncate_end(&call.tool, room);
         let mut spans = vec![Span::styled(sign, style), Span::styled(tool, self.theme.strong())];
         let used: usize = spans.iter().skip(1).map(Span::width).sum();
-        let subject = truncate_end(&call.subject, room.saturating_sub(used + 1));
+        let room = room.saturating_sub(used + 1);
+        // The end of a path says more than its beginning.
+        let subject = if call.subject.starts_with('/') {
+            truncate_start(&call.subject, room)
+        } else {
+            truncate_end(&call.subject, room)
+        };
         if !subject.is_empty() {
             spans.push(Span::raw(" "));
             spans.extend(self.marker.mark(

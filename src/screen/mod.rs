@@ -6,6 +6,7 @@
 
 mod actions;
 mod age;
+mod answers;
 mod app;
 mod clipboard;
 mod conversation;

@@ -80,7 +80,13 @@ impl Screen {
         Ok(Rect::new(0, 0, size.width, size.height))
     }
 
-    /// Returns the events that arrived, after waiting for the first one for at most `wait`.
+    /// Returns what ends a wait for events from another thread.
+    pub(super) fn waker(&self) -> io::Result<ScreenWaker> {
+        self.signals.waker()
+    }
+
+    /// Returns the events that arrived, after waiting for at most `wait` for the first one or for a
+    /// [`ScreenWaker`].
     ///
     /// # Errors
     /// Fails if the terminal is gone, or after a panic of another thread.
@@ -92,7 +98,7 @@ impl Screen {
         let mut events = Vec::new();
         while events.len() < MAX_EVENTS_PER_FRAME && event::poll(wait)? {
             events.push(event::read()?);
-            wait = Duration::ZERO;
+            wait = READ_WAIT;
         }
         Ok(events)
     }
@@ -111,6 +117,9 @@ impl Screen {
         io::Write::flush(writer)
     }
 }
+
+/// How long crossterm may take to read what has arrived. It reads nothing if it may not wait at all.
+const READ_WAIT: Duration = Duration::from_micros(200);
 
 /// The most events that are handled before the screen is drawn again.
 const MAX_EVENTS_PER_FRAME: usize = 64;
@@ -154,9 +163,26 @@ struct SignalFlags {
     received: Arc<AtomicUsize>,
     #[cfg(unix)]
     registered: Vec<signal_hook::SigId>,
-    /// Has a byte to read after each signal, also after one that says that the size has changed.
+    /// Has a byte to read after each signal, also after one that says that the size has changed, and
+    /// after each call of a [`ScreenWaker`].
     #[cfg(unix)]
     wakes: UnixStream,
+    #[cfg(unix)]
+    wake_sender: UnixStream,
+}
+
+/// Ends the wait for events of the terminal, from any thread.
+pub(super) struct ScreenWaker {
+    #[cfg(unix)]
+    sender: UnixStream,
+}
+
+impl ScreenWaker {
+    pub(super) fn wake(&self) {
+        // If the stream is full, the wait has ended anyway.
+        #[cfg(unix)]
+        let _ = (&self.sender).write_all(&[0]);
+    }
 }
 
 impl SignalFlags {
@@ -172,15 +198,21 @@ impl SignalFlags {
             let flag = Arc::clone(&received);
             registered.push(signal_hook::flag::register_usize(signal, flag, number)?);
         }
-        let (wakes, sender) = UnixStream::pair()?;
+        let (wakes, wake_sender) = UnixStream::pair()?;
         wakes.set_nonblocking(true)?;
+        wake_sender.set_nonblocking(true)?;
         for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH] {
-            registered.push(pipe::register(signal, sender.try_clone()?)?);
+            registered.push(pipe::register(signal, wake_sender.try_clone()?)?);
         }
-        Ok(Self { received, registered, wakes })
+        Ok(Self { received, registered, wakes, wake_sender })
     }
 
-    /// Waits for input, for a signal or for the end of `wait`. Returns how long crossterm is to wait:
+    #[cfg(unix)]
+    fn waker(&self) -> io::Result<ScreenWaker> {
+        Ok(ScreenWaker { sender: self.wake_sender.try_clone()? })
+    }
+
+    /// Waits for input, for a signal, for a [`ScreenWaker`] or for the end of `wait`. Returns how long crossterm is to wait:
     /// it must not wait itself, because it does not return once the terminal is gone, and takes a
     /// whole core.
     ///
@@ -198,12 +230,18 @@ impl SignalFlags {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        // Only that a signal came matters, not how many did.
+        // Only that there was a byte matters, not how many there were.
         let _ = (&self.wakes).read(&mut [0; 64]);
         if polled[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the terminal is gone"));
         }
-        Ok(Duration::ZERO)
+        Ok(READ_WAIT)
+    }
+
+    /// Returns a waker without effect: the wait is short while an answer may arrive.
+    #[cfg(not(unix))]
+    fn waker(&self) -> io::Result<ScreenWaker> {
+        Ok(ScreenWaker {})
     }
 
     /// Leaves the wait to crossterm.

@@ -29,6 +29,8 @@ pub struct SearchRequest<'a> {
     pub since: Option<i64>,
     /// Maximum number of results.
     pub limit: usize,
+    /// True for the best result of each session only, if results are ranked.
+    pub one_per_session: bool,
     /// Only results after this position are returned.
     pub after: Option<ResultPosition>,
     /// Once the page is full, more segments are opened to count their matches while the open ones

@@ -138,6 +138,7 @@ impl SparkEngine {
                 event_types: Vec::new(),
                 since: None,
                 limit: 1,
+                one_per_session: false,
                 after: None,
                 counted_rows: 0,
                 deadline: None,

@@ -185,7 +185,16 @@ impl Tools {
         call: &Call<'_>,
     ) -> Result<EncodedAnswer<SearchData>, ToolError> {
         search::prepare(&self.shared, args, call)?;
-        self.run_tool(call, |snapshot| search::run(&self.shared, snapshot, args, call))
+        self.run_tool(call, |snapshot| search::run(&self.shared, snapshot, args, call, false))
+    }
+
+    /// Runs `search_events` for the best match of each session, if the matches are ranked.
+    pub(crate) fn search_best_events(
+        &self,
+        args: &SearchArgs,
+        call: &Call<'_>,
+    ) -> Result<EncodedAnswer<SearchData>, ToolError> {
+        self.run_tool(call, |snapshot| search::run(&self.shared, snapshot, args, call, true))
     }
 
     /// Runs `search_sessions`.

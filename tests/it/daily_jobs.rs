@@ -217,3 +217,29 @@ fn today_is_the_day_of_the_user() {
         assert!(yesterday.contains("70.0K") && !yesterday.contains("20.0K"), "{name}: {yesterday}");
     }
 }
+
+#[test]
+fn words_and_flags_that_people_try() {
+    let env = TestEnv::new();
+    let zone = Zone::find("timezone", "UTC").expect("a zone");
+    write_two_days(&env, &zone, Timestamp::now());
+    ingest(&env);
+    // The newest periods only.
+    let usage = env.run(&["usage", "-n", "1"]).ok();
+    assert!(usage.contains("20,000") && !usage.contains("70,000"), "{usage}");
+    let answer = env.json(&["usage", "day", "--limit", "1"]);
+    assert_eq!(answer["data"]["groups"].as_array().map(Vec::len), Some(1), "{answer}");
+    assert!(env.run(&["usage", "-n", "0"]).fails(2).contains("0"));
+
+    let exported = env.run(&["export", "md", "two-days", "-o", "two-days.md"]);
+    let said = exported.stdout + &exported.stderr;
+    assert!(said.contains("1 session, ") && said.contains(": 1 file written"), "{said}");
+
+    // What could be a qualifier, and is none, is named although something matches.
+    let ran = env.run(&["search", "done lang:rust"]);
+    assert!(ran.stderr.contains("'lang:' is not a qualifier"), "{}", ran.stderr);
+    for query in ["done std::mem", "done http://127.0.0.1", "done"] {
+        let ran = env.run(&["search", query]);
+        assert!(!ran.stderr.contains("is not a qualifier"), "{query}: {}", ran.stderr);
+    }
+}

@@ -52,6 +52,27 @@ fn help_tells_of_ai_help() {
     assert!(env.run(&[]).fails(2).contains("sessions --ai-help"));
 }
 
+/// At a terminal its headings and names are bold, and no line is broken by the terminal.
+#[test]
+fn help_fits_the_terminal_and_has_bold_headings() {
+    let env = TestEnv::new();
+    let help = |args: &[&str]| {
+        let mut command = env.command();
+        let output = command.args(args).env("COLUMNS", "60").output().expect("runs");
+        String::from_utf8(output.stdout).expect("UTF-8")
+    };
+    for args in [&["--help", "--color=always"][..], &["list", "-h", "--color", "always"]] {
+        let text = help(args);
+        assert!(text.contains("\u{1b}[1mGlobal flags:\u{1b}[0m\n"), "{text}");
+        let plain = text.replace("\u{1b}[1m", "").replace("\u{1b}[0m", "");
+        assert!(!plain.contains('\u{1b}'), "{text}");
+        let too_wide = plain.lines().find(|line| line.chars().count() > 60);
+        assert_eq!(too_wide, None);
+        assert!(!help(&args[..1]).contains('\u{1b}'), "not in a pipe");
+    }
+    assert!(help(&["--help", "--color", "always"]).contains("\u{1b}[1m  list"));
+}
+
 /// The commands of the manual are typed as they stand there.
 #[cfg(unix)]
 #[test]

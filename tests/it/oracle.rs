@@ -96,6 +96,7 @@ fn found_at_once(
         event_types: Vec::new(),
         since: None,
         limit,
+        one_per_session: false,
         after: None,
         counted_rows: COUNTED_ROWS,
         deadline: None,

@@ -171,6 +171,28 @@ fn a_long_session_is_previewed_around_the_match_and_opened_whole() {
     assert_eq!(terminal.wait_for_end(), 0);
 }
 
+/// One session has more of the best matches than a search returns.
+#[test]
+fn a_session_with_many_matches_does_not_hide_others() {
+    let env = TestEnv::new();
+    let mut lines = vec![user("Fly the zeppelin")];
+    for number in 0..80 {
+        lines.push(json!({ "type": "message", "text": format!("The zeppelin flies, {number}.") }));
+    }
+    let folder = json!({ "cwd": "/home/mira/code/pier" });
+    write_log(&env, "flight", &folder, &lines);
+    let text = "A long report about harbors and boats, with a word about a zeppelin at its end.";
+    write_log(&env, "report", &folder, &[user(text)]);
+    ingest(&env);
+    let mut terminal = TestTerminal::start(&env, &[], SIZE);
+    terminal.wait_for("2 sessions");
+    terminal.type_text("zeppelin flies");
+    terminal.wait_for("The zeppelin flies");
+    terminal.wait_for("all sessions · 2 sessions");
+    terminal.press(CONTROL_C);
+    assert_eq!(terminal.wait_for_end(), 0);
+}
+
 #[test]
 fn filters_the_mouse_and_a_new_size_change_the_list() {
     let env = with_two_sessions();
@@ -202,6 +224,25 @@ fn filters_the_mouse_and_a_new_size_change_the_list() {
         screen.lines().all(|line| line.chars().count() <= 60) && screen.contains("2 sessions")
     });
     terminal.press(ESCAPE);
+    assert_eq!(terminal.wait_for_end(), 0);
+}
+
+/// The screen is so large that the keys arrive while it is drawn.
+#[test]
+fn keys_that_come_with_a_new_size_are_read() {
+    let env = with_two_sessions();
+    let mut terminal = TestTerminal::start(&env, &[], (300, 120));
+    terminal.wait_for("2 sessions");
+    let mut typed = String::from("> ");
+    for (round, letter) in ('a'..='z').enumerate() {
+        terminal.press(DOWN);
+        std::thread::sleep(Duration::from_micros(150 * (round as u64 % 20)));
+        terminal.resize(300 + round as u16 % 5, 120);
+        terminal.press(&letter.to_string());
+        typed.push(letter);
+        terminal.wait_until(&typed, |screen| screen.starts_with(&typed));
+    }
+    terminal.press(CONTROL_C);
     assert_eq!(terminal.wait_for_end(), 0);
 }
 

@@ -159,6 +159,39 @@ fn tail_prints_the_last_turn_and_what_follows() {
     let _ = child.wait();
 }
 
+/// On a screen the lines fit its width, have colours, and name paths from the session's folder on.
+#[test]
+fn tail_fits_the_screen() {
+    let env = TestEnv::new();
+    let mut lines = vec![user("Paint the lighthouse ".repeat(5).trim())];
+    let path = "/home/mira/code/pier/src/lamps/and/many/more/folders/lamp.rs";
+    for (id, code) in [("a", 0), ("b", 101)] {
+        lines.extend(command(id, json!({ "command": format!("cat {path} {path}") }), "text", code));
+    }
+    write_log(&env, "lighthouse", &json!({ "cwd": "/home/mira/code/pier" }), &lines);
+    ingest(&env);
+    let mut tail = env.command();
+    tail.args(["tail", "--once", "--color", "always"]).env("COLUMNS", "60");
+    let output = tail.output().expect("runs");
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    for part in [
+        "\u{1b}[31m✗\u{1b}[0m",
+        "\u{1b}[32m✓\u{1b}[0m",
+        " cat src/lamps/and",
+        "\u{1b}[31m  exit code 101",
+    ] {
+        assert!(text.contains(part), "{part:?}: {text}");
+    }
+    let mut screen = vt100::Parser::new(
+        std::num::NonZeroU16::new(40).expect("a size"),
+        std::num::NonZeroU16::new(200).expect("a size"),
+        0,
+    );
+    screen.process(text.replace('\n', "\r\n").as_bytes());
+    let widest = screen.screen().contents().lines().map(|line| line.chars().count()).max();
+    assert_eq!(widest, Some(60), "{text}");
+}
+
 #[test]
 fn command_lines_are_completed_with_ids_titles_and_names() {
     let env = with_lighthouse();

@@ -54,6 +54,7 @@ fn find_and_count(snapshot: &Snapshot, query: &str, limit: usize, counted_rows: 
         event_types: Vec::new(),
         since: None,
         limit,
+        one_per_session: false,
         after: None,
         counted_rows,
         deadline: None,

@@ -1,6 +1,5 @@
 //! `sessions tail`: follows what an agent does now.
 
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,11 +34,9 @@ pub(in crate::cli) fn run(
     tools.refresh_store();
     let first = read_first(tools, flags.session_id.as_deref())?;
     let session_id = first.session.session_id.clone();
-    let title = first.session.title.as_deref().unwrap_or_default();
-    context.printer.print_note(&format!("following {session_id}  {title}"))?;
-
-    let mut lines = LiveLines::default();
-    print_lines(&lines.next_lines(&first), context)?;
+    let mut lines = LiveLines::new(context.printer.terminal);
+    context.printer.print_note(&lines.heading(&first))?;
+    context.printer.print_lines(&lines.next_lines(&first))?;
     if flags.once {
         return Ok(CommandOutcome::Done);
     }
@@ -53,7 +50,7 @@ pub(in crate::cli) fn run(
             seen = current;
             let call = Call::new(Timestamp::now(), &|| false);
             let whole = tools.read_transcript(&session_id, &call)?;
-            print_lines(&lines.next_lines(&whole), context)?;
+            context.printer.print_lines(&lines.next_lines(&whole))?;
         }
     }
 }
@@ -73,11 +70,4 @@ fn read_first(tools: &Tools, session_id: Option<&str>) -> Result<Transcript, Too
 fn generation(tools: &Tools) -> Result<u64, ToolError> {
     let call = Call::new(Timestamp::now(), &|| false);
     Ok(tools.snapshot(&call)?.manifest().generation)
-}
-
-fn print_lines(lines: &str, context: &CommandContext<'_>) -> io::Result<()> {
-    if lines.is_empty() {
-        return Ok(());
-    }
-    context.printer.print_data(lines)
 }

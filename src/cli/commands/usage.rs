@@ -1,5 +1,7 @@
 //! `sessions usage`: shows tokens and cost by day, week or month.
 
+use std::borrow::Cow;
+
 use clap::ValueEnum;
 use schemas::envelope::EncodedAnswer;
 use schemas::limits;
@@ -22,6 +24,9 @@ pub(in crate::cli) struct UsageFlags {
     /// Show all of the time; a terminal shows the last 30 days, 12 weeks or 12 months otherwise
     #[arg(long)]
     all: bool,
+    /// The most periods to show, the newest ones
+    #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    limit: Option<u32>,
     #[command(flatten)]
     filter: StatsFilter,
 }
@@ -99,7 +104,8 @@ pub(in crate::cli) fn run(
         shown_span = Some(name);
     }
     if printer.is_json {
-        let args = filter.into_args(vec![key], None, Some(limits::STATS_LIMIT_MAX));
+        let limit = flags.limit.unwrap_or(limits::STATS_LIMIT_MAX);
+        let args = filter.into_args(vec![key], None, Some(limit));
         let answer = tools.session_stats(&args, call)?;
         printer.print_json(&answer)?;
         return Ok(CommandOutcome::from_found(!answer.data.groups.is_empty()));
@@ -107,20 +113,32 @@ pub(in crate::cli) fn run(
 
     let answer = tools.all_session_stats(&filter.into_args(vec![key], None, None), call)?;
     printer.print_warnings(&answer.warnings)?;
+    let data = keep_newest(&answer.data, flags.limit);
     let has_tokens = answer.data.groups.iter().any(|group| group.tokens.is_some());
     if let Some(span) = shown_span.filter(|_| has_tokens) {
         printer.print_note(&format!("{span}; --all shows everything"))?;
     }
     if has_tokens {
         if is_screen {
-            printer.print_painted(&paint_usage(&answer.data, &context.layout()))?;
+            printer.print_painted(&paint_usage(&data, &context.layout()))?;
         } else {
-            printer.print_data(&usage_table(&answer.data))?;
+            printer.print_data(&usage_table(&data))?;
         }
     } else {
         printer.print_note(&describe_no_tokens(&answer, shown_span, &context.layout()))?;
     }
     Ok(CommandOutcome::from_found(has_tokens))
+}
+
+/// Keeps the newest periods with tokens, which are in order.
+fn keep_newest(data: &StatsData, limit: Option<u32>) -> Cow<'_, StatsData> {
+    let Some(limit) = limit.and_then(|limit| usize::try_from(limit).ok()) else {
+        return Cow::Borrowed(data);
+    };
+    let mut data = data.clone();
+    data.groups.retain(|group| group.tokens.is_some());
+    data.groups.drain(..data.groups.len().saturating_sub(limit));
+    Cow::Owned(data)
 }
 
 /// Says why there are no tokens. `shown_span` is the usual span, if the user named none.

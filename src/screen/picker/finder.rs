@@ -45,6 +45,8 @@ pub(in crate::screen) struct FinderAnswer {
     pub(super) trouble: Option<String>,
     /// False if more sessions may follow.
     pub(super) is_complete: bool,
+    /// True if there are more sessions than the list may have.
+    pub(super) has_more: bool,
 }
 
 /// Starts the thread that answers requests through `answer`.
@@ -55,12 +57,15 @@ pub(in crate::screen) fn start_finder(
 ) -> std::io::Result<LatestWorker<FinderRequest>> {
     let mut titles = TitleIndex::default();
     LatestWorker::start("finder", move |request: FinderRequest, is_stale| {
+        let titles = &mut titles;
         let mut search =
-            Search { tools, zone: &zone, request: &request, is_stale, titles: &mut titles };
+            Search { tools, zone: &zone, request: &request, is_stale, titles, has_more: false };
         let mut rows = Vec::new();
         let trouble = search.find_sessions(&mut rows, &answer).err().map(|error| error.message);
         if !is_stale() {
-            answer(FinderAnswer { number: request.number, rows, trouble, is_complete: true });
+            let Search { has_more, .. } = search;
+            let number = request.number;
+            answer(FinderAnswer { number, rows, trouble, is_complete: true, has_more });
         }
     })
 }
@@ -72,6 +77,8 @@ struct Search<'a> {
     request: &'a FinderRequest,
     is_stale: &'a (dyn Fn() -> bool + Sync),
     titles: &'a mut TitleIndex,
+    /// True if more sessions were found than the list may have.
+    has_more: bool,
 }
 
 impl<'a> Search<'a> {
@@ -97,17 +104,19 @@ impl<'a> Search<'a> {
         if !(self.is_stale)() {
             answer(self.early_answer(rows.clone()));
         }
-        add_event_hits(rows, self.find_by_events(text)?);
+        let found = self.find_by_events(text)?;
+        add_event_hits(rows, found);
         Ok(())
     }
 
     fn early_answer(&self, rows: Vec<PickerRow>) -> FinderAnswer {
-        FinderAnswer { number: self.request.number, rows, trouble: None, is_complete: false }
+        let number = self.request.number;
+        FinderAnswer { number, rows, trouble: None, is_complete: false, has_more: false }
     }
 
     /// Lists the newest sessions, page by page.
     fn list_newest(
-        &self,
+        &mut self,
         rows: &mut Vec<PickerRow>,
         answer: &dyn Fn(FinderAnswer),
     ) -> Result<(), ToolError> {
@@ -131,6 +140,7 @@ impl<'a> Search<'a> {
             }
             answer(self.early_answer(rows.clone()));
         }
+        self.has_more = cursor.is_some();
         Ok(())
     }
 
@@ -156,7 +166,7 @@ impl<'a> Search<'a> {
     }
 
     /// Finds the sessions with the best events, the best first.
-    fn find_by_events(&self, text: &str) -> Result<Vec<PickerRow>, ToolError> {
+    fn find_by_events(&mut self, text: &str) -> Result<Vec<PickerRow>, ToolError> {
         let call = self.call();
         let Filters { project, provider, period } = self.request.filters.clone();
         let args = SearchArgs {
@@ -168,7 +178,7 @@ impl<'a> Search<'a> {
             limit: Some(limits::SEARCH_LIMIT_MAX),
             ..SearchArgs::default()
         };
-        let answer = self.tools.search_events(&args, &call)?;
+        let answer = self.tools.search_best_events(&args, &call)?;
 
         // The best event of each session, the best session first.
         let mut best: Vec<(String, u32)> = Vec::new();
@@ -178,6 +188,8 @@ impl<'a> Search<'a> {
                 best.push((found.session_id.clone(), found.event_index));
             }
         }
+        let limit = usize::try_from(limits::SEARCH_LIMIT_MAX).unwrap_or(usize::MAX);
+        self.has_more = answer.data.matches.len() >= limit;
         let ids: Vec<String> = best.iter().map(|(id, _)| id.clone()).collect();
         let sessions = self.read_sessions(&ids, &call)?;
         let mut rows = Vec::new();

@@ -42,6 +42,8 @@ pub(in crate::screen) struct Picker {
     /// The number of the last request that has an answer.
     pub(super) answered: u64,
     pub(super) is_complete: bool,
+    /// True if there are more sessions than the list may have.
+    pub(super) has_more: bool,
     pub(super) trouble: Option<String>,
     pub(super) preview: Option<Preview>,
     /// The places of the list and of the preview when they were drawn.
@@ -82,6 +84,7 @@ impl Picker {
             number: 0,
             answered: 0,
             is_complete: false,
+            has_more: false,
             trouble: None,
             preview: None,
             list_area: Rect::ZERO,
@@ -127,6 +130,7 @@ impl Picker {
         self.rows = answer.rows;
         self.trouble = answer.trouble;
         self.is_complete = answer.is_complete;
+        self.has_more = answer.has_more;
         let position = self.rows.iter().position(|row| Some(&row.id) == selected.as_ref());
         self.selected = position.unwrap_or(0);
         self.scroll_to_selected();

@@ -109,6 +109,7 @@ impl Picker {
         let left = self.search.to_line(Span::styled("> ", self.theme.prompt()), cursor);
         let count = match (self.rows.len(), self.is_complete) {
             (count, false) => format!("{count} …"),
+            (count, true) if self.has_more => format!("{count}+ sessions"),
             (1, true) => "1 session".to_owned(),
             (count, true) => format!("{count} sessions"),
         };

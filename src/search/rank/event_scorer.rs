@@ -60,7 +60,7 @@ impl EventScorer<'_> {
             append_matches(part, &mut talk_lengths, &mut matches);
         }
 
-        let mut events: Vec<ScoredEvent> = Vec::new();
+        let mut events: Vec<ScoredEvent> = Vec::with_capacity(matches.len());
         // The score of each talk event by its own words.
         let mut talk_scores = vec![0.0; talk_lengths.len()];
         let mut talk_counts = vec![0.0; self.question.terms.len()];
@@ -78,7 +78,7 @@ impl EventScorer<'_> {
         let of_session = self.score_of_session(session, &talk_counts);
         let near_date = DATE_WEIGHT * self.nearness_to_dates(session);
         let question_weight = self.averages.total_weight() + self.totals.absent_weight();
-        let mut ranked = Vec::new();
+        let mut ranked = Vec::with_capacity(matches.len());
         for (found, mut event) in matches.iter().zip(events) {
             if !self.event_types.is_empty() && !self.event_types.contains(&event.event_type) {
                 continue;

@@ -1,6 +1,7 @@
 //! Ranks the events that have words of a question, best first.
 
 use std::cmp::Ordering;
+use std::collections::HashMap;
 
 use super::candidates::{Candidates, find_candidates};
 use super::event_scorer::{EventScorer, RankedEvent, type_weight};
@@ -198,6 +199,9 @@ impl WeighedQuestion {
         let limit = filter.request.limit;
         let read = MIN_READ_EVENTS.max(2 * limit);
         let best_first = |a: &RankedEvent, b: &RankedEvent| compare_events(snapshot, a, b);
+        if filter.request.one_per_session {
+            keep_best_of_sessions(&mut events, best_first);
+        }
         if events.len() > read {
             events.select_nth_unstable_by(read, best_first);
             events.truncate(read);
@@ -272,6 +276,21 @@ fn is_part_of_word(filter: &RowFilter<'_>, letters: &str) -> Result<bool, StoreE
         }
     }
     Ok(false)
+}
+
+/// Keeps the best event of each session.
+fn keep_best_of_sessions(
+    events: &mut Vec<RankedEvent>,
+    best_first: impl Fn(&RankedEvent, &RankedEvent) -> Ordering,
+) {
+    let mut best: HashMap<usize, RankedEvent> = HashMap::new();
+    for event in events.drain(..) {
+        let kept = best.entry(event.session).or_insert(event);
+        if best_first(&event, kept).is_lt() {
+            *kept = event;
+        }
+    }
+    events.extend(best.into_values());
 }
 
 /// Orders events: best first, then by session, then latest event first.

@@ -57,7 +57,10 @@ pub(in crate::search) fn append_matches<'a>(
     matches: &mut Vec<MatchingRow<'a>>,
 ) {
     let SessionPart { found, span } = part;
-    let mut chunks = found.hits_of(span).chunk_by(|a, b| a.row() == b.row()).peekable();
+    let hits = found.hits_of(span);
+    // A row has at least one hit. Growing step by step would copy long lists several times.
+    matches.reserve(hits.len().min(span.count));
+    let mut chunks = hits.chunk_by(|a, b| a.row() == b.row()).peekable();
     for (row, event_type, length) in found.rows_of(span) {
         let talk_before = talk_lengths.len();
         let mut place = None;

@@ -167,6 +167,7 @@ fn find_calls(
         event_types: vec![EventType::ToolCall, EventType::ToolResult],
         since: None,
         limit: MAX_ROWS,
+        one_per_session: false,
         after: None,
         counted_rows: 0,
         deadline: Some(call.search_deadline()),

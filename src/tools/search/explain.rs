@@ -86,15 +86,29 @@ pub(super) fn describe_next_step(
 }
 
 /// Returns the warning about a word that looks like a qualifier and was searched as text, although
-/// something matches.
-pub(super) fn unknown_qualifier_warning(data: &SearchData) -> Option<Warning> {
+/// something matches. If the matches are `ranked_instead`, no event may have the word, and any name
+/// before a colon may have been meant as a qualifier.
+pub(super) fn unknown_qualifier_warning(
+    data: &SearchData,
+    ranked_instead: bool,
+) -> Option<Warning> {
     if data.matches.is_empty() {
         return None;
     }
-    let mut before_colon = data.query.all_of.iter().filter_map(|term| term.split_once(':'));
-    let (name, _) = before_colon.find(|(name, _)| ARGUMENT_WORDS.contains(name))?;
+    let terms = data.query.all_of.iter().chain(&data.query.any_of);
+    let mut before_colon = terms.filter_map(|term| term.split_once(':'));
+    let (name, _) = before_colon.find(|(name, value)| {
+        ARGUMENT_WORDS.contains(name) || ranked_instead && is_like_qualifier(name, value)
+    })?;
     let message = format!("'{name}:' is not a qualifier and was searched as text");
     Some(Warning::new(WarningCode::ParameterIgnored, Severity::Warning, message))
+}
+
+/// True if a word could be a qualifier with its value. Addresses (`http://`) and paths of code (`a::b`) are
+/// not.
+fn is_like_qualifier(name: &str, value: &str) -> bool {
+    let is_name = name.len() > 1 && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
+    is_name && value.starts_with(|c: char| c.is_alphanumeric())
 }
 
 /// Returns the probable reason why nothing matches: how the query was read, or the filters.

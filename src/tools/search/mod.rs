@@ -40,7 +40,8 @@ pub(super) fn prepare(
     shared.prepare_lake(call, |engine, lake| {
         let snapshot = lake.snapshot;
         let Ok(since) = parse_since(args, call) else { return Ok(LakeScope::default()) };
-        let mut search = EventSearch { shared, snapshot, args, call, since };
+        let one_per_session = false;
+        let mut search = EventSearch { shared, snapshot, args, call, since, one_per_session };
         let Ok(query) = search.parse_query() else { return Ok(LakeScope::default()) };
         search.since = search.since.max(query.since.map(Timestamp));
         let Ok(mut request) = search.request(&query) else { return Ok(LakeScope::default()) };
@@ -85,8 +86,10 @@ pub(super) fn run(
     snapshot: &Snapshot,
     args: &SearchArgs,
     call: &Call<'_>,
+    one_per_session: bool,
 ) -> Result<Reply<SearchData>, ToolError> {
-    let mut search = EventSearch { shared, snapshot, args, call, since: parse_since(args, call)? };
+    let since = parse_since(args, call)?;
+    let mut search = EventSearch { shared, snapshot, args, call, since, one_per_session };
     let mut query = search.parse_query()?;
     search.since = search.since.max(query.since.map(Timestamp));
     let mut page = search.find_page(&query)?;
@@ -156,7 +159,7 @@ pub(super) fn run(
     reply.hint = Some(hints.join(" "));
     reply.warnings = caller_notes(shared, snapshot, args)?;
     reply.warnings.extend(dropped_texts_note(snapshot, &filters)?);
-    reply.warnings.extend(explain::unknown_qualifier_warning(&reply.data));
+    reply.warnings.extend(explain::unknown_qualifier_warning(&reply.data, is_ranked_instead));
     reply.warnings.extend(describe_page(&query, &page, is_ranked_instead));
     Ok(reply)
 }
@@ -190,6 +193,8 @@ struct EventSearch<'a> {
     args: &'a SearchArgs,
     call: &'a Call<'a>,
     since: Option<Timestamp>,
+    /// True for the best match of each session only.
+    one_per_session: bool,
 }
 
 impl EventSearch<'_> {
@@ -245,6 +250,7 @@ impl EventSearch<'_> {
             event_types: args.event_type.as_ref().map(|types| types.to_vec()).unwrap_or_default(),
             since: self.since.map(|since| since.0),
             limit,
+            one_per_session: self.one_per_session,
             after: None,
             counted_rows: COUNTED_ROWS,
             deadline: Some(self.call.search_deadline()),
