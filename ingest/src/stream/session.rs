@@ -306,16 +306,23 @@ impl Stream {
     }
 }
 
-/// Returns the Markdown heading that the first line of a prompt leads to, or the prompt: "Implement
-/// this plan:" begins many sessions, the heading of the plan one.
+/// The words of a first line that leads to the heading of a plan.
+const PLAN_WORDS: &[&str] = &["design", "plan", "spec", "specification"];
+
+/// Returns the Markdown heading to which the first line of a prompt leads, or the prompt: "Implement
+/// this plan:" begins many sessions, the heading of the plan one. A heading of one word, such as
+/// "Context", is followed by the rest.
 fn skip_lead(text: &str) -> &str {
     let Some((lead, rest)) = text.trim_start().split_once('\n') else { return text };
+    let lead = lead.trim_end().to_lowercase();
+    let names_plan = lead.split(|c: char| !c.is_alphanumeric()).any(|w| PLAN_WORDS.contains(&w));
     let rest = rest.trim_start();
-    let line = rest.lines().next().unwrap_or("").trim_end();
-    match line.trim_start_matches('#').strip_prefix(' ') {
-        Some(heading) if line.starts_with('#') && lead.trim_end().ends_with(':') => heading,
-        _ => text,
+    let marked = rest.trim_start_matches('#');
+    if !(names_plan && lead.ends_with(':') && rest.starts_with('#') && marked.starts_with(' ')) {
+        return text;
     }
+    let heading = marked.lines().next().unwrap_or("").trim();
+    if heading.contains(' ') { heading } else { marked.trim_start() }
 }
 
 /// Returns the words of a text on one line, up to a little more than a title can hold.
@@ -354,11 +361,18 @@ mod tests {
 
     #[test]
     fn a_heading_that_the_first_line_leads_to_is_the_title() {
-        assert_eq!(skip_lead("Build this plan:\n\n# Retry uploads\n"), "Retry uploads");
-        assert_eq!(skip_lead("Plan:\r\n## Retry uploads"), "Retry uploads");
-        for text in
-            ["Fix this:\n#12 fails", "# Retry: \nuploads", "Look\n# here", "Plan:\n# ", "Plan:"]
-        {
+        let title = |text: &str| first_words(skip_lead(text));
+        assert_eq!(title("Build this plan:\n\n# Retry uploads\n\nThey fail."), "Retry uploads");
+        assert_eq!(title("Plan:\r\n## Retry uploads"), "Retry uploads");
+        assert_eq!(title("The spec:\n# Context\n\nUploads fail."), "Context Uploads fail.");
+        for text in [
+            "Fix this plan:\n#12 fails",
+            "# Plan: \nuploads",
+            "Look at the plan\n# here",
+            "This explanation:\n# npm test",
+            "Plan:\n#",
+            "Plan:",
+        ] {
             assert_eq!(skip_lead(text), text);
         }
     }
