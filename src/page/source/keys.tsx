@@ -63,7 +63,11 @@ function focusTurns() {
 /** Moves the focus to the list of sessions. If it is there, the list is closed. */
 function focusSessions() {
   const list = document.querySelector(".session-nav ol");
-  if (!list || list.contains(document.activeElement)) return document.querySelector<HTMLElement>(".session-nav button")?.click();
+  if (!list || list.contains(document.activeElement)) {
+    const button = document.querySelector<HTMLElement>(".session-nav button");
+    button?.focus();
+    return button?.click();
+  }
   (list.querySelector<HTMLElement>("[aria-current]") ?? list.querySelector<HTMLElement>("a"))?.focus();
 }
 
@@ -74,6 +78,7 @@ function focusFind(event: KeyboardEvent) {
   event.preventDefault();
   list.open = true;
   list.querySelector<HTMLInputElement>(".find input")?.select();
+  list.querySelector<HTMLInputElement>(".find input")?.focus();
 }
 
 /** Handles a key of the whole page. */
@@ -103,7 +108,7 @@ export function handleKey(event: KeyboardEvent, toggleHelp: () => void) {
     case "l": return focusSessions();
     case "t": return focusTurns();
     case "f": return focusFind(event);
-    case "c": return target.closest("[data-event]")?.querySelector<HTMLElement>(".copy")?.click();
+    case "c": return target.closest("[data-event]")?.querySelector<HTMLElement>(":scope > .meta .copy")?.click();
     case "1": case "2": case "3": case "4": case "5": case "6":
       return document.querySelectorAll<HTMLElement>("[data-kind]")[Number(event.key) - 1]?.click();
     case "g": isPrefix = true; return;

@@ -66,6 +66,7 @@ export function SessionNav({ current }: { current: string }) {
   const isOpen = isWide && (chosen ? chosen === "open" : isVeryWide);
   const { rows, total } = useList(isOpen);
   const at = rows.findIndex((row) => row.id === current);
+  const [before, after] = at < 0 ? [] : [rows[at - 1], rows[at + 1]];
   const nav = useRef<HTMLElement>(null);
   const wantsFocus = useRef(false);
   useEffect(() => {
@@ -91,9 +92,9 @@ export function SessionNav({ current }: { current: string }) {
   return (
     <nav class="session-nav" aria-label="Sessions" ref={nav} onKeyDown={onKeyDown}>
       <p class="steps">
-        {rows.length > 0 && <Step row={rows[at - 1]} rel="prev" name="Previous session" sign="←" shortcut="[" />}
+        {rows.length > 0 && <Step row={before} rel="prev" name="Previous session" sign="←" shortcut="[" />}
         {isWide ? <button type="button" aria-expanded={isOpen} aria-keyshortcuts="l" title="List of sessions (key l)" onClick={toggle}>{place}</button> : <span>{place}</span>}
-        {rows.length > 0 && <Step row={rows[at + 1]} rel="next" name="Next session" sign="→" shortcut="]" />}
+        {rows.length > 0 && <Step row={after} rel="next" name="Next session" sign="→" shortcut="]" />}
       </p>
       {isOpen && <ol>{rows.map((row, position) => <Row key={row.id} row={row} isCurrent={position === at} />)}</ol>}
     </nav>

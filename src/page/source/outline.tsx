@@ -28,7 +28,7 @@ export function reveal(turn?: HTMLElement | null, box?: HTMLElement | null) {
 /** Moves the focus to another row of a list. Returns false if the key does something else. */
 export function moveFocus(list: HTMLElement, key: string): boolean {
   const by = ({ ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 } as Record<string, number>)[key];
-  const links = [...list.querySelectorAll<HTMLElement>("a")];
+  const links = [...list.querySelectorAll<HTMLElement>("a[href]")];
   const at = links.indexOf(document.activeElement as HTMLElement);
   if (by === undefined || at < 0) return false;
   links[at + by]?.focus();

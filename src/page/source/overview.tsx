@@ -69,8 +69,8 @@ function conditions(params: URLSearchParams): string {
   const { since, until } = scopeOf(params);
   const span = since && /^(\d+)([hdwm])$/.exec(since);
   if (span) parts.push(`timestamp >= now()::TIMESTAMP - INTERVAL ${span[1]} ${{ h: "HOUR", d: "DAY", w: "WEEK", m: "MONTH" }[span[2]!]}`);
-  else if (since && !Number.isNaN(Date.parse(since))) parts.push(`timestamp >= TIMESTAMP ${quote(since)}`);
-  if (until && !Number.isNaN(Date.parse(until))) parts.push(`timestamp < TIMESTAMP ${quote(until)}`);
+  else if (since && !Number.isNaN(Date.parse(since))) parts.push(`timestamp >= TIMESTAMP ${quote(new Date(since).toISOString())}`);
+  if (until && !Number.isNaN(Date.parse(until))) parts.push(`timestamp < TIMESTAMP ${quote(new Date(until).toISOString())}`);
   return parts.map((part) => ` AND ${part}`).join("");
 }
 

@@ -33,8 +33,8 @@ export function SessionView({ route }: { route: Route }) {
   }, [session?.title, session?.session_id]);
   if (listed.error) return <Failure error={listed.error} />;
   if (!session && !listed.isLoading) return <p class="loading">There is no session {name}.</p>;
-  // The answer of another session stays until that of this one is there.
-  const isThere = session?.session_id.startsWith(name) && !(linked.isLoading && linked.session !== session.session_id);
+  // The answer of another session stays until that of this one is there. "last" is a name, too.
+  const isThere = session && (session.session_id.startsWith(name) || !listed.isLoading) && !(linked.isLoading && linked.session !== session.session_id);
   // While another event of the same session is looked up, the conversation stays where it is.
   const shown = isThere ? <Session key={session.session_id} session={session} target={linked.event} params={route.params} /> : <p class="loading">Loading the session</p>;
   if (isTranscript || isEmbedded) return shown;
