@@ -86,42 +86,30 @@ pub(crate) fn describe_call(call: &Event) -> String {
     describe_call_in(call, None)
 }
 
-/// Returns the line of [`describe_call`]; paths below `folder` are relative to it.
+/// Returns the line of [`describe_call`]; the path of a file below `folder` is relative to it. A command
+/// stays as it ran: what its paths mean depends on where it changed to.
 pub(crate) fn describe_call_in(call: &Event, folder: Option<&str>) -> String {
     let what = call.command.as_ref().or(call.files.first()).or(call.text.as_ref());
     let line = what.and_then(|what| what.lines().find(|line| !line.trim().is_empty()));
     let line = line.unwrap_or_default().trim();
-    match folder {
-        Some(folder) => truncate_chars(&shorten_paths(line, folder), MAX_CALL_CHARS).0,
-        None => truncate_chars(line, MAX_CALL_CHARS).0,
-    }
+    let is_path = call.command.is_none() && !call.files.is_empty();
+    let shown = match folder {
+        Some(folder) if is_path => path_below(line, folder),
+        Some(_) | None => line,
+    };
+    truncate_chars(shown, MAX_CALL_CHARS).0
 }
 
-/// Removes a folder from the beginning of the paths in a line.
-fn shorten_paths(line: &str, folder: &str) -> String {
-    let prefix = format!("{}/", folder.trim_end_matches('/'));
-    if prefix == "/" {
-        return line.to_owned();
-    }
-    let mut out = String::new();
-    let mut rest = line;
-    while let Some(at) = rest.find(&prefix) {
-        let (before, found) = rest.split_at(at);
-        out.push_str(before);
-        // In the middle of a path it is another folder.
-        let is_start =
-            out.chars().last().is_none_or(|c| c.is_whitespace() || "\"'`=:(,<>".contains(c));
-        let (own, after) = found.split_at(prefix.len());
-        // The folder itself stays.
-        let has_name =
-            after.chars().next().is_some_and(|c| !c.is_whitespace() && !"\"'`".contains(c));
-        if !(is_start && has_name) {
-            out.push_str(own);
-        }
-        rest = after;
-    }
-    out.push_str(rest);
-    out
+/// Returns a path relative to a folder, or the path if it is elsewhere.
+fn path_below<'p>(path: &'p str, folder: &str) -> &'p str {
+    let folder = folder.trim_end_matches('/');
+    let below = path.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/'));
+    below.filter(|below| !folder.is_empty() && !below.is_empty()).unwrap_or(path)
+}
+
+/// True if notices are only about hooks, which would split a run of calls and say little.
+pub(crate) fn are_about_hooks(notices: &[&Event]) -> bool {
+    notices.iter().all(|notice| notice.subtype.as_ref().is_some_and(|kind| kind.contains("hook")))
 }
 
 /// Returns the time of an event, its duration and its outcome.
@@ -244,21 +232,16 @@ mod tests {
     }
 
     #[test]
-    fn paths_below_the_folder_of_a_session_are_relative() {
-        for (line, shown) in [
+    fn a_path_below_the_folder_of_a_session_is_relative() {
+        for (path, shown) in [
             ("/home/mira/pier/src/lamp.rs", "src/lamp.rs"),
-            ("cat '/home/mira/pier/a b' >/home/mira/pier/c", "cat 'a b' >c"),
-            (
-                "cd /home/mira/pier && ls /home/mira/pier/",
-                "cd /home/mira/pier && ls /home/mira/pier/",
-            ),
-            (
-                "ls /mnt/home/mira/pier/x /home/mira/pier-2/x",
-                "ls /mnt/home/mira/pier/x /home/mira/pier-2/x",
-            ),
+            ("/home/mira/pier/", "/home/mira/pier/"),
+            ("/home/mira/pier-2/x", "/home/mira/pier-2/x"),
+            ("/mnt/home/mira/pier/x", "/mnt/home/mira/pier/x"),
         ] {
-            assert_eq!(shorten_paths(line, "/home/mira/pier"), shown);
+            assert_eq!(path_below(path, "/home/mira/pier"), shown);
+            assert_eq!(path_below(path, "/home/mira/pier/"), shown);
         }
-        assert_eq!(shorten_paths("ls /etc/hosts", "/"), "ls /etc/hosts");
+        assert_eq!(path_below("/etc/hosts", "/"), "/etc/hosts");
     }
 }

@@ -15,7 +15,8 @@ use super::wrapped::push_wrapped;
 use crate::base::cells::{text_width, truncate_end, truncate_start};
 use crate::base::sanitize::{clean_text, one_line};
 use crate::export::transcript::{
-    TranscriptPart, collect_turns, describe_call_in, describe_notices, session_title,
+    TranscriptPart, are_about_hooks, collect_turns, describe_call_in, describe_notices,
+    session_title,
 };
 use crate::tools::{Edit, Transcript};
 
@@ -79,7 +80,11 @@ impl ConversationView {
                     }
                     // They would only split a run of calls.
                     TranscriptPart::Reasoning(_) if !self.has_reasoning => continue,
-                    TranscriptPart::Notices(_) if !calls.is_empty() => continue,
+                    TranscriptPart::Notices(notices)
+                        if !calls.is_empty() && are_about_hooks(notices) =>
+                    {
+                        continue;
+                    }
                     TranscriptPart::Prompt(_)
                     | TranscriptPart::Answer(_)
                     | TranscriptPart::Reasoning(_)

@@ -145,7 +145,7 @@ impl LiveLines {
         // A path is relative where a user reads it, and whole for programs.
         let folder = whole.session.cwd.as_deref().filter(|_| self.is_screen);
         let subject = one_line(&describe_call_in(call, folder));
-        let subject = if subject.starts_with('/') {
+        let subject = if subject.starts_with('/') && !subject.contains(' ') {
             truncate_start(&subject, room)
         } else {
             truncate_end(&subject, room)

@@ -8,8 +8,8 @@ use schemas::tool::list::Session;
 
 use crate::base::sanitize::clean_text;
 use crate::export::transcript::{
-    TranscriptPart, collect_turns, describe_call_in, describe_notices, event_remarks,
-    session_title, truncate_chars,
+    TranscriptPart, are_about_hooks, collect_turns, describe_call_in, describe_notices,
+    event_remarks, session_title, truncate_chars,
 };
 use crate::output::shorten_image_notes;
 use crate::tools::Transcript;
@@ -126,9 +126,10 @@ fn append_part(
         TranscriptPart::Reasoning(event) => push_message(blocks, event, BlockContent::Reasoning),
         TranscriptPart::Call { call, result } => push_call(blocks, call, *result, folder),
         TranscriptPart::Result(event) => push_call(blocks, event, Some(event), folder),
-        // They would only split a run of calls.
-        TranscriptPart::Notices(_) if ends_with_calls(blocks) => {}
         TranscriptPart::Notices(notices) => {
+            if are_about_hooks(notices) && extend_calls(blocks, notices) {
+                return;
+            }
             if let [first, ..] = notices.as_slice() {
                 let content = BlockContent::Notices(clean_text(&describe_notices(notices)));
                 push_block(blocks, first, content);
@@ -137,8 +138,16 @@ fn append_part(
     }
 }
 
-fn ends_with_calls(blocks: &[ConversationBlock]) -> bool {
-    blocks.last().is_some_and(|block| matches!(block.content, BlockContent::Calls(_)))
+/// Counts notices among the events of the run of calls before them. Returns false if there is none.
+fn extend_calls(blocks: &mut [ConversationBlock], notices: &[&Event]) -> bool {
+    let Some(ConversationBlock { content: BlockContent::Calls(_), last_event, .. }) =
+        blocks.last_mut()
+    else {
+        return false;
+    };
+    let last = notices.iter().map(|notice| notice.event_index).max();
+    *last_event = last.map_or(*last_event, |last| last.max(*last_event));
+    true
 }
 
 fn push_message(

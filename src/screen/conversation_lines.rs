@@ -206,8 +206,9 @@ impl ConversationFormat<'_> {
         let mut spans = vec![Span::styled(sign, style), Span::styled(tool, self.theme.strong())];
         let used: usize = spans.iter().skip(1).map(Span::width).sum();
         let room = room.saturating_sub(used + 1);
-        // The end of a path says more than its beginning.
-        let subject = if call.subject.starts_with('/') {
+        // The end of a path says more than its beginning; that of a command does not.
+        let is_path = call.subject.starts_with('/') && !call.subject.contains(' ');
+        let subject = if is_path {
             truncate_start(&call.subject, room)
         } else {
             truncate_end(&call.subject, room)

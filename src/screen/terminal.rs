@@ -212,9 +212,9 @@ impl SignalFlags {
         Ok(ScreenWaker { sender: self.wake_sender.try_clone()? })
     }
 
-    /// Waits for input, for a signal, for a [`ScreenWaker`] or for the end of `wait`. Returns how long crossterm is to wait:
-    /// it must not wait itself, because it does not return once the terminal is gone, and takes a
-    /// whole core.
+    /// Waits for input, for a signal, for a [`ScreenWaker`] or for the end of `wait`. Returns how long
+    /// crossterm is to wait: it must not wait itself, because it does not return once the terminal is
+    /// gone, and takes a whole core.
     ///
     /// # Errors
     /// Fails if the terminal is gone.

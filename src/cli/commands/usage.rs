@@ -25,7 +25,7 @@ pub(in crate::cli) struct UsageFlags {
     #[arg(long)]
     all: bool,
     /// The most periods to show, the newest ones
-    #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(limits::STATS_LIMIT_MAX)))]
     limit: Option<u32>,
     #[command(flatten)]
     filter: StatsFilter,

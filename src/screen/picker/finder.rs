@@ -159,8 +159,10 @@ impl<'a> Search<'a> {
         self.titles.update(snapshot);
         let sessions = snapshot.sessions();
         let found = self.titles.find(&words).filter_map(|at| sessions.get(at));
-        let found = found.filter(|session| passes(session.brief())).take(MAX_TITLE_HITS);
-        let ids: Vec<String> = found.map(|session| session.id().to_owned()).collect();
+        let found = found.filter(|session| passes(session.brief())).take(MAX_TITLE_HITS + 1);
+        let mut ids: Vec<String> = found.map(|session| session.id().to_owned()).collect();
+        self.has_more = ids.len() > MAX_TITLE_HITS;
+        ids.truncate(MAX_TITLE_HITS);
         let sessions = self.read_sessions(&ids, &call)?;
         Ok(ids.iter().filter_map(|id| sessions.get(id).cloned()).map(PickerRow::new).collect())
     }
@@ -189,7 +191,7 @@ impl<'a> Search<'a> {
             }
         }
         let limit = usize::try_from(limits::SEARCH_LIMIT_MAX).unwrap_or(usize::MAX);
-        self.has_more = answer.data.matches.len() >= limit;
+        self.has_more |= answer.data.matches.len() >= limit;
         let ids: Vec<String> = best.iter().map(|(id, _)| id.clone()).collect();
         let sessions = self.read_sessions(&ids, &call)?;
         let mut rows = Vec::new();

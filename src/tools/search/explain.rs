@@ -86,8 +86,8 @@ pub(super) fn describe_next_step(
 }
 
 /// Returns the warning about a word that looks like a qualifier and was searched as text, although
-/// something matches. If the matches are `ranked_instead`, no event may have the word, and any name
-/// before a colon may have been meant as a qualifier.
+/// something matches. If the matches are `ranked_instead`, no event may have the word: any name before
+/// a colon may have been meant as a qualifier, unless a match has it as it is written.
 pub(super) fn unknown_qualifier_warning(
     data: &SearchData,
     ranked_instead: bool,
@@ -95,10 +95,15 @@ pub(super) fn unknown_qualifier_warning(
     if data.matches.is_empty() {
         return None;
     }
-    let terms = data.query.all_of.iter().chain(&data.query.any_of);
-    let mut before_colon = terms.filter_map(|term| term.split_once(':'));
-    let (name, _) = before_colon.find(|(name, value)| {
-        ARGUMENT_WORDS.contains(name) || ranked_instead && is_like_qualifier(name, value)
+    let is_in_match = |term: &str| {
+        let term = term.to_lowercase();
+        data.matches.iter().any(|found| found.snippet.to_lowercase().contains(&term))
+    };
+    let mut terms = data.query.all_of.iter().chain(&data.query.any_of);
+    let name = terms.find_map(|term| {
+        let (name, value) = term.split_once(':')?;
+        let may_be_meant = ranked_instead && is_like_qualifier(name, value) && !is_in_match(term);
+        (ARGUMENT_WORDS.contains(&name) || may_be_meant).then_some(name)
     })?;
     let message = format!("'{name}:' is not a qualifier and was searched as text");
     Some(Warning::new(WarningCode::ParameterIgnored, Severity::Warning, message))
