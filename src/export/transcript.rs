@@ -107,9 +107,11 @@ fn path_below<'p>(path: &'p str, folder: &str) -> &'p str {
     below.filter(|below| !folder.is_empty() && !below.is_empty()).unwrap_or(path)
 }
 
-/// True if notices are only about hooks, which would split a run of calls and say little.
-pub(crate) fn are_about_hooks(notices: &[&Event]) -> bool {
-    notices.iter().all(|notice| notice.subtype.as_ref().is_some_and(|kind| kind.contains("hook")))
+/// True if notices only accompany calls, as those of hooks and of progress do. They would split a run of
+/// calls and say little.
+pub(crate) fn accompany_calls(notices: &[&Event]) -> bool {
+    let is_minor = |kind: &String| kind.contains("hook") || kind.contains("progress");
+    notices.iter().all(|notice| notice.subtype.as_ref().is_some_and(is_minor))
 }
 
 /// Returns the time of an event, its duration and its outcome.

@@ -15,7 +15,7 @@ use super::wrapped::push_wrapped;
 use crate::base::cells::{text_width, truncate_end, truncate_start};
 use crate::base::sanitize::{clean_text, one_line};
 use crate::export::transcript::{
-    TranscriptPart, are_about_hooks, collect_turns, describe_call_in, describe_notices,
+    TranscriptPart, accompany_calls, collect_turns, describe_call_in, describe_notices,
     session_title,
 };
 use crate::tools::{Edit, Transcript};
@@ -81,7 +81,7 @@ impl ConversationView {
                     // They would only split a run of calls.
                     TranscriptPart::Reasoning(_) if !self.has_reasoning => continue,
                     TranscriptPart::Notices(notices)
-                        if !calls.is_empty() && are_about_hooks(notices) =>
+                        if !calls.is_empty() && accompany_calls(notices) =>
                     {
                         continue;
                     }

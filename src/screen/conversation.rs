@@ -8,7 +8,7 @@ use schemas::tool::list::Session;
 
 use crate::base::sanitize::clean_text;
 use crate::export::transcript::{
-    TranscriptPart, are_about_hooks, collect_turns, describe_call_in, describe_notices,
+    TranscriptPart, accompany_calls, collect_turns, describe_call_in, describe_notices,
     event_remarks, session_title, truncate_chars,
 };
 use crate::output::shorten_image_notes;
@@ -127,7 +127,7 @@ fn append_part(
         TranscriptPart::Call { call, result } => push_call(blocks, call, *result, folder),
         TranscriptPart::Result(event) => push_call(blocks, event, Some(event), folder),
         TranscriptPart::Notices(notices) => {
-            if are_about_hooks(notices) && extend_calls(blocks, notices) {
+            if accompany_calls(notices) && extend_calls(blocks, notices) {
                 return;
             }
             if let [first, ..] = notices.as_slice() {

@@ -177,7 +177,7 @@ fn tail_fits_the_screen() {
     for part in [
         "\u{1b}[31m✗\u{1b}[0m",
         "\u{1b}[32m✓\u{1b}[0m",
-        " cat src/lamps/and",
+        " cat /home/mira/code/pier/src/lamps/and",
         "\u{1b}[31m  exit code 101",
     ] {
         assert!(text.contains(part), "{part:?}: {text}");
