@@ -35,12 +35,12 @@ pub fn find_absent_words(
     for clause in request.query.clauses.iter().filter(|clause| !clause.is_excluded) {
         for pattern in &clause.any {
             let QueryPattern::Text(written) = pattern else { continue };
-            let is_ranked_by = is_ranked && clause.is_optional;
-            let word = if is_ranked_by { without_punctuation(written) } else { written };
+            let is_ranked_word = is_ranked && clause.is_optional;
+            let word = if is_ranked_word { without_punctuation(written) } else { written };
             if looked_up == MAX_WORDS || absent.iter().any(|known| known.word == word) {
                 continue;
             }
-            let needle = if is_ranked_by { question_stem(word) } else { word.to_owned() };
+            let needle = if is_ranked_word { question_stem(word) } else { word.to_owned() };
             if absent_words.is_some_and(|absent| !consists_of(word, absent)) {
                 continue;
             }

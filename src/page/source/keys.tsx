@@ -71,14 +71,19 @@ function focusSessions() {
   (list.querySelector<HTMLElement>("[aria-current]") ?? list.querySelector<HTMLElement>("a"))?.focus();
 }
 
+/** Moves the focus to a box and selects its text. Not every browser does the one with the other. */
+function focusBox(box: HTMLInputElement | null) {
+  box?.select();
+  box?.focus();
+}
+
 /** Moves the focus to the box that finds passages of the session. */
 function focusFind(event: KeyboardEvent) {
   const list = document.querySelector<HTMLDetailsElement>(".outline details");
   if (!list) return;
   event.preventDefault();
   list.open = true;
-  list.querySelector<HTMLInputElement>(".find input")?.select();
-  list.querySelector<HTMLInputElement>(".find input")?.focus();
+  focusBox(list.querySelector(".find input"));
 }
 
 /** Handles a key of the whole page. */
@@ -96,9 +101,7 @@ export function handleKey(event: KeyboardEvent, toggleHelp: () => void) {
   switch (event.key) {
     case "/":
       event.preventDefault();
-      document.querySelector<HTMLInputElement>("#search")?.select();
-      document.querySelector<HTMLInputElement>("#search")?.focus();
-      return;
+      return focusBox(document.querySelector("#search"));
     case "j": return move(list, 1);
     case "k": return move(list, -1);
     case "n": return move(".conversation .user[data-event]", 1);

@@ -24,8 +24,8 @@ use crate::store::{Snapshot, StoreError, StoredSession};
 const PAIR_WEIGHT: f32 = 3.0;
 const DATE_WEIGHT: f32 = 3.0;
 
-/// The weight of a named date for a session without a word of the question. One with most words is found
-/// before those that are only from the same month.
+/// The weight of a named date for a session without any word of the question. A session with most of the
+/// words comes before those that only began in the same month.
 const DATE_ALONE_WEIGHT: f32 = 1.0;
 
 /// What an identifier of several words counts in addition, in whatever event it is: a question about

@@ -86,11 +86,11 @@ pub(super) fn describe_next_step(
 }
 
 /// Returns the warning about a word that looks like a qualifier and was searched as text, although
-/// something matches. If the matches are `ranked_instead`, no event may have the word: any name before
-/// a colon may have been meant as a qualifier, unless a match has it as it is written.
+/// something matches. If `is_ranked_instead` is true, no event may have the word: any name before a
+/// colon may have been meant as a qualifier, unless a match has the word as it was written.
 pub(super) fn unknown_qualifier_warning(
     data: &SearchData,
-    ranked_instead: bool,
+    is_ranked_instead: bool,
 ) -> Option<Warning> {
     if data.matches.is_empty() {
         return None;
@@ -102,7 +102,8 @@ pub(super) fn unknown_qualifier_warning(
     let mut terms = data.query.all_of.iter().chain(&data.query.any_of);
     let name = terms.find_map(|term| {
         let (name, value) = term.split_once(':')?;
-        let may_be_meant = ranked_instead && is_like_qualifier(name, value) && !is_in_match(term);
+        let may_be_meant =
+            is_ranked_instead && is_like_qualifier(name, value) && !is_in_match(term);
         (ARGUMENT_WORDS.contains(&name) || may_be_meant).then_some(name)
     })?;
     let message = format!("'{name}:' is not a qualifier and was searched as text");
