@@ -27,6 +27,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches};
 use schemas::envelope::MetadataLevel;
 use schemas::{Timestamp, ToolError, Zone};
@@ -41,6 +42,7 @@ use self::context::{CommandContext, debug_metadata};
 use self::exit::{CommandFailure, CommandOutcome, report_result, report_unwritten};
 use self::first_run::ingest_on_first_use;
 use self::freshness::StoreRefresh;
+use self::misspelled_flag::describe_misspelled_flag;
 use self::startup::{refuse_engine, start_logging};
 use crate::app;
 use crate::config::environment;
@@ -73,7 +75,14 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let program = command_groups::arrange_help(Args::command(), terminal);
     let parsed = program.try_get_matches_from(&arguments).and_then(|matches| {
         let name = matches.subcommand_name().unwrap_or_default().to_owned();
-        Ok((name, Args::from_arg_matches(&matches)?))
+        let args = Args::from_arg_matches(&matches)?;
+        if let Some(Command::Search(flags)) = &args.command
+            && flags.begins_with_flag()
+            && describe_misspelled_flag(&Args::command(), &arguments).is_some()
+        {
+            return Err(clap::Error::new(ErrorKind::UnknownArgument));
+        }
+        Ok((name, args))
     });
     let (name, mut args) = match parsed {
         Ok(parsed) => parsed,
@@ -153,8 +162,8 @@ fn named_color(arguments: &[OsString]) -> ColorChoice {
 fn report_unparsed(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
     let printer = text_printer(arguments);
     if error.use_stderr() {
-        let is_unknown = error.kind() == clap::error::ErrorKind::UnknownArgument;
-        let misspelled = misspelled_flag::describe_misspelled_flag(&Args::command(), arguments);
+        let is_unknown = error.kind() == ErrorKind::UnknownArgument;
+        let misspelled = describe_misspelled_flag(&Args::command(), arguments);
         let text = misspelled.filter(|_| is_unknown).unwrap_or_else(|| error.render().to_string());
         // If stderr does not work either, only the exit code shows the error.
         let _ = printer.print_wrong_usage(&text);

@@ -178,10 +178,10 @@ impl<'a> Pull<'a> {
     /// Returns a text that is equal for two pulls if the second has nothing to do. Its first word is
     /// about the filter and the rules of masking.
     fn signature(&self, versions: &BTreeMap<String, String>) -> String {
-        let PullFilter { user, project, since } = self.filter;
-        // A time that moves with the clock selects less every day, so that nothing new is due.
-        let day = since.map(|since| since.0.div_euclid(DAY_US));
-        let filter = format!("{user:?} {project:?} {day:?} {}", self.redaction_rules);
+        let PullFilter { user, project, since, until } = self.filter;
+        // A time that moves with the clock is looked at once a day.
+        let [since, until] = [since, until].map(|time| time.map(|time| time.0.div_euclid(DAY_US)));
+        let filter = format!("{user:?} {project:?} {since:?} {until:?} {}", self.redaction_rules);
         let filter = sha256(filter.as_bytes());
         let mut parts: Vec<String> = Vec::new();
         for (id, version) in versions.iter().filter(|(id, _)| **id != self.own_id) {
@@ -244,11 +244,8 @@ impl<'a> Pull<'a> {
                 continue;
             }
             let places = [listed.project.as_deref(), listed.cwd.as_deref()];
-            let is_recent = self
-                .filter
-                .since
-                .is_none_or(|since| listed.ended_at.is_some_and(|end| end >= since.0));
-            if !is_of_user || !is_recent || !contains(self.filter.project.as_ref(), places) {
+            let is_of_time = self.filter.includes_time(listed.ended_at);
+            if !is_of_user || !is_of_time || !contains(self.filter.project.as_ref(), places) {
                 self.report.filtered += 1;
                 continue;
             }

@@ -12,6 +12,16 @@ pub struct PullFilter {
     pub project: Option<String>,
     /// The time at or after which a session ended.
     pub since: Option<Timestamp>,
+    /// The time before which a session ended.
+    pub until: Option<Timestamp>,
+}
+
+impl PullFilter {
+    /// Returns true if a session that ended then is imported, in microseconds since the epoch.
+    pub(super) fn includes_time(&self, ended_at: Option<i64>) -> bool {
+        self.since.is_none_or(|since| ended_at.is_some_and(|end| end >= since.0))
+            && self.until.is_none_or(|until| ended_at.is_some_and(|end| end < until.0))
+    }
 }
 
 /// What of the sessions is imported.

@@ -6,6 +6,7 @@ use schemas::tool::list::Session;
 use similar::{ChangeTag, TextDiff};
 
 use super::layout::Layout;
+use super::markdown::{push_pieces, wrap_markdown};
 use super::numbers::{count_of, format_bytes, format_dollars, format_short_count};
 use super::painted::{
     AGENT, COST, DIM, FAILED, ID, PLAIN, PROJECT, PROMPT, Painted, STRONG, SUCCEEDED,
@@ -172,7 +173,7 @@ fn push_part(painted: &mut Painted, part: &TranscriptPart<'_>, layout: &Layout) 
             painted.end_line();
             painted.push(AGENT, event.model.as_deref().unwrap_or("agent"));
             push_place(painted, event, layout);
-            push_message(painted, event, layout, PLAIN);
+            push_answer(painted, event, layout);
         }
         TranscriptPart::Reasoning(event) => {
             painted.end_line();
@@ -199,19 +200,40 @@ fn push_place(painted: &mut Painted, event: &Event, layout: &Layout) {
     painted.end_line();
 }
 
-/// Appends the text of a message, wrapped to the width.
+/// Appends a prompt or the reasoning of a model, wrapped to the width.
 fn push_message(painted: &mut Painted, event: &Event, layout: &Layout, style: anstyle::Style) {
-    let whole = clean_text(event.text.as_deref().unwrap_or_default()).replace('\t', "    ");
-    let text = shorten_image_notes(whole.trim());
-    let has_image = text.len() < whole.trim().len();
+    let text = message_text(event);
     let omitted = push_wrapped(painted, style, INDENT, &text, layout.width, MAX_MESSAGE_LINES);
+    push_commands(painted, event, layout, omitted);
+}
+
+/// Appends an answer, wrapped to the width.
+fn push_answer(painted: &mut Painted, event: &Event, layout: &Layout) {
+    let lines = wrap_markdown(&message_text(event), layout.width.saturating_sub(INDENT.len()));
+    for line in lines.iter().take(MAX_MESSAGE_LINES) {
+        painted.push(PLAIN, INDENT);
+        push_pieces(painted, line);
+        painted.end_line();
+    }
+    push_commands(painted, event, layout, lines.len().saturating_sub(MAX_MESSAGE_LINES));
+}
+
+/// Returns the text of a message, safe for a screen.
+fn message_text(event: &Event) -> String {
+    let whole = clean_text(event.text.as_deref().unwrap_or_default()).replace('\t', "    ");
+    shorten_image_notes(whole.trim())
+}
+
+/// Appends the commands that show the lines of a message that were left out, and its image.
+fn push_commands(painted: &mut Painted, event: &Event, layout: &Layout, omitted: usize) {
     if omitted > 0 {
         let id = layout.short_event_id(&event.event_id);
         let note = format!("{INDENT}{omitted} more lines: sessions event {id}");
         painted.push(DIM, &note);
         painted.end_line();
     }
-    if has_image {
+    let text = event.text.as_deref().unwrap_or_default();
+    if shorten_image_notes(text).len() < text.len() {
         let id = layout.short_event_id(&event.event_id);
         painted.push(DIM, &format!("{INDENT}sessions event {id} --image -o FILE"));
         painted.end_line();

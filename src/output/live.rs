@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use schemas::EventType;
 use schemas::tool::event::Event;
 
+use super::markdown::{push_pieces, wrap_markdown};
 use super::numbers::{count_of, format_dollars, format_milliseconds};
 use super::painted::{COST, DIM, FAILED, PLAIN, PROMPT, Painted, STRONG, SUCCEEDED};
 use super::terminal::Terminal;
@@ -103,13 +104,21 @@ impl LiveLines {
 
     fn push_message(&self, out: &mut Painted, is_prompt: bool, text: &str) {
         let (text, omitted) = truncate_chars(text, MAX_MESSAGE_CHARS);
-        let style = if is_prompt { STRONG } else { PLAIN };
+        let text = text.replace('\t', "    ");
         out.end_line();
         let room = self.width.saturating_sub(INDENT.len());
-        for (row, line) in wrap_lines(&text.replace('\t', "    "), room).iter().enumerate() {
-            let sign = if is_prompt && row == 0 { "> " } else { INDENT };
-            out.push(PROMPT, sign).push(style, line);
-            out.end_line();
+        if is_prompt || !self.is_screen {
+            for (row, line) in wrap_lines(&text, room).iter().enumerate() {
+                let sign = if is_prompt && row == 0 { "> " } else { INDENT };
+                out.push(PROMPT, sign).push(if is_prompt { STRONG } else { PLAIN }, line);
+                out.end_line();
+            }
+        } else {
+            for line in wrap_markdown(&text, room) {
+                out.push(PLAIN, INDENT);
+                push_pieces(out, &line);
+                out.end_line();
+            }
         }
         if omitted > 0 {
             out.push(DIM, &format!("{INDENT}({omitted} more characters)"));

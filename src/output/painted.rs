@@ -22,6 +22,8 @@ pub(crate) const AGENT: Style = AnsiColor::Magenta.on_default();
 pub(crate) const PROJECT: Style = AnsiColor::BrightBlue.on_default();
 /// A prompt of the user.
 pub(crate) const PROMPT: Style = AnsiColor::Cyan.on_default().bold();
+/// Code in the text of an answer.
+pub(crate) const CODE: Style = AnsiColor::Cyan.on_default();
 /// A failure, or a removed line.
 pub(crate) const FAILED: Style = AnsiColor::Red.on_default();
 /// A success, or an added line.

@@ -14,7 +14,11 @@ use super::pager::UserPager;
 use super::painted::{DIM, FAILED, PLAIN, Painted, WARNED};
 use super::show::Show;
 use super::terminal::Terminal;
+use super::wrapped::wrap_lines;
 use crate::base::sanitize::clean_text;
+
+/// What begins the message of an error.
+const ERROR_MARK: &str = "error:";
 
 /// The output settings of a command.
 pub struct Printer {
@@ -173,7 +177,9 @@ impl Printer {
             return self.print_json(&ErrorAnswer::from(error));
         }
         let mut text = Painted::new();
-        text.push(FAILED.bold(), "error:").push(PLAIN, " ").push(PLAIN, &error.message);
+        let message = self.fit_remark(&format!("{ERROR_MARK} {}", error.message));
+        let message = message.strip_prefix(ERROR_MARK).unwrap_or(&message);
+        text.push(FAILED.bold(), ERROR_MARK).push(PLAIN, message);
         self.write_remark(&text)
     }
 
@@ -248,8 +254,17 @@ impl Printer {
             return Ok(());
         }
         let mut painted = Painted::new();
-        painted.push(style, text);
+        painted.push(style, &self.fit_remark(text));
         self.write_remark(&painted)
+    }
+
+    /// Breaks a remark between words where a terminal would break it inside one.
+    fn fit_remark(&self, text: &str) -> String {
+        if io::stderr().is_terminal() {
+            wrap_lines(text, self.terminal.width).join("\n")
+        } else {
+            text.to_owned()
+        }
     }
 
     /// Writes a line to stderr, in colours only if it is a terminal.

@@ -60,8 +60,15 @@ fn collect_rows(
     push("sessions", format!("{} ({classes})", number(data.sessions as u64)));
     let copied = number(data.replay_events.unsigned_abs());
     push("events", format!("{} ({copied} copied)", number(data.events)));
-    for (provider, events) in &data.events_by_provider {
-        push("", format!("{provider} {}", number(events.unsigned_abs())));
+    let by_provider: Vec<(&String, String)> = data
+        .events_by_provider
+        .iter()
+        .map(|(provider, events)| (provider, number(events.unsigned_abs())))
+        .collect();
+    let names = by_provider.iter().map(|(provider, _)| provider.len()).max().unwrap_or(0);
+    let digits = by_provider.iter().map(|(_, events)| events.len()).max().unwrap_or(0);
+    for (provider, events) in by_provider {
+        push("", format!("{provider:<names$}  {events:>digits$}"));
     }
     push("newest", data.newest_event.as_deref().map_or_else(|| "none".to_owned(), time));
     let size = format!(

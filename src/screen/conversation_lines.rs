@@ -6,7 +6,7 @@ use super::conversation::{BlockContent, CallEntry, CallStatus, Conversation, Con
 use super::text::{Marker, justify};
 use super::theme::Theme;
 use crate::base::cells::{truncate_end, truncate_start};
-use crate::output::wrap_lines;
+use crate::output::{PieceKind, wrap_lines, wrap_markdown};
 
 /// The cells before the text of a message.
 const INDENT: usize = 2;
@@ -96,10 +96,7 @@ impl ConversationFormat<'_> {
     ) {
         match &block.content {
             BlockContent::Prompt(text) => self.append_prompt(out, block, text),
-            BlockContent::Answer(text) => {
-                self.append_text(out, text, INDENT, ratatui::style::Style::new());
-                out.push(Line::default());
-            }
+            BlockContent::Answer(text) => self.append_answer(out, text),
             BlockContent::Reasoning(text) if detail == Detail::Folded => {
                 let words = text.split_whitespace().count();
                 let summary = format!("  ▸ thought, {words} words");
@@ -130,6 +127,28 @@ impl ConversationFormat<'_> {
             out.push(justify(Line::from(spans), time, self.width));
         }
         out.push(Line::default());
+    }
+
+    /// Appends an answer after an empty line, so that the calls that it announces follow it.
+    fn append_answer(&self, out: &mut Vec<Line<'static>>, text: &str) {
+        out.push(Line::default());
+        for pieces in wrap_markdown(text, self.width.saturating_sub(INDENT)) {
+            let mut spans = vec![Span::raw(" ".repeat(INDENT))];
+            for piece in &pieces {
+                let style = self.piece_style(piece.kind);
+                spans.extend(self.marker.mark(&piece.text, style, self.theme.found()));
+            }
+            out.push(Line::from(spans));
+        }
+    }
+
+    fn piece_style(&self, kind: PieceKind) -> ratatui::style::Style {
+        match kind {
+            PieceKind::Text => ratatui::style::Style::new(),
+            PieceKind::Strong => self.theme.strong(),
+            PieceKind::Code => self.theme.code(),
+            PieceKind::Mark => self.theme.dim(),
+        }
     }
 
     fn append_text(

@@ -33,6 +33,11 @@ impl Theme {
         self.color(Color::Cyan).add_modifier(Modifier::BOLD)
     }
 
+    /// Code in the text of an answer.
+    pub(super) fn code(self) -> Style {
+        self.color(Color::Cyan)
+    }
+
     /// A match of the search.
     pub(super) fn found(self) -> Style {
         let style = Style::new().add_modifier(Modifier::BOLD);

@@ -242,6 +242,7 @@ fn pull_takes_what_its_filters_select() {
         (["--user", "tom"], "channel"),
         (["--project", "harbor"], "harbor"),
         (["--since", "2027-01-01"], ""),
+        (["--until", "2020-01-01"], ""),
     ] {
         let server = machine("server", "team", "");
         server.run(&["pull", flags[0], flags[1], &place]).ok();

@@ -270,6 +270,9 @@ fn words_that_users_try_are_understood() {
     assert!(env.run(&["query", "-f", "one.sql"]).ok().contains("42"));
     let error = env.run(&["search", "--lmit", "foo"]).fails(2);
     assert!(error.contains("'--lmit'; did you mean '--limit'?"), "{error}");
+    let alone = env.run(&["search", "--lmit"]).fails(2);
+    assert!(alone.contains("did you mean '--limit'?"), "{alone}");
+    assert!(env.run(&["search", "--", "--lmit"]).code < 2, "a query after `--`");
     for sort in ["cost", "duration", "failures"] {
         env.run(&["list", "--sort", sort, "-n", "1"]).ok();
     }
@@ -279,6 +282,17 @@ fn words_that_users_try_are_understood() {
     assert!(config.contains("SESSIONS_STORE") && config.contains("hooks.timeout_ms"), "{config}");
     let ids = env.run(&["search", "budget", "-l", "--all"]).ok();
     assert!(ids.lines().any(|id| id == MAIN), "{ids}");
+}
+
+#[test]
+fn the_words_of_a_query_need_no_quotes() {
+    let env = TestEnv::with_samples();
+    let quoted = env.json(&["search", "retry budget", "--limit", "3"]);
+    let words = env.json(&["search", "retry", "budget", "--limit", "3"]);
+    assert_eq!(words["data"], quoted["data"]);
+    assert_eq!(words["data"]["matches"].as_array().map(Vec::len), Some(3));
+    let after = env.json(&["search", "-n", "3", "retry", "budget"]);
+    assert_eq!(after["data"], quoted["data"]);
 }
 
 #[test]

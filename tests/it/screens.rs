@@ -357,3 +357,17 @@ fn text_of_logs_cannot_control_the_terminal() {
     }
     assert!(terminal.screen().contains("dlrow"), "{}", terminal.screen());
 }
+
+#[test]
+fn remarks_are_broken_between_words() {
+    let env = TestEnv::with_samples();
+    for columns in [60, 80] {
+        let mut terminal = TestTerminal::start(&env, &["list", "-n", "2"], (columns, 40));
+        terminal.wait_for_end();
+        let screen = terminal.screen();
+        assert!(screen.contains("left out:"), "{screen}");
+        // A terminal that breaks a line itself fills it.
+        let full = screen.lines().filter(|line| line.chars().count() == usize::from(columns));
+        assert!(full.clone().all(|line| line.ends_with('…')), "{screen}");
+    }
+}

@@ -28,6 +28,9 @@ pub(in crate::cli) struct PullFlags {
     /// Only sessions active since: '24h', '7d', 'yesterday', 'last week', a date or time
     #[arg(long)]
     since: Option<String>,
+    /// Only sessions that ended before that time
+    #[arg(long)]
+    until: Option<String>,
     /// Go on: look for new sessions again and again
     #[arg(long)]
     watch: bool,
@@ -64,11 +67,14 @@ pub(in crate::cli) fn run(
 fn pull_once(flags: &PullFlags, context: &CommandContext<'_>) -> Result<PullReport, ToolError> {
     let call = &context.call;
     let now = schemas::Timestamp::now();
-    let since = flags.since.as_deref();
+    let parse = |field: &'static str, text: &Option<String>| {
+        text.as_deref().map(|text| call.zone().parse_since(field, text, now)).transpose()
+    };
     let filter = PullFilter {
         user: flags.user.clone(),
         project: flags.project.clone(),
-        since: since.map(|since| call.zone().parse_since("since", since, now)).transpose()?,
+        since: parse("since", &flags.since)?,
+        until: parse("until", &flags.until)?,
     };
     let place = LakePlace::open(&flags.source)?;
     let redactor = create_redactor()?;

@@ -14,6 +14,9 @@ pub(in crate::cli) struct SearchFlags {
     /// Words and "phrases" that must all occur in one event; -word excludes
     #[arg(allow_hyphen_values = true, value_name = "QUERY")]
     query: String,
+    /// More of the query: quotes around it are only needed for "phrases" and -words
+    #[arg(value_name = "WORDS")]
+    more: Vec<String>,
     /// Only these event types
     #[arg(long, value_name = "TYPE", value_delimiter = ',')]
     event_type: Vec<EventType>,
@@ -72,6 +75,11 @@ enum SearchView {
 }
 
 impl SearchFlags {
+    /// Returns true if the first word of the query may be a misspelled flag.
+    pub(in crate::cli) fn begins_with_flag(&self) -> bool {
+        self.query.starts_with("--")
+    }
+
     fn view(&self) -> SearchView {
         if self.list_sessions {
             SearchView::Sessions
@@ -86,7 +94,7 @@ impl SearchFlags {
 impl From<SearchFlags> for SearchArgs {
     fn from(flags: SearchFlags) -> Self {
         Self {
-            query: flags.query,
+            query: [&[flags.query], flags.more.as_slice()].concat().join(" "),
             event_type: (!flags.event_type.is_empty()).then_some(OneOrMany::Many(flags.event_type)),
             provider: flags.provider,
             machine: flags.machine,

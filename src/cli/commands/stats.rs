@@ -58,20 +58,25 @@ fn print_summary(
     }
     let tools = leak_tools(context.create_query_tools()?);
     let mut tables = Vec::new();
+    let mut newest_event = None;
     for (key, groups) in SUMMARY {
         let limit = flags.limit.or(Some(*groups));
         let args = flags.filter.clone().into_args(vec![*key], flags.sort, limit);
-        tables.push(tools.session_stats(&args, &context.call)?.data.into_value());
+        let answer = tools.session_stats(&args, &context.call)?;
+        newest_event = answer.metadata.newest_event;
+        tables.push(answer.data.into_value());
     }
     let is_found = tables.iter().any(|table| !table.groups.is_empty());
     let layout = context.layout();
     printer.print_shown(&StatsSummary(tables), &layout)?;
-    let note = if is_found {
-        "the largest of each; `sessions stats --by KEY` shows more"
-    } else {
-        "no event matches"
+    let note = match newest_event {
+        _ if is_found => "the largest of each; `sessions stats --by KEY` shows more".to_owned(),
+        Some(newest) => {
+            format!("no event matches; the newest is from {}", layout.time(Some(&newest)))
+        }
+        None => "no event matches".to_owned(),
     };
-    printer.print_note(note)?;
+    printer.print_note(&note)?;
     Ok(CommandOutcome::from_found(is_found))
 }
 
