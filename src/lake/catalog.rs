@@ -305,7 +305,7 @@ impl LakeCatalog {
             };
             import.add_session(row.clone(), source, events).map_err(store_error)?;
         }
-        import.finish().map_err(store_error)
+        import.finish_events().map_err(store_error)
     }
 }
 

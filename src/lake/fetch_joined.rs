@@ -23,6 +23,9 @@ use crate::store::{
 /// Most sessions whose events are in memory at a time.
 const SESSIONS_AT_A_TIME: usize = 8;
 
+/// Sessions of which only the rows are wanted that are fetched at a time.
+const ROWS_AT_A_TIME: usize = 1024;
+
 /// Joined objects that are fetched at a time.
 const OBJECTS_AT_A_TIME: usize = 8;
 
@@ -114,16 +117,27 @@ pub(super) fn fetch_sessions(
     let mut rest = planned.as_slice();
     while !rest.is_empty() {
         let (some, others) = rest.split_at(count_fetched(rest));
-        let fetched = run_requests(some, |planned| planned.object.object.read(place))?;
-        for (planned, content) in some.iter().zip(fetched) {
-            fetch.take_object(planned, content)?;
+        let decoded = run_requests(some, |planned| {
+            let content = planned.object.object.read(place)?;
+            Ok::<_, ToolError>(content.and_then(|bytes| DecodedObject::new(planned, bytes)))
+        })?;
+        for (planned, decoded) in some.iter().zip(decoded) {
+            fetch.take_object(planned, decoded)?;
         }
         rest = others;
     }
-    for some in single.chunks(SESSIONS_AT_A_TIME) {
+    for some in single.chunks(sessions_at_a_time(content)) {
         fetch.complete(some)?;
     }
     Ok(())
+}
+
+/// Returns the number of sessions that are fetched at a time.
+const fn sessions_at_a_time(content: PullContent) -> usize {
+    match content {
+        PullContent::Whole => SESSIONS_AT_A_TIME,
+        PullContent::Rows => ROWS_AT_A_TIME,
+    }
 }
 
 /// Returns how many of the first objects are fetched at a time.
@@ -226,9 +240,8 @@ impl JoinedFetch<'_, '_> {
     fn take_object(
         &mut self,
         planned: &PlannedObject,
-        content: Result<Vec<u8>, String>,
+        decoded: Result<DecodedObject, String>,
     ) -> Result<(), ToolError> {
-        let decoded = content.and_then(|bytes| DecodedObject::new(planned, bytes));
         if let Err(reason) = &decoded {
             tracing::debug!(key = planned.object.object.key, %reason, "a joined object is not used");
         }
@@ -245,7 +258,7 @@ impl JoinedFetch<'_, '_> {
             }
             self.waiting_bytes -= open.bytes;
             complete.push(part.session);
-            if complete.len() == SESSIONS_AT_A_TIME {
+            if complete.len() == sessions_at_a_time(self.content) {
                 self.complete(&complete)?;
                 complete.clear();
             }

@@ -128,14 +128,20 @@ impl SparkEngine {
 
     /// Brings the rows of the sessions in the store up to date with the lake.
     pub(super) fn pull_rows(&self, store: &Store) -> Result<(), ToolError> {
-        self.read_catalog()?;
         let redactor = self.redactor()?;
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let filter = PullFilter::default();
-        let report =
-            pull_sessions(store, &self.place, &filter, PullContent::Rows, &redactor, &|| {
-                open_writer(store)
-            })?;
+        // Both read the listings, which takes long for a large lake.
+        let (catalog, report) = std::thread::scope(|scope| {
+            let catalog = scope.spawn(|| self.read_catalog());
+            let report =
+                pull_sessions(store, &self.place, &filter, PullContent::Rows, &redactor, &|| {
+                    open_writer(store)
+                });
+            (catalog.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), report)
+        });
+        catalog?;
+        let report = report?;
         for problem in &report.problems {
             tracing::warn!(%problem, "a part of the lake is left out");
         }

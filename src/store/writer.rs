@@ -198,6 +198,9 @@ impl StoreWriter {
     /// Retires the segments whose events are all superseded. This is needed after all logs were
     /// re-read because the redaction rules grew: titles and states hold secrets too.
     pub fn retire_superseded_segments(&self) -> Result<(), StoreError> {
+        if self.before.sessions().is_empty() {
+            return Ok(());
+        }
         let snapshot =
             Snapshot::load_with_rows(&self.dir, self.current_manifest(), Some(&self.before))?;
         let mut dead = Vec::new();

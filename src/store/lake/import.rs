@@ -33,7 +33,7 @@ impl StoreWriter {
     }
 }
 
-impl LakeImport<'_> {
+impl<'w> LakeImport<'w> {
     /// Adds a session with all its events, in order. Earlier events of it are superseded. May commit
     /// what was added before.
     pub fn add_session(
@@ -62,10 +62,21 @@ impl LakeImport<'_> {
 
     /// Commits what was added, and counts responses once that several sessions have.
     pub fn finish(self) -> Result<(), StoreError> {
+        let writer = self.commit()?;
+        writer.retire_superseded_segments()?;
+        writer.merge_small_segments()
+    }
+
+    /// Commits sessions whose rows the store has already, now with their events. Their earlier rows may
+    /// stay where they are: nothing in them is masked now that was not masked before.
+    pub fn finish_events(self) -> Result<(), StoreError> {
+        self.commit()?.merge_small_segments()
+    }
+
+    fn commit(self) -> Result<&'w StoreWriter, StoreError> {
         let Self { writer, sink, .. } = self;
         sink.finish()?;
         writer.count_responses_once()?;
-        writer.retire_superseded_segments()?;
-        writer.merge_small_segments()
+        Ok(writer)
     }
 }
