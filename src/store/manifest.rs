@@ -180,15 +180,28 @@ impl SegmentEntry {
 impl Manifest {
     /// Reads the manifest of the store in `dir`; `None` if there is no store.
     pub fn read(dir: &Path) -> Result<Option<Self>, StoreError> {
-        let path = dir.join(MANIFEST_FILE);
-        let bytes = match files::read_file(&path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(StoreError::Io { path, source }),
-        };
+        match Self::read_bytes(dir)? {
+            Some(bytes) => Self::parse(dir, &bytes).map(Some),
+            None => Ok(None),
+        }
+    }
 
+    /// Reads the bytes of the manifest of the store in `dir`; `None` if there is no store. Equal bytes
+    /// are the same manifest, and comparing them takes a fraction of the time of parsing.
+    pub(super) fn read_bytes(dir: &Path) -> Result<Option<Vec<u8>>, StoreError> {
+        let path = dir.join(MANIFEST_FILE);
+        match files::read_file(&path) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(StoreError::Io { path, source }),
+        }
+    }
+
+    /// Parses and checks the bytes of the manifest of the store in `dir`.
+    pub(super) fn parse(dir: &Path, bytes: &[u8]) -> Result<Self, StoreError> {
+        let path = dir.join(MANIFEST_FILE);
         let version: ManifestVersion =
-            serde_json::from_slice(&bytes).map_err(|error| bad_manifest(&path, error))?;
+            serde_json::from_slice(bytes).map_err(|error| bad_manifest(&path, error))?;
         let found = version.schema_version;
         let supported = SCHEMA_VERSION;
         if found > supported {
@@ -199,10 +212,10 @@ impl Manifest {
         }
 
         // Checked after the version, because a later version may have another checksum.
-        if !has_right_checksum(&bytes) {
+        if !has_right_checksum(bytes) {
             return Err(bad_manifest(&path, "its checksum differs"));
         }
-        serde_json::from_slice(&bytes).map(Some).map_err(|error| bad_manifest(&path, error))
+        serde_json::from_slice(bytes).map_err(|error| bad_manifest(&path, error))
     }
 
     /// Commits: replaces the manifest in `dir` in one step.

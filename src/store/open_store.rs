@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use schemas::session::SessionRow;
+use xxhash_rust::xxh3::xxh3_128;
 
 use super::condition::{StoreCondition, inspect_store, make_private};
 use super::damage::Verify;
@@ -35,7 +36,13 @@ pub struct Store {
     identity: Arc<Identity>,
     restriction: Option<Restriction>,
     /// The last snapshot taken. A new one reads only the segments that were added since.
-    last: Mutex<Option<Arc<Snapshot>>>,
+    last: Mutex<Option<LastSnapshot>>,
+}
+
+/// The last snapshot taken, with the hash of the bytes of its manifest; `None` if there was none.
+struct LastSnapshot {
+    snapshot: Arc<Snapshot>,
+    manifest_hash: Option<u128>,
 }
 
 impl Store {
@@ -100,15 +107,14 @@ impl Store {
         if let Some(restriction) = &self.restriction {
             return restriction.take_snapshot();
         }
-        let manifest = match Manifest::read(&self.dir)? {
-            Some(manifest) => manifest,
-            None => self.read_missing_manifest()?,
-        };
+        let manifest_bytes = self.read_manifest_bytes()?;
+        let manifest_hash = manifest_bytes.as_deref().map(xxh3_128);
 
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let labels = LabelBook::read(&self.dir, last.as_deref().map(Snapshot::shared_labels));
-        if let Some(snapshot) = &*last
-            && snapshot.manifest().generation == manifest.generation
+        let before = last.as_ref().map(|last| &*last.snapshot);
+        let labels = LabelBook::read(&self.dir, before.map(Snapshot::shared_labels));
+        if let Some(LastSnapshot { snapshot, manifest_hash: last_hash }) = &*last
+            && *last_hash == manifest_hash
             && Arc::ptr_eq(snapshot.shared_labels(), &labels)
             && snapshot.check_rows().is_ok()
             && self.is_condition_current(snapshot)
@@ -116,11 +122,15 @@ impl Store {
             return Ok(Arc::clone(snapshot));
         }
 
+        let manifest = match manifest_bytes {
+            Some(bytes) => Manifest::parse(&self.dir, &bytes)?,
+            None => Manifest::default(),
+        };
         let condition = inspect_store(&self.dir, &manifest);
-        let snapshot = Snapshot::load(&self.dir, manifest, last.as_deref())?;
+        let snapshot = Snapshot::load(&self.dir, manifest, before)?;
         let snapshot = snapshot.with_labels(labels).with_condition(condition);
         let snapshot = Arc::new(snapshot.with_identity(Arc::clone(&self.identity)));
-        *last = Some(Arc::clone(&snapshot));
+        *last = Some(LastSnapshot { snapshot: Arc::clone(&snapshot), manifest_hash });
         Ok(snapshot)
     }
 
@@ -132,13 +142,17 @@ impl Store {
             || *condition == inspect_store(&self.dir, snapshot.manifest())
     }
 
-    /// Returns the manifest for a folder in which none was found: an empty one, unless the folder
-    /// holds segments. Reads the manifest again before it fails, because another process may have
+    /// Reads the bytes of the manifest; `None` if there is no store yet. Fails if there is no manifest,
+    /// but segments. Looks for the manifest again before it fails, because another process may have
     /// created the store in the meantime.
-    fn read_missing_manifest(&self) -> Result<Manifest, StoreError> {
+    fn read_manifest_bytes(&self) -> Result<Option<Vec<u8>>, StoreError> {
+        let found = Manifest::read_bytes(&self.dir)?;
+        if found.is_some() {
+            return Ok(found);
+        }
         match folder::refuse_lost_manifest(&self.dir) {
-            Ok(()) => Ok(Manifest::default()),
-            Err(error) => Manifest::read(&self.dir)?.ok_or(error),
+            Ok(()) => Ok(None),
+            Err(error) => Manifest::read_bytes(&self.dir)?.ok_or(error).map(Some),
         }
     }
 

@@ -35,6 +35,8 @@ pub struct Snapshot {
     is_restricted: bool,
     /// Computed when the first session is read.
     span_index: OnceLock<SpanIndex>,
+    /// The number of live events, counted once.
+    event_count: OnceLock<u64>,
 }
 
 impl Snapshot {
@@ -78,6 +80,7 @@ impl Snapshot {
             identity: Arc::default(),
             is_restricted: false,
             span_index: OnceLock::new(),
+            event_count: OnceLock::new(),
         };
         snapshot.place_spans(shared, &positions);
         Ok(snapshot)
@@ -157,6 +160,7 @@ impl Snapshot {
             segments_read: self.segments_read,
             is_restricted: true,
             span_index: OnceLock::new(),
+            event_count: OnceLock::new(),
             sessions,
             segments,
         }
@@ -263,7 +267,10 @@ impl Snapshot {
 
     /// Returns the number of live events.
     pub fn event_count(&self) -> u64 {
-        self.segments.iter().flat_map(|segment| &segment.spans).map(|span| span.count as u64).sum()
+        *self.event_count.get_or_init(|| {
+            let spans = self.segments.iter().flat_map(|segment| &segment.spans);
+            spans.map(|span| span.count as u64).sum()
+        })
     }
 
     /// Returns the sessions with missing rows.
