@@ -20,14 +20,24 @@ pub struct AbsentWord {
     pub is_in_store: bool,
 }
 
+/// What a search already knows about the words of its query that no selected event contains.
+#[derive(Debug, Clone, Copy)]
+pub enum KnownAbsence<'a> {
+    /// Nothing: each word has to be searched for.
+    Unknown,
+    /// All words are absent.
+    EveryWord,
+    /// A word or phrase is absent if all words in it are among these.
+    Words(&'a [String]),
+}
+
 /// Returns the words and phrases of the query that no selected event contains. The words of a
-/// ranked search may lack their endings. If `absent_words` is given, a word is absent if all words in it
-/// are among these; otherwise each word is searched for.
+/// ranked search may lack their endings.
 pub fn find_absent_words(
     snapshot: &Snapshot,
     request: &SearchRequest<'_>,
     is_ranked: bool,
-    absent_words: Option<&[String]>,
+    known: KnownAbsence<'_>,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Vec<AbsentWord>, SearchError> {
     let mut absent: Vec<AbsentWord> = Vec::new();
@@ -37,17 +47,20 @@ pub fn find_absent_words(
             let QueryPattern::Text(written) = pattern else { continue };
             let is_ranked_word = is_ranked && clause.is_optional;
             let word = if is_ranked_word { without_punctuation(written) } else { written };
-            if looked_up == MAX_WORDS || absent.iter().any(|known| known.word == word) {
+            if looked_up == MAX_WORDS || absent.iter().any(|other| other.word == word) {
                 continue;
             }
             let needle = if is_ranked_word { question_stem(word) } else { word.to_owned() };
-            if absent_words.is_some_and(|absent| !consists_of(word, absent)) {
+            if let KnownAbsence::Words(words) = known
+                && !consists_of(word, words)
+            {
                 continue;
             }
 
             looked_up += 1;
             let word_search = WordSearch { snapshot, request, needle, stop };
-            if absent_words.is_none() && word_search.occurs_in_selection()? {
+            let must_search = matches!(known, KnownAbsence::Unknown);
+            if must_search && word_search.occurs_in_selection()? {
                 continue;
             }
             let is_in_store = has_filters(request) && word_search.occurs_in_store()?;

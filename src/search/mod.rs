@@ -22,7 +22,7 @@ mod snippet;
 mod text_length;
 mod unmatched;
 
-pub use absent::{AbsentWord, find_absent_words};
+pub use absent::{AbsentWord, KnownAbsence, find_absent_words};
 pub use error::SearchError;
 pub use index_filter::{IndexFilter, selected_sessions};
 pub use query::{

@@ -16,6 +16,7 @@ pub(crate) mod retention_warning;
 pub(crate) mod rows;
 pub(crate) mod scope;
 pub(crate) mod selection;
+mod session_census;
 pub(crate) mod session_filter;
 pub(crate) mod session_sums;
 pub(crate) mod shared_state;

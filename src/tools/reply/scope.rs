@@ -6,11 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemas::{Provider, Timestamp};
 
 use super::budget::echoed_name;
+pub(crate) use super::session_census::{Coverage, SessionCensus, is_part_of_conversation};
+use super::session_census::{briefs_at, count_of_sessions};
 use super::session_filter::{origin_filter, session_filter};
 use super::time_range::TimeRange;
 use crate::base::sanitize::clean_text;
 use crate::search::{FilterField, UnmatchedFilter};
-use crate::store::{SessionBrief, Snapshot, StoredSession};
+use crate::store::{SessionBrief, Snapshot};
 
 /// Minimum Jaro-Winkler similarity of a name that was probably meant.
 const MIN_SIMILARITY: f64 = 0.8;
@@ -39,35 +41,6 @@ pub(crate) struct SessionFilters<'a> {
     pub(crate) session: Option<usize>,
 }
 
-/// How many sessions of each class pass the filters. Every session is in exactly one class, so the
-/// classes add up to `total`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct SessionCensus {
-    /// All sessions: those that `ingest` reports and SQL has.
-    pub(crate) total: usize,
-    /// Conversations that are not part of another one.
-    pub(crate) conversations: usize,
-    /// Conversations of subagents, which count as a part of the session that started them.
-    pub(crate) subagents: usize,
-    /// Sessions in which every event is copied from another session.
-    pub(crate) copies: usize,
-    /// Sessions without a prompt, an answer or a call, such as aborted starts.
-    pub(crate) empty: usize,
-}
-
-/// The sessions that an answer covers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Coverage {
-    /// All sessions.
-    All,
-    /// Conversations without those of subagents.
-    OwnConversations,
-    /// Conversations.
-    Conversations,
-    /// Sessions with events of their own.
-    OwnEvents,
-}
-
 impl SessionFilters<'_> {
     /// Returns the filter by the values of a session's row: all filters but those by label and id.
     pub(crate) fn row_filter(&self, snapshot: &Snapshot) -> impl Fn(&SessionBrief) -> bool {
@@ -80,50 +53,70 @@ impl SessionFilters<'_> {
 
     /// Counts the sessions that pass, by class.
     pub(crate) fn count_sessions(&self, snapshot: &Snapshot) -> SessionCensus {
-        let mut census = SessionCensus::default();
-        for session in self.matching(snapshot) {
-            census.add(snapshot, session);
-        }
-        census
+        SessionCensus::of(snapshot, self.find_matching(snapshot).as_deref())
     }
 
     /// Counts the sessions that pass.
     fn count_matching(&self, snapshot: &Snapshot) -> usize {
-        self.matching(snapshot).count()
+        self.find_matching(snapshot).map_or(snapshot.sessions().len(), |matching| matching.len())
     }
 
-    /// Returns the sessions that pass.
-    fn matching<'s>(&self, snapshot: &'s Snapshot) -> impl Iterator<Item = &'s SessionBrief> {
+    /// True if every session passes.
+    fn selects_all(&self) -> bool {
+        let Self { project, provider, machine, user, since, until, label, session } = self;
+        let has_name = [project, machine, user, label].into_iter().any(Option::is_some);
+        let has_time = since.is_some() || until.is_some();
+        !has_name && !has_time && provider.is_none() && session.is_none()
+    }
+
+    /// Returns the positions of the sessions that pass, ascending; `None` means all.
+    pub(crate) fn find_matching(&self, snapshot: &Snapshot) -> Option<Vec<usize>> {
+        if self.selects_all() {
+            return None;
+        }
         let passes = self.row_filter(snapshot);
-        let Self { session, label, .. } = *self;
-        let sessions = snapshot.sessions().iter().map(StoredSession::brief).enumerate();
-        let matching = sessions.filter(move |(at, brief)| {
-            session.is_none_or(|wanted| wanted == *at)
-                && passes(brief)
-                && label.is_none_or(|label| has_label(snapshot, &brief.session_id, label))
-        });
-        matching.map(|(_, brief)| brief)
+        let matches = |at: &usize| {
+            let brief = snapshot.sessions()[*at].brief();
+            passes(brief)
+                && self.label.is_none_or(|label| has_label(snapshot, &brief.session_id, label))
+        };
+        let candidates = match self.session {
+            Some(session) => session..session + 1,
+            None => 0..snapshot.sessions().len(),
+        };
+        Some(candidates.filter(matches).collect())
     }
 
     /// Describes the sessions that an answer covers, and how many of those that pass the filters it
     /// leaves out.
     pub(crate) fn describe_scope(&self, snapshot: &Snapshot, coverage: Coverage) -> String {
-        let of = self.describe_filters(snapshot);
+        self.describe_matching(snapshot, self.find_matching(snapshot).as_deref(), coverage)
+    }
+
+    /// Describes the sessions like [`Self::describe_scope`], given those that
+    /// [`Self::find_matching`] returned.
+    pub(crate) fn describe_matching(
+        &self,
+        snapshot: &Snapshot,
+        matching: Option<&[usize]>,
+        coverage: Coverage,
+    ) -> String {
+        let of = self.describe_filters(snapshot, matching);
         if coverage == Coverage::All {
-            let total = self.count_matching(snapshot);
+            let total = matching.map_or(snapshot.sessions().len(), <[usize]>::len);
             return format!("{}{of}", count_of_sessions(total));
         }
-        self.count_sessions(snapshot).describe(&of, coverage)
+        SessionCensus::of(snapshot, matching).describe(&of, coverage)
     }
 
     /// Describes the filters: ` of project 'harbor' and provider codex`; empty without filters.
-    fn describe_filters(&self, snapshot: &Snapshot) -> String {
+    fn describe_filters(&self, snapshot: &Snapshot, matching: Option<&[usize]>) -> String {
         if let Some(row) = self.session.and_then(|at| snapshot.sessions().get(at)) {
             return format!(" ({})", row.id());
         }
         let mut parts = Vec::new();
         if let Some(project) = self.project.filter(|project| !project.trim().is_empty()) {
-            let matched = self.describe_projects(snapshot);
+            let matched = describe_projects(snapshot, matching);
             parts.push(format!("project '{}'{matched}", echoed_name(project)));
         }
         if let Some(provider) = self.provider {
@@ -147,30 +140,6 @@ impl SessionFilters<'_> {
             text.push_str(&format!(" begun before {until}"));
         }
         text
-    }
-
-    /// Describes the projects of the sessions that pass, if there are several, because the filter is
-    /// a part of a name: ` (cli 29, kimi-cli 15 and 3 others)`.
-    fn describe_projects(&self, snapshot: &Snapshot) -> String {
-        let passes = self.row_filter(snapshot);
-        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-        for row in snapshot.sessions().iter().map(StoredSession::brief).filter(|row| passes(row)) {
-            *counts.entry(row.project.as_deref().unwrap_or("without a project")).or_default() += 1;
-        }
-        if counts.len() < 2 {
-            return String::new();
-        }
-        let mut largest_first: Vec<(&str, usize)> = counts.into_iter().collect();
-        largest_first.sort_by_key(|(_, count)| Reverse(*count));
-        let shown = largest_first.iter().take(MAX_SUGGESTED_NAMES);
-        let shown: Vec<_> = shown
-            .map(|(name, count)| format!("{} {count}", echoed_name(&clean_text(name))))
-            .collect();
-        let others = match largest_first.len() - shown.len() {
-            0 => String::new(),
-            others => format!(" and {others} others"),
-        };
-        format!(" ({}{others})", shown.join(", "))
     }
 
     /// Explains, in sentences, which filter no session passes, with the nearest names that exist.
@@ -225,74 +194,32 @@ impl SessionFilters<'_> {
     }
 }
 
-impl SessionCensus {
-    fn add(&mut self, snapshot: &Snapshot, session: &SessionBrief) {
-        self.total += 1;
-        if !session.is_conversation {
-            let has_own_events = session.events > session.replay_events;
-            self.empty += usize::from(has_own_events);
-            self.copies += usize::from(!has_own_events);
-        } else if is_part_of_conversation(snapshot, session) {
-            self.subagents += 1;
-        } else {
-            self.conversations += 1;
-        }
+/// Describes the projects of sessions that were selected by a part of a name, if there are several:
+/// ` (cli 29, kimi-cli 15 and 3 others)`.
+fn describe_projects(snapshot: &Snapshot, matching: Option<&[usize]>) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for row in briefs_at(snapshot, matching) {
+        *counts.entry(row.project.as_deref().unwrap_or("without a project")).or_default() += 1;
     }
-
-    /// Describes the covered sessions; `filters` follows the number of sessions.
-    fn describe(&self, filters: &str, coverage: Coverage) -> String {
-        let left_out = match coverage {
-            Coverage::All => [0, 0, 0],
-            Coverage::OwnConversations => [self.subagents, self.copies, self.empty],
-            Coverage::Conversations => [0, self.copies, self.empty],
-            Coverage::OwnEvents => [0, self.copies, 0],
-        };
-        let covered = self.total - left_out.iter().sum::<usize>();
-        if covered == self.total {
-            return format!("{}{filters}", count_of_sessions(self.total));
-        }
-        let reasons =
-            left_out.iter().zip(["of subagents", "only copies", "without a conversation"]);
-        let reasons: Vec<_> = reasons
-            .filter(|(count, _)| **count > 0)
-            .map(|(count, reason)| format!("{count} {reason}"))
-            .collect();
-        let total = count_of_sessions(self.total);
-        format!("{covered} of {total}{filters}; left out: {}", reasons.join(", "))
+    if counts.len() < 2 {
+        return String::new();
     }
-
-    /// Describes all classes: `12 sessions: 9 conversations, 3 of subagents`.
-    pub(crate) fn describe_classes(&self) -> String {
-        let classes = [
-            (self.conversations, "conversations"),
-            (self.subagents, "of subagents"),
-            (self.copies, "only copies"),
-            (self.empty, "without a conversation"),
-        ];
-        let classes: Vec<_> = classes
-            .iter()
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, class)| format!("{count} {class}"))
-            .collect();
-        classes.join(", ")
-    }
-}
-
-/// Returns true if a session is a subagent's, and that of its parent has a conversation.
-pub(crate) fn is_part_of_conversation(snapshot: &Snapshot, session: &SessionBrief) -> bool {
-    let parent = session.parent_session_id.as_ref().filter(|_| session.is_subagent);
-    let parent = parent.and_then(|parent| snapshot.session_position(parent));
-    parent.is_some_and(|parent| snapshot.sessions()[parent].brief().is_conversation)
+    let mut largest_first: Vec<(&str, usize)> = counts.into_iter().collect();
+    largest_first.sort_by_key(|(_, count)| Reverse(*count));
+    let shown = largest_first.iter().take(MAX_SUGGESTED_NAMES);
+    let shown: Vec<_> =
+        shown.map(|(name, count)| format!("{} {count}", echoed_name(&clean_text(name)))).collect();
+    let others = match largest_first.len() - shown.len() {
+        0 => String::new(),
+        others => format!(" and {others} others"),
+    };
+    format!(" ({}{others})", shown.join(", "))
 }
 
 /// Returns true if a session has a label.
 pub(crate) fn has_label(snapshot: &Snapshot, session_id: &str, label: &str) -> bool {
     let labels = snapshot.labels().session_labels(session_id);
     labels.is_some_and(|labels| labels.has_label(label.trim()))
-}
-
-fn count_of_sessions(count: usize) -> String {
-    if count == 1 { "1 session".to_owned() } else { format!("{count} sessions") }
 }
 
 fn unknown_project(snapshot: &Snapshot, project: &str) -> String {

@@ -32,8 +32,13 @@ fn contains_in_any_case(text: &str, wanted: &str) -> bool {
     if !text.is_ascii() || wanted.is_empty() {
         return text.to_lowercase().contains(wanted);
     }
-    let mut parts = text.as_bytes().windows(wanted.len());
-    parts.any(|part| part.eq_ignore_ascii_case(wanted.as_bytes()))
+    let text = text.as_bytes();
+    let wanted = wanted.as_bytes();
+    let mut starts = memchr::memchr2_iter(wanted[0], wanted[0].to_ascii_uppercase(), text);
+    starts.any(|start| {
+        let part = text.get(start..start + wanted.len());
+        part.is_some_and(|part| part.eq_ignore_ascii_case(wanted))
+    })
 }
 
 /// Returns the filter that selects sessions by a part of the name of their machine and of their user,

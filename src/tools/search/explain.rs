@@ -5,12 +5,13 @@ use schemas::envelope::{Severity, Warning, WarningCode};
 use schemas::tool::search::{SearchArgs, SearchData};
 use schemas::{Timestamp, ToolError};
 
+use super::selection::SelectedSessions;
 use crate::error::store_error;
 use crate::search::{AbsentWord, Query, find_unmatched_filters};
 use crate::store::Snapshot;
 use crate::tools::reply::budget::echoed_name;
 use crate::tools::reply::interface::Interface;
-use crate::tools::reply::scope::{Coverage, SessionFilters, explain_unmatched_filter};
+use crate::tools::reply::scope::explain_unmatched_filter;
 
 /// Words before a colon that look like qualifiers but are arguments instead.
 const ARGUMENT_WORDS: &[&str] = &["type", "event_type", "session", "session_id", "sort", "limit"];
@@ -19,10 +20,10 @@ const ARGUMENT_WORDS: &[&str] = &["type", "event_type", "session", "session_id",
 pub(super) fn describe_scope(
     snapshot: &Snapshot,
     args: &SearchArgs,
-    filters: &SessionFilters<'_>,
+    selected: &SelectedSessions<'_>,
     since: Option<Timestamp>,
 ) -> String {
-    let mut scope = filters.describe_scope(snapshot, Coverage::All);
+    let mut scope = selected.describe(snapshot);
     if excludes_current(args) {
         scope.push_str(" without the current one");
     }
@@ -66,17 +67,17 @@ pub(super) fn describe_next_step(
     args: &SearchArgs,
     query: &Query,
     data: &SearchData,
-    filters: &SessionFilters<'_>,
+    selected: &SelectedSessions<'_>,
 ) -> Result<String, ToolError> {
     if data.matches.is_empty() {
-        let mut unmatched: Vec<String> = filters.explain_none(snapshot).into_iter().collect();
+        let mut unmatched: Vec<String> = selected.explain_none(snapshot).into_iter().collect();
         for filter in find_unmatched_filters(snapshot, query).map_err(store_error)? {
             unmatched.push(explain_unmatched_filter(&filter));
         }
         if !unmatched.is_empty() {
             return Ok(unmatched.join(" "));
         }
-        return Ok(explain_no_match(interface, snapshot, args, query, data, filters));
+        return Ok(explain_no_match(interface, snapshot, args, query, data, selected));
     }
     Ok(format!(
         "{} gives the full text, {} the session around it.",
@@ -124,10 +125,9 @@ fn explain_no_match(
     args: &SearchArgs,
     query: &Query,
     data: &SearchData,
-    filters: &SessionFilters<'_>,
+    selected: &SelectedSessions<'_>,
 ) -> String {
-    let searched =
-        format!("Nothing matches in {}.", filters.describe_scope(snapshot, Coverage::All));
+    let searched = format!("Nothing matches in {}.", selected.describe(snapshot));
     if query.clauses.len() > 1 && args.query.contains(" OR ") && args.query.contains('(') {
         return format!(
             "{searched} Parentheses are searched as text. OR joins only the two terms next to it: a OR b c means (a OR b) and c."

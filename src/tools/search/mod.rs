@@ -5,7 +5,9 @@ mod explain;
 mod later;
 mod page;
 mod quotes;
+mod selection;
 
+use std::cell::OnceCell;
 use std::collections::HashSet;
 
 use schemas::envelope::{Severity, Warning, WarningCode};
@@ -16,9 +18,11 @@ use schemas::{ErrorCode, Timestamp, ToolError, limits};
 use self::explain::{excludes_current, names_order};
 pub(super) use self::page::search_error;
 use self::page::{MatchPage, find_best_matches, find_matches_by_time};
+use self::selection::SelectedSessions;
 use crate::error::store_error;
 use crate::search::{
-    AbsentWord, COUNTED_ROWS, Query, RankedPosition, ResultPosition, SearchError, SearchRequest,
+    AbsentWord, COUNTED_ROWS, KnownAbsence, Query, RankedPosition, ResultPosition, SearchError,
+    SearchRequest,
 };
 use crate::store::Snapshot;
 use crate::tools::reply::answer::{Reply, RowTotal};
@@ -26,8 +30,6 @@ use crate::tools::reply::call::Call;
 use crate::tools::reply::cursor::{self, PageEnd};
 use crate::tools::reply::interface::Interface;
 use crate::tools::reply::lake_engine::{LakeScope, MatchCount};
-use crate::tools::reply::retention_warning::dropped_texts_warning;
-use crate::tools::reply::scope::SessionFilters;
 use crate::tools::reply::shared_state::SharedState;
 
 /// Has the engine, if there is one, load what a search needs. Arguments that are not valid are left to
@@ -41,7 +43,7 @@ pub(super) fn prepare(
         let snapshot = lake.snapshot;
         let Ok(since) = parse_since(args, call) else { return Ok(LakeScope::default()) };
         let one_per_session = false;
-        let mut search = EventSearch { shared, snapshot, args, call, since, one_per_session };
+        let mut search = EventSearch::new(shared, snapshot, args, call, since, one_per_session);
         let Ok(query) = search.parse_query() else { return Ok(LakeScope::default()) };
         search.since = search.since.max(query.since.map(Timestamp));
         let Ok(mut request) = search.request(&query) else { return Ok(LakeScope::default()) };
@@ -89,7 +91,7 @@ pub(super) fn run(
     one_per_session: bool,
 ) -> Result<Reply<SearchData>, ToolError> {
     let since = parse_since(args, call)?;
-    let mut search = EventSearch { shared, snapshot, args, call, since, one_per_session };
+    let mut search = EventSearch::new(shared, snapshot, args, call, since, one_per_session);
     let mut query = search.parse_query()?;
     search.since = search.since.max(query.since.map(Timestamp));
     let mut page = search.find_page(&query)?;
@@ -143,8 +145,8 @@ pub(super) fn run(
         reply.best_confidence = Some(best.unwrap_or(0.0));
     }
 
-    let filters = session_filters(shared, snapshot, args)?;
-    reply.scope = Some(explain::describe_scope(snapshot, args, &filters, search.since));
+    let selected = search.selected()?;
+    reply.scope = Some(explain::describe_scope(snapshot, args, selected, search.since));
     let mut hints: Vec<String> = explain::describe_absent_words(&absent).into_iter().collect();
     if !(page.is_timed_out && reply.data.matches.is_empty()) {
         hints.push(explain::describe_next_step(
@@ -153,12 +155,12 @@ pub(super) fn run(
             args,
             &query,
             &reply.data,
-            &filters,
+            selected,
         )?);
     }
     reply.hint = Some(hints.join(" "));
     reply.warnings = caller_notes(shared, snapshot, args)?;
-    reply.warnings.extend(dropped_texts_note(snapshot, &filters)?);
+    reply.warnings.extend(selected.dropped_texts_note(snapshot)?);
     reply.warnings.extend(explain::unknown_qualifier_warning(&reply.data, is_ranked_instead));
     reply.warnings.extend(describe_page(&query, &page, is_ranked_instead));
     Ok(reply)
@@ -195,9 +197,40 @@ struct EventSearch<'a> {
     since: Option<Timestamp>,
     /// True for the best match of each session only.
     one_per_session: bool,
+    /// The sessions that the filters select; see [`Self::selected`].
+    selected: OnceCell<SelectedSessions<'a>>,
 }
 
-impl EventSearch<'_> {
+impl<'a> EventSearch<'a> {
+    fn new(
+        shared: &'a SharedState,
+        snapshot: &'a Snapshot,
+        args: &'a SearchArgs,
+        call: &'a Call<'a>,
+        since: Option<Timestamp>,
+        one_per_session: bool,
+    ) -> Self {
+        let selected = OnceCell::new();
+        Self { shared, snapshot, args, call, since, one_per_session, selected }
+    }
+
+    /// Returns the sessions that the filters of the call select. The first access finds them.
+    fn selected(&self) -> Result<&SelectedSessions<'a>, ToolError> {
+        if let Some(selected) = self.selected.get() {
+            return Ok(selected);
+        }
+        let found = SelectedSessions::find(self.shared, self.snapshot, self.args)?;
+        Ok(self.selected.get_or_init(|| found))
+    }
+
+    /// Returns the positions of the sessions to search; `None` means all.
+    fn searched_sessions(&self) -> Result<Option<HashSet<usize>>, ToolError> {
+        let is_excluded = excludes_current(self.args);
+        let current =
+            if is_excluded { self.shared.caller.current_session(self.snapshot) } else { None };
+        Ok(self.selected()?.without(current, self.snapshot))
+    }
+
     /// Parses the query, to which the arguments `until` and `sort` belong, too.
     fn parse_query(&self) -> Result<Query, ToolError> {
         let Self { args, call, .. } = self;
@@ -246,7 +279,7 @@ impl EventSearch<'_> {
             checked_limit("limit", args.limit, limits::SEARCH_LIMIT, limits::SEARCH_LIMIT_MAX)?;
         Ok(SearchRequest {
             query,
-            sessions: filtered_sessions(self.shared, self.snapshot, args)?,
+            sessions: self.searched_sessions()?,
             event_types: args.event_type.as_ref().map(|types| types.to_vec()).unwrap_or_default(),
             since: self.since.map(|since| since.0),
             limit,
@@ -296,29 +329,22 @@ impl EventSearch<'_> {
         query: &Query,
         page: &MatchPage,
     ) -> Result<Vec<AbsentWord>, ToolError> {
-        let words = if page.is_empty() { None } else { Some(page.absent_words.as_slice()) };
-        if page.is_timed_out || words.is_some_and(<[String]>::is_empty) {
+        let is_ranked = is_ranked(query);
+        let known = if !page.is_empty() {
+            KnownAbsence::Words(&page.absent_words)
+        } else if page.is_complete && !is_ranked && query.clauses.len() == 1 {
+            // The page has all events with one of these words, and there are none.
+            KnownAbsence::EveryWord
+        } else {
+            KnownAbsence::Unknown
+        };
+        if page.is_timed_out || matches!(known, KnownAbsence::Words([])) {
             return Ok(Vec::new());
         }
         let request = self.request(query)?;
-        let is_ranked = is_ranked(query);
-        crate::search::find_absent_words(self.snapshot, &request, is_ranked, words, self.call.stop)
+        crate::search::find_absent_words(self.snapshot, &request, is_ranked, known, self.call.stop)
             .map_err(search_error)
     }
-}
-
-/// Returns a note if the retention dropped texts of sessions that the call selects.
-fn dropped_texts_note(
-    snapshot: &Snapshot,
-    filters: &SessionFilters<'_>,
-) -> Result<Option<Warning>, ToolError> {
-    let passes = filters.row_filter(snapshot);
-    let requested = filters.session.map(|at| snapshot.sessions()[at].id());
-    let dropped = dropped_texts_warning(snapshot, |row| {
-        let row = row.brief();
-        passes(row) && requested.is_none_or(|id| row.session_id == id)
-    });
-    dropped.map_err(store_error)
 }
 
 /// Returns notes on how the page differs from what the query asks for.
@@ -364,55 +390,6 @@ fn describe_timeout(query: &Query, page: &MatchPage) -> String {
             "The search ran out of time: events that match better may be missing. To search all, {narrow}"
         ),
     }
-}
-
-/// Returns the filters by which the call selects sessions.
-fn session_filters<'a>(
-    shared: &SharedState,
-    snapshot: &Snapshot,
-    args: &'a SearchArgs,
-) -> Result<SessionFilters<'a>, ToolError> {
-    let id = args.session_id.as_deref();
-    Ok(SessionFilters {
-        project: args.project.as_deref(),
-        provider: args.provider,
-        machine: args.machine.as_deref(),
-        user: args.user.as_deref(),
-        session: id.map(|id| shared.caller.find_session(snapshot, id)).transpose()?,
-        ..SessionFilters::default()
-    })
-}
-
-/// Returns the positions of the sessions that pass the filters; `None` if there are no such
-/// filters.
-fn filtered_sessions(
-    shared: &SharedState,
-    snapshot: &Snapshot,
-    args: &SearchArgs,
-) -> Result<Option<HashSet<usize>>, ToolError> {
-    let excluded =
-        if excludes_current(args) { shared.caller.current_session(snapshot) } else { None };
-    let filters = session_filters(shared, snapshot, args)?;
-    let is_narrowed = filters.session.or(excluded).is_some()
-        || args.provider.is_some()
-        || args.project.is_some()
-        || args.machine.is_some()
-        || args.user.is_some();
-    if !is_narrowed {
-        return Ok(None);
-    }
-
-    let passes = filters.row_filter(snapshot);
-    let mut wanted = HashSet::new();
-    for (at, row) in snapshot.sessions().iter().enumerate() {
-        if filters.session.is_none_or(|one| one == at)
-            && Some(at) != excluded
-            && passes(row.brief())
-        {
-            wanted.insert(at);
-        }
-    }
-    Ok(Some(wanted))
 }
 
 /// Returns notes on which session was taken as the current one, or that it is unknown.
