@@ -54,6 +54,10 @@ pub const LATER_MESSAGE_BYTES: usize = 240;
 /// The same: bytes that all later messages share.
 pub const LATER_MESSAGES_BYTES: usize = 4_000;
 
+/// `analyze_session` over several sessions: most events of those that are compared, the newest first.
+/// More than 1 GB of logs have as many.
+pub const ANALYZED_EVENTS: u64 = 1 << 19;
+
 /// Seconds after which a search answers with what it found so far.
 pub const SEARCH_SECONDS: u64 = 10;
 

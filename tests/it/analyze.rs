@@ -1,6 +1,11 @@
 //! What `analyze_session` finds in the sample sessions, and that it counts as SQL does.
 
+use schemas::Timestamp;
+use schemas::envelope::WarningCode;
+use schemas::tool::analyze::AnalyzeArgs;
 use serde_json::{Value, json};
+use sessions::store::Store;
+use sessions::tools::{Call, Tools};
 
 use crate::env::{TestEnv, real_logs, samples};
 
@@ -318,4 +323,59 @@ fn an_error_that_was_only_pasted_is_found_with_what_the_agent_did() {
     assert_eq!(finding["related_event_ids"], serde_json::json!(["pasted-1:3", "pasted-1:1"]));
     let later = env.json(&["analyze", "--query", asked, "--since", "2026-10-02"]);
     assert!(findings(&later).is_empty(), "{later:#}");
+}
+
+/// Only the newest sessions are compared, the answer says so, and `until` reaches the others.
+#[test]
+fn a_long_history_is_compared_from_its_newest_sessions_on() {
+    let env = TestEnv::new();
+    let logs = env.path("logs");
+    std::fs::create_dir_all(&logs).expect("creates");
+    for day in 1..=6 {
+        let time = format!("2026-10-{day:02}T10:00:00Z");
+        let lines = [
+            json!({"format": "sessions", "version": 1, "session_id": format!("day{day}")}),
+            json!({"type": "user", "timestamp": time, "text": "build it"}),
+            json!({"type": "tool_call", "timestamp": time, "tool_call_id": "c", "tool_name": "Bash",
+                "input": {"command": "make harbor"}}),
+            json!({"type": "tool_result", "timestamp": time, "tool_call_id": "c",
+                "text": "error: the harbor is closed", "exit_code": 2, "is_error": true}),
+        ];
+        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        std::fs::write(logs.join(format!("day{day}.jsonl")), text).expect("writes");
+    }
+    env.run(&["ingest", "--quiet", &logs.to_string_lossy()]).ok();
+    let tools = Tools::new(Store::new(env.store()));
+    let analyze = |events: u64, args: &AnalyzeArgs| {
+        let call = Call::new(Timestamp(0), &|| false).with_analyzed_events(events);
+        tools.analyze_session(args, &call).expect("answers")
+    };
+
+    let all = analyze(18, &AnalyzeArgs::default());
+    assert_eq!((all.data.sessions, all.data.findings[0].occurrences), (6, Some(6)));
+    assert!(all.warnings.is_empty() && all.metadata.results_total_is.is_none());
+
+    for tool in [None, Some("make".to_owned())] {
+        let newest = analyze(8, &AnalyzeArgs { tool: tool.clone(), ..AnalyzeArgs::default() });
+        assert_eq!((newest.data.sessions, newest.data.findings[0].occurrences), (2, Some(2)));
+        assert!(newest.data.findings[0].session_id.contains("day6"));
+        assert_eq!(newest.metadata.results_total_is, Some("at_least"));
+        let [warning] = newest.warnings.as_slice() else { panic!("{:?}", newest.warnings) };
+        assert_eq!(warning.code, WarningCode::ResultsTruncated);
+        let expected =
+            "The newest 2 of 6 sessions were compared. Pass until 2026-10-05T10:00:00.000Z for";
+        assert!(warning.message.starts_with(expected), "{}", warning.message);
+
+        let until = Some("2026-10-05T10:00:00.000Z".to_owned());
+        let earlier = analyze(8, &AnalyzeArgs { until, tool, ..AnalyzeArgs::default() });
+        assert_eq!((earlier.data.sessions, earlier.data.findings[0].occurrences), (2, Some(2)));
+        assert!(earlier.data.findings[0].session_id.contains("day4"));
+    }
+
+    // A session is analyzed, however long it is; and an error that has words is found by the index.
+    assert_eq!(analyze(1, &AnalyzeArgs::default()).data.sessions, 1);
+    let query = Some("error: the harbor is closed".to_owned());
+    let known = analyze(1, &AnalyzeArgs { query, ..AnalyzeArgs::default() });
+    assert_eq!((known.data.sessions, known.data.findings[0].occurrences), (6, Some(6)));
+    assert!(known.warnings.is_empty(), "{:?}", known.warnings);
 }

@@ -139,7 +139,7 @@ pub struct AnalyzeData {
     /// The session; absent over several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<Session>,
-    /// How many sessions were looked at.
+    /// How many sessions were looked at: of a long history, the newest ones.
     pub sessions: usize,
     /// With a query: the errors in it, without their varying parts. A finding with one of these as
     /// its signature is the same error.

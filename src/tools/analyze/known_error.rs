@@ -2,8 +2,8 @@
 //!
 //! An error is the same if its signature is: the line that names it, without the parts that vary.
 //! The search index yields the sessions with the words of the line, so that only these are read.
-//! If no session has the same error, similar ones are looked for in all sessions, and if there are none,
-//! prompts into which the error was pasted.
+//! If no session has the same error, similar ones are looked for in the newest sessions, and if there
+//! are none, prompts into which the error was pasted.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -16,6 +16,7 @@ use super::failed_rows::plan_reads;
 use super::page::{FindingsPage, count_by_check};
 use super::past_rows::{HistoryScope, find_past_rows, words_of};
 use super::pasted_error::find_pasted_errors;
+use super::recent_sessions::RecentSessions;
 use super::recurring::{FailureFilter, RecurringFailure, group_failures};
 use crate::error::store_error;
 use crate::store::{RowFacts, Snapshot};
@@ -124,10 +125,14 @@ pub(super) fn run(
     interface: Interface,
 ) -> Result<Reply<AnalyzeData>, ToolError> {
     let query = ErrorQuery::parse(page.args)?;
-    let mut found = find_same_errors(snapshot, wanted, range, &query, call)?;
-    let is_same = !found.is_empty();
+    let recent = RecentSessions::select(snapshot, wanted, call.analyzed_events);
+    let same = find_same_errors(snapshot, wanted, &recent, range, &query, call)?;
+    let is_same = !same.failures.is_empty();
+    let mut is_limited = same.is_limited;
+    let mut found = same.failures;
     if !is_same && !query.signatures.is_empty() {
-        found = find_similar_errors(snapshot, wanted, range, &query, call)?;
+        found = find_similar_errors(snapshot, &recent, range, &query, call)?;
+        is_limited = !recent.is_complete();
     }
     let pasted = if found.is_empty() {
         find_pasted_errors(snapshot, wanted, range, &query.signatures)?
@@ -141,7 +146,7 @@ pub(super) fn run(
     let limit = page.args.limit.map_or(USUAL_FINDINGS, |_| page.limit);
     let mut data = AnalyzeData {
         session: None,
-        sessions: wanted.len(),
+        sessions: if query.signatures.is_empty() { recent.sessions.len() } else { wanted.len() },
         looked_for: query.signatures,
         counts,
         context: None,
@@ -165,6 +170,9 @@ pub(super) fn run(
     let hint = describe_next_step(interface, &data, total);
     let mut reply = Reply::new(data, returned);
     reply.total = Some(RowTotal::Exact(total));
+    if is_limited {
+        recent.limit_reply(&mut reply, total, interface);
+    }
     reply.hint = Some(hint);
     Ok(reply)
 }
@@ -188,25 +196,36 @@ fn describe_next_step(interface: Interface, data: &AnalyzeData, total: usize) ->
     format!("{event} gives the full text of the failure, its fix or an edit.")
 }
 
+/// Failures with an error of the query.
+struct SameErrors {
+    failures: Vec<RecurringFailure>,
+    /// True if only the newest sessions were read, and there are older ones.
+    is_limited: bool,
+}
+
 /// Finds the failures with a signature of the query: those that were fixed first, then in the
-/// order of the query, then newest first.
+/// order of the query, then newest first. Without a word to search for, only the newest sessions are
+/// read.
 fn find_same_errors(
     snapshot: &Snapshot,
     wanted: &HashSet<usize>,
+    recent: &RecentSessions,
     range: TimeRange,
     query: &ErrorQuery,
     call: &Call<'_>,
-) -> Result<Vec<RecurringFailure>, ToolError> {
+) -> Result<SameErrors, ToolError> {
     let mut narrowed = HashSet::new();
+    let mut needs_recent = query.signatures.is_empty();
     for signature in &query.signatures {
         match sessions_with_words(snapshot, wanted, signature)? {
             Some(sessions) => narrowed.extend(sessions),
-            // The error has no word to search for.
-            None => narrowed.extend(wanted.iter().copied()),
+            None => needs_recent = true,
         }
     }
-    let sessions = if query.signatures.is_empty() { wanted } else { &narrowed };
-    let plan = plan_reads(snapshot, sessions, range).map_err(store_error)?;
+    if needs_recent {
+        narrowed.extend(recent.sessions.iter().copied());
+    }
+    let plan = plan_reads(snapshot, &narrowed, range).map_err(store_error)?;
     let groups = group_failures(snapshot, &plan.tasks, range, &query.filter, call)?;
     let mut found = Vec::new();
     for (signature, seen) in groups {
@@ -216,18 +235,22 @@ fn find_same_errors(
     }
     found
         .sort_by_key(|(rank, group)| (Reverse(group.has_fix()), *rank, Reverse(group.last_time())));
-    Ok(found.into_iter().map(|(_, group)| group).collect())
+    Ok(SameErrors {
+        failures: found.into_iter().map(|(_, group)| group).collect(),
+        is_limited: needs_recent && !recent.is_complete(),
+    })
 }
 
-/// Finds the failures whose signature is similar to one of the query, the most similar first.
+/// Finds the failures in the newest sessions whose signature is similar to one of the query, the most
+/// similar first.
 fn find_similar_errors(
     snapshot: &Snapshot,
-    wanted: &HashSet<usize>,
+    recent: &RecentSessions,
     range: TimeRange,
     query: &ErrorQuery,
     call: &Call<'_>,
 ) -> Result<Vec<RecurringFailure>, ToolError> {
-    let plan = plan_reads(snapshot, wanted, range).map_err(store_error)?;
+    let plan = plan_reads(snapshot, &recent.sessions, range).map_err(store_error)?;
     let groups = group_failures(snapshot, &plan.tasks, range, &query.filter, call)?;
     let mut similar = Vec::new();
     for (signature, seen) in groups {

@@ -21,6 +21,7 @@ mod page;
 mod past_fix;
 mod past_rows;
 mod pasted_error;
+mod recent_sessions;
 mod recurring;
 mod signature;
 mod slow;
@@ -46,6 +47,7 @@ pub use self::known_fix::{LiveFailure, find_known_fix};
 use self::page::{FindingsPage, count_by_check};
 pub use self::past_fix::{KnownFix, find_fix_of_event};
 pub use self::past_rows::HistoryScope;
+use self::recent_sessions::RecentSessions;
 use super::reply::answer::{Reply, RowTotal};
 use super::reply::call::Call;
 use super::reply::caller::{Caller, LAST, newest_conversation};
@@ -102,9 +104,11 @@ pub(super) fn run(
                     wanted.insert(at);
                 }
             }
+            let recent = RecentSessions::select(snapshot, &wanted, call.analyzed_events);
             let mut reply =
-                recurring::run(snapshot, &wanted, range, &page, call, caller.interface)?;
-            reply.scope = Some(filters.describe_scope(snapshot, Coverage::Conversations));
+                recurring::run(snapshot, &recent, range, &page, call, caller.interface)?;
+            let scope = filters.describe_scope(snapshot, Coverage::Conversations);
+            reply.scope = Some(scope + &recent.describe());
             if wanted.is_empty() {
                 reply.hint = filters.explain_none(snapshot).or(reply.hint);
             }

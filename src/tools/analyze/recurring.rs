@@ -17,10 +17,11 @@ use super::failures::{
 use super::finding::{MAX_RELATED_EVENTS, finding_at};
 use super::fix::{self, FixingCall};
 use super::page::{FindingsPage, count_by_check};
+use super::recent_sessions::RecentSessions;
 use crate::base::parallel::in_parallel;
 use crate::error::store_error;
 use crate::store::{Snapshot, StoreError};
-use crate::tools::reply::answer::{Reply, RowTotal};
+use crate::tools::reply::answer::Reply;
 use crate::tools::reply::call::Call;
 use crate::tools::reply::interface::Interface;
 use crate::tools::reply::time_range::TimeRange;
@@ -39,16 +40,16 @@ const MIN_ERROR_SESSIONS: usize = 5;
 /// signature.
 type GroupPlace = (Severity, usize, usize, String);
 
-/// Finds the errors that recur in the sessions at these positions.
+/// Finds the errors that recur in these sessions.
 pub(super) fn run(
     snapshot: &Snapshot,
-    wanted: &HashSet<usize>,
+    recent: &RecentSessions,
     range: TimeRange,
     page: &FindingsPage<'_>,
     call: &Call<'_>,
     interface: Interface,
 ) -> Result<Reply<AnalyzeData>, ToolError> {
-    let plan = plan_reads(snapshot, wanted, range).map_err(store_error)?;
+    let plan = plan_reads(snapshot, &recent.sessions, range).map_err(store_error)?;
     let mut groups = group_failures(snapshot, &plan.tasks, range, &FailureFilter::default(), call)?;
     let failures: usize = groups.values().map(Vec::len).sum();
     groups.retain(|_, group| group.len() >= MIN_OCCURRENCES);
@@ -67,7 +68,7 @@ pub(super) fn run(
     }
     let mut data = AnalyzeData {
         session: None,
-        sessions: wanted.len(),
+        sessions: recent.sessions.len(),
         looked_for: Vec::new(),
         counts,
         context: None,
@@ -86,12 +87,12 @@ pub(super) fn run(
     let returned = data.findings.len();
     let mut reply = Reply::new(data, returned);
     reply.before = total - recurring.len();
-    reply.total = Some(RowTotal::Exact(total));
+    recent.limit_reply(&mut reply, total, interface);
     if returned < recurring.len() {
         let last = returned.checked_sub(1).and_then(|last| recurring.get(last));
         reply.next_cursor = last.map(|group| cursor::encode(page.args, &group.page_place()));
     }
-    reply.hint = Some(describe_next_step(interface, wanted.len(), failures, returned));
+    reply.hint = Some(describe_next_step(interface, recent.sessions.len(), failures, returned));
     Ok(reply)
 }
 

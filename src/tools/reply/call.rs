@@ -26,6 +26,8 @@ pub struct Call<'a> {
     deadline: Option<Instant>,
     /// The maximum duration of a query, which is then ended.
     query_time: Duration,
+    /// Most events of the sessions that an analysis of several compares.
+    pub(crate) analyzed_events: u64,
     view: OnceLock<CallView>,
 }
 
@@ -48,6 +50,7 @@ impl<'a> Call<'a> {
             search_time: Duration::from_secs(limits::SEARCH_SECONDS),
             deadline: None,
             query_time: Duration::from_secs(limits::SQL_SECONDS),
+            analyzed_events: limits::ANALYZED_EVENTS,
             view: OnceLock::new(),
         }
     }
@@ -94,6 +97,12 @@ impl<'a> Call<'a> {
     #[must_use]
     pub fn with_query_time(self, query_time: Duration) -> Self {
         Self { query_time, ..self }
+    }
+
+    /// Sets another number of events whose sessions an analysis compares.
+    #[must_use]
+    pub fn with_analyzed_events(self, analyzed_events: u64) -> Self {
+        Self { analyzed_events, ..self }
     }
 
     /// Sets the time at which the call ends.

@@ -1,0 +1,95 @@
+//! Limits how many sessions an analysis compares: the newest ones, up to a number of events. So it takes
+//! the same time whatever is older.
+
+use std::cmp::Reverse;
+use std::collections::HashSet;
+
+use schemas::Timestamp;
+use schemas::envelope::{Severity, Warning, WarningCode};
+
+use crate::store::Snapshot;
+use crate::tools::reply::answer::{Reply, RowTotal};
+use crate::tools::reply::interface::Interface;
+
+/// The newest of the sessions that a call selects.
+pub(super) struct RecentSessions {
+    /// Positions in `Snapshot::sessions`.
+    pub(super) sessions: HashSet<usize>,
+    /// Number of selected sessions that began earlier and are left out.
+    older: usize,
+    /// When the first of `sessions` began, in microseconds since the epoch; `None` if that is unknown.
+    begin: Option<i64>,
+}
+
+impl RecentSessions {
+    /// Selects the newest of the sessions at the positions `wanted` that have at most `max_events` events
+    /// together, and at least one of them.
+    pub(super) fn select(snapshot: &Snapshot, wanted: &HashSet<usize>, max_events: u64) -> Self {
+        let mut newest_first: Vec<usize> = wanted.iter().copied().collect();
+        let begin_of = |at: usize| snapshot.sessions()[at].brief().started_at;
+        newest_first.sort_unstable_by_key(|at| (Reverse(begin_of(*at)), *at));
+
+        let mut events: u64 = 0;
+        let mut count = 0;
+        for at in &newest_first {
+            let of_session = u64::try_from(snapshot.sessions()[*at].brief().events).unwrap_or(0);
+            events = events.saturating_add(of_session);
+            if events > max_events && count > 0 {
+                break;
+            }
+            count += 1;
+        }
+        let older = newest_first.len() - count;
+        newest_first.truncate(count);
+        let begin = newest_first.last().and_then(|at| begin_of(*at));
+        Self { sessions: newest_first.into_iter().collect(), older, begin }
+    }
+
+    /// True if they are all that the call selects.
+    pub(super) fn is_complete(&self) -> bool {
+        self.older == 0
+    }
+
+    /// Says in a reply how many findings there are, given that of these sessions, and whether sessions
+    /// are left out.
+    pub(super) fn limit_reply<T>(
+        &self,
+        reply: &mut Reply<T>,
+        findings: usize,
+        interface: Interface,
+    ) {
+        let is_complete = self.is_complete();
+        reply.total =
+            Some(if is_complete { RowTotal::Exact(findings) } else { RowTotal::AtLeast(findings) });
+        reply.warnings.extend(self.warning(interface));
+    }
+
+    /// Returns what the scope of an answer adds; empty if no session is left out.
+    pub(super) fn describe(&self) -> String {
+        if self.is_complete() {
+            return String::new();
+        }
+        format!("; the newest {} of them were compared", self.sessions.len())
+    }
+
+    /// Returns the warning that sessions are left out, with how to reach them.
+    fn warning(&self, interface: Interface) -> Option<Warning> {
+        if self.is_complete() {
+            return None;
+        }
+        let until = match self.begin {
+            Some(begin) => {
+                let until = interface.argument_names(&["until"]);
+                format!("Pass {until} {} for earlier ones, or narrow", Timestamp(begin))
+            }
+            None => "Narrow".to_owned(),
+        };
+        let message = format!(
+            "The newest {} of {} sessions were compared. {until} the sessions with {}",
+            self.sessions.len(),
+            self.sessions.len() + self.older,
+            interface.argument_names(&["project", "provider", "since"]),
+        );
+        Some(Warning::new(WarningCode::ResultsTruncated, Severity::Warning, message))
+    }
+}
