@@ -26,7 +26,10 @@ const MAX_READ_PAGES: usize = 128;
 /// The events to be ranked.
 #[derive(Default)]
 pub(super) struct Candidates {
+    /// The events, or those that may be on the page.
     pub(super) events: Vec<RankedEvent>,
+    /// Number of all events.
+    pub(super) matched: usize,
     /// True if there are no others.
     pub(super) is_complete: bool,
     /// True if the search was told to halt.
@@ -34,16 +37,20 @@ pub(super) struct Candidates {
     pub(super) work: SearchWork,
 }
 
-/// Returns the candidates among `events`, which have words of the question. `required` are the clauses
-/// that a candidate must match; if one of them is a term, other events that have it are candidates,
-/// too.
+/// Returns the candidates among the events of `parts`, which have words of the question. `required`
+/// are the clauses that a candidate must match; if one of them is a term, other events that have it are
+/// candidates, too.
 pub(super) fn find_candidates(
     filter: &RowFilter<'_>,
     required: &Query,
-    mut events: Vec<RankedEvent>,
+    parts: Vec<Vec<RankedEvent>>,
     halt: &(dyn Fn() -> bool + Sync),
 ) -> Result<Candidates, StoreError> {
-    events.retain(|ranked| !filter.is_excluded(ranked.event.segment));
+    let mut events = Vec::with_capacity(parts.iter().map(Vec::len).sum());
+    for part in parts {
+        let possible = |ranked: &RankedEvent| !filter.is_excluded(ranked.event.segment());
+        events.extend(part.into_iter().filter(possible));
+    }
     events.sort_unstable_by_key(place_of);
     if required.clauses.is_empty() {
         let events = select_passing(filter, &events)?;
@@ -60,7 +67,7 @@ pub(super) fn find_candidates(
 
 /// Returns the place of an event in the store.
 fn place_of(ranked: &RankedEvent) -> (usize, usize) {
-    (ranked.event.segment, ranked.event.row)
+    (ranked.event.segment(), ranked.event.row())
 }
 
 /// Returns the events whose facts pass the filters. `events` are sorted by place.
@@ -69,8 +76,8 @@ fn select_passing(
     events: &[RankedEvent],
 ) -> Result<Vec<RankedEvent>, StoreError> {
     let mut passing = Vec::new();
-    for of_segment in events.chunk_by(|a, b| a.event.segment == b.event.segment) {
-        let segment = of_segment[0].event.segment;
+    for of_segment in events.chunk_by(|a, b| a.event.segment() == b.event.segment()) {
+        let segment = of_segment[0].event.segment();
         if !filter.must_check_facts(segment) {
             passing.extend_from_slice(of_segment);
             continue;
@@ -78,13 +85,13 @@ fn select_passing(
         let index = filter.snapshot.segments()[segment].skip_index()?;
         let mut remaining = of_segment;
         while let [first, ..] = remaining {
-            let start = first.event.row;
+            let start = first.event.row();
             let count =
-                remaining.partition_point(|ranked| ranked.event.row < start + MAX_ROWS_AT_ONCE);
+                remaining.partition_point(|ranked| ranked.event.row() < start + MAX_ROWS_AT_ONCE);
             let (near, after) = remaining.split_at(count);
-            let facts = index.read_facts(start..near[count - 1].event.row + 1)?;
+            let facts = index.read_facts(start..near[count - 1].event.row() + 1)?;
             for ranked in near {
-                let facts = facts.get(ranked.event.row - start);
+                let facts = facts.get(ranked.event.row() - start);
                 if facts.is_some_and(|facts| filter.facts_pass(segment, &facts)) {
                     passing.push(*ranked);
                 }
@@ -176,7 +183,7 @@ impl RequiredTerms<'_> {
                 break;
             }
             let events = self.events_on(unit);
-            let scored: Vec<usize> = events.iter().map(|ranked| ranked.event.row).collect();
+            let scored: Vec<usize> = events.iter().map(|ranked| ranked.event.row()).collect();
             let only = if self.has_term { None } else { Some(scored.as_slice()) };
             let rows = self.filter.candidate_rows(unit, only)?;
             if rows.is_empty() {
@@ -191,7 +198,7 @@ impl RequiredTerms<'_> {
             self.matcher
                 .find_rows(&page, places, &mut buffer, &mut |row| matching.push(first + row));
             for row in rows_at(rows, &matching) {
-                let scored = events.binary_search_by_key(&row.row, |ranked| ranked.event.row);
+                let scored = events.binary_search_by_key(&row.row, |ranked| ranked.event.row());
                 found.events.push(match scored {
                     Ok(position) => events[position],
                     Err(_) => unscored_event(&row),
@@ -204,13 +211,7 @@ impl RequiredTerms<'_> {
 
 /// Returns an event that has no word of the question.
 fn unscored_event(row: &CandidateRow) -> RankedEvent {
-    let event = ScoredEvent {
-        segment: row.segment,
-        row: row.row,
-        event_index: row.event_index,
-        event_type: row.facts.event_type,
-        score: 0.0,
-        exact: 0,
-    };
-    RankedEvent { event, session: row.session, confidence: 0.0 }
+    let event =
+        ScoredEvent::without_words(row.segment, row.row, row.event_index, row.facts.event_type);
+    RankedEvent::new(event, row.session, 0.0)
 }

@@ -30,10 +30,21 @@ const MAX_CONFIDENCE: f32 = 0.9;
 pub(super) struct RankedEvent {
     /// The event and its score.
     pub(super) event: ScoredEvent,
-    /// Position in `Snapshot::sessions`.
-    pub(super) session: usize,
+    session: u32,
     /// How likely the event is of the right session if it comes first.
     pub(super) confidence: f32,
+}
+
+impl RankedEvent {
+    pub(super) fn new(event: ScoredEvent, session: usize, confidence: f32) -> Self {
+        // There are fewer sessions.
+        Self { event, session: u32::try_from(session).unwrap_or(u32::MAX), confidence }
+    }
+
+    /// Returns the position in `Snapshot::sessions`.
+    pub(super) fn session(&self) -> usize {
+        self.session as usize
+    }
 }
 
 /// Scores the events of sessions.
@@ -47,13 +58,10 @@ pub(super) struct EventScorer<'a> {
 }
 
 impl EventScorer<'_> {
-    /// Scores the events of a session that have words of the question, given its parts in the order of
-    /// events.
-    pub(super) fn score_session(
-        &self,
-        session: usize,
-        parts: &[SessionPart<'_>],
-    ) -> Vec<RankedEvent> {
+    /// Scores the events of a session that have words of the question, given its parts, of which there
+    /// is at least one, in the order of events.
+    pub(super) fn score_session(&self, parts: &[SessionPart<'_>]) -> Vec<RankedEvent> {
+        let session = parts.first().map_or(0, SessionPart::session);
         let mut talk_lengths = Vec::new();
         let mut matches = Vec::new();
         for part in parts {
@@ -69,7 +77,7 @@ impl EventScorer<'_> {
             if let Some(place) = found.place {
                 talk_scores[place] = event.score;
                 for hit in found.hits {
-                    talk_counts[hit.term()] += hit.value;
+                    talk_counts[hit.term()] += hit.value();
                 }
             }
             events.push(event);
@@ -89,10 +97,11 @@ impl EventScorer<'_> {
                 * type_weight(event.event_type)
                 + near_date;
             let hits = found.hits.iter();
-            let covered: f32 = hits.map(|hit| self.averages.weights[hit.term()] * hit.value).sum();
+            let covered: f32 =
+                hits.map(|hit| self.averages.weights[hit.term()] * hit.value()).sum();
             let share = covered / question_weight;
             let confidence = f32::min(share * CONFIDENCE_PER_SHARE, MAX_CONFIDENCE);
-            ranked.push(RankedEvent { event, session, confidence });
+            ranked.push(RankedEvent::new(event, session, confidence));
         }
         ranked
     }

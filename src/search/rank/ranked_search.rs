@@ -17,7 +17,7 @@ use crate::search::row_filter::{CandidateRow, RowFilter};
 use crate::search::scan::read_hits;
 use crate::search::sessions::{
     AskedRows, Averages, ScoredEvent, SegmentHits, SessionQuestion, TermPair, Totals, bound_pairs,
-    collect_parts, find_best_place, find_hits, find_places, read_texts, weigh_pairs,
+    collect_parts, find_best_place, find_hits, find_places, group_parts, read_texts, weigh_pairs,
 };
 use crate::store::{Snapshot, StoreError};
 
@@ -89,19 +89,21 @@ pub fn search_ranked(
         }
         return Ok(RankedPage { is_timed_out: true, ..RankedPage::default() });
     };
-    let events = question.score_events(&filter)?;
-    let mut candidates = find_candidates(&filter, &required, events, &halt)?;
+    let seen = SeenEvents::until(after);
+    let candidates = if required.clauses.is_empty() && !filter.must_check_any_facts() {
+        question.find_best_candidates(&filter, &seen)?
+    } else {
+        let events = question.score_events(&filter, |events| events)?;
+        let mut candidates = find_candidates(&filter, &required, events, &halt)?;
+        candidates.events.retain(|ranked| !seen.contains(snapshot, ranked));
+        candidates.matched = candidates.events.len();
+        candidates
+    };
     if stop() {
         return Err(SearchError::Cancelled);
     }
 
-    let seen = SeenEvents::until(after);
-    if !seen.is_empty() {
-        let id = |ranked: &RankedEvent| snapshot.sessions()[ranked.session].id();
-        candidates.events.retain(|ranked| !seen.contains(id(ranked), ranked.event.event_index));
-    }
-    let Candidates { events, is_complete, is_halted, work } = candidates;
-    let matched = events.len();
+    let Candidates { events, matched, is_complete, is_halted, work } = candidates;
     let best = question.rank_best(&filter, events)?;
     let has_more = matched > best.len() && !seen.is_full();
     let mut page = RankedPage {
@@ -169,8 +171,13 @@ impl WeighedQuestion {
         Ok(Some(Self { question, hits, totals, averages }))
     }
 
-    /// Scores all events that have words of the question.
-    fn score_events(&self, filter: &RowFilter<'_>) -> Result<Vec<RankedEvent>, StoreError> {
+    /// Scores all events that have words of the question. Returns what `take` makes of those of some
+    /// sessions each time.
+    fn score_events<T: Send>(
+        &self,
+        filter: &RowFilter<'_>,
+        take: impl Fn(Vec<RankedEvent>) -> T + Sync,
+    ) -> Result<Vec<T>, StoreError> {
         let scorer = EventScorer {
             snapshot: filter.snapshot,
             question: &self.question,
@@ -178,15 +185,39 @@ impl WeighedQuestion {
             totals: &self.totals,
             event_types: &filter.request.event_types,
         };
-        let sessions = collect_parts(&self.hits);
-        let parts = in_parallel(&sessions, SESSIONS_AT_ONCE, |sessions| {
+        let parts = collect_parts(&self.hits);
+        in_parallel(&group_parts(&parts), SESSIONS_AT_ONCE, |sessions| {
             let mut events = Vec::new();
-            for (session, parts) in sessions {
-                events.extend(scorer.score_session(*session, parts));
+            for parts in sessions {
+                events.extend(scorer.score_session(parts));
             }
-            Ok::<Vec<RankedEvent>, StoreError>(events)
+            Ok(take(events))
+        })
+    }
+
+    /// Scores all events that have words of the question, and keeps those that may be on the page. Their
+    /// facts need not be checked.
+    fn find_best_candidates(
+        &self,
+        filter: &RowFilter<'_>,
+        seen: &SeenEvents,
+    ) -> Result<Candidates, StoreError> {
+        let parts = self.score_events(filter, |mut events| {
+            events.retain(|ranked| {
+                !filter.is_excluded(ranked.event.segment())
+                    && !seen.contains(filter.snapshot, ranked)
+            });
+            let matched = events.len();
+            keep_best(filter, &mut events);
+            events.shrink_to_fit();
+            Candidates { events, matched, ..Candidates::default() }
         })?;
-        Ok(parts.concat())
+        let mut best = Candidates { is_complete: true, ..Candidates::default() };
+        for part in parts {
+            best.matched += part.matched;
+            best.events.extend(part.events);
+        }
+        Ok(best)
     }
 
     /// Returns the best events, best first: as many as the request asks for.
@@ -196,17 +227,8 @@ impl WeighedQuestion {
         mut events: Vec<RankedEvent>,
     ) -> Result<Vec<BestEvent>, StoreError> {
         let snapshot = filter.snapshot;
-        let limit = filter.request.limit;
-        let read = MIN_READ_EVENTS.max(2 * limit);
-        let best_first = |a: &RankedEvent, b: &RankedEvent| compare_events(snapshot, a, b);
-        if filter.request.one_per_session {
-            keep_best_of_sessions(&mut events, best_first);
-        }
-        if events.len() > read {
-            events.select_nth_unstable_by(read, best_first);
-            events.truncate(read);
-        }
-        events.sort_by(best_first);
+        keep_best(filter, &mut events);
+        events.sort_by(|a, b| compare_events(snapshot, a, b));
         self.add_pairs(snapshot, &mut events)?;
 
         let segments = filter.candidate_segments();
@@ -220,7 +242,7 @@ impl WeighedQuestion {
         }
         // Events that score alike keep their order.
         best.sort_by(|a, b| b.score.total_cmp(&a.score));
-        best.truncate(limit);
+        best.truncate(filter.request.limit);
         Ok(best)
     }
 
@@ -278,6 +300,19 @@ fn is_part_of_word(filter: &RowFilter<'_>, letters: &str) -> Result<bool, StoreE
     Ok(false)
 }
 
+/// Keeps the best events, as many as are read for a page, in no particular order.
+fn keep_best(filter: &RowFilter<'_>, events: &mut Vec<RankedEvent>) {
+    let best_first = |a: &RankedEvent, b: &RankedEvent| compare_events(filter.snapshot, a, b);
+    if filter.request.one_per_session {
+        keep_best_of_sessions(events, best_first);
+    }
+    let read = MIN_READ_EVENTS.max(2 * filter.request.limit);
+    if events.len() > read {
+        events.select_nth_unstable_by(read, best_first);
+        events.truncate(read);
+    }
+}
+
 /// Keeps the best event of each session.
 fn keep_best_of_sessions(
     events: &mut Vec<RankedEvent>,
@@ -285,7 +320,7 @@ fn keep_best_of_sessions(
 ) {
     let mut best: HashMap<usize, RankedEvent> = HashMap::new();
     for event in events.drain(..) {
-        let kept = best.entry(event.session).or_insert(event);
+        let kept = best.entry(event.session()).or_insert(event);
         if best_first(&event, kept).is_lt() {
             *kept = event;
         }
@@ -295,7 +330,7 @@ fn keep_best_of_sessions(
 
 /// Orders events: best first, then by session, then latest event first.
 fn compare_events(snapshot: &Snapshot, a: &RankedEvent, b: &RankedEvent) -> Ordering {
-    let id = |ranked: &RankedEvent| snapshot.sessions()[ranked.session].id();
+    let id = |ranked: &RankedEvent| snapshot.sessions()[ranked.session()].id();
     (b.event.score.total_cmp(&a.event.score))
         .then_with(|| id(a).cmp(id(b)))
         .then_with(|| b.event.event_index.cmp(&a.event.event_index))
@@ -304,12 +339,12 @@ fn compare_events(snapshot: &Snapshot, a: &RankedEvent, b: &RankedEvent) -> Orde
 /// Returns the row of an event with its facts.
 fn read_row(snapshot: &Snapshot, ranked: &RankedEvent) -> Result<Option<CandidateRow>, StoreError> {
     let event = &ranked.event;
-    let index = snapshot.segments()[event.segment].skip_index()?;
-    let facts = index.read_facts(event.row..event.row + 1)?.get(0);
+    let index = snapshot.segments()[event.segment()].skip_index()?;
+    let facts = index.read_facts(event.row()..event.row() + 1)?.get(0);
     Ok(facts.map(|facts| CandidateRow {
-        segment: event.segment,
-        row: event.row,
-        session: ranked.session,
+        segment: event.segment(),
+        row: event.row(),
+        session: ranked.session(),
         event_index: event.event_index,
         facts,
         is_certain: false,

@@ -11,6 +11,9 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use super::event_scorer::RankedEvent;
+use crate::store::Snapshot;
+
 /// Bytes of a hash. Of a million events, one in a million is taken for one that was shown.
 const HASH_BYTES: usize = 5;
 
@@ -57,13 +60,16 @@ impl SeenEvents {
     }
 
     /// True if an event was shown.
-    pub(super) fn contains(&self, session_id: &str, event_index: u32) -> bool {
-        self.known.contains(&hash_event(session_id, event_index))
+    pub(super) fn contains(&self, snapshot: &Snapshot, ranked: &RankedEvent) -> bool {
+        if self.hashes.is_empty() {
+            return false;
+        }
+        let id = snapshot.sessions()[ranked.session()].id();
+        self.contains_id(id, ranked.event.event_index)
     }
 
-    /// True if no event was shown.
-    pub(super) fn is_empty(&self) -> bool {
-        self.hashes.is_empty()
+    fn contains_id(&self, session_id: &str, event_index: u32) -> bool {
+        self.known.contains(&hash_event(session_id, event_index))
     }
 
     /// True if no further page is possible.
@@ -100,8 +106,8 @@ mod tests {
         seen.add("harbor", 3);
         seen.add("pier", 3);
         let again = SeenEvents::until(Some(&seen.position()));
-        assert!(again.contains("harbor", 3) && again.contains("pier", 3));
-        assert!(!again.contains("harbor", 4) && !again.is_empty() && !again.is_full());
+        assert!(again.contains_id("harbor", 3) && again.contains_id("pier", 3));
+        assert!(!again.contains_id("harbor", 4) && !again.is_full());
         assert_eq!(again.position(), seen.position());
     }
 }

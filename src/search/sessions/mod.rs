@@ -10,6 +10,7 @@ mod dates;
 mod passages;
 mod postings;
 mod question;
+mod ranked_session;
 mod saturation;
 mod score;
 mod search;
@@ -24,7 +25,7 @@ pub(super) use passages::{
 };
 pub(super) use postings::{AskedRows, SegmentHits};
 pub use question::SessionQuestion;
-pub(super) use score::{ScoredEvent, SessionPart, append_matches, collect_parts};
+pub(super) use score::{ScoredEvent, SessionPart, append_matches, collect_parts, group_parts};
 pub(super) use search::find_hits;
 pub use search::{
     FoundPassage, FoundSession, SessionRank, SessionRequest, SessionResults, search_sessions,

@@ -61,9 +61,9 @@ pub(in crate::search) fn read_texts<T: Send>(
 ) -> Result<Vec<(usize, T)>, StoreError> {
     let mut by_page: HashMap<(usize, usize), Vec<usize>> = HashMap::new();
     for (position, event) in events.iter().enumerate() {
-        let pages = snapshot.segments()[event.segment].text_pages()?;
-        let page = pages.partition_point(|page| page.start + page.count <= event.row);
-        by_page.entry((event.segment, page)).or_default().push(position);
+        let pages = snapshot.segments()[event.segment()].text_pages()?;
+        let page = pages.partition_point(|page| page.start + page.count <= event.row());
+        by_page.entry((event.segment(), page)).or_default().push(position);
     }
     let pages: Vec<((usize, usize), Vec<usize>)> = by_page.into_iter().collect();
 
@@ -76,7 +76,7 @@ pub(in crate::search) fn read_texts<T: Send>(
             let texts = reader.read_page(segment, page)?;
             for position in positions {
                 let event = &events[*position];
-                let bytes = texts.get(event.row - page.start);
+                let bytes = texts.get(event.row() - page.start);
                 let text = String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_TEXT_BYTES)]);
                 seen.push((*position, look(event, &text)));
             }

@@ -1,6 +1,7 @@
 //! Finds the events that have the words of a question, from the word lists of the skip indexes.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
 use fixedbitset::FixedBitSet;
 use schemas::EventType;
@@ -15,21 +16,25 @@ use crate::store::{
 const RELATED_VALUE: f32 = 0.25;
 
 /// A word of the question in an event.
+///
+/// A question over a long history has millions of hits, so that each is kept small.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::search) struct TermHit {
-    /// A question over a long history has millions of hits, so that each is kept small.
     row: u32,
-    term: u32,
-    /// 1 if the event has the word, less if it has related words only.
-    pub(in crate::search) value: f32,
+    term: u8,
+    /// The value in units of [`RELATED_VALUE`].
+    related_words: u8,
 }
 
 impl TermHit {
     /// Returns the hit of the word at a position of the question, in a row of a segment.
     pub(in crate::search) fn new(row: usize, term: usize, value: f32) -> Self {
-        // A segment has fewer rows, and a question fewer words.
-        let small = |position: usize| u32::try_from(position).unwrap_or(u32::MAX);
-        Self { row: small(row), term: small(term), value }
+        Self {
+            // A segment has fewer rows, and a question fewer words.
+            row: u32::try_from(row).unwrap_or(u32::MAX),
+            term: u8::try_from(term).unwrap_or(u8::MAX),
+            related_words: (value / RELATED_VALUE).round() as u8,
+        }
     }
 
     /// Returns the position of the row in its segment.
@@ -39,7 +44,12 @@ impl TermHit {
 
     /// Returns the position of the word in the question.
     pub(in crate::search) fn term(&self) -> usize {
-        self.term as usize
+        usize::from(self.term)
+    }
+
+    /// Returns 1 if the event has the word, less if it has related words only.
+    pub(in crate::search) fn value(&self) -> f32 {
+        f32::from(self.related_words) * RELATED_VALUE
     }
 }
 
@@ -79,8 +89,9 @@ pub(in crate::search) struct SegmentHits {
     pub(in crate::search) segment: usize,
     /// The sessions that are asked about and have rows in the segment.
     pub(in crate::search) spans: Vec<SessionSpan>,
-    pub(in crate::search) outlines: Vec<RowOutline>,
-    /// Rows of these sessions that are not asked about, such as copies.
+    outlines: Vec<RowOutline>,
+    /// Rows of these sessions that are not asked about, such as copies. It ends with the last of them,
+    /// and is empty if there are none.
     left_out: FixedBitSet,
     /// By row, then by word.
     pub(in crate::search) hits: Vec<TermHit>,
@@ -135,18 +146,37 @@ impl SegmentHits {
         &self.hits[begin..end]
     }
 
-    /// Returns the rows of a span that count, each with the type of its event and the approximate
-    /// length of its text in bytes.
-    pub(in crate::search) fn rows_of(
+    /// Calls `take` with the outlines of those of some rows that count, in their order.
+    pub(in crate::search) fn for_each_outline(
         &self,
-        span: &SessionSpan,
-    ) -> impl Iterator<Item = (usize, EventType, f32)> {
-        let rows = span.start..(span.start + span.count).min(self.outlines.len());
-        rows.filter(|row| !self.left_out.contains(*row)).map(|row| {
-            let outline = self.outlines[row];
-            (row, outline.event_type, typical_length(outline.length_bits) as f32)
-        })
+        rows: Range<usize>,
+        mut take: impl FnMut(RowOutline),
+    ) {
+        let end = rows.end.min(self.outlines.len());
+        let start = rows.start.min(end);
+        let outlines = &self.outlines[start..end];
+        if self.left_out.is_empty() {
+            for outline in outlines {
+                take(*outline);
+            }
+            return;
+        }
+        for (outline, row) in outlines.iter().zip(start..) {
+            if !self.left_out.contains(row) {
+                take(*outline);
+            }
+        }
     }
+
+    /// Returns the outline of a row.
+    pub(in crate::search) fn outline_of(&self, row: usize) -> Option<RowOutline> {
+        self.outlines.get(row).copied()
+    }
+}
+
+/// Returns the approximate length of an event's text in bytes.
+pub(in crate::search) fn text_length(outline: RowOutline) -> f32 {
+    typical_length(outline.length_bits()) as f32
 }
 
 /// True for the events that make up the talk of a session: prompts and answers.
@@ -162,7 +192,7 @@ fn find_left_out(
     asked: AskedRows<'_>,
 ) -> Result<FixedBitSet, StoreError> {
     let index = segment.skip_index()?;
-    let mut left_out = FixedBitSet::with_capacity(index.row_count());
+    let mut left_out = FixedBitSet::new();
     for span in spans {
         let session = snapshot.sessions()[span.session].brief();
         let has_copies = session.replay_events > 0 && !asked.includes_copies;
@@ -172,7 +202,7 @@ fn find_left_out(
         let facts = index.read_facts(span.start..span.start + span.count)?;
         for (offset, facts) in facts.iter().enumerate() {
             if !asked.includes_event(&facts) {
-                left_out.insert(span.start + offset);
+                left_out.grow_and_insert(span.start + offset);
             }
         }
     }
@@ -206,6 +236,7 @@ fn append_term_hits(
         })?;
     }
 
+    hits.reserve(exact.count_ones(..));
     hits.extend(exact.ones().map(|row| TermHit::new(row, position, 1.0)));
     for row in related_rows.difference(&exact) {
         hits.push(TermHit::new(row, position, related[row].min(1.0)));

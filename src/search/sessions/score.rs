@@ -1,10 +1,10 @@
 //! Scores sessions from the words in their events.
 
-use std::collections::HashMap;
+use std::ops::Range;
 
 use schemas::EventType;
 
-use super::postings::{SegmentHits, TermHit, is_talk};
+use super::postings::{SegmentHits, TermHit, is_talk, text_length};
 use super::saturation::{EVENT_LENGTH_WEIGHT, saturate};
 use super::titles::TitleHit;
 use super::totals::Averages;
@@ -23,15 +23,43 @@ const KEPT_EVENTS: usize = 24;
 /// An event that has words of the question.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::search) struct ScoredEvent {
-    /// Position in `Snapshot::segments`.
-    pub(in crate::search) segment: usize,
-    /// Position in the segment.
-    pub(in crate::search) row: usize,
+    /// The positions of [`Self::segment`] and [`Self::row`].
+    place: (u32, u32),
     pub(in crate::search) event_index: u32,
     pub(in crate::search) event_type: EventType,
     pub(in crate::search) score: f32,
     /// The words that the event has in full, a bit each.
     pub(in crate::search) exact: u32,
+}
+
+impl ScoredEvent {
+    /// Returns an event that has no word of the question.
+    pub(in crate::search) fn without_words(
+        segment: usize,
+        row: usize,
+        event_index: u32,
+        event_type: EventType,
+    ) -> Self {
+        Self { place: place_of(segment, row), event_index, event_type, score: 0.0, exact: 0 }
+    }
+
+    /// Returns the position in `Snapshot::segments`.
+    pub(in crate::search) fn segment(&self) -> usize {
+        self.place.0 as usize
+    }
+
+    /// Returns the position in the segment.
+    pub(in crate::search) fn row(&self) -> usize {
+        self.place.1 as usize
+    }
+}
+
+/// Returns a position in `Snapshot::segments` and one in the segment in a small form: a question over a
+/// long history has millions of events.
+fn place_of(segment: usize, row: usize) -> (u32, u32) {
+    // There are fewer segments, and a segment has fewer rows.
+    let small = |position: usize| u32::try_from(position).unwrap_or(u32::MAX);
+    (small(segment), small(row))
 }
 
 /// A row that has words of the question.
@@ -56,20 +84,22 @@ pub(in crate::search) fn append_matches<'a>(
     talk_lengths: &mut Vec<f32>,
     matches: &mut Vec<MatchingRow<'a>>,
 ) {
-    let SessionPart { found, span } = part;
-    let hits = found.hits_of(span);
-    // A row has at least one hit. Growing step by step would copy long lists several times.
-    matches.reserve(hits.len().min(span.count));
-    let mut chunks = hits.chunk_by(|a, b| a.row() == b.row()).peekable();
-    for (row, event_type, length) in found.rows_of(span) {
+    let SessionPart { found, span, hits } = part;
+    let mut next_row = span.start;
+    for hits in hits.chunk_by(|a, b| a.row() == b.row()) {
+        let row = hits[0].row();
+        let Some(outline) = found.outline_of(row) else { break };
+        append_talk_lengths(found, next_row..row, talk_lengths);
+        next_row = row + 1;
+
+        let event_type = outline.event_type();
+        let length = text_length(outline);
         let talk_before = talk_lengths.len();
         let mut place = None;
         if is_talk(event_type) {
             place = Some(talk_before);
             talk_lengths.push(length);
         }
-        while chunks.next_if(|hits| hits[0].row() < row).is_some() {}
-        let Some(hits) = chunks.next_if(|hits| hits[0].row() == row) else { continue };
         let offset = u32::try_from(row - span.start).unwrap_or(u32::MAX);
         matches.push(MatchingRow {
             segment: found.segment,
@@ -82,34 +112,58 @@ pub(in crate::search) fn append_matches<'a>(
             hits,
         });
     }
+    append_talk_lengths(found, next_row..span.start + span.count, talk_lengths);
+}
+
+/// Appends the lengths of the talk events among some rows.
+fn append_talk_lengths(found: &SegmentHits, rows: Range<usize>, talk_lengths: &mut Vec<f32>) {
+    found.for_each_outline(rows, |outline| {
+        if is_talk(outline.event_type()) {
+            talk_lengths.push(text_length(outline));
+        }
+    });
 }
 
 /// The rows of a session in one segment.
+#[derive(Clone, Copy)]
 pub(in crate::search) struct SessionPart<'a> {
     pub(in crate::search) found: &'a SegmentHits,
     pub(in crate::search) span: &'a SessionSpan,
+    /// The words of the question in these rows.
+    hits: &'a [TermHit],
 }
 
-/// Returns the parts of every session that has words of the question, in the order of events.
-pub(in crate::search) fn collect_parts(hits: &[SegmentHits]) -> Vec<(usize, Vec<SessionPart<'_>>)> {
-    let mut by_session: HashMap<usize, Vec<SessionPart<'_>>> = HashMap::new();
+impl SessionPart<'_> {
+    /// Returns the position of the session in `Snapshot::sessions`.
+    pub(in crate::search) fn session(&self) -> usize {
+        self.span.session
+    }
+}
+
+/// Returns the parts of all sessions, by session and then in the order of events.
+pub(in crate::search) fn collect_parts(hits: &[SegmentHits]) -> Vec<SessionPart<'_>> {
+    let mut parts = Vec::new();
     for found in hits {
         for span in &found.spans {
-            by_session.entry(span.session).or_default().push(SessionPart { found, span });
+            parts.push(SessionPart { found, span, hits: found.hits_of(span) });
         }
     }
-    let mut sessions: Vec<(usize, Vec<SessionPart<'_>>)> = by_session.into_iter().collect();
-    let has_hits = |part: &SessionPart<'_>| !part.found.hits_of(part.span).is_empty();
-    sessions.retain(|(_, parts)| parts.iter().any(has_hits));
-    for (_, parts) in &mut sessions {
-        parts.sort_by_key(|part| part.span.first_index);
-    }
-    sessions
+    parts.sort_unstable_by_key(|part| {
+        (part.span.session, part.span.first_index, part.found.segment)
+    });
+    parts
+}
+
+/// Returns the parts of each session that has words of the question, given those of all sessions.
+pub(in crate::search) fn group_parts<'p, 'a>(
+    parts: &'p [SessionPart<'a>],
+) -> Vec<&'p [SessionPart<'a>]> {
+    let of_sessions = parts.chunk_by(|a, b| a.session() == b.session());
+    of_sessions.filter(|parts| parts.iter().any(|part| !part.hits.is_empty())).collect()
 }
 
 /// What the events of a session add to its score.
 pub(in crate::search) struct SessionScore {
-    pub(in crate::search) session: usize,
     /// For each word of the question, the talk events that have it.
     pub(in crate::search) talk_counts: Vec<f32>,
     /// Score of the best window of each size.
@@ -118,74 +172,83 @@ pub(in crate::search) struct SessionScore {
     pub(in crate::search) words: u32,
     /// Number of events that have words.
     pub(in crate::search) matched: usize,
-    /// The best events, best first.
-    pub(in crate::search) events: Vec<ScoredEvent>,
+    /// Score of the best event.
+    pub(in crate::search) best_event: f32,
 }
 
 impl SessionScore {
     /// The score of a session that has none of `terms` words.
-    pub(in crate::search) fn empty(session: usize, terms: usize) -> Self {
+    pub(in crate::search) fn empty(terms: usize) -> Self {
         Self {
-            session,
             talk_counts: vec![0.0; terms],
             windows: [0.0; WINDOW_SIZES.len()],
             words: 0,
             matched: 0,
-            events: Vec::new(),
+            best_event: 0.0,
         }
-    }
-
-    fn keep_best_events(&mut self) {
-        let best_first = |a: &ScoredEvent, b: &ScoredEvent| {
-            b.score.total_cmp(&a.score).then(a.event_index.cmp(&b.event_index))
-        };
-        if self.events.len() > KEPT_EVENTS {
-            self.events.select_nth_unstable_by(KEPT_EVENTS, best_first);
-            self.events.truncate(KEPT_EVENTS);
-        }
-        self.events.sort_by(best_first);
     }
 }
 
 impl Averages {
     /// Scores a session, given its parts in the order of events.
-    pub(in crate::search) fn score_session(
-        &self,
-        session: usize,
-        parts: &[SessionPart<'_>],
-    ) -> SessionScore {
+    pub(in crate::search) fn score_session(&self, parts: &[SessionPart<'_>]) -> SessionScore {
         let mut talk_lengths: Vec<f32> = Vec::new();
         let mut matches: Vec<MatchingRow<'_>> = Vec::new();
         for part in parts {
             append_matches(part, &mut talk_lengths, &mut matches);
         }
 
-        let mut score = SessionScore::empty(session, self.weights.len());
+        let mut score = SessionScore::empty(self.weights.len());
         let mut windows: [OpenWindows<'_>; WINDOW_SIZES.len()] = std::array::from_fn(|at| {
             OpenWindows::new(&self.weights, WINDOW_SIZES[at], self.window_lengths[at])
         });
         for found in matches {
-            let mut event = self.score_words(&found);
-            event.score *= type_factor(found.event_type);
+            score.best_event = score.best_event.max(self.score_event(&found).score);
             for hit in found.hits {
                 score.words |= 1 << hit.term();
             }
             if let Some(place) = found.place {
                 for hit in found.hits {
-                    score.talk_counts[hit.term()] += hit.value;
+                    score.talk_counts[hit.term()] += hit.value();
                 }
                 for (best, windows) in score.windows.iter_mut().zip(&mut windows) {
                     *best = best.max(windows.add(&talk_lengths, place, found.hits));
                 }
             }
             score.matched += 1;
-            score.events.push(event);
         }
         for (best, mut windows) in score.windows.iter_mut().zip(windows) {
             *best = best.max(windows.close_before(&talk_lengths, usize::MAX));
         }
-        score.keep_best_events();
         score
+    }
+
+    /// Returns the best events of a session, best first, given its parts in the order of events. They
+    /// are computed for few sessions, because those of all would take much memory.
+    pub(in crate::search) fn best_events(&self, parts: &[SessionPart<'_>]) -> Vec<ScoredEvent> {
+        let mut talk_lengths: Vec<f32> = Vec::new();
+        let mut matches: Vec<MatchingRow<'_>> = Vec::new();
+        for part in parts {
+            append_matches(part, &mut talk_lengths, &mut matches);
+        }
+        let mut events: Vec<ScoredEvent> =
+            matches.iter().map(|found| self.score_event(found)).collect();
+        let best_first = |a: &ScoredEvent, b: &ScoredEvent| {
+            b.score.total_cmp(&a.score).then(a.event_index.cmp(&b.event_index))
+        };
+        if events.len() > KEPT_EVENTS {
+            events.select_nth_unstable_by(KEPT_EVENTS, best_first);
+            events.truncate(KEPT_EVENTS);
+        }
+        events.sort_by(best_first);
+        events
+    }
+
+    /// Scores the words of an event and its type.
+    fn score_event(&self, found: &MatchingRow<'_>) -> ScoredEvent {
+        let mut event = self.score_words(found);
+        event.score *= type_factor(found.event_type);
+        event
     }
 
     /// Scores the words of an event, whatever its type.
@@ -194,15 +257,14 @@ impl Averages {
         let mut score = 0.0;
         let mut exact = 0;
         for hit in found.hits {
-            let factor = saturate(hit.value, EVENT_LENGTH_WEIGHT, relative_length);
+            let factor = saturate(hit.value(), EVENT_LENGTH_WEIGHT, relative_length);
             score += self.weights[hit.term()] * factor;
-            if hit.value >= 1.0 {
+            if hit.value() >= 1.0 {
                 exact |= 1 << hit.term();
             }
         }
         ScoredEvent {
-            segment: found.segment,
-            row: found.row,
+            place: place_of(found.segment, found.row),
             event_index: found.event_index,
             event_type: found.event_type,
             score,

@@ -10,11 +10,11 @@ use super::passages::{
 };
 use super::postings::{AskedRows, SegmentHits};
 use super::question::{QuestionTerm, SessionQuestion};
-use super::score::{ScoredEvent, SessionScore, collect_parts, type_factor};
+use super::ranked_session::{RankedSession, rank_scores};
+use super::score::{ScoredEvent, collect_parts, group_parts, type_factor};
 use super::text_terms::find_text_terms;
-use super::titles::{TitleHit, find_title_hits};
+use super::titles::find_title_hits;
 use super::totals::{Averages, Totals};
-use super::windows::WINDOW_SIZES;
 use crate::base::parallel::in_parallel;
 use crate::search::error::SearchError;
 use crate::store::{Snapshot, StoreError, StoredSession};
@@ -28,11 +28,6 @@ const DATE_WEIGHT: f32 = 3.0;
 /// words comes before those that only began in the same month.
 const DATE_ALONE_WEIGHT: f32 = 1.0;
 
-/// What an identifier of several words counts in addition, in whatever event it is: a question about
-/// `skipLibCheck` means a session that has it, also if only a command or its output does. Without it, a
-/// session with such a rare identifier came first for 35 of 150 of the real logs, with it for 143.
-const IDENTIFIER_WEIGHT: f32 = 2.0;
-
 /// How many times the score of the tenth session the best one has at least if it stands out. Of 360
 /// questions over the real logs 24 have less. Of these, 42 % find the right session first, of the
 /// others 88 %.
@@ -40,9 +35,6 @@ const UNDECIDED_LEAD: f32 = 1.4;
 
 /// The best sessions in which neighbouring words are looked for.
 const PAIR_SESSIONS: usize = 20;
-
-/// Number of sessions that a core scores at once.
-const SESSIONS_AT_ONCE: usize = 64;
 
 /// Events of such a session whose text is read.
 const PAIR_EVENTS: usize = 6;
@@ -125,18 +117,6 @@ pub struct FoundPassage {
     pub text: String,
 }
 
-/// A session while it is ranked.
-struct RankedSession {
-    session: usize,
-    score: f32,
-    words: u32,
-    matched: usize,
-    has_title_word: bool,
-    is_near_date: bool,
-    /// Its best events.
-    events: Vec<ScoredEvent>,
-}
-
 /// Ranks the sessions that are asked about. `stop` is called between segments and between pages of
 /// text; true ends the search with an error.
 pub fn search_sessions(
@@ -151,20 +131,18 @@ pub fn search_sessions(
     let Some((hits, mut totals)) = found else {
         return Err(if stop() { SearchError::Cancelled } else { SearchError::TimedOut });
     };
-    let titles = find_title_hits(snapshot, request.question, asked);
+    let titles = find_title_hits(snapshot, request.question, asked)?;
     totals.add_titles(&titles);
     let searched = wanted.map_or(snapshot.sessions().len(), HashSet::len);
     let averages = totals.averages(&request.question.terms, searched);
 
     let parts = collect_parts(&hits);
-    let scores = in_parallel(&parts, SESSIONS_AT_ONCE, |sessions| {
-        let scores =
-            sessions.iter().map(|(session, parts)| averages.score_session(*session, parts));
-        Ok::<Vec<SessionScore>, StoreError>(scores.collect())
-    })?;
-    let mut ranked = rank_scores(&averages, &totals, scores.into_iter().flatten(), &titles);
+    let mut ranked = rank_scores(&averages, &totals, &group_parts(&parts), &titles)?;
     add_dates(snapshot, request, &mut ranked);
     sort_sessions(snapshot, &mut ranked);
+    for session in ranked.iter_mut().take(PAIR_SESSIONS) {
+        session.find_events(&averages, &parts);
+    }
     let pairs = TermPair::collect_pairs(&totals.exact);
     add_pairs(snapshot, request.question, &pairs, &averages, &mut ranked)?;
     sort_sessions(snapshot, &mut ranked);
@@ -173,7 +151,8 @@ pub fn search_sessions(
     let is_undecided = is_undecided(&ranked);
     let next = take_page(snapshot, request, &mut ranked);
     let mut sessions = Vec::new();
-    for (place, session) in ranked.iter().enumerate() {
+    for (place, session) in ranked.iter_mut().enumerate() {
+        session.find_events(&averages, &parts);
         let size = PassageSize::at_place(place, request.continues_passages);
         let passages = cut_passages(snapshot, request.question, &averages, session, size)?;
         sessions.push(session.describe(snapshot, request.question, passages));
@@ -228,6 +207,7 @@ pub(in crate::search) fn find_hits(
         hits.extend(found);
         totals.add(&counted);
     }
+    totals.join_sessions();
     Ok(Some((hits, totals)))
 }
 
@@ -273,56 +253,6 @@ impl RankedSession {
             matched_events: self.matched,
             passages,
         }
-    }
-}
-
-/// Adds up the parts of each score. Sessions of which only the title has words come last.
-fn rank_scores(
-    averages: &Averages,
-    totals: &Totals,
-    scores: impl Iterator<Item = SessionScore>,
-    titles: &[TitleHit],
-) -> Vec<RankedSession> {
-    let mut title_of: HashMap<usize, &TitleHit> =
-        titles.iter().map(|title| (title.session, title)).collect();
-    let mut ranked: Vec<RankedSession> = Vec::new();
-    for score in scores {
-        let title = title_of.remove(&score.session);
-        ranked.push(rank_score(averages, totals, score, title));
-    }
-    for (session, title) in title_of {
-        let score = SessionScore::empty(session, averages.weights.len());
-        ranked.push(rank_score(averages, totals, score, Some(title)));
-    }
-    ranked
-}
-
-fn rank_score(
-    averages: &Averages,
-    totals: &Totals,
-    score: SessionScore,
-    title: Option<&TitleHit>,
-) -> RankedSession {
-    let mut words = score.words;
-    let mut best_event = score.events.first().map_or(0.0, |event| event.score);
-    if let Some(title) = title {
-        best_event = best_event.max(averages.score_title(title));
-        words |= title.values.iter().fold(0, |words, (term, _)| words | 1 << term);
-    }
-    let talk_length = totals.talk_length(score.session);
-    let talk = averages.score_talk(&averages.session_weights, &score.talk_counts, talk_length);
-    let windows = score.windows.iter().zip(WINDOW_SIZES);
-    let windows: f32 = windows.map(|(score, size)| size.weight * score).sum();
-    let identifiers = IDENTIFIER_WEIGHT * averages.weigh_identifiers(words);
-    RankedSession {
-        session: score.session,
-        score: talk / averages.total_session_weight()
-            + (windows + best_event + identifiers) / averages.total_weight(),
-        words,
-        matched: score.matched,
-        has_title_word: title.is_some_and(|title| title.has_full_word()),
-        is_near_date: false,
-        events: score.events,
     }
 }
 

@@ -3,10 +3,14 @@
 use super::postings::AskedRows;
 use super::question::{QuestionTerm, SessionQuestion};
 use crate::base::fold::fold_text;
-use crate::store::{SHORTEST_WORD, Snapshot};
+use crate::base::parallel::in_parallel;
+use crate::store::{SHORTEST_WORD, Snapshot, StoreError};
 
 /// What a word that only begins like one of the question counts in a title.
 const RELATED_VALUE: f32 = 0.25;
+
+/// Number of sessions whose titles a core reads at once.
+const SESSIONS_AT_ONCE: usize = 512;
 
 /// A session whose title has words of the question.
 pub(super) struct TitleHit {
@@ -33,9 +37,24 @@ pub(super) fn find_title_hits(
     snapshot: &Snapshot,
     question: &SessionQuestion,
     asked: AskedRows<'_>,
+) -> Result<Vec<TitleHit>, StoreError> {
+    let sessions: Vec<usize> = (0..snapshot.sessions().len()).collect();
+    let parts = in_parallel(&sessions, SESSIONS_AT_ONCE, |sessions| {
+        Ok::<_, StoreError>(find_hits_of_sessions(snapshot, sessions, question, asked))
+    })?;
+    Ok(parts.into_iter().flatten().collect())
+}
+
+/// Returns the title hits of the sessions at the positions `sessions`.
+fn find_hits_of_sessions(
+    snapshot: &Snapshot,
+    sessions: &[usize],
+    question: &SessionQuestion,
+    asked: AskedRows<'_>,
 ) -> Vec<TitleHit> {
     let mut found = Vec::new();
-    for (session, row) in snapshot.sessions().iter().enumerate() {
+    for session in sessions.iter().copied() {
+        let row = &snapshot.sessions()[session];
         let brief = row.brief();
         let is_copy = brief.events > 0 && brief.replay_events == brief.events;
         if is_copy || !asked.includes(session) || asked.may_exclude_by_time(brief) {

@@ -1,11 +1,10 @@
 //! Counts words over the events that are asked about, and weighs them by how rare they are.
 
-use std::collections::HashMap;
-
-use super::postings::{SegmentHits, is_talk};
+use super::postings::{SegmentHits, is_talk, text_length};
 use super::question::{QuestionTerm, SessionQuestion};
 use super::titles::TitleHit;
 use super::windows::WINDOW_SIZES;
+use crate::search::text_length::typical_length;
 
 /// What a word counts that is a part of an identifier, if some event has the identifier as a whole: its
 /// parts are in the same events, and common ones such as `session` are in many others.
@@ -25,6 +24,17 @@ pub(in crate::search) struct Averages {
     pub(in crate::search) window_lengths: [f32; WINDOW_SIZES.len()],
 }
 
+/// Counts over the events of a session.
+#[derive(Debug, Clone, Copy)]
+struct SessionTotals {
+    /// Position in `Snapshot::sessions`.
+    session: usize,
+    /// The words that any event has, a bit each.
+    words: u32,
+    /// Approximate bytes of the talk.
+    talk_bytes: f32,
+}
+
 /// Counts over the events that are asked about, from which [`Averages`] follow.
 #[derive(Clone)]
 pub(in crate::search) struct Totals {
@@ -32,10 +42,8 @@ pub(in crate::search) struct Totals {
     bytes: f64,
     windows: u64,
     window_bytes: [f64; WINDOW_SIZES.len()],
-    /// The words of each session that has any, a bit each.
-    words: HashMap<usize, u32>,
-    /// Approximate bytes of the talk of each session, which may be in several segments.
-    talk_bytes: HashMap<usize, f32>,
+    /// The sessions, each as often as it has rows in segments until [`Self::join_sessions`].
+    sessions: Vec<SessionTotals>,
     /// For each word, the events that have it.
     pub(in crate::search) exact: Vec<u64>,
     /// For each word, the events that have related words only.
@@ -51,8 +59,7 @@ impl Totals {
             bytes: 0.0,
             windows: 0,
             window_bytes: [0.0; WINDOW_SIZES.len()],
-            words: HashMap::new(),
-            talk_bytes: HashMap::new(),
+            sessions: Vec::new(),
             exact: vec![0; terms],
             related: vec![0; terms],
             unread: 0,
@@ -62,26 +69,29 @@ impl Totals {
     /// Counts the events of a segment.
     pub(in crate::search) fn add_segment(&mut self, found: &SegmentHits) {
         for span in &found.spans {
+            // How many texts have each number of bits in their length.
+            let mut lengths = [0_u64; 32];
             let mut talk: Vec<f32> = Vec::new();
-            for (_, event_type, length) in found.rows_of(span) {
-                self.rows += 1;
-                self.bytes += f64::from(length);
-                if is_talk(event_type) {
-                    talk.push(length);
+            found.for_each_outline(span.start..span.start + span.count, |outline| {
+                lengths[usize::from(outline.length_bits())] += 1;
+                if is_talk(outline.event_type()) {
+                    talk.push(text_length(outline));
                 }
+            });
+            for (count, bits) in lengths.into_iter().zip(0..) {
+                self.rows += count;
+                self.bytes += count as f64 * typical_length(bits);
             }
             self.windows += talk.len() as u64;
             for (bytes, size) in self.window_bytes.iter_mut().zip(WINDOW_SIZES) {
-                for start in 0..talk.len() {
-                    *bytes += f64::from(size.length(&talk, start));
-                }
+                *bytes += size.total_length(&talk);
             }
             let words = found.hits_of(span).iter().fold(0, |words, hit| words | 1 << hit.term());
-            *self.words.entry(span.session).or_default() |= words;
-            *self.talk_bytes.entry(span.session).or_default() += talk.iter().sum::<f32>();
+            let talk_bytes = talk.iter().sum();
+            self.sessions.push(SessionTotals { session: span.session, words, talk_bytes });
         }
         for hit in &found.hits {
-            let counts = if hit.value >= 1.0 { &mut self.exact } else { &mut self.related };
+            let counts = if hit.value() >= 1.0 { &mut self.exact } else { &mut self.related };
             counts[hit.term()] += 1;
         }
     }
@@ -104,18 +114,26 @@ impl Totals {
         for (bytes, more) in self.window_bytes.iter_mut().zip(other.window_bytes) {
             *bytes += more;
         }
-        for (session, words) in &other.words {
-            *self.words.entry(*session).or_default() |= words;
-        }
-        for (session, bytes) in &other.talk_bytes {
-            *self.talk_bytes.entry(*session).or_default() += bytes;
-        }
+        self.sessions.extend(&other.sessions);
         for (count, more) in self.exact.iter_mut().zip(&other.exact) {
             *count += more;
         }
         for (count, more) in self.related.iter_mut().zip(&other.related) {
             *count += more;
         }
+    }
+
+    /// Joins the counts of sessions that are in several segments. It is called once all are added.
+    pub(in crate::search) fn join_sessions(&mut self) {
+        self.sessions.sort_by_key(|totals| totals.session);
+        self.sessions.dedup_by(|other, first| {
+            let is_same = other.session == first.session;
+            if is_same {
+                first.words |= other.words;
+                first.talk_bytes += other.talk_bytes;
+            }
+            is_same
+        });
     }
 
     /// Returns the positions of the words of the question that no event and no title has.
@@ -138,15 +156,16 @@ impl Totals {
 
     /// Returns the approximate bytes of the talk of a session.
     pub(in crate::search) fn talk_length(&self, session: usize) -> f32 {
-        self.talk_bytes.get(&session).copied().unwrap_or(0.0)
+        let found = self.sessions.binary_search_by_key(&session, |totals| totals.session);
+        found.map_or(0.0, |at| self.sessions[at].talk_bytes)
     }
 
     /// Returns the weight of each word by the sessions that have it or related words.
     fn session_weights(&self, sessions: usize) -> Vec<f32> {
         let mut counts = vec![0; self.exact.len()];
-        for words in self.words.values() {
+        for totals in &self.sessions {
             for (term, count) in counts.iter_mut().enumerate() {
-                *count += u64::from(words >> term & 1);
+                *count += u64::from(totals.words >> term & 1);
             }
         }
         let weigh = |count| if count == 0 { 0.0 } else { rarity_weight(count, sessions as u64) };
@@ -159,7 +178,7 @@ impl Totals {
             let events = if *exact > 0 { *exact } else { *related };
             if events == 0 { 0.0 } else { rarity_weight(events, self.rows) }
         });
-        let talk_bytes = self.talk_bytes.values().copied().map(f64::from).sum();
+        let talk_bytes = self.sessions.iter().map(|totals| f64::from(totals.talk_bytes)).sum();
         let average = |sum: f64, count: u64| (sum / count.max(1) as f64).max(1.0) as f32;
         let mut weights: Vec<f32> = weights.collect();
         let mut session_weights = self.session_weights(sessions);

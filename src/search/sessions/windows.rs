@@ -27,6 +27,15 @@ impl WindowSize {
         talk[start..].iter().take(self.events).sum()
     }
 
+    /// Returns the sum of the lengths of all windows over the talk events of a session.
+    pub(super) fn total_length(self, talk: &[f32]) -> f64 {
+        // An event is in as many windows as begin with it or before it, up to the size.
+        let lengths = talk.iter().zip(1..);
+        lengths
+            .map(|(length, begun): (_, usize)| f64::from(*length) * begun.min(self.events) as f64)
+            .sum()
+    }
+
     /// Returns where the windows begin that the talk event at `place` belongs to.
     pub(super) fn starts_with(self, place: usize) -> RangeInclusive<usize> {
         (place + 1).saturating_sub(self.events)..=place
@@ -70,7 +79,7 @@ impl<'a> OpenWindows<'a> {
         }
         for window in &mut self.open {
             for hit in hits {
-                window.counts[hit.term()] += hit.value;
+                window.counts[hit.term()] += hit.value();
             }
         }
         best

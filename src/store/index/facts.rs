@@ -23,11 +23,27 @@ pub struct RowFacts {
 }
 
 /// The facts that a ranked search has about every row before it reads any text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct RowOutline {
-    pub event_type: EventType,
-    /// Number of bits in the length of the row's text in bytes.
-    pub length_bits: u8,
+///
+/// It is one byte, because a question over a long history needs those of millions of rows: the type in
+/// the lowest three bits, and the number of bits in the length of the row's text in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowOutline(pub(super) u8);
+
+impl RowOutline {
+    /// Returns the type of the event.
+    pub fn event_type(self) -> EventType {
+        decode_event_type(self.0 & 7)
+    }
+
+    /// Returns the number of bits in the length of the row's text in bytes.
+    pub fn length_bits(self) -> u8 {
+        self.0 >> 3
+    }
+}
+
+/// Returns the event type of a number; a number that no type has is damage, which any type may show.
+pub(super) fn decode_event_type(number: u8) -> EventType {
+    EventType::ALL[usize::from(number) % EventType::ALL.len()]
 }
 
 /// Tool, subtype, model and branch of a row. Rows with the same four share one entry.

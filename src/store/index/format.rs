@@ -22,7 +22,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-use super::facts::{Block, RowFacts, RowOutline, RowTags};
+use super::facts::{Block, RowFacts, RowTags, decode_event_type};
 use super::filter;
 use super::responses::RESPONSE_BYTES;
 use crate::store::disk::checked_file::CheckedFile;
@@ -359,19 +359,10 @@ pub(super) fn append_facts(out: &mut Vec<u8>, row: &RowFacts) {
     out.extend([row.event_type as u8, flags, 0, 0]);
 }
 
-/// Returns a byte with the event type of a row and the number of bits in the length of its text.
+/// Returns the byte of a [`RowOutline`](super::facts::RowOutline).
 pub(super) fn encode_outline(event_type: EventType, length: usize) -> u8 {
     let bits = (usize::BITS - length.leading_zeros()).min(31);
     (bits as u8) << 3 | event_type as u8
-}
-
-/// Decodes the output of [`encode_outline`].
-pub(super) fn decode_outline(byte: u8) -> RowOutline {
-    RowOutline { event_type: decode_event_type(byte & 7), length_bits: byte >> 3 }
-}
-
-fn decode_event_type(number: u8) -> EventType {
-    EventType::ALL[usize::from(number) % EventType::ALL.len()]
 }
 
 /// The facts of consecutive rows, as [`append_facts`] wrote them.

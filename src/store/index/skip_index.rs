@@ -96,7 +96,7 @@ impl SkipIndex {
     /// Reads the outlines of all rows.
     pub fn read_outlines(&self) -> Result<Vec<RowOutline>, StoreError> {
         let place = self.head.outlines..self.head.outlines + self.head.rows as u64;
-        Ok(self.read_bytes(place)?.into_iter().map(format::decode_outline).collect())
+        Ok(self.read_bytes(place)?.into_iter().map(RowOutline).collect())
     }
 
     /// Reads the rows with tokens of responses, sorted by response: of those that count, or of those
@@ -132,8 +132,9 @@ impl SkipIndex {
         columns.insert_range(..);
         let mut remaining = self.head.columns;
         let mut idle_rows = 0;
+        let mut row = vec![0; self.head.stride.div_ceil(8)];
         for bit in grams.bit_positions(self.head.bits_log2) {
-            columns.intersect_with(&self.read_bit_row(bit)?);
+            self.intersect_bit_row(bit, &mut row, &mut columns)?;
             let held = columns.count_ones(..);
             idle_rows = if held < remaining { 0 } else { idle_rows + 1 };
             remaining = held;
@@ -151,25 +152,28 @@ impl SkipIndex {
         columns.ones().map(|column| block_of[column] as usize).collect()
     }
 
-    /// Reads one bit of every filter.
-    fn read_bit_row(&self, bit: usize) -> Result<FixedBitSet, StoreError> {
-        let columns = self.head.columns;
+    /// Removes the filters from `columns` that do not have a bit. `row` is a buffer for the bytes of a
+    /// row of bits.
+    fn intersect_bit_row(
+        &self,
+        bit: usize,
+        row: &mut [u8],
+        columns: &mut FixedBitSet,
+    ) -> Result<(), StoreError> {
         let stride = self.head.stride;
         let first_bit = bit * stride;
-        let start = self.head.filters + (first_bit / 8) as u64;
-        let bytes = self.read_bytes(start..start + stride.div_ceil(8) as u64)?;
+        self.file.read_at(row, self.head.filters + (first_bit / 8) as u64)?;
         if stride < 8 {
             // Several rows share a byte.
-            let byte = usize::from(bytes[0] >> (first_bit % 8)) & ((1 << stride) - 1);
-            return Ok(FixedBitSet::with_capacity_and_blocks(columns, [byte]));
+            row[0] >>= first_bit % 8;
         }
-
-        let words = bytes.chunks(size_of::<usize>()).map(|chunk| {
-            let mut word = [0; size_of::<usize>()];
-            word[..chunk.len()].copy_from_slice(chunk);
-            usize::from_le_bytes(word)
-        });
-        Ok(FixedBitSet::with_capacity_and_blocks(columns, words))
+        let words = columns.as_mut_slice().iter_mut();
+        for (word, bytes) in words.zip(row.chunks(size_of::<usize>())) {
+            let mut bits = [0; size_of::<usize>()];
+            bits[..bytes.len()].copy_from_slice(bytes);
+            *word &= usize::from_le_bytes(bits);
+        }
+        Ok(())
     }
 
     /// Reads a range of the file.
@@ -322,8 +326,11 @@ mod tests {
         assert_eq!(rows[0], RowFacts { tags: 1, file_list: 1, ..facts(None) });
         assert_eq!(rows[1], RowFacts { tags: 0, file_list: 1, ..facts(Some(-3)) });
         let bits = [4, usize::BITS - long.len().leading_zeros(), 4].map(|bits| bits as u8);
-        let outline = |bits| RowOutline { event_type: EventType::Message, length_bits: bits };
-        assert_eq!(index.read_outlines().expect("reads"), bits.map(outline));
+        let outlines = index.read_outlines().expect("reads");
+        for (outline, bits) in outlines.iter().zip(bits) {
+            assert_eq!((outline.event_type(), outline.length_bits()), (EventType::Message, bits));
+        }
+        assert_eq!(outlines.len(), 3);
         assert_eq!(index.row_tags().expect("reads"), [labels("Bash"), labels("Read")]);
         assert_eq!(index.file_lists().expect("reads"), ["", "/a/b.rs\n/c"]);
         assert_eq!(holds(&index, "L67ST89UV6XW98"), [1]);

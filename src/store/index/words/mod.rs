@@ -10,6 +10,7 @@ mod runs;
 mod table;
 mod vocabulary;
 
+use std::cell::OnceCell;
 use std::ops::Range;
 
 use fixedbitset::FixedBitSet;
@@ -85,8 +86,11 @@ pub(super) struct WordIndex {
     /// Rows of the segment.
     rows: usize,
     places: WordTableLayout,
-    /// The bytes at [`WordTableLayout::table`], kept in memory because every lookup scans them.
-    table: Vec<u8>,
+    /// The bytes at [`WordTableLayout::table`], which lookups of parts of words scan. The first one
+    /// reads them.
+    table: OnceCell<Vec<u8>>,
+    /// The bytes at [`WordTableLayout::leaves`], which the first lookup of a prefix reads.
+    leaves: OnceCell<Vec<u8>>,
     /// Rows with words that are not listed: any word may be in them.
     open: FixedBitSet,
 }
@@ -103,10 +107,9 @@ impl WordIndex {
         let head = read(0..length.min(HEAD_BYTES as u64))?;
         let places = head.try_into().ok().and_then(|head| WordTableLayout::read(head, length));
         let Some(places) = places else { return Ok(None) };
-        let table = read(places.table.clone())?;
         let mut open = FixedBitSet::with_capacity(rows);
         rows::insert_listed_rows(&read(places.open.clone())?, &mut open);
-        Ok(Some(Self { rows, places, table, open }))
+        Ok(Some(Self { rows, places, table: OnceCell::new(), leaves: OnceCell::new(), open }))
     }
 
     /// Returns the rows that hold a word with these letters. `read` is as for [`WordIndex::open`].
@@ -116,7 +119,8 @@ impl WordIndex {
         wanted: &WordPattern<'_>,
         read: impl Fn(Range<u64>) -> Result<Vec<u8>, E>,
     ) -> Result<Option<KnownRows>, E> {
-        let Some(lists) = self.places.find_lists(&self.table, wanted) else { return Ok(None) };
+        let table = read_once(&self.table, || read(self.places.table.clone()))?;
+        let Some(lists) = self.places.find_lists(table, wanted) else { return Ok(None) };
         let mut certain = FixedBitSet::with_capacity(self.rows);
         let lists_start = self.places.lists.start;
         let mut rest = lists.as_slice();
@@ -147,7 +151,9 @@ impl WordIndex {
         read: impl Fn(Range<u64>) -> Result<Vec<u8>, E>,
         take: &mut dyn FnMut(&str, &FixedBitSet),
     ) -> Result<Option<()>, E> {
-        let Some(mut words) = self.places.find_words(&self.table, prefix) else { return Ok(None) };
+        let leaves = read_once(&self.leaves, || read(self.places.leaves()))?;
+        let found = self.places.find_words(leaves, prefix, &read)?;
+        let Some(mut words) = found else { return Ok(None) };
         words.retain(|word| is_wanted(&word.letters));
         let lists: Vec<Range<u64>> = words.iter().map(|word| word.list.clone()).collect();
         let lists_start = self.places.lists.start;
@@ -167,6 +173,17 @@ impl WordIndex {
             done += near;
         }
         Ok(Some(()))
+    }
+}
+
+/// Returns the bytes in `known`. On first use, they are those that `read` returns.
+fn read_once<E>(
+    known: &OnceCell<Vec<u8>>,
+    read: impl FnOnce() -> Result<Vec<u8>, E>,
+) -> Result<&[u8], E> {
+    match known.get() {
+        Some(bytes) => Ok(bytes),
+        None => read().map(|bytes| known.get_or_init(|| bytes).as_slice()),
     }
 }
 
@@ -332,6 +349,30 @@ mod tests {
         assert!(
             listed("zzz").is_empty() && listed("aaa").is_empty() && listed("cachedd").is_empty()
         );
+    }
+
+    #[test]
+    fn words_are_listed_however_many_begin_alike() {
+        let letters = || 'a'..='z';
+        let mut texts: Vec<String> = Vec::new();
+        for (a, b) in letters().flat_map(|a| letters().map(move |b| (a, b))) {
+            texts.extend(["p", "q", "r"].map(|c| format!("bef pre{a}{b}{c} zoo")));
+        }
+        let rows = texts.len();
+        let bytes = words(&texts);
+        let read = |at: Range<u64>| {
+            Ok::<_, Infallible>(bytes[at.start as usize..at.end as usize].to_vec())
+        };
+        let index = WordIndex::open(rows, bytes.len() as u64, read).expect("reads").expect("words");
+        for (prefix, expected) in
+            [("pre", rows), ("prem", 78), ("prezzr", 1), ("bef", 1), ("zo", 1), ("prf", 0)]
+        {
+            let mut found: Vec<String> = Vec::new();
+            let mut take = |word: &str, _: &FixedBitSet| found.push(word.to_owned());
+            let known = index.for_each_word(prefix, &|_| true, read, &mut take).expect("reads");
+            assert_eq!((known, found.len()), (Some(()), expected), "{prefix}");
+            assert!(found.is_sorted() && found.iter().all(|word| word.starts_with(prefix)));
+        }
     }
 
     proptest! {

@@ -27,6 +27,9 @@ const LEAF_BYTES: usize = 2 * 4;
 /// Number of words of a leaf; the last leaf may have fewer.
 const LEAF_WORDS: usize = 8;
 
+/// Bytes of the words that are read first for those with a prefix: few prefixes have more.
+const FIRST_PART_BYTES: usize = 4 << 10;
+
 /// Letters to look for in words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WordPattern<'t> {
@@ -176,41 +179,89 @@ pub(super) struct ListedWord {
     pub(super) list: Range<u64>,
 }
 
-impl WordTableLayout {
-    /// Returns the words that begin with `prefix`, in alphabetical order. `table` is the bytes at
-    /// [`WordTableLayout::table`]. Returns `None` if the table is too short for its leaves, or if a
-    /// list is outside the lists.
-    pub(super) fn find_words(&self, table: &[u8], prefix: &str) -> Option<Vec<ListedWord>> {
-        let (leaves, words) = table.split_at_checked(self.leaves * LEAF_BYTES)?;
-        let lists_bytes = self.lists.end - self.lists.start;
-        let (leaves, _) = leaves.as_chunks::<LEAF_BYTES>();
-        let is_before = |leaf: &[u8; LEAF_BYTES]| {
-            let at = Leaf::read(leaf).word;
-            TableWord::read(words, at).is_some_and(|word| words[word.letters] < *prefix.as_bytes())
-        };
-        // The words may begin in the last leaf whose first word is before them.
-        let first_leaf = leaves.partition_point(is_before).saturating_sub(1);
-        let Some(leaf) = leaves.get(first_leaf).map(Leaf::read) else { return Some(Vec::new()) };
+/// The words of a part of the table that begin with a prefix.
+enum ListedWords {
+    All(Vec<ListedWord>),
+    /// The part ends before the words do.
+    Cut,
+    Damaged,
+}
 
+impl WordTableLayout {
+    /// Returns the place of the leaves.
+    pub(super) fn leaves(&self) -> Range<u64> {
+        self.table.start..self.table.start + (self.leaves * LEAF_BYTES) as u64
+    }
+
+    /// Returns the words that begin with `prefix`, in alphabetical order. `leaves` are the bytes at
+    /// [`WordTableLayout::leaves`], and `read` returns the bytes in a range of the section: only a few
+    /// of the words are read. Returns `None` if the table is damaged.
+    pub(super) fn find_words<E>(
+        &self,
+        leaves: &[u8],
+        prefix: &str,
+        read: impl Fn(Range<u64>) -> Result<Vec<u8>, E>,
+    ) -> Result<Option<Vec<ListedWord>>, E> {
+        let words = self.leaves().end..self.table.end;
+        let read_words = |start: usize, count: usize| {
+            let start = words.start.saturating_add(start as u64).min(words.end);
+            read(start..start.saturating_add(count as u64).min(words.end))
+        };
+        let (leaves, _) = leaves.as_chunks::<LEAF_BYTES>();
+        // The words may begin in the last leaf whose first word is before them.
+        let mut after_first = 0;
+        let mut end = leaves.len();
+        while after_first < end {
+            let middle = after_first.midpoint(end);
+            // One letter more than those of the prefix decides.
+            let bytes = read_words(Leaf::read(&leaves[middle]).word, prefix.len() + 1)?;
+            let letters = bytes.iter().take_while(|byte| **byte < 0x80).count();
+            if bytes[..letters] < *prefix.as_bytes() {
+                after_first = middle + 1;
+            } else {
+                end = middle;
+            }
+        }
+        let first_leaf = leaves.get(after_first.saturating_sub(1)).map(Leaf::read);
+        let Some(leaf) = first_leaf else { return Ok(Some(Vec::new())) };
+
+        let mut part_bytes = FIRST_PART_BYTES;
+        loop {
+            let part = read_words(leaf.word, part_bytes)?;
+            let is_last = part.len() < part_bytes;
+            match self.list_words(&part, is_last, leaf.list, prefix) {
+                ListedWords::All(found) => return Ok(Some(found)),
+                ListedWords::Cut => part_bytes = part_bytes.saturating_mul(4),
+                ListedWords::Damaged => return Ok(None),
+            }
+        }
+    }
+
+    /// Returns the words of a part of the table that begin with `prefix`. The list of the first word
+    /// begins at `list`. `is_last` is true if the part ends with the table.
+    fn list_words(&self, words: &[u8], is_last: bool, mut list: u64, prefix: &str) -> ListedWords {
+        let lists_bytes = self.lists.end - self.lists.start;
         let mut found = Vec::new();
-        let mut at = leaf.word;
-        let mut list = leaf.list;
+        let mut at = 0;
         while let Some(word) = TableWord::read(words, at) {
+            if word.end >= words.len() && !is_last {
+                return ListedWords::Cut;
+            }
             let letters = &words[word.letters.clone()];
-            let list_end = list.checked_add(word.list)?;
+            let Some(list_end) = list.checked_add(word.list) else { return ListedWords::Damaged };
             if letters.starts_with(prefix.as_bytes()) {
                 if list_end > lists_bytes {
-                    return None;
+                    return ListedWords::Damaged;
                 }
                 let letters = String::from_utf8_lossy(letters).into_owned();
                 found.push(ListedWord { letters, list: list..list_end });
             } else if letters > prefix.as_bytes() {
-                break;
+                return ListedWords::All(found);
             }
             at = word.end;
             list = list_end;
         }
-        Some(found)
+        if is_last { ListedWords::All(found) } else { ListedWords::Cut }
     }
 }
 
