@@ -54,8 +54,8 @@ impl StoreWriter {
                 }
             }
             sink.checkpoint(vec![LogCheckpoint {
-                source: remask.mask_source(source),
-                session: remask.mask_session(session),
+                source: Box::new(remask.mask_source(source)),
+                session: Box::new(remask.mask_session(session)),
                 problems: masked_problems,
             }])?;
         }

@@ -57,19 +57,19 @@ impl ReducedInForce {
     }
 
     /// Returns the row of a session without what was dropped.
-    pub(super) fn reduce_session(&self, row: SessionRow) -> SessionRow {
+    pub(super) fn reduce_session(&self, row: Box<SessionRow>) -> Box<SessionRow> {
         match self.find(&row.session_id) {
-            Some(reduced) => reduce_session(&row, reduced.level),
+            Some(reduced) => Box::new(reduce_session(&row, reduced.level)),
             None => row,
         }
     }
 
     /// Returns the row of a file. If its session has nothing new since its texts were dropped, the
     /// state of the decoder goes, because it may hold some of them.
-    pub(super) fn reduce_source(&self, session: &SessionRow, row: SourceRow) -> SourceRow {
+    pub(super) fn reduce_source(&self, session: &SessionRow, row: Box<SourceRow>) -> Box<SourceRow> {
         let reduced = self.find(&session.session_id);
         if reduced.is_some_and(|reduced| session.events <= reduced.events) {
-            without_line_state(row)
+            Box::new(without_line_state(*row))
         } else {
             row
         }

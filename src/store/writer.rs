@@ -224,7 +224,8 @@ impl StoreWriter {
         self.commit_segment(rest, &old)
     }
 
-    /// Returns a snapshot of what was committed until now.
+    /// Returns a snapshot of what was committed until now. The rows of sessions are read when they are
+    /// needed; see [`Snapshot::check_rows`].
     pub fn take_snapshot(&self) -> Result<Arc<Snapshot>, StoreError> {
         let manifest = self.current_manifest();
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
@@ -234,7 +235,7 @@ impl StoreWriter {
             return Ok(Arc::clone(snapshot));
         }
         let known = latest.as_deref().unwrap_or(&self.before);
-        let snapshot = Arc::new(Snapshot::load_with_rows(&self.dir, manifest, Some(known))?);
+        let snapshot = Arc::new(Snapshot::load(&self.dir, manifest, Some(known))?);
         *latest = Some(Arc::clone(&snapshot));
         Ok(snapshot)
     }

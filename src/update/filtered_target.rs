@@ -1,6 +1,7 @@
 //! Drops the rows of new logs that are left out. What excludes them, such as their project, is known
 //! only once they are decoded.
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -39,7 +40,8 @@ pub(super) struct FilteredSink<'a, T: Target> {
     sink: T::Sink,
     /// The rows since the last checkpoint.
     pending: Option<RecordBatch>,
-    /// The new sessions with rows that were written. All their later rows are written too.
+    /// The new sessions with rows that were written and whose log was not read to its end at that
+    /// time. All their later rows are written too.
     begun: HashSet<String>,
 }
 
@@ -102,7 +104,8 @@ impl<T: Target> FilteredSink<'_, T> {
         if id.is_empty() || self.target.known.contains(id) || self.begun.contains(id) {
             return false;
         }
-        let identity = log_identity(session, source);
+        let has_forgotten = self.target.rules.has_forgotten();
+        let identity = if has_forgotten { log_identity(session, source) } else { String::new() };
         self.target.rules.is_excluded(&LogFacts {
             path: &source.path,
             provider: Some(session.provider),
@@ -119,9 +122,6 @@ impl<T: Target> FilteredSink<'_, T> {
         sessions: &[SessionRows<'_>],
         dropped: &HashSet<String>,
     ) -> Result<(), T::Error> {
-        if dropped.is_empty() {
-            return self.sink.events(batch);
-        }
         for SessionRows { session_id, rows } in sessions {
             if !dropped.contains(*session_id) {
                 self.sink.events(&batch.slice(rows.start, rows.len()))?;
@@ -161,27 +161,30 @@ impl<T: Target> Sink for FilteredSink<'_, T> {
 
     fn checkpoint(&mut self, mut logs: Vec<LogCheckpoint>) -> Result<(), T::Error> {
         let batch = self.pending.take();
-        let sessions = batch.as_ref().map_or(Vec::new(), rows_by_session);
-        let row_counts: HashMap<&str, usize> =
-            sessions.iter().map(|session| (session.session_id, session.rows.len())).collect();
+        // Only needed if a log is left out.
+        let sessions = LazyCell::new(|| batch.as_ref().map_or(Vec::new(), rows_by_session));
+        let row_counts = LazyCell::new(|| {
+            let counts = sessions.iter().map(|session| (session.session_id, session.rows.len()));
+            counts.collect::<HashMap<&str, usize>>()
+        });
         let mut dropped: HashSet<String> = HashSet::new();
         for log in &mut logs {
             if self.is_dropped(&log.session, &log.source) {
-                let session = std::mem::take(&mut log.session);
+                let session = std::mem::take(&mut *log.session);
                 let events = row_counts.get(session.session_id.as_str()).copied().unwrap_or(0);
                 self.count_dropped(&session, &log.source, events as u64);
-                log.source = excluded_row(&session, &log.source);
+                *log.source = excluded_row(&session, &log.source);
                 log.problems.clear();
                 dropped.insert(session.session_id);
-            } else if !log.session.session_id.is_empty()
-                && !self.begun.contains(&log.session.session_id)
-            {
+            } else if log.source.size < 0 && !self.begun.contains(&log.session.session_id) {
                 self.begun.insert(log.session.session_id.clone());
             }
         }
 
-        if let Some(batch) = &batch {
-            self.write_rows(batch, &sessions, &dropped)?;
+        match &batch {
+            Some(batch) if dropped.is_empty() => self.sink.events(batch)?,
+            Some(batch) => self.write_rows(batch, &sessions, &dropped)?,
+            None => {}
         }
         self.sink.checkpoint(logs)
     }

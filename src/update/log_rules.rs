@@ -50,6 +50,11 @@ impl LogRules {
         })
     }
 
+    /// Returns whether logs were forgotten, which are excluded by their identity.
+    pub(super) fn has_forgotten(&self) -> bool {
+        !self.forgotten.is_empty()
+    }
+
     /// Returns whether the settings or a marker file exclude a log. Logs that are only forgotten
     /// are not excluded by them.
     pub(crate) fn is_unwanted(&self, log: &LogFacts<'_>) -> bool {

@@ -70,7 +70,7 @@ impl<T: Target> Worker<'_, T> {
         } else {
             work.file.size.cast_signed()
         };
-        let source = SourceRow {
+        let source = Box::new(SourceRow {
             path: work.file.key(),
             status: SourceStatus::Ok,
             session_id: Some(work.session_id.clone()),
@@ -91,10 +91,10 @@ impl<T: Target> Worker<'_, T> {
             first_response: work.claim.first_response.map(u64::cast_signed),
             decoder_version: i64::from(format_of(work.claim.provider).decoder_version),
             segment: 0,
-        };
+        });
 
         let problems = self.take_problems(stream);
-        self.read_logs.push(LogCheckpoint { session: stream.session_row(), source, problems });
+        self.read_logs.push(LogCheckpoint { session: Box::new(stream.session_row()), source, problems });
         Ok(())
     }
 
@@ -106,21 +106,21 @@ impl<T: Target> Worker<'_, T> {
         source: &SourceRow,
         stream: &mut Stream,
     ) -> Result<(), ReadError<T::Error>> {
-        let kept_session = SessionRow {
+        let kept_session = Box::new(SessionRow {
             source_path: work.file.key(),
             source_gone: false,
             row_start: 0,
             row_count: 0,
             ..session.clone()
-        };
-        let kept_source = SourceRow {
+        });
+        let kept_source = Box::new(SourceRow {
             path: work.file.key(),
             status: SourceStatus::Ok,
             size: work.file.size.cast_signed(),
             modified_us: work.file.modified_us,
             state: self.target.state(&source.path).map_err(ReadError::Store)?,
             ..source.clone()
-        };
+        });
         let problems = self.take_problems(stream);
         let kept = LogCheckpoint { session: kept_session, source: kept_source, problems };
         self.read_logs.push(kept);

@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::ops::ControlFlow;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::vec;
 
 use schemas::problem::{Problem, ProblemKind};
 use schemas::session::SourceRow;
@@ -31,11 +32,10 @@ impl<T: Target> Worker<'_, T> {
     /// Does units of work until no unit remains. A worker without work opens no sink.
     pub(crate) fn run_units(
         &mut self,
-        units: &[Vec<LogWork>],
-        next: &AtomicUsize,
+        units: &Mutex<vec::IntoIter<Vec<LogWork>>>,
         failed: &AtomicBool,
     ) -> Result<(), T::Error> {
-        let mut unit = units.get(next.fetch_add(1, Ordering::Relaxed));
+        let mut unit = take_unit(units);
         if unit.is_none() {
             return Ok(());
         }
@@ -43,7 +43,7 @@ impl<T: Target> Worker<'_, T> {
         let mut sink = self.target.sink()?;
         while let Some(works) = unit {
             let mut records = UnitRecords::default();
-            for work in works {
+            for work in &works {
                 if failed.load(Ordering::Relaxed) || self.progress.is_cancelled() {
                     break;
                 }
@@ -52,7 +52,7 @@ impl<T: Target> Worker<'_, T> {
                     records.read.insert(&work.session_id, read);
                 }
             }
-            unit = units.get(next.fetch_add(1, Ordering::Relaxed));
+            unit = take_unit(units);
         }
         self.hand_over_read_logs(&mut sink)?;
         sink.finish()
@@ -359,6 +359,11 @@ impl<T: Target> Worker<'_, T> {
             message: format!("the file ends inside a record, after {} bytes of it", at.length),
         });
     }
+}
+
+/// Takes the next unit of work; `None` if no unit remains.
+fn take_unit(units: &Mutex<vec::IntoIter<Vec<LogWork>>>) -> Option<Vec<LogWork>> {
+    units.lock().unwrap_or_else(PoisonError::into_inner).next()
 }
 
 /// Returns whether `start` is inside a line: the byte before it is not a newline.

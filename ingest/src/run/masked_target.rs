@@ -113,8 +113,8 @@ impl<S> MaskedSink<'_, S> {
     /// Masks the rows of a log, and adds the secrets in its events to the counts of its session.
     fn mask_log(&mut self, log: &mut LogCheckpoint) {
         let mut ignored = MaskedSecrets::new();
-        self.masker.mask_row(self.redactor, &SESSIONS, &mut log.session, &mut ignored);
-        self.masker.mask_row(self.redactor, &SOURCES, &mut log.source, &mut ignored);
+        self.masker.mask_row(self.redactor, &SESSIONS, &mut *log.session, &mut ignored);
+        self.masker.mask_row(self.redactor, &SOURCES, &mut *log.source, &mut ignored);
         for problem in &mut log.problems {
             self.masker.mask_row(self.redactor, &PROBLEMS, problem, &mut ignored);
         }
@@ -152,7 +152,7 @@ mod tests {
 
     /// Keeps the sessions.
     #[derive(Default)]
-    struct SessionList(Vec<SessionRow>);
+    struct SessionList(Vec<Box<SessionRow>>);
 
     impl Sink for SessionList {
         type Error = Infallible;
@@ -187,7 +187,7 @@ mod tests {
     fn checkpoint(session_id: &str) -> LogCheckpoint {
         let session = SessionRow { session_id: session_id.to_owned(), ..SessionRow::default() };
         let source = SourceRow::unread("/log".to_owned(), SourceStatus::Ok, 1, 0);
-        LogCheckpoint { session, source, problems: Vec::new() }
+        LogCheckpoint { session: Box::new(session), source: Box::new(source), problems: Vec::new() }
     }
 
     #[test]

@@ -15,7 +15,7 @@ mod unknown_usage;
 mod worker;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use schemas::problem::{Problem, ProblemKind};
@@ -123,7 +123,7 @@ const BYTES_PER_WORKER: u64 = 4 << 20;
 /// # }
 /// ```
 pub fn run<T: Target>(
-    plan: Plan,
+    mut plan: Plan,
     target: &T,
     redactor: Option<&Arc<Redactor>>,
     progress: &dyn Progress,
@@ -142,12 +142,14 @@ pub fn run<T: Target>(
     progress.set_total(plan.units.iter().map(Vec::len).sum::<usize>() as u64, plan.bytes);
     write_settled_rows(&plan, masked_target)?;
 
-    let next = AtomicUsize::new(0);
+    let workers = worker_count(&plan);
+    // Each worker takes the units that it reads and drops them afterwards.
+    let units = Mutex::new(std::mem::take(&mut plan.units).into_iter());
     let failed = AtomicBool::new(false);
     let error = Mutex::new(None);
     std::thread::scope(|scope| {
         let mut handles = Vec::new();
-        for _ in 0..worker_count(&plan) {
+        for _ in 0..workers {
             handles.push(scope.spawn(|| {
                 let mut worker = Worker {
                     target: masked_target,
@@ -160,7 +162,7 @@ pub fn run<T: Target>(
                     batch: None,
                     read_logs: Vec::new(),
                 };
-                if let Err(cause) = worker.run_units(&plan.units, &next, &failed) {
+                if let Err(cause) = worker.run_units(&units, &failed) {
                     failed.store(true, Ordering::Relaxed);
                     error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(cause);
                 }
@@ -246,8 +248,8 @@ fn write_settled_rows<T: Target>(plan: &Plan, target: &T) -> Result<(), T::Error
         let state = target.state(plan.moved.get(&row.path).unwrap_or(&row.path))?;
         let row = SourceRow { state, ..row.clone() };
         // A row without a session is stored under an empty session id.
-        let session = session.cloned().unwrap_or_default();
-        sink.checkpoint(vec![LogCheckpoint { session, source: row, problems }])?;
+        let session = Box::new(session.cloned().unwrap_or_default());
+        sink.checkpoint(vec![LogCheckpoint { session, source: Box::new(row), problems }])?;
     }
     sink.finish()
 }

@@ -71,6 +71,7 @@ impl<T: Target> Worker<'_, T> {
             state: None,
             ..SourceRow::clone(source)
         };
+        let (session, source) = (Box::new(session), Box::new(source));
         sink.checkpoint(vec![LogCheckpoint { session, source, problems: Vec::new() }])
     }
 }

@@ -9,9 +9,9 @@ use schemas::session::{EventRow, SessionRow, SourceRow};
 /// A log as of the rows handed over so far.
 pub struct LogCheckpoint {
     /// The session. Its id is empty if the file is not a log.
-    pub session: SessionRow,
+    pub session: Box<SessionRow>,
     /// The file and the position up to which it was read.
-    pub source: SourceRow,
+    pub source: Box<SourceRow>,
     /// The problems found since the last checkpoint of the log.
     pub problems: Vec<Problem>,
 }

@@ -1,5 +1,6 @@
 //! A file, or a part of one, that may be a log, and how its content is stored.
 
+use std::ffi::OsStr;
 use std::fs::Metadata;
 use std::io;
 use std::path::PathBuf;
@@ -63,7 +64,7 @@ impl LogCandidate {
             metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         let modified_us =
             modified.map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX));
-        let name = path.to_string_lossy();
+        let name = path.file_name().map(OsStr::to_string_lossy).unwrap_or_default();
         let (container, _) = Container::of_name(&name);
         Self { size: metadata.len(), modified_us, container, path }
     }
@@ -71,7 +72,9 @@ impl LogCandidate {
     /// Returns the path as the store keeps it: without the extension of a compression, so that a
     /// log stays the same log when it is compressed.
     pub fn key(&self) -> String {
-        let path = self.path.to_string_lossy();
-        Container::of_name(&path).1.to_owned()
+        match self.path.to_str() {
+            Some(path) => Container::of_name(path).1.to_owned(),
+            None => Container::of_name(&self.path.to_string_lossy()).1.to_owned(),
+        }
     }
 }

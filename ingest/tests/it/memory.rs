@@ -177,9 +177,9 @@ impl Sink for MemorySink<'_> {
         let mut rows = self.0.rows.lock().expect("lock");
         for LogCheckpoint { session, source, problems } in logs {
             if !session.session_id.is_empty() {
-                rows.sessions.insert(session.session_id.clone(), session);
+                rows.sessions.insert(session.session_id.clone(), *session);
             }
-            rows.sources.insert(source.path.clone(), source);
+            rows.sources.insert(source.path.clone(), *source);
             rows.problems.extend(problems);
         }
         Ok(())

@@ -57,7 +57,11 @@ impl<'w> LakeImport<'w> {
         let state = source.state.clone();
         let source = SourceRow { state, ..remask.mask_source(&source) };
         let session = remask.mask_session(&session);
-        self.sink.checkpoint(vec![LogCheckpoint { session, source, problems: Vec::new() }])
+        self.sink.checkpoint(vec![LogCheckpoint {
+            session: Box::new(session),
+            source: Box::new(source),
+            problems: Vec::new(),
+        }])
     }
 
     /// Commits what was added, and counts responses once that several sessions have.

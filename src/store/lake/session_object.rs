@@ -13,7 +13,7 @@ use schemas::table::SESSIONS;
 use super::decode::{conform, read_parquet};
 use crate::store::error::{StoreError, write_error};
 use crate::store::export::encode_parquet;
-use crate::store::segment::segment_writer::to_batch;
+use crate::store::segment::table_columns::to_batch;
 
 /// The session of a lake, and where it is from.
 #[derive(Debug, Clone, PartialEq)]

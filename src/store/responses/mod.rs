@@ -62,6 +62,9 @@ impl StoreWriter {
         if changes.is_empty() && new_rows < MIN_NOTED_ROWS {
             return Ok(0);
         }
+        if !changes.is_empty() {
+            snapshot.read_rows()?;
+        }
         let rewritten = self.recount_sessions(&snapshot, &changes)?;
         self.commit(rewritten, |next| next.compared_up_to = next.next_segment - 1)?;
         if !changes.is_empty() {

@@ -14,3 +14,4 @@ pub(super) mod segment_writer;
 pub(super) mod session_brief;
 pub(super) mod session_table;
 pub(super) mod small_files;
+pub(super) mod table_columns;

@@ -17,24 +17,14 @@
 
 use schemas::SCHEMA_VERSION;
 use schemas::table::Table;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::row_decoder::take_row;
-use super::row_encoder::{RowError, append_row};
+use super::row_encoder::RowError;
 
 /// First bytes of the file; the digit is the version of the layout.
 const MAGIC: &[u8; 8] = b"ROWFILE1";
-
-/// Returns the bytes of the row file with `rows`, which have `layout`.
-pub(super) fn encode_rows<T: Serialize>(layout: &str, rows: &[T]) -> Result<Vec<u8>, RowError> {
-    let mut out = head_of(layout);
-    for row in rows {
-        append_row(row, &mut out)?;
-    }
-    Ok(out)
-}
 
 /// Calls `take` with each row of a row file. Returns `None` if its rows have another layout.
 pub(super) fn decode_rows<T: DeserializeOwned>(
@@ -59,8 +49,9 @@ pub(super) fn layout_of(table: &Table) -> String {
     columns
 }
 
-/// Returns the head of a row file whose rows have `layout`.
-fn head_of(layout: &str) -> Vec<u8> {
+/// Returns the head of a row file whose rows have `layout`. The rows of
+/// [`append_row`](super::row_encoder::append_row) follow it.
+pub(super) fn head_of(layout: &str) -> Vec<u8> {
     [MAGIC.as_slice(), &xxh3_64(layout.as_bytes()).to_le_bytes()].concat()
 }
 
@@ -70,8 +61,16 @@ mod tests {
     use schemas::Provider;
     use schemas::session::{SessionRow, SourceRow, SourceStatus};
     use schemas::table::{SESSIONS, SOURCES};
+    use serde::Serialize;
 
+    use super::super::row_encoder::append_row;
     use super::*;
+
+    fn encode_rows<T: Serialize>(layout: &str, rows: &[T]) -> Result<Vec<u8>, RowError> {
+        let mut out = head_of(layout);
+        rows.iter().try_for_each(|row| append_row(row, &mut out))?;
+        Ok(out)
+    }
 
     fn read<T: DeserializeOwned>(table: &Table, bytes: &[u8]) -> Result<Option<Vec<T>>, RowError> {
         let mut rows = Vec::new();

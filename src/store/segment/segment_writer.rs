@@ -1,15 +1,15 @@
 //! Writes one segment: its tables as Parquet files, durable before any manifest names them.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::io::Write as _;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch, StructArray};
-use arrow::datatypes::SchemaRef;
+use arrow::array::RecordBatch;
 use ingest::stream::batch::{SessionRows, arrow_schema, events_schema, rows_by_session};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
+use parquet::schema::types::ColumnPath;
 use schemas::problem::Problem;
 use schemas::session::{ProblemRow, SessionRow, SourceRow};
 use schemas::table::{EVENTS, PROBLEMS, SESSIONS, SOURCES, Table};
@@ -17,9 +17,11 @@ use serde::Serialize;
 
 use super::events_file::EventsFile;
 use super::indexed_columns::index_rows;
-use super::row_file::{encode_rows, layout_of};
+use super::row_encoder::append_row;
+use super::row_file::{head_of, layout_of};
 use super::segment_folder::SegmentFolder;
 use super::session_brief::SessionBrief;
+use super::table_columns::to_batch;
 use crate::store::disk::files::{FileSums, NewFile};
 use crate::store::disk::held_folder::HeldFolder;
 use crate::store::disk::pending_syncs::PendingSyncs;
@@ -29,6 +31,9 @@ use crate::store::manifest::{
     CHECKSUMS, FileEntry, SESSION_BRIEFS, SESSION_ROWS, SKIP_INDEX, SOURCE_ROWS, SegmentEntry,
 };
 use crate::store::parquet_file::shared_properties;
+
+/// Bytes of a row file that are collected before they are written.
+const ROW_BYTES_PER_WRITE: usize = 64 << 10;
 
 /// A segment that is on disk and that no manifest names yet. Its folder is removed if this is
 /// dropped before [`SegmentFolder::keep`].
@@ -47,9 +52,12 @@ pub(crate) struct SegmentWriter {
     /// Oldest and newest time of a row; `None` if no row has one.
     times: Option<(i64, i64)>,
     has_untimed_rows: bool,
-    spans: BTreeMap<String, WrittenSpan>,
-    sessions: BTreeMap<String, Box<SessionRow>>,
-    sources: BTreeMap<String, Box<SourceRow>>,
+    /// The rows of events of each session, by its id.
+    spans: HashMap<String, WrittenSpan>,
+    /// Of several rows of a session, the last one counts.
+    sessions: Vec<Box<SessionRow>>,
+    /// Of several rows of a file, the last one counts.
+    sources: Vec<Box<SourceRow>>,
     problems: Vec<ProblemRow>,
     /// The finished files, until they are on disk.
     syncs: PendingSyncs,
@@ -73,9 +81,9 @@ impl SegmentWriter {
             rows: 0,
             times: None,
             has_untimed_rows: false,
-            spans: BTreeMap::new(),
-            sessions: BTreeMap::new(),
-            sources: BTreeMap::new(),
+            spans: HashMap::new(),
+            sessions: Vec::new(),
+            sources: Vec::new(),
             problems: Vec::new(),
             syncs: PendingSyncs::default(),
         }
@@ -91,7 +99,7 @@ impl SegmentWriter {
         self.events.as_ref().map_or(0, EventsFile::bytes)
     }
 
-    /// Returns the number of sources that it has a row for.
+    /// Returns the number of rows of sources.
     pub(crate) fn source_count(&self) -> usize {
         self.sources.len()
     }
@@ -120,9 +128,13 @@ impl SegmentWriter {
         writer.write(batch)?;
 
         for SessionRows { session_id, rows } in sessions {
-            let empty = WrittenSpan { start: self.rows.cast_signed(), count: 0 };
-            let span = self.spans.entry(session_id.to_owned()).or_insert(empty);
-            span.count += rows.len() as i64;
+            let count = rows.len() as i64;
+            if let Some(span) = self.spans.get_mut(session_id) {
+                span.count += count;
+            } else {
+                let span = WrittenSpan { start: self.rows.cast_signed(), count };
+                self.spans.insert(session_id.to_owned(), span);
+            }
             self.rows += rows.len() as u64;
         }
         Ok(())
@@ -143,24 +155,28 @@ impl SegmentWriter {
 
     /// Records the state of a session, whose rows of this segment must have been added. An empty id
     /// represents a file that is not a session, and is ignored.
-    pub(crate) fn record_session(&mut self, session: SessionRow) {
+    pub(crate) fn record_session(&mut self, mut session: Box<SessionRow>) {
         if session.session_id.is_empty() {
             return;
         }
         let span = self.spans.get(&session.session_id).copied().unwrap_or_default();
-        let row = SessionRow {
-            row_start: span.start,
-            row_count: span.count,
-            segment: self.number,
-            ..session
-        };
-        self.sessions.insert(row.session_id.clone(), Box::new(row));
+        session.row_start = span.start;
+        session.row_count = span.count;
+        session.segment = self.number;
+        match self.sessions.last_mut() {
+            // A long log has many checkpoints one after the other.
+            Some(last) if last.session_id == session.session_id => *last = session,
+            Some(_) | None => self.sessions.push(session),
+        }
     }
 
     /// Records the state of a file.
-    pub(crate) fn record_source(&mut self, source: SourceRow) {
-        let row = SourceRow { segment: self.number, ..source };
-        self.sources.insert(row.path.clone(), Box::new(row));
+    pub(crate) fn record_source(&mut self, mut source: Box<SourceRow>) {
+        source.segment = self.number;
+        match self.sources.last_mut() {
+            Some(last) if last.path == source.path => *last = source,
+            Some(_) | None => self.sources.push(source),
+        }
     }
 
     /// Adds problems.
@@ -195,15 +211,17 @@ impl SegmentWriter {
             entries.push(file_entry(CHECKSUMS, checksums));
         }
 
-        let sessions: Vec<_> = std::mem::take(&mut self.sessions).into_values().collect();
-        let mut sources: Vec<_> = std::mem::take(&mut self.sources).into_values().collect();
+        let mut sessions = std::mem::take(&mut self.sessions);
+        keep_last_rows(&mut sessions, |row| &row.session_id);
+        let mut sources = std::mem::take(&mut self.sources);
+        keep_last_rows(&mut sources, |row| &row.path);
         self.write_table(&SESSIONS, &sessions, &mut entries)?;
         self.write_table(&SOURCES, &sources, &mut entries)?;
         for source in &mut sources {
             source.state = None;
         }
-        let briefs: Vec<_> = sessions.iter().map(|row| SessionBrief::from_row(row)).collect();
-        self.write_row_file(SESSION_BRIEFS, &SessionBrief::layout(), &briefs, &mut entries)?;
+        let briefs = sessions.iter().map(|row| SessionBrief::from_row(row));
+        self.write_row_file(SESSION_BRIEFS, &SessionBrief::layout(), briefs, &mut entries)?;
         self.write_row_file(SESSION_ROWS, &layout_of(&SESSIONS), &sessions, &mut entries)?;
         self.write_row_file(SOURCE_ROWS, &layout_of(&SOURCES), &sources, &mut entries)?;
         let problems = std::mem::take(&mut self.problems);
@@ -264,27 +282,40 @@ impl SegmentWriter {
         &mut self,
         name: &str,
         layout: &str,
-        rows: &[T],
+        rows: impl IntoIterator<Item = T>,
         entries: &mut Vec<FileEntry>,
     ) -> Result<(), StoreError> {
-        if rows.is_empty() {
+        let mut rows = rows.into_iter().peekable();
+        if rows.peek().is_none() {
             return Ok(());
         }
         let path = self.folder.file_path(name);
-        let bytes = encode_rows(layout, rows).map_err(|error| write_error(&path, error))?;
-        let sums = self.write_file(name, &bytes)?;
+        let mut file = self.folder.create_file(name)?;
+        let mut bytes = head_of(layout);
+        for row in rows {
+            append_row(&row, &mut bytes).map_err(|error| write_error(&path, error))?;
+            if bytes.len() >= ROW_BYTES_PER_WRITE {
+                file.write_all(&bytes).map_err(StoreError::io(&path))?;
+                bytes.clear();
+            }
+        }
+        file.write_all(&bytes).map_err(StoreError::io(&path))?;
+        let sums = self.finish_file(name, file);
         entries.push(file_entry(name, sums));
         Ok(())
     }
 }
 
-/// Converts rows to a batch of `schema`, which has a field for each field of the structs.
-pub(in crate::store) fn to_batch<T: Serialize>(
-    schema: &SchemaRef,
-    rows: &[T],
-) -> Result<RecordBatch, serde_arrow::Error> {
-    let arrays = serde_arrow::to_arrow(schema.fields(), rows)?;
-    Ok(RecordBatch::from(StructArray::new(schema.fields().clone(), arrays as Vec<ArrayRef>, None)))
+/// Sorts rows by key, and keeps the last one of each key.
+fn keep_last_rows<T>(rows: &mut Vec<Box<T>>, key: impl Fn(&T) -> &str) {
+    rows.sort_by(|a, b| key(a).cmp(key(b)));
+    rows.dedup_by(|later, earlier| {
+        let is_same = key(later) == key(earlier);
+        if is_same {
+            std::mem::swap(later, earlier);
+        }
+        is_same
+    });
 }
 
 /// Returns the manifest entry of a file that is on disk.
@@ -295,7 +326,12 @@ fn file_entry(table: &str, sums: FileSums) -> FileEntry {
 /// Returns the properties of small tables. They are read at every start, so reading them quickly
 /// matters more than the smallest file.
 fn table_properties() -> WriterProperties {
-    shared_properties().set_compression(Compression::LZ4_RAW).build()
+    let mut builder = shared_properties().set_compression(Compression::LZ4_RAW);
+    // Each row has values of its own here, so a dictionary would hold all of them.
+    for column in ["session_id", "native_id", "source_path", "path"] {
+        builder = builder.set_column_dictionary_enabled(ColumnPath::from(column), false);
+    }
+    builder.build()
 }
 
 #[cfg(test)]
@@ -304,17 +340,14 @@ mod tests {
     use schemas::session::SourceStatus;
 
     #[test]
-    fn the_rows_fit_the_tables() {
-        let source = SourceRow::unread("/x".into(), SourceStatus::UnknownFormat, 1, 0);
-        let batch = to_batch(&arrow_schema(&SOURCES), std::slice::from_ref(&source)).expect("fits");
-        let back: Vec<SourceRow> = serde_arrow::from_record_batch(&batch).expect("reads");
-        assert_eq!(back, [source]);
-        let session =
-            SessionRow { session_id: "s".into(), started_at: Some(5), ..SessionRow::default() };
-        let batch =
-            to_batch(&arrow_schema(&SESSIONS), std::slice::from_ref(&session)).expect("fits");
-        let back: Vec<SessionRow> = serde_arrow::from_record_batch(&batch).expect("reads");
-        assert_eq!(back, [session]);
+    fn the_last_row_of_a_key_is_kept() {
+        let row = |path: &str, size| {
+            Box::new(SourceRow::unread(path.to_owned(), SourceStatus::Empty, size, 0))
+        };
+        let mut rows = vec![row("/b", 1), row("/a", 2), row("/b", 3), row("/b", 4), row("/c", 5)];
+        keep_last_rows(&mut rows, |row| &row.path);
+        let kept: Vec<_> = rows.iter().map(|row| (row.path.as_str(), row.size)).collect();
+        assert_eq!(kept, [("/a", 2), ("/b", 4), ("/c", 5)]);
     }
 
     #[test]

@@ -166,7 +166,7 @@ mod tests {
         let segments = HeldFolder::open(&store.join("segments")).expect("opens");
         let mut writer = SegmentWriter::new(&Arc::new(segments), 1);
         for number in 0..20 {
-            writer.record_session(SessionRow {
+            writer.record_session(Box::new(SessionRow {
                 session_id: format!("{number:03}"),
                 title: Some(format!("title {number}")),
                 project: (number % 2 > 0).then(|| "harbor".to_owned()),
@@ -174,7 +174,7 @@ mod tests {
                 messages: number % 4,
                 relation: (number % 5 > 3).then(|| "subagent_of".to_owned()),
                 ..SessionRow::default()
-            });
+            }));
         }
         let finished = writer.finish().expect("writes").expect("has rows");
         finished.folder.keep();

@@ -164,16 +164,16 @@ mod tests {
         let segments = HeldFolder::open(&dir.path().join("segments")).expect("opens");
         let mut writer = SegmentWriter::new(&Arc::new(segments), 1);
         for number in 0..300 {
-            writer.record_session(SessionRow {
+            writer.record_session(Box::new(SessionRow {
                 session_id: format!("{number:03}"),
                 title: (number % 3 > 0).then(|| format!("title {number}")),
                 input_tokens: (number % 2 > 0).then_some(number),
                 ..SessionRow::default()
-            });
+            }));
             let path = format!("/logs/{number:03}");
             let state = Some("the state of a decoder".to_owned());
             let row = SourceRow::unread(path, SourceStatus::Empty, number, -number);
-            writer.record_source(SourceRow { state, ..row });
+            writer.record_source(Box::new(SourceRow { state, ..row }));
         }
         let finished = writer.finish().expect("writes").expect("has rows");
         let entry = finished.entry.clone();

@@ -144,9 +144,9 @@ impl Sink for &Memory {
         let mut rows = self.0.lock().expect("lock");
         for LogCheckpoint { session, source, .. } in logs {
             if !session.session_id.is_empty() {
-                rows.sessions.insert(session.session_id.clone(), session);
+                rows.sessions.insert(session.session_id.clone(), *session);
             }
-            rows.sources.insert(source.path.clone(), source);
+            rows.sources.insert(source.path.clone(), *source);
         }
         Ok(())
     }
