@@ -122,10 +122,10 @@ pub(super) fn merge_segments(
     // segment.
     for segment in merged {
         for row in segment.sessions() {
-            writer.record_session(Box::new(SessionRow::clone(row)));
+            writer.record_session(Box::new(SessionRow::clone(row)))?;
         }
         for row in read_table::<SourceRow>(dir, &segment.entry, "sources", None)? {
-            writer.record_source(Box::new(row));
+            writer.record_source(Box::new(row))?;
         }
     }
 
@@ -192,12 +192,12 @@ pub(super) fn rewrite_without_events(
         for row in segment.sessions() {
             let latest = snapshot.session(&row.session_id);
             if latest.is_some_and(|latest| latest.segment == row.segment) {
-                writer.record_session(Box::new(SessionRow::clone(row)));
+                writer.record_session(Box::new(SessionRow::clone(row)))?;
             }
         }
         for row in read_table::<SourceRow>(dir, &segment.entry, "sources", None)? {
             if latest_sources.get(&row.path) == Some(&row.segment) {
-                writer.record_source(Box::new(row));
+                writer.record_source(Box::new(row))?;
             }
         }
         let problems = snapshot.read_problems_of(std::slice::from_ref(segment))?;

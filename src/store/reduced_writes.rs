@@ -66,7 +66,11 @@ impl ReducedInForce {
 
     /// Returns the row of a file. If its session has nothing new since its texts were dropped, the
     /// state of the decoder goes, because it may hold some of them.
-    pub(super) fn reduce_source(&self, session: &SessionRow, row: Box<SourceRow>) -> Box<SourceRow> {
+    pub(super) fn reduce_source(
+        &self,
+        session: &SessionRow,
+        row: Box<SourceRow>,
+    ) -> Box<SourceRow> {
         let reduced = self.find(&session.session_id);
         if reduced.is_some_and(|reduced| session.events <= reduced.events) {
             Box::new(without_line_state(*row))

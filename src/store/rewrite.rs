@@ -98,12 +98,12 @@ impl StoreWriter {
             if (is_latest || !snapshot.is_superseded(&row.session_id, row.segment))
                 && let Some(row) = edit.edit_session(row)
             {
-                writer.record_session(Box::new(row));
+                writer.record_session(Box::new(row))?;
             }
         }
         for row in sources {
             if let Some(row) = edit.edit_source(row) {
-                writer.record_source(Box::new(row));
+                writer.record_source(Box::new(row))?;
             }
         }
         let mut problems = snapshot.read_problems_of(std::slice::from_ref(segment))?;

@@ -383,8 +383,8 @@ impl Sink for WriterSink<'_> {
             let source = self.writer.reduced.reduce_source(&session, source);
             let session = self.writer.reduced.reduce_session(session);
             let segment = self.current_segment();
-            segment.record_session(session);
-            segment.record_source(source);
+            segment.record_session(session)?;
+            segment.record_source(source)?;
             segment.push_problems(problems);
         }
         let segment = self.current_segment();

@@ -177,7 +177,7 @@ fn examine_file(file: &LogCandidate, content: Option<&[u8]>) -> io::Result<Sniff
         None => read_head(file, Content::open_stream(file)?)?,
     };
     let Some(head) = head else { return Ok(Sniffed::Empty) };
-    if head.objects.is_empty() && head.document.is_none() {
+    if head.objects.is_empty() && head.document().is_none() {
         return Ok(Sniffed::Unknown("holds no JSON object"));
     }
 
@@ -239,30 +239,27 @@ fn read_head(file: &LogCandidate, content: impl Read) -> io::Result<Option<LogHe
 
     if beginning.trim_ascii_start().starts_with(b"[") {
         let objects = first_elements(&String::from_utf8_lossy(&beginning), MAX_OBJECTS);
-        return Ok(Some(LogHead { path, objects, document: None, is_list: true }));
+        return Ok(Some(LogHead { path, objects, fields: None, is_object: false, is_list: true }));
     }
     // A document on one line is one object; one over several lines gives no objects.
     let is_single = objects.len() == 1 && line_count == 1;
-    let document = if is_single && let Some(fields) = parsed_top_fields(&beginning, &objects[0]) {
-        Some(fields)
+    let is_object = is_single && has_top_fields(&beginning, &objects[0]);
+    let fields = if is_object {
+        None
     } else if objects.is_empty() || is_single {
         parse_top_fields(&String::from_utf8_lossy(&beginning))
     } else {
         None
     };
-    Ok(Some(LogHead { path, objects, document, is_list: false }))
+    Ok(Some(LogHead { path, objects, fields, is_object, is_list: false }))
 }
 
-/// Returns the fields at the top of a document on one line that was parsed already. `None` if it
-/// must be parsed by [`parse_top_fields`], because it has messages, was cut, or follows another
-/// value.
-fn parsed_top_fields(
-    beginning: &[u8],
-    document: &serde_json::Value,
-) -> Option<serde_json::Map<String, serde_json::Value>> {
+/// Returns whether a document on one line, which was parsed already, has the fields at its top. It
+/// must be parsed by [`parse_top_fields`] if it has messages, was cut, or follows another value.
+fn has_top_fields(beginning: &[u8], document: &serde_json::Value) -> bool {
     let is_whole = beginning.len() <= MAX_DOCUMENT_BYTES;
-    let fields = document.as_object().filter(|fields| !fields.contains_key(MESSAGES_KEY))?;
-    (is_whole && beginning.trim_ascii_start().starts_with(b"{")).then(|| fields.clone())
+    let has_messages = document.as_object().is_none_or(|fields| fields.contains_key(MESSAGES_KEY));
+    is_whole && !has_messages && beginning.trim_ascii_start().starts_with(b"{")
 }
 
 /// Returns the scalar fields at the top of a document that may be cut anywhere, and its first
@@ -393,8 +390,8 @@ mod tests {
             let mut values = serde_json::Deserializer::from_str(line).into_iter();
             let values = values.by_ref().map_while(Result::ok);
             let objects: Vec<_> = values.filter(serde_json::Value::is_object).collect();
-            if let Some(fields) = parsed_top_fields(line.as_bytes(), &objects[0]) {
-                assert_eq!(Some(fields), parse_top_fields(line), "{line}");
+            if has_top_fields(line.as_bytes(), &objects[0]) {
+                assert_eq!(objects[0].as_object(), parse_top_fields(line).as_ref(), "{line}");
             }
         }
     }

@@ -4,26 +4,13 @@ use std::collections::HashMap;
 use std::fs::Metadata;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
-use ignore::{DirEntry, WalkState};
-use schemas::problem::{Problem, ProblemKind};
-
-use super::reach::{find_obstacle, is_absent, shared_database};
+use super::discovery::Discovery;
+use super::folders::walk_folder;
+use super::reach::is_absent;
+use crate::provider::FORMATS;
 use crate::provider::format::AgentFolders;
-use crate::provider::{FORMATS, assemblies};
-use crate::source::candidate::{Container, LogCandidate};
-
-/// The result of a search for files.
-#[derive(Debug, Default)]
-pub struct Discovery {
-    /// The files that may be logs, sorted by path.
-    pub files: Vec<LogCandidate>,
-    /// Files and folders that could not be read.
-    pub problems: Vec<Problem>,
-    /// The roots that could be read. A known file missing below them has vanished.
-    pub roots: Vec<PathBuf>,
-}
+use crate::source::candidate::LogCandidate;
 
 /// Returns the roots of every provider that exist, or that cannot be examined: [`discover`] reports
 /// those. The environment variables that the agents themselves honour move them.
@@ -56,7 +43,7 @@ pub fn discover(roots: &[PathBuf]) -> Discovery {
     for root in roots {
         // Gives each file one name, however its path was spelled.
         match folders.resolve(root) {
-            Ok((metadata, path)) if metadata.is_file() => found.add_file(&path, &metadata),
+            Ok((metadata, path)) if metadata.is_file() => found.add_file(path, &metadata),
             Ok((metadata, path)) if metadata.is_dir() => walk_folder(&path, &mut found),
             Ok(_) => found.add_unreadable(root, &"it is neither a file nor a folder"),
             Err(error) => found.add_unreadable(root, &error),
@@ -64,9 +51,19 @@ pub fn discover(roots: &[PathBuf]) -> Discovery {
     }
 
     // If a log exists both plain and compressed, the plain file counts: it may still grow.
-    found.files.sort_by_cached_key(|file| (file.key(), file.path.clone()));
-    found.files.dedup_by_key(|file| file.key());
+    sort_by_key(&mut found.files);
+    found.files.dedup_by(|later, first| later.has_key_of(first));
     found
+}
+
+/// Sorts files by key, and those of one key by path.
+fn sort_by_key(files: &mut [LogCandidate]) {
+    if files.iter().all(|file| file.path.to_str().is_some()) {
+        files.sort_by(LogCandidate::compare_bytes);
+    } else {
+        // The key of a path that is not a text differs from its bytes.
+        files.sort_by_cached_key(|file| (file.key(), file.path.clone()));
+    }
 }
 
 /// Folders, each with whether its path is the real one. A server names thousands of files of few
@@ -97,144 +94,10 @@ impl RealFolders {
     }
 }
 
-/// Adds the files below a folder.
-fn walk_folder(root: &Path, found: &mut Discovery) {
-    // A root that cannot be listed is not read: everything below it would count as vanished.
-    if let Err(error) = std::fs::read_dir(root) {
-        found.add_unreadable(root, &error);
-        return;
-    }
-    found.roots.push(root.to_owned());
-
-    let mut walker = ignore::WalkBuilder::new(root);
-    walker.standard_filters(false).follow_links(false);
-    // Parts are read with their sessions.
-    walker.filter_entry(|entry| !assemblies().any(|assembly| (assembly.is_part)(entry.path())));
-    // The folders are listed on all cores, because most of the time goes into asking the system.
-    let shared = Mutex::new(found);
-    walker.build_parallel().run(|| {
-        Box::new(|entry| {
-            add_entry(entry, root, &shared);
-            WalkState::Continue
-        })
-    });
-    // The order in which threads find problems is not always the same.
-    let found = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
-    found.problems.sort_by(|a, b| a.path.cmp(&b.path));
-}
-
-/// Adds an entry of a walk below `root` if it may be a log or cannot be read.
-fn add_entry(entry: Result<DirEntry, ignore::Error>, root: &Path, found: &Mutex<&mut Discovery>) {
-    let Some(file) = entry.and_then(examine_entry).transpose() else { return };
-    let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-    match file {
-        Ok((path, metadata)) => found.add_file(&path, &metadata),
-        Err(error) => {
-            let path = error_path(&error).unwrap_or_else(|| root.to_owned());
-            found.add_unreadable(&path, &error);
-        }
-    }
-}
-
-/// Returns the path and the metadata of an entry that may be a log by its name.
-fn examine_entry(entry: DirEntry) -> Result<Option<(PathBuf, Metadata)>, ignore::Error> {
-    let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
-    if !is_file || !is_log_name(entry.path()) {
-        return Ok(None);
-    }
-    let metadata = entry.metadata()?;
-    Ok(Some((entry.into_path(), metadata)))
-}
-
-/// Returns whether a file inside a folder may be a log, by its name.
-pub fn is_log_name(path: &Path) -> bool {
-    let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-    let (_, plain) = Container::of_name(&name);
-
-    let mut rules = FORMATS.iter().filter_map(|format| format.quirks.is_log_name);
-    let by_rule = rules.find_map(|is_log_name| is_log_name(plain));
-    let is_log = by_rule.unwrap_or(plain.ends_with(".jsonl") || plain.ends_with(".json"));
-    is_log || assemblies().any(|assembly| assembly.shares_file && (assembly.is_source)(path))
-}
-
-/// Returns the path that an error of the walker names.
-#[expect(
-    clippy::wildcard_enum_match_arm,
-    reason = "only these errors of a foreign crate name a path"
-)]
-fn error_path(error: &ignore::Error) -> Option<PathBuf> {
-    match error {
-        ignore::Error::WithPath { path, .. } => Some(path.clone()),
-        ignore::Error::WithDepth { err, .. } | ignore::Error::WithLineNumber { err, .. } => {
-            error_path(err)
-        }
-        _ => None,
-    }
-}
-
-impl Discovery {
-    /// Leaves out files below `dir`, the folder of a store, which holds no logs.
-    #[must_use]
-    pub fn without_folder(mut self, dir: &Path) -> Self {
-        if let Ok(dir) = dir.canonicalize() {
-            self.files.retain(|file| !file.path.starts_with(&dir));
-        }
-        self
-    }
-
-    /// Returns whether a log that was not found, known as `key`, is gone. It is not gone if it
-    /// cannot be reached, or if its folder or database could not be read. A log behind a link was
-    /// found at its own path, because links are not followed.
-    pub fn has_lost(&self, key: &str) -> bool {
-        let database = shared_database(key);
-        let log = Path::new(database.unwrap_or(key));
-        let mut unreadable =
-            self.problems.iter().filter(|problem| problem.kind == ProblemKind::Unreadable);
-        let is_covered = unreadable.any(|problem| log.starts_with(&problem.path));
-        let is_there = database.is_none() && log.canonicalize().is_ok_and(|real| real == log);
-        !is_covered && !is_there && find_obstacle(key).is_none()
-    }
-
-    /// Adds a file, or the sessions in it if it holds several.
-    fn add_file(&mut self, path: &Path, metadata: &Metadata) {
-        let Some(assembly) = assemblies().find(|assembly| (assembly.is_source)(path)) else {
-            self.files.push(LogCandidate::from_metadata(path.to_owned(), metadata));
-            return;
-        };
-        let list = match (assembly.sessions)(path) {
-            Ok(list) => list,
-            Err(error) => return self.add_unreadable(path, &error),
-        };
-        for defect in list.defects {
-            self.add_problem(path, defect.kind, defect.message);
-        }
-        if let Some(defect) = (assembly.find_defect)(path) {
-            self.add_unreadable(path, &defect);
-        }
-        for session in list.sessions {
-            self.files.push(LogCandidate {
-                path: session.path,
-                size: session.bytes,
-                modified_us: session.updated_us,
-                container: Container::Assembled(assembly),
-            });
-        }
-    }
-
-    /// Reports a file or folder that could not be read.
-    fn add_unreadable(&mut self, path: &Path, error: &dyn std::fmt::Display) {
-        self.add_problem(path, ProblemKind::Unreadable, error.to_string());
-    }
-
-    /// Reports a problem of a file or folder.
-    fn add_problem(&mut self, path: &Path, kind: ProblemKind, message: String) {
-        let path = path.to_string_lossy().into_owned();
-        self.problems.push(Problem { path, line: 0, byte: 0, kind, message });
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use schemas::problem::ProblemKind;
+
     use super::*;
 
     #[test]

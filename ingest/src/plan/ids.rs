@@ -1,6 +1,7 @@
 //! Assigns session ids to new logs.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 /// Maximum number of characters of a session id, without the number appended to it.
 const MAX_ID_CHARS: usize = 128;
@@ -13,12 +14,17 @@ pub(super) fn assign_id<V>(
     known: &HashMap<String, V>,
     taken_ids: &mut HashMap<String, u32>,
 ) -> String {
-    let clean: String = native
-        .chars()
-        .map(|c| if c.is_control() || c.is_whitespace() { '_' } else { c })
-        .take(MAX_ID_CHARS)
-        .collect();
-    let base = if clean.is_empty() { "session".to_owned() } else { clean };
+    let base = clean_id(native);
+    // Most ids are their own.
+    let base = match taken_ids.entry(base) {
+        Entry::Vacant(free) if !known.contains_key(free.key()) => {
+            let id = free.key().clone();
+            free.insert(1);
+            return id;
+        }
+        Entry::Vacant(free) => free.into_key(),
+        Entry::Occupied(taken) => taken.key().clone(),
+    };
 
     let mut number = taken_ids.get(&base).copied().unwrap_or(0);
     let id = loop {
@@ -32,6 +38,19 @@ pub(super) fn assign_id<V>(
     taken_ids.insert(base, number);
     taken_ids.entry(id.clone()).or_insert(1);
     id
+}
+
+/// Returns a native id without whitespace and control characters, cut to the maximum length.
+fn clean_id(native: &str) -> String {
+    if (1..=MAX_ID_CHARS).contains(&native.len()) && native.bytes().all(|b| b.is_ascii_graphic()) {
+        return native.to_owned();
+    }
+    let clean: String = native
+        .chars()
+        .map(|c| if c.is_control() || c.is_whitespace() { '_' } else { c })
+        .take(MAX_ID_CHARS)
+        .collect();
+    if clean.is_empty() { "session".to_owned() } else { clean }
 }
 
 #[cfg(test)]

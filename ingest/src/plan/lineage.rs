@@ -1,6 +1,7 @@
 //! Links logs that belong together: finds parents and the sessions whose records a log may repeat,
 //! and groups work into units accordingly.
 
+use std::cell::LazyCell;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
@@ -39,6 +40,11 @@ pub(crate) fn link_works(works: &mut [LogWork], known: &Known, news: &NewLogs) {
     }
 }
 
+/// Returns the ids of the sessions of `works`.
+fn planned_sessions(works: &[LogWork]) -> HashSet<&str> {
+    works.iter().map(|work| work.session_id.as_str()).collect()
+}
+
 /// How a log belongs to others.
 struct Links {
     parent_session_id: Option<String>,
@@ -50,7 +56,8 @@ struct Links {
 /// Finds how each of `works` belongs to the others.
 fn find_links(works: &[LogWork], known: &Known, news: &NewLogs) -> Vec<Links> {
     let groups = SessionGroups::new(works, known, news);
-    let planned: HashSet<&str> = works.iter().map(|work| work.session_id.as_str()).collect();
+    // Only needed for forks that name no parent.
+    let planned = LazyCell::new(|| planned_sessions(works));
     let mut links = Vec::with_capacity(works.len());
     for work in works {
         let parent = groups.parent_of(&work.claim).or(work.claim.parent.as_deref());
@@ -115,9 +122,14 @@ struct SessionGroups<'w> {
 
 impl<'w> SessionGroups<'w> {
     fn new(works: &'w [LogWork], known: &'w Known, news: &NewLogs) -> Self {
-        let by_native = group_by_native_id(works, known);
-        let keys = join_record_keys(works, known);
-        let by_record = group_by_first_record(works, known, news, &keys);
+        // Both take about the same time, so they run in parallel.
+        let (by_native, (keys, by_record)) = std::thread::scope(|scope| {
+            let by_native = scope.spawn(|| group_by_native_id(works, known));
+            let keys = join_record_keys(works, known);
+            let by_record = group_by_first_record(works, known, news, &keys);
+            (by_native.join(), (keys, by_record))
+        });
+        let by_native = by_native.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let originals = originals_of_forks(works, &by_native);
         Self { by_native, keys, by_record, originals }
     }
@@ -227,23 +239,25 @@ fn group_by_first_record<'w>(
     news: &NewLogs,
     keys: &RecordKeys,
 ) -> SessionsByFirstRecord<'w> {
-    let group_of_work = |work: &LogWork| {
+    let mut logs: Vec<(RecordKey, &LogWork)> = Vec::with_capacity(works.len());
+    for work in works {
         let claim = &work.claim;
-        keys.group_of_log(claim.provider, claim.first_record, claim.first_response)
-    };
-    let mut groups: HashMap<RecordKey, Vec<GroupedLog<'_>>> = HashMap::with_capacity(works.len());
-    for work in works {
-        if let Some(key) = group_of_work(work)
-            && !is_settled(work, news)
-        {
-            groups.entry(key).or_insert_with(|| Vec::with_capacity(1));
-        }
+        let key = keys.group_of_log(claim.provider, claim.first_record, claim.first_response);
+        logs.extend(key.map(|key| (key, work)));
     }
+    logs.sort_by_key(|(key, _)| *key);
 
-    for work in works {
-        let group = group_of_work(work).and_then(|key| groups.get_mut(&key));
-        let Some(group) = group else { continue };
-        group.push(GroupedLog {
+    let mut known_logs = group_known_logs(&logs, works, known, keys);
+    let mut groups = SessionsByFirstRecord::new();
+    for same in logs.chunk_by(|(a, _), (b, _)| a == b) {
+        let (key, _) = same[0];
+        let of_known = known_logs.remove(&key).unwrap_or_default();
+        // Most logs are alone in their group.
+        if same.len() + of_known.len() < 2 || same.iter().all(|(_, work)| is_settled(work, news)) {
+            continue;
+        }
+        let mut group = Vec::with_capacity(same.len() + of_known.len());
+        group.extend(same.iter().map(|(_, work)| GroupedLog {
             session_id: &work.session_id,
             provider: work.claim.provider,
             native_id: &work.claim.native_id,
@@ -251,21 +265,37 @@ fn group_by_first_record<'w>(
             parent: work.claim.parent.as_deref(),
             ancestors: work.source.as_deref().map(recorded_ancestors),
             file: (work.change != LogChange::Gone).then_some(&work.file),
-        });
+        }));
+        group.extend(of_known);
+        groups.insert(key, originals_first(group));
     }
+    groups
+}
 
-    let planned: HashSet<&str> = works.iter().map(|work| work.session_id.as_str()).collect();
+/// Returns the known logs of the groups of `logs`, which are sorted by key. Those in `works` are left
+/// out.
+fn group_known_logs<'w>(
+    logs: &[(RecordKey, &LogWork)],
+    works: &[LogWork],
+    known: &'w Known,
+    keys: &RecordKeys,
+) -> HashMap<RecordKey, Vec<GroupedLog<'w>>> {
+    let mut groups: HashMap<RecordKey, Vec<GroupedLog<'w>>> = HashMap::new();
+    let planned = LazyCell::new(|| planned_sessions(works));
     for row in known.sources.values() {
         let key = row.provider.and_then(|provider| {
             let record = row.first_record.map(i64::cast_unsigned);
             keys.group_of_log(provider, record, row.first_response.map(i64::cast_unsigned))
         });
-        let Some(group) = key.and_then(|key| groups.get_mut(&key)) else { continue };
+        let Some(key) = key else { continue };
+        if logs.binary_search_by_key(&key, |(key, _)| *key).is_err() {
+            continue;
+        }
         let Some(session) = known.session_of(row) else { continue };
         if planned.contains(session.session_id.as_str()) {
             continue;
         }
-        group.push(GroupedLog {
+        groups.entry(key).or_default().push(GroupedLog {
             session_id: &session.session_id,
             provider: session.provider,
             native_id: session.native_id.as_deref().unwrap_or_default(),
@@ -275,9 +305,7 @@ fn group_by_first_record<'w>(
             file: None,
         });
     }
-
-    groups.retain(|_, group| group.len() > 1);
-    groups.into_iter().map(|(key, group)| (key, originals_first(group))).collect()
+    groups
 }
 
 /// Maps forks to the sessions that their logs name as originals.
@@ -309,6 +337,18 @@ fn find_original<'w>(fork: &str, originals: &HashMap<&str, &'w str>) -> Option<&
 /// Groups works that depend on each other into units, ancestors first. Units are sorted by time,
 /// oldest first.
 pub(crate) fn group_into_units(works: Vec<LogWork>) -> Vec<Vec<LogWork>> {
+    let mut units = join_dependent_works(works);
+    units.sort_by(|a, b| {
+        (oldest_change(a), &a[0].file.path).cmp(&(oldest_change(b), &b[0].file.path))
+    });
+    units
+}
+
+/// Groups works that depend on each other into units, ancestors first.
+fn join_dependent_works(works: Vec<LogWork>) -> Vec<Vec<LogWork>> {
+    if works.iter().all(|work| work.ancestors.is_empty()) {
+        return works.into_iter().map(|work| vec![work]).collect();
+    }
     let index: HashMap<&str, usize> =
         works.iter().enumerate().map(|(at, work)| (work.session_id.as_str(), at)).collect();
     let mut groups: Vec<usize> = (0..works.len()).collect();
@@ -331,11 +371,7 @@ pub(crate) fn group_into_units(works: Vec<LogWork>) -> Vec<Vec<LogWork>> {
         group.push(work);
     }
     by_root.retain(|group| !group.is_empty());
-    let mut units: Vec<_> = by_root.into_iter().map(ancestors_first).collect();
-    units.sort_by(|a, b| {
-        (oldest_change(a), &a[0].file.path).cmp(&(oldest_change(b), &b[0].file.path))
-    });
-    units
+    by_root.into_iter().map(ancestors_first).collect()
 }
 
 /// Returns the root of the group of `at`. Each position in `groups` holds a member that is nearer

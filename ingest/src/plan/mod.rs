@@ -81,6 +81,10 @@ pub fn plan(found: Discovery, known: &Known, redactor: Option<&Redactor>) -> Pla
     let mut unseen = Vec::new();
     let companion_logs = logs_of_companions(&found.files, known);
     for file in found.files.into_iter().chain(companion_logs) {
+        if known.sources.is_empty() {
+            unseen.push(file);
+            continue;
+        }
         let row = known.sources.get(&file.key()).filter(|row| is_its_log(row, known));
         let Some(row) = row else {
             unseen.push(file);
@@ -198,16 +202,24 @@ impl Plan {
         let mut claims = self.collect_claims(files, rules, known);
         // Among logs of one id the largest is the original; a rerun after a kill decides the same.
         // A log that names a parent comes after those that do not.
-        claims.sort_by_cached_key(|ClaimedLog { file, claim, .. }| {
-            (claim.parent.is_some(), Reverse(file.size), file.path.as_os_str().to_owned())
-        });
+        let order = |ClaimedLog { file, claim, .. }: &ClaimedLog| {
+            (claim.parent.is_some(), Reverse(file.size))
+        };
+        // The files mostly come by path, so their order is often right already.
+        let is_before = |a: &ClaimedLog, b: &ClaimedLog| {
+            (order(a), a.file.path.as_os_str()) <= (order(b), b.file.path.as_os_str())
+        };
+        if !claims.is_sorted_by(is_before) {
+            claims.sort_by_cached_key(|log| (order(log), log.file.path.as_os_str().to_owned()));
+        }
 
         let mut moved_logs = if claims.is_empty() {
             MovedLogs::default()
         } else {
             MovedLogs::new(known, works, &self.settled)
         };
-        let mut taken_ids = HashMap::new();
+        let mut taken_ids = HashMap::with_capacity(claims.len());
+        works.reserve(claims.len());
         for ClaimedLog { mut file, claim, content } in claims {
             match moved_logs.take_match(&file, &claim) {
                 Ok(Some((row, is_same))) => {

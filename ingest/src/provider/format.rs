@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use schemas::Provider;
 use schemas::event::Relation;
+use serde::Serialize;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::provider::shared::machine_text::MachineText;
@@ -153,13 +154,20 @@ pub struct LogHead<'a> {
     pub path: &'a Path,
     /// The first objects of a file of lines; empty for a document over several lines.
     pub objects: Vec<serde_json::Value>,
-    /// The scalar fields at the top of a document.
-    pub document: Option<serde_json::Map<String, serde_json::Value>>,
+    /// The scalar fields at the top of a document; see [`Self::document`].
+    pub fields: Option<serde_json::Map<String, serde_json::Value>>,
+    /// True if the first object is the document as a whole. `fields` is then `None`.
+    pub is_object: bool,
     /// True if the document is a list; `objects` then holds its first elements.
     pub is_list: bool,
 }
 
 impl LogHead<'_> {
+    /// Returns the fields at the top of a document. `None` if the file is not a document.
+    pub fn document(&self) -> Option<&serde_json::Map<String, serde_json::Value>> {
+        if self.is_object { self.objects.first()?.as_object() } else { self.fields.as_ref() }
+    }
+
     /// Returns the file's name without its last extension.
     pub fn file_stem(&self) -> &str {
         self.path.file_stem().and_then(|stem| stem.to_str()).unwrap_or("")
@@ -239,8 +247,13 @@ pub trait LineDecoder {
     /// Handles the end of a reading, even if there was no record.
     fn finish_reading(&mut self, _at: RecordAt, _out: &mut Stream) {}
 
-    /// Returns the state that a new decoder needs to continue at this point.
-    fn save_state(&self) -> serde_json::Value;
+    /// Returns the state that a new decoder needs to continue at this point, as JSON.
+    fn save_state(&self) -> String;
+}
+
+/// Returns the state of a decoder as JSON; `null` if it cannot be written.
+pub(crate) fn state_json(state: &impl Serialize) -> String {
+    serde_json::to_string(state).unwrap_or_else(|_| "null".to_owned())
 }
 
 /// Counts of records by outcome.

@@ -2,7 +2,7 @@
 
 use schemas::problem::Problem;
 use schemas::session::{SessionRow, SourceRow, SourceStatus};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::target::{LogCheckpoint, Target};
 use super::worker::{ReadError, Worker};
@@ -15,8 +15,11 @@ use crate::source::container::Content;
 use crate::source::fingerprint::Fingerprint;
 use crate::stream::{Stream, StreamState};
 
-/// The state needed to continue a log later; saved as JSON in `sources.state`.
-#[derive(Serialize, Deserialize)]
+/// Maximum length in bytes of a state of a decoder that is remembered as harmless.
+const MAX_REMEMBERED_STATE_BYTES: usize = 4 << 10;
+
+/// The state needed to continue a log later; saved as JSON in `sources.state` by [`state_of`].
+#[derive(Deserialize)]
 pub(super) struct SavedState {
     pub(super) stream: StreamState,
     pub(super) decoder: serde_json::Value,
@@ -35,6 +38,12 @@ pub(super) struct ReadCursor {
     pub(super) is_at_end: bool,
 }
 
+/// Returns the state from which a log is continued, as JSON.
+fn state_of(stream: &StreamState, decoder: &str) -> Option<String> {
+    let stream = serde_json::to_string(stream).ok()?;
+    Some(format!(r#"{{"stream":{stream},"decoder":{decoder}}}"#))
+}
+
 impl<T: Target> Worker<'_, T> {
     /// Adds the checkpoint that the collected rows lead to. It is handed over with them.
     pub(super) fn add_checkpoint(
@@ -51,12 +60,7 @@ impl<T: Target> Worker<'_, T> {
                 let decoder = decoder.save_state();
                 // Records of the log may repeat a secret that the decoder remembers, so it cannot be
                 // masked here. Without state, the log is read again from its start when it grows.
-                if self.masker.has_secret(self.redactor.as_deref(), &decoder) {
-                    None
-                } else {
-                    let saved = SavedState { stream: stream.state().clone(), decoder };
-                    serde_json::to_string(&saved).ok()
-                }
+                if self.has_secret(&decoder) { None } else { state_of(stream.state(), &decoder) }
             }
             None if stream.messages().is_empty() => None,
             None => serde_json::to_string(stream.messages()).ok(),
@@ -94,7 +98,11 @@ impl<T: Target> Worker<'_, T> {
         });
 
         let problems = self.take_problems(stream);
-        self.read_logs.push(LogCheckpoint { session: Box::new(stream.session_row()), source, problems });
+        self.read_logs.push(LogCheckpoint {
+            session: Box::new(stream.session_row()),
+            source,
+            problems,
+        });
         Ok(())
     }
 
@@ -125,6 +133,22 @@ impl<T: Target> Worker<'_, T> {
         let kept = LogCheckpoint { session: kept_session, source: kept_source, problems };
         self.read_logs.push(kept);
         Ok(())
+    }
+
+    /// Returns whether the state of a decoder, as JSON, contains a secret.
+    fn has_secret(&mut self, decoder: &str) -> bool {
+        if decoder == self.harmless_state {
+            return false;
+        }
+        let value = serde_json::from_str(decoder);
+        if value.map_or(true, |value| self.masker.has_secret(self.redactor.as_deref(), &value)) {
+            return true;
+        }
+        // Decoders of small logs mostly have the same state.
+        if decoder.len() <= MAX_REMEMBERED_STATE_BYTES {
+            decoder.clone_into(&mut self.harmless_state);
+        }
+        false
     }
 
     /// Takes and counts the problems since the last checkpoint.

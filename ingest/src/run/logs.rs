@@ -26,7 +26,6 @@ use crate::source::container::{
 };
 use crate::source::lines::LogLines;
 use crate::stream::{DocumentMessages, DroppedMessages, RecordAt, Stream, StreamState};
-use crate::text::json::Parser;
 
 impl<T: Target> Worker<'_, T> {
     /// Does units of work until no unit remains. A worker without work opens no sink.
@@ -113,6 +112,7 @@ impl<T: Target> Worker<'_, T> {
         let mut stream =
             Stream::new(work.claim.provider, session, state, own, history, redactor, batch);
         stream.repositories = Arc::clone(&self.repositories);
+        stream.shapes = std::mem::take(&mut self.shapes);
 
         let events_before = stream.session.events;
         let result = match decoder {
@@ -122,6 +122,7 @@ impl<T: Target> Worker<'_, T> {
             }
             LogDecoder::Document(read) => self.read_document(work, read, &mut stream, sink),
         };
+        self.shapes = std::mem::take(&mut stream.shapes);
         match result {
             Ok(()) => {}
             Err(ReadError::Log(error)) => {
@@ -212,7 +213,7 @@ impl<T: Target> Worker<'_, T> {
         let mut lines = LogLines::of_size(file, start, work.file.size.saturating_sub(start));
         let mut reading = LineReading {
             decoder,
-            parser: Parser::default(),
+            parser: std::mem::take(&mut self.parser),
             tally: RecordTally::default(),
             cursor: ReadCursor {
                 consumed: start,
@@ -258,7 +259,9 @@ impl<T: Target> Worker<'_, T> {
         self.add_tally(work, &reading.tally, consumed - start);
         let cursor = reading.position();
         let decoder: &dyn LineDecoder = reading.decoder.as_ref();
-        self.add_checkpoint(work, &cursor, Some(decoder), lines.file_mut(), stream)
+        self.add_checkpoint(work, &cursor, Some(decoder), lines.file_mut(), stream)?;
+        self.parser = reading.parser;
+        Ok(())
     }
 
     /// Reads a document as a whole.

@@ -30,6 +30,7 @@ use crate::plan::Plan;
 use crate::redact::columns::ColumnMasker;
 use crate::redact::{MaskedSecrets, Redactor};
 use crate::stream::batch::events_schema;
+use crate::text::json::Parser;
 
 /// Maximum number of workers.
 const MAX_WORKERS: usize = 8;
@@ -161,6 +162,9 @@ pub fn run<T: Target>(
                     report: IngestReport::default(),
                     batch: None,
                     read_logs: Vec::new(),
+                    harmless_state: String::new(),
+                    parser: Parser::default(),
+                    shapes: HashSet::new(),
                 };
                 if let Err(cause) = worker.run_units(&units, &failed) {
                     failed.store(true, Ordering::Relaxed);

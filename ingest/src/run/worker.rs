@@ -1,6 +1,7 @@
 //! A worker of a run: reads the logs of its units into a sink of its own. Its methods are in
 //! `logs.rs`, `copies.rs`, `checkpoint.rs`, `handover.rs` and `recount.rs`.
 
+use std::collections::HashSet;
 use std::io;
 use std::sync::Arc;
 
@@ -14,6 +15,7 @@ use crate::redact::Redactor;
 use crate::redact::columns::ColumnMasker;
 use crate::stream::batch::EventBatch;
 use crate::stream::{Repositories, Stream};
+use crate::text::json::Parser;
 use crate::text::names::truncate_name;
 
 /// Bytes of text from which on a batch is handed over.
@@ -38,6 +40,12 @@ pub(super) struct Worker<'t, T: Target> {
     pub(super) batch: Option<Box<EventBatch>>,
     /// The checkpoints of these logs, and of logs without new rows.
     pub(super) read_logs: Vec<LogCheckpoint>,
+    /// The last state of a decoder that was found to have no secret.
+    pub(super) harmless_state: String,
+    /// The buffers of the parser, which logs of lines use one after the other.
+    pub(super) parser: Parser,
+    /// The shapes of objects that are known to have no unknown field; see [`Stream::shapes`].
+    pub(super) shapes: HashSet<u64>,
 }
 
 /// An error that ended the reading of a file.

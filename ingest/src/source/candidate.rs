@@ -1,5 +1,6 @@
 //! A file, or a part of one, that may be a log, and how its content is stored.
 
+use std::cmp::Ordering;
 use std::ffi::OsStr;
 use std::fs::Metadata;
 use std::io;
@@ -67,6 +68,28 @@ impl LogCandidate {
         let name = path.file_name().map(OsStr::to_string_lossy).unwrap_or_default();
         let (container, _) = Container::of_name(&name);
         Self { size: metadata.len(), modified_us, container, path }
+    }
+
+    /// Returns whether both have the same [`key`](Self::key).
+    pub(crate) fn has_key_of(&self, other: &Self) -> bool {
+        if self.path.to_str().is_some() && other.path.to_str().is_some() {
+            self.key_bytes() == other.key_bytes()
+        } else {
+            self.key() == other.key()
+        }
+    }
+
+    /// Orders by the bytes of the path without the extension of a compression, and then by those of
+    /// the path. For paths that are texts, this is the order of their keys.
+    pub(crate) fn compare_bytes(&self, other: &Self) -> Ordering {
+        let by_key = self.key_bytes().cmp(other.key_bytes());
+        by_key.then_with(|| self.path.as_os_str().cmp(other.path.as_os_str()))
+    }
+
+    fn key_bytes(&self) -> &[u8] {
+        let path = self.path.as_os_str().as_encoded_bytes();
+        let plain = path.strip_suffix(b".zst").or_else(|| path.strip_suffix(b".gz"));
+        plain.unwrap_or(path)
     }
 
     /// Returns the path as the store keeps it: without the extension of a compression, so that a

@@ -88,7 +88,7 @@ fn write_session(
 
     let mut row = recount.into_session();
     row.live_from = writer.number();
-    writer.record_session(Box::new(row));
+    writer.record_session(Box::new(row))?;
     let own = problems.iter().filter(|problem| problem.path == known.source_path);
     writer.push_problems(own.cloned().filter_map(parse_problem_row).collect());
     Ok(())

@@ -15,3 +15,4 @@ pub(super) mod session_brief;
 pub(super) mod session_table;
 pub(super) mod small_files;
 pub(super) mod table_columns;
+mod table_rows;

@@ -12,6 +12,12 @@ pub(super) fn take_row<T: DeserializeOwned>(bytes: &mut &[u8]) -> Result<T, RowE
     T::deserialize(&mut RowDecoder { rest: bytes })
 }
 
+/// Returns the first field of a row, which is a text.
+pub(super) fn first_text(row: &[u8]) -> Result<&str, RowError> {
+    let mut rest = row;
+    RowDecoder { rest: &mut rest }.take_text()
+}
+
 impl de::Error for RowError {
     fn custom<T: fmt::Display>(message: T) -> Self {
         Self(message.to_string())

@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
+use arrow::error::ArrowError;
 use ingest::stream::batch::{SessionRows, arrow_schema, events_schema, rows_by_session};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
@@ -13,15 +14,14 @@ use parquet::schema::types::ColumnPath;
 use schemas::problem::Problem;
 use schemas::session::{ProblemRow, SessionRow, SourceRow};
 use schemas::table::{EVENTS, PROBLEMS, SESSIONS, SOURCES, Table};
-use serde::Serialize;
 
 use super::events_file::EventsFile;
 use super::indexed_columns::index_rows;
-use super::row_encoder::append_row;
 use super::row_file::{head_of, layout_of};
 use super::segment_folder::SegmentFolder;
 use super::session_brief::SessionBrief;
 use super::table_columns::to_batch;
+use super::table_rows::{EncodedRows, FinishedRows, RecordedRows};
 use crate::store::disk::files::{FileSums, NewFile};
 use crate::store::disk::held_folder::HeldFolder;
 use crate::store::disk::pending_syncs::PendingSyncs;
@@ -54,10 +54,7 @@ pub(crate) struct SegmentWriter {
     has_untimed_rows: bool,
     /// The rows of events of each session, by its id.
     spans: HashMap<String, WrittenSpan>,
-    /// Of several rows of a session, the last one counts.
-    sessions: Vec<Box<SessionRow>>,
-    /// Of several rows of a file, the last one counts.
-    sources: Vec<Box<SourceRow>>,
+    recorded: RecordedRows,
     problems: Vec<ProblemRow>,
     /// The finished files, until they are on disk.
     syncs: PendingSyncs,
@@ -82,8 +79,7 @@ impl SegmentWriter {
             times: None,
             has_untimed_rows: false,
             spans: HashMap::new(),
-            sessions: Vec::new(),
-            sources: Vec::new(),
+            recorded: RecordedRows::new(),
             problems: Vec::new(),
             syncs: PendingSyncs::default(),
         }
@@ -99,9 +95,9 @@ impl SegmentWriter {
         self.events.as_ref().map_or(0, EventsFile::bytes)
     }
 
-    /// Returns the number of rows of sources.
+    /// Returns about how many files it has a row for.
     pub(crate) fn source_count(&self) -> usize {
-        self.sources.len()
+        self.recorded.source_count()
     }
 
     /// Returns the number of names in its index.
@@ -155,28 +151,26 @@ impl SegmentWriter {
 
     /// Records the state of a session, whose rows of this segment must have been added. An empty id
     /// represents a file that is not a session, and is ignored.
-    pub(crate) fn record_session(&mut self, mut session: Box<SessionRow>) {
+    pub(crate) fn record_session(
+        &mut self,
+        mut session: Box<SessionRow>,
+    ) -> Result<(), StoreError> {
         if session.session_id.is_empty() {
-            return;
+            return Ok(());
         }
         let span = self.spans.get(&session.session_id).copied().unwrap_or_default();
         session.row_start = span.start;
         session.row_count = span.count;
         session.segment = self.number;
-        match self.sessions.last_mut() {
-            // A long log has many checkpoints one after the other.
-            Some(last) if last.session_id == session.session_id => *last = session,
-            Some(_) | None => self.sessions.push(session),
-        }
+        let recorded = self.recorded.record_session(session);
+        recorded.map_err(|error| write_error(&self.folder.file_path(SESSIONS.name), error))
     }
 
     /// Records the state of a file.
-    pub(crate) fn record_source(&mut self, mut source: Box<SourceRow>) {
+    pub(crate) fn record_source(&mut self, mut source: Box<SourceRow>) -> Result<(), StoreError> {
         source.segment = self.number;
-        match self.sources.last_mut() {
-            Some(last) if last.path == source.path => *last = source,
-            Some(_) | None => self.sources.push(source),
-        }
+        let recorded = self.recorded.record_source(source);
+        recorded.map_err(|error| write_error(&self.folder.file_path(SOURCES.name), error))
     }
 
     /// Adds problems.
@@ -194,7 +188,7 @@ impl SegmentWriter {
 
     /// Closes and syncs all files. Returns `None` if there was nothing to write.
     pub(crate) fn finish(mut self) -> Result<Option<FinishedSegment>, StoreError> {
-        if self.sources.is_empty() && self.sessions.is_empty() {
+        if self.recorded.is_empty() {
             return Ok(None);
         }
 
@@ -211,21 +205,11 @@ impl SegmentWriter {
             entries.push(file_entry(CHECKSUMS, checksums));
         }
 
-        let mut sessions = std::mem::take(&mut self.sessions);
-        keep_last_rows(&mut sessions, |row| &row.session_id);
-        let mut sources = std::mem::take(&mut self.sources);
-        keep_last_rows(&mut sources, |row| &row.path);
-        self.write_table(&SESSIONS, &sessions, &mut entries)?;
-        self.write_table(&SOURCES, &sources, &mut entries)?;
-        for source in &mut sources {
-            source.state = None;
-        }
-        let briefs = sessions.iter().map(|row| SessionBrief::from_row(row));
-        self.write_row_file(SESSION_BRIEFS, &SessionBrief::layout(), briefs, &mut entries)?;
-        self.write_row_file(SESSION_ROWS, &layout_of(&SESSIONS), &sessions, &mut entries)?;
-        self.write_row_file(SOURCE_ROWS, &layout_of(&SOURCES), &sources, &mut entries)?;
+        self.write_recorded_rows(&mut entries)?;
         let problems = std::mem::take(&mut self.problems);
-        self.write_table(&PROBLEMS, &problems, &mut entries)?;
+        let batch = to_batch(&arrow_schema(&PROBLEMS), &problems);
+        let batch = batch.map_err(|error| self.table_error(&PROBLEMS, error))?;
+        self.write_table(&PROBLEMS, &batch, &mut entries)?;
         self.folder.sync()?;
         self.syncs.wait()?;
 
@@ -254,68 +238,72 @@ impl SegmentWriter {
         Ok(self.finish_file(table, file))
     }
 
+    /// Writes the states of sessions and files and appends the entries of their files.
+    fn write_recorded_rows(&mut self, entries: &mut Vec<FileEntry>) -> Result<(), StoreError> {
+        let recorded = std::mem::replace(&mut self.recorded, RecordedRows::new());
+        let finished = recorded.finish().map_err(|error| self.table_error(&SESSIONS, error))?;
+        let FinishedRows { sessions, briefs, sources } = finished;
+        self.write_table(&SESSIONS, &sessions.batch, entries)?;
+        self.write_table(&SOURCES, &sources.batch, entries)?;
+        for (name, layout, rows, positions) in [
+            (SESSION_BRIEFS, SessionBrief::layout(), &briefs, &sessions.positions),
+            (SESSION_ROWS, layout_of(&SESSIONS), &sessions.encoded, &sessions.positions),
+            (SOURCE_ROWS, layout_of(&SOURCES), &sources.encoded, &sources.positions),
+        ] {
+            if !positions.is_empty() {
+                let sums = self.write_row_file(name, &layout, rows, positions)?;
+                entries.push(file_entry(name, sums));
+            }
+        }
+        Ok(())
+    }
+
+    fn table_error(&self, table: &Table, error: ArrowError) -> StoreError {
+        write_error(&self.folder.file_path(table.name), error)
+    }
+
     /// Writes one of the small tables and appends its entry. Writes no file if it has no rows.
-    fn write_table<T: Serialize>(
+    fn write_table(
         &mut self,
         table: &Table,
-        rows: &[T],
+        batch: &RecordBatch,
         entries: &mut Vec<FileEntry>,
     ) -> Result<(), StoreError> {
-        if rows.is_empty() {
+        if batch.num_rows() == 0 {
             return Ok(());
         }
         let path = self.folder.file_path(table.name);
-        let batch =
-            to_batch(&arrow_schema(table), rows).map_err(|error| write_error(&path, error))?;
         let file = self.folder.create_file(table.name)?;
         let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(table_properties()))
             .map_err(|error| write_error(&path, error))?;
-        writer.write(&batch).map_err(|error| write_error(&path, error))?;
+        writer.write(batch).map_err(|error| write_error(&path, error))?;
         let file = writer.into_inner().map_err(|error| write_error(&path, error))?;
         let sums = self.finish_file(table.name, file);
         entries.push(file_entry(table.name, sums));
         Ok(())
     }
 
-    /// Writes rows of this layout as the row file `name`. Writes no file if there are no rows.
-    fn write_row_file<T: Serialize>(
+    /// Writes the rows at these positions, which have this layout, as the row file `name`.
+    fn write_row_file(
         &mut self,
         name: &str,
         layout: &str,
-        rows: impl IntoIterator<Item = T>,
-        entries: &mut Vec<FileEntry>,
-    ) -> Result<(), StoreError> {
-        let mut rows = rows.into_iter().peekable();
-        if rows.peek().is_none() {
-            return Ok(());
-        }
+        rows: &EncodedRows,
+        positions: &[u32],
+    ) -> Result<FileSums, StoreError> {
         let path = self.folder.file_path(name);
         let mut file = self.folder.create_file(name)?;
         let mut bytes = head_of(layout);
-        for row in rows {
-            append_row(&row, &mut bytes).map_err(|error| write_error(&path, error))?;
+        for at in positions {
+            bytes.extend_from_slice(rows.row(*at));
             if bytes.len() >= ROW_BYTES_PER_WRITE {
                 file.write_all(&bytes).map_err(StoreError::io(&path))?;
                 bytes.clear();
             }
         }
         file.write_all(&bytes).map_err(StoreError::io(&path))?;
-        let sums = self.finish_file(name, file);
-        entries.push(file_entry(name, sums));
-        Ok(())
+        Ok(self.finish_file(name, file))
     }
-}
-
-/// Sorts rows by key, and keeps the last one of each key.
-fn keep_last_rows<T>(rows: &mut Vec<Box<T>>, key: impl Fn(&T) -> &str) {
-    rows.sort_by(|a, b| key(a).cmp(key(b)));
-    rows.dedup_by(|later, earlier| {
-        let is_same = key(later) == key(earlier);
-        if is_same {
-            std::mem::swap(later, earlier);
-        }
-        is_same
-    });
 }
 
 /// Returns the manifest entry of a file that is on disk.
@@ -337,18 +325,6 @@ fn table_properties() -> WriterProperties {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use schemas::session::SourceStatus;
-
-    #[test]
-    fn the_last_row_of_a_key_is_kept() {
-        let row = |path: &str, size| {
-            Box::new(SourceRow::unread(path.to_owned(), SourceStatus::Empty, size, 0))
-        };
-        let mut rows = vec![row("/b", 1), row("/a", 2), row("/b", 3), row("/b", 4), row("/c", 5)];
-        keep_last_rows(&mut rows, |row| &row.path);
-        let kept: Vec<_> = rows.iter().map(|row| (row.path.as_str(), row.size)).collect();
-        assert_eq!(kept, [("/a", 2), ("/b", 4), ("/c", 5)]);
-    }
 
     #[test]
     fn a_segment_without_rows_is_none() {

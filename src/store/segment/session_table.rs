@@ -166,7 +166,7 @@ mod tests {
         let segments = HeldFolder::open(&store.join("segments")).expect("opens");
         let mut writer = SegmentWriter::new(&Arc::new(segments), 1);
         for number in 0..20 {
-            writer.record_session(Box::new(SessionRow {
+            let row = SessionRow {
                 session_id: format!("{number:03}"),
                 title: Some(format!("title {number}")),
                 project: (number % 2 > 0).then(|| "harbor".to_owned()),
@@ -174,7 +174,8 @@ mod tests {
                 messages: number % 4,
                 relation: (number % 5 > 3).then(|| "subagent_of".to_owned()),
                 ..SessionRow::default()
-            }));
+            };
+            writer.record_session(Box::new(row)).expect("records");
         }
         let finished = writer.finish().expect("writes").expect("has rows");
         finished.folder.keep();

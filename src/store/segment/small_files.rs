@@ -164,16 +164,17 @@ mod tests {
         let segments = HeldFolder::open(&dir.path().join("segments")).expect("opens");
         let mut writer = SegmentWriter::new(&Arc::new(segments), 1);
         for number in 0..300 {
-            writer.record_session(Box::new(SessionRow {
+            let row = SessionRow {
                 session_id: format!("{number:03}"),
                 title: (number % 3 > 0).then(|| format!("title {number}")),
                 input_tokens: (number % 2 > 0).then_some(number),
                 ..SessionRow::default()
-            }));
+            };
+            writer.record_session(Box::new(row)).expect("records");
             let path = format!("/logs/{number:03}");
             let state = Some("the state of a decoder".to_owned());
             let row = SourceRow::unread(path, SourceStatus::Empty, number, -number);
-            writer.record_source(Box::new(SourceRow { state, ..row }));
+            writer.record_source(Box::new(SourceRow { state, ..row })).expect("records");
         }
         let finished = writer.finish().expect("writes").expect("has rows");
         let entry = finished.entry.clone();

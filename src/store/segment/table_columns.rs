@@ -21,33 +21,49 @@ pub(in crate::store) fn to_batch<T: Serialize>(
     schema: &SchemaRef,
     rows: &[T],
 ) -> Result<RecordBatch, ArrowError> {
-    let mut columns = Vec::with_capacity(schema.fields().len());
-    for field in schema.fields() {
-        let builder = CellBuilder::new(field.data_type(), rows.len())
-            .ok_or_else(|| ArrowError::SchemaError(format!("no rows have a {field}")))?;
-        columns.push(NamedBuilder { name: field.name(), builder });
-    }
-
-    let mut table = TableColumns { columns, at: 0 };
+    let mut columns = TableColumns::new(schema, rows.len())?;
     for row in rows {
-        table.at = 0;
-        push_cells(row, &mut table).map_err(|error| ArrowError::from_external_error(error.into()))?;
+        columns.push(row).map_err(|error| ArrowError::from_external_error(error.into()))?;
     }
-    // A batch checks that all columns have as many cells as rows.
-    let arrays = table.columns.into_iter().map(|column| column.builder.finish()).collect();
-    RecordBatch::try_new(Arc::clone(schema), arrays)
+    columns.finish(schema)
 }
 
 /// The columns of a table under construction.
-struct TableColumns<'s> {
-    columns: Vec<NamedBuilder<'s>>,
+pub(super) struct TableColumns {
+    columns: Vec<NamedBuilder>,
     /// Position after the column of the present cell.
     at: usize,
 }
 
-struct NamedBuilder<'s> {
-    name: &'s str,
+struct NamedBuilder {
+    name: String,
     builder: CellBuilder,
+}
+
+impl TableColumns {
+    /// Returns the columns of `schema` with room for this many rows.
+    pub(super) fn new(schema: &SchemaRef, rows: usize) -> Result<Self, ArrowError> {
+        let mut columns = Vec::with_capacity(schema.fields().len());
+        for field in schema.fields() {
+            let builder = CellBuilder::new(field.data_type(), rows)
+                .ok_or_else(|| ArrowError::SchemaError(format!("no rows have a {field}")))?;
+            columns.push(NamedBuilder { name: field.name().clone(), builder });
+        }
+        Ok(Self { columns, at: 0 })
+    }
+
+    /// Appends a row, which has a field for each column, in the same order.
+    pub(super) fn push<T: Serialize>(&mut self, row: &T) -> Result<(), RowError> {
+        self.at = 0;
+        push_cells(row, self)
+    }
+
+    /// Returns the rows as a batch of `schema`, which is that of the columns.
+    pub(super) fn finish(self, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
+        // A batch checks that all columns have as many cells.
+        let arrays = self.columns.into_iter().map(|column| column.builder.finish()).collect();
+        RecordBatch::try_new(Arc::clone(schema), arrays)
+    }
 }
 
 /// Collects the cells of a column.
@@ -88,7 +104,7 @@ impl CellBuilder {
     }
 }
 
-impl TableColumns<'_> {
+impl TableColumns {
     /// Returns the builder of the present cell.
     fn present(&mut self) -> Result<&mut CellBuilder, RowError> {
         let column = self.at.checked_sub(1).and_then(|at| self.columns.get_mut(at));
@@ -96,7 +112,7 @@ impl TableColumns<'_> {
     }
 }
 
-impl CellSink for TableColumns<'_> {
+impl CellSink for TableColumns {
     fn begin_cell(&mut self, name: &'static str) -> Result<(), RowError> {
         if self.columns.get(self.at).is_none_or(|column| column.name != name) {
             return Err(RowError(format!("the table has no column {name} here")));

@@ -41,7 +41,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
 };
 
 fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
-    let document = head.document.as_ref().filter(|document| document.contains_key("messages"))?;
+    let document = head.document().filter(|document| document.contains_key("messages"))?;
     // Other threads refer to this one by its file name.
     let ids = [head.file_stem(), document.get("id").and_then(Json::as_str).unwrap_or("")];
     let native_id = ids.into_iter().find(|id| id.starts_with("T-"))?;

@@ -16,7 +16,7 @@ use serde_json::Value as Json;
 use simd_json::prelude::*;
 
 use crate::provider::format::{
-    LineDecoder, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, SessionClaim,
+    LineDecoder, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, SessionClaim, state_json,
 };
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::chat;
@@ -131,8 +131,8 @@ impl LineDecoder for AntigravityDecoder {
         RecordOutcome::Events
     }
 
-    fn save_state(&self) -> Json {
-        serde_json::to_value(&self.state).unwrap_or_default()
+    fn save_state(&self) -> String {
+        state_json(&self.state)
     }
 }
 

@@ -33,7 +33,7 @@ use self::response::ApiMessage;
 use self::subagent::Subagents;
 
 use crate::provider::format::{
-    AgentFolders, LineDecoder, LogFormat, LogReader, Quirks, RecordOutcome,
+    AgentFolders, LineDecoder, LogFormat, LogReader, Quirks, RecordOutcome, state_json,
 };
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::drift;
@@ -144,8 +144,8 @@ impl LineDecoder for ClaudeDecoder {
         self.decode_own_record(object, at, out)
     }
 
-    fn save_state(&self) -> serde_json::Value {
-        serde_json::to_value(&self.state).unwrap_or_default()
+    fn save_state(&self) -> String {
+        state_json(&self.state)
     }
 }
 

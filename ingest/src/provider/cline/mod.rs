@@ -64,7 +64,7 @@ fn log_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {
 }
 
 fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
-    let Some(document) = &head.document else { return claim_task(head) };
+    let Some(document) = head.document() else { return claim_task(head) };
     let is_session = ["messages", "sessionId", "version", "updated_at"]
         .iter()
         .all(|key| document.contains_key(*key));
@@ -181,7 +181,8 @@ mod tests {
         let head = LogHead {
             path: Path::new(path),
             objects: serde_json::from_str(first).into_iter().collect(),
-            document: document.map(|json| serde_json::from_str(json).expect("json")),
+            fields: document.map(|json| serde_json::from_str(json).expect("json")),
+            is_object: false,
             is_list: false,
         };
         let got = claim_log(&head).map(|claim| (claim.native_id, claim.agent_id));

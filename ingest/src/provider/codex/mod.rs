@@ -28,7 +28,6 @@ use std::path::PathBuf;
 
 use schemas::{EventType, Provider};
 use serde::{Deserialize, Serialize};
-use serde_json::Value as Json;
 use xxhash_rust::xxh3::xxh3_64;
 
 use self::ended::{AnsweredCalls, EndedCalls};
@@ -36,7 +35,7 @@ use self::review::{Review, ReviewPrompt};
 use self::tokens::CodexCounts;
 use self::user_text::UserInput;
 use crate::provider::format::{
-    AgentFolders, LineDecoder, LogFormat, LogReader, Quirks, RecordOutcome,
+    AgentFolders, LineDecoder, LogFormat, LogReader, Quirks, RecordOutcome, state_json,
 };
 use crate::provider::shared::drift;
 use crate::stream::{Draft, RecordAt, Stream, parse_micros};
@@ -178,8 +177,8 @@ impl LineDecoder for CodexDecoder {
         }
     }
 
-    fn save_state(&self) -> Json {
-        serde_json::to_value(&self.state).unwrap_or_default()
+    fn save_state(&self) -> String {
+        state_json(&self.state)
     }
 }
 

@@ -27,6 +27,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use self::usage::CountedUsage;
 use crate::provider::format::{
     AgentFolders, LineDecoder, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, SessionClaim,
+    state_json,
 };
 use crate::provider::shared::identity::{begin_identified_record, is_uuid, uuid_identity};
 use crate::stream::{Draft, RecordAt, Stream, parse_micros};
@@ -167,8 +168,8 @@ impl LineDecoder for CopilotDecoder {
         outcome
     }
 
-    fn save_state(&self) -> Json {
-        serde_json::to_value(&self.state).unwrap_or_default()
+    fn save_state(&self) -> String {
+        state_json(&self.state)
     }
 }
 

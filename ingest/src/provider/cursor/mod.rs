@@ -15,7 +15,7 @@ use schemas::{EventType, Provider};
 use serde::{Deserialize, Serialize};
 
 use crate::provider::format::{
-    LineDecoder, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, SessionClaim,
+    LineDecoder, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, SessionClaim, state_json,
 };
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::identity::is_uuid;
@@ -139,8 +139,8 @@ impl LineDecoder for CursorDecoder {
         }
     }
 
-    fn save_state(&self) -> serde_json::Value {
-        serde_json::to_value(&self.state).unwrap_or_default()
+    fn save_state(&self) -> String {
+        state_json(&self.state)
     }
 }
 

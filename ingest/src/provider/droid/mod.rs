@@ -21,6 +21,7 @@ use self::settings::DroidSettings;
 use self::stream::StreamRun;
 use crate::provider::format::{
     AgentFolders, LineDecoder, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, SessionClaim,
+    state_json,
 };
 use crate::provider::shared::identity::{begin_identified_record, uuid_identity};
 use crate::provider::shared::shares::{TokenShares, weigh_records};
@@ -203,8 +204,8 @@ impl LineDecoder for DroidDecoder {
         RecordOutcome::Events
     }
 
-    fn save_state(&self) -> Json {
-        serde_json::to_value(&self.state).unwrap_or_default()
+    fn save_state(&self) -> String {
+        state_json(&self.state)
     }
 }
 

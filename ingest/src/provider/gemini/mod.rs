@@ -47,7 +47,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
 
 /// Claims a log by its header: the fields of a document, or the first line.
 fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
-    let header = match &head.document {
+    let header = match head.document() {
         Some(document) => document,
         None => head.objects.first()?.as_object()?,
     };

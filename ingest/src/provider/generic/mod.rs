@@ -25,7 +25,7 @@ use serde_json::Value as Json;
 
 use self::state::GenericState;
 use crate::provider::format::{
-    LineDecoder, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, SessionClaim,
+    LineDecoder, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, SessionClaim, state_json,
 };
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::identity::uuid_identity;
@@ -135,8 +135,8 @@ impl LineDecoder for GenericDecoder {
         }
     }
 
-    fn save_state(&self) -> Json {
-        serde_json::to_value(&self.state).unwrap_or_default()
+    fn save_state(&self) -> String {
+        state_json(&self.state)
     }
 }
 

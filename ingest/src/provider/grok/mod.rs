@@ -24,6 +24,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use self::usage::TurnCounts;
 use crate::provider::format::{
     AgentFolders, LineDecoder, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, SessionClaim,
+    state_json,
 };
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::identity::is_uuid;
@@ -292,8 +293,8 @@ impl LineDecoder for GrokDecoder {
         }
     }
 
-    fn save_state(&self) -> Json {
-        serde_json::to_value(&self.state).unwrap_or_default()
+    fn save_state(&self) -> String {
+        state_json(&self.state)
     }
 }
 

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::provider::format::{
-    LineDecoder, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, SessionClaim,
+    LineDecoder, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, SessionClaim, state_json,
 };
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::identity::{begin_identified_record, uuid_identity};
@@ -157,8 +157,8 @@ impl LineDecoder for IflowDecoder {
         }
     }
 
-    fn save_state(&self) -> serde_json::Value {
-        serde_json::to_value(&self.state).unwrap_or_default()
+    fn save_state(&self) -> String {
+        state_json(&self.state)
     }
 }
 

@@ -28,6 +28,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use self::decoder::{KimiDecoder, KimiState};
 use crate::provider::format::{
     AgentFolders, LineDecoder, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, SessionClaim,
+    state_json,
 };
 use crate::provider::shared::chat;
 use crate::source::container::has_log;
@@ -184,7 +185,7 @@ impl LineDecoder for KimiDecoder {
         code::decode_record(self, object, out)
     }
 
-    fn save_state(&self) -> Json {
-        serde_json::to_value(&self.state).unwrap_or_default()
+    fn save_state(&self) -> String {
+        state_json(&self.state)
     }
 }

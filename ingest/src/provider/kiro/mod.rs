@@ -47,7 +47,7 @@ const FIRST_KINDS: &[&str] = &["Prompt", "AssistantMessage", "ToolResults"];
 /// Claims a conversation by its fields, and a journal by its first record.
 fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     let first = head.objects.first();
-    let fields = head.document.as_ref().or_else(|| first?.as_object());
+    let fields = head.document().or_else(|| first?.as_object());
     if let Some(fields) = fields
         && fields.contains_key(HISTORY)
         && let Some(id) = fields.get("conversation_id").and_then(Json::as_str)
@@ -191,7 +191,13 @@ mod tests {
     fn check(path: &str, lines: &[&str], want: Option<&str>) {
         let parse = |line: &&str| serde_json::from_str(line).expect("json");
         let objects = lines.iter().map(parse).collect();
-        let head = LogHead { path: Path::new(path), objects, document: None, is_list: false };
+        let head = LogHead {
+            path: Path::new(path),
+            objects,
+            fields: None,
+            is_object: false,
+            is_list: false,
+        };
         assert_eq!(claim_log(&head).map(|claim| claim.native_id).as_deref(), want, "{lines:?}");
     }
 

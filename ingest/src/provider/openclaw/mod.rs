@@ -25,7 +25,6 @@ use std::path::{Path, PathBuf};
 
 use schemas::Provider;
 use serde::Deserialize;
-use serde_json::Value as Json;
 
 use self::place::{STATE_FOLDERS, is_openclaw_log};
 use self::trajectory::{TrajectoryDecoder, TrajectoryState, find_session_id};
@@ -98,7 +97,7 @@ impl LineDecoder for OpenClawDecoder {
         }
     }
 
-    fn save_state(&self) -> Json {
+    fn save_state(&self) -> String {
         self.trajectory.save_state()
     }
 }

@@ -15,11 +15,10 @@
 use schemas::session::TURN_SUM;
 use schemas::{Confidence, EventType, Usage};
 use serde::{Deserialize, Serialize};
-use serde_json::Value as Json;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::gateway::split_inbound;
-use crate::provider::format::{LogHead, RecordOutcome};
+use crate::provider::format::{LogHead, RecordOutcome, state_json};
 use crate::provider::pi::message::{append_content, decode_message, push_user_text, read_usage};
 use crate::provider::shared::arguments::Arguments;
 use crate::stream::{Draft, RecordAt, Stream, parse_micros};
@@ -299,8 +298,8 @@ impl TrajectoryDecoder {
         out.push(EventType::ToolResult, draft);
     }
 
-    pub(super) fn save_state(&self) -> Json {
-        serde_json::to_value(&self.state).unwrap_or_default()
+    pub(super) fn save_state(&self) -> String {
+        state_json(&self.state)
     }
 }
 

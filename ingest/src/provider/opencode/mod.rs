@@ -62,7 +62,7 @@ fn log_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {
 
 /// Claims a document by the fields of its session or of a message in it.
 fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
-    match &head.document {
+    match head.document() {
         Some(document) => match document.get("info") {
             Some(Json::Object(info)) => claim_session(info, head)
                 .or_else(|| claim_message(info, head))
@@ -136,7 +136,7 @@ fn session_claim(info: &Map<String, Json>, head: &LogHead<'_>) -> SessionClaim {
         agent_id: parent.map(|_| id.to_owned()),
         parent: parent.or(original).map(str::to_owned),
         relation,
-        first_record: head.document.as_ref().and_then(first_message_identity),
+        first_record: head.document().and_then(first_message_identity),
         first_response: None,
     }
 }
@@ -247,7 +247,13 @@ mod tests {
 
     fn check(path: &str, document: &str, want: Option<(&str, Option<&str>)>) {
         let document = serde_json::from_str(document).expect("json");
-        let head = LogHead { path: Path::new(path), objects: Vec::new(), document, is_list: false };
+        let head = LogHead {
+            path: Path::new(path),
+            objects: Vec::new(),
+            fields: document,
+            is_object: false,
+            is_list: false,
+        };
         let got = claim_log(&head).map(|claim| (claim.native_id, claim.parent));
         let want = want.map(|(id, parent)| (id.to_owned(), parent.map(str::to_owned)));
         assert_eq!(got, want, "{path}");

@@ -22,6 +22,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::openclaw::place;
 use crate::provider::format::{
     AgentFolders, LineDecoder, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, SessionClaim,
+    state_json,
 };
 use crate::provider::shared::identity::is_uuid;
 use crate::stream::tree::ROOT;
@@ -177,8 +178,8 @@ impl LineDecoder for PiDecoder {
         RecordOutcome::Events
     }
 
-    fn save_state(&self) -> Json {
-        Json::Null
+    fn save_state(&self) -> String {
+        state_json(&())
     }
 }
 

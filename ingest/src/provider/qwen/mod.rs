@@ -29,6 +29,7 @@ use self::state::{ENVELOPE, QwenState};
 use self::telemetry::{METADATA_COUNTS, read_usage};
 use crate::provider::format::{
     AgentFolders, LineDecoder, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, SessionClaim,
+    state_json,
 };
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::function_response;
@@ -204,8 +205,8 @@ impl LineDecoder for QwenDecoder {
         out.set_counts_open(self.state.telemetry.has_uncounted_request());
     }
 
-    fn save_state(&self) -> Json {
-        serde_json::to_value(&self.state).unwrap_or_default()
+    fn save_state(&self) -> String {
+        state_json(&self.state)
     }
 }
 

@@ -27,6 +27,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use self::span::{TraceSpan, append_text, append_unwrapped, for_each_message, push_notification};
 use crate::provider::format::{
     AgentFolders, LineDecoder, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, SessionClaim,
+    state_json,
 };
 use crate::provider::shared::arguments::Arguments;
 use crate::stream::{Draft, RecordAt, Stream};
@@ -171,8 +172,8 @@ impl LineDecoder for VsCopilotDecoder {
         RecordOutcome::Events
     }
 
-    fn save_state(&self) -> Json {
-        serde_json::to_value(&self.state).unwrap_or_default()
+    fn save_state(&self) -> String {
+        state_json(&self.state)
     }
 }
 
