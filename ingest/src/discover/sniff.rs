@@ -112,13 +112,15 @@ pub(crate) fn sniff_all(files: Vec<LogCandidate>, redactor: Option<&Redactor>) -
     let mut results = Vec::with_capacity(files.len());
     let kept_bytes = &AtomicUsize::new(0);
     std::thread::scope(|scope| {
-        let mut handles = Vec::with_capacity(threads);
+        let mut others = Vec::with_capacity(threads);
         let mut files = files.into_iter();
+        let first: Vec<_> = files.by_ref().take(chunk_files).collect();
         while files.len() > 0 {
             let chunk: Vec<_> = files.by_ref().take(chunk_files).collect();
-            handles.push(scope.spawn(move || sniff_chunk(chunk, redactor, kept_bytes)));
+            others.push(scope.spawn(move || sniff_chunk(chunk, redactor, kept_bytes)));
         }
-        for handle in handles {
+        results.extend(sniff_chunk(first, redactor, kept_bytes));
+        for handle in others {
             results.extend(handle.join().unwrap_or_default());
         }
     });

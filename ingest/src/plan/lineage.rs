@@ -337,11 +337,13 @@ fn find_original<'w>(fork: &str, originals: &HashMap<&str, &'w str>) -> Option<&
 /// Groups works that depend on each other into units, ancestors first. Units are sorted by time,
 /// oldest first.
 pub(crate) fn group_into_units(works: Vec<LogWork>) -> Vec<Vec<LogWork>> {
-    let mut units = join_dependent_works(works);
-    units.sort_by(|a, b| {
-        (oldest_change(a), &a[0].file.path).cmp(&(oldest_change(b), &b[0].file.path))
+    let units = join_dependent_works(works).into_iter();
+    // The times are next to each other, so that most comparisons look at no work.
+    let mut timed: Vec<_> = units.map(|unit| (oldest_change(&unit), unit)).collect();
+    timed.sort_by(|(time, unit), (other_time, other)| {
+        time.cmp(other_time).then_with(|| unit[0].file.path.cmp(&other[0].file.path))
     });
-    units
+    timed.into_iter().map(|(_, unit)| unit).collect()
 }
 
 /// Groups works that depend on each other into units, ancestors first.

@@ -132,6 +132,9 @@ pub(crate) fn schedule_rereads(works: &mut Vec<LogWork>) {
         }
     }
 
+    if works.iter().all(must_be_read) {
+        return;
+    }
     let read = works.iter().filter(|work| must_be_read(work));
     let read_ids: HashSet<String> = read.map(|work| work.session_id.clone()).collect();
     works
@@ -252,6 +255,9 @@ impl<'k> MovedLogs<'k> {
         file: &LogCandidate,
         claim: &SessionClaim,
     ) -> io::Result<Option<(&'k SourceRow, bool)>> {
+        if self.by_native_id.is_empty() {
+            return Ok(None);
+        }
         let key = (claim.provider, truncate_name(&claim.native_id).to_owned());
         let Some(logs) = self.by_native_id.get_mut(&key) else { return Ok(None) };
         let agent_id = claim.agent_id.as_deref().map(truncate_name);

@@ -98,11 +98,9 @@ impl<T: Target> Worker<'_, T> {
         });
 
         let problems = self.take_problems(stream);
-        self.read_logs.push(LogCheckpoint {
-            session: Box::new(stream.session_row()),
-            source,
-            problems,
-        });
+        let session =
+            if cursor.is_at_end { stream.take_session_row() } else { stream.session_row() };
+        self.read_logs.push(LogCheckpoint { session: Box::new(session), source, problems });
         Ok(())
     }
 

@@ -14,7 +14,6 @@ use super::checkpoint::{ReadCursor, SavedState};
 use super::copies::{ReadRecords, UnitRecords};
 use super::line_reading::LineReading;
 use super::records::{DocumentDecoder, LogDecoder, decode_document, finish_lines, open_decoder};
-use super::report::ProviderReport;
 use super::target::{Sink, Target};
 use super::worker::{ReadError, Worker, is_batch_full, session_row};
 use crate::plan::relatives::has_changed_ancestors;
@@ -168,7 +167,7 @@ impl<T: Target> Worker<'_, T> {
         report.sessions += 1;
         report.events += events.cast_unsigned();
         report.replay_events += stream.session.replay_events.cast_unsigned();
-        let numbers = report.by_provider.entry(work.claim.provider.to_string()).or_default();
+        let numbers = report.provider_mut(work.claim.provider);
         numbers.files += 1;
         numbers.events += events.cast_unsigned();
     }
@@ -213,7 +212,7 @@ impl<T: Target> Worker<'_, T> {
         let mut lines = LogLines::of_size(file, start, work.file.size.saturating_sub(start));
         let mut reading = LineReading {
             decoder,
-            parser: std::mem::take(&mut self.parser),
+            parser: self.parser.take().unwrap_or_default(),
             tally: RecordTally::default(),
             cursor: ReadCursor {
                 consumed: start,
@@ -260,7 +259,7 @@ impl<T: Target> Worker<'_, T> {
         let cursor = reading.position();
         let decoder: &dyn LineDecoder = reading.decoder.as_ref();
         self.add_checkpoint(work, &cursor, Some(decoder), lines.file_mut(), stream)?;
-        self.parser = reading.parser;
+        self.parser = Some(reading.parser);
         Ok(())
     }
 
@@ -346,8 +345,7 @@ impl<T: Target> Worker<'_, T> {
     /// Counts the records and bytes read from a log.
     fn add_tally(&mut self, work: &LogWork, tally: &RecordTally, bytes: u64) {
         self.report.add_tally(tally);
-        let numbers: &mut ProviderReport =
-            self.report.by_provider.entry(work.claim.provider.to_string()).or_default();
+        let numbers = self.report.provider_mut(work.claim.provider);
         numbers.objects += tally.objects;
         numbers.bytes += bytes;
     }

@@ -30,7 +30,6 @@ use crate::plan::Plan;
 use crate::redact::columns::ColumnMasker;
 use crate::redact::{MaskedSecrets, Redactor};
 use crate::stream::batch::events_schema;
-use crate::text::json::Parser;
 
 /// Maximum number of workers.
 const MAX_WORKERS: usize = 8;
@@ -149,31 +148,32 @@ pub fn run<T: Target>(
     let failed = AtomicBool::new(false);
     let error = Mutex::new(None);
     std::thread::scope(|scope| {
-        let mut handles = Vec::new();
-        for _ in 0..workers {
-            handles.push(scope.spawn(|| {
-                let mut worker = Worker {
-                    target: masked_target,
-                    progress,
-                    redactor: redactor.cloned(),
-                    masker: ColumnMasker::default(),
-                    repositories: Arc::default(),
-                    schema: events_schema(),
-                    report: IngestReport::default(),
-                    batch: None,
-                    read_logs: Vec::new(),
-                    harmless_state: String::new(),
-                    parser: Parser::default(),
-                    shapes: HashSet::new(),
-                };
-                if let Err(cause) = worker.run_units(&units, &failed) {
-                    failed.store(true, Ordering::Relaxed);
-                    error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(cause);
-                }
-                worker.report
-            }));
+        let run_worker = || {
+            let mut worker = Worker {
+                target: masked_target,
+                progress,
+                redactor: redactor.cloned(),
+                masker: ColumnMasker::default(),
+                repositories: Arc::default(),
+                schema: events_schema(),
+                report: IngestReport::default(),
+                batch: None,
+                read_logs: Vec::new(),
+                harmless_state: String::new(),
+                parser: None,
+                shapes: HashSet::new(),
+            };
+            if let Err(cause) = worker.run_units(&units, &failed) {
+                failed.store(true, Ordering::Relaxed);
+                error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(cause);
+            }
+            worker.report
+        };
+        let others: Vec<_> = (1..workers).map(|_| scope.spawn(run_worker)).collect();
+        if workers > 0 {
+            report.add_worker_report(run_worker());
         }
-        for handle in handles {
+        for handle in others {
             match handle.join() {
                 Ok(numbers) => report.add_worker_report(numbers),
                 Err(panic) => std::panic::resume_unwind(panic),

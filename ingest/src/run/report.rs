@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemas::Provider;
 use schemas::problem::Problem;
 use serde::Serialize;
 
@@ -124,6 +125,15 @@ impl IngestReport {
         for (reason, count) in &tally.merged {
             *self.objects_merged.entry(reason).or_default() += count;
         }
+    }
+
+    /// Returns the numbers of a provider.
+    pub(super) fn provider_mut(&mut self, provider: Provider) -> &mut ProviderReport {
+        // Asked for each log, so the name is made into a text for the first one only.
+        if !self.by_provider.contains_key(provider.as_str()) {
+            self.by_provider.insert(provider.to_string(), ProviderReport::default());
+        }
+        self.by_provider.get_mut(provider.as_str()).expect("inserted above")
     }
 
     /// Adds the numbers of another worker.

@@ -42,8 +42,8 @@ pub(super) struct Worker<'t, T: Target> {
     pub(super) read_logs: Vec<LogCheckpoint>,
     /// The last state of a decoder that was found to have no secret.
     pub(super) harmless_state: String,
-    /// The buffers of the parser, which logs of lines use one after the other.
-    pub(super) parser: Parser,
+    /// The parser, which logs of lines use one after the other. `None` if one of them has it.
+    pub(super) parser: Option<Parser>,
     /// The shapes of objects that are known to have no unknown field; see [`Stream::shapes`].
     pub(super) shapes: HashSet<u64>,
 }

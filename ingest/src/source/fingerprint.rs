@@ -47,10 +47,19 @@ impl Fingerprint {
     }
 }
 
-/// Returns the hash of `length` bytes from `offset` on. Changes the read position.
+/// Returns the hash of `length` bytes, of which there are at most [`MAX_HASHED_BYTES`], from `offset` on. Changes the read position.
 fn hash_range(content: &mut Content, offset: u64, length: u64) -> io::Result<i64> {
-    let mut bytes = Vec::with_capacity(MAX_HASHED_BYTES as usize);
+    let mut buffer = [0; MAX_HASHED_BYTES as usize];
+    let room = buffer.len().min(usize::try_from(length).unwrap_or(usize::MAX));
     content.seek(SeekFrom::Start(offset))?;
-    content.take(length).read_to_end(&mut bytes)?;
-    Ok(xxh3_64(&bytes).cast_signed())
+    let mut filled = 0;
+    while filled < room {
+        match content.read(&mut buffer[filled..room]) {
+            Ok(0) => break,
+            Ok(bytes) => filled += bytes,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(xxh3_64(&buffer[..filled]).cast_signed())
 }

@@ -190,7 +190,19 @@ impl Stream {
 
     /// Returns the session with all its sums.
     pub fn session_row(&self) -> SessionRow {
-        let mut row = self.session.clone();
+        self.with_sums(self.session.clone())
+    }
+
+    /// Takes the session with all its sums, at the end of its log. Leaves its counts of events.
+    pub(crate) fn take_session_row(&mut self) -> SessionRow {
+        let SessionRow { events, replay_events, .. } = self.session;
+        let counts = SessionRow { events, replay_events, ..SessionRow::default() };
+        let row = std::mem::replace(&mut self.session, counts);
+        self.with_sums(row)
+    }
+
+    /// Returns the row of the session with all its sums.
+    fn with_sums(&self, mut row: SessionRow) -> SessionRow {
         self.ledger.write_to_row(&mut row, self.secrets.counts());
 
         let counted = (!row.recorded_usage().is_unknown()).then_some(Confidence::Measured);
@@ -198,7 +210,7 @@ impl Stream {
             self.state.counts_open || counted.is_some() && !self.state.uncounted_steps.is_empty();
         let open = is_open.then_some(Confidence::Partial);
         let confidence = [counted, open, self.state.confidence].into_iter().flatten().max();
-        row.usage_confidence = Some(confidence.unwrap_or(Confidence::Unknown).to_string());
+        row.usage_confidence = Some(confidence.unwrap_or(Confidence::Unknown).as_str().to_owned());
 
         if row.started_at.is_none()
             && let Some((first, last)) = self.state.copied
@@ -206,7 +218,7 @@ impl Stream {
             row.started_at = Some(first);
             row.ended_at = Some(last);
         }
-        row.time_source = self.time_source(row.started_at).map(|source| source.to_string());
+        row.time_source = Self::time_source(&row).map(|source| source.as_str().to_owned());
         row
     }
 

@@ -1,6 +1,7 @@
 //! Begins records and decides which of them are copies.
 
 use schemas::event::TimeSource;
+use schemas::session::SessionRow;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::draft::RecordAt;
@@ -117,10 +118,10 @@ impl Stream {
         self.session.time_source = None;
     }
 
-    /// Returns where the times of a session that began at `started_at` come from.
-    pub(super) fn time_source(&self, started_at: Option<i64>) -> Option<TimeSource> {
-        started_at?;
-        let is_of_file = self.session.time_source.as_deref() == Some(TimeSource::File.as_str());
+    /// Returns where the times of a session come from.
+    pub(super) fn time_source(row: &SessionRow) -> Option<TimeSource> {
+        row.started_at?;
+        let is_of_file = row.time_source.as_deref() == Some(TimeSource::File.as_str());
         Some(if is_of_file { TimeSource::File } else { TimeSource::Record })
     }
 

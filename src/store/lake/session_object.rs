@@ -6,7 +6,6 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Int64Type, Schema};
 use arrow::error::ArrowError;
-use ingest::stream::batch::arrow_schema;
 use schemas::session::SessionRow;
 use schemas::table::SESSIONS;
 
@@ -43,8 +42,7 @@ impl PublishedSession {
     pub fn encode_all(sessions: &[Self]) -> Result<Vec<u8>, StoreError> {
         let path = Path::new(sessions.first().map_or("", |session| &session.row.session_id));
         let rows: Vec<&SessionRow> = sessions.iter().map(|session| &session.row).collect();
-        let rows =
-            to_batch(&arrow_schema(&SESSIONS), &rows).map_err(|error| write_error(path, error))?;
+        let rows = to_batch(&SESSIONS, &rows).map_err(|error| write_error(path, error))?;
         let batch = add_origins(&rows, sessions).map_err(|error| write_error(path, error))?;
         encode_parquet(&batch).map_err(|error| write_error(path, error))
     }

@@ -14,8 +14,7 @@ pub(super) fn take_row<T: DeserializeOwned>(bytes: &mut &[u8]) -> Result<T, RowE
 
 /// Returns the first field of a row, which is a text.
 pub(super) fn first_text(row: &[u8]) -> Result<&str, RowError> {
-    let mut rest = row;
-    RowDecoder { rest: &mut rest }.take_text()
+    RowDecoder::new(&mut &*row).take_text()
 }
 
 impl de::Error for RowError {
@@ -25,11 +24,15 @@ impl de::Error for RowError {
 }
 
 /// Takes the values of a row off the beginning of some bytes.
-struct RowDecoder<'b, 'de> {
+pub(super) struct RowDecoder<'b, 'de> {
     rest: &'b mut &'de [u8],
 }
 
-impl<'de> RowDecoder<'_, 'de> {
+impl<'b, 'de> RowDecoder<'b, 'de> {
+    pub(super) fn new(bytes: &'b mut &'de [u8]) -> Self {
+        Self { rest: bytes }
+    }
+
     fn take_byte(&mut self) -> Result<u8, RowError> {
         let (first, rest) = self.rest.split_first().ok_or_else(cut_row)?;
         *self.rest = rest;
@@ -49,7 +52,19 @@ impl<'de> RowDecoder<'_, 'de> {
         Err(RowError("a number is too long".to_owned()))
     }
 
-    fn take_text(&mut self) -> Result<&'de str, RowError> {
+    /// Takes a flag: of its own, or of whether an option has a value.
+    pub(super) fn take_flag(&mut self) -> Result<bool, RowError> {
+        Ok(self.take_byte()? != 0)
+    }
+
+    /// Takes an integer, whose sign is the lowest bit.
+    pub(super) fn take_integer(&mut self) -> Result<i64, RowError> {
+        let number = self.take_number()?;
+        Ok((number >> 1).cast_signed() ^ -(number & 1).cast_signed())
+    }
+
+    /// Takes a text or the name of a variant.
+    pub(super) fn take_text(&mut self) -> Result<&'de str, RowError> {
         let length = usize::try_from(self.take_number()?).unwrap_or(usize::MAX);
         let (text, rest) = self.rest.split_at_checked(length).ok_or_else(cut_row)?;
         *self.rest = rest;
@@ -69,14 +84,11 @@ impl<'de> Deserializer<'de> for &mut RowDecoder<'_, 'de> {
     }
 
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, RowError> {
-        let byte = self.take_byte()?;
-        visitor.visit_bool(byte != 0)
+        visitor.visit_bool(self.take_flag()?)
     }
 
     fn deserialize_i64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, RowError> {
-        let number = self.take_number()?;
-        let sign = (number & 1).cast_signed();
-        visitor.visit_i64((number >> 1).cast_signed() ^ -sign)
+        visitor.visit_i64(self.take_integer()?)
     }
 
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, RowError> {
@@ -89,10 +101,7 @@ impl<'de> Deserializer<'de> for &mut RowDecoder<'_, 'de> {
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, RowError> {
-        match self.take_byte()? {
-            0 => visitor.visit_none(),
-            _ => visitor.visit_some(self),
-        }
+        if self.take_flag()? { visitor.visit_some(self) } else { visitor.visit_none() }
     }
 
     fn deserialize_enum<V: Visitor<'de>>(

@@ -1,43 +1,17 @@
-//! Takes rows apart into cells, and encodes them for a row file; see `row_file`.
+//! Encodes rows for a row file; see `row_file`.
 
 use std::fmt;
 
 use serde::Serialize;
 use serde::ser::{self, Impossible, SerializeStruct, Serializer};
 
-/// Appends one row to the bytes of a row file.
+/// Appends one row to the bytes of a row file. A row is a struct of texts, integers, flags, names
+/// of enums, and options of these.
 pub(super) fn append_row<T: Serialize>(row: &T, out: &mut Vec<u8>) -> Result<(), RowError> {
-    push_cells(row, &mut RowBytes(out))
+    row.serialize(RowEncoder(out))
 }
 
-/// Passes the cells of a row to `sink`. A row is a struct of texts, integers, flags, names of enums,
-/// and options of these.
-pub(super) fn push_cells<T: Serialize>(row: &T, sink: &mut impl CellSink) -> Result<(), RowError> {
-    row.serialize(RowSerializer(sink))
-}
-
-/// Receives the cells of rows, in the order of the fields.
-pub(super) trait CellSink {
-    /// Begins the next cell, which is the value of the field `name`.
-    fn begin_cell(&mut self, name: &'static str) -> Result<(), RowError>;
-
-    /// Takes the value of an option that has none.
-    fn push_absent(&mut self) -> Result<(), RowError>;
-
-    /// Notes that the value that follows is that of an option.
-    fn mark_present(&mut self);
-
-    /// Takes a flag.
-    fn push_flag(&mut self, flag: bool) -> Result<(), RowError>;
-
-    /// Takes an integer.
-    fn push_number(&mut self, number: i64) -> Result<(), RowError>;
-
-    /// Takes a text or the name of a variant.
-    fn push_text(&mut self, text: &str) -> Result<(), RowError>;
-}
-
-/// A value that a row cannot hold, or bytes that are not a row.
+/// A value that a row file cannot hold, or bytes that are not a row.
 #[derive(Debug)]
 pub(super) struct RowError(pub(super) String);
 
@@ -62,10 +36,10 @@ impl RowError {
     }
 }
 
-/// The bytes of a row file.
-struct RowBytes<'o>(&'o mut Vec<u8>);
+/// Appends the values of a row.
+struct RowEncoder<'o>(&'o mut Vec<u8>);
 
-impl RowBytes<'_> {
+impl RowEncoder<'_> {
     /// Appends a number: seven bits a byte from the lowest up, all but the last with the highest bit
     /// set.
     fn append_number(&mut self, mut number: u64) {
@@ -75,42 +49,12 @@ impl RowBytes<'_> {
         }
         self.0.push(number as u8);
     }
-}
 
-impl CellSink for RowBytes<'_> {
-    fn begin_cell(&mut self, _name: &'static str) -> Result<(), RowError> {
-        Ok(())
-    }
-
-    fn push_absent(&mut self) -> Result<(), RowError> {
-        self.0.push(0);
-        Ok(())
-    }
-
-    fn mark_present(&mut self) {
-        self.0.push(1);
-    }
-
-    fn push_flag(&mut self, flag: bool) -> Result<(), RowError> {
-        self.0.push(u8::from(flag));
-        Ok(())
-    }
-
-    /// Small numbers of either sign take few bytes: the sign is the lowest bit.
-    fn push_number(&mut self, number: i64) -> Result<(), RowError> {
-        self.append_number(((number << 1) ^ (number >> 63)).cast_unsigned());
-        Ok(())
-    }
-
-    fn push_text(&mut self, text: &str) -> Result<(), RowError> {
+    fn append_text(&mut self, text: &str) {
         self.append_number(text.len() as u64);
         self.0.extend_from_slice(text.as_bytes());
-        Ok(())
     }
 }
-
-/// Passes the values of a row to a sink.
-struct RowSerializer<'s, S>(&'s mut S);
 
 /// Implements methods for values that no row has.
 macro_rules! unsupported {
@@ -121,7 +65,7 @@ macro_rules! unsupported {
     };
 }
 
-impl<S: CellSink> Serializer for RowSerializer<'_, S> {
+impl Serializer for RowEncoder<'_> {
     type Ok = ();
     type Error = RowError;
     type SerializeSeq = Impossible<(), RowError>;
@@ -133,33 +77,39 @@ impl<S: CellSink> Serializer for RowSerializer<'_, S> {
     type SerializeStructVariant = Impossible<(), RowError>;
 
     fn serialize_bool(self, value: bool) -> Result<(), RowError> {
-        self.0.push_flag(value)
+        self.0.push(u8::from(value));
+        Ok(())
     }
 
-    fn serialize_i64(self, value: i64) -> Result<(), RowError> {
-        self.0.push_number(value)
+    /// Small numbers of either sign take few bytes: the sign is the lowest bit.
+    fn serialize_i64(mut self, value: i64) -> Result<(), RowError> {
+        self.append_number(((value << 1) ^ (value >> 63)).cast_unsigned());
+        Ok(())
     }
 
-    fn serialize_str(self, value: &str) -> Result<(), RowError> {
-        self.0.push_text(value)
+    fn serialize_str(mut self, value: &str) -> Result<(), RowError> {
+        self.append_text(value);
+        Ok(())
     }
 
     fn serialize_none(self) -> Result<(), RowError> {
-        self.0.push_absent()
+        self.0.push(0);
+        Ok(())
     }
 
     fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<(), RowError> {
-        self.0.mark_present();
+        self.0.push(1);
         value.serialize(self)
     }
 
     fn serialize_unit_variant(
-        self,
+        mut self,
         _name: &'static str,
         _index: u32,
         variant: &'static str,
     ) -> Result<(), RowError> {
-        self.0.push_text(variant)
+        self.append_text(variant);
+        Ok(())
     }
 
     fn serialize_struct(self, _name: &'static str, _fields: usize) -> Result<Self, RowError> {
@@ -241,17 +191,16 @@ impl<S: CellSink> Serializer for RowSerializer<'_, S> {
     }
 }
 
-impl<S: CellSink> SerializeStruct for RowSerializer<'_, S> {
+impl SerializeStruct for RowEncoder<'_> {
     type Ok = ();
     type Error = RowError;
 
     fn serialize_field<T: Serialize + ?Sized>(
         &mut self,
-        name: &'static str,
+        _key: &'static str,
         value: &T,
     ) -> Result<(), RowError> {
-        self.0.begin_cell(name)?;
-        value.serialize(RowSerializer(self.0))
+        value.serialize(RowEncoder(self.0))
     }
 
     fn end(self) -> Result<(), RowError> {

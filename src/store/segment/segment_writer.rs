@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::error::ArrowError;
-use ingest::stream::batch::{SessionRows, arrow_schema, events_schema, rows_by_session};
+use ingest::stream::batch::{SessionRows, events_schema, rows_by_session};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
@@ -17,19 +17,16 @@ use schemas::table::{EVENTS, PROBLEMS, SESSIONS, SOURCES, Table};
 
 use super::events_file::EventsFile;
 use super::indexed_columns::index_rows;
-use super::row_file::{head_of, layout_of};
+use super::recorded_rows::{RecordedRows, RowFileRows};
+use super::row_file::head_of;
 use super::segment_folder::SegmentFolder;
-use super::session_brief::SessionBrief;
 use super::table_columns::to_batch;
-use super::table_rows::{EncodedRows, FinishedRows, RecordedRows};
 use crate::store::disk::files::{FileSums, NewFile};
 use crate::store::disk::held_folder::HeldFolder;
 use crate::store::disk::pending_syncs::PendingSyncs;
 use crate::store::error::{StoreError, write_error};
 use crate::store::index::IndexWriter;
-use crate::store::manifest::{
-    CHECKSUMS, FileEntry, SESSION_BRIEFS, SESSION_ROWS, SKIP_INDEX, SOURCE_ROWS, SegmentEntry,
-};
+use crate::store::manifest::{CHECKSUMS, FileEntry, SKIP_INDEX, SegmentEntry};
 use crate::store::parquet_file::shared_properties;
 
 /// Bytes of a row file that are collected before they are written.
@@ -79,7 +76,7 @@ impl SegmentWriter {
             times: None,
             has_untimed_rows: false,
             spans: HashMap::new(),
-            recorded: RecordedRows::new(),
+            recorded: RecordedRows::default(),
             problems: Vec::new(),
             syncs: PendingSyncs::default(),
         }
@@ -207,7 +204,7 @@ impl SegmentWriter {
 
         self.write_recorded_rows(&mut entries)?;
         let problems = std::mem::take(&mut self.problems);
-        let batch = to_batch(&arrow_schema(&PROBLEMS), &problems);
+        let batch = to_batch(&PROBLEMS, &problems);
         let batch = batch.map_err(|error| self.table_error(&PROBLEMS, error))?;
         self.write_table(&PROBLEMS, &batch, &mut entries)?;
         self.folder.sync()?;
@@ -240,19 +237,17 @@ impl SegmentWriter {
 
     /// Writes the states of sessions and files and appends the entries of their files.
     fn write_recorded_rows(&mut self, entries: &mut Vec<FileEntry>) -> Result<(), StoreError> {
-        let recorded = std::mem::replace(&mut self.recorded, RecordedRows::new());
-        let finished = recorded.finish().map_err(|error| self.table_error(&SESSIONS, error))?;
-        let FinishedRows { sessions, briefs, sources } = finished;
-        self.write_table(&SESSIONS, &sessions.batch, entries)?;
-        self.write_table(&SOURCES, &sources.batch, entries)?;
-        for (name, layout, rows, positions) in [
-            (SESSION_BRIEFS, SessionBrief::layout(), &briefs, &sessions.positions),
-            (SESSION_ROWS, layout_of(&SESSIONS), &sessions.encoded, &sessions.positions),
-            (SOURCE_ROWS, layout_of(&SOURCES), &sources.encoded, &sources.positions),
-        ] {
-            if !positions.is_empty() {
-                let sums = self.write_row_file(name, &layout, rows, positions)?;
-                entries.push(file_entry(name, sums));
+        let recorded = std::mem::replace(&mut self.recorded, RecordedRows::default());
+        let path = self.folder.file_path(SESSIONS.name);
+        let finished = recorded.finish().map_err(|error| write_error(&path, error))?;
+        let sessions = finished.sessions().map_err(|error| self.table_error(&SESSIONS, error))?;
+        self.write_table(&SESSIONS, &sessions, entries)?;
+        let sources = finished.sources().map_err(|error| self.table_error(&SOURCES, error))?;
+        self.write_table(&SOURCES, &sources, entries)?;
+        for rows in finished.row_files() {
+            if !rows.positions.is_empty() {
+                let sums = self.write_row_file(&rows)?;
+                entries.push(file_entry(rows.name, sums));
             }
         }
         Ok(())
@@ -283,26 +278,20 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// Writes the rows at these positions, which have this layout, as the row file `name`.
-    fn write_row_file(
-        &mut self,
-        name: &str,
-        layout: &str,
-        rows: &EncodedRows,
-        positions: &[u32],
-    ) -> Result<FileSums, StoreError> {
-        let path = self.folder.file_path(name);
-        let mut file = self.folder.create_file(name)?;
-        let mut bytes = head_of(layout);
-        for at in positions {
-            bytes.extend_from_slice(rows.row(*at));
+    /// Writes a row file.
+    fn write_row_file(&mut self, rows: &RowFileRows<'_>) -> Result<FileSums, StoreError> {
+        let path = self.folder.file_path(rows.name);
+        let mut file = self.folder.create_file(rows.name)?;
+        let mut bytes = head_of(&rows.layout);
+        for at in rows.positions {
+            bytes.extend_from_slice(rows.rows.row(*at));
             if bytes.len() >= ROW_BYTES_PER_WRITE {
                 file.write_all(&bytes).map_err(StoreError::io(&path))?;
                 bytes.clear();
             }
         }
         file.write_all(&bytes).map_err(StoreError::io(&path))?;
-        Ok(self.finish_file(name, file))
+        Ok(self.finish_file(rows.name, file))
     }
 }
 
