@@ -39,21 +39,36 @@ impl<T: Target> Worker<'_, T> {
         }
 
         let mut sink = self.target.sink()?;
+        // Another thread allocated the units. Freeing them between the allocations of the workers
+        // would let these wait for each other.
+        let mut done = Vec::new();
         while let Some(works) = unit {
-            let mut records = UnitRecords::default();
-            for work in &works {
-                if failed.load(Ordering::Relaxed) || self.progress.is_cancelled() {
-                    break;
-                }
-                let read = self.read_file(work, &mut records, &mut sink)?;
-                if works.len() > 1 {
-                    records.read.insert(&work.session_id, read);
-                }
-            }
+            self.read_unit(&works, failed, &mut sink)?;
+            done.push(works);
             unit = take_unit(units);
         }
         self.hand_over_read_logs(&mut sink)?;
         sink.finish()
+    }
+
+    /// Reads the logs of a unit, unless the run was ended.
+    fn read_unit(
+        &mut self,
+        works: &[LogWork],
+        failed: &AtomicBool,
+        sink: &mut T::Sink,
+    ) -> Result<(), T::Error> {
+        let mut records = UnitRecords::default();
+        for work in works {
+            if failed.load(Ordering::Relaxed) || self.progress.is_cancelled() {
+                break;
+            }
+            let read = self.read_file(work, &mut records, sink)?;
+            if works.len() > 1 {
+                records.read.insert(&work.session_id, read);
+            }
+        }
+        Ok(())
     }
 
     /// Reads one file. Returns the identities of the records read.

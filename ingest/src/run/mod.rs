@@ -143,7 +143,7 @@ pub fn run<T: Target>(
     write_settled_rows(&plan, masked_target)?;
 
     let workers = worker_count(&plan);
-    // Each worker takes the units that it reads and drops them afterwards.
+    // Each worker takes the units that it reads.
     let units = Mutex::new(std::mem::take(&mut plan.units).into_iter());
     let failed = AtomicBool::new(false);
     let error = Mutex::new(None);
@@ -169,11 +169,8 @@ pub fn run<T: Target>(
             }
             worker.report
         };
-        let others: Vec<_> = (1..workers).map(|_| scope.spawn(run_worker)).collect();
-        if workers > 0 {
-            report.add_worker_report(run_worker());
-        }
-        for handle in others {
+        let handles: Vec<_> = (0..workers).map(|_| scope.spawn(run_worker)).collect();
+        for handle in handles {
             match handle.join() {
                 Ok(numbers) => report.add_worker_report(numbers),
                 Err(panic) => std::panic::resume_unwind(panic),
