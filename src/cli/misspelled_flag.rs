@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 
 use clap::Command;
+use clap::error::ErrorKind;
 
 /// Minimum similarity of a flag that was probably meant.
 const MIN_SIMILARITY: f64 = 0.8;
@@ -34,6 +35,14 @@ pub(super) fn describe_misspelled_flag(
         }
     }
     None
+}
+
+/// Returns the error about a flag that `search` does not have.
+pub(super) fn describe_unknown_flag(flag: &str) -> clap::Error {
+    let message = format!(
+        "unknown flag '{flag}'\n\nFor the flags, run `sessions search --help`. Put `--` before a query that begins with a hyphen\n"
+    );
+    clap::Error::raw(ErrorKind::UnknownArgument, message)
 }
 
 #[cfg(test)]

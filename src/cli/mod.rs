@@ -42,7 +42,7 @@ use self::context::{CommandContext, debug_metadata};
 use self::exit::{CommandFailure, CommandOutcome, report_result, report_unwritten};
 use self::first_run::ingest_on_first_use;
 use self::freshness::StoreRefresh;
-use self::misspelled_flag::describe_misspelled_flag;
+use self::misspelled_flag::{describe_misspelled_flag, describe_unknown_flag};
 use self::startup::{refuse_engine, start_logging};
 use crate::app;
 use crate::config::environment;
@@ -76,13 +76,15 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let parsed = program.try_get_matches_from(&arguments).and_then(|matches| {
         let name = matches.subcommand_name().unwrap_or_default().to_owned();
         let args = Args::from_arg_matches(&matches)?;
-        if let Some(Command::Search(flags)) = &args.command
-            && flags.begins_with_flag()
-            && describe_misspelled_flag(&Args::command(), &arguments).is_some()
-        {
-            return Err(clap::Error::new(ErrorKind::UnknownArgument));
+        match &args.command {
+            Some(Command::Search(flags)) if !arguments.iter().any(|word| word == "--") => {
+                match flags.unknown_flag() {
+                    Some(flag) => Err(describe_unknown_flag(flag)),
+                    None => Ok((name, args)),
+                }
+            }
+            Some(_) | None => Ok((name, args)),
         }
-        Ok((name, args))
     });
     let (name, mut args) = match parsed {
         Ok(parsed) => parsed,

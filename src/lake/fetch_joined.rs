@@ -24,7 +24,7 @@ use crate::store::{
 const SESSIONS_AT_A_TIME: usize = 8;
 
 /// Sessions of which only the rows are wanted that are fetched at a time.
-const ROWS_AT_A_TIME: usize = 1024;
+const ROWS_AT_A_TIME: usize = 128;
 
 /// Joined objects that are fetched at a time.
 const OBJECTS_AT_A_TIME: usize = 8;
@@ -117,11 +117,22 @@ pub(super) fn fetch_sessions(
     let mut rest = planned.as_slice();
     while !rest.is_empty() {
         let (some, others) = rest.split_at(count_fetched(rest));
-        let decoded = run_requests(some, |planned| {
+        let fetched = run_requests(some, |planned| {
             let content = planned.object.object.read(place)?;
-            Ok::<_, ToolError>(content.and_then(|bytes| DecodedObject::new(planned, bytes)))
+            // Events are decoded one object after the other: they may be much larger than the object.
+            Ok::<_, ToolError>(match (content, planned.kind) {
+                (Ok(bytes), JoinedKind::Rows) => {
+                    FetchedObject::Decoded(DecodedObject::new(planned, bytes))
+                }
+                (Ok(bytes), JoinedKind::Events) => FetchedObject::Encoded(bytes),
+                (Err(reason), _) => FetchedObject::Decoded(Err(reason)),
+            })
         })?;
-        for (planned, decoded) in some.iter().zip(decoded) {
+        for (planned, fetched) in some.iter().zip(fetched) {
+            let decoded = match fetched {
+                FetchedObject::Encoded(bytes) => DecodedObject::new(planned, bytes),
+                FetchedObject::Decoded(decoded) => decoded,
+            };
             fetch.take_object(planned, decoded)?;
         }
         rest = others;
@@ -319,6 +330,12 @@ impl JoinedFetch<'_, '_> {
         }
         Ok(())
     }
+}
+
+/// A joined object as it was fetched.
+enum FetchedObject {
+    Encoded(Vec<u8>),
+    Decoded(Result<DecodedObject, String>),
 }
 
 /// The content of a joined object.

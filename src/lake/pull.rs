@@ -21,9 +21,6 @@ use super::state::LakeState;
 use crate::error::store_error;
 use crate::store::{LAKE_PATH, MACHINES, Snapshot, Store, StoreWriter};
 
-/// Length of a day in microseconds.
-const DAY_US: i64 = 86_400_000_000;
-
 /// Digits that make an id unique which the store has for another session.
 const SUFFIX_DIGITS: usize = 8;
 
@@ -62,7 +59,8 @@ pub fn pull_sessions(
 
     let signature = pull.signature(&versions);
     let known = state.lake(place.name());
-    if known.pulled.as_deref() == Some(signature.as_str()) {
+    let is_within = filter.is_within(known.pulled_since, known.pulled_until);
+    if is_within && known.pulled.as_deref() == Some(signature.as_str()) {
         pull.report.unchanged = pull.imported.len();
         pull.report.requests = place.requests();
         return Ok(pull.report);
@@ -71,7 +69,8 @@ pub fn pull_sessions(
         .pulled
         .as_deref()
         .is_some_and(|before| before.split(' ').next() == signature.split(' ').next());
-    let unchanged = if is_same_filter { known.pulled_versions.clone() } else { BTreeMap::new() };
+    let unchanged =
+        if is_same_filter && is_within { known.pulled_versions.clone() } else { BTreeMap::new() };
     let read = pull.read_listings(&versions, &unchanged)?;
     pull.import(content, redactor, open_writer)?;
     pull.remove_gone(&versions, &read, open_writer)?;
@@ -85,6 +84,8 @@ pub fn pull_sessions(
     let known = state.lake(place.name());
     // After a problem everything is looked at again.
     known.pulled = is_complete.then_some(signature);
+    known.pulled_since = filter.since.map(|since| since.0);
+    known.pulled_until = filter.until.map(|until| until.0);
     known.pulled_versions = if is_complete { versions } else { BTreeMap::new() };
     state.write(store)?;
     Ok(report)
@@ -175,13 +176,11 @@ impl<'a> Pull<'a> {
         })
     }
 
-    /// Returns a text that is equal for two pulls if the second has nothing to do. Its first word is
-    /// about the filter and the rules of masking.
+    /// Returns a text that is equal for two pulls if the second, which selects no other times, has nothing
+    /// to do. Its first word is about the filter and the rules of masking.
     fn signature(&self, versions: &BTreeMap<String, String>) -> String {
-        let PullFilter { user, project, since, until } = self.filter;
-        // A time that moves with the clock is looked at once a day.
-        let [since, until] = [since, until].map(|time| time.map(|time| time.0.div_euclid(DAY_US)));
-        let filter = format!("{user:?} {project:?} {since:?} {until:?} {}", self.redaction_rules);
+        let PullFilter { user, project, since: _, until: _ } = self.filter;
+        let filter = format!("{user:?} {project:?} {}", self.redaction_rules);
         let filter = sha256(filter.as_bytes());
         let mut parts: Vec<String> = Vec::new();
         for (id, version) in versions.iter().filter(|(id, _)| **id != self.own_id) {

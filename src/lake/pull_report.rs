@@ -22,6 +22,13 @@ impl PullFilter {
         self.since.is_none_or(|since| ended_at.is_some_and(|end| end >= since.0))
             && self.until.is_none_or(|until| ended_at.is_some_and(|end| end < until.0))
     }
+
+    /// Returns true if it selects no time that a filter with these times does not select: a `since` that
+    /// moves with the clock selects less every day.
+    pub(super) fn is_within(&self, since: Option<i64>, until: Option<i64>) -> bool {
+        since.is_none_or(|since| self.since.is_some_and(|own| own.0 >= since))
+            && until.is_none_or(|until| self.until.is_some_and(|own| own.0 <= until))
+    }
 }
 
 /// What of the sessions is imported.

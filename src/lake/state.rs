@@ -39,6 +39,9 @@ pub(super) struct KnownLake {
     pub(super) pulled_versions: BTreeMap<String, String>,
     /// What the last pull asked for and found.
     pub(super) pulled: Option<String>,
+    /// The times of its filter, in microseconds since the epoch.
+    pub(super) pulled_since: Option<i64>,
+    pub(super) pulled_until: Option<i64>,
 }
 
 impl LakeState {

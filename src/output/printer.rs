@@ -14,7 +14,7 @@ use super::pager::UserPager;
 use super::painted::{DIM, FAILED, PLAIN, Painted, WARNED};
 use super::show::Show;
 use super::terminal::Terminal;
-use super::wrapped::wrap_lines;
+use super::wrapped::wrap_remark;
 use crate::base::sanitize::clean_text;
 
 /// What begins the message of an error.
@@ -261,7 +261,7 @@ impl Printer {
     /// Breaks a remark between words where a terminal would break it inside one.
     fn fit_remark(&self, text: &str) -> String {
         if io::stderr().is_terminal() {
-            wrap_lines(text, self.terminal.width).join("\n")
+            wrap_remark(text, self.terminal.width)
         } else {
             text.to_owned()
         }

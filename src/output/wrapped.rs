@@ -20,6 +20,16 @@ pub(crate) fn wrap_lines(text: &str, room: usize) -> Vec<String> {
     lines
 }
 
+/// Breaks the lines of a remark at spaces. A word that is wider than `room`, such as a path, stays in one
+/// piece, so that it can be copied.
+pub(super) fn wrap_remark(text: &str, room: usize) -> String {
+    let options = textwrap::Options::new(room.max(1))
+        .break_words(false)
+        .word_separator(textwrap::WordSeparator::AsciiSpace)
+        .word_splitter(textwrap::WordSplitter::NoHyphenation);
+    textwrap::fill(text, options)
+}
+
 /// Appends at most `max_lines` lines of a text in a style, each after `indent`. Returns the number of
 /// lines that were left out.
 pub(super) fn push_wrapped(
@@ -46,5 +56,9 @@ mod tests {
     fn wide_characters_take_two_cells_and_breaks_of_the_text_are_kept() {
         assert_eq!(wrap_lines("日本語", 4), ["日本", "語"]);
         assert_eq!(wrap_lines("one two\n\n  three", 7), ["one two", "", "  three"]);
+        assert_eq!(
+            wrap_remark("see /a/deep-down/path.jsonl --no-pager", 10),
+            "see\n/a/deep-down/path.jsonl\n--no-pager"
+        );
     }
 }

@@ -133,11 +133,12 @@ impl ConversationFormat<'_> {
     fn append_answer(&self, out: &mut Vec<Line<'static>>, text: &str) {
         out.push(Line::default());
         for pieces in wrap_markdown(text, self.width.saturating_sub(INDENT)) {
+            let pieces: Vec<(ratatui::style::Style, &str)> = pieces
+                .iter()
+                .map(|piece| (self.piece_style(piece.kind), piece.text.as_str()))
+                .collect();
             let mut spans = vec![Span::raw(" ".repeat(INDENT))];
-            for piece in &pieces {
-                let style = self.piece_style(piece.kind);
-                spans.extend(self.marker.mark(&piece.text, style, self.theme.found()));
-            }
+            spans.extend(self.marker.mark_pieces(&pieces, self.theme.found()));
             out.push(Line::from(spans));
         }
     }

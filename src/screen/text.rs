@@ -43,18 +43,30 @@ impl Marker {
 
     /// Returns the text as spans, with its words marked.
     pub(super) fn mark(&self, text: &str, style: Style, found: Style) -> Vec<Span<'static>> {
-        let Some(words) = &self.0 else { return vec![Span::styled(text.to_owned(), style)] };
+        self.mark_pieces(&[(style, text)], found)
+    }
+
+    /// Returns the pieces of a text as spans, with the words of the text marked.
+    pub(super) fn mark_pieces(&self, pieces: &[(Style, &str)], found: Style) -> Vec<Span<'static>> {
+        let text: String = pieces.iter().map(|(_, text)| *text).collect();
+        let hits = self.0.iter().flat_map(|words| words.find_iter(&text));
+        let mut hits = hits.map(|hit| hit.range()).peekable();
         let mut spans = Vec::new();
         let mut end = 0;
-        for hit in words.find_iter(text) {
-            if end < hit.start() {
-                spans.push(Span::styled(text[end..hit.start()].to_owned(), style));
+        for (style, piece) in pieces {
+            let mut at = end;
+            end += piece.len();
+            while at < end {
+                while hits.next_if(|hit| hit.end <= at).is_some() {}
+                let hit = hits.peek().cloned().unwrap_or(end..end);
+                let (until, style) = if hit.start <= at {
+                    (hit.end.min(end), style.patch(found))
+                } else {
+                    (hit.start.min(end), *style)
+                };
+                spans.push(Span::styled(text[at..until].to_owned(), style));
+                at = until;
             }
-            spans.push(Span::styled(hit.as_str().to_owned(), style.patch(found)));
-            end = hit.end();
-        }
-        if end < text.len() {
-            spans.push(Span::styled(text[end..].to_owned(), style));
         }
         spans
     }
@@ -95,5 +107,10 @@ mod tests {
             .collect();
         assert_eq!(marked, ["Budget", "retry"]);
         assert!(!Marker::new("is:error").matches("is:error"));
+        let plain = Style::new();
+        let spans =
+            Marker::new("RetryBudget").mark_pieces(&[(plain, "a Retry"), (plain, "Budget")], found);
+        let marked = spans.iter().filter(|span| span.style == found).map(|span| &*span.content);
+        assert_eq!(marked.collect::<Vec<_>>(), ["Retry", "Budget"]);
     }
 }

@@ -198,9 +198,6 @@ impl StoreWriter {
     /// Retires the segments whose events are all superseded. This is needed after all logs were
     /// re-read because the redaction rules grew: titles and states hold secrets too.
     pub fn retire_superseded_segments(&self) -> Result<(), StoreError> {
-        if self.before.sessions().is_empty() {
-            return Ok(());
-        }
         let snapshot =
             Snapshot::load_with_rows(&self.dir, self.current_manifest(), Some(&self.before))?;
         let mut dead = Vec::new();
@@ -222,6 +219,11 @@ impl StoreWriter {
         let rest =
             compact::rewrite_without_events(&self.dir, &snapshot, &dead, self.begin_segment())?;
         self.commit_segment(rest, &old)
+    }
+
+    /// Returns true if the store had no sessions before this writer.
+    pub(super) fn began_empty(&self) -> bool {
+        self.before.sessions().is_empty()
     }
 
     /// Returns a snapshot of what was committed until now. The rows of sessions are read when they are

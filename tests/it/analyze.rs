@@ -379,3 +379,40 @@ fn a_long_history_is_compared_from_its_newest_sessions_on() {
     assert_eq!((known.data.sessions, known.data.findings[0].occurrences), (6, Some(6)));
     assert!(known.warnings.is_empty(), "{:?}", known.warnings);
 }
+
+/// A session counts by when it was active last, so that `until` loses nothing.
+#[test]
+fn a_session_that_goes_on_is_among_the_newest() {
+    let env = TestEnv::new();
+    let logs = env.path("logs");
+    std::fs::create_dir_all(&logs).expect("creates");
+    for (id, times) in [("long", ["01", "20"]), ("one", ["10", "10"]), ("other", ["10", "10"])] {
+        let mut text = json!({"format": "sessions", "version": 1, "session_id": id}).to_string();
+        for (at, day) in times.iter().enumerate() {
+            let time = format!("2026-10-{day}T10:00:00Z");
+            let call = format!("c{at}");
+            for line in [
+                json!({"type": "tool_call", "timestamp": time, "tool_call_id": call,
+                    "tool_name": "Bash", "input": {"command": "make harbor"}}),
+                json!({"type": "tool_result", "timestamp": time, "tool_call_id": call,
+                    "text": "error: the harbor is closed", "exit_code": 2, "is_error": true}),
+            ] {
+                text.push_str(&format!("\n{line}"));
+            }
+        }
+        std::fs::write(logs.join(format!("{id}.jsonl")), text + "\n").expect("writes");
+    }
+    env.run(&["ingest", "--quiet", &logs.to_string_lossy()]).ok();
+    let tools = Tools::new(Store::new(env.store()));
+    let analyze = |until: Option<&str>| {
+        let call = Call::new(Timestamp(0), &|| false).with_analyzed_events(1);
+        let args = AnalyzeArgs { until: until.map(str::to_owned), ..AnalyzeArgs::default() };
+        tools.analyze_session(&args, &call).expect("answers")
+    };
+    let newest = analyze(None);
+    assert_eq!((newest.data.sessions, newest.data.findings[0].occurrences), (1, Some(2)));
+    assert!(newest.warnings[0].message.contains("until 2026-10-20T10:00:00.000Z"));
+    let earlier = analyze(Some("2026-10-20T10:00:00.000Z"));
+    assert_eq!(earlier.data.sessions, 1, "the long one again");
+    assert_eq!(earlier.data.findings[0].occurrences, Some(1), "before that time");
+}

@@ -259,6 +259,25 @@ fn pull_takes_what_its_filters_select() {
 }
 
 #[test]
+fn a_wider_time_of_the_same_day_imports_what_it_adds() {
+    let pier = machine("pier", "mira", "include = ['**']");
+    ingest_log(&pier, "moor", "/code/harbor", "Moor the boat.");
+    let lake = pier.path("lake");
+    push(&pier, &lake);
+    let place = lake.to_string_lossy();
+    for (flag, narrow, wide) in [
+        ("--until", "2026-10-29T05:00:00Z", "2026-10-29T07:00:00Z"),
+        ("--since", "2026-10-29T07:00:00Z", "2026-10-29T05:00:00Z"),
+    ] {
+        let server = machine("server", "team", "");
+        for (time, sessions) in [(narrow, 0), (wide, 1), (narrow, 1), (wide, 1)] {
+            server.run(&["pull", flag, time, &place]).ok();
+            assert_eq!(count(&server, "SELECT count(*) FROM sessions"), sessions, "{flag} {time}");
+        }
+    }
+}
+
+#[test]
 fn what_is_forgotten_leaves_the_lake_and_other_machines() {
     let pier = machine("pier", "mira", "include = ['**']");
     ingest_log(&pier, "moor", "/code/harbor", "Moor the boat.");

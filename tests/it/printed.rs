@@ -270,9 +270,12 @@ fn words_that_users_try_are_understood() {
     assert!(env.run(&["query", "-f", "one.sql"]).ok().contains("42"));
     let error = env.run(&["search", "--lmit", "foo"]).fails(2);
     assert!(error.contains("'--lmit'; did you mean '--limit'?"), "{error}");
-    let alone = env.run(&["search", "--lmit"]).fails(2);
-    assert!(alone.contains("did you mean '--limit'?"), "{alone}");
-    assert!(env.run(&["search", "--", "--lmit"]).code < 2, "a query after `--`");
+    let error = env.run(&["search", "--frobnicate", "foo"]).fails(2);
+    assert!(error.contains("unknown flag '--frobnicate'"), "{error}");
+    for query in [&["--lmit"][..], &["--", "--lmit", "foo"], &["--no-cache"], &["--limits are hit"]]
+    {
+        assert!(env.run(&[&["search"], query].concat()).code < 2, "{query:?}");
+    }
     for sort in ["cost", "duration", "failures"] {
         env.run(&["list", "--sort", sort, "-n", "1"]).ok();
     }

@@ -152,7 +152,7 @@ mod tests {
 
     /// Keeps the sessions.
     #[derive(Default)]
-    struct SessionList(Vec<Box<SessionRow>>);
+    struct SessionList(Vec<SessionRow>);
 
     impl Sink for SessionList {
         type Error = Infallible;
@@ -166,7 +166,7 @@ mod tests {
         }
 
         fn checkpoint(&mut self, logs: Vec<LogCheckpoint>) -> Result<(), Infallible> {
-            self.0.extend(logs.into_iter().map(|log| log.session));
+            self.0.extend(logs.into_iter().map(|log| *log.session));
             Ok(())
         }
 

@@ -14,7 +14,7 @@ pub(in crate::cli) struct SearchFlags {
     /// Words and "phrases" that must all occur in one event; -word excludes
     #[arg(allow_hyphen_values = true, value_name = "QUERY")]
     query: String,
-    /// More of the query: quotes around it are only needed for "phrases" and -words
+    /// More words; quotes around all are needed for "phrases" and -words
     #[arg(value_name = "WORDS")]
     more: Vec<String>,
     /// Only these event types
@@ -75,9 +75,11 @@ enum SearchView {
 }
 
 impl SearchFlags {
-    /// Returns true if the first word of the query may be a misspelled flag.
-    pub(in crate::cli) fn begins_with_flag(&self) -> bool {
-        self.query.starts_with("--")
+    /// Returns the first word of a query of several words if it looks like a flag, and as such is
+    /// unknown.
+    pub(in crate::cli) fn unknown_flag(&self) -> Option<&str> {
+        let is_flag = self.query.starts_with("--") && !self.query.contains(char::is_whitespace);
+        (is_flag && !self.more.is_empty()).then_some(&self.query)
     }
 
     fn view(&self) -> SearchView {

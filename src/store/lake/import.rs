@@ -66,21 +66,28 @@ impl<'w> LakeImport<'w> {
 
     /// Commits what was added, and counts responses once that several sessions have.
     pub fn finish(self) -> Result<(), StoreError> {
-        let writer = self.commit()?;
-        writer.retire_superseded_segments()?;
+        let (writer, recounted) = self.commit()?;
+        if recounted > 0 || !writer.began_empty() {
+            writer.retire_superseded_segments()?;
+        }
         writer.merge_small_segments()
     }
 
     /// Commits sessions whose rows the store has already, now with their events. Their earlier rows may
-    /// stay where they are: nothing in them is masked now that was not masked before.
+    /// stay where they are: [`Self::finish`] of the next pull retires those that other rules masked.
     pub fn finish_events(self) -> Result<(), StoreError> {
-        self.commit()?.merge_small_segments()
+        let (writer, recounted) = self.commit()?;
+        if recounted > 0 {
+            writer.retire_superseded_segments()?;
+        }
+        writer.merge_small_segments()
     }
 
-    fn commit(self) -> Result<&'w StoreWriter, StoreError> {
+    /// Returns the number of sessions whose responses were counted again, too.
+    fn commit(self) -> Result<(&'w StoreWriter, usize), StoreError> {
         let Self { writer, sink, .. } = self;
         sink.finish()?;
-        writer.count_responses_once()?;
-        Ok(writer)
+        let recounted = writer.count_responses_once()?;
+        Ok((writer, recounted))
     }
 }

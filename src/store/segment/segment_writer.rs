@@ -237,7 +237,7 @@ impl SegmentWriter {
 
     /// Writes the states of sessions and files and appends the entries of their files.
     fn write_recorded_rows(&mut self, entries: &mut Vec<FileEntry>) -> Result<(), StoreError> {
-        let recorded = std::mem::replace(&mut self.recorded, RecordedRows::default());
+        let recorded = std::mem::take(&mut self.recorded);
         let path = self.folder.file_path(SESSIONS.name);
         let finished = recorded.finish().map_err(|error| write_error(&path, error))?;
         let sessions = finished.sessions().map_err(|error| self.table_error(&SESSIONS, error))?;

@@ -146,7 +146,7 @@ pub(super) fn run(
     let limit = page.args.limit.map_or(USUAL_FINDINGS, |_| page.limit);
     let mut data = AnalyzeData {
         session: None,
-        sessions: if query.signatures.is_empty() { recent.sessions.len() } else { wanted.len() },
+        sessions: if is_limited { recent.sessions.len() } else { wanted.len() },
         looked_for: query.signatures,
         counts,
         context: None,
@@ -172,6 +172,7 @@ pub(super) fn run(
     reply.total = Some(RowTotal::Exact(total));
     if is_limited {
         recent.limit_reply(&mut reply, total, interface);
+        reply.scope = Some(recent.describe());
     }
     reply.hint = Some(hint);
     Ok(reply)

@@ -94,7 +94,8 @@ pub(super) fn run(
             let wanted = wanted_sessions(snapshot, args, caller, &passes)?;
             let mut reply =
                 known_error::run(snapshot, &wanted, range, &page, call, caller.interface)?;
-            reply.scope = Some(filters.describe_scope(snapshot, Coverage::Conversations));
+            let scope = filters.describe_scope(snapshot, Coverage::Conversations);
+            reply.scope = Some(scope + &reply.scope.unwrap_or_default());
             reply
         }
         None => {

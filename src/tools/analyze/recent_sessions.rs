@@ -15,34 +15,37 @@ use crate::tools::reply::interface::Interface;
 pub(super) struct RecentSessions {
     /// Positions in `Snapshot::sessions`.
     pub(super) sessions: HashSet<usize>,
-    /// Number of selected sessions that began earlier and are left out.
+    /// Number of selected sessions that ended earlier and are left out.
     older: usize,
-    /// When the first of `sessions` began, in microseconds since the epoch; `None` if that is unknown.
-    begin: Option<i64>,
+    /// When the first of `sessions` ended, in microseconds since the epoch; `None` if that is unknown.
+    /// All events of those that are left out are before that time.
+    first_end: Option<i64>,
 }
 
 impl RecentSessions {
-    /// Selects the newest of the sessions at the positions `wanted` that have at most `max_events` events
-    /// together, and at least one of them.
+    /// Selects those of the sessions at the positions `wanted` that were active last and have at most
+    /// `max_events` events together, at least one of them, and all that ended at the same moment.
     pub(super) fn select(snapshot: &Snapshot, wanted: &HashSet<usize>, max_events: u64) -> Self {
         let mut newest_first: Vec<usize> = wanted.iter().copied().collect();
-        let begin_of = |at: usize| snapshot.sessions()[at].brief().started_at;
-        newest_first.sort_unstable_by_key(|at| (Reverse(begin_of(*at)), *at));
+        let end_of = |at: usize| snapshot.sessions()[at].brief().ended_at;
+        newest_first.sort_unstable_by_key(|at| (Reverse(end_of(*at)), *at));
 
         let mut events: u64 = 0;
         let mut count = 0;
+        let mut first_end = None;
         for at in &newest_first {
             let of_session = u64::try_from(snapshot.sessions()[*at].brief().events).unwrap_or(0);
             events = events.saturating_add(of_session);
-            if events > max_events && count > 0 {
+            let end = end_of(*at);
+            if events > max_events && count > 0 && end != first_end {
                 break;
             }
+            first_end = end;
             count += 1;
         }
         let older = newest_first.len() - count;
         newest_first.truncate(count);
-        let begin = newest_first.last().and_then(|at| begin_of(*at));
-        Self { sessions: newest_first.into_iter().collect(), older, begin }
+        Self { sessions: newest_first.into_iter().collect(), older, first_end }
     }
 
     /// True if they are all that the call selects.
@@ -77,10 +80,10 @@ impl RecentSessions {
         if self.is_complete() {
             return None;
         }
-        let until = match self.begin {
-            Some(begin) => {
+        let until = match self.first_end {
+            Some(end) => {
                 let until = interface.argument_names(&["until"]);
-                format!("Pass {until} {} for earlier ones, or narrow", Timestamp(begin))
+                format!("Pass {until} {} for earlier ones, or narrow", Timestamp(end))
             }
             None => "Narrow".to_owned(),
         };
