@@ -311,6 +311,21 @@ impl Snapshot {
     /// Returns the latest row of every source, sorted by path. Leaves out the decoder states unless
     /// `includes_state`.
     pub fn read_sources(&self, includes_state: bool) -> Result<Vec<SourceRow>, StoreError> {
+        let latest = self.read_latest_sources(includes_state)?;
+        let mut rows: Vec<SourceRow> = latest.into_values().collect();
+        rows.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        Ok(rows)
+    }
+
+    /// Returns the latest row of every source, by its path, without the decoder states.
+    pub fn read_sources_by_path(&self) -> Result<HashMap<String, SourceRow>, StoreError> {
+        self.read_latest_sources(false)
+    }
+
+    fn read_latest_sources(
+        &self,
+        includes_state: bool,
+    ) -> Result<HashMap<String, SourceRow>, StoreError> {
         let parts = in_parallel(&self.segments, 1, |segments| {
             let mut rows = Vec::new();
             for Segment { entry, .. } in segments {
@@ -322,16 +337,23 @@ impl Snapshot {
             }
             Ok::<_, StoreError>(rows)
         })?;
-        let mut rows: Vec<SourceRow> = parts.into_iter().flatten().collect();
-        // The latest row of each path comes first.
-        rows.sort_unstable_by(|a, b| a.path.cmp(&b.path).then(b.segment.cmp(&a.segment)));
-        rows.dedup_by(|later, first| later.path == first.path);
+        let mut latest: HashMap<String, SourceRow> =
+            HashMap::with_capacity(parts.iter().map(Vec::len).sum());
+        for row in parts.into_iter().flatten() {
+            match latest.get_mut(&row.path) {
+                Some(other) if other.segment < row.segment => *other = row,
+                Some(_) => {}
+                None => {
+                    latest.insert(row.path.clone(), row);
+                }
+            }
+        }
         if self.is_restricted {
-            rows.retain(|row| {
+            latest.retain(|_, row| {
                 row.session_id.as_deref().is_some_and(|id| self.session(id).is_some())
             });
         }
-        Ok(rows)
+        Ok(latest)
     }
 
     /// Returns the problems of the sessions as they are now.

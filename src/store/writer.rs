@@ -107,13 +107,8 @@ impl StoreWriter {
 
     /// Returns the sources and sessions that the store knows, for planning.
     pub fn collect_known_logs(&self) -> Result<Known, StoreError> {
-        let mut sources: HashMap<_, _> = self
-            .before
-            .read_sources(false)?
-            .into_iter()
-            .filter(|row| !row.path.starts_with(LAKE_PATH))
-            .map(|row| (row.path.clone(), row))
-            .collect();
+        let mut sources = self.before.read_sources_by_path()?;
+        sources.retain(|path, _| !path.starts_with(LAKE_PATH));
         // A session that lost rows with a damaged segment must be re-read, so its checkpoint must
         // not match its log.
         for session in self.before.incomplete_sessions() {

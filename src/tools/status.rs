@@ -1,6 +1,6 @@
 //! Reports, for `sessions status`, what the store contains, and how fresh and how complete it is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use ingest::plan::is_of_this_decoder;
@@ -112,7 +112,7 @@ pub(super) fn run(shared: &SharedState, roots: &[PathBuf]) -> Result<StatusData,
         }
     }
 
-    let mut known = BTreeMap::new();
+    let mut known = HashMap::new();
     for source in snapshot.read_sources(false).map_err(store_error)? {
         *data.files.entry(status_name(&snapshot, &source)).or_default() += 1;
         data.add_source(&source);
@@ -210,7 +210,7 @@ impl StatusData {
         &mut self,
         roots: &[PathBuf],
         store: &Path,
-        known: &BTreeMap<String, SourceRow>,
+        known: &HashMap<String, SourceRow>,
     ) {
         let found = find_pending_logs(roots, store, known);
         let mut pending: Vec<String> =

@@ -1,13 +1,13 @@
 //! Refreshes the store on calls of a server: checks whether logs grew and ingests the changes in
 //! the background. A call waits for this only for a moment.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use ingest::discover::find_file;
+use ingest::discover::{discover, find_file};
 use ingest::source::candidate::{Container, LogCandidate};
 use schemas::session::{SourceRow, SourceStatus};
 use schemas::{ErrorCode, ToolError};
@@ -18,7 +18,9 @@ use super::watch::can_be_read;
 use crate::config::{environment, settings};
 use crate::error::store_error;
 use crate::store::{Snapshot, Store, Verify};
-use crate::tools::reply::pending::{find_changed_logs, find_pending_logs};
+use crate::tools::reply::pending::{
+    discover_elsewhere, find_changed_logs, is_below, select_changed,
+};
 use crate::tools::{Freshness, Refresh, UnreadReason};
 
 /// Minimum time between the end of one check and the start of the next.
@@ -27,8 +29,19 @@ const MIN_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 /// Keeps a store up to date with the logs of this machine and with those from which it was built.
 pub(crate) struct Refresher(Arc<SharedRefresh>);
 
+/// For whom a store is kept up to date.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RefreshUser {
+    /// A server, which looks again and again.
+    Server,
+    /// A command, which looks once. A store that others can write to, or that cannot be read, stays
+    /// as it is: the answer of the command says so.
+    Command,
+}
+
 struct SharedRefresh {
     store: Arc<Store>,
+    user: RefreshUser,
     state: Mutex<RefreshState>,
     done: Condvar,
 }
@@ -49,11 +62,22 @@ struct RefreshState {
 }
 
 /// The files that a store knows, by path.
-type KnownSources = BTreeMap<String, SourceRow>;
+type KnownSources = HashMap<String, SourceRow>;
 
 impl Refresher {
-    pub(crate) fn new(store: Arc<Store>) -> Self {
-        Self(Arc::new(SharedRefresh { store, state: Mutex::default(), done: Condvar::new() }))
+    /// Returns what keeps a store up to date between the calls of a server.
+    pub(crate) fn for_server(store: Arc<Store>) -> Self {
+        Self::new(store, RefreshUser::Server)
+    }
+
+    /// Returns what brings a store up to date once, before a command answers.
+    pub(crate) fn for_command(store: Arc<Store>) -> Self {
+        Self::new(store, RefreshUser::Command)
+    }
+
+    fn new(store: Arc<Store>, user: RefreshUser) -> Self {
+        let state = Mutex::default();
+        Self(Arc::new(SharedRefresh { store, user, state, done: Condvar::new() }))
     }
 }
 
@@ -121,10 +145,6 @@ impl SharedRefresh {
 
     /// Checks whether logs changed, ingests the changed ones, and returns the resulting freshness.
     fn check_logs(&self) -> Result<Freshness, ToolError> {
-        if let Some(notice) = self.store.make_private().map_err(store_error)? {
-            tracing::warn!(%notice, "the store was not private");
-        }
-        let before = self.current_sources()?;
         let mut roots = environment::known_roots();
         // The store knows files by their real paths.
         for root in &mut roots {
@@ -132,7 +152,9 @@ impl SharedRefresh {
                 *root = real;
             }
         }
-        let found = self.find_changed(&roots, &before);
+        let Some((found, before)) = self.find_changed(&roots)? else {
+            return Ok(Freshness::default());
+        };
         let mut stuck = std::mem::take(&mut self.lock_state().stuck);
         let mut changed = Vec::new();
         for file in found {
@@ -178,20 +200,51 @@ impl SharedRefresh {
         Ok(known)
     }
 
-    /// Returns the files that differ from the store: of those that the system reported, or of all.
-    fn find_changed(&self, roots: &[PathBuf], known: &KnownSources) -> Vec<LogCandidate> {
-        let to_check = self.lock_state().watch.files_to_check(roots);
-        if let FilesToCheck::Changed(files) = to_check {
-            return find_changed_logs(&files, self.store.dir(), known);
+    /// Makes the store private and reads the files that it knows. `None` if a command must leave the
+    /// store as it is.
+    fn read_private_sources(&self) -> Result<Option<Arc<KnownSources>>, ToolError> {
+        if self.user == RefreshUser::Command {
+            let snapshot = self.store.take_lazy_snapshot();
+            if !snapshot.is_ok_and(|snapshot| snapshot.condition().writable.is_none()) {
+                return Ok(None);
+            }
         }
+        if let Some(notice) = self.store.make_private().map_err(store_error)? {
+            tracing::warn!(%notice, "the store was not private");
+        }
+        self.current_sources().map(Some)
+    }
+
+    /// Returns the files that differ from the store, of those that the system reported or of all, and the
+    /// files of the store. `None` if a command must leave the store as it is.
+    fn find_changed(
+        &self,
+        roots: &[PathBuf],
+    ) -> Result<Option<(Vec<LogCandidate>, Arc<KnownSources>)>, ToolError> {
+        let to_check = self.lock_state().watch.files_to_check(roots);
         let begun = Instant::now();
-        let found = find_pending_logs(roots, self.store.dir(), known).changed;
-        let covers_all =
-            known.keys().all(|path| roots.iter().any(|root| Path::new(path).starts_with(root)));
-        let mut state = self.lock_state();
-        state.stuck.retain(|key, _| found.iter().any(|file| file.key() == *key));
-        state.watch.looked_at_all(roots, begun.elapsed(), covers_all);
-        found
+        if let FilesToCheck::Changed(files) = to_check {
+            let Some(known) = self.read_private_sources()? else { return Ok(None) };
+            return Ok(Some((find_changed_logs(&files, self.store.dir(), &known), known)));
+        }
+
+        // The folders are walked while the store is read.
+        let (found, known) = std::thread::scope(|scope| {
+            let walk = scope.spawn(|| discover(roots));
+            let known = self.read_private_sources();
+            (walk.join(), known)
+        });
+        let mut found = found.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let Some(known) = known? else { return Ok(None) };
+        found.append(discover_elsewhere(roots, &known));
+        let changed = select_changed(found.without_folder(self.store.dir()).files, &known);
+        if self.user == RefreshUser::Server {
+            let covers_all = known.keys().all(|path| roots.iter().any(|root| is_below(path, root)));
+            let mut state = self.lock_state();
+            state.stuck.retain(|key, _| changed.iter().any(|file| file.key() == *key));
+            state.watch.looked_at_all(roots, begun.elapsed(), covers_all);
+        }
+        Ok(Some((changed, known)))
     }
 
     /// Ingests changed files, with the same masking as the other files in the store.
@@ -249,8 +302,7 @@ impl SharedRefresh {
 
 /// Reads the files that a store knows.
 fn read_sources(snapshot: &Snapshot) -> Result<KnownSources, ToolError> {
-    let rows = snapshot.read_sources(false).map_err(store_error)?;
-    Ok(rows.into_iter().map(|row| (row.path.clone(), row)).collect())
+    snapshot.read_sources_by_path().map_err(store_error)
 }
 
 /// Returns the freshness of a store without pending files.
@@ -300,9 +352,10 @@ mod tests {
             std::fs::write(log, "{}\n").expect("writes");
         }
         let roots = [logs];
-        let Refresher(shared) = Refresher::new(Arc::new(Store::new(dir.path().join("store"))));
+        let store = Arc::new(Store::new(dir.path().join("store")));
+        let Refresher(shared) = Refresher::for_server(store);
         let find = || {
-            let found = shared.find_changed(&roots, &KnownSources::new());
+            let (found, _) = shared.find_changed(&roots).expect("looks").expect("is a server");
             found.into_iter().map(|file| file.path).collect::<Vec<_>>()
         };
         assert_eq!(find(), [grown.clone(), old], "all files, which the store does not know");

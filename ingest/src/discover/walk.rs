@@ -4,11 +4,10 @@ use std::collections::HashMap;
 use std::fs::Metadata;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
-use ignore::{DirEntry, WalkState};
 use schemas::problem::{Problem, ProblemKind};
 
+use super::folder_walk::{FolderWalk, walk_below};
 use super::reach::{find_obstacle, is_absent, shared_database};
 use crate::provider::format::AgentFolders;
 use crate::provider::{FORMATS, assemblies};
@@ -63,28 +62,34 @@ pub fn discover(roots: &[PathBuf]) -> Discovery {
         }
     }
 
-    // If a log exists both plain and compressed, the plain file counts: it may still grow.
-    found.files.sort_by_cached_key(|file| (file.key(), file.path.clone()));
-    found.files.dedup_by_key(|file| file.key());
+    found.sort_files();
     found
 }
 
 /// Folders, each with whether its path is the real one. A server names thousands of files of few
 /// folders, and the system is asked for each part of a path that it resolves.
 #[derive(Default)]
-struct RealFolders(HashMap<PathBuf, bool>);
+pub(super) struct RealFolders(HashMap<PathBuf, bool>);
 
 impl RealFolders {
     /// Returns the metadata and the real path of a file or folder.
     fn resolve(&mut self, path: &Path) -> io::Result<(Metadata, PathBuf)> {
-        let found = std::fs::symlink_metadata(path)?;
-        // Elsewhere a file may be found under several spellings of its name.
-        let has_one_name = cfg!(target_os = "linux") && found.is_file();
-        if has_one_name && path.parent().is_some_and(|folder| self.is_real(folder)) {
+        if let Some(found) = self.find_real_file(path) {
             return Ok((found, path.to_owned()));
         }
         let path = path.canonicalize()?;
         Ok((std::fs::metadata(&path)?, path))
+    }
+
+    /// Returns the metadata of the file at a path that is its only one. `None` if there is no such file,
+    /// or if it is not certain.
+    pub(super) fn find_real_file(&mut self, path: &Path) -> Option<Metadata> {
+        // Elsewhere a file may be found under several spellings of its name.
+        if !cfg!(target_os = "linux") {
+            return None;
+        }
+        let found = std::fs::symlink_metadata(path).ok().filter(Metadata::is_file)?;
+        path.parent().is_some_and(|folder| self.is_real(folder)).then_some(found)
     }
 
     fn is_real(&mut self, folder: &Path) -> bool {
@@ -106,73 +111,39 @@ fn walk_folder(root: &Path, found: &mut Discovery) {
     }
     found.roots.push(root.to_owned());
 
-    let mut walker = ignore::WalkBuilder::new(root);
-    walker.standard_filters(false).follow_links(false);
-    // Parts are read with their sessions.
-    walker.filter_entry(|entry| !assemblies().any(|assembly| (assembly.is_part)(entry.path())));
-    // The folders are listed on all cores, because most of the time goes into asking the system.
-    let shared = Mutex::new(found);
-    walker.build_parallel().run(|| {
-        Box::new(|entry| {
-            add_entry(entry, root, &shared);
-            WalkState::Continue
-        })
-    });
-    // The order in which threads find problems is not always the same.
-    let found = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
-    found.problems.sort_by(|a, b| a.path.cmp(&b.path));
-}
-
-/// Adds an entry of a walk below `root` if it may be a log or cannot be read.
-fn add_entry(entry: Result<DirEntry, ignore::Error>, root: &Path, found: &Mutex<&mut Discovery>) {
-    let Some(file) = entry.and_then(examine_entry).transpose() else { return };
-    let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-    match file {
-        Ok((path, metadata)) => found.add_file(&path, &metadata),
-        Err(error) => {
-            let path = error_path(&error).unwrap_or_else(|| root.to_owned());
-            found.add_unreadable(&path, &error);
-        }
+    let FolderWalk { files, mut assembled, mut errors } = walk_below(root);
+    found.files.extend(files);
+    // The order in which threads find something is not always the same.
+    assembled.sort_by(|a, b| a.0.cmp(&b.0));
+    for (path, metadata) in assembled {
+        found.add_file(&path, &metadata);
     }
-}
-
-/// Returns the path and the metadata of an entry that may be a log by its name.
-fn examine_entry(entry: DirEntry) -> Result<Option<(PathBuf, Metadata)>, ignore::Error> {
-    let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
-    if !is_file || !is_log_name(entry.path()) {
-        return Ok(None);
-    }
-    let metadata = entry.metadata()?;
-    Ok(Some((entry.into_path(), metadata)))
-}
-
-/// Returns whether a file inside a folder may be a log, by its name.
-pub fn is_log_name(path: &Path) -> bool {
-    let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-    let (_, plain) = Container::of_name(&name);
-
-    let mut rules = FORMATS.iter().filter_map(|format| format.quirks.is_log_name);
-    let by_rule = rules.find_map(|is_log_name| is_log_name(plain));
-    let is_log = by_rule.unwrap_or(plain.ends_with(".jsonl") || plain.ends_with(".json"));
-    is_log || assemblies().any(|assembly| assembly.shares_file && (assembly.is_source)(path))
-}
-
-/// Returns the path that an error of the walker names.
-#[expect(
-    clippy::wildcard_enum_match_arm,
-    reason = "only these errors of a foreign crate name a path"
-)]
-fn error_path(error: &ignore::Error) -> Option<PathBuf> {
-    match error {
-        ignore::Error::WithPath { path, .. } => Some(path.clone()),
-        ignore::Error::WithDepth { err, .. } | ignore::Error::WithLineNumber { err, .. } => {
-            error_path(err)
-        }
-        _ => None,
+    errors.sort_by(|a, b| a.0.cmp(&b.0));
+    for (path, error) in errors {
+        found.add_unreadable(&path, &format_args!("{}: {error}", path.display()));
     }
 }
 
 impl Discovery {
+    /// Adds files that were found in another way.
+    pub(super) fn add_candidates(&mut self, files: Vec<LogCandidate>) {
+        self.files.extend(files);
+        self.sort_files();
+    }
+
+    fn sort_files(&mut self) {
+        self.files.sort_by(LogCandidate::compare);
+        // If a log exists both plain and compressed, the plain file counts: it may still grow.
+        self.files.dedup_by(|later, first| later.has_key_of(first));
+    }
+
+    /// Adds what another search found.
+    pub fn append(&mut self, other: Self) {
+        self.problems.extend(other.problems);
+        self.roots.extend(other.roots);
+        self.add_candidates(other.files);
+    }
+
     /// Leaves out files below `dir`, the folder of a store, which holds no logs.
     #[must_use]
     pub fn without_folder(mut self, dir: &Path) -> Self {
