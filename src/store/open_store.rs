@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use schemas::session::SessionRow;
 
-use super::condition::{StoreCondition, inspect_store, make_private};
+use super::condition::{inspect_store, make_private};
 use super::damage::Verify;
 use super::disk::files;
 use super::error::StoreError;
@@ -15,7 +15,9 @@ use super::hook_log::{HookLog, HookLogRow, read_hook_log};
 use super::identity::Identity;
 use super::labels::LabelBook;
 use super::manifest::Manifest;
+use super::segment::source_table::SourceTable;
 use super::snapshot::Snapshot;
+use super::sources::read_table_of;
 use super::writer::StoreWriter;
 
 /// Decides which sessions a reader may see.
@@ -100,11 +102,7 @@ impl Store {
         if let Some(restriction) = &self.restriction {
             return restriction.take_snapshot();
         }
-        let manifest = match Manifest::read(&self.dir)? {
-            Some(manifest) => manifest,
-            None => self.read_missing_manifest()?,
-        };
-
+        let manifest = self.read_manifest()?;
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let labels = LabelBook::read(&self.dir, last.as_deref().map(Snapshot::shared_labels));
         if let Some(snapshot) = &*last
@@ -124,12 +122,29 @@ impl Store {
         Ok(snapshot)
     }
 
+    /// Returns the current generation and the latest state of every source. No snapshot is taken for it,
+    /// unless the store is a view of another one.
+    pub fn read_source_table(&self) -> Result<(u64, SourceTable), StoreError> {
+        if self.restriction.is_some() {
+            let snapshot = self.take_lazy_snapshot()?;
+            return Ok((snapshot.manifest().generation, snapshot.read_source_table()?));
+        }
+        let manifest = self.read_manifest()?;
+        Ok((manifest.generation, read_table_of(&self.dir, &manifest)?))
+    }
+
+    fn read_manifest(&self) -> Result<Manifest, StoreError> {
+        match Manifest::read(&self.dir)? {
+            Some(manifest) => Ok(manifest),
+            None => self.read_missing_manifest(),
+        }
+    }
+
     /// True if nothing was found wrong when the snapshot was taken, or if the same is still wrong.
     /// Files that were intact are checked again when they are read.
     fn is_condition_current(&self, snapshot: &Snapshot) -> bool {
         let condition = snapshot.condition();
-        *condition == StoreCondition::default()
-            || *condition == inspect_store(&self.dir, snapshot.manifest())
+        condition.is_good() || *condition == inspect_store(&self.dir, snapshot.manifest())
     }
 
     /// Returns the manifest for a folder in which none was found: an empty one, unless the folder
@@ -240,6 +255,12 @@ impl Store {
     /// another process holds the lock.
     pub fn open_writer(&self, verify: Verify) -> Result<StoreWriter, StoreError> {
         StoreWriter::open(&self.dir, verify)
+    }
+
+    /// Takes the write lock like [`Self::open_writer`], for an ingest that may have nothing to write: the
+    /// rows of sessions are read by [`StoreWriter::collect_known_logs`].
+    pub fn open_writer_for_ingest(&self, verify: Verify) -> Result<StoreWriter, StoreError> {
+        StoreWriter::open_without_rows(&self.dir, verify)
     }
 }
 

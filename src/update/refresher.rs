@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use ingest::discover::{discover, find_file};
+use ingest::discover::find_file;
 use ingest::source::candidate::{Container, LogCandidate};
-use schemas::session::{SourceRow, SourceStatus};
+use schemas::session::SourceStatus;
 use schemas::{ErrorCode, ToolError};
 
 use super::ingest_logs::{IngestOptions, MAX_NAMED_FILES, ingest_logs};
@@ -17,10 +17,8 @@ use super::root_watch::{FilesToCheck, RootWatch};
 use super::watch::can_be_read;
 use crate::config::{environment, settings};
 use crate::error::store_error;
-use crate::store::{Snapshot, Store, Verify};
-use crate::tools::reply::pending::{
-    discover_elsewhere, find_changed_logs, is_below, select_changed,
-};
+use crate::store::{SourceBrief, SourceTable, Store, Verify};
+use crate::tools::reply::pending::{find_all_changed_logs, find_changed_logs, paths_elsewhere};
 use crate::tools::{Freshness, Refresh, UnreadReason};
 
 /// Minimum time between the end of one check and the start of the next.
@@ -54,15 +52,12 @@ struct RefreshState {
     ended: Option<Instant>,
     known: Freshness,
     /// The files of the store, with the generation in which they were read.
-    sources: Option<(u64, Arc<KnownSources>)>,
+    sources: Option<(u64, Arc<SourceTable>)>,
     /// Files that could not be ingested, with their size and modification time of that attempt.
     /// They are not tried again until they change.
     stuck: HashMap<String, (u64, i64)>,
     watch: RootWatch,
 }
-
-/// The files that a store knows, by path.
-type KnownSources = HashMap<String, SourceRow>;
 
 impl Refresher {
     /// Returns what keeps a store up to date between the calls of a server.
@@ -179,7 +174,7 @@ impl SharedRefresh {
                     let after = self.current_sources()?;
                     for file in &changed {
                         let key = file.key();
-                        if has_same_row(before.get(&key), after.get(&key)) {
+                        if has_same_state(before.find(&key), after.find(&key)) {
                             stuck.insert(key, (file.size, file.modified_us));
                         }
                     }
@@ -200,51 +195,68 @@ impl SharedRefresh {
         Ok(known)
     }
 
-    /// Makes the store private and reads the files that it knows. `None` if a command must leave the
-    /// store as it is.
-    fn read_private_sources(&self) -> Result<Option<Arc<KnownSources>>, ToolError> {
-        if self.user == RefreshUser::Command {
-            let snapshot = self.store.take_lazy_snapshot();
-            if !snapshot.is_ok_and(|snapshot| snapshot.condition().writable.is_none()) {
-                return Ok(None);
-            }
-        }
-        if let Some(notice) = self.store.make_private().map_err(store_error)? {
-            tracing::warn!(%notice, "the store was not private");
-        }
-        self.current_sources().map(Some)
-    }
-
-    /// Returns the files that differ from the store, of those that the system reported or of all, and the
-    /// files of the store. `None` if a command must leave the store as it is.
+    /// Returns the files that differ from the store, and the files of the store. `None` if a command must
+    /// leave the store as it is.
     fn find_changed(
         &self,
         roots: &[PathBuf],
-    ) -> Result<Option<(Vec<LogCandidate>, Arc<KnownSources>)>, ToolError> {
-        let to_check = self.lock_state().watch.files_to_check(roots);
-        let begun = Instant::now();
-        if let FilesToCheck::Changed(files) = to_check {
-            let Some(known) = self.read_private_sources()? else { return Ok(None) };
-            return Ok(Some((find_changed_logs(&files, self.store.dir(), &known), known)));
+    ) -> Result<Option<(Vec<LogCandidate>, Arc<SourceTable>)>, ToolError> {
+        match self.user {
+            RefreshUser::Server => self.find_changed_for_server(roots).map(Some),
+            RefreshUser::Command => self.find_changed_for_command(roots),
         }
+    }
 
-        // The folders are walked while the store is read.
-        let (found, known) = std::thread::scope(|scope| {
-            let walk = scope.spawn(|| discover(roots));
-            let known = self.read_private_sources();
-            (walk.join(), known)
-        });
-        let mut found = found.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        let Some(known) = known? else { return Ok(None) };
-        found.append(discover_elsewhere(roots, &known));
-        let changed = select_changed(found.without_folder(self.store.dir()).files, &known);
-        if self.user == RefreshUser::Server {
-            let covers_all = known.keys().all(|path| roots.iter().any(|root| is_below(path, root)));
-            let mut state = self.lock_state();
-            state.stuck.retain(|key, _| changed.iter().any(|file| file.key() == *key));
-            state.watch.looked_at_all(roots, begun.elapsed(), covers_all);
+    /// Finds changed files among those that the system reported, or among all.
+    fn find_changed_for_server(
+        &self,
+        roots: &[PathBuf],
+    ) -> Result<(Vec<LogCandidate>, Arc<SourceTable>), ToolError> {
+        self.make_private()?;
+        let known = self.current_sources()?;
+        let to_check = self.lock_state().watch.files_to_check(roots);
+        if let FilesToCheck::Changed(files) = to_check {
+            return Ok((find_changed_logs(&files, self.store.dir(), &known), known));
         }
-        Ok(Some((changed, known)))
+        let begun = Instant::now();
+        let changed = find_all_changed_logs(roots, self.store.dir(), &known);
+        let covers_all = paths_elsewhere(roots, &known).is_empty();
+        let mut state = self.lock_state();
+        state.stuck.retain(|key, _| changed.iter().any(|file| file.key() == *key));
+        state.watch.looked_at_all(roots, begun.elapsed(), covers_all);
+        drop(state);
+        Ok((changed, known))
+    }
+
+    /// Finds changed files while the snapshot is taken that the command needs in any case.
+    fn find_changed_for_command(
+        &self,
+        roots: &[PathBuf],
+    ) -> Result<Option<(Vec<LogCandidate>, Arc<SourceTable>)>, ToolError> {
+        let (snapshot, found) = std::thread::scope(|scope| {
+            let snapshot = scope.spawn(|| self.store.take_lazy_snapshot());
+            let found = self.store.read_source_table().map(|(_, known)| {
+                (find_all_changed_logs(roots, self.store.dir(), &known), Arc::new(known))
+            });
+            (snapshot.join(), found)
+        });
+        let snapshot = snapshot.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let Ok(snapshot) = snapshot else { return Ok(None) };
+        let condition = snapshot.condition();
+        if condition.writable.is_some() {
+            return Ok(None);
+        }
+        if condition.is_shared {
+            self.make_private()?;
+        }
+        found.map(Some).map_err(store_error)
+    }
+
+    fn make_private(&self) -> Result<(), ToolError> {
+        if let Some(notice) = self.store.make_private().map_err(store_error)? {
+            tracing::warn!(%notice, "the store was not private");
+        }
+        Ok(())
     }
 
     /// Ingests changed files, with the same masking as the other files in the store.
@@ -252,7 +264,7 @@ impl SharedRefresh {
         &self,
         roots: &[PathBuf],
         changed: &[LogCandidate],
-        known: &KnownSources,
+        known: &SourceTable,
     ) -> Result<(), ToolError> {
         let mut paths = Vec::new();
         let must_walk_roots = changed.len() > MAX_NAMED_FILES
@@ -286,7 +298,7 @@ impl SharedRefresh {
     }
 
     /// Returns the current files of the store. They are re-read if the store was written since.
-    fn current_sources(&self) -> Result<Arc<KnownSources>, ToolError> {
+    fn current_sources(&self) -> Result<Arc<SourceTable>, ToolError> {
         let snapshot = self.store.take_lazy_snapshot().map_err(store_error)?;
         let generation = snapshot.manifest().generation;
         if let Some((of, sources)) = &self.lock_state().sources
@@ -294,19 +306,14 @@ impl SharedRefresh {
         {
             return Ok(Arc::clone(sources));
         }
-        let sources = Arc::new(read_sources(&snapshot)?);
+        let sources = Arc::new(snapshot.read_source_table().map_err(store_error)?);
         self.lock_state().sources = Some((generation, Arc::clone(&sources)));
         Ok(sources)
     }
 }
 
-/// Reads the files that a store knows.
-fn read_sources(snapshot: &Snapshot) -> Result<KnownSources, ToolError> {
-    snapshot.read_sources_by_path().map_err(store_error)
-}
-
 /// Returns the freshness of a store without pending files.
-fn settled_freshness(sources: &KnownSources, stuck: usize) -> Freshness {
+fn settled_freshness(sources: &SourceTable, stuck: usize) -> Freshness {
     Freshness {
         failed: count_status(sources, SourceStatus::Failed) + stuck,
         unknown: count_status(sources, SourceStatus::UnknownFormat),
@@ -314,17 +321,17 @@ fn settled_freshness(sources: &KnownSources, stuck: usize) -> Freshness {
     }
 }
 
-fn count_status(sources: &KnownSources, status: SourceStatus) -> usize {
-    sources.values().filter(|row| row.status == status).count()
+fn count_status(sources: &SourceTable, status: SourceStatus) -> usize {
+    sources.iter().filter(|source| source.status == status).count()
 }
 
-/// Returns true if the ingest did not change the source row of a file.
-fn has_same_row(before: Option<&SourceRow>, after: Option<&SourceRow>) -> bool {
+/// Returns true if the ingest did not change what the store knows of a file.
+fn has_same_state(before: Option<&SourceBrief>, after: Option<&SourceBrief>) -> bool {
     match (before, after) {
         (Some(before), Some(after)) => {
-            before.size == after.size
-                && before.modified_us == after.modified_us
-                && before.decoder_version == after.decoder_version
+            before.state.size == after.state.size
+                && before.state.modified_us == after.state.modified_us
+                && before.state.decoder_version == after.state.decoder_version
         }
         (None, None) => true,
         (Some(_), None) | (None, Some(_)) => false,
@@ -333,9 +340,9 @@ fn has_same_row(before: Option<&SourceRow>, after: Option<&SourceRow>) -> bool {
 
 /// Returns true if all logs of the store were read without masking; new ones are then read the same
 /// way.
-fn is_unmasked(sources: &KnownSources) -> bool {
-    let mut logs = sources.values().filter(|row| row.session_id.is_some()).peekable();
-    logs.peek().is_some() && logs.all(|row| row.redaction_rules == 0)
+fn is_unmasked(sources: &SourceTable) -> bool {
+    let mut logs = sources.iter().filter(|source| source.state.has_session).peekable();
+    logs.peek().is_some() && logs.all(|source| source.state.redaction_rules == 0)
 }
 
 #[cfg(test)]

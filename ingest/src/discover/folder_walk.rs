@@ -26,14 +26,18 @@ pub(super) struct FolderWalk {
     pub(super) errors: Vec<(PathBuf, io::Error)>,
 }
 
-/// Finds the files below `root` that may be logs by their names. Symbolic links are not followed.
-/// Returns them in no particular order.
-pub(super) fn walk_below(root: &Path) -> FolderWalk {
+/// Decides which files a walk returns.
+pub(super) type FileFilter<'f> = &'f (dyn Fn(&LogCandidate) -> bool + Sync);
+
+/// Finds the files below `root` that may be logs by their names and that `is_wanted` accepts. Symbolic
+/// links are not followed. Returns the files in no particular order.
+pub(super) fn walk_below(root: &Path, is_wanted: FileFilter<'_>) -> FolderWalk {
     let queue = WorkQueue::new(WalkStep::Folder(root.to_owned()));
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
     std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(|| work_off(&queue))).collect();
-        let mut walk = work_off(&queue);
+        let others: Vec<_> =
+            (1..threads).map(|_| scope.spawn(|| work_off(&queue, is_wanted))).collect();
+        let mut walk = work_off(&queue, is_wanted);
         for other in others {
             match other.join() {
                 Ok(part) => walk.append(part),
@@ -48,7 +52,7 @@ pub(super) fn walk_below(root: &Path) -> FolderWalk {
 enum WalkStep {
     Folder(PathBuf),
     /// Files of one folder that may be logs by their names.
-    Files(Vec<(DirEntry, PathBuf)>),
+    Files(Vec<DirEntry>),
 }
 
 /// The remaining steps of a walk, which its threads share.
@@ -108,12 +112,12 @@ impl Drop for BusyThread<'_> {
 }
 
 /// Takes steps until none remains, and returns what they found.
-fn work_off(queue: &WorkQueue) -> FolderWalk {
+fn work_off(queue: &WorkQueue, is_wanted: FileFilter<'_>) -> FolderWalk {
     let mut walk = FolderWalk::default();
     while let Some((step, _busy)) = queue.take() {
         match step {
-            WalkStep::Folder(folder) => walk.list_folder(folder, queue),
-            WalkStep::Files(files) => walk.examine_files(files),
+            WalkStep::Folder(folder) => walk.list_folder(folder, queue, is_wanted),
+            WalkStep::Files(files) => walk.examine_files(files, is_wanted),
         }
     }
     walk
@@ -127,7 +131,7 @@ impl FolderWalk {
     }
 
     /// Adds the folders and files in a folder to the queue.
-    fn list_folder(&mut self, folder: PathBuf, queue: &WorkQueue) {
+    fn list_folder(&mut self, folder: PathBuf, queue: &WorkQueue, is_wanted: FileFilter<'_>) {
         let entries = match std::fs::read_dir(&folder) {
             Ok(entries) => entries,
             Err(error) => return self.errors.push((folder, error)),
@@ -142,9 +146,8 @@ impl FolderWalk {
                     }
                 }
                 Ok((kind, entry)) if kind.is_file() => {
-                    let path = entry.path();
-                    if is_log_name(&path) {
-                        files.push((entry, path));
+                    if is_log_name(Path::new(&entry.file_name())) {
+                        files.push(entry);
                     }
                 }
                 Ok(_) => {}
@@ -154,18 +157,24 @@ impl FolderWalk {
                 queue.add(WalkStep::Files(std::mem::take(&mut files)));
             }
         }
-        self.examine_files(files);
+        self.examine_files(files, is_wanted);
     }
 
-    /// Adds the files with their sizes and times.
-    fn examine_files(&mut self, files: Vec<(DirEntry, PathBuf)>) {
+    /// Adds the wanted files with their sizes and times.
+    fn examine_files(&mut self, files: Vec<DirEntry>, is_wanted: FileFilter<'_>) {
         let first = self.files.len();
-        for (entry, path) in files {
+        for entry in files {
+            let path = entry.path();
             match entry.metadata() {
-                Ok(metadata) if assemblies().any(|assembly| (assembly.is_source)(&path)) => {
+                Ok(metadata) if assemblies().any(|assembly| assembly.has_source(&path)) => {
                     self.assembled.push((path, metadata));
                 }
-                Ok(metadata) => self.files.push(LogCandidate::from_metadata(path, &metadata)),
+                Ok(metadata) => {
+                    let file = LogCandidate::from_metadata(path, &metadata);
+                    if is_wanted(&file) {
+                        self.files.push(file);
+                    }
+                }
                 Err(error) => self.errors.push((path, error)),
             }
         }
@@ -182,7 +191,7 @@ pub fn is_log_name(path: &Path) -> bool {
     let mut rules = FORMATS.iter().filter_map(|format| format.quirks.is_log_name);
     let by_rule = rules.find_map(|is_log_name| is_log_name(plain));
     let is_log = by_rule.unwrap_or(plain.ends_with(".jsonl") || plain.ends_with(".json"));
-    is_log || assemblies().any(|assembly| assembly.shares_file && (assembly.is_source)(path))
+    is_log || assemblies().any(|assembly| assembly.shares_file && assembly.has_source(path))
 }
 
 /// Returns whether a folder holds only parts of sessions, which are read with their sessions.
@@ -209,12 +218,14 @@ mod tests {
             std::fs::write(folder.join("notes.txt"), "x").expect("writes");
         }
         std::fs::create_dir(dir.path().join("empty")).expect("creates");
-        let walk = walk_below(dir.path());
+        let walk = walk_below(dir.path(), &|_| true);
         let mut found: Vec<PathBuf> = walk.files.into_iter().map(|file| file.path).collect();
         found.sort();
         written.sort();
         assert_eq!(found, written);
         assert!(walk.errors.is_empty() && walk.assembled.is_empty());
+        let wanted = walk_below(dir.path(), &|file| file.path.ends_with("a/b/7.jsonl"));
+        assert_eq!(wanted.files.len(), 1);
     }
 
     #[cfg(unix)]
@@ -226,10 +237,10 @@ mod tests {
         for (target, name) in [("real", "folder"), (".", "loop"), ("real/a.jsonl", "b.jsonl")] {
             std::os::unix::fs::symlink(target, dir.path().join(name)).expect("links");
         }
-        let walk = walk_below(dir.path());
+        let walk = walk_below(dir.path(), &|_| true);
         let [file] = walk.files.as_slice() else { panic!("one file is expected") };
         assert!(file.path.ends_with("real/a.jsonl"));
         let gone = dir.path().join("nowhere");
-        assert_eq!(walk_below(&gone).errors[0].0, gone);
+        assert_eq!(walk_below(&gone, &|_| true).errors[0].0, gone);
     }
 }

@@ -10,4 +10,4 @@ pub use self::folder_walk::is_log_name;
 pub use self::presence::discover_known;
 pub(crate) use self::reach::find_obstacle;
 pub use self::reach::{find_file, is_absent};
-pub use self::walk::{Discovery, default_roots, discover};
+pub use self::walk::{Discovery, default_roots, discover, discover_changed};

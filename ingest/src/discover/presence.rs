@@ -10,18 +10,23 @@ use crate::source::candidate::LogCandidate;
 /// Number of known logs for which one more thread is started.
 const LOGS_PER_THREAD: usize = 1000;
 
-/// Finds the logs that the store knows by these keys, plain or compressed, each at its own path. Logs
-/// that do not exist are left out. A database is found with all its sessions.
-pub fn discover_known(keys: &[&str]) -> Discovery {
+/// Finds the logs that the store knows by these keys, plain or compressed, each at its own path, and
+/// keeps those for which `is_unchanged` is false. Logs that do not exist are left out. A database is
+/// found with all its sessions.
+pub fn discover_known(
+    keys: &[&str],
+    is_unchanged: &(dyn Fn(&LogCandidate) -> bool + Sync),
+) -> Discovery {
     let threads = std::thread::available_parallelism()
         .map_or(1, usize::from)
         .min(keys.len().div_ceil(LOGS_PER_THREAD))
         .max(1);
-    let mut files = Vec::with_capacity(keys.len());
+    let mut files = Vec::new();
     let mut others = Vec::new();
     std::thread::scope(|scope| {
         let parts = keys.chunks(keys.len().div_ceil(threads).max(1));
-        let handles: Vec<_> = parts.map(|keys| scope.spawn(|| find_plain_files(keys))).collect();
+        let look = |keys| scope.spawn(move || find_plain_files(keys, is_unchanged));
+        let handles: Vec<_> = parts.map(look).collect();
         for handle in handles {
             let (plain, rest) =
                 handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -33,21 +38,28 @@ pub fn discover_known(keys: &[&str]) -> Discovery {
     others.dedup();
     let mut found = discover(&others);
     found.add_candidates(files);
+    found.files.retain(|file| !is_unchanged(file));
     found
 }
 
-/// Examines each log once if it is a plain file at its own path, as most are. Returns them, and the
-/// paths of the other logs that exist.
-fn find_plain_files(keys: &[&str]) -> (Vec<LogCandidate>, Vec<PathBuf>) {
+/// Examines each log once if it is a plain file at its own path, as most are. Returns those of them that
+/// changed, and the paths of the other logs that exist.
+fn find_plain_files(
+    keys: &[&str],
+    is_unchanged: &(dyn Fn(&LogCandidate) -> bool + Sync),
+) -> (Vec<LogCandidate>, Vec<PathBuf>) {
     let mut folders = RealFolders::default();
-    let mut files = Vec::with_capacity(keys.len());
+    let mut files = Vec::new();
     let mut others = Vec::new();
     for key in keys {
         let path = Path::new(key);
-        let is_assembled = assemblies().any(|assembly| (assembly.is_source)(path));
+        let is_assembled = assemblies().any(|assembly| assembly.has_source(path));
         match folders.find_real_file(path) {
             Some(metadata) if !is_assembled => {
-                files.push(LogCandidate::from_metadata(path.to_owned(), &metadata));
+                let file = LogCandidate::from_metadata(path.to_owned(), &metadata);
+                if !is_unchanged(&file) {
+                    files.push(file);
+                }
             }
             Some(_) | None => others.extend(find_file(key)),
         }
@@ -100,10 +112,12 @@ mod tests {
         let places: Vec<PathBuf> = keys.iter().filter_map(|key| find_file(key)).collect();
         let expected = discover(&places);
         let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-        let found = discover_known(&keys);
+        let found = discover_known(&keys, &|_| false);
         assert_eq!(found.files, expected.files);
         assert_eq!(found.files.len(), 3);
         assert!(!found.problems.is_empty(), "the database is none");
-        assert!(discover_known(&[]).files.is_empty());
+        assert!(discover_known(&[], &|_| false).files.is_empty());
+        let found = discover_known(&keys, &|file| file.path.ends_with("a.jsonl"));
+        assert_eq!(found.files.len(), 2);
     }
 }

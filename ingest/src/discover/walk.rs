@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use schemas::problem::{Problem, ProblemKind};
 
-use super::folder_walk::{FolderWalk, walk_below};
+use super::folder_walk::{FileFilter, FolderWalk, walk_below};
 use super::reach::{find_obstacle, is_absent, shared_database};
 use crate::provider::format::AgentFolders;
 use crate::provider::{FORMATS, assemblies};
@@ -50,13 +50,34 @@ pub fn default_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn discover(roots: &[PathBuf]) -> Discovery {
+    discover_wanted(roots, &|_| true)
+}
+
+/// Walks `roots` like [`discover`], and keeps only the files that are not as they were: those for which
+/// `is_unchanged` is false. Most are, so nothing is kept of most files.
+pub fn discover_changed(
+    roots: &[PathBuf],
+    is_unchanged: &(dyn Fn(&LogCandidate) -> bool + Sync),
+) -> Discovery {
+    let mut found = discover_wanted(roots, &|file| !is_unchanged(file));
+    // A compressed file does not count if the log exists plain as well, which was not kept.
+    let is_compressed =
+        |file: &LogCandidate| matches!(file.container, Container::Zstd | Container::Gzip);
+    if found.files.iter().any(is_compressed) {
+        found = discover(roots);
+    }
+    found.files.retain(|file| !is_unchanged(file));
+    found
+}
+
+fn discover_wanted(roots: &[PathBuf], is_wanted: FileFilter<'_>) -> Discovery {
     let mut found = Discovery::default();
     let mut folders = RealFolders::default();
     for root in roots {
         // Gives each file one name, however its path was spelled.
         match folders.resolve(root) {
             Ok((metadata, path)) if metadata.is_file() => found.add_file(&path, &metadata),
-            Ok((metadata, path)) if metadata.is_dir() => walk_folder(&path, &mut found),
+            Ok((metadata, path)) if metadata.is_dir() => walk_folder(&path, is_wanted, &mut found),
             Ok(_) => found.add_unreadable(root, &"it is neither a file nor a folder"),
             Err(error) => found.add_unreadable(root, &error),
         }
@@ -103,7 +124,7 @@ impl RealFolders {
 }
 
 /// Adds the files below a folder.
-fn walk_folder(root: &Path, found: &mut Discovery) {
+fn walk_folder(root: &Path, is_wanted: FileFilter<'_>, found: &mut Discovery) {
     // A root that cannot be listed is not read: everything below it would count as vanished.
     if let Err(error) = std::fs::read_dir(root) {
         found.add_unreadable(root, &error);
@@ -111,7 +132,7 @@ fn walk_folder(root: &Path, found: &mut Discovery) {
     }
     found.roots.push(root.to_owned());
 
-    let FolderWalk { files, mut assembled, mut errors } = walk_below(root);
+    let FolderWalk { files, mut assembled, mut errors } = walk_below(root, is_wanted);
     found.files.extend(files);
     // The order in which threads find something is not always the same.
     assembled.sort_by(|a, b| a.0.cmp(&b.0));
@@ -168,7 +189,7 @@ impl Discovery {
 
     /// Adds a file, or the sessions in it if it holds several.
     fn add_file(&mut self, path: &Path, metadata: &Metadata) {
-        let Some(assembly) = assemblies().find(|assembly| (assembly.is_source)(path)) else {
+        let Some(assembly) = assemblies().find(|assembly| assembly.has_source(path)) else {
             self.files.push(LogCandidate::from_metadata(path.to_owned(), metadata));
             return;
         };

@@ -75,6 +75,11 @@ impl LogCandidate {
         Container::of_name(&path_text(&self.path)).1.to_owned()
     }
 
+    /// Calls `use_key` with the [key](Self::key), which is not copied for it.
+    pub fn with_key<T>(&self, use_key: impl FnOnce(&str) -> T) -> T {
+        use_key(Container::of_name(&path_text(&self.path)).1)
+    }
+
     /// Orders by key, and the files of one log from the plain one on.
     pub(crate) fn compare(&self, other: &Self) -> Ordering {
         let (own, others) = (path_text(&self.path), path_text(&other.path));

@@ -9,7 +9,7 @@ use super::row_encoder::RowError;
 
 /// Takes one row off the beginning of `bytes`.
 pub(super) fn take_row<T: DeserializeOwned>(bytes: &mut &[u8]) -> Result<T, RowError> {
-    T::deserialize(&mut RowDecoder { rest: bytes })
+    T::deserialize(&mut RowDecoder::new(bytes))
 }
 
 impl de::Error for RowError {
@@ -19,8 +19,14 @@ impl de::Error for RowError {
 }
 
 /// Takes the values of a row off the beginning of some bytes.
-struct RowDecoder<'b, 'de> {
+pub(super) struct RowDecoder<'b, 'de> {
     rest: &'b mut &'de [u8],
+}
+
+impl<'b, 'de> RowDecoder<'b, 'de> {
+    pub(super) fn new(rest: &'b mut &'de [u8]) -> Self {
+        Self { rest }
+    }
 }
 
 impl<'de> RowDecoder<'_, 'de> {
@@ -43,10 +49,31 @@ impl<'de> RowDecoder<'_, 'de> {
         Err(RowError("a number is too long".to_owned()))
     }
 
-    fn take_text(&mut self) -> Result<&'de str, RowError> {
+    /// Takes a number with a sign.
+    pub(super) fn take_integer(&mut self) -> Result<i64, RowError> {
+        let number = self.take_number()?;
+        let sign = (number & 1).cast_signed();
+        Ok((number >> 1).cast_signed() ^ -sign)
+    }
+
+    /// Takes a flag, or whether an option has a value.
+    pub(super) fn take_flag(&mut self) -> Result<bool, RowError> {
+        self.take_byte().map(|byte| byte != 0)
+    }
+
+    fn take_text_bytes(&mut self) -> Result<&'de [u8], RowError> {
         let length = usize::try_from(self.take_number()?).unwrap_or(usize::MAX);
         let (text, rest) = self.rest.split_at_checked(length).ok_or_else(cut_row)?;
         *self.rest = rest;
+        Ok(text)
+    }
+
+    pub(super) fn skip_text(&mut self) -> Result<(), RowError> {
+        self.take_text_bytes().map(|_| ())
+    }
+
+    pub(super) fn take_text(&mut self) -> Result<&'de str, RowError> {
+        let text = self.take_text_bytes()?;
         std::str::from_utf8(text).map_err(|_| RowError("a text is not UTF-8".to_owned()))
     }
 }
@@ -63,14 +90,13 @@ impl<'de> Deserializer<'de> for &mut RowDecoder<'_, 'de> {
     }
 
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, RowError> {
-        let byte = self.take_byte()?;
-        visitor.visit_bool(byte != 0)
+        let flag = self.take_flag()?;
+        visitor.visit_bool(flag)
     }
 
     fn deserialize_i64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, RowError> {
-        let number = self.take_number()?;
-        let sign = (number & 1).cast_signed();
-        visitor.visit_i64((number >> 1).cast_signed() ^ -sign)
+        let number = self.take_integer()?;
+        visitor.visit_i64(number)
     }
 
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, RowError> {
@@ -83,10 +109,7 @@ impl<'de> Deserializer<'de> for &mut RowDecoder<'_, 'de> {
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, RowError> {
-        match self.take_byte()? {
-            0 => visitor.visit_none(),
-            _ => visitor.visit_some(self),
-        }
+        if self.take_flag()? { visitor.visit_some(self) } else { visitor.visit_none() }
     }
 
     fn deserialize_enum<V: Visitor<'de>>(

@@ -1,12 +1,13 @@
 //! Finds logs that differ from the store by name, size and time, without opening a file.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::path::{MAIN_SEPARATOR, Path, PathBuf};
 
-use ingest::discover::{Discovery, discover, discover_known};
-use ingest::plan::{is_of_this_decoder, is_unchanged};
+use ingest::discover::{discover, discover_changed, discover_known};
 use ingest::source::candidate::LogCandidate;
-use schemas::session::{SourceRow, SourceStatus};
+use schemas::session::SourceStatus;
+
+use crate::store::SourceTable;
 
 /// The differences between the files on disk and the store.
 #[derive(Debug, Default)]
@@ -22,33 +23,45 @@ pub(crate) struct PendingLogs {
 pub(crate) fn find_pending_logs(
     roots: &[PathBuf],
     store: &Path,
-    known: &HashMap<String, SourceRow>,
+    known: &SourceTable,
 ) -> PendingLogs {
     let mut found = discover(roots);
-    found.append(discover_elsewhere(roots, known));
-    let found = found.without_folder(store);
+    found.append(discover_known(&paths_elsewhere(roots, known), &|_| false));
+    let mut found = found.without_folder(store);
 
     let present: HashSet<String> = found.files.iter().map(LogCandidate::key).collect();
     let mut vanished = Vec::new();
-    for row in known.values() {
-        let is_missing = row.status != SourceStatus::Gone && !present.contains(&row.path);
-        if is_missing && found.has_lost(&row.path) {
-            vanished.push(row.path.clone());
+    for source in known.iter() {
+        let path = known.path(source);
+        let is_missing = source.status != SourceStatus::Gone && !present.contains(path);
+        if is_missing && found.has_lost(path) {
+            vanished.push(path.to_owned());
         }
     }
     vanished.sort_unstable();
-    PendingLogs { changed: select_changed(found.files, known), vanished }
+    found.files.retain(|file| !is_read(file, known));
+    PendingLogs { changed: found.files, vanished }
 }
 
-/// Finds the known logs that are not below `roots`.
-pub(crate) fn discover_elsewhere(
+/// Returns the files among those of [`find_pending_logs`] that differ from the store.
+pub(crate) fn find_all_changed_logs(
     roots: &[PathBuf],
-    known: &HashMap<String, SourceRow>,
-) -> Discovery {
-    let keys = known.keys().map(String::as_str);
-    let elsewhere: Vec<&str> =
-        keys.filter(|key| !roots.iter().any(|root| is_below(key, root))).collect();
-    discover_known(&elsewhere)
+    store: &Path,
+    known: &SourceTable,
+) -> Vec<LogCandidate> {
+    let is_unchanged = |file: &LogCandidate| is_read(file, known);
+    let mut found = discover_changed(roots, &is_unchanged);
+    found.append(discover_known(&paths_elsewhere(roots, known), &is_unchanged));
+    found.without_folder(store).files
+}
+
+/// Returns the known logs that are not below `roots`.
+pub(crate) fn paths_elsewhere<'k>(roots: &[PathBuf], known: &'k SourceTable) -> Vec<&'k str> {
+    let is_in_roots = |path: &str| roots.iter().any(|root| is_below(path, root));
+    let folders = known.iter_folders().filter(|(folder, _)| !is_in_roots(folder));
+    let paths = folders.flat_map(|(_, sources)| sources.map(|source| known.path(source)));
+    // A root may be a file.
+    paths.filter(|path| !is_in_roots(path)).collect()
 }
 
 /// Returns whether `path` is `folder` or below it. Both are without `.` and `..`.
@@ -65,25 +78,17 @@ pub(crate) fn is_below(path: &str, folder: &Path) -> bool {
 pub(crate) fn find_changed_logs(
     files: &[PathBuf],
     store: &Path,
-    known: &HashMap<String, SourceRow>,
+    known: &SourceTable,
 ) -> Vec<LogCandidate> {
-    let found = discover(files).without_folder(store).files;
-    select_changed(found, known)
+    let mut found = discover(files).without_folder(store).files;
+    found.retain(|file| !is_read(file, known));
+    found
 }
 
-/// Returns the files that are not as the store knows them.
-pub(crate) fn select_changed(
-    files: Vec<LogCandidate>,
-    known: &HashMap<String, SourceRow>,
-) -> Vec<LogCandidate> {
-    let is_new =
-        |file: &LogCandidate| known.get(&file.key()).is_none_or(|row| must_be_read(file, row));
-    files.into_iter().filter(is_new).collect()
-}
-
-/// Returns whether a known file changed, or was read by another version of its decoder.
-fn must_be_read(file: &LogCandidate, row: &SourceRow) -> bool {
-    !is_unchanged(file, row) || !is_of_this_decoder(row)
+/// Returns whether a file is as it was when it was read, by this version of its decoder.
+fn is_read(file: &LogCandidate, known: &SourceTable) -> bool {
+    let source = file.with_key(|key| known.find(key));
+    source.is_some_and(|source| source.state.is_current(file) && source.state.is_of_this_decoder())
 }
 
 #[cfg(test)]
