@@ -89,16 +89,16 @@ pub fn create_lake_tools(
     Ok(tools.with_prices(settings::read_prices()?).with_engine(engine))
 }
 
-/// Creates what keeps a store up to date with the logs of this machine and with those from which it
-/// was built.
+/// Creates what brings a store up to date, before a command answers, with the logs of this machine and
+/// with those from which it was built.
 pub fn create_refresh(store: Arc<Store>) -> Arc<dyn Refresh> {
-    Arc::new(Refresher::new(store))
+    Arc::new(Refresher::for_command(store))
 }
 
 /// Creates the tools for a screen, which stays open while agents write: the store is kept up to date
 /// with the logs.
 pub fn create_screen_tools(store: Arc<Store>) -> Result<Tools, ToolError> {
-    let refresh = Arc::new(Refresher::new(Arc::clone(&store)));
+    let refresh = Arc::new(Refresher::for_server(Arc::clone(&store)));
     Ok(create_tools(store, Interface::Commands)
         .with_prices(settings::read_prices()?)
         .with_refresh(refresh)
@@ -108,7 +108,7 @@ pub fn create_screen_tools(store: Arc<Store>) -> Result<Tools, ToolError> {
 /// Creates the tools for a server, which keep the store up to date with the logs. `is_local` is
 /// true if the calling agent started the server, so that the server's folder is the agent's.
 pub fn create_server_tools(store: Arc<Store>, is_local: bool) -> Result<Tools, ToolError> {
-    let refresh = Arc::new(Refresher::new(Arc::clone(&store)));
+    let refresh = Arc::new(Refresher::for_server(Arc::clone(&store)));
     // Starts the refresh early, so that it is done before the first call.
     refresh.refresh(Duration::ZERO);
 

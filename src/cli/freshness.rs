@@ -22,14 +22,10 @@ pub(super) struct StoreRefresh {
 impl StoreRefresh {
     /// Reads new log data for a moment. The rest continues while the command runs. A store that
     /// others can write to, or that cannot be read, stays as it is: the answer says so.
-    pub(super) fn start(store: &Arc<Store>) -> Option<Self> {
-        let snapshot = store.take_lazy_snapshot().ok()?;
-        if snapshot.condition().writable.is_some() {
-            return None;
-        }
+    pub(super) fn start(store: &Arc<Store>) -> Self {
         let refresh = app::create_refresh(Arc::clone(store));
         refresh.refresh(Duration::from_millis(REFRESH_MS));
-        Some(Self { refresh, store: Arc::clone(store) })
+        Self { refresh, store: Arc::clone(store) }
     }
 
     /// Says which logs the answer does not include yet, and lets another process read them.

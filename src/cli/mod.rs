@@ -209,7 +209,7 @@ fn run_command(
     }
     let may_refresh =
         needs.refresh && !args.no_refresh && engine.is_none() && is_store(store.dir());
-    let refresh = if may_refresh { StoreRefresh::start(&store) } else { None };
+    let refresh = may_refresh.then(|| StoreRefresh::start(&store));
     let context = CommandContext {
         store,
         // JSON output is the answer of the tool, word for word.

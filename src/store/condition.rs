@@ -21,6 +21,8 @@ pub struct StoreCondition {
     pub resized: Option<FoundFiles>,
     /// Files and folders that other users can write to.
     pub writable: Option<FoundFiles>,
+    /// True if other users can read, write or enter some file or folder.
+    pub is_shared: bool,
 }
 
 /// The first of some files, and how many there are.
@@ -59,6 +61,7 @@ pub(super) fn inspect_store(dir: &Path, manifest: &Manifest) -> StoreCondition {
     for part in parts {
         merge_found(&mut condition.resized, part.resized);
         merge_found(&mut condition.writable, part.writable);
+        condition.is_shared |= part.is_shared;
     }
     condition
 }
@@ -75,6 +78,11 @@ fn segment_files(dir: &Path, segment: &SegmentEntry) -> impl Iterator<Item = (Pa
 }
 
 impl StoreCondition {
+    /// Returns true if nothing was found that an answer has to mention.
+    pub(super) fn is_good(&self) -> bool {
+        self.resized.is_none() && self.writable.is_none()
+    }
+
     fn add_segment(&mut self, dir: &Path, segment: &SegmentEntry) {
         let folder = SegmentEntry::folder_path(dir, segment.number);
         match fs::symlink_metadata(&folder) {
@@ -104,11 +112,13 @@ impl StoreCondition {
         merge_found(&mut self.resized, Some(FoundFiles { first: path, reason, count: 1 }));
     }
 
-    /// Notes that others can write to a file or folder, if they can.
+    /// Notes that others can do something with a file or folder, if they can.
     fn add_mode(&mut self, path: &Path, found: &Metadata) {
-        let Some(mode) = mode_of(found).filter(|mode| mode & OTHERS_WRITE_BITS != 0) else {
+        let Some(mode) = mode_of(found).filter(|mode| mode & OTHERS_BITS != 0) else { return };
+        self.is_shared = true;
+        if mode & OTHERS_WRITE_BITS == 0 {
             return;
-        };
+        }
         let reason = format!("has mode {mode:o}");
         let found = FoundFiles { first: path.to_owned(), reason, count: 1 };
         merge_found(&mut self.writable, Some(found));

@@ -200,9 +200,13 @@ impl Manifest {
     /// Parses and checks the bytes of the manifest of the store in `dir`.
     pub(super) fn parse(dir: &Path, bytes: &[u8]) -> Result<Self, StoreError> {
         let path = dir.join(MANIFEST_FILE);
-        let version: ManifestVersion =
-            serde_json::from_slice(bytes).map_err(|error| bad_manifest(&path, error))?;
-        let found = version.schema_version;
+        // A manifest of another version may have other fields, so only its version is read.
+        let manifest = serde_json::from_slice::<Self>(bytes);
+        let version = match &manifest {
+            Ok(manifest) => Ok(manifest.schema_version),
+            Err(_) => serde_json::from_slice(bytes).map(|one: ManifestVersion| one.schema_version),
+        };
+        let found = version.map_err(|error| bad_manifest(&path, error))?;
         let supported = SCHEMA_VERSION;
         if found > supported {
             return Err(StoreError::Newer { path: dir.to_owned(), found, supported });
@@ -215,7 +219,7 @@ impl Manifest {
         if !has_right_checksum(bytes) {
             return Err(bad_manifest(&path, "its checksum differs"));
         }
-        serde_json::from_slice(bytes).map_err(|error| bad_manifest(&path, error))
+        manifest.map_err(|error| bad_manifest(&path, error))
     }
 
     /// Commits: replaces the manifest in `dir` in one step.
@@ -241,7 +245,7 @@ impl Manifest {
     }
 }
 
-/// The field of a manifest that is read first.
+/// The field that a manifest of every version has.
 #[derive(Deserialize)]
 struct ManifestVersion {
     schema_version: u32,

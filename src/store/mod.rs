@@ -35,8 +35,10 @@ mod segment;
 mod session_events;
 mod short_id;
 mod snapshot;
+mod sources;
 mod span_index;
 mod table_file;
+mod unwritten;
 mod writer;
 
 pub use condition::{FoundFiles, StoreCondition};
@@ -77,6 +79,7 @@ pub use segment::open_segment::{Segment, SessionSpan};
 pub use segment::pages::{PageReader, TextValues};
 pub use segment::session_brief::SessionBrief;
 pub use segment::session_table::StoredSession;
+pub use segment::source_table::{SourceBrief, SourceTable};
 pub use session_events::{ALL_EVENTS, SessionEvents, single_event_ranges};
 pub use snapshot::Snapshot;
 pub use table_file::{TableFile, TableFileForm};

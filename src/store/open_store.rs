@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use schemas::session::SessionRow;
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::condition::{StoreCondition, inspect_store, make_private};
+use super::condition::{inspect_store, make_private};
 use super::damage::Verify;
 use super::disk::files;
 use super::error::StoreError;
@@ -16,7 +16,9 @@ use super::hook_log::{HookLog, HookLogRow, read_hook_log};
 use super::identity::Identity;
 use super::labels::LabelBook;
 use super::manifest::Manifest;
+use super::segment::source_table::SourceTable;
 use super::snapshot::Snapshot;
+use super::sources::read_table_of;
 use super::writer::StoreWriter;
 
 /// Decides which sessions a reader may see.
@@ -122,10 +124,7 @@ impl Store {
             return Ok(Arc::clone(snapshot));
         }
 
-        let manifest = match manifest_bytes {
-            Some(bytes) => Manifest::parse(&self.dir, &bytes)?,
-            None => Manifest::default(),
-        };
+        let manifest = self.parse_manifest(manifest_bytes.as_deref())?;
         let condition = inspect_store(&self.dir, &manifest);
         let snapshot = Snapshot::load(&self.dir, manifest, before)?;
         let snapshot = snapshot.with_labels(labels).with_condition(condition);
@@ -134,12 +133,30 @@ impl Store {
         Ok(snapshot)
     }
 
+    /// Returns the current generation and the latest state of every source. No snapshot is taken for it,
+    /// unless the store is a view of another one.
+    pub fn read_source_table(&self) -> Result<(u64, SourceTable), StoreError> {
+        if self.restriction.is_some() {
+            let snapshot = self.take_lazy_snapshot()?;
+            return Ok((snapshot.manifest().generation, snapshot.read_source_table()?));
+        }
+        let manifest = self.read_manifest()?;
+        Ok((manifest.generation, read_table_of(&self.dir, &manifest)?))
+    }
+
+    fn read_manifest(&self) -> Result<Manifest, StoreError> {
+        self.parse_manifest(self.read_manifest_bytes()?.as_deref())
+    }
+
+    fn parse_manifest(&self, bytes: Option<&[u8]>) -> Result<Manifest, StoreError> {
+        bytes.map_or_else(|| Ok(Manifest::default()), |bytes| Manifest::parse(&self.dir, bytes))
+    }
+
     /// True if nothing was found wrong when the snapshot was taken, or if the same is still wrong.
     /// Files that were intact are checked again when they are read.
     fn is_condition_current(&self, snapshot: &Snapshot) -> bool {
         let condition = snapshot.condition();
-        *condition == StoreCondition::default()
-            || *condition == inspect_store(&self.dir, snapshot.manifest())
+        condition.is_good() || *condition == inspect_store(&self.dir, snapshot.manifest())
     }
 
     /// Reads the bytes of the manifest; `None` if there is no store yet. Fails if there is no manifest,
@@ -254,6 +271,12 @@ impl Store {
     /// another process holds the lock.
     pub fn open_writer(&self, verify: Verify) -> Result<StoreWriter, StoreError> {
         StoreWriter::open(&self.dir, verify)
+    }
+
+    /// Takes the write lock like [`Self::open_writer`], for an ingest that may have nothing to write: the
+    /// rows of sessions are read by [`StoreWriter::collect_known_logs`].
+    pub fn open_writer_for_ingest(&self, verify: Verify) -> Result<StoreWriter, StoreError> {
+        StoreWriter::open_without_rows(&self.dir, verify)
     }
 }
 

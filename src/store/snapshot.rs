@@ -4,8 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use schemas::session::{ProblemRow, SessionRow, SourceRow};
-use schemas::table::SOURCES;
+use schemas::session::{ProblemRow, SessionRow};
 
 use super::condition::StoreCondition;
 use super::error::StoreError;
@@ -15,7 +14,7 @@ use super::latest_sessions::LatestSessions;
 use super::manifest::{Manifest, SegmentEntry};
 use super::segment::open_segment::{Segment, SessionSpan, SharedSegment};
 use super::segment::session_table::{SessionTable, StoredSession};
-use super::segment::small_files::{read_sources, read_table};
+use super::segment::small_files::read_table;
 use super::span_index::SpanIndex;
 use crate::base::parallel::in_parallel;
 
@@ -102,6 +101,17 @@ impl Snapshot {
             Ok::<_, StoreError>(())
         })?;
         self.check_rows()
+    }
+
+    /// Reads the path of the log of every session, without the rows.
+    ///
+    /// # Errors
+    /// Fails if a file cannot be read or is damaged.
+    pub fn read_session_paths(&self) -> Result<(), StoreError> {
+        in_parallel(&self.segments, 1, |segments| {
+            segments.iter().try_for_each(|segment| segment.shared.sessions.read_paths())
+        })?;
+        Ok(())
     }
 
     /// Fails if rows of sessions were needed and could not be read. Whoever uses rows of a snapshot
@@ -313,32 +323,6 @@ impl Snapshot {
     /// Returns the position of the session with this id.
     pub fn session_position(&self, id: &str) -> Option<usize> {
         self.sessions.binary_search_by(|row| row.id().cmp(id)).ok()
-    }
-
-    /// Returns the latest row of every source, sorted by path. Leaves out the decoder states unless
-    /// `includes_state`.
-    pub fn read_sources(&self, includes_state: bool) -> Result<Vec<SourceRow>, StoreError> {
-        let parts = in_parallel(&self.segments, 1, |segments| {
-            let mut rows = Vec::new();
-            for Segment { entry, .. } in segments {
-                rows.extend(if includes_state {
-                    read_table::<SourceRow>(&self.dir, entry, SOURCES.name, None)?
-                } else {
-                    read_sources(&self.dir, entry)?
-                });
-            }
-            Ok::<_, StoreError>(rows)
-        })?;
-        let mut rows: Vec<SourceRow> = parts.into_iter().flatten().collect();
-        // The latest row of each path comes first.
-        rows.sort_unstable_by(|a, b| a.path.cmp(&b.path).then(b.segment.cmp(&a.segment)));
-        rows.dedup_by(|later, first| later.path == first.path);
-        if self.is_restricted {
-            rows.retain(|row| {
-                row.session_id.as_deref().is_some_and(|id| self.session(id).is_some())
-            });
-        }
-        Ok(rows)
     }
 
     /// Returns the problems of the sessions as they are now.

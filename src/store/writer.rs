@@ -66,6 +66,14 @@ impl StoreWriter {
     /// Creates the store if it does not exist, takes the lock, sets damaged segments aside, and
     /// removes leftovers of killed writers.
     pub(super) fn open(dir: &Path, verify: Verify) -> Result<Self, StoreError> {
+        let writer = Self::open_without_rows(dir, verify)?;
+        writer.before.read_rows()?;
+        Ok(writer)
+    }
+
+    /// Opens the store like [`Self::open`], but does not read the rows of its sessions. Before anything
+    /// is written, [`Self::collect_known_logs`] must read them.
+    pub(super) fn open_without_rows(dir: &Path, verify: Verify) -> Result<Self, StoreError> {
         files::create_private_dirs(dir)?;
         // Reads the manifest again after checking the folder: another process may be in its first
         // ingest.
@@ -88,7 +96,7 @@ impl StoreWriter {
         manifest.retired.retain(|retired| (0..RETIRED_GRACE_US).contains(&(now - retired.at)));
         let highest_on_disk = folder::remove_leftovers(dir, &manifest);
 
-        let before = Snapshot::load_with_rows(dir, manifest.clone(), None)?;
+        let before = Snapshot::load(dir, manifest.clone(), None)?;
         let next_segment = AtomicI64::new(manifest.next_segment.max(highest_on_disk + 1));
         Ok(Self {
             dir: dir.to_owned(),
@@ -107,13 +115,9 @@ impl StoreWriter {
 
     /// Returns the sources and sessions that the store knows, for planning.
     pub fn collect_known_logs(&self) -> Result<Known, StoreError> {
-        let mut sources: HashMap<_, _> = self
-            .before
-            .read_sources(false)?
-            .into_iter()
-            .filter(|row| !row.path.starts_with(LAKE_PATH))
-            .map(|row| (row.path.clone(), row))
-            .collect();
+        self.before.read_rows()?;
+        let mut sources = self.before.read_sources_by_path()?;
+        sources.retain(|path, _| !path.starts_with(LAKE_PATH));
         // A session that lost rows with a damaged segment must be re-read, so its checkpoint must
         // not match its log.
         for session in self.before.incomplete_sessions() {
@@ -229,6 +233,14 @@ impl StoreWriter {
     /// Returns a snapshot of what was committed until now. The rows of sessions are read when they are
     /// needed; see [`Snapshot::check_rows`].
     pub fn take_snapshot(&self) -> Result<Arc<Snapshot>, StoreError> {
+        let snapshot = self.take_lazy_snapshot()?;
+        snapshot.read_rows()?;
+        Ok(snapshot)
+    }
+
+    /// Returns a snapshot of what was committed until now, whose rows of sessions are read when they are
+    /// needed; see [`Snapshot::check_rows`].
+    pub(super) fn take_lazy_snapshot(&self) -> Result<Arc<Snapshot>, StoreError> {
         let manifest = self.current_manifest();
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(snapshot) = &*latest

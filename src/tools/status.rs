@@ -16,7 +16,7 @@ use super::reply::shared_state::SharedState;
 use super::reply::store_warnings::store_warnings;
 use super::reply::usage_warnings::uncounted_records;
 use crate::error::store_error;
-use crate::store::{KeepLevel, Snapshot};
+use crate::store::{KeepLevel, Snapshot, SourceTable};
 
 /// Maximum number of files listed one by one; all are counted.
 const MAX_LISTED_FILES: usize = 20;
@@ -112,12 +112,11 @@ pub(super) fn run(shared: &SharedState, roots: &[PathBuf]) -> Result<StatusData,
         }
     }
 
-    let mut known = BTreeMap::new();
     for source in snapshot.read_sources(false).map_err(store_error)? {
         *data.files.entry(status_name(&snapshot, &source)).or_default() += 1;
         data.add_source(&source);
-        known.insert(source.path.clone(), source);
     }
+    let known = snapshot.read_source_table().map_err(store_error)?;
     data.add_pending_files(roots, shared.store.dir(), &known);
     for problem in snapshot.read_problems().map_err(store_error)? {
         *data.problems.entry(problem.kind).or_default() += 1;
@@ -206,12 +205,7 @@ impl StatusData {
     }
 
     /// Adds the files that differ from the store.
-    fn add_pending_files(
-        &mut self,
-        roots: &[PathBuf],
-        store: &Path,
-        known: &BTreeMap<String, SourceRow>,
-    ) {
+    fn add_pending_files(&mut self, roots: &[PathBuf], store: &Path, known: &SourceTable) {
         let found = find_pending_logs(roots, store, known);
         let mut pending: Vec<String> =
             found.changed.iter().map(ingest::source::candidate::LogCandidate::key).collect();

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use ingest::discover::{Discovery, discover};
 use ingest::plan::excluded::{LeftOut, leave_out};
-use ingest::plan::{Plan, plan};
+use ingest::plan::{Plan, plan, rules_version};
 use ingest::redact::Redactor;
 use ingest::run::Progress;
 use ingest::run::report::{ExcludedLog, IngestReport};
@@ -18,7 +18,8 @@ use super::filtered_target::FilteredTarget;
 use super::log_rules::LogRules;
 use super::preview::PreviewTarget;
 use super::retention::{choose_keep_levels, keep_after_ingest};
-use super::write_lock::take_write_lock;
+use super::unchanged_logs::KnownLogs;
+use super::write_lock::take_lock_for_ingest;
 use crate::config::environment::known_roots;
 use crate::config::user_settings::KeepRule;
 use crate::error::{store_error, unusable_path};
@@ -93,8 +94,7 @@ pub fn ingest_logs(
     let lost = writer.settle_lost_logs(options.verify).map_err(store_error)?;
     report.notices.extend(describe_lost_logs(&lost));
 
-    let snapshot = writer.take_snapshot().map_err(store_error)?;
-    report.sessions_by_class = count_by_class(&snapshot);
+    report.sessions_by_class = writer.count_now(count_by_class).map_err(store_error)?;
     record_time(&mut report, start.elapsed());
     tracing::info!(
         files = report.files,
@@ -158,35 +158,51 @@ fn prepare_ingest(
         std::fs::metadata(path).map_err(|error| unreadable_path_error(path, error))?;
     }
 
-    // Finding files and reading the known sources take about the same time, so they run in
-    // parallel.
-    let (found, known) = std::thread::scope(|scope| {
+    // Finding files and reading what the store knows of them take about the same time, so they run
+    // in parallel.
+    let (found, opened) = std::thread::scope(|scope| {
         let found = scope.spawn(|| discover(&roots).without_folder(store.dir()));
-        let known = take_write_lock(store, options.verify, options.patience).and_then(|writer| {
-            let known = writer.collect_known_logs().map_err(store_error)?;
-            Ok((writer, known))
-        });
-        (found.join(), known)
+        let lock = take_lock_for_ingest(store, options.verify, options.patience);
+        let opened = lock.and_then(|writer| Ok((KnownLogs::read(&writer)?, writer)));
+        (found.join(), opened)
     });
     let mut found = found.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     refuse_unreadable_paths(paths, &found)?;
-    let (writer, mut known) = known?;
+    let (known, writer) = opened?;
+    let forgotten = writer.forgotten_logs().map_err(store_error)?;
+    let rules = LogRules::read(forgotten.identities())?;
+    let lost = writer.find_lost_logs().map_err(store_error)?;
+    let redactor = options.redactor.as_deref();
+    if lost.is_empty()
+        && let Some(unchanged) =
+            known.find_unchanged(&found, &writer, &rules, rules_version(redactor))
+    {
+        let segments_with_rows = writer.snapshot_before().segments_with_rows();
+        tracing::debug!(files = found.files.len(), segments_with_rows, "no log changed");
+        return Ok(PreparedIngest {
+            writer,
+            plan: Plan::of_unchanged(found.files.len() as u64),
+            rules,
+            known_sessions: HashSet::new(),
+            left_out: LeftOut::default(),
+            unwanted_sessions: unchanged.unwanted_sessions,
+        });
+    }
+    drop(known);
+    let mut known = writer.collect_known_logs().map_err(store_error)?;
     if let Some(rules) = &options.retention {
         let sessions = known.sessions.values().map(AsRef::as_ref);
         let levels = choose_keep_levels(sessions, rules);
         writer.restore_texts(&mut known, &levels);
     }
-    let lost = writer.find_lost_logs().map_err(store_error)?;
     if !lost.is_empty() {
         // Damage is repaired at once, also for logs outside the given folders.
         found = discover(&[roots, lost].concat()).without_folder(store.dir());
     }
 
-    let forgotten = writer.forgotten_logs().map_err(store_error)?;
-    let rules = LogRules::read(forgotten.identities())?;
     let files = found.files.len() as u64;
     let left_out = leave_out(&mut found, &mut known, &rules);
-    let mut plan = plan(found, &known, options.redactor.as_deref());
+    let mut plan = plan(found, &known, redactor);
     plan.files = files;
     plan.settled.extend(left_out.rows.iter().cloned());
     let unwanted = known.sessions.values().filter(|session| rules.is_unwanted_session(session));

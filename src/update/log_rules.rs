@@ -12,6 +12,7 @@ use schemas::{Provider, ToolError};
 
 use crate::config::patterns::build_patterns;
 use crate::config::user_settings::{IngestSettings, UserSettings};
+use crate::store::SessionBrief;
 
 /// The file that excludes the folder it is in, and all folders below.
 pub(crate) const MARKER_FILE: &str = ".sessionsignore";
@@ -79,6 +80,25 @@ impl LogRules {
                 path: &session.source_path,
                 provider: Some(session.provider),
                 project: session.cwd.as_deref(),
+                identity: Some(""),
+            })
+    }
+
+    /// Returns whether the path of a log or its identity may decide. Otherwise its agent and its project
+    /// do.
+    pub(crate) fn depends_on_paths(&self) -> bool {
+        !self.exclude.is_empty() || self.include.is_some() || !self.forgotten.is_empty()
+    }
+
+    /// Returns whether the rules exclude a session of the store, if they do not
+    /// [depend on paths](Self::depends_on_paths).
+    pub(crate) fn is_unwanted_brief(&self, brief: &SessionBrief) -> bool {
+        brief.events > 0
+            && brief.machine.is_none()
+            && self.is_unwanted(&LogFacts {
+                path: "",
+                provider: Some(brief.provider),
+                project: brief.cwd.as_deref(),
                 identity: Some(""),
             })
     }

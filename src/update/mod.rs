@@ -8,5 +8,6 @@ mod preview;
 pub(crate) mod refresher;
 pub mod retention;
 mod root_watch;
+mod unchanged_logs;
 pub mod watch;
 pub(crate) mod write_lock;

@@ -1,15 +1,15 @@
 //! Refreshes the store on calls of a server: checks whether logs grew and ingests the changes in
 //! the background. A call waits for this only for a moment.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use ingest::discover::find_file;
 use ingest::source::candidate::{Container, LogCandidate};
-use schemas::session::{SourceRow, SourceStatus};
+use schemas::session::SourceStatus;
 use schemas::{ErrorCode, ToolError};
 
 use super::ingest_logs::{IngestOptions, MAX_NAMED_FILES, ingest_logs};
@@ -17,8 +17,8 @@ use super::root_watch::{FilesToCheck, RootWatch};
 use super::watch::can_be_read;
 use crate::config::{environment, settings};
 use crate::error::store_error;
-use crate::store::{Snapshot, Store, Verify};
-use crate::tools::reply::pending::{find_changed_logs, find_pending_logs};
+use crate::store::{SourceBrief, SourceTable, Store, Verify};
+use crate::tools::reply::pending::{find_all_changed_logs, find_changed_logs, paths_elsewhere};
 use crate::tools::{Freshness, Refresh, UnreadReason};
 
 /// Minimum time between the end of one check and the start of the next.
@@ -27,8 +27,19 @@ const MIN_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 /// Keeps a store up to date with the logs of this machine and with those from which it was built.
 pub(crate) struct Refresher(Arc<SharedRefresh>);
 
+/// For whom a store is kept up to date.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RefreshUser {
+    /// A server, which looks again and again.
+    Server,
+    /// A command, which looks once. A store that others can write to, or that cannot be read, stays
+    /// as it is: the answer of the command says so.
+    Command,
+}
+
 struct SharedRefresh {
     store: Arc<Store>,
+    user: RefreshUser,
     state: Mutex<RefreshState>,
     done: Condvar,
 }
@@ -41,19 +52,27 @@ struct RefreshState {
     ended: Option<Instant>,
     known: Freshness,
     /// The files of the store, with the generation in which they were read.
-    sources: Option<(u64, Arc<KnownSources>)>,
+    sources: Option<(u64, Arc<SourceTable>)>,
     /// Files that could not be ingested, with their size and modification time of that attempt.
     /// They are not tried again until they change.
     stuck: HashMap<String, (u64, i64)>,
     watch: RootWatch,
 }
 
-/// The files that a store knows, by path.
-type KnownSources = BTreeMap<String, SourceRow>;
-
 impl Refresher {
-    pub(crate) fn new(store: Arc<Store>) -> Self {
-        Self(Arc::new(SharedRefresh { store, state: Mutex::default(), done: Condvar::new() }))
+    /// Returns what keeps a store up to date between the calls of a server.
+    pub(crate) fn for_server(store: Arc<Store>) -> Self {
+        Self::new(store, RefreshUser::Server)
+    }
+
+    /// Returns what brings a store up to date once, before a command answers.
+    pub(crate) fn for_command(store: Arc<Store>) -> Self {
+        Self::new(store, RefreshUser::Command)
+    }
+
+    fn new(store: Arc<Store>, user: RefreshUser) -> Self {
+        let state = Mutex::default();
+        Self(Arc::new(SharedRefresh { store, user, state, done: Condvar::new() }))
     }
 }
 
@@ -121,10 +140,6 @@ impl SharedRefresh {
 
     /// Checks whether logs changed, ingests the changed ones, and returns the resulting freshness.
     fn check_logs(&self) -> Result<Freshness, ToolError> {
-        if let Some(notice) = self.store.make_private().map_err(store_error)? {
-            tracing::warn!(%notice, "the store was not private");
-        }
-        let before = self.current_sources()?;
         let mut roots = environment::known_roots();
         // The store knows files by their real paths.
         for root in &mut roots {
@@ -132,7 +147,9 @@ impl SharedRefresh {
                 *root = real;
             }
         }
-        let found = self.find_changed(&roots, &before);
+        let Some((found, before)) = self.find_changed(&roots)? else {
+            return Ok(Freshness::default());
+        };
         let mut stuck = std::mem::take(&mut self.lock_state().stuck);
         let mut changed = Vec::new();
         for file in found {
@@ -157,7 +174,7 @@ impl SharedRefresh {
                     let after = self.current_sources()?;
                     for file in &changed {
                         let key = file.key();
-                        if has_same_row(before.get(&key), after.get(&key)) {
+                        if has_same_state(before.find(&key), after.find(&key)) {
                             stuck.insert(key, (file.size, file.modified_us));
                         }
                     }
@@ -178,20 +195,68 @@ impl SharedRefresh {
         Ok(known)
     }
 
-    /// Returns the files that differ from the store: of those that the system reported, or of all.
-    fn find_changed(&self, roots: &[PathBuf], known: &KnownSources) -> Vec<LogCandidate> {
+    /// Returns the files that differ from the store, and the files of the store. `None` if a command must
+    /// leave the store as it is.
+    fn find_changed(
+        &self,
+        roots: &[PathBuf],
+    ) -> Result<Option<(Vec<LogCandidate>, Arc<SourceTable>)>, ToolError> {
+        match self.user {
+            RefreshUser::Server => self.find_changed_for_server(roots).map(Some),
+            RefreshUser::Command => self.find_changed_for_command(roots),
+        }
+    }
+
+    /// Finds changed files among those that the system reported, or among all.
+    fn find_changed_for_server(
+        &self,
+        roots: &[PathBuf],
+    ) -> Result<(Vec<LogCandidate>, Arc<SourceTable>), ToolError> {
+        self.make_private()?;
+        let known = self.current_sources()?;
         let to_check = self.lock_state().watch.files_to_check(roots);
         if let FilesToCheck::Changed(files) = to_check {
-            return find_changed_logs(&files, self.store.dir(), known);
+            return Ok((find_changed_logs(&files, self.store.dir(), &known), known));
         }
         let begun = Instant::now();
-        let found = find_pending_logs(roots, self.store.dir(), known).changed;
-        let covers_all =
-            known.keys().all(|path| roots.iter().any(|root| Path::new(path).starts_with(root)));
+        let changed = find_all_changed_logs(roots, self.store.dir(), &known);
+        let covers_all = paths_elsewhere(roots, &known).is_empty();
         let mut state = self.lock_state();
-        state.stuck.retain(|key, _| found.iter().any(|file| file.key() == *key));
+        state.stuck.retain(|key, _| changed.iter().any(|file| file.key() == *key));
         state.watch.looked_at_all(roots, begun.elapsed(), covers_all);
-        found
+        drop(state);
+        Ok((changed, known))
+    }
+
+    /// Finds changed files while the snapshot is taken that the command needs in any case.
+    fn find_changed_for_command(
+        &self,
+        roots: &[PathBuf],
+    ) -> Result<Option<(Vec<LogCandidate>, Arc<SourceTable>)>, ToolError> {
+        let (snapshot, found) = std::thread::scope(|scope| {
+            let snapshot = scope.spawn(|| self.store.take_lazy_snapshot());
+            let found = self.store.read_source_table().map(|(_, known)| {
+                (find_all_changed_logs(roots, self.store.dir(), &known), Arc::new(known))
+            });
+            (snapshot.join(), found)
+        });
+        let snapshot = snapshot.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let Ok(snapshot) = snapshot else { return Ok(None) };
+        let condition = snapshot.condition();
+        if condition.writable.is_some() {
+            return Ok(None);
+        }
+        if condition.is_shared {
+            self.make_private()?;
+        }
+        found.map(Some).map_err(store_error)
+    }
+
+    fn make_private(&self) -> Result<(), ToolError> {
+        if let Some(notice) = self.store.make_private().map_err(store_error)? {
+            tracing::warn!(%notice, "the store was not private");
+        }
+        Ok(())
     }
 
     /// Ingests changed files, with the same masking as the other files in the store.
@@ -199,7 +264,7 @@ impl SharedRefresh {
         &self,
         roots: &[PathBuf],
         changed: &[LogCandidate],
-        known: &KnownSources,
+        known: &SourceTable,
     ) -> Result<(), ToolError> {
         let mut paths = Vec::new();
         let must_walk_roots = changed.len() > MAX_NAMED_FILES
@@ -233,7 +298,7 @@ impl SharedRefresh {
     }
 
     /// Returns the current files of the store. They are re-read if the store was written since.
-    fn current_sources(&self) -> Result<Arc<KnownSources>, ToolError> {
+    fn current_sources(&self) -> Result<Arc<SourceTable>, ToolError> {
         let snapshot = self.store.take_lazy_snapshot().map_err(store_error)?;
         let generation = snapshot.manifest().generation;
         if let Some((of, sources)) = &self.lock_state().sources
@@ -241,20 +306,14 @@ impl SharedRefresh {
         {
             return Ok(Arc::clone(sources));
         }
-        let sources = Arc::new(read_sources(&snapshot)?);
+        let sources = Arc::new(snapshot.read_source_table().map_err(store_error)?);
         self.lock_state().sources = Some((generation, Arc::clone(&sources)));
         Ok(sources)
     }
 }
 
-/// Reads the files that a store knows.
-fn read_sources(snapshot: &Snapshot) -> Result<KnownSources, ToolError> {
-    let rows = snapshot.read_sources(false).map_err(store_error)?;
-    Ok(rows.into_iter().map(|row| (row.path.clone(), row)).collect())
-}
-
 /// Returns the freshness of a store without pending files.
-fn settled_freshness(sources: &KnownSources, stuck: usize) -> Freshness {
+fn settled_freshness(sources: &SourceTable, stuck: usize) -> Freshness {
     Freshness {
         failed: count_status(sources, SourceStatus::Failed) + stuck,
         unknown: count_status(sources, SourceStatus::UnknownFormat),
@@ -262,17 +321,17 @@ fn settled_freshness(sources: &KnownSources, stuck: usize) -> Freshness {
     }
 }
 
-fn count_status(sources: &KnownSources, status: SourceStatus) -> usize {
-    sources.values().filter(|row| row.status == status).count()
+fn count_status(sources: &SourceTable, status: SourceStatus) -> usize {
+    sources.iter().filter(|source| source.status == status).count()
 }
 
-/// Returns true if the ingest did not change the source row of a file.
-fn has_same_row(before: Option<&SourceRow>, after: Option<&SourceRow>) -> bool {
+/// Returns true if the ingest did not change what the store knows of a file.
+fn has_same_state(before: Option<&SourceBrief>, after: Option<&SourceBrief>) -> bool {
     match (before, after) {
         (Some(before), Some(after)) => {
-            before.size == after.size
-                && before.modified_us == after.modified_us
-                && before.decoder_version == after.decoder_version
+            before.state.size == after.state.size
+                && before.state.modified_us == after.state.modified_us
+                && before.state.decoder_version == after.state.decoder_version
         }
         (None, None) => true,
         (Some(_), None) | (None, Some(_)) => false,
@@ -281,9 +340,9 @@ fn has_same_row(before: Option<&SourceRow>, after: Option<&SourceRow>) -> bool {
 
 /// Returns true if all logs of the store were read without masking; new ones are then read the same
 /// way.
-fn is_unmasked(sources: &KnownSources) -> bool {
-    let mut logs = sources.values().filter(|row| row.session_id.is_some()).peekable();
-    logs.peek().is_some() && logs.all(|row| row.redaction_rules == 0)
+fn is_unmasked(sources: &SourceTable) -> bool {
+    let mut logs = sources.iter().filter(|source| source.state.has_session).peekable();
+    logs.peek().is_some() && logs.all(|source| source.state.redaction_rules == 0)
 }
 
 #[cfg(test)]
@@ -300,9 +359,10 @@ mod tests {
             std::fs::write(log, "{}\n").expect("writes");
         }
         let roots = [logs];
-        let Refresher(shared) = Refresher::new(Arc::new(Store::new(dir.path().join("store"))));
+        let store = Arc::new(Store::new(dir.path().join("store")));
+        let Refresher(shared) = Refresher::for_server(store);
         let find = || {
-            let found = shared.find_changed(&roots, &KnownSources::new());
+            let (found, _) = shared.find_changed(&roots).expect("looks").expect("is a server");
             found.into_iter().map(|file| file.path).collect::<Vec<_>>()
         };
         assert_eq!(find(), [grown.clone(), old], "all files, which the store does not know");

@@ -12,7 +12,7 @@ use super::ingest_logs::MAX_NAMED_FILES;
 use super::watch::{FilesToIngest, files_to_ingest, start_watcher};
 
 /// A look at all files that takes longer than this is worth avoiding.
-const SLOW_LOOK: Duration = Duration::from_millis(50);
+const SLOW_LOOK: Duration = Duration::from_millis(10);
 
 /// Time after which all files are looked at again, for changes that the system did not report.
 const LOOK_PERIOD: Duration = Duration::from_secs(60);

@@ -135,6 +135,52 @@ fn a_refresh_reads_what_was_added() {
     assert_eq!(find(&second, "\"one line more\"", 10).matched, 1);
 }
 
+/// Ingests, and returns whether the run found out that there was nothing to do.
+fn finds_nothing_new(env: &TestEnv, flags: &[&str], logs: &Path) -> bool {
+    let mut command = env.command();
+    command.args(["ingest", "--quiet"]).args(flags).arg(logs).env("SESSIONS_LOG", "debug");
+    let output = command.output().expect("runs");
+    assert!(output.status.success(), "{output:?}");
+    let told = String::from_utf8_lossy(&output.stderr);
+    let is_unchanged = told.contains("no log changed");
+    assert!(!is_unchanged || told.contains("segments_with_rows=0"), "rows were read: {told}");
+    is_unchanged
+}
+
+#[test]
+fn an_ingest_reads_no_rows_if_nothing_changed_and_notices_every_change() {
+    let env = TestEnv::new();
+    let logs = env.path("logs");
+    for session in 0..3 {
+        append(&logs, session, &prompt(session, 0, "first"));
+    }
+    std::fs::write(logs.join("settings.json"), "{}").expect("writes");
+    assert!(!finds_nothing_new(&env, &[], &logs));
+    assert!(finds_nothing_new(&env, &[], &logs));
+
+    let log = logs.join("1.jsonl");
+    let content = std::fs::read(&log).expect("reads");
+    let touch = || {
+        let file = OpenOptions::new().append(true).open(&log).expect("opens");
+        file.set_modified(std::time::SystemTime::UNIX_EPOCH).expect("sets");
+    };
+    let changes: [(&str, &dyn Fn()); 6] = [
+        ("a log grew", &|| append(&logs, 0, &prompt(0, 1, "second"))),
+        ("a log is new", &|| append(&logs, 9, &prompt(9, 0, "first"))),
+        ("a log has another time", &touch),
+        ("a log vanished", &|| std::fs::remove_file(&log).expect("removes")),
+        ("a log came back", &|| std::fs::write(&log, &content).expect("writes")),
+        ("a file is new", &|| std::fs::write(logs.join("b.json"), "[]").expect("writes")),
+    ];
+    for (name, change) in changes {
+        change();
+        assert!(!finds_nothing_new(&env, &[], &logs), "{name}");
+        assert!(finds_nothing_new(&env, &[], &logs), "after: {name}");
+    }
+    assert!(!finds_nothing_new(&env, &["--no-redact"], &logs), "other rules");
+    assert!(finds_nothing_new(&env, &["--no-redact"], &logs), "the same rules");
+}
+
 /// Three stores of one shape, each four times the one before.
 #[test]
 fn work_grows_slower_than_the_store() {

@@ -1,13 +1,13 @@
 //! Finds the logs of agents and recognises which agent wrote each.
 
-mod discovery;
-mod folders;
+mod folder_walk;
 pub(crate) mod presence;
 mod reach;
 pub mod sniff;
 pub(crate) mod walk;
 
-pub use self::discovery::{Discovery, is_log_name};
+pub use self::folder_walk::is_log_name;
+pub use self::presence::discover_known;
 pub(crate) use self::reach::find_obstacle;
 pub use self::reach::{find_file, is_absent};
-pub use self::walk::{default_roots, discover};
+pub use self::walk::{Discovery, default_roots, discover, discover_changed};

@@ -55,5 +55,5 @@ fn is_obstacle(error: &io::Error) -> bool {
 pub(super) fn shared_database(key: &str) -> Option<&str> {
     let (database, _) = key.rsplit_once('#')?;
     let mut shared = assemblies().filter(|assembly| assembly.shares_file);
-    shared.any(|assembly| (assembly.is_source)(database.as_ref())).then_some(database)
+    shared.any(|assembly| assembly.has_source(database.as_ref())).then_some(database)
 }

@@ -5,12 +5,24 @@ use std::fs::Metadata;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::discovery::Discovery;
-use super::folders::walk_folder;
-use super::reach::is_absent;
-use crate::provider::FORMATS;
+use schemas::problem::{Problem, ProblemKind};
+
+use super::folder_walk::{FileFilter, FolderWalk, walk_below};
+use super::reach::{find_obstacle, is_absent, shared_database};
 use crate::provider::format::AgentFolders;
-use crate::source::candidate::LogCandidate;
+use crate::provider::{FORMATS, assemblies};
+use crate::source::candidate::{Container, LogCandidate};
+
+/// The result of a search for files.
+#[derive(Debug, Default)]
+pub struct Discovery {
+    /// The files that may be logs, sorted by path.
+    pub files: Vec<LogCandidate>,
+    /// Files and folders that could not be read.
+    pub problems: Vec<Problem>,
+    /// The roots that could be read. A known file missing below them has vanished.
+    pub roots: Vec<PathBuf>,
+}
 
 /// Returns the roots of every provider that exist, or that cannot be examined: [`discover`] reports
 /// those. The environment variables that the agents themselves honour move them.
@@ -38,50 +50,67 @@ pub fn default_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn discover(roots: &[PathBuf]) -> Discovery {
+    discover_wanted(roots, &|_| true)
+}
+
+/// Walks `roots` like [`discover`], and keeps only the files that are not as they were: those for which
+/// `is_unchanged` is false. Most are, so nothing is kept of most files.
+pub fn discover_changed(
+    roots: &[PathBuf],
+    is_unchanged: &(dyn Fn(&LogCandidate) -> bool + Sync),
+) -> Discovery {
+    let mut found = discover_wanted(roots, &|file| !is_unchanged(file));
+    // A compressed file does not count if the log exists plain as well, which was not kept.
+    let is_compressed =
+        |file: &LogCandidate| matches!(file.container, Container::Zstd | Container::Gzip);
+    if found.files.iter().any(is_compressed) {
+        found = discover(roots);
+    }
+    found.files.retain(|file| !is_unchanged(file));
+    found
+}
+
+fn discover_wanted(roots: &[PathBuf], is_wanted: FileFilter<'_>) -> Discovery {
     let mut found = Discovery::default();
     let mut folders = RealFolders::default();
     for root in roots {
         // Gives each file one name, however its path was spelled.
         match folders.resolve(root) {
-            Ok((metadata, path)) if metadata.is_file() => found.add_file(path, &metadata),
-            Ok((metadata, path)) if metadata.is_dir() => walk_folder(&path, &mut found),
+            Ok((metadata, path)) if metadata.is_file() => found.add_file(&path, &metadata),
+            Ok((metadata, path)) if metadata.is_dir() => walk_folder(&path, is_wanted, &mut found),
             Ok(_) => found.add_unreadable(root, &"it is neither a file nor a folder"),
             Err(error) => found.add_unreadable(root, &error),
         }
     }
 
-    // If a log exists both plain and compressed, the plain file counts: it may still grow.
-    sort_by_key(&mut found.files);
-    found.files.dedup_by(|later, first| later.has_key_of(first));
+    found.sort_files();
     found
-}
-
-/// Sorts files by key, and those of one key by path.
-fn sort_by_key(files: &mut [LogCandidate]) {
-    if files.iter().all(|file| file.path.to_str().is_some()) {
-        files.sort_by(LogCandidate::compare_bytes);
-    } else {
-        // The key of a path that is not a text differs from its bytes.
-        files.sort_by_cached_key(|file| (file.key(), file.path.clone()));
-    }
 }
 
 /// Folders, each with whether its path is the real one. A server names thousands of files of few
 /// folders, and the system is asked for each part of a path that it resolves.
 #[derive(Default)]
-struct RealFolders(HashMap<PathBuf, bool>);
+pub(super) struct RealFolders(HashMap<PathBuf, bool>);
 
 impl RealFolders {
     /// Returns the metadata and the real path of a file or folder.
     fn resolve(&mut self, path: &Path) -> io::Result<(Metadata, PathBuf)> {
-        let found = std::fs::symlink_metadata(path)?;
-        // Elsewhere a file may be found under several spellings of its name.
-        let has_one_name = cfg!(target_os = "linux") && found.is_file();
-        if has_one_name && path.parent().is_some_and(|folder| self.is_real(folder)) {
+        if let Some(found) = self.find_real_file(path) {
             return Ok((found, path.to_owned()));
         }
         let path = path.canonicalize()?;
         Ok((std::fs::metadata(&path)?, path))
+    }
+
+    /// Returns the metadata of the file at a path that is its only one. `None` if there is no such file,
+    /// or if it is not certain.
+    pub(super) fn find_real_file(&mut self, path: &Path) -> Option<Metadata> {
+        // Elsewhere a file may be found under several spellings of its name.
+        if !cfg!(target_os = "linux") {
+            return None;
+        }
+        let found = std::fs::symlink_metadata(path).ok().filter(Metadata::is_file)?;
+        path.parent().is_some_and(|folder| self.is_real(folder)).then_some(found)
     }
 
     fn is_real(&mut self, folder: &Path) -> bool {
@@ -94,10 +123,110 @@ impl RealFolders {
     }
 }
 
+/// Adds the files below a folder.
+fn walk_folder(root: &Path, is_wanted: FileFilter<'_>, found: &mut Discovery) {
+    // A root that cannot be listed is not read: everything below it would count as vanished.
+    if let Err(error) = std::fs::read_dir(root) {
+        found.add_unreadable(root, &error);
+        return;
+    }
+    found.roots.push(root.to_owned());
+
+    let FolderWalk { files, mut assembled, mut errors } = walk_below(root, is_wanted);
+    found.files.extend(files);
+    // The order in which threads find something is not always the same.
+    assembled.sort_by(|a, b| a.0.cmp(&b.0));
+    for (path, metadata) in assembled {
+        found.add_file(&path, &metadata);
+    }
+    errors.sort_by(|a, b| a.0.cmp(&b.0));
+    for (path, error) in errors {
+        found.add_unreadable(&path, &format_args!("{}: {error}", path.display()));
+    }
+}
+
+impl Discovery {
+    /// Adds files that were found in another way.
+    pub(super) fn add_candidates(&mut self, files: Vec<LogCandidate>) {
+        self.files.extend(files);
+        self.sort_files();
+    }
+
+    fn sort_files(&mut self) {
+        self.files.sort_by(LogCandidate::compare);
+        // If a log exists both plain and compressed, the plain file counts: it may still grow.
+        self.files.dedup_by(|later, first| later.has_key_of(first));
+    }
+
+    /// Adds what another search found.
+    pub fn append(&mut self, other: Self) {
+        self.problems.extend(other.problems);
+        self.roots.extend(other.roots);
+        self.add_candidates(other.files);
+    }
+
+    /// Leaves out files below `dir`, the folder of a store, which holds no logs.
+    #[must_use]
+    pub fn without_folder(mut self, dir: &Path) -> Self {
+        if let Ok(dir) = dir.canonicalize() {
+            self.files.retain(|file| !file.path.starts_with(&dir));
+        }
+        self
+    }
+
+    /// Returns whether a log that was not found, known as `key`, is gone. It is not gone if it
+    /// cannot be reached, or if its folder or database could not be read. A log behind a link was
+    /// found at its own path, because links are not followed.
+    pub fn has_lost(&self, key: &str) -> bool {
+        let database = shared_database(key);
+        let log = Path::new(database.unwrap_or(key));
+        let mut unreadable =
+            self.problems.iter().filter(|problem| problem.kind == ProblemKind::Unreadable);
+        let is_covered = unreadable.any(|problem| log.starts_with(&problem.path));
+        let is_there = database.is_none() && log.canonicalize().is_ok_and(|real| real == log);
+        !is_covered && !is_there && find_obstacle(key).is_none()
+    }
+
+    /// Adds a file, or the sessions in it if it holds several.
+    fn add_file(&mut self, path: &Path, metadata: &Metadata) {
+        let Some(assembly) = assemblies().find(|assembly| assembly.has_source(path)) else {
+            self.files.push(LogCandidate::from_metadata(path.to_owned(), metadata));
+            return;
+        };
+        let list = match (assembly.sessions)(path) {
+            Ok(list) => list,
+            Err(error) => return self.add_unreadable(path, &error),
+        };
+        for defect in list.defects {
+            self.add_problem(path, defect.kind, defect.message);
+        }
+        if let Some(defect) = (assembly.find_defect)(path) {
+            self.add_unreadable(path, &defect);
+        }
+        for session in list.sessions {
+            self.files.push(LogCandidate {
+                path: session.path,
+                size: session.bytes,
+                modified_us: session.updated_us,
+                container: Container::Assembled(assembly),
+            });
+        }
+    }
+
+    /// Reports a file or folder that could not be read.
+    fn add_unreadable(&mut self, path: &Path, error: &dyn std::fmt::Display) {
+        self.add_problem(path, ProblemKind::Unreadable, error.to_string());
+    }
+
+    /// Reports a problem of a file or folder.
+    fn add_problem(&mut self, path: &Path, kind: ProblemKind, message: String) {
+        let path = path.to_string_lossy().into_owned();
+        self.problems.push(Problem { path, line: 0, byte: 0, kind, message });
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use schemas::problem::ProblemKind;
-
     use super::*;
 
     #[test]

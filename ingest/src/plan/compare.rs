@@ -8,7 +8,7 @@ use schemas::session::{SourceRow, SourceStatus};
 
 use super::work::{ClaimedLog, Known, LogChange};
 use crate::provider::format::{LogReader, SessionClaim};
-use crate::provider::{companion_paths, format_of};
+use crate::provider::{companion_paths, format_of, has_companions};
 use crate::redact::Redactor;
 use crate::source::candidate::LogCandidate;
 use crate::text::names::truncate_name;
@@ -26,15 +26,64 @@ pub fn rules_version(redactor: Option<&Redactor>) -> i64 {
     redactor.map_or(0, |redactor| (redactor.version() | 1).cast_signed())
 }
 
+/// The state of a file when it was last read, as the store knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadState {
+    /// The agent that wrote the file. `None` if the file was not read as a log.
+    pub provider: Option<Provider>,
+    /// Whether the file has a session.
+    pub has_session: bool,
+    /// Size in bytes; -1 while only a part was read.
+    pub size: i64,
+    /// Time of the latest change of the file or its companion, in microseconds since the epoch.
+    pub modified_us: i64,
+    /// Version of the decoder that read the file.
+    pub decoder_version: i64,
+    /// Version of the rules that masked what is stored of the file.
+    pub redaction_rules: i64,
+}
+
+impl ReadState {
+    /// Returns the state that a row describes.
+    pub fn of_row(row: &SourceRow) -> Self {
+        Self {
+            provider: row.provider,
+            has_session: row.session_id.is_some(),
+            size: row.size,
+            modified_us: row.modified_us,
+            decoder_version: row.decoder_version,
+            redaction_rules: row.redaction_rules,
+        }
+    }
+
+    /// Returns whether the file and its companion file are still in this state.
+    pub fn is_current(&self, file: &LogCandidate) -> bool {
+        self.size.cast_unsigned() == file.size
+            && self.modified_us == last_change_us(file, self.provider)
+    }
+
+    /// Returns whether the content was read by the decoder of this version.
+    pub fn is_of_this_decoder(&self) -> bool {
+        match self.provider {
+            Some(provider) if self.has_session => {
+                self.decoder_version == i64::from(format_of(provider).decoder_version)
+            }
+            Some(_) | None => true,
+        }
+    }
+}
+
 /// Returns whether a log and its companion file are unchanged since the log was read.
-pub fn is_unchanged(file: &LogCandidate, row: &SourceRow) -> bool {
-    row.size.cast_unsigned() == file.size && row.modified_us == last_change_us(file, row.provider)
+pub(super) fn is_unchanged(file: &LogCandidate, row: &SourceRow) -> bool {
+    ReadState::of_row(row).is_current(file)
 }
 
 /// Returns when a log or one of its companion files changed last, in microseconds. Only the time of
 /// a companion is considered, not its size.
 pub(super) fn last_change_us(file: &LogCandidate, provider: Option<Provider>) -> i64 {
-    let Some(provider) = provider else { return file.modified_us };
+    let Some(provider) = provider.filter(|provider| has_companions(*provider)) else {
+        return file.modified_us;
+    };
     let companions = companion_paths(provider, Path::new(&file.key())).into_iter();
     let present = companions.filter_map(|path| LogCandidate::from_path(path).ok());
     present.map(|companion| companion.modified_us).fold(file.modified_us, i64::max)
@@ -53,12 +102,7 @@ pub(super) fn is_masked_by(row: &SourceRow, rules: RulesInForce<'_>) -> bool {
 
 /// Returns whether the content read from a file was read by the decoder of this version.
 pub fn is_of_this_decoder(row: &SourceRow) -> bool {
-    match row.provider {
-        Some(provider) if row.session_id.is_some() => {
-            row.decoder_version == i64::from(format_of(provider).decoder_version)
-        }
-        Some(_) | None => true,
-    }
+    ReadState::of_row(row).is_of_this_decoder()
 }
 
 /// Returns whether the content read from a file was masked by these rules and read by the decoder

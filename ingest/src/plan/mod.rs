@@ -20,12 +20,13 @@ use std::path::PathBuf;
 use schemas::problem::{Problem, ProblemKind};
 use schemas::session::{SourceRow, SourceStatus};
 
+use self::compare::is_unchanged;
+pub use self::compare::{ReadState, is_of_this_decoder, rules_version};
 use self::compare::{
     RulesInForce, classify_change, collect_companions, is_gone_without_session, is_its_log,
     is_of_another, is_read_by_rules, is_unrecognised, last_change_us, logs_of_companions,
     was_out_of_reach,
 };
-pub use self::compare::{is_of_this_decoder, is_unchanged, rules_version};
 use self::ids::assign_id;
 use self::known_log::{has_all_rows, known_log_work, unrecognised_log_work};
 use self::lineage::{group_into_units, link_works};

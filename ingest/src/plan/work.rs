@@ -109,6 +109,13 @@ pub struct Plan {
     pub bytes: u64,
 }
 
+impl Plan {
+    /// Returns the plan of a run that found this number of files, all as the store knows them.
+    pub fn of_unchanged(files: u64) -> Self {
+        Self { files, unchanged: files, ..Self::default() }
+    }
+}
+
 impl LogWork {
     /// Returns the byte offset from which the plan expects the log to be read. This is an estimate:
     /// the reader may begin at 0.

@@ -14,7 +14,10 @@ pub struct Assembly {
     pub name: &'static str,
     /// Whether several sessions share a file. The path of such a session is `<file>#<session id>`.
     pub shares_file: bool,
-    /// Returns whether the file at a path contains such sessions.
+    /// The end of the names of all files that contain such sessions. Most files of a look have another
+    /// one, and are not examined further.
+    pub source_suffix: &'static str,
+    /// Returns whether the file at a path, whose name has this end, contains such sessions.
     pub is_source: fn(&Path) -> bool,
     /// Returns whether a folder contains only parts of sessions. Such folders are not searched.
     pub is_part: fn(&Path) -> bool,
@@ -25,6 +28,14 @@ pub struct Assembly {
     pub find_defect: fn(&Path) -> Option<String>,
     /// Returns the document of the session at a path. The same session gives the same bytes.
     pub assemble: fn(&Path) -> io::Result<Vec<u8>>,
+}
+
+impl Assembly {
+    /// Returns whether the file at a path contains such sessions.
+    pub fn has_source(&self, path: &Path) -> bool {
+        path.as_os_str().as_encoded_bytes().ends_with(self.source_suffix.as_bytes())
+            && (self.is_source)(path)
+    }
 }
 
 /// The sessions in a file.

@@ -1,10 +1,10 @@
 //! A file, or a part of one, that may be a log, and how its content is stored.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
-use std::ffi::OsStr;
 use std::fs::Metadata;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use super::assembly::Assembly;
@@ -65,39 +65,37 @@ impl LogCandidate {
             metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         let modified_us =
             modified.map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX));
-        let name = path.file_name().map(OsStr::to_string_lossy).unwrap_or_default();
-        let (container, _) = Container::of_name(&name);
+        let (container, _) = Container::of_name(&path_text(&path));
         Self { size: metadata.len(), modified_us, container, path }
-    }
-
-    /// Returns whether both have the same [`key`](Self::key).
-    pub(crate) fn has_key_of(&self, other: &Self) -> bool {
-        if self.path.to_str().is_some() && other.path.to_str().is_some() {
-            self.key_bytes() == other.key_bytes()
-        } else {
-            self.key() == other.key()
-        }
-    }
-
-    /// Orders by the bytes of the path without the extension of a compression, and then by those of
-    /// the path. For paths that are texts, this is the order of their keys.
-    pub(crate) fn compare_bytes(&self, other: &Self) -> Ordering {
-        let by_key = self.key_bytes().cmp(other.key_bytes());
-        by_key.then_with(|| self.path.as_os_str().cmp(other.path.as_os_str()))
-    }
-
-    fn key_bytes(&self) -> &[u8] {
-        let path = self.path.as_os_str().as_encoded_bytes();
-        let plain = path.strip_suffix(b".zst").or_else(|| path.strip_suffix(b".gz"));
-        plain.unwrap_or(path)
     }
 
     /// Returns the path as the store keeps it: without the extension of a compression, so that a
     /// log stays the same log when it is compressed.
     pub fn key(&self) -> String {
-        match self.path.to_str() {
-            Some(path) => Container::of_name(path).1.to_owned(),
-            None => Container::of_name(&self.path.to_string_lossy()).1.to_owned(),
-        }
+        Container::of_name(&path_text(&self.path)).1.to_owned()
     }
+
+    /// Calls `use_key` with the [key](Self::key), which is not copied for it.
+    pub fn with_key<T>(&self, use_key: impl FnOnce(&str) -> T) -> T {
+        use_key(Container::of_name(&path_text(&self.path)).1)
+    }
+
+    /// Orders by key, and the files of one log from the plain one on.
+    pub(crate) fn compare(&self, other: &Self) -> Ordering {
+        let (own, others) = (path_text(&self.path), path_text(&other.path));
+        let by_key = Container::of_name(&own).1.cmp(Container::of_name(&others).1);
+        by_key.then_with(|| self.path.cmp(&other.path))
+    }
+
+    /// Returns whether two files are of the same log.
+    pub(crate) fn has_key_of(&self, other: &Self) -> bool {
+        let (own, others) = (path_text(&self.path), path_text(&other.path));
+        Container::of_name(&own).1 == Container::of_name(&others).1
+    }
+}
+
+/// Returns the text of a path, with a placeholder for what is not UTF-8.
+fn path_text(path: &Path) -> Cow<'_, str> {
+    // This is the faster way, and few paths are something else.
+    path.to_str().map_or_else(|| path.to_string_lossy(), Cow::Borrowed)
 }

@@ -247,7 +247,7 @@ pub(in crate::cli) fn run(
         HookCommand::Log(flags) => show_log(flags, context),
         HookCommand::Ingest => {
             std::thread::sleep(SETTLE_TIME);
-            Refresher::new(Arc::clone(&context.store)).refresh(MAX_INGEST_TIME);
+            Refresher::for_server(Arc::clone(&context.store)).refresh(MAX_INGEST_TIME);
             Ok(CommandOutcome::Done)
         }
         HookCommand::SessionStart(_)

@@ -35,7 +35,8 @@ impl StoreWriter {
             return Ok(0);
         }
 
-        let snapshot = self.take_snapshot()?;
+        // Few sessions have responses of others, and only their rows are read.
+        let snapshot = self.take_lazy_snapshot()?;
         let compared = find_undecided(&snapshot, compared_up_to).and_then(|undecided| {
             let mut recordings = Vec::new();
             for session in &undecided.sessions {
@@ -66,6 +67,8 @@ impl StoreWriter {
             snapshot.read_rows()?;
         }
         let rewritten = self.recount_sessions(&snapshot, &changes)?;
+        // Nothing is committed that lacks values of rows that could not be read.
+        snapshot.check_rows()?;
         self.commit(rewritten, |next| next.compared_up_to = next.next_segment - 1)?;
         if !changes.is_empty() {
             tracing::info!(sessions = changes.len(), "responses of several logs counted once");

@@ -9,7 +9,7 @@ use super::row_encoder::RowError;
 
 /// Takes one row off the beginning of `bytes`.
 pub(super) fn take_row<T: DeserializeOwned>(bytes: &mut &[u8]) -> Result<T, RowError> {
-    T::deserialize(&mut RowDecoder { rest: bytes })
+    T::deserialize(&mut RowDecoder::new(bytes))
 }
 
 /// Returns the first field of a row, which is a text.
@@ -29,10 +29,12 @@ pub(super) struct RowDecoder<'b, 'de> {
 }
 
 impl<'b, 'de> RowDecoder<'b, 'de> {
-    pub(super) fn new(bytes: &'b mut &'de [u8]) -> Self {
-        Self { rest: bytes }
+    pub(super) fn new(rest: &'b mut &'de [u8]) -> Self {
+        Self { rest }
     }
+}
 
+impl<'de> RowDecoder<'_, 'de> {
     fn take_byte(&mut self) -> Result<u8, RowError> {
         let (first, rest) = self.rest.split_first().ok_or_else(cut_row)?;
         *self.rest = rest;
@@ -52,22 +54,31 @@ impl<'b, 'de> RowDecoder<'b, 'de> {
         Err(RowError("a number is too long".to_owned()))
     }
 
-    /// Takes a flag: of its own, or of whether an option has a value.
-    pub(super) fn take_flag(&mut self) -> Result<bool, RowError> {
-        Ok(self.take_byte()? != 0)
-    }
-
-    /// Takes an integer, whose sign is the lowest bit.
+    /// Takes a number with a sign.
     pub(super) fn take_integer(&mut self) -> Result<i64, RowError> {
         let number = self.take_number()?;
-        Ok((number >> 1).cast_signed() ^ -(number & 1).cast_signed())
+        let sign = (number & 1).cast_signed();
+        Ok((number >> 1).cast_signed() ^ -sign)
     }
 
-    /// Takes a text or the name of a variant.
-    pub(super) fn take_text(&mut self) -> Result<&'de str, RowError> {
+    /// Takes a flag, or whether an option has a value.
+    pub(super) fn take_flag(&mut self) -> Result<bool, RowError> {
+        self.take_byte().map(|byte| byte != 0)
+    }
+
+    fn take_text_bytes(&mut self) -> Result<&'de [u8], RowError> {
         let length = usize::try_from(self.take_number()?).unwrap_or(usize::MAX);
         let (text, rest) = self.rest.split_at_checked(length).ok_or_else(cut_row)?;
         *self.rest = rest;
+        Ok(text)
+    }
+
+    pub(super) fn skip_text(&mut self) -> Result<(), RowError> {
+        self.take_text_bytes().map(|_| ())
+    }
+
+    pub(super) fn take_text(&mut self) -> Result<&'de str, RowError> {
+        let text = self.take_text_bytes()?;
         std::str::from_utf8(text).map_err(|_| RowError("a text is not UTF-8".to_owned()))
     }
 }
@@ -84,11 +95,13 @@ impl<'de> Deserializer<'de> for &mut RowDecoder<'_, 'de> {
     }
 
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, RowError> {
-        visitor.visit_bool(self.take_flag()?)
+        let flag = self.take_flag()?;
+        visitor.visit_bool(flag)
     }
 
     fn deserialize_i64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, RowError> {
-        visitor.visit_i64(self.take_integer()?)
+        let number = self.take_integer()?;
+        visitor.visit_i64(number)
     }
 
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, RowError> {

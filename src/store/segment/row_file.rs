@@ -32,11 +32,16 @@ pub(super) fn decode_rows<T: DeserializeOwned>(
     bytes: &[u8],
     mut take: impl FnMut(T),
 ) -> Result<Option<()>, RowError> {
-    let Some(mut rest) = bytes.strip_prefix(&*head_of(layout)) else { return Ok(None) };
+    let Some(mut rest) = rows_after_head(layout, bytes) else { return Ok(None) };
     while !rest.is_empty() {
         take(take_row(&mut rest)?);
     }
     Ok(Some(()))
+}
+
+/// Returns the bytes of the rows of a row file. `None` if its rows have another layout.
+pub(super) fn rows_after_head<'b>(layout: &str, bytes: &'b [u8]) -> Option<&'b [u8]> {
+    bytes.strip_prefix(&*head_of(layout))
 }
 
 /// Returns the layout of the rows of `table`.

@@ -11,6 +11,7 @@ use std::sync::{Arc, OnceLock};
 use schemas::session::SessionRow;
 
 use super::session_brief::SessionBrief;
+use super::session_paths::{SessionPaths, read_session_paths};
 use super::small_files::{read_session_briefs, read_sessions};
 use crate::store::error::StoreError;
 use crate::store::manifest::SegmentEntry;
@@ -20,6 +21,8 @@ pub(crate) struct SessionTable {
     briefs: Vec<SessionBrief>,
     /// As many rows as briefs, once they were read.
     rows: OnceLock<Vec<Arc<SessionRow>>>,
+    /// The path of the log of each session, once they were read without the rows.
+    paths: OnceLock<SessionPaths>,
     /// The file or folder because of which the rows could not be read, and the reason.
     damage: OnceLock<(PathBuf, String)>,
     /// True if the file of the sessions may lack columns that were added later.
@@ -35,6 +38,7 @@ impl SessionTable {
         let mut table = Self {
             briefs: Vec::new(),
             rows: OnceLock::new(),
+            paths: OnceLock::new(),
             damage: OnceLock::new(),
             may_lack_columns: false,
             store: store.to_owned(),
@@ -83,14 +87,35 @@ impl SessionTable {
         })
     }
 
+    /// Reads the paths of the logs without the rows, unless either was read.
+    ///
+    /// # Errors
+    /// Fails if the file of the rows cannot be read or is damaged.
+    pub(crate) fn read_paths(&self) -> Result<(), StoreError> {
+        if self.has_rows() || self.paths.get().is_some() {
+            return Ok(());
+        }
+        let Some(paths) = read_session_paths(&self.store, &self.entry)? else {
+            self.rows();
+            return self.check_rows();
+        };
+        let ids = self.briefs.iter().map(|brief| brief.session_id.as_str());
+        if !paths.ids().eq(ids) {
+            return Err(self.foreign_briefs());
+        }
+        let _ = self.paths.set(paths);
+        Ok(())
+    }
+
+    fn foreign_briefs(&self) -> StoreError {
+        StoreError::damaged(&self.folder(), "its sessions are not those of their briefs")
+    }
+
     fn read_rows(&self) -> Result<Vec<Arc<SessionRow>>, StoreError> {
         let rows = read_sessions(&self.store, &self.entry)?.rows;
         let briefs = rows.iter().map(|row| SessionBrief::from_row(row));
         if !briefs.eq(self.briefs.iter().cloned()) {
-            return Err(StoreError::damaged(
-                &self.folder(),
-                "its sessions are not those of their briefs",
-            ));
+            return Err(self.foreign_briefs());
         }
         Ok(rows)
     }
@@ -131,6 +156,15 @@ impl StoredSession {
         &self.table.briefs[self.at]
     }
 
+    /// Returns the path of the log, as the column `source_path` has it. The row is not read for it if
+    /// [`Snapshot::read_session_paths`](crate::store::Snapshot::read_session_paths) was called.
+    pub fn log_path(&self) -> &str {
+        match self.table.paths.get() {
+            Some(paths) => paths.path(self.at),
+            None => &self.row().source_path,
+        }
+    }
+
     /// Returns the row.
     pub fn row(&self) -> &Arc<SessionRow> {
         &self.table.rows()[self.at]
@@ -168,6 +202,7 @@ mod tests {
         for number in 0..20 {
             let row = SessionRow {
                 session_id: format!("{number:03}"),
+                source_path: format!("/logs/{number}"),
                 title: Some(format!("title {number}")),
                 project: (number % 2 > 0).then(|| "harbor".to_owned()),
                 ended_at: (number % 3 > 0).then_some(number),
@@ -195,15 +230,24 @@ mod tests {
         let entry = write_segment(dir.path());
         let table = SessionTable::read(dir.path(), &entry).expect("reads");
         assert!(!table.has_rows() && !table.may_lack_columns());
+        table.read_paths().expect("reads");
+        let table = Arc::new(table);
+        assert_eq!(StoredSession::new(&table, 7).log_path(), "/logs/7");
+        assert!(!table.has_rows(), "the rows were skipped");
         let briefs: Vec<_> = table.rows().iter().map(|row| SessionBrief::from_row(row)).collect();
         assert_eq!(briefs, table.briefs());
         assert!(briefs[4].is_subagent && briefs[3].is_conversation && !briefs[0].is_conversation);
         assert!(table.check_rows().is_ok());
 
-        let mut of_earlier_version = entry;
+        let mut of_earlier_version = entry.clone();
         of_earlier_version.files.retain(|file| file.table != SESSION_BRIEFS);
         let whole = SessionTable::read(dir.path(), &of_earlier_version).expect("reads");
         assert!(whole.has_rows() && whole.briefs() == briefs);
+        let mut without_row_file = table.entry.clone();
+        without_row_file.files.retain(|file| file.table != SESSION_ROWS);
+        let whole = Arc::new(SessionTable::read(dir.path(), &without_row_file).expect("reads"));
+        assert!(whole.read_paths().is_ok() && whole.has_rows());
+        assert_eq!(StoredSession::new(&whole, 7).log_path(), "/logs/7");
     }
 
     #[test]
@@ -212,6 +256,7 @@ mod tests {
         let entry = write_segment(dir.path());
         damage(dir.path(), SESSION_ROWS);
         let table = Arc::new(SessionTable::read(dir.path(), &entry).expect("reads the briefs"));
+        assert!(matches!(table.read_paths(), Err(StoreError::Damaged { .. })));
         let session = StoredSession::new(&table, 7);
         assert_eq!((session.id(), session.brief().project.as_deref()), ("007", Some("harbor")));
         assert!(table.check_rows().is_ok(), "nothing was needed");

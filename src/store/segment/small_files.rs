@@ -1,7 +1,7 @@
 //! Reads the small files of a segment, each as a whole: its small tables, their row files, and its
 //! checksums.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -96,11 +96,22 @@ fn read_row_file<T: DeserializeOwned>(
     layout: &str,
     take: &mut dyn FnMut(T),
 ) -> Result<bool, StoreError> {
-    let Some(expected) = entry.file_entry(name) else { return Ok(false) };
-    let path = SegmentEntry::folder_path(store, entry.number).join(file_name(name));
-    let bytes = read_whole(&path, expected)?;
+    let Some((path, bytes)) = read_row_file_bytes(store, entry, name)? else { return Ok(false) };
     let decoded = decode_rows(layout, &bytes, take);
     Ok(decoded.map_err(|error| StoreError::damaged(&path, error))?.is_some())
+}
+
+/// Reads the row file `name` of a segment. Returns its path and its bytes; `None` if the segment has no
+/// such file.
+pub(super) fn read_row_file_bytes(
+    store: &Path,
+    entry: &SegmentEntry,
+    name: &str,
+) -> Result<Option<(PathBuf, Vec<u8>)>, StoreError> {
+    let Some(expected) = entry.file_entry(name) else { return Ok(None) };
+    let path = SegmentEntry::folder_path(store, entry.number).join(file_name(name));
+    let bytes = read_whole(&path, expected)?;
+    Ok(Some((path, bytes)))
 }
 
 /// Reads a small table of a segment like `read_table`, and calls `take` with some rows at a time.

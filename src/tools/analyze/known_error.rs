@@ -125,7 +125,7 @@ pub(super) fn run(
     interface: Interface,
 ) -> Result<Reply<AnalyzeData>, ToolError> {
     let query = ErrorQuery::parse(page.args)?;
-    let recent = RecentSessions::select(snapshot, wanted, call.analyzed_events);
+    let recent = RecentSessions::select(snapshot, wanted, range.until, call.analyzed_events);
     let same = find_same_errors(snapshot, wanted, &recent, range, &query, call)?;
     let is_same = !same.failures.is_empty();
     let mut is_limited = same.is_limited;

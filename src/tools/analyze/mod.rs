@@ -105,7 +105,8 @@ pub(super) fn run(
                     wanted.insert(at);
                 }
             }
-            let recent = RecentSessions::select(snapshot, &wanted, call.analyzed_events);
+            let recent =
+                RecentSessions::select(snapshot, &wanted, range.until, call.analyzed_events);
             let mut reply =
                 recurring::run(snapshot, &recent, range, &page, call, caller.interface)?;
             let scope = filters.describe_scope(snapshot, Coverage::Conversations);

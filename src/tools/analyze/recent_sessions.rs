@@ -25,9 +25,20 @@ pub(super) struct RecentSessions {
 impl RecentSessions {
     /// Selects those of the sessions at the positions `wanted` that were active last and have at most
     /// `max_events` events together, at least one of them, and all that ended at the same moment.
-    pub(super) fn select(snapshot: &Snapshot, wanted: &HashSet<usize>, max_events: u64) -> Self {
+    ///
+    /// Sessions that go on after `until` come with them, so that the `until` of the next call is earlier.
+    pub(super) fn select(
+        snapshot: &Snapshot,
+        wanted: &HashSet<usize>,
+        until: Option<Timestamp>,
+        max_events: u64,
+    ) -> Self {
         let mut newest_first: Vec<usize> = wanted.iter().copied().collect();
-        let end_of = |at: usize| snapshot.sessions()[at].brief().ended_at;
+        let until = until.map(|until| until.0);
+        let end_of = |at: usize| {
+            let end = snapshot.sessions()[at].brief().ended_at?;
+            Some(until.map_or(end, |until| end.min(until)))
+        };
         newest_first.sort_unstable_by_key(|at| (Reverse(end_of(*at)), *at));
 
         let mut events: u64 = 0;
@@ -37,7 +48,8 @@ impl RecentSessions {
             let of_session = u64::try_from(snapshot.sessions()[*at].brief().events).unwrap_or(0);
             events = events.saturating_add(of_session);
             let end = end_of(*at);
-            if events > max_events && count > 0 && end != first_end {
+            let is_before = until.is_none() || first_end < until;
+            if events > max_events && count > 0 && end != first_end && is_before {
                 break;
             }
             first_end = end;

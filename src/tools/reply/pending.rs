@@ -1,12 +1,13 @@
 //! Finds logs that differ from the store by name, size and time, without opening a file.
 
-use std::collections::{BTreeMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::collections::HashSet;
+use std::path::{MAIN_SEPARATOR, Path, PathBuf};
 
-use ingest::discover::{discover, find_file};
-use ingest::plan::{is_of_this_decoder, is_unchanged};
+use ingest::discover::{discover, discover_changed, discover_known};
 use ingest::source::candidate::LogCandidate;
-use schemas::session::{SourceRow, SourceStatus};
+use schemas::session::SourceStatus;
+
+use crate::store::SourceTable;
 
 /// The differences between the files on disk and the store.
 #[derive(Debug, Default)]
@@ -22,27 +23,54 @@ pub(crate) struct PendingLogs {
 pub(crate) fn find_pending_logs(
     roots: &[PathBuf],
     store: &Path,
-    known: &BTreeMap<String, SourceRow>,
+    known: &SourceTable,
 ) -> PendingLogs {
-    let mut places = roots.to_vec();
-    for path in known.keys() {
-        let is_in_roots = roots.iter().any(|root| Path::new(path).starts_with(root));
-        if !is_in_roots {
-            places.extend(find_file(path));
-        }
-    }
-    places.dedup();
-    let found = discover(&places).without_folder(store);
+    let mut found = discover(roots);
+    found.append(discover_known(&paths_elsewhere(roots, known), &|_| false));
+    let mut found = found.without_folder(store);
 
     let present: HashSet<String> = found.files.iter().map(LogCandidate::key).collect();
     let mut vanished = Vec::new();
-    for row in known.values() {
-        let is_missing = row.status != SourceStatus::Gone && !present.contains(&row.path);
-        if is_missing && found.has_lost(&row.path) {
-            vanished.push(row.path.clone());
+    for source in known.iter() {
+        let path = known.path(source);
+        let is_missing = source.status != SourceStatus::Gone && !present.contains(path);
+        if is_missing && found.has_lost(path) {
+            vanished.push(path.to_owned());
         }
     }
-    PendingLogs { changed: select_changed(found.files, known), vanished }
+    vanished.sort_unstable();
+    found.files.retain(|file| !is_read(file, known));
+    PendingLogs { changed: found.files, vanished }
+}
+
+/// Returns the files among those of [`find_pending_logs`] that differ from the store.
+pub(crate) fn find_all_changed_logs(
+    roots: &[PathBuf],
+    store: &Path,
+    known: &SourceTable,
+) -> Vec<LogCandidate> {
+    let is_unchanged = |file: &LogCandidate| is_read(file, known);
+    let mut found = discover_changed(roots, &is_unchanged);
+    found.append(discover_known(&paths_elsewhere(roots, known), &is_unchanged));
+    found.without_folder(store).files
+}
+
+/// Returns the known logs that are not below `roots`.
+pub(crate) fn paths_elsewhere<'k>(roots: &[PathBuf], known: &'k SourceTable) -> Vec<&'k str> {
+    let is_in_roots = |path: &str| roots.iter().any(|root| is_below(path, root));
+    let folders = known.iter_folders().filter(|(folder, _)| !is_in_roots(folder));
+    let paths = folders.flat_map(|(_, sources)| sources.map(|source| known.path(source)));
+    // A root may be a file.
+    paths.filter(|path| !is_in_roots(path)).collect()
+}
+
+/// Returns whether `path` is `folder` or below it. Both are without `.` and `..`.
+pub(crate) fn is_below(path: &str, folder: &Path) -> bool {
+    // `Path::starts_with` compares part by part, which takes too long for the paths of all logs.
+    let Some(rest) = folder.to_str().and_then(|folder| path.strip_prefix(folder)) else {
+        return Path::new(path).starts_with(folder);
+    };
+    rest.is_empty() || rest.starts_with(MAIN_SEPARATOR) || Path::new(path).starts_with(folder)
 }
 
 /// Returns those of `files` that differ from the store. `known` are the files as the store knows them;
@@ -50,23 +78,32 @@ pub(crate) fn find_pending_logs(
 pub(crate) fn find_changed_logs(
     files: &[PathBuf],
     store: &Path,
-    known: &BTreeMap<String, SourceRow>,
+    known: &SourceTable,
 ) -> Vec<LogCandidate> {
-    let found = discover(files).without_folder(store).files;
-    select_changed(found, known)
+    let mut found = discover(files).without_folder(store).files;
+    found.retain(|file| !is_read(file, known));
+    found
 }
 
-/// Returns the files that are not as the store knows them.
-fn select_changed(
-    files: Vec<LogCandidate>,
-    known: &BTreeMap<String, SourceRow>,
-) -> Vec<LogCandidate> {
-    let is_new =
-        |file: &LogCandidate| known.get(&file.key()).is_none_or(|row| must_be_read(file, row));
-    files.into_iter().filter(is_new).collect()
+/// Returns whether a file is as it was when it was read, by this version of its decoder.
+fn is_read(file: &LogCandidate, known: &SourceTable) -> bool {
+    let source = file.with_key(|key| known.find(key));
+    source.is_some_and(|source| source.state.is_current(file) && source.state.is_of_this_decoder())
 }
 
-/// Returns whether a known file changed, or was read by another version of its decoder.
-fn must_be_read(file: &LogCandidate, row: &SourceRow) -> bool {
-    !is_unchanged(file, row) || !is_of_this_decoder(row)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_below_whole_names_only() {
+        let check = |path, folder| is_below(path, Path::new(folder));
+        for (path, folder) in [("/a/b", "/a"), ("/a/b/c", "/a/b"), ("/a", "/a"), ("/a", "/")] {
+            assert!(check(path, folder), "{path} {folder}");
+        }
+        for (path, folder) in [("/ab", "/a"), ("/a", "/a/b"), ("/b/a", "/a"), ("a", "/a")] {
+            assert!(!check(path, folder), "{path} {folder}");
+        }
+        assert!(check("/a/b", "/a/") && !check("/ab", "/a/"));
+    }
 }

@@ -71,6 +71,7 @@ const AGENT: &str = "Hermes";
 pub(super) const ASSEMBLY: Assembly = Assembly {
     name: "Hermes database",
     shares_file: true,
+    source_suffix: DATABASE,
     is_source: |path| path.file_name().is_some_and(|name| name == DATABASE),
     is_part: |_| false,
     sessions: |database| list_sessions(database).map(SessionList::from),

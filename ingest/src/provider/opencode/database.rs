@@ -52,6 +52,7 @@ const AGENT: &str = "OpenCode";
 pub(super) const ASSEMBLY: Assembly = Assembly {
     name: "OpenCode database",
     shares_file: true,
+    source_suffix: ".db",
     is_source: is_database,
     is_part: |_| false,
     sessions: |database| {

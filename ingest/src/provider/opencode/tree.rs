@@ -33,6 +33,7 @@ const MAX_SCANNED_BYTES: u64 = 1 << 30;
 pub(super) const ASSEMBLY: Assembly = Assembly {
     name: "OpenCode tree",
     shares_file: false,
+    source_suffix: ".json",
     is_source: is_tree_session,
     is_part,
     sessions: |session_file| {
