@@ -21,6 +21,9 @@ use crate::store::{SourceBrief, SourceTable, Store, Verify};
 use crate::tools::reply::pending::{find_all_changed_logs, find_changed_logs, paths_elsewhere};
 use crate::tools::{Freshness, Refresh, UnreadReason};
 
+/// Files that differ from the store, and the files of the store.
+type ChangedLogs = (Vec<LogCandidate>, Arc<SourceTable>);
+
 /// Minimum time between the end of one check and the start of the next.
 const MIN_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
@@ -200,7 +203,7 @@ impl SharedRefresh {
     fn find_changed(
         &self,
         roots: &[PathBuf],
-    ) -> Result<Option<(Vec<LogCandidate>, Arc<SourceTable>)>, ToolError> {
+    ) -> Result<Option<ChangedLogs>, ToolError> {
         match self.user {
             RefreshUser::Server => self.find_changed_for_server(roots).map(Some),
             RefreshUser::Command => self.find_changed_for_command(roots),
@@ -211,7 +214,7 @@ impl SharedRefresh {
     fn find_changed_for_server(
         &self,
         roots: &[PathBuf],
-    ) -> Result<(Vec<LogCandidate>, Arc<SourceTable>), ToolError> {
+    ) -> Result<ChangedLogs, ToolError> {
         self.make_private()?;
         let known = self.current_sources()?;
         let to_check = self.lock_state().watch.files_to_check(roots);
@@ -232,7 +235,7 @@ impl SharedRefresh {
     fn find_changed_for_command(
         &self,
         roots: &[PathBuf],
-    ) -> Result<Option<(Vec<LogCandidate>, Arc<SourceTable>)>, ToolError> {
+    ) -> Result<Option<ChangedLogs>, ToolError> {
         let (snapshot, found) = std::thread::scope(|scope| {
             let snapshot = scope.spawn(|| self.store.take_lazy_snapshot());
             let found = self.store.read_source_table().map(|(_, known)| {

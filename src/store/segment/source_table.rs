@@ -292,7 +292,8 @@ mod tests {
         let segments = HeldFolder::open(&store.join("segments")).expect("opens");
         let mut writer = SegmentWriter::new(&Arc::new(segments), number);
         for row in rows {
-            writer.record_source(SourceRow { segment: number, ..row.clone() });
+            let row = SourceRow { segment: number, ..row.clone() };
+            writer.record_source(Box::new(row)).expect("records");
         }
         let finished = writer.finish().expect("writes").expect("has rows");
         finished.folder.keep();
