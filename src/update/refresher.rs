@@ -200,10 +200,7 @@ impl SharedRefresh {
 
     /// Returns the files that differ from the store, and the files of the store. `None` if a command must
     /// leave the store as it is.
-    fn find_changed(
-        &self,
-        roots: &[PathBuf],
-    ) -> Result<Option<ChangedLogs>, ToolError> {
+    fn find_changed(&self, roots: &[PathBuf]) -> Result<Option<ChangedLogs>, ToolError> {
         match self.user {
             RefreshUser::Server => self.find_changed_for_server(roots).map(Some),
             RefreshUser::Command => self.find_changed_for_command(roots),
@@ -211,10 +208,7 @@ impl SharedRefresh {
     }
 
     /// Finds changed files among those that the system reported, or among all.
-    fn find_changed_for_server(
-        &self,
-        roots: &[PathBuf],
-    ) -> Result<ChangedLogs, ToolError> {
+    fn find_changed_for_server(&self, roots: &[PathBuf]) -> Result<ChangedLogs, ToolError> {
         self.make_private()?;
         let known = self.current_sources()?;
         let to_check = self.lock_state().watch.files_to_check(roots);
