@@ -247,7 +247,8 @@ impl Snapshot {
 
     /// Returns the number of segments whose rows of sessions were read.
     pub fn segments_with_rows(&self) -> usize {
-        self.segments.iter().filter(|segment| segment.shared.sessions.has_rows()).count()
+        let tables = self.segments.iter().map(|segment| &segment.shared.sessions);
+        tables.filter(|table| table.has_rows() && !table.briefs().is_empty()).count()
     }
 
     /// Returns the directory of the store.
