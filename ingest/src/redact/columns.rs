@@ -5,7 +5,6 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -15,8 +14,8 @@ use arrow::error::ArrowError;
 use schemas::table::{Column, EVENTS, Masking, Table};
 use schemas::text_cells::TextCells;
 use serde_json::Value;
-use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use super::known_names::{KnownNames, MAX_NAME_BYTES};
 use super::placeholder::MASK;
 use super::redactor::Redactor;
 use super::secrets::{MaskedSecrets, mask_text};
@@ -26,18 +25,6 @@ use crate::text::sanitize::clean;
 /// Columns of an event that are masked together when it is read.
 const MASKED_TOGETHER: &[&str] = &["text", "command", "files"];
 
-/// Maximum number of values remembered. Names and ids repeat.
-const MAX_REMEMBERED_VALUES: usize = 1024;
-
-/// Number of the last names that are remembered for the rows of the same log.
-const RECENT_NAMES: usize = 4;
-
-/// Number of names of which a hash is remembered.
-const SEEN_NAMES: usize = 64;
-
-/// Maximum length in bytes of a value that is remembered.
-const MAX_REMEMBERED_BYTES: usize = 256;
-
 /// Maximum number of underscores at which a part may begin, and at which it may end, that is searched
 /// for a secret: `mcp__<secret>__run`.
 const MAX_PARTS: usize = 16;
@@ -46,54 +33,10 @@ const MAX_PARTS: usize = 16;
 /// its shape.
 const MIN_PART_BYTES: usize = 16;
 
-/// The hashes of some names that were seen.
-struct SeenNames([u64; SEEN_NAMES]);
-
-impl Default for SeenNames {
-    fn default() -> Self {
-        Self([0; SEEN_NAMES])
-    }
-}
-
-impl SeenNames {
-    /// Remembers a name in the place of another one. Returns whether it was remembered before.
-    fn replace(&mut self, name: &str) -> bool {
-        let hash = xxh3_64_with_seed(name.as_bytes(), 0);
-        let slot = &mut self.0[(hash % SEEN_NAMES as u64) as usize];
-        std::mem::replace(slot, hash) == hash
-    }
-}
-
-/// Hashes names faster than the hasher of the standard library. Whoever writes a log may choose names
-/// with equal hashes, but few of them are remembered at a time.
-#[derive(Default)]
-struct NameHasher(u64);
-
-impl Hasher for NameHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        self.0 = xxh3_64_with_seed(bytes, self.0);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
-
-/// The masked form of a name, and its secrets.
-type MaskedName = (String, MaskedSecrets);
-
 /// Masks values of columns and remembers the values seen.
 #[derive(Default)]
 pub(crate) struct ColumnMasker {
-    /// The masked form of each value; `None` if it equals the value.
-    known: HashMap<String, Option<MaskedName>, BuildHasherDefault<NameHasher>>,
-    /// Hashes of names that were seen. Only a name that is seen again is added to `known`: the ids and
-    /// paths of many small logs would drive all others out.
-    seen: SeenNames,
-    /// The last names that equal their masked form. The rows of a log repeat its id.
-    recent: [String; RECENT_NAMES],
-    /// The oldest of them.
-    oldest: usize,
+    known: KnownNames,
 }
 
 impl ColumnMasker {
@@ -241,7 +184,7 @@ impl ColumnMasker {
     pub(crate) fn has_secret(&mut self, redactor: Option<&Redactor>, value: &Value) -> bool {
         match value {
             // A longer string is a text.
-            Value::String(text) if text.len() > MAX_REMEMBERED_BYTES => {
+            Value::String(text) if text.len() > MAX_NAME_BYTES => {
                 !mask_text(redactor, &clean(text)).1.is_empty()
             }
             Value::String(name) => self.is_secret_in_name(redactor, name),
@@ -267,28 +210,18 @@ impl ColumnMasker {
         text: &str,
         found: &mut MaskedSecrets,
     ) -> Option<String> {
-        if self.recent.iter().any(|name| name == text) {
-            return None;
-        }
-        if let Some(known) = self.known.get(text) {
-            let (shown, secrets) = known.as_ref()?;
+        if let Some(known) = self.known.find(text) {
+            let (shown, secrets) = known?;
             found.extend(secrets.iter().cloned());
             return Some(shown.clone());
         }
         let shown = if is_plain_name(redactor, text) {
-            text.clone_into(&mut self.recent[self.oldest]);
-            self.oldest = (self.oldest + 1) % RECENT_NAMES;
             None
         } else {
             let (shown, secrets) = mask_name_with_secrets(redactor, text);
             if shown == text { None } else { Some((shown, secrets)) }
         };
-        if text.len() <= MAX_REMEMBERED_BYTES && self.seen.replace(text) {
-            if self.known.len() >= MAX_REMEMBERED_VALUES {
-                self.known.clear();
-            }
-            self.known.insert(text.to_owned(), shown.clone());
-        }
+        self.known.remember(text, shown.as_ref());
         let (shown, secrets) = shown?;
         found.extend(secrets);
         Some(shown)
@@ -298,7 +231,7 @@ impl ColumnMasker {
 /// Returns whether a name has no secret, nothing to be cleaned, and no underscore, at which a secret
 /// may begin.
 fn is_plain_name(redactor: Option<&Redactor>, name: &str) -> bool {
-    if name.len() > MAX_REMEMBERED_BYTES || name.contains(['\n', '\t', '_']) {
+    if name.len() > MAX_NAME_BYTES || name.contains(['\n', '\t', '_']) {
         return false;
     }
     matches!(clean(name), Cow::Borrowed(_)) && mask_text(redactor, name).1.is_empty()

@@ -28,6 +28,7 @@ mod dialogue;
 mod encoded_login;
 mod entropy;
 mod env;
+mod known_names;
 mod kube_secret;
 mod names;
 mod nostr_key;
