@@ -22,7 +22,7 @@ use crate::tools::reply::pending::{find_all_changed_logs, find_changed_logs, pat
 use crate::tools::{Freshness, Refresh, UnreadReason};
 
 /// Files that differ from the store, and the files of the store.
-type ChangedLogs = (Vec<LogCandidate>, Arc<SourceTable>);
+type FoundChanges = (Vec<LogCandidate>, Arc<SourceTable>);
 
 /// Minimum time between the end of one check and the start of the next.
 const MIN_CHECK_INTERVAL: Duration = Duration::from_secs(2);
@@ -200,7 +200,7 @@ impl SharedRefresh {
 
     /// Returns the files that differ from the store, and the files of the store. `None` if a command must
     /// leave the store as it is.
-    fn find_changed(&self, roots: &[PathBuf]) -> Result<Option<ChangedLogs>, ToolError> {
+    fn find_changed(&self, roots: &[PathBuf]) -> Result<Option<FoundChanges>, ToolError> {
         match self.user {
             RefreshUser::Server => self.find_changed_for_server(roots).map(Some),
             RefreshUser::Command => self.find_changed_for_command(roots),
@@ -208,7 +208,7 @@ impl SharedRefresh {
     }
 
     /// Finds changed files among those that the system reported, or among all.
-    fn find_changed_for_server(&self, roots: &[PathBuf]) -> Result<ChangedLogs, ToolError> {
+    fn find_changed_for_server(&self, roots: &[PathBuf]) -> Result<FoundChanges, ToolError> {
         self.make_private()?;
         let known = self.current_sources()?;
         let to_check = self.lock_state().watch.files_to_check(roots);
@@ -229,7 +229,7 @@ impl SharedRefresh {
     fn find_changed_for_command(
         &self,
         roots: &[PathBuf],
-    ) -> Result<Option<ChangedLogs>, ToolError> {
+    ) -> Result<Option<FoundChanges>, ToolError> {
         let (snapshot, found) = std::thread::scope(|scope| {
             let snapshot = scope.spawn(|| self.store.take_lazy_snapshot());
             let found = self.store.read_source_table().map(|(_, known)| {
