@@ -30,8 +30,8 @@ use super::{compact, folder, lost_logs};
 /// A segment with at least this many bytes of events is committed at the next checkpoint.
 pub(super) const FULL_SEGMENT_BYTES: usize = 32 << 20;
 
-/// A segment with rows of at least this many files is committed at the next checkpoint. The writer
-/// holds these rows until then, about 2 KB each.
+/// A segment with about this many rows of files is committed at the next checkpoint. The writer holds
+/// these rows until then, encoded.
 const FULL_SEGMENT_FILES: usize = 16_384;
 
 /// A segment with at least this many names of tools, kinds and files is committed at the next
@@ -223,11 +223,6 @@ impl StoreWriter {
         let rest =
             compact::rewrite_without_events(&self.dir, &snapshot, &dead, self.begin_segment())?;
         self.commit_segment(rest, &old)
-    }
-
-    /// Returns true if the store had no sessions before this writer.
-    pub(super) fn began_empty(&self) -> bool {
-        self.before.sessions().is_empty()
     }
 
     /// Returns a snapshot of what was committed until now. The rows of sessions are read when they are

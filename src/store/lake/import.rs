@@ -67,7 +67,8 @@ impl<'w> LakeImport<'w> {
     /// Commits what was added, and counts responses once that several sessions have.
     pub fn finish(self) -> Result<(), StoreError> {
         let (writer, recounted) = self.commit()?;
-        if recounted > 0 || !writer.began_empty() {
+        // The rows of an empty store supersede none.
+        if recounted > 0 || !writer.before.sessions().is_empty() {
             writer.retire_superseded_segments()?;
         }
         writer.merge_small_segments()
