@@ -176,8 +176,9 @@ impl<'a> Pull<'a> {
         })
     }
 
-    /// Returns a text that is equal for two pulls if the second, which selects no other times, has nothing
-    /// to do. Its first word is about the filter and the rules of masking.
+    /// Returns a text that stays the same as long as there is nothing new to import. The times of the
+    /// filter are not in it; see [`PullFilter::is_within`]. Its first word is about the rest of the
+    /// filter and the rules of masking.
     fn signature(&self, versions: &BTreeMap<String, String>) -> String {
         let PullFilter { user, project, since: _, until: _ } = self.filter;
         let filter = format!("{user:?} {project:?} {}", self.redaction_rules);

@@ -47,7 +47,8 @@ impl Fingerprint {
     }
 }
 
-/// Returns the hash of `length` bytes, of which there are at most [`MAX_HASHED_BYTES`], from `offset` on. Changes the read position.
+/// Returns the hash of `length` bytes from `offset` on, at most [`MAX_HASHED_BYTES`]. Changes the read
+/// position.
 fn hash_range(content: &mut Content, offset: u64, length: u64) -> io::Result<i64> {
     let mut buffer = [0; MAX_HASHED_BYTES as usize];
     let room = buffer.len().min(usize::try_from(length).unwrap_or(usize::MAX));

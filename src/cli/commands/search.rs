@@ -75,8 +75,8 @@ enum SearchView {
 }
 
 impl SearchFlags {
-    /// Returns the first word of a query of several words if it looks like a flag, and as such is
-    /// unknown.
+    /// Returns the first word of the query if it looks like a flag and more words follow. `search` has
+    /// no such flag, or clap would not have left it in the query.
     pub(in crate::cli) fn unknown_flag(&self) -> Option<&str> {
         let is_flag = self.query.starts_with("--") && !self.query.contains(char::is_whitespace);
         (is_flag && !self.more.is_empty()).then_some(&self.query)
