@@ -184,6 +184,17 @@ fn arrow_has_one_version_and_schemas_stays_small() {
 
 /// A file of tests that its binary does not name compiles nowhere and fails never.
 #[test]
+fn fuzz_targets_take_what_was_compiled_for_tests() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let [own, fuzz] = ["Cargo.toml", "tests/fuzz/Cargo.toml"].map(|manifest| {
+        let text = std::fs::read_to_string(root.join(manifest)).expect("reads");
+        let value: toml::Table = toml::from_str(&text).expect("TOML");
+        value["profile"]["dev"].clone()
+    });
+    assert_eq!(fuzz, own, "another profile would compile DuckDB's crate and C libraries again");
+}
+
+#[test]
 fn every_file_of_tests_is_in_its_binary() {
     for folder in ["tests/it", "ingest/tests/it"] {
         let files = rust_files(folder);
