@@ -47,6 +47,13 @@ pub(crate) fn truncate_start(text: &str, width: usize) -> String {
     if width == 0 { String::new() } else { format!("{ELLIPSIS}{}", &text[from..]) }
 }
 
+/// Fits a text into `width` cells. A path loses its beginning, which says less than its end; a
+/// command or a sentence loses its end.
+pub(crate) fn truncate(text: &str, width: usize) -> String {
+    let is_path = text.starts_with('/') && !text.contains(' ');
+    if is_path { truncate_start(text, width) } else { truncate_end(text, width) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -61,5 +68,7 @@ mod tests {
         assert_eq!(truncate_end("x", 0), "");
         assert_eq!(truncate_start("/home/mira/code", 5), "…code");
         assert_eq!(truncate_start("日本語", 4), "…語");
+        assert_eq!(truncate("/home/mira/code", 5), "…code");
+        assert_eq!(truncate("/review the harbor", 8), "/review…");
     }
 }

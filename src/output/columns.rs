@@ -4,7 +4,7 @@
 use anstyle::Style;
 
 use super::painted::{DIM, Painted};
-use crate::base::cells::{text_width, truncate_end, truncate_start};
+use crate::base::cells::{text_width, truncate, truncate_end};
 use crate::base::sanitize::{clean_text, one_line};
 use crate::base::text_table::{COLUMN_GAP, align_columns};
 
@@ -127,7 +127,7 @@ impl FittedTable {
             let cells = kept.iter().filter_map(|at| row.get(*at).map(|cell| (cell, widths[*at])));
             lines.push(
                 cells
-                    .map(|(cell, width)| paint_cell(cell.style, &cut(&cell.text, width)))
+                    .map(|(cell, width)| paint_cell(cell.style, &truncate(&cell.text, width)))
                     .collect(),
             );
         }
@@ -178,7 +178,7 @@ impl FittedTable {
         if let Some(cell) = row.get(*last)
             && room >= MIN_CUT_WIDTH
         {
-            line.push_str(&paint_cell(cell.style, &cut(&cell.text, room)));
+            line.push_str(&paint_cell(cell.style, &truncate(&cell.text, room)));
         }
         line.trim_end().to_owned()
     }
@@ -243,7 +243,7 @@ impl<'a> LinePart<'a> {
 
     /// Formats the cell and the gap after it.
     fn paint(&self) -> String {
-        let text = cut(&self.cell.text, self.width);
+        let text = truncate(&self.cell.text, self.width);
         let padding = " ".repeat(self.width - text_width(&text).min(self.width));
         let gap = " ".repeat(COLUMN_GAP);
         let painted = paint_cell(self.cell.style, &text);
@@ -258,11 +258,6 @@ impl<'a> LinePart<'a> {
 /// Returns the width of parts with the gaps after them.
 fn total_width(parts: &[LinePart<'_>]) -> usize {
     parts.iter().map(|part| part.width + COLUMN_GAP).sum()
-}
-
-/// Cuts a text to a width. Paths are cut at the beginning, which is less informative.
-fn cut(text: &str, width: usize) -> String {
-    if text.starts_with('/') { truncate_start(text, width) } else { truncate_end(text, width) }
 }
 
 /// Returns a text with its style.

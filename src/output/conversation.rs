@@ -13,7 +13,7 @@ use super::painted::{
 };
 use super::session_table::all_tokens;
 use super::wrapped::push_wrapped;
-use crate::base::cells::{text_width, truncate_end, truncate_start};
+use crate::base::cells::{text_width, truncate, truncate_end, truncate_start};
 use crate::base::sanitize::{clean_text, one_line};
 use crate::export::transcript::{
     TranscriptPart, accompany_calls, collect_turns, describe_call_in, describe_notices,
@@ -314,11 +314,7 @@ fn push_call(painted: &mut Painted, pair: &CallPair<'_>, layout: &Layout) {
     let subject = clean_text(&describe_call_in(pair.call, pair.folder));
     let used = 6 + text_width(&tool) + 1 + text_width(&place);
     let room = layout.width.saturating_sub(used);
-    let subject = if subject.starts_with('/') {
-        truncate_start(&subject, room)
-    } else {
-        truncate_end(&subject, room)
-    };
+    let subject = truncate(&subject, room);
     painted.push(PLAIN, "    ").push(style, mark).push(PLAIN, " ");
     painted.push_inline(STRONG, &tool).push(PLAIN, " ").push_inline(PLAIN, &subject);
     painted.push(ID, &place);

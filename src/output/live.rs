@@ -10,7 +10,7 @@ use super::numbers::{count_of, format_dollars, format_milliseconds};
 use super::painted::{COST, DIM, FAILED, PLAIN, PROMPT, Painted, STRONG, SUCCEEDED};
 use super::terminal::Terminal;
 use super::wrapped::wrap_lines;
-use crate::base::cells::{text_width, truncate_end, truncate_start};
+use crate::base::cells::{text_width, truncate, truncate_end};
 use crate::base::sanitize::one_line;
 use crate::export::transcript::{describe_call_in, truncate_chars};
 use crate::tools::Transcript;
@@ -154,11 +154,7 @@ impl LiveLines {
         // A path is relative where a user reads it, and whole for programs.
         let folder = whole.session.cwd.as_deref().filter(|_| self.is_screen);
         let subject = one_line(&describe_call_in(call, folder));
-        let subject = if subject.starts_with('/') && !subject.contains(' ') {
-            truncate_start(&subject, room)
-        } else {
-            truncate_end(&subject, room)
-        };
+        let subject = truncate(&subject, room);
         out.push(PLAIN, INDENT).push(style, &sign.to_string()).push(PLAIN, " ");
         out.push(STRONG, &tool).push(PLAIN, " ").push(PLAIN, &subject);
         out.push(FAILED, &code).push(DIM, &duration);

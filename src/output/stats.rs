@@ -11,7 +11,7 @@ use super::numbers::{format_bytes, format_count, format_dollars, format_millisec
 use super::painted::Painted;
 use super::show::Show;
 use super::stats_screen::paint_groups;
-use crate::base::cells::{truncate_end, truncate_start};
+use crate::base::cells::truncate;
 use crate::base::sanitize::one_line;
 use crate::base::text_table::format_table;
 
@@ -167,7 +167,7 @@ fn format_groups(data: &StatsData, groups: &[Group], columns: &[StatsColumn]) ->
         names.push("title");
         right.push(false);
         for (row, group) in rows.iter_mut().zip(groups) {
-            row.push(shorten_line(group.title.as_deref().unwrap_or(""), MAX_TITLE_WIDTH));
+            row.push(truncate(&one_line(group.title.as_deref().unwrap_or("")), MAX_TITLE_WIDTH));
         }
     }
 
@@ -190,20 +190,9 @@ fn key_cells(group: &Group, group_by: &[GroupKey]) -> Vec<String> {
     let mut cells = Vec::new();
     for key in group_by {
         let value = group.group.get(key.as_str()).and_then(|value| value.as_str());
-        cells.push(shorten_line(value.unwrap_or("(none)"), MAX_KEY_WIDTH));
+        cells.push(truncate(&one_line(value.unwrap_or("(none)")), MAX_KEY_WIDTH));
     }
     cells
-}
-
-/// Shortens a text to one line by cutting its end. Paths are cut at the beginning, which is less
-/// informative.
-fn shorten_line(text: &str, max_width: usize) -> String {
-    let line = one_line(text);
-    if line.starts_with('/') {
-        truncate_start(&line, max_width)
-    } else {
-        truncate_end(&line, max_width)
-    }
 }
 
 /// Formats a count of tokens; empty if the logs do not record any.
@@ -216,15 +205,4 @@ fn token_cell(group: &Group, count_tokens: fn(&Group) -> i64) -> String {
 
 fn format_p95_bytes(spread: Spread) -> String {
     format_bytes(spread.p95)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_are_cut_at_the_less_informative_end() {
-        assert_eq!(shorten_line("/a/very/long/path", 10), "…long/path");
-        assert_eq!(shorten_line("a long title", 6), "a lon…");
-    }
 }

@@ -5,7 +5,7 @@ use ratatui::text::{Line, Span};
 use super::conversation::{BlockContent, CallEntry, CallStatus, Conversation, ConversationBlock};
 use super::text::{Marker, justify};
 use super::theme::Theme;
-use crate::base::cells::{truncate_end, truncate_start};
+use crate::base::cells::{truncate, truncate_end};
 use crate::output::{PieceKind, wrap_lines, wrap_markdown};
 
 /// The cells before the text of a message.
@@ -226,13 +226,7 @@ impl ConversationFormat<'_> {
         let mut spans = vec![Span::styled(sign, style), Span::styled(tool, self.theme.strong())];
         let used: usize = spans.iter().skip(1).map(Span::width).sum();
         let room = room.saturating_sub(used + 1);
-        // The end of a path says more than its beginning; that of a command does not.
-        let is_path = call.subject.starts_with('/') && !call.subject.contains(' ');
-        let subject = if is_path {
-            truncate_start(&call.subject, room)
-        } else {
-            truncate_end(&call.subject, room)
-        };
+        let subject = truncate(&call.subject, room);
         if !subject.is_empty() {
             spans.push(Span::raw(" "));
             spans.extend(self.marker.mark(
