@@ -139,8 +139,8 @@ impl OrderedScan<'_> {
                 is_full = true;
                 let rows = if must_count_all { u64::MAX } else { request.counted_rows };
                 let counted = self.queue.take_rows(rows.saturating_sub(self.opened_rows));
-                self.open_segments(&counted)?;
                 self.count_decided_pages();
+                self.open_counted_segments(&counted)?;
             }
             let has_pages = self.scanned < self.pages.len();
             if is_full && (!has_pages || self.scanned >= MIN_COUNTED_PAGES && !must_count_all) {
@@ -205,9 +205,29 @@ impl OrderedScan<'_> {
             self.filter.append_candidate_pages(*number, &mut self.pages)?;
         }
         if self.pages.len() > known_pages {
-            self.pages[self.scanned..].sort_by_key(|page| Reverse(page.time_key));
+            self.sort_remaining_pages();
         }
         Ok(())
+    }
+
+    /// Opens segments whose matches are only counted. Pages that the index can decide are counted at
+    /// once, because all pages of a large store take megabytes.
+    fn open_counted_segments(&mut self, wanted: &[usize]) -> Result<(), StoreError> {
+        self.filter.open_segments(wanted)?;
+        let mut pages = Vec::new();
+        for number in wanted {
+            self.opened_rows += self.filter.snapshot.segments()[*number].entry.events;
+            self.filter.append_candidate_pages(*number, &mut pages)?;
+            for page in pages.drain(..) {
+                self.count_or_keep(page);
+            }
+        }
+        self.sort_remaining_pages();
+        Ok(())
+    }
+
+    fn sort_remaining_pages(&mut self) {
+        self.pages[self.scanned..].sort_by_key(|page| Reverse(page.time_key));
     }
 
     /// Returns the highest key of a row that is not scanned yet; `None` if no such row has a time.
@@ -240,10 +260,15 @@ impl OrderedScan<'_> {
     /// pages. The others must be scanned.
     fn count_decided_pages(&mut self) {
         for page in self.pages.split_off(self.scanned) {
-            match self.filter.count_indexed_matches(&page) {
-                Some(count) => self.matched += count,
-                None => self.pages.push(page),
-            }
+            self.count_or_keep(page);
+        }
+    }
+
+    /// Counts the matches of a page if the index can decide. Otherwise it must be scanned.
+    fn count_or_keep(&mut self, page: CandidatePage) {
+        match self.filter.count_indexed_matches(&page) {
+            Some(count) => self.matched += count,
+            None => self.pages.push(page),
         }
     }
 

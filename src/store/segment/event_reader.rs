@@ -30,6 +30,8 @@ pub struct RowSpan {
 pub struct EventReader {
     batches: ParquetRecordBatchReader,
     path: PathBuf,
+    /// Number of rows that were requested.
+    row_count: usize,
 }
 
 impl EventReader {
@@ -59,7 +61,9 @@ impl EventReader {
             .with_row_selection(row_selection(rows))
             .build()
             .map_err(|error| StoreError::damaged(&path, error))?;
-        Ok(Self { batches, path })
+        let most_rows = usize::try_from(segment.entry.events).unwrap_or(usize::MAX);
+        let row_count = rows.iter().map(|span| span.count).sum::<usize>().min(most_rows);
+        Ok(Self { batches, path, row_count })
     }
 
     /// Returns the next batch. Its columns are in the order of the table.
@@ -72,7 +76,14 @@ impl EventReader {
         let mut rows = Vec::new();
         while let Some(batch) = self.next_batch()? {
             let more = serde_arrow::from_record_batch::<Vec<EventRow>>(&batch);
-            rows.extend(more.map_err(|error| StoreError::damaged(&self.path, error))?);
+            let more = more.map_err(|error| StoreError::damaged(&self.path, error))?;
+            // Rows are large, so they are not copied more often than needed.
+            if rows.is_empty() {
+                rows = more;
+            } else {
+                rows.reserve_exact(self.row_count.saturating_sub(rows.len()).max(more.len()));
+                rows.extend(more);
+            }
         }
         Ok(rows)
     }

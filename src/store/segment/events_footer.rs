@@ -11,7 +11,10 @@ use crate::store::error::StoreError;
 
 /// Reads the footer and the page positions of an events file.
 pub(super) fn read_footer(file: &Arc<CheckedFile>) -> Result<ArrowReaderMetadata, StoreError> {
-    let options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Optional);
+    // Smallest and largest values of pages are not used, and take as much memory as the positions.
+    let options = ArrowReaderOptions::new()
+        .with_column_index_policy(PageIndexPolicy::Skip)
+        .with_offset_index_policy(PageIndexPolicy::Optional);
     ArrowReaderMetadata::load(&ParquetInput(Arc::clone(file)), options)
         .map_err(|error| StoreError::damaged(file.path(), error))
 }
@@ -63,6 +66,7 @@ pub(super) fn locate_text_pages(footer: &ArrowReaderMetadata) -> Option<Vec<Text
         }
         group_start += rows;
     }
+    pages.shrink_to_fit();
     Some(pages)
 }
 

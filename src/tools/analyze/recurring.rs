@@ -9,7 +9,7 @@ use schemas::{ErrorCode, EventId, ToolError};
 
 use super::action::{Action, pair_calls};
 use super::command::parse_programs;
-use super::failed_rows::{SegmentRows, plan_reads, read_rows};
+use super::failed_rows::{SegmentRows, plan_reads, read_task};
 use super::failures::{
     FailedCall, describe_outcome, find_failed_calls, is_failed_notification, summarize_call_error,
     summarize_notification,
@@ -220,12 +220,7 @@ fn find_failures_in_task(
     range: TimeRange,
     filter: &FailureFilter,
 ) -> Result<Vec<SeenFailure>, StoreError> {
-    let mut rows = Vec::new();
-    for part in task {
-        rows.extend(read_rows(snapshot, part)?);
-    }
-    rows.sort_by(|a, b| (&a.session_id, a.event_index).cmp(&(&b.session_id, b.event_index)));
-
+    let rows = read_task(snapshot, task)?;
     let mut seen = Vec::new();
     for of_session in rows.chunk_by(|a, b| a.session_id == b.session_id) {
         let actions = pair_calls(of_session);
