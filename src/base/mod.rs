@@ -1,4 +1,4 @@
-//! Code that every layer uses: text cleaning, folding and dropped texts, word stems, paths, cells
+//! Code that every layer uses: text cleaning, folding, dropped and indexed texts, word stems, paths, cells
 //! and tables of a terminal, random bytes, and threads.
 
 pub(crate) mod cells;
@@ -11,5 +11,6 @@ pub(crate) mod paths;
 pub(crate) mod random;
 pub(crate) mod sanitize;
 pub(crate) mod stem;
+pub(crate) mod text_index;
 pub(crate) mod text_table;
 pub(crate) mod word_form;

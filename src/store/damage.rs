@@ -1,17 +1,21 @@
 //! Finds segments that differ from what was written, and moves them out of the way.
 
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use schemas::Timestamp;
+use schemas::table::EVENTS;
 
+use super::disk::checked_file::CheckedFile;
 use super::disk::files;
 use super::disk::lock::StoreLock;
 use super::error::StoreError;
 use super::folder;
 use super::lost_logs;
-use super::manifest::{FileEntry, Manifest, SegmentEntry, file_name};
+use super::manifest::{CHECKSUMS, FileEntry, Manifest, SKIP_INDEX, SegmentEntry, file_name};
+use super::segment::small_files::read_chunk_checksums;
 
 /// Selects the segments that are compared with their checksums when the lock is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,12 +48,13 @@ impl CheckSchedule {
         Self { due_from: minute % turns * TURN_BYTES, position: 0 }
     }
 
-    /// Returns true if a byte of `segment` is due. Must be called with the unchanged segments in
-    /// order.
-    fn is_due(&mut self, segment: &SegmentEntry) -> bool {
+    /// Returns the bytes of `segment` that are due, as positions in its files one after the other; empty
+    /// if there are none. Must be called with the unchanged segments in order.
+    fn due_bytes(&mut self, segment: &SegmentEntry) -> Range<u64> {
         let start = self.position;
         self.position += segment.bytes();
-        start < self.due_from + TURN_BYTES && self.position > self.due_from
+        let end = self.position.min(self.due_from + TURN_BYTES);
+        self.due_from.saturating_sub(start)..end.saturating_sub(start)
     }
 }
 
@@ -66,16 +71,17 @@ pub(super) fn set_aside_damaged(
     let mut good = Vec::new();
     let mut damaged = Vec::new();
     for segment in std::mem::take(&mut manifest.segments) {
-        let must_check = match verify {
-            Verify::All => true,
-            Verify::Some => {
-                has_changed(dir, &segment, manifest.updated_at) || schedule.is_due(&segment)
-            }
-        };
-        if must_check && !is_intact(dir, &segment) {
-            damaged.push(segment);
+        let must_check_all =
+            verify == Verify::All || has_changed(dir, &segment, manifest.updated_at);
+        let is_good = if must_check_all {
+            is_intact(dir, &segment)
         } else {
+            is_part_intact(dir, &segment, &schedule.due_bytes(&segment))
+        };
+        if is_good {
             good.push(segment);
+        } else {
+            damaged.push(segment);
         }
     }
     manifest.segments = good;
@@ -129,10 +135,78 @@ fn is_intact(dir: &Path, segment: &SegmentEntry) -> bool {
         })
 }
 
+/// Compares the files of a segment with their checksums where they have bytes of `part`, which are
+/// positions in all its files one after the other. A large file is compared only there.
+fn is_part_intact(dir: &Path, segment: &SegmentEntry, part: &Range<u64>) -> bool {
+    if part.start == 0 && part.end >= segment.bytes() {
+        return is_intact(dir, segment);
+    }
+    let mut start = 0;
+    for file in segment.known_files() {
+        let end = start + file.bytes;
+        let of_file = part.start.max(start)..part.end.min(end);
+        if !of_file.is_empty()
+            && !is_file_intact(dir, segment, file, of_file.start - start..of_file.end - start)
+        {
+            return false;
+        }
+        start = end;
+    }
+    true
+}
+
+/// Compares the bytes `part` of a file with the checksums of its chunks, or the whole file if it has
+/// none.
+fn is_file_intact(dir: &Path, segment: &SegmentEntry, file: &FileEntry, part: Range<u64>) -> bool {
+    let path = file_path(dir, segment, file);
+    let has_chunks = [EVENTS.name, SKIP_INDEX].contains(&file.table.as_str())
+        && segment.file_entry(CHECKSUMS).is_some();
+    if !has_chunks {
+        return files::checksum_file(&path)
+            .is_ok_and(|(bytes, xxh3)| bytes == file.bytes && xxh3 == file.xxh3);
+    }
+    let folder = SegmentEntry::folder_path(dir, segment.number);
+    let checked = read_chunk_checksums(&folder, segment, &file.table)
+        .and_then(|checksums| CheckedFile::open(&path, file.bytes, checksums))
+        .and_then(|checked| checked.verify_bytes(part));
+    checked.is_ok()
+}
+
 fn is_link(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink())
 }
 
 fn file_path(dir: &Path, segment: &SegmentEntry, file: &FileEntry) -> PathBuf {
     SegmentEntry::folder_path(dir, segment.number).join(file_name(&file.table))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_byte_is_due_in_one_turn() {
+        let sizes = [5, TURN_BYTES, TURN_BYTES - 7, 0, 3 * TURN_BYTES + 1];
+        let segments = sizes.map(|bytes| {
+            let file = FileEntry { table: EVENTS.name.to_owned(), bytes, xxh3: String::new() };
+            let files = vec![file];
+            SegmentEntry { number: 1, events: 0, times: None, untimed: false, files }
+        });
+        let all: u64 = sizes.iter().sum();
+        let mut due_until = [0; 5];
+        for turn in 0..all.div_ceil(TURN_BYTES) {
+            let mut schedule = CheckSchedule { due_from: turn * TURN_BYTES, position: 0 };
+            let mut due = 0;
+            for (segment, due_until) in segments.iter().zip(&mut due_until) {
+                let part = schedule.due_bytes(segment);
+                if !part.is_empty() {
+                    assert_eq!(part.start, *due_until);
+                    *due_until = part.end;
+                    due += part.end - part.start;
+                }
+            }
+            assert_eq!(due, TURN_BYTES.min(all - turn * TURN_BYTES));
+        }
+        assert_eq!(due_until, sizes);
+    }
 }

@@ -133,15 +133,16 @@ impl Store {
         Ok(snapshot)
     }
 
-    /// Returns the current generation and the latest state of every source. No snapshot is taken for it,
+    /// Returns the current manifest and the latest state of every source. No snapshot is taken for it,
     /// unless the store is a view of another one.
-    pub fn read_source_table(&self) -> Result<(u64, SourceTable), StoreError> {
+    pub fn read_source_table(&self) -> Result<(Manifest, SourceTable), StoreError> {
         if self.restriction.is_some() {
             let snapshot = self.take_lazy_snapshot()?;
-            return Ok((snapshot.manifest().generation, snapshot.read_source_table()?));
+            return Ok((snapshot.manifest().clone(), snapshot.read_source_table()?));
         }
         let manifest = self.read_manifest()?;
-        Ok((manifest.generation, read_table_of(&self.dir, &manifest)?))
+        let sources = read_table_of(&self.dir, &manifest)?;
+        Ok((manifest, sources))
     }
 
     fn read_manifest(&self) -> Result<Manifest, StoreError> {

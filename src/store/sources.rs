@@ -20,8 +20,7 @@ pub(super) fn read_table_of(dir: &Path, manifest: &Manifest) -> Result<SourceTab
         let lists = segments.iter().map(|entry| SourceList::read(dir, entry));
         lists.collect::<Result<Vec<_>, StoreError>>()
     })?;
-    let lists: Vec<SourceList> = parts.into_iter().flatten().collect();
-    Ok(SourceTable::of_lists(&lists))
+    Ok(SourceTable::of_lists(parts.into_iter().flatten().collect()))
 }
 
 impl Snapshot {

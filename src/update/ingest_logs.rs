@@ -18,7 +18,7 @@ use super::filtered_target::FilteredTarget;
 use super::log_rules::LogRules;
 use super::preview::PreviewTarget;
 use super::retention::{choose_keep_levels, keep_after_ingest};
-use super::unchanged_logs::KnownLogs;
+use super::unchanged_logs::look_at_logs;
 use super::write_lock::take_lock_for_ingest;
 use crate::config::environment::known_roots;
 use crate::config::user_settings::KeepRule;
@@ -158,37 +158,38 @@ fn prepare_ingest(
         std::fs::metadata(path).map_err(|error| unreadable_path_error(path, error))?;
     }
 
-    // Finding files and reading what the store knows of them take about the same time, so they run
-    // in parallel.
-    let (found, opened) = std::thread::scope(|scope| {
-        let found = scope.spawn(|| discover(&roots).without_folder(store.dir()));
-        let lock = take_lock_for_ingest(store, options.verify, options.patience);
-        let opened = lock.and_then(|writer| Ok((KnownLogs::read(&writer)?, writer)));
-        (found.join(), opened)
+    // Finding files and opening the store take about the same time, so they run in parallel.
+    let (looked, opened) = std::thread::scope(|scope| {
+        let looked = scope.spawn(|| look_at_logs(store, &roots));
+        let opened = take_lock_for_ingest(store, options.verify, options.patience);
+        (looked.join(), opened)
     });
-    let mut found = found.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-    refuse_unreadable_paths(paths, &found)?;
-    let (known, writer) = opened?;
+    let (look, found) = looked.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    refuse_unreadable_paths(paths, found.unsorted())?;
+    let writer = opened?;
+    let look = look.with_sources_of(&writer, found.unsorted())?;
     let forgotten = writer.forgotten_logs().map_err(store_error)?;
     let rules = LogRules::read(forgotten.identities())?;
     let lost = writer.find_lost_logs().map_err(store_error)?;
     let redactor = options.redactor.as_deref();
     if lost.is_empty()
         && let Some(unchanged) =
-            known.find_unchanged(&found, &writer, &rules, rules_version(redactor))
+            look.find_unchanged(found.unsorted(), &writer, &rules, rules_version(redactor))
     {
+        let files = found.unsorted().files.len();
         let segments_with_rows = writer.snapshot_before().segments_with_rows();
-        tracing::debug!(files = found.files.len(), segments_with_rows, "no log changed");
+        tracing::debug!(files, segments_with_rows, "no log changed");
         return Ok(PreparedIngest {
             writer,
-            plan: Plan::of_unchanged(found.files.len() as u64),
+            plan: Plan::of_unchanged(files as u64),
             rules,
             known_sessions: HashSet::new(),
             left_out: LeftOut::default(),
             unwanted_sessions: unchanged.unwanted_sessions,
         });
     }
-    drop(known);
+    drop(look);
+    let mut found = found.sort();
     let mut known = writer.collect_known_logs().map_err(store_error)?;
     if let Some(rules) = &options.retention {
         let sessions = known.sessions.values().map(AsRef::as_ref);

@@ -12,7 +12,6 @@ use schemas::{Provider, ToolError};
 
 use crate::config::patterns::build_patterns;
 use crate::config::user_settings::{IngestSettings, UserSettings};
-use crate::store::SessionBrief;
 
 /// The file that excludes the folder it is in, and all folders below.
 pub(crate) const MARKER_FILE: &str = ".sessionsignore";
@@ -88,19 +87,6 @@ impl LogRules {
     /// do.
     pub(crate) fn depends_on_paths(&self) -> bool {
         !self.exclude.is_empty() || self.include.is_some() || !self.forgotten.is_empty()
-    }
-
-    /// Returns whether the rules exclude a session of the store, if they do not
-    /// [depend on paths](Self::depends_on_paths).
-    pub(crate) fn is_unwanted_brief(&self, brief: &SessionBrief) -> bool {
-        brief.events > 0
-            && brief.machine.is_none()
-            && self.is_unwanted(&LogFacts {
-                path: "",
-                provider: Some(brief.provider),
-                project: brief.cwd.as_deref(),
-                identity: Some(""),
-            })
     }
 
     fn may_be_read(&self, provider: Provider) -> bool {

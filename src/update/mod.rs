@@ -3,6 +3,7 @@
 mod filtered_target;
 pub mod forget;
 pub mod ingest_logs;
+mod known_sessions;
 pub(crate) mod log_rules;
 mod preview;
 pub(crate) mod refresher;

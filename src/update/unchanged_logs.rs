@@ -1,24 +1,30 @@
 //! Finds out whether an ingest has nothing to do. This takes the compact form of what the store knows
 //! of each log; a plan takes all rows. Whenever something differs, or is not certain, it is planned.
 
-use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use ingest::discover::Discovery;
-use ingest::plan::excluded::{LogFacts, LogFilter as _};
+use ingest::discover::{Discovery, UnsortedDiscovery, discover_observed};
 use ingest::provider::companion_paths;
-use ingest::redact::columns::is_masked_path;
+use ingest::source::candidate::LogCandidate;
 use schemas::ToolError;
 use schemas::session::SourceStatus;
 
+use super::known_sessions::KnownSessions;
 use super::log_rules::LogRules;
 use crate::error::store_error;
-use crate::store::{LAKE_PATH, SourceBrief, SourceTable, StoreWriter, StoredSession};
+use crate::store::{LAKE_PATH, Manifest, SourceBrief, SourceTable, Store, StoreWriter};
 use crate::tools::reply::pending::is_below;
 
-/// What the store knows of the logs, in compact form.
-pub(super) struct KnownLogs {
+/// A look at all logs. Each is compared with the sources of the store as soon as it is found.
+pub(super) struct LogLook {
+    /// The manifest of the store whose sources these are.
+    manifest: Manifest,
     sources: SourceTable,
+    /// Whether the file of each source was found.
+    is_found: Vec<AtomicBool>,
+    /// True if some file may have to be read.
+    has_news: AtomicBool,
 }
 
 /// The logs of a run in which none changed.
@@ -27,17 +33,75 @@ pub(super) struct UnchangedLogs {
     pub(super) unwanted_sessions: usize,
 }
 
-impl KnownLogs {
-    /// Reads what the store knows.
-    pub(super) fn read(writer: &StoreWriter) -> Result<Self, ToolError> {
-        let before = writer.snapshot_before();
-        let sources = before.read_source_table().map_err(store_error)?;
-        before.read_session_paths().map_err(store_error)?;
-        Ok(Self { sources })
+/// Finds the logs below `roots`, and compares them with what `store` has at this moment. The store is
+/// not locked: see [`LogLook::with_sources_of`].
+pub(super) fn look_at_logs(store: &Store, roots: &[PathBuf]) -> (LogLook, UnsortedDiscovery) {
+    // Without sources all files are new. Whoever locks the store finds what is wrong with it.
+    let known = store.read_source_table();
+    let (manifest, sources) = known.unwrap_or_default();
+    let mut look = LogLook::new(manifest, sources);
+    let dir = store.dir().canonicalize().ok();
+    let found = discover_observed(roots, &|file| {
+        let is_news = !look.has_news() && look.compare(file);
+        if is_news && dir.as_ref().is_none_or(|dir| !file.path.starts_with(dir)) {
+            look.has_news.store(true, Ordering::Relaxed);
+        }
+    });
+    let mut found = found.without_folder(store.dir());
+    // Of a log that is there plain and compressed, only the plain file counts.
+    if look.has_news() && found.remove_duplicates() {
+        look = look.compared_with(found.unsorted());
+    }
+    (look, found)
+}
+
+impl LogLook {
+    fn new(manifest: Manifest, sources: SourceTable) -> Self {
+        let is_found = (0..sources.row_count()).map(|_| AtomicBool::new(false)).collect();
+        Self { manifest, sources, is_found, has_news: AtomicBool::new(false) }
     }
 
-    /// Returns `None` if some log may have to be read, or some row to be changed. `rules_version` is the
-    /// version of the rules in force that mask secrets.
+    /// Returns the look at these files with the sources that `writer` has, which holds the lock of the
+    /// store. Another process may have written to it since.
+    pub(super) fn with_sources_of(
+        self,
+        writer: &StoreWriter,
+        found: &Discovery,
+    ) -> Result<Self, ToolError> {
+        let before = writer.snapshot_before();
+        // The lists of what was removed differ sooner: the writer leaves out what is long gone.
+        let Manifest { generation, segments, .. } = before.manifest();
+        if self.manifest.generation == *generation && self.manifest.segments == *segments {
+            return Ok(self);
+        }
+        let sources = before.read_source_table().map_err(store_error)?;
+        Ok(Self::new(before.manifest().clone(), sources).compared_with(found))
+    }
+
+    /// Compares all files again.
+    fn compared_with(self, found: &Discovery) -> Self {
+        let look = Self::new(self.manifest, self.sources);
+        let has_news = found.files.iter().any(|file| look.compare(file));
+        Self { has_news: AtomicBool::new(has_news), ..look }
+    }
+
+    /// Compares a file with its source. Returns whether it may have to be read.
+    fn compare(&self, file: &LogCandidate) -> bool {
+        let source = file.with_key(|key| self.sources.find(key));
+        let known = source.filter(|source| is_settled(source) && source.state.is_current(file));
+        known.is_none_or(|source| self.is_found[source.number].swap(true, Ordering::Relaxed))
+    }
+
+    fn has_news(&self) -> bool {
+        self.has_news.load(Ordering::Relaxed)
+    }
+
+    fn has_found(&self, source: &SourceBrief) -> bool {
+        self.is_found[source.number].load(Ordering::Relaxed)
+    }
+
+    /// Returns `None` if some log may have to be read, or some row to be changed. `found` are the files of
+    /// the look. `rules_version` is the version of the rules in force that mask secrets.
     pub(super) fn find_unchanged(
         &self,
         found: &Discovery,
@@ -46,7 +110,8 @@ impl KnownLogs {
         rules_version: i64,
     ) -> Option<UnchangedLogs> {
         let before = writer.snapshot_before();
-        let is_certain = found.problems.is_empty()
+        let is_certain = !self.has_news()
+            && found.problems.is_empty()
             && !rules.depends_on_paths()
             && !writer.has_reduced_sessions()
             && before.incomplete_sessions().next().is_none();
@@ -54,43 +119,31 @@ impl KnownLogs {
             return None;
         }
 
-        let mut is_found = vec![false; self.sources.row_count()];
-        for file in &found.files {
-            let source = file.with_key(|key| self.sources.find(key))?;
-            if !is_settled(source) || !source.state.is_current(file) {
-                return None;
-            }
-            is_found[source.number] = true;
-        }
-        let sessions = before.sessions();
-        let sessions: HashMap<&str, &StoredSession> =
-            sessions.iter().map(|session| (session.id(), session)).collect();
+        let sessions = KnownSessions::new(before, &self.sources, rules)?;
         for source in self.sources.iter() {
-            let session = self.sources.session_id(source).and_then(|id| sessions.get(id).copied());
             let path = self.sources.path(source);
             if path.starts_with(LAKE_PATH) {
                 continue;
             }
-            let is_as_planned = if is_found[source.number] {
-                self.is_read_by_rules(source, session, rules, rules_version)
+            let session = sessions.of_source(source);
+            let is_as_planned = if self.has_found(source) {
+                self.is_read_by_rules(source, session, &sessions, rules_version)
             } else {
                 // A missing file below a root has vanished.
                 let is_missing = source.status != SourceStatus::Gone
                     && found.roots.iter().any(|root| is_below(path, root));
                 // The log of a companion that was found alone is looked at, too.
                 let has_found_companion =
-                    self.companions(source).any(|companion| is_found[companion.number]);
+                    self.companions(source).any(|companion| self.has_found(companion));
                 !is_missing
                     && !has_found_companion
-                    && self.is_masked_or_moved(source, session, rules_version)
+                    && self.is_masked_or_moved(source, session, &sessions, rules_version)
             };
             if !is_as_planned {
                 return None;
             }
         }
-        let unwanted =
-            before.sessions().iter().filter(|session| rules.is_unwanted_brief(session.brief()));
-        Some(UnchangedLogs { unwanted_sessions: unwanted.count() })
+        Some(UnchangedLogs { unwanted_sessions: sessions.count_unwanted() })
     }
 
     /// Returns whether a file that was found is the log of its session, was read by the rules in force,
@@ -98,22 +151,15 @@ impl KnownLogs {
     fn is_read_by_rules(
         &self,
         source: &SourceBrief,
-        session: Option<&StoredSession>,
-        rules: &LogRules,
+        session: Option<usize>,
+        sessions: &KnownSessions<'_>,
         rules_version: i64,
     ) -> bool {
         let path = self.sources.path(source);
-        let log = LogFacts {
-            path,
-            provider: session
-                .map_or(source.state.provider, |session| Some(session.brief().provider)),
-            project: session.and_then(|session| session.brief().cwd.as_deref()),
-            identity: None,
-        };
         source.state.redaction_rules == rules_version
             && source.state.is_of_this_decoder()
-            && session.is_none_or(|session| is_masked_path(session.log_path(), path))
-            && !rules.is_excluded(&log)
+            && session.is_none_or(|session| sessions.has_log(session, path))
+            && !sessions.is_excluded(source, session)
     }
 
     /// Returns the known files next to a log that have more facts about its session.
@@ -129,7 +175,8 @@ impl KnownLogs {
     fn is_masked_or_moved(
         &self,
         source: &SourceBrief,
-        session: Option<&StoredSession>,
+        session: Option<usize>,
+        sessions: &KnownSessions<'_>,
         rules_version: i64,
     ) -> bool {
         let is_masked = rules_version == 0 || source.state.redaction_rules == rules_version;
@@ -137,7 +184,7 @@ impl KnownLogs {
             return true;
         }
         let path = self.sources.path(source);
-        session.is_some_and(|session| !is_masked_path(session.log_path(), path))
+        session.is_some_and(|session| !sessions.has_log(session, path))
     }
 }
 

@@ -52,7 +52,13 @@ pub(super) fn walk_below(root: &Path, is_wanted: FileFilter<'_>) -> FolderWalk {
 enum WalkStep {
     Folder(PathBuf),
     /// Files of one folder that may be logs by their names.
-    Files(Vec<DirEntry>),
+    Files(Vec<FolderFile>),
+}
+
+/// A file in a folder that is listed.
+struct FolderFile {
+    path: PathBuf,
+    entry: DirEntry,
 }
 
 /// The remaining steps of a walk, which its threads share.
@@ -146,8 +152,9 @@ impl FolderWalk {
                     }
                 }
                 Ok((kind, entry)) if kind.is_file() => {
-                    if is_log_name(Path::new(&entry.file_name())) {
-                        files.push(entry);
+                    let path = entry.path();
+                    if is_log_name(&path) {
+                        files.push(FolderFile { path, entry });
                     }
                 }
                 Ok(_) => {}
@@ -161,10 +168,8 @@ impl FolderWalk {
     }
 
     /// Adds the wanted files with their sizes and times.
-    fn examine_files(&mut self, files: Vec<DirEntry>, is_wanted: FileFilter<'_>) {
-        let first = self.files.len();
-        for entry in files {
-            let path = entry.path();
+    fn examine_files(&mut self, files: Vec<FolderFile>, is_wanted: FileFilter<'_>) {
+        for FolderFile { path, entry } in files {
             match entry.metadata() {
                 Ok(metadata) if assemblies().any(|assembly| assembly.has_source(&path)) => {
                     self.assembled.push((path, metadata));
@@ -178,8 +183,6 @@ impl FolderWalk {
                 Err(error) => self.errors.push((path, error)),
             }
         }
-        // The files of all threads are sorted later, which is faster if parts of them are sorted.
-        self.files[first..].sort_unstable_by(LogCandidate::compare);
     }
 }
 

@@ -4,10 +4,13 @@ mod folder_walk;
 pub(crate) mod presence;
 mod reach;
 pub mod sniff;
+mod sorted_files;
 pub(crate) mod walk;
 
 pub use self::folder_walk::is_log_name;
 pub use self::presence::discover_known;
 pub(crate) use self::reach::find_obstacle;
 pub use self::reach::{find_file, is_absent};
-pub use self::walk::{Discovery, default_roots, discover, discover_changed};
+pub use self::walk::{
+    Discovery, UnsortedDiscovery, default_roots, discover, discover_changed, discover_observed,
+};

@@ -9,6 +9,7 @@ use schemas::problem::{Problem, ProblemKind};
 
 use super::folder_walk::{FileFilter, FolderWalk, walk_below};
 use super::reach::{find_obstacle, is_absent, shared_database};
+use super::sorted_files::group_by_folder;
 use crate::provider::format::AgentFolders;
 use crate::provider::{FORMATS, assemblies};
 use crate::source::candidate::{Container, LogCandidate};
@@ -50,7 +51,59 @@ pub fn default_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn discover(roots: &[PathBuf]) -> Discovery {
-    discover_wanted(roots, &|_| true)
+    let mut found = discover_wanted(roots, &|_| true);
+    found.sort_files();
+    found
+}
+
+/// The files of [`discover_observed`] in no particular order. It takes time to sort all logs of a machine,
+/// and who finds that none changed needs no order.
+#[derive(Debug, Default)]
+pub struct UnsortedDiscovery {
+    found: Discovery,
+    is_sorted: bool,
+}
+
+impl UnsortedDiscovery {
+    /// Returns what was found. A log may be there twice: plain and compressed, or below two roots.
+    pub fn unsorted(&self) -> &Discovery {
+        &self.found
+    }
+
+    /// Leaves out files below `dir` like [`Discovery::without_folder`].
+    #[must_use]
+    pub fn without_folder(self, dir: &Path) -> Self {
+        Self { found: self.found.without_folder(dir), ..self }
+    }
+
+    /// Sorts the files, and keeps one of each log. Returns whether there were others.
+    pub fn remove_duplicates(&mut self) -> bool {
+        let count = self.found.files.len();
+        if !self.is_sorted {
+            self.found.sort_files();
+            self.is_sorted = true;
+        }
+        self.found.files.len() < count
+    }
+
+    /// Returns the same as [`discover`].
+    pub fn sort(mut self) -> Discovery {
+        self.remove_duplicates();
+        self.found
+    }
+}
+
+/// Walks `roots` like [`discover`], and calls `observe` with each file as soon as it is found, on several
+/// threads at once.
+pub fn discover_observed(
+    roots: &[PathBuf],
+    observe: &(dyn Fn(&LogCandidate) + Sync),
+) -> UnsortedDiscovery {
+    let found = discover_wanted(roots, &|file| {
+        observe(file);
+        true
+    });
+    UnsortedDiscovery { found, is_sorted: false }
 }
 
 /// Walks `roots` like [`discover`], and keeps only the files that are not as they were: those for which
@@ -61,29 +114,33 @@ pub fn discover_changed(
 ) -> Discovery {
     let mut found = discover_wanted(roots, &|file| !is_unchanged(file));
     // A compressed file does not count if the log exists plain as well, which was not kept.
-    let is_compressed =
-        |file: &LogCandidate| matches!(file.container, Container::Zstd | Container::Gzip);
     if found.files.iter().any(is_compressed) {
         found = discover(roots);
+        found.files.retain(|file| !is_unchanged(file));
     }
-    found.files.retain(|file| !is_unchanged(file));
+    found.sort_files();
     found
 }
 
+fn is_compressed(file: &LogCandidate) -> bool {
+    matches!(file.container, Container::Zstd | Container::Gzip)
+}
+
+/// Walks `roots`, and keeps the files that `is_wanted` accepts, in no particular order.
 fn discover_wanted(roots: &[PathBuf], is_wanted: FileFilter<'_>) -> Discovery {
     let mut found = Discovery::default();
     let mut folders = RealFolders::default();
     for root in roots {
         // Gives each file one name, however its path was spelled.
         match folders.resolve(root) {
-            Ok((metadata, path)) if metadata.is_file() => found.add_file(&path, &metadata),
+            Ok((metadata, path)) if metadata.is_file() => {
+                found.add_file(&path, &metadata, is_wanted);
+            }
             Ok((metadata, path)) if metadata.is_dir() => walk_folder(&path, is_wanted, &mut found),
             Ok(_) => found.add_unreadable(root, &"it is neither a file nor a folder"),
             Err(error) => found.add_unreadable(root, &error),
         }
     }
-
-    found.sort_files();
     found
 }
 
@@ -133,11 +190,15 @@ fn walk_folder(root: &Path, is_wanted: FileFilter<'_>, found: &mut Discovery) {
     found.roots.push(root.to_owned());
 
     let FolderWalk { files, mut assembled, mut errors } = walk_below(root, is_wanted);
-    found.files.extend(files);
+    if found.files.is_empty() {
+        found.files = files;
+    } else {
+        found.files.extend(files);
+    }
     // The order in which threads find something is not always the same.
     assembled.sort_by(|a, b| a.0.cmp(&b.0));
     for (path, metadata) in assembled {
-        found.add_file(&path, &metadata);
+        found.add_file(&path, &metadata, is_wanted);
     }
     errors.sort_by(|a, b| a.0.cmp(&b.0));
     for (path, error) in errors {
@@ -153,6 +214,7 @@ impl Discovery {
     }
 
     fn sort_files(&mut self) {
+        self.files = group_by_folder(std::mem::take(&mut self.files));
         self.files.sort_by(LogCandidate::compare);
         // If a log exists both plain and compressed, the plain file counts: it may still grow.
         self.files.dedup_by(|later, first| later.has_key_of(first));
@@ -169,7 +231,12 @@ impl Discovery {
     #[must_use]
     pub fn without_folder(mut self, dir: &Path) -> Self {
         if let Ok(dir) = dir.canonicalize() {
-            self.files.retain(|file| !file.path.starts_with(&dir));
+            // Most paths differ at once, which is faster to see than to compare them part by part.
+            let begins_alike = |file: &LogCandidate| {
+                let path = file.path.as_os_str().as_encoded_bytes();
+                path.starts_with(dir.as_os_str().as_encoded_bytes())
+            };
+            self.files.retain(|file| !(begins_alike(file) && file.path.starts_with(&dir)));
         }
         self
     }
@@ -187,10 +254,11 @@ impl Discovery {
         !is_covered && !is_there && find_obstacle(key).is_none()
     }
 
-    /// Adds a file, or the sessions in it if it holds several.
-    fn add_file(&mut self, path: &Path, metadata: &Metadata) {
+    /// Adds a file, or the sessions in it if it holds several, if they are wanted.
+    fn add_file(&mut self, path: &Path, metadata: &Metadata, is_wanted: FileFilter<'_>) {
         let Some(assembly) = assemblies().find(|assembly| assembly.has_source(path)) else {
-            self.files.push(LogCandidate::from_metadata(path.to_owned(), metadata));
+            let file = LogCandidate::from_metadata(path.to_owned(), metadata);
+            self.files.extend(Some(file).filter(is_wanted));
             return;
         };
         let list = match (assembly.sessions)(path) {
@@ -204,12 +272,13 @@ impl Discovery {
             self.add_unreadable(path, &defect);
         }
         for session in list.sessions {
-            self.files.push(LogCandidate {
+            let session = LogCandidate {
                 path: session.path,
                 size: session.bytes,
                 modified_us: session.updated_us,
                 container: Container::Assembled(assembly),
-            });
+            };
+            self.files.extend(Some(session).filter(is_wanted));
         }
     }
 

@@ -60,7 +60,7 @@ fn find_hits_of_sessions(
         if is_copy || !asked.includes(session) || asked.may_exclude_by_time(brief) {
             continue;
         }
-        let Some(title) = row.title.as_deref() else { continue };
+        let Some(title) = row.title() else { continue };
         let values = weigh_terms(&question.terms, title);
         if !values.is_empty() {
             found.push(TitleHit { session, length: title.len() as f32, values });

@@ -14,6 +14,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,6 +26,9 @@ use parquet::file::reader::{ChunkReader, Length};
 use super::chunk_checksum::{CHUNK_BYTES, chunk_checksum};
 use super::files;
 use crate::store::error::StoreError;
+
+/// Bytes of a file that are read at a time to compare them. They fit a near cache.
+const VERIFIED_AT_ONCE: usize = 64 * CHUNK_BYTES;
 
 /// A file whose chunks are compared with their checksums when they are first read.
 #[derive(Debug)]
@@ -93,6 +97,25 @@ impl CheckedFile {
 
         let start = usize::try_from(offset - chunks_start).unwrap_or(usize::MAX);
         bytes.copy_from_slice(&chunks[start..start + bytes.len()]);
+        Ok(())
+    }
+
+    /// Compares the chunks that have bytes of `part` with their checksums.
+    ///
+    /// # Errors
+    /// As for [`Self::read_at`].
+    pub(crate) fn verify_bytes(&self, part: Range<u64>) -> Result<(), StoreError> {
+        let chunk = CHUNK_BYTES as u64;
+        let end = part.end.next_multiple_of(chunk).min(self.length);
+        let mut at = part.start - part.start % chunk;
+        let mut chunks = vec![0; VERIFIED_AT_ONCE];
+        while at < end {
+            let count = usize::try_from(end - at).unwrap_or(usize::MAX).min(VERIFIED_AT_ONCE);
+            let piece = &mut chunks[..count];
+            files::read_at(&self.file, piece, at).map_err(StoreError::io(&self.path))?;
+            self.verify_chunks(piece, usize::try_from(at / chunk).unwrap_or(usize::MAX))?;
+            at += count as u64;
+        }
         Ok(())
     }
 
@@ -213,6 +236,33 @@ mod tests {
                         prop_assert!(chunks.contains(&(flipped / CHUNK_BYTES)));
                     }
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn a_part_is_verified_to_the_ends_of_its_chunks() {
+        let chunk = CHUNK_BYTES as u64;
+        let written: Vec<u8> = (0..200 * CHUNK_BYTES + 9).map(|at| (at * 7 % 253) as u8).collect();
+        let length = written.len() as u64;
+        for damaged in [0, 99 * CHUNK_BYTES + 5, written.len() - 1] {
+            let mut stored = written.clone();
+            stored[damaged] ^= 1;
+            let file = file_with(&stored);
+            let checked = CheckedFile::open(file.path(), length, checksums(&written));
+            let checked = checked.expect("opens");
+            let parts = [
+                0..1,
+                0..length,
+                chunk - 1..99 * chunk,
+                99 * chunk..99 * chunk + 1,
+                100 * chunk..length - 9,
+                100 * chunk..length,
+            ];
+            for part in parts {
+                let chunks = part.start / chunk..part.end.div_ceil(chunk);
+                let has_damage = chunks.contains(&(damaged as u64 / chunk));
+                assert_eq!(checked.verify_bytes(part.clone()).is_err(), has_damage, "{part:?}");
             }
         }
     }

@@ -10,13 +10,12 @@ use schemas::table::EVENTS;
 
 use super::events_footer::{TextPage, locate_text_pages, read_footer};
 use super::session_table::SessionTable;
-use super::small_files::read_whole;
+use super::small_files::read_chunk_checksums;
 use crate::store::disk::checked_file::{CheckedFile, open_error};
-use crate::store::disk::chunk_checksum::CHUNK_BYTES;
 use crate::store::disk::files;
 use crate::store::error::StoreError;
 use crate::store::index::SkipIndex;
-use crate::store::manifest::{CHECKSUMS, FileEntry, SKIP_INDEX, SegmentEntry, file_name};
+use crate::store::manifest::{FileEntry, SKIP_INDEX, SegmentEntry, file_name};
 
 /// The rows of one session in one segment, which are contiguous.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,17 +98,8 @@ impl Segment {
         CheckedFile::open(&path, length, checksums)
     }
 
-    /// Reads the checksums of the chunks of `events` or `skip`; empty if the segment has none.
     fn chunk_checksums(&self, table: &str) -> Result<Vec<u32>, StoreError> {
-        let Some(expected) = self.entry.file_entry(CHECKSUMS) else { return Ok(Vec::new()) };
-        let bytes = read_whole(&self.table_path(CHECKSUMS), expected)?;
-        let (all, _) = bytes.as_chunks::<4>();
-        let events_bytes = self.entry.file_entry(EVENTS.name).map_or(0, |file| file.bytes);
-        let events_chunks =
-            usize::try_from(events_bytes.div_ceil(CHUNK_BYTES as u64)).unwrap_or(usize::MAX);
-        let (events_sums, index_sums) = all.split_at(events_chunks.min(all.len()));
-        let own = if table == SKIP_INDEX { index_sums } else { events_sums };
-        Ok(own.iter().map(|sum| u32::from_le_bytes(*sum)).collect())
+        read_chunk_checksums(&self.dir, &self.entry, table)
     }
 
     /// Returns the footer of the events file, which is read on first use.

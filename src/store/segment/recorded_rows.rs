@@ -151,7 +151,8 @@ mod tests {
     use schemas::session::SourceStatus;
     use serde::de::DeserializeOwned;
 
-    use super::super::row_decoder::take_row;
+    use super::super::row_decoder::{RowDecoder, take_row};
+    use super::super::session_brief::RecentTexts;
     use super::*;
 
     fn source(path: &str, size: i64) -> SourceRow {
@@ -185,7 +186,11 @@ mod tests {
         assert_eq!(decode::<SourceRow>(&sources), want_sources);
         let rows = decode::<SessionRow>(&sessions).into_iter();
         assert!(rows.map(|row| (row.session_id, row.events)).eq(want_events()));
-        let rows = decode::<SessionBrief>(&briefs).into_iter();
+        let rows = briefs.positions.iter().map(|at| {
+            let mut row = briefs.rows.row(*at);
+            let brief = SessionBrief::take(&mut RowDecoder::new(&mut row), &mut RecentTexts::new());
+            brief.expect("a brief")
+        });
         assert!(rows.map(|row| (row.session_id, row.events)).eq(want_events()));
     }
 

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
+use serde::de::value::{Error as NameError, StrDeserializer};
 use serde::de::{self, DeserializeOwned, DeserializeSeed, IntoDeserializer, SeqAccess, Visitor};
-use serde::{Deserializer, forward_to_deserialize_any};
+use serde::{Deserialize, Deserializer, forward_to_deserialize_any};
 
 use super::row_encoder::RowError;
 
@@ -15,6 +16,12 @@ pub(super) fn take_row<T: DeserializeOwned>(bytes: &mut &[u8]) -> Result<T, RowE
 /// Returns the first field of a row, which is a text.
 pub(super) fn first_text(row: &[u8]) -> Result<&str, RowError> {
     RowDecoder::new(&mut &*row).take_text()
+}
+
+/// Parses the name of an enum's variant, as a row file has it.
+pub(super) fn parse_name<'n, T: Deserialize<'n>>(name: &'n str) -> Result<T, RowError> {
+    let decoder: StrDeserializer<'n, NameError> = name.into_deserializer();
+    T::deserialize(decoder).map_err(|error| RowError(error.to_string()))
 }
 
 impl de::Error for RowError {
@@ -64,6 +71,14 @@ impl<'de> RowDecoder<'_, 'de> {
     /// Takes a flag, or whether an option has a value.
     pub(super) fn take_flag(&mut self) -> Result<bool, RowError> {
         self.take_byte().map(|byte| byte != 0)
+    }
+
+    /// Takes an optional value.
+    pub(super) fn take_option<T>(
+        &mut self,
+        take: impl FnOnce(&mut Self) -> Result<T, RowError>,
+    ) -> Result<Option<T>, RowError> {
+        if self.take_flag()? { take(self).map(Some) } else { Ok(None) }
     }
 
     fn take_text_bytes(&mut self) -> Result<&'de [u8], RowError> {

@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use schemas::session::SessionRow;
 
 use super::session_brief::SessionBrief;
-use super::session_paths::{SessionPaths, read_session_paths};
+use super::session_texts::{OTHER_SESSIONS, SessionTexts, read_session_texts};
 use super::small_files::{read_session_briefs, read_sessions};
 use crate::store::error::StoreError;
 use crate::store::manifest::SegmentEntry;
@@ -22,7 +22,10 @@ pub(crate) struct SessionTable {
     /// As many rows as briefs, once they were read.
     rows: OnceLock<Vec<Arc<SessionRow>>>,
     /// The path of the log of each session, once they were read without the rows.
-    paths: OnceLock<SessionPaths>,
+    paths: OnceLock<SessionTexts>,
+    /// The title of each session, once they were read without the rows. `None` if only the rows have
+    /// them, or if they cannot be read.
+    titles: OnceLock<Option<SessionTexts>>,
     /// The file or folder because of which the rows could not be read, and the reason.
     damage: OnceLock<(PathBuf, String)>,
     /// True if the file of the sessions may lack columns that were added later.
@@ -39,6 +42,7 @@ impl SessionTable {
             briefs: Vec::new(),
             rows: OnceLock::new(),
             paths: OnceLock::new(),
+            titles: OnceLock::new(),
             damage: OnceLock::new(),
             may_lack_columns: false,
             store: store.to_owned(),
@@ -95,27 +99,35 @@ impl SessionTable {
         if self.has_rows() || self.paths.get().is_some() {
             return Ok(());
         }
-        let Some(paths) = read_session_paths(&self.store, &self.entry)? else {
+        let Some(paths) = self.read_texts("source_path")? else {
             self.rows();
             return self.check_rows();
         };
-        let ids = self.briefs.iter().map(|brief| brief.session_id.as_str());
-        if !paths.ids().eq(ids) {
-            return Err(self.foreign_briefs());
-        }
         let _ = self.paths.set(paths);
         Ok(())
     }
 
-    fn foreign_briefs(&self) -> StoreError {
-        StoreError::damaged(&self.folder(), "its sessions are not those of their briefs")
+    /// Returns the title of the session at a position. Unless the rows were read, the titles are read
+    /// without them: a search over all sessions compares the title of each.
+    fn title(&self, at: usize) -> Option<&str> {
+        let titles = if self.has_rows() { None } else { self.titles() };
+        titles.map_or_else(|| self.rows()[at].title.as_deref(), |titles| titles.text(at))
+    }
+
+    fn titles(&self) -> Option<&SessionTexts> {
+        // If they cannot be read, reading the rows notes the reason.
+        self.titles.get_or_init(|| self.read_texts("title").ok().flatten()).as_ref()
+    }
+
+    fn read_texts(&self, column: &str) -> Result<Option<SessionTexts>, StoreError> {
+        read_session_texts(&self.store, &self.entry, column, &self.briefs)
     }
 
     fn read_rows(&self) -> Result<Vec<Arc<SessionRow>>, StoreError> {
         let rows = read_sessions(&self.store, &self.entry)?.rows;
         let briefs = rows.iter().map(|row| SessionBrief::from_row(row));
         if !briefs.eq(self.briefs.iter().cloned()) {
-            return Err(self.foreign_briefs());
+            return Err(StoreError::damaged(&self.folder(), OTHER_SESSIONS));
         }
         Ok(rows)
     }
@@ -160,9 +172,14 @@ impl StoredSession {
     /// [`Snapshot::read_session_paths`](crate::store::Snapshot::read_session_paths) was called.
     pub fn log_path(&self) -> &str {
         match self.table.paths.get() {
-            Some(paths) => paths.path(self.at),
+            Some(paths) => paths.text(self.at).unwrap_or_default(),
             None => &self.row().source_path,
         }
+    }
+
+    /// Returns the title. The row is not read for it.
+    pub fn title(&self) -> Option<&str> {
+        self.table.title(self.at)
     }
 
     /// Returns the row.
@@ -232,7 +249,8 @@ mod tests {
         assert!(!table.has_rows() && !table.may_lack_columns());
         table.read_paths().expect("reads");
         let table = Arc::new(table);
-        assert_eq!(StoredSession::new(&table, 7).log_path(), "/logs/7");
+        let session = StoredSession::new(&table, 7);
+        assert_eq!((session.log_path(), session.title()), ("/logs/7", Some("title 7")));
         assert!(!table.has_rows(), "the rows were skipped");
         let briefs: Vec<_> = table.rows().iter().map(|row| SessionBrief::from_row(row)).collect();
         assert_eq!(briefs, table.briefs());
@@ -247,7 +265,8 @@ mod tests {
         without_row_file.files.retain(|file| file.table != SESSION_ROWS);
         let whole = Arc::new(SessionTable::read(dir.path(), &without_row_file).expect("reads"));
         assert!(whole.read_paths().is_ok() && whole.has_rows());
-        assert_eq!(StoredSession::new(&whole, 7).log_path(), "/logs/7");
+        let session = StoredSession::new(&whole, 7);
+        assert_eq!((session.log_path(), session.title()), ("/logs/7", Some("title 7")));
     }
 
     #[test]
@@ -260,7 +279,7 @@ mod tests {
         let session = StoredSession::new(&table, 7);
         assert_eq!((session.id(), session.brief().project.as_deref()), ("007", Some("harbor")));
         assert!(table.check_rows().is_ok(), "nothing was needed");
-        assert_eq!((session.title.as_deref(), session.ended_at), (None, Some(7)));
+        assert_eq!((session.title(), session.ended_at), (None, Some(7)));
         assert!(matches!(table.check_rows(), Err(StoreError::Damaged { .. })));
 
         damage(dir.path(), SESSION_BRIEFS);

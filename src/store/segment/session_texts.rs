@@ -1,4 +1,5 @@
-//! The paths of the logs of a segment's sessions, which an ingest needs of every session.
+//! A column of texts of a segment's sessions, which is read without their rows: the paths of logs,
+//! or the titles.
 
 use std::ops::Range;
 use std::path::Path;
@@ -6,51 +7,64 @@ use std::path::Path;
 use schemas::table::SESSIONS;
 
 use super::row_columns::RowColumns;
+use super::row_encoder::RowError;
 use super::row_file::{layout_of, rows_after_head};
+use super::session_brief::SessionBrief;
 use super::small_files::read_row_file_bytes;
 use crate::store::error::StoreError;
 use crate::store::manifest::{SESSION_ROWS, SegmentEntry};
 
-/// The ids of some sessions and the paths of their logs.
-pub(super) struct SessionPaths {
-    /// All ids and paths, one after the other.
+/// The values of a column of texts for some sessions.
+pub(super) struct SessionTexts {
+    /// All texts, one after the other.
     texts: String,
-    /// Places of the id and of the path of each session.
-    places: Vec<(Range<usize>, Range<usize>)>,
+    /// The place of the text of each session. `None` if it has none.
+    places: Vec<Option<Range<usize>>>,
 }
 
-impl SessionPaths {
-    /// Returns the ids, in the order of the rows.
-    pub(super) fn ids(&self) -> impl Iterator<Item = &str> {
-        self.places.iter().map(|(id, _)| &self.texts[id.clone()])
-    }
-
-    /// Returns the path of the log of the session at a position.
-    pub(super) fn path(&self, at: usize) -> &str {
-        &self.texts[self.places[at].1.clone()]
+impl SessionTexts {
+    /// Returns the text of the session at a position.
+    pub(super) fn text(&self, at: usize) -> Option<&str> {
+        self.places[at].clone().map(|place| &self.texts[place])
     }
 }
 
-/// Reads the paths from the row file of a segment. `None` if it has none, or one of another layout.
-pub(super) fn read_session_paths(
+/// Reads a column from the row file of a segment, whose sessions are those of `briefs`. `None` if the
+/// segment has no such file, or one of another layout.
+///
+/// # Errors
+/// Fails if the file cannot be read, is damaged, or has other sessions.
+pub(super) fn read_session_texts(
     store: &Path,
     entry: &SegmentEntry,
-) -> Result<Option<SessionPaths>, StoreError> {
+    column: &str,
+    briefs: &[SessionBrief],
+) -> Result<Option<SessionTexts>, StoreError> {
     let Some((file, bytes)) = read_row_file_bytes(store, entry, SESSION_ROWS)? else {
         return Ok(None);
     };
     let Some(rows) = rows_after_head(&layout_of(&SESSIONS), &bytes) else { return Ok(None) };
-    let mut paths = SessionPaths { texts: String::new(), places: Vec::new() };
-    let columns = RowColumns::new(&SESSIONS, ["session_id", "source_path"]);
-    let read = columns.read_rows(rows, |values| {
-        let [id, path] = values.map(|value| {
-            let start = paths.texts.len();
-            paths.texts.push_str(value.text().unwrap_or_default());
-            start..paths.texts.len()
-        });
-        paths.places.push((id, path));
+    let mut read = SessionTexts { texts: String::new(), places: Vec::with_capacity(briefs.len()) };
+    let columns = RowColumns::new(&SESSIONS, ["session_id", column]);
+    let result = columns.read_rows(rows, |[id, value]| {
+        let brief = briefs.get(read.places.len());
+        if brief.map(|brief| brief.session_id.as_str()) != id.text() {
+            return Err(RowError(OTHER_SESSIONS.to_owned()));
+        }
+        read.places.push(value.text().map(|text| {
+            let start = read.texts.len();
+            read.texts.push_str(text);
+            start..read.texts.len()
+        }));
         Ok(())
     });
-    read.map_err(|error| StoreError::damaged(&file, error))?;
-    Ok(Some(paths))
+    result.map_err(|error| StoreError::damaged(&file, error))?;
+    if read.places.len() != briefs.len() {
+        return Err(StoreError::damaged(&file, OTHER_SESSIONS));
+    }
+    read.texts.shrink_to_fit();
+    Ok(Some(read))
 }
+
+/// The reason of damage if the rows of sessions are not those of their briefs.
+pub(super) const OTHER_SESSIONS: &str = "its sessions are not those of their briefs";

@@ -8,21 +8,27 @@ use bytes::Bytes;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use schemas::session::{SessionRow, SourceRow};
-use schemas::table::{SESSIONS, SOURCES};
+use schemas::table::{EVENTS, SESSIONS, SOURCES};
 use serde::de::DeserializeOwned;
 
-use super::row_file::{decode_rows, layout_of};
-use super::session_brief::SessionBrief;
+use super::row_decoder::RowDecoder;
+use super::row_file::{decode_rows, layout_of, rows_after_head};
+use super::session_brief::{RecentTexts, SessionBrief};
 use crate::store::disk::checked_file::open_error;
+use crate::store::disk::chunk_checksum::CHUNK_BYTES;
 use crate::store::disk::files;
 use crate::store::error::StoreError;
 use crate::store::manifest::{
-    FileEntry, SESSION_BRIEFS, SESSION_ROWS, SOURCE_ROWS, SegmentEntry, file_name,
+    CHECKSUMS, FileEntry, SESSION_BRIEFS, SESSION_ROWS, SKIP_INDEX, SOURCE_ROWS, SegmentEntry,
+    file_name,
 };
 
 /// Rows that are decoded at once. A store of many small sessions has many rows in a table, and
 /// decoded ones take much more memory than their file.
 const BATCH_ROWS: usize = 1 << 12;
+
+/// Bytes of a small brief in its file: there is room for at least as many as a file is likely to have.
+const SMALL_BRIEF_BYTES: usize = 64;
 
 /// Reads a small table of a segment. Returns no rows if the segment has no such table. `skip` names
 /// a column to leave out, which the row type must allow to be absent.
@@ -68,10 +74,18 @@ pub(crate) fn read_session_briefs(
     store: &Path,
     entry: &SegmentEntry,
 ) -> Result<Option<Vec<SessionBrief>>, StoreError> {
-    let mut briefs = Vec::new();
-    let mut push = |brief| briefs.push(brief);
-    let found = read_row_file(store, entry, SESSION_BRIEFS, &SessionBrief::layout(), &mut push)?;
-    Ok(found.then_some(briefs))
+    let Some((path, bytes)) = read_row_file_bytes(store, entry, SESSION_BRIEFS)? else {
+        return Ok(None);
+    };
+    let Some(mut rows) = rows_after_head(&SessionBrief::layout(), &bytes) else { return Ok(None) };
+    let mut briefs = Vec::with_capacity(rows.len() / SMALL_BRIEF_BYTES);
+    let mut recent = RecentTexts::new();
+    while !rows.is_empty() {
+        let brief = SessionBrief::take(&mut RowDecoder::new(&mut rows), &mut recent);
+        briefs.push(brief.map_err(|error| StoreError::damaged(&path, error))?);
+    }
+    briefs.shrink_to_fit();
+    Ok(Some(briefs))
 }
 
 /// Reads the sources of a segment without the states of their decoders.
@@ -146,7 +160,7 @@ fn read_table_in_batches<T: DeserializeOwned>(
 }
 
 /// Reads a file of a segment and compares it with its length and checksum.
-pub(super) fn read_whole(path: &Path, expected: &FileEntry) -> Result<Vec<u8>, StoreError> {
+fn read_whole(path: &Path, expected: &FileEntry) -> Result<Vec<u8>, StoreError> {
     let bytes = files::read_file(path).map_err(|error| open_error(path, error))?;
     if bytes.len() as u64 != expected.bytes {
         let reason = format!("{} bytes instead of {}", bytes.len(), expected.bytes);
@@ -156,6 +170,24 @@ pub(super) fn read_whole(path: &Path, expected: &FileEntry) -> Result<Vec<u8>, S
         return Err(StoreError::damaged(path, "its checksum differs"));
     }
     Ok(bytes)
+}
+
+/// Reads the checksums of the chunks of `events` or `skip` in a segment, whose folder is `folder`. Empty
+/// if the segment has none.
+pub(crate) fn read_chunk_checksums(
+    folder: &Path,
+    entry: &SegmentEntry,
+    table: &str,
+) -> Result<Vec<u32>, StoreError> {
+    let Some(expected) = entry.file_entry(CHECKSUMS) else { return Ok(Vec::new()) };
+    let bytes = read_whole(&folder.join(file_name(CHECKSUMS)), expected)?;
+    let (all, _) = bytes.as_chunks::<4>();
+    let events_bytes = entry.file_entry(EVENTS.name).map_or(0, |file| file.bytes);
+    let events_chunks =
+        usize::try_from(events_bytes.div_ceil(CHUNK_BYTES as u64)).unwrap_or(usize::MAX);
+    let (events_sums, index_sums) = all.split_at(events_chunks.min(all.len()));
+    let own = if table == SKIP_INDEX { index_sums } else { events_sums };
+    Ok(own.iter().map(|sum| u32::from_le_bytes(*sum)).collect())
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Finds logs that differ from the store by name, size and time, without opening a file.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::{MAIN_SEPARATOR, Path, PathBuf};
 
 use ingest::discover::{discover, discover_changed, discover_known};
@@ -55,13 +55,26 @@ pub(crate) fn find_all_changed_logs(
     found.without_folder(store).files
 }
 
-/// Returns the known logs that are not below `roots`.
+/// Returns the known logs that are not below `roots`, those of a folder one after the other.
 pub(crate) fn paths_elsewhere<'k>(roots: &[PathBuf], known: &'k SourceTable) -> Vec<&'k str> {
+    // Compares folders, because most roots are folders, and there are few folders.
+    let mut elsewhere: HashMap<&str, Option<Vec<&str>>> = HashMap::new();
     let is_in_roots = |path: &str| roots.iter().any(|root| is_below(path, root));
-    let folders = known.iter_folders().filter(|(folder, _)| !is_in_roots(folder));
-    let paths = folders.flat_map(|(_, sources)| sources.map(|source| known.path(source)));
+    for source in known.iter() {
+        let path = known.path(source);
+        let folder = path.rsplit_once(MAIN_SEPARATOR).map_or("", |(folder, _)| folder);
+        let paths = elsewhere
+            .entry(folder)
+            .or_insert_with(|| if is_in_roots(folder) { None } else { Some(Vec::new()) });
+        if let Some(paths) = paths {
+            paths.push(path);
+        }
+    }
+    let mut paths: Vec<&str> = elsewhere.into_values().flatten().flatten().collect();
     // A root may be a file.
-    paths.filter(|path| !is_in_roots(path)).collect()
+    let files: Vec<&PathBuf> = roots.iter().filter(|root| !root.is_dir()).collect();
+    paths.retain(|path| !files.iter().any(|file| is_below(path, file)));
+    paths
 }
 
 /// Returns whether `path` is `folder` or below it. Both are without `.` and `..`.
