@@ -3,6 +3,7 @@
 mod folder_walk;
 pub(crate) mod presence;
 mod reach;
+mod record_log;
 pub mod sniff;
 mod sorted_files;
 pub(crate) mod walk;

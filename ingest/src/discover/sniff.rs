@@ -7,15 +7,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::de::{Deserializer, MapAccess, Visitor};
 
-use crate::provider::FORMATS;
+use super::record_log::claim_record_log;
 use crate::provider::format::{LogFormat, LogHead, LogReader, SessionClaim};
 use crate::provider::shared::document::{ListSeed, first_elements};
+use crate::provider::{FORMATS, format_of};
 use crate::redact::Redactor;
 use crate::source::candidate::Container;
 use crate::source::candidate::LogCandidate;
-use crate::source::container::{Content, lock_giant_document};
+use crate::source::container::{self, Content, lock_giant_document};
 use crate::source::lines::{LogLine, LogLines, MAX_LINE_BYTES, SMALL_CHUNK_BYTES, fitting_chunk};
 use crate::source::panics::catch_panic;
+use crate::text::json::Parser;
 
 /// Maximum number of objects examined. Objects that name a session are at the top, and the first
 /// response of the model is mostly among these.
@@ -52,12 +54,20 @@ pub enum Sniffed {
     Unknown(&'static str),
 }
 
-/// A file that was examined.
-pub(crate) struct SniffedFile {
+/// Files that were examined, in their order.
+#[derive(Default)]
+pub(crate) struct SniffedFiles {
+    pub(crate) logs: Vec<ClaimedLog>,
+    /// The files that are not read as logs: also documents that are too large. With the result, or
+    /// the error of opening or reading the file.
+    pub(crate) others: Vec<(LogCandidate, io::Result<Sniffed>)>,
+}
+
+/// A log, with what it says about itself.
+pub(crate) struct ClaimedLog {
     pub(crate) file: LogCandidate,
-    /// The result, or the error of opening or reading the file.
-    pub(crate) sniffed: io::Result<Sniffed>,
-    /// The whole content of a small file. `None` if the file must be opened again.
+    pub(crate) claim: SessionClaim,
+    /// The whole content of a small log. `None` if the file must be opened again.
     pub(crate) content: Option<Vec<u8>>,
 }
 
@@ -85,31 +95,44 @@ pub(crate) struct SniffedFile {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn sniff(file: &LogCandidate, redactor: Option<&Redactor>) -> io::Result<Sniffed> {
-    sniff_content(file, None, redactor)
+    Ok(redact_claim(catch_examine_panic(|| examine_file(file, None))?, redactor))
 }
 
-/// Examines the beginning of a log, whose whole content is given if it is known.
+/// Examines a log whose whole content is known.
 fn sniff_content(
     file: &LogCandidate,
-    content: Option<&[u8]>,
+    content: &[u8],
     redactor: Option<&Redactor>,
+    parser: &mut Parser,
 ) -> io::Result<Sniffed> {
-    match catch_examine_panic(|| examine_file(file, content))? {
-        Sniffed::Log(claim) => Ok(Sniffed::Log(claim.with_redacted_ids(redactor))),
-        Sniffed::Empty => Ok(Sniffed::Empty),
-        Sniffed::Unknown(reason) => Ok(Sniffed::Unknown(reason)),
+    let sniffed = catch_examine_panic(|| match claim_record_log(&file.path, content, parser) {
+        Some(claim) => Ok(Sniffed::Log(claim)),
+        None => examine_file(file, Some(content)),
+    });
+    Ok(redact_claim(sniffed?, redactor))
+}
+
+/// Cleans and masks the ids that a log names.
+fn redact_claim(sniffed: Sniffed, redactor: Option<&Redactor>) -> Sniffed {
+    match sniffed {
+        Sniffed::Log(claim) => Sniffed::Log(claim.with_redacted_ids(redactor)),
+        Sniffed::Empty => Sniffed::Empty,
+        Sniffed::Unknown(reason) => Sniffed::Unknown(reason),
     }
 }
 
-/// Sniffs many logs on all cores. Returns the results in the order of `files`.
-pub(crate) fn sniff_all(files: Vec<LogCandidate>, redactor: Option<&Redactor>) -> Vec<SniffedFile> {
+/// Sniffs many files on all cores. Returns the results in the order of `files`, in several parts.
+pub(crate) fn sniff_all(
+    files: Vec<LogCandidate>,
+    redactor: Option<&Redactor>,
+) -> Vec<SniffedFiles> {
     let threads = std::thread::available_parallelism()
         .map_or(1, usize::from)
         .min(files.len().div_ceil(FILES_PER_THREAD))
         .max(1);
     let chunk_files = files.len().div_ceil(threads).max(1);
 
-    let mut results = Vec::with_capacity(files.len());
+    let mut results = Vec::with_capacity(threads);
     let kept_bytes = &AtomicUsize::new(0);
     std::thread::scope(|scope| {
         let mut others = Vec::with_capacity(threads);
@@ -119,9 +142,9 @@ pub(crate) fn sniff_all(files: Vec<LogCandidate>, redactor: Option<&Redactor>) -
             let chunk: Vec<_> = files.by_ref().take(chunk_files).collect();
             others.push(scope.spawn(move || sniff_chunk(chunk, redactor, kept_bytes)));
         }
-        results.extend(sniff_chunk(first, redactor, kept_bytes));
+        results.push(sniff_chunk(first, redactor, kept_bytes));
         for handle in others {
-            results.extend(handle.join().unwrap_or_default());
+            results.push(handle.join().unwrap_or_default());
         }
     });
     results
@@ -132,19 +155,34 @@ fn sniff_chunk(
     files: Vec<LogCandidate>,
     redactor: Option<&Redactor>,
     kept_bytes: &AtomicUsize,
-) -> Vec<SniffedFile> {
-    let mut results = Vec::with_capacity(files.len());
+) -> SniffedFiles {
+    let mut results = SniffedFiles { logs: Vec::with_capacity(files.len()), others: Vec::new() };
+    let mut parser = Parser::default();
     for file in files {
         let (sniffed, content) = match read_small_file(&file) {
-            Ok(content) => (sniff_content(&file, content.as_deref(), redactor), content),
+            Ok(Some(content)) => {
+                (sniff_content(&file, &content, redactor, &mut parser), Some(content))
+            }
+            Ok(None) => (sniff(&file, redactor), None),
             Err(error) => (Err(error), None),
         };
-        let content = content.filter(|content| {
-            kept_bytes.fetch_add(content.len(), Ordering::Relaxed) < MAX_KEPT_BYTES
-        });
-        results.push(SniffedFile { file, sniffed, content });
+        match sniffed {
+            Ok(Sniffed::Log(claim)) if !is_too_large(&file, &claim) => {
+                let content = content.filter(|content| {
+                    kept_bytes.fetch_add(content.len(), Ordering::Relaxed) < MAX_KEPT_BYTES
+                });
+                results.logs.push(ClaimedLog { file, claim, content });
+            }
+            sniffed => results.others.push((file, sniffed)),
+        }
     }
     results
+}
+
+/// Returns whether a log is a document that is too large to read.
+fn is_too_large(file: &LogCandidate, claim: &SessionClaim) -> bool {
+    file.size > container::MAX_DOCUMENT_BYTES
+        && matches!(format_of(claim.provider).reader, LogReader::Document(_))
 }
 
 /// Returns the content of a small plain file; `None` for all other files.

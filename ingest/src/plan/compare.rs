@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use schemas::Provider;
 use schemas::session::{SourceRow, SourceStatus};
 
-use super::work::{ClaimedLog, Known, LogChange};
+use super::work::{Known, LogChange};
+use crate::discover::sniff::ClaimedLog;
 use crate::provider::format::{LogReader, SessionClaim};
 use crate::provider::{companion_paths, format_of, has_companions};
 use crate::redact::Redactor;
@@ -153,9 +154,9 @@ pub(super) fn is_gone_without_session(row: &SourceRow) -> bool {
 }
 
 /// Collects the paths of the companion files of all logs found or known.
-pub(super) fn collect_companions(claims: &[ClaimedLog], known: &Known) -> HashSet<PathBuf> {
+pub(super) fn collect_companions(claims: &[Vec<ClaimedLog>], known: &Known) -> HashSet<PathBuf> {
     let mut companions = HashSet::new();
-    for ClaimedLog { file, claim, .. } in claims {
+    for ClaimedLog { file, claim, .. } in claims.iter().flatten() {
         companions.extend(companion_paths(claim.provider, Path::new(&file.key())));
     }
     for row in known.sources.values() {

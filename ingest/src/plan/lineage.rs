@@ -7,11 +7,14 @@ use std::path::Path;
 
 use schemas::Provider;
 use schemas::event::Relation;
+use xxhash_rust::xxh3::xxh3_64;
 
+use super::ids::are_different;
 use super::in_order::sort_by_ancestors;
 use super::original_order::{GroupedLog, originals_first};
 use super::record_keys::{RecordKey, RecordKeys};
 use super::relatives::{NewLogs, recorded_ancestors};
+use super::units::Units;
 use super::work::{Known, LogChange, LogWork};
 use crate::provider::format::SessionClaim;
 use crate::provider::format_of;
@@ -30,6 +33,9 @@ const MAX_FORK_STEPS: usize = 64;
 /// was read before stay settled, unless `news` concern it: a log that came later does not make it a
 /// copy.
 pub(crate) fn link_works(works: &mut [LogWork], known: &Known, news: &NewLogs) {
+    if known.sources.is_empty() && known.sessions.is_empty() && are_unrelated(works) {
+        return;
+    }
     let links = find_links(works, known, news);
     for (work, links) in works.iter_mut().zip(links) {
         work.parent_session_id = links.parent_session_id;
@@ -38,6 +44,16 @@ pub(crate) fn link_works(works: &mut [LogWork], known: &Known, news: &NewLogs) {
             work.relation = Some(Relation::ForkedFrom);
         }
     }
+}
+
+/// Returns whether no log names a parent, and no two name one session or begin with one record or
+/// response. False for some logs of different agents, which then turn out to be unrelated.
+fn are_unrelated(works: &[LogWork]) -> bool {
+    let claims = || works.iter().map(|work| &work.claim);
+    claims().all(|claim| claim.parent.is_none())
+        && are_different(claims().map(|claim| xxh3_64(claim.native_id.as_bytes())))
+        && are_different(claims().filter_map(|claim| claim.first_record))
+        && are_different(claims().filter_map(|claim| claim.first_response))
 }
 
 /// Returns the ids of the sessions of `works`.
@@ -336,21 +352,29 @@ fn find_original<'w>(fork: &str, originals: &HashMap<&str, &'w str>) -> Option<&
 
 /// Groups works that depend on each other into units, ancestors first. Units are sorted by time,
 /// oldest first.
-pub(crate) fn group_into_units(works: Vec<LogWork>) -> Vec<Vec<LogWork>> {
-    let units = join_dependent_works(works).into_iter();
-    // The times are next to each other, so that most comparisons look at no work.
-    let mut timed: Vec<_> = units.map(|unit| (oldest_change(&unit), unit)).collect();
-    timed.sort_by(|(time, unit), (other_time, other)| {
-        time.cmp(other_time).then_with(|| unit[0].file.path.cmp(&other[0].file.path))
+pub(crate) fn group_into_units(works: Vec<LogWork>) -> Units {
+    if works.iter().all(|work| work.ancestors.is_empty()) {
+        // The times are next to each other, so that most comparisons look at no work.
+        let times = works.iter().enumerate().map(|(at, work)| (work.file.modified_us, at));
+        let mut timed: Vec<_> = times.collect();
+        timed.sort_unstable_by(|(time, at), (other_time, other)| {
+            let by_path = || works[*at].file.path.cmp(&works[*other].file.path);
+            time.cmp(other_time).then_with(by_path).then(at.cmp(other))
+        });
+        let positions = timed.into_iter().map(|(_, at)| at).collect();
+        return Units::of_single_works(works, positions);
+    }
+
+    let mut groups = group_dependent_works(&works);
+    groups.sort_by_cached_key(|group| {
+        let oldest_change = group.iter().map(|at| works[*at].file.modified_us).min();
+        (oldest_change, group.first().map(|at| works[*at].file.path.clone()))
     });
-    timed.into_iter().map(|(_, unit)| unit).collect()
+    Units::of_groups(works, &groups)
 }
 
-/// Groups works that depend on each other into units, ancestors first.
-fn join_dependent_works(works: Vec<LogWork>) -> Vec<Vec<LogWork>> {
-    if works.iter().all(|work| work.ancestors.is_empty()) {
-        return works.into_iter().map(|work| vec![work]).collect();
-    }
+/// Groups the positions of works that depend on each other, ancestors first.
+fn group_dependent_works(works: &[LogWork]) -> Vec<Vec<usize>> {
     let index: HashMap<&str, usize> =
         works.iter().enumerate().map(|(at, work)| (work.session_id.as_str(), at)).collect();
     let mut groups: Vec<usize> = (0..works.len()).collect();
@@ -362,18 +386,18 @@ fn join_dependent_works(works: Vec<LogWork>) -> Vec<Vec<LogWork>> {
         }
     }
 
-    let mut by_root: Vec<Vec<LogWork>> = Vec::new();
+    let mut by_root: Vec<Vec<usize>> = Vec::new();
     by_root.resize_with(groups.len(), Vec::new);
-    for (at, work) in works.into_iter().enumerate() {
+    for at in 0..works.len() {
         let group = &mut by_root[find_root(&mut groups, at)];
         // Most logs depend on no other, and a vector that grows from nothing has room for four.
         if group.is_empty() {
             group.reserve_exact(1);
         }
-        group.push(work);
+        group.push(at);
     }
     by_root.retain(|group| !group.is_empty());
-    by_root.into_iter().map(ancestors_first).collect()
+    by_root.into_iter().map(|group| ancestors_first(works, group)).collect()
 }
 
 /// Returns the root of the group of `at`. Each position in `groups` holds a member that is nearer
@@ -386,25 +410,19 @@ fn find_root(groups: &mut [usize], mut at: usize) -> usize {
     at
 }
 
-/// Returns the earliest time at which a file of a unit changed, in microseconds.
-fn oldest_change(unit: &[LogWork]) -> Option<i64> {
-    unit.iter().map(|work| work.file.modified_us).min()
-}
-
-/// Sorts the works of a unit by path, but ancestors first.
-fn ancestors_first(mut works: Vec<LogWork>) -> Vec<LogWork> {
-    if works.len() == 1 {
-        return works;
+/// Sorts the positions of the works of a unit by path, but ancestors first.
+fn ancestors_first(works: &[LogWork], mut unit: Vec<usize>) -> Vec<usize> {
+    if unit.len() == 1 {
+        return unit;
     }
-    works.sort_by(|a, b| a.file.path.cmp(&b.file.path));
+    unit.sort_by_key(|at| &works[*at].file.path);
     let positions: HashMap<&str, usize> =
-        works.iter().enumerate().map(|(at, work)| (work.session_id.as_str(), at)).collect();
-    let mut ancestors: Vec<Vec<usize>> = Vec::with_capacity(works.len());
-    for work in &works {
-        let inside = work.ancestors.iter().filter_map(|id| positions.get(id.as_str()).copied());
+        unit.iter().enumerate().map(|(at, work)| (works[*work].session_id.as_str(), at)).collect();
+    let mut ancestors: Vec<Vec<usize>> = Vec::with_capacity(unit.len());
+    for at in &unit {
+        let ids = works[*at].ancestors.iter();
+        let inside = ids.filter_map(|id| positions.get(id.as_str()).copied());
         ancestors.push(inside.collect());
     }
-
-    let mut works: Vec<_> = works.into_iter().map(Some).collect();
-    sort_by_ancestors(&ancestors).into_iter().filter_map(|at| works.get_mut(at)?.take()).collect()
+    sort_by_ancestors(&ancestors).into_iter().filter_map(|at| unit.get(at).copied()).collect()
 }

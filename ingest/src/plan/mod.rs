@@ -11,10 +11,11 @@ mod lineage;
 mod original_order;
 mod record_keys;
 pub(crate) mod relatives;
+mod units;
 pub(crate) mod work;
 
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 use schemas::problem::{Problem, ProblemKind};
@@ -27,22 +28,22 @@ use self::compare::{
     is_of_another, is_read_by_rules, is_unrecognised, last_change_us, logs_of_companions,
     was_out_of_reach,
 };
-use self::ids::assign_id;
+use self::ids::NewIds;
 use self::known_log::{has_all_rows, known_log_work, unrecognised_log_work};
 use self::lineage::{group_into_units, link_works};
 use self::relatives::{
     MovedLogs, NewLogs, may_replace, plan_gone_log, recorded_claim, schedule_rereads,
 };
-use self::work::ClaimedLog;
+pub use self::units::Units;
+pub(crate) use self::units::{Unit, UnitQueue};
 pub use self::work::{Known, LogChange, LogWork, Plan};
 use crate::discover::Discovery;
 use crate::discover::presence::{find_candidate, is_gone};
-use crate::discover::sniff::{Sniffed, SniffedFile, sniff, sniff_all};
-use crate::provider::format::{LogReader, SessionClaim};
-use crate::provider::{format_of, is_beside_log};
+use crate::discover::sniff::{ClaimedLog, Sniffed, SniffedFiles, sniff, sniff_all};
+use crate::provider::is_beside_log;
 use crate::redact::Redactor;
 use crate::source::candidate::LogCandidate;
-use crate::source::container::{Content, MAX_DOCUMENT_BYTES, oversized_message};
+use crate::source::container::{Content, oversized_message};
 use crate::source::fingerprint::Fingerprint;
 
 /// The content of a file that is no longer the log of its session.
@@ -67,7 +68,8 @@ enum Successor {
 /// // An empty store knows no file.
 /// let plan = plan(discover(&[dir.path().to_owned()]), &Known::default(), None);
 /// assert_eq!(plan.files, 1);
-/// assert_eq!(plan.units[0][0].session_id, "s1");
+/// let ids: Vec<_> = plan.units.works().iter().map(|work| work.session_id.as_str()).collect();
+/// assert_eq!(ids, ["s1"]);
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn plan(found: Discovery, known: &Known, redactor: Option<&Redactor>) -> Plan {
@@ -210,18 +212,22 @@ impl Plan {
         let is_before = |a: &ClaimedLog, b: &ClaimedLog| {
             (order(a), a.file.path.as_os_str()) <= (order(b), b.file.path.as_os_str())
         };
-        if !claims.is_sorted_by(is_before) {
-            claims.sort_by_cached_key(|log| (order(log), log.file.path.as_os_str().to_owned()));
+        if !claims.iter().flatten().is_sorted_by(|a, b| is_before(a, b)) {
+            let mut all: Vec<_> = claims.into_iter().flatten().collect();
+            all.sort_by_cached_key(|log| (order(log), log.file.path.as_os_str().to_owned()));
+            claims = vec![all];
         }
 
-        let mut moved_logs = if claims.is_empty() {
+        let count = claims.iter().map(Vec::len).sum();
+        let mut moved_logs = if count == 0 {
             MovedLogs::default()
         } else {
             MovedLogs::new(known, works, &self.settled)
         };
-        let mut taken_ids = HashMap::with_capacity(claims.len());
-        works.reserve(claims.len());
-        for ClaimedLog { mut file, claim, content } in claims {
+        let native_ids = claims.iter().flatten().map(|log| log.claim.native_id.as_str());
+        let mut new_ids = NewIds::new(native_ids, &known.sessions);
+        works.reserve(count);
+        for ClaimedLog { mut file, claim, content } in claims.into_iter().flatten() {
             match moved_logs.take_match(&file, &claim) {
                 Ok(Some((row, is_same))) => {
                     self.note_renamed(row);
@@ -233,7 +239,7 @@ impl Plan {
                 Ok(None) => {
                     file.modified_us = last_change_us(&file, Some(claim.provider));
                     works.push(LogWork {
-                        session_id: assign_id(&claim.native_id, &known.sessions, &mut taken_ids),
+                        session_id: new_ids.assign(&claim.native_id),
                         file,
                         change: LogChange::New,
                         relation: claim.relation,
@@ -315,32 +321,33 @@ impl Plan {
         true
     }
 
-    /// Sniffs files that are new. Files that are not logs are settled at once.
+    /// Sniffs files that are new. Files that are not logs are settled at once. Returns the logs in
+    /// the order of `files`, in several parts.
     fn collect_claims(
         &mut self,
         files: Vec<LogCandidate>,
         rules: RulesInForce<'_>,
         known: &Known,
-    ) -> Vec<ClaimedLog> {
+    ) -> Vec<Vec<ClaimedLog>> {
         let mut claims = Vec::new();
         let mut unknown = Vec::new();
-        for SniffedFile { file, sniffed, content } in sniff_all(files, rules.redactor) {
-            match sniffed {
-                Ok(Sniffed::Log(claim)) if is_too_large(&file, &claim) => {
-                    let reason = Some("too large a document");
-                    self.settled.push(settled_row(&file, SourceStatus::Failed, reason));
-                    self.push_problem(
-                        &file,
-                        ProblemKind::OversizedDocument,
-                        oversized_message(file.size),
-                    );
+        for SniffedFiles { logs, others } in sniff_all(files, rules.redactor) {
+            claims.push(logs);
+            for (file, sniffed) in others {
+                match sniffed {
+                    // A document that is too large.
+                    Ok(Sniffed::Log(_)) => {
+                        let reason = Some("too large a document");
+                        self.settled.push(settled_row(&file, SourceStatus::Failed, reason));
+                        let message = oversized_message(file.size);
+                        self.push_problem(&file, ProblemKind::OversizedDocument, message);
+                    }
+                    Ok(Sniffed::Empty) => {
+                        self.settled.push(settled_row(&file, SourceStatus::Empty, None));
+                    }
+                    Ok(Sniffed::Unknown(reason)) => unknown.push((file, reason)),
+                    Err(error) => self.report_unreadable(&file, &error),
                 }
-                Ok(Sniffed::Log(claim)) => claims.push(ClaimedLog { file, claim, content }),
-                Ok(Sniffed::Empty) => {
-                    self.settled.push(settled_row(&file, SourceStatus::Empty, None));
-                }
-                Ok(Sniffed::Unknown(reason)) => unknown.push((file, reason)),
-                Err(error) => self.report_unreadable(&file, &error),
             }
         }
         if !unknown.is_empty() {
@@ -380,12 +387,6 @@ impl Plan {
     fn push_problem(&mut self, file: &LogCandidate, kind: ProblemKind, message: String) {
         self.problems.push(Problem { path: file.key(), line: 0, byte: 0, kind, message });
     }
-}
-
-/// Returns whether a log is a document that is too large to read.
-fn is_too_large(file: &LogCandidate, claim: &SessionClaim) -> bool {
-    matches!(format_of(claim.provider).reader, LogReader::Document(_))
-        && file.size > MAX_DOCUMENT_BYTES
 }
 
 /// Returns the row of a file that is not read as a log.

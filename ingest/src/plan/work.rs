@@ -7,6 +7,7 @@ use schemas::event::Relation;
 use schemas::problem::Problem;
 use schemas::session::{SessionRow, SourceRow};
 
+use super::units::Units;
 use crate::provider::format::SessionClaim;
 use crate::redact::columns::is_masked_path;
 use crate::source::candidate::LogCandidate;
@@ -27,14 +28,6 @@ impl Known {
         let session = self.sessions.get(row.session_id.as_ref()?)?;
         is_masked_path(&session.source_path, &row.path).then_some(session)
     }
-}
-
-/// A new log, with what it says about itself.
-pub(super) struct ClaimedLog {
-    pub(super) file: LogCandidate,
-    pub(super) claim: SessionClaim,
-    /// The whole content of a small log; see [`LogWork::content`].
-    pub(super) content: Option<Vec<u8>>,
 }
 
 /// Why a file is read.
@@ -88,8 +81,8 @@ pub struct LogWork {
 /// The work of one ingest run.
 #[derive(Debug, Default)]
 pub struct Plan {
-    /// Units of work. The works of one unit are done one after the other, ancestors first.
-    pub units: Vec<Vec<LogWork>>,
+    /// The work, in units.
+    pub units: Units,
     /// Rows that change without reading a file: empty, unknown, failed and vanished files.
     pub settled: Vec<SourceRow>,
     /// Rows of sessions whose log vanished, came back or received another id.

@@ -39,6 +39,10 @@ pub struct LogFormat {
 /// given name.
 pub type IsBesideLog = fn(&str, &dyn Fn(&str) -> bool) -> bool;
 
+/// Claims a log by the path and the only record of it. Gives what the [`LogFormat::sniff`] of its
+/// format gives, or `None` if the record may also be that of another format.
+pub type ClaimRecord = fn(&Path, Value<'_>) -> Option<SessionClaim>;
+
 /// Properties that few formats have. A format lists those that differ from [`Quirks::NONE`].
 pub struct Quirks {
     /// Returns the file next to a log that has further facts about the session and may change
@@ -65,6 +69,8 @@ pub struct Quirks {
     pub is_named_by_start: bool,
     /// The ways to assemble sessions that are not files of their own.
     pub assemblies: &'static [Assembly],
+    /// Recognizes a log of one record in less time.
+    pub claim_record: Option<ClaimRecord>,
     /// Text in the user's role that a machine wrote.
     pub machine_texts: &'static [MachineText],
     /// Finds the response that a request id of the format names. `None` if equal ids in two logs do
@@ -84,6 +90,7 @@ impl Quirks {
         has_descending_ids: false,
         is_named_by_start: false,
         assemblies: &[],
+        claim_record: None,
         machine_texts: &[],
         find_response: None,
     };
@@ -198,9 +205,9 @@ impl SessionClaim {
     /// Returns the claim with its ids cleaned and redacted, as rows hold them.
     pub(crate) fn with_redacted_ids(self, redactor: Option<&Redactor>) -> Self {
         Self {
-            native_id: mask_id(redactor, &self.native_id),
-            agent_id: self.agent_id.map(|id| mask_id(redactor, &id)),
-            parent: self.parent.map(|id| mask_id(redactor, &id)),
+            native_id: mask_id(redactor, self.native_id),
+            agent_id: self.agent_id.map(|id| mask_id(redactor, id)),
+            parent: self.parent.map(|id| mask_id(redactor, id)),
             ..self
         }
     }

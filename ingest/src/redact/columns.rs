@@ -288,8 +288,12 @@ fn mask_longest_part(
 }
 
 /// Cleans, masks and truncates an id of a log, so that it is the same wherever it occurs.
-pub(crate) fn mask_id(redactor: Option<&Redactor>, id: &str) -> String {
-    truncate_name(&mask_name(redactor, id)).to_owned()
+pub(crate) fn mask_id(redactor: Option<&Redactor>, id: String) -> String {
+    // Most ids stay as they are.
+    if is_plain_name(redactor, &id) && truncate_name(&id).len() == id.len() {
+        return id;
+    }
+    truncate_name(&mask_name(redactor, &id)).to_owned()
 }
 
 /// Returns whether `shown` is the shown form of `path`: equal to it, or cleaned and with

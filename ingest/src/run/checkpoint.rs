@@ -18,6 +18,9 @@ use crate::stream::{Stream, StreamState};
 /// Maximum length in bytes of a state of a decoder that is remembered as harmless.
 const MAX_REMEMBERED_STATE_BYTES: usize = 4 << 10;
 
+/// Bytes that are reserved for the state of a stream and the names around it.
+const STREAM_STATE_BYTES: usize = 160;
+
 /// The state needed to continue a log later; saved as JSON in `sources.state` by [`state_of`].
 #[derive(Deserialize)]
 pub(super) struct SavedState {
@@ -40,8 +43,13 @@ pub(super) struct ReadCursor {
 
 /// Returns the state from which a log is continued, as JSON.
 fn state_of(stream: &StreamState, decoder: &str) -> Option<String> {
-    let stream = serde_json::to_string(stream).ok()?;
-    Some(format!(r#"{{"stream":{stream},"decoder":{decoder}}}"#))
+    let mut state = Vec::with_capacity(STREAM_STATE_BYTES + decoder.len());
+    state.extend_from_slice(br#"{"stream":"#);
+    serde_json::to_writer(&mut state, stream).ok()?;
+    state.extend_from_slice(br#","decoder":"#);
+    state.extend_from_slice(decoder.as_bytes());
+    state.push(b'}');
+    String::from_utf8(state).ok()
 }
 
 impl<T: Target> Worker<'_, T> {

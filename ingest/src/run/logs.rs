@@ -3,9 +3,8 @@
 use std::collections::HashSet;
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::vec;
 
 use schemas::problem::{Problem, ProblemKind};
 use schemas::session::SourceRow;
@@ -17,7 +16,7 @@ use super::records::{DocumentDecoder, LogDecoder, decode_document, finish_lines,
 use super::target::{Sink, Target};
 use super::worker::{ReadError, Worker, is_batch_full, session_row};
 use crate::plan::relatives::has_changed_ancestors;
-use crate::plan::{LogChange, LogWork};
+use crate::plan::{LogChange, LogWork, Unit, UnitQueue};
 use crate::provider::format::{LineDecoder, RecordTally};
 use crate::provider::format_of;
 use crate::source::container::{
@@ -30,22 +29,20 @@ impl<T: Target> Worker<'_, T> {
     /// Does units of work until no unit remains. A worker without work opens no sink.
     pub(crate) fn run_units(
         &mut self,
-        units: &Mutex<vec::IntoIter<Vec<LogWork>>>,
+        units: &UnitQueue<'_>,
         failed: &AtomicBool,
     ) -> Result<(), T::Error> {
-        let mut unit = take_unit(units);
-        if unit.is_none() {
+        let mut taken = units.take();
+        if taken.is_empty() {
             return Ok(());
         }
 
         let mut sink = self.target.sink()?;
-        // Another thread allocated the units. Freeing them between the allocations of the workers
-        // would let these wait for each other.
-        let mut done = Vec::new();
-        while let Some(works) = unit {
-            self.read_unit(&works, failed, &mut sink)?;
-            done.push(works);
-            unit = take_unit(units);
+        while !taken.is_empty() {
+            for unit in taken {
+                self.read_unit(unit, failed, &mut sink)?;
+            }
+            taken = units.take();
         }
         self.hand_over_read_logs(&mut sink)?;
         sink.finish()
@@ -54,17 +51,18 @@ impl<T: Target> Worker<'_, T> {
     /// Reads the logs of a unit, unless the run was ended.
     fn read_unit(
         &mut self,
-        works: &[LogWork],
+        unit: Unit<'_>,
         failed: &AtomicBool,
         sink: &mut T::Sink,
     ) -> Result<(), T::Error> {
         let mut records = UnitRecords::default();
-        for work in works {
+        let has_relatives = unit.works().len() > 1;
+        for work in unit.works() {
             if failed.load(Ordering::Relaxed) || self.progress.is_cancelled() {
                 break;
             }
             let read = self.read_file(work, &mut records, sink)?;
-            if works.len() > 1 {
+            if has_relatives {
                 records.read.insert(&work.session_id, read);
             }
         }
@@ -375,11 +373,6 @@ impl<T: Target> Worker<'_, T> {
             message: format!("the file ends inside a record, after {} bytes of it", at.length),
         });
     }
-}
-
-/// Takes the next unit of work; `None` if no unit remains.
-fn take_unit(units: &Mutex<vec::IntoIter<Vec<LogWork>>>) -> Option<Vec<LogWork>> {
-    units.lock().unwrap_or_else(PoisonError::into_inner).next()
 }
 
 /// Returns whether `start` is inside a line: the byte before it is not a newline.

@@ -1,7 +1,7 @@
 //! Opens decoders and passes records to them. If a decoder panics, which is a defect of the decoder, only the
 //! current record is lost.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use schemas::EventType;
 use schemas::problem::ProblemKind;
@@ -34,13 +34,15 @@ pub(super) fn open_decoder(
         LogReader::Document(read) => return LogDecoder::Document(*read),
         LogReader::Lines(open) => open,
     };
-    let log = PathBuf::from(work.file.key());
     let mut decoder = open(&work.claim, saved.as_ref().map(|saved| &saved.decoder));
-    if !decoder.prepare(&log) {
-        *saved = None;
-        decoder = open(&work.claim, None);
-        decoder.prepare(&log);
-    }
+    work.file.with_key(|log| {
+        let log = Path::new(log);
+        if !decoder.prepare(log) {
+            *saved = None;
+            decoder = open(&work.claim, None);
+            decoder.prepare(log);
+        }
+    });
     LogDecoder::Lines(decoder)
 }
 

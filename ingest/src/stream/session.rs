@@ -73,7 +73,7 @@ impl Stream {
         self.state.title_at = self.state.next_index;
         let cut = line.char_indices().nth(MAX_TITLE_CHARS).map_or(line.len(), |(at, _)| at);
         let ellipsis = if cut < line.len() { "…" } else { "" };
-        let title = format!("{}{ellipsis}", &line[..cut]);
+        let title = [&line[..cut], ellipsis].concat();
         if self.session.title.as_ref() != Some(&title) {
             self.secrets.note_column_secrets(found);
             self.session.title = Some(title);

@@ -1,13 +1,17 @@
 //! Recognizes a Claude log by its first records, and reads the session's id and lineage from them
 //! (docs/formats.md#claude-code).
 
+use std::path::Path;
+
 use schemas::Provider;
 use schemas::event::Relation;
 use serde_json::Value as Json;
+use simd_json::prelude::*;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::provider::format::{LogHead, SessionClaim};
 use crate::provider::shared::identity::{is_uuid, uuid_identity};
+use crate::text::json::{Value, string_value};
 
 /// Types of records in a Claude log that are not part of the chain of messages.
 const SIDE_TYPES: &[&str] = &[
@@ -43,12 +47,72 @@ pub(super) fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
         return Some(SessionClaim { first_response, ..claim });
     }
 
-    // A resumed log of version 1.0 begins with records of the old session, so the file name
-    // decides.
-    let stem = head.file_stem();
-    let native_id = if is_uuid(stem) { stem } else { session.unwrap_or(stem) };
     // `/branch` and `--fork-session` of version 2.1 name the original in every copied record.
     let original = records.iter().find_map(|object| object["forkedFrom"]["sessionId"].as_str());
+    let claim = claim_session(head.file_stem(), session, original);
+    Some(SessionClaim { first_record, first_response, ..claim })
+}
+
+/// Claims a log by its only record, if that is a prompt with no field but those that Claude Code
+/// writes, and neither of a fork nor of a subagent.
+pub(super) fn claim_prompt(path: &Path, record: Value<'_>) -> Option<SessionClaim> {
+    let (mut uuid, mut session) = (None, None);
+    let (mut has_type, mut has_message) = (false, false);
+    for (key, value) in record.as_object()?.iter() {
+        let is_expected = match key {
+            "type" => {
+                has_type = true;
+                value.as_str() == Some("user")
+            }
+            "message" => {
+                has_message = true;
+                is_plain_message(value)
+            }
+            // The last one of equal fields counts.
+            "uuid" => uuid.is_none() && set_text(&mut uuid, value),
+            "sessionId" => session.is_none() && set_text(&mut session, value),
+            "parentUuid" => value.is_null() || value.is_str(),
+            "isSidechain" | "isMeta" => value.as_bool() == Some(false),
+            "cwd" | "timestamp" | "version" | "userType" | "gitBranch" => value.is_str(),
+            _ => false,
+        };
+        if !is_expected {
+            return None;
+        }
+    }
+    let session = session.filter(|id| is_uuid(id))?;
+    if !has_type || !has_message {
+        return None;
+    }
+    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or("");
+    let first_record = uuid_identity(uuid);
+    Some(SessionClaim { first_record, ..claim_session(stem, Some(session), None) })
+}
+
+/// Sets `text` to a value that is a text. Returns false if it is not.
+fn set_text<'v>(text: &mut Option<&'v str>, value: Value<'v>) -> bool {
+    *text = string_value(value);
+    text.is_some()
+}
+
+/// Returns whether a message is nothing but a text and its role.
+fn is_plain_message(message: Value<'_>) -> bool {
+    let Some(fields) = message.as_object() else { return false };
+    let (mut has_role, mut has_content) = (false, false);
+    fields.iter().all(|(key, value)| {
+        has_role |= key == "role";
+        has_content |= key == "content";
+        matches!(key, "role" | "content") && value.is_str()
+    }) && has_role
+        && has_content
+}
+
+/// Claims the log of a session that is not a subagent's. `session` is the id that its first record
+/// names, `original` the session that it says it was forked from.
+fn claim_session(stem: &str, session: Option<&str>, original: Option<&str>) -> SessionClaim {
+    // A resumed log of version 1.0 begins with records of the old session, so the file name
+    // decides.
+    let native_id = if is_uuid(stem) { stem } else { session.unwrap_or(stem) };
     let forked_from = original.filter(|id| is_other_session(id, native_id));
     let resumed_from = session.filter(|id| is_other_session(id, native_id));
     let relation = match (forked_from, resumed_from) {
@@ -56,15 +120,15 @@ pub(super) fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
         (None, Some(_)) => Some(Relation::ResumedFrom),
         (None, None) => None,
     };
-    Some(SessionClaim {
+    SessionClaim {
         provider: Provider::Claude,
         native_id: native_id.to_owned(),
         agent_id: None,
         parent: forked_from.or(resumed_from).map(str::to_owned),
         relation,
-        first_record,
-        first_response,
-    })
+        first_record: None,
+        first_response: None,
+    }
 }
 
 /// Returns the id of the subagent that the whole log belongs to. The name of the file or its folder

@@ -54,6 +54,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
             let agent = name.strip_suffix(".meta.json");
             agent.is_some_and(|agent| agent.starts_with("agent-") && has(&format!("{agent}.jsonl")))
         }),
+        claim_record: Some(head::claim_prompt),
         machine_texts: machine::TEXTS,
         find_response: Some(response::find_response),
         ..Quirks::NONE
@@ -80,24 +81,27 @@ fn log_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {
     }
 }
 
+/// Fields that have not left their defaults are not written.
 #[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 struct ClaudeState {
+    #[serde(skip_serializing_if = "VecDeque::is_empty")]
     messages: VecDeque<ApiMessage>,
-    #[serde(default)]
+    #[serde(skip_serializing_if = "PromptQueue::is_empty")]
     queue: PromptQueue,
-    #[serde(default)]
+    #[serde(skip_serializing_if = "PrintedOutput::is_empty")]
     printed: PrintedOutput,
     /// The id of the last response.
-    #[serde(default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     last_response: Option<String>,
     /// True if the log repeats another one with new uuids. `None` before the first message.
-    #[serde(default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     has_new_ids: Option<bool>,
     /// True if a subagent wrote inside this log.
-    #[serde(default)]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     has_sidechain: bool,
     /// True if the last response is in this log for the second time.
-    #[serde(default)]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     repeats_itself: bool,
 }
 

@@ -28,6 +28,11 @@ struct CommandOutput {
 }
 
 impl PrintedOutput {
+    /// Returns whether no output is remembered.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// Remembers the output in a `progress` record.
     pub(super) fn remember_output(&mut self, object: Value<'_>, at: RecordAt, out: &Stream) {
         let data = object.object("data");

@@ -53,6 +53,11 @@ pub(super) struct PromptQueue {
 }
 
 impl PromptQueue {
+    /// Returns whether nothing is remembered.
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty() && self.taken_up.is_empty() && self.taken_out.is_empty()
+    }
+
     /// Applies a queue operation. A prompt that was taken up in the middle of a turn becomes a user
     /// event whose source is the record with its text.
     pub(super) fn apply_operation(&mut self, object: Value<'_>, at: RecordAt, out: &mut Stream) {

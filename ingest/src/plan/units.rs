@@ -1,0 +1,128 @@
+//! The units of work of a plan.
+
+use std::hint::black_box;
+use std::sync::{Mutex, PoisonError};
+
+use super::work::LogWork;
+
+/// Maximum number of units that a worker takes at a time.
+const MAX_TAKEN_UNITS: usize = 16;
+
+/// Size in bytes of the logs of the units from which on no further one is taken.
+const MAX_TAKEN_BYTES: u64 = 16 << 10;
+
+/// The usual length in bytes of a line of a cache.
+const CACHE_LINE_BYTES: usize = 64;
+
+/// Works grouped into units. The works of one unit are done one after the other.
+///
+/// The works stay where the plan collected them: to move those of 100,000 logs to vectors of their units
+/// takes longer than to plan them.
+#[derive(Debug, Default)]
+pub struct Units {
+    works: Vec<LogWork>,
+    /// The positions of the works, unit after unit.
+    positions: Vec<usize>,
+    /// The end of each unit in `positions`.
+    ends: Vec<usize>,
+}
+
+impl Units {
+    /// Makes a unit of each of `works`, in the order of `positions`.
+    pub(super) fn of_single_works(works: Vec<LogWork>, positions: Vec<usize>) -> Self {
+        Self { works, ends: (1..=positions.len()).collect(), positions }
+    }
+
+    /// Groups works into units, which have their positions.
+    pub(super) fn of_groups(works: Vec<LogWork>, groups: &[Vec<usize>]) -> Self {
+        let mut positions = Vec::with_capacity(works.len());
+        let mut ends = Vec::with_capacity(groups.len());
+        for group in groups {
+            positions.extend_from_slice(group);
+            ends.push(positions.len());
+        }
+        Self { works, positions, ends }
+    }
+
+    /// Returns the works of all units, in no particular order.
+    pub fn works(&self) -> &[LogWork] {
+        &self.works
+    }
+
+    /// Returns the number of units.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Returns whether there is no work.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Returns the unit at a position.
+    fn unit(&self, at: usize) -> Option<Unit<'_>> {
+        let end = *self.ends.get(at)?;
+        let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
+        Some(Unit { works: &self.works, positions: &self.positions[start..end] })
+    }
+}
+
+/// Works that are done one after the other.
+#[derive(Clone, Copy)]
+pub(crate) struct Unit<'u> {
+    works: &'u [LogWork],
+    positions: &'u [usize],
+}
+
+impl<'u> Unit<'u> {
+    /// Returns the works in their order.
+    pub(crate) fn works(self) -> impl ExactSizeIterator<Item = &'u LogWork> {
+        self.positions.iter().map(move |at| &self.works[*at])
+    }
+}
+
+/// Hands the units of a plan to workers, in their order.
+pub(crate) struct UnitQueue<'u> {
+    units: &'u Units,
+    next: Mutex<usize>,
+}
+
+impl<'u> UnitQueue<'u> {
+    pub(crate) fn new(units: &'u Units) -> Self {
+        Self { units, next: Mutex::new(0) }
+    }
+
+    /// Takes the next units, several if their logs are small. Empty if no unit remains.
+    pub(crate) fn take(&self) -> Vec<Unit<'u>> {
+        let mut taken = Vec::with_capacity(MAX_TAKEN_UNITS);
+        let mut bytes = 0;
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        while taken.len() < MAX_TAKEN_UNITS
+            && bytes < MAX_TAKEN_BYTES
+            && let Some(unit) = self.units.unit(*next)
+        {
+            *next += 1;
+            bytes += unit.works().map(|work| work.file.size).sum::<u64>();
+            taken.push(unit);
+        }
+        drop(next);
+        load_works(&taken);
+        taken
+    }
+}
+
+/// Reads from all parts of some works. The works of many small logs are far from each other and from
+/// the caches, and to wait for those of several logs takes hardly longer than for those of one.
+fn load_works(units: &[Unit<'_>]) {
+    let mut sum = 0;
+    for work in units.iter().flat_map(|unit| unit.works()) {
+        let path = work.file.path.as_os_str().as_encoded_bytes();
+        let content = work.content.as_deref().unwrap_or_default();
+        for part in [path, content, work.session_id.as_bytes(), work.claim.native_id.as_bytes()] {
+            for byte in part.iter().step_by(CACHE_LINE_BYTES) {
+                sum ^= byte;
+            }
+        }
+    }
+    black_box(sum);
+}
