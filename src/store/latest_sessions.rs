@@ -17,15 +17,17 @@ pub(super) struct LatestSessions {
 impl LatestSessions {
     /// Merges the sessions of segments. The latest row of a session has the highest segment number.
     pub(super) fn of_tables(tables: &[&Arc<SessionTable>]) -> Self {
-        let mut found = Vec::new();
+        let rows = tables.iter().map(|table| table.briefs().len()).sum();
+        let mut found = Vec::with_capacity(rows);
         for (segment, table) in tables.iter().enumerate() {
             for (row, brief) in table.briefs().iter().enumerate() {
                 found.push(FoundSession { prefix: id_prefix(brief), brief, segment, row });
             }
         }
-        found.sort_unstable_by(FoundSession::compare);
+        // The sessions of a segment are sorted already, which this sort takes advantage of.
+        found.sort_by(FoundSession::compare);
 
-        let mut sessions: Vec<StoredSession> = Vec::new();
+        let mut sessions: Vec<StoredSession> = Vec::with_capacity(rows);
         let mut positions: Vec<Vec<usize>> =
             tables.iter().map(|table| vec![0; table.briefs().len()]).collect();
         for next in &found {

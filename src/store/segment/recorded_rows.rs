@@ -71,7 +71,7 @@ impl RecordedRows {
     fn push_source(&mut self, mut row: Box<SourceRow>) -> Result<(), RowError> {
         match row.state.take() {
             Some(state) => self.states.push(&state)?,
-            None => self.states.push_bytes(&[]),
+            None => self.states.push_bytes(&[])?,
         }
         self.sources.push(&*row)
     }

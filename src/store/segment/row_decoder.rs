@@ -8,6 +8,9 @@ use serde::{Deserialize, Deserializer, forward_to_deserialize_any};
 
 use super::row_encoder::RowError;
 
+/// Maximum length of a number: 64 bits, seven in each byte.
+const MAX_NUMBER_BYTES: usize = 10;
+
 /// Takes one row off the beginning of `bytes`.
 pub(super) fn take_row<T: DeserializeOwned>(bytes: &mut &[u8]) -> Result<T, RowError> {
     T::deserialize(&mut RowDecoder::new(bytes))
@@ -48,15 +51,28 @@ impl<'de> RowDecoder<'_, 'de> {
         Ok(*first)
     }
 
-    /// Takes a number of at most ten bytes.
+    /// Takes a number of at most [`MAX_NUMBER_BYTES`] bytes.
     fn take_number(&mut self) -> Result<u64, RowError> {
+        // Most numbers take one byte.
+        if let Some((first, rest)) = self.rest.split_first()
+            && *first < 0x80
+        {
+            *self.rest = rest;
+            return Ok(u64::from(*first));
+        }
+
         let mut number: u64 = 0;
-        for shift in (0..u64::BITS).step_by(7) {
-            let byte = self.take_byte()?;
+        let mut shift = 0;
+        for (at, byte) in self.rest.iter().enumerate().take(MAX_NUMBER_BYTES) {
             number |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
+            if *byte < 0x80 {
+                *self.rest = &self.rest[at + 1..];
                 return Ok(number);
             }
+            shift += 7;
+        }
+        if self.rest.len() < MAX_NUMBER_BYTES {
+            return Err(cut_row());
         }
         Err(RowError("a number is too long".to_owned()))
     }
@@ -81,7 +97,7 @@ impl<'de> RowDecoder<'_, 'de> {
         if self.take_flag()? { take(self).map(Some) } else { Ok(None) }
     }
 
-    fn take_text_bytes(&mut self) -> Result<&'de [u8], RowError> {
+    pub(super) fn take_text_bytes(&mut self) -> Result<&'de [u8], RowError> {
         let length = usize::try_from(self.take_number()?).unwrap_or(usize::MAX);
         let (text, rest) = self.rest.split_at_checked(length).ok_or_else(cut_row)?;
         *self.rest = rest;

@@ -13,7 +13,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::schema::types::ColumnPath;
 use schemas::problem::Problem;
 use schemas::session::{ProblemRow, SessionRow, SourceRow};
-use schemas::table::{EVENTS, PROBLEMS, SESSIONS, SOURCES, Table};
+use schemas::table::{ColumnType, EVENTS, PROBLEMS, SESSIONS, SOURCES, Table};
 
 use super::events_file::EventsFile;
 use super::indexed_columns::index_rows;
@@ -31,6 +31,9 @@ use crate::store::parquet_file::shared_properties;
 
 /// Bytes of a row file that are collected before they are written.
 const ROW_BYTES_PER_WRITE: usize = 64 << 10;
+
+/// Columns of texts of small tables in which each row has a value of its own.
+const UNIQUE_TEXTS: &[&str] = &["session_id", "native_id", "source_path", "path", "state"];
 
 /// A segment that is on disk and that no manifest names yet. Its folder is removed if this is
 /// dropped before [`SegmentFolder::keep`].
@@ -269,7 +272,7 @@ impl SegmentWriter {
         }
         let path = self.folder.file_path(table.name);
         let file = self.folder.create_file(table.name)?;
-        let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(table_properties()))
+        let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(table_properties(table)))
             .map_err(|error| write_error(&path, error))?;
         writer.write(batch).map_err(|error| write_error(&path, error))?;
         let file = writer.into_inner().map_err(|error| write_error(&path, error))?;
@@ -300,13 +303,16 @@ fn file_entry(table: &str, sums: FileSums) -> FileEntry {
     FileEntry { table: table.to_owned(), bytes: sums.length, xxh3: sums.xxh3 }
 }
 
-/// Returns the properties of small tables. They are read at every start, so reading them quickly
-/// matters more than the smallest file.
-fn table_properties() -> WriterProperties {
+/// Returns the properties of a small table. It is read at every start, so reading it quickly matters
+/// more than the smallest file.
+fn table_properties(table: &Table) -> WriterProperties {
     let mut builder = shared_properties().set_compression(Compression::LZ4_RAW);
-    // Each row has values of its own here, so a dictionary would hold all of them.
-    for column in ["session_id", "native_id", "source_path", "path"] {
-        builder = builder.set_column_dictionary_enabled(ColumnPath::from(column), false);
+    for column in table.columns {
+        // To look each value up in a dictionary takes longer than to compress the numbers.
+        let is_number = matches!(column.kind, ColumnType::BigInt | ColumnType::Timestamp);
+        if is_number || UNIQUE_TEXTS.contains(&column.name) {
+            builder = builder.set_column_dictionary_enabled(ColumnPath::from(column.name), false);
+        }
     }
     builder.build()
 }

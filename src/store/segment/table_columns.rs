@@ -7,7 +7,8 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, BooleanBuilder, Int64Builder, RecordBatch, StringBuilder, TimestampMicrosecondBuilder,
+    ArrayRef, BinaryBuilder, BooleanBuilder, Int64Builder, RecordBatch, StringArray,
+    TimestampMicrosecondBuilder,
 };
 use arrow::error::ArrowError;
 use ingest::stream::batch::arrow_schema;
@@ -16,6 +17,9 @@ use serde::Serialize;
 
 use super::row_decoder::{RowDecoder, first_text};
 use super::row_encoder::{RowError, append_row};
+
+/// Bytes of a chunk of encoded rows. The allocator keeps memory of this size for the next segment.
+const CHUNK_BYTES: usize = 64 << 10;
 
 /// Bytes of text that are reserved for each cell of a column of texts.
 const RESERVED_TEXT_BYTES: usize = 8;
@@ -37,9 +41,20 @@ pub(in crate::store) fn to_batch<T: Serialize>(
 /// Rows as bytes, in the order in which they were added.
 #[derive(Default)]
 pub(super) struct EncodedRows {
-    bytes: Vec<u8>,
-    /// The end of each row in `bytes`.
-    ends: Vec<usize>,
+    /// The rows one after the other. A row is in one chunk, and a chunk that is full stays where it
+    /// is: one vector of all rows would be copied whenever it grew.
+    chunks: Vec<Vec<u8>>,
+    places: Vec<RowPlace>,
+    /// The row that is being encoded.
+    row: Vec<u8>,
+}
+
+/// The place of a row in the chunks.
+#[derive(Clone, Copy)]
+struct RowPlace {
+    chunk: u32,
+    start: u32,
+    length: u32,
 }
 
 /// A column whose values are not in the encoded rows.
@@ -53,26 +68,40 @@ pub(super) struct SeparateColumn<'r> {
 impl EncodedRows {
     /// Adds a row in the encoding of a row file.
     pub(super) fn push<T: Serialize>(&mut self, row: &T) -> Result<(), RowError> {
-        append_row(row, &mut self.bytes)?;
-        self.ends.push(self.bytes.len());
-        Ok(())
+        let mut bytes = std::mem::take(&mut self.row);
+        bytes.clear();
+        let pushed = append_row(row, &mut bytes).and_then(|()| self.push_bytes(&bytes));
+        self.row = bytes;
+        pushed
     }
 
     /// Adds a row of these bytes.
-    pub(super) fn push_bytes(&mut self, row: &[u8]) {
-        self.bytes.extend_from_slice(row);
-        self.ends.push(self.bytes.len());
+    pub(super) fn push_bytes(&mut self, row: &[u8]) -> Result<(), RowError> {
+        let has_room =
+            self.chunks.last().is_some_and(|chunk| chunk.capacity() - chunk.len() >= row.len());
+        if !has_room {
+            self.chunks.push(Vec::with_capacity(CHUNK_BYTES.max(row.len())));
+        }
+        let at = self.chunks.len() - 1;
+        let chunk = &mut self.chunks[at];
+        let place = [at, chunk.len(), row.len()].map(u32::try_from);
+        let [Ok(at), Ok(start), Ok(length)] = place else {
+            return Err(RowError("it is too long".to_owned()));
+        };
+        chunk.extend_from_slice(row);
+        self.places.push(RowPlace { chunk: at, start, length });
+        Ok(())
     }
 
     /// Returns the number of rows.
     pub(super) fn len(&self) -> usize {
-        self.ends.len()
+        self.places.len()
     }
 
     /// Returns the bytes of a row.
     pub(super) fn row(&self, at: usize) -> &[u8] {
-        let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.bytes[start..self.ends[at]]
+        let RowPlace { chunk, start, length } = self.places[at];
+        &self.chunks[chunk as usize][start as usize..][..length as usize]
     }
 
     /// Returns the positions of the rows in the order of their first field, a text. Of several rows
@@ -108,8 +137,8 @@ impl EncodedRows {
         for at in positions {
             append_cells(self.row(*at), *at, &mut columns).map_err(row_error)?;
         }
-        let arrays = columns.into_iter().map(|column| column.cells.finish()).collect();
-        RecordBatch::try_new(arrow_schema(table), arrays)
+        let arrays = columns.into_iter().map(|column| column.cells.finish());
+        RecordBatch::try_new(arrow_schema(table), arrays.collect::<Result<_, _>>()?)
     }
 }
 
@@ -123,7 +152,8 @@ struct TableColumn<'r> {
 
 /// Collects the cells of a column.
 enum CellBuilder {
-    Text(StringBuilder),
+    /// Texts as bytes, which are checked to be UTF-8 all at once.
+    Text(BinaryBuilder),
     Number(Int64Builder),
     Time(TimestampMicrosecondBuilder),
     Flag(BooleanBuilder),
@@ -139,7 +169,7 @@ impl<'r> TableColumn<'r> {
         let cells = match column.kind {
             ColumnType::Text => {
                 let bytes = rows.saturating_mul(RESERVED_TEXT_BYTES);
-                CellBuilder::Text(StringBuilder::with_capacity(rows, bytes))
+                CellBuilder::Text(BinaryBuilder::with_capacity(rows, bytes))
             }
             ColumnType::BigInt => CellBuilder::Number(Int64Builder::with_capacity(rows)),
             ColumnType::Timestamp => {
@@ -170,7 +200,7 @@ impl CellBuilder {
     /// Appends the next value of a row.
     fn append_value(&mut self, row: &mut RowDecoder<'_, '_>) -> Result<(), RowError> {
         match self {
-            Self::Text(builder) => builder.append_value(row.take_text()?),
+            Self::Text(builder) => builder.append_value(row.take_text_bytes()?),
             Self::Number(builder) => builder.append_value(row.take_integer()?),
             Self::Time(builder) => builder.append_value(row.take_integer()?),
             Self::Flag(builder) => builder.append_value(row.take_flag()?),
@@ -178,13 +208,13 @@ impl CellBuilder {
         Ok(())
     }
 
-    fn finish(self) -> ArrayRef {
-        match self {
-            Self::Text(mut builder) => Arc::new(builder.finish()),
+    fn finish(self) -> Result<ArrayRef, ArrowError> {
+        Ok(match self {
+            Self::Text(mut builder) => Arc::new(StringArray::try_from_binary(builder.finish())?),
             Self::Number(mut builder) => Arc::new(builder.finish()),
             Self::Time(mut builder) => Arc::new(builder.finish()),
             Self::Flag(mut builder) => Arc::new(builder.finish()),
-        }
+        })
     }
 }
 
@@ -252,6 +282,19 @@ mod tests {
         let (path, message) = ("/x".to_owned(), "m".to_owned());
         check(&PROBLEMS, &[ProblemRow { path, line: 1, byte: 2, kind, message, segment: 3 }]);
         check::<SessionRow>(&SESSIONS, &[]);
+    }
+
+    #[test]
+    fn rows_are_found_whatever_their_length() {
+        let lengths = [0, 10, CHUNK_BYTES - 1, CHUNK_BYTES, 3 * CHUNK_BYTES, 1, CHUNK_BYTES / 2, 7];
+        let mut rows = EncodedRows::default();
+        for length in lengths {
+            rows.push_bytes(&vec![length as u8; length]).expect("fits");
+        }
+        assert_eq!(rows.len(), lengths.len());
+        for (at, length) in lengths.into_iter().enumerate() {
+            assert_eq!(rows.row(at), vec![length as u8; length]);
+        }
     }
 
     #[test]
