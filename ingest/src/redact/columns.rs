@@ -11,6 +11,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, ListArray, RecordBatch, StringArray};
 use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
+use memchr::memchr3;
 use schemas::table::{Column, EVENTS, Masking, Table};
 use schemas::text_cells::TextCells;
 use serde_json::Value;
@@ -231,7 +232,7 @@ impl ColumnMasker {
 /// Returns whether a name has no secret, nothing to be cleaned, and no underscore, at which a secret
 /// may begin.
 fn is_plain_name(redactor: Option<&Redactor>, name: &str) -> bool {
-    if name.len() > MAX_NAME_BYTES || name.contains(['\n', '\t', '_']) {
+    if name.len() > MAX_NAME_BYTES || memchr3(b'\n', b'\t', b'_', name.as_bytes()).is_some() {
         return false;
     }
     matches!(clean(name), Cow::Borrowed(_)) && mask_text(redactor, name).1.is_empty()

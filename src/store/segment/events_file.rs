@@ -44,11 +44,10 @@ pub(super) struct EventsFile {
     schema: SchemaRef,
     /// Position of the text column.
     text: usize,
-    /// Creates the writer of the text column. Knows no other column, because the writer of a column
-    /// takes memory and time before its first value.
+    /// Creates the writer of the text column.
     texts: ArrowRowGroupWriterFactory,
-    /// Creates the writers of all columns.
-    all_columns: ArrowRowGroupWriterFactory,
+    /// Creates the writers of the other columns.
+    others: ArrowRowGroupWriterFactory,
     /// Writers for the row group under construction; empty before its first row.
     columns: Vec<ArrowColumnWriter>,
     /// Rows of the row group under construction.
@@ -67,16 +66,15 @@ impl EventsFile {
 
     fn open(file: NewFile, path: &Path, schema: SchemaRef) -> Result<Self> {
         let text = schema.index_of(EventColumn::Text.name())?;
-        let properties = event_properties(VALUES_PER_CHECK);
-        let (file, all_columns) =
-            ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties))?
-                .into_serialized_writer()?;
+        let text_properties = event_properties(TEXT_VALUES_PER_CHECK);
+        let (file, texts) = ArrowWriter::try_new(file, Arc::clone(&schema), Some(text_properties))?
+            .into_serialized_writer()?;
 
         // Only a writer provides a factory.
-        let text_schema = Arc::new(schema.project(&[text])?);
-        let text_properties = event_properties(TEXT_VALUES_PER_CHECK);
-        let (_, texts) = ArrowWriter::try_new(io::sink(), text_schema, Some(text_properties))?
-            .into_serialized_writer()?;
+        let other_properties = event_properties(VALUES_PER_CHECK);
+        let (_, others) =
+            ArrowWriter::try_new(io::sink(), Arc::clone(&schema), Some(other_properties))?
+                .into_serialized_writer()?;
 
         Ok(Self {
             path: path.to_owned(),
@@ -84,7 +82,7 @@ impl EventsFile {
             schema,
             text,
             texts,
-            all_columns,
+            others,
             columns: Vec::new(),
             rows: 0,
         })
@@ -108,9 +106,9 @@ impl EventsFile {
     fn append_batch(&mut self, batch: &RecordBatch) -> Result<()> {
         if self.columns.is_empty() {
             let group = self.file.flushed_row_groups().len();
-            self.columns = self.all_columns.create_column_writers(group)?;
-            let texts = self.texts.create_column_writers(group)?;
-            self.columns.splice(self.text..=self.text, texts);
+            self.columns = self.others.create_column_writers(group)?;
+            let texts = self.texts.create_column_writers(group)?.swap_remove(self.text);
+            self.columns[self.text] = texts;
         }
 
         let fields = self.schema.fields().iter().zip(batch.columns());
