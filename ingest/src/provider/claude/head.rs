@@ -58,7 +58,7 @@ pub(super) fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
 pub(super) fn claim_prompt(path: &Path, record: Value<'_>) -> Option<SessionClaim> {
     let (mut uuid, mut session) = (None, None);
     let (mut has_type, mut has_message) = (false, false);
-    for (key, value) in record.as_object()?.iter() {
+    for (key, value) in &record.as_object()? {
         let is_expected = match key {
             "type" => {
                 has_type = true;
