@@ -50,8 +50,15 @@ pub(crate) fn truncate_start(text: &str, width: usize) -> String {
 /// Fits a text into `width` cells. A path loses its beginning, which says less than its end; a
 /// command or a sentence loses its end.
 pub(crate) fn truncate(text: &str, width: usize) -> String {
-    let is_path = text.starts_with('/') && !text.contains(' ');
-    if is_path { truncate_start(text, width) } else { truncate_end(text, width) }
+    if is_path(text) { truncate_start(text, width) } else { truncate_end(text, width) }
+}
+
+/// Returns whether a text looks like an absolute path. Its folders may have spaces in their names,
+/// but `/review the code` is a command.
+fn is_path(text: &str) -> bool {
+    let Some((first, _)) = text.split_once(' ') else { return text.starts_with('/') };
+    let last = text.rsplit(' ').next().unwrap_or_default();
+    first.starts_with('/') && first[1..].contains('/') && last.contains('/')
 }
 
 #[cfg(test)]
@@ -69,6 +76,9 @@ mod tests {
         assert_eq!(truncate_start("/home/mira/code", 5), "…code");
         assert_eq!(truncate_start("日本語", 4), "…語");
         assert_eq!(truncate("/home/mira/code", 5), "…code");
+        assert_eq!(truncate("/home/mira/My Notes/a/b.rs", 7), "…a/b.rs");
         assert_eq!(truncate("/review the harbor", 8), "/review…");
+        assert_eq!(truncate("/review src/main.rs", 8), "/review…");
+        assert_eq!(truncate("/usr/bin/env python", 8), "/usr/bi…");
     }
 }

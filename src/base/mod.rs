@@ -1,5 +1,5 @@
-//! Code that every layer uses: text cleaning, folding, dropped and indexed texts, word stems, paths, cells
-//! and tables of a terminal, random bytes, and threads.
+//! Code that every layer uses: text cleaning, folding, dropped and indexed texts, word stems,
+//! paths, cells and tables of a terminal, random bytes, and threads.
 
 pub(crate) mod cells;
 pub(crate) mod dropped_text;

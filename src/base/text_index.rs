@@ -2,7 +2,7 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Finds the positions of texts. The texts stay with the caller, so an entry takes sixteen bytes.
+/// Finds the positions of texts. The texts stay with the caller, so an entry takes 16 to 32 bytes.
 ///
 /// ```text
 /// slots  a power of two, at least twice as many as texts; a text is at the slot that its hash
@@ -36,8 +36,8 @@ impl TextIndex {
         self.slots[slot].position()
     }
 
-    /// Sets the position of a text. Returns the one that it had before. There must not be more texts
-    /// than the index was created for.
+    /// Sets the position of a text. Returns the one that it had before. There must not be more
+    /// texts than the index was created for.
     pub(crate) fn insert<'t>(
         &mut self,
         text: &str,

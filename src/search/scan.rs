@@ -210,8 +210,8 @@ impl OrderedScan<'_> {
         Ok(())
     }
 
-    /// Opens segments whose matches are only counted. Pages that the index can decide are counted at
-    /// once, because all pages of a large store take megabytes.
+    /// Opens segments whose matches are only counted. Pages that the index can decide are counted
+    /// at once, because all pages of a large store take megabytes.
     fn open_counted_segments(&mut self, wanted: &[usize]) -> Result<(), StoreError> {
         self.filter.open_segments(wanted)?;
         let mut pages = Vec::new();

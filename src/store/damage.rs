@@ -48,8 +48,8 @@ impl CheckSchedule {
         Self { due_from: minute % turns * TURN_BYTES, position: 0 }
     }
 
-    /// Returns the bytes of `segment` that are due, as positions in its files one after the other; empty
-    /// if there are none. Must be called with the unchanged segments in order.
+    /// Returns the bytes of `segment` that are due, as positions in its files one after the other;
+    /// empty if there are none. Must be called with the unchanged segments in order.
     fn due_bytes(&mut self, segment: &SegmentEntry) -> Range<u64> {
         let start = self.position;
         self.position += segment.bytes();
@@ -155,8 +155,8 @@ fn is_part_intact(dir: &Path, segment: &SegmentEntry, part: &Range<u64>) -> bool
     true
 }
 
-/// Compares the bytes `part` of a file with the checksums of its chunks, or the whole file if it has
-/// none.
+/// Compares the bytes `part` of a file with the checksums of its chunks, or the whole file if it
+/// has none.
 fn is_file_intact(dir: &Path, segment: &SegmentEntry, file: &FileEntry, part: Range<u64>) -> bool {
     let path = file_path(dir, segment, file);
     let has_chunks = [EVENTS.name, SKIP_INDEX].contains(&file.table.as_str())

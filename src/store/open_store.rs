@@ -133,8 +133,8 @@ impl Store {
         Ok(snapshot)
     }
 
-    /// Returns the current manifest and the latest state of every source. No snapshot is taken for it,
-    /// unless the store is a view of another one.
+    /// Returns the current manifest and the latest state of every source. No snapshot is taken for
+    /// it, unless the store is a view of another one.
     pub fn read_source_table(&self) -> Result<(Manifest, SourceTable), StoreError> {
         if self.restriction.is_some() {
             let snapshot = self.take_lazy_snapshot()?;

@@ -18,13 +18,14 @@ pub(super) struct KnownSessions<'s> {
     /// Whether the rules exclude each session by its agent and its project.
     is_unwanted: Vec<bool>,
     rules: &'s LogRules,
-    /// False if the log of each session is certainly at the path of the source that names the session.
+    /// False if the log of each session is certainly at the path of the source that names the
+    /// session.
     must_compare_paths: bool,
 }
 
 impl<'s> KnownSessions<'s> {
-    /// Collects the sessions of a snapshot with these sources. Returns `None` if a file of the store cannot
-    /// be read.
+    /// Collects the sessions of a snapshot with these sources. Returns `None` if a file of the
+    /// store cannot be read.
     pub(super) fn new(
         snapshot: &'s Snapshot,
         sources: &SourceTable,
@@ -54,16 +55,17 @@ impl<'s> KnownSessions<'s> {
         Some(known)
     }
 
-    /// Returns the position of the session that a source names. `None` if it names none that is known.
+    /// Returns the position of the session that a source names. `None` if it names none that is
+    /// known.
     pub(super) fn of_source(&self, source: &SourceBrief) -> Option<usize> {
         self.of_sources[source.number]
     }
 
     /// Returns whether some session may be of another log than a source that names it.
     ///
-    /// The row of a session is written together with the row of the source that is its log. So if one
-    /// source names a session, this is its log. A log that was moved is named by two sources; a session
-    /// whose log got another id has no rows.
+    /// The row of a session is written together with the row of the source that is its log. So if
+    /// one source names a session, this is its log. A log that was moved is named by two sources; a
+    /// session whose log got another id has no rows.
     fn may_have_moved(&self) -> bool {
         let mut is_named = vec![false; self.sessions.len()];
         for at in self.of_sources.iter().copied().flatten() {
@@ -89,8 +91,8 @@ impl<'s> KnownSessions<'s> {
         }
     }
 
-    /// Returns the number of sessions with events that the rules exclude. They are about logs of this
-    /// machine.
+    /// Returns the number of sessions with events that the rules exclude. They are about logs of
+    /// this machine.
     pub(super) fn count_unwanted(&self) -> usize {
         let unwanted =
             self.sessions.iter().zip(&self.is_unwanted).filter(|(session, is_unwanted)| {
@@ -101,8 +103,8 @@ impl<'s> KnownSessions<'s> {
     }
 }
 
-/// Returns whether the rules, which do not depend on paths, exclude each session. Most sessions share few
-/// projects, so each project is asked about once.
+/// Returns whether the rules, which do not depend on paths, exclude each session. Most sessions
+/// share few projects, so each project is asked about once.
 fn find_unwanted(sessions: &[StoredSession], rules: &LogRules) -> Vec<bool> {
     let mut known: HashMap<(Provider, Option<&str>), bool> = HashMap::new();
     let mut is_unwanted = Vec::with_capacity(sessions.len());

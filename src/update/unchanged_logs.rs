@@ -33,8 +33,8 @@ pub(super) struct UnchangedLogs {
     pub(super) unwanted_sessions: usize,
 }
 
-/// Finds the logs below `roots`, and compares them with what `store` has at this moment. The store is
-/// not locked: see [`LogLook::with_sources_of`].
+/// Finds the logs below `roots`, and compares them with what `store` has at this moment. The store
+/// is not locked: see [`LogLook::with_sources_of`].
 pub(super) fn look_at_logs(store: &Store, roots: &[PathBuf]) -> (LogLook, UnsortedDiscovery) {
     // Without sources all files are new. Whoever locks the store finds what is wrong with it.
     let known = store.read_source_table();
@@ -61,8 +61,8 @@ impl LogLook {
         Self { manifest, sources, is_found, has_news: AtomicBool::new(false) }
     }
 
-    /// Returns the look at these files with the sources that `writer` has, which holds the lock of the
-    /// store. Another process may have written to it since.
+    /// Returns the look at these files with the sources that `writer` has, which holds the lock of
+    /// the store. Another process may have written to it since.
     pub(super) fn with_sources_of(
         self,
         writer: &StoreWriter,
@@ -100,8 +100,8 @@ impl LogLook {
         self.is_found[source.number].load(Ordering::Relaxed)
     }
 
-    /// Returns `None` if some log may have to be read, or some row to be changed. `found` are the files of
-    /// the look. `rules_version` is the version of the rules in force that mask secrets.
+    /// Returns `None` if some log may have to be read, or some row to be changed. `found` are the
+    /// files of the look. `rules_version` is the version of the rules in force that mask secrets.
     pub(super) fn find_unchanged(
         &self,
         found: &Discovery,

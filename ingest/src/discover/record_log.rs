@@ -1,5 +1,5 @@
-//! Recognises small logs of one record. Most need no tree of JSON values for that, which takes longer
-//! to make than to decode the record.
+//! Recognises small logs of one record. Most need no tree of JSON values for that, which takes
+//! longer to make than to decode the record.
 
 use std::path::Path;
 
@@ -7,8 +7,8 @@ use crate::provider::FORMATS;
 use crate::provider::format::SessionClaim;
 use crate::text::json::{LineItem, Parser};
 
-/// Claims a log by its whole `content`. `None` if that is not one record, or not one that decides alone
-/// whose log it is.
+/// Claims a log by its whole `content`. `None` if that is not one record, or not one that decides
+/// alone whose log it is.
 pub(super) fn claim_record_log(
     path: &Path,
     content: &[u8],
@@ -40,8 +40,8 @@ mod tests {
 
     const ID: &str = "0d4c1a2b-0000-4000-8000-00000000000a";
 
-    /// Checks whether the record of a log decides whose log it is, and that the log is claimed as if it
-    /// were examined like all others.
+    /// Checks whether the record of a log decides whose log it is, and that the log is claimed as
+    /// if it were examined like all others.
     fn check(name: &str, content: &str, decides: bool) {
         let dir = tempfile::tempdir().expect("tempdir");
         let path = dir.path().join(name);
@@ -66,6 +66,8 @@ mod tests {
             let without_uuid =
                 format!(r#"{{"cwd":"/p","sessionId":"{ID}","type":"user",{message}}}"#);
             check(name, &without_uuid, true);
+            let details = r#""slug":"a-b","todos":[],"permissionMode":"default""#;
+            check(name, &prompt.replace("\"isSidechain\":false", details), true);
         }
         for other in [
             format!("{prompt}\n{prompt}"),

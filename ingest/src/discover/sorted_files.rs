@@ -11,9 +11,9 @@ struct NamedFile {
     file: LogCandidate,
 }
 
-/// Sorts files by folder and name. This is their order by path, except where a file and a folder next to
-/// each other begin alike. To sort such a list takes one comparison of paths for each file, instead of
-/// the fifteen that a list of tens of thousands takes.
+/// Sorts files by folder and name. This is their order by path, except where a file and a folder
+/// next to each other begin alike. To sort such a list takes one comparison of paths for each file,
+/// instead of the fifteen that a list of tens of thousands takes.
 pub(super) fn group_by_folder(files: Vec<LogCandidate>) -> Vec<LogCandidate> {
     let count = files.len();
     let mut folders: HashMap<Vec<u8>, Vec<NamedFile>> = HashMap::new();

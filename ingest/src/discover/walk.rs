@@ -56,8 +56,8 @@ pub fn discover(roots: &[PathBuf]) -> Discovery {
     found
 }
 
-/// The files of [`discover_observed`] in no particular order. It takes time to sort all logs of a machine,
-/// and who finds that none changed needs no order.
+/// The files of [`discover_observed`] in no particular order. It takes time to sort all logs of a
+/// machine, and who finds that none changed needs no order.
 #[derive(Debug, Default)]
 pub struct UnsortedDiscovery {
     found: Discovery,
@@ -93,8 +93,8 @@ impl UnsortedDiscovery {
     }
 }
 
-/// Walks `roots` like [`discover`], and calls `observe` with each file as soon as it is found, on several
-/// threads at once.
+/// Walks `roots` like [`discover`], and calls `observe` with each file as soon as it is found, on
+/// several threads at once.
 pub fn discover_observed(
     roots: &[PathBuf],
     observe: &(dyn Fn(&LogCandidate) + Sync),

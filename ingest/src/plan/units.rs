@@ -14,10 +14,10 @@ const MAX_TAKEN_BYTES: u64 = 16 << 10;
 /// The usual length in bytes of a line of a cache.
 const CACHE_LINE_BYTES: usize = 64;
 
-/// Works grouped into units. The works of one unit are done one after the other.
+/// Works grouped into units. The works of one unit are done one after the other, ancestors first.
 ///
-/// The works stay where the plan collected them: to move those of 100,000 logs to vectors of their units
-/// takes longer than to plan them.
+/// The works stay where the plan collected them: to move those of 100,000 logs to vectors of their
+/// units takes longer than to plan them.
 #[derive(Debug, Default)]
 pub struct Units {
     works: Vec<LogWork>,
@@ -67,7 +67,15 @@ impl Units {
     }
 }
 
-/// Works that are done one after the other.
+impl From<Vec<LogWork>> for Units {
+    /// Makes a unit of each work.
+    fn from(works: Vec<LogWork>) -> Self {
+        let positions = (0..works.len()).collect();
+        Self::of_single_works(works, positions)
+    }
+}
+
+/// Works that are done one after the other, ancestors first.
 #[derive(Clone, Copy)]
 pub(crate) struct Unit<'u> {
     works: &'u [LogWork],
@@ -111,8 +119,9 @@ impl<'u> UnitQueue<'u> {
     }
 }
 
-/// Reads from all parts of some works. The works of many small logs are far from each other and from
-/// the caches, and to wait for those of several logs takes hardly longer than for those of one.
+/// Reads from all parts of some works. The works of many small logs are far from each other and
+/// from the caches, and to wait for those of several logs takes hardly longer than for those of
+/// one.
 fn load_works(units: &[Unit<'_>]) {
     let mut sum = 0;
     for work in units.iter().flat_map(|unit| unit.works()) {

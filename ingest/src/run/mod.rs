@@ -39,6 +39,9 @@ const MAX_WORKERS: usize = 8;
 /// segment.
 const BYTES_PER_WORKER: u64 = 4 << 20;
 
+/// Units from which on a plan is large.
+const MANY_UNITS: usize = 1 << 12;
+
 /// Carries out `plan`, masking secrets by the rules of `redactor`.
 ///
 /// # Errors
@@ -190,11 +193,13 @@ pub fn run<T: Target>(
     }
 }
 
-/// Frees a plan while the caller goes on. The works of 100,000 logs have half a million allocations,
-/// which other threads made.
+/// Frees a plan, a large one while the caller goes on. The works of 100,000 logs have half a
+/// million allocations, which other threads made.
 fn free_plan(plan: Plan) {
-    // Without a thread, it is freed here.
-    let _ = thread::Builder::new().name("free-plan".to_owned()).spawn(move || drop(plan));
+    if plan.units.len() >= MANY_UNITS {
+        // Without a thread, it is freed here.
+        let _ = thread::Builder::new().name("free-plan".to_owned()).spawn(move || drop(plan));
+    }
 }
 
 /// Counts the files that the plan settled.

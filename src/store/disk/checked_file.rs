@@ -134,7 +134,7 @@ impl CheckedFile {
     /// Compares the chunks from number `first` on with their checksums and marks them as verified.
     fn verify_chunks(&self, chunks: &[u8], first: usize) -> Result<(), StoreError> {
         for (chunk, at) in chunks.chunks(CHUNK_BYTES).zip(first..) {
-            if chunk_checksum(chunk) != self.checksums[at] {
+            if self.checksums.get(at) != Some(&chunk_checksum(chunk)) {
                 let reason =
                     format!("the bytes from {} on differ from their checksum", at * CHUNK_BYTES);
                 return Err(StoreError::damaged(&self.path, reason));

@@ -303,8 +303,8 @@ fn file_entry(table: &str, sums: FileSums) -> FileEntry {
     FileEntry { table: table.to_owned(), bytes: sums.length, xxh3: sums.xxh3 }
 }
 
-/// Returns the properties of a small table. It is read at every start, so reading it quickly matters
-/// more than the smallest file.
+/// Returns the properties of a small table. It is read at every start, so reading it quickly
+/// matters more than the smallest file.
 fn table_properties(table: &Table) -> WriterProperties {
     let mut builder = shared_properties().set_compression(Compression::LZ4_RAW);
     for column in table.columns {

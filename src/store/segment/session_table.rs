@@ -23,8 +23,8 @@ pub(crate) struct SessionTable {
     rows: OnceLock<Vec<Arc<SessionRow>>>,
     /// The path of the log of each session, once they were read without the rows.
     paths: OnceLock<SessionTexts>,
-    /// The title of each session, once they were read without the rows. `None` if only the rows have
-    /// them, or if they cannot be read.
+    /// The title of each session, once they were read without the rows. `None` if only the rows
+    /// have them, or if they cannot be read.
     titles: OnceLock<Option<SessionTexts>>,
     /// The file or folder because of which the rows could not be read, and the reason.
     damage: OnceLock<(PathBuf, String)>,
@@ -107,8 +107,8 @@ impl SessionTable {
         Ok(())
     }
 
-    /// Returns the title of the session at a position. Unless the rows were read, the titles are read
-    /// without them: a search over all sessions compares the title of each.
+    /// Returns the title of the session at a position. Unless the rows were read, the titles are
+    /// read without them: a search over all sessions compares the title of each.
     fn title(&self, at: usize) -> Option<&str> {
         let titles = if self.has_rows() { None } else { self.titles() };
         titles.map_or_else(|| self.rows()[at].title.as_deref(), |titles| titles.text(at))

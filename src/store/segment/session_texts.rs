@@ -29,8 +29,8 @@ impl SessionTexts {
     }
 }
 
-/// Reads a column from the row file of a segment, whose sessions are those of `briefs`. `None` if the
-/// segment has no such file, or one of another layout.
+/// Reads a column from the row file of a segment, whose sessions are those of `briefs`. `None` if
+/// the segment has no such file, or one of another layout.
 ///
 /// # Errors
 /// Fails if the file cannot be read, is damaged, or has other sessions.

@@ -27,7 +27,8 @@ use crate::store::manifest::{
 /// decoded ones take much more memory than their file.
 const BATCH_ROWS: usize = 1 << 12;
 
-/// Bytes of a small brief in its file: there is room for at least as many as a file is likely to have.
+/// Bytes of a small brief in its file: there is room for at least as many as a file is likely to
+/// have.
 const SMALL_BRIEF_BYTES: usize = 64;
 
 /// Reads a small table of a segment. Returns no rows if the segment has no such table. `skip` names
@@ -172,8 +173,8 @@ fn read_whole(path: &Path, expected: &FileEntry) -> Result<Vec<u8>, StoreError> 
     Ok(bytes)
 }
 
-/// Reads the checksums of the chunks of `events` or `skip` in a segment, whose folder is `folder`. Empty
-/// if the segment has none.
+/// Reads the checksums of the chunks of `events` or `skip` in a segment, whose folder is `folder`.
+/// Empty if the segment has none.
 pub(crate) fn read_chunk_checksums(
     folder: &Path,
     entry: &SegmentEntry,

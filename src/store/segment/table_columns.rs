@@ -148,8 +148,8 @@ struct TableColumn<'r> {
     /// The texts of a column that is not in the rows.
     separate: Option<&'r EncodedRows>,
     cells: CellBuilder,
-    /// Rows without a value that are not in `cells` yet. Most columns of most rows have none, and many at
-    /// a time are appended in less time.
+    /// Rows without a value that are not in `cells` yet. Most columns of most rows have none, and
+    /// many at a time are appended in less time.
     pending_nulls: usize,
 }
 

@@ -103,7 +103,7 @@ fn ingest(format: &LogFormat, claim: &SessionClaim, log: &[u8], lengths: &[usize
             session: memory.sessions().pop().map(|(session, _)| session.into()),
             content: None,
         };
-        memory.run(Plan { units: vec![vec![work]], ..Plan::default() });
+        memory.run(Plan { units: vec![work].into(), ..Plan::default() });
     }
     memory
 }

@@ -182,7 +182,6 @@ fn arrow_has_one_version_and_schemas_stays_small() {
     }
 }
 
-/// A file of tests that its binary does not name compiles nowhere and fails never.
 #[test]
 fn fuzz_targets_take_what_was_compiled_for_tests() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -194,6 +193,7 @@ fn fuzz_targets_take_what_was_compiled_for_tests() {
     assert_eq!(fuzz, own, "another profile would compile DuckDB's crate and C libraries again");
 }
 
+/// A file of tests that its binary does not name compiles nowhere and fails never.
 #[test]
 fn every_file_of_tests_is_in_its_binary() {
     for folder in ["tests/it", "ingest/tests/it"] {

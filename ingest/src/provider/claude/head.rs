@@ -53,8 +53,8 @@ pub(super) fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     Some(SessionClaim { first_record, first_response, ..claim })
 }
 
-/// Claims a log by its only record, if that is a prompt with no field but those that Claude Code
-/// writes, and neither of a fork nor of a subagent.
+/// Claims a log by its only record, if that is a prompt with no field but these, and neither of a
+/// fork nor of a subagent.
 pub(super) fn claim_prompt(path: &Path, record: Value<'_>) -> Option<SessionClaim> {
     let (mut uuid, mut session) = (None, None);
     let (mut has_type, mut has_message) = (false, false);
@@ -68,12 +68,13 @@ pub(super) fn claim_prompt(path: &Path, record: Value<'_>) -> Option<SessionClai
                 has_message = true;
                 is_plain_message(value)
             }
-            // The last one of equal fields counts.
+            // A field that is there twice is left to the examination of all logs.
             "uuid" => uuid.is_none() && set_text(&mut uuid, value),
             "sessionId" => session.is_none() && set_text(&mut session, value),
             "parentUuid" => value.is_null() || value.is_str(),
             "isSidechain" | "isMeta" => value.as_bool() == Some(false),
             "cwd" | "timestamp" | "version" | "userType" | "gitBranch" => value.is_str(),
+            "permissionMode" | "planContent" | "slug" | "thinkingMetadata" | "todos" => true,
             _ => false,
         };
         if !is_expected {
