@@ -8,7 +8,8 @@ use schemas::problem::{Problem, ProblemKind};
 use schemas::session::{SessionRow, SourceRow, SourceStatus};
 
 use super::compare::{RulesInForce, is_its_log, is_masked_by, is_unrecognised};
-use super::work::{Known, Plan};
+use super::run_plan::Plan;
+use super::work::Known;
 use crate::discover::{Discovery, find_obstacle};
 use crate::source::candidate::LogCandidate;
 

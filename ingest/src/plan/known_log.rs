@@ -8,7 +8,8 @@ use super::compare::{
     RulesInForce, classify_change, is_masked_by, is_unchanged, is_unrecognised, last_change_us,
 };
 use super::relatives::recorded_claim;
-use super::work::{Known, LogChange, LogWork, Plan};
+use super::run_plan::Plan;
+use super::work::{Known, LogChange, LogWork};
 use crate::provider::format::SessionClaim;
 use crate::source::candidate::LogCandidate;
 

@@ -11,6 +11,7 @@ mod lineage;
 mod original_order;
 mod record_keys;
 pub(crate) mod relatives;
+mod run_plan;
 mod units;
 pub(crate) mod work;
 
@@ -34,9 +35,10 @@ use self::lineage::{group_into_units, link_works};
 use self::relatives::{
     MovedLogs, NewLogs, may_replace, plan_gone_log, recorded_claim, schedule_rereads,
 };
+pub use self::run_plan::Plan;
 pub use self::units::Units;
 pub(crate) use self::units::{Unit, UnitQueue};
-pub use self::work::{Known, LogChange, LogWork, Plan};
+pub use self::work::{Known, LogChange, LogWork};
 use crate::discover::Discovery;
 use crate::discover::presence::{find_candidate, is_gone};
 use crate::discover::sniff::{ClaimedLog, Sniffed, SniffedFiles, sniff, sniff_all};

@@ -1,13 +1,11 @@
-//! The types of a plan: the rows that the store has, the changes, and the work.
+//! What a plan is made of: the rows that the store has, the changes, and the work.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use schemas::event::Relation;
-use schemas::problem::Problem;
 use schemas::session::{SessionRow, SourceRow};
 
-use super::units::Units;
 use crate::provider::format::SessionClaim;
 use crate::redact::columns::is_masked_path;
 use crate::source::candidate::LogCandidate;
@@ -76,37 +74,6 @@ pub struct LogWork {
     pub source: Option<Box<SourceRow>>,
     /// The row of the session when the file was last read. `None` for a new log.
     pub session: Option<Arc<SessionRow>>,
-}
-
-/// The work of one ingest run.
-#[derive(Debug, Default)]
-pub struct Plan {
-    /// The work, in units.
-    pub units: Units,
-    /// Rows that change without reading a file: empty, unknown, failed and vanished files.
-    pub settled: Vec<SourceRow>,
-    /// Rows of sessions whose log vanished, came back or received another id.
-    pub sessions: Vec<SessionRow>,
-    /// Maps the new paths of settled rows to the paths under which the store has their state.
-    pub moved: HashMap<String, String>,
-    /// Logs that are gone and were masked by other rules than those in force. Only their rows can
-    /// still be masked.
-    pub outdated: Vec<String>,
-    /// Problems found while planning.
-    pub problems: Vec<Problem>,
-    /// Number of files found.
-    pub files: u64,
-    /// Number of files that are unchanged since they were read.
-    pub unchanged: u64,
-    /// Bytes that will be read.
-    pub bytes: u64,
-}
-
-impl Plan {
-    /// Returns the plan of a run that found this number of files, all as the store knows them.
-    pub fn of_unchanged(files: u64) -> Self {
-        Self { files, unchanged: files, ..Self::default() }
-    }
 }
 
 impl LogWork {
