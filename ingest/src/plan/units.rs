@@ -103,14 +103,15 @@ impl<'u> UnitQueue<'u> {
     /// Takes the next units, several if their logs are small. Empty if no unit remains.
     pub(crate) fn take(&self) -> Vec<Unit<'u>> {
         let mut taken = Vec::with_capacity(MAX_TAKEN_UNITS);
-        let mut bytes = 0;
+        let mut bytes = 0_u64;
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         while taken.len() < MAX_TAKEN_UNITS
             && bytes < MAX_TAKEN_BYTES
             && let Some(unit) = self.units.unit(*next)
         {
             *next += 1;
-            bytes += unit.works().map(|work| work.file.size).sum::<u64>();
+            // The size of a log that is gone may be any number.
+            bytes = unit.works().fold(bytes, |sum, work| sum.saturating_add(work.file.size));
             taken.push(unit);
         }
         drop(next);
@@ -134,4 +135,67 @@ fn load_works(units: &[Unit<'_>]) {
         }
     }
     black_box(sum);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use schemas::Provider;
+
+    use super::*;
+    use crate::plan::work::LogChange;
+    use crate::provider::format::SessionClaim;
+    use crate::source::candidate::{Container, LogCandidate};
+
+    fn work(name: &str, size: u64) -> LogWork {
+        LogWork {
+            file: LogCandidate {
+                path: PathBuf::from(name),
+                size,
+                modified_us: 0,
+                container: Container::Plain,
+            },
+            change: LogChange::Gone,
+            claim: SessionClaim {
+                provider: Provider::Claude,
+                native_id: name.to_owned(),
+                agent_id: None,
+                parent: None,
+                relation: None,
+                first_record: None,
+                first_response: None,
+            },
+            content: None,
+            session_id: name.to_owned(),
+            parent_session_id: None,
+            relation: None,
+            ancestors: Vec::new(),
+            reason: None,
+            source: None,
+            session: None,
+        }
+    }
+
+    #[test]
+    fn small_logs_are_taken_together_and_each_once() {
+        let sizes = [1, 2, MAX_TAKEN_BYTES, 3, u64::MAX, u64::MAX];
+        let works = sizes.iter().zip(["a", "b", "c", "d", "e", "f"]);
+        let units = Units::from(works.map(|(size, name)| work(name, *size)).collect::<Vec<_>>());
+        let queue = UnitQueue::new(&units);
+        let mut taken = Vec::new();
+        loop {
+            let names = queue.take().into_iter().flat_map(|unit| unit.works());
+            let names: String = names.map(|work| work.session_id.as_str()).collect();
+            if names.is_empty() {
+                break;
+            }
+            taken.push(names);
+        }
+        assert_eq!(taken, ["abc", "de", "f"]);
+
+        let groups = [vec![1, 0]];
+        let all = Units::of_groups(vec![work("a", 1), work("b", u64::MAX)], &groups);
+        assert_eq!(UnitQueue::new(&all).take().len(), 1);
+    }
 }
