@@ -16,7 +16,8 @@ const DIST: &str = "dist";
 /// Leaves out copies of DuckDB's loops for special cases, which are a third of its code.
 const SMALL_DUCKDB: &str = "-DDUCKDB_SMALLER_BINARY";
 
-/// Has clang, which zig contains, write functions with equal code once: 8 % of DuckDB's code.
+/// Makes clang, which zig contains, keep one copy of functions with equal code. In five large files
+/// of DuckDB this saved 8 % of the code.
 const MERGE_FUNCTIONS: &str = "-Xclang -fmerge-functions";
 
 /// Cargo in a workspace, with DuckDB from one lane.

@@ -56,8 +56,8 @@ pub fn discover(roots: &[PathBuf]) -> Discovery {
     found
 }
 
-/// The files of [`discover_observed`] in no particular order. It takes time to sort all logs of a
-/// machine, and who finds that none changed needs no order.
+/// The files that [`discover_observed`] found, in no particular order. Sorting all logs of a machine
+/// takes time, and a caller that finds none changed needs no order.
 #[derive(Debug, Default)]
 pub struct UnsortedDiscovery {
     found: Discovery,

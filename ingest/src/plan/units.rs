@@ -120,9 +120,9 @@ impl<'u> UnitQueue<'u> {
     }
 }
 
-/// Reads from all parts of some works. The works of many small logs are far from each other and
-/// from the caches, and to wait for those of several logs takes hardly longer than for those of
-/// one.
+/// Reads a byte of each cache line of some works, so that the lines are in the cache when they are
+/// needed. The works of many small logs are scattered in memory, and waiting for several lines at
+/// once takes hardly longer than waiting for one.
 fn load_works(units: &[Unit<'_>]) {
     let mut sum = 0;
     for work in units.iter().flat_map(|unit| unit.works()) {
