@@ -4,12 +4,16 @@ use std::hint::black_box;
 use std::sync::{Mutex, PoisonError};
 
 use super::work::LogWork;
+use crate::source::read_ahead::read_ahead;
 
 /// Maximum number of units that a worker takes at a time.
 const MAX_TAKEN_UNITS: usize = 16;
 
 /// Size in bytes of the logs of the units from which on no further one is taken.
 const MAX_TAKEN_BYTES: u64 = 16 << 10;
+
+/// Maximum number of logs of the next unit that are read ahead.
+const MAX_WORKS_AHEAD: usize = 4;
 
 /// The usual length in bytes of a line of a cache.
 const CACHE_LINE_BYTES: usize = 64;
@@ -100,7 +104,8 @@ impl<'u> UnitQueue<'u> {
         Self { units, next: Mutex::new(0) }
     }
 
-    /// Takes the next units, several if their logs are small. Empty if no unit remains.
+    /// Takes the next units, several if their logs are small. Empty if no unit remains. The system
+    /// begins to read the logs of the unit after these.
     pub(crate) fn take(&self) -> Vec<Unit<'u>> {
         let mut taken = Vec::with_capacity(MAX_TAKEN_UNITS);
         let mut bytes = 0_u64;
@@ -114,8 +119,12 @@ impl<'u> UnitQueue<'u> {
             bytes = unit.works().fold(bytes, |sum, work| sum.saturating_add(work.file.size));
             taken.push(unit);
         }
+        let following = self.units.unit(*next);
         drop(next);
         load_works(&taken);
+        for work in following.iter().flat_map(|unit| unit.works()).take(MAX_WORKS_AHEAD) {
+            read_ahead(&work.file, work.expected_start());
+        }
         taken
     }
 }

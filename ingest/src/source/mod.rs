@@ -6,3 +6,4 @@ pub(crate) mod container;
 pub(crate) mod fingerprint;
 pub mod lines;
 pub mod panics;
+pub(crate) mod read_ahead;
