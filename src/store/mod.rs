@@ -16,6 +16,7 @@ mod forgotten;
 mod hook_log;
 mod identity;
 mod index;
+mod ingest_target;
 mod labels;
 mod lake;
 mod latest_sessions;

@@ -9,9 +9,10 @@ use schemas::session::SourceRow;
 
 use super::compact::parse_problem_row;
 use super::error::StoreError;
+use super::ingest_target::WriterSink;
 use super::session_events::ALL_EVENTS;
 use super::snapshot::Snapshot;
-use super::writer::{StoreWriter, WriterSink};
+use super::writer::StoreWriter;
 
 impl StoreWriter {
     /// Redacts the stored rows of logs that no longer exist and therefore cannot be re-read.

@@ -1,18 +1,15 @@
-//! The single writer of a store: holds the lock, takes rows from ingest, commits segments.
+//! The single writer of a store: holds the lock, commits and merges segments.
 
 use std::collections::HashMap;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use arrow::array::RecordBatch;
 use ingest::plan::Known;
 use ingest::redact::columns::is_masked_path;
-use ingest::run::{LogCheckpoint, Sink, Target};
 use schemas::Timestamp;
-use schemas::session::{EventRow, SessionRow, SourceRow};
+use schemas::session::{SessionRow, SourceRow};
 
 use super::condition::make_private;
 use super::damage::{Verify, set_aside_damaged};
@@ -26,17 +23,7 @@ use super::reduced_writes::ReducedInForce;
 use super::segment::segment_writer::{FinishedSegment, SegmentWriter};
 use super::snapshot::Snapshot;
 use super::{compact, folder, lost_logs};
-
-/// A segment with at least this many bytes of events is committed at the next checkpoint.
-pub(super) const FULL_SEGMENT_BYTES: usize = 32 << 20;
-
-/// A segment with about this many rows of files is committed at the next checkpoint. The writer holds
-/// these rows until then, encoded.
-const FULL_SEGMENT_FILES: usize = 16_384;
-
-/// A segment with at least this many names of tools, kinds and files is committed at the next
-/// checkpoint. The writer holds these names as well.
-const FULL_SEGMENT_NAMES: usize = 100_000;
+use crate::base::parallel::free_later;
 
 /// How long retired segments stay, in microseconds: readers of an older manifest may need them.
 const RETIRED_GRACE_US: i64 = 10 * 60 * 1_000_000;
@@ -56,7 +43,7 @@ pub struct StoreWriter {
     /// A notice for the user about the store's folder.
     notice: Option<String>,
     /// Decoder states by path, read on first use.
-    states: OnceLock<HashMap<String, String>>,
+    pub(super) states: OnceLock<HashMap<String, String>>,
     /// The sessions whose texts were dropped. What is read of them again is dropped again.
     pub(super) reduced: ReducedInForce,
     pub(super) lock: StoreLock,
@@ -133,6 +120,13 @@ impl StoreWriter {
             .map(|session| (session.session_id.clone(), Arc::clone(session.row())))
             .collect();
         Ok(Known { sources, sessions })
+    }
+
+    /// Gives the lock back. What was read of the store is freed later.
+    pub fn unlock(self) {
+        let Self { before, latest, states, lock, .. } = self;
+        drop(lock);
+        free_later((before, latest, states));
     }
 
     /// Returns the number of damaged segments that were set aside when the lock was taken.
@@ -258,7 +252,11 @@ impl StoreWriter {
     }
 
     /// Adds a new segment to the manifest and retires the `old` ones that it replaces.
-    fn commit_segment(&self, new: Option<FinishedSegment>, old: &[i64]) -> Result<(), StoreError> {
+    pub(super) fn commit_segment(
+        &self,
+        new: Option<FinishedSegment>,
+        old: &[i64],
+    ) -> Result<(), StoreError> {
         self.commit(new.into_iter().collect(), |next| {
             let at = next.updated_at;
             // Merged rows of responses that were compared need not be compared again.
@@ -329,7 +327,7 @@ impl StoreWriter {
 
     /// Returns the cause of an error of writing rows: the error of [`StoreLock::check_not_replaced`] if the
     /// store is no longer at its path, otherwise `error` itself.
-    fn find_cause(&self, error: StoreError) -> StoreError {
+    pub(super) fn find_cause(&self, error: StoreError) -> StoreError {
         self.lock.check_not_replaced().err().unwrap_or(error)
     }
 }
@@ -344,105 +342,4 @@ pub(super) fn require_reread(row: &mut SourceRow) {
 pub(super) fn is_log_of(session: &SessionRow, row: &SourceRow) -> bool {
     row.session_id.as_ref() == Some(&session.session_id)
         && is_masked_path(&session.source_path, &row.path)
-}
-
-/// Writes the rows of one ingest worker into segments.
-pub struct WriterSink<'w> {
-    writer: &'w StoreWriter,
-    segment: Option<SegmentWriter>,
-}
-
-impl<'w> WriterSink<'w> {
-    pub(super) fn new(writer: &'w StoreWriter) -> Self {
-        Self { writer, segment: None }
-    }
-
-    /// Returns the segment under construction, which is begun if there is none.
-    fn current_segment(&mut self) -> &mut SegmentWriter {
-        self.segment.get_or_insert_with(|| self.writer.begin_segment())
-    }
-
-    /// Commits the segment under construction, if there is one.
-    fn commit_current(&mut self) -> Result<(), StoreError> {
-        let Some(segment) = self.segment.take() else { return Ok(()) };
-        match segment.finish().map_err(|error| self.writer.find_cause(error))? {
-            Some(finished) => self.writer.commit_segment(Some(finished), &[]),
-            None => Ok(()),
-        }
-    }
-}
-
-impl Sink for WriterSink<'_> {
-    type Error = StoreError;
-
-    fn segment(&mut self) -> Result<i64, StoreError> {
-        Ok(self.current_segment().number())
-    }
-
-    fn events(&mut self, batch: &RecordBatch) -> Result<(), StoreError> {
-        for rows in self.writer.reduced.reduce_written(batch)? {
-            let added = self.current_segment().push_events(&rows);
-            added.map_err(|error| self.writer.find_cause(error))?;
-        }
-        Ok(())
-    }
-
-    fn checkpoint(&mut self, logs: Vec<LogCheckpoint>) -> Result<(), StoreError> {
-        for LogCheckpoint { session, source, problems } in logs {
-            let source = self.writer.reduced.reduce_source(&session, source);
-            let session = self.writer.reduced.reduce_session(session);
-            let segment = self.current_segment();
-            segment.record_session(session)?;
-            segment.record_source(source)?;
-            segment.push_problems(problems);
-        }
-        let segment = self.current_segment();
-        let is_full = segment.bytes() >= FULL_SEGMENT_BYTES
-            || segment.source_count() >= FULL_SEGMENT_FILES
-            || segment.name_count() >= FULL_SEGMENT_NAMES;
-        if is_full {
-            self.commit_current()?;
-        }
-        Ok(())
-    }
-
-    fn finish(mut self) -> Result<(), StoreError> {
-        self.commit_current()
-    }
-}
-
-impl<'w> Target for &'w StoreWriter {
-    type Error = StoreError;
-    type Sink = WriterSink<'w>;
-
-    fn sink(&self) -> Result<WriterSink<'w>, StoreError> {
-        Ok(WriterSink::new(self))
-    }
-
-    fn record_hashes(&self, session_id: &str) -> Result<Vec<u64>, StoreError> {
-        let Some(session) = self.before.session_position(session_id) else { return Ok(Vec::new()) };
-        self.before.read_record_hashes(session)
-    }
-
-    fn state(&self, path: &str) -> Result<Option<String>, StoreError> {
-        if self.states.get().is_none() {
-            let rows = self.before.read_sources(true)?;
-            let states = rows.into_iter().filter_map(|row| Some((row.path, row.state?))).collect();
-            let _ = self.states.set(states);
-        }
-        Ok(self.states.get().and_then(|states| states.get(path)).cloned())
-    }
-
-    fn events(&self, session_id: &str, ranges: &[Range<i32>]) -> Result<Vec<EventRow>, StoreError> {
-        let Some(session) = self.before.session_position(session_id) else { return Ok(Vec::new()) };
-        let ranges: Vec<_> = ranges.iter().map(unsigned_range).collect();
-        self.before.events_of(session, &ranges, &[]).read_rows()
-    }
-}
-
-/// Converts a range of event indexes, which are not negative.
-fn unsigned_range(range: &Range<i32>) -> Range<u32> {
-    let start = u32::try_from(range.start).unwrap_or(0);
-    let end = u32::try_from(range.end).unwrap_or(0);
-    start..end
 }

@@ -23,8 +23,8 @@ enum Sync {
 }
 
 impl PendingSyncs {
-    /// Begins to sync `file`, which is at `path` and written completely.
-    pub(crate) fn begin(&mut self, path: PathBuf, file: File) {
+    /// Begins to sync `file`, which is at `path` and written completely, or a folder.
+    pub(crate) fn begin(&mut self, path: PathBuf, file: &File) {
         let thread =
             file.try_clone().and_then(|handle| Builder::new().spawn(move || handle.sync_all()));
         let sync = match thread {
@@ -65,14 +65,14 @@ mod tests {
         let mut file = File::create(&good).expect("creates");
         file.write_all(b"content").expect("writes");
         let mut syncs = PendingSyncs::default();
-        syncs.begin(good, file);
+        syncs.begin(good, &file);
         syncs.wait().expect("syncs");
 
         #[cfg(target_os = "linux")]
         {
             let full = PathBuf::from("/dev/full");
             let mut syncs = PendingSyncs::default();
-            syncs.begin(full.clone(), File::open(&full).expect("opens"));
+            syncs.begin(full.clone(), &File::open(&full).expect("opens"));
             let error = syncs.wait().expect_err("a device cannot be synced");
             assert!(error.to_string().contains("/dev/full"), "{error}");
         }

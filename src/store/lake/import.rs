@@ -9,7 +9,8 @@ use ingest::run::{LogCheckpoint, Sink as _};
 use schemas::session::{SessionRow, SourceRow};
 
 use crate::store::error::StoreError;
-use crate::store::writer::{StoreWriter, WriterSink};
+use crate::store::ingest_target::WriterSink;
+use crate::store::writer::StoreWriter;
 
 /// Number of events that are written at a time.
 const BATCH_ROWS: usize = 4096;

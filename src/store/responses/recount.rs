@@ -13,11 +13,12 @@ use schemas::table::EventColumn;
 use super::choice::RowChanges;
 use crate::store::compact::parse_problem_row;
 use crate::store::error::StoreError;
+use crate::store::ingest_target::FULL_SEGMENT_BYTES;
 use crate::store::segment::event_reader::column_of;
 use crate::store::segment::segment_writer::{FinishedSegment, SegmentWriter};
 use crate::store::session_events::ALL_EVENTS;
 use crate::store::snapshot::Snapshot;
-use crate::store::writer::{FULL_SEGMENT_BYTES, StoreWriter};
+use crate::store::writer::StoreWriter;
 
 /// The columns from which the tokens of a session are counted.
 const COUNTED_COLUMNS: [EventColumn; 15] = [

@@ -6,6 +6,7 @@ use std::{fs, io};
 
 use crate::store::disk::files::NewFile;
 use crate::store::disk::held_folder::HeldFolder;
+use crate::store::disk::pending_syncs::PendingSyncs;
 use crate::store::error::StoreError;
 use crate::store::manifest::{SEGMENT_TABLES, SegmentEntry, file_name};
 
@@ -47,11 +48,12 @@ impl SegmentFolder {
         folder.create_file(&file_name(table)).map(NewFile::new).map_err(StoreError::io(&path))
     }
 
-    /// Makes the names of the folder and of its files durable.
-    pub(super) fn sync(&self) -> Result<(), StoreError> {
-        let Some(folder) = &self.folder else { return Ok(()) };
-        folder.sync()?;
-        self.segments.sync()
+    /// Begins to make the names of the folder and of its files durable.
+    pub(super) fn begin_sync(&self, syncs: &mut PendingSyncs) {
+        if let Some(folder) = &self.folder {
+            folder.begin_sync(syncs);
+            self.segments.begin_sync(syncs);
+        }
     }
 
     /// Checks that the files of the segment are at their paths, with the sizes of `entry`.

@@ -42,6 +42,24 @@ pub(crate) struct FinishedSegment {
     pub(crate) folder: SegmentFolder,
 }
 
+/// A segment that is written completely, while its files reach the disk.
+pub(crate) struct ClosedSegment {
+    entry: SegmentEntry,
+    folder: SegmentFolder,
+    syncs: PendingSyncs,
+}
+
+impl ClosedSegment {
+    /// Waits until the segment is on disk.
+    ///
+    /// # Errors
+    /// Fails if a file could not be synced.
+    pub(crate) fn wait(self) -> Result<FinishedSegment, StoreError> {
+        self.syncs.wait()?;
+        Ok(FinishedSegment { entry: self.entry, folder: self.folder })
+    }
+}
+
 /// A segment under construction.
 pub(crate) struct SegmentWriter {
     number: i64,
@@ -186,8 +204,13 @@ impl SegmentWriter {
         }));
     }
 
-    /// Closes and syncs all files. Returns `None` if there was nothing to write.
-    pub(crate) fn finish(mut self) -> Result<Option<FinishedSegment>, StoreError> {
+    /// Closes all files and waits until they are on disk. Returns `None` if there was nothing to write.
+    pub(crate) fn finish(self) -> Result<Option<FinishedSegment>, StoreError> {
+        self.close()?.map(ClosedSegment::wait).transpose()
+    }
+
+    /// Closes all files and begins to sync them. Returns `None` if there was nothing to write.
+    pub(crate) fn close(mut self) -> Result<Option<ClosedSegment>, StoreError> {
         if self.recorded.is_empty() {
             return Ok(None);
         }
@@ -210,8 +233,7 @@ impl SegmentWriter {
         let batch = to_batch(&PROBLEMS, &problems);
         let batch = batch.map_err(|error| self.table_error(&PROBLEMS, error))?;
         self.write_table(&PROBLEMS, &batch, &mut entries)?;
-        self.folder.sync()?;
-        self.syncs.wait()?;
+        self.folder.begin_sync(&mut self.syncs);
 
         let entry = SegmentEntry {
             number: self.number,
@@ -220,13 +242,13 @@ impl SegmentWriter {
             untimed: self.has_untimed_rows,
             files: entries,
         };
-        Ok(Some(FinishedSegment { entry, folder: self.folder }))
+        Ok(Some(ClosedSegment { entry, folder: self.folder, syncs: self.syncs }))
     }
 
     /// Ends a file of the segment and begins to sync it.
     fn finish_file(&mut self, table: &str, file: NewFile) -> FileSums {
         let (file, sums) = file.finish();
-        self.syncs.begin(self.folder.file_path(table), file);
+        self.syncs.begin(self.folder.file_path(table), &file);
         sums
     }
 

@@ -1,0 +1,135 @@
+//! Takes what an ingest reads into a store, with one segment under construction for each worker.
+
+use std::ops::Range;
+
+use arrow::array::RecordBatch;
+use ingest::run::{LogCheckpoint, Sink, Target};
+use schemas::session::EventRow;
+
+use super::error::StoreError;
+use super::segment::segment_writer::{ClosedSegment, SegmentWriter};
+use super::writer::StoreWriter;
+
+/// A segment with at least this many bytes of events ends at the next checkpoint.
+pub(super) const FULL_SEGMENT_BYTES: usize = 32 << 20;
+
+/// A segment with about this many rows of files ends at the next checkpoint. The writer holds
+/// these rows until then, encoded.
+const FULL_SEGMENT_FILES: usize = 16_384;
+
+/// A segment with at least this many names of tools, kinds and files ends at the next
+/// checkpoint. The writer holds these names as well.
+const FULL_SEGMENT_NAMES: usize = 100_000;
+
+/// Writes the rows of one ingest worker into segments.
+pub struct WriterSink<'w> {
+    writer: &'w StoreWriter,
+    /// The segment under construction.
+    segment: Option<SegmentWriter>,
+    /// The segment before it, which is on its way to the disk. It is committed when the next one ends,
+    /// so no worker waits for the disk before its last segment.
+    closed: Option<ClosedSegment>,
+}
+
+impl<'w> WriterSink<'w> {
+    pub(super) fn new(writer: &'w StoreWriter) -> Self {
+        Self { writer, segment: None, closed: None }
+    }
+
+    /// Returns the segment under construction, which is begun if there is none.
+    fn current_segment(&mut self) -> &mut SegmentWriter {
+        self.segment.get_or_insert_with(|| self.writer.begin_segment())
+    }
+
+    /// Ends the segment under construction, if there is one, and commits the one before it.
+    fn end_segment(&mut self) -> Result<(), StoreError> {
+        self.commit_closed()?;
+        if let Some(segment) = self.segment.take() {
+            self.closed = segment.close().map_err(|error| self.writer.find_cause(error))?;
+        }
+        Ok(())
+    }
+
+    /// Commits the segment that has ended, if it is not committed.
+    fn commit_closed(&mut self) -> Result<(), StoreError> {
+        let Some(closed) = self.closed.take() else { return Ok(()) };
+        let finished = closed.wait().map_err(|error| self.writer.find_cause(error))?;
+        self.writer.commit_segment(Some(finished), &[])
+    }
+}
+
+impl Sink for WriterSink<'_> {
+    type Error = StoreError;
+
+    fn segment(&mut self) -> Result<i64, StoreError> {
+        Ok(self.current_segment().number())
+    }
+
+    fn events(&mut self, batch: &RecordBatch) -> Result<(), StoreError> {
+        for rows in self.writer.reduced.reduce_written(batch)? {
+            let added = self.current_segment().push_events(&rows);
+            added.map_err(|error| self.writer.find_cause(error))?;
+        }
+        Ok(())
+    }
+
+    fn checkpoint(&mut self, logs: Vec<LogCheckpoint>) -> Result<(), StoreError> {
+        for LogCheckpoint { session, source, problems } in logs {
+            let source = self.writer.reduced.reduce_source(&session, source);
+            let session = self.writer.reduced.reduce_session(session);
+            let segment = self.current_segment();
+            segment.record_session(session)?;
+            segment.record_source(source)?;
+            segment.push_problems(problems);
+        }
+        let segment = self.current_segment();
+        let is_full = segment.bytes() >= FULL_SEGMENT_BYTES
+            || segment.source_count() >= FULL_SEGMENT_FILES
+            || segment.name_count() >= FULL_SEGMENT_NAMES;
+        if is_full {
+            self.end_segment()?;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<(), StoreError> {
+        self.end_segment()?;
+        self.commit_closed()
+    }
+}
+
+impl<'w> Target for &'w StoreWriter {
+    type Error = StoreError;
+    type Sink = WriterSink<'w>;
+
+    fn sink(&self) -> Result<WriterSink<'w>, StoreError> {
+        Ok(WriterSink::new(self))
+    }
+
+    fn record_hashes(&self, session_id: &str) -> Result<Vec<u64>, StoreError> {
+        let Some(session) = self.before.session_position(session_id) else { return Ok(Vec::new()) };
+        self.before.read_record_hashes(session)
+    }
+
+    fn state(&self, path: &str) -> Result<Option<String>, StoreError> {
+        if self.states.get().is_none() {
+            let rows = self.before.read_sources(true)?;
+            let states = rows.into_iter().filter_map(|row| Some((row.path, row.state?))).collect();
+            let _ = self.states.set(states);
+        }
+        Ok(self.states.get().and_then(|states| states.get(path)).cloned())
+    }
+
+    fn events(&self, session_id: &str, ranges: &[Range<i32>]) -> Result<Vec<EventRow>, StoreError> {
+        let Some(session) = self.before.session_position(session_id) else { return Ok(Vec::new()) };
+        let ranges: Vec<_> = ranges.iter().map(unsigned_range).collect();
+        self.before.events_of(session, &ranges, &[]).read_rows()
+    }
+}
+
+/// Converts a range of event indexes, which are not negative.
+fn unsigned_range(range: &Range<i32>) -> Range<u32> {
+    let start = u32::try_from(range.start).unwrap_or(0);
+    let end = u32::try_from(range.end).unwrap_or(0);
+    start..end
+}
