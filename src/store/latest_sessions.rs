@@ -30,9 +30,11 @@ impl LatestSessions {
         let mut sessions: Vec<StoredSession> = Vec::with_capacity(rows);
         let mut positions: Vec<Vec<usize>> =
             tables.iter().map(|table| vec![0; table.briefs().len()]).collect();
+        let mut last: Option<&FoundSession<'_>> = None;
         for next in &found {
-            if sessions.last().is_none_or(|last| last.id() != next.brief.session_id) {
+            if last.is_none_or(|last| !last.has_id_of(next)) {
                 sessions.push(StoredSession::new(tables[next.segment], next.row));
+                last = Some(next);
             }
             positions[next.segment][next.row] = sessions.len() - 1;
         }
@@ -52,6 +54,11 @@ struct FoundSession<'s> {
 }
 
 impl FoundSession<'_> {
+    fn has_id_of(&self, other: &Self) -> bool {
+        // Most ids differ in their beginning. To look at the rest takes a look at far memory.
+        self.prefix == other.prefix && self.brief.session_id == other.brief.session_id
+    }
+
     /// Orders by id, and rows of one session from the latest to the oldest.
     fn compare(&self, other: &Self) -> Ordering {
         let by_id = self

@@ -15,11 +15,13 @@ use ingest::run::report::{ExcludedLog, IngestReport};
 use schemas::{ErrorCode, ToolError};
 
 use super::filtered_target::FilteredTarget;
+use super::known_sessions::SessionFacts;
 use super::log_rules::LogRules;
 use super::preview::PreviewTarget;
 use super::retention::{choose_keep_levels, keep_after_ingest};
 use super::unchanged_logs::look_at_logs;
 use super::write_lock::take_lock_for_ingest;
+use crate::base::parallel::free_later;
 use crate::config::environment::known_roots;
 use crate::config::user_settings::KeepRule;
 use crate::error::{store_error, unusable_path};
@@ -53,6 +55,23 @@ struct PreparedIngest {
     left_out: LeftOut,
     /// The number of sessions in the store that the rules exclude.
     unwanted_sessions: usize,
+}
+
+/// A store that is locked for an ingest, with the rules about its logs.
+struct OpenedStore {
+    writer: StoreWriter,
+    rules: LogRules,
+    facts: SessionFacts,
+}
+
+impl OpenedStore {
+    fn open(store: &Store, options: &IngestOptions) -> Result<Self, ToolError> {
+        let writer = take_lock_for_ingest(store, options.verify, options.patience)?;
+        let forgotten = writer.forgotten_logs().map_err(store_error)?;
+        let rules = LogRules::read(forgotten.identities())?;
+        let facts = SessionFacts::of_sessions(writer.snapshot_before().sessions(), &rules);
+        Ok(Self { writer, rules, facts })
+    }
 }
 
 /// Ingests new content below `paths`, or below the known roots if `paths` is empty.
@@ -103,6 +122,7 @@ pub fn ingest_logs(
         ms = report.elapsed_ms,
         "ingested"
     );
+    prepared.writer.unlock();
     Ok(report)
 }
 
@@ -161,22 +181,21 @@ fn prepare_ingest(
     // Finding files and opening the store take about the same time, so they run in parallel.
     let (looked, opened) = std::thread::scope(|scope| {
         let looked = scope.spawn(|| look_at_logs(store, &roots));
-        let opened = take_lock_for_ingest(store, options.verify, options.patience);
+        let opened = OpenedStore::open(store, options);
         (looked.join(), opened)
     });
     let (look, found) = looked.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     refuse_unreadable_paths(paths, found.unsorted())?;
-    let writer = opened?;
+    let OpenedStore { writer, rules, facts } = opened?;
     let look = look.with_sources_of(&writer, found.unsorted())?;
-    let forgotten = writer.forgotten_logs().map_err(store_error)?;
-    let rules = LogRules::read(forgotten.identities())?;
     let lost = writer.find_lost_logs().map_err(store_error)?;
     let redactor = options.redactor.as_deref();
     if lost.is_empty()
         && let Some(unchanged) =
-            look.find_unchanged(found.unsorted(), &writer, &rules, rules_version(redactor))
+            look.find_unchanged(found.unsorted(), &writer, &facts, &rules, rules_version(redactor))
     {
         let files = found.unsorted().files.len();
+        free_later((look, found));
         let segments_with_rows = writer.snapshot_before().segments_with_rows();
         tracing::debug!(files, segments_with_rows, "no log changed");
         return Ok(PreparedIngest {
@@ -188,7 +207,7 @@ fn prepare_ingest(
             unwanted_sessions: unchanged.unwanted_sessions,
         });
     }
-    drop(look);
+    drop((look, facts));
     let mut found = found.sort();
     let mut known = writer.collect_known_logs().map_err(store_error)?;
     if let Some(rules) = &options.retention {

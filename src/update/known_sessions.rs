@@ -10,13 +10,30 @@ use super::log_rules::LogRules;
 use crate::base::text_index::TextIndex;
 use crate::store::{Snapshot, SourceBrief, SourceTable, StoredSession};
 
+/// What is known of the sessions of a snapshot without the sources.
+pub(super) struct SessionFacts {
+    /// The positions of the sessions, by their ids.
+    index: TextIndex,
+    /// Whether the rules exclude each session by its agent and its project.
+    is_unwanted: Vec<bool>,
+}
+
+impl SessionFacts {
+    pub(super) fn of_sessions(sessions: &[StoredSession], rules: &LogRules) -> Self {
+        let mut index = TextIndex::new(sessions.len());
+        for (at, session) in sessions.iter().enumerate() {
+            index.insert(session.id(), at, |at| sessions[at].id());
+        }
+        Self { index, is_unwanted: find_unwanted(sessions, rules) }
+    }
+}
+
 /// The sessions of a store, and which of them each source names.
 pub(super) struct KnownSessions<'s> {
     sessions: &'s [StoredSession],
+    facts: &'s SessionFacts,
     /// Position of the session of each source, by the number of the source.
     of_sources: Vec<Option<usize>>,
-    /// Whether the rules exclude each session by its agent and its project.
-    is_unwanted: Vec<bool>,
     rules: &'s LogRules,
     /// False if the log of each session is certainly at the path of the source that names the
     /// session.
@@ -24,21 +41,18 @@ pub(super) struct KnownSessions<'s> {
 }
 
 impl<'s> KnownSessions<'s> {
-    /// Collects the sessions of a snapshot with these sources. Returns `None` if a file of the
-    /// store cannot be read.
+    /// Collects the sessions of a snapshot, about which `facts` are, with these sources. Returns
+    /// `None` if a file of the store cannot be read.
     pub(super) fn new(
         snapshot: &'s Snapshot,
+        facts: &'s SessionFacts,
         sources: &SourceTable,
         rules: &'s LogRules,
     ) -> Option<Self> {
         let sessions = snapshot.sessions();
-        let mut index = TextIndex::new(sessions.len());
-        for (at, session) in sessions.iter().enumerate() {
-            index.insert(session.id(), at, |at| sessions[at].id());
-        }
         let mut known = Self {
             sessions,
-            is_unwanted: find_unwanted(sessions, rules),
+            facts,
             rules,
             of_sources: vec![None; sources.row_count()],
             must_compare_paths: false,
@@ -46,7 +60,7 @@ impl<'s> KnownSessions<'s> {
         for source in sources.iter() {
             let id = sources.session_id(source);
             known.of_sources[source.number] =
-                id.and_then(|id| index.find(id, |at| sessions[at].id()));
+                id.and_then(|id| facts.index.find(id, |at| sessions[at].id()));
         }
         if known.may_have_moved() {
             snapshot.read_session_paths().ok()?;
@@ -86,7 +100,7 @@ impl<'s> KnownSessions<'s> {
     /// Returns whether the rules exclude a source, whose session is the one at `session`.
     pub(super) fn is_excluded(&self, source: &SourceBrief, session: Option<usize>) -> bool {
         match session {
-            Some(session) => self.is_unwanted[session],
+            Some(session) => self.facts.is_unwanted[session],
             None => self.rules.is_excluded(&facts_of(source.state.provider, None)),
         }
     }
@@ -95,7 +109,7 @@ impl<'s> KnownSessions<'s> {
     /// this machine.
     pub(super) fn count_unwanted(&self) -> usize {
         let unwanted =
-            self.sessions.iter().zip(&self.is_unwanted).filter(|(session, is_unwanted)| {
+            self.sessions.iter().zip(&self.facts.is_unwanted).filter(|(session, is_unwanted)| {
                 let brief = session.brief();
                 **is_unwanted && brief.events > 0 && brief.machine.is_none()
             });

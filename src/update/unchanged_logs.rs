@@ -10,7 +10,7 @@ use ingest::source::candidate::LogCandidate;
 use schemas::ToolError;
 use schemas::session::SourceStatus;
 
-use super::known_sessions::KnownSessions;
+use super::known_sessions::{KnownSessions, SessionFacts};
 use super::log_rules::LogRules;
 use crate::error::store_error;
 use crate::store::{LAKE_PATH, Manifest, SourceBrief, SourceTable, Store, StoreWriter};
@@ -101,11 +101,13 @@ impl LogLook {
     }
 
     /// Returns `None` if some log may have to be read, or some row to be changed. `found` are the
-    /// files of the look. `rules_version` is the version of the rules in force that mask secrets.
+    /// files of the look, and `facts` are about the sessions of the store. `rules_version` is the
+    /// version of the rules in force that mask secrets.
     pub(super) fn find_unchanged(
         &self,
         found: &Discovery,
         writer: &StoreWriter,
+        facts: &SessionFacts,
         rules: &LogRules,
         rules_version: i64,
     ) -> Option<UnchangedLogs> {
@@ -119,7 +121,7 @@ impl LogLook {
             return None;
         }
 
-        let sessions = KnownSessions::new(before, &self.sources, rules)?;
+        let sessions = KnownSessions::new(before, facts, &self.sources, rules)?;
         for source in self.sources.iter() {
             let path = self.sources.path(source);
             if path.starts_with(LAKE_PATH) {
