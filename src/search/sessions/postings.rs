@@ -125,6 +125,8 @@ impl SegmentHits {
         let mut found =
             Self { segment: number, spans, outlines: index.read_outlines()?, left_out, hits };
         found.retain_live_rows();
+        // The hits of all segments are kept until the end of the search.
+        found.hits.shrink_to_fit();
         Ok(found)
     }
 

@@ -116,9 +116,14 @@ impl Segment {
         if let Some(pages) = self.shared.pages.get() {
             return Ok(pages);
         }
+        // A footer takes more memory than the pages, and few searches read rows of most segments, so
+        // it is not kept for them.
+        let pages = match self.shared.footer.get() {
+            Some(footer) => locate_text_pages(footer),
+            None => locate_text_pages(&read_footer(&self.events_file()?)?),
+        };
         let path = self.table_path("events");
-        let pages = locate_text_pages(&self.events_footer()?)
-            .ok_or_else(|| StoreError::damaged(&path, "it has no page index"))?;
+        let pages = pages.ok_or_else(|| StoreError::damaged(&path, "it has no page index"))?;
         Ok(self.shared.pages.get_or_init(|| pages))
     }
 
