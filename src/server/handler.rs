@@ -17,6 +17,8 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use schemas::tool::{CONTRACT_VERSION, NAMESPACE, TOOLS, find_tool};
 use schemas::{Timestamp, ToolError, nearest};
 use serde_json::{Value, json};
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
 
 use super::dispatcher::{CallDispatcher, CallOutcome, ServerOptions, ToolCall};
 use super::protocol_error::{invalid_request, refused_request};
@@ -66,6 +68,8 @@ pub(super) struct Server {
     listed: Arc<[Tool]>,
     help: Arc<Help>,
     roots: Arc<[PathBuf]>,
+    /// The runtime whose threads answer calls; `None` for that of the caller.
+    calls: Option<Handle>,
 }
 
 impl Server {
@@ -77,7 +81,35 @@ impl Server {
             dispatcher: Arc::new(CallDispatcher::new(parts.options, adapter)),
             help: Arc::new(parts.help),
             roots: parts.roots.into(),
+            calls: None,
         }
+    }
+
+    /// Returns the same server, whose calls are answered by threads of the runtime `calls`.
+    pub(super) fn with_calls_on(self, calls: &Handle) -> Self {
+        Self { calls: Some(calls.clone()), ..self }
+    }
+
+    /// Runs work that reads files on a thread that may wait.
+    fn spawn_blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> JoinHandle<T> {
+        match &self.calls {
+            Some(calls) => calls.spawn_blocking(work),
+            None => tokio::task::spawn_blocking(work),
+        }
+    }
+
+    /// Runs work that reads files on a separate thread; a bug in it must not end the server.
+    async fn run_blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, ErrorData> + Send + 'static,
+    ) -> Result<T, ErrorData> {
+        self.spawn_blocking(work).await.unwrap_or_else(|error| {
+            let message = format!("the request failed because of an internal error: {error}");
+            Err(ErrorData::internal_error(message, None))
+        })
     }
 }
 
@@ -162,7 +194,7 @@ impl ServerHandler for Server {
     ) -> Result<ReadResourceResponse, ErrorData> {
         self.take_request()?;
         let server = self.clone();
-        let resource = run_blocking(move || {
+        let resource = self.run_blocking(move || {
             // The resource is as fresh as the answer of a tool.
             server.tools.refresh_store();
             resources::read_resource(&request.uri, &server.tools, &server.help, &server.roots)
@@ -187,7 +219,7 @@ impl ServerHandler for Server {
     ) -> Result<GetPromptResponse, ErrorData> {
         self.take_request()?;
         let server = self.clone();
-        let prompt = run_blocking(move || {
+        let prompt = self.run_blocking(move || {
             prompts::get_prompt(&request, &|session_id, project| {
                 server.write_handover(session_id, project)
             })
@@ -202,7 +234,7 @@ impl ServerHandler for Server {
     ) -> Result<CompleteResult, ErrorData> {
         self.take_request()?;
         let tools = Arc::clone(&self.tools);
-        run_blocking(move || complete::complete(&tools, &request)).await
+        self.run_blocking(move || complete::complete(&tools, &request)).await
     }
 
     async fn on_custom_request(
@@ -234,7 +266,7 @@ impl ServerHandler for Server {
             let server = self.clone();
             let tool_call = Arc::clone(&tool_call);
             let cancelled = context.ct.clone();
-            tokio::task::spawn_blocking(move || {
+            self.spawn_blocking(move || {
                 server.answer_call(&tool_call, &|| cancelled.is_cancelled())
             })
         };
@@ -331,16 +363,6 @@ fn list_hints(context: &RequestContext<RoleServer>) -> (Option<u64>, Option<Cach
     // A client that shows apps gets lists of its own.
     let scope = if shows_apps(context) { CacheScope::Private } else { CacheScope::Public };
     (Some(LIST_TTL_MS), Some(scope))
-}
-
-/// Runs work that reads files on a separate thread; a bug in it must not end the server.
-async fn run_blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, ErrorData> + Send + 'static,
-) -> Result<T, ErrorData> {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| {
-        let message = format!("the request failed because of an internal error: {error}");
-        Err(ErrorData::internal_error(message, None))
-    })
 }
 
 #[cfg(test)]

@@ -7,10 +7,14 @@ use std::time::Duration;
 use rmcp::ServiceExt as _;
 use rmcp::service::ServerInitializeError;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::runtime::Builder;
 
 use super::flow::Flow;
 use super::handler::{Server, ServerParts};
 use super::lines::LineTransport;
+
+/// The transport, as the debug metadata names it.
+const ADAPTER: &str = "mcp_stdio";
 
 /// Maximum time that the process waits for calls that were cut off, which notice it within
 /// milliseconds, and for an answer that the client does not read. With the waiting times of
@@ -24,11 +28,16 @@ const SHUTDOWN_PATIENCE: Duration = Duration::from_millis(200);
 /// If the runtime cannot be created, if the session cannot be served, or if stdout cannot be
 /// written, unless the client has closed it.
 pub fn serve_stdio(parts: ServerParts) -> io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    // Calls have threads of their own. On those that wait for stdin and stdout, every call would be on
+    // another thread, and what the allocator keeps of the memory of a call, it keeps for each thread.
+    let calls = Builder::new_current_thread().build()?;
+    let server = Server::new(parts, ADAPTER).with_calls_on(calls.handle());
     let result = runtime.block_on(async {
         let (read, write) = rmcp::transport::stdio();
-        serve_until_useless(parts, read, write, is_stdin_closed).await
+        serve_until_useless(server, read, write, is_stdin_closed).await
     });
+    calls.shutdown_timeout(SHUTDOWN_PATIENCE);
     runtime.shutdown_timeout(SHUTDOWN_PATIENCE);
     result
 }
@@ -43,13 +52,13 @@ pub async fn serve_streams(
     read: impl AsyncRead + Send + Unpin + 'static,
     write: impl AsyncWrite + Send + Unpin + 'static,
 ) -> io::Result<()> {
-    serve_until_useless(parts, read, write, || false).await
+    serve_until_useless(Server::new(parts, ADAPTER), read, write, || false).await
 }
 
 /// Serves one client until it leaves. `is_input_closed` returns true if the client has closed the
 /// input.
 async fn serve_until_useless(
-    parts: ServerParts,
+    server: Server,
     read: impl AsyncRead + Send + Unpin + 'static,
     write: impl AsyncWrite + Send + Unpin + 'static,
     is_input_closed: fn() -> bool,
@@ -58,7 +67,7 @@ async fn serve_until_useless(
     let lines = LineTransport::new(read, write, Arc::clone(&flow));
     // Dropping the session cancels the calls that still run.
     let result = tokio::select! {
-        result = run_session(Server::new(parts, "mcp_stdio"), lines) => result,
+        result = run_session(server, lines) => result,
         () = flow.wait_until_useless() => Ok(()),
     };
     if flow.has_failed() {
