@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::sync::{Mutex, PoisonError};
 
 use super::work::LogWork;
-use crate::source::read_ahead::read_ahead;
+use crate::source::page_cache::{CacheHint, give_cache_hint};
 
 /// Maximum number of units that a worker takes at a time.
 const MAX_TAKEN_UNITS: usize = 16;
@@ -12,7 +12,7 @@ const MAX_TAKEN_UNITS: usize = 16;
 /// Size in bytes of the logs of the units from which on no further one is taken.
 const MAX_TAKEN_BYTES: u64 = 16 << 10;
 
-/// Maximum number of logs of the next unit that are read ahead.
+/// Maximum number of logs of the next unit that the system begins to read.
 const MAX_WORKS_AHEAD: usize = 4;
 
 /// The usual length in bytes of a line of a cache.
@@ -123,7 +123,7 @@ impl<'u> UnitQueue<'u> {
         drop(next);
         load_works(&taken);
         for work in following.iter().flat_map(|unit| unit.works()).take(MAX_WORKS_AHEAD) {
-            read_ahead(&work.file, work.expected_start());
+            give_cache_hint(&work.file, CacheHint::ReadAhead { start: work.expected_start() });
         }
         taken
     }

@@ -39,6 +39,10 @@ const MAX_WORKERS: usize = 8;
 /// segment.
 const BYTES_PER_WORKER: u64 = 4 << 20;
 
+/// Bytes of logs from which on a run has the system forget what it read: most machines have more
+/// memory than this, and other programs need it more.
+const LARGE_RUN_BYTES: u64 = 1 << 30;
+
 /// Units from which on a plan is large.
 const MANY_UNITS: usize = 1 << 12;
 
@@ -156,6 +160,7 @@ pub fn run<T: Target>(
                 target: masked_target,
                 progress,
                 redactor: redactor.cloned(),
+                is_large_run: plan.bytes >= LARGE_RUN_BYTES,
                 masker: ColumnMasker::default(),
                 repositories: Arc::default(),
                 schema: events_schema(),

@@ -29,6 +29,8 @@ pub(super) struct Worker<'t, T: Target> {
     pub(super) target: &'t T,
     pub(super) progress: &'t dyn Progress,
     pub(super) redactor: Option<Arc<Redactor>>,
+    /// True if the run reads more than the page cache should be filled with.
+    pub(super) is_large_run: bool,
     /// Remembers which names have secrets.
     pub(super) masker: ColumnMasker,
     /// Remembers the repositories of working directories.

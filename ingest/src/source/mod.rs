@@ -5,5 +5,5 @@ pub mod candidate;
 pub(crate) mod container;
 pub(crate) mod fingerprint;
 pub mod lines;
+pub(crate) mod page_cache;
 pub mod panics;
-pub(crate) mod read_ahead;
