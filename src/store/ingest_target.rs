@@ -1,6 +1,7 @@
 //! Takes what an ingest reads into a store, with one segment under construction for each worker.
 
 use std::ops::Range;
+use std::sync::PoisonError;
 
 use arrow::array::RecordBatch;
 use ingest::run::{LogCheckpoint, Sink, Target};
@@ -45,6 +46,7 @@ impl<'w> WriterSink<'w> {
     fn end_segment(&mut self) -> Result<(), StoreError> {
         self.commit_closed()?;
         if let Some(segment) = self.segment.take() {
+            let _turn = self.writer.ending.lock().unwrap_or_else(PoisonError::into_inner);
             self.closed = segment.close().map_err(|error| self.writer.find_cause(error))?;
         }
         Ok(())

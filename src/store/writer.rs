@@ -42,6 +42,8 @@ pub struct StoreWriter {
     set_aside: u64,
     /// A notice for the user about the store's folder.
     notice: Option<String>,
+    /// Held while a segment ends: meanwhile it takes twice the memory, so only one does at a time.
+    pub(super) ending: Mutex<()>,
     /// Decoder states by path, read on first use.
     pub(super) states: OnceLock<HashMap<String, String>>,
     /// The sessions whose texts were dropped. What is read of them again is dropped again.
@@ -94,6 +96,7 @@ impl StoreWriter {
             latest: Mutex::default(),
             set_aside,
             notice,
+            ending: Mutex::default(),
             states: OnceLock::new(),
             reduced: ReducedInForce::read(dir)?,
             lock,
