@@ -10,8 +10,8 @@ pub(crate) fn core_count() -> usize {
     *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
-/// Frees a large value in a thread, while the caller goes on. A process that ends meanwhile does not
-/// wait for it.
+/// Frees a large value in a thread, so that the caller need not wait. Neither does a process that ends
+/// meanwhile.
 pub(crate) fn free_later<T: Send + 'static>(value: T) {
     // Without a thread, it is freed here.
     let _ = std::thread::Builder::new().name("free".to_owned()).spawn(move || drop(value));

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rmcp::ServiceExt as _;
 use rmcp::service::ServerInitializeError;
@@ -37,8 +37,9 @@ pub fn serve_stdio(parts: ServerParts) -> io::Result<()> {
         let (read, write) = rmcp::transport::stdio();
         serve_until_useless(server, read, write, is_stdin_closed).await
     });
+    let deadline = Instant::now() + SHUTDOWN_PATIENCE;
     calls.shutdown_timeout(SHUTDOWN_PATIENCE);
-    runtime.shutdown_timeout(SHUTDOWN_PATIENCE);
+    runtime.shutdown_timeout(deadline.saturating_duration_since(Instant::now()));
     result
 }
 

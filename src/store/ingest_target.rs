@@ -28,7 +28,7 @@ pub struct WriterSink<'w> {
     /// The segment under construction.
     segment: Option<SegmentWriter>,
     /// The segment before it, which is on its way to the disk. It is committed when the next one ends,
-    /// so no worker waits for the disk before its last segment.
+    /// so that a worker rarely waits for the disk.
     closed: Option<ClosedSegment>,
 }
 
@@ -46,7 +46,9 @@ impl<'w> WriterSink<'w> {
     fn end_segment(&mut self) -> Result<(), StoreError> {
         self.commit_closed()?;
         if let Some(segment) = self.segment.take() {
-            let _turn = self.writer.ending.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_full = segment.bytes() >= FULL_SEGMENT_BYTES;
+            let lock = || self.writer.ending.lock().unwrap_or_else(PoisonError::into_inner);
+            let _turn = is_full.then(lock);
             self.closed = segment.close().map_err(|error| self.writer.find_cause(error))?;
         }
         Ok(())
@@ -57,6 +59,15 @@ impl<'w> WriterSink<'w> {
         let Some(closed) = self.closed.take() else { return Ok(()) };
         let finished = closed.wait().map_err(|error| self.writer.find_cause(error))?;
         self.writer.commit_segment(Some(finished), &[])
+    }
+}
+
+impl Drop for WriterSink<'_> {
+    /// Commits the segment that has ended if an error ends the run: its logs need not be read again.
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            let _ = self.commit_closed();
+        }
     }
 }
 
@@ -134,4 +145,33 @@ fn unsigned_range(range: &Range<i32>) -> Range<u32> {
     let start = u32::try_from(range.start).unwrap_or(0);
     let end = u32::try_from(range.end).unwrap_or(0);
     start..end
+}
+
+#[cfg(test)]
+mod tests {
+    use schemas::session::{SourceRow, SourceStatus};
+
+    use super::super::damage::Verify;
+    use super::*;
+
+    /// Ends a segment with one row in `sink`.
+    fn end_segment(sink: &mut WriterSink<'_>, path: &str) {
+        let row = SourceRow::unread(path.to_owned(), SourceStatus::Empty, 1, 1);
+        sink.current_segment().record_source(Box::new(row)).expect("records");
+        sink.end_segment().expect("ends");
+    }
+
+    #[test]
+    fn a_segment_that_has_ended_is_committed_with_the_next_or_when_an_error_drops_the_sink() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let writer = StoreWriter::open(&dir.path().join("store"), Verify::Some).expect("opens");
+        let committed = || writer.current_manifest().segments.len();
+        let mut sink = WriterSink::new(&writer);
+        end_segment(&mut sink, "/a");
+        assert_eq!(committed(), 0);
+        end_segment(&mut sink, "/b");
+        assert_eq!(committed(), 1);
+        drop(sink);
+        assert_eq!(committed(), 2);
+    }
 }

@@ -54,8 +54,9 @@ struct FoundSession<'s> {
 }
 
 impl FoundSession<'_> {
+    /// Returns whether both are of one session.
     fn has_id_of(&self, other: &Self) -> bool {
-        // Most ids differ in their beginning. To look at the rest takes a look at far memory.
+        // Most ids differ in their beginning. The rest is elsewhere in memory.
         self.prefix == other.prefix && self.brief.session_id == other.brief.session_id
     }
 

@@ -125,7 +125,7 @@ impl StoreWriter {
         Ok(Known { sources, sessions })
     }
 
-    /// Gives the lock back. What was read of the store is freed later.
+    /// Releases the lock, and frees the snapshots in a thread.
     pub fn unlock(self) {
         let Self { before, latest, states, lock, .. } = self;
         drop(lock);

@@ -65,7 +65,8 @@ struct OpenedStore {
 }
 
 impl OpenedStore {
-    fn open(store: &Store, options: &IngestOptions) -> Result<Self, ToolError> {
+    /// Takes the write lock and reads the rules.
+    fn lock(store: &Store, options: &IngestOptions) -> Result<Self, ToolError> {
         let writer = take_lock_for_ingest(store, options.verify, options.patience)?;
         let forgotten = writer.forgotten_logs().map_err(store_error)?;
         let rules = LogRules::read(forgotten.identities())?;
@@ -181,7 +182,7 @@ fn prepare_ingest(
     // Finding files and opening the store take about the same time, so they run in parallel.
     let (looked, opened) = std::thread::scope(|scope| {
         let looked = scope.spawn(|| look_at_logs(store, &roots));
-        let opened = OpenedStore::open(store, options);
+        let opened = OpenedStore::lock(store, options);
         (looked.join(), opened)
     });
     let (look, found) = looked.unwrap_or_else(|panic| std::panic::resume_unwind(panic));

@@ -10,7 +10,7 @@ use super::log_rules::LogRules;
 use crate::base::text_index::TextIndex;
 use crate::store::{Snapshot, SourceBrief, SourceTable, StoredSession};
 
-/// What is known of the sessions of a snapshot without the sources.
+/// Facts about the sessions of a snapshot that do not depend on the sources.
 pub(super) struct SessionFacts {
     /// The positions of the sessions, by their ids.
     index: TextIndex,

@@ -44,8 +44,8 @@ const SMALL_FILE_BYTES: u64 = 4 << 10;
 /// opened again.
 const MAX_KEPT_BYTES: usize = 48 << 20;
 
-/// The system reads the beginning of the file that is so many places after the examined one: to
-/// examine a file takes less time than a disk takes to answer.
+/// Number of files after the examined one of which the system reads the beginning ahead: to examine a
+/// file takes less time than a disk takes to answer.
 const FILES_AHEAD: usize = 8;
 
 /// The result of examining the beginning of a file.
@@ -163,9 +163,12 @@ fn sniff_chunk(
 ) -> SniffedFiles {
     let mut results = SniffedFiles { logs: Vec::with_capacity(files.len()), others: Vec::new() };
     let mut parser = Parser::default();
+    for file in files.iter().take(FILES_AHEAD) {
+        give_cache_hint(file, CacheHint::ReadHeadAhead);
+    }
     let mut files = files.into_iter();
     while let Some(file) = files.next() {
-        if let Some(next) = files.as_slice().get(FILES_AHEAD) {
+        if let Some(next) = files.as_slice().get(FILES_AHEAD - 1) {
             give_cache_hint(next, CacheHint::ReadHeadAhead);
         }
         let (sniffed, content) = match read_small_file(&file) {

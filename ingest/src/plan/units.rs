@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::sync::{Mutex, PoisonError};
 
-use super::work::LogWork;
+use super::work::{LogChange, LogWork};
 use crate::source::page_cache::{CacheHint, give_cache_hint};
 
 /// Maximum number of units that a worker takes at a time.
@@ -123,9 +123,19 @@ impl<'u> UnitQueue<'u> {
         drop(next);
         load_works(&taken);
         for work in following.iter().flat_map(|unit| unit.works()).take(MAX_WORKS_AHEAD) {
-            give_cache_hint(&work.file, CacheHint::ReadAhead { start: work.expected_start() });
+            read_ahead(work);
         }
         taken
+    }
+}
+
+/// Has the system begin to read a log, if it is decoded when its turn comes.
+fn read_ahead(work: &LogWork) {
+    match work.change {
+        LogChange::New | LogChange::Grown | LogChange::Rewritten => {
+            give_cache_hint(&work.file, CacheHint::ReadAhead { start: work.expected_start() });
+        }
+        LogChange::Same | LogChange::Gone => {}
     }
 }
 
@@ -153,7 +163,6 @@ mod tests {
     use schemas::Provider;
 
     use super::*;
-    use crate::plan::work::LogChange;
     use crate::provider::format::SessionClaim;
     use crate::source::candidate::{Container, LogCandidate};
 

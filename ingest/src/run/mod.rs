@@ -39,8 +39,7 @@ const MAX_WORKERS: usize = 8;
 /// segment.
 const BYTES_PER_WORKER: u64 = 4 << 20;
 
-/// Bytes of logs from which on a run has the system forget what it read: most machines have more
-/// memory than this, and other programs need it more.
+/// Bytes of logs from which a run has the system forget what was read.
 const LARGE_RUN_BYTES: u64 = 1 << 30;
 
 /// Units from which on a plan is large.

@@ -29,7 +29,7 @@ pub(super) struct Worker<'t, T: Target> {
     pub(super) target: &'t T,
     pub(super) progress: &'t dyn Progress,
     pub(super) redactor: Option<Arc<Redactor>>,
-    /// True if the run reads more than the page cache should be filled with.
+    /// True if the run reads so much that the system forgets what was read.
     pub(super) is_large_run: bool,
     /// Remembers which names have secrets.
     pub(super) masker: ColumnMasker,

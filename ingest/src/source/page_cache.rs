@@ -1,13 +1,13 @@
-//! Says to the system which parts of logs its page cache should have.
+//! Gives the system hints about which parts of logs to keep in its page cache.
 
 #[cfg(target_os = "linux")]
 use std::fs::File;
 
 use super::candidate::{Container, LogCandidate};
 
-/// Size in bytes from which hints are given. To open a smaller log once more costs as much as to wait
-/// for the disk.
-const MIN_BYTES: u64 = 64 << 10;
+/// Size in bytes from which a log gets hints. To open a smaller one twice costs as much as to wait for
+/// the disk.
+const MIN_HINTED_BYTES: u64 = 64 << 10;
 
 /// Number of bytes at the beginning of a log that are read ahead. The system by itself would read
 /// more of each, up to all of it, and with a long history forget it before the log is decoded.
@@ -22,11 +22,16 @@ const MAX_AHEAD_BYTES: u64 = 4 << 20;
 /// A hint about a log.
 #[derive(Clone, Copy)]
 pub(crate) enum CacheHint {
-    /// Its beginning is needed soon. The system begins to read it, and the caller goes on.
+    /// The system begins to read the beginning of the log, which is examined soon.
     ReadHeadAhead,
-    /// The same from this byte on: the log is decoded next.
-    ReadAhead { start: u64 },
-    /// It was read. To find memory for the next logs costs more if the system chooses what it forgets.
+    /// The system begins to read the log, which is decoded next.
+    ReadAhead {
+        /// Position in the content from which it is decoded.
+        #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux gets hints"))]
+        start: u64,
+    },
+    /// The log was read, and its pages make room. If the system chooses the pages, finding room for
+    /// the next logs costs more.
     Forget,
 }
 
@@ -36,23 +41,27 @@ pub(crate) fn give_cache_hint(file: &LogCandidate, hint: CacheHint) {
         Container::Plain | Container::Zstd | Container::Gzip => true,
         Container::Assembled(_) => false,
     };
-    if is_file && file.size >= MIN_BYTES {
-        advise(file, hint);
+    if is_file && file.size >= MIN_HINTED_BYTES {
+        advise_system(file, hint);
     }
 }
 
-/// Errors are left to the reader of the log.
+/// Passes a hint to the system. Whoever reads the log notices errors.
 #[cfg(target_os = "linux")]
-fn advise(file: &LogCandidate, hint: CacheHint) {
+fn advise_system(file: &LogCandidate, hint: CacheHint) {
     use std::num::NonZeroU64;
 
     use rustix::fs::{Advice, fadvise};
 
+    let head = NonZeroU64::new(HEAD_BYTES);
+    let ahead = NonZeroU64::new(MAX_AHEAD_BYTES);
     let (start, length, advice) = match hint {
-        CacheHint::ReadHeadAhead => (0, NonZeroU64::new(HEAD_BYTES), Advice::WillNeed),
-        CacheHint::ReadAhead { start } => {
-            (start, NonZeroU64::new(MAX_AHEAD_BYTES), Advice::WillNeed)
+        CacheHint::ReadHeadAhead => (0, head, Advice::WillNeed),
+        CacheHint::ReadAhead { start } if file.container == Container::Plain => {
+            (start, ahead, Advice::WillNeed)
         }
+        // A compressed log is unpacked from its beginning.
+        CacheHint::ReadAhead { .. } => (0, ahead, Advice::WillNeed),
         CacheHint::Forget => (0, None, Advice::DontNeed),
     };
     if let Ok(opened) = File::open(&file.path) {
@@ -60,6 +69,6 @@ fn advise(file: &LogCandidate, hint: CacheHint) {
     }
 }
 
-/// Other systems have no such call, or another one.
+/// Does nothing: other systems have no such call, or another one.
 #[cfg(not(target_os = "linux"))]
-fn advise(_: &LogCandidate, _: CacheHint) {}
+fn advise_system(_: &LogCandidate, _: CacheHint) {}
