@@ -16,7 +16,7 @@ use crate::source::candidate::Container;
 use crate::source::candidate::LogCandidate;
 use crate::source::container::{self, Content, lock_giant_document};
 use crate::source::lines::{LogLine, LogLines, MAX_LINE_BYTES, SMALL_CHUNK_BYTES, fitting_chunk};
-use crate::source::page_cache::{CacheHint, give_cache_hint};
+use crate::source::page_cache::with_heads_ahead;
 use crate::source::panics::catch_panic;
 use crate::text::json::Parser;
 
@@ -43,10 +43,6 @@ const SMALL_FILE_BYTES: u64 = 4 << 10;
 /// Maximum number of bytes of small files that are kept until they are decoded. Further ones are
 /// opened again.
 const MAX_KEPT_BYTES: usize = 48 << 20;
-
-/// Number of files after the examined one of which the system reads the beginning ahead: to examine a
-/// file takes less time than a disk takes to answer.
-const FILES_AHEAD: usize = 8;
 
 /// The result of examining the beginning of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -163,14 +159,7 @@ fn sniff_chunk(
 ) -> SniffedFiles {
     let mut results = SniffedFiles { logs: Vec::with_capacity(files.len()), others: Vec::new() };
     let mut parser = Parser::default();
-    for file in files.iter().take(FILES_AHEAD) {
-        give_cache_hint(file, CacheHint::ReadHeadAhead);
-    }
-    let mut files = files.into_iter();
-    while let Some(file) = files.next() {
-        if let Some(next) = files.as_slice().get(FILES_AHEAD - 1) {
-            give_cache_hint(next, CacheHint::ReadHeadAhead);
-        }
+    for file in with_heads_ahead(files) {
         let (sniffed, content) = match read_small_file(&file) {
             Ok(Some(content)) => {
                 (sniff_content(&file, &content, redactor, &mut parser), Some(content))

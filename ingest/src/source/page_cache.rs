@@ -2,6 +2,7 @@
 
 #[cfg(target_os = "linux")]
 use std::fs::File;
+use std::iter;
 
 use super::candidate::{Container, LogCandidate};
 
@@ -19,6 +20,10 @@ const HEAD_BYTES: u64 = 96 << 10;
 #[cfg(target_os = "linux")]
 const MAX_AHEAD_BYTES: u64 = 4 << 20;
 
+/// Number of files after the examined one of which the system reads the beginning ahead: to examine a
+/// file takes less time than a disk takes to answer.
+const FILES_AHEAD: usize = 8;
+
 /// A hint about a log.
 #[derive(Clone, Copy)]
 pub(crate) enum CacheHint {
@@ -33,6 +38,22 @@ pub(crate) enum CacheHint {
     /// The log was read, and its pages make room. If the system chooses the pages, finding room for
     /// the next logs costs more.
     Forget,
+}
+
+/// Returns the files one after the other, to be examined, and has the system read the beginnings of the
+/// next ones.
+pub(crate) fn with_heads_ahead(files: Vec<LogCandidate>) -> impl Iterator<Item = LogCandidate> {
+    for file in files.iter().take(FILES_AHEAD) {
+        give_cache_hint(file, CacheHint::ReadHeadAhead);
+    }
+    let mut files = files.into_iter();
+    iter::from_fn(move || {
+        let file = files.next()?;
+        if let Some(next) = files.as_slice().get(FILES_AHEAD - 1) {
+            give_cache_hint(next, CacheHint::ReadHeadAhead);
+        }
+        Some(file)
+    })
 }
 
 /// Gives a hint about a log. Does nothing if the log is small or assembled from other files.
@@ -72,3 +93,25 @@ fn advise_system(file: &LogCandidate, hint: CacheHint) {
 /// Does nothing: other systems have no such call, or another one.
 #[cfg(not(target_os = "linux"))]
 fn advise_system(_: &LogCandidate, _: CacheHint) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_come_in_their_order_whether_they_can_be_read_or_not() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let files: Vec<LogCandidate> = (0..2 * FILES_AHEAD + 1)
+            .map(|number| {
+                let path = dir.path().join(format!("{number}.jsonl"));
+                std::fs::write(&path, vec![b'x'; 1 << 16]).expect("writes");
+                let file = LogCandidate::from_path(path).expect("a file");
+                if number % 3 == 0 {
+                    std::fs::remove_file(&file.path).expect("removes");
+                }
+                file
+            })
+            .collect();
+        assert!(with_heads_ahead(files.clone()).eq(files));
+    }
+}
