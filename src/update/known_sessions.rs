@@ -19,6 +19,7 @@ pub(super) struct SessionFacts {
 }
 
 impl SessionFacts {
+    /// Collects the facts about `sessions`, in their order.
     pub(super) fn of_sessions(sessions: &[StoredSession], rules: &LogRules) -> Self {
         let mut index = TextIndex::new(sessions.len());
         for (at, session) in sessions.iter().enumerate() {
@@ -41,8 +42,8 @@ pub(super) struct KnownSessions<'s> {
 }
 
 impl<'s> KnownSessions<'s> {
-    /// Collects the sessions of a snapshot, about which `facts` are, with these sources. Returns
-    /// `None` if a file of the store cannot be read.
+    /// Matches the sessions of a snapshot, which have these `facts`, with these sources. Returns `None`
+    /// if a file of the store cannot be read.
     pub(super) fn new(
         snapshot: &'s Snapshot,
         facts: &'s SessionFacts,
