@@ -285,7 +285,7 @@ mod tests {
             writer.push(text, *facts, labels.parts(), files);
         }
         let file = tempfile::NamedTempFile::new().expect("tempfile");
-        std::fs::write(file.path(), writer.finish()).expect("writes");
+        std::fs::write(file.path(), writer.finish().concat()).expect("writes");
         let index = open(file.path()).expect("an index");
         (file, index)
     }

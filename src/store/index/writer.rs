@@ -212,8 +212,9 @@ impl IndexWriter {
         self.unchecked = 0;
     }
 
-    /// Closes the last block and returns the content of the file.
-    pub(crate) fn finish(mut self) -> Vec<u8> {
+    /// Closes the last block and returns the content of the file, in several parts: joined, they would
+    /// be in memory twice.
+    pub(crate) fn finish(mut self) -> Vec<Vec<u8>> {
         self.close_block();
         let columns = self.filters.len() / FILTER_WORDS;
         let turned = transpose_filters(self.filters);
@@ -234,16 +235,13 @@ impl IndexWriter {
 
         let files = serde_json::to_vec(&self.files.values).unwrap_or_default();
         let words = self.words.finish();
-        let [counted, elsewhere] = self.responses.finish();
-        let response_bytes = [counted.len(), elsewhere.len()];
-        let mut out = head.encode(&self.tags.values, files.len(), words.len(), response_bytes);
-        out.extend(files);
-        out.extend(self.facts);
-        out.extend(self.outlines);
-        out.extend(turned.bytes);
-        out.extend(words);
-        out.extend(counted);
-        out.extend(elsewhere);
-        out
+        let words_bytes = words.iter().map(Vec::len).sum();
+        let responses = self.responses.finish();
+        let response_bytes = responses.each_ref().map(Vec::len);
+        let head = head.encode(&self.tags.values, files.len(), words_bytes, response_bytes);
+        let mut parts = vec![head, files, self.facts, self.outlines, turned.bytes];
+        parts.extend(words);
+        parts.extend(responses);
+        parts
     }
 }

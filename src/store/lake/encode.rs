@@ -64,7 +64,7 @@ impl LakeContent {
             let bytes = encode_parquet(&batch).map_err(|error| write_error(path, error))?;
             let mut index = IndexWriter::new();
             index_rows(&mut index, &batch);
-            let index = LakeFile { key: index_key(&key), bytes: index.finish() };
+            let index = LakeFile { key: index_key(&key), bytes: index.finish().concat() };
             files.push(LakeFile { key, bytes });
             files.push(index);
         }

@@ -58,7 +58,7 @@ impl JoinedWriter {
     /// Fails if the rows cannot be encoded.
     pub fn finish(self) -> Result<JoinedFiles, StoreError> {
         let events = self.writer.into_inner().map_err(encode_error)?;
-        Ok(JoinedFiles { events, index: self.index.finish() })
+        Ok(JoinedFiles { events, index: self.index.finish().concat() })
     }
 }
 

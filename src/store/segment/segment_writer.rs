@@ -218,11 +218,11 @@ impl SegmentWriter {
         let mut entries = Vec::new();
         if let Some(writer) = self.events.take() {
             let events = self.finish_file(EVENTS.name, writer.finish()?);
-            let index_bytes = std::mem::replace(&mut self.index, IndexWriter::new()).finish();
-            let index = self.write_file(SKIP_INDEX, &index_bytes)?;
+            let index = std::mem::replace(&mut self.index, IndexWriter::new()).finish();
+            let index = self.write_file(SKIP_INDEX, index)?;
             let chunk_sums = events.chunks.iter().chain(&index.chunks);
             let checksum_bytes: Vec<u8> = chunk_sums.flat_map(|sum| sum.to_le_bytes()).collect();
-            let checksums = self.write_file(CHECKSUMS, &checksum_bytes)?;
+            let checksums = self.write_file(CHECKSUMS, [checksum_bytes])?;
             entries.push(file_entry(EVENTS.name, events));
             entries.push(file_entry(SKIP_INDEX, index));
             entries.push(file_entry(CHECKSUMS, checksums));
@@ -252,11 +252,17 @@ impl SegmentWriter {
         sums
     }
 
-    /// Writes a whole file of the segment.
-    fn write_file(&mut self, table: &str, content: &[u8]) -> Result<FileSums, StoreError> {
+    /// Writes a whole file of the segment, given its parts.
+    fn write_file(
+        &mut self,
+        table: &str,
+        parts: impl IntoIterator<Item = Vec<u8>>,
+    ) -> Result<FileSums, StoreError> {
         let path = self.folder.file_path(table);
         let mut file = self.folder.create_file(table)?;
-        file.write_all(content).map_err(StoreError::io(&path))?;
+        for part in parts {
+            file.write_all(&part).map_err(StoreError::io(&path))?;
+        }
         Ok(self.finish_file(table, file))
     }
 

@@ -67,10 +67,11 @@ impl WordIndexWriter {
         self.row += 1;
     }
 
-    /// Returns the words and their rows as bytes, for [`WordIndex::find_rows_with`].
-    pub(super) fn finish(self) -> Vec<u8> {
+    /// Returns the words and their rows as bytes, in several parts, for
+    /// [`WordIndex::find_rows_with`].
+    pub(super) fn finish(self) -> [Vec<u8>; 4] {
         let (words, open) = self.vocabulary.finish();
-        table::encode_word_table(&words, &open, self.row as usize)
+        table::encode_word_table(words, &open, self.row as usize)
     }
 }
 
@@ -215,7 +216,7 @@ mod tests {
         for text in texts {
             writer.push(text.as_bytes());
         }
-        writer.finish()
+        writer.finish().concat()
     }
 
     fn known(bytes: &[u8], rows: usize, wanted: &WordPattern<'_>) -> Option<KnownRows> {

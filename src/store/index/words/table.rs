@@ -41,37 +41,37 @@ pub struct WordPattern<'t> {
     pub must_end_word: bool,
 }
 
-/// Returns `words`, which must be sorted, in the written form for a segment of `rows` rows.
+/// Returns `words`, which must be sorted, in the written form for a segment of `rows` rows: the head
+/// with the leaves, the words, the open rows, and the lists. Frees each word when it is written, so
+/// that they are not in memory twice.
 pub(super) fn encode_word_table(
-    words: &[vocabulary::WordRows],
+    words: Vec<vocabulary::WordRows>,
     open: &RowList,
     rows: usize,
-) -> Vec<u8> {
-    let mut leaves: Vec<u8> = Vec::new();
+) -> [Vec<u8>; 4] {
+    let leaf_count = words.len().div_ceil(LEAF_WORDS);
+    let mut head = Vec::with_capacity(HEAD_BYTES + leaf_count * LEAF_BYTES);
+    head.resize(HEAD_BYTES, 0);
     let mut table: Vec<u8> = Vec::new();
     let mut lists: Vec<u8> = Vec::new();
-    for leaf in words.chunks(LEAF_WORDS) {
-        leaves.extend((table.len() as u32).to_le_bytes());
-        leaves.extend((lists.len() as u32).to_le_bytes());
-        for (word, list) in leaf {
-            let list_start = lists.len();
-            list.append_to(rows, &mut lists);
-            table.extend(word);
-            append_length(&mut table, lists.len() - list_start);
+    for (number, (word, list)) in words.into_iter().enumerate() {
+        if number % LEAF_WORDS == 0 {
+            head.extend((table.len() as u32).to_le_bytes());
+            head.extend((lists.len() as u32).to_le_bytes());
         }
+        let list_start = lists.len();
+        list.append_to(rows, &mut lists);
+        table.extend(word);
+        append_length(&mut table, lists.len() - list_start);
     }
     let mut open_list: Vec<u8> = Vec::new();
     open.append_to(rows, &mut open_list);
 
-    let mut out: Vec<u8> = Vec::new();
-    for number in [leaves.len() / LEAF_BYTES, table.len(), open_list.len()] {
-        out.extend((number as u32).to_le_bytes());
+    let counts = [leaf_count, table.len(), open_list.len()];
+    for (bytes, number) in head.chunks_exact_mut(4).zip(counts) {
+        bytes.copy_from_slice(&(number as u32).to_le_bytes());
     }
-    out.extend(leaves);
-    out.extend(table);
-    out.extend(open_list);
-    out.extend(lists);
-    out
+    [head, table, open_list, lists]
 }
 
 /// Appends the length of a list: seven bits a byte from the lowest up, each with the highest bit
