@@ -105,7 +105,7 @@ impl<'u> UnitQueue<'u> {
     }
 
     /// Takes the next units, several if their logs are small. Empty if no unit remains. The system
-    /// begins to read the logs of the unit after these.
+    /// begins to read the logs of the last of several units, and of the unit after these.
     pub(crate) fn take(&self) -> Vec<Unit<'u>> {
         let mut taken = Vec::with_capacity(MAX_TAKEN_UNITS);
         let mut bytes = 0_u64;
@@ -122,8 +122,10 @@ impl<'u> UnitQueue<'u> {
         let following = self.units.unit(*next);
         drop(next);
         load_works(&taken);
-        for work in following.iter().flat_map(|unit| unit.works()).take(MAX_WORKS_AHEAD) {
-            read_ahead(work);
+        // The last of several units may be large, and was not the next one before.
+        let last = taken.iter().skip(1).last();
+        for unit in last.into_iter().chain(&following) {
+            unit.works().take(MAX_WORKS_AHEAD).for_each(read_ahead);
         }
         taken
     }
