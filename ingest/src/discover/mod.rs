@@ -1,6 +1,7 @@
 //! Finds the logs of agents and recognises which agent wrote each.
 
 mod folder_walk;
+mod log_head;
 pub(crate) mod presence;
 mod reach;
 mod record_log;

@@ -1,37 +1,20 @@
 //! Recognises from the beginning of a file which agent's log it is.
 
 use std::fs::File;
-use std::io::{self, Read};
-use std::path::Path;
+use std::io::{self, Read as _};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use serde::de::{Deserializer, MapAccess, Visitor};
-
+use super::log_head::read_head;
 use super::record_log::claim_record_log;
 use crate::provider::format::{LogFormat, LogHead, LogReader, SessionClaim};
-use crate::provider::shared::document::{ListSeed, first_elements};
 use crate::provider::{FORMATS, format_of};
 use crate::redact::Redactor;
 use crate::source::candidate::Container;
 use crate::source::candidate::LogCandidate;
 use crate::source::container::{self, Content, lock_giant_document};
-use crate::source::lines::{LogLine, LogLines, MAX_LINE_BYTES, SMALL_CHUNK_BYTES, fitting_chunk};
 use crate::source::page_cache::with_heads_ahead;
 use crate::source::panics::catch_panic;
 use crate::text::json::Parser;
-
-/// Maximum number of objects examined. Objects that name a session are at the top, and the first
-/// response of the model is mostly among these.
-const MAX_OBJECTS: usize = 24;
-
-/// Maximum number of lines examined in a document that gives no objects.
-const MAX_LINES: usize = 2000;
-
-/// Name of the list of messages at the top of a document.
-const MESSAGES_KEY: &str = "messages";
-
-/// Maximum number of bytes examined at the beginning of a document over several lines.
-const MAX_DOCUMENT_BYTES: usize = 64 << 10;
 
 /// Number of files for which one more thread is started.
 const FILES_PER_THREAD: usize = 16;
@@ -235,112 +218,6 @@ fn may_read(format: &LogFormat, head: &LogHead<'_>) -> bool {
     !head.is_list || matches!(format.reader, LogReader::Document(_))
 }
 
-/// Returns the objects on the first lines, or the top-level fields of a document over several
-/// lines. `None` if the file is blank.
-fn read_head(file: &LogCandidate, content: impl Read) -> io::Result<Option<LogHead<'_>>> {
-    let chunk = fitting_chunk(file.size, SMALL_CHUNK_BYTES);
-    let mut lines = LogLines::with_bounds(content, 0, MAX_LINE_BYTES, chunk);
-    let name = file.path.to_str();
-    let path = name.map_or(&*file.path, |name| Path::new(Container::of_name(name).1));
-
-    let mut objects = Vec::new();
-    let mut beginning = Vec::new();
-    let mut line_count = 0;
-    let mut is_blank = true;
-    let mut is_document = false;
-    while line_count < MAX_LINES
-        && objects.len() < MAX_OBJECTS
-        && beginning.len() < MAX_DOCUMENT_BYTES
-    {
-        let Some(line) = lines.next_line()? else { break };
-        line_count += 1;
-        let (LogLine::Whole { bytes, .. }
-        | LogLine::Tail { bytes, .. }
-        | LogLine::Oversized { head: bytes, .. }) = line;
-        is_blank &= bytes.iter().all(u8::is_ascii_whitespace);
-        if beginning.len() < MAX_DOCUMENT_BYTES {
-            beginning.extend_from_slice(&bytes[..bytes.len().min(MAX_DOCUMENT_BYTES)]);
-            beginning.push(b'\n');
-        }
-
-        let text = String::from_utf8_lossy(bytes);
-        // In a document over several lines, or in a list, no line is a record.
-        let opens_document =
-            matches!(text.trim(), "{" | "[") || text.trim_start().starts_with("[{");
-        is_document |= opens_document && objects.is_empty();
-        if is_document {
-            continue;
-        }
-        let values = serde_json::Deserializer::from_str(&text).into_iter::<serde_json::Value>();
-        objects.extend(values.map_while(Result::ok).filter(serde_json::Value::is_object));
-    }
-    if is_blank {
-        return Ok(None);
-    }
-
-    if beginning.trim_ascii_start().starts_with(b"[") {
-        let objects = first_elements(&String::from_utf8_lossy(&beginning), MAX_OBJECTS);
-        return Ok(Some(LogHead { path, objects, fields: None, is_object: false, is_list: true }));
-    }
-    // A document on one line is one object; one over several lines gives no objects.
-    let is_single = objects.len() == 1 && line_count == 1;
-    let is_object = is_single && has_top_fields(&beginning, &objects[0]);
-    let fields = if is_object {
-        None
-    } else if objects.is_empty() || is_single {
-        parse_top_fields(&String::from_utf8_lossy(&beginning))
-    } else {
-        None
-    };
-    Ok(Some(LogHead { path, objects, fields, is_object, is_list: false }))
-}
-
-/// Returns whether a document on one line, which was parsed already, has the fields at its top. It
-/// must be parsed by [`parse_top_fields`] if it has messages, was cut, or follows another value.
-fn has_top_fields(beginning: &[u8], document: &serde_json::Value) -> bool {
-    let is_whole = beginning.len() <= MAX_DOCUMENT_BYTES;
-    let has_messages = document.as_object().is_none_or(|fields| fields.contains_key(MESSAGES_KEY));
-    is_whole && !has_messages && beginning.trim_ascii_start().starts_with(b"{")
-}
-
-/// Returns the scalar fields at the top of a document that may be cut anywhere, and its first
-/// message.
-fn parse_top_fields(text: &str) -> Option<serde_json::Map<String, serde_json::Value>> {
-    struct Top<'m>(&'m mut serde_json::Map<String, serde_json::Value>);
-
-    impl<'de> Visitor<'de> for Top<'_> {
-        type Value = ();
-
-        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            f.write_str("an object")
-        }
-
-        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-            while let Some(key) = map.next_key::<String>()? {
-                // The key alone is useful even if its value is cut.
-                self.0.insert(key.clone(), serde_json::Value::Null);
-                if key == MESSAGES_KEY {
-                    let mut messages = Vec::new();
-                    let read = map.next_value_seed(ListSeed(&mut messages));
-                    let first: Option<serde_json::Value> =
-                        messages.first().and_then(|raw| serde_json::from_str(raw.get()).ok());
-                    if let Some(first) = first {
-                        self.0.insert(key, vec![first].into());
-                    }
-                    read?;
-                } else {
-                    self.0.insert(key, map.next_value()?);
-                }
-            }
-            Ok(())
-        }
-    }
-
-    let mut fields = serde_json::Map::new();
-    let read = serde_json::Deserializer::from_str(text).deserialize_map(Top(&mut fields));
-    (read.is_ok() || !fields.is_empty()).then_some(fields)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -416,25 +293,6 @@ mod tests {
         let error = catch_examine_panic(|| panic!("a defect")).expect_err("an error");
         assert!(error.to_string().contains("please report it"), "{error}");
         assert_eq!(catch_examine_panic(|| Ok(Sniffed::Empty)).expect("as it was"), Sniffed::Empty);
-    }
-
-    /// Both ways to get the fields of a document on one line give the same.
-    #[test]
-    fn a_parsed_document_has_the_fields_of_one_that_is_parsed_again() {
-        for line in [
-            r#"{"a":1,"b":{"c":[1,"x"]},"a":2}"#,
-            r#" {"sessionId":"s","messages":[{"id":1},{"id":2}]}"#,
-            r#"{"a":1} and more"#,
-            r#"5 {"a":1}"#,
-            "{}",
-        ] {
-            let mut values = serde_json::Deserializer::from_str(line).into_iter();
-            let values = values.by_ref().map_while(Result::ok);
-            let objects: Vec<_> = values.filter(serde_json::Value::is_object).collect();
-            if has_top_fields(line.as_bytes(), &objects[0]) {
-                assert_eq!(objects[0].as_object(), parse_top_fields(line).as_ref(), "{line}");
-            }
-        }
     }
 
     #[test]

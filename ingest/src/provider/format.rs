@@ -71,6 +71,9 @@ pub struct Quirks {
     pub assemblies: &'static [Assembly],
     /// Recognizes a log of one record in less time.
     pub claim_record: Option<ClaimRecord>,
+    /// Returns whether a record is the last one that [`LogFormat::sniff`] needs: with it and those
+    /// before it, the log claims what it would claim with more.
+    pub completes_claim: Option<fn(&serde_json::Value) -> bool>,
     /// Text in the user's role that a machine wrote.
     pub machine_texts: &'static [MachineText],
     /// Finds the response that a request id of the format names. `None` if equal ids in two logs do
@@ -91,6 +94,7 @@ impl Quirks {
         is_named_by_start: false,
         assemblies: &[],
         claim_record: None,
+        completes_claim: None,
         machine_texts: &[],
         find_response: None,
     };

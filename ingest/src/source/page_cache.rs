@@ -5,15 +5,18 @@ use std::fs::File;
 use std::iter;
 
 use super::candidate::{Container, LogCandidate};
+#[cfg(target_os = "linux")]
+use super::lines::SMALL_CHUNK_BYTES;
 
 /// Size in bytes from which a log gets hints. To open a smaller one twice costs as much as to wait for
 /// the disk.
 const MIN_HINTED_BYTES: u64 = 64 << 10;
 
-/// Number of bytes at the beginning of a log that are read ahead. The system by itself would read
-/// more of each, up to all of it, and with a long history forget it before the log is decoded.
+/// Number of bytes at the beginning of a log that are read ahead: most logs are recognized by their
+/// first records. The system by itself would read more of each, up to all of it, and with a long
+/// history forget it before the log is decoded.
 #[cfg(target_os = "linux")]
-const HEAD_BYTES: u64 = 96 << 10;
+const HEAD_BYTES: u64 = SMALL_CHUNK_BYTES as u64;
 
 /// Maximum number of bytes of a log that are read before it is decoded. While these are decoded, the
 /// system notices that the log is read in order, and reads further ahead itself.

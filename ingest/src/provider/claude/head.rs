@@ -53,6 +53,16 @@ pub(super) fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     Some(SessionClaim { first_record, first_response, ..claim })
 }
 
+/// Returns whether a record is a response in the log of a session that is not a subagent's. Copied
+/// records, which name another session, and the session's id come before the first response.
+pub(super) fn completes_claim(record: &Json) -> bool {
+    record["isSidechain"] == false
+        && record["uuid"].is_string()
+        && record["sessionId"].is_string()
+        && is_claude_record(record)
+        && is_response(record)
+}
+
 /// Claims a log by its only record, if that is a prompt with no field but these, and neither of a
 /// fork nor of a subagent.
 pub(super) fn claim_prompt(path: &Path, record: Value<'_>) -> Option<SessionClaim> {
@@ -205,14 +215,17 @@ fn is_claude_record(object: &Json) -> bool {
     }
 }
 
+/// Returns whether a record is a response of the model, with an id.
+fn is_response(record: &Json) -> bool {
+    record["type"] == "assistant"
+        && record["isApiErrorMessage"] != true
+        && record["message"]["model"] != "<synthetic>"
+        && record["message"]["id"].as_str().is_some_and(|id| !id.is_empty())
+}
+
 /// Returns the identity of the first response among the first records of a log.
 fn first_response(records: &[&Json]) -> Option<u64> {
-    let response = records.iter().find(|record| {
-        record["type"] == "assistant"
-            && record["isApiErrorMessage"] != true
-            && record["message"]["model"] != "<synthetic>"
-            && record["message"]["id"].as_str().is_some_and(|id| !id.is_empty())
-    })?;
+    let response = records.iter().find(|record| is_response(record))?;
     let message = &response["message"];
     let id = message["id"].as_str()?;
     let content = serde_json::to_vec(&message["content"]).ok()?;

@@ -57,6 +57,11 @@ pub(super) fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     })
 }
 
+/// Returns whether a record is the metadata of a session, which alone decides what its log claims.
+pub(super) fn completes_claim(record: &Json) -> bool {
+    record["type"] == "session_meta" && record["payload"]["id"].is_string()
+}
+
 /// Returns whether an object is a record that wraps a payload.
 fn is_wrapped(object: &Json) -> bool {
     object["payload"].is_object()

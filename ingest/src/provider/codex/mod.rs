@@ -51,6 +51,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     quirks: Quirks {
         // Other agents begin a subagent's log without a copied history.
         subagents_repeat_parent: true,
+        completes_claim: Some(head::completes_claim),
         machine_texts: machine::TEXTS,
         find_response: Some(tokens::find_response),
         ..Quirks::NONE

@@ -1,0 +1,201 @@
+//! Reads the beginning of a file, for the formats to recognize it.
+
+use std::io::{self, Read};
+use std::path::Path;
+
+use serde::de::{Deserializer, MapAccess, Visitor};
+
+use crate::provider::FORMATS;
+use crate::provider::format::LogHead;
+use crate::provider::shared::document::{ListSeed, first_elements};
+use crate::source::candidate::{Container, LogCandidate};
+use crate::source::lines::{LogLine, LogLines, MAX_LINE_BYTES, SMALL_CHUNK_BYTES, fitting_chunk};
+
+/// Maximum number of objects examined. Objects that name a session are at the top, and the first
+/// response of the model is mostly among these.
+const MAX_OBJECTS: usize = 24;
+
+/// Maximum number of lines examined in a document that gives no objects.
+const MAX_LINES: usize = 2000;
+
+/// Name of the list of messages at the top of a document.
+const MESSAGES_KEY: &str = "messages";
+
+/// Maximum number of bytes examined at the beginning of a document over several lines.
+const MAX_DOCUMENT_BYTES: usize = 64 << 10;
+
+/// Returns the objects on the first lines, or the top-level fields of a document over several
+/// lines. `None` if the file is blank.
+pub(super) fn read_head(
+    file: &LogCandidate,
+    content: impl Read,
+) -> io::Result<Option<LogHead<'_>>> {
+    let chunk = fitting_chunk(file.size, SMALL_CHUNK_BYTES);
+    let mut lines = LogLines::with_bounds(content, 0, MAX_LINE_BYTES, chunk);
+    let name = file.path.to_str();
+    let path = name.map_or(&*file.path, |name| Path::new(Container::of_name(name).1));
+
+    let mut objects = Vec::new();
+    let mut beginning = Vec::new();
+    let mut line_count = 0;
+    let mut is_blank = true;
+    let mut is_document = false;
+    let mut is_complete = false;
+    // A single object may be a document.
+    while !(is_complete && objects.len() > 1)
+        && line_count < MAX_LINES
+        && objects.len() < MAX_OBJECTS
+        && beginning.len() < MAX_DOCUMENT_BYTES
+    {
+        let Some(line) = lines.next_line()? else { break };
+        line_count += 1;
+        let (LogLine::Whole { bytes, .. }
+        | LogLine::Tail { bytes, .. }
+        | LogLine::Oversized { head: bytes, .. }) = line;
+        is_blank &= bytes.iter().all(u8::is_ascii_whitespace);
+        if beginning.len() < MAX_DOCUMENT_BYTES {
+            beginning.extend_from_slice(&bytes[..bytes.len().min(MAX_DOCUMENT_BYTES)]);
+            beginning.push(b'\n');
+        }
+
+        let text = String::from_utf8_lossy(bytes);
+        // In a document over several lines, or in a list, no line is a record.
+        let opens_document =
+            matches!(text.trim(), "{" | "[") || text.trim_start().starts_with("[{");
+        is_document |= opens_document && objects.is_empty();
+        if is_document {
+            continue;
+        }
+        let values = serde_json::Deserializer::from_str(&text).into_iter::<serde_json::Value>();
+        for object in values.map_while(Result::ok).filter(serde_json::Value::is_object) {
+            is_complete |= completes_claim(&object);
+            objects.push(object);
+        }
+    }
+    if is_blank {
+        return Ok(None);
+    }
+
+    if beginning.trim_ascii_start().starts_with(b"[") {
+        let objects = first_elements(&String::from_utf8_lossy(&beginning), MAX_OBJECTS);
+        return Ok(Some(LogHead { path, objects, fields: None, is_object: false, is_list: true }));
+    }
+    // A document on one line is one object; one over several lines gives no objects.
+    let is_single = objects.len() == 1 && line_count == 1;
+    let is_object = is_single && has_top_fields(&beginning, &objects[0]);
+    let fields = if is_object {
+        None
+    } else if objects.is_empty() || is_single {
+        parse_top_fields(&String::from_utf8_lossy(&beginning))
+    } else {
+        None
+    };
+    Ok(Some(LogHead { path, objects, fields, is_object, is_list: false }))
+}
+
+/// Returns whether some format needs no record after this one.
+fn completes_claim(record: &serde_json::Value) -> bool {
+    FORMATS
+        .iter()
+        .filter_map(|format| format.quirks.completes_claim)
+        .any(|completes_claim| completes_claim(record))
+}
+
+/// Returns whether a document on one line, which was parsed already, has the fields at its top. It
+/// must be parsed by [`parse_top_fields`] if it has messages, was cut, or follows another value.
+fn has_top_fields(beginning: &[u8], document: &serde_json::Value) -> bool {
+    let is_whole = beginning.len() <= MAX_DOCUMENT_BYTES;
+    let has_messages = document.as_object().is_none_or(|fields| fields.contains_key(MESSAGES_KEY));
+    is_whole && !has_messages && beginning.trim_ascii_start().starts_with(b"{")
+}
+
+/// Returns the scalar fields at the top of a document that may be cut anywhere, and its first
+/// message.
+fn parse_top_fields(text: &str) -> Option<serde_json::Map<String, serde_json::Value>> {
+    struct Top<'m>(&'m mut serde_json::Map<String, serde_json::Value>);
+
+    impl<'de> Visitor<'de> for Top<'_> {
+        type Value = ();
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+            while let Some(key) = map.next_key::<String>()? {
+                // The key alone is useful even if its value is cut.
+                self.0.insert(key.clone(), serde_json::Value::Null);
+                if key == MESSAGES_KEY {
+                    let mut messages = Vec::new();
+                    let read = map.next_value_seed(ListSeed(&mut messages));
+                    let first: Option<serde_json::Value> =
+                        messages.first().and_then(|raw| serde_json::from_str(raw.get()).ok());
+                    if let Some(first) = first {
+                        self.0.insert(key, vec![first].into());
+                    }
+                    read?;
+                } else {
+                    self.0.insert(key, map.next_value()?);
+                }
+            }
+            Ok(())
+        }
+    }
+
+    let mut fields = serde_json::Map::new();
+    let read = serde_json::Deserializer::from_str(text).deserialize_map(Top(&mut fields));
+    (read.is_ok() || !fields.is_empty()).then_some(fields)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the number of objects in the head of a log with these lines.
+    fn count_objects(lines: &[String]) -> usize {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let path = dir.path().join("x.jsonl");
+        let content = lines.join("\n");
+        std::fs::write(&path, &content).expect("writes");
+        let file = LogCandidate::from_path(path).expect("there");
+        read_head(&file, content.as_bytes()).expect("reads").map_or(0, |head| head.objects.len())
+    }
+
+    #[test]
+    fn no_more_records_are_examined_than_a_claim_needs() {
+        let record = |kind: &str, sidechain: bool| {
+            format!(
+                r#"{{"type":"{kind}","isSidechain":{sidechain},"uuid":"u","sessionId":"s","message":{{"role":"{kind}","id":"m","content":[]}}}}"#
+            )
+        };
+        let filled = |first: &[String]| {
+            let more = std::iter::repeat_n(record("user", false), MAX_OBJECTS);
+            count_objects(&first.iter().cloned().chain(more).collect::<Vec<_>>())
+        };
+        assert_eq!(filled(&[record("user", false), record("assistant", false)]), 2);
+        assert_eq!(filled(&[record("user", true), record("assistant", true)]), MAX_OBJECTS);
+
+        let meta = r#"{"type":"session_meta","payload":{"id":"c"}}"#.to_owned();
+        assert_eq!(filled(std::slice::from_ref(&meta)), 2);
+        assert_eq!(count_objects(&[meta]), 1);
+    }
+
+    /// Both ways to get the fields of a document on one line give the same.
+    #[test]
+    fn a_parsed_document_has_the_fields_of_one_that_is_parsed_again() {
+        for line in [
+            r#"{"a":1,"b":{"c":[1,"x"]},"a":2}"#,
+            r#" {"sessionId":"s","messages":[{"id":1},{"id":2}]}"#,
+            r#"{"a":1} and more"#,
+            r#"5 {"a":1}"#,
+            "{}",
+        ] {
+            let mut values = serde_json::Deserializer::from_str(line).into_iter();
+            let values = values.by_ref().map_while(Result::ok);
+            let objects: Vec<_> = values.filter(serde_json::Value::is_object).collect();
+            if has_top_fields(line.as_bytes(), &objects[0]) {
+                assert_eq!(objects[0].as_object(), parse_top_fields(line).as_ref(), "{line}");
+            }
+        }
+    }
+}
