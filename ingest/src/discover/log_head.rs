@@ -24,11 +24,20 @@ const MESSAGES_KEY: &str = "messages";
 /// Maximum number of bytes examined at the beginning of a document over several lines.
 const MAX_DOCUMENT_BYTES: usize = 64 << 10;
 
-/// Returns the objects on the first lines, or the top-level fields of a document over several
-/// lines. `None` if the file is blank.
+/// Returns the first objects on the lines of a file, as many as a claim needs, or the top-level
+/// fields of a document over several lines. `None` if the file is blank.
 pub(super) fn read_head(
     file: &LogCandidate,
     content: impl Read,
+) -> io::Result<Option<LogHead<'_>>> {
+    read_head_until(file, content, is_claim_complete)
+}
+
+/// Reads a head that ends at the first object for which `is_last` returns true.
+fn read_head_until(
+    file: &LogCandidate,
+    content: impl Read,
+    is_last: impl Fn(&serde_json::Value) -> bool,
 ) -> io::Result<Option<LogHead<'_>>> {
     let chunk = fitting_chunk(file.size, SMALL_CHUNK_BYTES);
     let mut lines = LogLines::with_bounds(content, 0, MAX_LINE_BYTES, chunk);
@@ -68,7 +77,7 @@ pub(super) fn read_head(
         }
         let values = serde_json::Deserializer::from_str(&text).into_iter::<serde_json::Value>();
         for object in values.map_while(Result::ok).filter(serde_json::Value::is_object) {
-            is_complete |= completes_claim(&object);
+            is_complete |= is_last(&object);
             objects.push(object);
         }
     }
@@ -93,12 +102,12 @@ pub(super) fn read_head(
     Ok(Some(LogHead { path, objects, fields, is_object, is_list: false }))
 }
 
-/// Returns whether some format needs no record after this one.
-fn completes_claim(record: &serde_json::Value) -> bool {
+/// Returns whether a format needs no record after this one, and with it no format does.
+fn is_claim_complete(record: &serde_json::Value) -> bool {
     FORMATS
         .iter()
-        .filter_map(|format| format.quirks.completes_claim)
-        .any(|completes_claim| completes_claim(record))
+        .filter_map(|format| format.quirks.is_claim_complete)
+        .any(|is_claim_complete| is_claim_complete(record))
 }
 
 /// Returns whether a document on one line, which was parsed already, has the fields at its top. It
@@ -150,11 +159,26 @@ fn parse_top_fields(text: &str) -> Option<serde_json::Map<String, serde_json::Va
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::discover::discover;
+    use crate::discover::sniff::claim_head;
+    use crate::source::container::Content;
 
-    /// Returns the number of objects in the head of a log with these lines.
-    fn count_objects(lines: &[String]) -> usize {
+    const ID: &str = "0d4c1a2b-0000-4000-8000-00000000000a";
+
+    /// A record of a Claude log.
+    fn record(kind: &str, is_sidechain: bool) -> String {
+        let message = format!(r#"{{"role":"{kind}","id":"m","content":[]}}"#);
+        format!(
+            r#"{{"type":"{kind}","isSidechain":{is_sidechain},"uuid":"{ID}","sessionId":"s","message":{message}}}"#
+        )
+    }
+
+    /// Returns the number of objects in the head of a log that begins with these records.
+    fn count_objects(first: &[String], more: usize) -> usize {
         let dir = tempfile::tempdir().expect("tempdir");
         let path = dir.path().join("x.jsonl");
+        let mut lines = first.to_vec();
+        lines.extend(std::iter::repeat_n(record("user", false), more));
         let content = lines.join("\n");
         std::fs::write(&path, &content).expect("writes");
         let file = LogCandidate::from_path(path).expect("there");
@@ -162,22 +186,37 @@ mod tests {
     }
 
     #[test]
-    fn no_more_records_are_examined_than_a_claim_needs() {
-        let record = |kind: &str, sidechain: bool| {
-            format!(
-                r#"{{"type":"{kind}","isSidechain":{sidechain},"uuid":"u","sessionId":"s","message":{{"role":"{kind}","id":"m","content":[]}}}}"#
-            )
-        };
-        let filled = |first: &[String]| {
-            let more = std::iter::repeat_n(record("user", false), MAX_OBJECTS);
-            count_objects(&first.iter().cloned().chain(more).collect::<Vec<_>>())
-        };
-        assert_eq!(filled(&[record("user", false), record("assistant", false)]), 2);
-        assert_eq!(filled(&[record("user", true), record("assistant", true)]), MAX_OBJECTS);
+    fn a_head_ends_with_the_record_that_completes_a_claim() {
+        let own = [record("user", false), record("assistant", false)];
+        let of_subagent = [record("user", true), record("assistant", true)];
+        let without_uuid = own.clone().map(|record| record.replace(ID, "m1"));
+        assert_eq!(count_objects(&own, MAX_OBJECTS), 2);
+        assert_eq!(count_objects(&of_subagent, MAX_OBJECTS), MAX_OBJECTS);
+        assert_eq!(count_objects(&without_uuid, MAX_OBJECTS), MAX_OBJECTS);
 
-        let meta = r#"{"type":"session_meta","payload":{"id":"c"}}"#.to_owned();
-        assert_eq!(filled(std::slice::from_ref(&meta)), 2);
-        assert_eq!(count_objects(&[meta]), 1);
+        let meta = [r#"{"type":"session_meta","payload":{"id":"c"}}"#.to_owned()];
+        assert_eq!(count_objects(&meta, MAX_OBJECTS), 2);
+        assert_eq!(count_objects(&meta, 0), 1);
+    }
+
+    #[test]
+    fn logs_claim_the_same_with_more_records() {
+        let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sample-sessions");
+        let mut shortened = 0;
+        for file in discover(&[samples]).files {
+            let open = || Content::open_stream(&file).expect("opens");
+            let short = read_head(&file, open()).expect("reads");
+            let long = read_head_until(&file, open(), |_| false).expect("reads");
+            let count = |head: &Option<LogHead<'_>>| head.as_ref().map(|head| head.objects.len());
+            shortened += usize::from(count(&short) < count(&long));
+            assert_eq!(
+                short.as_ref().and_then(claim_head),
+                long.as_ref().and_then(claim_head),
+                "{}",
+                file.path.display()
+            );
+        }
+        assert!(shortened > 0, "no sample is longer than its claim needs");
     }
 
     /// Both ways to get the fields of a document on one line give the same.

@@ -205,11 +205,14 @@ fn examine_file(file: &LogCandidate, content: Option<&[u8]>) -> io::Result<Sniff
         return Ok(Sniffed::Unknown("holds no JSON object"));
     }
 
-    let claim = FORMATS
-        .iter()
-        .filter(|format| may_read(format, &head))
-        .find_map(|format| (format.sniff)(&head));
+    let claim = claim_head(&head);
     Ok(claim.map_or(Sniffed::Unknown("no known agent writes such records"), Sniffed::Log))
+}
+
+/// Returns the claim of the first format that recognizes the beginning of a file.
+pub(super) fn claim_head(head: &LogHead<'_>) -> Option<SessionClaim> {
+    let mut readers = FORMATS.iter().filter(|format| may_read(format, head));
+    readers.find_map(|format| (format.sniff)(head))
 }
 
 /// Returns whether a format may read a file. A list is a document, which no reader of lines can

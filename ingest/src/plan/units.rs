@@ -12,7 +12,7 @@ const MAX_TAKEN_UNITS: usize = 16;
 /// Size in bytes of the logs of the units from which on no further one is taken.
 const MAX_TAKEN_BYTES: u64 = 16 << 10;
 
-/// Maximum number of logs of the next unit that the system begins to read.
+/// Maximum number of logs of a unit that the system begins to read.
 const MAX_WORKS_AHEAD: usize = 4;
 
 /// The usual length in bytes of a line of a cache.
@@ -105,7 +105,7 @@ impl<'u> UnitQueue<'u> {
     }
 
     /// Takes the next units, several if their logs are small. Empty if no unit remains. The system
-    /// begins to read the logs of the last of several units, and of the unit after these.
+    /// begins to read the first logs of the last of several units, and of the unit after these.
     pub(crate) fn take(&self) -> Vec<Unit<'u>> {
         let mut taken = Vec::with_capacity(MAX_TAKEN_UNITS);
         let mut bytes = 0_u64;

@@ -71,9 +71,9 @@ pub struct Quirks {
     pub assemblies: &'static [Assembly],
     /// Recognizes a log of one record in less time.
     pub claim_record: Option<ClaimRecord>,
-    /// Returns whether a record is the last one that [`LogFormat::sniff`] needs: with it and those
-    /// before it, the log claims what it would claim with more.
-    pub completes_claim: Option<fn(&serde_json::Value) -> bool>,
+    /// Returns whether a record is the last one that the [`LogFormat::sniff`] of any format needs: with
+    /// it and those before it, the log claims what it would claim with more.
+    pub is_claim_complete: Option<fn(&serde_json::Value) -> bool>,
     /// Text in the user's role that a machine wrote.
     pub machine_texts: &'static [MachineText],
     /// Finds the response that a request id of the format names. `None` if equal ids in two logs do
@@ -94,7 +94,7 @@ impl Quirks {
         is_named_by_start: false,
         assemblies: &[],
         claim_record: None,
-        completes_claim: None,
+        is_claim_complete: None,
         machine_texts: &[],
         find_response: None,
     };
@@ -163,7 +163,8 @@ impl<'a> AgentFolders<'a> {
 pub struct LogHead<'a> {
     /// Path of the file, without the extension of a compressed file.
     pub path: &'a Path,
-    /// The first objects of a file of lines; empty for a document over several lines.
+    /// The first objects of a file of lines; empty for a document over several lines. They end with
+    /// the record that [completes a claim](Quirks::is_claim_complete), but are two if there are two.
     pub objects: Vec<serde_json::Value>,
     /// The scalar fields at the top of a document; see [`Self::document`].
     pub fields: Option<serde_json::Map<String, serde_json::Value>>,

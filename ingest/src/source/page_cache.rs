@@ -12,11 +12,15 @@ use super::lines::SMALL_CHUNK_BYTES;
 /// the disk.
 const MIN_HINTED_BYTES: u64 = 64 << 10;
 
-/// Number of bytes at the beginning of a log that are read ahead: most logs are recognized by their
-/// first records. The system by itself would read more of each, up to all of it, and with a long
-/// history forget it before the log is decoded.
+/// Number of bytes at the beginning of a log that are read ahead: nearly all logs are recognized by
+/// these. The system by itself would read more of each, up to all of it, and with a long history forget
+/// it before the log is decoded.
 #[cfg(target_os = "linux")]
 const HEAD_BYTES: u64 = SMALL_CHUNK_BYTES as u64;
+
+/// The same for a log compressed by zstd, whose decoder reads so much at a time.
+#[cfg(target_os = "linux")]
+const ZSTD_HEAD_BYTES: u64 = 128 << 10;
 
 /// Maximum number of bytes of a log that are read before it is decoded. While these are decoded, the
 /// system notices that the log is read in order, and reads further ahead itself.
@@ -77,7 +81,8 @@ fn advise_system(file: &LogCandidate, hint: CacheHint) {
 
     use rustix::fs::{Advice, fadvise};
 
-    let head = NonZeroU64::new(HEAD_BYTES);
+    let is_zstd = file.container == Container::Zstd;
+    let head = NonZeroU64::new(if is_zstd { ZSTD_HEAD_BYTES } else { HEAD_BYTES });
     let ahead = NonZeroU64::new(MAX_AHEAD_BYTES);
     let (start, length, advice) = match hint {
         CacheHint::ReadHeadAhead => (0, head, Advice::WillNeed),

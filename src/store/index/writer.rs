@@ -212,8 +212,8 @@ impl IndexWriter {
         self.unchecked = 0;
     }
 
-    /// Closes the last block and returns the content of the file, in several parts: joined, they would
-    /// be in memory twice.
+    /// Closes the last block and returns the parts of the file, in the order in which they are written:
+    /// joined, they would be in memory twice.
     pub(crate) fn finish(mut self) -> Vec<Vec<u8>> {
         self.close_block();
         let columns = self.filters.len() / FILTER_WORDS;

@@ -38,9 +38,7 @@ pub(super) fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
         return None;
     }
     let session = first_text(&records, "sessionId");
-    let first_record = records.iter().find_map(|object| {
-        uuid_identity(object["forkedFrom"]["messageUuid"].as_str().or(object["uuid"].as_str()))
-    });
+    let first_record = records.iter().find_map(|record| record_identity(record));
     let first_response = first_response(&records);
     if let Some(agent) = find_subagent(head, &records) {
         let claim = claim_subagent(head, agent, session, first_record);
@@ -53,12 +51,13 @@ pub(super) fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     Some(SessionClaim { first_record, first_response, ..claim })
 }
 
-/// Returns whether a record is a response in the log of a session that is not a subagent's. Copied
-/// records, which name another session, and the session's id come before the first response.
-pub(super) fn completes_claim(record: &Json) -> bool {
+/// Returns whether a record is a response of the session itself, not of a subagent. The id of the
+/// session, the identity of the first record and the original of a fork are in this record or an
+/// earlier one. The log of a subagent has no such record.
+pub(super) fn is_claim_complete(record: &Json) -> bool {
     record["isSidechain"] == false
-        && record["uuid"].is_string()
         && record["sessionId"].is_string()
+        && record_identity(record).is_some()
         && is_claude_record(record)
         && is_response(record)
 }
@@ -213,6 +212,11 @@ fn is_claude_record(object: &Json) -> bool {
                 && ["sessionId", "leafUuid", "messageId"].iter().any(|key| object[key].is_string())
         }
     }
+}
+
+/// Returns the identity of a record: that of the record it is a copy of, if it names one.
+fn record_identity(record: &Json) -> Option<u64> {
+    uuid_identity(record["forkedFrom"]["messageUuid"].as_str().or(record["uuid"].as_str()))
 }
 
 /// Returns whether a record is a response of the model, with an id.

@@ -55,7 +55,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
             agent.is_some_and(|agent| agent.starts_with("agent-") && has(&format!("{agent}.jsonl")))
         }),
         claim_record: Some(head::claim_prompt),
-        completes_claim: Some(head::completes_claim),
+        is_claim_complete: Some(head::is_claim_complete),
         machine_texts: machine::TEXTS,
         find_response: Some(response::find_response),
         ..Quirks::NONE

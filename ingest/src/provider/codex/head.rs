@@ -58,7 +58,7 @@ pub(super) fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
 }
 
 /// Returns whether a record is the metadata of a session, which alone decides what its log claims.
-pub(super) fn completes_claim(record: &Json) -> bool {
+pub(super) fn is_claim_complete(record: &Json) -> bool {
     record["type"] == "session_meta" && record["payload"]["id"].is_string()
 }
 

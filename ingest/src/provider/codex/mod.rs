@@ -51,7 +51,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     quirks: Quirks {
         // Other agents begin a subagent's log without a copied history.
         subagents_repeat_parent: true,
-        completes_claim: Some(head::completes_claim),
+        is_claim_complete: Some(head::is_claim_complete),
         machine_texts: machine::TEXTS,
         find_response: Some(tokens::find_response),
         ..Quirks::NONE

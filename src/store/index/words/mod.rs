@@ -67,8 +67,8 @@ impl WordIndexWriter {
         self.row += 1;
     }
 
-    /// Returns the words and their rows as bytes, in several parts, for
-    /// [`WordIndex::find_rows_with`].
+    /// Returns the words and their rows as bytes for [`WordIndex::find_rows_with`]: parts, in the order
+    /// in which they are written.
     pub(super) fn finish(self) -> [Vec<u8>; 4] {
         let (words, open) = self.vocabulary.finish();
         table::encode_word_table(words, &open, self.row as usize)
