@@ -51,10 +51,8 @@ fn run_suite(cargo: &Cargo<'_>, options: &TaskOptions) -> Result<()> {
 /// unless `arguments` select other tests.
 fn run_with_nextest(cargo: &Cargo, arguments: &[String]) -> Result<()> {
     if arguments.is_empty() {
-        cargo.run(
-            &["test", "--doc", "-p", "sessions-mcp-ingest", "-p", "sessions-mcp-schemas"],
-            &[],
-        )?;
+        // With fewer packages, features of dependencies would differ, and they would be compiled twice.
+        cargo.run(&["test", "--doc", "--workspace"], &[])?;
     }
     cargo.run(&["nextest", "run", "--workspace"], arguments)
 }
