@@ -102,7 +102,8 @@ fn read_head_until(
     Ok(Some(LogHead { path, objects, fields, is_object, is_list: false }))
 }
 
-/// Returns whether a format needs no record after this one, and with it no format does.
+/// Returns whether no format needs a record after this one. The format that writes such records
+/// decides that for all.
 fn is_claim_complete(record: &serde_json::Value) -> bool {
     FORMATS
         .iter()

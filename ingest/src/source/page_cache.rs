@@ -18,7 +18,7 @@ const MIN_HINTED_BYTES: u64 = 64 << 10;
 #[cfg(target_os = "linux")]
 const HEAD_BYTES: u64 = SMALL_CHUNK_BYTES as u64;
 
-/// The same for a log compressed by zstd, whose decoder reads so much at a time.
+/// The same number for a log compressed by zstd: its decoder reads 128 KB at a time.
 #[cfg(target_os = "linux")]
 const ZSTD_HEAD_BYTES: u64 = 128 << 10;
 
@@ -27,8 +27,8 @@ const ZSTD_HEAD_BYTES: u64 = 128 << 10;
 #[cfg(target_os = "linux")]
 const MAX_AHEAD_BYTES: u64 = 4 << 20;
 
-/// Number of files after the examined one of which the system reads the beginning ahead: to examine a
-/// file takes less time than a disk takes to answer.
+/// Number of files whose beginnings the system reads before they are examined: a disk takes longer to
+/// answer than one file takes to be examined.
 const FILES_AHEAD: usize = 8;
 
 /// A hint about a log.
