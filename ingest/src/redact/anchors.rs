@@ -2,12 +2,16 @@
 //!
 //! Every four consecutive bytes, with the case of letters removed, form one number, and a bitmap
 //! shows whether an anchor begins with that number. This takes one load, one multiplication and one
-//! bit test for each byte, eight bytes at a time, for any text. In real logs one position in a
-//! hundred passes and is then compared as a whole.
+//! bit test for each byte, eight bytes at a time, for any text. In real logs three positions in
+//! two hundred pass and are then compared as a whole.
 
-/// Bits of a hash that select a bit of the bitmap. 2^17 bits are 16 KB, which stay in the nearest
-/// cache.
-const HASH_BITS: u32 = 17;
+/// Bits of a hash that select a bit of the bitmap. 2^18 bits are 32 KB; the part that common words
+/// need stays in the nearest cache.
+const HASH_BITS: u32 = 18;
+
+/// Multiplies a key to a hash. Of 250 numbers, this one lets the fewest places of real logs pass
+/// that begin no anchor.
+const HASH_MULTIPLIER: u32 = 0x84fa_4ccd;
 
 /// Number of words in the bitmap, of 64 bits each.
 const BITMAP_WORDS: usize = 1 << (HASH_BITS - 6);
@@ -153,7 +157,7 @@ fn case_folded_key(bytes: [u8; 4]) -> u32 {
 
 /// Returns the hash of a key.
 fn hash_key(key: u32) -> u32 {
-    key.wrapping_mul(0x9e37_79b1)
+    key.wrapping_mul(HASH_MULTIPLIER)
 }
 
 /// Returns word and bit of a hash in the bitmap.

@@ -32,6 +32,28 @@ static TABLE: LazyLock<WordTable> = LazyLock::new(|| {
     WordTable(slots)
 });
 
+/// log2 of the bits of [`HASHES`]: 8 KB, which stay in the nearest cache.
+const HASH_BITS: u32 = 16;
+
+/// A bit for the hash of each word of the list.
+static HASHES: LazyLock<Vec<u64>> = LazyLock::new(|| {
+    let mut bits = vec![0; 1 << (HASH_BITS - 6)];
+    for packed in WORDS.split(' ').filter_map(|word| pack_word(word.as_bytes())) {
+        let hash = hash_word(packed, HASH_BITS);
+        if let Some(bits) = bits.get_mut(hash >> 6) {
+            *bits |= 1_u64 << (hash & 63);
+        }
+    }
+    bits
+});
+
+/// Returns whether the list may contain a word: a quick look that excludes nearly all others.
+/// `packed` is the word in lower case, its letters from the lowest byte up.
+pub(super) fn may_be_listed(packed: u64) -> bool {
+    let hash = hash_word(packed, HASH_BITS);
+    HASHES.get(hash >> 6).is_some_and(|bits| bits >> (hash & 63) & 1 == 1)
+}
+
 /// Returns a word in lower case as a number; `None` if it is longer than [`MAX_WORD_BYTES`].
 fn pack_word(word: &[u8]) -> Option<u64> {
     if word.len() > MAX_WORD_BYTES {
@@ -43,7 +65,12 @@ fn pack_word(word: &[u8]) -> Option<u64> {
 
 /// Returns the slot at which the search for a word begins.
 fn first_slot(packed: u64) -> usize {
-    (packed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - SLOT_BITS)) as usize
+    hash_word(packed, SLOT_BITS)
+}
+
+/// Returns a hash of this many bits.
+fn hash_word(packed: u64, bits: u32) -> usize {
+    (packed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - bits)) as usize
 }
 
 /// Returns the number of a word in the list, in upper or lower case, or `None` if the list does not
@@ -251,6 +278,14 @@ mod tests {
         assert_eq!(word_number(b"Zoo"), Some(2047));
         assert_eq!(word_number(b"the"), None);
         assert_eq!(word_number(b"aband"), None);
+    }
+
+    #[test]
+    fn few_other_words_may_be_listed() {
+        let packed = |word: &str| pack_word(word.as_bytes()).expect("a short word");
+        assert!(WORDS.split(' ').all(|word| may_be_listed(packed(word))));
+        let others = (0..10_000).filter(|n| may_be_listed(packed(&format!("x{n}"))));
+        assert!(others.count() < 500);
     }
 
     #[test]

@@ -39,11 +39,19 @@ const CHUNK_BYTES: usize = 64;
 fn find_suspect(text: &str) -> Option<usize> {
     let mut at = 0;
     while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
-        if rest.as_bytes().first_chunk().is_some_and(is_plain_ascii) {
-            at += CHUNK_BYTES;
+        let chunk = &rest.as_bytes()[..rest.len().min(CHUNK_BYTES)];
+        let is_plain = match chunk.as_array() {
+            Some(whole) => is_plain_ascii(whole),
+            None => {
+                let mut padded = [b' '; CHUNK_BYTES];
+                padded[..chunk.len()].copy_from_slice(chunk);
+                is_plain_ascii(&padded)
+            }
+        };
+        if is_plain {
+            at += chunk.len();
             continue;
         }
-        let chunk = &rest.as_bytes()[..rest.len().min(CHUNK_BYTES)];
         for (start, byte) in chunk.iter().enumerate() {
             if !FIRST_BYTES[usize::from(*byte)] {
                 continue;
