@@ -83,13 +83,20 @@ pub(crate) fn open_regular(path: &Path, options: &mut OpenOptions) -> io::Result
     options.open(path)
 }
 
-/// A new file, with the checksums of the bytes written to it.
+/// Bytes that are collected before they are written. The Parquet writer hands over a few KB at a
+/// time.
+const BUFFER_BYTES: usize = 32 * CHUNK_BYTES;
+
+/// A new file, with the checksums of the bytes written to it. The last bytes reach the file in
+/// [`Self::finish`].
 pub(crate) struct NewFile {
     file: File,
     length: u64,
     hash: Xxh3Default,
-    /// The bytes of the chunk that is not yet complete.
-    chunk: Vec<u8>,
+    /// The bytes that are not written yet, from the beginning of a chunk on.
+    buffer: Vec<u8>,
+    /// True after a write that failed, when a part of the buffer may be in the file.
+    has_failed: bool,
     chunk_checksums: Vec<u32>,
 }
 
@@ -109,52 +116,52 @@ impl NewFile {
             file,
             length: 0,
             hash: Xxh3Default::new(),
-            chunk: Vec::with_capacity(CHUNK_BYTES),
+            buffer: Vec::with_capacity(BUFFER_BYTES),
+            has_failed: false,
             chunk_checksums: Vec::new(),
         }
     }
 
-    /// Returns the file, whose bytes are not yet synced, with its length and checksums.
-    pub(crate) fn finish(mut self) -> (File, FileSums) {
-        if !self.chunk.is_empty() {
-            self.chunk_checksums.push(chunk_checksum(&self.chunk));
-        }
+    /// Writes the last bytes. Returns the file, which is not yet synced, with its length and
+    /// checksums.
+    pub(crate) fn finish(mut self) -> io::Result<(File, FileSums)> {
+        self.write_buffer()?;
         let xxh3 = format_hash(self.hash.digest());
-        (self.file, FileSums { length: self.length, xxh3, chunks: self.chunk_checksums })
+        Ok((self.file, FileSums { length: self.length, xxh3, chunks: self.chunk_checksums }))
     }
 
-    /// Computes the checksum of every chunk that `bytes` completes.
-    fn add_to_chunks(&mut self, mut bytes: &[u8]) {
-        while !bytes.is_empty() {
-            if self.chunk.is_empty() && bytes.len() >= CHUNK_BYTES {
-                let (whole, rest) = bytes.split_at(CHUNK_BYTES);
-                self.chunk_checksums.push(chunk_checksum(whole));
-                bytes = rest;
-                continue;
-            }
-            let missing = CHUNK_BYTES - self.chunk.len();
-            let (piece, rest) = bytes.split_at(missing.min(bytes.len()));
-            self.chunk.extend_from_slice(piece);
-            if self.chunk.len() == CHUNK_BYTES {
-                self.chunk_checksums.push(chunk_checksum(&self.chunk));
-                self.chunk.clear();
-            }
-            bytes = rest;
+    /// Writes the collected bytes, and adds them to the checksums.
+    fn write_buffer(&mut self) -> io::Result<()> {
+        if self.has_failed {
+            return Err(io::Error::other("an earlier write failed"));
         }
+        self.has_failed = true;
+        self.file.write_all(&self.buffer)?;
+        self.has_failed = false;
+        self.length += self.buffer.len() as u64;
+        self.hash.update(&self.buffer);
+        self.chunk_checksums.extend(self.buffer.chunks(CHUNK_BYTES).map(chunk_checksum));
+        self.buffer.clear();
+        Ok(())
     }
 }
 
 impl Write for NewFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.file.write(bytes)?;
-        self.length += written as u64;
-        self.hash.update(&bytes[..written]);
-        self.add_to_chunks(&bytes[..written]);
-        Ok(written)
+        if self.has_failed {
+            return Err(io::Error::other("an earlier write failed"));
+        }
+        let count = bytes.len().min(BUFFER_BYTES - self.buffer.len());
+        self.buffer.extend_from_slice(&bytes[..count]);
+        if self.buffer.len() == BUFFER_BYTES {
+            self.write_buffer()?;
+        }
+        Ok(count)
     }
 
+    /// Writes nothing: a part of a chunk has no checksum.
     fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
+        Ok(())
     }
 }
 
@@ -328,17 +335,32 @@ mod tests {
     #[test]
     fn chunks_are_the_same_however_a_file_is_written() {
         let dir = tempfile::tempdir().expect("tempdir");
-        let bytes: Vec<u8> = (0..3 * CHUNK_BYTES + 17).map(|at| (at * 31 % 251) as u8).collect();
+        let length = 2 * BUFFER_BYTES + CHUNK_BYTES + 17;
+        let bytes: Vec<u8> = (0..length).map(|at| (at * 31 % 251) as u8).collect();
         let folder = HeldFolder::open(dir.path()).expect("opens");
         let whole: Vec<u32> = bytes.chunks(CHUNK_BYTES).map(chunk_checksum).collect();
-        for piece in [1, 7, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, bytes.len()] {
+        let chunk = CHUNK_BYTES;
+        for piece in [1, chunk - 1, chunk, chunk + 1, BUFFER_BYTES, BUFFER_BYTES + 1, length] {
             let path = dir.path().join(piece.to_string());
             let mut file = NewFile::new(folder.create_file(&piece.to_string()).expect("creates"));
             bytes.chunks(piece).for_each(|part| file.write_all(part).expect("writes"));
-            let (_, sums) = file.finish();
+            let (_, sums) = file.finish().expect("writes");
             assert_eq!(sums.chunks, whole, "{piece}");
             assert_eq!((sums.length, sums.xxh3.clone()), checksum_file(&path).expect("reads"));
             assert_eq!(sums.xxh3, checksum_bytes(&bytes));
         }
+    }
+    #[test]
+    fn nothing_is_written_after_a_write_that_failed() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let path = dir.path().join("file");
+        fs::write(&path, "").expect("writes");
+        let mut file = NewFile::new(File::open(&path).expect("opens for reading"));
+        assert!(file.write_all(&[1; BUFFER_BYTES]).is_err());
+        assert!(file.write(&[1]).is_err());
+        assert!(file.finish().is_err());
+        let mut short = NewFile::new(File::open(&path).expect("opens for reading"));
+        short.write_all(b"a few bytes").expect("keeps them");
+        assert!(short.finish().is_err());
     }
 }

@@ -139,6 +139,7 @@ mod tests {
         fs::create_dir_all(&theirs).expect("creates");
         let mut file = begun.create_file("skip").expect("creates");
         file.write_all(b"ours").expect("writes");
+        file.finish().expect("writes");
         let mut next = SegmentFolder::new(&segments, 2);
         next.create_file("events").expect("creates");
         assert_eq!(fs::read(moved.join("0000000001/skip.idx")).expect("reads"), b"ours");

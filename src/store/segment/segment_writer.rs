@@ -29,9 +29,6 @@ use crate::store::index::IndexWriter;
 use crate::store::manifest::{CHECKSUMS, FileEntry, SKIP_INDEX, SegmentEntry};
 use crate::store::parquet_file::shared_properties;
 
-/// Bytes of a row file that are collected before they are written.
-const ROW_BYTES_PER_WRITE: usize = 64 << 10;
-
 /// Columns of texts of small tables in which each row has a value of its own.
 const UNIQUE_TEXTS: &[&str] = &["session_id", "native_id", "source_path", "path", "state"];
 
@@ -217,7 +214,7 @@ impl SegmentWriter {
 
         let mut entries = Vec::new();
         if let Some(writer) = self.events.take() {
-            let events = self.finish_file(EVENTS.name, writer.finish()?);
+            let events = self.finish_file(EVENTS.name, writer.finish()?)?;
             let index = std::mem::replace(&mut self.index, IndexWriter::new()).finish();
             let index = self.write_file(SKIP_INDEX, index)?;
             let chunk_sums = events.chunks.iter().chain(&index.chunks);
@@ -246,10 +243,11 @@ impl SegmentWriter {
     }
 
     /// Ends a file of the segment and begins to sync it.
-    fn finish_file(&mut self, table: &str, file: NewFile) -> FileSums {
-        let (file, sums) = file.finish();
-        self.syncs.begin(self.folder.file_path(table), &file);
-        sums
+    fn finish_file(&mut self, table: &str, file: NewFile) -> Result<FileSums, StoreError> {
+        let path = self.folder.file_path(table);
+        let (file, sums) = file.finish().map_err(StoreError::io(&path))?;
+        self.syncs.begin(path, &file);
+        Ok(sums)
     }
 
     /// Writes a whole file of the segment, given its parts.
@@ -263,7 +261,7 @@ impl SegmentWriter {
         for part in parts {
             file.write_all(&part).map_err(StoreError::io(&path))?;
         }
-        Ok(self.finish_file(table, file))
+        self.finish_file(table, file)
     }
 
     /// Writes the states of sessions and files and appends the entries of their files.
@@ -304,7 +302,7 @@ impl SegmentWriter {
             .map_err(|error| write_error(&path, error))?;
         writer.write(batch).map_err(|error| write_error(&path, error))?;
         let file = writer.into_inner().map_err(|error| write_error(&path, error))?;
-        let sums = self.finish_file(table.name, file);
+        let sums = self.finish_file(table.name, file)?;
         entries.push(file_entry(table.name, sums));
         Ok(())
     }
@@ -313,16 +311,11 @@ impl SegmentWriter {
     fn write_row_file(&mut self, rows: &RowFileRows<'_>) -> Result<FileSums, StoreError> {
         let path = self.folder.file_path(rows.name);
         let mut file = self.folder.create_file(rows.name)?;
-        let mut bytes = head_of(&rows.layout);
+        file.write_all(&head_of(&rows.layout)).map_err(StoreError::io(&path))?;
         for at in rows.positions {
-            bytes.extend_from_slice(rows.rows.row(*at));
-            if bytes.len() >= ROW_BYTES_PER_WRITE {
-                file.write_all(&bytes).map_err(StoreError::io(&path))?;
-                bytes.clear();
-            }
+            file.write_all(rows.rows.row(*at)).map_err(StoreError::io(&path))?;
         }
-        file.write_all(&bytes).map_err(StoreError::io(&path))?;
-        Ok(self.finish_file(rows.name, file))
+        self.finish_file(rows.name, file)
     }
 }
 

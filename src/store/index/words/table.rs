@@ -16,7 +16,7 @@ use std::ops::Range;
 use memchr::memmem;
 
 use super::rows::RowList;
-use super::vocabulary;
+use super::vocabulary::SortedWords;
 
 /// Bytes of the numbers before the leaves.
 pub(super) const HEAD_BYTES: usize = 3 * 4;
@@ -41,29 +41,27 @@ pub struct WordPattern<'t> {
     pub must_end_word: bool,
 }
 
-/// Returns `words`, which must be sorted, in the written form for a segment of `rows` rows: the head
-/// with the leaves, the words, the open rows, and the lists. Frees each word when it is written, so
-/// that they are not in memory twice.
-pub(super) fn encode_word_table(
-    words: Vec<vocabulary::WordRows>,
-    open: &RowList,
-    rows: usize,
-) -> [Vec<u8>; 4] {
+/// Returns `words` in the written form for a segment of `rows` rows: the head with the leaves, the
+/// words, the open rows, and the lists. Each list is freed when it is written, so that they are not
+/// in memory twice.
+pub(super) fn encode_word_table(words: SortedWords, open: &RowList, rows: usize) -> [Vec<u8>; 4] {
     let leaf_count = words.len().div_ceil(LEAF_WORDS);
     let mut head = Vec::with_capacity(HEAD_BYTES + leaf_count * LEAF_BYTES);
     head.resize(HEAD_BYTES, 0);
     let mut table: Vec<u8> = Vec::new();
     let mut lists: Vec<u8> = Vec::new();
-    for (number, (word, list)) in words.into_iter().enumerate() {
+    let mut number = 0;
+    words.for_each(|letters, list| {
         if number % LEAF_WORDS == 0 {
             head.extend((table.len() as u32).to_le_bytes());
             head.extend((lists.len() as u32).to_le_bytes());
         }
+        number += 1;
         let list_start = lists.len();
         list.append_to(rows, &mut lists);
-        table.extend(word);
+        table.extend_from_slice(letters);
         append_length(&mut table, lists.len() - list_start);
-    }
+    });
     let mut open_list: Vec<u8> = Vec::new();
     open.append_to(rows, &mut open_list);
 

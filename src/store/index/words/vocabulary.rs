@@ -30,9 +30,6 @@ const TEXT_BYTES_PER_WORD: usize = 32;
 /// Room is made once more words were refused than the limit divided by this.
 const REFUSED_DIVISOR: usize = 8;
 
-/// A word's letters, and its rows.
-pub(super) type WordRows = (Box<[u8]>, RowList);
-
 /// The words of the rows so far, each with its rows.
 pub(super) struct Vocabulary {
     /// Hash table with linear probing: a power of two of slots, at most half of them used.
@@ -134,8 +131,7 @@ impl Vocabulary {
             return;
         }
 
-        let mut list = RowList::default();
-        list.push_gap(row);
+        let list = RowList::starting_with(row);
         let number = match self.free.pop() {
             Some(number) => {
                 self.lists[number as usize] = list;
@@ -201,19 +197,61 @@ impl Vocabulary {
     }
 
     /// Returns the words sorted by their letters, and the rows that have words not kept.
-    pub(super) fn finish(mut self) -> (Vec<WordRows>, RowList) {
-        let mut words = Vec::with_capacity(self.used);
-        for slot in std::mem::take(&mut self.slots) {
-            if slot.key == 0 {
-                continue;
-            }
-            let list = std::mem::take(&mut self.lists[slot.number as usize]);
-            let letters =
-                self.long.remove(&slot.number).unwrap_or_else(|| letters_of_key(slot.key));
-            words.push((letters, list));
+    pub(super) fn finish(self) -> (SortedWords, RowList) {
+        let open = self.open.ones().collect();
+        let used = self.slots.into_iter().filter(|slot| slot.key != 0);
+        let mut words: Vec<SortedWord> = Vec::with_capacity(self.used);
+        for slot in used {
+            let key = if slot.key & LONG_FLAG == 0 {
+                slot.key
+            } else {
+                short_word_key(&self.long[&slot.number], MAX_KEY_LETTERS)
+            };
+            // The first letter becomes the highest byte.
+            words.push(SortedWord { first_letters: key.swap_bytes(), number: slot.number });
         }
-        words.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
-        (words, self.open.ones().collect())
+        let long = self.long;
+        let rest = |word: &SortedWord| long.get(&word.number);
+        words.sort_unstable_by(|a, b| {
+            a.first_letters.cmp(&b.first_letters).then_with(|| rest(a).cmp(&rest(b)))
+        });
+        (SortedWords { words, lists: self.lists, long }, open)
+    }
+}
+
+/// The words of a finished vocabulary, sorted by their letters.
+pub(super) struct SortedWords {
+    words: Vec<SortedWord>,
+    /// Rows of each word, indexed by the word's number.
+    lists: Vec<RowList>,
+    /// The letters of words longer than [`MAX_KEY_LETTERS`], by number.
+    long: HashMap<u32, Box<[u8]>>,
+}
+
+/// A word with its first letters as a number, by which words are sorted faster than by letters.
+struct SortedWord {
+    /// The first letter is in the highest byte; zeros follow the last.
+    first_letters: WordKey,
+    number: u32,
+}
+
+impl SortedWords {
+    pub(super) fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    /// Calls `take` with the letters and the rows of each word. The rows are freed afterwards.
+    pub(super) fn for_each(mut self, mut take: impl FnMut(&[u8], &RowList)) {
+        for word in self.words {
+            let list = std::mem::take(&mut self.lists[word.number as usize]);
+            match self.long.get(&word.number) {
+                Some(letters) => take(letters, &list),
+                None => {
+                    let length = MAX_KEY_LETTERS - word.first_letters.trailing_zeros() as usize / 8;
+                    take(&word.first_letters.to_be_bytes()[..length], &list);
+                }
+            }
+        }
     }
 }
 
@@ -229,12 +267,6 @@ fn short_word_key(rest: &[u8], length: usize) -> WordKey {
         }
     };
     key & WordKey::MAX >> (WordKey::BITS - 8 * length as u32)
-}
-
-/// Returns the letters of a word that is its own key.
-fn letters_of_key(key: WordKey) -> Box<[u8]> {
-    let length = MAX_KEY_LETTERS - key.leading_zeros() as usize / 8;
-    key.to_le_bytes()[..length].into()
 }
 
 /// Multiplies the two halves of a key and joins both halves of the product.
