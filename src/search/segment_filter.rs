@@ -32,23 +32,8 @@ impl SegmentFilter {
         Self { is_excluded: true, ..Self::default() }
     }
 
-    /// Applies the filters of `request` and the clauses of `required`. A matching text must contain
-    /// one alternative of every group of `needs`.
-    pub(super) fn new(
-        segment: &Segment,
-        request: &SearchRequest<'_>,
-        required: &Query,
-        needs: &[Vec<Grams>],
-    ) -> Result<Self, StoreError> {
-        let index = segment.skip_index()?;
-        let mut filter = Self::of_blocks(index, request, needs)?;
-        if filter.candidate_blocks.len() > WORD_INDEX_THRESHOLD {
-            filter.indexed_rows = find_indexed_rows(index, required)?;
-        }
-        Ok(filter)
-    }
-
-    /// Applies the filters like [`Self::new`] to the rows of an index, without looking at its words.
+    /// Applies the filters of `request` to the rows of an index, without looking at its words. A
+    /// matching text must contain one alternative of every group of `needs`.
     pub(super) fn of_blocks(
         index: &SkipIndex,
         request: &SearchRequest<'_>,
@@ -86,6 +71,19 @@ impl SegmentFilter {
 
         filter.candidate_blocks = find_candidate_blocks(index, request, needs)?;
         Ok(filter)
+    }
+
+    /// Returns the rows of the filtered `segment` in which all clauses of `required` may hold; `None`
+    /// if the index decides no row, or if few blocks remain.
+    pub(super) fn find_rows(
+        &self,
+        segment: &Segment,
+        required: &Query,
+    ) -> Result<Option<KnownRows>, StoreError> {
+        if self.candidate_blocks.len() <= WORD_INDEX_THRESHOLD {
+            return Ok(None);
+        }
+        find_indexed_rows(segment.skip_index()?, required)
     }
 
     /// Returns true if the tags and the files of a row pass.

@@ -13,6 +13,9 @@ use crate::store::Segment;
 /// Number of segments that are opened first. A common word fills the page of results from them.
 const FIRST_BATCH: usize = 2;
 
+/// Factor by which each batch grows.
+const BATCH_GROWTH: usize = 4;
+
 /// The segments that are not open yet, those with the first rows first.
 pub(super) struct SegmentQueue {
     waiting: VecDeque<WaitingSegment>,
@@ -59,11 +62,11 @@ impl SegmentQueue {
         self.take(count)
     }
 
-    /// Takes the next segments, twice as many with each call. A query with rare words opens many
-    /// segments before it finds enough, and threads need work.
+    /// Takes the next segments, [`BATCH_GROWTH`] times as many with each call. A query with rare
+    /// words opens many segments before it finds enough, and threads need work.
     pub(super) fn take_batch(&mut self) -> Vec<usize> {
         let count = self.batch.min(self.waiting.len());
-        self.batch *= 2;
+        self.batch *= BATCH_GROWTH;
         self.take(count)
     }
 

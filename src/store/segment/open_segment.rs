@@ -9,6 +9,7 @@ use schemas::session::SessionRow;
 use schemas::table::EVENTS;
 
 use super::events_footer::{TextPage, locate_text_pages, read_footer};
+use super::session_brief::SessionBrief;
 use super::session_table::SessionTable;
 use super::small_files::read_chunk_checksums;
 use crate::store::disk::checked_file::{CheckedFile, open_error};
@@ -75,6 +76,11 @@ impl Segment {
         self.shared.sessions.rows()
     }
 
+    /// Returns the briefs of its sessions. No row is read for them.
+    pub(crate) fn briefs(&self) -> &[SessionBrief] {
+        self.shared.sessions.briefs()
+    }
+
     /// Returns the path of a table's file.
     pub fn table_path(&self, table: &str) -> PathBuf {
         self.dir.join(file_name(table))
@@ -139,6 +145,11 @@ impl Segment {
             return Err(StoreError::damaged(&path, "it belongs to another segment"));
         }
         Ok(self.shared.index.get_or_init(|| index))
+    }
+
+    /// Returns whether the skip index is open.
+    pub fn has_open_index(&self) -> bool {
+        self.shared.index.get().is_some()
     }
 
     /// Compares all files of the segment with their checksums.
