@@ -1,18 +1,19 @@
 //! Compaction: merges small segments at the end of the manifest into one, so that thousands of
-//! small ingests cost a search no more than a few.
+//! small ingests cost a search no more than a few. `large_segments.rs` merges the full ones.
 //!
-//! Only a suffix of the segments is merged. A session's rows in the merged segment are then the end
-//! of the session, without a gap, and segment numbers still show which row of a session is the
-//! latest. Every row is copied once for each level of size.
+//! Only segments that follow each other are merged. A session's rows in the merged segment are then
+//! without a gap, and segment numbers still show which row of a session is the latest. Every row is
+//! copied once for each level of size.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 use std::path::Path;
 
 use schemas::problem::{Problem, ProblemKind};
 use schemas::session::{ProblemRow, SessionRow, SourceRow};
 
 use super::error::StoreError;
-use super::manifest::{Manifest, SESSION_ROWS, SOURCE_ROWS, SegmentEntry};
+use super::manifest::{Manifest, SegmentEntry};
 use super::segment::event_reader::{EventReader, RowSpan};
 use super::segment::open_segment::Segment;
 use super::segment::segment_writer::{FinishedSegment, SegmentWriter};
@@ -29,10 +30,10 @@ const LEVEL_1_MIN_BYTES: u64 = 64 << 10;
 /// level, of 4 MB and more, are merged more rarely; see [`find_large_suffix`].
 const MERGED_LEVELS: u32 = 3;
 
-/// Size from which a segment is never merged. A first ingest writes segments of about this size.
+/// Size from which an ingest never merges a segment. A first ingest writes segments of about this size.
 const FULL_BYTES: u64 = 32 << 20;
 
-/// Size of the row files from which a segment is never merged either, because the writer of the
+/// Size of the row files from which an ingest never merges a segment either, because the writer of the
 /// merged segment holds these rows. A first ingest of many small logs ends its segments by the
 /// number of files, with about 6 MB of such rows.
 const FULL_ROW_FILES_BYTES: u64 = 4 << 20;
@@ -50,11 +51,9 @@ fn size_level(segment: &SegmentEntry) -> u32 {
     times.checked_ilog(FAN_IN as u64).map_or(0, |log| log + 1)
 }
 
-/// Returns whether a segment is never merged.
+/// Returns whether an ingest never merges a segment.
 fn is_full(segment: &SegmentEntry) -> bool {
-    let row_files = [SESSION_ROWS, SOURCE_ROWS].map(|name| segment.file_entry(name));
-    let row_file_bytes: u64 = row_files.into_iter().flatten().map(|file| file.bytes).sum();
-    segment.bytes() >= FULL_BYTES || row_file_bytes >= FULL_ROW_FILES_BYTES
+    segment.bytes() >= FULL_BYTES || segment.row_file_bytes() >= FULL_ROW_FILES_BYTES
 }
 
 /// Returns the position of the first segment to merge; `None` if nothing is to be merged.
@@ -107,15 +106,15 @@ pub(super) fn find_small_suffix(manifest: &Manifest) -> Option<usize> {
     (small > 1).then(|| manifest.segments.len() - small)
 }
 
-/// Writes the content of the segments from position `first_merged` on into one segment with
-/// `writer`. Returns `None` if they hold nothing. The manifest is not changed.
+/// Writes the content of the segments at the positions `merged` into one segment with `writer`.
+/// Returns `None` if they hold nothing. The manifest is not changed.
 pub(super) fn merge_segments(
     dir: &Path,
     snapshot: &Snapshot,
-    first_merged: usize,
+    merged: Range<usize>,
     mut writer: SegmentWriter,
 ) -> Result<Option<FinishedSegment>, StoreError> {
-    let merged = &snapshot.segments()[first_merged..];
+    let merged = &snapshot.segments()[merged];
     copy_events(merged, &mut writer)?;
 
     // The writer keeps the last row of a session and of a file, which is that of the latest
@@ -124,6 +123,7 @@ pub(super) fn merge_segments(
         for row in segment.sessions() {
             writer.record_session(Box::new(SessionRow::clone(row)))?;
         }
+        segment.shared.sessions.check_rows()?;
         for row in read_table::<SourceRow>(dir, &segment.entry, "sources", None)? {
             writer.record_source(Box::new(row))?;
         }
@@ -220,7 +220,7 @@ pub(super) fn parse_problem_row(row: ProblemRow) -> Option<Problem> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::manifest::FileEntry;
+    use super::super::manifest::{FileEntry, SESSION_ROWS};
     use super::*;
 
     fn manifest(sizes: &[u64]) -> Manifest {

@@ -18,7 +18,7 @@ use super::disk::files;
 use super::disk::lock::{StoreLock, WRITE_LOCK};
 use super::error::StoreError;
 use super::forgotten::FORGOTTEN_FILE;
-use super::manifest::{MANIFEST_FILE, Manifest, SEGMENT_TABLES, file_name};
+use super::manifest::{MANIFEST_FILE, Manifest, SEGMENT_TABLES, SegmentEntry, file_name};
 use super::reduced_sessions::REDUCED_FILE;
 
 /// Names of the store's files directly in its folder.
@@ -254,6 +254,13 @@ fn remove_segment_files(segment: &Path) -> Result<(), StoreError> {
 /// True if `path` is a folder, and not a link to one.
 fn is_real_folder(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| found.is_dir())
+}
+
+/// Returns whether a segment of this number has a folder in the store, also as a damaged one.
+pub(super) fn has_segment_folder(dir: &Path, number: i64) -> bool {
+    let name = SegmentEntry::folder_name(number);
+    let places = [SEGMENTS_FOLDER, DAMAGED_FOLDER].map(|folder| dir.join(folder).join(&name));
+    places.iter().any(|place| fs::symlink_metadata(place).is_ok())
 }
 
 /// Removes segments that `manifest` does not name, and temporary files. The caller holds the write

@@ -29,7 +29,8 @@ pub struct Manifest {
     pub schema_version: u32,
     /// Grows by one with every commit; 0 before the first.
     pub generation: u64,
-    /// Number of the next segment; numbers are never used twice.
+    /// Number of the next segment. It grows; only a merge of older segments takes a lower number, for
+    /// which there is no folder.
     pub next_segment: i64,
     /// When it was committed, microseconds since the epoch.
     pub updated_at: i64,
@@ -174,6 +175,12 @@ impl SegmentEntry {
     /// Returns the size of all its files in bytes.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).sum()
+    }
+
+    /// Returns the size of the row files of its sessions and sources in bytes.
+    pub(super) fn row_file_bytes(&self) -> u64 {
+        let files = [SESSION_ROWS, SOURCE_ROWS].map(|name| self.file_entry(name));
+        files.into_iter().flatten().map(|file| file.bytes).sum()
     }
 }
 

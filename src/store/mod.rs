@@ -19,6 +19,7 @@ mod index;
 mod ingest_target;
 mod labels;
 mod lake;
+mod large_segments;
 mod latest_sessions;
 mod lookup;
 mod lost_logs;
@@ -68,6 +69,7 @@ pub use lake::keys::{
 };
 pub use lake::open_lake_index;
 pub use lake::session_object::PublishedSession;
+pub use large_segments::GROUP_BYTES;
 pub use lookup::LookupError;
 pub use manifest::{LostLogs, Manifest, SegmentEntry};
 pub use open_store::{SessionRule, Store};

@@ -62,11 +62,11 @@ impl<'s> Compaction<'s> {
     ) -> Self {
         let mut levels = KeepLevels::new();
         for session in snapshot.sessions() {
-            let Some(level) = wanted.get(&session.session_id).copied() else { continue };
+            let Some(level) = wanted.get(session.id()).copied() else { continue };
             if level > KeepLevel::Full && !reduced.is_current(session, level) {
                 // What was dropped before stays dropped.
-                let level = level.max(reduced.level_of(&session.session_id));
-                levels.insert(session.session_id.clone(), level);
+                let level = level.max(reduced.level_of(session.id()));
+                levels.insert(session.id().to_owned(), level);
             }
         }
         Self { snapshot, levels, drops_superseded }
@@ -79,7 +79,7 @@ impl<'s> Compaction<'s> {
         for segment in self.snapshot.segments() {
             for span in &segment.spans {
                 let Some(session) = self.snapshot.sessions().get(span.session) else { continue };
-                let Some(level) = self.levels.get(&session.session_id) else { continue };
+                let Some(level) = self.levels.get(session.id()) else { continue };
                 let rows = RowSpan { start: span.start, count: span.count };
                 let columns = [
                     EventColumn::EventType,
@@ -111,7 +111,7 @@ impl SegmentEdit for Compaction<'_> {
     /// Superseded rows of a session count too, because they have its texts.
     fn changes(&self, segment: &Segment, sources: &[SourceRow]) -> bool {
         let is_listed = |id: &str| self.levels.contains_key(id);
-        segment.sessions().iter().any(|row| is_listed(&row.session_id))
+        segment.briefs().iter().any(|brief| is_listed(&brief.session_id))
             || sources.iter().any(|row| row.session_id.as_deref().is_some_and(is_listed))
             || (self.drops_superseded && superseded_rows(segment) > 0)
     }
@@ -273,8 +273,10 @@ impl StoreWriter {
         levels: &KeepLevels,
         drops_superseded: bool,
     ) -> Result<CompactionSums, StoreError> {
-        let snapshot =
-            Snapshot::load_with_rows(&self.dir, self.current_manifest(), Some(&self.before))?;
+        let snapshot = Snapshot::load(&self.dir, self.current_manifest(), Some(&self.before))?;
+        if !levels.is_empty() {
+            snapshot.read_rows()?;
+        }
         let mut reduced = self.reduced_sessions()?;
         let compaction = Compaction::new(&snapshot, levels, &reduced, drops_superseded);
         let sums = compaction.measure()?;

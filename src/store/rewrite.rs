@@ -3,6 +3,8 @@
 //! The segments after the first one are written again too, because the order of segment numbers
 //! shows which row of a session is the latest.
 
+use std::sync::atomic::Ordering;
+
 use arrow::array::RecordBatch;
 use schemas::session::{ProblemRow, SessionRow, SourceRow};
 
@@ -69,6 +71,7 @@ impl StoreWriter {
             old.push(segment.entry.number);
             new.extend(self.rewrite_segment(snapshot, segment, sources, edit)?);
         }
+        snapshot.check_rows()?;
         self.commit_rewritten(new, &old, removal)
     }
 
@@ -81,6 +84,8 @@ impl StoreWriter {
         edit: &dyn SegmentEdit,
     ) -> Result<Option<FinishedSegment>, StoreError> {
         let mut writer = self.begin_segment();
+        // Leaves a number for a later merge of the segments up to this one, see `large_segments.rs`.
+        self.next_segment.fetch_add(1, Ordering::Relaxed);
         for span in &segment.spans {
             let Some(session) = snapshot.sessions().get(span.session) else { continue };
             let rows = RowSpan { start: span.start, count: span.count };

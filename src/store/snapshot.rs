@@ -341,8 +341,13 @@ impl Snapshot {
         for segment in segments {
             rows.extend(read_table::<ProblemRow>(&self.dir, &segment.entry, "problems", None)?);
         }
+        if rows.is_empty() {
+            return Ok(rows);
+        }
+        self.read_session_paths()?;
+        let sessions = self.sessions.iter();
         let mut live_from: HashMap<&str, i64> =
-            self.sessions.iter().map(|row| (row.source_path.as_str(), row.live_from)).collect();
+            sessions.map(|one| (one.log_path(), one.brief().live_from)).collect();
         if self.is_restricted {
             rows.retain(|row| live_from.contains_key(row.path.as_str()));
         }

@@ -1,6 +1,7 @@
 //! The single writer of a store: holds the lock, commits and merges segments.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -18,11 +19,12 @@ use super::disk::held_folder::HeldFolder;
 use super::disk::lock::{StoreLock, WRITE_LOCK};
 use super::error::StoreError;
 use super::lake::keys::LAKE_PATH;
+use super::large_segments::GroupNumber;
 use super::manifest::{LostLogs, Manifest, RetiredSegment, SegmentEntry};
 use super::reduced_writes::ReducedInForce;
 use super::segment::segment_writer::{FinishedSegment, SegmentWriter};
 use super::snapshot::Snapshot;
-use super::{compact, folder, lost_logs};
+use super::{compact, folder, large_segments, lost_logs};
 use crate::base::parallel::free_later;
 
 /// How long retired segments stay, in microseconds: readers of an older manifest may need them.
@@ -60,8 +62,8 @@ impl StoreWriter {
         Ok(writer)
     }
 
-    /// Opens the store like [`Self::open`], but does not read the rows of its sessions. Before anything
-    /// is written, [`Self::collect_known_logs`] must read them.
+    /// Opens the store like [`Self::open`], but does not read the rows of its sessions. A caller
+    /// that writes must first read the rows that it needs, as [`Self::collect_known_logs`] does.
     pub(super) fn open_without_rows(dir: &Path, verify: Verify) -> Result<Self, StoreError> {
         files::create_private_dirs(dir)?;
         // Reads the manifest again after checking the folder: another process may be in its first
@@ -185,15 +187,38 @@ impl StoreWriter {
 
     /// Merges the segments from position `first_merged` on into one.
     fn merge_from(&self, first_merged: usize) -> Result<(), StoreError> {
-        let snapshot =
-            Snapshot::load_with_rows(&self.dir, self.current_manifest(), Some(&self.before))?;
-        let merged =
-            compact::merge_segments(&self.dir, &snapshot, first_merged, self.begin_segment())?;
-        let old: Vec<i64> = snapshot.segments()[first_merged..]
+        let count = self.current_manifest().segments.len();
+        self.merge_range(first_merged..count, self.begin_segment())
+    }
+
+    /// Merges one group of segments into a large one, usually of `group_bytes`: the newest group that
+    /// is not merged yet. Returns false if there is none.
+    pub fn merge_full_segments(&self, group_bytes: u64) -> Result<bool, StoreError> {
+        let manifest = self.current_manifest();
+        let is_taken = |number| folder::has_segment_folder(&self.dir, number);
+        let Some(group) = large_segments::find_group(&manifest, group_bytes, is_taken) else {
+            return Ok(false);
+        };
+        let number = match group.number {
+            GroupNumber::Free(number) => number,
+            GroupNumber::After { older_groups } => {
+                let numbers = large_segments::count_numbers(older_groups);
+                self.next_segment.fetch_add(numbers, Ordering::Relaxed) + numbers - 1
+            }
+        };
+        self.merge_range(group.segments, SegmentWriter::new(&self.segments, number))?;
+        Ok(true)
+    }
+
+    /// Merges the segments at the positions `merged` into one, which `writer` writes.
+    fn merge_range(&self, merged: Range<usize>, writer: SegmentWriter) -> Result<(), StoreError> {
+        let snapshot = Snapshot::load(&self.dir, self.current_manifest(), Some(&self.before))?;
+        let old: Vec<i64> = snapshot.segments()[merged.clone()]
             .iter()
             .map(|segment| segment.entry.number)
             .collect();
-        self.commit_segment(merged, &old)
+        let new = compact::merge_segments(&self.dir, &snapshot, merged, writer)?;
+        self.commit_segment(new, &old)
     }
 
     /// Retires the segments whose events are all superseded. This is needed after all logs were

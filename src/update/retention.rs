@@ -3,12 +3,15 @@
 use std::time::Duration;
 
 use schemas::session::SessionRow;
-use schemas::{Timestamp, ToolError};
+use schemas::{ErrorCode, Timestamp, ToolError};
 
-use super::write_lock::take_write_lock;
+use super::write_lock::{BUSY_RETRY, take_lock_for_ingest};
 use crate::config::user_settings::KeepRule;
 use crate::error::store_error;
-use crate::store::{CompactionSums, KeepLevel, KeepLevels, Snapshot, Store, StoreWriter, Verify};
+use crate::store::{
+    CompactionSums, GROUP_BYTES, KeepLevel, KeepLevels, Snapshot, Store, StoreError, StoreWriter,
+    Verify,
+};
 use crate::tools::compact::CompactData;
 
 /// Minimum time between two ingests that drop texts, in microseconds. Each writes a large part of
@@ -17,6 +20,9 @@ const MIN_INTERVAL_US: i64 = 24 * 60 * 60 * 1_000_000;
 
 /// Maximum time that `sessions compact` waits for another writer.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Maximum time that `sessions compact` waits for another writer between two merges of full segments.
+const MERGE_PATIENCE: Duration = Duration::from_secs(60);
 
 /// Returns what a compaction would remove.
 pub fn preview_compaction(store: &Store, rules: &[KeepRule]) -> Result<CompactData, ToolError> {
@@ -33,18 +39,43 @@ pub fn compact_store(store: &Store, rules: &[KeepRule]) -> Result<CompactData, T
         let snapshot = store.take_snapshot().map_err(store_error)?;
         return Ok(describe_sums(&snapshot, rules, CompactionSums::default()));
     }
-    let writer = take_write_lock(store, Verify::Some, PATIENCE)?;
-    let before = store.take_snapshot().map_err(store_error)?;
+    let writer = take_lock_for_ingest(store, Verify::Some, PATIENCE)?;
+    let before = store.take_lazy_snapshot().map_err(store_error)?;
+    if !rules.is_empty() {
+        before.read_rows().map_err(store_error)?;
+    }
     let sums = writer.compact(&levels_of(&before, rules)).map_err(store_error)?;
     let mut reduced = writer.reduced_sessions().map_err(store_error)?;
     reduced.announced = describe_rules(rules);
     writer.record_reduced(&reduced).map_err(store_error)?;
+    writer.unlock();
+    merge_full_segments(store)?;
 
-    let after = store.take_snapshot().map_err(store_error)?;
+    let after = store.take_lazy_snapshot().map_err(store_error)?;
     let freed_bytes = before.manifest().bytes().saturating_sub(after.manifest().bytes());
     let segments_after = after.manifest().segments.len();
     let data = describe_sums(&before, rules, sums);
     Ok(CompactData { freed_bytes, segments_after, ..data })
+}
+
+/// Merges the full segments into large ones, then removes the merged ones. Each merge takes seconds,
+/// and another writer may take the lock between two merges. If a writer holds the lock for long, the
+/// rest is left to the next compaction.
+fn merge_full_segments(store: &Store) -> Result<(), ToolError> {
+    loop {
+        if store.is_absent() {
+            return Err(store_error(StoreError::Replaced { path: store.dir().to_owned() }));
+        }
+        let writer = match take_lock_for_ingest(store, Verify::Some, MERGE_PATIENCE) {
+            Err(error) if error.code == ErrorCode::StoreBusy => return Ok(()),
+            result => result?,
+        };
+        if !writer.merge_full_segments(GROUP_BYTES).map_err(store_error)? {
+            return writer.remove_retired().map_err(store_error);
+        }
+        writer.unlock();
+        std::thread::sleep(BUSY_RETRY);
+    }
 }
 
 /// Applies the rules after an ingest, at most once a day. The first ingest with new rules only
@@ -98,6 +129,9 @@ pub(super) fn choose_keep_levels<'s>(
     rules: &[KeepRule],
 ) -> KeepLevels {
     let mut levels = KeepLevels::new();
+    if rules.is_empty() {
+        return levels;
+    }
     for session in sessions {
         let Some(ended_at) = session.ended_at else { continue };
         let due = rules.iter().filter(|rule| ended_at < rule.before.0);

@@ -39,6 +39,7 @@ mod identity;
 mod images;
 mod lake;
 mod lake_compact;
+mod large_segments;
 mod layers;
 mod limits;
 mod logging;
