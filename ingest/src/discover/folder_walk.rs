@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::provider::{FORMATS, assemblies};
-use crate::source::candidate::{Container, LogCandidate};
+use crate::source::candidate::{Container, FileState, LogCandidate};
 
 /// Number of files that a thread examines before it asks for more work.
 const FILES_AT_A_TIME: usize = 256;
@@ -175,7 +175,7 @@ impl FolderWalk {
                     self.assembled.push((path, metadata));
                 }
                 Ok(metadata) => {
-                    let file = LogCandidate::from_metadata(path, &metadata);
+                    let file = LogCandidate::new(path, FileState::of_metadata(&metadata));
                     if is_wanted(&file) {
                         self.files.push(file);
                     }

@@ -2,6 +2,7 @@
 
 mod folder_walk;
 mod log_head;
+mod open_folder;
 pub(crate) mod presence;
 mod reach;
 mod record_log;

@@ -1,38 +1,43 @@
 //! Finds known logs again by the keys under which the store has them.
 
-use std::path::{Path, PathBuf};
+use std::path::{MAIN_SEPARATOR, Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::open_folder::OpenFolder;
 use super::reach::{find_file, find_obstacle};
-use super::walk::{Discovery, RealFolders, discover};
+use super::walk::{Discovery, discover};
 use crate::provider::assemblies;
 use crate::source::candidate::LogCandidate;
 
-/// Number of known logs for which one more thread is started.
-const LOGS_PER_THREAD: usize = 1000;
+/// Number of known logs that a thread examines before it takes others.
+const LOGS_AT_A_TIME: usize = 1000;
 
 /// Finds the logs that the store knows by these keys, plain or compressed, each at its own path, and
 /// keeps those for which `is_unchanged` is false. Logs that do not exist are left out. A database is
-/// found with all its sessions.
+/// found with all its sessions. It takes the least time if the logs of a folder follow each other.
 pub fn discover_known(
     keys: &[&str],
     is_unchanged: &(dyn Fn(&LogCandidate) -> bool + Sync),
 ) -> Discovery {
-    let threads = std::thread::available_parallelism()
-        .map_or(1, usize::from)
-        .min(keys.len().div_ceil(LOGS_PER_THREAD))
-        .max(1);
-    let mut files = Vec::new();
-    let mut others = Vec::new();
-    std::thread::scope(|scope| {
-        let parts = keys.chunks(keys.len().div_ceil(threads).max(1));
-        let look = |keys| scope.spawn(move || find_plain_files(keys, is_unchanged));
-        let handles: Vec<_> = parts.map(look).collect();
-        for handle in handles {
-            let (plain, rest) =
-                handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            files.extend(plain);
-            others.extend(rest);
+    let parts: Vec<_> = keys.chunks(LOGS_AT_A_TIME).collect();
+    let next = AtomicUsize::new(0);
+    let examine = || {
+        let mut found = KnownFiles::default();
+        while let Some(part) = parts.get(next.fetch_add(1, Ordering::Relaxed)) {
+            found.examine(part, is_unchanged);
         }
+        found
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(parts.len());
+    let KnownFiles { files, mut others } = std::thread::scope(|scope| {
+        let handles: Vec<_> = (1..threads).map(|_| scope.spawn(examine)).collect();
+        let mut found = examine();
+        for handle in handles {
+            let more = handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            found.files.extend(more.files);
+            found.others.extend(more.others);
+        }
+        found
     });
     others.sort_unstable();
     others.dedup();
@@ -42,29 +47,41 @@ pub fn discover_known(
     found
 }
 
-/// Examines each log once if it is a plain file at its own path, as most are. Returns those of them that
-/// changed, and the paths of the other logs that exist.
-fn find_plain_files(
-    keys: &[&str],
-    is_unchanged: &(dyn Fn(&LogCandidate) -> bool + Sync),
-) -> (Vec<LogCandidate>, Vec<PathBuf>) {
-    let mut folders = RealFolders::default();
-    let mut files = Vec::new();
-    let mut others = Vec::new();
-    for key in keys {
-        let path = Path::new(key);
-        let is_assembled = assemblies().any(|assembly| assembly.has_source(path));
-        match folders.find_real_file(path) {
-            Some(metadata) if !is_assembled => {
-                let file = LogCandidate::from_metadata(path.to_owned(), &metadata);
-                if !is_unchanged(&file) {
-                    files.push(file);
+/// The known logs that a thread found.
+#[derive(Default)]
+struct KnownFiles {
+    /// Plain files at their own paths that changed.
+    files: Vec<LogCandidate>,
+    /// The paths of the other logs that exist.
+    others: Vec<PathBuf>,
+}
+
+impl KnownFiles {
+    /// Examines each log once if it is a plain file at its own path, as most are.
+    fn examine(&mut self, keys: &[&str], is_unchanged: &(dyn Fn(&LogCandidate) -> bool + Sync)) {
+        let mut last: Option<(&str, Option<OpenFolder>)> = None;
+        for key in keys {
+            let (folder, name) = key.rsplit_once(MAIN_SEPARATOR).unwrap_or(("", key));
+            let opened = match last.take() {
+                Some((path, opened)) if path == folder => opened,
+                Some(_) | None => OpenFolder::open_real(Path::new(folder)),
+            };
+            let state = opened.as_ref().and_then(|folder| folder.examine(name).ok().flatten());
+            last = Some((folder, opened));
+
+            let path = Path::new(key);
+            let is_assembled = || assemblies().any(|assembly| assembly.has_source(path));
+            match state {
+                Some(state) if !is_assembled() => {
+                    let file = LogCandidate::new(path.to_owned(), state);
+                    if !is_unchanged(&file) {
+                        self.files.push(file);
+                    }
                 }
+                Some(_) | None => self.others.extend(find_file(key)),
             }
-            Some(_) | None => others.extend(find_file(key)),
         }
     }
-    (files, others)
 }
 
 /// Finds the log that the store knows as `key`, plain or compressed. `None` if it does not exist.
@@ -119,5 +136,39 @@ mod tests {
         assert!(discover_known(&[], &|_| false).files.is_empty());
         let found = discover_known(&keys, &|file| file.path.ends_with("a.jsonl"));
         assert_eq!(found.files.len(), 2);
+    }
+
+    #[test]
+    fn logs_of_many_folders_are_found_in_any_order() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let dir = dir.path().canonicalize().expect("there");
+        let mut folders = vec!["one".to_owned(), "two".to_owned(), "nowhere".to_owned()];
+        for folder in &folders[..2] {
+            std::fs::create_dir(dir.join(folder)).expect("creates");
+        }
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink(dir.join("one"), dir.join("link")).expect("links");
+            folders.push("link".to_owned());
+        }
+        let mut keys = vec!["plain.jsonl".to_owned(), "/root-of-nothing.jsonl".to_owned()];
+        for number in 0..LOGS_AT_A_TIME {
+            for folder in &folders {
+                let path = dir.join(folder).join(format!("{number}.jsonl"));
+                if number % 3 > 0 && dir.join(folder).is_dir() {
+                    std::fs::write(&path, "x".repeat(number)).expect("writes");
+                }
+                keys.push(path.to_string_lossy().into_owned());
+            }
+        }
+        let places: Vec<PathBuf> = keys.iter().filter_map(|key| find_file(key)).collect();
+        let expected = discover(&places).files;
+        assert_eq!(expected.len(), 2 * (LOGS_AT_A_TIME - LOGS_AT_A_TIME.div_ceil(3)));
+        let mut keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+        for _ in 0..2 {
+            assert_eq!(discover_known(&keys, &|_| false).files, expected);
+            // The logs of a folder follow each other.
+            keys.sort_unstable();
+        }
     }
 }

@@ -12,7 +12,7 @@ use super::reach::{find_obstacle, is_absent, shared_database};
 use super::sorted_files::group_by_folder;
 use crate::provider::format::AgentFolders;
 use crate::provider::{FORMATS, assemblies};
-use crate::source::candidate::{Container, LogCandidate};
+use crate::source::candidate::{Container, FileState, LogCandidate};
 
 /// The result of a search for files.
 #[derive(Debug, Default)]
@@ -147,7 +147,7 @@ fn discover_wanted(roots: &[PathBuf], is_wanted: FileFilter<'_>) -> Discovery {
 /// Folders, each with whether its path is the real one. A server names thousands of files of few
 /// folders, and the system is asked for each part of a path that it resolves.
 #[derive(Default)]
-pub(super) struct RealFolders(HashMap<PathBuf, bool>);
+struct RealFolders(HashMap<PathBuf, bool>);
 
 impl RealFolders {
     /// Returns the metadata and the real path of a file or folder.
@@ -161,7 +161,7 @@ impl RealFolders {
 
     /// Returns the metadata of the file at a path that is its only one. `None` if there is no such file,
     /// or if it is not certain.
-    pub(super) fn find_real_file(&mut self, path: &Path) -> Option<Metadata> {
+    fn find_real_file(&mut self, path: &Path) -> Option<Metadata> {
         // Elsewhere a file may be found under several spellings of its name.
         if !cfg!(target_os = "linux") {
             return None;
@@ -257,7 +257,7 @@ impl Discovery {
     /// Adds a file, or the sessions in it if it holds several, if they are wanted.
     fn add_file(&mut self, path: &Path, metadata: &Metadata, is_wanted: FileFilter<'_>) {
         let Some(assembly) = assemblies().find(|assembly| assembly.has_source(path)) else {
-            let file = LogCandidate::from_metadata(path.to_owned(), metadata);
+            let file = LogCandidate::new(path.to_owned(), FileState::of_metadata(metadata));
             self.files.extend(Some(file).filter(is_wanted));
             return;
         };

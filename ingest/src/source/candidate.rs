@@ -48,7 +48,45 @@ pub struct LogCandidate {
     pub container: Container,
 }
 
+/// The size of a file and when it changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FileState {
+    size: u64,
+    /// As in [`LogCandidate`].
+    modified_us: i64,
+}
+
+impl FileState {
+    /// Returns the state of a file with this metadata.
+    pub(crate) fn of_metadata(metadata: &Metadata) -> Self {
+        let modified =
+            metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        let modified_us =
+            modified.map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX));
+        Self { size: metadata.len(), modified_us }
+    }
+
+    /// Returns the state of a file from the result of `stat`.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn of_stat(stat: &rustix::fs::Stat) -> Self {
+        let micros = i64::try_from(stat.st_mtime_nsec / 1000).unwrap_or(0);
+        // A time before 1970 counts as unknown.
+        let modified_us = match stat.st_mtime {
+            ..0 => 0,
+            seconds => seconds.saturating_mul(1_000_000).saturating_add(micros),
+        };
+        Self { size: stat.st_size.cast_unsigned(), modified_us }
+    }
+}
+
 impl LogCandidate {
+    /// Returns the candidate for the file at a path, which is in this state.
+    pub(crate) fn new(path: PathBuf, state: FileState) -> Self {
+        let FileState { size, modified_us } = state;
+        let (container, _) = Container::of_name(&path_text(&path));
+        Self { path, size, modified_us, container }
+    }
+
     /// Returns the candidate for a single file.
     ///
     /// # Errors
@@ -56,17 +94,7 @@ impl LogCandidate {
     /// Returns an error if the metadata of the file cannot be read.
     pub fn from_path(path: PathBuf) -> io::Result<Self> {
         let metadata = std::fs::metadata(&path)?;
-        Ok(Self::from_metadata(path, &metadata))
-    }
-
-    /// Returns the candidate for a file with this metadata.
-    pub(crate) fn from_metadata(path: PathBuf, metadata: &Metadata) -> Self {
-        let modified =
-            metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-        let modified_us =
-            modified.map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX));
-        let (container, _) = Container::of_name(&path_text(&path));
-        Self { size: metadata.len(), modified_us, container, path }
+        Ok(Self::new(path, FileState::of_metadata(&metadata)))
     }
 
     /// Returns the path as the store keeps it: without the extension of a compression, so that a

@@ -58,19 +58,29 @@ pub(crate) fn find_all_changed_logs(
 /// Returns the known logs that are not below `roots`, those of a folder one after the other.
 pub(crate) fn paths_elsewhere<'k>(roots: &[PathBuf], known: &'k SourceTable) -> Vec<&'k str> {
     // Compares folders, because most roots are folders, and there are few folders.
-    let mut elsewhere: HashMap<&str, Option<Vec<&str>>> = HashMap::new();
     let is_in_roots = |path: &str| roots.iter().any(|root| is_below(path, root));
+    let mut positions: HashMap<&str, Option<usize>> = HashMap::new();
+    let mut folders: Vec<Vec<&str>> = Vec::new();
+    let mut last: Option<(&str, Option<usize>)> = None;
     for source in known.iter() {
         let path = known.path(source);
         let folder = path.rsplit_once(MAIN_SEPARATOR).map_or("", |(folder, _)| folder);
-        let paths = elsewhere
-            .entry(folder)
-            .or_insert_with(|| if is_in_roots(folder) { None } else { Some(Vec::new()) });
-        if let Some(paths) = paths {
-            paths.push(path);
+        let position = match last {
+            Some((last, position)) if last == folder => position,
+            Some(_) | None => *positions.entry(folder).or_insert_with(|| {
+                if is_in_roots(folder) {
+                    return None;
+                }
+                folders.push(Vec::new());
+                Some(folders.len() - 1)
+            }),
+        };
+        last = Some((folder, position));
+        if let Some(position) = position {
+            folders[position].push(path);
         }
     }
-    let mut paths: Vec<&str> = elsewhere.into_values().flatten().flatten().collect();
+    let mut paths = folders.concat();
     // A root may be a file.
     let files: Vec<&PathBuf> = roots.iter().filter(|root| !root.is_dir()).collect();
     paths.retain(|path| !files.iter().any(|file| is_below(path, file)));
