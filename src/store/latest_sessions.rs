@@ -10,6 +10,8 @@ use super::segment::session_table::{SessionTable, StoredSession};
 pub(super) struct LatestSessions {
     /// The latest row of each session, sorted by id.
     pub(super) sessions: Vec<StoredSession>,
+    /// The `live_from` of each of `sessions`.
+    pub(super) live_from: Vec<i64>,
     /// The positions in `sessions` of the sessions of each segment, in the order of its rows.
     pub(super) positions: Vec<Vec<usize>>,
 }
@@ -21,62 +23,142 @@ impl LatestSessions {
         let mut found = Vec::with_capacity(rows);
         for (segment, table) in tables.iter().enumerate() {
             for (row, brief) in table.briefs().iter().enumerate() {
-                found.push(FoundSession { prefix: id_prefix(brief), brief, segment, row });
+                let (prefix, live_from) = (id_prefix(&brief.session_id), brief.live_from);
+                found.push(FoundSession { prefix, live_from, segment, row });
             }
         }
-        // The sessions of a segment are sorted already, which this sort takes advantage of.
-        found.sort_by(FoundSession::compare);
+        // The sessions of a segment are sorted already, which a stable sort takes advantage of. Briefs
+        // are elsewhere in memory, and are compared only where ids begin alike.
+        found.sort_by_key(|found| found.prefix);
+        for alike in found.chunk_by_mut(|a, b| a.prefix == b.prefix) {
+            alike.sort_by(|a, b| a.compare(b, tables));
+        }
 
         let mut sessions: Vec<StoredSession> = Vec::with_capacity(rows);
+        let mut live_from = Vec::with_capacity(rows);
         let mut positions: Vec<Vec<usize>> =
             tables.iter().map(|table| vec![0; table.briefs().len()]).collect();
-        let mut last: Option<&FoundSession<'_>> = None;
+        let mut last: Option<&FoundSession> = None;
         for next in &found {
-            if last.is_none_or(|last| !last.has_id_of(next)) {
+            if last.is_none_or(|last| !last.has_id_of(next, tables)) {
                 sessions.push(StoredSession::new(tables[next.segment], next.row));
+                live_from.push(next.live_from);
                 last = Some(next);
             }
             positions[next.segment][next.row] = sessions.len() - 1;
         }
-        Self { sessions, positions }
+        Self { sessions, live_from, positions }
     }
 }
 
 /// A row of a session in a segment.
-struct FoundSession<'s> {
-    /// Beginning of the session's id as a number: ids are mostly compared by it.
+struct FoundSession {
+    /// Beginning of the session's id as a number.
     prefix: u64,
-    brief: &'s SessionBrief,
+    live_from: i64,
     /// Position of the segment.
     segment: usize,
     /// Position in the sessions of the segment.
     row: usize,
 }
 
-impl FoundSession<'_> {
+impl FoundSession {
+    fn brief<'t>(&self, tables: &'t [&Arc<SessionTable>]) -> &'t SessionBrief {
+        &tables[self.segment].briefs()[self.row]
+    }
+
     /// Returns whether both are of one session.
-    fn has_id_of(&self, other: &Self) -> bool {
-        // Most ids differ in their beginning. The rest is elsewhere in memory.
-        self.prefix == other.prefix && self.brief.session_id == other.brief.session_id
+    fn has_id_of(&self, other: &Self, tables: &[&Arc<SessionTable>]) -> bool {
+        self.prefix == other.prefix
+            && self.brief(tables).session_id == other.brief(tables).session_id
     }
 
     /// Orders by id, and rows of one session from the latest to the oldest.
-    fn compare(&self, other: &Self) -> Ordering {
-        let by_id = self
-            .prefix
-            .cmp(&other.prefix)
-            .then_with(|| self.brief.session_id.cmp(&other.brief.session_id));
-        by_id
-            .then_with(|| other.brief.segment.cmp(&self.brief.segment))
+    fn compare(&self, other: &Self, tables: &[&Arc<SessionTable>]) -> Ordering {
+        let (own, others) = (self.brief(tables), other.brief(tables));
+        own.session_id
+            .cmp(&others.session_id)
+            .then_with(|| others.segment.cmp(&own.segment))
             .then_with(|| (self.segment, self.row).cmp(&(other.segment, other.row)))
     }
 }
 
 /// Returns the first eight bytes of a session's id, which have the order of the ids.
-fn id_prefix(session: &SessionBrief) -> u64 {
-    let mut prefix = [0; size_of::<u64>()];
-    for (to, from) in prefix.iter_mut().zip(session.session_id.bytes()) {
-        *to = from;
-    }
+fn id_prefix(session_id: &str) -> u64 {
+    let bytes = session_id.as_bytes();
+    let prefix = bytes.first_chunk().copied().unwrap_or_else(|| {
+        let mut prefix = [0; size_of::<u64>()];
+        prefix[..bytes.len()].copy_from_slice(bytes);
+        prefix
+    });
     u64::from_be_bytes(prefix)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use schemas::session::SessionRow;
+
+    use super::super::disk::held_folder::HeldFolder;
+    use super::super::segment::segment_writer::SegmentWriter;
+    use super::*;
+
+    /// Writes segments of sessions with these ids and values of `live_from`, the first one as number 1.
+    fn write_segments(store: &Path, segments: &[&[(&str, i64)]]) -> Vec<Arc<SessionTable>> {
+        std::fs::create_dir(store.join("segments")).expect("creates");
+        let folder = Arc::new(HeldFolder::open(&store.join("segments")).expect("opens"));
+        let tables = (1..).zip(segments).map(|(number, sessions)| {
+            let mut writer = SegmentWriter::new(&folder, number);
+            for (id, live_from) in *sessions {
+                let (session_id, live_from) = ((*id).to_owned(), *live_from);
+                let row =
+                    SessionRow { session_id, live_from, segment: number, ..Default::default() };
+                writer.record_session(Box::new(row)).expect("records");
+            }
+            let finished = writer.finish().expect("writes").expect("has rows");
+            finished.folder.keep();
+            Arc::new(SessionTable::read(store, &finished.entry).expect("reads"))
+        });
+        tables.collect()
+    }
+
+    #[test]
+    fn the_latest_row_of_each_session_counts_whatever_its_id_begins_with() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let tables = write_segments(
+            dir.path(),
+            &[
+                &[("a", 1), ("ab", 1), ("agent-a1", 1), ("agent-a1y", 1), ("ägypten", 1)],
+                &[("ab\0", 2), ("agent-a1", 2), ("agent-a1x", 2), ("z", 2)],
+                &[("a", 3), ("agent-a1y", 1), ("agent-a2", 3), ("ägypten", 3)],
+            ],
+        );
+        for order in [[0, 1, 2], [2, 0, 1]] {
+            let tables: Vec<_> = order.iter().map(|at: &usize| &tables[*at]).collect();
+            let LatestSessions { sessions, live_from, positions } =
+                LatestSessions::of_tables(&tables);
+            let found: Vec<_> = sessions
+                .iter()
+                .zip(&live_from)
+                .map(|(session, live_from)| (session.id(), session.brief().segment, *live_from))
+                .collect();
+            let expected = [
+                ("a", 3, 3),
+                ("ab", 1, 1),
+                ("ab\0", 2, 2),
+                ("agent-a1", 2, 2),
+                ("agent-a1x", 2, 2),
+                ("agent-a1y", 3, 1),
+                ("agent-a2", 3, 3),
+                ("z", 2, 2),
+                ("ägypten", 3, 3),
+            ];
+            assert_eq!(found, expected);
+            for (table, positions) in tables.iter().zip(&positions) {
+                let ids = table.briefs().iter().map(|brief| brief.session_id.as_str());
+                assert!(ids.eq(positions.iter().map(|position| sessions[*position].id())));
+            }
+        }
+    }
 }

@@ -67,7 +67,7 @@ impl Snapshot {
         let shared: Vec<Arc<SharedSegment>> = shared.into_iter().flatten().collect();
 
         let tables: Vec<_> = shared.iter().map(|part| &part.sessions).collect();
-        let LatestSessions { sessions, positions } = LatestSessions::of_tables(&tables);
+        let LatestSessions { sessions, live_from, positions } = LatestSessions::of_tables(&tables);
         let mut snapshot = Self {
             manifest,
             dir: dir.to_owned(),
@@ -81,7 +81,7 @@ impl Snapshot {
             span_index: OnceLock::new(),
             event_count: OnceLock::new(),
         };
-        snapshot.place_spans(shared, &positions);
+        snapshot.place_spans(shared, &positions, &live_from);
         Ok(snapshot)
     }
 
@@ -217,13 +217,19 @@ impl Snapshot {
     }
 
     /// Adds the segments with their live rows. Rows that were written before their session was
-    /// re-read are superseded. `positions` are those of the sessions of each segment.
-    fn place_spans(&mut self, shared: Vec<Arc<SharedSegment>>, positions: &[Vec<usize>]) {
+    /// re-read are superseded. `positions` are those of the sessions of each segment, and `live_from`
+    /// has the first segment with live rows of each session.
+    fn place_spans(
+        &mut self,
+        shared: Vec<Arc<SharedSegment>>,
+        positions: &[Vec<usize>],
+        live_from: &[i64],
+    ) {
         let parts = self.manifest.segments.iter().zip(shared).zip(positions);
         for ((entry, shared), positions) in parts {
-            let mut spans = Vec::new();
+            let mut spans = Vec::with_capacity(positions.len());
             for (row, session) in shared.sessions.briefs().iter().zip(positions) {
-                if row.row_count <= 0 || row.segment < self.sessions[*session].brief().live_from {
+                if row.row_count <= 0 || row.segment < live_from[*session] {
                     continue;
                 }
                 spans.push(SessionSpan {
@@ -233,7 +239,7 @@ impl Snapshot {
                     first_index: u32::try_from(row.events - row.row_count).unwrap_or(0),
                 });
             }
-            spans.sort_by_key(|span| span.start);
+            spans.sort_unstable_by_key(|span| span.start);
             let dir = SegmentEntry::folder_path(&self.dir, entry.number);
             self.segments.push(Segment { entry: entry.clone(), dir, spans, shared });
         }
