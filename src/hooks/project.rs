@@ -23,7 +23,7 @@ pub(super) fn project_scope(
     let root = root.filter(|root| *root != home && root.parent().is_some());
     let folders = with_resolved(root.unwrap_or(cwd));
     let is_in_folder = |row: &SessionBrief| {
-        let Some(folder) = row.cwd.as_deref().map(Path::new) else { return false };
+        let Some(folder) = row.origin.cwd.as_deref().map(Path::new) else { return false };
         folders.iter().any(|own| match root {
             Some(_) => folder.starts_with(own),
             None => folder == own,
@@ -33,13 +33,14 @@ pub(super) fn project_scope(
     let sessions = snapshot.sessions();
     let mut repositories: HashSet<&str> = HashSet::new();
     for row in sessions.iter().map(StoredSession::brief).filter(|row| is_in_folder(row)) {
-        repositories.extend(row.repository.as_deref().filter(|address| address.contains("://")));
+        repositories
+            .extend(row.origin.repository.as_deref().filter(|address| address.contains("://")));
     }
     let mut wanted = HashSet::new();
     for (position, session) in sessions.iter().enumerate() {
         let row = session.brief();
         let is_same_repository =
-            row.repository.as_deref().is_some_and(|address| repositories.contains(address));
+            row.origin.repository.as_deref().is_some_and(|address| repositories.contains(address));
         let has_begun = row.started_at.is_some_and(|started| started < until);
         if has_begun
             && (is_same_repository || is_in_folder(row))

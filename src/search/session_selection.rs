@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::query::{FieldFilter, FilterField};
 use super::request::SearchRequest;
-use crate::store::{SessionBrief, Snapshot, StoredSession};
+use crate::store::{SessionOrigin, Snapshot, StoredSession};
 
 /// Returns the requested sessions that pass `agent:` and `label:`; `None` means all.
 pub(super) fn matching_sessions(
@@ -41,7 +41,7 @@ fn session_passes(filter: &FieldFilter, snapshot: &Snapshot, session: &StoredSes
             filter.passes_several(&values)
         }
         FilterField::Project => {
-            let SessionBrief { cwd, project, repository, .. } = session.brief();
+            let SessionOrigin { cwd, project, repository, .. } = &*session.brief().origin;
             let values = [cwd, project, repository];
             filter.passes_several(&values.map(Option::as_deref))
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::query::{FieldFilter, FilterField, Query};
-use crate::store::{RowTags, Segment, SessionBrief, Snapshot, StoreError};
+use crate::store::{RowTags, Segment, SessionOrigin, Snapshot, StoreError};
 
 /// A qualifier whose values nothing in the store has.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,7 +70,7 @@ fn for_each_value(
         }
         FilterField::Project => {
             for session in snapshot.sessions() {
-                let SessionBrief { cwd, project, repository, .. } = session.brief();
+                let SessionOrigin { cwd, project, repository, .. } = &*session.brief().origin;
                 [cwd, project, repository].into_iter().flatten().for_each(|value| visit(value));
             }
         }

@@ -18,11 +18,11 @@ pub struct Identity {
 impl Identity {
     /// Returns the machine that wrote the log of a session.
     pub fn machine_of<'s>(&'s self, session: &'s SessionBrief) -> &'s str {
-        session.machine.as_deref().unwrap_or(&self.machine)
+        session.origin.machine.as_deref().unwrap_or(&self.machine)
     }
 
     /// Returns the user of a session.
     pub fn user_of<'s>(&'s self, session: &'s SessionBrief) -> &'s str {
-        session.user_name.as_deref().unwrap_or(&self.user_name)
+        session.origin.user_name.as_deref().unwrap_or(&self.user_name)
     }
 }

@@ -117,6 +117,7 @@ pub(super) fn file_name(table: &str) -> String {
         CHECKSUMS => "checksums.bin".to_owned(),
         SESSION_BRIEFS => "sessions.briefs".to_owned(),
         SESSION_ROWS => "sessions.rows".to_owned(),
+        SOURCE_BRIEFS => "sources.briefs".to_owned(),
         SOURCE_ROWS => "sources.rows".to_owned(),
         _ => format!("{table}.parquet"),
     }
@@ -134,11 +135,15 @@ pub(super) const SESSION_BRIEFS: &str = "session_briefs";
 /// Name of the sessions in the form that is decoded fastest; see `segment/row_file.rs`.
 pub(super) const SESSION_ROWS: &str = "session_rows";
 
+/// Name of the briefs of the sources, which every look at all logs reads; see
+/// `segment/source_brief.rs`.
+pub(super) const SOURCE_BRIEFS: &str = "source_briefs";
+
 /// Name of the sources in the form that is decoded fastest, without the states of their decoders.
 pub(super) const SOURCE_ROWS: &str = "source_rows";
 
 /// Everything that a segment's directory may hold, by table; see [`file_name`].
-pub(super) const SEGMENT_TABLES: [&str; 9] = [
+pub(super) const SEGMENT_TABLES: [&str; 10] = [
     EVENTS.name,
     SKIP_INDEX,
     CHECKSUMS,
@@ -147,6 +152,7 @@ pub(super) const SEGMENT_TABLES: [&str; 9] = [
     PROBLEMS.name,
     SESSION_BRIEFS,
     SESSION_ROWS,
+    SOURCE_BRIEFS,
     SOURCE_ROWS,
 ];
 

@@ -80,7 +80,7 @@ pub use segment::event_reader::{EventReader, RowSpan, column_of};
 pub use segment::events_footer::TextPage;
 pub use segment::open_segment::{Segment, SessionSpan};
 pub use segment::pages::{PageReader, TextValues};
-pub use segment::session_brief::SessionBrief;
+pub use segment::session_brief::{SessionBrief, SessionOrigin};
 pub use segment::session_table::StoredSession;
 pub use segment::source_table::{SourceBrief, SourceTable};
 pub use session_events::{ALL_EVENTS, SessionEvents, single_event_ranges};

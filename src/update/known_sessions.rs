@@ -112,7 +112,7 @@ impl<'s> KnownSessions<'s> {
         let unwanted =
             self.sessions.iter().zip(&self.facts.is_unwanted).filter(|(session, is_unwanted)| {
                 let brief = session.brief();
-                **is_unwanted && brief.events > 0 && brief.machine.is_none()
+                **is_unwanted && brief.events > 0 && brief.origin.machine.is_none()
             });
         unwanted.count()
     }
@@ -125,7 +125,7 @@ fn find_unwanted(sessions: &[StoredSession], rules: &LogRules) -> Vec<bool> {
     let mut is_unwanted = Vec::with_capacity(sessions.len());
     for session in sessions {
         let brief = session.brief();
-        let project = brief.cwd.as_deref();
+        let project = brief.origin.cwd.as_deref();
         let of_project = known.entry((brief.provider, project));
         let facts = || facts_of(Some(brief.provider), project);
         is_unwanted.push(*of_project.or_insert_with(|| rules.is_unwanted(&facts())));

@@ -180,6 +180,7 @@ fn every_answer_of_a_corrupted_store_is_right_or_says_that_it_is_not() {
             "sessions.parquet",
             "sessions.rows",
             "skip.idx",
+            "sources.briefs",
             "sources.parquet",
             "sources.rows"
         ]

@@ -17,5 +17,6 @@ pub(super) mod session_brief;
 pub(super) mod session_table;
 mod session_texts;
 pub(super) mod small_files;
+mod source_brief;
 pub(super) mod source_table;
 pub(super) mod table_columns;

@@ -8,8 +8,9 @@ use schemas::table::{SESSIONS, SOURCES};
 use super::row_encoder::RowError;
 use super::row_file::layout_of;
 use super::session_brief::SessionBrief;
+use super::source_brief::SourceValues;
 use super::table_columns::{EncodedRows, SeparateColumn};
-use crate::store::manifest::{SESSION_BRIEFS, SESSION_ROWS, SOURCE_ROWS};
+use crate::store::manifest::{SESSION_BRIEFS, SESSION_ROWS, SOURCE_BRIEFS, SOURCE_ROWS};
 
 /// The states of sessions and files that a segment records.
 #[derive(Default)]
@@ -17,9 +18,11 @@ pub(super) struct RecordedRows {
     sessions: EncodedRows,
     /// The briefs of `sessions`.
     briefs: EncodedRows,
-    /// The sources without the states of their decoders: the row file is read at every ingest, which
-    /// needs no states.
+    /// The sources without the states of their decoders: an ingest that has something to read decodes
+    /// the row file, and needs no states.
     sources: EncodedRows,
+    /// The briefs of `sources`.
+    source_briefs: EncodedRows,
     /// The states of `sources`, as texts of a row; empty if there is none.
     states: EncodedRows,
     /// The rows that were recorded last and are not in the tables yet. A long log has many checkpoints
@@ -73,7 +76,8 @@ impl RecordedRows {
             Some(state) => self.states.push(&state)?,
             None => self.states.push_bytes(&[])?,
         }
-        self.sources.push(&*row)
+        self.sources.push(&*row)?;
+        self.source_briefs.push(&SourceValues::of_row(&row))
     }
 
     /// Sorts the rows by key. Of several rows with the same key, the last one is kept.
@@ -121,8 +125,8 @@ impl FinishedRows {
     }
 
     /// Returns the rows of the row files.
-    pub(super) fn row_files(&self) -> [RowFileRows<'_>; 3] {
-        let RecordedRows { sessions, briefs, sources, .. } = &self.recorded;
+    pub(super) fn row_files(&self) -> [RowFileRows<'_>; 4] {
+        let RecordedRows { sessions, briefs, sources, source_briefs, .. } = &self.recorded;
         [
             RowFileRows {
                 name: SESSION_BRIEFS,
@@ -135,6 +139,12 @@ impl FinishedRows {
                 layout: layout_of(&SESSIONS),
                 rows: sessions,
                 positions: &self.session_positions,
+            },
+            RowFileRows {
+                name: SOURCE_BRIEFS,
+                layout: SourceValues::layout(),
+                rows: source_briefs,
+                positions: &self.source_positions,
             },
             RowFileRows {
                 name: SOURCE_ROWS,
@@ -152,7 +162,7 @@ mod tests {
     use serde::de::DeserializeOwned;
 
     use super::super::row_decoder::{RowDecoder, take_row};
-    use super::super::session_brief::RecentTexts;
+    use super::super::session_brief::RecentOrigins;
     use super::*;
 
     fn source(path: &str, size: i64) -> SourceRow {
@@ -182,16 +192,23 @@ mod tests {
         let want_events = || want.iter().map(|(path, size)| ((*path).to_owned(), *size));
         assert!(found.into_iter().map(|row| (row.session_id, row.events)).eq(want_events()));
 
-        let [briefs, sessions, sources] = finished.row_files();
+        let [briefs, sessions, source_briefs, sources] = finished.row_files();
         assert_eq!(decode::<SourceRow>(&sources), want_sources);
         let rows = decode::<SessionRow>(&sessions).into_iter();
         assert!(rows.map(|row| (row.session_id, row.events)).eq(want_events()));
         let rows = briefs.positions.iter().map(|at| {
             let mut row = briefs.rows.row(*at);
-            let brief = SessionBrief::take(&mut RowDecoder::new(&mut row), &mut RecentTexts::new());
+            let brief =
+                SessionBrief::take(&mut RowDecoder::new(&mut row), &mut RecentOrigins::new());
             brief.expect("a brief")
         });
         assert!(rows.map(|row| (row.session_id, row.events)).eq(want_events()));
+        for (at, want) in source_briefs.positions.iter().zip(&want_sources) {
+            let mut row = source_briefs.rows.row(*at);
+            let brief = SourceValues::take(&mut RowDecoder::new(&mut row)).expect("a brief");
+            assert_eq!(brief, SourceValues::of_row(want));
+        }
+        assert_eq!(source_briefs.positions.len(), want_sources.len());
     }
 
     fn decode<T: DeserializeOwned>(file: &RowFileRows<'_>) -> Vec<T> {

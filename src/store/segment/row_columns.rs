@@ -1,41 +1,12 @@
-//! Reads some columns of the rows of a row file and skips the others. Nothing is allocated, so this
-//! takes a fraction of the time in which whole rows are decoded.
+//! Reads some columns of texts of the rows of a row file and skips the others. Nothing is allocated,
+//! so this takes a fraction of the time in which whole rows are decoded.
 
 use schemas::table::{ColumnType, Table};
 
 use super::row_decoder::RowDecoder;
 use super::row_encoder::RowError;
 
-/// A value of a column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ColumnValue<'b> {
-    /// An optional column has no value in this row.
-    Absent,
-    /// A text, or the name of an enum's variant.
-    Text(&'b str),
-    Number(i64),
-    Flag(bool),
-}
-
-impl<'b> ColumnValue<'b> {
-    /// Returns the text; `None` if it is absent or something else.
-    pub(super) fn text(self) -> Option<&'b str> {
-        match self {
-            Self::Text(text) => Some(text),
-            Self::Absent | Self::Number(_) | Self::Flag(_) => None,
-        }
-    }
-
-    /// Returns the number; 0 if it is absent or something else.
-    pub(super) fn number(self) -> i64 {
-        match self {
-            Self::Number(number) => number,
-            Self::Absent | Self::Text(_) | Self::Flag(_) => 0,
-        }
-    }
-}
-
-/// The columns to read of the rows of a table.
+/// The columns of texts to read of the rows of a table.
 pub(super) struct RowColumns<const N: usize> {
     /// All columns, in the order of their values in a row.
     columns: Vec<StoredColumn>,
@@ -50,7 +21,7 @@ struct StoredColumn {
 }
 
 impl<const N: usize> RowColumns<N> {
-    /// Selects the columns of these names.
+    /// Selects the columns of these names, which have texts or names of variants.
     pub(super) fn new(table: &Table, names: [&str; N]) -> Self {
         let columns = table.columns.iter().map(|column| StoredColumn {
             kind: column.kind,
@@ -60,47 +31,39 @@ impl<const N: usize> RowColumns<N> {
         Self { columns: columns.collect() }
     }
 
-    /// Calls `take` with the values of each row, in the order in which the columns were named. `rows`
-    /// are the bytes after the head of a row file.
+    /// Calls `take` with the texts of each row, in the order in which the columns were named. An
+    /// optional column has none in some rows. `rows` are the bytes after the head of a row file.
     pub(super) fn read_rows<'b>(
         &self,
         mut rows: &'b [u8],
-        mut take: impl FnMut([ColumnValue<'b>; N]) -> Result<(), RowError>,
+        mut take: impl FnMut([Option<&'b str>; N]) -> Result<(), RowError>,
     ) -> Result<(), RowError> {
         while !rows.is_empty() {
             let mut decoder = RowDecoder::new(&mut rows);
-            let mut values = [ColumnValue::Absent; N];
+            let mut texts = [None; N];
             for StoredColumn { kind, is_optional, position } in &self.columns {
                 if *is_optional && !decoder.take_flag()? {
                     continue;
                 }
-                match position {
-                    Some(position) => values[*position] = take_value(&mut decoder, *kind)?,
-                    None if *kind == ColumnType::Text => decoder.skip_text()?,
-                    None => {
-                        take_value(&mut decoder, *kind)?;
+                match (kind, position) {
+                    (ColumnType::Text, Some(position)) => {
+                        texts[*position] = Some(decoder.take_text()?);
+                    }
+                    (ColumnType::Text, None) => decoder.skip_text()?,
+                    (ColumnType::Int | ColumnType::BigInt | ColumnType::Timestamp, _) => {
+                        decoder.take_integer()?;
+                    }
+                    (ColumnType::Bool, _) => {
+                        decoder.take_flag()?;
+                    }
+                    (ColumnType::TextList | ColumnType::Date | ColumnType::Double, _) => {
+                        return Err(RowError::unsupported("a list, a day or a fraction"));
                     }
                 }
             }
-            take(values)?;
+            take(texts)?;
         }
         Ok(())
-    }
-}
-
-fn take_value<'b>(
-    decoder: &mut RowDecoder<'_, 'b>,
-    kind: ColumnType,
-) -> Result<ColumnValue<'b>, RowError> {
-    match kind {
-        ColumnType::Text => decoder.take_text().map(ColumnValue::Text),
-        ColumnType::Int | ColumnType::BigInt | ColumnType::Timestamp => {
-            decoder.take_integer().map(ColumnValue::Number)
-        }
-        ColumnType::Bool => decoder.take_flag().map(ColumnValue::Flag),
-        ColumnType::TextList | ColumnType::Date | ColumnType::Double => {
-            Err(RowError::unsupported("a list, a day or a fraction"))
-        }
     }
 }
 
@@ -127,27 +90,21 @@ mod tests {
             source_gone: true,
             segment: 3,
             live_from: 2,
+            relation: Some("subagent_of".to_owned()),
             ..SessionRow::default()
         };
         let mut bytes = Vec::new();
         for _ in 0..2 {
             append_row(&session, &mut bytes).expect("encodes");
         }
-        let names = ["live_from", "source_path", "title", "cwd", "ended_at", "source_gone"];
+        let names = ["relation", "source_path", "title", "cwd"];
         let mut rows = Vec::new();
-        let read = RowColumns::new(&SESSIONS, names).read_rows(&bytes, |values| {
-            rows.push(values);
+        let read = RowColumns::new(&SESSIONS, names).read_rows(&bytes, |texts| {
+            rows.push(texts);
             Ok(())
         });
         read.expect("reads");
-        let expected = [
-            ColumnValue::Number(2),
-            ColumnValue::Text("/logs/ä.jsonl"),
-            ColumnValue::Text("a title"),
-            ColumnValue::Absent,
-            ColumnValue::Number(-7),
-            ColumnValue::Flag(true),
-        ];
+        let expected = [Some("subagent_of"), Some("/logs/ä.jsonl"), Some("a title"), None];
         assert_eq!(rows, [expected, expected]);
         for cut in 1..bytes.len() / 2 {
             let read = RowColumns::new(&SESSIONS, names).read_rows(&bytes[..cut], |_| Ok(()));
@@ -164,18 +121,9 @@ mod tests {
         };
         let mut bytes = Vec::new();
         append_row(&source, &mut bytes).expect("encodes");
-        let names =
-            ["path", "status", "session_id", "provider", "size", "modified_us", "redaction_rules"];
-        let read = RowColumns::new(&SOURCES, names).read_rows(&bytes, |values| {
-            let texts = [0, 1, 2, 3].map(|at| values[at].text().unwrap_or_default());
-            assert_eq!(texts, ["/logs/a", "gone", "s1", "kiro"]);
-            assert_eq!([4, 5, 6].map(|at: usize| values[at].number()), [3, 4, -5]);
-            Ok(())
-        });
-        read.expect("reads");
-        let read = RowColumns::new(&SOURCES, ["decoder_version", "segment"]);
-        let read = read.read_rows(&bytes, |values| {
-            assert_eq!(values.map(ColumnValue::number), [6, 9]);
+        let names = ["path", "status", "session_id", "provider"];
+        let read = RowColumns::new(&SOURCES, names).read_rows(&bytes, |texts| {
+            assert_eq!(texts, ["/logs/a", "gone", "s1", "kiro"].map(Some));
             Ok(())
         });
         read.expect("reads");

@@ -97,6 +97,16 @@ impl<'de> RowDecoder<'_, 'de> {
         if self.take_flag()? { take(self).map(Some) } else { Ok(None) }
     }
 
+    /// Returns the bytes of what `skip` takes.
+    pub(super) fn take_bytes_of(
+        &mut self,
+        skip: impl FnOnce(&mut Self) -> Result<(), RowError>,
+    ) -> Result<&'de [u8], RowError> {
+        let before = *self.rest;
+        skip(self)?;
+        Ok(&before[..before.len() - self.rest.len()])
+    }
+
     pub(super) fn take_text_bytes(&mut self) -> Result<&'de [u8], RowError> {
         let length = usize::try_from(self.take_number()?).unwrap_or(usize::MAX);
         let (text, rest) = self.rest.split_at_checked(length).ok_or_else(cut_row)?;

@@ -1,6 +1,6 @@
-//! The rows of a small table in a form that is decoded many times as fast as Parquet. Every process
-//! reads the sessions when it starts, and every ingest the sources, so this time grows with the
-//! store.
+//! The rows of a small table in a form that is decoded many times as fast as Parquet. An ingest that
+//! has something to read decodes those of all sessions and sources, so this time grows with the
+//! store. The briefs that every process reads have the same form.
 //!
 //! ```text
 //! head  "ROWFILE1", hash of the layout: the columns' names and the version of the schema (8 bytes)

@@ -277,7 +277,10 @@ mod tests {
         let table = Arc::new(SessionTable::read(dir.path(), &entry).expect("reads the briefs"));
         assert!(matches!(table.read_paths(), Err(StoreError::Damaged { .. })));
         let session = StoredSession::new(&table, 7);
-        assert_eq!((session.id(), session.brief().project.as_deref()), ("007", Some("harbor")));
+        assert_eq!(
+            (session.id(), session.brief().origin.project.as_deref()),
+            ("007", Some("harbor"))
+        );
         assert!(table.check_rows().is_ok(), "nothing was needed");
         assert_eq!((session.title(), session.ended_at), (None, Some(7)));
         assert!(matches!(table.check_rows(), Err(StoreError::Damaged { .. })));

@@ -48,10 +48,10 @@ pub(super) fn read_session_texts(
     let columns = RowColumns::new(&SESSIONS, ["session_id", column]);
     let result = columns.read_rows(rows, |[id, value]| {
         let brief = briefs.get(read.places.len());
-        if brief.map(|brief| brief.session_id.as_str()) != id.text() {
+        if brief.map(|brief| brief.session_id.as_str()) != id {
             return Err(RowError(OTHER_SESSIONS.to_owned()));
         }
-        read.places.push(value.text().map(|text| {
+        read.places.push(value.map(|text| {
             let start = read.texts.len();
             read.texts.push_str(text);
             start..read.texts.len()

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 
 use super::row_decoder::RowDecoder;
 use super::row_file::{decode_rows, layout_of, rows_after_head};
-use super::session_brief::{RecentTexts, SessionBrief};
+use super::session_brief::{RecentOrigins, SessionBrief};
 use crate::store::disk::checked_file::open_error;
 use crate::store::disk::chunk_checksum::CHUNK_BYTES;
 use crate::store::disk::files;
@@ -80,7 +80,7 @@ pub(crate) fn read_session_briefs(
     };
     let Some(mut rows) = rows_after_head(&SessionBrief::layout(), &bytes) else { return Ok(None) };
     let mut briefs = Vec::with_capacity(rows.len() / SMALL_BRIEF_BYTES);
-    let mut recent = RecentTexts::new();
+    let mut recent = RecentOrigins::new();
     while !rows.is_empty() {
         let brief = SessionBrief::take(&mut RowDecoder::new(&mut rows), &mut recent);
         briefs.push(brief.map_err(|error| StoreError::damaged(&path, error))?);

@@ -103,7 +103,7 @@ fn newest_other_session(
     let passes = session_filter(project.filter(|project| !project.is_empty()), None, None);
     let is_other = |row: &SessionBrief| own != Some(row.session_id.as_str());
     let in_folder = |row: &SessionBrief| {
-        let folder = row.cwd.as_deref().map(std::path::Path::new);
+        let folder = row.origin.cwd.as_deref().map(std::path::Path::new);
         project.is_some() || shared.caller.folders.iter().any(|own| folder == Some(own))
     };
     newest_conversation(snapshot, |row| {

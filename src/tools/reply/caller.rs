@@ -39,7 +39,7 @@ impl Caller {
     /// Returns true if a session is a conversation in one of the agent's folders, and not a
     /// subagent's.
     fn works_in_folder_of(&self, session: &SessionBrief) -> bool {
-        let Some(folder) = session.cwd.as_deref().map(Path::new) else { return false };
+        let Some(folder) = session.origin.cwd.as_deref().map(Path::new) else { return false };
         session.is_conversation
             && !session.is_subagent
             && self.folders.iter().any(|own| own == folder)

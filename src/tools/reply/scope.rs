@@ -199,7 +199,8 @@ impl SessionFilters<'_> {
 fn describe_projects(snapshot: &Snapshot, matching: Option<&[usize]>) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for row in briefs_at(snapshot, matching) {
-        *counts.entry(row.project.as_deref().unwrap_or("without a project")).or_default() += 1;
+        *counts.entry(row.origin.project.as_deref().unwrap_or("without a project")).or_default() +=
+            1;
     }
     if counts.len() < 2 {
         return String::new();
@@ -224,7 +225,8 @@ pub(crate) fn has_label(snapshot: &Snapshot, session_id: &str, label: &str) -> b
 
 fn unknown_project(snapshot: &Snapshot, project: &str) -> String {
     let rows = snapshot.sessions().iter();
-    let names: BTreeSet<&str> = rows.filter_map(|row| row.brief().project.as_deref()).collect();
+    let names: BTreeSet<&str> =
+        rows.filter_map(|row| row.brief().origin.project.as_deref()).collect();
     let near = suggest_names(project, names.into_iter());
     format!("No session has project '{}'{near}", echoed_name(project))
 }

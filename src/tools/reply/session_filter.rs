@@ -15,7 +15,7 @@ pub(crate) fn session_filter(
     let project = project.map(|project| project.trim_end_matches(['/', '\\']).to_lowercase());
     move |session| {
         let is_in_project = project.as_ref().is_none_or(|wanted| {
-            [&session.cwd, &session.project, &session.repository]
+            [&session.origin.cwd, &session.origin.project, &session.origin.repository]
                 .into_iter()
                 .flatten()
                 .any(|place| contains_in_any_case(place, wanted))
