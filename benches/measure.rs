@@ -48,6 +48,9 @@ pub(crate) fn repeat(f: impl Fn()) -> Times {
     Times::of(all.into_iter())
 }
 
+/// The exit code of a search without matches.
+const NOTHING_FOUND: i32 = 1;
+
 /// The result of a command of the program.
 pub(crate) struct Ran {
     pub seconds: f64,
@@ -62,15 +65,17 @@ pub(crate) fn program(store: &Path) -> Command {
     command
 }
 
-/// Runs the program in a process of its own and parses its answer, which is JSON.
+/// Runs the program in a process of its own and parses its answer, which is JSON. Panics with the
+/// answer if the command fails.
 pub(crate) fn command(args: &[&str], store: &Path) -> Ran {
     let start = Instant::now();
     let mut child = program(store).args(args).stdout(Stdio::piped()).spawn().expect("starts");
     let peak = watch_peak(child.id());
     let output = BufReader::new(child.stdout.take().expect("piped"));
-    let json = serde_json::from_reader(output).expect("JSON");
-    child.wait().expect("ends");
+    let json: Value = serde_json::from_reader(output).expect("JSON");
+    let status = child.wait().expect("ends");
     let seconds = start.elapsed().as_secs_f64();
+    assert!(matches!(status.code(), Some(0 | NOTHING_FOUND)), "{args:?}: {status}, {json}");
     Ran { seconds, peak_mb: peak.join().expect("ends"), json }
 }
 
