@@ -13,6 +13,10 @@ use crate::tools::status::StatusData;
 /// The cells of the names of figures.
 const LABEL_WIDTH: usize = 11;
 
+/// Number of segments that a compaction has to save before it is recommended. Fewer cost a search less
+/// than a millisecond.
+const MANY_SEGMENTS: usize = 32;
+
 /// A figure of a store. Its name is empty if it continues the figure before it.
 struct StatusRow {
     style: Style,
@@ -54,6 +58,13 @@ fn collect_rows(
     let of_store =
         format!("{} (generation {}, {} segments)", data.store, data.generation, data.segments);
     push("store", of_store);
+    if data.segments - data.segments_after_compaction >= MANY_SEGMENTS {
+        let after = data.segments_after_compaction;
+        push(
+            "",
+            format!("`sessions compact` merges them into {after}, which are faster to search"),
+        );
+    }
     let never = || "never: run `sessions ingest`".to_owned();
     push("updated", data.last_updated.as_deref().map_or_else(never, time));
     let classes = list_counts(&data.sessions_by_class);
@@ -132,5 +143,23 @@ fn append_incomplete(data: &StatusData, rows: &mut Vec<StatusRow>) {
     }
     for warning in &data.warnings {
         push(WARNED, "WARNING", warning.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_compaction_is_recommended_if_it_saves_many_segments() {
+        for (after, is_recommended) in [(95, false), (64, false), (63, true), (27, true)] {
+            let data = StatusData {
+                segments: 95,
+                segments_after_compaction: after,
+                ..StatusData::default()
+            };
+            let advice = format!("`sessions compact` merges them into {after},");
+            assert_eq!(data.to_text().contains(&advice), is_recommended, "{after}");
+        }
     }
 }

@@ -45,10 +45,10 @@ pub(super) fn find_group(
     is_taken: impl Fn(i64) -> bool,
 ) -> Option<SegmentGroup> {
     let segments = &manifest.segments;
-    let is_large = |segment: &SegmentEntry| weight_of(segment) >= group_bytes / 8 * 3;
     let mut end = segments.len();
     while end > 0 {
-        let smaller = segments[..end].iter().rev().take_while(|segment| !is_large(segment));
+        let smaller =
+            segments[..end].iter().rev().take_while(|segment| !is_large(segment, group_bytes));
         let start = end - smaller.count();
         let groups = split_into_groups(&segments[start..end], group_bytes);
         for (older_groups, group) in groups.iter().enumerate().rev() {
@@ -79,6 +79,18 @@ pub(super) fn find_group(
 /// merged segment may be small enough to be merged again with those before it.
 pub(super) const fn count_numbers(older_groups: i64) -> i64 {
     2 * (older_groups + 1)
+}
+
+/// Returns how many segments remain once all groups are merged, if numbers are free for each of them.
+pub(super) fn count_after_merges(manifest: &Manifest, group_bytes: u64) -> usize {
+    let runs = manifest.segments.split(|segment| is_large(segment, group_bytes));
+    let groups = runs.flat_map(|run| split_into_groups(run, group_bytes));
+    let merged: usize = groups.map(|group| group.len() - 1).sum();
+    manifest.segments.len() - merged
+}
+
+fn is_large(segment: &SegmentEntry, group_bytes: u64) -> bool {
+    weight_of(segment) >= group_bytes / 8 * 3
 }
 
 /// Returns the size of a segment, or the weight of its row files if merging them costs more.
@@ -166,10 +178,13 @@ mod tests {
     fn a_large_store_has_tens_of_segments_and_each_row_is_copied_once() {
         let mut store = manifest(&[47 * MB; 236]);
         let total = store.bytes();
+        let expected = count_after_merges(&store, GROUP_BYTES);
         let copied: u64 = std::iter::from_fn(|| merge_next(&mut store)).sum();
         assert_eq!((copied, store.bytes()), (total, total));
         assert!(store.segments.len() < 80, "{}", store.segments.len());
+        assert_eq!(store.segments.len(), expected);
         assert_eq!(merge_next(&mut store), None);
+        assert_eq!(count_after_merges(&store, GROUP_BYTES), expected);
     }
 
     #[test]
@@ -182,6 +197,7 @@ mod tests {
         store.segments.push(segment(store.next_segment, &[("events", 47 * MB)]));
         store.segments.push(segment(store.next_segment + 1, &[("events", 30 * MB)]));
         store.next_segment += 2;
+        assert_eq!(count_after_merges(&store, GROUP_BYTES), 5);
         while merge_next(&mut store).is_some() {}
         assert_eq!(sizes(&store), [141, 141, 141, 141, 77]);
     }

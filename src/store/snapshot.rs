@@ -10,6 +10,7 @@ use super::condition::StoreCondition;
 use super::error::StoreError;
 use super::identity::Identity;
 use super::labels::LabelBook;
+use super::large_segments::{GROUP_BYTES, count_after_merges};
 use super::latest_sessions::LatestSessions;
 use super::manifest::{Manifest, SegmentEntry};
 use super::segment::open_segment::{Segment, SessionSpan, SharedSegment};
@@ -265,6 +266,11 @@ impl Snapshot {
     /// Returns the manifest of this generation.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
+    }
+
+    /// Returns the number of segments once the full ones are merged into large ones.
+    pub fn segments_after_merges(&self) -> usize {
+        count_after_merges(&self.manifest, GROUP_BYTES)
     }
 
     /// Returns every session, sorted by id.

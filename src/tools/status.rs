@@ -30,6 +30,8 @@ pub struct StatusData {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_updated: Option<String>,
     pub segments: usize,
+    /// The number of segments after `sessions compact`. A search for an absent word looks into each.
+    pub segments_after_compaction: usize,
     pub sessions: usize,
     /// The sessions by class, which add up: `conversations`, `subagents`, `copies` that only repeat
     /// another session, and `empty` ones without a conversation.
@@ -81,6 +83,7 @@ pub(super) fn run(shared: &SharedState, roots: &[PathBuf]) -> Result<StatusData,
         generation: manifest.generation,
         last_updated: (manifest.generation > 0).then(|| Timestamp(manifest.updated_at).to_string()),
         segments: manifest.segments.len(),
+        segments_after_compaction: snapshot.segments_after_merges(),
         sessions: snapshot.sessions().len(),
         events: snapshot.event_count(),
         store_bytes: manifest.bytes(),
