@@ -25,12 +25,11 @@ impl Show for CompactData {
         }
         let _ =
             writeln!(out, "superseded {} rows of logs that were read again", self.superseded_rows);
+        if !self.is_dry_run {
+            let _ =
+                writeln!(out, "segments   {} before, {} after", self.segments, self.segments_after);
+        }
         let about = if self.is_dry_run { "about " } else { "" };
-        let _ = writeln!(
-            out,
-            "segments   {} before, {about}{} after",
-            self.segments, self.segments_after
-        );
         let _ = writeln!(
             out,
             "freed      {about}{} of {} bytes on disk",

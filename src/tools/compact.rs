@@ -21,7 +21,7 @@ pub struct CompactData {
     pub superseded_rows: u64,
     /// The number of segments before.
     pub segments: usize,
-    /// The number of segments after. A dry run estimates it.
+    /// The number of segments after; the same as before in a dry run.
     pub segments_after: usize,
     /// The size of the store before.
     pub store_bytes: u64,

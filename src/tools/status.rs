@@ -30,7 +30,7 @@ pub struct StatusData {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_updated: Option<String>,
     pub segments: usize,
-    /// The number of segments after `sessions compact`. A search for an absent word looks into each.
+    /// About the number of segments after `sessions compact`, which merges full ones into large ones.
     pub segments_after_compaction: usize,
     pub sessions: usize,
     /// The sessions by class, which add up: `conversations`, `subagents`, `copies` that only repeat

@@ -30,9 +30,7 @@ pub fn preview_compaction(store: &Store, rules: &[KeepRule]) -> Result<CompactDa
     let levels = levels_of(&snapshot, rules);
     let sums = snapshot.measure_compaction(&levels).map_err(store_error)?;
     let freed_bytes = estimate_freed_bytes(&snapshot, &sums)?;
-    let segments_after = snapshot.segments_after_merges();
-    let data = describe_sums(&snapshot, rules, sums);
-    Ok(CompactData { is_dry_run: true, freed_bytes, segments_after, ..data })
+    Ok(CompactData { is_dry_run: true, freed_bytes, ..describe_sums(&snapshot, rules, sums) })
 }
 
 /// Drops what the rules do not keep, and returns when no file of the store has it any more.
