@@ -1,4 +1,4 @@
-//! The layer rules of ARCHITECTURE.md, and that every file stays readable.
+//! The layer rules of ARCHITECTURE.md, and that every file says what it is for.
 
 mod imports;
 
@@ -131,15 +131,11 @@ fn foreign_crates_are_used_where_the_map_says() {
 }
 
 #[test]
-fn files_are_short_and_say_what_they_are_for() {
+fn files_say_what_they_are_for() {
     for folder in
         ["src", "ingest/src", "schemas/src", "xtask/src", "tests", "ingest/tests", "benches"]
     {
         for (path, text) in rust_files(folder) {
-            let limit =
-                if path.components().any(|part| part.as_os_str() == "tests") { 600 } else { 450 };
-            let lines = text.lines().count();
-            assert!(lines <= limit, "{} has {lines} lines", path.display());
             assert!(
                 text.starts_with("//!"),
                 "{} does not begin with what it is for",
