@@ -90,7 +90,7 @@ pub struct Stream {
     pub(super) unknown_items: Vec<UnknownItem>,
     /// The masked form of names unknown to the decoder, because a log may repeat them in each record.
     pub(super) masked_names: HashMap<String, String>,
-    /// Hashes of the field sets of objects without unknown fields (`provider/drift.rs`). The streams
+    /// Hashes of the field sets of objects without unknown fields (`provider/shared/drift.rs`). The streams
     /// of a worker hand them on.
     pub(crate) shapes: HashSet<u64>,
 }
