@@ -133,19 +133,23 @@ pub(super) fn can_be_read(root: &Path) -> bool {
 
 /// Ingests, and then ingests every change below `paths` (or the known roots), until `report`
 /// returns false. If another writer holds the lock, the function waits for it.
+///
+/// `create_options` is called before each run, so that a watch of days follows the rules of masking
+/// and retention that are in force by then. While they cannot be read, nothing is ingested.
 pub fn watch_logs(
     store: &Store,
     paths: &[PathBuf],
-    options: &IngestOptions,
+    create_options: &dyn Fn() -> Result<IngestOptions, ToolError>,
     mut report: impl FnMut(IngestReport) -> bool,
 ) -> Result<(), ToolError> {
     let roots = if paths.is_empty() { known_roots() } else { paths.to_vec() };
     let mut watch = LogWatcher::new(&roots);
     // Without paths, an unreadable root is a problem of the report; with paths, it is an error.
     let mut next = paths.to_vec();
+    let mut options = create_options()?;
     loop {
         let is_everything = next == paths;
-        match ingest_logs(store, &next, options, &()) {
+        match ingest_logs(store, &next, &options, &()) {
             Ok(done) => {
                 if !report(done) {
                     return Ok(());
@@ -163,6 +167,26 @@ pub fn watch_logs(
             ChangedLogs::Files(files) => files,
             ChangedLogs::Anything => paths.to_vec(),
         };
+        options = wait_for_options(create_options);
+    }
+}
+
+/// Returns the options of the next run. Waits while they cannot be read: a file of settings may be
+/// in the middle of an edit.
+fn wait_for_options(
+    create_options: &dyn Fn() -> Result<IngestOptions, ToolError>,
+) -> IngestOptions {
+    let mut is_reported = false;
+    loop {
+        match create_options() {
+            Ok(options) => return options,
+            Err(error) if is_reported => tracing::debug!(%error, "the settings are still invalid"),
+            Err(error) => {
+                tracing::warn!(%error, "nothing is ingested until the settings are valid");
+                is_reported = true;
+            }
+        }
+        std::thread::sleep(BUSY_RETRY);
     }
 }
 

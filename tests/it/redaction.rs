@@ -217,6 +217,42 @@ fn a_rule_of_the_user_masks_what_was_read_before() {
     assert!(wrong.stderr.contains("boat"), "{}", wrong.stderr);
 }
 
+/// A watch of days follows the rules that are in force by then, not those of its start.
+#[test]
+fn a_watch_masks_by_rules_that_are_newer_than_it() {
+    let env = TestEnv::new();
+    let log = env.path("logs/5ec4e75a-1111-4000-8000-000000000000.jsonl");
+    let texts = ["nothing to hide", "the boat is called Kittiwake"].map(str::to_owned);
+    write_log(&log, &texts[..1]);
+    let mut watch = env
+        .command()
+        .args(["ingest", "--watch", "--quiet"])
+        .arg(env.path("logs"))
+        .spawn()
+        .expect("starts");
+    let is_found = |word: &str| env.run(&["search", word, "--no-refresh"]).code == 0;
+    let wait_for = |word: &str| (0..600).any(|_| is_found(word) || pause());
+    let mut is_masked = wait_for("hide");
+
+    // A file in the middle of an edit stops nothing for good.
+    let rules = env.path(".config/sessions/redact.toml");
+    fs::create_dir_all(rules.parent().expect("a folder")).expect("creates");
+    fs::write(&rules, "[[rule]]\nname = \"boat\"\nregex = \"(\"\n").expect("writes");
+    write_log(&log, &texts);
+    pause();
+    fs::write(&rules, "[[rule]]\nname = \"boat\"\nregex = \"Kittiwake\"\n").expect("writes");
+    is_masked &= wait_for("REDACTED:boat");
+    watch.kill().expect("ends");
+    watch.wait().expect("ends");
+    assert!(is_masked && !is_found("kittiwake"));
+}
+
+/// Waits for a moment. Returns false.
+fn pause() -> bool {
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    false
+}
+
 /// The names and ids in a log that ends within a call are kept until its result comes. The token is
 /// joined to a word, as a client joins the name of a tool to what it writes next.
 #[test]

@@ -4,14 +4,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ingest::run::report::IngestReport;
-use schemas::ToolError;
+use schemas::{Timestamp, ToolError};
 
 use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::config::settings;
 use crate::config::user_settings::UserSettings;
 use crate::output::{IngestBar, Printer, watch_line};
-use crate::store::{Store, Verify};
+use crate::store::Verify;
 use crate::update::ingest_logs::{IngestOptions, ingest_logs, preview_ingest};
 use crate::update::watch::watch_logs;
 
@@ -43,7 +43,7 @@ pub(in crate::cli) fn run(
 ) -> Result<CommandOutcome, CommandFailure> {
     let printer = context.printer;
     if flags.watch {
-        return run_watch(&context.store, flags, &create_options(flags, context)?, printer);
+        return run_watch(flags, context);
     }
     let report = ingest_once(flags, context)?;
     print_report(&report, printer)?;
@@ -63,7 +63,7 @@ fn ingest_once(
     flags: &IngestFlags,
     context: &CommandContext<'_>,
 ) -> Result<IngestReport, ToolError> {
-    let options = create_options(flags, context)?;
+    let options = create_options(flags)?;
     let bar = IngestBar::new(context.printer.is_quiet || context.printer.is_json);
     let run = if flags.dry_run { preview_ingest } else { ingest_logs };
     let report = run(&context.store, &flags.paths, &options, &bar);
@@ -71,30 +71,28 @@ fn ingest_once(
     report
 }
 
-fn create_options(
-    flags: &IngestFlags,
-    context: &CommandContext<'_>,
-) -> Result<IngestOptions, ToolError> {
+fn create_options(flags: &IngestFlags) -> Result<IngestOptions, ToolError> {
     Ok(IngestOptions {
         verify: if flags.verify { Verify::All } else { Verify::Some },
         redactor: if flags.no_redact { None } else { Some(settings::create_redactor()?) },
         patience: WRITER_PATIENCE,
-        retention: Some(UserSettings::read()?.store.keep_rules(context.call.now)?),
+        // A watch outlives the time at which its command began.
+        retention: Some(UserSettings::read()?.store.keep_rules(Timestamp::now())?),
     })
 }
 
 /// Ingests until stdout is closed or the process is ended. Shows only the runs that found
 /// something: the first one as a report, each later one in a line.
 fn run_watch(
-    store: &Store,
     flags: &IngestFlags,
-    options: &IngestOptions,
-    printer: &Printer,
+    context: &CommandContext<'_>,
 ) -> Result<CommandOutcome, CommandFailure> {
+    let printer = context.printer;
     // The error of stdout that ended the watch.
     let mut closed = None;
     let mut is_first = true;
-    watch_logs(store, &flags.paths, options, |report| {
+    let create_options = || create_options(flags);
+    watch_logs(&context.store, &flags.paths, &create_options, |report| {
         if report.sessions > 0 || report.files_failed > 0 {
             closed = if is_first || printer.is_json {
                 print_report(&report, printer).err()

@@ -85,15 +85,19 @@ pub(in crate::cli) fn run(
 /// Ingests logs as they grow, until the process ends. A store that cannot be written is read as it
 /// is, and the answers of the tools say so.
 fn watch_in_background(store: Arc<Store>) -> Result<(), ToolError> {
-    let options = IngestOptions {
-        verify: Verify::Some,
-        redactor: Some(settings::create_redactor()?),
-        patience: Duration::ZERO,
-        retention: None,
+    let create_options = || {
+        Ok(IngestOptions {
+            verify: Verify::Some,
+            redactor: Some(settings::create_redactor()?),
+            patience: Duration::ZERO,
+            retention: None,
+        })
     };
+    // Invalid rules end the command before the page is served.
+    create_options()?;
     let thread = std::thread::Builder::new().name("watch".to_owned());
     let spawned = thread.spawn(move || {
-        if let Err(error) = watch_logs(&store, &[], &options, |_| true) {
+        if let Err(error) = watch_logs(&store, &[], &create_options, |_| true) {
             tracing::warn!(%error, "the logs are not watched");
         }
     });
