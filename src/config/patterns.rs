@@ -7,12 +7,17 @@ use schemas::{ErrorCode, ToolError};
 
 use super::environment::home_dir;
 
-/// Builds the patterns of a setting. Each matches the folder that it names and everything below.
+/// Builds the patterns of a setting. Each matches the folder that it names and everything below. A
+/// pattern of the home directory also matches the `~` in folders of other machines.
 pub fn build_patterns(setting: &str, patterns: &[String]) -> Result<GlobSet, ToolError> {
     let mut set = GlobSetBuilder::new();
     for pattern in patterns {
-        add_folder(&mut set, &absolute_pattern(pattern))
-            .map_err(|error| wrong_pattern(setting, pattern, &error))?;
+        let mut folders = vec![absolute_pattern(pattern)];
+        folders.extend(Some(folder_of(pattern).to_owned()).filter(|text| text.starts_with('~')));
+        for folder in folders {
+            add_folder(&mut set, &folder)
+                .map_err(|error| wrong_pattern(setting, pattern, &error))?;
+        }
     }
     set.build().map_err(|error| wrong_pattern(setting, "", &error))
 }

@@ -18,8 +18,10 @@ use super::pull_report::{PullContent, PullFilter, PullReport};
 use super::requests::run_requests;
 use super::selection::own_sessions;
 use super::state::LakeState;
+use crate::config::user_settings::UserSettings;
 use crate::error::store_error;
 use crate::store::{LAKE_PATH, MACHINES, Snapshot, Store, StoreWriter};
+use crate::update::log_rules::LogRules;
 
 /// Digits that make an id unique which the store has for another session.
 const SUFFIX_DIGITS: usize = 8;
@@ -121,6 +123,10 @@ struct Pull<'a> {
     redaction_rules: i64,
     stones: HashSet<String>,
     forgotten: HashSet<String>,
+    /// The rules by which projects are excluded.
+    rules: LogRules,
+    /// The patterns of these rules, as in the settings.
+    exclude: Vec<String>,
     /// Identities of the logs that the store has itself.
     local: HashSet<String>,
     /// The sessions that were imported from this lake, by their id there.
@@ -168,6 +174,8 @@ impl<'a> Pull<'a> {
             redaction_rules: rules_version(Some(redactor)),
             stones,
             forgotten,
+            rules: LogRules::read(HashSet::new())?,
+            exclude: UserSettings::read()?.ingest.exclude,
             local,
             imported,
             taken,
@@ -181,7 +189,8 @@ impl<'a> Pull<'a> {
     /// filter and the rules of masking.
     fn signature(&self, versions: &BTreeMap<String, String>) -> String {
         let PullFilter { user, project, since: _, until: _ } = self.filter;
-        let filter = format!("{user:?} {project:?} {}", self.redaction_rules);
+        let rules = self.redaction_rules;
+        let filter = format!("{user:?} {project:?} {rules} {:?}", self.exclude);
         let filter = sha256(filter.as_bytes());
         let mut parts: Vec<String> = Vec::new();
         for (id, version) in versions.iter().filter(|(id, _)| **id != self.own_id) {
@@ -241,6 +250,10 @@ impl<'a> Pull<'a> {
             }
             if self.local.contains(&listed.log) || self.forgotten.contains(&listed.log) {
                 self.report.known_here += 1;
+                continue;
+            }
+            if listed.cwd.as_deref().is_some_and(|cwd| self.rules.excludes_project(cwd)) {
+                self.report.excluded += 1;
                 continue;
             }
             let places = [listed.project.as_deref(), listed.cwd.as_deref()];

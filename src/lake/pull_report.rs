@@ -58,6 +58,8 @@ pub struct PullReport {
     pub removed: usize,
     /// Sessions that the filters leave out.
     pub filtered: usize,
+    /// Sessions of projects that the settings or a marker file exclude.
+    pub excluded: usize,
     /// Sessions whose own log is in the store, and those that were forgotten.
     pub known_here: usize,
     /// What could not be imported, and why.

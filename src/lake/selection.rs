@@ -1,6 +1,6 @@
 //! Selects the sessions that are published, and names them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use globset::GlobSet;
 use ingest::plan::excluded::log_identity;
@@ -12,6 +12,7 @@ use crate::config::patterns::build_patterns;
 use crate::config::user_settings::PublishSettings;
 use crate::error::store_error;
 use crate::store::Snapshot;
+use crate::update::log_rules::LogRules;
 
 /// Minimum number of characters of an id that no other log has: agents draw such ids at random.
 const MIN_UNIQUE_CHARS: usize = 20;
@@ -23,6 +24,8 @@ const IDENTITY_DIGITS: usize = 8;
 pub(super) struct ProjectRules {
     include: GlobSet,
     exclude: GlobSet,
+    /// What these rules exclude from ingest is not published either, although it is in the store.
+    ingest: LogRules,
 }
 
 /// A session of the store that belongs to this machine.
@@ -49,6 +52,7 @@ impl ProjectRules {
         Ok(Self {
             include: build_patterns("publish.include", &settings.include)?,
             exclude: build_patterns("publish.exclude", &settings.exclude)?,
+            ingest: LogRules::read(HashSet::new())?,
         })
     }
 
@@ -56,6 +60,7 @@ impl ProjectRules {
     pub(super) fn includes(&self, row: &SessionRow) -> bool {
         let cwd = row.cwd.as_deref();
         cwd.is_some_and(|cwd| self.include.is_match(cwd) && !self.exclude.is_match(cwd))
+            && !self.ingest.is_unwanted_session(row)
     }
 }
 

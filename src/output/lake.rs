@@ -74,6 +74,9 @@ impl Show for PullReport {
         if self.filtered > 0 {
             let _ = writeln!(out, "left out   {} by the filters", self.filtered);
         }
+        if self.excluded > 0 {
+            let _ = writeln!(out, "excluded   {} by the settings", self.excluded);
+        }
         if self.known_here > 0 {
             let _ = writeln!(out, "known      {} from logs of this machine", self.known_here);
         }

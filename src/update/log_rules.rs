@@ -66,15 +66,21 @@ impl LogRules {
             // Before a log was decoded, its project is not known.
             return log.identity.is_some() && !self.includes(log.path, None);
         };
-        self.exclude.is_match(project)
-            || !self.includes(log.path, Some(project))
-            || self.has_marker(project)
+        self.excludes_project(project) || !self.includes(log.path, Some(project))
     }
 
-    /// Returns whether the rules exclude a session of the store. They are about logs of this machine.
+    /// Returns whether a pattern or a marker file excludes a project, on whatever machine it is.
+    pub(crate) fn excludes_project(&self, folder: &str) -> bool {
+        self.exclude.is_match(folder) || self.has_marker(folder)
+    }
+
+    /// Returns whether the rules exclude a session of the store. Which agents and folders are read is
+    /// about logs of this machine; an excluded project is excluded wherever its session comes from.
     pub(crate) fn is_unwanted_session(&self, session: &SessionRow) -> bool {
+        if session.machine.is_some() {
+            return session.cwd.as_deref().is_some_and(|cwd| self.excludes_project(cwd));
+        }
         session.events > 0
-            && session.machine.is_none()
             && self.is_unwanted(&LogFacts {
                 path: &session.source_path,
                 provider: Some(session.provider),

@@ -1,10 +1,12 @@
-//! Logs that the settings file, or a marker file in a project, leaves out.
+//! Logs that the settings file, or a marker file in a project, leaves out, and what else the rules
+//! keep away: publishing, imports and hooks.
 
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
 use crate::env::TestEnv;
+use crate::lake::{ingest_log, machine, pull, push};
 
 /// Writes the log of one session about `subject` in a project.
 fn write_log(env: &TestEnv, name: &str, project: &str, subject: &str) -> PathBuf {
@@ -205,4 +207,35 @@ fn an_excluded_session_in_the_store_is_masked_again() {
     write_settings(&env, "");
     assert_eq!(ingest(&env, &[])["files_excluded"], Value::Null);
     assert_eq!(env.run(&["search", "kingfisher"]).code, 1);
+}
+
+/// What a machine excludes does not leave it, and does not come to it from others.
+#[test]
+fn an_excluded_project_is_neither_published_nor_imported() {
+    let publish = "include = ['**']";
+    let (mira, tom) = (machine("pier", "mira", publish), machine("quay", "tom", publish));
+    let lake = mira.path("lake");
+    ingest_log(&mira, "harbor-lights-of-mira", "/home/mira/code/harbor", "Fix the lights");
+    ingest_log(&mira, "acme-invoices-of-mira", "/home/mira/clients/acme/api", "Fix the invoices");
+    push(&mira, &lake);
+    assert_eq!(pull(&tom, &lake)["imported"], 2);
+
+    // Excluded later, on the machine that has published it: by a pattern, or by its folder alone.
+    let named = "[identity]\nmachine = 'pier'\nuser = 'mira'\n[publish]\ninclude = ['**']\n";
+    write_settings(&mira, &format!("{named}[ingest]\nexclude = ['/home/mira/clients/acme']\n"));
+    let report = push(&mira, &lake);
+    assert_eq!(report["removed"].as_array().map(Vec::len), Some(1), "{report}");
+    pull(&tom, &lake);
+    assert_eq!(session_ids(&tom).len(), 1);
+
+    // Excluded on the machine that reads the lake, in which `~` is the home of each machine.
+    write_settings(&mira, named);
+    push(&mira, &lake);
+    for (exclude, imported) in
+        [("~/clients/acme/**", 1), ("**/acme/**", 1), ("~/code/elsewhere", 2)]
+    {
+        let ana = machine("dock", "ana", &format!("{publish}\n[ingest]\nexclude = ['{exclude}']"));
+        let report = pull(&ana, &lake);
+        assert_eq!(report["imported"], imported, "{exclude}: {report}");
+    }
 }
