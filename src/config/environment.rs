@@ -96,11 +96,16 @@ pub fn default_store() -> PathBuf {
     own_dir("XDG_DATA_HOME", ".local/share")
 }
 
+/// Returns the folder with what may be removed at any time.
+pub fn cache_dir() -> PathBuf {
+    own_dir("XDG_CACHE_HOME", ".cache")
+}
+
 /// Returns the path of the store with what an engine loaded of a lake. It may be removed at any time.
 pub fn lake_store(lake: &str) -> PathBuf {
     let path = std::path::absolute(lake).unwrap_or_else(|_| PathBuf::from(lake));
     let name = format!("lake-{:016x}", xxh3_64(path.as_os_str().as_encoded_bytes()));
-    own_dir("XDG_CACHE_HOME", ".cache").join(name)
+    cache_dir().join(name)
 }
 
 /// Returns the path of the history of the query shell.

@@ -79,6 +79,26 @@ fn use_with_limits(
     Ok(CachedStoreUse { _lock: lock })
 }
 
+/// Removes all stores of the cache, because they may hold sessions that were forgotten. Returns those
+/// that stay, because a process uses them.
+///
+/// # Errors
+/// Fails if the folder or the locks cannot be used, or a store cannot be removed.
+pub(crate) fn remove_cached_stores(cache: &Path) -> io::Result<Vec<PathBuf>> {
+    if !cache.try_exists()? {
+        return Ok(Vec::new());
+    }
+    let cleaning = open_lock(&cache.join("lakes.lock"))?;
+    cleaning.lock()?;
+    let mut in_use = Vec::new();
+    for store in find_stores(cache)? {
+        if !remove_unused(&store.path)? {
+            in_use.push(store.path);
+        }
+    }
+    Ok(in_use)
+}
+
 /// Returns the stores of the cache, and removes what is left of those that were being removed.
 fn find_stores(cache: &Path) -> io::Result<Vec<CachedStore>> {
     let mut stores = Vec::new();
@@ -208,6 +228,9 @@ mod tests {
             assert_eq!(names(dir.path()), ["lake-a"], "the other one is not used");
             add_store(dir.path(), "lake-b", 100, 1);
         }
+        assert_eq!(remove_cached_stores(dir.path()).expect("removes"), [old]);
+        assert_eq!(names(dir.path()), ["lake-a"]);
+        add_store(dir.path(), "lake-b", 100, 1);
         drop(running);
         drop(use_with_limits(&own, limits(30, 1000), now).expect("cleans"));
         assert_eq!(names(dir.path()), ["lake-a", "lake-b"]);

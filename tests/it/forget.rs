@@ -7,7 +7,7 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Value, json};
 
-use crate::env::TestEnv;
+use crate::env::{TestEnv, copy_folder};
 
 /// Words that only the forgotten session has: in its prompt, its title, a command and a problem.
 const SECRET: &str = "zebrafinch";
@@ -256,4 +256,17 @@ fn a_lost_list_of_forgotten_sessions_is_noticed() {
     fs::write(&list, "{}").expect("writes");
     ingest(&env);
     assert_eq!(env.run(&["search", SECRET]).code, 0, "the user wanted it back");
+}
+
+/// What an engine loaded of a lake may hold the session too, and is loaded again when it is needed.
+#[test]
+fn no_cached_lake_holds_a_forgotten_session() {
+    let env = store_with_secret();
+    let cache = env.path(".cache/sessions");
+    copy_folder(&env.store(), &cache.join("lake-0123456789abcdef"));
+    assert!(files_below(&cache).iter().any(|path| file_has(path, SECRET)));
+    env.run(&["forget", "secret"]).ok();
+    assert!(!files_below(&cache).is_empty(), "without --yes nothing is removed");
+    env.run(&["forget", "secret", "--yes"]).ok();
+    assert!(files_below(&cache).iter().all(|path| path.ends_with("lakes.lock")));
 }

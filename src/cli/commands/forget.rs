@@ -4,6 +4,10 @@ use schemas::Provider;
 
 use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::config::environment;
+use crate::error::unusable_path;
+use crate::files::lake_cache::remove_cached_stores;
+use crate::output::Printer;
 use crate::tools::forget::{ForgetSelection, nothing_selected, select_forgotten};
 use crate::update::forget::{exclusion_rule, forget_sessions, undo_forget};
 
@@ -82,7 +86,21 @@ pub(in crate::cli) fn run(
     let is_found = !data.sessions.is_empty();
     if flags.yes && is_found {
         forget_sessions(&context.store, &mut data)?;
+        clear_lake_cache(printer)?;
     }
     printer.print_value(&data)?;
     Ok(CommandOutcome::from_found(is_found))
+}
+
+/// Removes what an engine loaded of lakes, which may hold the forgotten sessions too.
+fn clear_lake_cache(printer: &Printer) -> Result<(), CommandFailure> {
+    let cache = environment::cache_dir();
+    let in_use = remove_cached_stores(&cache).map_err(|error| unusable_path(&cache, error))?;
+    for store in in_use {
+        printer.print_note(&format!(
+            "{} is used by a process with --engine and may still hold them. End it, then run `sessions forget` again, or remove the folder",
+            store.display()
+        ))?;
+    }
+    Ok(())
 }
