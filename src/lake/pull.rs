@@ -123,8 +123,8 @@ struct Pull<'a> {
     redaction_rules: i64,
     stones: HashSet<String>,
     forgotten: HashSet<String>,
-    /// The rules by which projects are excluded.
-    rules: LogRules,
+    /// The rules by which projects are excluded; `None` if none is.
+    rules: Option<LogRules>,
     /// The patterns of these rules, as in the settings.
     exclude: Vec<String>,
     /// Identities of the logs that the store has itself.
@@ -166,6 +166,12 @@ impl<'a> Pull<'a> {
             imported.insert(lake_id.to_owned(), one);
         }
         let taken = snapshot.sessions().iter().map(|row| row.session_id.clone()).collect();
+        let mut rules = None;
+        let mut exclude = Vec::new();
+        if filter.skips_excluded {
+            rules = Some(LogRules::read(HashSet::new())?);
+            exclude = UserSettings::read()?.ingest.exclude;
+        }
         let report = PullReport { source: place.name().to_owned(), ..PullReport::default() };
         Ok(Self {
             place,
@@ -174,8 +180,8 @@ impl<'a> Pull<'a> {
             redaction_rules: rules_version(Some(redactor)),
             stones,
             forgotten,
-            rules: LogRules::read(HashSet::new())?,
-            exclude: UserSettings::read()?.ingest.exclude,
+            rules,
+            exclude,
             local,
             imported,
             taken,
@@ -188,7 +194,7 @@ impl<'a> Pull<'a> {
     /// filter are not in it; see [`PullFilter::is_within`]. Its first word is about the rest of the
     /// filter and the rules of masking.
     fn signature(&self, versions: &BTreeMap<String, String>) -> String {
-        let PullFilter { user, project, since: _, until: _ } = self.filter;
+        let PullFilter { user, project, since: _, until: _, skips_excluded: _ } = self.filter;
         let rules = self.redaction_rules;
         let filter = format!("{user:?} {project:?} {rules} {:?}", self.exclude);
         let filter = sha256(filter.as_bytes());
@@ -252,7 +258,9 @@ impl<'a> Pull<'a> {
                 self.report.known_here += 1;
                 continue;
             }
-            if listed.cwd.as_deref().is_some_and(|cwd| self.rules.excludes_project(cwd)) {
+            if let (Some(rules), Some(cwd)) = (&self.rules, &listed.cwd)
+                && rules.excludes_project(cwd)
+            {
                 self.report.excluded += 1;
                 continue;
             }

@@ -14,6 +14,8 @@ pub struct PullFilter {
     pub since: Option<Timestamp>,
     /// The time before which a session ended.
     pub until: Option<Timestamp>,
+    /// True if projects that the settings or a marker file exclude are left out.
+    pub skips_excluded: bool,
 }
 
 impl PullFilter {

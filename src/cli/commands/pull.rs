@@ -75,6 +75,7 @@ fn pull_once(flags: &PullFlags, context: &CommandContext<'_>) -> Result<PullRepo
         project: flags.project.clone(),
         since: parse("since", &flags.since)?,
         until: parse("until", &flags.until)?,
+        skips_excluded: true,
     };
     let place = LakePlace::open(&flags.source)?;
     let redactor = create_redactor()?;
