@@ -1,6 +1,6 @@
 //! Reads the beginning of a file, for the formats to recognize it.
 
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 
 use serde::de::{Deserializer, MapAccess, Visitor};
@@ -9,6 +9,7 @@ use crate::provider::FORMATS;
 use crate::provider::format::LogHead;
 use crate::provider::shared::document::{ListSeed, first_elements};
 use crate::source::candidate::{Container, LogCandidate};
+use crate::source::line_source::LineSource;
 use crate::source::lines::{LogLine, LogLines, MAX_LINE_BYTES, SMALL_CHUNK_BYTES, fitting_chunk};
 
 /// Maximum number of objects examined. Objects that name a session are at the top, and the first
@@ -28,7 +29,7 @@ const MAX_DOCUMENT_BYTES: usize = 64 << 10;
 /// fields of a document over several lines. `None` if the file is blank.
 pub(super) fn read_head(
     file: &LogCandidate,
-    content: impl Read,
+    content: impl LineSource,
 ) -> io::Result<Option<LogHead<'_>>> {
     read_head_until(file, content, is_claim_complete)
 }
@@ -36,7 +37,7 @@ pub(super) fn read_head(
 /// Reads a head that ends at the first object for which `is_last` returns true.
 fn read_head_until(
     file: &LogCandidate,
-    content: impl Read,
+    content: impl LineSource,
     is_last: impl Fn(&serde_json::Value) -> bool,
 ) -> io::Result<Option<LogHead<'_>>> {
     let chunk = fitting_chunk(file.size, SMALL_CHUNK_BYTES);

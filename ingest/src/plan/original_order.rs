@@ -13,6 +13,7 @@ use super::in_order::sort_by_ancestors;
 use crate::provider::format_of;
 use crate::source::candidate::LogCandidate;
 use crate::source::container::Content;
+use crate::source::line_source::LineSource as _;
 use crate::stream::parse_micros;
 
 /// Name of the field with the id of a record.
@@ -225,6 +226,9 @@ fn read_records(file: &LogCandidate) -> io::Result<LogRecords> {
         // a set.
         let rest = buffer.len().saturating_sub(ID_KEY.len() + ID_BYTES + MAX_GAP_BYTES);
         buffer.drain(..rest);
+        if buffer.ends_with(&[0]) && content.skip_hole()? > 0 {
+            buffer.clear();
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use tempfile::SpooledTempFile;
 
 use super::assembly::Assembly;
 use super::candidate::{Container, LogCandidate};
+use super::line_source::LineSource;
 
 /// Maximum number of decompressed bytes held in memory. Longer content goes to a temporary file
 /// without a name.
@@ -92,7 +93,7 @@ impl Content {
     }
 
     /// Opens the content for reading from its beginning, without seeking.
-    pub(crate) fn open_stream(file: &LogCandidate) -> io::Result<Box<dyn Read>> {
+    pub(crate) fn open_stream(file: &LogCandidate) -> io::Result<Box<dyn LineSource>> {
         Ok(match file.container {
             Container::Plain => Box::new(File::open(&file.path)?),
             Container::Zstd | Container::Gzip => {
@@ -191,6 +192,15 @@ impl Read for Content {
             Self::File(file) => file.read(buffer),
             Self::Unpacked(spool, _) => spool.read(buffer),
             Self::Memory(bytes) => bytes.read(buffer),
+        }
+    }
+}
+
+impl LineSource for Content {
+    fn skip_hole(&mut self) -> io::Result<u64> {
+        match self {
+            Self::File(file) => file.skip_hole(),
+            Self::Unpacked(..) | Self::Memory(_) => Ok(0),
         }
     }
 }

@@ -1,7 +1,9 @@
 //! Splits a file into lines with their byte offsets, in memory bounded by the longest line kept.
 
-use std::io::{self, Read};
+use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::line_source::LineSource;
 
 /// Number of bytes in the first read of a file, and by which the buffer grows: they fit the nearer
 /// caches, and most logs are small.
@@ -72,7 +74,7 @@ pub struct LogLines<R> {
     giant: Option<MutexGuard<'static, ()>>,
 }
 
-impl<R: Read> LogLines<R> {
+impl<R: LineSource> LogLines<R> {
     /// Creates a reader of lines. `offset` is the current position of `file`.
     pub fn new(file: R, offset: u64) -> Self {
         Self::with_bounds(file, offset, MAX_LINE_BYTES, CHUNK_BYTES)
@@ -196,7 +198,8 @@ impl<R: Read> LogLines<R> {
         Ok(())
     }
 
-    /// Skips the rest of a line that is too long, and keeps its beginning.
+    /// Skips the rest of a line that is too long, and keeps its beginning. A hole in it, which a log
+    /// may have after a crash of the machine, is not read.
     fn skip_oversized(&mut self) -> io::Result<LogLine<'_>> {
         const MAX_HEAD_BYTES: usize = 4096;
         let offset = self.offset;
@@ -211,10 +214,14 @@ impl<R: Read> LogLines<R> {
                 ended = true;
                 break;
             }
+            let is_in_zeros = pending.ends_with(&[0]);
             let length = pending.len();
             self.advance(length);
             if self.is_at_end {
                 break;
+            }
+            if is_in_zeros {
+                self.offset += self.file.skip_hole()?;
             }
             self.fill_buffer()?;
         }
@@ -253,6 +260,9 @@ fn trim_line(line: &[u8], offset: u64) -> (u64, &[u8]) {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+    use std::io::{Read, Seek as _, SeekFrom, Write as _};
+
     use super::*;
     use proptest::prelude::*;
 
@@ -268,8 +278,13 @@ mod tests {
         }
     }
 
+    impl LineSource for Drip<'_> {}
+
     fn split(data: &[u8], step: usize, max_line: usize) -> Vec<(u64, String)> {
-        let mut lines = LogLines::with_bounds(Drip(data, step), 0, max_line, CHUNK_BYTES);
+        collect_lines(LogLines::with_bounds(Drip(data, step), 0, max_line, CHUNK_BYTES))
+    }
+
+    fn collect_lines(mut lines: LogLines<impl LineSource>) -> Vec<(u64, String)> {
         let mut out = Vec::new();
         while let Some(line) = lines.next_line().expect("no errors") {
             out.push(match line {
@@ -310,6 +325,82 @@ mod tests {
             let want =
                 [(0, "123"), (4, "1234"), (9, "oversized 5 true"), (15, "oversized 6 false")];
             assert_eq!(lines, want.map(|(offset, text)| (offset, text.to_owned())), "{step}");
+        }
+    }
+
+    /// Counts the bytes that are read from a file. If `sees_holes` is false, the system does not tell
+    /// holes from data.
+    struct CountedFile {
+        file: File,
+        sees_holes: bool,
+        bytes_read: u64,
+    }
+
+    impl Read for &mut CountedFile {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            let read = self.file.read(into)?;
+            self.bytes_read += read as u64;
+            Ok(read)
+        }
+    }
+
+    impl LineSource for &mut CountedFile {
+        fn skip_hole(&mut self) -> io::Result<u64> {
+            if self.sees_holes { self.file.skip_hole() } else { Ok(0) }
+        }
+    }
+
+    /// Creates a file with these pieces of text, each at its position, and holes between them.
+    fn sparse_file(pieces: &[(u64, &str)], length: u64) -> File {
+        let mut file = tempfile::tempfile().expect("creates");
+        for (position, text) in pieces {
+            file.seek(SeekFrom::Start(*position)).expect("seeks");
+            file.write_all(text.as_bytes()).expect("writes");
+        }
+        file.set_len(length).expect("grows");
+        file.rewind().expect("rewinds");
+        file
+    }
+
+    /// Returns the lines of a sparse file, and the number of bytes read for them.
+    fn lines_of(
+        pieces: &[(u64, &str)],
+        length: u64,
+        sees_holes: bool,
+    ) -> (Vec<(u64, String)>, u64) {
+        let file = sparse_file(pieces, length);
+        let mut file = CountedFile { file, sees_holes, bytes_read: 0 };
+        let max_line = 2 * CHUNK_BYTES;
+        let lines = collect_lines(LogLines::with_bounds(&mut file, 0, max_line, CHUNK_BYTES));
+        (lines, file.bytes_read)
+    }
+
+    #[test]
+    fn holes_give_the_lines_that_reading_them_gives() {
+        const MB: u64 = 1 << 20;
+        let cases: [(&[(u64, &str)], u64); 6] = [
+            (&[], 9 * MB),
+            (&[(0, "a\n")], 9 * MB),
+            (&[(0, "a\nb")], 9 * MB + 1),
+            (&[(0, "a\nb"), (5 * MB, "c\nd\n")], 5 * MB + 4),
+            (&[(3 * MB + 7, "\na\n"), (7 * MB, "b"), (8 * MB, "\nc")], 12 * MB),
+            (&[(100, "a\n"), (MB / 8, "b\n")], MB / 4),
+        ];
+        for (pieces, length) in cases {
+            let (want, _) = lines_of(pieces, length, false);
+            assert_eq!(lines_of(pieces, length, true).0, want, "{pieces:?}");
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_hole_is_not_read() {
+        let length = 1 << 40;
+        for pieces in [&[(0, "a\nb"), (length - 3, "\nc\n")][..], &[(0, "a\nb")], &[]] {
+            let (lines, bytes_read) = lines_of(pieces, length, true);
+            let oversized = lines.iter().filter(|(_, text)| text.starts_with("oversized"));
+            assert_eq!(oversized.count(), 1, "{lines:?}");
+            assert!(bytes_read < 4 << 20, "{bytes_read} bytes read");
         }
     }
 

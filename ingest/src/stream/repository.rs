@@ -5,12 +5,17 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
+use crate::source::bounded_file::read_bounded_file;
+
 /// Name, or end of the name, of folders in which users and agents keep the worktrees of a
 /// repository.
 const WORKTREES: &str = "worktrees";
 
 /// Maximum number of working directories remembered.
 const MAX_REMEMBERED_FOLDERS: usize = 1024;
+
+/// Maximum size in bytes of a configuration of git and of a file that names its folder.
+const MAX_GIT_FILE_BYTES: u64 = 1 << 20;
 
 /// The repository that contains a working directory.
 #[derive(Debug, Clone, Default)]
@@ -76,7 +81,7 @@ fn read_origin_url(folder: &str) -> Option<String> {
     if !folder.starts_with('/') {
         return None;
     }
-    let config = std::fs::read_to_string(Path::new(folder).join(".git/config")).ok()?;
+    let config = read_git_file(&Path::new(folder).join(".git/config"))?;
 
     let mut lines = config.lines().map(str::trim);
     lines.by_ref().find(|line| *line == r#"[remote "origin"]"#)?;
@@ -125,11 +130,16 @@ fn find_git_folder(cwd: &Path) -> Option<String> {
         if metadata.is_dir() {
             return Some(dir.to_string_lossy().into_owned());
         }
-        let pointer = std::fs::read_to_string(git).ok()?;
+        let pointer = read_git_file(&git)?;
         let target = pointer.strip_prefix("gitdir: ")?.trim();
         let at = target.find("/.git/")?;
         Some(target[..at].to_owned())
     })
+}
+
+/// Returns the text of a file of git. `None` if it is not such a file.
+fn read_git_file(path: &Path) -> Option<String> {
+    String::from_utf8(read_bounded_file(path, MAX_GIT_FILE_BYTES)?).ok()
 }
 
 /// Returns the last part of a path, with either separator. `None` if the path has no part.

@@ -17,6 +17,8 @@ mod redact;
 mod redact_services;
 mod reported;
 mod rewritten;
+#[cfg(target_os = "linux")]
+mod sparse;
 mod traps;
 mod unread;
 mod usage;

@@ -20,8 +20,12 @@ use serde_json::Value as Json;
 use crate::provider::format::{
     AgentFolders, LogFormat, LogHead, LogReader, Quirks, RecordTally, SessionClaim,
 };
+use crate::provider::shared::beside;
 use crate::provider::shared::document::{self, Document, DocumentLayout};
 use crate::stream::{Stream, TitleFrom};
+
+/// Maximum size in bytes of a manifest.
+const MAX_MANIFEST_BYTES: u64 = 4 << 20;
 
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Cline,
@@ -135,7 +139,7 @@ pub(super) fn manifest_path(log: &Path) -> Option<PathBuf> {
 
 /// Reads the manifest of a session.
 fn read_manifest(log: &Path) -> Option<Json> {
-    serde_json::from_slice(&std::fs::read(manifest_path(log)?).ok()?).ok()
+    beside::read_json(&manifest_path(log)?, MAX_MANIFEST_BYTES)
 }
 
 const SESSION_LAYOUT: DocumentLayout = DocumentLayout { list: Some("messages"), header: &[] };

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use crate::provider::shared::beside;
+use crate::source::bounded_file::read_bounded_file;
 
 /// Maximum size in bytes of such a file. Larger files are not read.
 const MAX_FILE_BYTES: u64 = 4 << 20;
@@ -18,7 +19,7 @@ pub(super) fn find_cwd(log: &Path) -> Option<String> {
 /// Returns the content of `.project_root`, trimmed. `None` if the file is missing, empty, too large
 /// or not UTF-8.
 fn read_project_root(project: &Path) -> Option<String> {
-    let bytes = beside::read_file(&project.join(".project_root"), MAX_FILE_BYTES)?;
+    let bytes = read_bounded_file(&project.join(".project_root"), MAX_FILE_BYTES)?;
     let root = String::from_utf8(bytes).ok()?.trim().to_owned();
     (!root.is_empty()).then_some(root)
 }

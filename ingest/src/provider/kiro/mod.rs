@@ -21,9 +21,13 @@ use self::message::KiroDecoder;
 use crate::provider::format::{
     AgentFolders, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, RecordTally, SessionClaim,
 };
+use crate::provider::shared::beside;
 use crate::provider::shared::document::{self, Document, DocumentLayout, RecordSpan};
 use crate::stream::{Stream, TitleFrom, parse_micros};
 use crate::text::json::{JsonFields, Value};
+
+/// Maximum size in bytes of the file that describes the session of a journal.
+const MAX_SESSION_FILE_BYTES: u64 = 16 << 20;
 
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Kiro,
@@ -102,7 +106,7 @@ pub(super) fn session_file_path(journal: &Path) -> PathBuf {
 
 /// Reads the file next to a journal, which describes the journal's session.
 fn read_session_file(journal: &Path) -> Option<Json> {
-    serde_json::from_slice(&std::fs::read(session_file_path(journal)).ok()?).ok()
+    beside::read_json(&session_file_path(journal), MAX_SESSION_FILE_BYTES)
 }
 
 /// The field of a conversation that holds its entries.

@@ -4,20 +4,12 @@ use std::path::Path;
 
 use serde_json::Value as Json;
 
-/// Returns the content of a file. Returns `None` if it cannot be read, is not a regular file, or
-/// has more than `max_bytes`, because it is then not the expected file.
-pub(crate) fn read_file(path: &Path, max_bytes: u64) -> Option<Vec<u8>> {
-    let metadata = std::fs::metadata(path).ok()?;
-    if !metadata.is_file() || metadata.len() > max_bytes {
-        return None;
-    }
-    std::fs::read(path).ok()
-}
+use crate::source::bounded_file::read_bounded_file;
 
-/// Returns the JSON in a file of at most `max_bytes`. `None` in the cases of [`read_file`], and if
-/// the content is not JSON.
+/// Returns the JSON in a file of at most `max_bytes`. `None` in the cases of [`read_bounded_file`],
+/// and if the content is not JSON.
 pub(crate) fn read_json(path: &Path, max_bytes: u64) -> Option<Json> {
-    serde_json::from_slice(&read_file(path, max_bytes)?).ok()
+    serde_json::from_slice(&read_bounded_file(path, max_bytes)?).ok()
 }
 
 /// Returns whether a file is the metadata that the Entire CLI writes next to its copy of any
@@ -36,13 +28,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_small_files_are_read() {
+    fn only_small_json_is_read() {
         let dir = tempfile::tempdir().expect("tempdir");
         let path = dir.path().join("a.json");
         assert_eq!(read_json(&path, 9), None);
         std::fs::write(&path, r#"{"a":[1]}"#).expect("writes");
         assert_eq!(read_json(&path, 9).expect("JSON")["a"][0], 1);
-        assert_eq!(read_file(&path, 8), None);
-        assert_eq!(read_file(dir.path(), u64::MAX), None);
+        assert_eq!(read_json(&path, 8), None);
     }
 }
