@@ -34,7 +34,7 @@ pub(super) struct Args {
     /// Print the answer as JSON, exactly as the MCP tool returns it
     #[arg(long, global = true, help_heading = GLOBAL_FLAGS)]
     pub(super) json: bool,
-    /// Print nothing but data
+    /// Print nothing but data and errors
     #[arg(long, short, global = true, help_heading = GLOBAL_FLAGS)]
     pub(super) quiet: bool,
     /// Log what is done to stderr; twice for each call and file (or SESSIONS_LOG=debug[:FILE])

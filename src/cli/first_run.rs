@@ -98,6 +98,7 @@ pub(super) fn ingest_on_first_use(
     printer.print_note(&format!("first use: reading {line} into {folder}, secrets masked"))?;
     let report = ingest::ingest_default_logs(&create_context(store, printer))?;
     printer.print_note(&first_ingest_line(&report))?;
+    ingest::print_failures(&report, printer)?;
     Ok(())
 }
 

@@ -50,7 +50,7 @@ impl StoreRefresh {
             UnreadReason::Busy => printer.print_note(&format!(
                 "{logs} newer than the store; another process is writing to it"
             )),
-            UnreadReason::Trouble(reason) => printer.print_note(&format!(
+            UnreadReason::Trouble(reason) => printer.print_failure(&format!(
                 "{logs} newer than the store and could not be read: {reason}"
             )),
         }

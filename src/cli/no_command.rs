@@ -20,7 +20,7 @@ pub(super) fn run(args: Args, help: &str, printer: &Printer) -> ExitCode {
     match open_screen(args, printer) {
         Ok(Some(outcome)) => report_result(Ok(outcome), printer),
         Ok(None) => {
-            let _ = printer.print_note(help);
+            let _ = printer.print_wrong_usage(&format!("{help}\n"));
             ExitCode::from(2)
         }
         Err(failure) => report_result(Err(failure), printer),

@@ -206,7 +206,7 @@ pub(super) const OUTPUT: &str = "\
 - text for people: the default; ⚠️ its layout may change and it is hard to parse
 - `--json`: the envelope below, exactly what the MCP tool returns; ✅ use this one in programs
 
-stdout carries data only; remarks, warnings and errors go to stderr. `--quiet` leaves the remarks out.
+stdout carries data only; remarks, warnings and errors go to stderr. `--quiet` leaves all but the errors out.
 ";
 
 pub(super) fn examples_text() -> String {

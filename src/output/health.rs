@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use ingest::run::report::IngestReport;
-use schemas::problem::ProblemKind;
+use schemas::problem::{Problem, ProblemKind};
 
 use super::numbers::{count_of, list_counts, to_megabytes};
 use super::show::Show;
@@ -84,11 +84,7 @@ impl Show for IngestReport {
             let _ = writeln!(out, "    and {more} more; --json lists them all");
         }
         if self.segments_set_aside > 0 {
-            let _ = writeln!(
-                out,
-                "{} damaged segments were set aside, and their logs were read again. Events whose log is gone are lost",
-                self.segments_set_aside
-            );
+            let _ = writeln!(out, "{}", describe_set_aside(self));
         }
         for notice in &self.notices {
             let _ = writeln!(out, "{notice}");
@@ -245,16 +241,40 @@ pub fn found_logs_line(found: &DoctorData) -> Option<String> {
     if parts.is_empty() { None } else { Some(format!("{} ({size:.1} MB)", parts.join(", "))) }
 }
 
+/// Returns what failed in a run, for output that has no report.
+pub fn describe_ingest_failures(report: &IngestReport) -> Vec<String> {
+    let mut failures = Vec::new();
+    if report.segments_set_aside > 0 {
+        failures.push(describe_set_aside(report));
+    }
+    if report.files_failed > 0 {
+        let is_unreadable = |problem: &&Problem| problem.kind == ProblemKind::Unreadable;
+        let first = report.problem_list.iter().find(is_unreadable).map(|problem| {
+            format!(", the first {}: {}", one_line(&problem.path), one_line(&problem.message))
+        });
+        failures.push(format!(
+            "{} could not be read{}. {UNREADABLE_ADVICE}",
+            count_of(report.files_failed, "file"),
+            first.unwrap_or_default()
+        ));
+    }
+    failures
+}
+
+/// Describes the damaged segments of the store that a run set aside.
+fn describe_set_aside(report: &IngestReport) -> String {
+    format!(
+        "{} damaged segments were set aside, and their logs were read again. Events whose log is gone are lost",
+        report.segments_set_aside
+    )
+}
+
 /// Returns the line about the first ingest, which ran before another command.
 pub fn first_ingest_line(report: &IngestReport) -> String {
     let seconds = Duration::from_millis(report.elapsed_ms).as_secs_f64();
-    let mut line = format!(
+    format!(
         "{} with {} read in {seconds:.1} s",
         count_of(report.sessions, "session"),
         count_of(report.events, "event")
-    );
-    if report.files_failed > 0 {
-        let _ = write!(line, "; {} unreadable: see `sessions doctor`", report.files_failed);
-    }
-    line
+    )
 }

@@ -46,7 +46,9 @@ mod wrapped;
 pub use self::conversation::ConversationView;
 pub(crate) use self::conversation::shorten_image_notes;
 pub use self::files::{ImageWritten, ReportWritten};
-pub use self::health::{first_ingest_line, found_logs_line, found_logs_text};
+pub use self::health::{
+    describe_ingest_failures, first_ingest_line, found_logs_line, found_logs_text,
+};
 pub(crate) use self::help::paint_help;
 pub use self::hooks::HookLogList;
 pub use self::layout::Layout;

@@ -23,6 +23,7 @@ const ERROR_MARK: &str = "error:";
 /// The output settings of a command.
 pub struct Printer {
     pub is_json: bool,
+    /// True if only data and errors are printed.
     pub is_quiet: bool,
     /// The debug metadata to add to the metadata of answers.
     pub debug: Option<DebugMetadata>,
@@ -96,13 +97,16 @@ impl Printer {
         Ok(())
     }
 
-    /// Prints warnings on stderr, unless the user asked for quiet output.
+    /// Prints warnings on stderr. Quiet output has only those of failures.
     pub fn print_warnings(&self, warnings: &[Warning]) -> io::Result<()> {
         for warning in warnings {
             let style = match warning.severity {
                 Severity::Info => DIM,
                 Severity::Warning => WARNED,
-                Severity::Error => FAILED,
+                Severity::Error => {
+                    self.print_failure(&warning.message)?;
+                    continue;
+                }
             };
             self.print_remark(style, &format!("{}: {}", warning.severity, warning.message))?;
         }
@@ -176,8 +180,14 @@ impl Printer {
         if self.is_json {
             return self.print_json(&ErrorAnswer::from(error));
         }
+        self.print_failure(&error.message)
+    }
+
+    /// Prints on stderr what failed, also if the user asked for quiet output. The command may have an
+    /// answer all the same.
+    pub fn print_failure(&self, message: &str) -> io::Result<()> {
         let mut text = Painted::new();
-        let message = self.fit_remark(&format!("{ERROR_MARK} {}", error.message));
+        let message = self.fit_remark(&format!("{ERROR_MARK} {message}"));
         let message = message.strip_prefix(ERROR_MARK).unwrap_or(&message);
         text.push(FAILED.bold(), ERROR_MARK).push(PLAIN, message);
         self.write_remark(&text)

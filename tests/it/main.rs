@@ -50,6 +50,7 @@ mod outputs;
 mod packages;
 mod plugin;
 mod printed;
+mod quiet;
 mod quota;
 mod readers;
 mod readers_http;

@@ -10,7 +10,7 @@ use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::config::settings;
 use crate::config::user_settings::UserSettings;
-use crate::output::{IngestBar, Printer, watch_line};
+use crate::output::{IngestBar, Printer, describe_ingest_failures, watch_line};
 use crate::store::Verify;
 use crate::update::ingest_logs::{IngestOptions, ingest_logs, preview_ingest};
 use crate::update::watch::watch_logs;
@@ -94,10 +94,8 @@ fn run_watch(
     let create_options = || create_options(flags);
     watch_logs(&context.store, &flags.paths, &create_options, |report| {
         if report.sessions > 0 || report.files_failed > 0 {
-            closed = if is_first || printer.is_json {
+            closed = if is_first || printer.is_json || printer.is_quiet {
                 print_report(&report, printer).err()
-            } else if printer.is_quiet {
-                None
             } else {
                 printer.print_data(&watch_line(&report)).err()
             };
@@ -111,10 +109,21 @@ fn run_watch(
     }
 }
 
-/// Prints the report of a run, unless the user asked for quiet output.
+/// Prints the report of a run; only what failed if the user asked for quiet output.
 fn print_report(report: &IngestReport, printer: &Printer) -> std::io::Result<()> {
-    if printer.is_quiet && !printer.is_json {
-        return Ok(());
+    if printer.is_json || !printer.is_quiet {
+        return printer.print_value(report);
     }
-    printer.print_value(report)
+    print_failures(report, printer)
+}
+
+/// Prints what failed in a run.
+pub(in crate::cli) fn print_failures(
+    report: &IngestReport,
+    printer: &Printer,
+) -> std::io::Result<()> {
+    for failure in describe_ingest_failures(report) {
+        printer.print_failure(&failure)?;
+    }
+    Ok(())
 }

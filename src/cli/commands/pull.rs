@@ -57,7 +57,7 @@ pub(in crate::cli) fn run(
                 printer.print_value(&report)?;
             }
             Ok(_) => {}
-            Err(error) => printer.print_note(&format!("{}; trying again", error.message))?,
+            Err(error) => printer.print_failure(&format!("{}; trying again", error.message))?,
         }
         std::thread::sleep(Duration::from_secs(flags.every.max(1)));
     }

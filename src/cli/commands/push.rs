@@ -38,7 +38,7 @@ pub(in crate::cli) fn run(
     let place = LakePlace::open(&flags.destination)?;
     let report = push_sessions(&context.store, &place, &options)?;
     if report.unredacted > 0 && !printer.is_json {
-        printer.print_note(&format!(
+        printer.print_failure(&format!(
             "{} sessions were ingested with --no-redact and are not published. Ingest them again without it; or allow it twice: `unredacted = true` under [publish], and --unredacted.",
             report.unredacted
         ))?;

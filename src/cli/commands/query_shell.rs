@@ -136,7 +136,7 @@ impl QueryShell<'_> {
             (Some(".mode"), Some(format)) => self.set_format(format)?,
             (Some(command), _) if command.starts_with('.') => {
                 let message = format!("unknown command '{command}'. .help lists the commands");
-                self.printer.print_note(&message)?;
+                self.printer.print_failure(&message)?;
             }
             (Some(_), _) => self.run_query(text.trim_end_matches(';'))?,
         }
@@ -148,7 +148,9 @@ impl QueryShell<'_> {
         let heading = format!("{name}: ");
         match schema.split("\n\n").find(|view| view.starts_with(&heading)) {
             Some(view) => self.printer.print_data(&format!("{view}\n")),
-            None => self.printer.print_note(&format!("no view '{name}'. .tables lists the views")),
+            None => {
+                self.printer.print_failure(&format!("no view '{name}'. .tables lists the views"))
+            }
         }
     }
 
@@ -162,7 +164,7 @@ impl QueryShell<'_> {
                 let known = QueryFormat::ALL.iter().filter(|format| !format.is_binary());
                 let names: Vec<&str> = known.map(|format| format.as_str()).collect();
                 let message = format!("no format '{name}'. Use one of: {}", names.join(", "));
-                self.printer.print_note(&message)
+                self.printer.print_failure(&message)
             }
         }
     }

@@ -52,7 +52,7 @@ impl Freshness {
         if self.failed > 0 {
             let message =
                 format!("{} log files could not be read; see `sessions status`", self.failed);
-            warnings.push(Warning::new(WarningCode::FilesFailed, Severity::Warning, message));
+            warnings.push(Warning::new(WarningCode::FilesFailed, Severity::Error, message));
         }
         warnings
     }

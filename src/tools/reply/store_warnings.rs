@@ -17,11 +17,11 @@ pub(crate) fn store_warnings(snapshot: &Snapshot) -> Vec<Warning> {
         warnings.push(Warning::new(WarningCode::StoreDamaged, Severity::Error, message));
     }
     for message in describe_lost_logs(&snapshot.manifest().lost) {
-        warnings.push(Warning::new(WarningCode::StoreDamaged, Severity::Warning, message));
+        warnings.push(Warning::new(WarningCode::StoreDamaged, Severity::Error, message));
     }
     if let Some(damage) = snapshot.labels().damage() {
         let message = format!("labels.json cannot be read, so labels are missing: {damage}");
-        warnings.push(Warning::new(WarningCode::LabelsUnreadable, Severity::Warning, message));
+        warnings.push(Warning::new(WarningCode::LabelsUnreadable, Severity::Error, message));
     }
     if let Some(found) = &condition.writable {
         let message = format!(

@@ -1,0 +1,86 @@
+//! `--quiet` leaves out remarks, and never an error.
+
+use std::fs;
+
+use crate::env::{TestEnv, samples};
+
+const MAIN: &str = "9ae82b3a";
+
+/// Runs a command with and without `--quiet`. Both must end alike and say the same errors, one of
+/// which contains `wanted`.
+#[track_caller]
+fn check(env: &TestEnv, args: &[&str], wanted: &str) {
+    let loud = env.run(args);
+    let quiet = env.run(&[&["--quiet"], args].concat());
+    assert_eq!(quiet.code, loud.code, "{args:?}: {}", quiet.stderr);
+    let is_error = |line: &&str| line.starts_with("error:");
+    let errors: Vec<&str> = loud.stderr.lines().filter(is_error).collect();
+    assert!(errors.iter().any(|error| error.contains(wanted)), "{args:?}: {}", loud.stderr);
+    let quiet_errors: Vec<&str> = quiet.stderr.lines().filter(is_error).collect();
+    assert_eq!(quiet_errors, errors, "{args:?}");
+}
+
+#[test]
+fn damage_is_said_by_every_command_that_answers() {
+    let env = TestEnv::with_samples();
+    fs::write(env.store().join("labels.json"), "{").expect("writes");
+    for args in [
+        &["query", "SELECT * FROM sessions WHERE list_contains(labels, 'kept')"][..],
+        &["list"],
+        &["list", "--label", "kept"],
+        &["search", "retry"],
+        &["search", "label:kept"],
+        &["find", "retry"],
+        &["show", MAIN],
+        &["event", "9ae82b3a:1"],
+        &["stats"],
+        &["usage"],
+        &["status"],
+        &["analyze", MAIN],
+        &["compact", "--dry-run"],
+        &["forget", MAIN],
+        &["export", MAIN, "-o", "out.md"],
+        &["report", "--session", MAIN, "-o", "out.html", "--force"],
+    ] {
+        check(&env, args, "labels.json");
+    }
+}
+
+#[test]
+fn errors_of_arguments_and_stores_are_said() {
+    let env = TestEnv::with_samples();
+    check(&env, &["query", "SELEC 1"], "SELEC");
+    check(&env, &["show", "nowhere"], "nowhere");
+    check(&env, &["event", "nowhere:1"], "nowhere");
+    check(&env, &["list", "--since", "never"], "since");
+    check(&env, &["search", "/(/"], "regex");
+    check(&env, &["query", "-f", "missing.sql"], "missing.sql");
+    check(&env, &["ingest", "missing"], "missing");
+    check(&env, &["pull", "missing"], "missing");
+    let wrong = env.run(&["--quiet", "list", "--wrong"]).fails(2);
+    assert!(wrong.contains("--wrong"), "{wrong}");
+    let help = env.run(&["--quiet"]).fails(2);
+    assert!(help.contains("Usage: sessions"), "{help}");
+}
+
+#[test]
+fn logs_that_cannot_be_read_are_said() {
+    let env = TestEnv::new();
+    let logs = env.path("logs");
+    fs::create_dir_all(&logs).expect("creates");
+    fs::write(logs.join("damaged.jsonl.gz"), "no gzip").expect("writes");
+    let said = env.run(&["ingest", "--quiet", &logs.to_string_lossy()]);
+    assert_eq!((said.code, said.stdout.as_str()), (0, ""));
+    assert!(said.stderr.starts_with("error: 1 file could not be read"), "{}", said.stderr);
+    assert!(said.stderr.contains("damaged.jsonl"), "{}", said.stderr);
+}
+
+#[test]
+fn sessions_that_are_not_published_are_said() {
+    let env = TestEnv::new();
+    let dir = env.path(".config/sessions");
+    fs::create_dir_all(&dir).expect("creates");
+    fs::write(dir.join("settings.toml"), "[publish]\ninclude = [\"/**\"]\n").expect("writes");
+    env.run(&["ingest", "--quiet", "--no-redact", &samples().to_string_lossy()]).ok();
+    check(&env, &["push", "lake"], "--no-redact");
+}
