@@ -10,6 +10,7 @@ use super::commands::{
     lake, list, mcp, open, plugin, pull, push, query, report, resume, search, setup, show, skill,
     stats, tail, tools, usage, web,
 };
+use crate::config::environment;
 use crate::output::ColorChoice;
 
 /// The most cells of a line of the help.
@@ -28,8 +29,8 @@ pub(super) const GLOBAL_FLAGS: &str = "Global flags";
     after_help = "AI agents: `sessions --ai-help` prints the whole manual, `sessions COMMAND --ai-help` that of a command."
 )]
 pub(super) struct Args {
-    /// Directory of the store [default: the XDG data home + sessions]
-    #[arg(long, global = true, help_heading = GLOBAL_FLAGS, env = "SESSIONS_STORE", value_name = "DIR")]
+    /// Directory of the store (or SESSIONS_STORE) [default: the XDG data home + sessions]
+    #[arg(long, global = true, help_heading = GLOBAL_FLAGS, value_name = "DIR")]
     pub(super) store: Option<PathBuf>,
     /// Print the answer as JSON, exactly as the MCP tool returns it
     #[arg(long, global = true, help_heading = GLOBAL_FLAGS)]
@@ -61,15 +62,28 @@ pub(super) struct Args {
     /// Do not look for new log data first
     #[arg(long, global = true, help_heading = GLOBAL_FLAGS)]
     pub(super) no_refresh: bool,
-    /// Answer over the lake of --lake by Spark: spark://HOST:PORT of its Connect server
-    #[arg(long, global = true, help_heading = GLOBAL_FLAGS, env = "SESSIONS_ENGINE", value_name = "URL")]
+    /// Answer over the lake of --lake by Spark: spark://HOST:PORT of its Connect server (or
+    /// SESSIONS_ENGINE)
+    #[arg(long, global = true, help_heading = GLOBAL_FLAGS, value_name = "URL")]
     pub(super) engine: Option<String>,
-    /// The lake of --engine: a folder to which machines push
-    #[arg(long, global = true, help_heading = GLOBAL_FLAGS, env = "SESSIONS_LAKE", value_name = "DIR")]
+    /// The lake of --engine: a folder to which machines push (or SESSIONS_LAKE)
+    #[arg(long, global = true, help_heading = GLOBAL_FLAGS, value_name = "DIR")]
     pub(super) lake: Option<String>,
     /// Without a command, a terminal shows the picker.
     #[command(subcommand)]
     pub(super) command: Option<Command>,
+}
+
+impl Args {
+    /// Takes the values of flags that were not given from the environment.
+    pub(super) fn with_environment(self) -> Self {
+        Self {
+            store: self.store.or_else(|| environment::read_path_variable("SESSIONS_STORE")),
+            engine: self.engine.or_else(|| environment::read_variable("SESSIONS_ENGINE")),
+            lake: self.lake.or_else(|| environment::read_variable("SESSIONS_LAKE")),
+            ..self
+        }
+    }
 }
 
 /// The values of `--color`.

@@ -56,7 +56,7 @@ fn is_blank(value: &OsStr) -> bool {
 }
 
 /// Returns the option of the command or of the program that is written as `name`.
-fn find_option<'c>(
+pub(super) fn find_option<'c>(
     program: &'c Command,
     command: Option<&'c Command>,
     name: &str,

@@ -75,7 +75,7 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let program = command_groups::arrange_help(Args::command(), terminal);
     let parsed = program.try_get_matches_from(&arguments).and_then(|matches| {
         let name = matches.subcommand_name().unwrap_or_default().to_owned();
-        let args = Args::from_arg_matches(&matches)?;
+        let args = Args::from_arg_matches(&matches)?.with_environment();
         match &args.command {
             Some(Command::Search(flags)) if !arguments.iter().any(|word| word == "--") => {
                 match flags.unknown_flag() {
@@ -89,9 +89,14 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let (name, mut args) = match parsed {
         Ok(parsed) => parsed,
         Err(error) => {
+            // An agent shows the errors of hooks to its user, and may take any other exit code as a
+            // refusal of what it is about to do. Who types a hook call at a terminal sees the error.
+            let is_hook = hook::is_hook_call(&Args::command(), &arguments);
+            if is_hook && error.use_stderr() && text_printer(&arguments).has_piped_input() {
+                return ExitCode::SUCCESS;
+            }
             let code = report_unparsed(&error, &arguments);
-            // An agent may take any other exit code as a refusal of what it is about to do.
-            return if hook::is_hook_call(&arguments) { ExitCode::SUCCESS } else { code };
+            return if is_hook { ExitCode::SUCCESS } else { code };
         }
     };
     let debug = match args.metadata {

@@ -15,6 +15,12 @@ pub fn read_variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
+/// Reads an environment variable that names a path, which need not be Unicode; `None` if it is not
+/// set or empty.
+pub fn read_path_variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
 /// Returns the path of the running program, for other programs to start it.
 pub fn program_path() -> PathBuf {
     std::env::current_exe().unwrap_or_else(|_| PathBuf::from("sessions"))
@@ -36,7 +42,7 @@ pub fn running_program_path() -> PathBuf {
 /// name a folder of the project in which the program starts.
 pub fn find_program(name: &str) -> Option<PathBuf> {
     let endings: &[&str] = if cfg!(windows) { &[".exe", ".cmd", ""] } else { &[""] };
-    let path = std::env::var_os("PATH")?;
+    let path = read_path_variable("PATH")?;
     for dir in std::env::split_paths(&path).filter(|dir| dir.is_absolute()) {
         for ending in endings {
             let program = dir.join(format!("{name}{ending}"));
@@ -48,9 +54,10 @@ pub fn find_program(name: &str) -> Option<PathBuf> {
     None
 }
 
-/// Returns the user's home directory.
+/// Returns the user's home directory: that of the variable `HOME` (on Windows `USERPROFILE`),
+/// otherwise the one that the system knows.
 pub fn home_dir() -> PathBuf {
-    etcetera::home_dir().unwrap_or_default()
+    std::env::home_dir().unwrap_or_default()
 }
 
 /// Returns the name of this machine: that of the variable `SESSIONS_MACHINE`, otherwise the first
@@ -121,7 +128,7 @@ pub(super) fn settings_dir() -> PathBuf {
 /// Returns the folder of this program in one of the XDG base directories: the directory that the
 /// variable names, otherwise `usual` in the home directory.
 fn own_dir(name: &str, usual: &str) -> PathBuf {
-    let named_dir = read_variable(name).map(PathBuf::from).filter(|dir| dir.is_absolute());
+    let named_dir = read_path_variable(name).filter(|dir| dir.is_absolute());
     named_dir.unwrap_or_else(|| home_dir().join(usual)).join("sessions")
 }
 

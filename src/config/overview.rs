@@ -1,11 +1,11 @@
 //! Every setting, with its value and where it comes from.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use schemas::ToolError;
 use serde::Serialize;
 
-use super::environment::{default_store, read_variable, settings_dir};
+use super::environment::{default_store, read_path_variable, read_variable, settings_dir};
 use super::settings::{invalid_file_error, read_settings_file};
 use super::user_settings::UserSettings;
 
@@ -104,7 +104,7 @@ pub fn list_settings(
 
 fn store_setting(store: Option<&Path>) -> SettingValue {
     let path = store.map_or_else(default_store, Path::to_path_buf);
-    let variable = read_variable("SESSIONS_STORE").map(PathBuf::from);
+    let variable = read_path_variable("SESSIONS_STORE");
     let source = match store {
         Some(named) if variable.as_deref() == Some(named) => "SESSIONS_STORE",
         Some(_) => "--store",
@@ -128,8 +128,8 @@ fn is_filled(value: &str) -> bool {
 /// exists.
 fn file_setting(name: &'static str, variable: &str, usual: &str, default: &str) -> SettingValue {
     let usual = settings_dir().join(usual);
-    let (value, source) = match read_variable(variable) {
-        Some(path) => (path, variable.to_owned()),
+    let (value, source) = match read_path_variable(variable) {
+        Some(path) => (path.display().to_string(), variable.to_owned()),
         None if usual.exists() => (usual.display().to_string(), "the settings folder".to_owned()),
         None => (default.to_owned(), "default".to_owned()),
     };

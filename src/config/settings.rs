@@ -9,7 +9,7 @@ use ingest::redact::Redactor;
 use schemas::price::PriceTable;
 use schemas::{ErrorCode, ToolError};
 
-use super::environment::{read_variable, settings_dir};
+use super::environment::{read_path_variable, settings_dir};
 use crate::error::unusable_path;
 use crate::files::outfile::open_regular;
 
@@ -45,7 +45,7 @@ pub(super) fn read_settings_file(
     name: &str,
     usual: &str,
 ) -> Result<Option<(PathBuf, String)>, ToolError> {
-    let path = read_variable(name).map(PathBuf::from);
+    let path = read_path_variable(name);
     let is_named = path.is_some();
     let path = path.unwrap_or_else(|| settings_dir().join(usual));
     match open_regular(&path).and_then(|file| read_text(file, MAX_SETTINGS_BYTES)) {

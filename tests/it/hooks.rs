@@ -342,8 +342,13 @@ fn hostile_input_is_answered_with_silence_and_success() {
     for args in
         [&["no-such-hook"][..], &["prompt", "--client", "emacs"], &["prompt", "--wrong"], &[]]
     {
-        let ran = run_hook(&env, args, b"{}", &[]);
-        assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{args:?}");
+        for before in [&[][..], &["--color", "never"], &["--store", "x"], &["--wrong"]] {
+            let mut command = env.command();
+            command.args(before).arg("hook").args(args).stdin(Stdio::null());
+            let ran = Ran::from(command.output().expect("runs"));
+            let printed = (ran.code, ran.stdout.as_str(), ran.stderr.as_str());
+            assert_eq!(printed, (0, "", ""), "{before:?} {args:?}");
+        }
     }
     assert_eq!(env.run(&["hook", "log", "--wrong"]).code, 2, "a user's mistake is reported");
 }

@@ -22,6 +22,7 @@ mod damage;
 mod dist;
 mod docs;
 mod env;
+mod environment;
 mod event_order;
 mod exclude;
 mod export;

@@ -10,10 +10,12 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
+use clap::Command;
 use schemas::Timestamp;
 use schemas::hook::{HookClient, HookName};
 use serde_json::Value;
 
+use crate::cli::blank_values::find_option;
 use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::config::environment;
@@ -280,17 +282,15 @@ fn show_log(
     Ok(CommandOutcome::from_found(is_found))
 }
 
-/// Global options with a value, which may precede the command.
-const OPTIONS_WITH_VALUE: [&str; 3] = ["--store", "--timezone", "--metadata"];
-
 /// Returns true if the arguments call a hook, however wrong they are otherwise.
-pub(in crate::cli) fn is_hook_call(arguments: &[OsString]) -> bool {
-    let mut words = arguments.iter().skip(1).filter_map(|argument| argument.to_str());
+pub(in crate::cli) fn is_hook_call(program: &Command, arguments: &[OsString]) -> bool {
+    let mut words = arguments.iter().skip(1).map(|argument| argument.to_string_lossy());
     while let Some(word) = words.next() {
-        if OPTIONS_WITH_VALUE.contains(&word) {
+        let option = find_option(program, None, &word);
+        if option.is_some_and(|option| option.get_action().takes_values()) {
             words.next();
         } else if !word.starts_with('-') {
-            return word == "hook" && words.next() != Some("log");
+            return word == "hook" && words.next().is_none_or(|hook| hook != "log");
         }
     }
     false
