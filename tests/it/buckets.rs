@@ -14,8 +14,10 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::env::{Ran, Random, TestEnv, samples};
-use crate::lake::{ingest_log, kill_within, kills, laptop, machine, push};
+use crate::lake::{KILLS, ingest_log, kill_within, laptop, machine, push};
 use crate::lake_compact::{check_joined, compact, joined_files, pushed_files};
+use crate::left_out::report_left_out;
+use crate::rounds::rounds;
 
 /// The credentials of the server and of its clients.
 const KEYS: &[(&str, &str)] = &[("AWS_ACCESS_KEY_ID", "test"), ("AWS_SECRET_ACCESS_KEY", "secret")];
@@ -55,10 +57,9 @@ impl Drop for S3 {
 }
 
 impl S3 {
-    #[expect(clippy::print_stderr, reason = "a skipped test must be noticed")]
     fn start() -> Option<Self> {
         let Some(program) = std::env::var_os("SESSIONS_S3_SERVER") else {
-            eprintln!("SKIPPED: set SESSIONS_S3_SERVER to SeaweedFS' `weed` to run this test");
+            report_left_out("set SESSIONS_S3_SERVER to SeaweedFS' `weed` to run these tests", "");
             return None;
         };
         let dir = tempfile::tempdir().expect("tempdir");
@@ -267,7 +268,7 @@ fn a_compaction_of_a_bucket_is_killed_continued_and_writes_what_a_folder_gets() 
 
     let mut random = Random(23);
     let before = machine("server", "team", "");
-    for at in 0..kills() {
+    for at in 0..rounds(KILLS) {
         let lake = format!("s3://lake/team/{at}");
         run(&env, s3.port, &["push", &lake]);
         let compact_bucket = |port| command(&env, port, &["lake", "compact", &lake]);

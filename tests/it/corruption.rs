@@ -21,6 +21,7 @@ use sessions::store::Store;
 use sessions::tools::{Call, Tools};
 
 use crate::env::{Random, TestEnv, copy_folder, samples};
+use crate::rounds;
 
 /// Corruptions of each kind of file, unless `SESSIONS_CORRUPTIONS` asks for another number.
 const ROUNDS: usize = 40;
@@ -185,8 +186,7 @@ fn every_answer_of_a_corrupted_store_is_right_or_says_that_it_is_not() {
             "sources.rows"
         ]
     );
-    let rounds = std::env::var("SESSIONS_CORRUPTIONS")
-        .map_or(ROUNDS, |rounds| rounds.parse().expect("SESSIONS_CORRUPTIONS is a number"));
+    let rounds = rounds::rounds(ROUNDS);
     let mut random = Random(29);
     for (name, path) in &files {
         let written = fs::read(path).expect("reads");

@@ -4,6 +4,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use crate::env::{Random, TestEnv, real_logs, samples};
+use crate::rounds::rounds;
 
 /// Hashes of the content of every session, whatever segments it lies in.
 pub(crate) fn content(env: &TestEnv) -> serde_json::Value {
@@ -62,9 +63,10 @@ fn samples_survive_ten_kills() {
 }
 
 #[test]
-fn real_logs_survive_fifty_kills() {
+fn real_logs_survive_kills() {
     let Some(logs) = real_logs() else { return };
     // A part of them: fifty times all of it, without optimisation, takes ten minutes.
     let paths = ["codex", "gemini", "opencode", "pi"];
-    killed_runs(&paths.map(|name| logs.join(name).to_string_lossy().into_owned()), 50, 42);
+    let paths = paths.map(|name| logs.join(name).to_string_lossy().into_owned());
+    killed_runs(&paths, rounds(50), 42);
 }

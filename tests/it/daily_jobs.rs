@@ -8,6 +8,7 @@ use serde_json::json;
 
 use crate::answers::{command, ingest, user, write_log};
 use crate::env::TestEnv;
+use crate::left_out::report_left_out;
 use crate::terminal::{ENTER, TAB, TestTerminal};
 
 const SIZE: (u16, u16) = (110, 40);
@@ -53,12 +54,11 @@ fn with_sessions() -> TestEnv {
 }
 
 /// Returns the path of a shell. Says so if it is not installed.
-#[expect(clippy::print_stderr, reason = "a skipped test must be noticed")]
 fn find_shell(name: &str) -> Option<&'static Path> {
     let found = ["/usr/bin", "/bin"].iter().map(|folder| Path::new(folder).join(name));
     let path = found.into_iter().find(|path| path.exists());
     if path.is_none() {
-        eprintln!("SKIPPED: {name} is not installed; `apt-get install {name}` makes this test run");
+        report_left_out("install these programs to run these tests", name);
     }
     path.map(|path| &*Box::leak(path.into_boxed_path()))
 }

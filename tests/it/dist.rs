@@ -6,6 +6,8 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
+use crate::left_out::report_left_out;
+
 /// The packages, in a folder of their own.
 struct Packages {
     dir: tempfile::TempDir,
@@ -33,22 +35,21 @@ fn run(command: &mut Command) -> Output {
 }
 
 /// Returns true if a program is installed; reports that a part of the test is skipped otherwise.
-#[expect(clippy::print_stderr, reason = "a skipped test must be noticed")]
 fn is_installed(program: &str) -> bool {
     let is_there = Command::new(program).arg("--version").output().is_ok();
     if !is_there {
-        eprintln!("SKIPPED: {program} is not installed");
+        report_left_out("install these programs to run these tests", program);
     }
     is_there
 }
 
-/// Runs `cargo xtask dist` with the program under test.
-fn dist(out: &Path) {
+/// Runs `cargo xtask dist` with a program.
+fn dist(program: &Path, out: &Path) {
     let cargo = std::env::var_os("CARGO").unwrap_or("cargo".into());
     let mut command = Command::new(cargo);
     command
         .args(["xtask", "dist", "--compression", "1", "--binary"])
-        .arg(env!("CARGO_BIN_EXE_sessions"))
+        .arg(program)
         .arg("--out")
         .arg(out)
         .current_dir(root());
@@ -58,7 +59,7 @@ fn dist(out: &Path) {
 impl Packages {
     fn make() -> Self {
         let dir = tempfile::tempdir().expect("tempdir");
-        dist(&dir.path().join("out"));
+        dist(Path::new(env!("CARGO_BIN_EXE_sessions")), &dir.path().join("out"));
         Self { dir }
     }
 
@@ -110,6 +111,7 @@ fn packages_are_made_and_installed_offline() {
     let packages = Packages::make();
     check_archive(&packages);
     check_sums(&packages);
+    check_equal_packages(&packages);
     check_sbom(&packages);
     check_bundle(&packages);
     if is_installed("dpkg-deb") {
@@ -138,11 +140,22 @@ fn check_sums(packages: &Packages) {
         let mut command = Command::new("sha256sum");
         run(command.args(["--check", "--strict", "SHA256SUMS"]).current_dir(packages.out()));
     }
-    // Equal input gives equal packages.
-    let again = packages.folder("again");
-    dist(&again);
-    let read = |dir: &Path| fs::read_to_string(dir.join("SHA256SUMS")).expect("reads");
-    assert_eq!(read(&again), read(&packages.out()));
+}
+
+/// Packages a program of a few bytes twice: one of a hundred megabytes would show nothing more.
+fn check_equal_packages(packages: &Packages) {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let program = packages.folder("small").join("sessions");
+    let script = format!("#!/bin/sh\nexec '{}' \"$@\"\n", env!("CARGO_BIN_EXE_sessions"));
+    fs::write(&program, script).expect("writes");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("makes it a program");
+    let [once, again] = ["once", "again"].map(|name| {
+        let out = packages.folder(name);
+        dist(&program, &out);
+        fs::read_to_string(out.join("SHA256SUMS")).expect("reads")
+    });
+    assert_eq!(once, again);
 }
 
 fn check_sbom(packages: &Packages) {

@@ -6,6 +6,8 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
+use crate::left_out::report_left_out;
+
 pub(crate) struct TestEnv {
     pub root: tempfile::TempDir,
 }
@@ -156,7 +158,6 @@ pub(crate) fn compare(update: &str, name: &str, wanted: &str) {
 }
 
 /// The folder of real logs; says plainly when there is none.
-#[expect(clippy::print_stderr, reason = "a skipped test must be noticed")]
 pub(crate) fn real_logs() -> Option<PathBuf> {
     let dir = std::env::var_os("SESSIONS_REAL_LOGS").map(PathBuf::from);
     match dir {
@@ -170,7 +171,8 @@ pub(crate) fn real_logs() -> Option<PathBuf> {
             Some(dir.canonicalize().expect("there"))
         }
         None => {
-            eprintln!("SKIPPED: set SESSIONS_REAL_LOGS to a folder of real logs to run this test");
+            let reason = "set SESSIONS_REAL_LOGS to a folder of real logs to run these tests";
+            report_left_out(reason, "");
             None
         }
     }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::crash::{compare, content};
 use crate::env::{Ran, Random, TestEnv, samples};
+use crate::rounds::rounds;
 
 /// A machine with its settings.
 pub(crate) fn machine(name: &str, user: &str, publish: &str) -> TestEnv {
@@ -460,12 +461,9 @@ fn a_watching_pull_follows_the_lake() {
     assert!(watcher.0.try_wait().expect("waits").is_none(), "it goes on");
 }
 
-/// Number of kills: few in the suite; `SESSIONS_LAKE_KILLS=20` runs as many as a release is
-/// tested with.
-pub(crate) fn kills() -> usize {
-    let set = std::env::var("SESSIONS_LAKE_KILLS").ok();
-    set.and_then(|set| set.parse().ok()).unwrap_or(4)
-}
+/// Number of kills of each command; a release is tested with five times as many
+/// (`SESSIONS_TEST_ROUNDS=500`).
+pub(crate) const KILLS: usize = 4;
 
 /// Runs a command of a machine, and kills it at an instant within `whole`. Returns whether it was killed.
 pub(crate) fn run_killed(
@@ -500,10 +498,11 @@ fn a_killed_push_is_continued_and_readers_see_none_of_it() {
     let mut random = Random(11);
     let mut killed = 0;
     let mut lakes = 0;
-    while killed < kills() {
+    let kills = rounds(KILLS);
+    while killed < kills {
         let lake = env.path(&format!("lake{lakes}"));
         lakes += 1;
-        assert!(lakes < 20 * kills(), "the push is too quick to be killed");
+        assert!(lakes < 20 * kills, "the push is too quick to be killed");
         if !run_killed(&env, &["push", &lake.to_string_lossy()], whole, &mut random) {
             continue;
         }
@@ -533,10 +532,11 @@ fn a_killed_pull_is_continued() {
     let want = content(&calm);
     let mut random = Random(13);
     let mut killed = 0;
-    let mut rounds = 0;
-    while killed < kills() {
-        rounds += 1;
-        assert!(rounds < 20 * kills(), "the pull is too quick to be killed");
+    let mut tries = 0;
+    let kills = rounds(KILLS);
+    while killed < kills {
+        tries += 1;
+        assert!(tries < 20 * kills, "the pull is too quick to be killed");
         let server = machine("server", "team", "");
         if run_killed(&server, &["pull", &lake.to_string_lossy()], whole, &mut random) {
             killed += 1;

@@ -16,8 +16,9 @@ use sessions::lake::{LakeCatalog, LakeCompaction, LakePlace, compact_lake};
 use crate::crash::content;
 use crate::env::{Random, TestEnv, copy_folder};
 use crate::lake::{
-    content_objects, ingest_log, kills, laptop, machine, objects, pull, push, run_killed,
+    KILLS, content_objects, ingest_log, laptop, machine, objects, pull, push, run_killed,
 };
+use crate::rounds::rounds;
 
 const HOUR_US: i64 = 3_600_000_000;
 
@@ -350,7 +351,7 @@ fn a_killed_compaction_is_continued() {
     let calm = env.path("calm");
     push(&env, &calm);
     let pushed = pushed_files(&calm);
-    let lakes: Vec<PathBuf> = (0..kills()).map(|at| env.path(&format!("lake{at}"))).collect();
+    let lakes: Vec<PathBuf> = (0..rounds(KILLS)).map(|at| env.path(&format!("lake{at}"))).collect();
     for lake in &lakes {
         copy_folder(&calm, lake);
     }

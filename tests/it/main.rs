@@ -1,7 +1,7 @@
 //! The real command line and the real server, driven as a user and a client would.
 //!
 //! One binary: every further one would link DuckDB again. Tests on real logs need
-//! `SESSIONS_REAL_LOGS`; without it they say that they were skipped.
+//! `SESSIONS_REAL_LOGS`; without it they say that they were left out.
 
 mod analyze;
 mod answers;
@@ -42,6 +42,7 @@ mod lake;
 mod lake_compact;
 mod large_segments;
 mod layers;
+mod left_out;
 mod limits;
 mod logging;
 mod mcp;
@@ -62,6 +63,7 @@ mod redaction;
 mod report;
 mod responses;
 mod resume;
+mod rounds;
 mod samples;
 #[cfg(unix)]
 mod screens;

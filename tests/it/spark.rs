@@ -17,6 +17,7 @@ use sessions::store::Store;
 use sessions::tools::{Call, Tools};
 
 use crate::env::{Ran, TestEnv, samples};
+use crate::left_out::report_left_out;
 
 /// The questions, which both engines must answer alike.
 const QUESTIONS: &str = include_str!("spark/questions.jsonl");
@@ -33,15 +34,17 @@ const MAX_QUERY: Duration = Duration::from_secs(240);
 /// Tests that use the cluster run one at a time.
 static CLUSTER: Mutex<()> = Mutex::new(());
 
+/// How to run the tests that end processes of Spark.
+const OWN_CLUSTER: &str = "`cargo xtask test --spark` runs these tests on a cluster of its own";
+
 /// The settings of a machine that publishes everything.
 const SETTINGS: &str =
     "[identity]\nmachine = 'pier'\nuser = 'mira'\n[publish]\ninclude = ['**']\ncontent = 'full'\n";
 
 /// Returns the address of the cluster, once it answers.
-#[expect(clippy::print_stderr, reason = "a skipped test must be noticed")]
 fn cluster() -> Option<String> {
     let Ok(address) = std::env::var("SESSIONS_SPARK") else {
-        eprintln!("SKIPPED: set SESSIONS_SPARK to a Spark Connect server to run this test");
+        report_left_out("set SESSIONS_SPARK to a Spark Connect server to run these tests", "");
         return None;
     };
     let host = address.trim_start_matches("spark://");
@@ -344,7 +347,10 @@ fn worker_with_executors(id: &str) -> Vec<String> {
 #[test]
 fn a_worker_killed_in_mid_scan_changes_no_answer() {
     let Some(address) = cluster() else { return };
-    let Ok(processes) = std::env::var("SESSIONS_SPARK_PROCESSES") else { return };
+    let Ok(processes) = std::env::var("SESSIONS_SPARK_PROCESSES") else {
+        report_left_out(OWN_CLUSTER, "");
+        return;
+    };
     let _cluster = CLUSTER.lock().unwrap_or_else(PoisonError::into_inner);
     let env = machine_with_lake();
     let spark = on_spark(&env, &address, "killed", EngineLimits::default());
@@ -475,7 +481,10 @@ fn spark_home() -> Option<PathBuf> {
 
 #[test]
 fn a_server_of_tools_survives_that_the_connect_server_starts_again() {
-    let Some(spark) = spark_home() else { return };
+    let Some(spark) = spark_home() else {
+        report_left_out(OWN_CLUSTER, "");
+        return;
+    };
     let _cluster = CLUSTER.lock().unwrap_or_else(PoisonError::into_inner);
     let env = machine_with_lake();
     let free = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("binds");

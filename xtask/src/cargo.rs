@@ -1,5 +1,6 @@
 //! Runs cargo in the workspace's root, with the features that the lane of DuckDB needs.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -26,17 +27,26 @@ pub(crate) struct Cargo<'a> {
     pub(crate) lane: Lane,
     /// The compiler of protocol buffers if the feature `spark` is built.
     protoc: Option<PathBuf>,
+    /// Variables that commands get in addition.
+    variables: Vec<(&'static str, OsString)>,
 }
 
 impl<'a> Cargo<'a> {
     /// Chooses the lane, which may fetch DuckDB.
     pub(crate) fn new(root: &'a Path, bundled: bool) -> Result<Self> {
-        Ok(Self { root, lane: duckdb::choose_lane(root, bundled)?, protoc: None })
+        let lane = duckdb::choose_lane(root, bundled)?;
+        Ok(Self { root, lane, protoc: None, variables: Vec::new() })
     }
 
     /// Builds the feature `spark` as well, and gives tests the address of the cluster.
     pub(crate) fn with_spark(self, root: &Path) -> Result<Self> {
         Ok(Self { protoc: Some(spark::protoc(root)?), ..self })
+    }
+
+    /// Adds a variable to the environment of all commands.
+    pub(crate) fn with_variable(mut self, name: &'static str, value: impl Into<OsString>) -> Self {
+        self.variables.push((name, value.into()));
+        self
     }
 
     /// Runs `cargo <args> <features> <more>`, with its output where xtask's goes.
@@ -139,6 +149,7 @@ impl<'a> Cargo<'a> {
     fn cargo_command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
         command.args(args).current_dir(self.root);
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         if let Some(protoc) = &self.protoc {
             command
                 .env("PROTOC", protoc)

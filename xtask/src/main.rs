@@ -67,11 +67,14 @@ other commands compile DuckDB from source; a wrong checksum is an error.",
     },
     XtaskCommand {
         name: "test",
-        arguments: "[--bundled] [--spark] [RUNNER ARGS]...",
-        about: "Run the whole test suite",
+        arguments: "[--bundled] [--full] [--spark] [RUNNER ARGS]...",
+        about: "Run the test suite (`--full`: every round of it, as CI does)",
         details: "\
 Runs `cargo nextest run --workspace`, or `cargo test --workspace` where cargo-nextest is not
 installed. Arguments other than these flags go to that command.
+Tests that try many cases do a fifth of their rounds; with --full they do all of them.
+SESSIONS_TEST_ROUNDS=500 (percent) does five times as many.
+At the end it prints what was left out and why: rounds, and tests that need programs or logs.
 With --spark it builds the feature `spark`, and runs its tests on the cluster of `cargo xtask spark
 up`, which it starts and ends; see there for what it needs.
 SESSIONS_REAL_LOGS=<dir> adds the tests that read real logs.",

@@ -28,6 +28,14 @@ impl TaskOptions {
         options
     }
 
+    /// Takes a flag of the command out of the arguments before `--`. Returns whether it was there.
+    pub(crate) fn take_flag(&mut self, flag: &str) -> bool {
+        let own = self.rest.iter().position(|arg| arg == "--").unwrap_or(self.rest.len());
+        let Some(at) = self.rest[..own].iter().position(|arg| arg == flag) else { return false };
+        self.rest.remove(at);
+        true
+    }
+
     /// Refuses arguments that the command does not know.
     pub(crate) fn refuse_rest(&self, command: &str) -> Result<()> {
         match self.rest.first() {
@@ -70,6 +78,14 @@ mod tests {
         check("", false, false, "");
         check("--release --bundled -p x", false, true, "--release -p x");
         check("a --help", true, false, "a");
+    }
+
+    #[test]
+    fn flags_of_a_command_are_taken_out() {
+        let mut options = TaskOptions::parse(split("-p x --full -- --full").into_iter());
+        assert!(options.take_flag("--full"));
+        assert_eq!(options.rest, split("-p x -- --full"));
+        assert!(!options.take_flag("--full"));
     }
 
     #[test]

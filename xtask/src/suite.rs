@@ -1,10 +1,11 @@
-//! `cargo xtask test`: the whole test suite.
+//! `cargo xtask test`: the test suite, and what it left out.
 
-use std::env;
+use std::collections::BTreeMap;
+use std::fs;
 use std::path::Path;
 
 use crate::cargo::Cargo;
-use crate::failure::Result;
+use crate::failure::{Result, TaskFailure};
 use crate::options::TaskOptions;
 use crate::spark;
 
@@ -14,37 +15,49 @@ pub(crate) const REAL_LOGS: &str = "SESSIONS_REAL_LOGS";
 /// The flag that adds the tests on Spark.
 const SPARK_FLAG: &str = "--spark";
 
+/// The flag that does all rounds of tests that try many cases.
+const FULL_FLAG: &str = "--full";
+
+/// The variable with the percentage of rounds, and the one that names the file to which tests append
+/// what they leave out (tests/it/left_out.rs).
+const ROUNDS_VARIABLE: &str = "SESSIONS_TEST_ROUNDS";
+const LEFT_OUT_VARIABLE: &str = "SESSIONS_TESTS_LEFT_OUT";
+
 pub(crate) fn run(root: &Path, mut options: TaskOptions) -> Result<()> {
-    let count = options.rest.len();
-    options.rest.retain(|argument| argument != SPARK_FLAG);
-    if options.rest.len() == count {
-        eprintln!("Spark tests are left out: {SPARK_FLAG} runs them");
-        return run_suite(&Cargo::new(root, options.bundled)?, &options);
+    let has_spark = options.take_flag(SPARK_FLAG);
+    let is_full = options.take_flag(FULL_FLAG);
+    let list = root.join("target/tests-left-out.txt");
+    prepare_list(&list)?;
+    let mut cargo =
+        Cargo::new(root, options.bundled)?.with_variable(LEFT_OUT_VARIABLE, list.clone());
+    if is_full {
+        cargo = cargo.with_variable(ROUNDS_VARIABLE, "100");
     }
-    let cargo = Cargo::new(root, options.bundled)?.with_spark(root)?;
-    // It starts while the tests are compiled.
-    spark::start(root)?;
-    let result = run_suite(&cargo, &options);
-    let stopped = spark::stop(root);
-    result.and(stopped)
+
+    let result = if has_spark {
+        let cargo = cargo.with_spark(root)?;
+        // It starts while the tests are compiled.
+        spark::start(root)?;
+        let result = run_suite(&cargo, &options);
+        result.and(spark::stop(root))
+    } else {
+        run_suite(&cargo, &options)
+    };
+    let mut left_out = read_list(&list);
+    if !has_spark {
+        left_out.entry(format!("{SPARK_FLAG} runs these tests")).or_default().push("spark".into());
+    }
+    print_left_out(&left_out);
+    result
 }
 
-/// Runs the suite and reports what it leaves out.
+/// Runs the suite.
 fn run_suite(cargo: &Cargo<'_>, options: &TaskOptions) -> Result<()> {
-    // A CI takes the runner's summary from the last lines, so there the notice comes first.
-    let is_ci = env::var_os("CI").is_some();
-    if is_ci {
-        report_skipped_tests();
-    }
-    let result = if cargo.has_subcommand("nextest") {
+    if cargo.has_subcommand("nextest") {
         run_with_nextest(cargo, &options.rest)
     } else {
         cargo.run(&["test", "--workspace"], &options.rest)
-    };
-    if !is_ci {
-        report_skipped_tests();
     }
-    result
 }
 
 /// Runs the suite with nextest, which does not run the examples in the documentation. They run first,
@@ -57,9 +70,50 @@ fn run_with_nextest(cargo: &Cargo, arguments: &[String]) -> Result<()> {
     cargo.run(&["nextest", "run", "--workspace"], arguments)
 }
 
-/// Reports that the tests of real logs are skipped, if they are.
-fn report_skipped_tests() {
-    if env::var_os(REAL_LOGS).is_none_or(|value| value.is_empty()) {
-        eprintln!("real-log tests were skipped: set {REAL_LOGS}=<dir> to run them");
+/// Empties the list of what tests leave out. They print it, too, but the runner hides the output of
+/// tests that pass.
+fn prepare_list(list: &Path) -> Result<()> {
+    if let Some(folder) = list.parent() {
+        fs::create_dir_all(folder).map_err(TaskFailure::io("create", folder))?;
+    }
+    fs::write(list, "").map_err(TaskFailure::io("write", list))
+}
+
+/// Reads the list: the tests by the reason why they are left out.
+fn read_list(list: &Path) -> BTreeMap<String, Vec<String>> {
+    let mut tests_by_reason: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for line in fs::read_to_string(list).unwrap_or_default().lines() {
+        if let Some((reason, test)) = line.split_once('\t') {
+            tests_by_reason.entry(reason.to_owned()).or_default().push(test.to_owned());
+        }
+    }
+    tests_by_reason
+}
+
+/// Prints what tests left out, one line for each reason.
+fn print_left_out(tests_by_reason: &BTreeMap<String, Vec<String>>) {
+    for (reason, tests) in tests_by_reason {
+        let mut tests = tests.clone();
+        tests.sort_unstable();
+        tests.dedup();
+        eprintln!("left out: {reason}: {}", tests.join(", "));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tests_are_listed_by_reason() {
+        let folder = std::env::temp_dir().join(format!("xtask-left-out-{}", std::process::id()));
+        let list = folder.join("list.txt");
+        prepare_list(&list).expect("writes");
+        assert!(read_list(&list).is_empty());
+        fs::write(&list, "no bash\tb::c\nno logs\tx\nno bash\ta (zsh)\n").expect("writes");
+        let found = read_list(&list);
+        assert_eq!(found["no bash"], ["b::c", "a (zsh)"]);
+        assert_eq!(found["no logs"], ["x"]);
+        fs::remove_dir_all(folder).expect("removes");
     }
 }

@@ -10,6 +10,8 @@ mod flips;
 mod golden;
 mod gone;
 mod hermes;
+#[path = "../../../tests/it/left_out.rs"]
+mod left_out;
 mod memory;
 mod others;
 mod prompts;

@@ -6,6 +6,7 @@ use std::path::Path;
 use ingest::provider::FORMATS;
 use schemas::EventType;
 
+use crate::left_out::report_left_out;
 use crate::memory::Memory;
 use crate::traps::write;
 
@@ -292,7 +293,7 @@ fn tables_of_machine_text_are_whole() {
 #[test]
 fn prompts_in_real_logs_are_typed() {
     let Some(logs) = std::env::var_os("SESSIONS_REAL_LOGS") else {
-        println!("SKIPPED: SESSIONS_REAL_LOGS is not set");
+        report_left_out("set SESSIONS_REAL_LOGS to a folder of real logs to run these tests", "");
         return;
     };
     let memory = Memory::default();
