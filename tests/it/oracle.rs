@@ -1,7 +1,7 @@
 //! Search finds exactly what a plain look at every text finds.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
 
 use memchr::memmem::Finder;
@@ -12,6 +12,7 @@ use sessions::store::{Snapshot, Store};
 use sessions::tools::{Call, Tools};
 
 use crate::env::{Random, TestEnv, real_logs};
+use crate::rounds::rounds;
 
 struct Row {
     /// Its place in the order of results: newest first, then by session, then latest first.
@@ -170,11 +171,12 @@ fn samples_equal_the_naive_scan() {
     check(&TestEnv::with_samples(), 1000, 200, 11);
 }
 
-/// `SESSIONS_NEEDLES=2500` looks for more, which takes minutes when built without optimisation.
+/// `SESSIONS_TEST_ROUNDS=1000` looks for ten times as many, which takes minutes when built without
+/// optimisation.
 #[test]
 fn real_logs_equal_the_naive_scan() {
     let Some(logs) = real_logs() else { return };
-    let needles = std::env::var("SESSIONS_NEEDLES").map_or(250, |n| n.parse().expect("a number"));
+    let needles = rounds(250);
     check(&TestEnv::with_real_logs(&logs), needles - needles / 5, needles / 5, 12);
 }
 
@@ -198,6 +200,8 @@ fn check_combined(env: &TestEnv, queries: usize, seed: u64) {
     let snapshot = Store::new(env.store()).take_snapshot().expect("snapshot");
     let mut random = Random(seed);
     let mut without_text = 0;
+    // Queries share most of their terms.
+    let mut rows_with: HashMap<String, Vec<bool>> = HashMap::new();
     for _ in 0..queries {
         let mut query = String::new();
         let mut clauses: Vec<(bool, Vec<String>)> = Vec::new();
@@ -225,17 +229,24 @@ fn check_combined(env: &TestEnv, queries: usize, seed: u64) {
             clauses.push((excluded, any));
         }
         query.push_str("total:exact");
-        let holds = |text: &String| {
+        for term in clauses.iter().flat_map(|(_, any)| any) {
+            if !rows_with.contains_key(term) {
+                let finder = Finder::new(term);
+                let has_term = |text: &String| finder.find(text.as_bytes()).is_some();
+                rows_with.insert(term.clone(), folded.iter().map(has_term).collect());
+            }
+        }
+        let holds = |row: &usize| {
             let clause = |(excluded, any): &(bool, Vec<String>)| {
-                any.iter().any(|term| text.contains(term.as_str())) != *excluded
+                any.iter().any(|term| rows_with[term][*row]) != *excluded
             };
             clauses.iter().all(clause)
         };
-        let want: Vec<_> = rows.iter().zip(&folded).filter(|(_, text)| holds(text)).collect();
+        let want: Vec<usize> = (0..rows.len()).filter(holds).collect();
         let mut places: Vec<_> = want
             .iter()
             .take(COMPARED)
-            .map(|(row, _)| (row.order.1.clone(), row.order.2.0))
+            .map(|row| (rows[*row].order.1.clone(), rows[*row].order.2.0))
             .collect();
         let (found, work) = found_at_once(&snapshot, &query, COMPARED);
         assert_eq!(found, (want.len(), places.clone()), "{query}");
@@ -276,7 +287,7 @@ fn frequent_words_combined_equal_the_naive_scan() {
 #[test]
 fn real_words_combined_equal_the_naive_scan() {
     let Some(logs) = real_logs() else { return };
-    check_combined(&TestEnv::with_real_logs(&logs), 150, 8);
+    check_combined(&TestEnv::with_real_logs(&logs), rounds(150), 8);
 }
 
 #[test]

@@ -194,8 +194,9 @@ fn sessions(sweep: &mut Sweep, largest: &[String]) {
 
 fn statistics(sweep: &mut Sweep) {
     let keys = names("session_stats", "group_by/items");
-    for one in &keys {
-        for other in keys.iter().filter(|other| *other != one) {
+    for (at, one) in keys.iter().enumerate() {
+        // The order of two keys changes no size.
+        for other in &keys[at + 1..] {
             sweep.call("session_stats", json!({ "group_by": [one, other], "limit": 500 }));
         }
         sweep.call("session_stats", json!({ "group_by": one, "limit": 500 }));
