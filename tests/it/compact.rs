@@ -12,6 +12,7 @@ use sessions::store::{Store, Verify};
 
 use crate::env::TestEnv;
 use crate::forget::files_with;
+use crate::lake::{machine, pull, push};
 
 const OLD_TIME: &str = "2026-01-05T10:00:00Z";
 
@@ -303,4 +304,40 @@ fn wrong_rules_are_named() {
         let error = env.run(&["compact", "--dry-run"]).fails(2);
         assert!(error.contains("store.keep"), "{error}");
     }
+}
+
+/// The owner's retention reaches the lake with the next push, and a pull brings back nothing that the
+/// retention of the machine that reads has dropped, also if all of it is imported again.
+#[test]
+fn what_was_dropped_leaves_the_lake_and_no_pull_brings_it_back() {
+    let publish = "include = ['**']\ncontent = 'full'";
+    let owner = machine("pier", "mira", publish);
+    write_log(&owner, "old", OLD_TIME);
+    ingest(&owner);
+    let lake = owner.path("lake");
+    push(&owner, &lake);
+
+    let reader = machine("quay", "tom", &format!("{publish}\n[store]\nkeep = 'usage after 90d'"));
+    pull(&reader, &lake);
+    assert!(has(&reader, "outputold"));
+    reader.run(&["compact"]).ok();
+    fs::write(
+        reader.path(".config/sessions/redact.toml"),
+        "[[rule]]\nname = 'n'\nregex = 'answernew'\n",
+    )
+    .expect("writes");
+    assert_eq!(pull(&reader, &lake)["imported"], 1, "other rules have it imported again");
+    assert!(!has(&reader, "outputold") && !has(&reader, "promptold"));
+
+    let named = "[identity]\nmachine = 'pier'\nuser = 'mira'\n[publish]\n";
+    fs::write(
+        owner.path(".config/sessions/settings.toml"),
+        format!("{named}{publish}\n[store]\nkeep = 'usage after 90d'\n"),
+    )
+    .expect("writes");
+    owner.run(&["compact"]).ok();
+    push(&owner, &lake);
+    let later = machine("dock", "ana", publish);
+    pull(&later, &lake);
+    assert!(!has(&later, "outputold") && !has(&later, "promptold"));
 }
