@@ -9,6 +9,7 @@ use super::commands::resume::resume_session;
 use super::context::{CommandContext, leak_tools};
 use super::exit::{CommandFailure, CommandOutcome};
 use crate::app;
+use crate::base::shell_word::shell_word;
 use crate::config::user_settings::UserSettings;
 use crate::config::{environment, settings};
 use crate::output::Printer;
@@ -47,7 +48,8 @@ pub(super) fn open_reader(
 ) -> Result<CommandOutcome, CommandFailure> {
     if !can_show_screen(context.printer) {
         let message = format!(
-            "'sessions open' needs a terminal. `sessions show {session_id}` prints the session"
+            "'sessions open' needs a terminal. `sessions show {}` prints the session",
+            shell_word(session_id)
         );
         return Err(ToolError::new(ErrorCode::InvalidArgument, message).into());
     }

@@ -11,6 +11,7 @@ use super::transcript::{
     TranscriptPart, collect_turns, describe_call, describe_notices, event_remarks,
     omission_sentence, session_facts, session_title, truncate_chars,
 };
+use crate::base::shell_word::shell_word;
 use crate::tools::Transcript;
 
 /// Maximum number of characters shown of a prompt or an answer.
@@ -118,7 +119,7 @@ fn append_diff(out: &mut String, call: &Event, diff: &CallDiff) {
             out,
             "\n*{} more lines: sessions event {}*\n",
             diff.lines_omitted(),
-            escape_markdown(&call.event_id)
+            escape_markdown(&shell_word(&call.event_id))
         );
     }
     out.push_str("\n</details>\n");

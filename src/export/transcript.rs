@@ -6,6 +6,8 @@ use schemas::EventType;
 use schemas::tool::event::Event;
 use schemas::tool::list::Session;
 
+use crate::base::shell_word::shell_word;
+
 /// The most characters of the line that describes a call.
 const MAX_CALL_CHARS: usize = 120;
 
@@ -202,7 +204,10 @@ pub(crate) fn truncate_chars(text: &str, chars: usize) -> (String, usize) {
 
 /// Returns the sentence about the characters left out.
 pub(crate) fn omission_sentence(event: &Event, chars: usize) -> Option<String> {
-    (chars > 0).then(|| format!("{chars} more characters: sessions event {}", event.event_id))
+    if chars == 0 {
+        return None;
+    }
+    Some(format!("{chars} more characters: sessions event {}", shell_word(&event.event_id)))
 }
 
 /// Formats a duration in milliseconds.

@@ -15,6 +15,7 @@ use super::session_table::all_tokens;
 use super::wrapped::push_wrapped;
 use crate::base::cells::{text_width, truncate, truncate_end, truncate_start};
 use crate::base::sanitize::{clean_text, one_line};
+use crate::base::shell_word::shell_word;
 use crate::export::transcript::{
     TranscriptPart, accompany_calls, collect_turns, describe_call_in, describe_notices,
     session_title,
@@ -228,14 +229,15 @@ fn message_text(event: &Event) -> String {
 fn push_commands(painted: &mut Painted, event: &Event, layout: &Layout, omitted: usize) {
     if omitted > 0 {
         let id = layout.short_event_id(&event.event_id);
-        let note = format!("{INDENT}{omitted} more lines: sessions event {id}");
+        let note = format!("{INDENT}{omitted} more lines: sessions event {}", shell_word(&id));
         painted.push(DIM, &note);
         painted.end_line();
     }
     let text = event.text.as_deref().unwrap_or_default();
     if shorten_image_notes(text).len() < text.len() {
         let id = layout.short_event_id(&event.event_id);
-        painted.push(DIM, &format!("{INDENT}sessions event {id} --image -o FILE"));
+        let note = format!("{INDENT}sessions event {} --image -o FILE", shell_word(&id));
+        painted.push(DIM, &note);
         painted.end_line();
     }
 }

@@ -12,6 +12,7 @@ use super::show::abandoned_note;
 use super::wrapped::push_wrapped;
 use crate::base::cells::{text_width, truncate_end, truncate_start};
 use crate::base::sanitize::clean_text;
+use crate::base::shell_word::shell_word;
 
 /// The cells before the text of an event.
 const INDENT: &str = "  ";
@@ -63,7 +64,8 @@ pub(super) fn push_event(painted: &mut Painted, event: &Event, layout: &Layout, 
     push_wrapped(painted, PLAIN, INDENT, &text, layout.width, usize::MAX);
     if text.len() < whole.trim_end().len() {
         let id = layout.short_event_id(&event.event_id);
-        painted.push(DIM, &format!("{INDENT}sessions event {id} --image -o FILE"));
+        let note = format!("{INDENT}sessions event {} --image -o FILE", shell_word(&id));
+        painted.push(DIM, &note);
         painted.end_line();
     }
 }

@@ -11,6 +11,7 @@ use std::process::Command;
 use schemas::{ErrorCode, Provider, ToolError};
 
 use self::commands::{AgentCommands, ResumeWay, StartWay, commands_of};
+use crate::base::shell_word::{shell_line, shell_word};
 
 /// Maximum length in bytes of a session id that is passed to an agent.
 const MAX_ID_BYTES: usize = 200;
@@ -98,12 +99,9 @@ impl AgentCommand {
     /// Returns the command as a line for a shell, with the folder.
     pub fn to_shell_line(&self) -> String {
         let folder = self.folder.to_string_lossy();
-        let mut line = format!("cd {} && {}", shell_word(&folder), self.program);
-        for argument in &self.arguments {
-            line.push(' ');
-            line.push_str(&shell_word(argument));
-        }
-        line
+        let arguments = self.arguments.iter().map(String::as_str);
+        let command = shell_line(std::iter::once(self.program).chain(arguments));
+        format!("cd {} && {command}", shell_word(&folder))
     }
 
     /// Runs the command with the program at `path` in place of this process where the system can do
@@ -201,13 +199,6 @@ fn is_safe_id(id: &str) -> bool {
 /// Returns an id in the form in which a message repeats it.
 fn shown_id(id: &str) -> String {
     id.chars().filter(|c| !c.is_control()).take(60).collect()
-}
-
-/// Quotes a word so that a shell takes it literally.
-fn shell_word(word: &str) -> String {
-    let is_plain = !word.is_empty()
-        && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c));
-    if is_plain { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use schemas::tool::event::Event;
 use schemas::tool::list::Session;
 
 use crate::base::sanitize::clean_text;
+use crate::base::shell_word::shell_word;
 use crate::export::transcript::{
     TranscriptPart, accompany_calls, collect_turns, describe_call_in, describe_notices,
     event_remarks, session_title, truncate_chars,
@@ -225,7 +226,8 @@ fn shown_text(text: &str, max_chars: usize, event: &Event) -> String {
     let (text, omitted) = truncate_chars(text.trim_end(), max_chars);
     let mut shown = shorten_image_notes(&clean_text(&text).replace('\t', "    "));
     if omitted > 0 {
-        shown.push_str(&format!("\n{omitted} more characters: sessions event {}", event.event_id));
+        let id = shell_word(&event.event_id);
+        shown.push_str(&format!("\n{omitted} more characters: sessions event {id}"));
     }
     shown
 }

@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{Registration, edit};
+use crate::base::shell_word::shell_line;
 use crate::files::outfile::{find_place, open_regular};
 
 /// Clients give up on a server that takes about this long to start.
@@ -75,7 +76,7 @@ pub fn check_registration(registration: &Registration) -> RegistrationCheck {
             check.start_ms = u64::try_from(started.elapsed().as_millis()).ok();
         }
         Err(reason) => {
-            check.problem = Some(format!("`{}` {reason}", registration.server.join(" ")));
+            check.problem = Some(format!("`{}` {reason}", shell_line(&registration.server)));
         }
     }
     check

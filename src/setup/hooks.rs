@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 
 use super::edit::to_cst_value;
 use super::place::client_folder;
-use super::{ConfigWritten, change_config, shell_word};
+use super::{ConfigWritten, change_config};
+use crate::base::shell_word::shell_line;
 use crate::plugin::hook_entries;
 
 /// The hooks to be installed in an agent.
@@ -40,7 +41,7 @@ pub fn plan_hooks(
 ) -> HookInstallation {
     let program = program.to_string_lossy();
     let words = std::iter::once(&*program).chain(arguments.iter().map(String::as_str));
-    let command_line = words.map(shell_word).collect::<Vec<_>>().join(" ");
+    let command_line = shell_line(words);
     let entries = hook_entries(client, &command_line);
     let path = match client {
         HookClient::Claude => {

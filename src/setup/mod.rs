@@ -26,6 +26,7 @@ use self::entry::{SERVER_NAME, ServerEntry};
 use self::link::install_link;
 use self::place::{client_folder, config_path};
 use self::variables::pass_variables;
+use crate::base::shell_word::shell_line;
 use crate::error::unusable_path;
 use crate::files::leftovers::create_temporary;
 use crate::files::outfile::{find_place, open_regular};
@@ -139,8 +140,7 @@ pub fn plan_registration(
     };
     let entry = ServerEntry { tables, fields: fields.as_object().cloned().unwrap_or_default() };
 
-    let words: Vec<_> = whole.iter().map(|word| shell_word(word)).collect();
-    let command_line = words.join(" ");
+    let command_line = shell_line(&whole);
     let command = match client {
         Client::Claude => {
             Some(format!("claude mcp add --scope user {SERVER_NAME} -- {command_line}"))
@@ -171,13 +171,6 @@ pub fn find_clients(places: &AgentFolders<'_>) -> Vec<Client> {
         client_folder(*client, places).exists() || config_path(*client, places).exists()
     };
     Client::ALL.iter().copied().filter(is_found).collect()
-}
-
-/// Quotes a word so that a shell takes it literally.
-fn shell_word(word: &str) -> String {
-    let is_plain = !word.is_empty()
-        && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c));
-    if is_plain { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
 impl Registration {

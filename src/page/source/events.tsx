@@ -7,7 +7,7 @@ import { call } from "./api";
 import { highlight, languageOf } from "./code";
 import { Markdown } from "./markdown";
 import { Diff, countLines, lineOf, parseEdits, parseWritten, pathOf } from "./diff";
-import { bytes, count, duration, moment, shortPath, time } from "./format";
+import { bytes, count, duration, moment, shellWord, shortPath, time } from "./format";
 import { Images } from "./images";
 import { type Kind, isCompaction, isLandmark } from "./kinds";
 import { sessionAddress } from "./links";
@@ -101,7 +101,7 @@ function useWhole(event: Event): [string, (() => void) | undefined, boolean] {
 function LeftOut({ event }: { event: Event }) {
   const left = isFrozen ? (event.text_chars ?? 0) - (event.text ?? "").length : 0;
   if (left <= 0) return null;
-  return <p class="dim left-out">{count(left)} more characters: <code>sessions event {event.event_id}</code></p>;
+  return <p class="dim left-out">{count(left)} more characters: <code>sessions event {shellWord(event.event_id)}</code></p>;
 }
 
 /** A text in a fixed font. Only its first lines are shown at first. */

@@ -10,6 +10,12 @@ const full = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "me
 
 export const count = (value: number | undefined) => whole.format(value ?? 0);
 
+/** Quotes a word of a command, so that a POSIX shell, fish or zsh takes it literally. */
+export function shellWord(word: string): string {
+  if (/^[\w./:@%+,-][\w./:=@%+,-]*$/.test(word)) return word;
+  return `'${word.replace(/['\\]/g, (mark) => `'\\${mark}'`)}'`;
+}
+
 /** Returns a count with its noun: `1 session`, `2 sessions`. */
 export const plural = (value: number, noun: string) => `${count(value)} ${noun}${value === 1 ? "" : "s"}`;
 

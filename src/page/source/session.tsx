@@ -7,7 +7,7 @@ import { call, forgetAnswers } from "./api";
 import { Chip, CopyButton, Failure } from "./parts";
 import { Conversation, type Subagent } from "./conversation";
 import type { Event } from "./events";
-import { count, cost, date, duration, plural, short, shortPath, time, tokensOf } from "./format";
+import { count, cost, date, duration, plural, shellWord, short, shortPath, time, tokensOf } from "./format";
 import { hasTalk } from "./frozen";
 import { useAllPages, useMedia, useQuestion, useTool } from "./hooks";
 import { sessionAddress, sessionLink } from "./links";
@@ -137,7 +137,7 @@ function Folded({ title, children }: { title: string; children: ComponentChildre
 function Elsewhere({ id }: { id: string }) {
   const link = sessionLink(id);
   if (link) return <p class="hint">The conversation is in <a href={link}>another file of this report</a>.</p>;
-  return <p class="hint">The conversation is not in this file. <code>sessions export html {id}</code> writes it.</p>;
+  return <p class="hint">The conversation is not in this file. <code>sessions export html {shellWord(id)}</code> writes it.</p>;
 }
 
 const RELATIONS: Record<string, string> = {
@@ -294,8 +294,8 @@ function Facts({ session }: { session: any }) {
   return (
     <section>
       <h2>Facts</h2>
-      <Command text={`sessions resume ${session.session_id}`} title="Copy the command that resumes the session with its agent" />
-      <Command text={`sessions export html ${session.session_id}`} title="Copy the command that writes the session as one file" />
+      <Command text={`sessions resume ${shellWord(session.session_id)}`} title="Copy the command that resumes the session with its agent" />
+      <Command text={`sessions export html ${shellWord(session.session_id)}`} title="Copy the command that writes the session as one file" />
       <dl class="list">{rows.filter(([, value]) => value).map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}</dl>
     </section>
   );

@@ -4,6 +4,7 @@
 use schemas::tool::TOOLS;
 use schemas::{ErrorCode, ToolError};
 
+use crate::base::shell_word::shell_word;
 use crate::search::{QueryError, QueryErrorKind};
 use crate::store::LookupError;
 
@@ -33,7 +34,7 @@ impl Interface {
 
     /// Formats a call with these arguments: `list_sessions(limit=1)`, or `sessions list --limit 1`
     /// at a terminal. An argument that a command takes without a flag is printed as its value
-    /// alone; an argument with an empty value means any value.
+    /// alone, quoted for a shell; an argument with an empty value means any value.
     pub(crate) fn format_call(self, name: &str, arguments: &[(&str, &str)]) -> String {
         let command = TOOLS.iter().find(|tool| tool.name == name).map(|tool| tool.command);
         let (Self::Commands, Some(command)) = (self, command) else {
@@ -55,7 +56,7 @@ impl Interface {
             }
             match value.trim_matches(['[', ']']) {
                 "" => line.push_str(&format!("<{name}>")),
-                value => line.push_str(value),
+                value => line.push_str(&shell_word(value)),
             }
         }
         line
