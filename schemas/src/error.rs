@@ -103,9 +103,9 @@ pub struct ToolError {
 }
 
 impl ToolError {
-    /// Creates an error without details. A long message is cut.
+    /// Creates an error without details. A long message is cut; see [`shorten_message`].
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        let message = truncate_text(message.into(), MAX_MESSAGE_CHARS);
+        let message = shorten_message(message.into());
         Self { code, message, details: Map::new(), retryable: code.is_retryable() }
     }
 
@@ -122,10 +122,11 @@ impl ToolError {
         self.with_detail("path", path.to_string_lossy().into_owned())
     }
 
-    /// Adds the known word that was probably meant, if there is one.
+    /// Adds the known word that was probably meant, if there is one. A long word is cut.
     #[must_use]
     pub fn with_suggestion(mut self, word: Option<&str>) -> Self {
         let Some(word) = word else { return self };
+        let word = truncate_text(word.to_owned(), MAX_VALUE_CHARS);
         self.message = format!("{}. Did you mean '{word}'?", self.message.trim_end_matches('.'));
         self.with_detail("did_you_mean", word)
     }
@@ -154,11 +155,25 @@ impl ToolError {
 /// Maximum number of characters of a message. Errors have a limited size, as answers have.
 const MAX_MESSAGE_CHARS: usize = 1500;
 
-/// Maximum number of characters of an echoed value.
-const MAX_VALUE_CHARS: usize = 120;
+/// Number of characters at the end of a long message that are kept: they say what to do.
+const KEPT_END_CHARS: usize = 500;
+
+/// Maximum number of characters of an echoed value. Session ids are shorter.
+const MAX_VALUE_CHARS: usize = 160;
 
 /// Maximum number of items of an echoed list.
 const MAX_ECHOED_ITEMS: usize = 20;
+
+/// Cuts a long message in its middle, where it repeats a value that somebody gave.
+pub fn shorten_message(message: String) -> String {
+    let chars = message.chars().count();
+    if chars <= MAX_MESSAGE_CHARS {
+        return message;
+    }
+    let kept: String = message.chars().take(MAX_MESSAGE_CHARS - KEPT_END_CHARS).collect();
+    let end: String = message.chars().skip(chars - KEPT_END_CHARS).collect();
+    format!("{kept}… ({} characters left out) …{end}", chars - MAX_MESSAGE_CHARS)
+}
 
 /// Cuts a text after this number of characters.
 fn truncate_text(text: String, chars: usize) -> String {
@@ -193,6 +208,13 @@ mod tests {
         assert!(size(&error) < 10_000, "{}", size(&error));
         assert!(size(&ToolError::new(ErrorCode::InvalidQuery, huge)) < 10_000);
         assert!(error.message.contains("7d"));
+
+        let message = format!("No session starts with '{huge}'. `sessions list` shows the ids");
+        let error =
+            ToolError::new(ErrorCode::SessionNotFound, message).with_suggestion(Some(&huge));
+        assert!(size(&error) < 10_000, "{}", size(&error));
+        assert!(error.message.contains("998556 characters left out"), "{}", error.message);
+        assert!(error.message.contains("shows the ids. Did you mean 'xxx"), "{}", error.message);
     }
 
     #[test]

@@ -30,6 +30,7 @@ use std::time::Instant;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches};
 use schemas::envelope::MetadataLevel;
+use schemas::error::shorten_message;
 use schemas::{Timestamp, ToolError, Zone};
 
 use self::args::{Args, Command, CommandNeeds};
@@ -173,7 +174,7 @@ fn report_unparsed(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
         let misspelled = describe_misspelled_flag(&Args::command(), arguments);
         let text = misspelled.filter(|_| is_unknown).unwrap_or_else(|| error.render().to_string());
         // If stderr does not work either, only the exit code shows the error.
-        let _ = printer.print_wrong_usage(&text);
+        let _ = printer.print_wrong_usage(&shorten_message(text));
         return ExitCode::from(2);
     }
     match printer.print_painted(&paint_help(&error.render().to_string())) {
