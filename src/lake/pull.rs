@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use ingest::plan::rules_version;
+use ingest::plan::{rules_version, safe_session_id};
 use ingest::redact::Redactor;
 use schemas::ToolError;
+use schemas::error::shorten_message;
 use schemas::session::{SessionRow, SourceRow, SourceStatus};
 use serde::{Deserialize, Serialize};
 
@@ -331,10 +332,10 @@ impl<'a> Pull<'a> {
             let known = self.imported.get(&wanted.lake_id).and_then(|known| known.from.as_ref());
             let is_of_other = known.is_some_and(|from| from.publisher != wanted.publisher);
             if !is_of_other && !done.contains(wanted.lake_id.as_str()) {
-                self.report.problems.push(format!(
-                    "session {} of {} was not imported: {reason}",
-                    wanted.lake_id, wanted.machine
-                ));
+                let id = safe_session_id(&wanted.lake_id);
+                let machine = &wanted.machine;
+                let message = format!("session {id} of {machine} was not imported: {reason}");
+                self.report.problems.push(shorten_message(message));
             }
         }
         import.finish().map_err(store_error)
@@ -342,24 +343,29 @@ impl<'a> Pull<'a> {
 
     /// Returns the row that the store has of a session of the lake.
     fn local_row(&mut self, wanted: &Wanted, session: &FetchedSession) -> SessionRow {
+        let source_path = source_path(self.place, &wanted.lake_id);
         let known = self.imported.get(&wanted.lake_id).map(|known| known.session_id.clone());
-        let session_id = known.unwrap_or_else(|| {
-            if !self.taken.contains(&wanted.lake_id) {
-                return wanted.lake_id.clone();
-            }
-            let hash = sha256(source_path(self.place, &wanted.lake_id).as_bytes());
-            format!("{}~{}", wanted.lake_id, hash.get(..SUFFIX_DIGITS).unwrap_or(&hash))
-        });
+        let session_id =
+            known.unwrap_or_else(|| new_local_id(&wanted.lake_id, &source_path, &self.taken));
         self.taken.insert(session_id.clone());
         let row = &session.published.row;
         SessionRow {
             session_id,
-            source_path: source_path(self.place, &wanted.lake_id),
+            parent_session_id: row.parent_session_id.as_deref().map(|id| self.local_parent(id)),
+            source_path,
             machine: Some(wanted.machine.clone()),
             user_name: Some(wanted.user_name.clone()),
             // The log is on another machine.
             source_gone: true,
             ..row.clone()
+        }
+    }
+
+    /// Returns the id that the store has, or is going to have, of a session with this id in the lake.
+    fn local_parent(&self, lake_id: &str) -> String {
+        match self.imported.get(lake_id) {
+            Some(known) => known.session_id.clone(),
+            None => safe_session_id(lake_id).into_owned(),
         }
     }
 
@@ -407,6 +413,16 @@ impl<'a> Pull<'a> {
     }
 }
 
+/// Returns the id that the store gives a session with this id in the lake, other than those in `taken`.
+fn new_local_id(lake_id: &str, source_path: &str, taken: &HashSet<String>) -> String {
+    let id = safe_session_id(lake_id);
+    if !taken.contains(&*id) {
+        return id.into_owned();
+    }
+    let hash = sha256(source_path.as_bytes());
+    format!("{id}~{}", hash.get(..SUFFIX_DIGITS).unwrap_or(&hash))
+}
+
 /// Returns the path of the source of a session of a lake.
 fn source_path(place: &LakePlace, lake_id: &str) -> String {
     format!("{LAKE_PATH}{}#{lake_id}", place.name())
@@ -426,4 +442,21 @@ fn contains<'t>(wanted: Option<&String>, texts: impl IntoIterator<Item = Option<
     let Some(wanted) = wanted else { return true };
     let wanted = wanted.trim().to_lowercase();
     texts.into_iter().flatten().any(|text| text.to_lowercase().contains(&wanted))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_of_a_lake_are_safe_and_different() {
+        let evil = "x$(touch PWNED)".repeat(100_000);
+        let mut taken = HashSet::from(["nightly~1".to_owned()]);
+        for lake_id in ["nightly", "nightly~1", "$(touch x)", "`touch x`", evil.as_str()] {
+            let id = new_local_id(lake_id, &format!("lake:/pier#{lake_id}"), &taken);
+            assert!(id.len() < 150 && !id.contains(['$', '(', '`', ' ']), "{id}");
+            assert!(taken.insert(id), "{lake_id}");
+        }
+        assert!(taken.contains("nightly"));
+    }
 }

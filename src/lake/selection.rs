@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use globset::GlobSet;
 use ingest::plan::excluded::log_identity;
+use ingest::plan::safe_session_id;
 use schemas::ToolError;
 use schemas::session::{SessionRow, SourceRow};
 
@@ -87,14 +88,19 @@ pub(super) fn own_sessions(snapshot: &Snapshot) -> Result<Vec<OwnSession<'_>>, T
 
 /// Returns the id of a session in the lake. It follows from the log alone: an id that other logs may
 /// have, such as `nightly-42`, or one that the store made unique, gets a part of a hash of the log's
-/// identity and of its first time.
+/// identity and of its first time. An id from before unsafe ones were replaced is replaced here.
 fn lake_id(row: &SessionRow, identity: &str) -> String {
     let native = row.native_id.as_deref().unwrap_or(&row.session_id);
-    let is_unique = native == row.session_id && native.chars().count() >= MIN_UNIQUE_CHARS;
+    let of_native = safe_session_id(native);
+    let is_unique = native == row.session_id
+        && native == of_native
+        && native.chars().count() >= MIN_UNIQUE_CHARS;
     if is_unique {
         return row.session_id.clone();
     }
-    let base = if row.session_id.starts_with(native) { native } else { &row.session_id };
+    let is_of_native =
+        row.session_id.starts_with(native) || row.session_id.starts_with(&*of_native);
+    let base = if is_of_native { of_native } else { safe_session_id(&row.session_id) };
     let hash = sha256(format!("{identity} {:?}", row.started_at).as_bytes());
     let digits = hash.get(..IDENTITY_DIGITS).unwrap_or(&hash);
     format!("{base}~{digits}")
@@ -124,5 +130,12 @@ mod tests {
         let later = SessionRow { started_at: Some(5), ..row("nightly~2", "nightly") };
         assert_ne!(lake_id(&later, identity), short);
         assert!(lake_id(&row("a_b", "a b"), identity).starts_with("a_b~"));
+        let replaced = safe_session_id("$(touch x)");
+        for stored in ["$(touch x)", &replaced, &format!("{replaced}~2")] {
+            let id = lake_id(&row(stored, "$(touch x)"), identity);
+            assert!(id.starts_with(&format!("{replaced}~")), "{id}");
+        }
+        let long = lake_id(&row(&"$".repeat(30), &"$".repeat(30)), identity);
+        assert!(!long.contains('$'), "{long}");
     }
 }

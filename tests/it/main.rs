@@ -33,6 +33,7 @@ mod fuzz;
 mod golden;
 mod help;
 mod hooks;
+mod hostile_ids;
 mod hostile_names;
 mod http;
 mod http_probes;

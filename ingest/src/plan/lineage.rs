@@ -1,6 +1,7 @@
 //! Links logs that belong together: finds parents and the sessions whose records a log may repeat,
 //! and groups work into units accordingly.
 
+use std::borrow::Cow;
 use std::cell::LazyCell;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -9,7 +10,7 @@ use schemas::Provider;
 use schemas::event::Relation;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::ids::are_different;
+use super::ids::{are_different, is_id_of, safe_session_id};
 use super::in_order::sort_by_ancestors;
 use super::original_order::{GroupedLog, originals_first};
 use super::record_keys::{RecordKey, RecordKeys};
@@ -76,7 +77,14 @@ fn find_links(works: &[LogWork], known: &Known, news: &NewLogs) -> Vec<Links> {
     let planned = LazyCell::new(|| planned_sessions(works));
     let mut links = Vec::with_capacity(works.len());
     for work in works {
-        let parent = groups.parent_of(&work.claim).or(work.claim.parent.as_deref());
+        let mut parent = groups.parent_of(&work.claim).map(Cow::Borrowed);
+        if parent.is_none()
+            && let Some(named) = work.claim.parent.as_deref()
+        {
+            // The id that the parent gets when it comes, or has if its row is all that is known.
+            let is_known = known.sessions.contains_key(named);
+            parent = Some(if is_known { Cow::Borrowed(named) } else { safe_session_id(named) });
+        }
         let mut parent = parent.filter(|id| *id != work.session_id);
 
         let mut ancestors = match &work.source {
@@ -97,14 +105,14 @@ fn find_links(works: &[LogWork], known: &Known, news: &NewLogs) -> Vec<Links> {
         let mut is_unnamed_fork = false;
         if parent.is_none()
             && let Some(ancestor) = ancestors.first()
-            && !ancestor.starts_with(&work.claim.native_id)
+            && !is_id_of(ancestor, &work.claim.native_id)
             && (planned.contains(ancestor) || !is_child_of(ancestor, &work.session_id, known))
         {
-            parent = Some(*ancestor);
+            parent = Some(Cow::Borrowed(*ancestor));
             is_unnamed_fork = true;
         }
         links.push(Links {
-            parent_session_id: parent.map(str::to_owned),
+            parent_session_id: parent.map(Cow::into_owned),
             ancestors: ancestors.into_iter().map(str::to_owned).collect(),
             is_unnamed_fork,
         });

@@ -30,6 +30,8 @@ use self::compare::{
     was_out_of_reach,
 };
 use self::ids::NewIds;
+pub(crate) use self::ids::is_id_of;
+pub use self::ids::safe_session_id;
 use self::known_log::{has_all_rows, known_log_work, unrecognised_log_work};
 use self::lineage::{group_into_units, link_works};
 use self::relatives::{

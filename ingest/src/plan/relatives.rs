@@ -4,6 +4,7 @@
 //! logs arrived. Originals that grew are read before their forks, and copies that were read before
 //! their originals are read again.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use schemas::session::{SessionRow, SourceRow, SourceStatus};
 
 use super::compare::is_unrecognised;
 use super::gone::path_aside;
+use super::ids::safe_session_id;
 use super::work::{Known, LogChange, LogWork};
 use crate::discover::presence::is_gone;
 use crate::provider::format::{LogReader, SessionClaim};
@@ -42,6 +44,10 @@ impl NewLogs {
             }
             let claim = &work.claim;
             new_logs.native_ids.insert((claim.provider, claim.native_id.clone()));
+            // A child whose parent was missing names the id that the parent was going to get.
+            if let Cow::Owned(id) = safe_session_id(&claim.native_id) {
+                new_logs.native_ids.insert((claim.provider, id));
+            }
             if let Some(parent) = &claim.parent {
                 new_logs.parent_ids.insert((claim.provider, parent.clone()));
             }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::target::Target;
 use super::worker::Worker;
-use crate::plan::{LogChange, LogWork};
+use crate::plan::{LogChange, LogWork, is_id_of};
 use crate::provider::format::LogFormat;
 use crate::stream::replay::History;
 use crate::text::names::truncate_name;
@@ -87,7 +87,7 @@ impl<T: Target> Worker<'_, T> {
         }
 
         let native_id = truncate_name(&work.claim.native_id);
-        let is_same_session = work.ancestors.iter().all(|id| id.starts_with(native_id));
+        let is_same_session = work.ancestors.iter().all(|id| is_id_of(id, native_id));
         Ok(History::new(streams, format.has_unique_ids, is_same_session))
     }
 }
