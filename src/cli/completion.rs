@@ -1,4 +1,7 @@
 //! Completes a typed command line: commands and flags, and values from the store with their titles.
+//!
+//! Values come from logs, so they are not words of a shell: [`super::commands::init`] has every shell
+//! quote them, or quotes them for it.
 
 use std::any::TypeId;
 use std::collections::HashSet;
@@ -7,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Arg, Command};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, complete};
+use ingest::text::sanitize::clean;
 use schemas::client::Client;
 use schemas::session::SessionRow;
 use schemas::tool::analyze::Check;
@@ -26,32 +30,76 @@ const MAX_SESSIONS: usize = 50;
 /// The most characters of a title next to an id.
 const MAX_TITLE_CHARS: usize = 60;
 
-/// Returns the words that can be at `index` of a typed command line, each with a description if there
-/// is one.
+/// A word that can be the last one of a command line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Candidate {
+    /// The word, not quoted.
+    pub(super) value: String,
+    pub(super) description: Option<String>,
+}
+
+/// Returns the words that can complete the last one of a typed command line. Each is a whole word
+/// without invisible characters, and none is taken for a flag that it is not.
 pub(super) fn complete_line(
     program: Command,
     store: &Path,
     words: Vec<OsString>,
-    index: usize,
-) -> std::io::Result<Vec<(String, Option<String>)>> {
-    if let Some(values) = complete_qualifier(store, &words, index) {
-        return Ok(values.into_iter().map(|value| (value, None)).collect());
-    }
-    let mut program = with_values(program, store);
-    let is_flag_typed =
-        words.get(index).is_some_and(|word| word.as_encoded_bytes().starts_with(b"-"));
-    let candidates = complete(&mut program, words, index, None)?;
-    let shown = candidates.iter().filter(|candidate| !candidate.is_hide_set());
-    let to_pair = |candidate: &CompletionCandidate| {
-        let value = candidate.get_value().to_string_lossy().into_owned();
-        (value, candidate.get_help().map(ToString::to_string))
+) -> std::io::Result<Vec<Candidate>> {
+    let mut candidates = match complete_qualifier(store, &words) {
+        Some(values) => values
+            .into_iter()
+            .map(|value| Candidate { value, description: None })
+            .collect::<Vec<_>>(),
+        None => complete_argument(program, store, words)?,
     };
-    let mut pairs: Vec<(String, Option<String>)> = shown.map(to_pair).collect();
-    // Flags come when a hyphen is typed, or if there is nothing else.
-    if !is_flag_typed && pairs.iter().any(|(word, _)| !word.starts_with('-')) {
-        pairs.retain(|(word, _)| !word.starts_with('-'));
+    let mut seen = HashSet::new();
+    candidates
+        .retain(|candidate| is_visible(&candidate.value) && seen.insert(candidate.value.clone()));
+    Ok(candidates)
+}
+
+/// Returns true if every character of a value can be seen.
+fn is_visible(value: &str) -> bool {
+    !value.contains(char::is_control) && clean(value) == value
+}
+
+/// Returns the commands, flags and values that can complete the last word.
+fn complete_argument(
+    program: Command,
+    store: &Path,
+    words: Vec<OsString>,
+) -> std::io::Result<Vec<Candidate>> {
+    let mut program = with_values(program, store);
+    let typed = words.last().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
+    let index = words.len().saturating_sub(1);
+    let found = complete(&mut program, words, index, None)?;
+    let mut candidates = Vec::new();
+    for found in found.iter().filter(|found| !found.is_hide_set()) {
+        let value = found.get_value().to_string_lossy().into_owned();
+        // Flags have an id.
+        if found.get_id().is_none() && !is_value(&value, &typed) {
+            continue;
+        }
+        let description =
+            found.get_help().map(|help| help.to_string().replace(char::is_control, " "));
+        candidates.push(Candidate { value, description });
     }
-    Ok(pairs)
+    // Flags come when a hyphen is typed, or if there is nothing else.
+    let is_flag = |candidate: &Candidate| candidate.value.starts_with('-');
+    if !typed.starts_with('-') && !candidates.iter().all(is_flag) {
+        candidates.retain(|candidate| !is_flag(candidate));
+    }
+    Ok(candidates)
+}
+
+/// Returns true if a completed value is not taken for a flag: it does not begin with a hyphen, or the
+/// flag is typed before it, as in `--project=pier` and `-ppier`.
+fn is_value(value: &str, typed: &str) -> bool {
+    match typed.split_once('=') {
+        Some((flag, _)) if flag.starts_with('-') => value.starts_with(&format!("{flag}=")),
+        _ if typed.starts_with('-') && !typed.starts_with("--") && typed.len() > 1 => true,
+        _ => !value.starts_with('-'),
+    }
 }
 
 /// Adds the values of the arguments of a command and its subcommands.
@@ -144,31 +192,32 @@ fn find_names(
     names.filter(|name| name.starts_with(typed) && seen.insert(name.clone())).collect()
 }
 
-/// Returns what completes a qualifier of a query, such as `model:op` or `-project:har`; `None` if the
-/// word is not one. Bash splits words at colons, so the qualifier, the colon and its value may be three
-/// words. Then only the value is replaced.
-fn complete_qualifier(store: &Path, words: &[OsString], index: usize) -> Option<Vec<String>> {
-    if words.get(1)? != "search" {
+/// Returns what completes a qualifier of a query, such as `model:op` or `-project:"har`; `None` if the
+/// last word is not one.
+fn complete_qualifier(store: &Path, words: &[OsString]) -> Option<Vec<String>> {
+    if words.get(1)? != "search" || words.len() < 3 {
         return None;
     }
-    let word = |at: usize| words.get(at).map(|word| word.to_string_lossy().into_owned());
-    let typed = word(index).unwrap_or_default();
-    let (name, value, prefix) = if typed == ":" {
-        (word(index.checked_sub(1)?)?, String::new(), String::new())
-    } else if index > 2 && word(index - 1).as_deref() == Some(":") {
-        (word(index - 2)?, typed, String::new())
-    } else {
-        let (name, value) = typed.split_once(':')?;
-        (name.to_owned(), value.to_owned(), format!("{name}:"))
-    };
+    let typed = words.last()?.to_string_lossy();
+    let (name, value) = typed.split_once(':')?;
+    let value = value.strip_prefix('"').unwrap_or(value);
     let values = match name.trim_start_matches('-') {
-        "model" => find_names(store, &value, |row| row.model.clone()),
-        "project" => find_names(store, &value, |row| row.project.clone()),
-        "branch" => find_names(store, &value, |row| row.git_branch.clone()),
+        "model" => find_names(store, value, |row| row.model.clone()),
+        "project" => find_names(store, value, |row| row.project.clone()),
+        "branch" => find_names(store, value, |row| row.git_branch.clone()),
         "agent" | "provider" => {
-            find_names(store, &value, |row| Some(row.provider.as_str().to_owned()))
+            find_names(store, value, |row| Some(row.provider.as_str().to_owned()))
         }
         _ => return None,
     };
-    Some(values.iter().map(|value| format!("{prefix}{value}")).collect())
+    Some(values.iter().map(|value| format!("{name}:{}", quote_value(value))).collect())
+}
+
+/// Quotes the value of a qualifier by the rules of queries if it has anything but letters, digits and
+/// a few other characters.
+fn quote_value(value: &str) -> String {
+    if value.chars().all(|c| c.is_alphanumeric() || "-_./:@+~".contains(c)) {
+        return value.to_owned();
+    }
+    format!("\"{}\"", value.replace('\\', r"\\").replace('"', "\\\""))
 }

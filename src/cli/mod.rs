@@ -3,6 +3,7 @@
 //! This file has the root of the parser and gives every command to its file in `commands/`.
 
 mod args;
+mod bash_line;
 mod blank_values;
 mod command_groups;
 mod commands;

@@ -23,7 +23,7 @@ use sessions::tools::{Call, Tools};
 use crate::env::{Random, TestEnv, copy_folder, samples};
 use crate::rounds;
 
-/// Corruptions of each kind of file, unless `SESSIONS_CORRUPTIONS` asks for another number.
+/// Corruptions of each kind of file in all rounds.
 const ROUNDS: usize = 40;
 
 /// One corruption in this many is looked at through SQL, too, which starts a process each time.

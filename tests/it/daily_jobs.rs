@@ -1,23 +1,16 @@
 //! The daily jobs of a user: each in a shell in a terminal, with the keys that it takes counted, and the
 //! integrations of the shells.
 
-use std::path::Path;
-
 use schemas::{Timestamp, Zone};
 use serde_json::json;
 
 use crate::answers::{command, ingest, user, write_log};
 use crate::env::TestEnv;
-use crate::left_out::report_left_out;
-use crate::terminal::{ENTER, TAB, TestTerminal};
-
-const SIZE: (u16, u16) = (110, 40);
+use crate::shell_terminal::{PROMPT, ends_with_prompt, start_shell};
+use crate::terminal::{ENTER, TAB};
 
 /// Control-G, the key of the picker.
 const PICKER_KEY: &str = "\u{7}";
-
-/// The prompt of the shells of these tests.
-const PROMPT: &str = "ready>";
 
 /// A store with two sessions, one of which edits a file that exists.
 fn with_sessions() -> TestEnv {
@@ -53,53 +46,10 @@ fn with_sessions() -> TestEnv {
     env
 }
 
-/// Returns the path of a shell. Says so if it is not installed.
-fn find_shell(name: &str) -> Option<&'static Path> {
-    let found = ["/usr/bin", "/bin"].iter().map(|folder| Path::new(folder).join(name));
-    let path = found.into_iter().find(|path| path.exists());
-    if path.is_none() {
-        report_left_out("install these programs to run these tests", name);
-    }
-    path.map(|path| &*Box::leak(path.into_boxed_path()))
-}
-
-/// Starts a shell with the integration.
-fn start_shell(env: &TestEnv, name: &str) -> Option<TestTerminal> {
-    let shell = find_shell(name)?;
-    let mut terminal = match name {
-        "bash" => {
-            let setup = format!("PS1='{PROMPT} '\neval \"$(sessions init bash)\"\n");
-            std::fs::write(env.path(".bashrc"), setup).expect("writes");
-            TestTerminal::start_program(env, shell, &["-i"], SIZE)
-        }
-        "zsh" => {
-            let setup = format!(
-                "PS1='{PROMPT} '\nautoload -Uz compinit\ncompinit -u\neval \"$(sessions init zsh)\"\n"
-            );
-            std::fs::write(env.path(".zshrc"), setup).expect("writes");
-            TestTerminal::start_program(env, shell, &["-i"], SIZE)
-        }
-        _ => {
-            let setup = format!(
-                "function fish_prompt; echo -n '{PROMPT} '; end\nset -g fish_greeting\nsessions init fish | source\n"
-            );
-            std::fs::create_dir_all(env.path(".config/fish")).expect("creates");
-            std::fs::write(env.path(".config/fish/config.fish"), setup).expect("writes");
-            TestTerminal::start_program(env, shell, &["-i"], SIZE)
-        }
-    };
-    terminal.wait_until("the prompt of the shell", |screen| screen.contains(PROMPT));
-    Some(terminal)
-}
-
-fn ends_with_prompt(screen: &str) -> bool {
-    screen.trim_end().ends_with(PROMPT)
-}
-
 /// Checks the key of the picker and the completions of a shell.
 fn check_shell(name: &str) {
     let env = with_sessions();
-    let Some(mut terminal) = start_shell(&env, name) else { return };
+    let Some(mut terminal) = start_shell(&env, name, "") else { return };
     terminal.keys = 0;
     terminal.press(PICKER_KEY);
     terminal.wait_for("2 sessions");
@@ -157,7 +107,7 @@ fn fish_opens_the_picker_and_completes() {
 #[test]
 fn every_daily_job_is_one_short_command_line() {
     let env = with_sessions();
-    let Some(mut terminal) = start_shell(&env, "bash") else { return };
+    let Some(mut terminal) = start_shell(&env, "bash", "") else { return };
     for (line, most_keys, shown) in [
         // Cost by week.
         ("sessions usage week --all", 26, &["2026-10-26", "$1.80"][..]),

@@ -69,6 +69,8 @@ mod samples;
 #[cfg(unix)]
 mod screens;
 #[cfg(unix)]
+mod shell_completion;
+mod shell_terminal;
 mod shells;
 mod sizes;
 #[cfg(all(unix, feature = "spark"))]

@@ -3,6 +3,7 @@
 use clap::Command;
 use clap_complete::{Shell, generate};
 
+use super::init::{InteractiveShell, completion_code};
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::output::Printer;
 
@@ -12,14 +13,31 @@ pub(in crate::cli) struct CompletionFlags {
     shell: Shell,
 }
 
-/// Prints the script that completes the commands and flags of `program`.
+/// Prints the script that completes the command lines of `program`. Where `sessions init` knows the
+/// shell, it is the same code without the key of the picker; otherwise it has commands and flags only.
 pub(in crate::cli) fn run(
     flags: &CompletionFlags,
     mut program: Command,
     printer: &Printer,
 ) -> Result<CommandOutcome, CommandFailure> {
-    let mut script = Vec::new();
-    generate(flags.shell, &mut program, "sessions", &mut script);
-    printer.print_data(&String::from_utf8_lossy(&script))?;
+    let interactive = match flags.shell {
+        Shell::Bash => Some(InteractiveShell::Bash),
+        Shell::Zsh => Some(InteractiveShell::Zsh),
+        Shell::Fish => Some(InteractiveShell::Fish),
+        _ => None,
+    };
+    let script = match interactive {
+        // The first line is for the folders of functions in which zsh looks.
+        Some(shell @ InteractiveShell::Zsh) => {
+            format!("#compdef sessions\n{}", completion_code(shell))
+        }
+        Some(shell) => completion_code(shell).to_owned(),
+        None => {
+            let mut script = Vec::new();
+            generate(flags.shell, &mut program, "sessions", &mut script);
+            String::from_utf8_lossy(&script).into_owned()
+        }
+    };
+    printer.print_data(&script)?;
     Ok(CommandOutcome::Done)
 }

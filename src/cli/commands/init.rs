@@ -2,10 +2,12 @@
 //! lines.
 
 use std::ffi::OsString;
+use std::io;
 use std::path::Path;
 
 use clap::{Command, ValueEnum};
 
+use crate::cli::bash_line::{BashPlace, harmless_description};
 use crate::cli::completion::complete_line;
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::output::Printer;
@@ -18,7 +20,7 @@ pub(in crate::cli) struct InitFlags {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum InteractiveShell {
+pub(in crate::cli) enum InteractiveShell {
     Bash,
     Zsh,
     Fish,
@@ -26,59 +28,63 @@ enum InteractiveShell {
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct CompleteLineFlags {
-    /// Position of the word to complete
-    index: usize,
-    /// The typed words
+    /// Shell
+    #[arg(value_enum)]
+    shell: InteractiveShell,
+    /// Add descriptions if there are several candidates
+    #[arg(long)]
+    describe: bool,
+    /// The typed words, the last one as far as it is typed; of bash the line up to the cursor and the
+    /// end of it that is replaced
     #[arg(last = true)]
     words: Vec<OsString>,
 }
 
-const BASH: &str = r#"# sessions: Ctrl-G opens the picker, Tab completes. Put this line into ~/.bashrc:
-#   eval "$(sessions init bash)"
-_sessions() {
-    local line
-    local -a lines=()
-    while IFS= read -r line; do lines+=("$line"); done \
-        < <(command sessions complete-line "$COMP_CWORD" -- "${COMP_WORDS[@]}" 2>/dev/null)
+/// Descriptions follow the candidates only where bash lists them or inserts their common beginning: at
+/// Tab (9), `?` (63), `!` (33) and `@` (64). Other keys insert candidates as they are.
+const BASH_COMPLETION: &str = r#"_sessions() {
+    local line describe=
+    case "$COMP_TYPE" in 9 | 33 | 63 | 64) describe=--describe ;; esac
     COMPREPLY=()
-    for line in "${lines[@]}"; do
-        if [ "${#lines[@]}" -gt 1 ] && [ "$COMP_TYPE" != 37 ]; then
-            COMPREPLY+=("${line/$'\t'/  }")
-        else
-            COMPREPLY+=("${line%%$'\t'*}")
-        fi
-    done
+    while IFS= read -r line; do COMPREPLY+=("$line"); done \
+        < <(command sessions complete-line bash $describe -- \
+            "${COMP_LINE:0:COMP_POINT}" "$2" 2>/dev/null)
 }
 complete -o bashdefault -o default -o nosort -F _sessions sessions 2>/dev/null ||
     complete -o bashdefault -o default -F _sessions sessions
-if [[ $- == *i* ]]; then
+"#;
+
+const BASH_KEY: &str = r#"if [[ $- == *i* ]]; then
     bind -x '"\C-g": command sessions'
 fi
 "#;
 
-const ZSH: &str = r#"# sessions: Ctrl-G opens the picker, Tab completes. Put this line into ~/.zshrc, after compinit:
-#   eval "$(sessions init zsh)"
-_sessions() {
-    local line value
-    local -a lines described
-    lines=("${(@f)$(command sessions complete-line $((CURRENT - 1)) -- "${words[@]}" 2>/dev/null)}")
+/// `compadd` quotes what it inserts for the place of the cursor. A percent sign in a listed line would
+/// change its style.
+const ZSH_COMPLETION: &str = r#"_sessions() {
+    local line
+    local -a lines values listed
+    lines=("${(@f)$(command sessions complete-line zsh --describe -- \
+        "${(@Q)words[1,CURRENT-1]}" "${(Q)PREFIX}" 2>/dev/null)}")
     for line in "${lines[@]}"; do
         [[ -z $line ]] && continue
-        value=${${line%%$'\t'*}//:/\\:}
-        if [[ $line == *$'\t'* ]]; then
-            described+=("$value:${line#*$'\t'}")
-        else
-            described+=("$value")
-        fi
+        values+=("${line%%$'\t'*}")
+        listed+=("${${line//\%/%%}/$'\t'/  }")
     done
-    if (( ${#described} )); then
-        _describe -V sessions described
+    if (( ${#values} )); then
+        compadd -U -V sessions -l -d listed -a values
     else
         _files
     fi
 }
-(( $+functions[compdef] )) && compdef _sessions sessions
-_sessions_picker() {
+if [[ ${funcstack[1]-} == _sessions ]]; then
+    _sessions "$@"
+elif (( $+functions[compdef] )); then
+    compdef _sessions sessions
+fi
+"#;
+
+const ZSH_KEY: &str = r#"_sessions_picker() {
     zle -I
     command sessions < /dev/tty
     zle reset-prompt
@@ -87,14 +93,15 @@ zle -N _sessions_picker
 bindkey '^G' _sessions_picker
 "#;
 
-const FISH: &str = r"# sessions: Ctrl-G opens the picker, Tab completes. Put this line into ~/.config/fish/config.fish:
-#   sessions init fish | source
-function __sessions_complete
+/// Fish quotes what it inserts for the place of the cursor.
+const FISH_COMPLETION: &str = r"function __sessions_complete
     set -l before (commandline -opc)
-    command sessions complete-line (count $before) -- $before (commandline -ct) 2>/dev/null
+    command sessions complete-line fish --describe -- $before (commandline -ct) 2>/dev/null
 end
 complete -c sessions -k -a '(__sessions_complete)'
-function __sessions_picker
+";
+
+const FISH_KEY: &str = r"function __sessions_picker
     command sessions
     commandline -f repaint
 end
@@ -106,34 +113,141 @@ pub(in crate::cli) fn run(
     flags: &InitFlags,
     printer: &Printer,
 ) -> Result<CommandOutcome, CommandFailure> {
-    printer.print_data(match flags.shell {
-        InteractiveShell::Bash => BASH,
-        InteractiveShell::Zsh => ZSH,
-        InteractiveShell::Fish => FISH,
-    })?;
+    let (place, key) = match flags.shell {
+        InteractiveShell::Bash => ("Put this line into ~/.bashrc", BASH_KEY),
+        InteractiveShell::Zsh => ("Put this line into ~/.zshrc, after compinit", ZSH_KEY),
+        InteractiveShell::Fish => ("Put this line into ~/.config/fish/config.fish", FISH_KEY),
+    };
+    let line = match flags.shell {
+        InteractiveShell::Bash => r#"eval "$(sessions init bash)""#,
+        InteractiveShell::Zsh => r#"eval "$(sessions init zsh)""#,
+        InteractiveShell::Fish => "sessions init fish | source",
+    };
+    let completion = completion_code(flags.shell);
+    printer.print_data(&format!(
+        "# sessions: Ctrl-G opens the picker, Tab completes. {place}:\n#   {line}\n{completion}{key}"
+    ))?;
     Ok(CommandOutcome::Done)
 }
 
-/// Prints the words that complete a command line of `program`, each with its description after a tab.
+/// Returns the code with which a shell completes the command lines of this program.
+pub(super) fn completion_code(shell: InteractiveShell) -> &'static str {
+    match shell {
+        InteractiveShell::Bash => BASH_COMPLETION,
+        InteractiveShell::Zsh => ZSH_COMPLETION,
+        InteractiveShell::Fish => FISH_COMPLETION,
+    }
+}
+
+/// Prints what completes the last word of a command line of `program`, one candidate a line, as the code
+/// of the shell needs it.
 pub(in crate::cli) fn run_complete_line(
     flags: CompleteLineFlags,
     program: Command,
     store: &Path,
     printer: &Printer,
 ) -> Result<CommandOutcome, CommandFailure> {
-    let mut lines = String::new();
-    for (word, description) in complete_line(program, store, flags.words, flags.index)? {
-        // A word from a log with a break cannot be a word of a line.
-        if word.contains(char::is_control) {
-            continue;
+    let CompleteLineFlags { shell, describe, mut words } = flags;
+    let lines = match shell {
+        InteractiveShell::Bash => complete_in_bash(program, store, &words, describe)?,
+        InteractiveShell::Zsh => complete_words(program, store, words, describe)?,
+        InteractiveShell::Fish => {
+            if let Some(last) = words.last_mut() {
+                *last = unquote_fish_word(&last.to_string_lossy()).into();
+            }
+            complete_words(program, store, words, describe)?
         }
-        lines.push_str(&word);
-        if let Some(description) = description {
-            lines.push('\t');
-            lines.push_str(&description.replace(['\n', '\r', '\t'], " "));
+    };
+    printer.print_data(&lines)?;
+    Ok(CommandOutcome::Done)
+}
+
+/// Returns the candidates for bash: the texts that are inserted. `line` has the line up to the cursor,
+/// and the end of it that is replaced. If there are several, each has its description after it.
+fn complete_in_bash(
+    program: Command,
+    store: &Path,
+    line: &[OsString],
+    describe: bool,
+) -> io::Result<String> {
+    let mut lines = String::new();
+    let place = match line {
+        [line, replaced] => line.to_str().zip(replaced.to_str()),
+        _ => None,
+    };
+    let place = place.and_then(|(line, replaced)| BashPlace::find(line, replaced));
+    let Some(place) = place else { return Ok(lines) };
+    let words = place.words.iter().map(OsString::from).collect();
+    let candidates = complete_line(program, store, words)?;
+    let is_described = describe && candidates.len() > 1;
+    for candidate in candidates {
+        let Some(text) = place.quote(&candidate.value) else { continue };
+        lines.push_str(&text);
+        if let Some(description) = candidate.description.filter(|_| is_described) {
+            lines.push_str("  ");
+            lines.push_str(&harmless_description(&description));
         }
         lines.push('\n');
     }
-    printer.print_data(&lines)?;
-    Ok(CommandOutcome::Done)
+    Ok(lines)
+}
+
+/// Returns the candidates for a shell that quotes them itself: the words, each with its description
+/// after a tab.
+fn complete_words(
+    program: Command,
+    store: &Path,
+    words: Vec<OsString>,
+    describe: bool,
+) -> io::Result<String> {
+    let mut lines = String::new();
+    for candidate in complete_line(program, store, words)? {
+        lines.push_str(&candidate.value);
+        if let Some(description) = candidate.description.filter(|_| describe) {
+            lines.push('\t');
+            lines.push_str(&description);
+        }
+        lines.push('\n');
+    }
+    Ok(lines)
+}
+
+/// Returns a word that is being typed in fish without its quotes. Fish compares it again with the
+/// candidates.
+fn unquote_fish_word(word: &str) -> String {
+    let mut value = String::with_capacity(word.len());
+    let mut quote = None;
+    let mut chars = word.chars().peekable();
+    while let Some(c) = chars.next() {
+        match (quote, c) {
+            (None, '\'' | '"') => quote = Some(c),
+            (Some(open), _) if c == open => quote = None,
+            (None, '\\') => value.extend(chars.next()),
+            (Some('\''), '\\') => {
+                value.push(chars.next_if(|next| matches!(next, '\\' | '\'')).unwrap_or(c));
+            }
+            (Some(_), '\\') => {
+                value.push(chars.next_if(|next| matches!(next, '\\' | '"' | '$')).unwrap_or(c));
+            }
+            (_, c) => value.push(c),
+        }
+    }
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_of_fish_loses_its_quotes() {
+        for (typed, value) in [
+            (r"a\ b\$c", "a b$c"),
+            (r"'a\'b\c", r"a'b\c"),
+            (r#""a\"b\$c\d"#, r#"a"b$c\d"#),
+            (r#"'a'"b"c\"#, "abc"),
+        ] {
+            assert_eq!(unquote_fish_word(typed), value, "{typed}");
+        }
+    }
 }

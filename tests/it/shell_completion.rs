@@ -1,0 +1,235 @@
+//! Completion in the real shells: names of logs and of files that a shell would run arrive as one
+//! argument, and nothing of them runs.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::env::TestEnv;
+use crate::shell_terminal::{PROMPT, ends_with_prompt, start_shell};
+use crate::terminal::{CONTROL_C, ENTER, TAB, TestTerminal};
+
+/// The longest wait for a command.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Control-U, which clears the line.
+const CLEAR_LINE: &str = "\u{15}";
+
+/// Names of projects that a shell would read as more than a word. Their first two characters are
+/// typed. None has a slash: a project is the last part of a path.
+const HOSTILE: &[&str] = &[
+    "q0$(touch PWNED)",
+    "q1`touch PWNED`",
+    "q2;touch PWNED;",
+    "q3'$(touch PWNED)'\"$(touch PWNED)\"",
+    "q4!touch! !! '!!' \"!!\"",
+    "q5 two  spaces $IFS",
+    "q6*?[a]{b,c}",
+    r"q7\$(touch PWNED)\\`touch PWNED`\",
+    "q8&touch PWNED|touch PWNED>PWNED<PWNED",
+    "q9=b:c@~d$(touch PWNED)",
+    "qa%F{red}%(?.$(touch PWNED).)%",
+    "qb#x^y^z",
+    "qc—é x’$(touch PWNED)",
+    "qd$(touch PWNED)!",
+    "qe'$(touch PWNED)'",
+    "~q(touch PWNED)",
+    "-q$(touch PWNED)",
+    "=q$(touch PWNED)",
+];
+
+/// A store with a session for every hostile name, and a program in front of the real one that notes
+/// the arguments of every command but those of the completion.
+fn with_hostile_names() -> TestEnv {
+    let env = TestEnv::new();
+    let folder = env.path("logs");
+    fs::create_dir_all(&folder).expect("creates");
+    for (number, name) in HOSTILE.iter().enumerate() {
+        // An id, a branch and a model that run something.
+        let evil = format!("x{number}$(touch PWNED)`touch PWNED`");
+        let lines = [
+            json!({ "format": "sessions", "version": 1, "session_id": evil,
+                "cwd": format!("/home/mira/{name}"), "git_branch": evil, "model": evil }),
+            json!({ "type": "user", "timestamp": format!("2026-10-29T06:{number:02}:00Z"),
+                "text": "Run $(touch PWNED) `touch PWNED`; touch PWNED %F{red}" }),
+        ];
+        let text = lines.map(|line| format!("{line}\n")).concat();
+        fs::write(folder.join(format!("{number}.jsonl")), text).expect("writes");
+    }
+    env.run(&["ingest", "--quiet", &folder.to_string_lossy()]).ok();
+    fs::write(env.path("f1$(touch PWNED)`touch PWNED`;touch PWNED.jsonl"), "").expect("writes");
+
+    let bin = env.path("bin");
+    fs::create_dir_all(&bin).expect("creates");
+    let program = bin.join("sessions");
+    let script = format!(
+        "#!/bin/sh\ncase $1 in complete-line|init|completions) exec '{}' \"$@\";; esac\nprintf '%s\\0' \"$@\" > \"$HOME/noted.new\"\nmv \"$HOME/noted.new\" \"$HOME/noted\"\n",
+        env!("CARGO_BIN_EXE_sessions")
+    );
+    fs::write(&program, script).expect("writes");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("permits");
+    env
+}
+
+/// Waits for the arguments that the program got.
+fn wait_for_arguments(env: &TestEnv, terminal: &TestTerminal) -> Vec<String> {
+    let began = Instant::now();
+    let path = env.path("noted");
+    while !path.exists() {
+        assert!(began.elapsed() < PATIENCE, "nothing ran:\n{}", terminal.screen());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let noted = fs::read_to_string(&path).expect("reads");
+    fs::remove_file(&path).expect("removes");
+    noted.split_terminator('\0').map(str::to_owned).collect()
+}
+
+/// Types a line, completes its last word, runs it, and returns the arguments of the program.
+fn run_completed(env: &TestEnv, terminal: &mut TestTerminal, typed: &str) -> Vec<String> {
+    terminal.type_text(typed);
+    terminal.wait_until(typed, |screen| screen.trim_end().ends_with(typed.trim_end()));
+    terminal.press(TAB);
+    terminal.wait_until("a candidate", |screen| !screen.trim_end().ends_with(typed.trim_end()));
+    terminal.press(ENTER);
+    let arguments = wait_for_arguments(env, terminal);
+    terminal.type_text("clear\r");
+    terminal.wait_until("a clear screen", |screen| screen.trim() == PROMPT);
+    arguments
+}
+
+fn assert_nothing_ran(env: &TestEnv) {
+    for place in ["PWNED", "logs/PWNED", "bin/PWNED"] {
+        assert!(!env.path(place).exists(), "{place}");
+    }
+}
+
+/// Completes every hostile name in a shell, outside of quotes and within those that the user opened.
+fn check_shell(name: &str, quotes: &[&str]) {
+    let env = with_hostile_names();
+    let Some(mut terminal) = start_shell(&env, name, "") else { return };
+    let mut run = |typed: &str, wanted: &[&str]| {
+        let arguments = run_completed(&env, &mut terminal, typed);
+        assert_eq!(arguments, wanted, "{name}: {typed}");
+        assert_nothing_ran(&env);
+    };
+    for project in HOSTILE {
+        let head: String = project.chars().take(2).collect();
+        for quote in quotes {
+            // Only within quotes are these typed as they are.
+            let is_special = !head.starts_with('q');
+            if is_special && (quote.is_empty() || head.starts_with('-')) {
+                continue;
+            }
+            run(&format!("sessions list --project {quote}{head}"), &["list", "--project", project]);
+        }
+        if head.starts_with('q') {
+            let glued = format!("--project={project}");
+            run(&format!("sessions list --project={head}"), &["list", &glued]);
+        }
+    }
+
+    // The value of a qualifier follows its colon, and has the quotes of queries. Only within single
+    // quotes does fish take a typed one for a part of the word.
+    for (qualifier, value) in
+        [("branch", "x12"), ("-model", "x14"), ("project", "q0"), ("project", "q5")]
+    {
+        let whole = match value {
+            "q0" | "q5" => HOSTILE[usize::from(value == "q5") * 5].to_owned(),
+            _ => format!("{value}$(touch PWNED)`touch PWNED`"),
+        };
+        let query = format!("{qualifier}:\"{}\"", whole.replace('\\', r"\\"));
+        run(&format!("sessions search '{qualifier}:\"{value}"), &["search", &query]);
+        if name != "fish" {
+            run(&format!("sessions search {qualifier}:{value}"), &["search", &query]);
+        }
+    }
+
+    // The ids of these sessions were replaced.
+    let ids = env.rows("SELECT session_id FROM sessions WHERE session_id LIKE 'x15%'");
+    let id = ids[0][0].as_str().expect("an id");
+    assert!(id.starts_with("x15__touch_PWNED"), "{id}");
+    run("sessions show x15", &["show", id]);
+    run("sessions show 'x15", &["show", id]);
+
+    let file = "f1$(touch PWNED)`touch PWNED`;touch PWNED.jsonl";
+    run("sessions ingest f1", &["ingest", file]);
+    check_lists(&env, &mut terminal, name);
+}
+
+/// Lists several candidates with their titles, and runs what a shell inserts of them.
+fn check_lists(env: &TestEnv, terminal: &mut TestTerminal, name: &str) {
+    terminal.type_text("sessions show x");
+    terminal.press(TAB);
+    terminal.press(TAB);
+    terminal.wait_until("titles", |screen| screen.contains("touch PWNED"));
+    // Leaves the menu of candidates, if there is one.
+    terminal.press(if name == "fish" { "\u{1b}" } else { "" });
+    terminal.press(ENTER);
+    terminal.press(ENTER);
+    let arguments = wait_for_arguments(env, terminal);
+    let known: Vec<String> = env
+        .rows("SELECT session_id FROM sessions")
+        .iter()
+        .filter_map(|row| row[0].as_str().map(str::to_owned))
+        .collect();
+    assert_eq!(arguments.first().map(String::as_str), Some("show"), "{name}: {arguments:?}");
+    assert!(
+        arguments[1..].iter().all(|id| id == "x" || known.contains(id)),
+        "{name}: {arguments:?}"
+    );
+    assert_nothing_ran(env);
+    terminal.press(CONTROL_C);
+    terminal.press(CLEAR_LINE);
+    terminal.wait_until("an empty line", ends_with_prompt);
+}
+
+#[test]
+fn bash_runs_nothing_of_a_candidate() {
+    check_shell("bash", &["", "'", "\"", "$'"]);
+}
+
+#[test]
+fn zsh_runs_nothing_of_a_candidate() {
+    check_shell("zsh", &["", "'", "\"", "$'"]);
+}
+
+#[test]
+fn fish_runs_nothing_of_a_candidate() {
+    check_shell("fish", &["", "'", "\""]);
+}
+
+/// Keys of bash that insert all candidates, or one after the other.
+#[test]
+fn bash_inserts_no_titles() {
+    let env = with_hostile_names();
+    let bindings = "bind '\"\\C-xa\": insert-completions'\nbind '\"\\C-xm\": menu-complete'\nbind 'set completion-ignore-case on'\n";
+    let Some(mut terminal) = start_shell(&env, "bash", bindings) else { return };
+    let ids = env.rows("SELECT session_id FROM sessions ORDER BY 1");
+    let ids: Vec<&str> = ids.iter().filter_map(|row| row[0].as_str()).collect();
+    for (key, count) in [("\u{18}a", ids.len()), ("\u{18}m", 1)] {
+        terminal.type_text("sessions show x");
+        terminal.press(key);
+        terminal.press(ENTER);
+        let arguments = wait_for_arguments(&env, &terminal);
+        assert_eq!(arguments.len(), count + 1, "{arguments:?}");
+        assert!(arguments[1..].iter().all(|id| ids.contains(&id.as_str())), "{arguments:?}");
+        assert_nothing_ran(&env);
+    }
+}
+
+/// The code for a folder of completions is that of `init`.
+#[test]
+fn printed_completions_are_those_of_init() {
+    let env = TestEnv::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let code = env.run(&["init", shell]).ok();
+        let script = env.run(&["completions", shell]).ok();
+        let script = script.strip_prefix("#compdef sessions\n").unwrap_or(&script);
+        assert!(code.contains(script) && script.contains("complete-line"), "{shell}: {script}");
+    }
+    for shell in ["elvish", "powershell"] {
+        assert!(env.run(&["completions", shell]).ok().contains("--project"), "{shell}");
+    }
+}
