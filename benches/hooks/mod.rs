@@ -80,6 +80,7 @@ fn ask(snapshot: &Arc<Snapshot>, call: &ReplayedCall, before: &ServedBefore) -> 
         snapshot,
         home: Path::new(NO_HOME),
         until: call.time,
+        machines: &[],
         deadline: Instant::now() + TIMEOUT,
     };
     history.answer(&call.input, before)

@@ -30,6 +30,7 @@ const FILE_SETTINGS: &[(&str, &str)] = &[
     ("publish.unredacted", "false"),
     ("hooks.enabled", "true"),
     ("hooks.silent", "[]"),
+    ("hooks.machines", "[] (this one)"),
     ("hooks.timeout_ms", "100"),
 ];
 

@@ -24,6 +24,7 @@
 //! [hooks]
 //! enabled = true
 //! silent = ["pre-tool"]
+//! machines = ["server"]
 //! timeout_ms = 100
 //! ```
 
@@ -71,13 +72,20 @@ pub struct HookSettings {
     enabled: bool,
     /// Hooks that say nothing.
     silent: Vec<HookName>,
+    /// The other machines whose sessions hooks may quote.
+    pub machines: Vec<String>,
     /// Time after which a hook ends without saying anything, in milliseconds.
     timeout_ms: u64,
 }
 
 impl Default for HookSettings {
     fn default() -> Self {
-        Self { enabled: true, silent: Vec::new(), timeout_ms: HOOK_TIMEOUT_MS }
+        Self {
+            enabled: true,
+            silent: Vec::new(),
+            machines: Vec::new(),
+            timeout_ms: HOOK_TIMEOUT_MS,
+        }
     }
 }
 

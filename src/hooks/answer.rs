@@ -6,13 +6,13 @@ use std::time::Instant;
 
 use schemas::hook::HookName;
 use schemas::tool::analyze::FixMatch;
-use schemas::{Timestamp, ToolError};
+use schemas::{EventType, Timestamp, ToolError};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::fence::{fence, quote, quote_lines};
 use super::input::HookInput;
 use super::past_question::{PastQuestion, find_past_question, is_time_word};
-use super::project::project_scope;
+use super::project::{ProjectHistory, ProjectQuestion, describe_machine, find_project_history};
 use super::recap::describe_last_sessions;
 use crate::base::sanitize::clean_text;
 use crate::search::{FoundSession, SessionQuestion, SessionRequest, search_sessions};
@@ -82,6 +82,8 @@ pub struct HookHistory<'a> {
     pub home: &'a Path,
     /// Only events before this time count, in microseconds since the epoch.
     pub until: i64,
+    /// The other machines whose sessions may be quoted.
+    pub machines: &'a [String],
     /// Lookups end at this time, and nothing is said.
     pub deadline: Instant,
 }
@@ -93,21 +95,22 @@ impl HookHistory<'_> {
         if before.bytes >= MAX_SESSION_BYTES {
             return None;
         }
-        let scope = project_scope(
-            self.snapshot,
-            &input.cwd,
-            self.home,
-            input.session_id.as_deref(),
-            self.until,
-        );
-        if scope.sessions.is_empty() {
+        let question = ProjectQuestion {
+            cwd: &input.cwd,
+            home: self.home,
+            current: input.session_id.as_deref(),
+            until: self.until,
+            machines: self.machines,
+        };
+        let history = find_project_history(self.snapshot, &question);
+        if history.quoted.sessions.is_empty() {
             return None;
         }
         let answer = match input.hook {
-            HookName::SessionStart => self.begin_session(input, &scope),
-            HookName::Prompt => self.answer_prompt(input, &scope),
-            HookName::PreTool => self.warn_of_call(input, &scope),
-            HookName::PostToolFailure => self.explain_failure(input, &scope),
+            HookName::SessionStart => self.begin_session(input, &history.quoted),
+            HookName::Prompt => self.answer_prompt(input, &history),
+            HookName::PreTool => self.warn_of_call(input, &history.own),
+            HookName::PostToolFailure => self.explain_failure(input, &history.own),
             HookName::PreCompact | HookName::SessionEnd => return None,
         };
         let answer = match answer {
@@ -161,14 +164,15 @@ impl HookHistory<'_> {
     fn answer_prompt(
         &self,
         input: &HookInput,
-        scope: &HistoryScope,
+        history: &ProjectHistory,
     ) -> Result<Option<HookAnswer>, ToolError> {
         let Some(prompt) = input.prompt.as_deref() else { return Ok(None) };
         match find_past_question(prompt) {
             Some(PastQuestion::WhereWeStopped) => {
-                self.describe_end(input, scope, "the prompt asks where the last session ended")
+                let reason = "the prompt asks where the last session ended";
+                self.describe_end(input, &history.quoted, reason)
             }
-            Some(PastQuestion::About(sentence)) => self.answer_question(&sentence, scope),
+            Some(PastQuestion::About(sentence)) => self.answer_question(&sentence, &history.quoted),
             None if prompt.trim().lines().count() >= MIN_PASTED_LINES => {
                 let failure = LiveFailure {
                     tool: None,
@@ -177,7 +181,8 @@ impl HookHistory<'_> {
                     output: prompt,
                     is_certain: true,
                 };
-                let fix = find_known_fix(self.snapshot, scope, &failure, &|| self.is_late())?;
+                let stop = || self.is_late();
+                let fix = find_known_fix(self.snapshot, &history.own, &failure, &stop)?;
                 Ok(fix.map(|fix| {
                     self.describe_fix(
                         &fix,
@@ -226,8 +231,10 @@ impl HookHistory<'_> {
             let title = quote(row.title.as_deref().unwrap_or_default(), 80);
             let day = day_of(row.ended_at.map(|ended| ended.min(self.until)));
             text.push_str(&format!(
-                "- session {} ({}, {day}, title {title})\n",
-                row.session_id, row.provider
+                "- session {} ({}, {day}{}, title {title})\n",
+                row.session_id,
+                row.provider,
+                describe_machine(row)
             ));
             ids.push(row.session_id.clone());
             for passage in passages.iter().take(MAX_PASSAGES) {
@@ -269,6 +276,10 @@ impl HookHistory<'_> {
             else {
                 continue;
             };
+            // Commands of other machines are not repeated.
+            if row.machine.is_some() && event.event_type == EventType::ToolCall {
+                continue;
+            }
             let text = clean_text(&event.text);
             passages.push(QuotedPassage {
                 id: schemas::EventId::format(&row.session_id, index),

@@ -5,23 +5,51 @@ use std::path::{Path, PathBuf};
 
 use schemas::session::SessionRow;
 
+use super::fence::quote;
 use crate::store::{SessionBrief, Snapshot, StoredSession};
 use crate::tools::{HistoryScope, MAX_SUBAGENT_DEPTH};
 
-/// Returns the sessions that ran in the project of the folder `cwd` before the time `until`. The
-/// project is the repository around the folder, or the folder alone if it is in none, or in one that
-/// is the whole home folder. Other working copies of the same repository belong to it. `current` is
-/// the session that asks; it and its subagents are left out, since the agent knows them.
-pub(super) fn project_scope(
+/// Maximum size in bytes of the name of a machine.
+const MAX_MACHINE_BYTES: usize = 60;
+
+/// The sessions of a project from which hooks answer.
+pub(super) struct ProjectHistory {
+    /// The sessions of this machine, and those of the machines that the user named.
+    pub(super) quoted: HistoryScope,
+    /// The sessions of this machine alone. Only their commands are offered: whoever can write to a lake
+    /// can publish sessions with any command.
+    pub(super) own: HistoryScope,
+}
+
+/// Where and when an agent asks, and whose sessions may answer.
+pub(super) struct ProjectQuestion<'a> {
+    /// The folder of the agent.
+    pub(super) cwd: &'a Path,
+    /// The user's home folder, which is not a project.
+    pub(super) home: &'a Path,
+    /// The session that asks. It and its subagents are left out, since the agent knows them.
+    pub(super) current: Option<&'a str>,
+    /// Only sessions that began before this time count, in microseconds since the epoch.
+    pub(super) until: i64,
+    /// The other machines whose sessions may be quoted.
+    pub(super) machines: &'a [String],
+}
+
+/// Returns the sessions that ran in the project of a folder. The project is the repository around the
+/// folder, or the folder alone if it is in none, or in one that is the whole home folder. Other working
+/// copies of the same repository belong to it.
+pub(super) fn find_project_history(
     snapshot: &Snapshot,
-    cwd: &Path,
-    home: &Path,
-    current: Option<&str>,
-    until: i64,
-) -> HistoryScope {
+    question: &ProjectQuestion<'_>,
+) -> ProjectHistory {
+    let ProjectQuestion { cwd, home, current, until, machines } = *question;
     let root = cwd.ancestors().find(|dir| dir.join(".git").exists());
     let root = root.filter(|root| *root != home && root.parent().is_some());
     let folders = with_resolved(root.unwrap_or(cwd));
+    let may_be_quoted = |row: &SessionBrief| {
+        let machine = row.origin.machine.as_ref();
+        machine.is_none_or(|machine| machines.contains(machine))
+    };
     let is_in_folder = |row: &SessionBrief| {
         let Some(folder) = row.origin.cwd.as_deref().map(Path::new) else { return false };
         folders.iter().any(|own| match root {
@@ -32,25 +60,42 @@ pub(super) fn project_scope(
 
     let sessions = snapshot.sessions();
     let mut repositories: HashSet<&str> = HashSet::new();
-    for row in sessions.iter().map(StoredSession::brief).filter(|row| is_in_folder(row)) {
+    let briefs = sessions.iter().map(StoredSession::brief);
+    for row in briefs.filter(|row| may_be_quoted(row) && is_in_folder(row)) {
         repositories
             .extend(row.origin.repository.as_deref().filter(|address| address.contains("://")));
     }
-    let mut wanted = HashSet::new();
+    let mut quoted = HashSet::new();
+    let mut own = HashSet::new();
     for (position, session) in sessions.iter().enumerate() {
         let row = session.brief();
         let is_same_repository =
             row.origin.repository.as_deref().is_some_and(|address| repositories.contains(address));
         let has_begun = row.started_at.is_some_and(|started| started < until);
         if has_begun
+            && may_be_quoted(row)
             && (is_same_repository || is_in_folder(row))
             && row.is_conversation
             && !current.is_some_and(|current| belongs_to(snapshot, session, current))
         {
-            wanted.insert(position);
+            quoted.insert(position);
+            if row.origin.machine.is_none() {
+                own.insert(position);
+            }
         }
     }
-    HistoryScope { sessions: wanted, until }
+    ProjectHistory {
+        quoted: HistoryScope { sessions: quoted, until },
+        own: HistoryScope { sessions: own, until },
+    }
+}
+
+/// Returns words about the machine of a session, after a comma; none if it is this one.
+pub(super) fn describe_machine(row: &SessionRow) -> String {
+    let machine = row.machine.as_deref();
+    machine.map_or_else(String::new, |machine| {
+        format!(", on the machine {}", quote(machine, MAX_MACHINE_BYTES))
+    })
 }
 
 /// Returns a folder with its path without links, which logs may contain instead.

@@ -6,6 +6,7 @@ use schemas::session::SessionRow;
 use schemas::{Timestamp, ToolError};
 
 use super::fence::quote;
+use super::project::describe_machine;
 use crate::store::Snapshot;
 use crate::tools::{HistoryScope, SessionTail, find_decisions, read_session_tail};
 
@@ -91,7 +92,8 @@ pub(super) fn describe_last_sessions(
     if let Some(branch) = read_branch(cwd).or(newest_branch) {
         for decision in find_decisions(snapshot, scope, &branch, MAX_DECISIONS, stop)? {
             let sentence = quote(&decision.sentence, MAX_DECISION_BYTES);
-            let line = format!("- decided [{}]: {sentence}\n", decision.event_id);
+            let machine = describe_machine(&sessions[decision.session]);
+            let line = format!("- decided [{}]{machine}: {sentence}\n", decision.event_id);
             if recap.text.len() + line.len() <= MAX_RECAP_BYTES {
                 recap.text.push_str(&line);
                 recap.ids.push(decision.event_id);
@@ -124,7 +126,9 @@ fn describe_session(
     let mut ids = vec![row.session_id.clone()];
     let ended = row.ended_at.map(|end| Timestamp(end.min(until)).to_string()).unwrap_or_default();
     let day = ended.get(..16).unwrap_or(&ended).replace('T', " ");
-    let mut text = format!("- session {} ({}, ended {day} UTC", row.session_id, row.provider);
+    let machine = describe_machine(row);
+    let mut text =
+        format!("- session {} ({}, ended {day} UTC{machine}", row.session_id, row.provider);
     if let Some(branch) = &row.git_branch {
         text.push_str(&format!(", branch {}", quote(branch, 40)));
     }

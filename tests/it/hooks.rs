@@ -9,6 +9,7 @@ use schemas::hook::{HookClient, HookName};
 use serde_json::{Value, json};
 
 use crate::env::{Ran, TestEnv};
+use crate::lake::{machine, pull, push};
 
 /// The folder of the project in the logs of these tests.
 const PROJECT: &str = "/home/mira/code/pier";
@@ -281,6 +282,75 @@ fn a_prompt_is_answered_if_it_asks_about_the_past_or_has_a_known_error() {
         "",
     ] {
         assert_eq!(said("d", silent), "", "{silent}");
+    }
+}
+
+/// Whoever can write to a lake would speak to the agents of all who pull it.
+#[test]
+fn sessions_of_other_machines_are_quoted_only_if_the_user_names_them() {
+    let tom = machine("lap-tom", "tom", "include = ['**']\ncontent = 'full'");
+    let open = [prompt("Raise the retry budget of the importer"), message("Started.")];
+    for (at, log) in
+        [session_with_fix(PROJECT), log("open-1", PROJECT, &days_ago(1), &open)].iter().enumerate()
+    {
+        fs::write(tom.path(&format!("{at}.jsonl")), log).expect("writes");
+        tom.run(&["ingest", "--quiet", &tom.path(&format!("{at}.jsonl")).to_string_lossy()]).ok();
+    }
+    let lake = tom.path("lake");
+    assert_eq!(push(&tom, &lake)["published"].as_array().map(Vec::len), Some(2));
+    let mira = TestEnv::new();
+    assert_eq!(pull(&mira, &lake)["imported"], 2);
+
+    let call = |session: &str, rest: Value| {
+        let mut input =
+            json!({"session_id": session, "cwd": PROJECT, "permission_mode": "default"});
+        input.as_object_mut().expect("an object").extend(rest.as_object().expect("one").clone());
+        input
+    };
+    let pasted = format!("I get this, what is wrong?\n\n{UNKNOWN}\n");
+    let question = "What did we decide about the retry budget of the importer?";
+    let tool = json!({"tool_name": "Bash", "tool_input": {"command": "rtk bun run test"}});
+    let quoting = [
+        ("session-start", json!({"source": "startup"})),
+        ("prompt", json!({"prompt": question})),
+        ("prompt", json!({"prompt": "Continue where we left off"})),
+    ];
+    let offering = [
+        ("prompt", json!({"prompt": pasted})),
+        ("pre-tool", tool),
+        ("post-tool-failure", failure_of(HookClient::Claude, "f")),
+    ];
+    let settings = |machines: &str| {
+        write_settings(&mira, &format!("[hooks]\ntimeout_ms = 60000\nmachines = {machines}\n"));
+    };
+
+    for machines in ["[]", "['lap-ann', 'tom', 'LAP-TOM']"] {
+        settings(machines);
+        for (hook, input) in quoting.iter().chain(&offering) {
+            let said = ask(&mira, hook, &call("none", input.clone()));
+            assert_eq!(said, "", "{hook} with {machines}");
+        }
+    }
+    settings("['lap-tom']");
+    for (at, (hook, input)) in quoting.iter().enumerate() {
+        let said = ask(&mira, hook, &call(&format!("named-{at}"), input.clone()));
+        let text = text_of(&said);
+        assert!(text.contains("on the machine \"lap-tom\""), "{hook}: {text}");
+        assert!(text.contains("retry budget") && !text.contains("bun run"), "{hook}: {text}");
+    }
+    for (hook, input) in &offering {
+        let said = ask(&mira, hook, &call("offers", input.clone()));
+        assert_eq!(said, "", "{hook} offers a command of another machine");
+    }
+
+    // Sessions of this machine answer as before, and nothing is said about their machine.
+    let own = store_of(&[session_with_fix(PROJECT)]);
+    pull(&own, &lake);
+    for (hook, input) in quoting.iter().chain(&offering) {
+        let said = ask(&own, hook, &call(&format!("own-{}", input["prompt"]), input.clone()));
+        let text = text_of(&said);
+        assert!(text.contains("fixed-1") && !text.contains("machine"), "{hook}: {text}");
+        assert!(!text.contains("open-1"), "{hook}: {text}");
     }
 }
 

@@ -121,6 +121,7 @@ pub(in crate::cli) fn answer_agent(
         client,
         store: Arc::new(Store::new(store.unwrap_or_else(environment::default_store))),
         may_speak: settings.may_speak(hook),
+        machines: settings.machines.clone(),
         started,
         timeout: settings.timeout(),
     };
@@ -147,6 +148,8 @@ struct HookCall {
     client: Option<HookClient>,
     store: Arc<Store>,
     may_speak: bool,
+    /// The other machines whose sessions may be quoted.
+    machines: Vec<String>,
     started: Instant,
     timeout: Duration,
 }
@@ -184,6 +187,7 @@ impl HookCall {
             snapshot: &snapshot,
             home: &home,
             until: now,
+            machines: &self.machines,
             deadline: self.started + self.timeout * LOOKUP_PERCENT / 100,
         };
         let answer = history.answer(input, &served_before(&log, input.session_id.as_deref()))?;

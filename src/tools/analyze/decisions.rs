@@ -26,6 +26,8 @@ const MIN_NAME_BYTES: usize = 5;
 /// A sentence that states a decision. It is untrusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
+    /// Position of the session in the snapshot.
+    pub session: usize,
     pub event_id: String,
     pub sentence: String,
 }
@@ -59,9 +61,10 @@ pub fn find_decisions(
     let newest: Vec<PastRow> = places.into_iter().rev().take(MAX_READ_EVENTS).collect();
     let columns = [EventColumn::SessionId, EventColumn::EventIndex, EventColumn::Text];
     let mut decisions = Vec::new();
-    for (_, row) in read_past_rows(snapshot, &newest, &columns).map_err(store_error)? {
+    for (place, row) in read_past_rows(snapshot, &newest, &columns).map_err(store_error)? {
         if let Some(sentence) = find_decision(&clean_text(&row.text), &names) {
-            decisions.push(Decision { event_id: convert::event_id(&row), sentence });
+            let event_id = convert::event_id(&row);
+            decisions.push(Decision { session: place.session, event_id, sentence });
         }
         if decisions.len() == limit {
             break;
