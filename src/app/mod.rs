@@ -9,7 +9,7 @@ use schemas::{ErrorCode, ToolError};
 use crate::config::user_settings::UserSettings;
 use crate::config::{environment, settings};
 use crate::store::Store;
-use crate::tools::{Caller, Interface, LakeEngine, Refresh, Tools};
+use crate::tools::{Caller, Freshness, Interface, LakeEngine, Refresh, Tools, UnreadReason};
 use crate::update::refresher::Refresher;
 
 /// Returns the known facts about the agent that started this process. Claude Code passes its
@@ -123,11 +123,44 @@ pub fn create_server_tools(store: Arc<Store>, is_local: bool) -> Result<Tools, T
         .with_program(environment::running_program_path()))
 }
 
+/// Keeps the store of a server up to date on calls of its readers.
+struct ReaderRefresh(Refresher);
+
+impl Refresh for ReaderRefresh {
+    fn refresh(&self, wait: Duration) {
+        self.0.refresh(wait);
+    }
+
+    /// Says nothing about logs, which may be of sessions that a reader may not read.
+    fn current_freshness(&self) -> Freshness {
+        match self.0.current_freshness().unread_reason {
+            UnreadReason::Unmasked(_) => {
+                let reason = "Ask whoever runs this server".to_owned();
+                Freshness { unread_reason: UnreadReason::Unmasked(reason), ..Freshness::default() }
+            }
+            UnreadReason::None
+            | UnreadReason::Looking
+            | UnreadReason::Reading
+            | UnreadReason::Busy
+            | UnreadReason::Trouble(_) => Freshness::default(),
+        }
+    }
+}
+
+/// Creates what keeps the store of a server up to date for all its readers.
+pub fn create_reader_refresh(store: Arc<Store>) -> Arc<dyn Refresh> {
+    Arc::new(ReaderRefresh(Refresher::for_server(store)))
+}
+
 /// Creates the tools for a reader of a server, over the part of the store that the reader may read.
-/// The tools of the server keep the store up to date.
-pub fn create_reader_tools(part: Arc<Store>) -> Result<Tools, ToolError> {
+/// `refresh` keeps the whole store up to date.
+pub fn create_reader_tools(
+    part: Arc<Store>,
+    refresh: Arc<dyn Refresh>,
+) -> Result<Tools, ToolError> {
     Ok(Tools::new(part)
         .with_masking(settings::create_redactor)
+        .with_refresh(refresh)
         .with_prices(settings::read_prices()?)
         .with_program(environment::running_program_path()))
 }

@@ -211,6 +211,22 @@ pub(super) struct CommandNeeds {
     pub(super) lake: bool,
     /// True for the commands that take or show days, dates or times.
     pub(super) dates: bool,
+    /// What the command does with the text of the store.
+    pub(super) text: TextUse,
+}
+
+/// What a command does with the text of the store. If the rules for secrets changed, the text is masked
+/// by them first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum TextUse {
+    /// Nothing, or a server does it.
+    #[default]
+    None,
+    /// It shows some. If the store cannot be masked, a note says so.
+    Shows,
+    /// It writes some into a file, a lake or the prompt of an agent. If the store cannot be masked, the
+    /// command fails.
+    PassesOn,
 }
 
 impl Command {
@@ -227,15 +243,20 @@ impl Command {
                 engine: true,
                 dates: true,
                 lake: false,
+                text: TextUse::Shows,
             },
-            Self::Find(_)
-            | Self::Analyze(_)
-            | Self::Report(_)
-            | Self::Export(_)
-            | Self::Blame(_) => CommandNeeds {
+            Self::Find(_) | Self::Analyze(_) | Self::Blame(_) => CommandNeeds {
                 sessions: true,
                 refresh: true,
                 dates: true,
+                text: TextUse::Shows,
+                ..CommandNeeds::default()
+            },
+            Self::Report(_) | Self::Export(_) => CommandNeeds {
+                sessions: true,
+                refresh: true,
+                dates: true,
+                text: TextUse::PassesOn,
                 ..CommandNeeds::default()
             },
             Self::Query(flags) if flags.is_schema() => CommandNeeds::default(),
@@ -243,29 +264,44 @@ impl Command {
                 sessions: true,
                 refresh: true,
                 engine: true,
+                text: TextUse::Shows,
                 ..CommandNeeds::default()
             },
-            Self::Resume(_) => {
-                CommandNeeds { sessions: true, refresh: true, ..CommandNeeds::default() }
-            }
+            Self::Resume(_) => CommandNeeds {
+                sessions: true,
+                refresh: true,
+                text: TextUse::PassesOn,
+                ..CommandNeeds::default()
+            },
             // They read new log data themselves.
-            Self::Open(_) => {
-                CommandNeeds { sessions: true, dates: true, ..CommandNeeds::default() }
+            Self::Open(_) => CommandNeeds {
+                sessions: true,
+                dates: true,
+                text: TextUse::Shows,
+                ..CommandNeeds::default()
+            },
+            Self::Tail(_) => {
+                CommandNeeds { sessions: true, text: TextUse::Shows, ..CommandNeeds::default() }
             }
-            Self::Tail(_) => CommandNeeds { sessions: true, ..CommandNeeds::default() },
             // Without a store there is nothing to publish.
-            Self::Push(_) => CommandNeeds { refresh: true, lake: true, ..CommandNeeds::default() },
+            Self::Push(_) => CommandNeeds {
+                refresh: true,
+                lake: true,
+                text: TextUse::PassesOn,
+                ..CommandNeeds::default()
+            },
             Self::Pull(_) => CommandNeeds { dates: true, lake: true, ..CommandNeeds::default() },
             Self::Lake(_) => CommandNeeds { lake: true, ..CommandNeeds::default() },
-            Self::Forget(_) | Self::Statusline => {
-                CommandNeeds { dates: true, ..CommandNeeds::default() }
+            Self::Forget(_) => {
+                CommandNeeds { dates: true, text: TextUse::Shows, ..CommandNeeds::default() }
             }
+            Self::Label(_) | Self::Status | Self::Doctor => {
+                CommandNeeds { text: TextUse::Shows, ..CommandNeeds::default() }
+            }
+            Self::Statusline => CommandNeeds { dates: true, ..CommandNeeds::default() },
             Self::Mcp(_) => CommandNeeds { engine: true, ..CommandNeeds::default() },
             Self::Ingest(_)
-            | Self::Label(_)
             | Self::Compact(_)
-            | Self::Status
-            | Self::Doctor
             | Self::Web(_)
             | Self::Hook(_)
             | Self::Setup(_)

@@ -53,6 +53,8 @@ impl StoreRefresh {
             UnreadReason::Trouble(reason) => printer.print_failure(&format!(
                 "{logs} newer than the store and could not be read: {reason}"
             )),
+            // Only servers report this here: a command masks the store before it runs.
+            UnreadReason::Unmasked(_) => Ok(()),
         }
     }
 

@@ -45,7 +45,7 @@ use self::exit::{CommandFailure, CommandOutcome, report_result, report_unwritten
 use self::first_run::ingest_on_first_use;
 use self::freshness::StoreRefresh;
 use self::misspelled_flag::{describe_misspelled_flag, describe_unknown_flag};
-use self::startup::{refuse_engine, start_logging};
+use self::startup::{mask_stored_text, refuse_engine, start_logging};
 use crate::app;
 use crate::config::environment;
 use crate::config::user_settings::UserSettings;
@@ -213,6 +213,9 @@ fn run_command(
     let store = Arc::new(app::open_store(dir));
     if needs.sessions && !args.no_refresh && engine.is_none() {
         ingest_on_first_use(&store, printer)?;
+    }
+    if engine.is_none() {
+        mask_stored_text(&store, needs.text, printer)?;
     }
     let may_refresh =
         needs.refresh && !args.no_refresh && engine.is_none() && is_store(store.dir());

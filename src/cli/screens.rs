@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use schemas::{ErrorCode, Timestamp, ToolError, Zone};
 
+use super::args::TextUse;
 use super::commands::resume::resume_session;
 use super::context::{CommandContext, leak_tools};
 use super::exit::{CommandFailure, CommandOutcome};
+use super::startup::mask_stored_text;
 use crate::app;
 use crate::base::shell_word::shell_word;
 use crate::config::user_settings::UserSettings;
@@ -37,6 +39,7 @@ pub(super) fn open_picker(
         engine: None,
         printer,
     };
+    mask_stored_text(&context.store, TextUse::Shows, printer)?;
     let setup = create_setup(&context, zone, refresh)?;
     finish(screen::run_picker(&setup)?, &context)
 }

@@ -1,9 +1,14 @@
-//! What commands and the picker do before they run: start the log, refuse flags that they cannot heed.
+//! What commands and the picker do before they run: start the log, refuse flags that they cannot heed,
+//! mask the stored text by the rules in force.
 
 use schemas::{ErrorCode, ToolError};
 
+use super::args::TextUse;
+use super::exit::CommandFailure;
 use crate::config::environment;
-use crate::output::logging;
+use crate::output::{Printer, logging};
+use crate::store::{Store, is_store};
+use crate::update::masking::mask_by_rules_in_force;
 
 /// Starts the log of the program. `verbose` is the number of `-v`.
 pub(super) fn start_logging(verbose: u8) -> Result<(), ToolError> {
@@ -14,4 +19,31 @@ pub(super) fn start_logging(verbose: u8) -> Result<(), ToolError> {
 pub(super) fn refuse_engine() -> ToolError {
     let message = "--engine answers search, list, show, event, stats, usage, query and mcp only. Import the lake with sessions pull, and run the command without --engine and without SESSIONS_ENGINE in the environment";
     ToolError::new(ErrorCode::InvalidArgument, message).with_detail("field", "engine")
+}
+
+/// Masks the text of the store by the rules for secrets in force, if these changed and the command uses
+/// it.
+pub(super) fn mask_stored_text(
+    store: &Store,
+    text: TextUse,
+    printer: &Printer,
+) -> Result<(), CommandFailure> {
+    if text == TextUse::None || !is_store(store.dir()) {
+        return Ok(());
+    }
+    match mask_by_rules_in_force(store) {
+        Ok(notice) => {
+            if let Some(notice) = notice {
+                printer.print_note(&notice)?;
+            }
+        }
+        Err(error) if text == TextUse::PassesOn => return Err(error.into()),
+        // The command says itself what is wrong with a store that cannot be read.
+        Err(_) if store.take_lazy_snapshot().is_err() => {}
+        Err(error) => printer.print_note(&format!(
+            "The rules for secrets changed, and the store could not be masked by them, so this may show what they mask: {}",
+            error.message
+        ))?,
+    }
+    Ok(())
 }

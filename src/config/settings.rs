@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ingest::redact::Redactor;
+use ingest::redact::{Redactor, UserRule, parse_user_rules};
 use schemas::price::PriceTable;
 use schemas::{ErrorCode, ToolError};
 
@@ -25,14 +25,20 @@ pub fn read_prices() -> Result<PriceTable, ToolError> {
     PriceTable::with_overrides(&text).map_err(|error| invalid_file_error(&path, error))
 }
 
+/// Returns the rules for secrets in the user's file; none if there is no file. Their names and regexes
+/// are not checked.
+pub fn read_redaction_rules() -> Result<Vec<UserRule>, ToolError> {
+    match read_settings_file("SESSIONS_REDACT", "redact.toml")? {
+        None => Ok(Vec::new()),
+        Some((path, text)) => {
+            parse_user_rules(&text).map_err(|error| invalid_file_error(&path, error))
+        }
+    }
+}
+
 /// Returns the redactor of secrets, with the built-in rules and those of the user's file.
 pub fn create_redactor() -> Result<Arc<Redactor>, ToolError> {
-    let rules = match read_settings_file("SESSIONS_REDACT", "redact.toml")? {
-        None => Vec::new(),
-        Some((path, text)) => ingest::redact::parse_user_rules(&text)
-            .map_err(|error| invalid_file_error(&path, error))?,
-    };
-    let redactor = Redactor::new(&rules).map_err(|error| {
+    let redactor = Redactor::new(&read_redaction_rules()?).map_err(|error| {
         let message = format!("{error}. Fix the rule, then run the command again");
         ToolError::new(ErrorCode::InvalidArgument, message)
     })?;

@@ -229,6 +229,7 @@ mod tests {
             events: 0,
             times: None,
             untimed: false,
+            rules: None,
             files: vec![FileEntry { table: "events".into(), bytes: *bytes, xxh3: String::new() }],
         };
         Manifest { segments: sizes.iter().map(segment).collect(), ..Manifest::default() }

@@ -190,7 +190,7 @@ mod tests {
         let segments = sizes.map(|bytes| {
             let file = FileEntry { table: EVENTS.name.to_owned(), bytes, xxh3: String::new() };
             let files = vec![file];
-            SegmentEntry { number: 1, events: 0, times: None, untimed: false, files }
+            SegmentEntry { number: 1, events: 0, times: None, untimed: false, rules: None, files }
         });
         let all: u64 = sizes.iter().sum();
         let mut due_until = [0; 5];

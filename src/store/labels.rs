@@ -11,6 +11,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ingest::plan::rules_version;
+use ingest::redact::columns::mask_name;
+use ingest::redact::{Redactor, SecretCounts};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -39,6 +42,9 @@ pub struct LabelBook {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     checksum: Option<String>,
     sessions: BTreeMap<String, SessionLabels>,
+    /// Version of the rules that masked all labels and notes; 0 if that is not known.
+    #[serde(default)]
+    rules: i64,
     /// Hash of the bytes that were read, to detect a change.
     #[serde(skip)]
     hash: u64,
@@ -162,9 +168,10 @@ impl LabelBook {
         };
 
         let before = labels.sessions.clone();
+        let rules_before = labels.rules;
         let result = change(&mut labels);
         labels.sessions.retain(|_, session| !session.is_empty());
-        if labels.sessions != before {
+        if labels.sessions != before || labels.rules != rules_before {
             labels.version = LABELS_VERSION;
             labels.checksum = Some(labels.sessions_checksum());
             lock.check_not_replaced()?;
@@ -175,6 +182,36 @@ impl LabelBook {
             }
         }
         Ok(result)
+    }
+
+    /// Returns whether other rules than those of version `rules` masked some label or note.
+    pub(super) fn is_of_other_rules(&self, rules: i64) -> bool {
+        self.rules != rules && !self.sessions.is_empty()
+    }
+
+    /// Masks all labels and notes, unless the same rules masked them before. Labels of a session that
+    /// differed only in their secrets are one afterwards.
+    pub fn mask_again(&mut self, redactor: &Redactor) {
+        let rules = rules_version(Some(redactor));
+        if self.rules == rules {
+            return;
+        }
+        self.rules = rules;
+        for session in self.sessions.values_mut() {
+            let mut masked = SessionLabels { labels: Vec::new(), ..session.clone() };
+            for label in &session.labels {
+                let label = mask_name(Some(redactor), label);
+                if !masked.has_label(&label) {
+                    masked.labels.push(label);
+                }
+            }
+            masked.labels.sort_unstable();
+            masked.note = session
+                .note
+                .as_deref()
+                .map(|note| redactor.mask(note, &mut SecretCounts::default()).into_owned());
+            *session = masked;
+        }
     }
 
     /// Returns the labels of these sessions alone.

@@ -140,6 +140,7 @@ mod tests {
             events: 0,
             times: None,
             untimed: false,
+            rules: None,
             files: tables.iter().map(file).collect(),
         }
     }

@@ -98,6 +98,10 @@ pub struct SegmentEntry {
     /// True if some of its events have no time.
     #[serde(default)]
     pub untimed: bool,
+    /// The versions of the rules that masked the logs with rows in its table `sources`, sorted; 0 for
+    /// none. `None` in segments of earlier versions, which do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rules: Option<Vec<i64>>,
     pub files: Vec<FileEntry>,
 }
 
@@ -311,6 +315,7 @@ mod tests {
             events: 3,
             times: Some((1, 2)),
             untimed: true,
+            rules: Some(vec![0, 7]),
             files: vec![FileEntry { table: "events".into(), bytes: 9, xxh3: "00".into() }],
         };
         let manifest = Manifest {

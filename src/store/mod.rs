@@ -74,6 +74,7 @@ pub use lookup::LookupError;
 pub use manifest::{LostLogs, Manifest, SegmentEntry};
 pub use open_store::{SessionRule, Store};
 pub use parquet_file::ParquetFile;
+pub use redact_again::{MaskedAgain, RowsToMask};
 pub use reduced_sessions::{KeepLevel, KeepLevels, ReducedSessions};
 pub use retention::{CompactionSums, DroppedTexts};
 pub use segment::event_reader::{EventReader, RowSpan, column_of};

@@ -145,7 +145,7 @@ impl Store {
         Ok((manifest, sources))
     }
 
-    fn read_manifest(&self) -> Result<Manifest, StoreError> {
+    pub(super) fn read_manifest(&self) -> Result<Manifest, StoreError> {
         self.parse_manifest(self.read_manifest_bytes()?.as_deref())
     }
 

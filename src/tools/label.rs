@@ -1,6 +1,7 @@
 //! Runs `update_session_labels`, which applies or refuses each update independently.
 
-use ingest::redact::SecretCounts;
+use ingest::redact::columns::mask_name;
+use ingest::redact::{Redactor, SecretCounts};
 use schemas::envelope::{Severity, Warning, WarningCode};
 use schemas::tool::label::{LabelArgs, LabelData, LabelUpdate, Labelled, Unlabelled};
 use schemas::{ErrorCode, ToolError, limits};
@@ -8,7 +9,7 @@ use schemas::{ErrorCode, ToolError, limits};
 use super::reply::answer::{Reply, RowTotal};
 use super::reply::budget::Budget;
 use super::reply::call::Call;
-use super::reply::shared_state::{RedactorFactory, SharedState};
+use super::reply::shared_state::SharedState;
 use crate::base::sanitize::clean_text;
 use crate::error::store_error;
 use crate::store::{LabelBook, SessionLabels, Snapshot};
@@ -34,12 +35,18 @@ pub(super) fn run(
         let valid = format!("1-{} updates", limits::LABEL_UPDATES_MAX);
         return Err(ToolError::invalid_value("updates", &format!("{count} updates"), &[&valid]));
     }
-    let changes: Vec<Result<LabelChange, ToolError>> =
-        args.updates.iter().map(|update| check_update(shared, snapshot, update)).collect();
+    let redactor = shared.masking.map(|masking| masking()).transpose()?;
+    let redactor = redactor.as_deref();
+    let checked =
+        args.updates.iter().map(|update| check_update(shared, snapshot, redactor, update));
+    let changes: Vec<Result<LabelChange, ToolError>> = checked.collect();
     call.ensure_running()?;
     let results: Vec<Result<Labelled, ToolError>> = shared
         .store
         .update_labels(|labels| {
+            if let Some(redactor) = redactor {
+                labels.mask_again(redactor);
+            }
             let changes = changes.into_iter();
             changes.map(|change| change_labels(labels, change?, call.now.0)).collect()
         })
@@ -100,6 +107,7 @@ fn change_labels(
 fn check_update(
     shared: &SharedState,
     snapshot: &Snapshot,
+    redactor: Option<&Redactor>,
     update: &LabelUpdate,
 ) -> Result<LabelChange, ToolError> {
     let session = shared.caller.find_session(snapshot, &update.session_id)?;
@@ -109,36 +117,45 @@ fn check_update(
     }
     Ok(LabelChange {
         session_id: snapshot.sessions()[session].id().to_owned(),
-        add: checked_labels("add", update.add.as_deref())?,
-        remove: checked_labels("remove", update.remove.as_deref())?,
-        note: update.note.as_deref().map(|text| checked_note(shared.masking, text)).transpose()?,
+        add: checked_labels("add", redactor, update.add.as_deref())?,
+        remove: checked_labels("remove", redactor, update.remove.as_deref())?,
+        note: update.note.as_deref().map(|text| checked_note(redactor, text)).transpose()?,
     })
 }
 
 /// Returns the labels of one list of an update, as they are stored.
-fn checked_labels(field: &str, texts: Option<&[String]>) -> Result<Vec<String>, ToolError> {
-    texts.unwrap_or_default().iter().map(|text| checked_label(field, text)).collect()
+fn checked_labels(
+    field: &str,
+    redactor: Option<&Redactor>,
+    texts: Option<&[String]>,
+) -> Result<Vec<String>, ToolError> {
+    texts.unwrap_or_default().iter().map(|text| checked_label(field, redactor, text)).collect()
 }
 
-/// Returns a label as it is stored. Commas and quotes are refused because they would end it in a
-/// query.
-fn checked_label(field: &str, text: &str) -> Result<String, ToolError> {
+/// Returns a label as it is stored. Secrets are masked before the length is checked, because an agent
+/// may write down a secret that it read in a log. Commas and quotes are refused because they would end
+/// the label in a query.
+fn checked_label(
+    field: &str,
+    redactor: Option<&Redactor>,
+    text: &str,
+) -> Result<String, ToolError> {
     let word = clean_text(text).trim().to_owned();
-    let length = word.chars().count();
+    let masked = mask_name(redactor, &word);
+    let length = masked.chars().count();
     if (1..=limits::LABEL_CHARS).contains(&length) && !word.contains([',', '"', '\n', '\t']) {
-        return Ok(word);
+        return Ok(masked);
     }
     let valid =
         format!("1-{} characters without commas, quotes and line breaks", limits::LABEL_CHARS);
-    Err(ToolError::invalid_value(field, text, &[&valid]))
+    Err(ToolError::invalid_value(field, &masked, &[&valid]))
 }
 
-/// Returns a note as it is stored. Secrets are masked, because an agent may write down a secret
-/// that it read in a log.
-fn checked_note(masking: Option<RedactorFactory>, text: &str) -> Result<String, ToolError> {
+/// Returns a note as it is stored, with its secrets masked.
+fn checked_note(redactor: Option<&Redactor>, text: &str) -> Result<String, ToolError> {
     let mut note = clean_text(text).trim().to_owned();
-    if let Some(masking) = masking {
-        note = masking()?.mask(&note, &mut SecretCounts::default()).into_owned();
+    if let Some(redactor) = redactor {
+        note = redactor.mask(&note, &mut SecretCounts::default()).into_owned();
     }
     match note.chars().count() {
         0..=limits::NOTE_CHARS => Ok(note),
@@ -207,12 +224,12 @@ mod tests {
     #[test]
     fn words_are_clean_and_short() {
         assert_eq!(
-            checked_label("add", " needs\u{200b} review ").ok().as_deref(),
+            checked_label("add", None, " needs\u{200b} review ").ok().as_deref(),
             Some("needs review")
         );
         let long = "x".repeat(41);
         for text in ["", " ", "a,b", "a\nb", "\"a\"", long.as_str()] {
-            let error = checked_label("add", text).expect_err(text);
+            let error = checked_label("add", None, text).expect_err(text);
             assert_eq!(error.details["field"], "add");
         }
         assert!(checked_note(None, &"x".repeat(1001)).is_err() && checked_note(None, "").is_ok());

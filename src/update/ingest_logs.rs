@@ -25,7 +25,7 @@ use crate::base::parallel::free_later;
 use crate::config::environment::known_roots;
 use crate::config::user_settings::KeepRule;
 use crate::error::{store_error, unusable_path};
-use crate::store::{Store, StoreWriter, Verify};
+use crate::store::{MaskedAgain, RowsToMask, Store, StoreWriter, Verify};
 use crate::tools::reply::store_warnings::describe_lost_logs;
 use crate::tools::status::count_by_class;
 
@@ -86,7 +86,6 @@ pub fn ingest_logs(
     let mut prepared = prepare_ingest(store, paths, options)?;
     let writer = &prepared.writer;
     let redactor = options.redactor.as_ref();
-    let outdated = std::mem::take(&mut prepared.plan.outdated);
 
     let known_sessions = std::mem::take(&mut prepared.known_sessions);
     let target = FilteredTarget::new(&writer, &prepared.rules, known_sessions);
@@ -98,13 +97,13 @@ pub fn ingest_logs(
     report.notices.extend(unwanted_notice(prepared.unwanted_sessions));
     report.segments_set_aside = writer.segments_set_aside();
     report.notices.extend(writer.notice().map(str::to_owned));
-    if let Some(redactor) = redactor
-        && !outdated.is_empty()
-    {
-        writer.redact_again(&outdated, redactor).map_err(store_error)?;
+    let mut masked_again = MaskedAgain::default();
+    if let Some(redactor) = redactor {
+        masked_again = writer.mask_again(redactor, RowsToMask::All).map_err(store_error)?;
+        writer.mask_labels_again(redactor).map_err(store_error)?;
     }
     let recounted = writer.count_responses_once().map_err(store_error)?;
-    if report.files_rewritten > 0 || !outdated.is_empty() || recounted > 0 {
+    if report.files_rewritten > 0 || masked_again.logs > 0 || recounted > 0 {
         writer.retire_superseded_segments().map_err(store_error)?;
     }
     if let Some(rules) = &options.retention {

@@ -5,6 +5,7 @@ pub mod forget;
 pub mod ingest_logs;
 mod known_sessions;
 pub(crate) mod log_rules;
+pub(crate) mod masking;
 mod preview;
 pub(crate) mod refresher;
 pub mod retention;

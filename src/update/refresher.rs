@@ -13,6 +13,7 @@ use schemas::session::SourceStatus;
 use schemas::{ErrorCode, ToolError};
 
 use super::ingest_logs::{IngestOptions, MAX_NAMED_FILES, ingest_logs};
+use super::masking::mask_by_rules_in_force;
 use super::root_watch::{FilesToCheck, RootWatch};
 use super::watch::can_be_read;
 use crate::config::{environment, settings};
@@ -51,6 +52,9 @@ struct SharedRefresh {
 struct RefreshState {
     /// Start of the current run.
     running: Option<Instant>,
+    /// True while the current run may still mask text of the store by changed rules. All calls wait
+    /// for it.
+    is_masking: bool,
     /// End of the last run.
     ended: Option<Instant>,
     known: Freshness,
@@ -94,6 +98,7 @@ impl Refresh for Refresher {
                 }
                 let begun = Instant::now();
                 state.running = Some(begun);
+                state.is_masking = true;
                 if state.ended.is_none() {
                     state.known.unread_reason = UnreadReason::Looking;
                 }
@@ -103,6 +108,10 @@ impl Refresh for Refresher {
 
         // Only the call that started a long run waits for it, not every later call.
         while state.running == Some(begun) {
+            if state.is_masking && !wait.is_zero() {
+                state = self.0.done.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
             let left = wait.saturating_sub(begun.elapsed());
             if left.is_zero() {
                 return;
@@ -124,7 +133,7 @@ impl SharedRefresh {
 
     /// Runs one check and the ingest that results from it.
     fn run_check(&self) {
-        let result = std::panic::catch_unwind(AssertUnwindSafe(|| self.check_logs()));
+        let result = std::panic::catch_unwind(AssertUnwindSafe(|| self.mask_and_check_logs()));
         let mut state = self.lock_state();
         match result {
             Ok(Ok(known)) => state.known = known,
@@ -133,12 +142,44 @@ impl SharedRefresh {
                 state.known.unread_reason = UnreadReason::Trouble("an internal error".to_owned());
             }
         }
-        if let UnreadReason::Trouble(trouble) = &state.known.unread_reason {
-            tracing::warn!(?trouble, "the logs could not be ingested");
+        match &state.known.unread_reason {
+            UnreadReason::Trouble(trouble) => {
+                tracing::warn!(?trouble, "the logs could not be ingested");
+            }
+            UnreadReason::Unmasked(trouble) => {
+                tracing::warn!(?trouble, "the store could not be masked by changed rules");
+            }
+            UnreadReason::None
+            | UnreadReason::Looking
+            | UnreadReason::Reading
+            | UnreadReason::Busy => {}
         }
         state.running = None;
+        state.is_masking = false;
         state.ended = Some(Instant::now());
         self.done.notify_all();
+    }
+
+    /// Masks the store if the rules changed, which all calls wait for, and then checks the logs.
+    fn mask_and_check_logs(&self) -> Result<Freshness, ToolError> {
+        let masked = self.mask_changed_rules();
+        self.lock_state().is_masking = false;
+        self.done.notify_all();
+        let mut known = self.check_logs()?;
+        if let Err(error) = masked {
+            known.unread_reason = UnreadReason::Unmasked(error.message);
+        }
+        Ok(known)
+    }
+
+    /// Masks the text of the store by the rules in force, if they changed. A command did so before.
+    fn mask_changed_rules(&self) -> Result<(), ToolError> {
+        if self.user == RefreshUser::Server
+            && let Some(notice) = mask_by_rules_in_force(&self.store)?
+        {
+            tracing::warn!(%notice, "the store was not private");
+        }
+        Ok(())
     }
 
     /// Checks whether logs changed, ingests the changed ones, and returns the resulting freshness.

@@ -137,9 +137,7 @@ impl LogLook {
                 // The log of a companion that was found alone is looked at, too.
                 let has_found_companion =
                     self.companions(source).any(|companion| self.has_found(companion));
-                !is_missing
-                    && !has_found_companion
-                    && self.is_masked_or_moved(source, session, &sessions, rules_version)
+                !is_missing && !has_found_companion
             };
             if !is_as_planned {
                 return None;
@@ -170,23 +168,6 @@ impl LogLook {
         let log = Path::new(self.sources.path(source));
         let paths = provider.into_iter().flat_map(move |provider| companion_paths(provider, log));
         paths.filter_map(|path| self.sources.find(&path.to_string_lossy()))
-    }
-
-    /// Returns whether what is stored of a known file that was not found was masked by the rules in
-    /// force. Otherwise it is masked again, if the file is the log of its session.
-    fn is_masked_or_moved(
-        &self,
-        source: &SourceBrief,
-        session: Option<usize>,
-        sessions: &KnownSessions<'_>,
-        rules_version: i64,
-    ) -> bool {
-        let is_masked = rules_version == 0 || source.state.redaction_rules == rules_version;
-        if !source.state.has_session || is_masked {
-            return true;
-        }
-        let path = self.sources.path(source);
-        session.is_some_and(|session| !sessions.has_log(session, path))
     }
 }
 

@@ -12,7 +12,7 @@ use crate::env::{Ran, TestEnv};
 use crate::lake::{machine, pull, push};
 
 /// The folder of the project in the logs of these tests.
-const PROJECT: &str = "/home/mira/code/pier";
+pub(crate) const PROJECT: &str = "/home/mira/code/pier";
 
 /// A session in the format for logs of any program: a header and its events.
 fn log(id: &str, cwd: &str, day: &str, events: &[Value]) -> String {
@@ -96,7 +96,7 @@ fn run_hook(env: &TestEnv, args: &[&str], input: &[u8], variables: &[(&str, &str
 }
 
 /// Runs a hook and returns what it said; empty if it was silent.
-fn ask(env: &TestEnv, hook: &str, input: &Value) -> String {
+pub(crate) fn ask(env: &TestEnv, hook: &str, input: &Value) -> String {
     run_hook(env, &[hook], input.to_string().as_bytes(), &[]).ok()
 }
 
@@ -351,6 +351,24 @@ fn sessions_of_other_machines_are_quoted_only_if_the_user_names_them() {
         let text = text_of(&said);
         assert!(text.contains("fixed-1") && !text.contains("machine"), "{hook}: {text}");
         assert!(!text.contains("open-1"), "{hook}: {text}");
+    }
+}
+
+/// A hook has no time to mask a store. The ingest that runs behind it does.
+#[test]
+fn a_hook_is_silent_until_the_store_is_masked_by_a_new_rule() {
+    let env = store_of(&[session_with_fix(PROJECT)]);
+    let begin =
+        json!({"session_id": "a", "cwd": PROJECT, "permission_mode": "x", "source": "startup"});
+    let rule = "[[rule]]\nname = \"limit\"\nregex = \"upstream limit is six\"\n";
+    fs::write(env.path(".config/sessions/redact.toml"), rule).expect("writes");
+    let question = json!({"session_id": "q", "cwd": PROJECT, "permission_mode": "default",
+        "prompt": "What did we decide about the retry budget of the importer?"});
+    assert_eq!(ask(&env, "prompt", &question), "");
+    env.run(&["hook", "ingest"]).ok();
+    for (hook, input) in [("session-start", &begin), ("prompt", &question)] {
+        let text = text_of(&ask(&env, hook, input));
+        assert!(text.contains("[REDACTED:limit]") && !text.contains("limit is six"), "{text}");
     }
 }
 

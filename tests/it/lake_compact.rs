@@ -47,7 +47,7 @@ pub(crate) fn pushed_files(lake: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-fn read_rows(path: &Path) -> RecordBatch {
+pub(crate) fn read_rows(path: &Path) -> RecordBatch {
     let file = fs::File::open(path).expect("opens");
     let builder = ParquetRecordBatchReaderBuilder::try_new(file).expect("Parquet");
     let schema = builder.schema().clone();

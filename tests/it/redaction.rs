@@ -3,7 +3,14 @@
 use std::fs;
 use std::path::Path;
 
-use crate::env::TestEnv;
+use serde_json::json;
+
+use crate::env::{Random, TestEnv, copy_folder};
+use crate::hooks::{PROJECT, ask};
+use crate::lake::{ingest_log, machine, pull, push};
+use crate::lake_compact::read_rows;
+use crate::mcp::Client;
+use crate::web::Page;
 
 const LIST: &str = include_str!("../../ingest/tests/redact/secrets.txt");
 
@@ -437,4 +444,230 @@ fn a_rule_of_the_user_masks_what_is_outside_the_folders_of_the_next_ingest() {
     env.run(&["ingest", "--quiet", &folder("kept")]).ok();
     let after = env.rows(boats)[0][0].as_u64().expect("a number");
     assert!(after > before && !everything(&env).contains("Kittiwake"), "{before} {after}");
+}
+
+/// Adds a rule to the user's file of rules.
+fn write_rule(env: &TestEnv, name: &str, regex: &str) {
+    let rules = env.path(".config/sessions/redact.toml");
+    fs::create_dir_all(rules.parent().expect("a folder")).expect("creates");
+    let before = fs::read_to_string(&rules).unwrap_or_default();
+    fs::write(&rules, format!("{before}[[rule]]\nname = \"{name}\"\nregex = \"{regex}\"\n"))
+        .expect("writes");
+}
+
+/// The rows of every Parquet file below a folder, as text.
+fn parquet_rows(dir: &Path) -> String {
+    let mut out = String::new();
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            out.push_str(&parquet_rows(&path));
+        } else if path.extension().is_some_and(|ext| ext == "parquet") {
+            out.push_str(&format!("{:?}", read_rows(&path)));
+        }
+    }
+    out
+}
+
+/// Text under an old rule: of a log that still exists, of one that is gone, of a session that came from
+/// a lake, and of labels and notes.
+#[test]
+fn no_way_out_of_the_store_shows_what_a_new_rule_masks() {
+    const GONE: &str = "gone-aaaaaaaaaaaaaaaaaaaaa";
+    let tom = machine("lap-tom", "tom", "include = ['**']\ncontent = 'full'");
+    ingest_log(&tom, "tide-bbbbbbbbbbbbbbbbbbbbb", PROJECT, "Kittiwake is the boat of tom");
+    let lake = tom.path("lake");
+    push(&tom, &lake);
+
+    let env =
+        machine("pier", "mira", "include = ['**']\ncontent = 'full'\n[hooks]\ntimeout_ms = 60000");
+    let text = "what did we decide about the boat Kittiwake?";
+    write_log(&env.path("logs/5ec4e75a-1111-4000-8000-000000000000.jsonl"), &[text.to_owned()]);
+    env.run(&["ingest", "--quiet", &env.path("logs").to_string_lossy()]).ok();
+    ingest_log(&env, GONE, PROJECT, "the lost boat Kittiwake");
+    fs::remove_file(env.path(&format!("{GONE}.jsonl"))).expect("removes");
+    pull(&env, &lake);
+    env.run(&["label", "5ec4e75a", "--add", "of Kittiwake", "--note", "Kittiwake sails"]).ok();
+    let old = env.path("old");
+    copy_folder(&env.store(), &old);
+    write_rule(&env, "boat", "Kittiwake");
+    let begin_anew = || {
+        fs::remove_dir_all(env.store()).expect("removes");
+        copy_folder(&old, &env.store());
+        let _ = fs::remove_dir_all(env.path("out"));
+        fs::create_dir(env.path("out")).expect("creates");
+    };
+    let check = |way: &str, shown: &str| {
+        assert!(!shown.contains("Kittiwake"), "{way}: {shown}");
+        assert!(shown.contains("[REDACTED:boat]"), "{way} shows nothing of it: {shown}");
+    };
+
+    let own = "5ec4e75a-1111-4000-8000-000000000000";
+    let tide = "tide-bbbbbbbbbbbbbbbbbbbbb";
+    let commands: &[&[&str]] = &[
+        &["search", "boat", "--json"],
+        &["search", "boat"],
+        &["find", "boat", "--json"],
+        &["list", "--json"],
+        &["show", own, "--detail-level", "turns", "--json"],
+        &["show", GONE, "--detail-level", "turns"],
+        &["event", &format!("{tide}:0")],
+        &["query", "SELECT text FROM events"],
+        &["query", "SELECT label, note FROM labels"],
+        &["analyze", own, "--json"],
+        &["forget", own],
+        &["resume", own, "--with", "codex", "--print"],
+        &["report", "-o", "out/report.html"],
+        &["export", "--format", "jsonl", "-o", "out/events.jsonl"],
+        &["export", "--format", "parquet", "-o", "out/lake"],
+        &["export", "--format", "arrow", "-o", "out/events.arrow"],
+        &["export", "jsonl", "--table", "sessions", "-o", "out/sessions.jsonl"],
+        &["export", "--format", "markdown", "--session-id", tide, "-o", "out/one.md"],
+        &["export", "--format", "html", "--session-id", GONE, "-o", "out/one.html"],
+        &["push", "out/lake"],
+    ];
+    for command in commands {
+        begin_anew();
+        // Also where nothing is read before the answer.
+        let ran = env.run(&[&["--no-refresh"], *command].concat());
+        assert!(ran.code <= 1, "{command:?}: {}", ran.stderr);
+        let files = bytes_of(&env.path("out")) + &parquet_rows(&env.path("out"));
+        check(&command.join(" "), &(ran.stdout + &ran.stderr + &files));
+        assert!(!live_bytes(&env).contains("Kittiwake"), "{command:?}");
+    }
+
+    begin_anew();
+    let mut client = Client::legacy(&env);
+    for (tool, arguments) in [
+        ("search_events", json!({ "query": "boat" })),
+        ("get_session_details", json!({ "session_id": GONE, "detail_level": "turns" })),
+        ("list_sessions", json!({})),
+    ] {
+        check(tool, &client.call(tool, arguments).to_string());
+    }
+    assert_eq!(client.end(), 0);
+
+    begin_anew();
+    let page = Page::start(&env, &[]);
+    check("page", &page.call(&page.cookie(), "search_events", json!({ "query": "boat" })).body);
+
+    begin_anew();
+    let input =
+        json!({"session_id": "live", "cwd": PROJECT, "permission_mode": "x", "source": "startup"});
+    assert_eq!(ask(&env, "session-start", &input), "", "a hook waits for the ingest behind it");
+
+    // The session from the lake is still known as imported.
+    begin_anew();
+    env.run(&["list", "--no-refresh"]).ok();
+    let again = pull(&env, &lake);
+    assert_eq!((&again["imported"], &again["unchanged"]), (&json!(0), &json!(1)), "{again}");
+    check("pull", &everything(&env));
+}
+
+/// A store that cannot be masked says so, and nothing leaves it.
+#[test]
+fn what_cannot_be_masked_is_not_passed_on() {
+    let env = machine("pier", "mira", "include = ['**']");
+    ingest_log(&env, "moor", "/code/harbor", "the boat Kittiwake");
+    write_rule(&env, "boat", "(Kittiwake");
+    let lake = env.path("lake");
+    for command in [
+        &["push", &lake.to_string_lossy()][..],
+        &["export", "--format", "jsonl", "-o", "events.jsonl"],
+        &["report", "-o", "report.html"],
+        &["resume", "moor", "--with", "codex", "--print"],
+    ] {
+        let error = env.run(&[&["--no-refresh"], command].concat()).fails(2);
+        assert!(error.contains("rule boat") && !error.contains("the boat"), "{error}");
+    }
+    assert!(!lake.exists() && !env.path("events.jsonl").exists());
+    let mut client = Client::legacy(&env);
+    let refused = client.fails("search_events", json!({ "query": "boat" }));
+    assert_eq!(refused["code"], "store_unavailable", "{refused}");
+    assert!(
+        refused["message"].as_str().is_some_and(|text| text.contains("rule boat")),
+        "{refused}"
+    );
+    assert_eq!(client.end(), 0);
+    let shown = env.run(&["search", "boat", "--no-refresh"]);
+    assert!(shown.stderr.contains("could not be masked"), "{}", shown.stderr);
+}
+
+/// The longest label is as long as many tokens, and a note may end within any.
+#[test]
+fn no_secret_survives_in_labels_and_notes() {
+    const SESSION: &str = "5ec4e75a-1111-4000-8000-000000000000";
+    let (texts, secrets) = planted();
+    let env = TestEnv::new();
+    write_log(&env.path(&format!("logs/{SESSION}.jsonl")), &["hello".to_owned()]);
+    env.run(&["ingest", "--quiet", &env.path("logs").to_string_lossy()]).ok();
+    let mut client = Client::legacy_with(&env, &["--allow-labels"]);
+    let mut words: Vec<String> = Vec::new();
+    let token = ["ghp", "_0rT3stsN0tR34l9zQx7H4rb0rM1r4K3yW1th"].concat()[..40].to_owned();
+    let short = texts.iter().map(|text| text.trim()).filter(|text| !text.contains('\n'));
+    for text in short.chain([token.as_str()]) {
+        let length = text.chars().count();
+        words.push(text.to_owned());
+        for wanted in [39_usize, 40, 41].into_iter().filter(|wanted| *wanted > length + 1) {
+            words.push(format!("{} {text}", "x".repeat(wanted - length - 1)));
+        }
+    }
+    let mut seen = String::new();
+    let mut kept: Vec<serde_json::Value> = Vec::new();
+    let mut random = Random(7);
+    for some in words.chunks(15) {
+        let mut updates = vec![json!({ "session_id": SESSION, "remove": kept })];
+        for word in some {
+            // The note ends with the text, at its greatest length or next to it.
+            let text = &texts[random.below(texts.len())];
+            let length = 999 + random.below(3);
+            let padding = length.saturating_sub(text.chars().count() + 1);
+            let note = format!("{} {text}", "x".repeat(padding));
+            updates.push(json!({ "session_id": SESSION, "add": [word] }));
+            updates.push(json!({ "session_id": SESSION, "note": note }));
+        }
+        let answer = client.call("update_session_labels", json!({ "updates": updates }));
+        let last = answer["data"]["succeeded"].as_array().expect("a list").last().cloned();
+        kept = last.expect("the removal")["labels"].as_array().expect("labels").clone();
+        seen.push_str(&answer.to_string());
+        seen.push_str(&fs::read_to_string(env.path("store/labels.json")).expect("reads"));
+    }
+    assert_eq!(client.end(), 0);
+    assert_eq!(survivors(&secrets, &seen), Vec::<&String>::new());
+    assert!(!seen.contains(&token), "a label of exactly 40 characters");
+    assert!(seen.matches("[REDACTED:").count() > 300, "labels and notes are stored");
+}
+
+#[test]
+fn labels_and_notes_obey_rules_that_were_added_later() {
+    let env = TestEnv::new();
+    for id in ["moor", "dock"] {
+        ingest_log(&env, id, "/code/harbor", "hello");
+    }
+    let label = |id: &str, word: &str| {
+        env.run(&["label", id, "--add", word, "--note", &format!("{word} sails")]).ok()
+    };
+    let check = |hidden: &str, shown: &str| {
+        let file = fs::read_to_string(env.path("store/labels.json")).expect("reads");
+        assert!(!file.contains(hidden) && file.contains(shown), "{file}");
+        let labels = env.run(&["query", "SELECT * FROM labels"]).ok();
+        assert!(!labels.contains(hidden) && labels.contains(shown), "{labels}");
+    };
+    // An ingest, a label on another session, and an answer.
+    label("moor", "Kittiwake");
+    write_rule(&env, "boat", "Kittiwake");
+    env.run(&["ingest", "--quiet", &env.path("moor.jsonl").to_string_lossy()]).ok();
+    check("Kittiwake", "[REDACTED:boat]");
+    label("moor", "Gannet");
+    write_rule(&env, "bird", "Gannet");
+    label("dock", "plain");
+    check("Gannet", "[REDACTED:bird]");
+    label("moor", "Pelican");
+    write_rule(&env, "fish", "Pelican");
+    let listed = env.run(&["--no-refresh", "list", "--label", "plain"]).ok();
+    assert!(!listed.contains("Pelican"), "{listed}");
+    check("Pelican", "[REDACTED:fish]");
+    // A masked label is removed by the word that was written, too.
+    let left = env.run(&["label", "moor", "--remove", "Pelican", "--json"]).ok();
+    assert!(left.contains("[REDACTED:bird]") && !left.contains("[REDACTED:fish]"), "{left}");
 }

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 use crate::env::TestEnv;
 
-struct Page {
+pub(crate) struct Page {
     child: Child,
     stderr: BufReader<ChildStderr>,
     port: u16,
@@ -27,10 +27,10 @@ impl Drop for Page {
     }
 }
 
-struct Response {
+pub(crate) struct Response {
     status: u16,
     head: String,
-    body: String,
+    pub(crate) body: String,
 }
 
 impl Response {
@@ -56,7 +56,7 @@ fn read_link(stderr: &mut BufReader<ChildStderr>) -> (u16, String) {
 }
 
 impl Page {
-    fn start(env: &TestEnv, flags: &[&str]) -> Self {
+    pub(crate) fn start(env: &TestEnv, flags: &[&str]) -> Self {
         let mut child = env
             .command()
             .args(["web", "--http", "127.0.0.1:0"])
@@ -100,13 +100,13 @@ impl Page {
     }
 
     /// Logs in, and returns the cookie as a browser sends it.
-    fn cookie(&self) -> String {
+    pub(crate) fn cookie(&self) -> String {
         let answer = self.login(&self.token);
         assert_eq!(answer.status, 200, "{}", answer.body);
         answer.header("set-cookie").split(';').next().expect("a cookie").to_owned()
     }
 
-    fn call(&self, cookie: &str, tool: &str, arguments: Value) -> Response {
+    pub(crate) fn call(&self, cookie: &str, tool: &str, arguments: Value) -> Response {
         let headers = [("Content-Type", "application/json"), ("Cookie", cookie)];
         self.send("POST", &format!("/api/{tool}"), &headers, &arguments.to_string())
     }

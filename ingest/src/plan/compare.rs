@@ -10,7 +10,7 @@ use super::work::{Known, LogChange};
 use crate::discover::sniff::ClaimedLog;
 use crate::provider::format::{LogReader, SessionClaim};
 use crate::provider::{companion_paths, format_of, has_companions};
-use crate::redact::Redactor;
+use crate::redact::{Redactor, UserRule, hash_rules};
 use crate::source::candidate::LogCandidate;
 use crate::text::names::truncate_name;
 
@@ -24,7 +24,18 @@ pub(super) struct RulesInForce<'r> {
 
 /// Returns the version of the rules in force, as the store keeps it; 0 if there are none.
 pub fn rules_version(redactor: Option<&Redactor>) -> i64 {
-    redactor.map_or(0, |redactor| (redactor.version() | 1).cast_signed())
+    redactor.map_or(0, |redactor| stored_version(redactor.version()))
+}
+
+/// Returns the version of the built-in rules and these rules of the user, as [`rules_version`] does.
+/// They are not compiled, which takes longer, so they may be invalid.
+pub fn version_of_rules(user_rules: &[UserRule]) -> i64 {
+    stored_version(hash_rules(user_rules))
+}
+
+/// Returns the hash of rules as the store keeps it, where 0 means no rules.
+fn stored_version(hash: u64) -> i64 {
+    (hash | 1).cast_signed()
 }
 
 /// The state of a file when it was last read, as the store knows it.

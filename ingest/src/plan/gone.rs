@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use schemas::problem::{Problem, ProblemKind};
 use schemas::session::{SessionRow, SourceRow, SourceStatus};
 
-use super::compare::{RulesInForce, is_its_log, is_masked_by, is_unrecognised};
+use super::compare::is_unrecognised;
 use super::run_plan::Plan;
 use super::work::Known;
 use crate::discover::{Discovery, find_obstacle};
@@ -58,33 +58,6 @@ impl Plan {
                 message: format!("the logs at this path cannot be reached: {error}"),
             });
         }
-    }
-
-    /// Notes the logs that were masked by other rules and are not read now: those that are gone,
-    /// and those outside the folders of this run.
-    pub(super) fn collect_outdated(
-        &mut self,
-        files: &[LogCandidate],
-        rules: RulesInForce<'_>,
-        known: &Known,
-    ) {
-        // Without rules in force, masked rows stay masked.
-        if rules.version == 0 {
-            return;
-        }
-        let is_outdated = |row: &SourceRow| {
-            !is_masked_by(row, rules) && row.session_id.is_some() && is_its_log(row, known)
-        };
-        let outdated = known.sources.values().filter(|row| is_outdated(row));
-        let paths: Vec<&String> = outdated.map(|row| &row.path).collect();
-        if paths.is_empty() {
-            return;
-        }
-        // A log that is found is read again, so its rows need no masking here.
-        let present: HashSet<String> = files.iter().map(LogCandidate::key).collect();
-        self.outdated =
-            paths.into_iter().filter(|path| !present.contains(*path)).cloned().collect();
-        self.outdated.sort();
     }
 
     /// Notes that the log of a session is gone or came back, unless the session's row says so.

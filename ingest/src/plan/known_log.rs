@@ -5,7 +5,7 @@ use schemas::problem::ProblemKind;
 use schemas::session::{SourceRow, SourceStatus};
 
 use super::compare::{
-    RulesInForce, classify_change, is_masked_by, is_unchanged, is_unrecognised, last_change_us,
+    RulesInForce, classify_change, is_unchanged, is_unrecognised, last_change_us,
 };
 use super::relatives::recorded_claim;
 use super::run_plan::Plan;
@@ -69,13 +69,8 @@ impl Plan {
         file: &LogCandidate,
         row: &SourceRow,
         reason: &'static str,
-        rules: RulesInForce<'_>,
         known: &Known,
     ) {
-        // The log cannot be read again, so only its rows in the store can be masked.
-        if rules.version != 0 && !is_masked_by(row, rules) {
-            self.outdated.push(row.path.clone());
-        }
         if is_unrecognised(row) && is_unchanged(file, row) {
             self.unchanged += 1;
             return;

@@ -23,7 +23,7 @@ use schemas::problem::{Problem, ProblemKind};
 use schemas::session::{SourceRow, SourceStatus};
 
 use self::compare::is_unchanged;
-pub use self::compare::{ReadState, is_of_this_decoder, rules_version};
+pub use self::compare::{ReadState, is_of_this_decoder, rules_version, version_of_rules};
 use self::compare::{
     RulesInForce, classify_change, collect_companions, is_gone_without_session, is_its_log,
     is_of_another, is_read_by_rules, is_unrecognised, last_change_us, logs_of_companions,
@@ -80,7 +80,6 @@ pub fn plan(found: Discovery, known: &Known, redactor: Option<&Redactor>) -> Pla
     let rules = RulesInForce { redactor, version: rules_version(redactor) };
     let mut plan = Plan { files: found.files.len() as u64, ..Plan::default() };
     plan.settle_vanished(&found, known);
-    plan.collect_outdated(&found.files, rules, known);
     plan.problems.extend(found.problems);
 
     let mut works = Vec::new();
@@ -177,7 +176,7 @@ impl Plan {
                 works.extend(unrecognised_log_work(file, row, reason, rules, known));
             }
             Ok((_, Sniffed::Unknown(reason))) if has_all_rows(row, known) => {
-                self.keep_unrecognised(&file, row, reason, rules, known);
+                self.keep_unrecognised(&file, row, reason, known);
             }
             // Truncated to nothing: the content read before stays.
             Ok((_, Sniffed::Empty | Sniffed::Unknown(_))) => {

@@ -18,9 +18,6 @@ pub struct Plan {
     pub sessions: Vec<SessionRow>,
     /// Maps the new paths of settled rows to the paths under which the store has their state.
     pub moved: HashMap<String, String>,
-    /// Logs that are gone and were masked by other rules than those in force. Only their rows can
-    /// still be masked.
-    pub outdated: Vec<String>,
     /// Problems found while planning.
     pub problems: Vec<Problem>,
     /// Number of files found.

@@ -51,6 +51,7 @@ mod wrapped;
 mod written_key;
 
 pub(crate) use placeholder::has_placeholder;
+pub(crate) use redactor::hash_rules;
 pub use redactor::{Redactor, SecretCounts};
 pub(crate) use secrets::{MaskedColumns, MaskedSecrets, SessionSecrets, mask_text};
 pub use user_rule::{RuleError, UserRule, parse_user_rules};

@@ -332,7 +332,7 @@ fn replace_secrets(
 }
 
 /// Returns a hash of the built-in rules and those of the user.
-fn hash_rules(user_rules: &[UserRule]) -> u64 {
+pub(crate) fn hash_rules(user_rules: &[UserRule]) -> u64 {
     let shapes = SHAPES.iter().flat_map(|shape| [shape.kind, shape.regex]);
     let commands = COMMANDS.iter().flat_map(|command| [command.kind, command.source]);
     let user = user_rules.iter().flat_map(|rule| [rule.name.as_str(), rule.regex.as_str()]);

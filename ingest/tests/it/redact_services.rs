@@ -18,8 +18,10 @@ const HEAD: &str = "# Redaction
 
 Secrets are masked before anything is stored. A placeholder names the kind: `[REDACTED:github_token]`.
 `sessions status` and `sessions doctor` count them by kind. Rules of your own are read from
-`~/.config/sessions/redact.toml`; a changed rule masks what is already stored, too, whatever folders the next
-`sessions ingest` is given. Names in problems with files that are no logs go with the next `sessions compact`.
+`~/.config/sessions/redact.toml`. A changed rule masks what is already stored, too, before the next command or
+server answers from the store: logs that are gone, sessions that came from a lake, labels and notes as well.
+`sessions push` replaces what it published before ([team.md](team.md#what-is-published)). Names in problems with
+files that are no logs go with the next `sessions compact`.
 
 What is masked without the name of a service:
 

@@ -25,6 +25,7 @@ use crate::hooks::{HookHistory, HookInput, ServedBefore, background, encode_repl
 use crate::output::{HookLogList, Printer};
 use crate::store::{HookLog, HookLogRow, Store};
 use crate::tools::Refresh as _;
+use crate::update::masking::has_text_of_other_rules;
 use crate::update::refresher::Refresher;
 
 /// Maximum size of the input in bytes. A larger one is read to its end, and not answered.
@@ -192,6 +193,10 @@ impl HookCall {
         };
         let answer = history.answer(input, &served_before(&log, input.session_id.as_deref()))?;
         snapshot.check_rows().ok()?;
+        // What other rules masked may have what those in force mask. The ingest behind a hook masks it.
+        if has_text_of_other_rules(&self.store).ok()? {
+            return None;
+        }
         let reply = encode_reply(input.client, self.hook, &answer.text)?;
         let row = HookLogRow {
             time: now,

@@ -122,12 +122,13 @@ fn create_readers(
     store: &Arc<Store>,
 ) -> Result<Vec<HttpReader>, ToolError> {
     let mut served = Vec::new();
+    let refresh = app::create_reader_refresh(Arc::clone(store));
     for reader in readers {
         let token_sha256 = reader.token_sha256;
         let rule: SessionRule = Arc::new(move |row| reader.may_read(row));
         let part = Arc::new(Store::restricted(store, rule));
         let parts = server::ServerParts {
-            tools: app::create_reader_tools(part)?,
+            tools: app::create_reader_tools(part, Arc::clone(&refresh))?,
             options: options.clone(),
             help: help.clone(),
             roots: Vec::new(),

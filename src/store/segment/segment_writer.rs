@@ -1,6 +1,6 @@
 //! Writes one segment: its tables as Parquet files, durable before any manifest names them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io::Write as _;
 use std::sync::Arc;
 
@@ -70,6 +70,8 @@ pub(crate) struct SegmentWriter {
     /// The rows of events of each session, by its id.
     spans: HashMap<String, WrittenSpan>,
     recorded: RecordedRows,
+    /// The versions of the rules that masked the logs of the recorded sources.
+    rules: BTreeSet<i64>,
     problems: Vec<ProblemRow>,
     /// The finished files, until they are on disk.
     syncs: PendingSyncs,
@@ -95,6 +97,7 @@ impl SegmentWriter {
             has_untimed_rows: false,
             spans: HashMap::new(),
             recorded: RecordedRows::default(),
+            rules: BTreeSet::new(),
             problems: Vec::new(),
             syncs: PendingSyncs::default(),
         }
@@ -184,6 +187,9 @@ impl SegmentWriter {
     /// Records the state of a file.
     pub(crate) fn record_source(&mut self, mut source: Box<SourceRow>) -> Result<(), StoreError> {
         source.segment = self.number;
+        if source.session_id.is_some() {
+            self.rules.insert(source.redaction_rules);
+        }
         let recorded = self.recorded.record_source(source);
         recorded.map_err(|error| write_error(&self.folder.file_path(SOURCES.name), error))
     }
@@ -237,6 +243,7 @@ impl SegmentWriter {
             events: self.rows,
             times: self.times,
             untimed: self.has_untimed_rows,
+            rules: Some(self.rules.into_iter().collect()),
             files: entries,
         };
         Ok(Some(ClosedSegment { entry, folder: self.folder, syncs: self.syncs }))

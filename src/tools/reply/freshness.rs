@@ -42,6 +42,8 @@ pub enum UnreadReason {
     Busy,
     /// The logs could not be ingested.
     Trouble(String),
+    /// The rules for secrets changed, and the store could not be masked by them. Nothing is answered.
+    Unmasked(String),
 }
 
 impl Freshness {
@@ -63,7 +65,7 @@ impl Freshness {
             files => format!("{files} log files have"),
         };
         let (severity, message) = match &self.unread_reason {
-            UnreadReason::None => return None,
+            UnreadReason::None | UnreadReason::Unmasked(_) => return None,
             UnreadReason::Looking => (
                 Severity::Info,
                 "The logs are still being checked, so the latest records may be missing. Call again in a moment".to_owned(),

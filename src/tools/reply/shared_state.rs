@@ -99,10 +99,16 @@ impl SharedState {
         Err(ToolError::new(ErrorCode::InvalidArgument, message).with_detail("field", "engine"))
     }
 
-    /// Returns the snapshot of the call. Fails with `index_empty` if nothing was ingested yet, or
-    /// if the store cannot be read.
+    /// Returns the snapshot of the call. Fails with `index_empty` if nothing was ingested yet, and if
+    /// the store cannot be read, or not be masked by the rules for secrets in force.
     pub(crate) fn snapshot<'c>(&self, call: &'c Call<'_>) -> Result<&'c Arc<Snapshot>, ToolError> {
         let CallView { snapshot, freshness, .. } = self.view(call)?;
+        if let UnreadReason::Unmasked(reason) = &freshness.unread_reason {
+            let message = format!(
+                "The rules for secrets changed, and the store could not be masked by them, so it is not shown. {reason}"
+            );
+            return Err(ToolError::new(ErrorCode::StoreUnavailable, message));
+        }
         if snapshot.manifest().generation > 0 {
             return Ok(snapshot);
         }
