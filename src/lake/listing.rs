@@ -55,6 +55,9 @@ pub struct ListedSession {
     pub log: String,
     /// Hash of what the objects depend on.
     pub row: String,
+    /// Version of the rules that masked it; 0 if none did, or if an earlier program published it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub rules: i64,
     /// Number of its events.
     pub events: i64,
     /// The id of another machine that has published the same log. Then there are no objects here.
@@ -83,6 +86,12 @@ pub struct ListedObject {
     pub bytes: u64,
     /// Its SHA-256.
     pub sha256: String,
+}
+
+/// Returns whether a number is zero, which a listing leaves out.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &i64) -> bool {
+    *number == 0
 }
 
 impl ListedObject {
@@ -204,6 +213,7 @@ mod tests {
             provider: Provider::Codex,
             log: "f0".into(),
             row: "a1".into(),
+            rules: 0,
             events: 1,
             held_by: None,
             project: None,

@@ -18,13 +18,14 @@ impl Show for PushReport {
             for session in self.published.iter().take(MAX_LISTED) {
                 let _ = writeln!(
                     out,
-                    "  {}  {}  {}  {}  {}{}",
+                    "  {}  {}  {}  {}  {}{}{}",
                     session.session_id,
                     one_line(session.project.as_deref().unwrap_or("")),
                     count_of(session.events, "event"),
                     count_of(session.objects, "object"),
                     count_of(session.bytes, "byte"),
-                    describe_masked(&session.masked)
+                    describe_counts("masked", &session.masked),
+                    describe_counts("unmasked in the lake until now", &session.unmasked)
                 );
             }
             append_omitted(self.published.len(), &mut out);
@@ -37,7 +38,7 @@ impl Show for PushReport {
             count_of(self.published.len(), "session"),
             count_of(self.objects, "object"),
             to_megabytes(self.bytes),
-            describe_masked(&self.masked)
+            describe_counts("masked", &self.masked)
         );
         let _ = writeln!(out, "unchanged  {}", self.unchanged);
         if self.held_by_others > 0 {
@@ -118,13 +119,14 @@ impl Show for LakeCompaction {
     }
 }
 
-/// Returns the counts of masked secrets: `, masked 3 github_token, 1 password`.
-fn describe_masked(masked: &std::collections::BTreeMap<String, u64>) -> String {
-    if masked.is_empty() {
+/// Returns counts of secrets after a comma: `, masked 3 github_token, 1 password`; nothing if there are
+/// none.
+fn describe_counts(what: &str, secrets: &std::collections::BTreeMap<String, u64>) -> String {
+    if secrets.is_empty() {
         return String::new();
     }
-    let kinds: Vec<_> = masked.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
-    format!(", masked {}", one_line(&kinds.join(", ")))
+    let kinds: Vec<_> = secrets.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+    format!(", {what} {}", one_line(&kinds.join(", ")))
 }
 
 /// Says how many of a list were left out.

@@ -7,8 +7,8 @@ use serde_json::json;
 
 use crate::env::{Random, TestEnv, copy_folder};
 use crate::hooks::{PROJECT, ask};
-use crate::lake::{ingest_log, machine, pull, push};
-use crate::lake_compact::read_rows;
+use crate::lake::{ingest_log, machine, objects, pull, push};
+use crate::lake_compact::{compact, joined_files, read_rows};
 use crate::mcp::Client;
 use crate::web::Page;
 
@@ -591,6 +591,91 @@ fn what_cannot_be_masked_is_not_passed_on() {
     assert_eq!(client.end(), 0);
     let shown = env.run(&["search", "boat", "--no-refresh"]);
     assert!(shown.stderr.contains("could not be masked"), "{}", shown.stderr);
+}
+
+#[test]
+fn what_an_old_rule_let_through_is_replaced_in_the_lake() {
+    let env = machine("pier", "mira", "include = ['**']\ncontent = 'full'");
+    for (id, cwd) in [("moor", "/code/harbor"), ("dock", "/code/Kittiwake"), ("stay", "/code/x")] {
+        let boat = if id == "stay" { "Gull" } else { "Kittiwake" };
+        ingest_log(&env, id, cwd, &format!("The boat {boat} and its crew of {id}"));
+    }
+    let lake = env.path("lake");
+    push(&env, &lake);
+    compact(&env, &lake);
+    assert!(!joined_files(&lake).is_empty());
+    let reader = machine("reader", "ana", "");
+    pull(&reader, &lake);
+    fs::remove_file(env.path("dock.jsonl")).expect("removes");
+    write_rule(&env, "boat", "Kittiwake");
+
+    let before = objects(&lake);
+    let dry = env.json(&["push", "--dry-run", "--no-refresh", &lake.to_string_lossy()]);
+    assert_eq!(objects(&lake), before);
+    let replaced: Vec<_> = dry["published"].as_array().expect("sessions").iter().collect();
+    let unmasked = |id: &str| {
+        let found = replaced.iter().find(|session| {
+            session["session_id"].as_str().is_some_and(|found| found.starts_with(id))
+        });
+        found.map(|session| session["unmasked"]["boat"].clone())
+    };
+    assert_eq!(unmasked("moor"), Some(json!(1)), "{dry}");
+    assert!(unmasked("dock").is_some_and(|count| count.as_u64() > Some(0)), "{dry}");
+    assert_eq!(unmasked("stay"), Some(json!(null)), "{dry}");
+    let shown = env.run(&["push", "--dry-run", "--no-refresh", &lake.to_string_lossy()]);
+    assert!(shown.stdout.contains("1 boat"), "{}", shown.stdout);
+    assert!(shown.stderr.contains("2 sessions in the lake showed"), "{}", shown.stderr);
+
+    let pushed = env.json(&["push", "--no-refresh", &lake.to_string_lossy()]);
+    let warnings = pushed["warnings"].as_array().expect("warnings");
+    assert_eq!(warnings.len(), 1, "{pushed}");
+    let warning = warnings[0].as_str().expect("text");
+    assert!(warning.contains("2 sessions") && warning.contains("boat"), "{warning}");
+    assert!(warning.contains("rotate") && warning.contains("Others may have read"), "{warning}");
+    assert!(joined_files(&lake).is_empty(), "joined objects repeat the old rows");
+    let found = bytes_of(&lake) + &parquet_rows(&lake);
+    assert!(!found.contains("Kittiwake") && found.contains("[REDACTED:boat]"), "{found}");
+    assert_eq!(
+        objects(&lake)
+            .keys()
+            .filter(|key| key.extension().is_some_and(|ext| ext == "parquet"))
+            .count(),
+        6,
+        "a row and the events of each session"
+    );
+
+    // Said once, and those who pull again have what is there now.
+    let again = env.json(&["push", "--no-refresh", &lake.to_string_lossy()]);
+    assert_eq!((&again["unchanged"], &again["warnings"]), (&json!(3), &json!([])), "{again}");
+    compact(&env, &lake);
+    pull(&reader, &lake);
+    let found = everything(&reader);
+    assert!(!found.contains("Kittiwake") && found.contains("[REDACTED:boat]"), "{found}");
+    let fresh = machine("fresh", "tom", "");
+    assert_eq!(pull(&fresh, &lake)["imported"], 3);
+    assert!(!everything(&fresh).contains("Kittiwake"));
+}
+
+/// A session that the store lost cannot be written again, so the lake keeps what it has.
+#[test]
+fn what_cannot_be_replaced_in_the_lake_is_named() {
+    let env = machine("pier", "mira", "include = ['**']");
+    for id in ["moor", "dock"] {
+        ingest_log(&env, id, "/code/harbor", &format!("The boat Kittiwake of {id}"));
+    }
+    let lake = env.path("lake");
+    push(&env, &lake);
+    fs::remove_file(env.path("moor.jsonl")).expect("removes");
+    fs::remove_dir_all(env.path("store/segments/0000000001")).expect("removes");
+    env.run(&["ingest", "--quiet", &env.path("dock.jsonl").to_string_lossy()]).ok();
+    assert!(push(&env, &lake)["warnings"].as_array().is_some_and(Vec::is_empty));
+    write_rule(&env, "boat", "Kittiwake");
+    let pushed = push(&env, &lake);
+    let lost = pushed["irreplaceable"].as_array().expect("ids");
+    assert_eq!(lost.len(), 1, "{pushed}");
+    assert!(lost[0].as_str().is_some_and(|id| id.starts_with("moor")), "{pushed}");
+    let warnings = pushed["warnings"].to_string();
+    assert!(warnings.contains("cannot be replaced") && warnings.contains("moor"), "{warnings}");
 }
 
 /// The longest label is as long as many tokens, and a note may end within any.

@@ -14,7 +14,7 @@ use schemas::table::{PROBLEMS, SESSIONS};
 
 use crate::plan::compare::rules_version;
 use crate::redact::columns::ColumnMasker;
-use crate::redact::{MaskedSecrets, Redactor, SessionSecrets, mask_text};
+use crate::redact::{MaskedSecrets, Redactor, SecretCounts, SessionSecrets, mask_text};
 use crate::stream::DocumentMessages;
 use crate::stream::ledger::Ledger;
 use crate::text::sanitize::clean;
@@ -72,12 +72,26 @@ impl<'r> RowRemasker<'r> {
 
     /// Masks the session's row and adds the secrets masked in it and in its events to its counts.
     pub fn mask_session(mut self, row: &SessionRow) -> SessionRow {
+        let mut masked = self.mask_session_columns(row);
+        masked.live_from = self.segment;
+        Ledger::from_row(&masked).write_to_row(&mut masked, self.secrets.counts());
+        masked
+    }
+
+    /// Returns the secrets masked in the events so far and in these rows of their session, by kind.
+    pub fn count_secrets(mut self, rows: &[SessionRow]) -> SecretCounts {
+        for row in rows {
+            self.mask_session_columns(row);
+        }
+        self.secrets.counts()
+    }
+
+    /// Masks the texts of a session's row.
+    fn mask_session_columns(&mut self, row: &SessionRow) -> SessionRow {
         let mut found = MaskedSecrets::new();
         let mut masked = row.clone();
         self.masker.mask_row(Some(self.redactor), &SESSIONS, &mut masked, &mut found);
         self.secrets.note_column_secrets(found);
-        masked.live_from = self.segment;
-        Ledger::from_row(&masked).write_to_row(&mut masked, self.secrets.counts());
         masked
     }
 

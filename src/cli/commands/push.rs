@@ -3,6 +3,7 @@
 use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::config::environment::home_dir;
+use crate::config::settings::create_redactor;
 use crate::config::user_settings::UserSettings;
 use crate::lake::{LakePlace, PushOptions, push_sessions};
 
@@ -36,7 +37,12 @@ pub(in crate::cli) fn run(
         )?;
     }
     let place = LakePlace::open(&flags.destination)?;
-    let report = push_sessions(&context.store, &place, &options)?;
+    let report = push_sessions(&context.store, &place, &options, &*create_redactor()?)?;
+    if !printer.is_json {
+        for warning in &report.warnings {
+            printer.print_note(warning)?;
+        }
+    }
     if report.unredacted > 0 && !printer.is_json {
         printer.print_failure(&format!(
             "{} sessions were ingested with --no-redact and are not published. Ingest them again without it; or allow it twice: `unredacted = true` under [publish], and --unredacted.",

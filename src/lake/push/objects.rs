@@ -30,6 +30,7 @@ struct EncodedSession {
     listed: ListedSession,
     files: Vec<LakeFile>,
     masked: BTreeMap<String, u64>,
+    unmasked: BTreeMap<String, u64>,
 }
 
 impl<'a> Push<'a> {
@@ -145,13 +146,20 @@ impl<'a> Push<'a> {
         files.extend(events.map_err(store_error)?);
         listed.objects.extend(files.iter().map(ListedObject::of));
         let before = self.listing.sessions.get(lake_id);
+        let unmasked = match before {
+            Some(before) if before.held_by.is_none() && before.rules != listed.rules => {
+                self.count_unmasked(lake_id, before, &listed)?
+            }
+            Some(_) | None => BTreeMap::new(),
+        };
         let mut changed_files = Vec::new();
         for (file, object) in files.into_iter().zip(&listed.objects) {
             if !before.is_some_and(|before| before.objects.contains(object)) {
                 changed_files.push(file);
             }
         }
-        Ok(EncodedSession { lake_id: lake_id.clone(), listed, files: changed_files, masked })
+        let lake_id = lake_id.clone();
+        Ok(EncodedSession { lake_id, listed, files: changed_files, masked, unmasked })
     }
 
     /// Writes objects. The row of a session, which is the first, comes last: it says who publishes
@@ -172,7 +180,7 @@ impl<'a> Push<'a> {
 
     /// Adds a session whose objects are in the lake to the listing and the report.
     fn add_to_listing(&mut self, session: EncodedSession) {
-        let EncodedSession { lake_id, listed, files, masked } = session;
+        let EncodedSession { lake_id, listed, files, masked, unmasked } = session;
         let pushed = PushedSession {
             session_id: lake_id.clone(),
             project: listed.project.clone(),
@@ -180,6 +188,7 @@ impl<'a> Push<'a> {
             objects: files.len(),
             bytes: files.iter().map(|file| file.bytes.len() as u64).sum(),
             masked,
+            unmasked,
         };
         if let Some(old) = self.listing.sessions.insert(lake_id, listed) {
             self.unused.extend(old.keys().map(str::to_owned));
@@ -188,6 +197,9 @@ impl<'a> Push<'a> {
         self.report.bytes += pushed.bytes;
         for (kind, count) in &pushed.masked {
             *self.report.masked.entry(kind.clone()).or_default() += count;
+        }
+        for (kind, count) in &pushed.unmasked {
+            *self.report.unmasked.entry(kind.clone()).or_default() += count;
         }
         self.report.published.push(pushed);
     }
@@ -199,6 +211,7 @@ fn describe_session(row: &SessionRow, session: &OwnSession<'_>, row_hash: String
         provider: row.provider,
         log: session.identity.clone(),
         row: row_hash,
+        rules: session.source.redaction_rules,
         events: row.events,
         held_by: None,
         project: row.project.clone(),

@@ -31,6 +31,9 @@ pub struct PushedSession {
     /// Secrets that are masked in it, by kind.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub masked: BTreeMap<String, u64>,
+    /// Secrets that the lake showed until now and that the rules in force mask, by kind.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub unmasked: BTreeMap<String, u64>,
 }
 
 /// What a push did, or would do.
@@ -56,5 +59,42 @@ pub struct PushReport {
     pub bytes: u64,
     /// Secrets that are masked in what was published, by kind.
     pub masked: BTreeMap<String, u64>,
+    /// Secrets that the lake showed until now and that the rules in force mask, by kind.
+    pub unmasked: BTreeMap<String, u64>,
+    /// Sessions in the lake that other rules masked, and that the store does not have any more.
+    pub irreplaceable: Vec<String>,
+    /// What the user has to do about the last two.
+    pub warnings: Vec<String>,
     pub requests: u64,
+}
+
+/// Maximum number of sessions that a warning names.
+const MAX_NAMED_SESSIONS: usize = 5;
+
+impl PushReport {
+    /// Words the warnings.
+    pub(super) fn add_warnings(&mut self) {
+        let shown = self.published.iter().filter(|session| !session.unmasked.is_empty()).count();
+        if shown > 0 {
+            let kinds: Vec<String> =
+                self.unmasked.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+            let replaced =
+                if self.is_dry_run { "a push replaces them" } else { "they were replaced" };
+            self.warnings.push(format!(
+                "{shown} {} in the lake showed secrets that are masked now ({}); {replaced}. Others may have read these secrets, so change them where they are used (rotate them)",
+                if shown == 1 { "session" } else { "sessions" },
+                kinds.join(", "),
+            ));
+        }
+        let lost = self.irreplaceable.len();
+        if lost > 0 {
+            let named = &self.irreplaceable[..lost.min(MAX_NAMED_SESSIONS)];
+            let more = if named.len() < lost { " and others" } else { "" };
+            self.warnings.push(format!(
+                "{lost} {} in the lake may show secrets that are masked now, and cannot be replaced because the store does not have them any more: {}{more}. Ingest their logs and push again, or remove their objects from the lake",
+                if lost == 1 { "session" } else { "sessions" },
+                named.join(", "),
+            ));
+        }
+    }
 }

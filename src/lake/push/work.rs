@@ -3,7 +3,9 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use schemas::{Provider, ToolError};
+use ingest::plan::rules_version;
+use ingest::redact::Redactor;
+use schemas::{ErrorCode, Provider, ToolError};
 
 use super::report::{PushOptions, PushReport};
 use crate::error::store_error;
@@ -15,8 +17,8 @@ use crate::lake::publisher::Publisher;
 use crate::lake::selection::{OwnSession, ProjectRules};
 use crate::lake::state::LakeState;
 use crate::store::{
-    Identity, LakeContent, MACHINES, Snapshot, Store, events_date, is_events_key, is_index_key,
-    listing_key, session_key, tombstone_key,
+    Identity, LakeContent, MACHINES, RowsToMask, Snapshot, Store, events_date, is_events_key,
+    is_index_key, listing_key, session_key, tombstone_key,
 };
 
 /// A push that runs.
@@ -24,6 +26,9 @@ pub(super) struct Push<'a> {
     pub(super) store: &'a Store,
     pub(super) place: &'a LakePlace,
     pub(super) options: &'a PushOptions,
+    pub(super) redactor: &'a Redactor,
+    /// Version of the rules of `redactor`.
+    pub(super) rules: i64,
     pub(super) snapshot: &'a Snapshot,
     pub(super) identity: &'a Identity,
     pub(super) content: LakeContent,
@@ -52,12 +57,14 @@ impl<'a> Push<'a> {
         store: &'a Store,
         place: &'a LakePlace,
         options: &'a PushOptions,
+        redactor: &'a Redactor,
         snapshot: &'a Snapshot,
         own: &'a [OwnSession<'a>],
         mut state: LakeState,
     ) -> Result<Self, ToolError> {
         let identity = store.identity();
-        let rules = ProjectRules::new(&options.settings)?;
+        let projects = ProjectRules::new(&options.settings)?;
+        let rules = rules_version(Some(redactor));
         let mut selected: Vec<usize> = Vec::new();
         let mut report = PushReport {
             destination: place.name().to_owned(),
@@ -68,11 +75,13 @@ impl<'a> Push<'a> {
         };
         let allows_unredacted = options.settings.unredacted && options.allows_unredacted;
         for (at, session) in own.iter().enumerate() {
-            if !rules.includes(session.row) {
+            if !projects.includes(session.row) {
                 continue;
             }
             if session.is_unredacted() && !allows_unredacted {
                 report.unredacted += 1;
+            } else if RowsToMask::OfOtherRules.includes(session.source.redaction_rules, rules) {
+                return Err(masked_otherwise(session));
             } else {
                 selected.push(at);
             }
@@ -96,6 +105,8 @@ impl<'a> Push<'a> {
             store,
             place,
             options,
+            redactor,
+            rules,
             snapshot,
             identity,
             content: LakeContent::new(options.settings.content.level(), &options.home),
@@ -270,6 +281,16 @@ impl<'a> Push<'a> {
         self.publisher.set_machines(&machines);
         Ok(())
     }
+}
+
+/// Returns the error for a session that another process masked by other rules since the store was
+/// masked.
+fn masked_otherwise(session: &OwnSession<'_>) -> ToolError {
+    let message = format!(
+        "Session {} was masked by other rules than those in force, so nothing was published. Another process may use another redact.toml; run `sessions push` again",
+        session.row.session_id
+    );
+    ToolError::new(ErrorCode::StoreBusy, message)
 }
 
 /// Returns the hashes of the objects that a listing names.
