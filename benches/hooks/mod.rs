@@ -81,6 +81,7 @@ fn ask(snapshot: &Arc<Snapshot>, call: &ReplayedCall, before: &ServedBefore) -> 
         home: Path::new(NO_HOME),
         until: call.time,
         machines: &[],
+        is_excluded: &|_| false,
         deadline: Instant::now() + TIMEOUT,
     };
     history.answer(&call.input, before)

@@ -84,6 +84,8 @@ pub struct HookHistory<'a> {
     pub until: i64,
     /// The other machines whose sessions may be quoted.
     pub machines: &'a [String],
+    /// Whether the user excludes a folder. Nothing is said there, and its sessions answer nowhere.
+    pub is_excluded: &'a (dyn Fn(&str) -> bool + Sync),
     /// Lookups end at this time, and nothing is said.
     pub deadline: Instant,
 }
@@ -101,6 +103,7 @@ impl HookHistory<'_> {
             current: input.session_id.as_deref(),
             until: self.until,
             machines: self.machines,
+            is_excluded: self.is_excluded,
         };
         let history = find_project_history(self.snapshot, &question);
         if history.quoted.sessions.is_empty() {

@@ -33,6 +33,8 @@ pub(super) struct ProjectQuestion<'a> {
     pub(super) until: i64,
     /// The other machines whose sessions may be quoted.
     pub(super) machines: &'a [String],
+    /// Whether the user excludes a folder. Nothing is said there, and its sessions answer nowhere.
+    pub(super) is_excluded: &'a (dyn Fn(&str) -> bool + Sync),
 }
 
 /// Returns the sessions that ran in the project of a folder. The project is the repository around the
@@ -42,7 +44,7 @@ pub(super) fn find_project_history(
     snapshot: &Snapshot,
     question: &ProjectQuestion<'_>,
 ) -> ProjectHistory {
-    let ProjectQuestion { cwd, home, current, until, machines } = *question;
+    let ProjectQuestion { cwd, home, current, until, machines, is_excluded } = *question;
     let root = cwd.ancestors().find(|dir| dir.join(".git").exists());
     let root = root.filter(|root| *root != home && root.parent().is_some());
     let folders = with_resolved(root.unwrap_or(cwd));
@@ -67,6 +69,9 @@ pub(super) fn find_project_history(
     }
     let mut quoted = HashSet::new();
     let mut own = HashSet::new();
+    let is_silent = folders.iter().any(|folder| is_excluded(&folder.to_string_lossy()))
+        || is_excluded(&cwd.to_string_lossy());
+    let sessions = if is_silent { &[] } else { sessions };
     for (position, session) in sessions.iter().enumerate() {
         let row = session.brief();
         let is_same_repository =
@@ -76,6 +81,7 @@ pub(super) fn find_project_history(
             && may_be_quoted(row)
             && (is_same_repository || is_in_folder(row))
             && row.is_conversation
+            && !row.origin.cwd.as_deref().is_some_and(is_excluded)
             && !current.is_some_and(|current| belongs_to(snapshot, session, current))
         {
             quoted.insert(position);

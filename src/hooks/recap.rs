@@ -7,6 +7,7 @@ use schemas::{Timestamp, ToolError};
 
 use super::fence::quote;
 use super::project::describe_machine;
+use crate::base::dropped_text::{DROPPED_TITLE, kept_part};
 use crate::store::Snapshot;
 use crate::tools::{HistoryScope, SessionTail, find_decisions, read_session_tail};
 
@@ -133,14 +134,14 @@ fn describe_session(
         text.push_str(&format!(", branch {}", quote(branch, 40)));
     }
     text.push_str(")\n");
-    if let Some(title) = &row.title {
+    if let Some(title) = row.title.as_deref().filter(|title| *title != DROPPED_TITLE) {
         text.push_str(&format!("  title: {}\n", quote(title, sizes.title)));
     }
-    if let Some((id, prompt)) = &tail.prompt {
+    if let Some((id, prompt)) = tail.prompt.as_ref().filter(|(_, text)| has_words(text)) {
         text.push_str(&format!("  last prompt [{id}]: {}\n", quote(prompt, sizes.prompt)));
         ids.push(id.clone());
     }
-    if let Some((id, answer)) = &tail.answer {
+    if let Some((id, answer)) = tail.answer.as_ref().filter(|(_, text)| has_words(text)) {
         text.push_str(&format!("  last answer [{id}]: {}\n", quote(answer, sizes.answer)));
         ids.push(id.clone());
     }
@@ -163,6 +164,11 @@ fn describe_session(
         text.push_str(&format!("  edited last: {}\n", files.collect::<Vec<_>>().join(", ")));
     }
     (text, ids)
+}
+
+/// Returns whether the retention left something of a text.
+fn has_words(text: &str) -> bool {
+    !kept_part(text).trim().is_empty()
 }
 
 /// Returns a path of a session relative to its folder, quoted.

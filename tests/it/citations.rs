@@ -133,3 +133,56 @@ fn every_decoder_links_to_its_section() {
     }
     assert_eq!(linked.len(), schemas::Provider::ALL.len(), "{linked:?}");
 }
+
+/// The features that can meet, in the order of the table in docs/security.md.
+const FEATURES: [&str; 12] = [
+    "masking",
+    "forget",
+    "exclude",
+    "retention",
+    "copies",
+    "readers",
+    "push",
+    "pull",
+    "Spark",
+    "hooks",
+    "hostile names",
+    "kill and damage",
+];
+
+/// The table names every pair once, with tests that exist, or says that the two do not meet.
+#[test]
+fn every_two_features_that_meet_have_a_test() {
+    let page = fs::read_to_string(root().join("docs/security.md")).expect("reads");
+    let (_, table) = page.split_once("## Where features meet").expect("the table");
+    let table = table.split("\n## ").next().unwrap_or_default();
+    let cited = Regex::new(r"`(\w+)::(\w+)`").expect("a pattern");
+    let tests: Vec<(PathBuf, String)> = texts();
+
+    let mut pairs = BTreeSet::new();
+    for line in table.lines().filter(|line| line.contains(" × ")) {
+        let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+        let [pair, answer] = cells.as_slice() else { panic!("two cells: {line}") };
+        let (first, second) = pair.split_once(" × ").expect("a pair");
+        let [first, second] = [first, second].map(|name| {
+            let place = FEATURES.iter().position(|feature| *feature == name.trim());
+            place.unwrap_or_else(|| panic!("{name} is not a feature"))
+        });
+        assert!(first < second && pairs.insert((first, second)), "{pair}");
+
+        let mut named = 0;
+        for found in cited.captures_iter(answer) {
+            let [file, function] = [1, 2].map(|at| found[at].to_owned());
+            let declaration = format!("fn {function}(");
+            let is_there = tests.iter().any(|(path, text)| {
+                let is_file = path.file_stem().is_some_and(|stem| stem == file.as_str())
+                    || path.parent().is_some_and(|parent| parent.ends_with(&file));
+                is_file && text.contains(&declaration)
+            });
+            assert!(is_there, "{pair}: {file}::{function} is not there");
+            named += 1;
+        }
+        assert!(named > 0 || answer.starts_with("no interaction: "), "{pair}: {answer}");
+    }
+    assert_eq!(pairs.len(), FEATURES.len() * (FEATURES.len() - 1) / 2);
+}

@@ -239,3 +239,47 @@ fn an_excluded_project_is_neither_published_nor_imported() {
         assert_eq!(report["imported"], imported, "{exclude}: {report}");
     }
 }
+
+/// An excluded log is not known, so a log that repeats its records counts them itself. When the pattern
+/// goes, the original counts them.
+#[test]
+fn a_fork_of_an_excluded_session_counts_what_it_repeats() {
+    let env = TestEnv::new();
+    let record = |session: &str, cwd: &str, number: u32, text: &str| {
+        let id = format!("{number:08x}-0000-4000-8000-000000000000");
+        let at = format!("2026-11-01T10:{number:02}:00.000Z");
+        json!({"type": "user", "uuid": id, "sessionId": session, "timestamp": at, "cwd": cwd,
+               "version": "2.1.0", "message": {"role": "user", "content": text}})
+        .to_string()
+    };
+    let (original, fork) =
+        ("aaaaaaaa-0000-4000-8000-000000000000", "bbbbbbbb-0000-4000-8000-000000000000");
+    let (acme, harbor) = ("/home/mira/clients/acme", "/home/mira/code/harbor");
+    let first = [record(original, acme, 1, "Fix the invoices"), record(original, acme, 2, "Go on")];
+    let second = [
+        record(fork, harbor, 1, "Fix the invoices"),
+        record(fork, harbor, 2, "Go on"),
+        record(fork, harbor, 3, "Now the lights"),
+    ];
+    std::fs::create_dir_all(env.path("logs")).expect("creates");
+    for (session, lines) in [(original, &first[..]), (fork, &second[..])] {
+        let path = env.path(&format!("logs/{session}.jsonl"));
+        std::fs::write(path, lines.join("\n") + "\n").expect("writes");
+    }
+    let counted =
+        "SELECT session_id, count(*) FROM events WHERE NOT is_replay GROUP BY 1 ORDER BY 1";
+
+    write_settings(&env, "[ingest]\nexclude = ['/home/mira/clients/acme']\n");
+    ingest(&env, &[]);
+    assert_eq!(env.rows(counted), [[json!(fork), json!(3)]]);
+    write_settings(&env, "");
+    ingest(&env, &[]);
+    assert_eq!(env.rows(counted), [[json!(original), json!(2)], [json!(fork), json!(1)]]);
+
+    // A new rule has both logs read again, and changes nothing about what is a copy.
+    let rules = "[[rule]]\nname = 'bill'\nregex = 'invoices'\n";
+    std::fs::write(env.path(".config/sessions/redact.toml"), rules).expect("writes");
+    assert_eq!(ingest(&env, &[])["files_rewritten"], 2);
+    assert_eq!(env.rows(counted), [[json!(original), json!(2)], [json!(fork), json!(1)]]);
+    assert_eq!(env.run(&["search", "invoices"]).code, 1);
+}

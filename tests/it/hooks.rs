@@ -612,3 +612,53 @@ fn hooks_of_plugins_find_the_program_and_are_silent_without_it() {
         assert!(text_of(&run(plugin, variable)).contains("fixed-1"), "{plugin}");
     }
 }
+
+/// Hooks say nothing in an excluded project, and quote no session of one, whether a pattern or a marker
+/// file excludes it, and although its sessions are still in the store.
+#[test]
+fn an_excluded_project_is_not_quoted() {
+    let env = store_of(&[session_with_fix(PROJECT)]);
+    let folder = env.path("pier");
+    fs::create_dir_all(&folder).expect("creates");
+    let here = store_of(&[session_with_fix(&folder.to_string_lossy())]);
+    let calls = |cwd: &str| {
+        [
+            ("session-start", json!({"source": "startup"})),
+            ("prompt", json!({"prompt": "Continue where we left off"})),
+            (
+                "pre-tool",
+                json!({"tool_name": "Bash", "tool_input": {"command": "rtk bun run test"}}),
+            ),
+            ("post-tool-failure", failure_of(HookClient::Claude, "f")),
+        ]
+        .map(|(hook, mut input)| {
+            input["session_id"] = json!(format!("asks-{hook}"));
+            input["cwd"] = json!(cwd);
+            (hook, input)
+        })
+    };
+    let settings = "[hooks]\ntimeout_ms = 60000\n";
+    write_settings(&env, &format!("{settings}[ingest]\nexclude = ['/home/mira/code/pier']\n"));
+    fs::write(folder.join(".sessionsignore"), "").expect("writes");
+    for (hook, input) in calls(PROJECT) {
+        assert_eq!(ask(&env, hook, &input), "", "{hook}");
+    }
+    for (hook, input) in calls(&folder.to_string_lossy()) {
+        assert_eq!(ask(&here, hook, &input), "", "{hook} with a marker file");
+    }
+    write_settings(&env, settings);
+    fs::remove_file(folder.join(".sessionsignore")).expect("removes");
+    assert_ne!(ask(&env, "session-start", &calls(PROJECT)[0].1), "");
+    assert_ne!(ask(&here, "session-start", &calls(&folder.to_string_lossy())[0].1), "");
+}
+
+/// The place of a text that the retention dropped is not quoted as if somebody had said it.
+#[test]
+fn a_dropped_text_is_not_quoted() {
+    let env = store_of(&[session_with_fix(PROJECT)]);
+    write_settings(&env, "[hooks]\ntimeout_ms = 60000\n[store]\nkeep = 'usage after 1d'\n");
+    env.run(&["compact"]).ok();
+    let input = json!({"session_id": "asks", "cwd": PROJECT, "source": "startup"});
+    let said = text_of(&ask(&env, "session-start", &input));
+    assert!(said.contains("fixed-1") && !said.contains("dropped by retention"), "{said}");
+}

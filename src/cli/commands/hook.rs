@@ -3,6 +3,7 @@
 //! A hook never disturbs the agent: the exit code is 0, nothing is printed unless there is something
 //! to say, and the process ends after a fixed time, whatever it is doing then.
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
@@ -25,6 +26,7 @@ use crate::hooks::{HookHistory, HookInput, ServedBefore, background, encode_repl
 use crate::output::{HookLogList, Printer};
 use crate::store::{HookLog, HookLogRow, Store};
 use crate::tools::Refresh as _;
+use crate::update::log_rules::LogRules;
 use crate::update::masking::has_text_of_other_rules;
 use crate::update::refresher::Refresher;
 
@@ -184,11 +186,13 @@ impl HookCall {
         let log = self.store.open_hook_log().ok()?;
         let home = environment::home_dir();
         let now = Timestamp::now().0;
+        let rules = LogRules::read(HashSet::new()).ok()?;
         let history = HookHistory {
             snapshot: &snapshot,
             home: &home,
             until: now,
             machines: &self.machines,
+            is_excluded: &|folder| rules.excludes_project(folder),
             deadline: self.started + self.timeout * LOOKUP_PERCENT / 100,
         };
         let answer = history.answer(input, &served_before(&log, input.session_id.as_deref()))?;
