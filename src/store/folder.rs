@@ -6,6 +6,7 @@
 //! hooks.jsonl  hooks.lock  lakes.json
 //! segments/0000000001/   events.parquet skip.idx checksums.bin sessions.parquet ...
 //! damaged/0000000001/    segments that were set aside
+//! readers/x1y2z3x1y2z3/   rows that readers of a server see instead of those of the segments
 //! .manifest.json.tmp-x1y2z3   a replacement that was never moved to its place
 //! ```
 
@@ -240,7 +241,7 @@ pub(super) fn remove_damaged(dir: &Path) -> Result<(), StoreError> {
 }
 
 /// Removes the files of the store from a segment's folder, and the folder if nothing else is in it.
-fn remove_segment_files(segment: &Path) -> Result<(), StoreError> {
+pub(super) fn remove_segment_files(segment: &Path) -> Result<(), StoreError> {
     for name in SEGMENT_TABLES.map(file_name) {
         let path = segment.join(name);
         if fs::symlink_metadata(&path).is_ok_and(|found| found.is_file()) {
@@ -252,7 +253,7 @@ fn remove_segment_files(segment: &Path) -> Result<(), StoreError> {
 }
 
 /// True if `path` is a folder, and not a link to one.
-fn is_real_folder(path: &Path) -> bool {
+pub(super) fn is_real_folder(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| found.is_dir())
 }
 

@@ -35,12 +35,14 @@ mod retention;
 mod rewrite;
 mod segment;
 mod session_events;
+mod session_rewriter;
 mod short_id;
 mod snapshot;
 mod sources;
 mod span_index;
 mod table_file;
 mod unwritten;
+mod visible;
 mod writer;
 
 pub use condition::{FoundFiles, StoreCondition};

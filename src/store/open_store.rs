@@ -19,6 +19,7 @@ use super::manifest::Manifest;
 use super::segment::source_table::SourceTable;
 use super::snapshot::Snapshot;
 use super::sources::read_table_of;
+use super::visible::VisibleCounts;
 use super::writer::StoreWriter;
 
 /// Decides which sessions a reader may see.
@@ -37,6 +38,8 @@ pub struct Store {
     dir: PathBuf,
     identity: Arc<Identity>,
     restriction: Option<Restriction>,
+    /// What readers of a part of the store see instead of rows of it.
+    visible_counts: VisibleCounts,
     /// The last snapshot taken. A new one reads only the segments that were added since.
     last: Mutex<Option<LastSnapshot>>,
 }
@@ -54,6 +57,7 @@ impl Store {
             dir: dir.into(),
             identity: Arc::default(),
             restriction: None,
+            visible_counts: VisibleCounts::default(),
             last: Mutex::new(None),
         }
     }
@@ -74,6 +78,7 @@ impl Store {
                 is_allowed,
                 last: Mutex::new(None),
             }),
+            visible_counts: VisibleCounts::default(),
             last: Mutex::new(None),
         }
     }
@@ -288,10 +293,13 @@ impl Restriction {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((known, part)) = &*last
             && Arc::ptr_eq(known, &whole)
+            && part.has_all_overlays()
         {
             return Ok(Arc::clone(part));
         }
-        let part = Arc::new(whole.restrict(&*self.is_allowed));
+        let part = whole.restrict(&*self.is_allowed);
+        let part = self.whole.visible_counts.count_visible(&self.whole.dir, &whole, part)?;
+        let part = Arc::new(part);
         *last = Some((whole, Arc::clone(&part)));
         Ok(part)
     }

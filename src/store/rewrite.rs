@@ -17,6 +17,7 @@ use super::segment::open_segment::Segment;
 use super::segment::segment_writer::FinishedSegment;
 use super::segment::small_files::read_table;
 use super::snapshot::Snapshot;
+use super::visible::folder::{OverlayRemoval, remove_overlays};
 use super::writer::StoreWriter;
 
 /// Rows copied at a time.
@@ -142,14 +143,15 @@ impl StoreWriter {
         }
     }
 
-    /// Removes the files of all segments that are not in force. Readers of earlier generations fail
-    /// from now on, and succeed when they try again.
+    /// Removes the files of all segments that are not in force, and the rows that readers of servers see
+    /// instead of others. Calls that read them take a new snapshot and run again.
     pub fn remove_retired(&self) -> Result<(), StoreError> {
         let mut removed: Vec<i64> = Vec::new();
         self.commit(Vec::new(), |next| {
             removed.extend(next.retired.drain(..).map(|retired| retired.number));
         })?;
         folder::remove_leftovers(&self.dir, &self.current_manifest());
+        remove_overlays(&self.dir, OverlayRemoval::All)?;
         for number in removed {
             let path = SegmentEntry::folder_path(&self.dir, number);
             if path.exists() {

@@ -17,6 +17,7 @@ use super::segment::open_segment::{Segment, SessionSpan, SharedSegment};
 use super::segment::session_table::{SessionTable, StoredSession};
 use super::segment::small_files::read_table;
 use super::span_index::SpanIndex;
+use super::visible::overlay::Overlay;
 use crate::base::parallel::in_parallel;
 
 /// The store at one generation. It does not change when the store does.
@@ -33,6 +34,8 @@ pub struct Snapshot {
     identity: Arc<Identity>,
     /// True if it has a part of the sessions only; see [`Snapshot::restrict`].
     is_restricted: bool,
+    /// The rows that it has instead of those of the store.
+    overlays: Vec<Arc<Overlay>>,
     /// Computed when the first session is read.
     span_index: OnceLock<SpanIndex>,
     /// The number of live events, counted once.
@@ -79,6 +82,7 @@ impl Snapshot {
             condition: StoreCondition::default(),
             identity: Arc::default(),
             is_restricted: false,
+            overlays: Vec::new(),
             span_index: OnceLock::new(),
             event_count: OnceLock::new(),
         };
@@ -170,11 +174,41 @@ impl Snapshot {
             identity: Arc::clone(&self.identity),
             segments_read: self.segments_read,
             is_restricted: true,
+            overlays: Vec::new(),
             span_index: OnceLock::new(),
             event_count: OnceLock::new(),
             sessions,
             segments,
         }
+    }
+
+    /// Returns the same snapshot with the rows of an overlay, which supersede others of the same
+    /// sessions.
+    pub(super) fn with_overlay(mut self, overlay: Arc<Overlay>) -> Self {
+        for mut segment in overlay.segments() {
+            let mut superseded = HashSet::new();
+            let table = Arc::clone(&segment.shared.sessions);
+            for (row, brief) in table.briefs().iter().enumerate() {
+                let Some(at) = self.session_position(&brief.session_id) else { continue };
+                self.sessions[at] = StoredSession::new(&table, row);
+                if brief.row_count > 0 {
+                    superseded.insert(at);
+                    segment.spans.push(SessionSpan::of_brief(brief, at));
+                }
+            }
+            segment.spans.sort_unstable_by_key(|span| span.start);
+            for older in &mut self.segments {
+                older.spans.retain(|span| !superseded.contains(&span.session));
+            }
+            self.segments.push(segment);
+        }
+        self.overlays.push(overlay);
+        Self { span_index: OnceLock::new(), event_count: OnceLock::new(), ..self }
+    }
+
+    /// Returns whether the files of its overlays are still there.
+    pub(super) fn has_all_overlays(&self) -> bool {
+        self.overlays.iter().all(|overlay| overlay.is_whole())
     }
 
     /// Returns whether it has a part of the sessions only.
@@ -233,12 +267,7 @@ impl Snapshot {
                 if row.row_count <= 0 || row.segment < live_from[*session] {
                     continue;
                 }
-                spans.push(SessionSpan {
-                    session: *session,
-                    start: usize::try_from(row.row_start).unwrap_or(0),
-                    count: usize::try_from(row.row_count).unwrap_or(0),
-                    first_index: u32::try_from(row.events - row.row_count).unwrap_or(0),
-                });
+                spans.push(SessionSpan::of_brief(row, *session));
             }
             spans.sort_unstable_by_key(|span| span.start);
             let dir = SegmentEntry::folder_path(&self.dir, entry.number);
@@ -296,6 +325,19 @@ impl Snapshot {
         })
     }
 
+    /// Returns the time of the newest event. Of a part of the sessions, it is the last time of these.
+    pub fn newest_event(&self) -> Option<i64> {
+        if self.is_restricted {
+            return self.sessions.iter().filter_map(|session| session.brief().ended_at).max();
+        }
+        self.manifest
+            .segments
+            .iter()
+            .filter_map(|segment| segment.times)
+            .map(|(_, last)| last)
+            .max()
+    }
+
     /// Returns the sessions with missing rows.
     pub fn incomplete_sessions(&self) -> impl Iterator<Item = &SessionRow> {
         let mut rows = vec![0; self.sessions.len()];
@@ -351,7 +393,8 @@ impl Snapshot {
     ) -> Result<Vec<ProblemRow>, StoreError> {
         let mut rows = Vec::new();
         for segment in segments {
-            rows.extend(read_table::<ProblemRow>(&self.dir, &segment.entry, "problems", None)?);
+            let store = segment.shared.sessions.store();
+            rows.extend(read_table::<ProblemRow>(store, &segment.entry, "problems", None)?);
         }
         if rows.is_empty() {
             return Ok(rows);

@@ -1,6 +1,6 @@
 //! Reads the sources of a snapshot: as rows, or in the compact form of a look at all logs.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 use schemas::session::SourceRow;
@@ -24,6 +24,36 @@ pub(super) fn read_table_of(dir: &Path, manifest: &Manifest) -> Result<SourceTab
 }
 
 impl Snapshot {
+    /// Returns the sessions whose history the wanted sessions may repeat, by session and in the order of
+    /// their ids. Sessions that may repeat no other are left out.
+    pub(super) fn read_ancestors(
+        &self,
+        is_wanted: &dyn Fn(&str) -> bool,
+    ) -> Result<BTreeMap<String, BTreeSet<String>>, StoreError> {
+        let mut latest: HashMap<&str, (i64, BTreeSet<&str>)> = HashMap::new();
+        for segment in self.segments() {
+            for row in segment.read_ancestors()?.iter().filter(|row| is_wanted(&row.session_id)) {
+                let (number, ancestors) = latest.entry(&row.session_id).or_default();
+                if row.segment < *number {
+                    continue;
+                }
+                if row.segment > *number {
+                    *number = row.segment;
+                    ancestors.clear();
+                }
+                ancestors.extend(row.ancestors.split(' ').filter(|id| !id.is_empty()));
+            }
+        }
+        let mut found = BTreeMap::new();
+        for (session, (_, ancestors)) in latest {
+            if !ancestors.is_empty() {
+                let ancestors = ancestors.into_iter().map(str::to_owned).collect();
+                found.insert(session.to_owned(), ancestors);
+            }
+        }
+        Ok(found)
+    }
+
     /// Returns the latest state of every source.
     pub fn read_source_table(&self) -> Result<SourceTable, StoreError> {
         let mut table = read_table_of(self.dir(), self.manifest())?;
@@ -53,11 +83,12 @@ impl Snapshot {
     ) -> Result<HashMap<String, SourceRow>, StoreError> {
         let parts = in_parallel(self.segments(), 1, |segments| {
             let mut rows = Vec::new();
-            for Segment { entry, .. } in segments {
+            for Segment { entry, shared, .. } in segments {
+                let store = shared.sessions.store();
                 rows.extend(if includes_state {
-                    read_table::<SourceRow>(self.dir(), entry, SOURCES.name, None)?
+                    read_table::<SourceRow>(store, entry, SOURCES.name, None)?
                 } else {
-                    read_sources(self.dir(), entry)?
+                    read_sources(store, entry)?
                 });
             }
             Ok::<_, StoreError>(rows)

@@ -24,6 +24,7 @@ use super::manifest::{LostLogs, Manifest, RetiredSegment, SegmentEntry};
 use super::reduced_writes::ReducedInForce;
 use super::segment::segment_writer::{FinishedSegment, SegmentWriter};
 use super::snapshot::Snapshot;
+use super::visible::folder::{OverlayRemoval, remove_overlays};
 use super::{compact, folder, large_segments, lost_logs};
 use crate::base::parallel::free_later;
 
@@ -86,6 +87,8 @@ impl StoreWriter {
         // A clock that was set back must not keep retired segments forever.
         manifest.retired.retain(|retired| (0..RETIRED_GRACE_US).contains(&(now - retired.at)));
         let highest_on_disk = folder::remove_leftovers(dir, &manifest);
+        // What cannot be removed now stays for the next run.
+        let _ = remove_overlays(dir, OverlayRemoval::Unused);
 
         let before = Snapshot::load(dir, manifest.clone(), None)?;
         let next_segment = AtomicI64::new(manifest.next_segment.max(highest_on_disk + 1));

@@ -90,13 +90,7 @@ pub(super) fn run(shared: &SharedState, roots: &[PathBuf]) -> Result<StatusData,
         ..StatusData::default()
     };
 
-    let newest = manifest
-        .segments
-        .iter()
-        .filter_map(|segment| segment.times)
-        .map(|(_, newest)| newest)
-        .max();
-    data.newest_event = convert::format_time(newest);
+    data.newest_event = convert::format_time(snapshot.newest_event());
     data.sessions_by_class = count_by_class(&snapshot);
     let reduced = snapshot.reduced_sessions().map_err(store_error)?;
     for session in snapshot.sessions() {

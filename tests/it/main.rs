@@ -56,6 +56,7 @@ mod printed;
 mod quiet;
 mod quota;
 mod readers;
+mod readers_counts;
 mod readers_http;
 mod reading;
 mod real;

@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 use crate::env::TestEnv;
 use crate::http::Server;
 
-fn hash(token: &str) -> String {
+pub(crate) fn hash(token: &str) -> String {
     Sha256::digest(token.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

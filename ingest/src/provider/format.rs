@@ -62,6 +62,8 @@ pub struct Quirks {
     pub is_log_name: Option<fn(&str) -> Option<bool>>,
     /// Whether the log of a subagent may begin with records of its parent.
     pub subagents_repeat_parent: bool,
+    /// Whether copied history is found in a log that names its original also if that is missing.
+    pub finds_copies_without_original: bool,
     /// Whether the ids of later sessions sort before those of earlier ones.
     pub has_descending_ids: bool,
     /// Whether the name of a log begins with the time at which its session began, so that names are
@@ -90,6 +92,7 @@ impl Quirks {
         is_stored_elsewhere: None,
         is_log_name: None,
         subagents_repeat_parent: false,
+        finds_copies_without_original: false,
         has_descending_ids: false,
         is_named_by_start: false,
         assemblies: &[],

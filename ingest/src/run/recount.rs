@@ -3,8 +3,6 @@
 
 use std::collections::HashSet;
 
-use schemas::Usage;
-use schemas::event::TimeSource;
 use schemas::session::{SessionRow, SourceRow, SourceStatus};
 
 use super::target::{LogCheckpoint, Sink, Target};
@@ -14,7 +12,7 @@ use crate::plan::compare::is_unrecognised;
 use crate::provider::format_of;
 use crate::stream::batch::{EventBatch, EventCells};
 use crate::stream::replay::History;
-use crate::stream::{Stream, StreamState};
+use crate::stream::{Stream, StreamState, without_counts};
 
 impl<T: Target> Worker<'_, T> {
     /// Rewrites the rows of a session, given the records that it may repeat (`history`) and those
@@ -74,28 +72,4 @@ impl<T: Target> Worker<'_, T> {
         let (session, source) = (Box::new(session), Box::new(source));
         sink.checkpoint(vec![LogCheckpoint { session, source, problems: Vec::new() }])
     }
-}
-
-/// Returns the session with all counts of events reset.
-fn without_counts(session: SessionRow) -> SessionRow {
-    // The time of a file that is gone is known from the session only.
-    let is_of_file = session.time_source.as_deref() == Some(TimeSource::File.as_str());
-    let times = if is_of_file { (session.started_at, session.ended_at) } else { (None, None) };
-    let mut session = SessionRow {
-        started_at: times.0,
-        ended_at: times.1,
-        events: 0,
-        replay_events: 0,
-        turns: 0,
-        steps: 0,
-        user_messages: 0,
-        messages: 0,
-        tool_calls: 0,
-        tool_errors: 0,
-        usage_by_model: None,
-        ..session
-    };
-    session.set_usage(Usage::default());
-    session.set_recorded_usage(Usage::default());
-    session
 }

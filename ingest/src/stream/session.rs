@@ -64,16 +64,13 @@ impl Stream {
 
         let text = clean(text);
         let (text, found) = mask_text(self.redactor.as_deref(), &text);
-        let line = first_words(if source <= TitleFrom::Prompt { skip_lead(&text) } else { &text });
-        if line.is_empty() {
+        let title = cut_title(if source <= TitleFrom::Prompt { skip_lead(&text) } else { &text });
+        if title.is_empty() {
             return;
         }
 
         self.state.title_rank = rank;
         self.state.title_at = self.state.next_index;
-        let cut = line.char_indices().nth(MAX_TITLE_CHARS).map_or(line.len(), |(at, _)| at);
-        let ellipsis = if cut < line.len() { "…" } else { "" };
-        let title = [&line[..cut], ellipsis].concat();
         if self.session.title.as_ref() != Some(&title) {
             self.secrets.note_column_secrets(found);
             self.session.title = Some(title);
@@ -323,6 +320,20 @@ fn skip_lead(text: &str) -> &str {
     }
     let heading = marked.lines().next().unwrap_or("").trim();
     if heading.contains(' ') { heading } else { marked.trim_start() }
+}
+
+/// Returns the title that a prompt gives its session, whose secrets are masked. `None` if the prompt is
+/// blank.
+pub(super) fn prompt_title(text: &str) -> Option<String> {
+    Some(cut_title(skip_lead(text))).filter(|title| !title.is_empty())
+}
+
+/// Returns the beginning of a text as a title, in one line.
+fn cut_title(text: &str) -> String {
+    let line = first_words(text);
+    let cut = line.char_indices().nth(MAX_TITLE_CHARS).map_or(line.len(), |(at, _)| at);
+    let ellipsis = if cut < line.len() { "…" } else { "" };
+    [&line[..cut], ellipsis].concat()
 }
 
 /// Returns the words of a text on one line, up to a little more than a title can hold.

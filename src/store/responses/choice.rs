@@ -32,7 +32,7 @@ const RECORDING_COLUMNS: [EventColumn; 14] = [
 ];
 
 /// The rows of each session, by its position, with whether another session counts them from now on.
-pub(super) type RowChanges = BTreeMap<usize, BTreeMap<i32, bool>>;
+pub(in crate::store) type RowChanges = BTreeMap<usize, BTreeMap<i32, bool>>;
 
 /// A response as one session has it.
 #[derive(Debug, Clone, Default)]

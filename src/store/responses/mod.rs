@@ -13,9 +13,11 @@ mod recount;
 mod undecided;
 
 use super::error::StoreError;
+use super::snapshot::Snapshot;
 use super::writer::StoreWriter;
-use choice::{choose_sessions, read_recordings};
-use undecided::find_undecided;
+use choice::{RowChanges, choose_sessions, read_recordings};
+pub(super) use recount::recount_sessions;
+pub(super) use undecided::{Undecided, find_undecided};
 
 /// Rows of responses from which on it is noted that they were compared. Noting it costs a commit,
 /// and comparing fewer rows again costs less.
@@ -37,14 +39,9 @@ impl StoreWriter {
 
         // Few sessions have responses of others, and only their rows are read.
         let snapshot = self.take_lazy_snapshot()?;
-        let compared = find_undecided(&snapshot, compared_up_to).and_then(|undecided| {
-            let mut recordings = Vec::new();
-            for session in &undecided.sessions {
-                recordings.extend(read_recordings(&snapshot, *session, &undecided.responses)?);
-            }
-            Ok((undecided.new_rows, recordings))
-        });
-        let (new_rows, recordings) = match compared {
+        let compared = find_undecided(&snapshot, compared_up_to)
+            .and_then(|undecided| Ok((undecided.new_rows, choose_rows(&snapshot, &undecided)?)));
+        let (new_rows, changes) = match compared {
             Ok(compared) => compared,
             Err(error @ StoreError::Damaged { .. }) => {
                 tracing::warn!(%error, "responses are not compared");
@@ -52,21 +49,13 @@ impl StoreWriter {
             }
             Err(error) => return Err(error),
         };
-
-        let mut changes = choose_sessions(recordings, snapshot.sessions());
-        for session in snapshot.incomplete_sessions() {
-            // The rows of a session in one segment must have no gap. The session is read again.
-            if let Some(position) = snapshot.session_position(&session.session_id) {
-                changes.remove(&position);
-            }
-        }
         if changes.is_empty() && new_rows < MIN_NOTED_ROWS {
             return Ok(0);
         }
         if !changes.is_empty() {
             snapshot.read_rows()?;
         }
-        let rewritten = self.recount_sessions(&snapshot, &changes)?;
+        let rewritten = recount_sessions(&snapshot, &changes, &|| self.begin_segment())?;
         // Nothing is committed that lacks values of rows that could not be read.
         snapshot.check_rows()?;
         self.commit(rewritten, |next| next.compared_up_to = next.next_segment - 1)?;
@@ -75,4 +64,26 @@ impl StoreWriter {
         }
         Ok(changes.len())
     }
+}
+
+/// Chooses the sessions that count the undecided responses of a snapshot. Returns the rows that change.
+pub(super) fn choose_rows(
+    snapshot: &Snapshot,
+    undecided: &Undecided,
+) -> Result<RowChanges, StoreError> {
+    let mut recordings = Vec::new();
+    for session in &undecided.sessions {
+        recordings.extend(read_recordings(snapshot, *session, &undecided.responses)?);
+    }
+    let mut changes = choose_sessions(recordings, snapshot.sessions());
+    if changes.is_empty() {
+        return Ok(changes);
+    }
+    for session in snapshot.incomplete_sessions() {
+        // The rows of a session in one segment must have no gap. The session is read again.
+        if let Some(position) = snapshot.session_position(&session.session_id) {
+            changes.remove(&position);
+        }
+    }
+    Ok(changes)
 }

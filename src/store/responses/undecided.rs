@@ -8,13 +8,13 @@ use crate::store::segment::open_segment::Segment;
 use crate::store::snapshot::Snapshot;
 
 /// Responses for which the session that counts them must be chosen.
-pub(super) struct Undecided {
+pub(in crate::store) struct Undecided {
     /// Hashes of the responses.
-    pub(super) responses: HashSet<u64>,
+    pub(in crate::store) responses: HashSet<u64>,
     /// Positions of the sessions that have rows of them.
-    pub(super) sessions: BTreeSet<usize>,
+    pub(in crate::store) sessions: BTreeSet<usize>,
     /// Number of rows of responses in new segments.
-    pub(super) new_rows: usize,
+    pub(in crate::store) new_rows: usize,
 }
 
 /// A live row with tokens of a response.
@@ -28,7 +28,7 @@ struct Occurrence {
 
 /// Finds the responses that segments with numbers above `compared_up_to` have in common with other
 /// sessions, and those that no session counts any more.
-pub(super) fn find_undecided(
+pub(in crate::store) fn find_undecided(
     snapshot: &Snapshot,
     compared_up_to: i64,
 ) -> Result<Undecided, StoreError> {
@@ -36,8 +36,11 @@ pub(super) fn find_undecided(
     let mut occurrences = Vec::new();
     let mut new_rows = 0;
     for segment in with_rows() {
-        let index = segment.skip_index()?;
         let is_new = segment.entry.number > compared_up_to;
+        if !is_new && !may_have_copies(snapshot, segment) {
+            continue;
+        }
+        let index = segment.skip_index()?;
         append_occurrences(segment, is_new, true, index.read_responses(true)?, &mut occurrences);
         if is_new {
             let counted = index.read_responses(false)?;
@@ -46,6 +49,9 @@ pub(super) fn find_undecided(
         }
     }
 
+    if occurrences.is_empty() {
+        return Ok(Undecided { responses: HashSet::new(), sessions: BTreeSet::new(), new_rows });
+    }
     let mut wanted: Vec<u64> = occurrences.iter().map(|one| one.response).collect();
     wanted.sort_unstable();
     wanted.dedup();
@@ -64,6 +70,13 @@ pub(super) fn find_undecided(
         }
     }
     Ok(undecided)
+}
+
+/// Returns whether a segment may have live rows whose responses other sessions count: they are among
+/// the copies of their session.
+fn may_have_copies(snapshot: &Snapshot, segment: &Segment) -> bool {
+    let sessions = snapshot.sessions();
+    segment.spans.iter().any(|span| sessions[span.session].brief().replay_events > 0)
 }
 
 /// Returns whether the session that counts a response must be chosen, given all live rows of it.

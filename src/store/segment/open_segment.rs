@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
-use schemas::session::SessionRow;
+use schemas::session::{SessionRow, SourceRow};
 use schemas::table::EVENTS;
 
 use super::events_footer::{TextPage, locate_text_pages, read_footer};
 use super::session_brief::SessionBrief;
 use super::session_table::SessionTable;
-use super::small_files::read_chunk_checksums;
+use super::small_files::{read_chunk_checksums, read_sources};
 use crate::store::disk::checked_file::{CheckedFile, open_error};
 use crate::store::disk::files;
 use crate::store::error::StoreError;
@@ -27,6 +27,19 @@ pub struct SessionSpan {
     pub count: usize,
     /// `event_index` of the first row.
     pub first_index: u32,
+}
+
+impl SessionSpan {
+    /// Returns the rows that a segment has of the session at the position `session`, whose brief in the
+    /// segment is `brief`.
+    pub(crate) fn of_brief(brief: &SessionBrief, session: usize) -> Self {
+        Self {
+            session,
+            start: usize::try_from(brief.row_start).unwrap_or(0),
+            count: usize::try_from(brief.row_count).unwrap_or(0),
+            first_index: u32::try_from(brief.events - brief.row_count).unwrap_or(0),
+        }
+    }
 }
 
 /// One segment of a snapshot.
@@ -48,8 +61,27 @@ pub(crate) struct SharedSegment {
     pub(crate) footer: OnceLock<ArrowReaderMetadata>,
     pub(crate) pages: OnceLock<Vec<TextPage>>,
     pub(crate) index: OnceLock<SkipIndex>,
+    /// The sessions whose history the logs of the segment may repeat, once they were read.
+    pub(crate) ancestors: OnceLock<Vec<SourceAncestors>>,
     /// Tables whose whole file was compared with its checksum and is intact.
     pub(crate) verified: Mutex<HashSet<String>>,
+}
+
+/// The sessions whose history a log may repeat.
+pub(crate) struct SourceAncestors {
+    pub(crate) session_id: String,
+    /// Ids separated by spaces; empty if there are none.
+    pub(crate) ancestors: String,
+    /// Number of the segment that first held the row of the log.
+    pub(crate) segment: i64,
+}
+
+impl SourceAncestors {
+    /// Returns `None` if the file is not the log of a session.
+    fn of_row(row: SourceRow) -> Option<Self> {
+        let ancestors = row.ancestors.unwrap_or_default();
+        Some(Self { session_id: row.session_id?, ancestors, segment: row.segment })
+    }
 }
 
 impl SharedSegment {
@@ -61,6 +93,7 @@ impl SharedSegment {
             footer: OnceLock::new(),
             pages: OnceLock::new(),
             index: OnceLock::new(),
+            ancestors: OnceLock::new(),
             verified: Mutex::default(),
         }
     }
@@ -145,6 +178,16 @@ impl Segment {
             return Err(StoreError::damaged(&path, "it belongs to another segment"));
         }
         Ok(self.shared.index.get_or_init(|| index))
+    }
+
+    /// Returns the ancestors of its logs. They are read once in this process.
+    pub(crate) fn read_ancestors(&self) -> Result<&[SourceAncestors], StoreError> {
+        if let Some(ancestors) = self.shared.ancestors.get() {
+            return Ok(ancestors);
+        }
+        let rows = read_sources(self.shared.sessions.store(), &self.entry)?;
+        let ancestors = rows.into_iter().filter_map(SourceAncestors::of_row).collect();
+        Ok(self.shared.ancestors.get_or_init(|| ancestors))
     }
 
     /// Returns whether the skip index is open.

@@ -69,6 +69,11 @@ impl SessionTable {
         self.may_lack_columns
     }
 
+    /// Returns the folder of the store that has the segment.
+    pub(crate) fn store(&self) -> &Path {
+        &self.store
+    }
+
     /// Returns whether the rows were read.
     pub(crate) fn has_rows(&self) -> bool {
         self.rows.get().is_some()

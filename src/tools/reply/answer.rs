@@ -84,11 +84,10 @@ pub(crate) fn run_and_wrap<T: Serialize>(
         reply.scope = Some(format!("{scope}; {}", lake.description));
     }
     let manifest = snapshot.manifest();
-    let segment_times = manifest.segments.iter().filter_map(|segment| segment.times);
     let newest = match lake {
         // The store has the events of some sessions only.
         Some(_) => snapshot.sessions().iter().filter_map(|session| session.brief().ended_at).max(),
-        None => segment_times.map(|(_, newest)| newest).max(),
+        None => snapshot.newest_event(),
     };
     let newest = convert::format_time(newest);
     let updated = Timestamp(manifest.updated_at).to_string();

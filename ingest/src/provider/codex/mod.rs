@@ -51,6 +51,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     quirks: Quirks {
         // Other agents begin a subagent's log without a copied history.
         subagents_repeat_parent: true,
+        finds_copies_without_original: true,
         is_claim_complete: Some(head::is_claim_complete),
         machine_texts: machine::TEXTS,
         find_response: Some(tokens::find_response),
