@@ -8,6 +8,7 @@ mod tables;
 mod text;
 pub(crate) mod transcript;
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
@@ -70,6 +71,35 @@ pub fn export_sessions(
     if args.images && args.format != ExportFormat::Html {
         return Err(no_images_error(args.format));
     }
+    let mut written = HashSet::new();
+    let mut printed: Option<ToolError> = None;
+    tools.read_store(call, &mut || {
+        // Text that was printed is not printed again.
+        if let Some(error) = printed.take() {
+            return Err(error);
+        }
+        let mut has_printed = false;
+        let result = export_snapshot(tools, args, prices, call, &mut written, &mut |text| {
+            has_printed = true;
+            print(text)
+        });
+        if has_printed {
+            printed = result.as_ref().err().cloned();
+        }
+        result
+    })
+}
+
+/// Exports the selected sessions as the snapshot of the call has them. `written` has the files that an
+/// earlier attempt has written.
+fn export_snapshot(
+    tools: &Tools,
+    args: &ExportArgs,
+    prices: &PriceTable,
+    call: &Call<'_>,
+    written: &mut HashSet<PathBuf>,
+    print: &mut dyn FnMut(&str) -> bool,
+) -> Result<Exported, ToolError> {
     let snapshot = tools.snapshot(call)?;
     let sessions = args.selection.select_sessions(snapshot, call)?;
     let mut work = Exporter {
@@ -78,6 +108,7 @@ pub fn export_sessions(
         snapshot,
         prices,
         force: args.force,
+        written,
         has_images: args.images,
         done: Exported {
             format: args.format,
@@ -139,6 +170,8 @@ struct Exporter<'s> {
     snapshot: &'s Snapshot,
     prices: &'s PriceTable,
     force: bool,
+    /// The files that this export has written, which it may replace.
+    written: &'s mut HashSet<PathBuf>,
     has_images: bool,
     done: Exported,
 }
@@ -303,11 +336,12 @@ impl Exporter<'_> {
         fill: impl FnOnce(&mut std::fs::File) -> Result<(), ToolError>,
     ) -> Result<(), ToolError> {
         let advice = "Replace it with --force, or name another place with -o";
-        let force = self.force;
+        let force = self.force || self.written.contains(path);
         match outfile::write_output(path, || force, advice, fill)? {
             WriteOutcome::Written(bytes) => {
                 self.done.files += 1;
                 self.done.bytes += bytes;
+                self.written.insert(path.to_owned());
             }
             WriteOutcome::Unchanged => self.done.files_unchanged += 1,
         }

@@ -50,6 +50,16 @@ impl SessionsReport {
         prices: &PriceTable,
         call: &Call<'_>,
     ) -> Result<Self, ToolError> {
+        tools.read_store(call, &mut || Self::read_snapshot(tools, selection, prices, call))
+    }
+
+    /// Reads the selected sessions of the snapshot of the call.
+    fn read_snapshot(
+        tools: &Tools,
+        selection: &SessionSelection,
+        prices: &PriceTable,
+        call: &Call<'_>,
+    ) -> Result<Self, ToolError> {
         let range = selection.parse_range(call)?;
         let snapshot = tools.snapshot(call)?;
         let selected = selection.select_sessions(snapshot, call)?;

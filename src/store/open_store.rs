@@ -22,6 +22,9 @@ use super::sources::read_table_of;
 use super::visible::VisibleCounts;
 use super::writer::StoreWriter;
 
+/// Number of attempts to take a snapshot of a store that other processes change.
+const MAX_ATTEMPTS: usize = 4;
+
 /// Decides which sessions a reader may see.
 pub type SessionRule = Arc<dyn Fn(&SessionRow) -> bool + Send + Sync>;
 
@@ -103,17 +106,62 @@ impl Store {
 
     /// Returns a snapshot of the current generation; an empty one if there is no store yet.
     pub fn take_snapshot(&self) -> Result<Arc<Snapshot>, StoreError> {
-        let snapshot = self.take_lazy_snapshot()?;
-        snapshot.read_rows()?;
-        Ok(snapshot)
+        self.retry_if_changed(&|| {
+            let snapshot = self.take_lazy_snapshot()?;
+            snapshot.read_rows()?;
+            Ok(snapshot)
+        })
     }
 
     /// Returns a snapshot whose rows of sessions are read when they are needed. What was computed with
     /// it counts only if [`Snapshot::check_rows`] succeeds afterwards.
     pub fn take_lazy_snapshot(&self) -> Result<Arc<Snapshot>, StoreError> {
-        if let Some(restriction) = &self.restriction {
-            return restriction.take_snapshot();
+        match &self.restriction {
+            Some(restriction) => self.retry_if_changed(&|| restriction.take_snapshot()),
+            None => self.retry_if_changed(&|| self.take_current_snapshot()),
         }
+    }
+
+    /// Returns a snapshot of the current generation if it is another one than that of `before`, and
+    /// files of `before` are missing: `compact` and `forget` remove the files that they replace.
+    pub(crate) fn take_newer_snapshot(&self, before: &Snapshot) -> Option<Arc<Snapshot>> {
+        if !before.has_lost_files() {
+            return None;
+        }
+        let now = self.take_lazy_snapshot().ok()?;
+        let is_newer =
+            now.manifest().generation != before.manifest().generation || !before.has_all_overlays();
+        is_newer.then_some(now)
+    }
+
+    /// Calls `take`, which takes a snapshot, and calls it again if files are missing, until the same
+    /// manifest fails twice: between two readings of files, another process may remove some of them.
+    fn retry_if_changed(
+        &self,
+        take: &dyn Fn() -> Result<Arc<Snapshot>, StoreError>,
+    ) -> Result<Arc<Snapshot>, StoreError> {
+        let mut failed = None;
+        for _ in 1..MAX_ATTEMPTS {
+            let taken = take();
+            if taken.as_ref().is_ok_and(|taken| taken.condition().resized.is_none()) {
+                return taken;
+            }
+            let manifest = self.read_manifest_hash();
+            if failed == Some(manifest) {
+                return taken;
+            }
+            failed = Some(manifest);
+        }
+        take()
+    }
+
+    /// Returns the hash of the bytes of the manifest; `None` if they cannot be read.
+    fn read_manifest_hash(&self) -> Option<u128> {
+        Manifest::read_bytes(&self.dir).ok().flatten().map(|bytes| xxh3_128(&bytes))
+    }
+
+    /// Takes a snapshot, or returns the last one if nothing changed since.
+    fn take_current_snapshot(&self) -> Result<Arc<Snapshot>, StoreError> {
         let manifest_bytes = self.read_manifest_bytes()?;
         let manifest_hash = manifest_bytes.as_deref().map(xxh3_128);
 

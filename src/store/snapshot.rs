@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use schemas::session::{ProblemRow, SessionRow};
 
-use super::condition::StoreCondition;
+use super::condition::{StoreCondition, inspect_store};
 use super::error::StoreError;
 use super::identity::Identity;
 use super::labels::LabelBook;
@@ -204,6 +204,11 @@ impl Snapshot {
         }
         self.overlays.push(overlay);
         Self { span_index: OnceLock::new(), event_count: OnceLock::new(), ..self }
+    }
+
+    /// Returns whether files that it reads are missing, or have another size.
+    pub(super) fn has_lost_files(&self) -> bool {
+        inspect_store(&self.dir, &self.manifest).resized.is_some() || !self.has_all_overlays()
     }
 
     /// Returns whether the files of its overlays are still there.

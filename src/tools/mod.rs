@@ -57,6 +57,7 @@ pub use self::endings::{SessionTail, read_session_tail};
 pub use self::handover::Handover;
 pub use self::image::EventImage;
 pub(crate) use self::image::count_images;
+use self::query::CountedWriter;
 pub use self::query::WriteError;
 pub(crate) use self::reply::answer::encoding_error;
 use self::reply::answer::{Reply, run_and_wrap};
@@ -157,9 +158,22 @@ impl Tools {
     /// Returns the snapshot of the call, with the rows of all sessions. Fails with `index_empty` if
     /// nothing was ingested yet, or if the store cannot be read.
     pub(crate) fn snapshot<'c>(&self, call: &'c Call<'_>) -> Result<&'c Arc<Snapshot>, ToolError> {
-        let snapshot = self.shared.snapshot(call)?;
-        snapshot.read_rows().map_err(store_error)?;
-        Ok(snapshot)
+        self.read_store(call, &mut || {
+            let snapshot = self.shared.snapshot(call)?;
+            snapshot.read_rows().map_err(store_error)?;
+            Ok(snapshot)
+        })
+    }
+
+    /// Runs a part of a call that reads the store. If it fails because files of its snapshot were
+    /// removed meanwhile, as by `compact` or `forget`, it is run again once with a snapshot of the store
+    /// as it is then. So it has to get the snapshot itself, by [`Self::snapshot`].
+    pub(crate) fn read_store<T>(
+        &self,
+        call: &Call<'_>,
+        read: &mut dyn FnMut() -> Result<T, ToolError>,
+    ) -> Result<T, ToolError> {
+        self.shared.read_store(call, read)
     }
 
     /// Returns what is wrong with the store that the call answers from, for commands whose output
@@ -172,10 +186,12 @@ impl Tools {
     fn run_tool<T: Serialize>(
         &self,
         call: &Call<'_>,
-        tool: impl FnOnce(&Snapshot) -> Result<Reply<T>, ToolError>,
+        tool: impl Fn(&Snapshot) -> Result<Reply<T>, ToolError>,
     ) -> Result<EncodedAnswer<T>, ToolError> {
-        self.shared.snapshot(call)?;
-        run_and_wrap(call, self.shared.view(call)?, tool)
+        self.read_store(call, &mut || {
+            self.shared.snapshot(call)?;
+            run_and_wrap(call, self.shared.view(call)?, &tool)
+        })
     }
 
     /// Runs `search_events`.
@@ -225,7 +241,9 @@ impl Tools {
         call: &Call<'_>,
     ) -> Result<EventImage, ToolError> {
         self.shared.refuse_lake("an image")?;
-        image::run(&self.shared, self.snapshot(call)?, event_id, number, call)
+        self.read_store(call, &mut || {
+            image::run(&self.shared, self.snapshot(call)?, event_id, number, call)
+        })
     }
 
     /// Runs `list_sessions`.
@@ -255,9 +273,11 @@ impl Tools {
         call: &Call<'_>,
     ) -> Result<Transcript, ToolError> {
         self.prepare_session(session_id, call)?;
-        let snapshot = self.snapshot(call)?;
-        let at = self.shared.caller.find_session(snapshot, session_id)?;
-        Transcript::read(snapshot, at, self.shared.prices(), call.stop)
+        self.read_store(call, &mut || {
+            let snapshot = self.snapshot(call)?;
+            let at = self.shared.caller.find_session(snapshot, session_id)?;
+            Transcript::read(snapshot, at, self.shared.prices(), call.stop)
+        })
     }
 
     /// The same with at most `most` events: if the session has more, those around `event`.
@@ -269,9 +289,11 @@ impl Tools {
         call: &Call<'_>,
     ) -> Result<Transcript, ToolError> {
         self.prepare_session(session_id, call)?;
-        let snapshot = self.snapshot(call)?;
-        let at = self.shared.caller.find_session(snapshot, session_id)?;
-        Transcript::read_around(snapshot, at, event, most, self.shared.prices(), call.stop)
+        self.read_store(call, &mut || {
+            let snapshot = self.snapshot(call)?;
+            let at = self.shared.caller.find_session(snapshot, session_id)?;
+            Transcript::read_around(snapshot, at, event, most, self.shared.prices(), call.stop)
+        })
     }
 
     /// Has the engine, if there is one, load the events of a session. An id that is not valid is left
@@ -314,7 +336,9 @@ impl Tools {
         self.shared.refuse_lake("update_session_labels")?;
         // Before the snapshot is taken, which would report the same again.
         let notice = self.shared.store.make_private().map_err(store_error)?;
-        self.run_tool(call, |snapshot| label::run(&self.shared, snapshot, args, notice, call))
+        self.run_tool(call, |snapshot| {
+            label::run(&self.shared, snapshot, args, notice.clone(), call)
+        })
     }
 
     /// Runs `analyze_session`.
@@ -338,13 +362,15 @@ impl Tools {
         call: &Call<'_>,
     ) -> Result<Handover, ToolError> {
         self.shared.refuse_lake("a handover")?;
-        handover::run(&self.shared, self.snapshot(call)?, session_id, project, call)
+        self.read_store(call, &mut || {
+            handover::run(&self.shared, self.snapshot(call)?, session_id, project, call)
+        })
     }
 
     /// Finds the sessions that wrote the lines of a file.
     pub fn blame_file(&self, file: &BlamedFile, call: &Call<'_>) -> Result<BlameData, ToolError> {
         self.shared.refuse_lake("blame")?;
-        blame::run(self.snapshot(call)?, file, call)
+        self.read_store(call, &mut || blame::run(self.snapshot(call)?, file, call))
     }
 
     /// Runs `query_sql`.
@@ -366,7 +392,15 @@ impl Tools {
         out: &mut dyn Write,
         call: &Call<'_>,
     ) -> Result<SqlSummary, WriteError> {
-        query::write_rows(&self.shared, query, out, call)
+        let mut out = CountedWriter::new(out);
+        loop {
+            match query::write_rows(&self.shared, query, &mut out, call) {
+                // Rows that were written are not written again.
+                Err(WriteError::Tool(error))
+                    if out.bytes() == 0 && self.shared.renew_view(call, &error) => {}
+                result => return result,
+            }
+        }
     }
 
     /// Returns the rows that a view of SQL has of some sessions, in a format, session by session.
@@ -379,7 +413,9 @@ impl Tools {
         format: QueryFormat,
         call: &Call<'_>,
     ) -> Result<Vec<u8>, ToolError> {
-        query::read_view(&self.shared, view, order, sessions, format, call)
+        self.read_store(call, &mut || {
+            query::read_view(&self.shared, view, order, sessions, format, call)
+        })
     }
 
     /// Runs `session_stats`.

@@ -33,6 +33,34 @@ impl From<ToolError> for WriteError {
     }
 }
 
+/// Counts the bytes that pass through it.
+pub(super) struct CountedWriter<'w> {
+    out: &'w mut dyn Write,
+    bytes: usize,
+}
+
+impl<'w> CountedWriter<'w> {
+    pub(super) fn new(out: &'w mut dyn Write) -> Self {
+        Self { out, bytes: 0 }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl Write for CountedWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes)?;
+        self.bytes += written;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
 /// Runs a query and writes its rows to `out` in the requested format.
 pub(super) fn write_rows(
     shared: &SharedState,

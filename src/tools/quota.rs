@@ -54,9 +54,10 @@ pub struct QuotaWindow {
 
 /// Returns the latest quotas that the store has.
 pub fn read_quotas(tools: &Tools, call: &Call<'_>) -> Result<QuotaData, ToolError> {
-    let snapshot = tools.snapshot(call)?;
+    let latest = tools
+        .read_store(call, &mut || find_latest_quota(tools.snapshot(call)?, Provider::Codex))?;
     let mut windows = Vec::new();
-    if let Some((time, text)) = find_latest_quota(snapshot, Provider::Codex)? {
+    if let Some((time, text)) = latest {
         for (minutes, used_percent, resets_at) in parse_windows(&text) {
             let mut window =
                 quota_window(Provider::Codex, minutes, used_percent, resets_at, call.now);

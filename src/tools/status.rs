@@ -73,9 +73,28 @@ pub struct StatusData {
     pub warnings: Vec<String>,
 }
 
-/// Collects the figures; `roots` are searched for new files.
+/// Collects the figures; `roots` are searched for new files. Figures of files that were removed
+/// meanwhile, as by `compact`, are collected again once.
 pub(super) fn run(shared: &SharedState, roots: &[PathBuf]) -> Result<StatusData, ToolError> {
     let snapshot = shared.store.take_snapshot().map_err(store_error)?;
+    let collected = collect_figures(shared, &snapshot, roots);
+    if collected.as_ref().is_ok_and(|data| data.damaged_segments.is_empty()) {
+        return collected;
+    }
+    match shared.store.take_newer_snapshot(&snapshot) {
+        Some(newer) => {
+            newer.read_rows().map_err(store_error)?;
+            collect_figures(shared, &newer, roots)
+        }
+        None => collected,
+    }
+}
+
+fn collect_figures(
+    shared: &SharedState,
+    snapshot: &Snapshot,
+    roots: &[PathBuf],
+) -> Result<StatusData, ToolError> {
     let manifest = snapshot.manifest();
     let mut data = StatusData {
         store: shared.store.dir().display().to_string(),
@@ -91,7 +110,7 @@ pub(super) fn run(shared: &SharedState, roots: &[PathBuf]) -> Result<StatusData,
     };
 
     data.newest_event = convert::format_time(snapshot.newest_event());
-    data.sessions_by_class = count_by_class(&snapshot);
+    data.sessions_by_class = count_by_class(snapshot);
     let reduced = snapshot.reduced_sessions().map_err(store_error)?;
     for session in snapshot.sessions() {
         match reduced.level_of(&session.session_id) {
@@ -110,7 +129,7 @@ pub(super) fn run(shared: &SharedState, roots: &[PathBuf]) -> Result<StatusData,
     }
 
     for source in snapshot.read_sources(false).map_err(store_error)? {
-        *data.files.entry(status_name(&snapshot, &source)).or_default() += 1;
+        *data.files.entry(status_name(snapshot, &source)).or_default() += 1;
         data.add_source(&source);
     }
     let known = snapshot.read_source_table().map_err(store_error)?;
@@ -127,7 +146,7 @@ pub(super) fn run(shared: &SharedState, roots: &[PathBuf]) -> Result<StatusData,
         .into_iter()
         .map(|(number, error)| format!("{number}: {error}"))
         .collect();
-    data.warnings = store_warnings(&snapshot).into_iter().map(|warning| warning.message).collect();
+    data.warnings = store_warnings(snapshot).into_iter().map(|warning| warning.message).collect();
     #[expect(clippy::cast_precision_loss, reason = "a ratio shown to users")]
     let ratio = data.store_bytes as f64 / (data.log_bytes.max(1)) as f64;
     data.store_ratio = (ratio * 1000.0).round() / 1000.0;

@@ -62,6 +62,7 @@ mod reading;
 mod real;
 mod real_coordinates;
 mod redaction;
+mod removed_files;
 mod report;
 mod responses;
 mod resume;

@@ -1,6 +1,7 @@
 //! Describes one call of a tool: when it began, how long it may take, and the view that it answers
 //! from.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -29,6 +30,10 @@ pub struct Call<'a> {
     /// Most events of the sessions that an analysis of several compares.
     pub(crate) analyzed_events: u64,
     view: OnceLock<CallView>,
+    /// The view after files of the first one were removed; see [`Self::renew_view`].
+    renewed_view: OnceLock<CallView>,
+    /// True while a part of the call runs that is run again if files are removed.
+    is_guarded: AtomicBool,
 }
 
 /// The data that a call answers from.
@@ -52,13 +57,22 @@ impl<'a> Call<'a> {
             query_time: Duration::from_secs(limits::SQL_SECONDS),
             analyzed_events: limits::ANALYZED_EVENTS,
             view: OnceLock::new(),
+            renewed_view: OnceLock::new(),
+            is_guarded: AtomicBool::new(false),
         }
     }
 
     /// Returns another call with the same settings, which takes a snapshot of its own.
     #[must_use]
     pub fn next(&self) -> Self {
-        Self { zone: self.zone.clone(), view: OnceLock::new(), started: Instant::now(), ..*self }
+        Self {
+            zone: self.zone.clone(),
+            view: OnceLock::new(),
+            renewed_view: OnceLock::new(),
+            is_guarded: AtomicBool::new(false),
+            started: Instant::now(),
+            ..*self
+        }
     }
 
     /// Sets the zone of days, weeks, months, hours and dates, which is UTC otherwise.
@@ -79,12 +93,12 @@ impl<'a> Call<'a> {
 
     /// Returns the snapshot that the call answers from; `None` before the store is read.
     pub fn taken_snapshot(&self) -> Option<Arc<Snapshot>> {
-        self.view.get().map(|view| Arc::clone(&view.snapshot))
+        self.taken_view().map(|view| Arc::clone(&view.snapshot))
     }
 
     /// Returns the warnings about logs that the answer does not have yet.
     pub(crate) fn freshness_warnings(&self) -> Vec<Warning> {
-        self.view.get().map(|view| view.freshness.warnings()).unwrap_or_default()
+        self.taken_view().map(|view| view.freshness.warnings()).unwrap_or_default()
     }
 
     /// Sets another maximum duration for a search.
@@ -113,7 +127,7 @@ impl<'a> Call<'a> {
 
     /// Returns what the engine looked at for this call; `None` without an engine.
     pub(crate) fn lake_scope(&self) -> Option<&LakeScope> {
-        self.view.get()?.lake.as_ref()
+        self.taken_view()?.lake.as_ref()
     }
 
     /// Returns the view that the call answers from. The first access gets it from `take`.
@@ -121,10 +135,31 @@ impl<'a> Call<'a> {
         &self,
         take: impl FnOnce() -> Result<CallView, ToolError>,
     ) -> Result<&CallView, ToolError> {
-        match self.view.get() {
+        match self.taken_view() {
             Some(view) => Ok(view),
             None => take().map(|view| self.view.get_or_init(|| view)),
         }
+    }
+
+    /// Returns the view that the call answers from; `None` before the first access.
+    pub(super) fn taken_view(&self) -> Option<&CallView> {
+        self.renewed_view.get().or_else(|| self.view.get())
+    }
+
+    /// Lets the rest of the call answer from another view. That is possible once.
+    pub(super) fn renew_view(&self, view: CallView) -> bool {
+        self.renewed_view.set(view).is_ok()
+    }
+
+    /// Begins a part of the call that is run again if files are removed. Returns false inside such a
+    /// part: what fails there is run again with all of it.
+    pub(super) fn begin_guard(&self) -> bool {
+        !self.is_guarded.swap(true, Ordering::Relaxed)
+    }
+
+    /// Ends the part that [`Self::begin_guard`] began.
+    pub(super) fn end_guard(&self) {
+        self.is_guarded.store(false, Ordering::Relaxed);
     }
 
     /// Returns the time since the call began.

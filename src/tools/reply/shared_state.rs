@@ -68,6 +68,38 @@ impl SharedState {
         })
     }
 
+    /// Runs a part of a call that reads the store. If it fails because files of its snapshot were
+    /// removed meanwhile, as by `compact` or `forget`, it is run again once with a snapshot of the store
+    /// as it is then.
+    pub(crate) fn read_store<T>(
+        &self,
+        call: &Call<'_>,
+        read: &mut dyn FnMut() -> Result<T, ToolError>,
+    ) -> Result<T, ToolError> {
+        if !call.begin_guard() {
+            return read();
+        }
+        let mut result = read();
+        if let Err(error) = &result
+            && self.renew_view(call, error)
+        {
+            result = read();
+        }
+        call.end_guard();
+        result
+    }
+
+    /// Lets the rest of a call that failed answer from the store as it is now. Returns false if the error
+    /// is not that of removed files.
+    pub(crate) fn renew_view(&self, call: &Call<'_>, error: &ToolError) -> bool {
+        let Some(view) = call.taken_view() else { return false };
+        if self.engine.is_some() || !may_be_of_files(error.code) {
+            return false;
+        }
+        let Some(snapshot) = self.store.take_newer_snapshot(&view.snapshot) else { return false };
+        call.renew_view(CallView { snapshot, freshness: view.freshness.clone(), lake: None })
+    }
+
     /// Has the engine load what a call needs, if there is one. `load` gets the engine and what it
     /// loads into, and the call answers from the store as it is afterwards.
     pub(crate) fn prepare_lake(
@@ -139,5 +171,31 @@ impl SharedState {
         let mut hasher = DefaultHasher::new();
         (generation, snapshot.labels().hash(), snapshot.condition(), freshness).hash(&mut hasher);
         Some((generation, hasher.finish()))
+    }
+}
+
+/// Returns whether an error may be about files of the store. DuckDB words a missing file as an access
+/// that is not allowed.
+fn may_be_of_files(code: ErrorCode) -> bool {
+    match code {
+        ErrorCode::StoreDamaged
+        | ErrorCode::StoreUnavailable
+        | ErrorCode::InternalError
+        | ErrorCode::SqlError
+        | ErrorCode::SqlNotAllowed => true,
+        ErrorCode::InvalidArgument
+        | ErrorCode::InvalidQuery
+        | ErrorCode::InvalidCursor
+        | ErrorCode::InvalidSessionId
+        | ErrorCode::InvalidEventId
+        | ErrorCode::InvalidDetailLevel
+        | ErrorCode::AmbiguousSessionPrefix
+        | ErrorCode::SessionNotFound
+        | ErrorCode::EventNotFound
+        | ErrorCode::SearchTimeout
+        | ErrorCode::Cancelled
+        | ErrorCode::RateLimitExceeded
+        | ErrorCode::IndexEmpty
+        | ErrorCode::StoreBusy => false,
     }
 }
