@@ -593,6 +593,38 @@ fn what_cannot_be_masked_is_not_passed_on() {
     assert!(shown.stderr.contains("could not be masked"), "{}", shown.stderr);
 }
 
+/// The rows of a session that lost some of them cannot be masked, so the user has to remove them.
+#[test]
+fn what_is_left_of_a_damaged_session_is_not_passed_on() {
+    let env = machine("pier", "mira", "include = ['**']");
+    ingest_log(&env, "moor", "/code/harbor", "the boat is new");
+    let log = env.path("moor.jsonl");
+    let more =
+        json!({ "type": "user", "timestamp": "2026-10-29T07:00:00Z", "text": "it is Kittiwake" });
+    let text = fs::read_to_string(&log).expect("reads") + &format!("{more}\n");
+    fs::write(&log, text).expect("writes");
+    env.run(&["ingest", "--quiet", &log.to_string_lossy()]).ok();
+    fs::remove_file(&log).expect("removes");
+    fs::remove_dir_all(env.path("store/segments/0000000001")).expect("removes");
+    ingest_log(&env, "dock", "/code/harbor", "the boat Kittiwake of dock");
+    write_rule(&env, "boat", "Kittiwake");
+
+    let lake = env.path("lake");
+    for command in
+        [&["export", "--format", "jsonl"][..], &["push", &lake.to_string_lossy()], &["report"]]
+    {
+        let error = env.run(command).fails(3);
+        assert!(error.contains("1 sessions that lost events") && error.contains("moor"), "{error}");
+    }
+    assert!(!lake.exists());
+    let shown = env.run(&["search", "boat"]);
+    assert!(shown.stderr.contains("could not be masked"), "{}", shown.stderr);
+    assert!(shown.stdout.contains("[REDACTED:boat] of dock"), "{}", shown.stdout);
+    env.run(&["forget", "moor", "--yes"]).ok();
+    let exported = env.run(&["export", "--format", "jsonl"]).ok();
+    assert!(exported.contains("[REDACTED:boat]") && !exported.contains("Kittiwake"), "{exported}");
+}
+
 #[test]
 fn what_an_old_rule_let_through_is_replaced_in_the_lake() {
     let env = machine("pier", "mira", "include = ['**']\ncontent = 'full'");
