@@ -155,15 +155,13 @@ fn a_compressed_log_that_is_a_bomb_is_read_up_to_the_limit() {
     const LIMIT: usize = 256 << 20;
     let mut bytes = fs::read(samples().join(CODEX)).expect("sample");
     bytes.resize(LIMIT + (8 << 20), 0);
-    for suffix in ["zst", "gz"] {
-        let env = TestEnv::new();
-        let packed = env.path(&format!("bomb.jsonl.{suffix}"));
-        fs::write(&packed, pack(&bytes, suffix)).expect("writes");
-        let report = env.json(&["ingest", &packed.to_string_lossy()]);
-        assert!(report["events"].as_u64() > Some(5), "{report}");
-        assert_eq!(report["problems"]["unpacked_in_part"], 1, "{suffix}: {report}");
-        assert!(report["problem_list"].to_string().contains(&LIMIT.to_string()), "{report}");
-    }
+    let env = TestEnv::new();
+    let packed = env.path("bomb.jsonl.zst");
+    fs::write(&packed, pack(&bytes, "zst")).expect("writes");
+    let report = env.json(&["ingest", &packed.to_string_lossy()]);
+    assert!(report["events"].as_u64() > Some(5), "{report}");
+    assert_eq!(report["problems"]["unpacked_in_part"], 1, "{report}");
+    assert!(report["problem_list"].to_string().contains(&LIMIT.to_string()), "{report}");
 }
 
 #[test]

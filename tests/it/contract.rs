@@ -430,7 +430,8 @@ fn labels_outlive_ingests_merges_and_damage_and_wait_for_none() {
     let rows: Vec<_> = snapshot.labels().rows().filter_map(|row| row.label).collect();
     assert_eq!(rows, ["bug", "later", "bug"]);
     env.run(&["label", "9ae82b3a", "--remove", "BUG", "--note", ""]).ok();
-    assert!(env.run(&["label", "nowhere", "--add", "x", "--quiet"]).fails(1).is_empty());
+    let said = env.run(&["label", "nowhere", "--add", "x", "--quiet"]).fails(1);
+    assert!(said.contains("was damaged") && !said.contains("nowhere"), "{said}");
     assert_eq!(
         env.json(&["list", "--label", "bug"])["data"]["sessions"].as_array().map(Vec::len),
         Some(1)

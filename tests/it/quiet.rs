@@ -25,7 +25,7 @@ fn damage_is_said_by_every_command_that_answers() {
     let env = TestEnv::with_samples();
     fs::write(env.store().join("labels.json"), "{").expect("writes");
     for args in [
-        &["query", "SELECT * FROM sessions WHERE list_contains(labels, 'kept')"][..],
+        &["query", "SELECT * FROM labels WHERE label = 'kept'"][..],
         &["list"],
         &["list", "--label", "kept"],
         &["search", "retry"],
@@ -35,14 +35,17 @@ fn damage_is_said_by_every_command_that_answers() {
         &["event", "9ae82b3a:1"],
         &["stats"],
         &["usage"],
-        &["status"],
         &["analyze", MAIN],
         &["compact", "--dry-run"],
         &["forget", MAIN],
-        &["export", MAIN, "-o", "out.md"],
-        &["report", "--session", MAIN, "-o", "out.html", "--force"],
+        &["export", "markdown", MAIN],
+        &["report", "-o", "-"],
     ] {
         check(&env, args, "labels.json");
+    }
+    for command in ["status", "doctor"] {
+        let said = env.run(&["--quiet", command]);
+        assert!(said.stdout.contains("labels.json"), "their data says so: {}", said.stdout);
     }
 }
 
@@ -53,10 +56,9 @@ fn errors_of_arguments_and_stores_are_said() {
     check(&env, &["show", "nowhere"], "nowhere");
     check(&env, &["event", "nowhere:1"], "nowhere");
     check(&env, &["list", "--since", "never"], "since");
-    check(&env, &["search", "/(/"], "regex");
+    check(&env, &["search", "/(/"], "regular expression");
     check(&env, &["query", "-f", "missing.sql"], "missing.sql");
     check(&env, &["ingest", "missing"], "missing");
-    check(&env, &["pull", "missing"], "missing");
     let wrong = env.run(&["--quiet", "list", "--wrong"]).fails(2);
     assert!(wrong.contains("--wrong"), "{wrong}");
     let help = env.run(&["--quiet"]).fails(2);

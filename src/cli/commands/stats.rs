@@ -58,17 +58,20 @@ fn print_summary(
     }
     let tools = leak_tools(context.create_query_tools()?);
     let mut tables = Vec::new();
+    let mut warnings = Vec::new();
     let mut newest_event = None;
     for (key, groups) in SUMMARY {
         let limit = flags.limit.or(Some(*groups));
         let args = flags.filter.clone().into_args(vec![*key], flags.sort, limit);
         let answer = tools.session_stats(&args, &context.call)?;
         newest_event = answer.metadata.newest_event;
+        warnings = answer.warnings;
         tables.push(answer.data.into_value());
     }
     let is_found = tables.iter().any(|table| !table.groups.is_empty());
     let layout = context.layout();
     printer.print_shown(&StatsSummary(tables), &layout)?;
+    printer.print_warnings(&warnings)?;
     let note = match newest_event {
         _ if is_found => "the largest of each; `sessions stats --by KEY` shows more".to_owned(),
         Some(newest) => {
