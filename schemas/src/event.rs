@@ -53,6 +53,8 @@ closed_enum! {
         ContinuedFrom = "continued_from",
         /// The session is the log of a review that the parent requested.
         ReviewOf = "review_of",
+        /// The session is what the log of the parent held before it was cut or begun again.
+        EarlierVersionOf = "earlier_version_of",
     }
 }
 

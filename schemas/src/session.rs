@@ -224,6 +224,12 @@ impl SessionRow {
             .any(|below| relation == Some(below.as_str()))
     }
 
+    /// Returns whether this session is what the log of its parent held before it was cut or begun
+    /// again.
+    pub fn is_earlier_version(&self) -> bool {
+        self.relation.as_deref() == Some(Relation::EarlierVersionOf.as_str())
+    }
+
     /// Returns the milliseconds between the first and the last time in the log. `None` if the log
     /// gives no time.
     pub fn duration_ms(&self) -> Option<i64> {

@@ -194,7 +194,7 @@ pub const VIEWS: &[SqlView] = &[
             optional(
                 "relation",
                 Text,
-                "How: subagent_of, review_of, forked_from, resumed_from, continued_from.",
+                "How: subagent_of, review_of, forked_from, resumed_from, continued_from, earlier_version_of.",
             ),
             optional("agent_id", Text, "Id of the subagent that wrote it."),
             PROVIDER,

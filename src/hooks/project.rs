@@ -112,7 +112,8 @@ fn with_resolved(folder: &Path) -> Vec<PathBuf> {
     folders
 }
 
-/// Returns true if a session is the one that an agent names `id`, or one of its subagents.
+/// Returns true if a session is the one that an agent names `id`, one of its subagents, or an earlier
+/// version of one of these.
 fn belongs_to(snapshot: &Snapshot, row: &SessionRow, id: &str) -> bool {
     let is_it = |row: &SessionRow| row.session_id == id || row.native_id.as_deref() == Some(id);
     let mut row = row;
@@ -120,7 +121,7 @@ fn belongs_to(snapshot: &Snapshot, row: &SessionRow, id: &str) -> bool {
         if is_it(row) {
             return true;
         }
-        let is_part = row.relation.as_deref() == Some("subagent_of");
+        let is_part = row.relation.as_deref() == Some("subagent_of") || row.is_earlier_version();
         let parent = row.parent_session_id.as_deref().filter(|_| is_part);
         if parent == Some(id) {
             return true;

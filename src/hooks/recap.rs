@@ -62,7 +62,8 @@ pub(super) fn describe_last_sessions(
         let session = &sessions[*position];
         let brief = session.brief();
         let is_recent = brief.ended_at.is_some_and(|end| scope.until - end < MAX_AGE_US);
-        let is_own = brief.replay_events < brief.events && !brief.is_subagent;
+        let is_part = brief.is_subagent || brief.is_earlier_version;
+        let is_own = brief.replay_events < brief.events && !is_part;
         if is_recent && is_own && session.user_messages > 0 {
             recent.push(*position);
         }

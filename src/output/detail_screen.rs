@@ -269,6 +269,7 @@ pub(super) fn seen_from_parent(relation: &str) -> &str {
         Ok(Relation::ResumedFrom) => "resumed as",
         Ok(Relation::ContinuedFrom) => "continued as",
         Ok(Relation::ReviewOf) => "reviewed by",
+        Ok(Relation::EarlierVersionOf) => "earlier version",
         Err(_) => "child",
     }
 }

@@ -24,10 +24,14 @@ impl Show for ForgetData {
 
         let sessions = self.sessions.len();
         let subagents = self.sessions.iter().filter(|entry| entry.is_subagent).count();
+        let earlier = self.sessions.iter().filter(|entry| entry.is_earlier_version).count();
         let verb = if self.is_done { "Forgot" } else { "Would forget" };
         let _ = write!(out, "{verb} {sessions} sessions");
         if subagents > 0 {
             let _ = write!(out, ", {subagents} of them as subagents of others");
+        }
+        if earlier > 0 {
+            let _ = write!(out, ", {earlier} of them as earlier versions of others");
         }
         let _ = writeln!(out, ", with {} events.", self.events);
         out.push_str(if self.is_done {

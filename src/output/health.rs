@@ -29,6 +29,9 @@ const MAX_PROBLEMS: usize = 10;
 /// Maximum number of logs shown that a dry run leaves out.
 const MAX_EXCLUDED_LOGS: usize = 50;
 
+/// Maximum number of earlier versions listed.
+const MAX_EARLIER_VERSIONS: usize = 20;
+
 impl Show for IngestReport {
     fn to_text(&self) -> String {
         let mut out = String::new();
@@ -68,6 +71,17 @@ impl Show for IngestReport {
             );
         }
 
+        for version in self.earlier_versions.iter().take(MAX_EARLIER_VERSIONS) {
+            let _ = writeln!(
+                out,
+                "the log of {} was rewritten; what it no longer holds is kept as {}",
+                version.session_id, version.kept_as
+            );
+        }
+        if self.earlier_versions.len() > MAX_EARLIER_VERSIONS {
+            let more = self.earlier_versions.len() - MAX_EARLIER_VERSIONS;
+            let _ = writeln!(out, "and {more} more earlier versions; --json lists them all");
+        }
         if self.files_excluded > 0 {
             let _ = writeln!(
                 out,

@@ -35,6 +35,8 @@ pub struct ResumedSession<'a> {
     pub native_id: Option<&'a str>,
     /// The session that started this one as a subagent.
     pub parent_of_subagent: Option<&'a str>,
+    /// The session of which this one is an earlier version.
+    pub later_version: Option<&'a str>,
     pub is_log_gone: bool,
 }
 
@@ -50,6 +52,11 @@ impl AgentCommand {
         if let Some(parent) = session.parent_of_subagent {
             return Err(cannot_resume(format!(
                 "Session {id} is the log of a subagent, which cannot be resumed. Resume the session that started it: {parent}"
+            )));
+        }
+        if let Some(later) = session.later_version {
+            return Err(cannot_resume(format!(
+                "Session {id} is what the log of session {later} held before it was rewritten, so its agent does not know it. Resume {later}; {other}"
             )));
         }
         let AgentCommands { program, resume, .. } = commands_of(session.provider);
@@ -211,6 +218,7 @@ mod tests {
             provider,
             native_id: Some(native_id),
             parent_of_subagent: None,
+            later_version: None,
             is_log_gone: false,
         }
     }
@@ -254,6 +262,9 @@ mod tests {
         let subagent =
             ResumedSession { parent_of_subagent: Some("p9"), ..session(Provider::Claude, "a") };
         assert!(resume_line(subagent).is_err_and(|message| message.contains("p9")));
+        let earlier =
+            ResumedSession { later_version: Some("s9"), ..session(Provider::Claude, "a") };
+        assert!(resume_line(earlier).is_err_and(|message| message.contains("Resume s9")));
         let start = AgentCommand::start(Provider::Kiro, "x", PathBuf::from("/"));
         assert!(start.is_err_and(|error| error.message.contains("--print")));
         assert!(session_folder("s1", None, Some("relative")).is_err());

@@ -44,6 +44,8 @@ pub struct ForgetEntry {
     pub events: i64,
     /// True if it is forgotten because it is the subagent of a selected session.
     pub is_subagent: bool,
+    /// True if it is forgotten because it is an earlier version of a selected session.
+    pub is_earlier_version: bool,
 }
 
 /// The sessions that are forgotten.
@@ -75,7 +77,7 @@ impl ForgetData {
     }
 }
 
-/// Selects sessions, with their subagents. `is_wanted` selects among them.
+/// Selects sessions, with their subagents and earlier versions. `is_wanted` selects among them.
 pub fn select_forgotten(
     tools: &Tools,
     selection: &ForgetSelection,
@@ -94,7 +96,7 @@ pub fn select_forgotten(
     let directly_selected = selected.clone();
     let mut copies;
     loop {
-        add_subagents(snapshot, &mut selected);
+        add_parts(snapshot, &mut selected);
         copies = sessions_with_copies(snapshot, &selected)?;
         if !selection.with_copies || copies.is_empty() {
             break;
@@ -104,12 +106,16 @@ pub fn select_forgotten(
     let mut data = ForgetData::default();
     for at in &selected {
         let row = &snapshot.sessions()[*at];
-        let is_extra = !directly_selected.contains(at) && row.is_subagent();
+        let is_extra = !directly_selected.contains(at);
         data.events += row.events;
-        data.sessions.push(describe_session(row, is_extra));
+        data.sessions.push(ForgetEntry {
+            is_subagent: is_extra && row.is_subagent(),
+            is_earlier_version: is_extra && row.is_earlier_version(),
+            ..describe_session(row)
+        });
     }
     for at in copies {
-        data.copies.push(describe_session(&snapshot.sessions()[at], false));
+        data.copies.push(describe_session(&snapshot.sessions()[at]));
     }
     Ok(data)
 }
@@ -181,15 +187,16 @@ fn sessions_found(
     }
 }
 
-/// Adds the subagents of the selected sessions, and theirs.
-fn add_subagents(snapshot: &Snapshot, selected: &mut BTreeSet<usize>) {
+/// Adds the subagents and earlier versions of the selected sessions, and theirs.
+fn add_parts(snapshot: &Snapshot, selected: &mut BTreeSet<usize>) {
     loop {
         let mut found = Vec::new();
         for (at, row) in snapshot.sessions().iter().enumerate() {
             let parent = row.parent_session_id.as_deref();
             let parent = parent.and_then(|id| snapshot.session_position(id));
             let is_of_selected = parent.is_some_and(|parent| selected.contains(&parent));
-            if is_of_selected && row.is_subagent() && !selected.contains(&at) {
+            let is_part = row.is_subagent() || row.is_earlier_version();
+            if is_of_selected && is_part && !selected.contains(&at) {
                 found.push(at);
             }
         }
@@ -226,7 +233,7 @@ fn sessions_with_copies(
     Ok(found)
 }
 
-fn describe_session(row: &SessionRow, is_subagent: bool) -> ForgetEntry {
+fn describe_session(row: &SessionRow) -> ForgetEntry {
     ForgetEntry {
         session_id: row.session_id.clone(),
         provider: row.provider,
@@ -234,7 +241,8 @@ fn describe_session(row: &SessionRow, is_subagent: bool) -> ForgetEntry {
         last_active: row.ended_at.map(|time| Timestamp(time).to_string()),
         title: row.title.as_deref().map(clean_text),
         events: row.events,
-        is_subagent,
+        is_subagent: false,
+        is_earlier_version: false,
     }
 }
 

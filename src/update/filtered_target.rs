@@ -92,6 +92,10 @@ impl<'a, T: Target> Target for &'a FilteredTarget<'a, T> {
         self.target.state(path)
     }
 
+    fn is_left_out(&self, session: &SessionRow, source: &SourceRow) -> bool {
+        self.rules.is_forgotten(&log_identity(session, source))
+    }
+
     fn events(&self, session_id: &str, ranges: &[Range<i32>]) -> Result<Vec<EventRow>, T::Error> {
         self.target.events(session_id, ranges)
     }
@@ -101,7 +105,12 @@ impl<T: Target> FilteredSink<'_, T> {
     /// Returns whether the rows of a session are dropped.
     fn is_dropped(&self, session: &SessionRow, source: &SourceRow) -> bool {
         let id = &session.session_id;
-        if id.is_empty() || self.target.known.contains(id) || self.begun.contains(id) {
+        // The worker asked about an earlier version before it wrote the rows.
+        if id.is_empty()
+            || session.is_earlier_version()
+            || self.target.known.contains(id)
+            || self.begun.contains(id)
+        {
             return false;
         }
         let has_forgotten = self.target.rules.has_forgotten();

@@ -28,6 +28,15 @@ pub fn forget_sessions(store: &Store, data: &mut ForgetData) -> Result<(), ToolE
     Ok(())
 }
 
+/// Returns whether `id` is the id of an earlier version of the session `of`: the same with eight
+/// digits of a hash.
+fn is_version_id(id: &str, of: &str) -> bool {
+    let digits = id.strip_prefix(of).and_then(|end| end.strip_prefix('~'));
+    digits.is_some_and(|digits| {
+        digits.len() == 8 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+    })
+}
+
 /// Lets the logs of forgotten sessions be read again: of these, given by unique prefixes, or of all
 /// of them. Returns their ids.
 pub fn undo_forget(store: &Store, prefixes: &[String]) -> Result<Vec<String>, ToolError> {
@@ -40,8 +49,13 @@ pub fn undo_forget(store: &Store, prefixes: &[String]) -> Result<Vec<String>, To
     }
     for prefix in prefixes {
         let prefix = prefix.trim();
-        let mut matching = known.iter().filter(|id| id.starts_with(prefix));
-        match (matching.next(), matching.next()) {
+        let mut matching = known.iter().filter(|id| id.starts_with(prefix)).peekable();
+        let first = matching.next();
+        // The earlier versions of a session were forgotten with it.
+        while let Some(id) = matching.next_if(|id| first.is_some_and(|of| is_version_id(id, of))) {
+            ids.push((*id).to_owned());
+        }
+        match (first, matching.next()) {
             (Some(id), None) => ids.push((*id).to_owned()),
             (Some(first), Some(second)) => {
                 let message = format!(

@@ -55,6 +55,11 @@ impl LogRules {
         !self.forgotten.is_empty()
     }
 
+    /// Returns whether the log with this identity was forgotten.
+    pub(super) fn is_forgotten(&self, identity: &str) -> bool {
+        self.forgotten.contains(identity)
+    }
+
     /// Returns whether the settings or a marker file exclude a log. Logs that are only forgotten
     /// are not excluded by them.
     pub(crate) fn is_unwanted(&self, log: &LogFacts<'_>) -> bool {
@@ -120,8 +125,7 @@ impl LogRules {
 
 impl LogFilter for LogRules {
     fn is_excluded(&self, log: &LogFacts<'_>) -> bool {
-        log.identity.is_some_and(|identity| self.forgotten.contains(identity))
-            || self.is_unwanted(log)
+        log.identity.is_some_and(|identity| self.is_forgotten(identity)) || self.is_unwanted(log)
     }
 }
 

@@ -21,6 +21,7 @@ mod damage;
 #[cfg(unix)]
 mod dist;
 mod docs;
+mod earlier;
 mod env;
 mod environment;
 mod event_order;

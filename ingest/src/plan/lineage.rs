@@ -73,6 +73,7 @@ struct Links {
 /// Finds how each of `works` belongs to the others.
 fn find_links(works: &[LogWork], known: &Known, news: &NewLogs) -> Vec<Links> {
     let groups = SessionGroups::new(works, known, news);
+    let versions = earlier_versions(known);
     // Only needed for forks that name no parent.
     let planned = LazyCell::new(|| planned_sessions(works));
     let mut links = Vec::with_capacity(works.len());
@@ -86,8 +87,13 @@ fn find_links(works: &[LogWork], known: &Known, news: &NewLogs) -> Vec<Links> {
             parent = Some(if is_known { Cow::Borrowed(named) } else { safe_session_id(named) });
         }
         let mut parent = parent.filter(|id| *id != work.session_id);
+        if work.is_earlier_version() {
+            // The id in the store, not one that a log gave.
+            parent = work.claim.parent.as_deref();
+        }
 
         let mut ancestors = match &work.source {
+            Some(row) if work.is_earlier_version() => recorded_ancestors(row),
             Some(row) if is_settled(work, news) => recorded_ancestors(row),
             Some(_) | None => groups.ancestors_of(work),
         };
@@ -97,6 +103,7 @@ fn find_links(works: &[LogWork], known: &Known, news: &NewLogs) -> Vec<Links> {
         {
             ancestors.extend(recorded_ancestors(row));
         }
+        add_earlier_versions(&mut ancestors, work, &versions);
         ancestors.sort_unstable();
         ancestors.dedup();
 
@@ -117,7 +124,54 @@ fn find_links(works: &[LogWork], known: &Known, news: &NewLogs) -> Vec<Links> {
             is_unnamed_fork,
         });
     }
+    let inherited = inherited_ancestors(works, &links);
+    for (at, ancestors) in inherited {
+        let own = &mut links[at].ancestors;
+        own.extend(ancestors);
+        own.sort_unstable();
+        own.dedup();
+    }
     links
+}
+
+/// Returns the positions of earlier versions, each with the ancestors of the session whose earlier
+/// version it is: an original that comes late has its records, too.
+fn inherited_ancestors(works: &[LogWork], links: &[Links]) -> Vec<(usize, Vec<String>)> {
+    let mut inherited = Vec::new();
+    for (at, work) in works.iter().enumerate().filter(|(_, work)| work.is_earlier_version()) {
+        let later =
+            works.iter().position(|other| Some(&other.session_id) == work.claim.parent.as_ref());
+        if let Some(later) = later {
+            inherited.push((at, links[later].ancestors.clone()));
+        }
+    }
+    inherited
+}
+
+/// Returns the earlier versions of each session in the store that has some.
+fn earlier_versions(known: &Known) -> HashMap<&str, Vec<&str>> {
+    let mut versions: HashMap<&str, Vec<&str>> = HashMap::new();
+    for session in known.sessions.values().filter(|session| session.is_earlier_version()) {
+        if let Some(later) = &session.parent_session_id {
+            versions.entry(later).or_default().push(&session.session_id);
+        }
+    }
+    versions
+}
+
+/// Adds the earlier versions of the ancestors of a log: they have records that the log may repeat,
+/// too. An earlier version keeps the ancestors that were found when it was kept.
+fn add_earlier_versions<'k>(
+    ancestors: &mut Vec<&'k str>,
+    work: &LogWork,
+    versions: &HashMap<&str, Vec<&'k str>>,
+) {
+    if versions.is_empty() || work.is_earlier_version() {
+        return;
+    }
+    let of_ancestors = ancestors.iter().filter_map(|id| versions.get(id)).flatten();
+    let added: Vec<&str> = of_ancestors.copied().collect();
+    ancestors.extend(added);
 }
 
 /// Returns whether the ancestors of a log stay those that it had when it was read before.
@@ -225,7 +279,8 @@ fn may_repeat_parent(claim: &SessionClaim) -> bool {
 /// Groups sessions by native id.
 fn group_by_native_id<'w>(works: &'w [LogWork], known: &'w Known) -> SessionsByNativeId<'w> {
     let mut by_native = SessionsByNativeId::with_capacity(known.sessions.len() + works.len());
-    let mut sessions: Vec<_> = known.sessions.values().collect();
+    let mut sessions: Vec<_> =
+        known.sessions.values().filter(|session| !session.is_earlier_version()).collect();
     sessions.sort_by_key(|session| (session.session_id.len(), &session.session_id));
     for session in sessions {
         if let Some(native) = session.native_id.as_deref() {
@@ -264,7 +319,7 @@ fn group_by_first_record<'w>(
     keys: &RecordKeys,
 ) -> SessionsByFirstRecord<'w> {
     let mut logs: Vec<(RecordKey, &LogWork)> = Vec::with_capacity(works.len());
-    for work in works {
+    for work in works.iter().filter(|work| !work.is_earlier_version()) {
         let claim = &work.claim;
         let key = keys.group_of_log(claim.provider, claim.first_record, claim.first_response);
         logs.extend(key.map(|key| (key, work)));
@@ -316,7 +371,7 @@ fn group_known_logs<'w>(
             continue;
         }
         let Some(session) = known.session_of(row) else { continue };
-        if planned.contains(session.session_id.as_str()) {
+        if session.is_earlier_version() || planned.contains(session.session_id.as_str()) {
             continue;
         }
         groups.entry(key).or_default().push(GroupedLog {

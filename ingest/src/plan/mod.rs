@@ -29,6 +29,7 @@ use self::compare::{
     is_of_another, is_read_by_rules, is_unrecognised, last_change_us, logs_of_companions,
     was_out_of_reach,
 };
+pub(crate) use self::gone::path_aside;
 use self::ids::NewIds;
 pub(crate) use self::ids::is_id_of;
 pub use self::ids::safe_session_id;
@@ -284,7 +285,9 @@ impl Plan {
         works: &mut Vec<LogWork>,
     ) {
         for row in news.related_logs(works, known) {
-            if !self.plan_present_relative(row, rules, known, works) {
+            let is_earlier_version =
+                known.session_of(row).is_some_and(|session| session.is_earlier_version());
+            if is_earlier_version || !self.plan_present_relative(row, rules, known, works) {
                 let settled = self.settled.iter().find(|gone| gone.session_id == row.session_id);
                 works.extend(plan_gone_log(settled.unwrap_or(row), known));
             }

@@ -81,7 +81,7 @@ impl NewLogs {
     }
 
     /// Returns the known logs that may be originals or copies of the new logs, or copies of logs
-    /// that grew, sorted by path. Logs in `works` are left out, because they are planned already.
+    /// that grew, and the earlier versions of all these and of the planned ones, sorted by path. Logs in `works` are left out, because they are planned already.
     pub(crate) fn related_logs<'k>(
         &self,
         works: &[LogWork],
@@ -90,12 +90,23 @@ impl NewLogs {
         let planned: HashMap<&str, &LogWork> =
             works.iter().map(|work| (work.session_id.as_str(), work)).collect();
         let mut relatives = Vec::new();
+        let mut earlier_versions = Vec::new();
+        let mut sessions: HashSet<&str> = planned.keys().copied().collect();
         for row in known.sources.values() {
             let Some(session) = known.session_of(row) else { continue };
             if planned.contains_key(session.session_id.as_str()) {
                 continue;
             }
-            if self.is_relative(row, session) || is_copy_of_grown(row, session, &planned) {
+            if session.is_earlier_version() {
+                earlier_versions.push((row, session));
+            } else if self.is_relative(row, session) || is_copy_of_grown(row, session, &planned) {
+                relatives.push(row);
+                sessions.insert(&session.session_id);
+            }
+        }
+        // What the log of a session has again no longer counts in its earlier versions.
+        for (row, session) in earlier_versions {
+            if session.parent_session_id.as_deref().is_some_and(|id| sessions.contains(id)) {
                 relatives.push(row);
             }
         }
@@ -231,7 +242,9 @@ impl<'k> MovedLogs<'k> {
 
         for row in known.sources.values() {
             let Some(session) = known.session_of(row) else { continue };
-            if sessions_in_place.contains(session.session_id.as_str()) {
+            if session.is_earlier_version()
+                || sessions_in_place.contains(session.session_id.as_str())
+            {
                 continue;
             }
             if let Some(provider) = row.provider

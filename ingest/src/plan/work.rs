@@ -77,6 +77,11 @@ pub struct LogWork {
 }
 
 impl LogWork {
+    /// Returns whether the session is an earlier version of another one, which has no log.
+    pub(crate) fn is_earlier_version(&self) -> bool {
+        self.relation == Some(Relation::EarlierVersionOf)
+    }
+
     /// Returns the byte offset from which the plan expects the log to be read. This is an estimate:
     /// the reader may begin at 0.
     pub fn expected_start(&self) -> u64 {

@@ -30,7 +30,7 @@ impl<T: Target> Worker<'_, T> {
         for ancestor in &work.ancestors {
             let Some(read_records) = records.read.get(ancestor.as_str()) else { continue };
             let is_from_start = read_records.is_from_start;
-            let read_hashes = read_records.hashes.clone();
+            let read_hashes: Vec<u64> = read_records.all().collect();
             let committed = self.committed_records(ancestor, records)?;
             before.extend(committed);
             let replaced: &[u64] = if is_from_start { committed } else { &[] };
@@ -54,7 +54,7 @@ impl<T: Target> Worker<'_, T> {
     }
 
     /// Returns the records of a session as they were committed before this run.
-    fn committed_records<'r>(
+    pub(super) fn committed_records<'r>(
         &self,
         session_id: &str,
         records: &'r mut UnitRecords<'_>,
@@ -82,7 +82,7 @@ impl<T: Target> Worker<'_, T> {
             }
             // The target does not show as committed what this run read of the ancestor.
             let read = records.read.get(ancestor.as_str());
-            hashes.extend(read.into_iter().flat_map(|read| &read.hashes));
+            hashes.extend(read.into_iter().flat_map(ReadRecords::all));
             streams.push(hashes);
         }
 
@@ -97,8 +97,32 @@ impl<T: Target> Worker<'_, T> {
 pub(super) struct UnitRecords<'w> {
     /// Records read in this run, by session id.
     pub(super) read: HashMap<&'w str, ReadRecords>,
+    /// The earlier versions of sessions of the unit, in the order of the unit, by session id.
+    pub(super) versions: HashMap<&'w str, Vec<&'w LogWork>>,
+    /// The earlier versions that were counted when their log was read.
+    pub(super) recounted: HashSet<&'w str>,
+    /// The sessions whose log was not read to its end by the run before.
+    pub(super) interrupted: HashSet<&'w str>,
     /// Records committed before this run, by session id; only for sessions already asked about.
     committed: HashMap<String, Vec<u64>>,
+}
+
+impl<'w> UnitRecords<'w> {
+    /// Creates the records of the works of a unit, of which none is read.
+    pub(super) fn of_unit(works: impl Iterator<Item = &'w LogWork>) -> Self {
+        let mut records = Self::default();
+        for work in works {
+            if work.is_earlier_version()
+                && let Some(later) = &work.claim.parent
+            {
+                records.versions.entry(later).or_default().push(work);
+            }
+            if work.source.as_ref().is_some_and(|source| source.size < 0) {
+                records.interrupted.insert(&work.session_id);
+            }
+        }
+        records
+    }
 }
 
 /// Returns how many of the `changed` records of its originals a log must have to be counted again.
@@ -112,7 +136,7 @@ fn min_common(format: &LogFormat, changed: usize, own: usize) -> usize {
 }
 
 /// Returns the records that occur more often in `one` than in `other`.
-fn surplus_records(one: &[u64], other: &[u64]) -> HashSet<u64> {
+pub(super) fn surplus_records(one: &[u64], other: &[u64]) -> HashSet<u64> {
     let mut remaining = HashMap::<u64, usize>::new();
     for hash in other {
         *remaining.entry(*hash).or_default() += 1;
@@ -136,4 +160,13 @@ pub(super) struct ReadRecords {
     /// True if the log was read from its start, so that its records replace the committed ones.
     pub(super) is_from_start: bool,
     pub(super) hashes: Vec<u64>,
+    /// The records that the log no longer has and an earlier version of it keeps.
+    pub(super) kept: Vec<u64>,
+}
+
+impl ReadRecords {
+    /// Returns the records that the log has, and those that an earlier version of it keeps.
+    pub(super) fn all(&self) -> impl Iterator<Item = u64> {
+        self.hashes.iter().chain(&self.kept).copied()
+    }
 }

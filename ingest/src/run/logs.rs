@@ -56,7 +56,7 @@ impl<T: Target> Worker<'_, T> {
         failed: &AtomicBool,
         sink: &mut T::Sink,
     ) -> Result<(), T::Error> {
-        let mut records = UnitRecords::default();
+        let mut records = UnitRecords::of_unit(unit.works());
         let has_relatives = unit.works().len() > 1;
         for work in unit.works() {
             if failed.load(Ordering::Relaxed) || self.progress.is_cancelled() {
@@ -71,12 +71,16 @@ impl<T: Target> Worker<'_, T> {
     }
 
     /// Reads one file. Returns the identities of the records read.
-    fn read_file(
+    fn read_file<'w>(
         &mut self,
-        work: &LogWork,
-        records: &mut UnitRecords<'_>,
+        work: &'w LogWork,
+        records: &mut UnitRecords<'w>,
         sink: &mut T::Sink,
     ) -> Result<ReadRecords, T::Error> {
+        if work.is_earlier_version() {
+            self.recount_earlier_version(work, records, sink)?;
+            return Ok(ReadRecords::default());
+        }
         let format = format_of(work.claim.provider);
         let shifted = self.find_shifted_records(work, format, records)?;
         if work.change == LogChange::Same && shifted.is_none() {
@@ -104,16 +108,26 @@ impl<T: Target> Worker<'_, T> {
 
     /// Reads one file from the state that was saved, or from its start. Returns the identities of
     /// the records read. `None` if the log must be read from its start instead.
-    fn read_from(
+    fn read_from<'w>(
         &mut self,
-        work: &LogWork,
+        work: &'w LogWork,
         mut saved: Option<SavedState>,
-        records: &mut UnitRecords<'_>,
+        records: &mut UnitRecords<'w>,
         sink: &mut T::Sink,
     ) -> Result<Option<ReadRecords>, T::Error> {
         let format = format_of(work.claim.provider);
         let decoder = open_decoder(work, &format.reader, &mut saved);
         let is_continued = saved.is_some();
+        let mut kept = Vec::new();
+        if !is_continued {
+            match self.keep_lost_records(work, records, sink)? {
+                Ok(lost) => kept = lost,
+                Err(error) => {
+                    self.report_unreadable(work, &error);
+                    return Ok(Some(ReadRecords::default()));
+                }
+            }
+        }
         let history = self.collect_history(work, format, records)?;
         let mut own: Option<HashSet<u64>> = format.has_unique_ids.then(HashSet::new);
         if let Some(own) = &mut own
@@ -156,7 +170,7 @@ impl<T: Target> Worker<'_, T> {
         let hashes = stream.take_sequence();
         self.batch = Some(stream.into_batch());
         self.hand_over_full_batch(sink)?;
-        Ok(Some(ReadRecords { is_from_start: !is_continued, hashes }))
+        Ok(Some(ReadRecords { is_from_start: !is_continued, hashes, kept }))
     }
 
     /// Reads the state from which a log that grew is continued. `None` if the log did not grow, or

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use arrow::array::RecordBatch;
-use schemas::session::EventRow;
+use schemas::session::{EventRow, SessionRow, SourceRow};
 use schemas::table::{PROBLEMS, SESSIONS, SOURCES};
 
 use super::target::{LogCheckpoint, Sink, Target};
@@ -50,6 +50,10 @@ impl<'t, T: Target> Target for MaskedTarget<'t, T> {
 
     fn state(&self, path: &str) -> Result<Option<String>, Self::Error> {
         self.target.state(path)
+    }
+
+    fn is_left_out(&self, session: &SessionRow, source: &SourceRow) -> bool {
+        self.target.is_left_out(session, source)
     }
 
     fn events(
@@ -144,7 +148,7 @@ pub(crate) fn add_counts(counts: &mut Option<String>, secrets: &HashMap<u64, Str
 mod tests {
     use std::convert::Infallible;
 
-    use schemas::session::{SessionRow, SourceRow, SourceStatus};
+    use schemas::session::SourceStatus;
 
     use super::*;
     use crate::redact::UserRule;

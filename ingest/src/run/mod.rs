@@ -2,6 +2,7 @@
 
 mod checkpoint;
 mod copies;
+mod earlier;
 mod handover;
 mod line_reading;
 mod logs;

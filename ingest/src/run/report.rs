@@ -24,6 +24,9 @@ pub struct IngestReport {
     pub files_grown: u64,
     /// Known logs that were read from their start.
     pub files_rewritten: u64,
+    /// What logs held before they were cut or begun again, kept as sessions of their own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub earlier_versions: Vec<EarlierVersion>,
     /// Known logs that no longer exist or were overwritten.
     pub files_vanished: u64,
     /// Files without a record.
@@ -91,6 +94,18 @@ pub struct ExcludedLog {
     pub project: Option<String>,
 }
 
+/// What a log held before it was cut or begun again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct EarlierVersion {
+    /// The session of the log.
+    pub session_id: String,
+    /// The session that keeps what the log held.
+    pub kept_as: String,
+    /// The path under which the store has it.
+    #[serde(skip)]
+    pub path: String,
+}
+
 /// The numbers of one provider.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
 pub struct ProviderReport {
@@ -141,6 +156,7 @@ impl IngestReport {
         self.files_new += other.files_new;
         self.files_grown += other.files_grown;
         self.files_rewritten += other.files_rewritten;
+        self.earlier_versions.extend(other.earlier_versions);
         self.files_failed += other.files_failed;
         self.files_opened += other.files_opened;
         self.bytes_read += other.bytes_read;

@@ -53,6 +53,11 @@ pub trait Target: Sync {
     /// Returns the decoder state saved for a file; `None` if there is none.
     fn state(&self, path: &str) -> Result<Option<String>, Self::Error>;
 
+    /// Returns whether the user does not want this session, of which the store has nothing.
+    fn is_left_out(&self, _session: &SessionRow, _source: &SourceRow) -> bool {
+        false
+    }
+
     /// Reads the committed events of a session whose indices are in `ranges`, which ascend.
     fn events(&self, session_id: &str, ranges: &[Range<i32>])
     -> Result<Vec<EventRow>, Self::Error>;

@@ -50,6 +50,13 @@ impl Stream {
         true
     }
 
+    /// Counts an event as the store has it, of which is known whether it is a copy.
+    pub(crate) fn count_decided_event(&mut self, event: &EventRow, is_copy: bool) {
+        self.begin_stored_record(event);
+        self.is_replay = is_copy;
+        self.count_stored_event(event);
+    }
+
     /// Counts a stored event, as a copy or not as `is_replay` says.
     fn count_stored_event(&mut self, event: &EventRow) {
         while self.state.turn < event.turn_index {
@@ -307,7 +314,7 @@ impl TokenRecount {
 
 /// Returns whether the store has an event as one that its log copied from another log. An event whose
 /// response another session counts is not copied.
-pub(super) fn is_copied(event: &EventRow) -> bool {
+pub(crate) fn is_copied(event: &EventRow) -> bool {
     event.is_replay && !event.is_counted_elsewhere
 }
 

@@ -285,6 +285,11 @@ fn a_session_that_a_fork_holds_whole_is_the_original_whenever_its_file_changed()
 
 /// A log of Codex with so many prompts.
 pub(crate) fn codex(records: usize) -> String {
+    codex_of(0..records)
+}
+
+/// A log of Codex with these prompts.
+pub(crate) fn codex_of(prompts: impl IntoIterator<Item = usize>) -> String {
     let payload = format!(r#"{{"id":"{}","cwd":"/w","cli_version":"0.146.0"}}"#, session(1));
     let said = |n: usize| {
         format!(
@@ -295,7 +300,7 @@ pub(crate) fn codex(records: usize) -> String {
         format!(r#"{{"timestamp":"2026-10-01T10:00:00.000Z","type":"{kind}","payload":{payload}}}"#)
             + "\n"
     };
-    let prompts = (0..records).map(|n| line("response_item", said(n)));
+    let prompts = prompts.into_iter().map(|n| line("response_item", said(n)));
     line("session_meta", payload) + &prompts.collect::<String>()
 }
 

@@ -6,6 +6,7 @@ mod claude;
 mod codex;
 mod codex_forks;
 mod cuts;
+mod earlier;
 mod flips;
 mod golden;
 mod gone;

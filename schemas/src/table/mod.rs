@@ -24,7 +24,7 @@ pub const SESSIONS: Table = Table {
         optional(
             "relation",
             Text,
-            "How: subagent_of, review_of, forked_from, resumed_from, continued_from.",
+            "How: subagent_of, review_of, forked_from, resumed_from, continued_from, earlier_version_of.",
         ).exempt_from_masking(OWN_WORDS),
         optional("agent_id", Text, "Id of the subagent that wrote this log."),
         optional("title", Text, "Title of the log, else the first prompt, shortened; untrusted."),

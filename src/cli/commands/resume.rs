@@ -54,6 +54,7 @@ pub(in crate::cli) fn run(
                 provider: handover.provider,
                 native_id: handover.native_id.as_deref(),
                 parent_of_subagent: handover.parent_of_subagent.as_deref(),
+                later_version: handover.later_version.as_deref(),
                 is_log_gone: handover.is_log_gone,
             };
             // What the agent cannot do at all is reported before a missing folder.

@@ -76,12 +76,15 @@ fn show_conversation(
 
 /// Returns the command line that resumes a session; `None` if its agent cannot.
 fn describe_resume(session: &Session) -> Option<String> {
-    let is_subagent = session.relation == Some(Relation::SubagentOf);
+    let parent_by = |relation| {
+        session.parent_session_id.as_deref().filter(|_| session.relation == Some(relation))
+    };
     let resumed = ResumedSession {
         session_id: &session.session_id,
         provider: session.provider,
         native_id: session.native_id.as_deref(),
-        parent_of_subagent: session.parent_session_id.as_deref().filter(|_| is_subagent),
+        parent_of_subagent: parent_by(Relation::SubagentOf),
+        later_version: parent_by(Relation::EarlierVersionOf),
         is_log_gone: session.source_gone,
     };
     let command = AgentCommand::resume(resumed, PathBuf::new()).ok()?;

@@ -142,11 +142,13 @@ function Elsewhere({ id }: { id: string }) {
 
 const RELATIONS: Record<string, string> = {
   subagent_of: "subagent of", forked_from: "forked from", continued_from: "continues", resumed_from: "resumes", review_of: "review of",
+  earlier_version_of: "earlier version of",
 };
 
 /** The same relations, seen from the parent. */
 const BACKWARDS: Record<string, string> = {
   subagent_of: "subagent", forked_from: "fork", continued_from: "continuation", resumed_from: "resumption", review_of: "review",
+  earlier_version_of: "earlier version",
 };
 
 function Lineage({ session }: { session: any }) {

@@ -19,6 +19,8 @@ pub struct SessionBrief {
     pub parent_session_id: Option<String>,
     /// The result of [`SessionRow::is_subagent`].
     pub is_subagent: bool,
+    /// The result of [`SessionRow::is_earlier_version`].
+    pub is_earlier_version: bool,
     /// The result of [`SessionRow::is_conversation`].
     pub is_conversation: bool,
     pub origin: Arc<SessionOrigin>,
@@ -53,7 +55,7 @@ const RECENT_ORIGINS: usize = 64;
 
 /// The layout of the file of briefs, next to the version of the schema. It counts the fields of the
 /// origin, and changes with the fields and when a value follows from a row by another rule.
-const LAYOUT: &str = "18 fields";
+const LAYOUT: &str = "19 fields";
 
 impl SessionBrief {
     /// Returns the layout of a file of briefs.
@@ -72,6 +74,7 @@ impl SessionBrief {
             provider: parse_name(decoder.take_text()?)?,
             parent_session_id: decoder.take_option(RowDecoder::take_text)?.map(str::to_owned),
             is_subagent: decoder.take_flag()?,
+            is_earlier_version: decoder.take_flag()?,
             is_conversation: decoder.take_flag()?,
             origin: recent.take(decoder)?,
             started_at: decoder.take_option(RowDecoder::take_integer)?,
@@ -92,6 +95,7 @@ impl SessionBrief {
             provider: row.provider,
             parent_session_id: row.parent_session_id.clone(),
             is_subagent: row.is_subagent(),
+            is_earlier_version: row.is_earlier_version(),
             is_conversation: row.is_conversation(),
             origin: Arc::new(SessionOrigin {
                 project: row.project.clone(),
@@ -196,7 +200,8 @@ mod tests {
             provider: Provider::Codex,
             parent_session_id: Some("s0".to_owned()),
             is_subagent: true,
-            is_conversation: false,
+            is_earlier_version: false,
+            is_conversation: true,
             origin: Arc::new(origin),
             started_at: None,
             ended_at: Some(-1),
@@ -209,7 +214,7 @@ mod tests {
         };
         let mut bytes = Vec::new();
         append_row(&brief, &mut bytes).expect("encodes");
-        let texts = b"\x02s1\x05codex\x01\x02s0\x01\x00";
+        let texts = b"\x02s1\x05codex\x01\x02s0\x01\x00\x01";
         let origin = b"\x01\x06harbor\x01\x05/work\x00\x01\x01m\x01\x01u";
         let numbers = b"\x00\x01\x01\x02\x04\x06\x08\x0a\x80\x01";
         assert_eq!(bytes, [&texts[..], origin, numbers].concat());

@@ -4,6 +4,7 @@ mod requested;
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::fmt::Write as _;
 
 use schemas::envelope::{Severity, Warning, WarningCode};
 use schemas::session::EventRow;
@@ -22,7 +23,7 @@ use super::reply::shared_state::SharedState;
 use super::reply::{convert, cursor, rows};
 use crate::base::sanitize::{clean_text, truncate_middle_for_json};
 use crate::error::store_error;
-use crate::store::Snapshot;
+use crate::store::{SessionBrief, Snapshot, StoredSession};
 
 /// The fields of the events of a range, unless the call names some. `tool_name` comes with them.
 const RANGE_FIELDS: &[EventField] = &[EventField::Text];
@@ -299,5 +300,19 @@ fn describe_unknown_event(shared: &SharedState, snapshot: &Snapshot, span: &Even
         return format!("Session {} has no events; ", row.session_id);
     }
     let last = row.events.saturating_sub(1);
-    format!("The events of session {} are 0 to {last}; ", row.session_id)
+    let mut message = format!("The events of session {} are 0 to {last}; ", row.session_id);
+    let has_event = |other: &SessionBrief| {
+        other.is_earlier_version
+            && other.parent_session_id.as_ref() == Some(&row.session_id)
+            && other.events > i64::from(span.first)
+    };
+    let earlier = snapshot.sessions().iter().map(StoredSession::brief).find(|row| has_event(row));
+    if let Some(earlier) = earlier {
+        let _ = write!(
+            message,
+            "before its log was rewritten it had {}:{}; ",
+            earlier.session_id, span.first
+        );
+    }
+    message
 }

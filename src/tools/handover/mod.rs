@@ -60,6 +60,8 @@ pub struct Handover {
     pub folder: Option<String>,
     /// The session that started this one as a subagent.
     pub parent_of_subagent: Option<String>,
+    /// The session of which this one is an earlier version.
+    pub later_version: Option<String>,
     /// Whether the log that the session was read from no longer exists.
     pub is_log_gone: bool,
     pub text: String,
@@ -86,6 +88,7 @@ pub(super) fn run(
         native_id: row.native_id.clone(),
         folder: row.cwd.clone(),
         parent_of_subagent: row.parent_session_id.clone().filter(|_| row.is_subagent()),
+        later_version: row.parent_session_id.clone().filter(|_| row.is_earlier_version()),
         is_log_gone: row.source_gone,
         text: write_handover(row, &events),
     })

@@ -36,12 +36,13 @@ impl Caller {
             .or_else(|| last_active(snapshot, |row| self.works_in_folder_of(row)))
     }
 
-    /// Returns true if a session is a conversation in one of the agent's folders, and not a
-    /// subagent's.
+    /// Returns true if a session is a conversation in one of the agent's folders, and neither a
+    /// subagent's nor an earlier version of another one.
     fn works_in_folder_of(&self, session: &SessionBrief) -> bool {
         let Some(folder) = session.origin.cwd.as_deref().map(Path::new) else { return false };
         session.is_conversation
             && !session.is_subagent
+            && !session.is_earlier_version
             && self.folders.iter().any(|own| own == folder)
     }
 
@@ -111,8 +112,8 @@ fn last_active(snapshot: &Snapshot, is_wanted: impl Fn(&SessionBrief) -> bool) -
     wanted.max_by_key(|(_, session)| session.brief().ended_at).map(|(at, _)| at)
 }
 
-/// Returns the position of the newest conversation that passes and is not a subagent's; of several,
-/// the first one.
+/// Returns the position of the newest conversation that passes and is neither a subagent's nor an
+/// earlier version of another one; of several, the first one.
 pub(crate) fn newest_conversation(
     snapshot: &Snapshot,
     passes: impl Fn(&StoredSession) -> bool,
@@ -120,7 +121,8 @@ pub(crate) fn newest_conversation(
     let sessions = snapshot.sessions().iter().enumerate();
     let own = sessions.filter(|(_, session)| {
         let brief = session.brief();
-        brief.is_conversation && !brief.is_subagent && passes(session)
+        let is_part = brief.is_subagent || brief.is_earlier_version;
+        brief.is_conversation && !is_part && passes(session)
     });
     own.max_by_key(|(at, session)| (session.brief().ended_at, Reverse(*at))).map(|(at, _)| at)
 }
