@@ -35,9 +35,7 @@ pub(crate) use self::ids::is_id_of;
 pub use self::ids::safe_session_id;
 use self::known_log::{has_all_rows, known_log_work, unrecognised_log_work};
 use self::lineage::{group_into_units, link_works};
-use self::relatives::{
-    MovedLogs, NewLogs, may_replace, plan_gone_log, recorded_claim, schedule_rereads,
-};
+use self::relatives::{MovedLogs, NewLogs, plan_gone_log, recorded_claim, schedule_rereads};
 pub use self::run_plan::Plan;
 pub use self::units::Units;
 pub(crate) use self::units::{Unit, UnitQueue};
@@ -181,12 +179,6 @@ impl Plan {
             }
             // Truncated to nothing: the content read before stays.
             Ok((_, Sniffed::Empty | Sniffed::Unknown(_))) => {
-                return Some((file, Successor::OtherContent));
-            }
-            // An older state of the log is another capture of it.
-            Ok((false, Sniffed::Log(claim)))
-                if is_unrecognised(row) && !may_replace(&file, &claim, row) =>
-            {
                 return Some((file, Successor::OtherContent));
             }
             Ok((is_same, Sniffed::Log(claim))) => {

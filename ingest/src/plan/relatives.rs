@@ -17,7 +17,7 @@ use super::gone::path_aside;
 use super::ids::safe_session_id;
 use super::work::{Known, LogChange, LogWork};
 use crate::discover::presence::is_gone;
-use crate::provider::format::{LogReader, SessionClaim};
+use crate::provider::format::SessionClaim;
 use crate::provider::{format_of, is_beside_log};
 use crate::source::candidate::{Container, LogCandidate};
 use crate::source::container::Content;
@@ -295,7 +295,7 @@ impl<'k> MovedLogs<'k> {
             if has_gone && is_longest && Fingerprint::is_unchanged(&mut Content::open(file)?, row)?
             {
                 moved = Some(at);
-            } else if replaced.is_none() && is_replaced(row, session, file, claim) {
+            } else if replaced.is_none() && is_replaced(row, session, file) {
                 replaced = Some(at);
             }
         }
@@ -306,19 +306,6 @@ impl<'k> MovedLogs<'k> {
 }
 
 /// Returns whether a known log is next to a log with more content now, or was overwritten by `file`.
-fn is_replaced(
-    row: &SourceRow,
-    session: &SessionRow,
-    file: &LogCandidate,
-    claim: &SessionClaim,
-) -> bool {
-    is_beside_log(row.path.as_ref())
-        || may_replace(file, claim, row) && row.path == path_aside(&file.key(), &session.session_id)
-}
-
-/// Returns whether a file may take the place of the content read of its session. Content that a
-/// document no longer holds is kept. A shorter log of lines is an older state.
-pub(super) fn may_replace(file: &LogCandidate, claim: &SessionClaim, row: &SourceRow) -> bool {
-    let is_document = matches!(format_of(claim.provider).reader, LogReader::Document(_));
-    is_document || file.size >= row.consumed.cast_unsigned()
+fn is_replaced(row: &SourceRow, session: &SessionRow, file: &LogCandidate) -> bool {
+    is_beside_log(row.path.as_ref()) || row.path == path_aside(&file.key(), &session.session_id)
 }

@@ -210,9 +210,11 @@ pub struct SessionClaim {
 }
 
 impl SessionClaim {
-    /// Returns the claim with its ids cleaned and redacted, as rows hold them.
+    /// Returns the claim with its ids cleaned and redacted, as rows hold them. No log is an earlier
+    /// version, whatever it says: those are in the store only.
     pub(crate) fn with_redacted_ids(self, redactor: Option<&Redactor>) -> Self {
         Self {
+            relation: self.relation.filter(|relation| *relation != Relation::EarlierVersionOf),
             native_id: mask_id(redactor, self.native_id),
             agent_id: self.agent_id.map(|id| mask_id(redactor, id)),
             parent: self.parent.map(|id| mask_id(redactor, id)),

@@ -23,12 +23,12 @@ use super::line_reading::LineReading;
 use super::records::{LogDecoder, decode_document, finish_lines, open_decoder};
 use super::report::EarlierVersion;
 use super::target::{LogCheckpoint, Sink, Target};
-use super::worker::{BATCH_EVENTS, Worker, is_batch_full, session_row};
+use super::worker::{Worker, is_batch_full, session_row};
 use crate::plan::compare::is_of_this_decoder;
 use crate::plan::relatives::has_changed_ancestors;
 use crate::plan::{LogWork, path_aside};
 use crate::provider::format::{LineDecoder, LogReader, RecordTally};
-use crate::provider::format_of;
+use crate::provider::{format_of, is_beside_log};
 use crate::source::container::{Content, MAX_DOCUMENT_BYTES, lock_giant_document};
 use crate::source::fingerprint::Fingerprint;
 use crate::source::lines::LogLines;
@@ -36,6 +36,9 @@ use crate::stream::batch::{EventBatch, EventCells};
 use crate::stream::replay::History;
 use crate::stream::{DocumentMessages, RecordAt, Stream, StreamState, is_copied, without_counts};
 use crate::text::json::Parser;
+
+/// Number of events that are read at once.
+const EVENTS_AT_A_TIME: i32 = 1024;
 
 /// The texts that tell events apart whose records have changed identities, next to their times.
 const CONTENT_COLUMNS: [EventColumn; 5] = [
@@ -152,7 +155,9 @@ impl<T: Target> Worker<'_, T> {
         let (Some(session), Some(source)) = (&work.session, &work.source) else {
             return Ok(Ok(Vec::new()));
         };
-        if session.events == 0 || self.keeps_messages(work, source)? {
+        // A log that tells more of a session takes the place of a file that told less.
+        let has_new_log = source.path != work.file.key() && is_beside_log(source.path.as_ref());
+        if session.events == 0 || has_new_log || self.keeps_messages(work, source)? {
             return Ok(Ok(Vec::new()));
         }
         let scan = match self.scan_changed_log(work, source) {
@@ -264,11 +269,16 @@ impl<T: Target> Worker<'_, T> {
         records: &mut UnitRecords<'w>,
         sink: &mut T::Sink,
     ) -> Result<(), T::Error> {
-        // Another decoder may give the same records other identities.
-        let none = HashSet::new();
-        let lost = if is_of_this_decoder(log.source) { &log.lost } else { &none };
         for version in &log.versions {
-            self.recount_version(version, &log.scan.hashes, lost, records, sink)?;
+            // Another decoder may give the same records other identities.
+            let lost = if !is_of_this_decoder(log.source) {
+                HashSet::new()
+            } else if records.interrupted.contains(log.work.session_id.as_str()) {
+                self.committed_records(&version.session_id, records)?.iter().copied().collect()
+            } else {
+                log.lost.clone()
+            };
+            self.recount_version(version, &log.scan.hashes, &lost, records, sink)?;
             records.recounted.insert(&version.session_id);
         }
         Ok(())
@@ -291,8 +301,8 @@ impl<T: Target> Worker<'_, T> {
             self.committed_records(&work.session_id, records)?.iter().copied().collect();
         let read = work.ancestors.iter().filter_map(|id| records.read.get(id.as_str()));
         let has_read = read.flat_map(|read| &read.hashes).any(|hash| own.contains(hash));
-        // A run that ended while it read the log has counted records as copies that the log lost
-        // before they were read.
+        // A run that ended while it read the log has counted records as copies that it had not read
+        // yet, and that the log may have lost since.
         let is_interrupted = records.interrupted.contains(later);
         if !has_read && !is_interrupted && !has_changed_ancestors(work) {
             return Ok(());
@@ -403,7 +413,7 @@ impl<T: Target> Worker<'_, T> {
                 ..SessionRow::clone(session)
             },
             source: SourceRow {
-                path: path.clone(),
+                path,
                 session_id: Some(id.clone()),
                 ancestors: Some(ancestors.join(" ")),
                 modified_us: source.modified_us.max(0),
@@ -418,7 +428,6 @@ impl<T: Target> Worker<'_, T> {
         self.report.earlier_versions.push(EarlierVersion {
             session_id: work.session_id.clone(),
             kept_as: id,
-            path,
         });
         Ok(true)
     }
@@ -644,8 +653,8 @@ fn is_log_of_lines(work: &LogWork) -> bool {
 /// Returns the indexes of events in ranges that are read at once.
 fn event_ranges(events: i64) -> impl Iterator<Item = Range<i32>> {
     let events = i32::try_from(events).unwrap_or(i32::MAX);
-    let starts = (0..events).step_by(BATCH_EVENTS);
-    starts.map(|from| from..from.saturating_add(BATCH_EVENTS as i32))
+    let starts = (0..events).step_by(EVENTS_AT_A_TIME as usize);
+    starts.map(|from| from..from.saturating_add(EVENTS_AT_A_TIME))
 }
 
 /// Returns a hash of what each event of a batch says.

@@ -101,9 +101,6 @@ pub struct EarlierVersion {
     pub session_id: String,
     /// The session that keeps what the log held.
     pub kept_as: String,
-    /// The path under which the store has it.
-    #[serde(skip)]
-    pub path: String,
 }
 
 /// The numbers of one provider.

@@ -226,15 +226,30 @@ fn a_fork_of_a_log_that_was_cut_still_repeats_it() {
 fn long_logs_that_begin_again_lose_and_repeat_nothing() {
     for of in [claude_of, codex] {
         let mut log = Rewritten::new(of);
-        let all: Vec<usize> = (0..20_000).collect();
+        let all: Vec<usize> = (0..9_000).collect();
         log.read(&all);
         // The end of it stays, behind another beginning.
-        let tail: Vec<usize> = (30_000..30_100).chain(10_000..20_000).collect();
+        let tail: Vec<usize> = (30_000..30_100).chain(4_000..9_000).collect();
         log.read(&tail);
         log.check();
         log.read(&all);
         log.check();
     }
+}
+
+#[test]
+fn a_log_that_calls_itself_an_earlier_version_is_read_like_any_other() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let memory = Memory::default();
+    let path = dir.path().join("odd.jsonl");
+    let head = r#"{"format":"sessions","version":1,"session_id":"odd","parent_session_id":"p","relation":"earlier_version_of"}"#;
+    let said = |n: usize| format!("{{\"type\":\"user\",\"text\":\"prompt {n}\"}}\n");
+    write(&path, &format!("{head}\n{}", said(1)), 1);
+    memory.ingest(dir.path());
+    write(&path, &format!("{head}\n{}{}", said(1), said(2)), 2);
+    memory.ingest(dir.path());
+    let row = memory.session("odd");
+    assert_eq!((row.turns, row.is_earlier_version()), (2, false));
 }
 
 /// What happens to the log.

@@ -264,7 +264,7 @@ fn a_log_that_comes_back_together_with_a_copy_is_read_once() {
 #[test]
 fn a_log_that_is_emptied_or_overwritten_is_kept_and_goes_on_when_it_comes_back() {
     for rest in ["", OTHER] {
-        for log in [claude, codex] {
+        for (log, lost) in [(claude as fn(usize) -> String, 0), (codex, 12)] {
             let mut copies = Copies::of(log);
             copies.write("log", 9);
             copies.ingest(&[]);
@@ -277,19 +277,23 @@ fn a_log_that_is_emptied_or_overwritten_is_kept_and_goes_on_when_it_comes_back()
             copies.write("log", 12);
             copies.ingest(&[]);
             assert_eq!((copies.counted(), copies.memory.sessions().len()), (12, 1));
-            // Written anew with other words, it is the same log still.
+            // Written anew with other words, it is the same log still. Without ids, it has lost all
+            // that it said before.
             write(&copies.path("log"), rest, 60);
             copies.ingest(&[]);
             let other = (copies.log)(15).replace("prompt", "question");
             write(&copies.path("log"), &other, 61);
             copies.ingest(&[]);
-            assert_eq!((copies.counted(), copies.memory.sessions().len()), (15, 1));
-            // An older version of it is another capture, and nothing is lost.
+            let versions = usize::from(lost > 0);
+            let kept = |copies: &Copies| (copies.counted(), copies.memory.sessions().len());
+            assert_eq!(kept(&copies), (15 + lost, 1 + versions));
+            // So has an older state of it, and nothing is lost.
             write(&copies.path("log"), rest, 62);
             copies.ingest(&[]);
             write(&copies.path("log"), &(copies.log)(3).replace("prompt", "question"), 63);
             copies.ingest(&[]);
-            assert_eq!((copies.counted(), copies.memory.sessions().len()), (15, 2));
+            assert_eq!(kept(&copies), (15 + lost, 2 + versions));
+            assert_eq!(copies.memory.session(&session(1)).turns, 3);
         }
     }
 }

@@ -65,11 +65,19 @@ fn rewritten_and_shrunk_files_are_read_anew_under_the_same_id() {
     memory.ingest(dir.path());
     write(&path, &(user("a", 3, "other") + &user("a", 4, "words!")), 2);
     assert_eq!(memory.ingest(dir.path()).files_rewritten, 1);
-    assert_eq!(texts(&memory), ["other", "words!"]);
+    let texts_of = |is_earlier: bool| {
+        let of = |id: &str| memory.session(id).is_earlier_version() == is_earlier;
+        let events = memory.events().into_iter().filter(|event| of(&event.session_id));
+        let mut texts: Vec<_> = events.map(|event| event.text).collect();
+        texts.sort();
+        texts
+    };
+    assert_eq!(texts_of(false), ["other", "words!"]);
     write(&path, &user("a", 5, "short"), 3);
     assert_eq!(memory.ingest(dir.path()).files_rewritten, 1);
-    assert_eq!(texts(&memory), ["short"]);
-    assert_eq!(memory.sessions().len(), 1);
+    assert_eq!(texts_of(false), ["short"]);
+    assert_eq!(texts_of(true), ["first", "other", "second", "words!"]);
+    assert_eq!(memory.sessions().len(), 3);
 }
 
 #[test]
