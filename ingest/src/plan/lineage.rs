@@ -89,7 +89,7 @@ fn find_links(works: &[LogWork], known: &Known, news: &NewLogs) -> Vec<Links> {
         let mut parent = parent.filter(|id| *id != work.session_id);
         if work.is_earlier_version() {
             // The id in the store, not one that a log gave.
-            parent = work.claim.parent.as_deref();
+            parent = work.claim.parent.as_deref().map(Cow::Borrowed);
         }
 
         let mut ancestors = match &work.source {
