@@ -162,15 +162,6 @@ fn printed_commands_take_ids_and_folders_literally() {
     env_ingest_all(&env);
     assert_eq!(env.rows("SELECT session_id FROM sessions ORDER BY 1")[1][0], "same~2");
 
-    // The next step after a search for sessions.
-    let answer = env.run(&["find", "lighthouse"]);
-    let found = env.json(&["find", "lighthouse"]);
-    let hint = found["hint"].as_str().expect("a hint");
-    assert!(hint.starts_with("sessions search '<the question>' --session-id "), "{hint}");
-    assert_eq!(answer.code, 0);
-    let call = hint.split(" shows what").next().expect("a command");
-    assert_eq!(arguments_in_sh(&env, "sessions", call)[..2], ["search", "<the question>"]);
-
     // A command that reads an event of the session with a tilde.
     let transcript = env.run(&["export", "md", "same~2"]);
     let text = transcript.stdout;
@@ -220,7 +211,8 @@ fn an_error_does_not_repeat_a_long_value() {
         &["resume", &long],
         &["ingest", &long],
         &[&long],
-        &[&format!("--{long}")],
+        // Similar flags are looked for, which takes long with a long one.
+        &[&format!("--{}", &long[..2_000])],
     ] {
         for json in [false, true] {
             let mut command = env.command();

@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const CLEAR_LINE: &str = "\u{15}";
 
 /// Names of projects that a shell would read as more than a word. Their first two characters are
-/// typed. None has a slash: a project is the last part of a path.
+/// typed. None has a slash or a backslash: a project is the last part of a path.
 const HOSTILE: &[&str] = &[
     "q0$(touch PWNED)",
     "q1`touch PWNED`",
@@ -27,7 +27,7 @@ const HOSTILE: &[&str] = &[
     "q4!touch! !! '!!' \"!!\"",
     "q5 two  spaces $IFS",
     "q6*?[a]{b,c}",
-    r"q7\$(touch PWNED)\\`touch PWNED`\",
+    "q7${IFS}$(touch PWNED)$PATH",
     "q8&touch PWNED|touch PWNED>PWNED<PWNED",
     "q9=b:c@~d$(touch PWNED)",
     "qa%F{red}%(?.$(touch PWNED).)%",
@@ -48,7 +48,7 @@ fn with_hostile_names() -> TestEnv {
     fs::create_dir_all(&folder).expect("creates");
     for (number, name) in HOSTILE.iter().enumerate() {
         // An id, a branch and a model that run something.
-        let evil = format!("x{number}$(touch PWNED)`touch PWNED`");
+        let evil = evil_name(number);
         let lines = [
             json!({ "format": "sessions", "version": 1, "session_id": evil,
                 "cwd": format!("/home/mira/{name}"), "git_branch": evil, "model": evil }),
@@ -71,6 +71,11 @@ fn with_hostile_names() -> TestEnv {
     fs::write(&program, script).expect("writes");
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("permits");
     env
+}
+
+/// The id, the branch and the model of a session.
+fn evil_name(number: usize) -> String {
+    format!("x{number}$(touch PWNED)\\`touch PWNED`'\"!")
 }
 
 /// Waits for the arguments that the program got.
@@ -108,23 +113,34 @@ fn assert_nothing_ran(env: &TestEnv) {
 /// Completes every hostile name in a shell, outside of quotes and within those that the user opened.
 fn check_shell(name: &str, quotes: &[&str]) {
     let env = with_hostile_names();
-    let Some(mut terminal) = start_shell(&env, name, "") else { return };
+    // Within quotes, zsh needs a locale that has the letters of a name. The history of fish would
+    // complete a line as well.
+    let lines = match name {
+        "fish" => "set -gx LC_ALL C.UTF-8\nset -g fish_autosuggestion_enabled 0\n",
+        _ => "export LC_ALL=C.UTF-8\n",
+    };
+    let Some(mut terminal) = start_shell(&env, name, lines) else { return };
     let mut run = |typed: &str, wanted: &[&str]| {
         let arguments = run_completed(&env, &mut terminal, typed);
         assert_eq!(arguments, wanted, "{name}: {typed}");
         assert_nothing_ran(&env);
     };
-    for project in HOSTILE {
+    for (number, project) in HOSTILE.iter().enumerate() {
         let head: String = project.chars().take(2).collect();
-        for quote in quotes {
+        for (at, quote) in quotes.iter().enumerate() {
             // Only within quotes are these typed as they are.
             let is_special = !head.starts_with('q');
             if is_special && (quote.is_empty() || head.starts_with('-')) {
                 continue;
             }
+            // Names without quotes are the same within each kind of them.
+            let has_quotes = is_special || project.contains(['\'', '"', '!']);
+            if !has_quotes && at > 0 && number % (quotes.len() - 1) != at - 1 {
+                continue;
+            }
             run(&format!("sessions list --project {quote}{head}"), &["list", "--project", project]);
         }
-        if head.starts_with('q') {
+        if head.starts_with(['q', '-']) {
             let glued = format!("--project={project}");
             run(&format!("sessions list --project={head}"), &["list", &glued]);
         }
@@ -137,9 +153,10 @@ fn check_shell(name: &str, quotes: &[&str]) {
     {
         let whole = match value {
             "q0" | "q5" => HOSTILE[usize::from(value == "q5") * 5].to_owned(),
-            _ => format!("{value}$(touch PWNED)`touch PWNED`"),
+            _ => evil_name(value[1..].parse().expect("a number")),
         };
-        let query = format!("{qualifier}:\"{}\"", whole.replace('\\', r"\\"));
+        let value_of_query = whole.replace('\\', r"\\").replace('"', "\\\"");
+        let query = format!("{qualifier}:\"{value_of_query}\"");
         run(&format!("sessions search '{qualifier}:\"{value}"), &["search", &query]);
         if name != "fish" {
             run(&format!("sessions search {qualifier}:{value}"), &["search", &query]);

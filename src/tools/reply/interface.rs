@@ -175,6 +175,12 @@ mod tests {
                 "sessions show ID --detail-level steps",
             ),
             (
+                "search_events",
+                &[("query", "<the question>"), ("session_id", "x$(y)'")],
+                "search_events(query=<the question>, session_id=x$(y)')",
+                "sessions search '<the question>' --session-id 'x$(y)'\\'",
+            ),
+            (
                 "analyze_session",
                 &[("session_id", "")],
                 "analyze_session(session_id)",
