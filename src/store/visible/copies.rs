@@ -51,29 +51,35 @@ impl HiddenRelations {
     /// Finds the sessions of `part` that belong to sessions of `whole` that it does not have.
     pub(super) fn find(whole: &Snapshot, part: &Snapshot) -> Result<Self, StoreError> {
         let mut found: BTreeMap<usize, HiddenRelation> = BTreeMap::new();
-        let is_hidden =
-            |id: &str| part.session_position(id).is_none() && whole.session_position(id).is_some();
-        let mut with_copies = HashMap::new();
+        let is_visible = |id: &str| part.session_position(id).is_some();
+        let mut related = HashMap::new();
         for (at, session) in part.sessions().iter().enumerate() {
             let brief = session.brief();
-            if brief.parent_session_id.as_deref().is_some_and(is_hidden) {
+            let hidden_parent = brief.parent_session_id.as_deref().filter(|id| !is_visible(id));
+            if hidden_parent.is_some_and(|id| whole.session_position(id).is_some()) {
                 found.entry(at).or_default().has_hidden_parent = true;
             }
-            if brief.replay_events > 0 {
-                with_copies.insert(session.id(), at);
+            if brief.replay_events > 0 || hidden_parent.is_some() {
+                related.insert(session.id(), at);
             }
         }
-        if with_copies.is_empty() {
+        if related.is_empty() {
             return Ok(Self(found));
         }
 
-        for (session, ancestors) in whole.read_ancestors(&|id| with_copies.contains_key(id))? {
-            let Some(at) = with_copies.get(session.as_str()) else { continue };
-            if ancestors.iter().all(|id| part.session_position(id).is_some()) {
+        for (session, ancestors) in whole.read_ancestors(&|id| related.contains_key(id))? {
+            let Some(at) = related.get(session.as_str()) else { continue };
+            if ancestors.iter().all(|id| is_visible(id)) {
                 continue;
             }
+            let brief = part.sessions()[*at].brief();
             let relation = found.entry(*at).or_default();
-            relation.has_copies = true;
+            relation.has_copies = brief.replay_events > 0;
+            // A parent that was forgotten is among the ancestors still.
+            relation.has_hidden_parent |= brief
+                .parent_session_id
+                .as_ref()
+                .is_some_and(|id| !is_visible(id) && ancestors.contains(id));
             for ancestor in &ancestors {
                 match part.session_position(ancestor) {
                     Some(position) => relation.visible.push(position),
