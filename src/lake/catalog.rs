@@ -9,12 +9,15 @@ use ingest::redact::Redactor;
 use schemas::{Provider, ToolError};
 
 use super::day_manifest::{JoinedObject, JoinedSource, list_days, read_days};
-use super::listing::{ListedSession, MachineListing};
+use super::listing::{ListedSession, MachineListing, ReadListing, shown_id};
 use super::place::LakePlace;
 use super::publisher::versions_of;
 use super::requests::run_requests;
 use crate::error::store_error;
 use crate::store::{MACHINES, Store, StoreWriter, events_date, is_events_key, is_index_key};
+
+/// Most sessions of a listing that are not valid and reported by name.
+const MAX_NAMED_INVALID: usize = 20;
 
 /// The sessions of a lake.
 #[derive(Debug, Default)]
@@ -25,6 +28,8 @@ pub struct LakeCatalog {
     pub joined: Vec<JoinedEvents>,
     /// Keys of the joined objects with the rows of sessions, under the same condition.
     joined_rows: Vec<String>,
+    /// The listings and sessions that are left out because they are not valid, and why.
+    pub problems: Vec<String>,
     versions: LakeVersions,
 }
 
@@ -35,8 +40,6 @@ struct LakeVersions {
     machines: BTreeMap<String, String>,
     /// Versions of the manifests, by day.
     days: BTreeMap<String, String>,
-    /// Identities of the logs that were forgotten.
-    tombstones: HashSet<String>,
 }
 
 /// A session of a lake.
@@ -146,26 +149,31 @@ impl LakeCatalog {
     /// # Errors
     /// Fails if the lake cannot be reached. Listings that are not valid are left out.
     pub fn read(place: &LakePlace, known: Option<&Self>) -> Result<Option<Self>, ToolError> {
-        let versions = LakeVersions {
-            machines: versions_of(&place.list(MACHINES)?),
-            days: list_days(place)?,
-            tombstones: place.list_tombstones()?,
-        };
+        let versions =
+            LakeVersions { machines: versions_of(&place.list(MACHINES)?), days: list_days(place)? };
         if known.is_some_and(|known| known.versions == versions) {
             return Ok(None);
         }
         let ids: Vec<&String> = versions.machines.keys().collect();
-        let mut sessions = BTreeMap::new();
-        for listing in run_requests(&ids, |id| MachineListing::read(place, id))? {
-            let Some(Ok(listing)) = listing else { continue };
-            for (id, listed) in listing.sessions {
-                if listed.held_by.is_none() && !versions.tombstones.contains(&listed.log) {
-                    sessions.extend(LakeSession::new(&id, &listed).map(|session| (id, session)));
+        let mut chosen: BTreeMap<String, ListedSession> = BTreeMap::new();
+        let mut problems = Vec::new();
+        for (id, listing) in
+            ids.iter().zip(run_requests(&ids, |id| MachineListing::read(place, id))?)
+        {
+            match listing {
+                ReadListing::Missing => {}
+                ReadListing::Invalid(reason) => {
+                    problems.push(format!("the listing of {id} was not read: {reason}"));
                 }
+                ReadListing::Valid(listing) => add_sessions(*listing, &mut chosen, &mut problems),
             }
         }
+        let mut sessions = BTreeMap::new();
+        for (id, listed) in chosen {
+            sessions.extend(LakeSession::new(&id, &listed).map(|session| (id, session)));
+        }
         let days = read_days(place, versions.days.keys())?;
-        let mut catalog = Self { sessions, joined: Vec::new(), joined_rows: Vec::new(), versions };
+        let mut catalog = Self { sessions, problems, versions, ..Self::default() };
         for day in &days {
             for object in day.objects.iter().filter(|object| has_files(place, object)) {
                 catalog.add_joined(object);
@@ -219,6 +227,14 @@ impl LakeCatalog {
             }
         }
         self.joined_rows.push(object.object.key.clone());
+    }
+
+    /// Returns whether a listing names this object.
+    pub(super) fn names_object(&self, session: &str, key: &str, sha256: &str) -> bool {
+        let Some(session) = self.sessions.get(session) else { return false };
+        let row = &session.row;
+        let is_row = row.key == key && row.sha256 == sha256;
+        is_row || session.objects.iter().any(|one| one.key == key && one.sha256 == sha256)
     }
 
     /// Returns whether readers use a joined object.
@@ -286,7 +302,7 @@ impl LakeCatalog {
     /// Fails if the store cannot be written.
     pub fn add_events(
         store: &Store,
-        sessions: &[(String, RecordBatch)],
+        sessions: &[(String, Vec<RecordBatch>)],
         redactor: &Redactor,
         open_writer: &dyn Fn() -> Result<StoreWriter, ToolError>,
     ) -> Result<(), ToolError> {
@@ -306,6 +322,26 @@ impl LakeCatalog {
             import.add_session(row.clone(), source, events).map_err(store_error)?;
         }
         import.finish_events().map_err(store_error)
+    }
+}
+
+/// Adds the sessions that a machine publishes. Of two machines with one id, the one with more events is
+/// taken, as by a pull of rows.
+fn add_sessions(
+    listing: MachineListing,
+    chosen: &mut BTreeMap<String, ListedSession>,
+    problems: &mut Vec<String>,
+) {
+    let MachineListing { machine, sessions, invalid, .. } = listing;
+    for id in invalid.iter().take(MAX_NAMED_INVALID) {
+        let id = shown_id(id);
+        problems.push(format!("session {id} of {machine}: its entry in the listing is not valid"));
+    }
+    for (id, listed) in sessions {
+        let is_longer = chosen.get(&id).is_none_or(|other| listed.events > other.events);
+        if listed.is_own() && is_longer {
+            chosen.insert(id, listed);
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use schemas::{ErrorCode, ToolError};
 use tokio::runtime::{Builder, Runtime};
 use url::Url;
 
-use super::objects::{ObjectInfo, Objects};
+use super::objects::{ObjectContent, ObjectInfo, Objects, too_long};
 use crate::config::environment::cloud_variables;
 
 /// The schemes of buckets.
@@ -76,19 +76,19 @@ impl Objects for BucketPlace {
         Ok(found)
     }
 
-    fn get(&self, key: &str, max_bytes: u64) -> Result<Option<Vec<u8>>, String> {
+    fn get(&self, key: &str, max_bytes: u64) -> Result<ObjectContent, String> {
         let path = self.path(key)?;
         self.runtime.block_on(async {
             let found = match self.bucket.get(&path).await {
                 Ok(found) => found,
-                Err(object_store::Error::NotFound { .. }) => return Ok(None),
+                Err(object_store::Error::NotFound { .. }) => return Ok(ObjectContent::Missing),
                 Err(error) => return Err(describe(&error)),
             };
             if found.meta.size > max_bytes {
-                return Err(format!("it has more than {max_bytes} bytes"));
+                return Ok(too_long(max_bytes));
             }
             let bytes = found.bytes().await.map_err(|error| describe(&error))?;
-            Ok(Some(bytes.to_vec()))
+            Ok(ObjectContent::Whole(bytes.to_vec()))
         })
     }
 

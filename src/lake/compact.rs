@@ -22,7 +22,7 @@ use super::day_manifest::{
     DayManifest, JoinedKind, JoinedObject, JoinedSource, UnusedObject, list_days, read_days,
 };
 use super::join_group::{GroupWriter, JOINED_BYTES, Source, is_large, name_group, split_groups};
-use super::listing::ListedObject;
+use super::listing::{ListedObject, shown_id};
 use super::place::LakePlace;
 use super::requests::run_requests;
 use crate::store::day_folder;
@@ -54,6 +54,8 @@ pub struct LakeCompaction {
     /// Objects of sessions that a push changed or removed meanwhile, which the next compaction joins, and
     /// those that are not valid.
     pub left_out: usize,
+    /// What is not valid, and why.
+    pub problems: Vec<String>,
     pub requests: u64,
 }
 
@@ -86,7 +88,12 @@ pub fn compact_lake(place: &LakePlace, now: Timestamp) -> Result<LakeCompaction,
         now,
         catalog: &catalog,
         written: Vec::new(),
-        report: LakeCompaction { destination: place.name().to_owned(), ..Default::default() },
+        unreadable: Vec::new(),
+        report: LakeCompaction {
+            destination: place.name().to_owned(),
+            problems: catalog.problems.clone(),
+            ..Default::default()
+        },
     };
     let mut days = compaction.closed_days();
     compaction.report.days = days.len();
@@ -103,15 +110,26 @@ pub fn compact_lake(place: &LakePlace, now: Timestamp) -> Result<LakeCompaction,
             changed.insert(date.clone());
         }
     }
+    let unreadable = std::mem::take(&mut compaction.unreadable);
+    let written = std::mem::take(&mut compaction.written);
     let mut report = compaction.report;
     report.changed_days = changed.len();
-    if report.written > 0
-        && let Some(now) = LakeCatalog::read(place, Some(&catalog))?
-    {
+    if report.written == 0 && unreadable.is_empty() {
+        report.requests = place.requests();
+        return Ok(report);
+    }
+    let now = LakeCatalog::read(place, Some(&catalog))?;
+    for Unreadable { session, key, sha256, reason } in unreadable {
+        // A push may have removed it since.
+        if now.as_ref().unwrap_or(&catalog).names_object(session, key, sha256) {
+            report.problems.push(format!("session {}: {reason}", shown_id(session)));
+        }
+    }
+    if let Some(now) = now {
         report.removed += remove_withdrawn(place, &now, &changed)?;
         // A push that replaced a manifest at the same time may have taken the object out of it again.
         let is_outdated = |source: &JoinedSource| !now.has_source(source);
-        for object in compaction.written.iter().filter(|one| one.sources.iter().any(is_outdated)) {
+        for object in written.iter().filter(|one| one.sources.iter().any(is_outdated)) {
             for key in object.keys() {
                 place.delete(key)?;
             }
@@ -136,6 +154,14 @@ fn remove_withdrawn(
     Ok(removed)
 }
 
+/// An object of a session that could not be joined.
+struct Unreadable<'c> {
+    session: &'c str,
+    key: &'c str,
+    sha256: &'c str,
+    reason: String,
+}
+
 /// A compaction that runs.
 struct Compaction<'c> {
     place: &'c LakePlace,
@@ -143,6 +169,7 @@ struct Compaction<'c> {
     catalog: &'c LakeCatalog,
     /// The joined objects that were written.
     written: Vec<JoinedObject>,
+    unreadable: Vec<Unreadable<'c>>,
     report: LakeCompaction,
 }
 
@@ -295,9 +322,14 @@ impl<'c> Compaction<'c> {
         for some in group.chunks(FETCHED_AT_A_TIME) {
             let fetched = run_requests(some, |source| source.fetch(kind, self.place))?;
             for (source, content) in some.iter().zip(fetched) {
-                let Some(content) = content else {
-                    self.report.left_out += 1;
-                    continue;
+                let content = match content {
+                    Ok(content) => content,
+                    Err(reason) => {
+                        self.report.left_out += 1;
+                        let Source { session, key, sha256, .. } = **source;
+                        self.unreadable.push(Unreadable { session, key, sha256, reason });
+                        continue;
+                    }
                 };
                 joined.push(source);
                 sources.push(JoinedSource {

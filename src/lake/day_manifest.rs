@@ -19,6 +19,7 @@ use schemas::ToolError;
 use serde::{Deserialize, Serialize};
 
 use super::listing::ListedObject;
+use super::objects::ObjectContent;
 use super::place::LakePlace;
 use super::requests::run_requests;
 use crate::store::{DAYS, MAX_OBJECT_BYTES, day_key, is_joined_key, json_name};
@@ -124,8 +125,10 @@ impl DayManifest {
 
     /// Reads the manifest of a day; an empty one if there is none, or if it is not valid.
     pub(super) fn read(place: &LakePlace, date: &str) -> Result<Self, ToolError> {
-        let bytes = place.get(&day_key(date), MAX_OBJECT_BYTES)?;
-        let parsed = bytes.and_then(|bytes| parse_day_manifest(&bytes, date).ok());
+        let parsed = match place.get(&day_key(date), MAX_OBJECT_BYTES)? {
+            ObjectContent::Whole(bytes) => parse_day_manifest(&bytes, date).ok(),
+            ObjectContent::Missing | ObjectContent::Unreadable(_) => None,
+        };
         Ok(parsed.unwrap_or_else(|| Self::new(date)))
     }
 
@@ -353,8 +356,8 @@ mod tests {
         assert_eq!(kept.expect("removes"), 0);
         let removed = remove_outdated_objects(&place, None, &|source| source.session == "s1");
         assert_eq!(removed.expect("removes"), 4);
-        assert_eq!(place.get(&replaced, 9).expect("reads"), None);
-        assert_eq!(place.get(&events, 9).expect("reads"), None);
+        assert_eq!(place.get(&replaced, 9).expect("reads"), ObjectContent::Missing);
+        assert_eq!(place.get(&events, 9).expect("reads"), ObjectContent::Missing);
         assert!(list_days(&place).expect("lists").is_empty());
     }
 }

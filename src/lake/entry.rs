@@ -5,12 +5,31 @@ use std::fmt::Write as _;
 use schemas::session::SessionRow;
 use sha2::{Digest as _, Sha256};
 
+use crate::store::KEY_DIGITS;
+
 /// Returns the SHA-256 of bytes in hexadecimal digits.
 pub(super) fn sha256(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(64);
-    for byte in Sha256::digest(bytes) {
+    format_hex(&Sha256::digest(bytes))
+}
+
+fn format_hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
         let _ = write!(text, "{byte:02x}");
     }
+    text
+}
+
+/// Returns the hash in the keys of objects of these bytes that a machine publishes.
+pub(super) fn hash_in_key<'b>(machine_id: &str, bytes: impl Iterator<Item = &'b [u8]>) -> String {
+    let mut all = Sha256::new();
+    all.update(machine_id);
+    for part in bytes {
+        all.update((part.len() as u64).to_le_bytes());
+        all.update(part);
+    }
+    let mut text = format_hex(&all.finalize());
+    text.truncate(KEY_DIGITS);
     text
 }
 

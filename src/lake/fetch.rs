@@ -1,19 +1,16 @@
 //! Fetches a session of a lake, and checks everything about it.
 
 use std::collections::HashMap;
-use std::sync::OnceLock;
 
 use arrow::array::RecordBatch;
-use ingest::stream::batch::arrow_schema;
 use schemas::session::SessionRow;
-use schemas::table::EVENTS;
 use schemas::{Provider, ToolError};
 use serde_json::Value;
 
 use super::listing::ListedSession;
 use super::place::LakePlace;
-use super::pull_report::PullContent;
-use crate::store::{PublishedSession, decode_events, is_events_key, join_events};
+use super::pull::PullContent;
+use crate::store::{PublishedSession, decode_events, is_events_key, order_events};
 
 /// Largest count of tokens or events that a session may have. Sums over all sessions of a store fit
 /// into 64 bits.
@@ -26,7 +23,7 @@ const TIMES: std::ops::RangeInclusive<i64> = -62_135_596_800_000_000..=253_402_3
 pub(super) struct FetchedSession {
     pub(super) published: PublishedSession,
     /// All its events, in order.
-    pub(super) events: RecordBatch,
+    pub(super) events: Vec<RecordBatch>,
     /// Bytes of the objects that the lake has of it.
     pub(super) bytes: u64,
 }
@@ -67,9 +64,9 @@ pub(super) fn fetch_session(
         },
     };
     if content == PullContent::Rows {
-        let events = no_events();
         let published = decode_row(row, lake_id, listed.provider);
-        return Ok(published.map(|published| FetchedSession { published, events, bytes }));
+        let without_events = |published| FetchedSession { published, events: Vec::new(), bytes };
+        return Ok(published.map(without_events));
     }
     let mut events = Vec::new();
     for (at, object) in listed.objects.iter().enumerate().skip(1) {
@@ -91,13 +88,6 @@ pub(super) fn fetch_session(
         .map(|(published, events)| FetchedSession { published, events, bytes }))
 }
 
-/// Returns the events of a session of which only the row is wanted.
-fn no_events() -> RecordBatch {
-    // Building its columns takes longer than decoding a row.
-    static EMPTY: OnceLock<RecordBatch> = OnceLock::new();
-    EMPTY.get_or_init(|| RecordBatch::new_empty(arrow_schema(&EVENTS))).clone()
-}
-
 /// Decodes a session.
 ///
 /// # Errors
@@ -107,7 +97,7 @@ pub fn decode_session(
     events: Vec<SessionPart<RecordBatch>>,
     lake_id: &str,
     provider: Provider,
-) -> Result<(PublishedSession, RecordBatch), String> {
+) -> Result<(PublishedSession, Vec<RecordBatch>), String> {
     let published = decode_row(row, lake_id, provider)?;
     let mut parts = Vec::new();
     for part in events {
@@ -117,7 +107,7 @@ pub fn decode_session(
         };
         parts.push(part.map_err(|reason| format!("its events: {reason}"))?);
     }
-    let events = join_events(&parts, published.row.events)?;
+    let events = order_events(parts, published.row.events)?;
     Ok((published, events))
 }
 

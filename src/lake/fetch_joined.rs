@@ -13,7 +13,7 @@ use super::day_manifest::{DayManifest, JoinedKind, JoinedObject, list_days, read
 use super::fetch::{FetchedSession, KnownParts, check_row, fetch_session};
 use super::listing::ListedSession;
 use super::place::LakePlace;
-use super::pull_report::PullContent;
+use super::pull::PullContent;
 use super::requests::run_requests;
 use crate::store::{
     PublishedSession, batch_bytes, check_events, decode_joined, events_date, is_events_key,
@@ -22,6 +22,9 @@ use crate::store::{
 
 /// Most sessions whose events are in memory at a time.
 const SESSIONS_AT_A_TIME: usize = 8;
+
+/// Bytes of the objects of these sessions, unless one has more. Decoded they have many times more.
+const SESSION_BYTES_AT_A_TIME: u64 = 8 << 20;
 
 /// Sessions of which only the rows are wanted that are fetched at a time.
 const ROWS_AT_A_TIME: usize = 128;
@@ -41,7 +44,7 @@ const WANTED_SHARE: usize = 2;
 
 /// Most bytes of events that wait for those of other days of their session. Those of more sessions are
 /// read from the objects of the session.
-const MAX_WAITING_BYTES: usize = 256 << 20;
+const MAX_WAITING_BYTES: usize = 96 << 20;
 
 /// A session to fetch.
 pub(super) struct WantedParts<'w> {
@@ -137,10 +140,29 @@ pub(super) fn fetch_sessions(
         }
         rest = others;
     }
-    for some in single.chunks(sessions_at_a_time(content)) {
+    let mut rest = single.as_slice();
+    while !rest.is_empty() {
+        let (some, others) = rest.split_at(count_sessions(rest, wanted, content));
         fetch.complete(some)?;
+        rest = others;
     }
     Ok(())
+}
+
+/// Returns how many of the first sessions are fetched at a time: at least one.
+fn count_sessions(sessions: &[usize], wanted: &[WantedParts<'_>], content: PullContent) -> usize {
+    let mut bytes = 0;
+    let mut count = 0;
+    for at in sessions.iter().take(sessions_at_a_time(content)) {
+        if content == PullContent::Whole {
+            bytes += wanted[*at].listed.objects.iter().map(|object| object.bytes).sum::<u64>();
+        }
+        if count > 0 && bytes > SESSION_BYTES_AT_A_TIME {
+            break;
+        }
+        count += 1;
+    }
+    count
 }
 
 /// Returns the number of sessions that are fetched at a time.

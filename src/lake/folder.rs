@@ -6,11 +6,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Once;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::objects::{ObjectInfo, Objects};
-use crate::files::outfile::open_regular;
+use super::objects::{ObjectContent, ObjectInfo, Objects, too_long};
+use crate::files::leftovers::open_without_waiting;
 
 /// The folder of a lake in which objects are written before they are moved to their place.
 const UNFINISHED: &str = "v1/unfinished";
+
+/// End of the names of listings, tombstones and manifests. No folder of a lake has such a name.
+const LISTING_ENDING: &str = ".json";
 
 /// Beginning of the names of unfinished objects.
 const UNFINISHED_PREFIX: &str = ".tmp-";
@@ -51,7 +54,9 @@ impl Objects for FolderPlace {
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,
                 Err(error) => return Err(error.to_string()),
             };
-            if name.starts_with('.') || !metadata.is_file() {
+            // What is neither a file nor a folder is listed, so that whoever reads it reports it.
+            let is_folder = metadata.is_dir() && !name.ends_with(LISTING_ENDING);
+            if name.starts_with('.') || is_folder {
                 continue;
             }
             let changed = metadata.modified().ok();
@@ -64,24 +69,23 @@ impl Objects for FolderPlace {
         Ok(found)
     }
 
-    fn get(&self, key: &str, max_bytes: u64) -> Result<Option<Vec<u8>>, String> {
-        let file = match open_regular(&self.path(key)) {
-            Ok(file) => file,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error.to_string()),
-        };
-        let mut bytes = Vec::new();
-        file.take(max_bytes + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
-        if bytes.len() as u64 > max_bytes {
-            return Err(format!("it has more than {max_bytes} bytes"));
+    fn get(&self, key: &str, max_bytes: u64) -> Result<ObjectContent, String> {
+        match read_regular(&self.path(key), max_bytes) {
+            Ok(content) => Ok(content),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(ObjectContent::Missing),
+            // A folder that cannot be listed is not one bad object.
+            Err(error) => match fs::read_dir(&self.root) {
+                Ok(_) => Ok(ObjectContent::Unreadable(error.to_string())),
+                Err(error) => Err(error.to_string()),
+            },
         }
-        Ok(Some(bytes))
     }
 
     fn put(&self, key: &str, bytes: Vec<u8>) -> Result<(), String> {
         let unfinished = self.path(UNFINISHED);
         self.clearing.call_once(|| remove_abandoned(&unfinished));
-        write_object(&self.path(key), &unfinished, &bytes).map_err(|error| error.to_string())
+        write_object(&self.root, &self.path(key), &unfinished, &bytes)
+            .map_err(|error| error.to_string())
     }
 
     fn delete(&self, key: &str) -> Result<(), String> {
@@ -93,22 +97,114 @@ impl Objects for FolderPlace {
     }
 }
 
-/// Writes a file into the folder `unfinished` and moves it to its place. Every user of the lake may
-/// read it, as far as the folder allows.
-fn write_object(path: &Path, unfinished: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    fs::create_dir_all(unfinished)?;
-    fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(UNFINISHED_PREFIX);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        builder.permissions(fs::Permissions::from_mode(0o666));
+/// Reads a file of at most `max_bytes`. A link, a pipe or a device in its place is not opened: what it
+/// leads to is not an object, and may never end.
+fn read_regular(path: &Path, max_bytes: u64) -> std::io::Result<ObjectContent> {
+    let not_a_file = || ObjectContent::Unreadable("it is not a regular file".to_owned());
+    if !fs::symlink_metadata(path)?.is_file() {
+        return Ok(not_a_file());
     }
-    let mut file = builder.tempfile_in(unfinished)?;
+    // Another machine may have replaced it meanwhile.
+    let file = open_without_waiting(path)?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Ok(not_a_file());
+    }
+    if metadata.len() > max_bytes {
+        return Ok(too_long(max_bytes));
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0));
+    file.take(max_bytes.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > max_bytes {
+        return Ok(too_long(max_bytes));
+    }
+    Ok(ObjectContent::Whole(bytes))
+}
+
+/// Writes a file into the folder `unfinished` of the lake at `root` and moves it to its place.
+fn write_object(root: &Path, path: &Path, unfinished: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    create_private_folders(root)?;
+    let access = Access::of_lake(root)?;
+    for folder in [unfinished, path.parent().unwrap_or(root)] {
+        access.create_folders(root, folder)?;
+    }
+    let mut file = tempfile::Builder::new().prefix(UNFINISHED_PREFIX).tempfile_in(unfinished)?;
     file.write_all(bytes)?;
+    access.allow_reading(file.as_file())?;
     file.persist(path)?;
     Ok(())
+}
+
+/// Creates a folder and those above it, readable by the owner only.
+fn create_private_folders(folder: &Path) -> std::io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+/// Who may use what is written to a lake: the owner, and those for whom the folder of the lake is open.
+struct Access {
+    /// Mode of the folder of the lake.
+    #[cfg(unix)]
+    mode: u32,
+}
+
+impl Access {
+    #[cfg(unix)]
+    fn of_lake(root: &Path) -> std::io::Result<Self> {
+        use std::os::unix::fs::PermissionsExt as _;
+        Ok(Self { mode: fs::metadata(root)?.permissions().mode() & 0o7777 })
+    }
+
+    #[cfg(not(unix))]
+    fn of_lake(_: &Path) -> std::io::Result<Self> {
+        Ok(Self {})
+    }
+
+    /// Creates the folders from `root` down to `folder` that do not exist. The group of a shared folder
+    /// may write in them, whatever the umask is.
+    fn create_folders(&self, root: &Path, folder: &Path) -> std::io::Result<()> {
+        let mut missing: Vec<&Path> = Vec::new();
+        for part in folder.ancestors().take_while(|part| *part != root) {
+            if part.is_dir() {
+                break;
+            }
+            missing.push(part);
+        }
+        for part in missing.into_iter().rev() {
+            match fs::create_dir(part) {
+                Ok(()) => self.open_folder(part)?,
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    #[cfg(unix)]
+    fn open_folder(&self, folder: &Path) -> std::io::Result<()> {
+        use std::os::unix::fs::PermissionsExt as _;
+        fs::set_permissions(folder, fs::Permissions::from_mode(self.mode | 0o700))
+    }
+
+    #[cfg(not(unix))]
+    fn open_folder(&self, _: &Path) -> std::io::Result<()> {
+        Ok(())
+    }
+
+    /// Lets those read a file who may list the folder of the lake. It was created for its owner only.
+    #[cfg(unix)]
+    fn allow_reading(&self, file: &fs::File) -> std::io::Result<()> {
+        use std::os::unix::fs::PermissionsExt as _;
+        file.set_permissions(fs::Permissions::from_mode(self.mode & 0o666 | 0o600))
+    }
+
+    #[cfg(not(unix))]
+    fn allow_reading(&self, _: &fs::File) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Removes what killed pushes left in the folder `unfinished`, unless that is a link: other machines

@@ -48,25 +48,40 @@ impl SourceContent {
 }
 
 impl Source<'_> {
-    /// Reads the object. `None` if it is not there any more as the listing says, or not valid.
+    /// Reads the object. The error in the result is the reason why it is not what the listing says, or
+    /// not valid.
     pub(super) fn fetch(
         &self,
         kind: JoinedKind,
         place: &LakePlace,
-    ) -> Result<Option<SourceContent>, ToolError> {
+    ) -> Result<Result<SourceContent, String>, ToolError> {
         let Self { session, provider, key, bytes, sha256 } = *self;
         let object = ListedObject { key: key.to_owned(), bytes, sha256: sha256.to_owned() };
-        let Ok(content) = object.read(place)? else { return Ok(None) };
-        Ok(match kind {
-            JoinedKind::Events => {
-                decode_events(content, session, provider).ok().map(SourceContent::Events)
+        let content = object.read(place)?;
+        Ok(content.and_then(|content| decode_source(kind, content, session, provider)))
+    }
+}
+
+/// Decodes the object of a session.
+fn decode_source(
+    kind: JoinedKind,
+    content: Vec<u8>,
+    session: &str,
+    provider: Provider,
+) -> Result<SourceContent, String> {
+    match kind {
+        JoinedKind::Events => {
+            let events = decode_events(content, session, provider);
+            events.map(SourceContent::Events).map_err(|reason| format!("its events: {reason}"))
+        }
+        JoinedKind::Rows => {
+            let row = PublishedSession::decode(content);
+            let row = row.map_err(|reason| format!("its row: {reason}"))?;
+            if row.row.session_id != session {
+                return Err("its row is of another session".to_owned());
             }
-            JoinedKind::Rows => {
-                let decoded = PublishedSession::decode(content).ok();
-                let decoded = decoded.filter(|found| found.row.session_id == session);
-                decoded.map(|found| SourceContent::Row(Box::new(found)))
-            }
-        })
+            Ok(SourceContent::Row(Box::new(row)))
+        }
     }
 }
 

@@ -1,5 +1,10 @@
 //! What a place for objects can do, whether it is a folder or a bucket.
 
+/// Returns what an object is that has more bytes than allowed.
+pub(super) fn too_long(max_bytes: u64) -> ObjectContent {
+    ObjectContent::Unreadable(format!("it has more than {max_bytes} bytes"))
+}
+
 /// An object as a listing of keys names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ObjectInfo {
@@ -8,13 +13,23 @@ pub(super) struct ObjectInfo {
     pub(super) version: String,
 }
 
-/// The operations on objects. Keys are in the form of `store::lake::keys`.
+/// The content of an object, as far as it can be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum ObjectContent {
+    Whole(Vec<u8>),
+    /// There is no object of this key.
+    Missing,
+    /// Something is wrong with this object alone; the text says what.
+    Unreadable(String),
+}
+
+/// The operations on objects. An error means that the place itself cannot be used now. Keys are in the form of `store::lake::keys`.
 pub(super) trait Objects: Send + Sync {
     /// Returns the objects whose keys begin with `prefix`, which ends with a slash.
     fn list(&self, prefix: &str) -> Result<Vec<ObjectInfo>, String>;
 
-    /// Returns an object; `None` if there is none. An object of more than `max_bytes` is an error.
-    fn get(&self, key: &str, max_bytes: u64) -> Result<Option<Vec<u8>>, String>;
+    /// Returns an object. One of more than `max_bytes` cannot be read.
+    fn get(&self, key: &str, max_bytes: u64) -> Result<ObjectContent, String>;
 
     /// Writes an object, whole or not at all.
     fn put(&self, key: &str, bytes: Vec<u8>) -> Result<(), String>;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use schemas::{ErrorCode, ToolError};
 
 use super::folder::FolderPlace;
-use super::objects::{ObjectInfo, Objects};
+use super::objects::{ObjectContent, ObjectInfo, Objects};
 use crate::store::{TOMBSTONES, json_name};
 
 /// A lake, which counts its requests.
@@ -71,7 +71,7 @@ impl LakePlace {
         Ok(stones.map(str::to_owned).collect())
     }
 
-    pub(super) fn get(&self, key: &str, max_bytes: u64) -> Result<Option<Vec<u8>>, ToolError> {
+    pub(super) fn get(&self, key: &str, max_bytes: u64) -> Result<ObjectContent, ToolError> {
         self.count();
         self.objects.get(key, max_bytes).map_err(|error| self.error("read", key, error))
     }

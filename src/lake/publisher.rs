@@ -1,17 +1,19 @@
-//! Finds out which machine publishes a session. A log that several machines hold is published once.
+//! Finds out which machines publish a session. A log that several machines hold is published once.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use schemas::{Provider, ToolError};
 
-use super::listing::MachineListing;
-use super::objects::ObjectInfo;
+use super::listing::{ListedSession, MachineListing};
+use super::objects::{ObjectContent, ObjectInfo};
 use super::place::LakePlace;
 use super::selection::OwnSession;
-use crate::store::{MACHINES, PublishedSession, json_name, session_key};
+use crate::store::{
+    MACHINES, json_name, listing_key, row_publisher, session_folder, tombstone_key,
+};
 
-/// Most bytes of the row of a session.
-pub(super) const MAX_ROW_BYTES: u64 = 16 << 20;
+/// Most bytes of a tombstone.
+const MAX_TOMBSTONE_BYTES: u64 = 1 << 16;
 
 /// The machines of a lake, as one push sees them.
 pub(super) struct Publisher<'a> {
@@ -30,26 +32,36 @@ impl<'a> Publisher<'a> {
         Self { place, id: id.to_owned(), versions, listings: HashMap::new() }
     }
 
-    /// Replaces the versions after this machine wrote its listing.
-    pub(super) fn set_machines(&mut self, machines: &[ObjectInfo]) {
-        self.versions = versions_of(machines);
+    /// Replaces the versions after this machine wrote its listing. Returns whether another machine has
+    /// written its own since they were read.
+    pub(super) fn set_machines(&mut self, machines: &[ObjectInfo]) -> bool {
+        let before = std::mem::replace(&mut self.versions, versions_of(machines));
+        let mut others = self.versions.iter().filter(|(id, _)| **id != self.id);
+        others.any(|(id, version)| before.get(id) != Some(version))
     }
 
-    /// Returns the other machine that publishes the log of a session, with at least its events.
-    /// `None` if this machine is to publish it.
-    pub(super) fn find_publisher(
+    /// Returns the other machines that publish a session under an id of the lake, with what they list.
+    pub(super) fn find_rivals(
         &mut self,
-        session: &OwnSession<'_>,
-    ) -> Result<Option<String>, ToolError> {
-        let Some(found) = self.read_row(session.row.provider, &session.lake_id)? else {
-            return Ok(None);
-        };
-        if found.publisher == self.id || found.row.events < session.row.events {
-            return Ok(None);
+        provider: Provider,
+        lake_id: &str,
+    ) -> Result<Vec<(String, ListedSession)>, ToolError> {
+        let rows = self.place.list(&session_folder(provider, lake_id))?;
+        let mut machines: BTreeSet<String> = BTreeSet::new();
+        for row in &rows {
+            machines.extend(row_publisher(&row.key, provider, lake_id).map(str::to_owned));
         }
-        // The row may be of a push that was never finished.
-        let is_listed = self.lists(&found.publisher, session)?;
-        Ok(is_listed.then_some(found.publisher))
+        machines.remove(&self.id);
+        let mut rivals = Vec::new();
+        for machine in machines {
+            // The row may be of a push that was never finished.
+            let listing = self.listing(&machine)?;
+            let listed = listing.and_then(|listing| listing.sessions.get(lake_id));
+            if let Some(listed) = listed.filter(|listed| listed.is_own()) {
+                rivals.push((machine, listed.clone()));
+            }
+        }
+        Ok(rivals)
     }
 
     /// Returns whether another machine still publishes a session. `known` is the version that its
@@ -58,20 +70,54 @@ impl<'a> Publisher<'a> {
         &mut self,
         other: &str,
         known: Option<&str>,
+        lake_id: &str,
         session: &OwnSession<'_>,
     ) -> Result<bool, ToolError> {
         let Some(version) = self.versions.get(other) else { return Ok(false) };
-        Ok(known == Some(version) || self.lists(other, session)?)
+        if known == Some(version) {
+            return Ok(true);
+        }
+        let listing = self.listing(other)?;
+        let listed = listing.and_then(|listing| listing.sessions.get(lake_id));
+        Ok(listed.is_some_and(|listed| {
+            listed.is_own() && listed.log == session.identity && listed.events >= session.row.events
+        }))
     }
 
-    /// Returns whether the row of a session in the lake is that of another machine.
-    pub(super) fn has_other_publisher(
-        &self,
-        provider: Provider,
-        lake_id: &str,
-    ) -> Result<bool, ToolError> {
-        let found = self.read_row(provider, lake_id)?;
-        Ok(found.is_some_and(|found| found.publisher != self.id))
+    /// Returns whether a machine says that it left the tombstone of a log, and does not publish the log.
+    /// Anybody who can write to the lake can write a tombstone, but it counts only then.
+    pub(super) fn is_tombstone_of_machine(&mut self, log: &str) -> Result<bool, ToolError> {
+        let content = self.place.get(&tombstone_key(log), MAX_TOMBSTONE_BYTES)?;
+        let ObjectContent::Whole(bytes) = content else { return Ok(false) };
+        let stone: Option<serde_json::Value> = serde_json::from_slice(&bytes).ok();
+        let machine = stone.as_ref().and_then(|stone| stone.get("machine")?.as_str());
+        let Some(machine) = machine.filter(|id| json_name(&listing_key(id), MACHINES).is_some())
+        else {
+            return Ok(false);
+        };
+        let listing = self.listing(machine)?;
+        Ok(listing.is_some_and(|listing| {
+            listing.tombstones.iter().any(|one| one == log) && !listing.publishes_log(log)
+        }))
+    }
+
+    /// Returns those of these keys that no other machine lists.
+    pub(super) fn without_listed_keys(
+        &mut self,
+        mut keys: BTreeSet<String>,
+    ) -> Result<BTreeSet<String>, ToolError> {
+        if keys.is_empty() {
+            return Ok(keys);
+        }
+        let others: Vec<String> =
+            self.versions.keys().filter(|id| **id != self.id).cloned().collect();
+        for machine in others {
+            let Some(listing) = self.listing(&machine)? else { continue };
+            for key in listing.sessions.values().flat_map(ListedSession::keys) {
+                keys.remove(key);
+            }
+        }
+        Ok(keys)
     }
 
     /// Returns the versions of the listings that a listing of this machine depends on.
@@ -86,29 +132,13 @@ impl<'a> Publisher<'a> {
         in_use
     }
 
-    /// Reads the row of a session in the lake; `None` if there is none that can be read.
-    fn read_row(
-        &self,
-        provider: Provider,
-        lake_id: &str,
-    ) -> Result<Option<PublishedSession>, ToolError> {
-        let bytes = self.place.get(&session_key(provider, lake_id), MAX_ROW_BYTES)?;
-        Ok(bytes.and_then(|bytes| PublishedSession::decode(bytes).ok()))
-    }
-
-    /// Returns whether a machine lists a session as its own, with at least the same events.
-    fn lists(&mut self, machine: &str, session: &OwnSession<'_>) -> Result<bool, ToolError> {
-        if !self.versions.contains_key(machine) {
-            return Ok(false);
-        }
+    /// Returns the listing of a machine; `None` if it has none that is valid.
+    fn listing(&mut self, machine: &str) -> Result<Option<&MachineListing>, ToolError> {
         if !self.listings.contains_key(machine) {
-            let read = MachineListing::read(self.place, machine)?.and_then(Result::ok);
+            let read = MachineListing::read(self.place, machine)?.valid();
             self.listings.insert(machine.to_owned(), read);
         }
-        let listing = self.listings.get(machine).and_then(Option::as_ref);
-        let listed = listing.and_then(|listing| listing.sessions.get(&session.lake_id));
-        Ok(listed
-            .is_some_and(|listed| listed.held_by.is_none() && listed.events >= session.row.events))
+        Ok(self.listings.get(machine).and_then(Option::as_ref))
     }
 }
 

@@ -37,7 +37,7 @@ pub(super) struct OwnSession<'s> {
     pub(super) source: SourceRow,
     /// The identity of its log.
     pub(super) identity: String,
-    /// Its id in the lake.
+    /// Its id in the lake, unless another machine publishes another log under it.
     pub(super) lake_id: String,
 }
 
@@ -101,9 +101,13 @@ fn lake_id(row: &SessionRow, identity: &str) -> String {
     let is_of_native =
         row.session_id.starts_with(native) || row.session_id.starts_with(&*of_native);
     let base = if is_of_native { of_native } else { safe_session_id(&row.session_id) };
-    let hash = sha256(format!("{identity} {:?}", row.started_at).as_bytes());
-    let digits = hash.get(..IDENTITY_DIGITS).unwrap_or(&hash);
-    format!("{base}~{digits}")
+    other_lake_id(&base, &format!("{identity} {:?}", row.started_at))
+}
+
+/// Returns an id like `id`, made unique by what is special about a log.
+pub(super) fn other_lake_id(id: &str, special: &str) -> String {
+    let hash = sha256(special.as_bytes());
+    format!("{id}~{}", hash.get(..IDENTITY_DIGITS).unwrap_or(&hash))
 }
 
 #[cfg(test)]

@@ -39,6 +39,9 @@ pub(super) struct KnownLake {
     pub(super) pulled_versions: BTreeMap<String, String>,
     /// What the last pull asked for and found.
     pub(super) pulled: Option<String>,
+    /// Sessions of machines that others were found to contain: the machine and the id, with a hash of
+    /// the objects and who has the other session.
+    pub(super) contained: BTreeMap<String, String>,
     /// The times of its filter, in microseconds since the epoch.
     pub(super) pulled_since: Option<i64>,
     pub(super) pulled_until: Option<i64>,
@@ -48,9 +51,24 @@ impl LakeState {
     /// Reads the state. A file that cannot be parsed counts as none, except that it must not give
     /// this machine a new id without a word.
     pub(super) fn read(store: &Store) -> Result<Self, ToolError> {
-        let Some(bytes) = store.read_lake_state().map_err(store_error)? else {
-            return Ok(Self::default());
-        };
+        Self::parse(store, store.read_lake_state().map_err(store_error)?)
+    }
+
+    /// Applies `change` to the state and writes it, while no other process does so. Returns the state
+    /// as it is then.
+    pub(super) fn update(
+        store: &Store,
+        change: impl FnOnce(&mut Self) -> Result<(), ToolError>,
+    ) -> Result<Self, ToolError> {
+        let file = store.lock_lake_state().map_err(store_error)?;
+        let mut state = Self::parse(store, file.read().map_err(store_error)?)?;
+        change(&mut state)?;
+        file.replace(&serde_json::to_vec(&state).unwrap_or_default()).map_err(store_error)?;
+        Ok(state)
+    }
+
+    fn parse(store: &Store, bytes: Option<Vec<u8>>) -> Result<Self, ToolError> {
+        let Some(bytes) = bytes else { return Ok(Self::default()) };
         serde_json::from_slice(&bytes).map_err(|error| {
             let message = format!(
                 "lakes.json in {} cannot be read: {error}. Remove it, and this machine publishes under a new id",
@@ -58,11 +76,6 @@ impl LakeState {
             );
             ToolError::new(ErrorCode::StoreDamaged, message)
         })
-    }
-
-    /// Replaces the state.
-    pub(super) fn write(&self, store: &Store) -> Result<(), ToolError> {
-        store.write_lake_state(&serde_json::to_vec(self).unwrap_or_default()).map_err(store_error)
     }
 
     /// Returns what is known of a lake.

@@ -40,6 +40,15 @@ impl Show for PushReport {
             to_megabytes(self.bytes),
             describe_counts("masked", &self.masked)
         );
+        for session in self.published.iter().take(MAX_LISTED) {
+            if let Some(other) = &session.forked_from {
+                let id = &session.session_id;
+                let _ = writeln!(
+                    out,
+                    "fork       {id}: another machine has a different continuation of {other}"
+                );
+            }
+        }
         let _ = writeln!(out, "unchanged  {}", self.unchanged);
         if self.held_by_others > 0 {
             let _ =
@@ -50,6 +59,9 @@ impl Show for PushReport {
         }
         if self.unredacted > 0 {
             let _ = writeln!(out, "refused    {} whose secrets are not masked", self.unredacted);
+        }
+        for warning in self.warnings.iter().take(MAX_LISTED) {
+            let _ = writeln!(out, "warning    {}", one_line(warning));
         }
         let _ = writeln!(out, "requests   {}", self.requests);
         out
@@ -114,6 +126,10 @@ impl Show for LakeCompaction {
                 count_of(self.left_out, "object")
             );
         }
+        for problem in self.problems.iter().take(MAX_LISTED) {
+            let _ = writeln!(out, "problem    {}", one_line(problem));
+        }
+        append_omitted(self.problems.len(), &mut out);
         let _ = writeln!(out, "requests   {}", self.requests);
         out
     }

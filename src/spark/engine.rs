@@ -120,7 +120,7 @@ impl SparkEngine {
     pub(super) fn add_to_store(
         &self,
         store: &Store,
-        sessions: &[(String, RecordBatch)],
+        sessions: &[(String, Vec<RecordBatch>)],
     ) -> Result<(), ToolError> {
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         LakeCatalog::add_events(store, sessions, &*self.redactor()?, &|| open_writer(store))

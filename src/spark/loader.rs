@@ -14,7 +14,7 @@ use super::engine::SparkEngine;
 use super::pruning::object_path;
 use super::relation::{Parameters, read_files, select};
 use crate::lake::{LakeCatalog, LakeSession};
-use crate::store::{check_events, join_events};
+use crate::store::{check_events, order_events};
 use crate::tools::LakeCall;
 
 /// Most bytes of objects whose rows are in memory at a time, unless one session has more.
@@ -84,7 +84,7 @@ impl SparkEngine {
                 let rows = check_events(&part, id, row.provider);
                 checked.push(rows.map_err(|reason| invalid_session(id, &reason))?);
             }
-            let events = join_events(&checked, row.events);
+            let events = order_events(checked, row.events);
             loaded.push(((*id).to_owned(), events.map_err(|reason| invalid_session(id, &reason))?));
         }
         self.add_to_store(call.store, &loaded)?;

@@ -28,9 +28,13 @@ use super::session_events::ALL_EVENTS;
 use super::snapshot::Snapshot;
 
 /// Most events of a session in one object; a longer session has several objects a day. They are
-/// counted by event index, so that the parts of a session are the same wherever it was ingested, in
-/// however many pieces.
+/// counted by event index, and its texts from the first event on, so that the parts of a session are
+/// the same wherever it was ingested, in however many pieces.
 pub(super) const MAX_PART_EVENTS: i32 = 1 << 16;
+
+/// Bytes of text from which on an object of a session ends before the next event. A reader decodes an
+/// object as a whole.
+const MAX_PART_BYTES: i64 = 32 << 20;
 
 /// Most bytes of a session id that is used as a file name unchanged.
 const MAX_ID_BYTES: usize = 120;
@@ -97,8 +101,9 @@ pub(super) fn collect_parts(
     let schema = export_schema();
     let began = session.started_at.and_then(day_since_epoch).unwrap_or(0);
     let mut parts: BTreeMap<DayPart, Vec<RecordBatch>> = BTreeMap::new();
+    let mut part_bytes = PartBytes::default();
     read_public_batches(snapshot, at, &schema, |batch| {
-        let keys = day_parts(&batch, began);
+        let keys = day_parts(&batch, began, &mut part_bytes);
         let mut start = 0;
         for run in keys.chunk_by(|a, b| a == b) {
             if let Some(key) = run.first() {
@@ -212,17 +217,41 @@ fn add_date_column(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatc
     RecordBatch::try_new(Arc::clone(schema), columns)
 }
 
+/// Counts the bytes of the texts of a session, event by event.
+#[derive(Default)]
+struct PartBytes {
+    /// Bytes of the present part.
+    bytes: i64,
+    /// Number of parts that ended because of their size.
+    ended: i32,
+}
+
+impl PartBytes {
+    /// Counts a text, and returns the number of parts that ended before it.
+    fn add(&mut self, bytes: i64) -> i32 {
+        if self.bytes > 0 && self.bytes + bytes > MAX_PART_BYTES {
+            self.bytes = 0;
+            self.ended += 1;
+        }
+        self.bytes += bytes;
+        self.ended
+    }
+}
+
 /// Returns the day and the part of each row. Rows without a time get the day `began`.
-fn day_parts(batch: &RecordBatch, began: i32) -> Vec<DayPart> {
+fn day_parts(batch: &RecordBatch, began: i32, part_bytes: &mut PartBytes) -> Vec<DayPart> {
     let dates = batch.column_by_name("event_date");
     let dates = dates.and_then(|column| column.as_primitive_opt::<Date32Type>());
-    let indexes = column_of(batch, EventColumn::EventIndex);
-    let indexes = indexes.and_then(|column| column.as_primitive_opt::<Int32Type>());
+    let int =
+        |column| column_of(batch, column).and_then(|column| column.as_primitive_opt::<Int32Type>());
+    let indexes = int(EventColumn::EventIndex);
+    let sizes = int(EventColumn::TextBytes);
     let mut keys = Vec::with_capacity(batch.num_rows());
     for row in 0..batch.num_rows() {
         let day = dates.filter(|dates| dates.is_valid(row)).map(|dates| dates.value(row));
+        let ended = part_bytes.add(sizes.map_or(0, |sizes| i64::from(sizes.value(row))));
         let part = indexes.map_or(0, |indexes| indexes.value(row) / MAX_PART_EVENTS);
-        keys.push((day.unwrap_or(began), part));
+        keys.push((day.unwrap_or(began), part + ended));
     }
     keys
 }
@@ -276,8 +305,10 @@ mod tests {
     #[test]
     fn days_are_utc_and_events_without_a_time_lie_with_the_beginning() {
         let batch = batch(&[Some(0), Some(DAY_US - 1), Some(DAY_US), Some(-1), None]);
-        let days: Vec<_> =
-            day_parts(&batch, 2).into_iter().map(|(day, _)| format_date(day)).collect();
+        let days: Vec<_> = day_parts(&batch, 2, &mut PartBytes::default())
+            .into_iter()
+            .map(|(day, _)| format_date(day))
+            .collect();
         let want = ["1970-01-01", "1970-01-01", "1970-01-02", "1969-12-31", "1970-01-03"];
         assert_eq!(days, want);
     }

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! manifest.json  write.lock  labels.json  labels.lock  forgotten.json  reduced.json  http-token
-//! hooks.jsonl  hooks.lock  lakes.json
+//! hooks.jsonl  hooks.lock  lakes.json  lakes.lock
 //! segments/0000000001/   events.parquet skip.idx checksums.bin sessions.parquet ...
 //! damaged/0000000001/    segments that were set aside
 //! readers/x1y2z3x1y2z3/   rows that readers of a server see instead of those of the segments
@@ -23,7 +23,7 @@ use super::manifest::{MANIFEST_FILE, Manifest, SEGMENT_TABLES, SegmentEntry, fil
 use super::reduced_sessions::REDUCED_FILE;
 
 /// Names of the store's files directly in its folder.
-const OWN_FILES: [&str; 10] = [
+const OWN_FILES: [&str; 11] = [
     MANIFEST_FILE,
     WRITE_LOCK,
     LABELS_FILE,
@@ -34,6 +34,7 @@ const OWN_FILES: [&str; 10] = [
     HOOK_LOG,
     HOOK_LOG_LOCK,
     LAKE_STATE,
+    LAKE_STATE_LOCK,
 ];
 
 /// Name of the file with the labels.
@@ -47,6 +48,9 @@ pub(super) const TOKEN_FILE: &str = "http-token";
 
 /// Name of the file in which `push` and `pull` keep what they did.
 pub(super) const LAKE_STATE: &str = "lakes.json";
+
+/// Name of the lock file that is held while that file changes.
+pub(super) const LAKE_STATE_LOCK: &str = "lakes.lock";
 
 /// Name of the file with the log of hooks.
 pub(super) const HOOK_LOG: &str = "hooks.jsonl";

@@ -10,7 +10,7 @@
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -22,9 +22,8 @@ use super::folder::{HOOK_LOG, HOOK_LOG_LOCK};
 /// Size of the log in bytes from which its older half is removed.
 const MAX_LOG_BYTES: usize = 1 << 20;
 
-/// Time to wait for another hook that holds the log, and the pause between attempts.
+/// Time to wait for another hook that holds the log.
 const MAX_LOCK_WAIT: Duration = Duration::from_millis(40);
-const LOCK_RETRY_PAUSE: Duration = Duration::from_millis(2);
 
 /// One thing that a hook said.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,15 +66,7 @@ impl HookLog {
     /// [`StoreError::Busy`] if another hook holds it for longer than [`MAX_LOCK_WAIT`],
     /// [`StoreError::Io`] if it cannot be read.
     pub(super) fn open(dir: &Path) -> Result<Self, StoreError> {
-        let until = Instant::now() + MAX_LOCK_WAIT;
-        let lock = loop {
-            match StoreLock::acquire(dir, HOOK_LOG_LOCK) {
-                Err(StoreError::Busy { .. }) if Instant::now() < until => {
-                    std::thread::sleep(LOCK_RETRY_PAUSE);
-                }
-                result => break result?,
-            }
-        };
+        let lock = StoreLock::acquire_within(dir, HOOK_LOG_LOCK, MAX_LOCK_WAIT)?;
         let path = dir.join(HOOK_LOG);
         let bytes = read_log(&path).map_err(StoreError::io(&path))?;
         Ok(Self { lock, rows: parse_rows(&bytes), bytes: bytes.len(), path })

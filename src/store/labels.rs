@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ingest::plan::rules_version;
 use ingest::redact::columns::mask_name;
@@ -30,9 +30,6 @@ const CHECKSUM_VERSION: u32 = 2;
 
 /// How long to wait for another process that holds the lock.
 const MAX_LOCK_WAIT: Duration = Duration::from_secs(2);
-
-/// Pause between two attempts to take the lock.
-const LOCK_RETRY_PAUSE: Duration = Duration::from_millis(10);
 
 /// The labels of every session that has any, at one moment.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -157,7 +154,7 @@ impl LabelBook {
         dir: &Path,
         change: impl FnOnce(&mut Self) -> T,
     ) -> Result<T, StoreError> {
-        let lock = wait_for_lock(dir)?;
+        let lock = StoreLock::acquire_within(dir, LABELS_LOCK, MAX_LOCK_WAIT)?;
         let path = dir.join(LABELS_FILE);
         files::remove_temporary_copies(&path);
         // A file that cannot be read must not be overwritten.
@@ -270,19 +267,6 @@ fn read_labels_file(dir: &Path) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// Takes the lock, waiting up to [`MAX_LOCK_WAIT`] if another process holds it.
-fn wait_for_lock(dir: &Path) -> Result<StoreLock, StoreError> {
-    let until = Instant::now() + MAX_LOCK_WAIT;
-    loop {
-        match StoreLock::acquire(dir, LABELS_LOCK) {
-            Err(StoreError::Busy { .. }) if Instant::now() < until => {
-                std::thread::sleep(LOCK_RETRY_PAUSE);
-            }
-            result => return result,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -365,7 +349,7 @@ mod tests {
             }
         });
         assert_eq!(LabelBook::read(dir.path(), None).rows().count(), 8);
-        let held = wait_for_lock(dir.path()).expect("lock");
+        let held = StoreLock::acquire_within(dir.path(), LABELS_LOCK, MAX_LOCK_WAIT).expect("lock");
         assert!(matches!(LabelBook::update(dir.path(), |_| ()), Err(StoreError::Busy { .. })));
         drop(held);
     }

@@ -19,6 +19,7 @@ mod index;
 mod ingest_target;
 mod labels;
 mod lake;
+mod lake_state;
 mod large_segments;
 mod latest_sessions;
 mod lookup;
@@ -58,19 +59,23 @@ pub use index::{
     WordPattern, needle_grams,
 };
 pub use labels::{LabelBook, LabelRow, SessionLabels};
+pub use lake::copies::CopiedEvents;
 pub use lake::decode::{
-    MAX_OBJECT_BYTES, batch_bytes, check_events, decode_events, decode_joined, join_events,
+    MAX_OBJECT_BYTES, batch_bytes, check_events, decode_events, decode_joined, order_events,
     slice_joined,
 };
 pub use lake::encode::{LakeContent, LakeFile};
 pub use lake::import::LakeImport;
 pub use lake::joined::{JoinedFiles, JoinedWriter};
 pub use lake::keys::{
-    DAYS, LAKE_PATH, MACHINES, TOMBSTONES, day_folder, day_key, events_date, is_events_key,
-    is_index_key, is_joined_key, joined_keys, json_name, listing_key, session_key, tombstone_key,
+    DAYS, KEY_DIGITS, LAKE_PATH, MACHINES, TOMBSTONES, day_folder, day_key, events_date,
+    is_events_key, is_index_key, is_joined_key, is_session_key, is_shared_key, joined_keys,
+    json_name, key_with_hash, listing_key, row_publisher, session_folder, session_key,
+    tombstone_key,
 };
 pub use lake::open_lake_index;
 pub use lake::session_object::PublishedSession;
+pub use lake_state::LakeStateFile;
 pub use large_segments::GROUP_BYTES;
 pub use lookup::LookupError;
 pub use manifest::{LostLogs, Manifest, SegmentEntry};

@@ -15,6 +15,7 @@ use super::forgotten::ForgottenLogs;
 use super::hook_log::{HookLog, HookLogRow, read_hook_log};
 use super::identity::Identity;
 use super::labels::LabelBook;
+use super::lake_state::{LakeStateFile, read_lake_state};
 use super::manifest::Manifest;
 use super::segment::source_table::SourceTable;
 use super::snapshot::Snapshot;
@@ -256,23 +257,15 @@ impl Store {
     /// # Errors
     /// Fails if the file cannot be read.
     pub fn read_lake_state(&self) -> Result<Option<Vec<u8>>, StoreError> {
-        let path = self.dir.join(folder::LAKE_STATE);
-        match files::read_file(&path) {
-            Ok(bytes) => Ok(Some(bytes)),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(StoreError::io(&path)(error)),
-        }
+        read_lake_state(&self.dir)
     }
 
-    /// Replaces what `push` and `pull` keep about lakes.
+    /// Locks what `push` and `pull` keep about lakes.
     ///
     /// # Errors
-    /// Fails if the file cannot be written.
-    pub fn write_lake_state(&self, bytes: &[u8]) -> Result<(), StoreError> {
-        files::create_private_dirs(&self.dir)?;
-        let path = self.dir.join(folder::LAKE_STATE);
-        files::remove_temporary_copies(&path);
-        files::replace_file(&path, bytes)
+    /// Fails if another process holds the lock for long, or if it cannot be taken.
+    pub fn lock_lake_state(&self) -> Result<LakeStateFile, StoreError> {
+        LakeStateFile::lock(&self.dir)
     }
 
     /// Reads the logs that were forgotten.

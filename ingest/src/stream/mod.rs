@@ -26,7 +26,7 @@ pub use self::draft::{Draft, ModeWords, RecordAt, parse_micros};
 pub use self::events::Stream;
 pub(crate) use self::messages::{DocumentMessages, DroppedMessages};
 pub(crate) use self::recount::{is_copied, without_counts};
-pub use self::recount::{CopyRecount, TokenRecount};
+pub use self::recount::{CopyRecount, SessionRecount, TokenRecount};
 pub(crate) use self::repository::Repositories;
 pub use self::session::TitleFrom;
 pub use self::state::StreamState;

@@ -277,6 +277,40 @@ fn record_ids(event: &EventRow) -> [u64; 2] {
     [event.record_hash, event.copy_hash].map(i64::cast_unsigned)
 }
 
+/// Counts a session again from its stored events, of which other ones are copies than before.
+pub struct SessionRecount {
+    before: SessionRow,
+    stream: Stream,
+}
+
+impl SessionRecount {
+    /// Begins with the session as it was counted before.
+    pub fn new(session: &SessionRow) -> Self {
+        let counted = without_counts(session.clone());
+        let state = StreamState::default();
+        let history = History::default();
+        let batch = Box::default();
+        let stream = Stream::new(session.provider, counted, state, None, history, None, batch);
+        Self { before: session.clone(), stream }
+    }
+
+    /// Counts the next event.
+    pub fn add_event(&mut self, event: &EventRow) {
+        self.stream.is_replay = event.is_replay;
+        self.stream.count_stored_event(event);
+    }
+
+    /// Returns the session with the new counts.
+    pub fn into_session(self) -> SessionRow {
+        let Self { before, stream } = self;
+        SessionRow {
+            model: before.model,
+            usage_confidence: before.usage_confidence,
+            ..stream.session_row()
+        }
+    }
+}
+
 /// Counts the tokens of a session again from its stored events.
 pub struct TokenRecount {
     session: SessionRow,

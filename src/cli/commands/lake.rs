@@ -31,5 +31,6 @@ pub(in crate::cli) fn run(
     let place = LakePlace::open(&flags.destination)?;
     let report = compact_lake(&place, schemas::Timestamp::now())?;
     context.printer.print_value(&report)?;
-    Ok(CommandOutcome::Done)
+    let is_whole = report.problems.is_empty();
+    Ok(if is_whole { CommandOutcome::Done } else { CommandOutcome::NothingFound })
 }

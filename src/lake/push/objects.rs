@@ -1,105 +1,167 @@
 //! Finds the sessions that changed since the last push, and writes their objects.
 
 use std::collections::{BTreeMap, HashSet};
+use std::fmt::Write as _;
 
 use schemas::ToolError;
+use schemas::event::Relation;
 use schemas::session::SessionRow;
 
+use super::placement::Placement;
 use super::report::PushedSession;
 use super::work::Push;
 use crate::base::parallel::in_parallel;
 use crate::error::store_error;
-use crate::lake::entry::hash_row;
+use crate::lake::entry::{hash_in_key, hash_row};
 use crate::lake::listing::{ListedObject, ListedSession};
 use crate::lake::requests::run_requests;
 use crate::lake::selection::OwnSession;
-use crate::store::{LakeFile, PublishedSession, session_key};
+use crate::store::{LakeFile, PublishedSession, key_with_hash, session_key};
 
 /// Most sessions whose objects are in memory at a time.
 const SESSIONS_AT_A_TIME: usize = 32;
 
 /// A session whose objects are written.
-pub(super) struct Changed<'s> {
-    session: &'s OwnSession<'s>,
+pub(super) struct Changed {
+    /// Its position among those of this machine.
+    at: usize,
     row_hash: String,
 }
 
 /// A session with the objects of it that the lake does not have.
 struct EncodedSession {
     lake_id: String,
+    forked_from: Option<String>,
     listed: ListedSession,
     files: Vec<LakeFile>,
     masked: BTreeMap<String, u64>,
     unmasked: BTreeMap<String, u64>,
 }
 
-impl<'a> Push<'a> {
+impl Push<'_> {
     /// Finds the sessions whose objects must be written.
-    pub(super) fn find_changed(&mut self) -> Result<Vec<Changed<'a>>, ToolError> {
-        let published_as = format!(
-            "{:?} {} {}",
-            self.options.settings.content, self.identity.machine, self.identity.user_name
-        );
-        let mut changed = Vec::new();
+    pub(super) fn find_changed(&mut self) -> Result<Vec<Changed>, ToolError> {
+        let mut unknown = Vec::new();
+        let mut unchanged = Vec::new();
+        let mut written = Vec::new();
+        let mut held = Vec::new();
         let mut seen = HashSet::new();
         for at in std::mem::take(&mut self.selected) {
-            let session = &self.own[at];
-            if !seen.insert(session.lake_id.as_str()) {
+            if !seen.insert(self.lake_ids[at].clone()) {
                 continue;
             }
-            let source = &session.source;
-            let versions = [source.redaction_rules, source.decoder_version];
-            let row_hash = hash_row(session.row, versions, &published_as);
-            if self.is_unchanged(session, &row_hash)? {
-                continue;
+            match self.find_known(at)? {
+                Some(Placement::Own { .. }) => unchanged.push(at),
+                Some(Placement::HeldBy { machine, .. }) => held.push((at, machine)),
+                None => unknown.push(at),
             }
-            match self.publisher.find_publisher(session)? {
-                None => changed.push(Changed { session, row_hash }),
-                Some(other) => {
-                    self.report.held_by_others += 1;
-                    let mut held = describe_session(&self.content_row(session), session, row_hash);
-                    held.held_by = Some(other);
-                    self.listing.sessions.insert(session.lake_id.clone(), held);
+        }
+        for at in unknown {
+            match self.find_placement(at)? {
+                Placement::Own { lake_id } => {
+                    self.set_lake_id(at, lake_id);
+                    written.push(at);
+                }
+                Placement::HeldBy { lake_id, machine } => {
+                    self.set_lake_id(at, lake_id);
+                    held.push((at, machine));
                 }
             }
+        }
+        // The ids of their parents may be others now, so the hashes follow only here.
+        let mut changed = Vec::new();
+        for at in written.into_iter().chain(unchanged) {
+            let row_hash = self.row_hash(at);
+            match self.listing.sessions.get(&self.lake_ids[at]) {
+                Some(listed) if listed.is_own() && listed.row == row_hash => {
+                    self.report.unchanged += 1;
+                }
+                Some(_) | None => changed.push(Changed { at, row_hash }),
+            }
+        }
+        for (at, machine) in held {
+            self.report.held_by_others += 1;
+            let row_hash = self.row_hash(at);
+            let listed = describe_session(&self.content_row(at), &self.own[at], row_hash);
+            let lake_id = self.lake_ids[at].clone();
+            self.withdraw_objects(&lake_id);
+            let held = ListedSession { held_by: Some(machine), ..listed };
+            self.listing.sessions.insert(lake_id, held);
         }
         Ok(changed)
     }
 
-    /// Returns whether the lake has a session as it is now, from this machine or another one, and
-    /// counts it.
-    fn is_unchanged(
-        &mut self,
-        session: &OwnSession<'_>,
-        row_hash: &str,
-    ) -> Result<bool, ToolError> {
-        let listed = self.listing.sessions.get(&session.lake_id);
-        let Some(listed) = listed.filter(|listed| listed.row == row_hash) else { return Ok(false) };
-        let Some(other) = listed.held_by.clone() else {
-            self.report.unchanged += 1;
-            return Ok(true);
+    /// Returns a hash of everything that the objects of the session at a position depend on.
+    fn row_hash(&self, at: usize) -> String {
+        let mut published_as = format!(
+            "{:?} {} {}",
+            self.options.settings.content, self.identity.machine, self.identity.user_name
+        );
+        let session = &self.own[at];
+        if self.is_fork(at) {
+            published_as.push_str(" forked");
+        }
+        if let Some(parent) = self.find_parent(session)
+            && self.lake_ids[parent] != self.own[parent].lake_id
+        {
+            let _ = write!(published_as, " {}", self.lake_ids[parent]);
+        }
+        let versions = [session.source.redaction_rules, session.source.decoder_version];
+        hash_row(session.row, versions, &published_as)
+    }
+
+    /// Publishes a session under another id from now on, if it is one.
+    fn set_lake_id(&mut self, at: usize, lake_id: String) {
+        if lake_id == self.lake_ids[at] {
+            return;
+        }
+        let log = &self.own[at].identity;
+        let before = std::mem::replace(&mut self.lake_ids[at], lake_id);
+        if self.listing.sessions.get(&before).is_some_and(|listed| listed.log == *log) {
+            self.withdraw_objects(&before);
+        }
+    }
+
+    /// Returns how a session is in the lake, if it is there as it is now. `None` if it changed, or must be
+    /// looked for again.
+    fn find_known(&mut self, at: usize) -> Result<Option<Placement>, ToolError> {
+        let row_hash = self.row_hash(at);
+        let lake_id = self.lake_ids[at].clone();
+        let listed = self.listing.sessions.get(&lake_id);
+        let Some(listed) = listed.filter(|listed| listed.row == row_hash) else { return Ok(None) };
+        let Some(machine) = listed.held_by.clone() else {
+            let is_known = !self.crossed.contains(&lake_id);
+            return Ok(is_known.then_some(Placement::Own { lake_id }));
         };
         let known = self.state.lakes.get(self.place.name());
-        let known = known.and_then(|lake| lake.versions.get(&other)).cloned();
-        let holds = self.publisher.still_holds(&other, known.as_deref(), session)?;
-        self.report.held_by_others += usize::from(holds);
-        Ok(holds)
+        let known = known.and_then(|lake| lake.versions.get(&machine)).cloned();
+        let session = &self.own[at];
+        let holds = self.publisher.still_holds(&machine, known.as_deref(), &lake_id, session)?;
+        Ok(holds.then_some(Placement::HeldBy { lake_id, machine }))
     }
 
-    /// Returns the row of a session as it is published.
-    fn content_row(&self, session: &OwnSession<'_>) -> SessionRow {
-        let parent = session.row.parent_session_id.as_ref().map(|parent| self.lake_parent(parent));
-        self.content.publish_row(session.row, &session.lake_id, parent, self.identity)
+    /// Returns the row of the session at a position as it is published.
+    fn content_row(&self, at: usize) -> SessionRow {
+        let session = &self.own[at];
+        let parent = session.row.parent_session_id.clone();
+        let parent = self.find_parent(session).map(|at| self.lake_ids[at].clone()).or(parent);
+        let lake_id = &self.lake_ids[at];
+        let mut row = self.content.publish_row(session.row, lake_id, parent, self.identity);
+        if self.is_fork(at) && row.relation.is_none() {
+            row.relation = Some(Relation::ForkedFrom.as_str().to_owned());
+            row.parent_session_id = Some(session.lake_id.clone());
+        }
+        row
     }
 
-    /// Returns the id that the parent of a session has in the lake.
-    fn lake_parent(&self, parent: &str) -> String {
-        let found = self.own.binary_search_by(|own| own.row.session_id.as_str().cmp(parent));
-        found.map_or_else(|_| parent.to_owned(), |at| self.own[at].lake_id.clone())
+    /// Returns the position of the parent of a session, if it is of this machine.
+    fn find_parent(&self, session: &OwnSession<'_>) -> Option<usize> {
+        let parent = session.row.parent_session_id.as_deref()?;
+        self.own.binary_search_by(|own| own.row.session_id.as_str().cmp(parent)).ok()
     }
 
     /// Writes the objects of sessions that changed, and adds them to the listing.
-    pub(super) fn publish(&mut self, changed: &[Changed<'a>]) -> Result<(), ToolError> {
+    pub(super) fn publish(&mut self, changed: &[Changed]) -> Result<(), ToolError> {
         for some in changed.chunks(SESSIONS_AT_A_TIME) {
             let encoded = in_parallel(some, 1, |sessions| {
                 let mut encoded = Vec::new();
@@ -113,8 +175,7 @@ impl<'a> Push<'a> {
                 let keys = encoded.iter().flat_map(|one| one.files.iter().map(|file| &file.key));
                 let keys: Vec<String> = keys.cloned().collect();
                 self.unused.extend(keys.iter().cloned());
-                self.state.lake(self.place.name()).pending.extend(keys);
-                self.state.write(self.store)?;
+                self.note_pending(keys)?;
                 self.write_objects(&encoded)?;
             }
             for session in encoded.drain(..) {
@@ -126,24 +187,34 @@ impl<'a> Push<'a> {
     }
 
     /// Encodes the objects of one session.
-    fn encode_session(&self, changed: &Changed<'a>) -> Result<EncodedSession, ToolError> {
-        let session = changed.session;
-        let lake_id = &session.lake_id;
+    fn encode_session(&self, changed: &Changed) -> Result<EncodedSession, ToolError> {
+        let session = &self.own[changed.at];
+        let lake_id = &self.lake_ids[changed.at];
+        let machine = self.state.id.as_str();
         let events = self.content.encode_events(self.snapshot, session.at, lake_id);
-        let row = self.content_row(session);
+        let events = events.map_err(store_error)?;
+        let row = self.content_row(changed.at);
         let mut listed = describe_session(&row, session, changed.row_hash.clone());
         let masked = count_masked(&row);
         let published = PublishedSession {
             row,
-            publisher: self.state.id.clone(),
+            publisher: machine.to_owned(),
             identity: session.identity.clone(),
             first_record: session.source.first_record,
         };
-        let mut files = vec![LakeFile {
-            key: session_key(listed.provider, lake_id),
-            bytes: published.encode().map_err(store_error)?,
-        }];
-        files.extend(events.map_err(store_error)?);
+        let bytes = published.encode().map_err(store_error)?;
+        let hash = hash_in_key(machine, std::iter::once(bytes.as_slice()));
+        let key = session_key(listed.provider, lake_id, machine, &hash);
+        let mut files = vec![LakeFile { key, bytes }];
+        // Events and their skip index follow each other.
+        for pair in events.chunks(2) {
+            let hash = hash_in_key(machine, pair.iter().map(|file| file.bytes.as_slice()));
+            let named = pair.iter().map(|file| LakeFile {
+                key: key_with_hash(&file.key, &hash),
+                bytes: file.bytes.clone(),
+            });
+            files.extend(named);
+        }
         listed.objects.extend(files.iter().map(ListedObject::of));
         let before = self.listing.sessions.get(lake_id);
         let unmasked = match before {
@@ -158,8 +229,9 @@ impl<'a> Push<'a> {
                 changed_files.push(file);
             }
         }
+        let forked_from = self.is_fork(changed.at).then(|| session.lake_id.clone());
         let lake_id = lake_id.clone();
-        Ok(EncodedSession { lake_id, listed, files: changed_files, masked, unmasked })
+        Ok(EncodedSession { lake_id, forked_from, listed, files: changed_files, masked, unmasked })
     }
 
     /// Writes objects. The row of a session, which is the first, comes last: it says who publishes
@@ -180,9 +252,10 @@ impl<'a> Push<'a> {
 
     /// Adds a session whose objects are in the lake to the listing and the report.
     fn add_to_listing(&mut self, session: EncodedSession) {
-        let EncodedSession { lake_id, listed, files, masked, unmasked } = session;
+        let EncodedSession { lake_id, forked_from, listed, files, masked, unmasked } = session;
         let pushed = PushedSession {
             session_id: lake_id.clone(),
+            forked_from,
             project: listed.project.clone(),
             events: listed.events,
             objects: files.len(),
@@ -217,6 +290,7 @@ fn describe_session(row: &SessionRow, session: &OwnSession<'_>, row_hash: String
         project: row.project.clone(),
         cwd: row.cwd.clone(),
         ended_at: row.ended_at,
+        first_record: session.source.first_record,
         objects: Vec::new(),
     }
 }

@@ -23,6 +23,9 @@ pub struct PushOptions {
 pub struct PushedSession {
     /// Its id in the lake.
     pub session_id: String,
+    /// The session of another machine from which its history parted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
     pub events: i64,
@@ -63,7 +66,8 @@ pub struct PushReport {
     pub unmasked: BTreeMap<String, u64>,
     /// Sessions in the lake that other rules masked, and that the store does not have any more.
     pub irreplaceable: Vec<String>,
-    /// What the user has to do about the last two.
+    /// What the user should know or do about the lake.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
     pub requests: u64,
 }
@@ -96,5 +100,28 @@ impl PushReport {
                 named.join(", "),
             ));
         }
+    }
+
+    /// Returns the report of this push and of another one right after it.
+    pub(super) fn followed_by(self, next: Self) -> Self {
+        let mut report = next;
+        report.unchanged = report.unchanged.min(self.unchanged);
+        for session in self.published {
+            if !report.published.iter().any(|one| one.session_id == session.session_id) {
+                report.published.push(session);
+            }
+        }
+        report.published.sort();
+        report.removed.extend(self.removed);
+        report.warnings.extend(self.warnings);
+        report.objects += self.objects;
+        report.bytes += self.bytes;
+        for (kind, count) in self.masked {
+            *report.masked.entry(kind).or_default() += count;
+        }
+        for (kind, count) in self.unmasked {
+            *report.unmasked.entry(kind).or_default() += count;
+        }
+        report
     }
 }

@@ -7,7 +7,7 @@ use schemas::ToolError;
 
 use super::work::Push;
 use crate::lake::listing::ListedSession;
-use crate::store::{PublishedSession, decode_events, is_events_key, session_key};
+use crate::store::{PublishedSession, decode_events, is_events_key, is_session_key};
 
 impl Push<'_> {
     /// Returns the number of secrets, by kind, in the objects of a session that `now` replaces: others
@@ -21,7 +21,7 @@ impl Push<'_> {
         let mut remask = RowRemasker::new(self.redactor, 0);
         let mut rows = Vec::new();
         for object in before.objects.iter().filter(|object| !now.objects.contains(object)) {
-            let is_row = object.key == session_key(before.provider, lake_id);
+            let is_row = is_session_key(&object.key, before.provider, lake_id, &self.state.id);
             if !is_row && !is_events_key(&object.key, before.provider, lake_id) {
                 continue;
             }
@@ -41,7 +41,7 @@ impl Push<'_> {
     /// Notes the sessions in the lake that other rules masked and that the store does not have any more,
     /// so that this push cannot replace them.
     pub(super) fn note_irreplaceable(&mut self) {
-        let own: HashSet<&str> = self.own.iter().map(|own| own.lake_id.as_str()).collect();
+        let own: HashSet<&str> = self.lake_ids.iter().map(String::as_str).collect();
         for (id, listed) in &self.listing.sessions {
             let is_own = own.contains(id.as_str());
             if listed.held_by.is_none() && listed.rules != self.rules && !is_own {

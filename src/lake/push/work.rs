@@ -1,11 +1,11 @@
 //! A push: selects the sessions, keeps the listing of this machine, and removes what it no longer
 //! names.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use ingest::plan::rules_version;
 use ingest::redact::Redactor;
-use schemas::{ErrorCode, Provider, ToolError};
+use schemas::{ErrorCode, ToolError};
 
 use super::report::{PushOptions, PushReport};
 use crate::error::store_error;
@@ -17,8 +17,8 @@ use crate::lake::publisher::Publisher;
 use crate::lake::selection::{OwnSession, ProjectRules};
 use crate::lake::state::LakeState;
 use crate::store::{
-    Identity, LakeContent, MACHINES, RowsToMask, Snapshot, Store, events_date, is_events_key,
-    is_index_key, listing_key, session_key, tombstone_key,
+    Identity, LakeContent, MACHINES, RowsToMask, Snapshot, Store, events_date, is_shared_key,
+    listing_key, tombstone_key,
 };
 
 /// A push that runs.
@@ -40,8 +40,15 @@ pub(super) struct Push<'a> {
     pub(super) publisher: Publisher<'a>,
     /// Every session of this machine.
     pub(super) own: &'a [OwnSession<'a>],
+    /// The ids of these sessions in the lake.
+    pub(super) lake_ids: Vec<String>,
     /// The positions in `own` of the sessions that are published.
     pub(super) selected: Vec<usize>,
+    /// Ids of sessions that this machine published while another one wrote its listing, so that neither
+    /// saw the other.
+    pub(super) crossed: &'a HashSet<String>,
+    /// True if another machine wrote its listing during this push.
+    pub(super) has_crossed: bool,
     /// Identities of the logs that were forgotten here, with their times.
     pub(super) forgotten: HashMap<String, i64>,
     /// Keys that the listing no longer names.
@@ -60,8 +67,9 @@ impl<'a> Push<'a> {
         redactor: &'a Redactor,
         snapshot: &'a Snapshot,
         own: &'a [OwnSession<'a>],
-        mut state: LakeState,
+        crossed: &'a HashSet<String>,
     ) -> Result<Self, ToolError> {
+        let mut state = read_state(store, options)?;
         let identity = store.identity();
         let projects = ProjectRules::new(&options.settings)?;
         let rules = rules_version(Some(redactor));
@@ -111,11 +119,14 @@ impl<'a> Push<'a> {
             identity,
             content: LakeContent::new(options.settings.content.level(), &options.home),
             state,
+            lake_ids: find_lake_ids(own, before.as_ref()),
             before,
             listing,
             publisher,
             own,
             selected,
+            crossed,
+            has_crossed: false,
             forgotten,
             unfinished: unused.clone(),
             unused,
@@ -140,6 +151,7 @@ impl<'a> Push<'a> {
             }
         }
         self.listing.tombstones = kept;
+        self.check_foreign_tombstones(&mut stones)?;
 
         let forgotten = &self.forgotten;
         let gone: Vec<String> = self
@@ -171,36 +183,63 @@ impl<'a> Push<'a> {
         Ok(())
     }
 
-    /// Takes a session out of the listing. Its objects are removed at the end.
+    /// Removes those tombstones from `stones`, and from the lake, that have no effect on this machine:
+    /// on a session that it publishes and did not forget, and those that no machine says it left.
+    fn check_foreign_tombstones(&mut self, stones: &mut HashSet<String>) -> Result<(), ToolError> {
+        let own = self.own;
+        let mut names: BTreeMap<String, String> = BTreeMap::new();
+        for (id, listed) in &self.listing.sessions {
+            names.insert(listed.log.clone(), id.clone());
+        }
+        for at in &self.selected {
+            names.insert(own[*at].identity.clone(), own[*at].row.session_id.clone());
+        }
+        names.retain(|log, _| stones.contains(log) && !self.forgotten.contains_key(log));
+        for (log, name) in names {
+            let is_publisher = self.listing.publishes_log(&log);
+            if !is_publisher && self.publisher.is_tombstone_of_machine(&log)? {
+                continue;
+            }
+            stones.remove(&log);
+            let is_removed =
+                !self.options.is_dry_run && self.place.delete(&tombstone_key(&log)).is_ok();
+            let outcome = if is_removed { "removed" } else { "not removed" };
+            self.report.warnings.push(format!(
+                "The lake has a tombstone for session {name}, which this machine did not forget. The tombstone was {outcome}, and the session stays published. To withdraw it, run `sessions forget {name}`"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Takes a session out of the listing, and reports it.
     fn withdraw(&mut self, id: &str) {
-        if let Some(listed) = self.listing.sessions.remove(id) {
-            self.unused.extend(listed.keys().map(str::to_owned));
+        if self.withdraw_objects(id) {
             self.report.removed.push(id.to_owned());
         }
     }
 
+    /// Takes a session out of the listing, if it is there. Its objects are removed at the end.
+    pub(super) fn withdraw_objects(&mut self, id: &str) -> bool {
+        let Some(listed) = self.listing.sessions.remove(id) else { return false };
+        self.unused.extend(listed.keys().map(str::to_owned));
+        true
+    }
+
     /// Takes sessions out of the listing that the settings no longer select. A session that the
     /// store does not have stays: its rows may have been damaged, and its log may be gone.
-    pub(super) fn withdraw_unselected(&mut self) -> Result<(), ToolError> {
+    pub(super) fn withdraw_unselected(&mut self) {
         let selected: HashSet<usize> = self.selected.iter().copied().collect();
         let mut unselected = Vec::new();
         for (at, session) in self.own.iter().enumerate() {
-            let listed = self.listing.sessions.get(&session.lake_id);
+            let lake_id = &self.lake_ids[at];
+            let listed = self.listing.sessions.get(lake_id);
             if !selected.contains(&at) && listed.is_some_and(|one| one.log == session.identity) {
-                unselected.push(session.lake_id.clone());
+                unselected.push(lake_id.clone());
             }
         }
         for id in unselected {
-            let Some(listed) = self.listing.sessions.get(&id) else { continue };
-            if self.publisher.has_other_publisher(listed.provider, &id)? {
-                // The objects are now those of a machine whose log is longer.
-                self.listing.sessions.remove(&id);
-                self.report.removed.push(id);
-            } else {
-                self.withdraw(&id);
-            }
+            self.withdraw(&id);
         }
-        Ok(())
     }
 
     /// Writes the listing if it changed, and then removes the objects that it no longer names.
@@ -209,15 +248,15 @@ impl<'a> Push<'a> {
             return Ok(());
         }
         let mut unused = std::mem::take(&mut self.unused);
-        for (id, listed) in &self.listing.sessions {
+        for listed in self.listing.sessions.values() {
             for key in listed.keys() {
                 unused.remove(key);
             }
-            // What a killed push wrote may be of another machine by now.
-            if listed.held_by.is_some() {
-                unused.retain(|key| !is_key_of(key, listed.provider, id));
-            }
         }
+        // Keys of earlier versions are the same on all machines that have the log.
+        let (shared, mut unused): (BTreeSet<String>, BTreeSet<String>) =
+            unused.into_iter().partition(|key| is_shared_key(key));
+        unused.extend(self.publisher.without_listed_keys(shared)?);
         self.listing.unused = unused.iter().cloned().collect();
         let is_empty = self.listing.sessions.is_empty() && self.listing.tombstones.is_empty();
         let is_changed = self.before.as_ref().map_or(!is_empty, |before| *before != self.listing);
@@ -236,11 +275,26 @@ impl<'a> Push<'a> {
         let lake = self.state.lake(self.place.name());
         let listing = String::from_utf8(self.listing.encode()).ok().filter(|_| !is_empty);
         if is_changed || lake.versions != versions || !lake.pending.is_empty() {
-            lake.pending.clear();
-            lake.listing = listing;
-            lake.versions = versions;
-            self.state.write(self.store)?;
+            let done: HashSet<String> = std::mem::take(&mut lake.pending).into_iter().collect();
+            let name = self.place.name();
+            self.state = LakeState::update(self.store, |state| {
+                let lake = state.lake(name);
+                lake.pending.retain(|key| !done.contains(key));
+                lake.listing = listing;
+                lake.versions = versions;
+                Ok(())
+            })?;
         }
+        Ok(())
+    }
+
+    /// Remembers the keys of objects that are about to be written.
+    pub(super) fn note_pending(&mut self, keys: Vec<String>) -> Result<(), ToolError> {
+        let name = self.place.name();
+        self.state = LakeState::update(self.store, |state| {
+            state.lake(name).pending.extend(keys);
+            Ok(())
+        })?;
         Ok(())
     }
 
@@ -278,7 +332,7 @@ impl<'a> Push<'a> {
         let key = listing_key(&self.state.id);
         self.place.put(&key, self.listing.encode())?;
         let machines = self.place.list(MACHINES)?;
-        self.publisher.set_machines(&machines);
+        self.has_crossed |= self.publisher.set_machines(&machines);
         Ok(())
     }
 }
@@ -299,11 +353,37 @@ fn hashes_by_key(listing: &MachineListing) -> HashMap<&str, &str> {
     objects.map(|object| (object.key.as_str(), object.sha256.as_str())).collect()
 }
 
-/// Returns whether a key is that of an object of a session.
-fn is_key_of(key: &str, provider: Provider, lake_id: &str) -> bool {
-    key == session_key(provider, lake_id)
-        || is_events_key(key, provider, lake_id)
-        || is_index_key(key, provider, lake_id)
+/// Reads what is known of lakes, and gives this machine an id if it has none.
+fn read_state(store: &Store, options: &PushOptions) -> Result<LakeState, ToolError> {
+    let mut state = LakeState::read(store)?;
+    if options.is_dry_run {
+        state.create_id()?;
+    } else if state.id.is_empty() {
+        state = LakeState::update(store, LakeState::create_id)?;
+    }
+    Ok(state)
+}
+
+/// Returns the ids of sessions in the lake: those under which this machine lists them already, else
+/// the usual ones. Several sessions may have one log, each with its own usual id.
+fn find_lake_ids(own: &[OwnSession<'_>], listing: Option<&MachineListing>) -> Vec<String> {
+    let usual_ids: HashSet<&str> = own.iter().map(|session| session.lake_id.as_str()).collect();
+    let sessions = listing.iter().flat_map(|listing| &listing.sessions);
+    let mut other_ids: HashMap<&str, Vec<&String>> = HashMap::new();
+    for (id, listed) in sessions.filter(|(id, _)| !usual_ids.contains(id.as_str())) {
+        other_ids.entry(&listed.log).or_default().push(id);
+    }
+    let mut ids = Vec::with_capacity(own.len());
+    for session in own {
+        let usual = &session.lake_id;
+        let others = other_ids.get(session.identity.as_str()).map_or(&[][..], Vec::as_slice);
+        let other = others
+            .iter()
+            .copied()
+            .find(|id| id.strip_prefix(usual.as_str()).is_some_and(|end| end.starts_with('~')));
+        ids.push(other.unwrap_or(usual).clone());
+    }
+    ids
 }
 
 /// Reads the listing of this machine: the remembered one if the lake still has its version.
@@ -323,5 +403,5 @@ fn read_own_listing(
         return Ok(Some(listing));
     }
     // One that is not valid is replaced.
-    Ok(MachineListing::read(place, &id)?.and_then(Result::ok))
+    Ok(MachineListing::read(place, &id)?.valid())
 }

@@ -1,14 +1,19 @@
-//! The locks of a store: `write.lock` for its one writer, `labels.lock` for its labels.
+//! The locks of a store: `write.lock` for its one writer, `labels.lock` for its labels, and others for
+//! single files.
 
 use std::fs::{self, File, Metadata, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use super::files;
 use crate::store::error::StoreError;
 
 /// Name of the lock file that a writer holds.
 pub(crate) const WRITE_LOCK: &str = "write.lock";
+
+/// Pause between two attempts to take a lock.
+const RETRY_PAUSE: Duration = Duration::from_millis(2);
 
 /// An advisory lock, held until dropped.
 pub(crate) struct StoreLock {
@@ -29,6 +34,26 @@ impl StoreLock {
             Ok(()) => Ok(Self { path, file }),
             Err(TryLockError::WouldBlock) => Err(StoreError::Busy { path: dir.to_owned() }),
             Err(TryLockError::Error(source)) => Err(StoreError::Io { path, source }),
+        }
+    }
+
+    /// Takes the lock like [`Self::acquire`], and waits up to `max_wait` while another process holds it.
+    ///
+    /// # Errors
+    /// Those of [`Self::acquire`].
+    pub(crate) fn acquire_within(
+        dir: &Path,
+        name: &str,
+        max_wait: Duration,
+    ) -> Result<Self, StoreError> {
+        let until = Instant::now() + max_wait;
+        loop {
+            match Self::acquire(dir, name) {
+                Err(StoreError::Busy { .. }) if Instant::now() < until => {
+                    std::thread::sleep(RETRY_PAUSE);
+                }
+                result => return result,
+            }
         }
     }
 

@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch, StringArray, UInt32Array,
-    new_null_array,
+    Array, ArrayRef, AsArray, BooleanArray, Int64Array, PrimitiveArray, RecordBatch, StringArray,
+    UInt32Array, new_null_array,
 };
 use arrow::compute::{concat_batches, take_record_batch};
 use arrow::datatypes::{DataType, Int32Type, Int64Type, SchemaRef, TimestampMicrosecondType};
@@ -18,21 +18,25 @@ use parquet::file::metadata::ParquetMetaData;
 use schemas::table::{EVENTS, EventColumn, Table};
 use schemas::{EventType, Provider};
 
-use super::thrift::{has_whole_footer, sum_page_sizes};
+use super::thrift::{has_whole_footer, read_page_sizes};
 use crate::store::export::MAX_PART_EVENTS;
 use crate::store::segment::event_reader::column_of;
 
 /// Most bytes of an object of a lake.
 pub const MAX_OBJECT_BYTES: u64 = 256 << 20;
 
-/// Most bytes of the decoded columns of an object.
-const MAX_DECODED_BYTES: u64 = 1 << 30;
+/// Most bytes of the decoded columns of an object. Those that a push writes have texts of at most
+/// `MAX_PART_BYTES`, and one more. Only one of this size is in memory at a time.
+const MAX_DECODED_BYTES: u64 = 128 << 20;
 
-/// Number of rows decoded at a time: a text that the file has once may be in each of them.
-const BATCH_ROWS: usize = 1024;
+/// Most bytes of the decoded columns of a joined object, which has the events of many sessions.
+const MAX_JOINED_BYTES: u64 = 256 << 20;
+
+/// Most rows decoded at a time.
+const MAX_BATCH_ROWS: u64 = 1024;
 
 /// Most bytes of the decoded events of a session.
-const MAX_SESSION_BYTES: usize = 1 << 31;
+const MAX_SESSION_BYTES: usize = 192 << 20;
 
 /// The largest number that an event may have: bytes, milliseconds and tokens are below it, and sums
 /// over many events fit into 64 bits.
@@ -63,7 +67,7 @@ pub fn decode_events(
 /// Returns the reason if the object does not have `count` rows.
 pub fn decode_joined(bytes: Vec<u8>, count: usize) -> Result<Vec<RecordBatch>, String> {
     let max_rows = i64::try_from(count).unwrap_or(i64::MAX);
-    let read = catch_panic(|| read_batches(bytes, max_rows));
+    let read = catch_panic(|| read_batches(bytes, max_rows, MAX_JOINED_BYTES));
     let (_, batches) = read.unwrap_or_else(|| Err("its data is broken".into()))?;
     let found: usize = batches.iter().map(RecordBatch::num_rows).sum();
     if found != count {
@@ -139,30 +143,55 @@ fn check_numbers(batch: &RecordBatch) -> Result<(), String> {
     Ok(())
 }
 
-/// Joins the parts of a session, and orders its events.
+/// Orders the parts of a session. They are joined only if their events alternate.
 ///
 /// # Errors
 /// Returns the reason if the events are not those from 0 to `events`, each once.
-pub fn join_events(parts: &[RecordBatch], events: i64) -> Result<RecordBatch, String> {
+pub fn order_events(mut parts: Vec<RecordBatch>, events: i64) -> Result<Vec<RecordBatch>, String> {
     let size: usize = parts.iter().map(batch_bytes).sum();
     if size > MAX_SESSION_BYTES {
         return Err(format!("its events have more than {MAX_SESSION_BYTES} bytes"));
     }
+    parts.retain(|part| part.num_rows() > 0);
+    let mut sorted = Vec::with_capacity(parts.len());
+    for part in parts {
+        let first = event_indexes(&part)?.value(0);
+        sorted.push((first, part));
+    }
+    sorted.sort_by_key(|(first, _)| *first);
+    let parts: Vec<RecordBatch> = sorted.into_iter().map(|(_, part)| part).collect();
+    let mut next = 0;
+    let mut is_in_order = true;
+    for part in &parts {
+        for index in event_indexes(part)?.values() {
+            is_in_order &= i64::from(*index) == next;
+            next += 1;
+        }
+    }
+    if is_in_order && next == events {
+        return Ok(parts);
+    }
+    join_events(&parts, events).map(|joined| vec![joined])
+}
+
+fn event_indexes(batch: &RecordBatch) -> Result<&PrimitiveArray<Int32Type>, String> {
+    let indexes = column_of(batch, EventColumn::EventIndex)
+        .and_then(|column| column.as_primitive_opt::<Int32Type>());
+    indexes.ok_or_else(|| "it has no event_index".to_owned())
+}
+
+/// Joins the parts of a session, and orders its events.
+fn join_events(parts: &[RecordBatch], events: i64) -> Result<RecordBatch, String> {
     let joined = catch_panic(|| concat_batches(&arrow_schema(&EVENTS), parts))
         .ok_or("its parts cannot be joined")?
         .map_err(|error| error.to_string())?;
-    let indexes = column_of(&joined, EventColumn::EventIndex)
-        .and_then(|column| column.as_primitive_opt::<Int32Type>())
-        .ok_or("it has no event_index")?;
+    let indexes = event_indexes(&joined)?;
     let mut order: Vec<u32> = (0..u32::try_from(joined.num_rows()).unwrap_or(u32::MAX)).collect();
     order.sort_by_key(|row| indexes.value(*row as usize));
     let is_complete = i64::try_from(order.len()) == Ok(events)
         && (0..).zip(&order).all(|(index, row)| indexes.value(*row as usize) == index);
     if !is_complete {
         return Err(format!("it does not have the events 0 to {}, each once", events - 1));
-    }
-    if order.is_sorted() {
-        return Ok(joined);
     }
     take_record_batch(&joined, &UInt32Array::from(order)).map_err(|error| error.to_string())
 }
@@ -184,12 +213,16 @@ pub(super) fn read_parquet(bytes: Vec<u8>, max_rows: i64) -> Result<RecordBatch,
 }
 
 fn read_batch(bytes: Vec<u8>, max_rows: i64) -> Result<RecordBatch, String> {
-    let (schema, batches) = read_batches(bytes, max_rows)?;
+    let (schema, batches) = read_batches(bytes, max_rows, MAX_DECODED_BYTES)?;
     concat_batches(&schema, &batches).map_err(|error| error.to_string())
 }
 
-/// Reads a Parquet file with at most `max_rows` rows.
-fn read_batches(bytes: Vec<u8>, max_rows: i64) -> Result<(SchemaRef, Vec<RecordBatch>), String> {
+/// Reads a Parquet file with at most `max_rows` rows and `max_bytes` bytes before compression.
+fn read_batches(
+    bytes: Vec<u8>,
+    max_rows: i64,
+    max_bytes: u64,
+) -> Result<(SchemaRef, Vec<RecordBatch>), String> {
     if !has_whole_footer(&bytes) {
         return Err("its footer is broken".to_owned());
     }
@@ -201,9 +234,12 @@ fn read_batches(bytes: Vec<u8>, max_rows: i64) -> Result<(SchemaRef, Vec<RecordB
     if !(0..=max_rows).contains(&rows) {
         return Err(format!("it has {rows} rows, and at most {max_rows} are allowed"));
     }
-    check_decoded_size(&bytes, &metadata)?;
+    let largest_page = check_decoded_size(&bytes, &metadata, max_bytes)?;
     let schema = Arc::clone(builder.schema());
-    let reader = builder.with_batch_size(BATCH_ROWS).build().map_err(|error| error.to_string())?;
+    // A text that the file has once may be in each row.
+    let batch_rows = (max_bytes / largest_page.max(1)).clamp(1, MAX_BATCH_ROWS);
+    let builder = builder.with_batch_size(batch_rows as usize);
+    let reader = builder.build().map_err(|error| error.to_string())?;
     let mut batches = Vec::new();
     let (mut found, mut size) = (0, 0);
     for batch in reader {
@@ -213,28 +249,38 @@ fn read_batches(bytes: Vec<u8>, max_rows: i64) -> Result<(SchemaRef, Vec<RecordB
             return Err(format!("it has more than {max_rows} rows"));
         }
         size += batch.get_array_memory_size() as u64;
-        if size > MAX_DECODED_BYTES {
-            return Err(format!("its rows have more than {MAX_DECODED_BYTES} bytes"));
+        if size > max_bytes {
+            return Err(format!("its rows have more than {max_bytes} bytes"));
         }
         batches.push(batch);
     }
     Ok((schema, batches))
 }
 
-/// Returns an error if the pages of a file decompress to too much.
-fn check_decoded_size(bytes: &[u8], metadata: &ParquetMetaData) -> Result<(), String> {
+/// Returns the size of the largest page of a file before compression.
+///
+/// # Errors
+/// Returns the reason if the pages decompress to too much.
+fn check_decoded_size(
+    bytes: &[u8],
+    metadata: &ParquetMetaData,
+    max_bytes: u64,
+) -> Result<u64, String> {
     let mut decoded: u64 = 0;
+    let mut largest = 0;
     for chunk in metadata.row_groups().iter().flat_map(|group| group.columns()) {
         let (start, length) = chunk.byte_range();
         let range = usize::try_from(start).ok().zip(usize::try_from(length).ok());
         let range = range.and_then(|(start, length)| Some(start..start.checked_add(length)?));
-        let size = range.and_then(|range| sum_page_sizes(bytes, range));
-        decoded = decoded.saturating_add(size.ok_or("its pages are broken")?);
+        let sizes = range.and_then(|range| read_page_sizes(bytes, range));
+        let sizes = sizes.ok_or("its pages are broken")?;
+        decoded = decoded.saturating_add(sizes.sum);
+        largest = sizes.largest.max(largest);
     }
-    if decoded > MAX_DECODED_BYTES {
-        return Err(format!("it has {decoded} bytes of data, more than {MAX_DECODED_BYTES}"));
+    if decoded > max_bytes {
+        return Err(format!("it has {decoded} bytes of data, more than {max_bytes}"));
     }
-    Ok(())
+    Ok(largest)
 }
 
 /// Returns rows with exactly the columns of a table. Columns that a later version may have are left

@@ -1,12 +1,16 @@
 //! Writes sessions of a lake into segments, and removes them again.
 
 use std::collections::HashSet;
+use std::path::Path;
+use std::sync::Arc;
 
-use arrow::array::RecordBatch;
+use arrow::array::{RecordBatch, StringArray};
+use arrow::error::ArrowError;
 use ingest::redact::Redactor;
 use ingest::run::remask::RowRemasker;
 use ingest::run::{LogCheckpoint, Sink as _};
 use schemas::session::{SessionRow, SourceRow};
+use schemas::table::EventColumn;
 
 use crate::store::error::StoreError;
 use crate::store::ingest_target::WriterSink;
@@ -35,24 +39,24 @@ impl StoreWriter {
 }
 
 impl<'w> LakeImport<'w> {
-    /// Adds a session with all its events, in order. Earlier events of it are superseded. May commit
-    /// what was added before.
+    /// Adds a session with all its events, in order, whatever id they have in the lake. Earlier events
+    /// of it are superseded. May commit what was added before.
     pub fn add_session(
         &mut self,
         session: SessionRow,
         source: SourceRow,
-        events: &RecordBatch,
+        events: &[RecordBatch],
     ) -> Result<(), StoreError> {
         let mut remask = RowRemasker::new(self.redactor, self.sink.segment()?);
-        let mut start = 0;
-        while start < events.num_rows() {
-            let rows = BATCH_ROWS.min(events.num_rows() - start);
-            let masked = remask.mask_events(&events.slice(start, rows));
-            let masked = masked.map_err(|error| {
-                StoreError::damaged(std::path::Path::new(&session.source_path), error)
-            })?;
-            self.sink.events(&masked)?;
-            start += rows;
+        let damaged =
+            |error: ArrowError| StoreError::damaged(Path::new(&session.source_path), error);
+        for part in events {
+            for start in (0..part.num_rows()).step_by(BATCH_ROWS) {
+                let rows = BATCH_ROWS.min(part.num_rows() - start);
+                let masked = remask.mask_events(&part.slice(start, rows)).map_err(damaged)?;
+                let renamed = with_session_id(&masked, &session.session_id).map_err(damaged)?;
+                self.sink.events(&renamed)?;
+            }
         }
         // The state is not that of a decoder: it says what was imported.
         let state = source.state.clone();
@@ -92,4 +96,14 @@ impl<'w> LakeImport<'w> {
         let recounted = writer.count_responses_once()?;
         Ok((writer, recounted))
     }
+}
+
+/// Returns rows of events with the id that their session has in the store. The lake has another one if
+/// the store has it for another session.
+fn with_session_id(events: &RecordBatch, session_id: &str) -> Result<RecordBatch, ArrowError> {
+    let schema = events.schema();
+    let at = schema.index_of(EventColumn::SessionId.name())?;
+    let mut columns = events.columns().to_vec();
+    columns[at] = Arc::new(StringArray::from(vec![session_id; events.num_rows()]));
+    RecordBatch::try_new(schema, columns)
 }

@@ -1,15 +1,19 @@
 //! The keys of the objects of a lake.
 //!
 //! ```text
-//! v1/events/p_provider=codex/p_date=2026-10-14/<session>-0.parquet   events of a day
-//! v1/events/p_provider=codex/p_date=2026-10-14/<session>-0.skip      their skip index
-//! v1/sessions/p_provider=codex/<session>.parquet                     the row of the session
-//! v1/machines/<machine>.json                                         what a machine has published
-//! v1/tombstones/<log>.json                                           a log that was forgotten
-//! v1/days/2026-10-14.json                                            the joined objects of a day
-//! v1/days/2026-10-14/<hash>.parquet                                  events of many sessions
-//! v1/days/2026-10-14/<hash>.skip                                     their skip index
+//! v1/events/p_provider=codex/p_date=2026-10-14/<session>-0-<hash>.parquet   events of a day
+//! v1/events/p_provider=codex/p_date=2026-10-14/<session>-0-<hash>.skip      their skip index
+//! v1/sessions/p_provider=codex/<session>/<machine>-<hash>.parquet           the row of the session
+//! v1/machines/<machine>.json                                                what a machine has published
+//! v1/tombstones/<log>.json                                                  a log that was forgotten
+//! v1/days/2026-10-14.json                                                   the joined objects of a day
+//! v1/days/2026-10-14/<hash>.parquet                                         events of many sessions
+//! v1/days/2026-10-14/<hash>.skip                                            their skip index
 //! ```
+//!
+//! The hash in the key of an object follows from its bytes and the machine that publishes it. So no
+//! object is ever replaced by another one, and no machine removes that of another. Lakes of earlier
+//! versions have keys without it: `<session>-0.parquet` and `<session>.parquet`.
 //!
 //! Keys come from other machines too, so a reader accepts no other form of them.
 
@@ -32,6 +36,9 @@ pub const DAYS: &str = "v1/days/";
 /// Beginning of the keys of events.
 const EVENTS: &str = "v1/events/";
 
+/// Hexadecimal digits of the hash in a key.
+pub const KEY_DIGITS: usize = 16;
+
 /// Most bytes of a name in a key.
 const MAX_NAME_BYTES: usize = 160;
 
@@ -45,9 +52,42 @@ pub(super) fn index_key(events_key: &str) -> String {
     format!("{}.skip", events_key.trim_end_matches(".parquet"))
 }
 
-/// Returns the key of the row of a session.
-pub fn session_key(provider: Provider, session_id: &str) -> String {
-    format!("v1/sessions/p_provider={provider}/{}.parquet", file_stem(session_id))
+/// Returns the key of events or of their skip index with the hash of an object in it.
+pub fn key_with_hash(key: &str, hash: &str) -> String {
+    match key.rsplit_once('.') {
+        Some((name, ending)) => format!("{name}-{hash}.{ending}"),
+        None => key.to_owned(),
+    }
+}
+
+/// Returns the beginning of the keys of the rows that machines have published of a session.
+pub fn session_folder(provider: Provider, session_id: &str) -> String {
+    format!("v1/sessions/p_provider={provider}/{}/", file_stem(session_id))
+}
+
+/// Returns the key of the row of a session that a machine publishes.
+pub fn session_key(provider: Provider, session_id: &str, machine_id: &str, hash: &str) -> String {
+    format!("{}{machine_id}-{hash}.parquet", session_folder(provider, session_id))
+}
+
+/// Returns the machine that published the row of a session with this key. `None` for another key.
+pub fn row_publisher<'k>(key: &'k str, provider: Provider, session_id: &str) -> Option<&'k str> {
+    let name = key.strip_prefix(session_folder(provider, session_id).as_str())?;
+    let (machine, hash) = name.strip_suffix(".parquet")?.rsplit_once('-')?;
+    (is_name(machine) && is_hash(hash)).then_some(machine)
+}
+
+/// Returns whether a key is that of the row of this session, published by this machine.
+pub fn is_session_key(key: &str, provider: Provider, session_id: &str, machine_id: &str) -> bool {
+    row_publisher(key, provider, session_id) == Some(machine_id)
+        || key == format!("v1/sessions/p_provider={provider}/{}.parquet", file_stem(session_id))
+}
+
+/// Returns whether other machines may use the key of an object of a session, too, because it has no
+/// hash.
+pub fn is_shared_key(key: &str) -> bool {
+    let name = key.rsplit_once('.').map_or(key, |(name, _)| name);
+    !name.rsplit_once('-').is_some_and(|(_, hash)| is_hash(hash))
 }
 
 /// Returns the key of the listing of a machine.
@@ -114,7 +154,16 @@ fn is_object_of(key: &str, ending: &str, provider: Provider, session_id: &str) -
     let part = name
         .strip_prefix(file_stem(session_id).as_str())
         .and_then(|rest| rest.strip_prefix('-')?.strip_suffix(ending));
-    is_date(date) && part.is_some_and(is_number)
+    let is_part = |part: &str| match part.split_once('-') {
+        Some((number, hash)) => is_number(number) && is_hash(hash),
+        None => is_number(part),
+    };
+    is_date(date) && part.is_some_and(is_part)
+}
+
+fn is_hash(text: &str) -> bool {
+    text.len() == KEY_DIGITS
+        && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
 }
 
 fn is_name(name: &str) -> bool {
@@ -142,6 +191,10 @@ mod tests {
         assert!(is_events_key(&key, Provider::Codex, "s1"));
         assert!(!is_events_key(&key, Provider::Claude, "s1"));
         assert!(!is_events_key(&key, Provider::Codex, "s2"));
+        let hashed = key_with_hash(&key, "0123456789abcdef");
+        assert!(is_events_key(&hashed, Provider::Codex, "s1"), "{hashed}");
+        assert!(is_shared_key(&key) && !is_shared_key(&hashed));
+        assert!(!is_events_key(&hashed, Provider::Codex, "s1-0"));
         let index = index_key(&key);
         assert!(is_index_key(&index, Provider::Codex, "s1"));
         assert!(!is_events_key(&index, Provider::Codex, "s1"));
@@ -152,9 +205,25 @@ mod tests {
             "v1/events/p_provider=codex/p_date=2026-10-14/s1-0x.parquet",
             "v1/events/p_provider=codex/p_date=2026-10-14/s1-.parquet",
             "v1/events/p_provider=codex/p_date=2026-10-14\\s1-0.parquet",
+            "v1/events/p_provider=codex/p_date=2026-10-14/s1-0-0123456789ABCDEF.parquet",
+            "v1/events/p_provider=codex/p_date=2026-10-14/s1-0-0123.parquet",
         ] {
             assert!(!is_events_key(wrong, Provider::Codex, "s1"), "{wrong}");
         }
+    }
+
+    #[test]
+    fn the_row_of_a_session_names_its_machine() {
+        let key = session_key(Provider::Codex, "s1", "m1", "0123456789abcdef");
+        assert_eq!(row_publisher(&key, Provider::Codex, "s1"), Some("m1"));
+        assert!(is_session_key(&key, Provider::Codex, "s1", "m1") && !is_shared_key(&key));
+        let earlier = "v1/sessions/p_provider=codex/s1.parquet";
+        assert!(is_session_key(earlier, Provider::Codex, "s1", "m1") && is_shared_key(earlier));
+        for (id, machine) in [("s2", "m1"), ("s1", "m2")] {
+            assert!(!is_session_key(&key, Provider::Codex, id, machine), "{id} {machine}");
+        }
+        let outside = "v1/sessions/p_provider=codex/s1/../m1-0123456789abcdef.parquet";
+        assert_eq!(row_publisher(outside, Provider::Codex, "s1"), None);
     }
 
     #[test]

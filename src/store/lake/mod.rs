@@ -1,5 +1,6 @@
 //! Sessions as objects of a lake: encodes them, decodes foreign ones, and writes these into segments.
 
+pub(super) mod copies;
 pub(super) mod decode;
 pub(super) mod encode;
 pub(super) mod import;

@@ -35,17 +35,25 @@ pub(super) fn has_whole_footer(file: &[u8]) -> bool {
     find_footer().is_some_and(|mut footer| skip_value(&mut footer, STRUCT, 0).is_some())
 }
 
-/// Returns the sum of the sizes before compression of the pages in `chunk`, a range of `file`.
-/// `None` if a header cannot be read, or if the pages do not fill the chunk.
-pub(super) fn sum_page_sizes(file: &[u8], chunk: Range<usize>) -> Option<u64> {
+/// The sizes of pages before compression, in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct PageSizes {
+    pub(super) sum: u64,
+    pub(super) largest: u64,
+}
+
+/// Returns the sizes of the pages in `chunk`, a range of `file`. `None` if a header cannot be read, or
+/// if the pages do not fill the chunk.
+pub(super) fn read_page_sizes(file: &[u8], chunk: Range<usize>) -> Option<PageSizes> {
     let mut rest = file.get(chunk)?;
-    let mut sum: u64 = 0;
+    let mut sizes = PageSizes::default();
     while !rest.is_empty() {
         let header = PageHeader::read(&mut rest)?;
-        sum = sum.checked_add(header.uncompressed)?;
+        sizes.sum = sizes.sum.checked_add(header.uncompressed)?;
+        sizes.largest = sizes.largest.max(header.uncompressed);
         rest = rest.get(header.compressed..)?;
     }
-    Some(sum)
+    Some(sizes)
 }
 
 /// The sizes of a page in bytes.
@@ -178,9 +186,10 @@ mod tests {
         let small = page(&[0xd0, 0x0f]);
         let large = page(&[0xfe, 0xff, 0xff, 0xff, 0x0f]);
         let file = [b"PAR1".to_vec(), small, large].concat();
-        let sum = sum_page_sizes(&file, 4..file.len());
-        assert_eq!(sum, Some(1000 + u64::from(u32::MAX >> 1)));
-        assert_eq!(sum_page_sizes(&file, 4..4), Some(0));
+        let largest = u64::from(u32::MAX >> 1);
+        let sizes = read_page_sizes(&file, 4..file.len());
+        assert_eq!(sizes, Some(PageSizes { sum: 1000 + largest, largest }));
+        assert_eq!(read_page_sizes(&file, 4..4), Some(PageSizes::default()));
     }
 
     #[test]
@@ -211,12 +220,12 @@ mod tests {
     fn broken_headers_have_no_size() {
         let whole = page(&[0xd0, 0x0f]);
         for end in 1..whole.len() {
-            assert_eq!(sum_page_sizes(&whole, 0..end), None, "{end}");
+            assert_eq!(read_page_sizes(&whole, 0..end), None, "{end}");
         }
-        assert_eq!(sum_page_sizes(&whole, 0..whole.len() + 1), None);
+        assert_eq!(read_page_sizes(&whole, 0..whole.len() + 1), None);
         // A negative size, a list that is too long, structs without end.
-        assert_eq!(sum_page_sizes(&[0x25, 0x01, 0x15, 0x00, 0x00], 0..5), None);
-        assert_eq!(sum_page_sizes(&[0x19, 0x53, 0x00], 0..3), None);
-        assert_eq!(sum_page_sizes(&[0x1c; 500], 0..500), None);
+        assert_eq!(read_page_sizes(&[0x25, 0x01, 0x15, 0x00, 0x00], 0..5), None);
+        assert_eq!(read_page_sizes(&[0x19, 0x53, 0x00], 0..3), None);
+        assert_eq!(read_page_sizes(&[0x1c; 500], 0..500), None);
     }
 }

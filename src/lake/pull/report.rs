@@ -20,14 +20,14 @@ pub struct PullFilter {
 
 impl PullFilter {
     /// Returns true if a session that ended then is imported, in microseconds since the epoch.
-    pub(super) fn includes_time(&self, ended_at: Option<i64>) -> bool {
+    pub(in crate::lake) fn includes_time(&self, ended_at: Option<i64>) -> bool {
         self.since.is_none_or(|since| ended_at.is_some_and(|end| end >= since.0))
             && self.until.is_none_or(|until| ended_at.is_some_and(|end| end < until.0))
     }
 
     /// Returns true if it selects no time that a filter with these times does not select: a `since` that
     /// moves with the clock selects less every day.
-    pub(super) fn is_within(&self, since: Option<i64>, until: Option<i64>) -> bool {
+    pub(in crate::lake) fn is_within(&self, since: Option<i64>, until: Option<i64>) -> bool {
         since.is_none_or(|since| self.since.is_some_and(|own| own.0 >= since))
             && until.is_none_or(|until| self.until.is_some_and(|own| own.0 <= until))
     }

@@ -1,0 +1,165 @@
+//! Compares what two machines have of one log, by the coordinates of their events. These do not depend
+//! on what is masked, kept or published of the texts.
+//!
+//! Two logs are the same if one contains the other. Otherwise they parted: both begin with the same
+//! events, and then each has others.
+
+use std::ops::Range;
+
+use arrow::array::{
+    Array, AsArray, BooleanArray, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
+};
+use ingest::provider::format::LogReader;
+use ingest::provider::format_of;
+use schemas::Provider;
+use schemas::table::EventColumn;
+use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
+
+use crate::store::{ALL_EVENTS, Snapshot, StoreError, column_of};
+
+/// The columns that are compared.
+const COLUMNS: [EventColumn; 7] = [
+    EventColumn::EventType,
+    EventColumn::Timestamp,
+    EventColumn::ToolCallId,
+    EventColumn::RequestId,
+    EventColumn::IsReplay,
+    EventColumn::SourceOffset,
+    EventColumn::SourceLength,
+];
+
+/// The events of a session, as far as they are compared.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct EventHistory {
+    events: Vec<ComparedEvent>,
+}
+
+/// One event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct ComparedEvent {
+    /// The same in every copy of the log.
+    in_log: u64,
+    /// The same in logs of other sessions that repeat the event; `None` if it has no time.
+    in_copy: Option<u64>,
+    /// True if the event does not count.
+    is_replay: bool,
+}
+
+/// The columns of events that are compared.
+struct ComparedColumns<'b> {
+    types: Option<&'b StringArray>,
+    times: Option<&'b TimestampMicrosecondArray>,
+    calls: Option<&'b StringArray>,
+    requests: Option<&'b StringArray>,
+    replays: Option<&'b BooleanArray>,
+    offsets: Option<&'b Int64Array>,
+    lengths: Option<&'b Int64Array>,
+}
+
+impl<'b> ComparedColumns<'b> {
+    fn new(batch: &'b RecordBatch) -> Self {
+        Self {
+            types: find_texts(batch, EventColumn::EventType),
+            times: column_of(batch, EventColumn::Timestamp).and_then(|it| it.as_primitive_opt()),
+            calls: find_texts(batch, EventColumn::ToolCallId),
+            requests: find_texts(batch, EventColumn::RequestId),
+            replays: column_of(batch, EventColumn::IsReplay).and_then(|it| it.as_boolean_opt()),
+            offsets: find_numbers(batch, EventColumn::SourceOffset),
+            lengths: find_numbers(batch, EventColumn::SourceLength),
+        }
+    }
+
+    /// Reads the event in a row. `is_of_lines` says whether its log is one of lines.
+    fn read_event(&self, row: usize, is_of_lines: bool) -> ComparedEvent {
+        let kind = text_at(self.types, row).unwrap_or_default();
+        let time = self.times.filter(|times| times.is_valid(row)).map(|times| times.value(row));
+        let mut in_log = Xxh3Default::new();
+        in_log.update(kind.as_bytes());
+        in_log.update(&time.unwrap_or_default().to_le_bytes());
+        if is_of_lines || time.is_none() {
+            for numbers in [self.offsets, self.lengths].into_iter().flatten() {
+                in_log.update(&numbers.value(row).to_le_bytes());
+            }
+        }
+        let in_copy = time.map(|time| {
+            let ids = (text_at(self.calls, row), text_at(self.requests, row));
+            xxh3_64(format!("{kind} {time} {ids:?}").as_bytes())
+        });
+        let is_replay = self.replays.is_some_and(|replays| replays.value(row));
+        ComparedEvent { in_log: in_log.digest(), in_copy, is_replay }
+    }
+}
+
+fn find_texts(batch: &RecordBatch, column: EventColumn) -> Option<&StringArray> {
+    column_of(batch, column)?.as_string_opt()
+}
+
+fn find_numbers(batch: &RecordBatch, column: EventColumn) -> Option<&Int64Array> {
+    column_of(batch, column)?.as_primitive_opt()
+}
+
+fn text_at(texts: Option<&StringArray>, row: usize) -> Option<&str> {
+    texts.filter(|texts| texts.is_valid(row)).map(|texts| texts.value(row))
+}
+
+impl EventHistory {
+    /// Reads the history of the session at position `at`.
+    pub(super) fn of_session(snapshot: &Snapshot, at: usize) -> Result<Self, StoreError> {
+        let provider = snapshot.sessions()[at].provider;
+        let mut history = Self::default();
+        let mut events = snapshot.events_of(at, ALL_EVENTS, &COLUMNS);
+        while let Some(batch) = events.next_batch()? {
+            history.append(provider, &batch);
+        }
+        Ok(history)
+    }
+
+    /// Returns the history in events of a session, in order.
+    pub(super) fn of_events(provider: Provider, events: &[RecordBatch]) -> Self {
+        let mut history = Self::default();
+        for batch in events {
+            history.append(provider, batch);
+        }
+        history
+    }
+
+    fn append(&mut self, provider: Provider, batch: &RecordBatch) {
+        let columns = ComparedColumns::new(batch);
+        // A document is written again whenever it grows, so its positions change.
+        let is_of_lines = matches!(format_of(provider).reader, LogReader::Lines(_));
+        self.events.extend((0..batch.num_rows()).map(|row| columns.read_event(row, is_of_lines)));
+    }
+
+    /// Returns whether this log has everything that `other` has. Logs only grow, so it is enough that
+    /// it has the last event.
+    pub(super) fn contains(&self, other: &Self) -> bool {
+        let Some(last) = other.events.last() else { return true };
+        self.events.iter().any(|event| event.in_log == last.in_log)
+    }
+
+    /// Returns the number of events with which both begin. `is_same_log` says whether they are copies of
+    /// one log, or logs of two sessions.
+    pub(super) fn count_common(&self, other: &Self, is_same_log: bool) -> usize {
+        let pairs = self.events.iter().zip(&other.events);
+        if is_same_log {
+            return pairs.take_while(|(a, b)| a.in_log == b.in_log).count();
+        }
+        pairs.take_while(|(a, b)| a.in_copy.is_some() && a.in_copy == b.in_copy).count()
+    }
+
+    /// Returns the identity of the event at a position.
+    pub(super) fn event_at(&self, position: usize) -> Option<u64> {
+        self.events.get(position).map(|event| event.in_log)
+    }
+
+    /// Returns whether the events in a range are all marked as copies.
+    pub(super) fn is_marked(&self, range: Range<usize>) -> bool {
+        self.events.get(range).unwrap_or_default().iter().all(|event| event.is_replay)
+    }
+
+    /// Returns the end of the events from `start` on, up to `end`, of which none is a copy.
+    pub(super) fn counted_until(&self, start: usize, end: usize) -> usize {
+        let events = self.events.get(start..end).unwrap_or_default();
+        start + events.iter().take_while(|event| !event.is_replay).count()
+    }
+}

@@ -1,0 +1,119 @@
+//! What the store has already: sessions of the lake, and logs of its own.
+
+use std::collections::{HashMap, HashSet};
+
+use schemas::ToolError;
+use schemas::session::SourceRow;
+use serde::{Deserialize, Serialize};
+
+use crate::error::store_error;
+use crate::lake::listing::ListedSession;
+use crate::lake::place::LakePlace;
+use crate::lake::selection::own_sessions;
+use crate::store::{LAKE_PATH, Snapshot};
+
+/// What the store keeps of the objects of an imported session, in the state of its source.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ImportedFrom {
+    /// Id of the machine that published it.
+    pub(super) publisher: String,
+    /// Hash of its objects.
+    pub(super) content: String,
+    /// The identity of its log.
+    pub(super) log: String,
+    /// Its id in the lake, if another imported session has it, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) shared_id: Option<String>,
+    /// Number of its first events that are marked as copies because another session counts them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) copied: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
+impl ImportedFrom {
+    pub(super) fn new(publisher: &str, listed: &ListedSession) -> Self {
+        Self {
+            publisher: publisher.to_owned(),
+            content: listed.content_hash(),
+            log: listed.log.clone(),
+            shared_id: None,
+            copied: 0,
+        }
+    }
+
+    /// Reads what the row of a source says.
+    pub(super) fn of_source(row: &SourceRow) -> Option<Self> {
+        serde_json::from_str(row.state.as_deref()?).ok()
+    }
+
+    /// Returns whether the objects are those of another import.
+    pub(super) fn has_same_objects(&self, other: &Self) -> bool {
+        self.publisher == other.publisher && self.content == other.content && self.log == other.log
+    }
+}
+
+/// A session that was imported before.
+pub(super) struct Imported {
+    pub(super) session_id: String,
+    /// `None` if it is not known what was imported.
+    pub(super) from: Option<ImportedFrom>,
+    pub(super) redaction_rules: i64,
+}
+
+/// A session of a log that the store has itself.
+pub(super) struct LocalLog {
+    /// Position of its session in the snapshot.
+    pub(super) at: usize,
+    pub(super) events: i64,
+}
+
+/// What the store has of a lake, and the logs that it has itself.
+pub(super) struct KnownSessions {
+    /// The sessions that were imported from this lake, by the end of the path of their source.
+    pub(super) imported: HashMap<String, Imported>,
+    /// By the identity of the log, which several sessions may have.
+    pub(super) local: HashMap<String, Vec<LocalLog>>,
+    /// The ids of all sessions.
+    pub(super) taken: HashSet<String>,
+}
+
+impl KnownSessions {
+    pub(super) fn read(snapshot: &Snapshot, place: &LakePlace) -> Result<Self, ToolError> {
+        let mut local: HashMap<String, Vec<LocalLog>> = HashMap::new();
+        for own in own_sessions(snapshot)? {
+            let log = LocalLog { at: own.at, events: own.row.events };
+            local.entry(own.identity).or_default().push(log);
+        }
+        let prefix = source_path(place, "");
+        let mut imported = HashMap::new();
+        for row in snapshot.read_sources(true).map_err(store_error)? {
+            // A session whose rows were lost is imported again.
+            let (Some(key), Some(session_id)) = (row.path.strip_prefix(&prefix), &row.session_id)
+            else {
+                continue;
+            };
+            let one = Imported {
+                session_id: session_id.clone(),
+                from: ImportedFrom::of_source(&row),
+                redaction_rules: row.redaction_rules,
+            };
+            imported.insert(key.to_owned(), one);
+        }
+        let taken = snapshot.sessions().iter().map(|row| row.session_id.clone()).collect();
+        Ok(Self { imported, local, taken })
+    }
+}
+
+/// Returns the path of the source of a session of a lake.
+pub(super) fn source_path(place: &LakePlace, key: &str) -> String {
+    format!("{LAKE_PATH}{}#{key}", place.name())
+}
+
+/// Returns the end of the path of the source of a session whose id another imported session has.
+pub(super) fn shared_key(lake_id: &str, publisher: &str) -> String {
+    format!("{lake_id}#{publisher}")
+}
