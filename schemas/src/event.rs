@@ -30,6 +30,10 @@ impl Default for EventType {
     }
 }
 
+/// Text of an event whose record was copied from a session that the user forgot. Only the type, the
+/// time and the place of such an event are kept. It is neither indexed nor searched.
+pub const FORGOTTEN_TEXT: &str = "[forgotten]";
+
 closed_enum! {
     /// Where the times of a session come from.
     TimeSource {

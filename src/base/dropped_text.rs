@@ -4,7 +4,10 @@
 //! [dropped by retention: 5120 bytes]
 //! ```
 //!
-//! The line is shown to readers, and neither indexed nor searched.
+//! The line is shown to readers, and neither indexed nor searched. So is the text of a forgotten event,
+//! [`FORGOTTEN_TEXT`].
+
+use schemas::event::FORGOTTEN_TEXT;
 
 /// Beginning of the line.
 const MARK_START: &str = "[dropped by retention: ";
@@ -21,8 +24,12 @@ pub(crate) fn mark_dropped(kept: &str, bytes: usize) -> String {
     format!("{kept}{line_end}{MARK_START}{bytes}{MARK_END}")
 }
 
-/// Returns the length of a text without the line at its end that marks it as dropped.
+/// Returns the length of a text without the line at its end that marks it as dropped; 0 if it was
+/// forgotten.
 pub(crate) fn kept_length(text: &[u8]) -> usize {
+    if text == FORGOTTEN_TEXT.as_bytes() {
+        return 0;
+    }
     if !text.ends_with(MARK_END.as_bytes()) {
         return text.len();
     }
@@ -47,6 +54,7 @@ mod tests {
     fn only_a_whole_line_at_the_end_is_a_mark() {
         assert_eq!(kept_part(&mark_dropped("", 9)), "");
         assert_eq!(kept_part(&mark_dropped("command: ls", 9)), "command: ls");
+        assert_eq!(kept_part(FORGOTTEN_TEXT), "");
         for text in [
             "",
             "ls",

@@ -314,7 +314,7 @@ impl LakeCatalog {
                 sources.insert(id, source);
             }
         }
-        let mut import = writer.import_sessions(redactor);
+        let mut import = writer.import_sessions(redactor).map_err(store_error)?;
         for (id, events) in sessions {
             let (Some(row), Some(source)) = (snapshot.session(id), sources.remove(id)) else {
                 continue;

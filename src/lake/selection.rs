@@ -1,6 +1,6 @@
 //! Selects the sessions that are published, and names them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use globset::GlobSet;
 use ingest::plan::excluded::log_identity;
@@ -13,7 +13,7 @@ use crate::config::patterns::build_patterns;
 use crate::config::user_settings::PublishSettings;
 use crate::error::store_error;
 use crate::store::Snapshot;
-use crate::update::log_rules::LogRules;
+use crate::update::log_rules::{ForgottenRules, LogRules};
 
 /// Minimum number of characters of an id that no other log has: agents draw such ids at random.
 const MIN_UNIQUE_CHARS: usize = 20;
@@ -53,7 +53,7 @@ impl ProjectRules {
         Ok(Self {
             include: build_patterns("publish.include", &settings.include)?,
             exclude: build_patterns("publish.exclude", &settings.exclude)?,
-            ingest: LogRules::read(HashSet::new())?,
+            ingest: LogRules::read(ForgottenRules::default())?,
         })
     }
 

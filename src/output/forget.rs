@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::show::Show;
 use crate::base::sanitize::one_line;
-use crate::tools::forget::{ForgetData, ForgetEntry};
+use crate::tools::forget::{ForgetCopy, ForgetData, ForgetEntry};
 
 /// Maximum number of sessions listed.
 const MAX_LISTED: usize = 100;
@@ -18,8 +18,8 @@ impl Show for ForgetData {
         }
         append_entries(&self.sessions, &mut out);
         if !self.copies.is_empty() {
-            out.push_str("These sessions hold copies of some of their events and stay (--with-copies takes them too):\n");
-            append_entries(&self.copies, &mut out);
+            out.push_str("These sessions hold copies of some of their events, or the originals (--with-copies forgets them too):\n");
+            append_copies(&self.copies, &mut out);
         }
 
         let sessions = self.sessions.len();
@@ -35,7 +35,7 @@ impl Show for ForgetData {
         }
         let _ = writeln!(out, ", with {} events.", self.events);
         out.push_str(if self.is_done {
-            "Their logs are not read again. `sessions forget --undo ID` allows it while the logs exist.\n"
+            "Their logs and copies of them are not read again. `sessions forget --undo ID` allows it while the logs exist.\n"
         } else {
             "Nothing was changed. Add --yes to forget them. The logs of the agents stay as they are.\n"
         });
@@ -59,5 +59,24 @@ fn append_entries(entries: &[ForgetEntry], out: &mut String) {
     }
     if entries.len() > MAX_LISTED {
         let _ = writeln!(out, "  and {} more; --json lists them all", entries.len() - MAX_LISTED);
+    }
+}
+
+/// Appends what happens to each of the first sessions with copies.
+fn append_copies(copies: &[ForgetCopy], out: &mut String) {
+    for copy in copies.iter().take(MAX_LISTED) {
+        let ForgetCopy { session, events_left_out, events_kept, is_removed } = copy;
+        let effect = match (is_removed, events_left_out) {
+            (true, _) => "removed: it is only a copy".to_owned(),
+            (false, 0) => "stays: it has the originals".to_owned(),
+            (false, _) => {
+                format!("loses the text of {events_left_out} events, keeps {events_kept}")
+            }
+        };
+        let title = one_line(session.title.as_deref().unwrap_or(""));
+        let _ = writeln!(out, "  {}  {effect}  {title}", session.session_id);
+    }
+    if copies.len() > MAX_LISTED {
+        let _ = writeln!(out, "  and {} more; --json lists them all", copies.len() - MAX_LISTED);
     }
 }

@@ -97,6 +97,19 @@ impl Show for IngestReport {
             let more = self.excluded_logs.len() - MAX_EXCLUDED_LOGS;
             let _ = writeln!(out, "    and {more} more; --json lists them all");
         }
+        for session in self.continued.iter().take(MAX_EXCLUDED_LOGS) {
+            let _ = writeln!(
+                out,
+                "session {} continues a forgotten one: {} left out, {} kept",
+                session.session_id,
+                count_of(session.events_left_out.cast_unsigned(), "event"),
+                session.events_kept
+            );
+        }
+        if self.continued.len() > MAX_EXCLUDED_LOGS {
+            let more = self.continued.len() - MAX_EXCLUDED_LOGS;
+            let _ = writeln!(out, "    and {more} more; --json lists them all");
+        }
         if self.segments_set_aside > 0 {
             let _ = writeln!(out, "{}", describe_set_aside(self));
         }

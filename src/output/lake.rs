@@ -91,7 +91,15 @@ impl Show for PullReport {
             let _ = writeln!(out, "excluded   {} by the settings", self.excluded);
         }
         if self.known_here > 0 {
-            let _ = writeln!(out, "known      {} from logs of this machine", self.known_here);
+            let _ = writeln!(
+                out,
+                "known      {} from logs of this machine, or forgotten",
+                self.known_here
+            );
+        }
+        if self.forgotten_events > 0 {
+            let events = count_of(self.forgotten_events, "event");
+            let _ = writeln!(out, "forgotten  {events} of these sessions, which are copies");
         }
         for problem in self.problems.iter().take(MAX_LISTED) {
             let _ = writeln!(out, "problem    {}", one_line(problem));

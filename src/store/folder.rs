@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! manifest.json  write.lock  labels.json  labels.lock  forgotten.json  reduced.json  http-token
-//! hooks.jsonl  hooks.lock  lakes.json  lakes.lock
+//! hooks.jsonl  hooks.lock  lakes.json  lakes.lock  forgotten-5c0bcc12d8ae2ba1.bin
 //! segments/0000000001/   events.parquet skip.idx checksums.bin sessions.parquet ...
 //! damaged/0000000001/    segments that were set aside
 //! readers/x1y2z3x1y2z3/   rows that readers of a server see instead of those of the segments
@@ -18,7 +18,7 @@ use std::time::Duration;
 use super::disk::files;
 use super::disk::lock::{StoreLock, WRITE_LOCK};
 use super::error::StoreError;
-use super::forgotten::FORGOTTEN_FILE;
+use super::forgotten::{FORGOTTEN_FILE, is_records_file};
 use super::manifest::{MANIFEST_FILE, Manifest, SEGMENT_TABLES, SegmentEntry, file_name};
 use super::reduced_sessions::REDUCED_FILE;
 
@@ -155,7 +155,8 @@ fn find_foreign_entry(dir: &Path) -> Result<Option<String>, StoreError> {
 }
 
 fn is_own_file(name: &OsStr) -> bool {
-    let is_listed = name.to_str().is_some_and(|name| OWN_FILES.contains(&name));
+    let is_listed =
+        name.to_str().is_some_and(|name| OWN_FILES.contains(&name) || is_records_file(name));
     is_listed || files::is_temporary_copy(name, &OWN_FILES) || is_old_temporary_name(name)
 }
 

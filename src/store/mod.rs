@@ -12,7 +12,9 @@ mod error;
 mod export;
 mod folder;
 mod forget;
+mod forget_plan;
 mod forgotten;
+mod forgotten_rows;
 mod hook_log;
 mod identity;
 mod index;
@@ -51,6 +53,7 @@ pub use damage::Verify;
 pub use error::StoreError;
 pub use export::{LakeObject, encode_lake_objects, file_stem, write_arrow};
 pub(crate) use folder::is_store;
+pub use forget_plan::{ForgetPlan, StoredCopy};
 pub use forgotten::ForgottenLogs;
 pub use hook_log::{HookLog, HookLogRow};
 pub use identity::Identity;
@@ -65,7 +68,7 @@ pub use lake::decode::{
     slice_joined,
 };
 pub use lake::encode::{LakeContent, LakeFile};
-pub use lake::import::LakeImport;
+pub use lake::import::{ImportOutcome, LakeImport};
 pub use lake::joined::{JoinedFiles, JoinedWriter};
 pub use lake::keys::{
     DAYS, KEY_DIGITS, LAKE_PATH, MACHINES, TOMBSTONES, day_folder, day_key, events_date,

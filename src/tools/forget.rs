@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use ingest::stream::forgotten::MarkKey;
 use schemas::session::SessionRow;
 use schemas::tool::search::{SearchArgs, SearchSort};
 use schemas::{ErrorCode, Provider, Timestamp, ToolError, limits};
@@ -48,12 +49,27 @@ pub struct ForgetEntry {
     pub is_earlier_version: bool,
 }
 
+/// A session that holds copies of what is forgotten, or the originals.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ForgetCopy {
+    #[serde(flatten)]
+    pub session: ForgetEntry,
+    /// Number of copied events. They lose everything but their types, times and places. 0 if the
+    /// session has the originals, which stay as they are.
+    pub events_left_out: i64,
+    /// Number of events that stay as they are.
+    pub events_kept: i64,
+    /// True if the session is nothing but a copy, so that all of it goes.
+    pub is_removed: bool,
+}
+
 /// The sessions that are forgotten.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ForgetData {
     pub sessions: Vec<ForgetEntry>,
-    /// Sessions that stay, although they hold copies of events of these sessions, or the originals.
-    pub copies: Vec<ForgetEntry>,
+    /// Sessions that are not selected, although they hold copies of events of these sessions, or the
+    /// originals.
+    pub copies: Vec<ForgetCopy>,
     pub events: i64,
     /// False if this only shows what would be forgotten.
     pub is_done: bool,
@@ -94,14 +110,18 @@ pub fn select_forgotten(
     }
 
     let directly_selected = selected.clone();
+    let mut originals;
     let mut copies;
     loop {
         add_parts(snapshot, &mut selected);
-        copies = sessions_with_copies(snapshot, &selected)?;
-        if !selection.with_copies || copies.is_empty() {
+        let ids = selected.iter().map(|at| snapshot.sessions()[*at].id().to_owned()).collect();
+        originals = sessions_with_copies(snapshot, &selected)?;
+        copies = snapshot.plan_forget(&ids, MarkKey::default()).map_err(store_error)?.copies;
+        if !selection.with_copies || originals.is_empty() && copies.is_empty() {
             break;
         }
-        selected.append(&mut copies);
+        selected.append(&mut originals);
+        selected.extend(copies.iter().map(|copy| copy.session));
     }
     let mut data = ForgetData::default();
     for at in &selected {
@@ -114,9 +134,27 @@ pub fn select_forgotten(
             ..describe_session(row)
         });
     }
-    for at in copies {
-        data.copies.push(describe_session(&snapshot.sessions()[at]));
+    for copy in &copies {
+        originals.remove(&copy.session);
+        data.copies.push(ForgetCopy {
+            session: describe_session(&snapshot.sessions()[copy.session]),
+            events_left_out: copy.events_left_out,
+            events_kept: copy.events_kept,
+            is_removed: copy.is_whole,
+        });
     }
+    for at in originals {
+        let row = &snapshot.sessions()[at];
+        let session = describe_session(row);
+        let events_kept = row.events;
+        data.copies.push(ForgetCopy {
+            session,
+            events_left_out: 0,
+            events_kept,
+            is_removed: false,
+        });
+    }
+    data.copies.sort_by(|a, b| a.session.session_id.cmp(&b.session.session_id));
     Ok(data)
 }
 

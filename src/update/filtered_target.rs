@@ -4,13 +4,14 @@
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use arrow::array::RecordBatch;
 use ingest::plan::excluded::{LogFacts, LogFilter as _, excluded_row, log_identity};
-use ingest::run::report::{ExcludedLog, IngestReport};
+use ingest::run::report::{ContinuedSession, ExcludedLog, IngestReport};
 use ingest::run::{LogCheckpoint, Sink, Target};
 use ingest::stream::batch::{SessionRows, rows_by_session};
+use ingest::stream::forgotten::ForgottenRecords;
 use schemas::session::{EventRow, SessionRow, SourceRow};
 
 use super::log_rules::LogRules;
@@ -22,6 +23,8 @@ pub(super) struct ExcludedLogs {
     events: u64,
     /// The number of logs and events by provider.
     by_provider: BTreeMap<String, (u64, u64)>,
+    /// The logs that have copies of forgotten records, by their sessions.
+    continued: BTreeMap<String, ContinuedSession>,
 }
 
 /// The store, for a run that leaves out logs.
@@ -50,6 +53,30 @@ impl<'a, T: Target> FilteredTarget<'a, T> {
         Self { target, rules, known, excluded: Mutex::default() }
     }
 
+    fn lock_excluded(&self) -> MutexGuard<'_, ExcludedLogs> {
+        self.excluded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns whether the rules leave out a session that the store did not have before.
+    fn leaves_out(&self, session: &SessionRow, source: &SourceRow) -> bool {
+        let has_forgotten = self.rules.has_forgotten();
+        let identity = if has_forgotten { log_identity(session, source) } else { String::new() };
+        self.rules.is_excluded(&LogFacts {
+            path: &source.path,
+            provider: Some(session.provider),
+            project: session.cwd.as_deref(),
+            identity: Some(&identity),
+            copy_of: self.copied_sessions(&session.session_id).as_slice(),
+        })
+    }
+
+    /// Returns the forgotten sessions of which the log of a session is nothing but a copy.
+    fn copied_sessions(&self, id: &str) -> Vec<String> {
+        let excluded = self.lock_excluded();
+        let copied = excluded.continued.get(id).filter(|found| found.is_whole);
+        copied.map(|found| found.forgotten_sessions.clone()).unwrap_or_default()
+    }
+
     /// Returns the logs that were left out.
     pub(super) fn into_excluded(self) -> ExcludedLogs {
         self.excluded.into_inner().unwrap_or_else(PoisonError::into_inner)
@@ -72,6 +99,7 @@ impl ExcludedLogs {
         }
         report.by_provider.retain(|_, numbers| numbers.files > 0);
         report.excluded_logs.extend(self.logs);
+        report.continued.extend(self.continued.into_values());
     }
 }
 
@@ -93,11 +121,19 @@ impl<'a, T: Target> Target for &'a FilteredTarget<'a, T> {
     }
 
     fn is_left_out(&self, session: &SessionRow, source: &SourceRow) -> bool {
-        self.rules.is_forgotten(&log_identity(session, source))
+        !self.known.contains(&session.session_id) && self.leaves_out(session, source)
     }
 
     fn events(&self, session_id: &str, ranges: &[Range<i32>]) -> Result<Vec<EventRow>, T::Error> {
         self.target.events(session_id, ranges)
+    }
+
+    fn forgotten_records(&self) -> Option<&ForgottenRecords> {
+        self.rules.forgotten_records()
+    }
+
+    fn note_forgotten_copies(&self, found: ContinuedSession) {
+        self.lock_excluded().continued.insert(found.session_id.clone(), found);
     }
 }
 
@@ -113,14 +149,7 @@ impl<T: Target> FilteredSink<'_, T> {
         {
             return false;
         }
-        let has_forgotten = self.target.rules.has_forgotten();
-        let identity = if has_forgotten { log_identity(session, source) } else { String::new() };
-        self.target.rules.is_excluded(&LogFacts {
-            path: &source.path,
-            provider: Some(session.provider),
-            project: session.cwd.as_deref(),
-            identity: Some(&identity),
-        })
+        self.target.leaves_out(session, source)
     }
 
     /// Writes the rows of a batch except those of the sessions in `dropped`. `sessions` are those of
@@ -141,13 +170,14 @@ impl<T: Target> FilteredSink<'_, T> {
 
     /// Counts rows that are dropped, and their log at its end.
     fn count_dropped(&self, session: &SessionRow, source: &SourceRow, events: u64) {
-        let mut excluded = self.target.excluded.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut excluded = self.target.lock_excluded();
         let is_at_end = source.size >= 0;
         excluded.events += events;
         let numbers = excluded.by_provider.entry(session.provider.to_string()).or_default();
         numbers.0 += u64::from(is_at_end);
         numbers.1 += events;
         if is_at_end {
+            excluded.continued.remove(&session.session_id);
             let project = session.cwd.clone();
             excluded.logs.push(ExcludedLog { path: source.path.clone(), project });
         }
@@ -181,8 +211,9 @@ impl<T: Target> Sink for FilteredSink<'_, T> {
             if self.is_dropped(&log.session, &log.source) {
                 let session = std::mem::take(&mut *log.session);
                 let events = row_counts.get(session.session_id.as_str()).copied().unwrap_or(0);
+                let copy_of = self.target.copied_sessions(&session.session_id);
                 self.count_dropped(&session, &log.source, events as u64);
-                *log.source = excluded_row(&session, &log.source);
+                *log.source = excluded_row(&session, &log.source, &copy_of);
                 log.problems.clear();
                 dropped.insert(session.session_id);
             } else if log.source.size < 0 && !self.begun.contains(&log.session.session_id) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use schemas::session::SessionRow;
 use schemas::{ErrorCode, ToolError, nearest};
 
-use super::log_rules::LogRules;
+use super::log_rules::{ForgottenRules, LogRules};
 use super::write_lock::take_write_lock;
 use crate::error::store_error;
 use crate::store::{Store, Verify};
@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Returns the rule that tells which sessions the settings and marker files exclude.
 pub fn exclusion_rule() -> Result<impl Fn(&SessionRow) -> bool, ToolError> {
-    let rules = LogRules::read(std::collections::HashSet::new())?;
+    let rules = LogRules::read(ForgottenRules::default())?;
     Ok(move |session: &SessionRow| rules.is_unwanted_session(session))
 }
 

@@ -16,7 +16,7 @@ use schemas::{ErrorCode, ToolError};
 
 use super::filtered_target::FilteredTarget;
 use super::known_sessions::SessionFacts;
-use super::log_rules::LogRules;
+use super::log_rules::{ForgottenRules, LogRules};
 use super::preview::PreviewTarget;
 use super::retention::{choose_keep_levels, keep_after_ingest};
 use super::unchanged_logs::look_at_logs;
@@ -69,7 +69,8 @@ impl OpenedStore {
     fn lock(store: &Store, options: &IngestOptions) -> Result<Self, ToolError> {
         let writer = take_lock_for_ingest(store, options.verify, options.patience)?;
         let forgotten = writer.forgotten_logs().map_err(store_error)?;
-        let rules = LogRules::read(forgotten.identities())?;
+        let records = forgotten.read_records(store.dir()).map_err(store_error)?;
+        let rules = LogRules::read(ForgottenRules::new(&forgotten, records))?;
         let facts = SessionFacts::of_sessions(writer.snapshot_before().sessions(), &rules);
         Ok(Self { writer, rules, facts })
     }

@@ -135,5 +135,5 @@ fn find_unwanted(sessions: &[StoredSession], rules: &LogRules) -> Vec<bool> {
 
 /// Returns the facts about a log by which rules that do not depend on paths decide.
 fn facts_of(provider: Option<Provider>, project: Option<&str>) -> LogFacts<'_> {
-    LogFacts { path: "", provider, project, identity: None }
+    LogFacts { project, ..LogFacts::of_path("", provider) }
 }

@@ -7,14 +7,33 @@ use std::sync::{Mutex, PoisonError};
 
 use globset::GlobSet;
 use ingest::plan::excluded::{LogFacts, LogFilter};
+use ingest::stream::forgotten::ForgottenRecords;
 use schemas::session::SessionRow;
 use schemas::{Provider, ToolError};
 
 use crate::config::patterns::build_patterns;
 use crate::config::user_settings::{IngestSettings, UserSettings};
+use crate::store::ForgottenLogs;
 
 /// The file that excludes the folder it is in, and all folders below.
 pub(crate) const MARKER_FILE: &str = ".sessionsignore";
+
+/// What excludes logs because sessions were forgotten.
+#[derive(Debug, Default)]
+pub(crate) struct ForgottenRules {
+    /// The identities of forgotten logs.
+    identities: HashSet<String>,
+    session_ids: HashSet<String>,
+    records: ForgottenRecords,
+}
+
+impl ForgottenRules {
+    /// Collects the rules. `records` are those of the sessions in `logs`.
+    pub(crate) fn new(logs: &ForgottenLogs, records: ForgottenRecords) -> Self {
+        let session_ids = logs.session_ids().map(str::to_owned).collect();
+        Self { identities: logs.identities(), session_ids, records }
+    }
+}
 
 /// The rules in force for one run.
 pub(crate) struct LogRules {
@@ -23,19 +42,18 @@ pub(crate) struct LogRules {
     include: Option<GlobSet>,
     /// Empty if the logs of every agent are read.
     providers: Vec<Provider>,
-    /// The identities of forgotten logs.
-    forgotten: HashSet<String>,
+    forgotten: ForgottenRules,
     /// Whether a folder or one above it has a marker file, by folder.
     marked: Mutex<HashMap<String, bool>>,
 }
 
 impl LogRules {
-    /// Reads the rules of the settings file. `forgotten` has the identities of forgotten logs.
-    pub(crate) fn read(forgotten: HashSet<String>) -> Result<Self, ToolError> {
+    /// Reads the rules of the settings file.
+    pub(crate) fn read(forgotten: ForgottenRules) -> Result<Self, ToolError> {
         Self::new(UserSettings::read()?.ingest, forgotten)
     }
 
-    fn new(settings: IngestSettings, forgotten: HashSet<String>) -> Result<Self, ToolError> {
+    fn new(settings: IngestSettings, forgotten: ForgottenRules) -> Result<Self, ToolError> {
         let include = if settings.include.is_empty() {
             None
         } else {
@@ -52,12 +70,12 @@ impl LogRules {
 
     /// Returns whether logs were forgotten, which are excluded by their identity.
     pub(super) fn has_forgotten(&self) -> bool {
-        !self.forgotten.is_empty()
+        !self.forgotten.identities.is_empty()
     }
 
-    /// Returns whether the log with this identity was forgotten.
-    pub(super) fn is_forgotten(&self, identity: &str) -> bool {
-        self.forgotten.contains(identity)
+    /// Returns the records of forgotten sessions; `None` if nothing was forgotten.
+    pub(super) fn forgotten_records(&self) -> Option<&ForgottenRecords> {
+        self.has_forgotten().then_some(&self.forgotten.records)
     }
 
     /// Returns whether the settings or a marker file exclude a log. Logs that are only forgotten
@@ -91,13 +109,14 @@ impl LogRules {
                 provider: Some(session.provider),
                 project: session.cwd.as_deref(),
                 identity: Some(""),
+                copy_of: &[],
             })
     }
 
     /// Returns whether the path of a log or its identity may decide. Otherwise its agent and its project
     /// do.
     pub(crate) fn depends_on_paths(&self) -> bool {
-        !self.exclude.is_empty() || self.include.is_some() || !self.forgotten.is_empty()
+        !self.exclude.is_empty() || self.include.is_some() || self.has_forgotten()
     }
 
     fn may_be_read(&self, provider: Provider) -> bool {
@@ -125,7 +144,12 @@ impl LogRules {
 
 impl LogFilter for LogRules {
     fn is_excluded(&self, log: &LogFacts<'_>) -> bool {
-        log.identity.is_some_and(|identity| self.is_forgotten(identity)) || self.is_unwanted(log)
+        let ForgottenRules { identities, session_ids, .. } = &self.forgotten;
+        let is_copy =
+            !log.copy_of.is_empty() && log.copy_of.iter().all(|id| session_ids.contains(id));
+        is_copy
+            || log.identity.is_some_and(|identity| identities.contains(identity))
+            || self.is_unwanted(log)
     }
 }
 
@@ -140,11 +164,15 @@ mod tests {
             include: own(include),
             providers: providers.to_vec(),
         };
-        LogRules::new(settings, HashSet::from(["f0".to_owned()])).expect("valid")
+        let identities = HashSet::from(["f0".to_owned()]);
+        let session_ids = HashSet::from(["s0".to_owned()]);
+        let forgotten = ForgottenRules { identities, session_ids, ..ForgottenRules::default() };
+        LogRules::new(settings, forgotten).expect("valid")
     }
 
     fn log<'a>(path: &'a str, project: Option<&'a str>) -> LogFacts<'a> {
-        LogFacts { path, provider: Some(Provider::Claude), project, identity: Some("a1") }
+        let provider = Some(Provider::Claude);
+        LogFacts { path, provider, project, identity: Some("a1"), copy_of: &[] }
     }
 
     #[test]
@@ -200,13 +228,18 @@ mod tests {
         let rules = rules(&[], &[], &[]);
         let forgotten = LogFacts { identity: Some("f0"), ..log("/moved/a.jsonl", None) };
         assert!(rules.is_excluded(&forgotten) && !rules.is_unwanted(&forgotten));
+        for (copy_of, is_excluded) in [(&["s0"][..], true), (&["s0", "s1"], false)] {
+            let copy_of: Vec<String> = copy_of.iter().map(|id| (*id).to_owned()).collect();
+            let copy = LogFacts { copy_of: &copy_of, ..log("/copy.jsonl", None) };
+            assert_eq!(rules.is_excluded(&copy), is_excluded, "{copy_of:?}");
+        }
     }
 
     #[test]
     fn a_wrong_pattern_is_named() {
         let settings =
             IngestSettings { exclude: vec!["/a/[b".into()], ..IngestSettings::default() };
-        let error = LogRules::new(settings, HashSet::new()).err().expect("wrong");
+        let error = LogRules::new(settings, ForgottenRules::default()).err().expect("wrong");
         assert!(error.message.contains("ingest.exclude") && error.message.contains("'/a/[b'"));
     }
 }

@@ -320,9 +320,11 @@ fn the_texts_do_not_decide_what_is_the_same_log() {
     let lake = a.path("lake");
     let settings = b.path(".config/sessions/settings.toml");
     let text = fs::read_to_string(&settings).expect("reads");
-    let retention = "\n[retention]\nfull = '1d'\ntranscripts = '1d'\n[[redact.rule]]\nname = 'answer'\nregex = 'Answer'\n";
-    fs::write(&settings, text + retention).expect("writes");
+    fs::write(&settings, text + "[store]\nkeep = ['usage after 1d']\n").expect("writes");
+    let rule = "[[rule]]\nname = \"answer\"\nregex = \"Answer\"\n";
+    fs::write(b.path(".config/sessions/redact.toml"), rule).expect("writes");
     write_turns(&b, SESSION, &[1, 2]);
+    b.run(&["compact"]).ok();
     push(&b, &lake);
     write_turns(&a, SESSION, &[1]);
     assert_eq!(push(&a, &lake)["held_by_others"], 1);

@@ -29,6 +29,7 @@ mod exclude;
 mod export;
 mod find;
 mod forget;
+mod forget_copies;
 mod freshness;
 mod fuzz;
 mod golden;

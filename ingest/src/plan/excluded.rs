@@ -6,6 +6,8 @@
 //! ```text
 //! {"project":"/home/mira/clients/acme","log":"6c62272e07bb0142"}
 //! ```
+//!
+//! `copy_of` has the forgotten sessions if the log only repeats their records.
 
 use std::io;
 
@@ -39,6 +41,15 @@ pub struct LogFacts<'a> {
     pub project: Option<&'a str>,
     /// The identity of the log; see [`log_identity`].
     pub identity: Option<&'a str>,
+    /// The ids of the forgotten sessions whose records the log only repeats.
+    pub copy_of: &'a [String],
+}
+
+impl<'a> LogFacts<'a> {
+    /// Returns the facts about a log that was not decoded yet.
+    pub fn of_path(path: &'a str, provider: Option<Provider>) -> Self {
+        Self { path, provider, project: None, identity: None, copy_of: &[] }
+    }
 }
 
 /// What is kept about a log that was decoded and then left out.
@@ -48,6 +59,8 @@ struct ExcludedReason {
     project: Option<String>,
     #[serde(default, rename = "log", skip_serializing_if = "Option::is_none")]
     identity: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    copy_of: Vec<String>,
 }
 
 /// The logs that were left out before anything was read.
@@ -68,11 +81,13 @@ pub fn log_identity(session: &SessionRow, source: &SourceRow) -> String {
     format!("{:016x}", xxh3_64(identity.as_bytes()))
 }
 
-/// Returns the row of a log that was read and is left out. Nothing of its session is kept.
-pub fn excluded_row(session: &SessionRow, source: &SourceRow) -> SourceRow {
+/// Returns the row of a log that was read and is left out. Nothing of its session is kept. `copy_of`
+/// has the forgotten sessions if the log is left out because it only repeats them.
+pub fn excluded_row(session: &SessionRow, source: &SourceRow, copy_of: &[String]) -> SourceRow {
     let log = ExcludedReason {
         project: session.cwd.clone(),
         identity: Some(log_identity(session, source)),
+        copy_of: copy_of.to_vec(),
     };
     SourceRow {
         status: SourceStatus::Excluded,
@@ -125,7 +140,7 @@ fn find_excluded_row(
     filter: &dyn LogFilter,
 ) -> Option<SourceRow> {
     let Some(row) = known.sources.get(key) else {
-        let log = LogFacts { path: key, provider: None, project: None, identity: None };
+        let log = LogFacts::of_path(key, None);
         return filter.is_excluded(&log).then(|| unread_row(file, key));
     };
 
@@ -142,21 +157,25 @@ fn find_excluded_row(
             provider: Some(session.provider),
             project: session.cwd.as_deref(),
             identity: Some(&identity),
+            copy_of: &[],
         };
         return filter.is_excluded(&log).then(current_row);
     }
-    if row.status == SourceStatus::Excluded && may_be_same_log(file, row) {
-        let reason = row.reason.as_deref().unwrap_or_default();
-        let kept: ExcludedReason = serde_json::from_str(reason).unwrap_or_default();
+    let reason = row.reason.as_deref().unwrap_or_default();
+    let kept: ExcludedReason = serde_json::from_str(reason).unwrap_or_default();
+    // What a copy adds is read, so a copy that grew is decoded again.
+    let may_be_same = if kept.copy_of.is_empty() { may_be_same_log } else { is_unchanged };
+    if row.status == SourceStatus::Excluded && may_be_same(file, row) {
         let log = LogFacts {
             path: key,
             provider: row.provider,
             project: kept.project.as_deref(),
             identity: kept.identity.as_deref(),
+            copy_of: &kept.copy_of,
         };
         return filter.is_excluded(&log).then(current_row);
     }
-    let log = LogFacts { path: key, provider: row.provider, project: None, identity: None };
+    let log = LogFacts::of_path(key, row.provider);
     filter.is_excluded(&log).then(current_row)
 }
 

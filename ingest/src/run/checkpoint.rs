@@ -22,7 +22,7 @@ const MAX_REMEMBERED_STATE_BYTES: usize = 4 << 10;
 const STREAM_STATE_BYTES: usize = 160;
 
 /// The state needed to continue a log later; saved as JSON in `sources.state` by [`state_of`].
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 pub(super) struct SavedState {
     pub(super) stream: StreamState,
     pub(super) decoder: serde_json::Value,
@@ -67,8 +67,13 @@ impl<T: Target> Worker<'_, T> {
             Some(decoder) => {
                 let decoder = decoder.save_state();
                 // Records of the log may repeat a secret that the decoder remembers, so it cannot be
-                // masked here. Without state, the log is read again from its start when it grows.
-                if self.has_secret(&decoder) { None } else { state_of(stream.state(), &decoder) }
+                // masked here. It may also remember forgotten records. Without state, the log is read
+                // again from its start when it grows.
+                if stream.has_forgotten() || self.has_secret(&decoder) {
+                    None
+                } else {
+                    state_of(stream.state(), &decoder)
+                }
             }
             None if stream.messages().is_empty() => None,
             None => serde_json::to_string(stream.messages()).ok(),

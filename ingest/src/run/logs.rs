@@ -136,11 +136,19 @@ impl<T: Target> Worker<'_, T> {
             own.extend(self.target.record_hashes(&work.session_id)?);
         }
         let session = session_row(work, is_continued, sink.segment()?);
+        let forgotten = match self.find_forgotten_copies(work, saved.as_ref(), &own, &history) {
+            Ok(forgotten) => forgotten,
+            Err(error) => {
+                self.report_unreadable(work, &error);
+                return Ok(Some(ReadRecords::default()));
+            }
+        };
         let state = saved.map_or_else(StreamState::default, |saved| saved.stream);
         let redactor = self.redactor.clone();
         let batch = self.batch.take().unwrap_or_default();
         let mut stream =
             Stream::new(work.claim.provider, session, state, own, history, redactor, batch);
+        stream.set_forgotten(forgotten);
         stream.repositories = Arc::clone(&self.repositories);
         stream.shapes = std::mem::take(&mut self.shapes);
 
@@ -167,7 +175,11 @@ impl<T: Target> Worker<'_, T> {
             }
         }
         self.count_log(work, is_continued, &stream, stream.session.events - events_before);
-        let hashes = stream.take_sequence();
+        // What is not stored is not there to be copied.
+        let last = self.read_logs.last().filter(|log| log.session.session_id == work.session_id);
+        let is_left_out =
+            last.is_some_and(|log| self.target.is_left_out(&log.session, &log.source));
+        let hashes = if is_left_out { Vec::new() } else { stream.take_sequence() };
         self.batch = Some(stream.into_batch());
         self.hand_over_full_batch(sink)?;
         Ok(Some(ReadRecords { is_from_start: !is_continued, hashes, kept }))
@@ -204,7 +216,7 @@ impl<T: Target> Worker<'_, T> {
     }
 
     /// Reports a log that could not be read.
-    fn report_unreadable(&mut self, work: &LogWork, error: &io::Error) {
+    pub(super) fn report_unreadable(&mut self, work: &LogWork, error: &io::Error) {
         self.report.files_failed += 1;
         self.report.add_problem(&Problem {
             path: work.file.key(),
@@ -360,7 +372,11 @@ impl<T: Target> Worker<'_, T> {
     }
 
     /// Opens the content of a file. Reports if only a part of it could be unpacked.
-    fn open_content(&mut self, work: &LogWork, stream: &mut Stream) -> io::Result<Content> {
+    pub(super) fn open_content(
+        &mut self,
+        work: &LogWork,
+        stream: &mut Stream,
+    ) -> io::Result<Content> {
         self.report.files_opened += 1;
         let content = match &work.content {
             Some(content) => Content::Memory(Cursor::new(content.clone())),
@@ -394,7 +410,7 @@ impl<T: Target> Worker<'_, T> {
 }
 
 /// Returns whether `start` is inside a line: the byte before it is not a newline.
-fn is_inside_line(file: &mut Content, start: u64) -> io::Result<bool> {
+pub(super) fn is_inside_line(file: &mut Content, start: u64) -> io::Result<bool> {
     let Some(before) = start.checked_sub(1) else { return Ok(false) };
     let mut byte = [0];
     file.seek(SeekFrom::Start(before))?;

@@ -8,11 +8,13 @@ use arrow::array::RecordBatch;
 use schemas::session::{EventRow, SessionRow, SourceRow};
 use schemas::table::{PROBLEMS, SESSIONS, SOURCES};
 
+use super::report::ContinuedSession;
 use super::target::{LogCheckpoint, Sink, Target};
 use crate::plan::compare::rules_version;
 use crate::redact::columns::ColumnMasker;
 use crate::redact::{MaskedSecrets, Redactor};
 use crate::stream::batch::rows_by_session;
+use crate::stream::forgotten::ForgottenRecords;
 
 /// A store whose rows are masked by the table of columns before they are written.
 pub(crate) struct MaskedTarget<'t, T> {
@@ -62,6 +64,14 @@ impl<'t, T: Target> Target for MaskedTarget<'t, T> {
         ranges: &[Range<i32>],
     ) -> Result<Vec<EventRow>, Self::Error> {
         self.target.events(session_id, ranges)
+    }
+
+    fn forgotten_records(&self) -> Option<&ForgottenRecords> {
+        self.target.forgotten_records()
+    }
+
+    fn note_forgotten_copies(&self, found: ContinuedSession) {
+        self.target.note_forgotten_copies(found);
     }
 }
 

@@ -3,6 +3,7 @@
 mod checkpoint;
 mod copies;
 mod earlier;
+mod forgotten_copies;
 mod handover;
 mod line_reading;
 mod logs;
@@ -25,6 +26,7 @@ use schemas::session::{SourceRow, SourceStatus};
 use schemas::table::PROBLEMS;
 
 use self::masked_target::MaskedTarget;
+pub use self::recount::ForgottenRecount;
 use self::report::IngestReport;
 pub use self::target::{LogCheckpoint, Progress, Sink, Target};
 use self::worker::Worker;

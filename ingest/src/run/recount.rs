@@ -1,9 +1,11 @@
 //! Recounts the rows of a log that is gone or no longer recognised, after one of its originals
-//! received events that the log had counted, or lost some. Nothing else changes in the log's rows.
+//! received events that the log had counted, or lost some, or after some of its events were
+//! forgotten. Nothing else changes in the log's rows.
 
 use std::collections::HashSet;
 
-use schemas::session::{SessionRow, SourceRow, SourceStatus};
+use schemas::EventType;
+use schemas::session::{EventRow, SessionRow, SourceRow, SourceStatus};
 
 use super::target::{LogCheckpoint, Sink, Target};
 use super::worker::{BATCH_EVENTS, Worker, session_row};
@@ -11,8 +13,9 @@ use crate::plan::LogWork;
 use crate::plan::compare::is_unrecognised;
 use crate::provider::format_of;
 use crate::stream::batch::{EventBatch, EventCells};
+use crate::stream::forgotten::is_forgotten_event;
 use crate::stream::replay::History;
-use crate::stream::{Stream, StreamState, without_counts};
+use crate::stream::{Stream, StreamState, TitleFrom, is_title_of, without_counts};
 
 impl<T: Target> Worker<'_, T> {
     /// Rewrites the rows of a session, given the records that it may repeat (`history`) and those
@@ -71,5 +74,53 @@ impl<T: Target> Worker<'_, T> {
         };
         let (session, source) = (Box::new(session), Box::new(source));
         sink.checkpoint(vec![LogCheckpoint { session, source, problems: Vec::new() }])
+    }
+}
+
+/// Counts a stored session again, some of whose events were forgotten.
+pub struct ForgottenRecount {
+    /// The session as it was.
+    before: SessionRow,
+    stream: Stream,
+    /// True if the title is from an event that stays.
+    keeps_title: bool,
+}
+
+impl ForgottenRecount {
+    /// Begins with the row of a session.
+    pub fn new(session: &SessionRow) -> Self {
+        let counted = SessionRow { title: None, ..without_counts(session.clone()) };
+        let state = StreamState::default();
+        let (history, unused) = (History::default(), Box::default());
+        let stream = Stream::new(session.provider, counted, state, None, history, None, unused);
+        Self { before: session.clone(), stream, keeps_title: false }
+    }
+
+    /// Counts the next event.
+    pub fn add_event(&mut self, event: &EventRow) {
+        // Tokens that another session counts are not counted here either.
+        let event = EventRow { is_counted_elsewhere: false, ..event.clone() };
+        self.stream.recount_event(&event, &HashSet::new());
+        if is_forgotten_event(&event) {
+            return;
+        }
+        if let Some(title) = &self.before.title {
+            self.keeps_title |= is_title_of(title, &event.text);
+        }
+        if event.event_type == EventType::User {
+            self.stream.offer_title(TitleFrom::Prompt, &event.text);
+        }
+    }
+
+    /// Returns the session. If its title is from an event that was forgotten, its first prompt names
+    /// it.
+    pub fn into_session(self) -> SessionRow {
+        let counted = self.stream.session_row();
+        SessionRow {
+            title: if self.keeps_title { self.before.title } else { counted.title },
+            model: self.before.model,
+            usage_confidence: self.before.usage_confidence,
+            ..counted
+        }
     }
 }

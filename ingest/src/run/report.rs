@@ -40,6 +40,9 @@ pub struct IngestReport {
     /// Logs that were left out because the user excluded or forgot them.
     #[serde(skip_serializing_if = "is_zero")]
     pub files_excluded: u64,
+    /// The sessions that begin with copies of forgotten ones, or have some in between.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub continued: Vec<ContinuedSession>,
     /// Files opened to read their content.
     pub files_opened: u64,
     /// Bytes read from logs, after decompression.
@@ -101,6 +104,22 @@ pub struct EarlierVersion {
     pub session_id: String,
     /// The session that keeps what the log held.
     pub kept_as: String,
+}
+
+/// A log that has copies of records of forgotten sessions.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct ContinuedSession {
+    /// The session of the log.
+    pub session_id: String,
+    /// The forgotten sessions.
+    pub forgotten_sessions: Vec<String>,
+    /// Number of events of the copied records, which are kept without their text.
+    pub events_left_out: i64,
+    /// Number of events that the log adds.
+    pub events_kept: i64,
+    /// True if the log adds no word, or is the log of a forgotten session itself.
+    #[serde(skip)]
+    pub is_whole: bool,
 }
 
 /// The numbers of one provider.

@@ -6,6 +6,9 @@ use arrow::array::RecordBatch;
 use schemas::problem::Problem;
 use schemas::session::{EventRow, SessionRow, SourceRow};
 
+use super::report::ContinuedSession;
+use crate::stream::forgotten::ForgottenRecords;
+
 /// A log as of the rows handed over so far.
 pub struct LogCheckpoint {
     /// The session. Its id is empty if the file is not a log.
@@ -61,6 +64,15 @@ pub trait Target: Sync {
     /// Reads the committed events of a session whose indices are in `ranges`, which ascend.
     fn events(&self, session_id: &str, ranges: &[Range<i32>])
     -> Result<Vec<EventRow>, Self::Error>;
+
+    /// Returns the records of forgotten sessions, whose copies give no text. `None` if nothing was
+    /// forgotten.
+    fn forgotten_records(&self) -> Option<&ForgottenRecords> {
+        None
+    }
+
+    /// Takes note of a log that has copies of forgotten records, before its rows are handed over.
+    fn note_forgotten_copies(&self, _found: ContinuedSession) {}
 }
 
 /// Receives progress while a plan runs, and can cancel it.

@@ -16,6 +16,7 @@ use schemas::{Confidence, EventType, Provider};
 use super::batch::{EventBatch, EventCells};
 use super::calls::{CallColumns, split_paths};
 use super::draft::{Draft, ModeWords, RecordAt};
+use super::forgotten_log::{ForgottenInLog, RecordProbe};
 use super::ledger::Ledger;
 use super::messages::{DocumentMessages, DroppedMessages};
 use super::replay::History;
@@ -66,6 +67,14 @@ pub struct Stream {
     pub(super) is_replay: bool,
     /// True if this log has had the present record before.
     pub(super) is_repeated: bool,
+    /// The records of this reading that are copies of forgotten ones.
+    pub(super) forgotten: ForgottenInLog,
+    /// Number of the present record in this reading, from 1.
+    pub(super) record_number: u64,
+    /// True if the present record is a copy of a forgotten one. It is a copy then as well.
+    pub(super) is_forgotten: bool,
+    /// Collects facts about the records instead of rows.
+    pub(super) probe: Option<RecordProbe>,
     /// True if the present record is left out, because the log has too many unknown ones.
     pub(super) is_left_out: bool,
     /// True if a subagent writes inside this log.
@@ -149,6 +158,10 @@ impl Stream {
             record_time: None,
             is_replay: replay,
             is_repeated: false,
+            forgotten: ForgottenInLog::default(),
+            record_number: 0,
+            is_forgotten: false,
+            probe: None,
             is_left_out: false,
             is_sidechain: false,
             agent: None,
@@ -270,8 +283,12 @@ impl Stream {
         self.state.step
     }
 
-    /// Reports a problem with the bytes at `at`.
+    /// Reports a problem with the bytes at `at`, unless the present record is forgotten: the message
+    /// may quote it.
     pub fn push_problem(&mut self, at: RecordAt, kind: ProblemKind, message: impl Display) {
+        if self.is_forgotten {
+            return;
+        }
         if self.listed == MAX_LISTED_PROBLEMS {
             *self.unlisted.entry(kind.as_str()).or_default() += 1;
             return;
@@ -301,6 +318,13 @@ impl Stream {
         // An empty answer, as before a call, carries no information.
         if kind == EventType::Message && draft.subtype.is_none() && draft.text.trim().is_empty() {
             return;
+        }
+
+        if self.probe.is_some() {
+            return self.push_probed(kind, step, &draft);
+        }
+        if self.is_forgotten {
+            return self.push_forgotten(kind, step, &draft);
         }
 
         // Invisible characters may split a secret, and matches must not end at a color escape.
@@ -386,8 +410,8 @@ impl Stream {
     }
 
     /// Notes the record of the event that was pushed last, and moves to the next index.
-    fn finish_event(&mut self) {
-        if self.pushed == 0 {
+    pub(super) fn finish_event(&mut self) {
+        if self.pushed == 0 && !self.is_forgotten {
             // A record without events leaves no trace in the store, and a later run knows only the
             // store.
             for hash in [self.record_hash, self.copy_hash] {
@@ -402,7 +426,8 @@ impl Stream {
         }
         // A record without events does not decide about the records after it: no sequence holds it,
         // so it is never found in one.
-        self.state.replay = self.is_replay;
+        // After a forgotten record, records without an identity are the log's own.
+        self.state.replay = self.is_replay && !self.is_forgotten;
         self.state.next_index += 1;
         self.pushed += 1;
     }

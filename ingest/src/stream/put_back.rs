@@ -10,6 +10,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::draft::{Draft, RecordAt, mode_words};
 use super::events::Stream;
+use super::forgotten::is_forgotten_event;
 use super::messages::{DocumentMessage, DocumentMessages, DroppedMessages};
 use super::recount::is_copied;
 use super::session::TitleFrom;
@@ -55,12 +56,14 @@ impl Stream {
         dropped: DroppedMessages,
     ) {
         let own = self.own.take().map(|_| HashSet::new());
+        let forgotten = std::mem::take(&mut self.forgotten);
         let history = std::mem::take(&mut self.history);
         let redactor = self.redactor.take();
         let state = StreamState::default();
         let batch = std::mem::take(&mut self.batch);
         *self = Self::new(self.provider, session, state, own, history, redactor, batch);
         self.dropped = dropped;
+        self.forgotten = forgotten;
 
         // The events do not say how far the counts of a message can be trusted.
         let known = before.usage_confidence.as_ref();
@@ -97,7 +100,11 @@ impl Stream {
                     record_hash = Some(event.record_hash);
                     let hash = event.record_hash.cast_unsigned();
                     let identity = (hash != 0).then_some(hash);
+                    let number = self.record_number;
                     self.begin_record(RecordAt::default(), identity, None);
+                    // The record is not one of the document.
+                    self.record_number = number;
+                    self.is_forgotten = is_forgotten_event(&event);
                     self.set_copy_hash(event.copy_hash.cast_unsigned());
                 }
 

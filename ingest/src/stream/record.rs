@@ -70,6 +70,9 @@ impl Stream {
         self.agent = None;
         self.pushed = 0;
         self.parent = None;
+        self.record_number += 1;
+        self.is_forgotten = self.forgotten.has_record(self.record_number);
+        self.is_replay |= self.is_forgotten;
         if time.is_some() {
             self.state.last_time = time;
         }
@@ -160,8 +163,8 @@ impl Stream {
     /// Overrides whether the present record is a copy, for decoders that know it from another
     /// source.
     pub fn set_copied(&mut self, is_copy: bool) {
-        self.is_replay = is_copy;
-        self.state.replay = is_copy;
+        self.is_replay = is_copy || self.is_forgotten;
+        self.state.replay = is_copy && !self.is_forgotten;
     }
 
     /// Sets the position of the drafts that follow, whose text is in another record.

@@ -12,6 +12,7 @@ use schemas::{EventType, Usage};
 
 use super::draft::{Draft, RecordAt, mode_words};
 use super::events::Stream;
+use super::forgotten::is_forgotten_event;
 use super::ledger::{LastRequests, Ledger};
 use super::replay::History;
 use super::session::prompt_title;
@@ -31,7 +32,8 @@ impl Stream {
 
         // A record without an id is treated like the one before it.
         let has_id = self.own.is_some() && hash != 0;
-        let may_stay_copy = lost.is_empty() || has_id && !lost.contains(&hash);
+        let may_stay_copy =
+            lost.is_empty() || has_id && !lost.contains(&hash) || is_forgotten_event(event);
         self.is_replay |= is_copied(event) && may_stay_copy;
         self.count_stored_event(event);
         self.is_replay

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 /// Records of other streams that this stream may repeat.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct History {
     /// Ids of the records, for formats with record ids: a copy is recognised at any position.
     ids: Option<HashSet<u64>>,

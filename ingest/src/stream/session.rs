@@ -52,8 +52,11 @@ impl Stream {
     }
 
     /// Offers a title. Prompts of copied history name the session only while it has no title of its
-    /// own.
+    /// own. Forgotten records offer none, and the title of a forgotten session is not taken.
     pub fn offer_title(&mut self, offered_by: TitleFrom, text: &str) {
+        if self.is_forgotten {
+            return;
+        }
         let is_copy = offered_by == TitleFrom::Prompt && self.is_replay;
         let source = if is_copy { TitleFrom::Copy } else { offered_by };
         let rank = source as u8;
@@ -65,7 +68,7 @@ impl Stream {
         let text = clean(text);
         let (text, found) = mask_text(self.redactor.as_deref(), &text);
         let title = cut_title(if source <= TitleFrom::Prompt { skip_lead(&text) } else { &text });
-        if title.is_empty() {
+        if title.is_empty() || self.forgotten.has_title(&title) {
             return;
         }
 
@@ -81,7 +84,7 @@ impl Stream {
     /// the session even if the agent changes directory later.
     pub fn set_cwd(&mut self, cwd: Option<&str>) {
         let Some(cwd) = cwd else { return };
-        if cwd.is_empty() || self.session.cwd.is_some() {
+        if cwd.is_empty() || self.session.cwd.is_some() || self.is_forgotten {
             return;
         }
 
@@ -127,7 +130,7 @@ impl Stream {
     /// Sets the repository that the working directory belongs to. An address replaces a folder;
     /// otherwise the first value stays.
     pub fn set_repository(&mut self, repository: Option<&str>) {
-        let Some(repository) = repository else { return };
+        let Some(repository) = repository.filter(|_| !self.is_forgotten) else { return };
         if let Some(known) = &self.session.repository
             && (repository::is_address(known) || !repository::is_address(repository))
         {
@@ -152,6 +155,9 @@ impl Stream {
 
     /// Counts an item unknown to the decoder; `kind` is record, field, block or iteration.
     pub fn count_unknown(&mut self, kind: &str, name: &str) {
+        if self.is_forgotten {
+            return;
+        }
         let name = truncate_name(name);
         // A record that is not known as a whole matters more than its fields.
         let is_known = !matches!(self.unknown_items[..], [UnknownItem::Record(_)]);
@@ -266,6 +272,7 @@ impl Stream {
 
     /// Sets the current git branch.
     pub fn set_branch(&mut self, branch: Option<&str>) {
+        let branch = branch.filter(|_| !self.is_forgotten);
         self.replace_changed(|row| &mut row.git_branch, branch);
     }
 
@@ -334,6 +341,13 @@ fn cut_title(text: &str) -> String {
     let cut = line.char_indices().nth(MAX_TITLE_CHARS).map_or(line.len(), |(at, _)| at);
     let ellipsis = if cut < line.len() { "…" } else { "" };
     [&line[..cut], ellipsis].concat()
+}
+
+/// Returns whether a title may be the beginning of a text.
+pub(crate) fn is_title_of(title: &str, text: &str) -> bool {
+    let title = title.trim_end_matches('…');
+    !title.is_empty()
+        && (first_words(text).starts_with(title) || first_words(skip_lead(text)).starts_with(title))
 }
 
 /// Returns the words of a text on one line, up to a little more than a title can hold.

@@ -3,7 +3,6 @@
 //! A hook never disturbs the agent: the exit code is 0, nothing is printed unless there is something
 //! to say, and the process ends after a fixed time, whatever it is doing then.
 
-use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
@@ -26,7 +25,7 @@ use crate::hooks::{HookHistory, HookInput, ServedBefore, background, encode_repl
 use crate::output::{HookLogList, Printer};
 use crate::store::{HookLog, HookLogRow, Store};
 use crate::tools::Refresh as _;
-use crate::update::log_rules::LogRules;
+use crate::update::log_rules::{ForgottenRules, LogRules};
 use crate::update::masking::has_text_of_other_rules;
 use crate::update::refresher::Refresher;
 
@@ -186,7 +185,7 @@ impl HookCall {
         let log = self.store.open_hook_log().ok()?;
         let home = environment::home_dir();
         let now = Timestamp::now().0;
-        let rules = LogRules::read(HashSet::new()).ok()?;
+        let rules = LogRules::read(ForgottenRules::default()).ok()?;
         let history = HookHistory {
             snapshot: &snapshot,
             home: &home,

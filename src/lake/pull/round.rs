@@ -19,8 +19,8 @@ use crate::lake::fetch_joined::{WantedParts, fetch_sessions};
 use crate::lake::history::EventHistory;
 use crate::lake::listing::{ListedSession, MachineListing, ReadListing, shown_id};
 use crate::lake::requests::run_requests;
-use crate::store::Snapshot;
-use crate::update::log_rules::LogRules;
+use crate::store::{ImportOutcome, Snapshot};
+use crate::update::log_rules::{ForgottenRules, LogRules};
 
 /// Digits that make an id unique which the store has for another session.
 const SUFFIX_DIGITS: usize = 8;
@@ -135,7 +135,7 @@ impl<'a> Pull<'a> {
         let mut rules = None;
         let mut exclude = Vec::new();
         if context.filter.skips_excluded {
-            rules = Some(LogRules::read(HashSet::new())?);
+            rules = Some(LogRules::read(ForgottenRules::default())?);
             exclude = UserSettings::read()?.ingest.exclude;
         }
         let source = context.place.name().to_owned();
@@ -420,7 +420,7 @@ impl<'a> Pull<'a> {
         }
         let PullContext { place, content, redactor, open_writer, .. } = self.context;
         let writer = open_writer()?;
-        let mut import = writer.import_sessions(redactor);
+        let mut import = writer.import_sessions(redactor).map_err(store_error)?;
         let parts = wanted
             .iter()
             .map(|wanted| WantedParts { lake_id: &wanted.lake_id, listed: &wanted.listed });
@@ -442,7 +442,16 @@ impl<'a> Pull<'a> {
             };
             let row = self.local_row(wanted, key, &session);
             let source = self.source_row(wanted, key, &row, &session);
-            import.add_session(row, source, &session.events).map_err(store_error)?;
+            match import.add_session(row, source, &session.events).map_err(store_error)? {
+                ImportOutcome::Added => {}
+                ImportOutcome::Continued { left_out } => {
+                    self.report.forgotten_events += left_out.cast_unsigned();
+                }
+                ImportOutcome::Forgotten => {
+                    self.report.known_here += 1;
+                    return Ok(());
+                }
+            }
             self.done.insert(key.clone());
             self.report.imported += 1;
             let events = session.events.iter().map(|part| part.num_rows() as u64);

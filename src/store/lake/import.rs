@@ -8,11 +8,14 @@ use arrow::array::{RecordBatch, StringArray};
 use arrow::error::ArrowError;
 use ingest::redact::Redactor;
 use ingest::run::remask::RowRemasker;
-use ingest::run::{LogCheckpoint, Sink as _};
-use schemas::session::{SessionRow, SourceRow};
+use ingest::run::{ForgottenRecount, LogCheckpoint, Sink as _};
+use ingest::stream::forgotten::ForgottenRecords;
+use schemas::session::{EventRow, SessionRow, SourceRow};
 use schemas::table::EventColumn;
 
 use crate::store::error::StoreError;
+use crate::store::forget_plan::find_copies;
+use crate::store::forgotten_rows::{RecordFactsReader, blank_events};
 use crate::store::ingest_target::WriterSink;
 use crate::store::writer::StoreWriter;
 
@@ -24,12 +27,32 @@ pub struct LakeImport<'w> {
     writer: &'w StoreWriter,
     sink: WriterSink<'w>,
     redactor: &'w Redactor,
+    forgotten: ForgottenRecords,
+}
+
+/// What became of a session that was to be imported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ImportOutcome {
+    /// It was added.
+    Added,
+    /// It was added; this many of its events are copies of forgotten ones and have no text.
+    Continued {
+        /// The number of these events.
+        left_out: i64,
+    },
+    /// It is only a copy of forgotten sessions and was not added.
+    Forgotten,
 }
 
 impl StoreWriter {
-    /// Begins to add sessions of a lake. Their texts are cleaned and masked like those of logs.
-    pub fn import_sessions<'w>(&'w self, redactor: &'w Redactor) -> LakeImport<'w> {
-        LakeImport { writer: self, sink: WriterSink::new(self), redactor }
+    /// Begins to add sessions of a lake. Their texts are cleaned and masked like those of logs, and
+    /// copies of forgotten records are left out.
+    pub fn import_sessions<'w>(
+        &'w self,
+        redactor: &'w Redactor,
+    ) -> Result<LakeImport<'w>, StoreError> {
+        let forgotten = self.forgotten_logs()?.read_records(&self.dir)?;
+        Ok(LakeImport { writer: self, sink: WriterSink::new(self), redactor, forgotten })
     }
 
     /// Removes sessions that came from a lake, with their labels. They may come again.
@@ -42,6 +65,42 @@ impl<'w> LakeImport<'w> {
     /// Adds a session with all its events, in order, whatever id they have in the lake. Earlier events
     /// of it are superseded. May commit what was added before.
     pub fn add_session(
+        &mut self,
+        session: SessionRow,
+        source: SourceRow,
+        events: &[RecordBatch],
+    ) -> Result<ImportOutcome, StoreError> {
+        let mut reader = RecordFactsReader::default();
+        for part in events {
+            reader.add_events(part);
+        }
+        let facts = reader.into_facts();
+        let Some(found) = find_copies(&self.forgotten, &session, &facts) else {
+            self.add_rows(session, source, events)?;
+            return Ok(ImportOutcome::Added);
+        };
+        if found.is_whole {
+            return Ok(ImportOutcome::Forgotten);
+        }
+        let ranges = found.event_ranges(&facts);
+        let mut recount = ForgottenRecount::new(&session);
+        let mut blanked = Vec::with_capacity(events.len());
+        for part in events {
+            let part = blank_events(part, &ranges)?;
+            let rows: Vec<EventRow> = serde_arrow::from_record_batch(&part).map_err(|error| {
+                StoreError::damaged(Path::new(&session.source_path), error)
+            })?;
+            for event in &rows {
+                recount.add_event(event);
+            }
+            blanked.push(part);
+        }
+        self.add_rows(recount.into_session(), source, &blanked)?;
+        Ok(ImportOutcome::Continued { left_out: found.left_out })
+    }
+
+    /// Adds a session with these events.
+    fn add_rows(
         &mut self,
         session: SessionRow,
         source: SourceRow,

@@ -1,0 +1,158 @@
+//! Pushes the events of a log in which records are copies of forgotten ones, and collects the facts
+//! about records by which they are recognised.
+
+use std::collections::HashSet;
+
+use schemas::EventType;
+use schemas::event::FORGOTTEN_TEXT;
+
+use super::batch::EventCells;
+use super::calls::CallColumns;
+use super::draft::Draft;
+use super::events::Stream;
+use super::forgotten::{MarkKey, RecordFacts, hash_event_text, is_spoken};
+use crate::text::names::truncate_name;
+use crate::text::sanitize::clean;
+
+/// The records of one reading of a log that are copies of forgotten ones.
+#[derive(Debug, Default)]
+pub(crate) struct ForgottenInLog {
+    /// Numbers of the records.
+    pub(crate) records: HashSet<u64>,
+    /// Keyed hashes of the titles of the forgotten sessions.
+    pub(crate) titles: HashSet<u64>,
+    pub(crate) key: MarkKey,
+}
+
+impl ForgottenInLog {
+    /// Returns whether no record of the log is a copy of a forgotten one.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    pub(super) fn has_record(&self, number: u64) -> bool {
+        self.records.contains(&number)
+    }
+
+    pub(super) fn has_title(&self, title: &str) -> bool {
+        !self.titles.is_empty() && self.titles.contains(&self.key.mark_title(title))
+    }
+}
+
+/// Collects the facts about the records of a reading.
+#[derive(Debug, Default)]
+pub(super) struct RecordProbe {
+    facts: Vec<RecordFacts>,
+    /// True if the texts of records that have an identity are needed as well.
+    needs_texts: bool,
+}
+
+impl Stream {
+    /// Lets the stream collect facts about records instead of rows. `needs_texts` is true if the texts
+    /// of records that have an identity are needed as well.
+    pub(crate) fn begin_probe(&mut self, needs_texts: bool) {
+        self.probe = Some(RecordProbe { facts: Vec::new(), needs_texts });
+    }
+
+    /// Returns the facts about the records that gave events.
+    pub(crate) fn take_probe(&mut self) -> Vec<RecordFacts> {
+        self.probe.take().unwrap_or_default().facts
+    }
+
+    /// Sets which records of the log are copies of forgotten ones.
+    pub(crate) fn set_forgotten(&mut self, forgotten: ForgottenInLog) {
+        self.forgotten = forgotten;
+    }
+
+    /// Returns whether the log has copies of forgotten records.
+    pub(crate) fn has_forgotten(&self) -> bool {
+        !self.forgotten.is_empty()
+    }
+
+    /// Notes an event of the present record without making a row of it.
+    pub(super) fn push_probed(&mut self, kind: EventType, step: i32, draft: &Draft<'_>) {
+        self.pair_call(kind, step, draft);
+        let time = draft.timestamp.or(self.record_time).or(self.state.last_time);
+        let mut text_hash = 0;
+        let needs_texts = self.probe.as_ref().is_some_and(|probe| probe.needs_texts);
+        if self.pushed == 0 && (self.record_hash == 0 || needs_texts) {
+            let text = clean(draft.text);
+            let command = clean(draft.command);
+            let masked = self.mask_columns(&text, &command, draft.files);
+            text_hash = hash_event_text(kind, &masked.text);
+        }
+        let spoken_events = i32::from(is_spoken(kind));
+        let first_event = self.state.next_index;
+        let number = self.record_number;
+        let known = self.probe.as_mut().and_then(|probe| probe.facts.last_mut());
+        if let Some(record) = known.filter(|record| record.number == number) {
+            record.events += 1;
+            record.spoken_events += spoken_events;
+        } else {
+            let facts = RecordFacts {
+                number,
+                record_hash: self.record_hash,
+                copy_hash: self.copy_hash,
+                text_hash,
+                event_type: kind,
+                time,
+                text_bytes: draft.text.len(),
+                first_event,
+                events: 1,
+                spoken_events,
+                is_replay: self.is_replay,
+            };
+            self.probe.get_or_insert_default().facts.push(facts);
+        }
+        self.finish_event();
+    }
+
+    /// Adds an event of a forgotten record: only its type, its time and its place.
+    pub(super) fn push_forgotten(&mut self, kind: EventType, step: i32, draft: &Draft<'_>) {
+        let step = self.pair_call(kind, step, draft);
+        if self.pushed == 0 {
+            self.extend_time_range(self.record_time);
+        }
+        self.extend_time_range(draft.timestamp);
+        self.count_event(kind, &Draft::default());
+        self.batch.push(&EventCells {
+            session_id: &self.session.session_id,
+            event_index: self.state.next_index,
+            turn_index: self.state.turn,
+            step_index: step,
+            event_type: kind,
+            timestamp: draft.timestamp.or(self.record_time).or(self.state.last_time),
+            provider: self.provider,
+            text: FORGOTTEN_TEXT,
+            is_replay: true,
+            is_sidechain: self.is_sidechain,
+            source_offset: self.record.offset.cast_signed(),
+            source_length: self.record.length.cast_signed(),
+            ..EventCells::default()
+        });
+        self.finish_event();
+    }
+
+    /// Pairs a call and its result by their id alone. Returns the step of the event.
+    fn pair_call(&mut self, kind: EventType, step: i32, draft: &Draft<'_>) -> i32 {
+        let mut columns = CallColumns {
+            step,
+            tool: None,
+            files: Vec::new(),
+            command: String::new(),
+            duration_ms: None,
+        };
+        let tool_call_id = draft.tool_call_id.map(truncate_name);
+        let id_only = Draft { tool_call_id, ..Draft::default() };
+        match kind {
+            EventType::ToolCall => self.open_call(&id_only, None, &columns),
+            EventType::ToolResult => self.close_call(&id_only, None, &mut columns),
+            EventType::User
+            | EventType::Message
+            | EventType::Reasoning
+            | EventType::TokenUsage
+            | EventType::Notification => {}
+        }
+        columns.step
+    }
+}
