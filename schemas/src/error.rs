@@ -206,7 +206,7 @@ mod tests {
             .with_detail("list", vec![huge.clone(); 100]);
         let size = |error: &ToolError| serde_json::to_string(error).expect("serialises").len();
         assert!(size(&error) < 10_000, "{}", size(&error));
-        assert!(size(&ToolError::new(ErrorCode::InvalidQuery, huge)) < 10_000);
+        assert!(size(&ToolError::new(ErrorCode::InvalidQuery, huge.clone())) < 10_000);
         assert!(error.message.contains("7d"));
 
         let message = format!("No session starts with '{huge}'. `sessions list` shows the ids");

@@ -10,6 +10,7 @@ use super::commands::{
     lake, list, mcp, open, plugin, pull, push, query, report, resume, search, setup, show, skill,
     stats, tail, tools, usage, web,
 };
+use super::startup::TextUse;
 use crate::config::environment;
 use crate::output::ColorChoice;
 
@@ -213,20 +214,6 @@ pub(super) struct CommandNeeds {
     pub(super) dates: bool,
     /// What the command does with the text of the store.
     pub(super) text: TextUse,
-}
-
-/// What a command does with the text of the store. If the rules for secrets changed, the text is masked
-/// by them first.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum TextUse {
-    /// Nothing, or a server does it.
-    #[default]
-    None,
-    /// It shows some. If the store cannot be masked, a note says so.
-    Shows,
-    /// It writes some into a file, a lake or the prompt of an agent. If the store cannot be masked, the
-    /// command fails.
-    PassesOn,
 }
 
 impl Command {

@@ -345,12 +345,12 @@ mod tests {
         assert_eq!(completed("s show ", "", "~root:~x").as_deref(), Some(r"s show \~root:\~x"));
         assert_eq!(
             find("X=1 s '' a\\ b 2> err \"c d\" e", "e"),
-            words(&["s", "", "a b", "c d", "e"])
+            Some(words(&["s", "", "a b", "c d", "e"]))
         );
     }
 
-    fn words(words: &[&str]) -> Option<Vec<String>> {
-        Some(words.iter().map(|word| (*word).to_owned()).collect())
+    fn words(words: &[&str]) -> Vec<String> {
+        words.iter().map(|word| (*word).to_owned()).collect()
     }
 
     #[test]
@@ -358,7 +358,7 @@ mod tests {
         for (line, replaced) in [
             ("s show a\\", ""),
             ("s show a\\$", "$"),
-            ("s show $HOM", "HOM"),
+            ("s show $HOME", "HOME"),
             ("s show \"$(7f", "7f"),
             ("s show `7f", "7f"),
             ("s show ~7f", "~7f"),

@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use schemas::{ErrorCode, Timestamp, ToolError, Zone};
 
-use super::args::TextUse;
 use super::commands::resume::resume_session;
 use super::context::{CommandContext, leak_tools};
 use super::exit::{CommandFailure, CommandOutcome};
-use super::startup::mask_stored_text;
+use super::startup::{TextUse, mask_stored_text};
 use crate::app;
 use crate::base::shell_word::shell_word;
 use crate::config::user_settings::UserSettings;

@@ -3,12 +3,25 @@
 
 use schemas::{ErrorCode, ToolError};
 
-use super::args::TextUse;
 use super::exit::CommandFailure;
 use crate::config::environment;
 use crate::output::{Printer, logging};
 use crate::store::{Store, is_store};
 use crate::update::masking::mask_by_rules_in_force;
+
+/// What a command does with the text of the store. If the rules for secrets changed, the text is masked
+/// by them first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum TextUse {
+    /// Nothing, or a server does it.
+    #[default]
+    None,
+    /// It shows some. If the store cannot be masked, a note says so.
+    Shows,
+    /// It writes some into a file, a lake or the prompt of an agent. If the store cannot be masked, the
+    /// command fails.
+    PassesOn,
+}
 
 /// Starts the log of the program. `verbose` is the number of `-v`.
 pub(super) fn start_logging(verbose: u8) -> Result<(), ToolError> {

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::listing::ListedSession;
 use super::place::LakePlace;
-use super::pull::PullContent;
+use super::pull_report::PullContent;
 use crate::store::{PublishedSession, decode_events, is_events_key, order_events};
 
 /// Largest count of tokens or events that a session may have. Sums over all sessions of a store fit

@@ -13,7 +13,7 @@ use super::day_manifest::{DayManifest, JoinedKind, JoinedObject, list_days, read
 use super::fetch::{FetchedSession, KnownParts, check_row, fetch_session};
 use super::listing::ListedSession;
 use super::place::LakePlace;
-use super::pull::PullContent;
+use super::pull_report::PullContent;
 use super::requests::run_requests;
 use crate::store::{
     PublishedSession, batch_bytes, check_events, decode_joined, events_date, is_events_key,

@@ -8,7 +8,7 @@ use std::ops::Range;
 use arrow::array::RecordBatch;
 use ingest::plan::excluded::{excluded_row, log_identity};
 use ingest::run::remask::without_line_state;
-use ingest::run::{LogCheckpoint, ForgottenRecount, Sink as _};
+use ingest::run::{ForgottenRecount, LogCheckpoint, Sink as _};
 use schemas::Timestamp;
 use schemas::session::{EventRow, ProblemRow, SessionRow, SourceRow, SourceStatus};
 
@@ -62,8 +62,14 @@ impl<'s> Forgetting<'s> {
                 sources.insert(row.path.clone(), row);
             }
         }
-        let (copy_of, blanked) = <_>::default();
-        Ok(Self { snapshot, sessions, sources, keeps_sources, copy_of, blanked })
+        Ok(Self {
+            snapshot,
+            sessions,
+            sources,
+            keeps_sources,
+            copy_of: HashMap::new(),
+            blanked: HashMap::new(),
+        })
     }
 
     /// Adds what is forgotten of sessions that hold copies.
@@ -80,7 +86,9 @@ impl<'s> Forgetting<'s> {
             while let Some(batch) = events.next_batch()? {
                 let rows = serde_arrow::from_record_batch(&blank_events(&batch, &copy.ranges)?);
                 let rows: Vec<EventRow> = rows.map_err(|error| events.damaged_batch(error))?;
-                rows.iter().for_each(|event| recount.add_event(event));
+                for event in &rows {
+                    recount.add_event(event);
+                }
             }
             let row = recount.into_session();
             self.blanked.insert(id, BlankedSession { row, ranges: copy.ranges });

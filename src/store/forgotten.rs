@@ -132,7 +132,7 @@ impl ForgottenLogs {
             let length = log.records.saturating_mul(RECORD_BYTES);
             let Some((own, others)) = rest.split_at_checked(length) else {
                 let path = dir.join(&self.records);
-                let reason = "it has less records than forgotten.json says".to_owned();
+                let reason = "it has fewer records than forgotten.json says".to_owned();
                 return Err(StoreError::BadForgotten { path, reason });
             };
             rest = others;

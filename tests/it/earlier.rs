@@ -120,7 +120,7 @@ fn the_report_and_the_list_name_the_earlier_version() {
         (Some(ID), Some(1))
     );
     let version = kept["kept_as"].as_str().expect("an id").to_owned();
-    assert_eq!(versions(&env), [version.clone()]);
+    assert_eq!(versions(&env), std::slice::from_ref(&version));
     expect(&env, [1, 2, 3, 9]);
 
     let list = env.json(&["list"]);
@@ -239,7 +239,7 @@ fn earlier_versions_are_published_and_imported_like_sessions() {
 
     let other = machine("wren", "ana", "include = []");
     other.run(&["pull", &lake]).ok();
-    assert_eq!(versions(&other), [version.clone()]);
+    assert_eq!(versions(&other), std::slice::from_ref(&version));
     assert_eq!(found(&other), found(&env));
     // What is forgotten here goes there.
     env.run(&["forget", ID, "--yes"]).ok();

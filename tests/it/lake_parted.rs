@@ -8,8 +8,9 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::env::{Random, TestEnv};
-use crate::lake::{count, kills, machine, objects, pull, push};
+use crate::lake::{KILLS, count, machine, objects, pull, push};
 use crate::lake_compact::{check_joined, compact};
+use crate::rounds::rounds;
 
 /// The id of the session that the machines have in common.
 const SESSION: &str = "cd000000-0000-4000-8000-0000000000cd";
@@ -170,7 +171,7 @@ fn histories_that_parted_are_both_published() {
 /// pulls at random.
 #[test]
 fn in_any_order_nothing_is_lost_and_everything_counts_once() {
-    for seed in 0..kills() as u64 {
+    for seed in 0..rounds(KILLS) as u64 {
         let mut random = Random(seed + 31);
         let machines = ["a", "b", "c"].map(publisher);
         let reader = machine("reader", "team", "");
@@ -259,7 +260,7 @@ fn different_logs_with_one_id_are_both_published() {
 /// Neither of two first pushes sees the other before it writes.
 #[test]
 fn first_pushes_at_the_same_instant_destroy_nothing() {
-    for round in 0..kills() {
+    for round in 0..rounds(KILLS) {
         let (a, b) = (publisher("a"), publisher("b"));
         let lake = a.path("lake");
         let is_same_log = round % 2 == 0;

@@ -249,8 +249,8 @@ fn copied_session() -> (Stores, Log, Log) {
     let mut original = Log::new(1, 1);
     original.add_turn(0);
     let mut copy = Log::new(2, 0);
-    // With ids of its own, so that it is not taken for the older state of the other log.
-    copy.copy_beginning(&original, original.lines.len(), 2);
+    // It names the originals, so that it is not taken for the older state of the other log.
+    copy.copy_beginning(&original, original.lines.len(), 1);
     original.add_turn(1);
     for log in [&original, &copy] {
         stores.write(log.project, &log.name(), &log.text());
@@ -271,7 +271,7 @@ fn requests_about(id: &str) -> [(&'static str, Value, bool); 16] {
         ("get_session_details", json!({ "session_id": id }), true),
         ("get_session_details", json!({ "session_id": id, "detail_level": full }), true),
         ("get_event_details", json!({ "event_ids": [event] }), true),
-        ("analyze_session", json!({}), true),
+        ("analyze_session", json!({}), false),
         ("analyze_session", json!({ "session_id": id }), true),
         ("session_stats", json!({ "group_by": "session" }), true),
         ("session_stats", json!({ "group_by": ["project", "model"] }), false),

@@ -21,12 +21,12 @@ use crate::env::TestEnv;
 /// A store of two segments, of which each session has one.
 fn store_of_two() -> TestEnv {
     let env = TestEnv::new();
-    for id in ["first", "second"] {
+    for (id, hour) in [("first", "06"), ("second", "07")] {
         let log = env.path(&format!("{id}.jsonl"));
         let lines = [
             json!({ "format": "sessions", "version": 1, "session_id": id, "cwd": "/code/harbor" }),
-            json!({ "type": "user", "timestamp": "2026-10-29T06:00:00Z", "text": "Paint the lighthouse." }),
-            json!({ "type": "message", "timestamp": "2026-10-29T06:01:00Z", "text": "It is painted." }),
+            json!({ "type": "user", "timestamp": format!("2026-10-29T{hour}:00:00Z"), "text": "Paint the lighthouse." }),
+            json!({ "type": "message", "timestamp": format!("2026-10-29T{hour}:01:00Z"), "text": "It is painted." }),
         ];
         let lines: Vec<_> = lines.iter().map(Value::to_string).collect();
         fs::write(&log, lines.join("\n") + "\n").expect("writes");

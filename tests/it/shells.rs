@@ -9,7 +9,6 @@ use serde_json::json;
 
 use crate::answers::{command, ingest, user, write_log};
 use crate::env::TestEnv;
-use crate::left_out::report_left_out;
 use crate::terminal::{CONTROL_C, CONTROL_D, TAB, TestTerminal};
 
 fn with_lighthouse() -> TestEnv {

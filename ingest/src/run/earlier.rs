@@ -425,10 +425,9 @@ impl<T: Target> Worker<'_, T> {
             return Ok(true);
         }
         self.write_version(rows, sink)?;
-        self.report.earlier_versions.push(EarlierVersion {
-            session_id: work.session_id.clone(),
-            kept_as: id,
-        });
+        self.report
+            .earlier_versions
+            .push(EarlierVersion { session_id: work.session_id.clone(), kept_as: id });
         Ok(true)
     }
 
@@ -478,7 +477,9 @@ impl<T: Target> Worker<'_, T> {
         for range in event_ranges(events) {
             let rows = self.target.events(session_id, std::slice::from_ref(&range))?;
             let mut batch = EventBatch::default();
-            rows.iter().for_each(|event| batch.push(&EventCells::of(event)));
+            for event in &rows {
+                batch.push(&EventCells::of(event));
+            }
             let contents = event_contents(&batch.finish(&self.schema, 0));
             for (event, content) in rows.iter().zip(contents) {
                 let place = Some((event.source_offset, event.record_hash, event.copy_hash));

@@ -91,7 +91,8 @@ impl ForgottenRecount {
     pub fn new(session: &SessionRow) -> Self {
         let counted = SessionRow { title: None, ..without_counts(session.clone()) };
         let state = StreamState::default();
-        let (history, unused) = (History::default(), Box::default());
+        let history = History::default();
+        let unused = Box::default();
         let stream = Stream::new(session.provider, counted, state, None, history, None, unused);
         Self { before: session.clone(), stream, keeps_title: false }
     }
@@ -99,9 +100,8 @@ impl ForgottenRecount {
     /// Counts the next event.
     pub fn add_event(&mut self, event: &EventRow) {
         // Tokens that another session counts are not counted here either.
-        let event = EventRow { is_counted_elsewhere: false, ..event.clone() };
-        self.stream.recount_event(&event, &HashSet::new());
-        if is_forgotten_event(&event) {
+        self.stream.count_decided_event(event, event.is_replay);
+        if is_forgotten_event(event) {
             return;
         }
         if let Some(title) = &self.before.title {

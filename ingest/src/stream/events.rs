@@ -16,7 +16,7 @@ use schemas::{Confidence, EventType, Provider};
 use super::batch::{EventBatch, EventCells};
 use super::calls::{CallColumns, split_paths};
 use super::draft::{Draft, ModeWords, RecordAt};
-use super::forgotten_log::{ForgottenInLog, RecordProbe};
+use super::forgotten::{ForgottenInLog, RecordProbe};
 use super::ledger::Ledger;
 use super::messages::{DocumentMessages, DroppedMessages};
 use super::replay::History;

@@ -1,8 +1,6 @@
 //! Pushes the events of a log in which records are copies of forgotten ones, and collects the facts
 //! about records by which they are recognised.
 
-use std::collections::HashSet;
-
 use schemas::EventType;
 use schemas::event::FORGOTTEN_TEXT;
 
@@ -10,42 +8,9 @@ use super::batch::EventCells;
 use super::calls::CallColumns;
 use super::draft::Draft;
 use super::events::Stream;
-use super::forgotten::{MarkKey, RecordFacts, hash_event_text, is_spoken};
+use super::forgotten::{ForgottenInLog, RecordFacts, RecordProbe, hash_event_text, is_spoken};
 use crate::text::names::truncate_name;
 use crate::text::sanitize::clean;
-
-/// The records of one reading of a log that are copies of forgotten ones.
-#[derive(Debug, Default)]
-pub(crate) struct ForgottenInLog {
-    /// Numbers of the records.
-    pub(crate) records: HashSet<u64>,
-    /// Keyed hashes of the titles of the forgotten sessions.
-    pub(crate) titles: HashSet<u64>,
-    pub(crate) key: MarkKey,
-}
-
-impl ForgottenInLog {
-    /// Returns whether no record of the log is a copy of a forgotten one.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.records.is_empty()
-    }
-
-    pub(super) fn has_record(&self, number: u64) -> bool {
-        self.records.contains(&number)
-    }
-
-    pub(super) fn has_title(&self, title: &str) -> bool {
-        !self.titles.is_empty() && self.titles.contains(&self.key.mark_title(title))
-    }
-}
-
-/// Collects the facts about the records of a reading.
-#[derive(Debug, Default)]
-pub(super) struct RecordProbe {
-    facts: Vec<RecordFacts>,
-    /// True if the texts of records that have an identity are needed as well.
-    needs_texts: bool,
-}
 
 impl Stream {
     /// Lets the stream collect facts about records instead of rows. `needs_texts` is true if the texts

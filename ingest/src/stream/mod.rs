@@ -26,10 +26,10 @@ mod unknown;
 
 pub use self::draft::{Draft, ModeWords, RecordAt, parse_micros};
 pub use self::events::Stream;
-pub(crate) use self::forgotten_log::ForgottenInLog;
+pub(crate) use self::forgotten::ForgottenInLog;
 pub(crate) use self::messages::{DocumentMessages, DroppedMessages};
-pub(crate) use self::recount::{is_copied, without_counts};
 pub use self::recount::{CopyRecount, SessionRecount, TokenRecount};
+pub(crate) use self::recount::{is_copied, without_counts};
 pub(crate) use self::repository::Repositories;
 pub use self::session::TitleFrom;
 pub(crate) use self::session::is_title_of;

@@ -20,12 +20,13 @@ pub(in crate::cli) fn run(
     mut program: Command,
     printer: &Printer,
 ) -> Result<CommandOutcome, CommandFailure> {
-    let interactive = match flags.shell {
-        Shell::Bash => Some(InteractiveShell::Bash),
-        Shell::Zsh => Some(InteractiveShell::Zsh),
-        Shell::Fish => Some(InteractiveShell::Fish),
-        _ => None,
-    };
+    let shells = [
+        (Shell::Bash, InteractiveShell::Bash),
+        (Shell::Zsh, InteractiveShell::Zsh),
+        (Shell::Fish, InteractiveShell::Fish),
+    ];
+    let interactive = shells.into_iter().find(|(shell, _)| *shell == flags.shell);
+    let interactive = interactive.map(|(_, interactive)| interactive);
     let script = match interactive {
         // The first line is for the folders of functions in which zsh looks.
         Some(shell @ InteractiveShell::Zsh) => {

@@ -10,8 +10,7 @@ use std::collections::HashMap;
 use schemas::session::SourceRow;
 use schemas::{Provider, ToolError};
 
-use super::PullContext;
-use super::known::{ImportedFrom, source_path};
+use super::known::{ImportedFrom, PullContext, source_path};
 use crate::error::store_error;
 use crate::lake::history::EventHistory;
 use crate::lake::selection::own_sessions;

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use ingest::redact::Redactor;
 use schemas::ToolError;
 use schemas::session::SourceRow;
 use serde::{Deserialize, Serialize};
@@ -9,8 +10,20 @@ use serde::{Deserialize, Serialize};
 use crate::error::store_error;
 use crate::lake::listing::ListedSession;
 use crate::lake::place::LakePlace;
+use crate::lake::pull_report::{PullContent, PullFilter};
 use crate::lake::selection::own_sessions;
-use crate::store::{LAKE_PATH, Snapshot};
+use crate::store::{LAKE_PATH, Snapshot, Store, StoreWriter};
+
+/// What a pull works with.
+#[derive(Clone, Copy)]
+pub(super) struct PullContext<'a> {
+    pub(super) store: &'a Store,
+    pub(super) place: &'a LakePlace,
+    pub(super) filter: &'a PullFilter,
+    pub(super) content: PullContent,
+    pub(super) redactor: &'a Redactor,
+    pub(super) open_writer: &'a dyn Fn() -> Result<StoreWriter, ToolError>,
+}
 
 /// What the store keeps of the objects of an imported session, in the state of its source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,7 +6,6 @@
 
 mod copies;
 mod known;
-mod report;
 mod round;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,26 +13,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use ingest::redact::Redactor;
 use schemas::ToolError;
 
-pub use self::report::{PullContent, PullFilter, PullReport};
+use self::known::PullContext;
 use self::round::Pull;
 use super::place::LakePlace;
 use super::publisher::versions_of;
+use super::pull_report::{PullContent, PullFilter, PullReport};
 use super::state::LakeState;
 use crate::store::{MACHINES, Store, StoreWriter};
 
 /// Most rounds of a pull. Each follows a push that ended during the one before.
 const MAX_ROUNDS: usize = 12;
-
-/// What a pull works with.
-#[derive(Clone, Copy)]
-pub(super) struct PullContext<'a> {
-    pub(super) store: &'a Store,
-    pub(super) place: &'a LakePlace,
-    pub(super) filter: &'a PullFilter,
-    pub(super) content: PullContent,
-    pub(super) redactor: &'a Redactor,
-    pub(super) open_writer: &'a dyn Fn() -> Result<StoreWriter, ToolError>,
-}
 
 /// Imports what a lake has and the store has not. `open_writer` is called if something must be
 /// written.

@@ -8,9 +8,9 @@ use ingest::plan::{rules_version, safe_session_id};
 use schemas::ToolError;
 use schemas::session::{SessionRow, SourceRow, SourceStatus};
 
-use super::PullContext;
-use super::known::{Imported, ImportedFrom, KnownSessions, LocalLog, shared_key, source_path};
-use super::report::{PullContent, PullReport};
+use super::known::{
+    Imported, ImportedFrom, KnownSessions, LocalLog, PullContext, shared_key, source_path,
+};
 use crate::config::user_settings::UserSettings;
 use crate::error::store_error;
 use crate::lake::entry::sha256;
@@ -18,6 +18,7 @@ use crate::lake::fetch::FetchedSession;
 use crate::lake::fetch_joined::{WantedParts, fetch_sessions};
 use crate::lake::history::EventHistory;
 use crate::lake::listing::{ListedSession, MachineListing, ReadListing, shown_id};
+use crate::lake::pull_report::{PullContent, PullFilter, PullReport};
 use crate::lake::requests::run_requests;
 use crate::store::{ImportOutcome, Snapshot};
 use crate::update::log_rules::{ForgottenRules, LogRules};
@@ -169,13 +170,16 @@ impl<'a> Pull<'a> {
     }
 
     /// Returns a text that stays the same as long as there is nothing new to import. The times of the
-    /// filter are not in it; see [`super::PullFilter::is_within`]. Its first word is about the rest of
-    /// the filter and the rules of masking.
+    /// filter are not in it; see [`PullFilter::is_within`]. Its first word is about the rest of
+    /// the filter, the rules of masking and what was forgotten.
     pub(super) fn signature(&self, versions: &BTreeMap<String, String>) -> String {
-        let super::PullFilter { user, project, since: _, until: _, skips_excluded: _ } =
+        let PullFilter { user, project, since: _, until: _, skips_excluded: _ } =
             self.context.filter;
         let rules = self.redaction_rules;
-        let filter = format!("{user:?} {project:?} {rules} {:?}", self.exclude);
+        // What is not forgotten any more may be in a listing that did not change.
+        let mut forgotten: Vec<&String> = self.forgotten.iter().collect();
+        forgotten.sort();
+        let filter = format!("{user:?} {project:?} {rules} {:?} {forgotten:?}", self.exclude);
         let filter = sha256(filter.as_bytes());
         let mut parts: Vec<String> = Vec::new();
         for (id, version) in versions.iter().filter(|(id, _)| **id != self.own_id) {
@@ -191,9 +195,7 @@ impl<'a> Pull<'a> {
             logs.push(format!("{identity} {}", events.sum::<i64>()));
         }
         logs.sort();
-        let mut forgotten: Vec<&String> = self.forgotten.iter().collect();
-        forgotten.sort();
-        parts.push(format!("{logs:?} {forgotten:?}"));
+        parts.push(format!("{logs:?}"));
         let rest = sha256(parts.join("\n").as_bytes());
         format!("{filter} {rest} {}", self.known.imported.len())
     }

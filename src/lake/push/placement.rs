@@ -12,7 +12,7 @@ use crate::error::store_error;
 use crate::lake::fetch::{KnownParts, fetch_session};
 use crate::lake::history::EventHistory;
 use crate::lake::listing::ListedSession;
-use crate::lake::pull::PullContent;
+use crate::lake::pull_report::PullContent;
 use crate::lake::selection::{OwnSession, other_lake_id};
 
 /// Most ids that are tried for a session.

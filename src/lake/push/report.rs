@@ -67,7 +67,6 @@ pub struct PushReport {
     /// Sessions in the lake that other rules masked, and that the store does not have any more.
     pub irreplaceable: Vec<String>,
     /// What the user should know or do about the lake.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
     pub requests: u64,
 }

@@ -87,9 +87,8 @@ impl<'w> LakeImport<'w> {
         let mut blanked = Vec::with_capacity(events.len());
         for part in events {
             let part = blank_events(part, &ranges)?;
-            let rows: Vec<EventRow> = serde_arrow::from_record_batch(&part).map_err(|error| {
-                StoreError::damaged(Path::new(&session.source_path), error)
-            })?;
+            let rows: Vec<EventRow> = serde_arrow::from_record_batch(&part)
+                .map_err(|error| StoreError::damaged(Path::new(&session.source_path), error))?;
             for event in &rows {
                 recount.add_event(event);
             }

@@ -51,11 +51,11 @@ impl HiddenRelations {
     /// Finds the sessions of `part` that belong to sessions of `whole` that it does not have.
     pub(super) fn find(whole: &Snapshot, part: &Snapshot) -> Result<Self, StoreError> {
         let mut found: BTreeMap<usize, HiddenRelation> = BTreeMap::new();
-        let is_visible = |id: &str| part.session_position(id).is_some();
         let mut related = HashMap::new();
         for (at, session) in part.sessions().iter().enumerate() {
             let brief = session.brief();
-            let hidden_parent = brief.parent_session_id.as_deref().filter(|id| !is_visible(id));
+            let parent = brief.parent_session_id.as_deref();
+            let hidden_parent = parent.filter(|id| part.session_position(id).is_none());
             if hidden_parent.is_some_and(|id| whole.session_position(id).is_some()) {
                 found.entry(at).or_default().has_hidden_parent = true;
             }
@@ -69,17 +69,19 @@ impl HiddenRelations {
 
         for (session, ancestors) in whole.read_ancestors(&|id| related.contains_key(id))? {
             let Some(at) = related.get(session.as_str()) else { continue };
-            if ancestors.iter().all(|id| is_visible(id)) {
+            if ancestors.iter().all(|id| part.session_position(id).is_some()) {
                 continue;
             }
             let brief = part.sessions()[*at].brief();
             let relation = found.entry(*at).or_default();
             relation.has_copies = brief.replay_events > 0;
             // A parent that was forgotten is among the ancestors still.
-            relation.has_hidden_parent |= brief
-                .parent_session_id
-                .as_ref()
-                .is_some_and(|id| !is_visible(id) && ancestors.contains(id));
+            if let Some(parent) = &brief.parent_session_id
+                && part.session_position(parent).is_none()
+                && ancestors.contains(parent)
+            {
+                relation.has_hidden_parent = true;
+            }
             for ancestor in &ancestors {
                 match part.session_position(ancestor) {
                     Some(position) => relation.visible.push(position),

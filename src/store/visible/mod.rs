@@ -27,6 +27,10 @@ use super::responses::{choose_rows, find_undecided, recount_sessions};
 use super::segment::segment_writer::{FinishedSegment, SegmentWriter};
 use super::snapshot::Snapshot;
 
+/// Writes the segments of an overlay, each begun by the function that it is given.
+type WriteSegments<'w> =
+    dyn Fn(&dyn Fn() -> SegmentWriter) -> Result<Vec<FinishedSegment>, StoreError> + 'w;
+
 /// The overlays of a store, which readers of the same sessions share.
 #[derive(Default)]
 pub(super) struct VisibleCounts(Mutex<KnownOverlays>);
@@ -96,7 +100,7 @@ impl VisibleCounts {
         &self,
         store: &Path,
         key: u128,
-        write: &dyn Fn(&dyn Fn() -> SegmentWriter) -> Result<Vec<FinishedSegment>, StoreError>,
+        write: &WriteSegments<'_>,
     ) -> Result<Arc<Overlay>, StoreError> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.by_key.retain(|_, overlay| overlay.strong_count() > 0);

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use schemas::EventType;
 
-use super::{RecordFacts, RecordMarks};
+use super::record::{RecordFacts, RecordMarks};
 
 /// Number of records of the session within which the next copied record must be.
 const ORDER_WINDOW_RECORDS: u32 = 64;
@@ -211,7 +211,8 @@ impl<'f> Alignment<'f> {
         let mut is_copy: Vec<bool> = self.places.iter().map(Option::is_some).collect();
         let placed: Vec<usize> = (0..is_copy.len()).filter(|at| is_copy[*at]).collect();
         for pair in placed.windows(2) {
-            let (before, after) = (pair[0], pair[1]);
+            let before = pair[0];
+            let after = pair[1];
             let is_in_order = self.places[before] <= self.places[after];
             if is_in_order && after - before <= MAX_CHANGED_RECORDS + 1 {
                 is_copy[before..after].fill(true);

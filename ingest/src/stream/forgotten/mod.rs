@@ -1,10 +1,12 @@
 //! Recognises records of forgotten sessions, wherever a copy of them is.
 //!
 //! Of each record of a forgotten session four keyed hashes are kept: of its identity, of what it
-//! says, of its type and time, and of its type and text. The key differs from store to store, so that nobody can test in
-//! one store what another one has forgotten.
+//! says, of its type and time, and of its type and text. The key differs from store to store, so that
+//! nobody can test in one store what another one has forgotten.
 
 mod alignment;
+mod in_log;
+mod record;
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
@@ -18,6 +20,8 @@ use schemas::{EventType, Provider};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use self::alignment::{Alignment, align_records};
+pub(crate) use self::in_log::{ForgottenInLog, RecordProbe};
+pub use self::record::{MarkKey, RecordFacts, RecordMarks};
 
 /// Number of low bits of an entry of the index that hold the position of a session. The other bits
 /// are those of a hash. An equal entry is only a hint: the whole hashes are compared afterwards.
@@ -27,7 +31,7 @@ const SESSION_BITS: u32 = 20;
 const SHORT_MARK_SHIFT: u32 = 32;
 
 /// The homes of users in texts. A lake has `~` in their place.
-const HOMES: &str = r#"(?:[A-Za-z]:\{1,2}Users\{1,2}|/(?:home|Users)/)[^/\\s"'<>|:*?]+"#;
+const HOMES: &str = r#"(?:[A-Za-z]:\\{1,2}Users\\{1,2}|/(?:home|Users)/)[^/\\\s"'<>|:*?]+"#;
 
 /// Number of records from which on a session has only a sample of its hashes of contents and times
 /// in the index. A log that repeats such a session repeats some record of the sample.
@@ -35,46 +39,6 @@ const SAMPLE_THRESHOLD: usize = 64;
 
 /// One of this many records is in the sample.
 const SAMPLE_RATE: u64 = 8;
-
-/// What is known of a record that gave events, of a log or of the store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RecordFacts {
-    /// Number of the record in its reading, from 1; 0 if the record is of the store.
-    pub number: u64,
-    /// Identity of the record; 0 if it has none.
-    pub record_hash: u64,
-    /// Identity of what the record says; 0 if it has none.
-    pub copy_hash: u64,
-    /// Hash of the type and the text of the first event; 0 if it was not needed so far.
-    pub text_hash: u64,
-    /// Type of the first event.
-    pub event_type: EventType,
-    /// Time of the first event, in microseconds since the epoch.
-    pub time: Option<i64>,
-    /// Length of the text of the first event in bytes.
-    pub text_bytes: usize,
-    /// Index of the first event.
-    pub first_event: i32,
-    /// Number of events.
-    pub events: i32,
-    /// Number of events of prompts, answers, reasoning, calls and results.
-    pub spoken_events: i32,
-    /// True if the record is a copy of another session's record.
-    pub is_replay: bool,
-}
-
-/// Keyed hashes of a record. 0 means that the record has no such fact.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct RecordMarks {
-    /// Hash of the identity, or of type and text.
-    pub record: u64,
-    /// Hash of the identity of what the record says.
-    pub said: u64,
-    /// Hash of the type and time of the first event.
-    pub moment: u32,
-    /// Hash of the type and text of the first event.
-    pub text: u32,
-}
 
 /// A forgotten session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,49 +53,6 @@ pub struct ForgottenSession {
     pub title: u64,
     /// Its records, in their order.
     pub records: Vec<RecordMarks>,
-}
-
-/// The key of the hashes of one store.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct MarkKey(pub u64);
-
-impl MarkKey {
-    /// Returns the hashes of a record.
-    pub fn mark_record(self, facts: &RecordFacts) -> RecordMarks {
-        let identity = if facts.record_hash == 0 { facts.text_hash } else { facts.record_hash };
-        let moment = facts.time.map_or(0, |time| {
-            let kind = xxh3_64(facts.event_type.as_str().as_bytes());
-            self.mark(b"moment", kind ^ time.cast_unsigned())
-        });
-        RecordMarks {
-            record: self.mark(b"record", identity),
-            said: self.mark(b"said", facts.copy_hash),
-            moment: moment as u32,
-            text: self.mark(b"text", facts.text_hash) as u32,
-        }
-    }
-
-    /// Returns the hash of the id by which the log of an agent names its session.
-    pub fn mark_id(self, provider: Provider, native_id: &str, agent_id: Option<&str>) -> u64 {
-        let name = format!("{provider} {native_id} {}", agent_id.unwrap_or_default());
-        self.mark(b"id", xxh3_64(name.as_bytes()))
-    }
-
-    /// Returns the hash of a title. A fork may have the title of its original with a number.
-    pub fn mark_title(self, title: &str) -> u64 {
-        let title = title.trim();
-        let title = title.split_once(" (fork #").map_or(title, |(original, _)| original);
-        self.mark(b"title", xxh3_64(title.as_bytes()))
-    }
-
-    /// Returns the keyed hash of a value; 0 for 0.
-    fn mark(self, kind: &[u8], value: u64) -> u64 {
-        if value == 0 {
-            return 0;
-        }
-        let seed = xxh3_64_with_seed(kind, self.0);
-        xxh3_64_with_seed(&value.to_le_bytes(), seed) | 1
-    }
 }
 
 /// Returns the hash of the type and the text of an event. It does not depend on the homes in the text.
@@ -355,8 +276,10 @@ fn build_index(sessions: &[ForgottenSession]) -> Vec<u64> {
         let is_sampled = session.records.len() > SAMPLE_THRESHOLD;
         for marks in &session.records {
             let listed = listed_marks(marks);
-            let is_in_sample =
-                |mark: u64| !is_sampled || (mark >> SHORT_MARK_SHIFT) % SAMPLE_RATE == 0;
+            // The last bit of every hash is set, so it does not choose.
+            let is_in_sample = |mark: u64| {
+                !is_sampled || (mark >> (SHORT_MARK_SHIFT + 1)).is_multiple_of(SAMPLE_RATE)
+            };
             for mark in listed {
                 if mark != 0 && (mark == marks.record || is_in_sample(mark)) {
                     index.push(index_entry(mark, at));
@@ -447,7 +370,7 @@ mod tests {
     fn records_with_new_ids_are_known_by_their_times_and_texts() {
         let text = |id: u64| RecordFacts {
             text_hash: id,
-            event_type: if id % 2 == 0 { EventType::Message } else { EventType::User },
+            event_type: if id.is_multiple_of(2) { EventType::Message } else { EventType::User },
             text_bytes: 20,
             ..record(id, 1000 * i64::try_from(id).unwrap_or(0))
         };
