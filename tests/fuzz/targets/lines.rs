@@ -3,6 +3,7 @@
 
 use std::io::{self, Read};
 
+use ingest::source::line_source::LineSource;
 use ingest::source::lines::{LogLine, LogLines};
 use libfuzzer_sys::fuzz_target;
 
@@ -11,6 +12,8 @@ struct Drip<'a> {
     rest: &'a [u8],
     sizes: std::iter::Cycle<std::slice::Iter<'a, u8>>,
 }
+
+impl LineSource for Drip<'_> {}
 
 impl Read for Drip<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
