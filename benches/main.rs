@@ -18,9 +18,9 @@ use std::path::Path;
 
 use schemas::Timestamp;
 use schemas::table::EventColumn;
-use sessions::search::{COUNTED_ROWS, Query, SearchRequest, search};
-use sessions::store::{EventReader, RowSpan, Store};
-use sessions::tools::Tools;
+use search::{COUNTED_ROWS, Query, SearchRequest, search};
+use store::{EventReader, RowSpan, Store};
+use tools::Tools;
 
 use crate::corpus::Corpus;
 use crate::corpus::agents::AGENTS;
@@ -165,7 +165,7 @@ fn measure_cold(arguments: &[&str], store: &Path) -> Times {
 
 /// Returns the work of a workload's scan. For a ranked search it counts only what the query
 /// requires.
-fn work(store: &Store, workload: &Workload) -> sessions::search::SearchWork {
+fn work(store: &Store, workload: &Workload) -> search::SearchWork {
     let query = Query::parse(&workload.args.query, Timestamp(0)).expect("parses");
     let request = SearchRequest {
         query: &query,
@@ -180,9 +180,7 @@ fn work(store: &Store, workload: &Workload) -> sessions::search::SearchWork {
     };
     let snapshot = store.take_snapshot().expect("snapshot");
     if workload.args.query.contains("sort:relevance") {
-        return sessions::search::search_ranked(&snapshot, &request, None, &|| false)
-            .expect("finds")
-            .work;
+        return search::search_ranked(&snapshot, &request, None, &|| false).expect("finds").work;
     }
     search(&snapshot, &request, &|| false).expect("finds").work
 }

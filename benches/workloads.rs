@@ -9,7 +9,7 @@ use schemas::tool::event::EventArgs;
 use schemas::tool::find::FindArgs;
 use schemas::tool::list::ListArgs;
 use schemas::tool::search::SearchArgs;
-use sessions::tools::{Call, Tools};
+use tools::{Call, Tools};
 
 use crate::corpus::{self, Corpus};
 

@@ -6,10 +6,8 @@
 //! ARCHITECTURE.md describes the rest.
 
 pub mod app;
-mod base;
 pub mod cli;
 pub mod config;
-pub mod error;
 pub mod export;
 mod files;
 pub mod help;
@@ -21,12 +19,8 @@ pub mod plugin;
 pub mod report;
 pub mod resume;
 mod screen;
-pub mod search;
 pub mod server;
 pub mod setup;
 #[cfg(feature = "spark")]
 pub mod spark;
-pub mod sql;
-pub mod store;
-pub mod tools;
 pub mod update;

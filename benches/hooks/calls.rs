@@ -7,7 +7,7 @@ use schemas::EventType;
 use schemas::hook::{HookClient, HookName};
 use schemas::session::{EventRow, SessionRow};
 use sessions::hooks::{FailedCallInput, HookInput};
-use sessions::store::{ALL_EVENTS, Snapshot};
+use store::{ALL_EVENTS, Snapshot};
 
 /// One call of a hook.
 pub(crate) struct ReplayedCall {

@@ -6,8 +6,8 @@ use schemas::hook::HookName;
 use schemas::table::EventColumn;
 use schemas::{EventId, EventType};
 use sessions::hooks::HookAnswer;
-use sessions::store::{ALL_EVENTS, Snapshot};
-use sessions::tools::{KnownFix, find_fix_of_event};
+use store::{ALL_EVENTS, Snapshot};
+use tools::{KnownFix, find_fix_of_event};
 
 use super::calls::ReplayedCall;
 

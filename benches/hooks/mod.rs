@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use schemas::hook::HookName;
 use sessions::hooks::{HookAnswer, HookHistory, ServedBefore};
-use sessions::store::{Snapshot, Store};
+use store::{Snapshot, Store};
 
 use self::calls::{ReplayedCall, collect_calls};
 use self::judge::Judge;

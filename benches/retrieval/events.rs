@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use schemas::tool::search::SearchSort;
 use schemas::{EventId, Timestamp};
-use sessions::search::{COUNTED_ROWS, Query, SearchRequest, can_rank, search_ranked};
-use sessions::store::Snapshot;
+use search::{COUNTED_ROWS, Query, SearchRequest, can_rank, search_ranked};
+use store::Snapshot;
 
 use super::{Question, locomo, sessions_of};
 use crate::measure::Times;

@@ -16,9 +16,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use search::{SessionQuestion, SessionRequest, search_sessions};
 use serde::Deserialize;
-use sessions::search::{SessionQuestion, SessionRequest, search_sessions};
-use sessions::store::{Snapshot, Store};
+use store::{Snapshot, Store};
 
 use self::ranks::Ranks;
 use crate::measure::{self, Times};

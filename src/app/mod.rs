@@ -8,9 +8,9 @@ use schemas::{ErrorCode, ToolError};
 
 use crate::config::user_settings::UserSettings;
 use crate::config::{environment, settings};
-use crate::store::Store;
-use crate::tools::{Caller, Freshness, Interface, LakeEngine, Refresh, Tools, UnreadReason};
 use crate::update::refresher::Refresher;
+use store::Store;
+use tools::{Caller, Freshness, Interface, LakeEngine, Refresh, Tools, UnreadReason};
 
 /// Returns the known facts about the agent that started this process. Claude Code passes its
 /// session and its project to the MCP servers and commands it starts; Codex passes its thread to

@@ -22,7 +22,7 @@ use schemas::tool::search::SearchSort;
 use schemas::tool::stats::GroupKey;
 use schemas::{EventType, ExportFormat, ExportTable, Provider};
 
-use crate::store::{Store, StoredSession};
+use store::{Store, StoredSession};
 
 /// The most sessions that are offered.
 const MAX_SESSIONS: usize = 50;

@@ -12,8 +12,8 @@ use schemas::tool::CONTRACT_VERSION;
 use crate::app;
 use crate::config::{environment, settings};
 use crate::output::{Layout, Printer, Show};
-use crate::store::Store;
-use crate::tools::{Call, Interface, LakeEngine, Tools};
+use store::Store;
+use tools::{Call, Interface, LakeEngine, Tools};
 
 /// The store and the settings that a command runs with.
 pub(super) struct CommandContext<'a> {

@@ -12,9 +12,9 @@ use super::context::CommandContext;
 use super::exit::CommandFailure;
 use crate::config::environment;
 use crate::output::{Printer, first_ingest_line, found_logs_line, found_logs_text};
-use crate::store::{Store, is_store};
-use crate::tools::doctor::DoctorData;
-use crate::tools::{Call, Interface, Tools};
+use store::{Store, is_store};
+use tools::doctor::DoctorData;
+use tools::{Call, Interface, Tools};
 
 const NO_LOGS: &str =
     "No logs of coding agents were found. `sessions doctor` shows where they were looked for";

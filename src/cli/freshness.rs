@@ -10,8 +10,8 @@ use crate::app;
 use crate::config::environment;
 use crate::hooks::background;
 use crate::output::Printer;
-use crate::store::Store;
-use crate::tools::{Refresh, UnreadReason};
+use store::Store;
+use tools::{Refresh, UnreadReason};
 
 /// What keeps the store up to date while a command runs.
 pub(super) struct StoreRefresh {

@@ -52,8 +52,8 @@ use crate::config::user_settings::UserSettings;
 use crate::files::lake_cache::{CachedStoreUse, use_cached_store};
 use crate::help::Help;
 use crate::output::{ColorChoice, Printer, Terminal, UserPager, logging, paint_help};
-use crate::store::is_store;
-use crate::tools::{Call, Interface};
+use ::tools::{Call, Interface};
+use store::is_store;
 
 /// Returns the help made from the commands that clap knows.
 pub fn build_help() -> Help {

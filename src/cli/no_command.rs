@@ -10,7 +10,7 @@ use super::startup::{refuse_engine, start_logging};
 use crate::config::environment;
 use crate::output::Printer;
 use crate::screen::ScreenRefresh;
-use crate::store::is_store;
+use store::is_store;
 
 /// The next steps after the first ingest.
 const AFTER_FIRST_RUN: &str = "Next: `sessions search WORDS` to search, `sessions setup --all --write` to give your agents the tools";

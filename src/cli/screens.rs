@@ -10,12 +10,12 @@ use super::context::{CommandContext, leak_tools};
 use super::exit::{CommandFailure, CommandOutcome};
 use super::startup::{TextUse, mask_stored_text};
 use crate::app;
-use crate::base::shell_word::shell_word;
 use crate::config::user_settings::UserSettings;
 use crate::config::{environment, settings};
 use crate::output::Printer;
 use crate::screen::{self, ScreenEnd, ScreenRefresh, ScreenSetup};
-use crate::tools::{Call, Interface};
+use base::shell_word::shell_word;
+use tools::{Call, Interface};
 
 /// Returns true if a screen can be shown: a user is at a terminal that can do more than print lines.
 pub(super) fn can_show_screen(printer: &Printer) -> bool {

@@ -6,8 +6,8 @@ use schemas::{ErrorCode, ToolError};
 use super::exit::CommandFailure;
 use crate::config::environment;
 use crate::output::{Printer, logging};
-use crate::store::{Store, is_store};
 use crate::update::masking::mask_by_rules_in_force;
+use store::{Store, is_store};
 
 /// What a command does with the text of the store. If the rules for secrets changed, the text is masked
 /// by them first.

@@ -8,10 +8,10 @@ use schemas::{ErrorCode, ToolError};
 
 use super::environment::read_variable;
 use super::settings::{invalid_file_error, read_text};
-use crate::base::random::random_bytes;
-use crate::error::store_error;
 use crate::files::pipes::open_to_read;
-use crate::store::Store;
+use base::random::random_bytes;
+use store::Store;
+use tools::error::store_error;
 
 /// The environment variable with the token.
 const TOKEN_VARIABLE: &str = "SESSIONS_HTTP_TOKEN";

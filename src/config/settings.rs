@@ -10,8 +10,8 @@ use schemas::price::PriceTable;
 use schemas::{ErrorCode, ToolError};
 
 use super::environment::{read_path_variable, settings_dir};
-use crate::error::unusable_path;
 use crate::files::outfile::open_regular;
+use tools::error::unusable_path;
 
 /// Maximum size of a settings file in bytes; a larger file is refused.
 const MAX_SETTINGS_BYTES: u64 = 4 << 20;

@@ -37,7 +37,7 @@ use serde::Deserialize;
 
 use super::environment::{machine_name, read_variable, system_zone, user_name};
 use super::settings::{invalid_file_error, read_settings_file};
-use crate::store::{Identity, KeepLevel};
+use store::{Identity, KeepLevel};
 
 /// The settings of a user. A setting that the file does not have is at its default.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]

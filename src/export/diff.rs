@@ -11,7 +11,7 @@ use schemas::ToolKind;
 use schemas::tool::event::Event;
 
 use super::transcript::truncate_chars;
-use crate::tools::{Edit, EditSide};
+use tools::{Edit, EditSide};
 
 /// Maximum number of lines shown of an edit.
 const MAX_LINES: usize = 400;

@@ -20,7 +20,7 @@ use super::transcript::{
     describe_call, event_remarks, omission_sentence, session_facts, session_title, truncate_chars,
 };
 use crate::page::{FrozenDocument, FrozenView, escape_attribute, escape_html};
-use crate::tools::{EventImage, Transcript, encoding_error, linked_event};
+use tools::{EventImage, Transcript, encoding_error, linked_event};
 
 /// Minimum number of turns for which a page has a list of turns.
 const CONTENTS_THRESHOLD: usize = 3;

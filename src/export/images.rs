@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use schemas::tool::event::Event;
 
-use crate::tools::{Call, EventImage, Tools, count_images};
+use tools::{Call, EventImage, Tools, count_images};
 
 /// Maximum size of all images of a transcript in bytes.
 const MAX_IMAGES_BYTES: usize = 40 << 20;

@@ -11,8 +11,8 @@ use super::transcript::{
     TranscriptPart, collect_turns, describe_call, describe_notices, event_remarks,
     omission_sentence, session_facts, session_title, truncate_chars,
 };
-use crate::base::shell_word::shell_word;
-use crate::tools::Transcript;
+use base::shell_word::shell_word;
+use tools::Transcript;
 
 /// Maximum number of characters shown of a prompt or an answer.
 const MAX_MESSAGE_CHARS: usize = 40_000;

@@ -20,11 +20,11 @@ use serde::Serialize;
 
 use self::images::TranscriptImages;
 use self::tables::TableReader;
-use crate::error::store_error;
 use crate::files::leftovers::remove_abandoned;
 use crate::files::outfile::{self, WriteOutcome, file_error};
-use crate::store::{Snapshot, encode_lake_objects, file_stem, write_arrow};
-use crate::tools::{Call, SessionSelection, Tools, Transcript};
+use store::{Snapshot, encode_lake_objects, file_stem, write_arrow};
+use tools::error::store_error;
+use tools::{Call, SessionSelection, Tools, Transcript};
 
 /// The sessions to export, and the format and place to write them.
 #[derive(Debug)]

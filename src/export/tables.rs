@@ -8,10 +8,10 @@ use std::path::Path;
 use schemas::tool::query::QueryFormat;
 use schemas::{ErrorCode, ExportFormat, ExportTable, ToolError};
 
-use crate::error::store_error;
 use crate::files::outfile::file_error;
-use crate::store::{Snapshot, TableFile, TableFileForm};
-use crate::tools::{Call, Tools};
+use store::{Snapshot, TableFile, TableFileForm};
+use tools::error::store_error;
+use tools::{Call, Tools};
 
 /// Most sessions of one query.
 const MAX_GROUP_SESSIONS: usize = 200;

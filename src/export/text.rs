@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use pulldown_cmark::{Event, Options, Parser, Tag};
 
-use crate::base::sanitize::one_line;
+use base::sanitize::one_line;
 
 /// Maximum number of passes that remove HTML from a text. The remaining text may parse differently,
 /// so one pass may not be enough.

@@ -6,7 +6,7 @@ use schemas::EventType;
 use schemas::tool::event::Event;
 use schemas::tool::list::Session;
 
-use crate::base::shell_word::shell_word;
+use base::shell_word::shell_word;
 
 /// The most characters of the line that describes a call.
 const MAX_CALL_CHARS: usize = 120;

@@ -8,9 +8,9 @@ use std::path::{Component, Path, PathBuf};
 use schemas::ToolError;
 use tempfile::NamedTempFile;
 
-use crate::error::unusable_path;
 use crate::files::leftovers::{create_temporary, open_without_waiting};
-use crate::store::is_store;
+use store::is_store;
+use tools::error::unusable_path;
 
 /// The outcome of writing a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,12 +14,10 @@ use super::input::HookInput;
 use super::past_question::{PastQuestion, find_past_question, is_time_word};
 use super::project::{ProjectHistory, ProjectQuestion, describe_machine, find_project_history};
 use super::recap::describe_last_sessions;
-use crate::base::sanitize::clean_text;
-use crate::search::{FoundSession, SessionQuestion, SessionRequest, search_sessions};
-use crate::store::Snapshot;
-use crate::tools::{
-    HistoryScope, KnownFix, LiveFailure, find_failing_call, find_known_fix, read_events,
-};
+use base::sanitize::clean_text;
+use search::{FoundSession, SessionQuestion, SessionRequest, search_sessions};
+use store::Snapshot;
+use tools::{HistoryScope, KnownFix, LiveFailure, find_failing_call, find_known_fix, read_events};
 
 /// Maximum size in bytes of everything that is said in one session.
 const MAX_SESSION_BYTES: usize = 8 << 10;

@@ -1,6 +1,6 @@
 //! Marks text from the history as quoted data, and keeps it from leaving its fence.
 
-use crate::base::sanitize::{clean_text, one_line, truncate_for_json};
+use base::sanitize::{clean_text, one_line, truncate_for_json};
 
 /// The name of the fence.
 const FENCE: &str = "session-history";

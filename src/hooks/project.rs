@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use schemas::session::SessionRow;
 
 use super::fence::quote;
-use crate::store::{SessionBrief, Snapshot, StoredSession};
-use crate::tools::{HistoryScope, MAX_SUBAGENT_DEPTH};
+use store::{SessionBrief, Snapshot, StoredSession};
+use tools::{HistoryScope, MAX_SUBAGENT_DEPTH};
 
 /// Maximum size in bytes of the name of a machine.
 const MAX_MACHINE_BYTES: usize = 60;

@@ -7,9 +7,9 @@ use schemas::{Timestamp, ToolError};
 
 use super::fence::quote;
 use super::project::describe_machine;
-use crate::base::dropped_text::{DROPPED_TITLE, kept_part};
-use crate::store::Snapshot;
-use crate::tools::{HistoryScope, SessionTail, find_decisions, read_session_tail};
+use base::dropped_text::{DROPPED_TITLE, kept_part};
+use store::Snapshot;
+use tools::{HistoryScope, SessionTail, find_decisions, read_session_tail};
 
 /// Maximum size in bytes of what is said about all sessions.
 const MAX_RECAP_BYTES: usize = 1650;

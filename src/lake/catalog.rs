@@ -13,8 +13,8 @@ use super::listing::{ListedSession, MachineListing, ReadListing, shown_id};
 use super::place::LakePlace;
 use super::publisher::versions_of;
 use super::requests::run_requests;
-use crate::error::store_error;
-use crate::store::{MACHINES, Store, StoreWriter, events_date, is_events_key, is_index_key};
+use store::{MACHINES, Store, StoreWriter, events_date, is_events_key, is_index_key};
+use tools::error::store_error;
 
 /// Most sessions of a listing that are not valid and reported by name.
 const MAX_NAMED_INVALID: usize = 20;

@@ -25,7 +25,7 @@ use super::join_group::{GroupWriter, JOINED_BYTES, Source, is_large, name_group,
 use super::listing::{ListedObject, shown_id};
 use super::place::LakePlace;
 use super::requests::run_requests;
-use crate::store::day_folder;
+use store::day_folder;
 
 /// Objects that are fetched at a time, and are in memory until they are joined.
 const FETCHED_AT_A_TIME: usize = 8;

@@ -22,7 +22,7 @@ use super::listing::ListedObject;
 use super::objects::ObjectContent;
 use super::place::LakePlace;
 use super::requests::run_requests;
-use crate::store::{DAYS, MAX_OBJECT_BYTES, day_key, is_joined_key, json_name};
+use store::{DAYS, MAX_OBJECT_BYTES, day_key, is_joined_key, json_name};
 
 /// Version of the manifests. Newer ones are not read.
 const MANIFEST_VERSION: u32 = 1;
@@ -274,7 +274,7 @@ pub fn parse_day_manifest(bytes: &[u8], date: &str) -> Result<DayManifest, Strin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::joined_keys;
+    use store::joined_keys;
 
     const DATE: &str = "2026-10-14";
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use schemas::session::SessionRow;
 use sha2::{Digest as _, Sha256};
 
-use crate::store::KEY_DIGITS;
+use store::KEY_DIGITS;
 
 /// Returns the SHA-256 of bytes in hexadecimal digits.
 pub(super) fn sha256(bytes: &[u8]) -> String {

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::listing::ListedSession;
 use super::place::LakePlace;
 use super::pull_report::PullContent;
-use crate::store::{PublishedSession, decode_events, is_events_key, order_events};
+use store::{PublishedSession, decode_events, is_events_key, order_events};
 
 /// Largest count of tokens or events that a session may have. Sums over all sessions of a store fit
 /// into 64 bits.

@@ -15,7 +15,7 @@ use super::listing::ListedSession;
 use super::place::LakePlace;
 use super::pull_report::PullContent;
 use super::requests::run_requests;
-use crate::store::{
+use store::{
     PublishedSession, batch_bytes, check_events, decode_joined, events_date, is_events_key,
     slice_joined,
 };

@@ -15,7 +15,7 @@ use schemas::Provider;
 use schemas::table::EventColumn;
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
-use crate::store::{ALL_EVENTS, Snapshot, StoreError, column_of};
+use store::{ALL_EVENTS, Snapshot, StoreError, column_of};
 
 /// The columns that are compared.
 const COLUMNS: [EventColumn; 7] = [

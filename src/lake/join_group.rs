@@ -9,10 +9,10 @@ use super::day_manifest::{JoinedKind, JoinedObject};
 use super::entry::sha256;
 use super::listing::ListedObject;
 use super::place::LakePlace;
-use crate::error::store_error;
-use crate::store::{
+use store::{
     JoinedFiles, JoinedWriter, LakeFile, PublishedSession, StoreError, decode_events, joined_keys,
 };
+use tools::error::store_error;
 
 /// Bytes of small objects that are joined into one object.
 pub(super) const JOINED_BYTES: u64 = 32 << 20;

@@ -21,7 +21,7 @@ use serde_json::value::RawValue;
 use super::entry::sha256;
 use super::objects::ObjectContent;
 use super::place::LakePlace;
-use crate::store::{
+use store::{
     LakeFile, MAX_OBJECT_BYTES, events_date, is_events_key, is_index_key, is_session_key,
     listing_key,
 };
@@ -326,7 +326,7 @@ impl<'de> Visitor<'de> for SessionsSeed<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::session_key;
+    use store::session_key;
 
     fn listing(key: &str) -> MachineListing {
         let row = session_key(Provider::Codex, "s1", "m1", "0123456789abcdef");

@@ -9,7 +9,7 @@ use schemas::{ErrorCode, ToolError};
 
 use super::folder::FolderPlace;
 use super::objects::{ObjectContent, ObjectInfo, Objects};
-use crate::store::{TOMBSTONES, json_name};
+use store::{TOMBSTONES, json_name};
 
 /// A lake, which counts its requests.
 pub struct LakePlace {

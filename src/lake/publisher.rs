@@ -8,9 +8,7 @@ use super::listing::{ListedSession, MachineListing};
 use super::objects::{ObjectContent, ObjectInfo};
 use super::place::LakePlace;
 use super::selection::OwnSession;
-use crate::store::{
-    MACHINES, json_name, listing_key, row_publisher, session_folder, tombstone_key,
-};
+use store::{MACHINES, json_name, listing_key, row_publisher, session_folder, tombstone_key};
 
 /// Most bytes of a tombstone.
 const MAX_TOMBSTONE_BYTES: u64 = 1 << 16;

@@ -1,6 +1,6 @@
 //! Runs many requests at once.
 
-use crate::base::parallel::on_threads;
+use base::parallel::on_threads;
 
 /// Requests at a time. Each mostly waits for the network.
 const REQUESTS_AT_A_TIME: usize = 8;

@@ -11,9 +11,9 @@ use schemas::session::{SessionRow, SourceRow};
 use super::entry::sha256;
 use crate::config::patterns::build_patterns;
 use crate::config::user_settings::PublishSettings;
-use crate::error::store_error;
-use crate::store::Snapshot;
 use crate::update::log_rules::{ForgottenRules, LogRules};
+use store::Snapshot;
+use tools::error::store_error;
 
 /// Minimum number of characters of an id that no other log has: agents draw such ids at random.
 const MIN_UNIQUE_CHARS: usize = 20;

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use schemas::{ErrorCode, ToolError};
 use serde::{Deserialize, Serialize};
 
-use crate::base::random::random_bytes;
-use crate::error::store_error;
-use crate::store::Store;
+use base::random::random_bytes;
+use store::Store;
+use tools::error::store_error;
 
 /// Random bytes of the id of a machine.
 const ID_BYTES: usize = 12;

@@ -9,7 +9,7 @@ use super::layout::Layout;
 use super::numbers::{bar, count_of};
 use super::painted::Painted;
 use super::show::{Show, indent_lines};
-use crate::base::sanitize::one_line;
+use base::sanitize::one_line;
 
 impl Show for AnalyzeData {
     fn to_text(&self) -> String {

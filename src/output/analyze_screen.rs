@@ -10,8 +10,8 @@ use super::painted::{
     AGENT, DIM, FAILED, ID, PLAIN, PROJECT, PROMPT, Painted, STRONG, SUCCEEDED, WARNED,
 };
 use super::wrapped::push_wrapped;
-use crate::base::cells::{text_width, truncate_end};
-use crate::base::sanitize::{clean_text, one_line};
+use base::cells::{text_width, truncate_end};
+use base::sanitize::{clean_text, one_line};
 
 /// The cells before the lines of a finding.
 const INDENT: &str = "    ";

@@ -7,7 +7,7 @@ use super::layout::Layout;
 use super::numbers::count_of;
 use super::painted::{AGENT, DIM, FAILED, ID, PLAIN, Painted, STRONG, SUCCEEDED};
 use super::show::Show;
-use crate::tools::{BlameData, BlameSpan, CountedEdit, WrittenBy};
+use tools::{BlameData, BlameSpan, CountedEdit, WrittenBy};
 
 /// The columns of the lines of a file.
 const LINE_COLUMNS: &[Column] = &[

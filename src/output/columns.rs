@@ -4,9 +4,9 @@
 use anstyle::Style;
 
 use super::painted::{DIM, Painted};
-use crate::base::cells::{text_width, truncate, truncate_end};
-use crate::base::sanitize::{clean_text, one_line};
-use crate::base::text_table::{COLUMN_GAP, align_columns};
+use base::cells::{text_width, truncate, truncate_end};
+use base::sanitize::{clean_text, one_line};
+use base::text_table::{COLUMN_GAP, align_columns};
 
 /// A column of a table.
 #[derive(Debug, Clone, Copy)]

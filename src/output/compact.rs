@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::numbers::count_of;
 use super::show::Show;
-use crate::tools::compact::CompactData;
+use tools::compact::CompactData;
 
 impl Show for CompactData {
     fn to_text(&self) -> String {

@@ -13,14 +13,14 @@ use super::painted::{
 };
 use super::session_table::all_tokens;
 use super::wrapped::push_wrapped;
-use crate::base::cells::{text_width, truncate, truncate_end, truncate_start};
-use crate::base::sanitize::{clean_text, one_line};
-use crate::base::shell_word::shell_word;
 use crate::export::transcript::{
     TranscriptPart, accompany_calls, collect_turns, describe_call_in, describe_notices,
     session_title,
 };
-use crate::tools::{Edit, Transcript};
+use base::cells::{text_width, truncate, truncate_end, truncate_start};
+use base::sanitize::{clean_text, one_line};
+use base::shell_word::shell_word;
+use tools::{Edit, Transcript};
 
 /// Most lines of a prompt or an answer; `sessions event` shows the rest.
 const MAX_MESSAGE_LINES: usize = 400;

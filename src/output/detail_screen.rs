@@ -13,9 +13,9 @@ use super::layout::Layout;
 use super::numbers::count_of;
 use super::painted::{DIM, FAILED, ID, PLAIN, PROJECT, PROMPT, Painted, STRONG, SUCCEEDED, WARNED};
 use super::wrapped::push_wrapped;
-use crate::base::cells::{text_width, truncate_end};
-use crate::base::sanitize::{clean_text, one_line};
 use crate::export::transcript::session_title;
+use base::cells::{text_width, truncate_end};
+use base::sanitize::{clean_text, one_line};
 
 /// The cells before a text.
 const INDENT: &str = "  ";

@@ -8,9 +8,9 @@ use super::numbers::{count_of, format_count, list_counts, to_megabytes};
 use super::painted::{AGENT, DIM, FAILED, PLAIN, Painted, STRONG, WARNED};
 use super::show::Show;
 use super::wrapped::push_wrapped;
-use crate::base::cells::{truncate_end, truncate_start};
-use crate::base::sanitize::{clean_text, one_line};
-use crate::tools::doctor::{DoctorData, Drift, LogFolder, ProviderHealth};
+use base::cells::{truncate_end, truncate_start};
+use base::sanitize::{clean_text, one_line};
+use tools::doctor::{DoctorData, Drift, LogFolder, ProviderHealth};
 
 /// The cells before the lines about an agent.
 const INDENT: &str = "    ";

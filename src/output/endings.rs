@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use schemas::tool::details::{CallGlance, SessionEnd};
 
 use super::show::indent_lines;
-use crate::base::sanitize::one_line;
+use base::sanitize::one_line;
 
 /// Formats how a session ended and what it left open.
 pub(super) fn end_lines(end: &SessionEnd) -> String {

@@ -10,9 +10,9 @@ use super::numbers::{format_milliseconds, format_short_count};
 use super::painted::{DIM, FAILED, ID, PLAIN, PROJECT, PROMPT, Painted, STRONG};
 use super::show::abandoned_note;
 use super::wrapped::push_wrapped;
-use crate::base::cells::{text_width, truncate_end, truncate_start};
-use crate::base::sanitize::clean_text;
-use crate::base::shell_word::shell_word;
+use base::cells::{text_width, truncate_end, truncate_start};
+use base::sanitize::clean_text;
+use base::shell_word::shell_word;
 
 /// The cells before the text of an event.
 const INDENT: &str = "  ";

@@ -8,8 +8,8 @@ use super::layout::Layout;
 use super::numbers::count_of;
 use super::painted::{AGENT, DIM, ID, PLAIN, PROJECT, Painted, STRONG, WARNED};
 use super::wrapped::wrap_lines;
-use crate::base::cells::truncate_end;
-use crate::base::sanitize::{clean_text, one_line};
+use base::cells::truncate_end;
+use base::sanitize::{clean_text, one_line};
 
 /// Most lines of a passage.
 const MAX_PASSAGE_LINES: usize = 2;

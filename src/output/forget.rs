@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use super::show::Show;
-use crate::base::sanitize::one_line;
-use crate::tools::forget::{ForgetCopy, ForgetData, ForgetEntry};
+use base::sanitize::one_line;
+use tools::forget::{ForgetCopy, ForgetData, ForgetEntry};
 
 /// Maximum number of sessions listed.
 const MAX_LISTED: usize = 100;

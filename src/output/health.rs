@@ -9,11 +9,11 @@ use schemas::problem::{Problem, ProblemKind};
 
 use super::numbers::{count_of, list_counts, to_megabytes};
 use super::show::Show;
-use crate::base::sanitize::one_line;
 use crate::setup::check::RegistrationChecks;
 use crate::setup::installation::Installation;
 use crate::setup::{AllClientsSetup, ConfigWritten};
-use crate::tools::doctor::DoctorData;
+use base::sanitize::one_line;
+use tools::doctor::DoctorData;
 
 /// The next step for files and folders that cannot be read.
 pub(super) const UNREADABLE_ADVICE: &str =

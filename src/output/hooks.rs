@@ -6,8 +6,8 @@ use schemas::Timestamp;
 use serde::Serialize;
 
 use super::show::{Show, indent_lines};
-use crate::base::sanitize::clean_text;
-use crate::store::HookLogRow;
+use base::sanitize::clean_text;
+use store::HookLogRow;
 
 /// What hooks said, the newest first.
 #[derive(Debug, Serialize)]

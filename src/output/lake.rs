@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use super::numbers::{count_of, to_megabytes};
 use super::show::Show;
-use crate::base::sanitize::one_line;
 use crate::lake::{LakeCompaction, PullReport, PushReport};
+use base::sanitize::one_line;
 
 /// Maximum number of sessions and problems listed.
 const MAX_LISTED: usize = 100;

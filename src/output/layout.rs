@@ -7,7 +7,7 @@ use anstyle::Style;
 use schemas::{Timestamp, Zone};
 
 use super::painted::Painted;
-use crate::store::Snapshot;
+use store::Snapshot;
 
 /// What a screen is laid out for.
 pub struct Layout {

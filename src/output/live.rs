@@ -10,10 +10,10 @@ use super::numbers::{count_of, format_dollars, format_milliseconds};
 use super::painted::{COST, DIM, FAILED, PLAIN, PROMPT, Painted, STRONG, SUCCEEDED};
 use super::terminal::Terminal;
 use super::wrapped::wrap_lines;
-use crate::base::cells::{text_width, truncate, truncate_end};
-use crate::base::sanitize::one_line;
 use crate::export::transcript::{describe_call_in, truncate_chars};
-use crate::tools::Transcript;
+use base::cells::{text_width, truncate, truncate_end};
+use base::sanitize::one_line;
+use tools::Transcript;
 
 /// The most characters of a prompt or an answer.
 const MAX_MESSAGE_CHARS: usize = 2_000;

@@ -20,8 +20,8 @@ use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use crate::error::unusable_path;
 use crate::files::pipes::open_to_append;
+use tools::error::unusable_path;
 
 /// The environment variable that names a level and, optionally, a file.
 pub const LOG_VARIABLE: &str = "SESSIONS_LOG";
@@ -89,7 +89,8 @@ fn install_logger<W>(level: LevelFilter, writer: W)
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
-    let own = Targets::new().with_target("sessions", level).with_target("ingest", level);
+    let own = ["sessions", "tools", "store", "ingest"].map(|name| (name, level));
+    let own = Targets::new().with_targets(own);
     let lines = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(writer);
     // A subscriber is already set only if this function was called twice.
     let _ = tracing_subscriber::registry().with(own).with(lines).try_init();

@@ -3,7 +3,7 @@
 
 use super::painted::{CODE, DIM, PLAIN, Painted, STRONG};
 use super::wrapped::wrap_lines;
-use crate::base::cells::text_width;
+use base::cells::text_width;
 
 /// The fewest marks around a block of code.
 const MIN_FENCE: usize = 3;

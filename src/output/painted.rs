@@ -3,7 +3,7 @@
 
 use anstyle::{AnsiColor, Color, Style};
 
-use crate::base::sanitize::{clean_text, one_line};
+use base::sanitize::{clean_text, one_line};
 
 // The colours are those of the terminal's own palette, so that they fit light and dark ones. Plain blue
 // is hard to read on many dark palettes, and yellow text on all light ones.

@@ -15,7 +15,7 @@ use super::painted::{DIM, FAILED, PLAIN, Painted, WARNED};
 use super::show::Show;
 use super::terminal::Terminal;
 use super::wrapped::wrap_remark;
-use crate::base::sanitize::clean_text;
+use base::sanitize::clean_text;
 
 /// What begins the message of an error.
 const ERROR_MARK: &str = "error:";

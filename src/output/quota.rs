@@ -3,8 +3,8 @@
 use schemas::Timestamp;
 
 use super::show::Show;
-use crate::base::sanitize::one_line;
-use crate::tools::quota::{QuotaData, QuotaWindow};
+use base::sanitize::one_line;
+use tools::quota::{QuotaData, QuotaWindow};
 
 impl Show for QuotaData {
     fn to_text(&self) -> String {

@@ -12,8 +12,8 @@ use super::layout::Layout;
 use super::painted::{AGENT, DIM, FAILED, ID, PLAIN, PROJECT, PROMPT, Painted, STRONG};
 use super::show::{Show, abandoned_note, indent_lines};
 use super::text::tool_part;
-use crate::base::cells::{text_width, truncate_end};
-use crate::base::sanitize::one_line;
+use base::cells::{text_width, truncate_end};
+use base::sanitize::one_line;
 
 /// Most lines of a match on a screen.
 const MAX_SNIPPET_LINES: usize = 3;

@@ -11,9 +11,9 @@ use super::numbers::{format_bytes, format_count, format_dollars, format_millisec
 use super::painted::Painted;
 use super::show::Show;
 use super::stats_screen::paint_groups;
-use crate::base::cells::truncate;
-use crate::base::sanitize::one_line;
-use crate::base::text_table::format_table;
+use base::cells::truncate;
+use base::sanitize::one_line;
+use base::text_table::format_table;
 
 /// A column of a table.
 struct StatsColumn {

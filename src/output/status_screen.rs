@@ -7,8 +7,8 @@ use super::numbers::{count_of, format_count, list_counts, to_megabytes};
 use super::painted::{DIM, FAILED, PLAIN, Painted, WARNED};
 use super::show::Show;
 use super::wrapped::wrap_lines;
-use crate::base::sanitize::{clean_text, one_line};
-use crate::tools::status::StatusData;
+use base::sanitize::{clean_text, one_line};
+use tools::status::StatusData;
 
 /// The cells of the names of figures.
 const LABEL_WIDTH: usize = 11;

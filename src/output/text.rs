@@ -19,7 +19,7 @@ use super::numbers::{count_of, format_dollars};
 use super::painted::Painted;
 use super::session_table::paint_sessions;
 use super::show::{Show, abandoned_note, indent_lines};
-use crate::base::sanitize::one_line;
+use base::sanitize::one_line;
 
 /// Formats the tool of an event, and whether it failed.
 pub(super) fn tool_part(tool: Option<&String>, is_error: Option<bool>) -> String {

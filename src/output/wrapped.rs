@@ -3,7 +3,7 @@
 use anstyle::Style;
 
 use super::painted::{PLAIN, Painted};
-use crate::base::cells::text_width;
+use base::cells::text_width;
 
 /// Breaks the lines of a text that are wider than `room`, between words where there are some.
 pub(crate) fn wrap_lines(text: &str, room: usize) -> Vec<String> {

@@ -4,7 +4,7 @@ use schemas::ToolError;
 use schemas::tool::OneOrMany;
 use schemas::tool::stats::{Group, GroupKey, StatsArgs};
 
-use crate::tools::{Call, SessionSelection, Tools};
+use tools::{Call, SessionSelection, Tools};
 
 /// Returns the groups of the selected sessions by these keys.
 pub(super) fn read_cells(

@@ -24,7 +24,7 @@ use self::data::{ReportData, TITLE, VolumeData};
 use self::talks::{HourCount, SessionTalk, TalkReader};
 use crate::files::outfile::{self, WriteOutcome, file_error};
 use crate::page::{FrozenDocument, FrozenView, PackedTalk};
-use crate::tools::{Call, SessionSelection, Tools};
+use tools::{Call, SessionSelection, Tools};
 
 /// Maximum size of the conversations in one file, in bytes. Browsers open a file of this size in
 /// about a second.

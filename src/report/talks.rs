@@ -11,11 +11,11 @@ use schemas::tool::list::Session;
 use schemas::{EventId, EventType, Timestamp, ToolError, ToolKind};
 use serde::Serialize;
 
-use crate::base::parallel::in_parallel;
-use crate::error::store_error;
 use crate::page::PackedTalk;
-use crate::store::{ALL_EVENTS, Snapshot};
-use crate::tools::{Call, TimeRange, Tools, Transcript, linked_event};
+use base::parallel::in_parallel;
+use store::{ALL_EVENTS, Snapshot};
+use tools::error::store_error;
+use tools::{Call, TimeRange, Tools, Transcript, linked_event};
 
 /// Maximum number of characters of a prompt or an answer.
 const MAX_MESSAGE_CHARS: usize = 40_000;

@@ -11,7 +11,7 @@ use std::process::Command;
 use schemas::{ErrorCode, Provider, ToolError};
 
 use self::commands::{AgentCommands, ResumeWay, StartWay, commands_of};
-use crate::base::shell_word::{shell_line, shell_word};
+use base::shell_word::{shell_line, shell_word};
 
 /// Maximum length in bytes of a session id that is passed to an agent.
 const MAX_ID_BYTES: usize = 200;

@@ -7,8 +7,8 @@ use schemas::{ExportFormat, ExportTable, Timestamp, ToolError};
 
 use super::facts::short_id;
 use crate::export::{ExportArgs, export_sessions};
-use crate::store::file_stem;
-use crate::tools::{Call, SessionSelection, Tools};
+use store::file_stem;
+use tools::{Call, SessionSelection, Tools};
 
 /// An action on one session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

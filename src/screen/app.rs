@@ -19,7 +19,7 @@ use super::reader::{Reader, ReaderEffect};
 use super::setup::{ScreenEnd, ScreenRefresh, ScreenSetup};
 use super::terminal::Screen;
 use super::theme::Theme;
-use crate::tools::{Call, Tools};
+use tools::{Call, Tools};
 
 /// The longest wait for an event while an answer of a thread may arrive, which ends the wait where that
 /// is possible.

@@ -6,14 +6,14 @@ use std::ops::Range;
 use schemas::tool::event::Event;
 use schemas::tool::list::Session;
 
-use crate::base::sanitize::clean_text;
-use crate::base::shell_word::shell_word;
 use crate::export::transcript::{
     TranscriptPart, accompany_calls, collect_turns, describe_call_in, describe_notices,
     event_remarks, session_title, truncate_chars,
 };
 use crate::output::shorten_image_notes;
-use crate::tools::Transcript;
+use base::sanitize::clean_text;
+use base::shell_word::shell_word;
+use tools::Transcript;
 
 /// The most characters of a prompt or an answer.
 const MAX_MESSAGE_CHARS: usize = 40_000;

@@ -5,8 +5,8 @@ use ratatui::text::{Line, Span};
 use super::conversation::{BlockContent, CallEntry, CallStatus, Conversation, ConversationBlock};
 use super::text::{Marker, justify};
 use super::theme::Theme;
-use crate::base::cells::{truncate, truncate_end};
 use crate::output::{PieceKind, wrap_lines, wrap_markdown};
+use base::cells::{truncate, truncate_end};
 
 /// The cells before the text of a message.
 const INDENT: usize = 2;

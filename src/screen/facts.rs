@@ -4,8 +4,8 @@ use schemas::tool::list::{Session, Tokens};
 use schemas::{Timestamp, Zone};
 
 use super::times::format_time;
-use crate::base::sanitize::{clean_text, one_line};
 use crate::output::count_of;
+use base::sanitize::{clean_text, one_line};
 
 /// The characters of an id that tell sessions apart.
 const SHORT_ID_CHARS: usize = 8;

@@ -4,7 +4,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use crate::base::sanitize::{clean_text, one_line};
+use base::sanitize::{clean_text, one_line};
 
 /// The longest line, in bytes. A longer paste is cut.
 const MAX_LINE_BYTES: usize = 1_000;

@@ -7,7 +7,7 @@ use schemas::{Timestamp, ToolError};
 
 use super::conversation::Conversation;
 use super::latest::LatestWorker;
-use crate::tools::{Call, Tools};
+use tools::{Call, Tools};
 
 /// The most events of a preview: to read and to format those of a long session takes longer than a key
 /// may. The reading view shows all.

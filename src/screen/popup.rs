@@ -8,7 +8,7 @@ use schemas::tool::list::{Session, Tokens};
 
 use super::text::fit_text;
 use super::theme::Theme;
-use crate::base::sanitize::{clean_text, one_line};
+use base::sanitize::{clean_text, one_line};
 
 /// The cells and rows that the border and its padding take.
 const BORDER_CELLS: u16 = 6;

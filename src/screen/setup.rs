@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use schemas::Zone;
 use schemas::price::PriceTable;
 
-use crate::tools::Tools;
+use tools::Tools;
 
 /// What the screens work with.
 pub(crate) struct ScreenSetup {

@@ -4,7 +4,7 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use regex::{Regex, RegexBuilder};
 
-use crate::base::cells::{text_width, truncate_end};
+use base::cells::{text_width, truncate_end};
 
 /// The fewest characters of a word that is marked.
 const MIN_MARKED_CHARS: usize = 2;

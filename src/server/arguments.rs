@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_path_to_error::Segment;
 
-use crate::search::is_qualifier;
+use search::is_qualifier;
 
 /// Maximum number of characters of an unknown argument's name that a message repeats.
 const MAX_NAME_CHARS: usize = 60;

@@ -18,7 +18,7 @@ pub(super) struct AnswerCache {
 
 #[derive(Default)]
 struct CachedAnswers {
-    /// The result of [`crate::tools::Tools::answer_state`] when the answers were computed.
+    /// The result of [`tools::Tools::answer_state`] when the answers were computed.
     state: u64,
     answers: HashMap<String, CachedAnswer>,
     bytes: usize,

@@ -5,7 +5,7 @@ use rmcp::model::{CompleteRequestParams, CompleteResult, CompletionInfo, Referen
 use schemas::ToolError;
 
 use super::{prompts, resources};
-use crate::tools::Tools;
+use tools::Tools;
 
 /// Completes the value that was typed for an argument.
 #[expect(clippy::wildcard_enum_match_arm, reason = "others cannot be completed")]

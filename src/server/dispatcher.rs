@@ -15,8 +15,8 @@ use schemas::{ErrorCode, Timestamp, ToolError};
 use serde_json::Value;
 
 use super::cache::AnswerCache;
-use crate::base::json_length::json_length;
-use crate::tools::{Call, Tools, encoding_error};
+use base::json_length::json_length;
+use tools::{Call, Tools, encoding_error};
 
 /// Maximum size in tokens of arguments whose answer is cached.
 const MAX_KEY_TOKENS: usize = 16 << 10;

@@ -25,7 +25,7 @@ use super::protocol_error::{invalid_request, refused_request};
 use super::web::app;
 use super::{complete, help, progress, prompts, resources, schema, tool_calls};
 use crate::help::{Help, dashdash};
-use crate::tools::{Call, EventImage, Tools};
+use tools::{Call, EventImage, Tools};
 
 /// The instructions that a model reads before it chooses a tool; at most 2 KB.
 const INSTRUCTIONS: &str = "\

@@ -5,7 +5,7 @@ use rmcp::model::ErrorCode;
 use schemas::{ToolError, limits};
 use serde_json::Value;
 
-use crate::base::sanitize::{clean_text, truncate_for_json};
+use base::sanitize::{clean_text, truncate_for_json};
 
 /// The JSON-RPC code for errors that the server defines: here, a request above the limit.
 const SERVER_ERROR: ErrorCode = ErrorCode(-32000);

@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 
 use super::schema::into_object;
 use super::web::app;
-use crate::base::sanitize::{clean_text, truncate_for_json};
 use crate::help::{Help, dashdash};
-use crate::tools::{Call, Tools};
+use base::sanitize::{clean_text, truncate_for_json};
+use tools::{Call, Tools};
 
 /// One resource or resource template.
 struct ResourceSpec {
@@ -181,7 +181,7 @@ pub(super) fn read_resource(
     }
     let text = match uri {
         "sessions://status" => answer_as_json(&shown_uri(uri), tools.collect_status(roots)),
-        "sessions://schema" => Ok(crate::sql::schema_text()),
+        "sessions://schema" => Ok(sql::schema_text()),
         "sessions://ai-help" => Ok(help.manual()),
         _ => read_record(uri, tools),
     }?;

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::arguments::parse_arguments;
 use super::dispatcher::{AnswerContent, CallOutcome};
-use crate::tools::{Call, Tools};
+use tools::{Call, Tools};
 
 /// Runs the tool of this name.
 pub(super) fn run_tool(
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn every_row_is_served_and_refuses_what_it_does_not_know() {
         let folder = tempfile::tempdir().expect("tempdir");
-        let tools = Tools::new(crate::store::Store::new(folder.path()));
+        let tools = Tools::new(store::Store::new(folder.path()));
         let call = Call::new(schemas::Timestamp(0), &|| false);
         for spec in TOOLS {
             let error = run_tool(&tools, spec.name, json!({ "no_such_argument": 1 }), &call)

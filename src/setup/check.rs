@@ -12,8 +12,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{Registration, edit};
-use crate::base::shell_word::shell_line;
 use crate::files::outfile::{find_place, open_regular};
+use base::shell_word::shell_line;
 
 /// Clients give up on a server that takes about this long to start.
 const START_TIMEOUT: Duration = Duration::from_secs(10);

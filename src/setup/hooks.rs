@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 use super::edit::to_cst_value;
 use super::place::client_folder;
 use super::{ConfigWritten, change_config};
-use crate::base::shell_word::shell_line;
 use crate::plugin::hook_entries;
+use base::shell_word::shell_line;
 
 /// The hooks to be installed in an agent.
 #[derive(Debug, Clone, Serialize)]

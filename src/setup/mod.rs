@@ -26,10 +26,10 @@ use self::entry::{SERVER_NAME, ServerEntry};
 use self::link::install_link;
 use self::place::{client_folder, config_path};
 use self::variables::pass_variables;
-use crate::base::shell_word::shell_line;
-use crate::error::unusable_path;
 use crate::files::leftovers::create_temporary;
 use crate::files::outfile::{find_place, open_regular};
+use base::shell_word::shell_line;
+use tools::error::unusable_path;
 
 /// The entry that a client's configuration needs.
 #[derive(Debug, Clone, Serialize)]

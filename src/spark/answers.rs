@@ -5,9 +5,9 @@ use schemas::ToolError;
 
 use super::engine::SparkEngine;
 use super::query;
-use crate::search::SearchRequest;
-use crate::store::Store;
-use crate::tools::{LakeCall, LakeEngine, LakeScope, WantedColumns};
+use search::SearchRequest;
+use store::Store;
+use tools::{LakeCall, LakeEngine, LakeScope, WantedColumns};
 
 impl LakeEngine for SparkEngine {
     fn refresh(&self, store: &Store) -> Result<(), ToolError> {

@@ -4,7 +4,7 @@ use schemas::tool::search::SearchSort;
 use spark_connect_proto::expression::literal::LiteralType;
 
 use super::relation::Parameters;
-use crate::search::{
+use search::{
     Clause, FieldFilter, FilterField, Query, QueryPattern, ResultPosition, SearchRequest,
 };
 

@@ -22,7 +22,7 @@ use spark_connect_proto::{
 use tokio::runtime::{Builder, Runtime};
 
 use super::failure::{describe_failure, is_session_lost, is_unavailable};
-use crate::base::random::random_bytes;
+use base::random::random_bytes;
 
 /// The beginning of the addresses of engines.
 pub(super) const SCHEME: &str = "spark://";

@@ -10,9 +10,9 @@ use schemas::{ErrorCode, ToolError};
 
 use super::connection::SparkConnection;
 use crate::lake::{LakeCatalog, LakePlace, PullContent, PullFilter, pull_sessions};
-use crate::store::{Store, StoreWriter, Verify};
-use crate::tools::RedactorFactory;
 use crate::update::write_lock::take_write_lock;
+use store::{Store, StoreWriter, Verify};
+use tools::RedactorFactory;
 
 /// Maximum time to wait for another process that loads sessions of the same lake.
 const WRITER_PATIENCE: Duration = Duration::from_secs(30);

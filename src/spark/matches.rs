@@ -15,13 +15,11 @@ use super::loader::{count_fitting, unreadable};
 use super::pruning::{CandidateObject, collect_objects, find_candidates, scanned_paths};
 use super::relation::{read_files, select};
 use super::windows::{SearchWindow, split_windows};
-use crate::error::store_error;
 use crate::lake::LakeCatalog;
-use crate::search::{
-    Clause, Query, QueryPattern, SearchError, SearchRequest, search, selected_sessions,
-};
-use crate::store::Snapshot;
-use crate::tools::{LakeCall, LakeScope, MatchCount};
+use search::{Clause, Query, QueryPattern, SearchError, SearchRequest, search, selected_sessions};
+use store::Snapshot;
+use tools::error::store_error;
+use tools::{LakeCall, LakeScope, MatchCount};
 
 /// Most words whose presence in the lake is looked up to explain an empty page.
 const MAX_EXPLAINED_WORDS: usize = 8;

@@ -7,10 +7,10 @@ use std::path::Path;
 
 use jiff::civil::Date;
 
-use crate::base::parallel::in_parallel;
 use crate::lake::{JoinedEvents, LakeCatalog, LakeEvents};
-use crate::search::{IndexFilter, SearchRequest, selected_sessions};
-use crate::store::{Snapshot, StoreError, open_lake_index};
+use base::parallel::in_parallel;
+use search::{IndexFilter, SearchRequest, selected_sessions};
+use store::{Snapshot, StoreError, open_lake_index};
 
 /// Objects whose indexes a thread reads at a time.
 const OBJECTS_AT_ONCE: usize = 32;

@@ -15,7 +15,7 @@ use super::pruning::object_path;
 use super::relation::{Parameters, read_files, select};
 use super::statement::check_statement;
 use crate::lake::{LakeCatalog, LakeEvents};
-use crate::tools::{LakeScope, WantedColumns};
+use tools::{LakeScope, WantedColumns};
 
 /// Computed columns of the views.
 const COMPUTED: [(&str, &str); 2] = [

@@ -7,9 +7,9 @@ use schemas::{ErrorCode, ToolError, nearest};
 
 use super::log_rules::{ForgottenRules, LogRules};
 use super::write_lock::take_write_lock;
-use crate::error::store_error;
-use crate::store::{Store, Verify};
-use crate::tools::forget::ForgetData;
+use store::{Store, Verify};
+use tools::error::store_error;
+use tools::forget::ForgetData;
 
 /// Maximum time to wait for another writer.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -21,13 +21,13 @@ use super::preview::PreviewTarget;
 use super::retention::{choose_keep_levels, keep_after_ingest};
 use super::unchanged_logs::look_at_logs;
 use super::write_lock::take_lock_for_ingest;
-use crate::base::parallel::free_later;
 use crate::config::environment::known_roots;
 use crate::config::user_settings::KeepRule;
-use crate::error::{store_error, unusable_path};
-use crate::store::{MaskedAgain, RowsToMask, Store, StoreWriter, Verify};
-use crate::tools::reply::store_warnings::describe_lost_logs;
-use crate::tools::status::count_by_class;
+use base::parallel::free_later;
+use store::{MaskedAgain, RowsToMask, Store, StoreWriter, Verify};
+use tools::error::{store_error, unusable_path};
+use tools::reply::store_warnings::describe_lost_logs;
+use tools::status::count_by_class;
 
 /// The settings of an ingest.
 pub struct IngestOptions {

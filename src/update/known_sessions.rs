@@ -7,8 +7,8 @@ use ingest::redact::columns::is_masked_path;
 use schemas::Provider;
 
 use super::log_rules::LogRules;
-use crate::base::text_index::TextIndex;
-use crate::store::{Snapshot, SourceBrief, SourceTable, StoredSession};
+use base::text_index::TextIndex;
+use store::{Snapshot, SourceBrief, SourceTable, StoredSession};
 
 /// Facts about the sessions of a snapshot that do not depend on the sources.
 pub(super) struct SessionFacts {

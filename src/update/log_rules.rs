@@ -13,7 +13,7 @@ use schemas::{Provider, ToolError};
 
 use crate::config::patterns::build_patterns;
 use crate::config::user_settings::{IngestSettings, UserSettings};
-use crate::store::ForgottenLogs;
+use store::ForgottenLogs;
 
 /// The file that excludes the folder it is in, and all folders below.
 pub(crate) const MARKER_FILE: &str = ".sessionsignore";

@@ -7,8 +7,8 @@ use schemas::{ErrorCode, ToolError};
 
 use super::write_lock::take_write_lock;
 use crate::config::settings;
-use crate::error::store_error;
-use crate::store::{RowsToMask, Store, Verify};
+use store::{RowsToMask, Store, Verify};
+use tools::error::store_error;
 
 /// Maximum time to wait for another writer, which may be masking the same store.
 const WRITER_PATIENCE: Duration = Duration::from_secs(30);

@@ -6,7 +6,7 @@ use arrow::array::RecordBatch;
 use ingest::run::{LogCheckpoint, Sink, Target};
 use schemas::session::EventRow;
 
-use crate::store::{StoreError, StoreWriter};
+use store::{StoreError, StoreWriter};
 
 /// Reads from a store like a run that writes to it.
 pub(super) struct PreviewTarget<'w>(pub(super) &'w StoreWriter);

@@ -17,10 +17,10 @@ use super::masking::mask_by_rules_in_force;
 use super::root_watch::{FilesToCheck, RootWatch};
 use super::watch::can_be_read;
 use crate::config::{environment, settings};
-use crate::error::store_error;
-use crate::store::{SourceBrief, SourceTable, Store, Verify};
-use crate::tools::reply::pending::{find_all_changed_logs, find_changed_logs, paths_elsewhere};
-use crate::tools::{Freshness, Refresh, UnreadReason};
+use store::{SourceBrief, SourceTable, Store, Verify};
+use tools::error::store_error;
+use tools::reply::pending::{find_all_changed_logs, find_changed_logs, paths_elsewhere};
+use tools::{Freshness, Refresh, UnreadReason};
 
 /// Files that differ from the store, and the files of the store.
 type FoundChanges = (Vec<LogCandidate>, Arc<SourceTable>);

@@ -7,12 +7,12 @@ use schemas::{ErrorCode, Timestamp, ToolError};
 
 use super::write_lock::{BUSY_RETRY, take_lock_for_ingest};
 use crate::config::user_settings::KeepRule;
-use crate::error::store_error;
-use crate::store::{
+use store::{
     CompactionSums, GROUP_BYTES, KeepLevel, KeepLevels, Snapshot, Store, StoreError, StoreWriter,
     Verify,
 };
-use crate::tools::compact::CompactData;
+use tools::compact::CompactData;
+use tools::error::store_error;
 
 /// Minimum time between two ingests that drop texts, in microseconds. Each writes a large part of
 /// the store again.

@@ -12,9 +12,9 @@ use schemas::session::SourceStatus;
 
 use super::known_sessions::{KnownSessions, SessionFacts};
 use super::log_rules::LogRules;
-use crate::error::store_error;
-use crate::store::{LAKE_PATH, Manifest, SourceBrief, SourceTable, Store, StoreWriter};
-use crate::tools::reply::pending::is_below;
+use store::{LAKE_PATH, Manifest, SourceBrief, SourceTable, Store, StoreWriter};
+use tools::error::store_error;
+use tools::reply::pending::is_below;
 
 /// A look at all logs. Each is compared with the sources of the store as soon as it is found.
 pub(super) struct LogLook {

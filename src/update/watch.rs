@@ -18,7 +18,7 @@ use schemas::{ErrorCode, ToolError};
 use super::ingest_logs::{IngestOptions, MAX_NAMED_FILES, ingest_logs};
 use super::write_lock::BUSY_RETRY;
 use crate::config::environment::known_roots;
-use crate::store::Store;
+use store::Store;
 
 /// Time to wait for further changes after a change.
 const SETTLE_TIME: Duration = Duration::from_millis(150);

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use schemas::ToolError;
 
-use crate::error::store_error;
-use crate::store::{Store, StoreError, StoreWriter, Verify};
+use store::{Store, StoreError, StoreWriter, Verify};
+use tools::error::store_error;
 
 /// Interval between attempts to take the write lock while another writer holds it.
 pub(super) const BUSY_RETRY: Duration = Duration::from_millis(200);

@@ -4,8 +4,8 @@ use schemas::Timestamp;
 use schemas::envelope::WarningCode;
 use schemas::tool::analyze::AnalyzeArgs;
 use serde_json::{Value, json};
-use sessions::store::Store;
-use sessions::tools::{Call, Tools};
+use store::Store;
+use tools::{Call, Tools};
 
 use crate::env::{TestEnv, real_logs, samples};
 

@@ -8,7 +8,7 @@ use ingest::plan::plan;
 use ingest::redact::Redactor;
 use ingest::run::run;
 use serde_json::{Value, json};
-use sessions::store::{Store, Verify};
+use store::{Store, Verify};
 
 use crate::env::TestEnv;
 use crate::forget::files_with;

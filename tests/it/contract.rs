@@ -11,9 +11,9 @@ use schemas::tool::search::SearchArgs;
 use schemas::{ErrorCode, Timestamp};
 use serde_json::{Value, json};
 use sessions::server::ServerOptions;
-use sessions::store::{Store, Verify};
-use sessions::tools::{Call, Freshness, Refresh, Tools};
+use store::{Store, Verify};
 use tokio::runtime::Runtime;
+use tools::{Call, Freshness, Refresh, Tools};
 
 use crate::env::{TestEnv, samples};
 use crate::freshness::until;

@@ -17,8 +17,8 @@ use schemas::tool::search::SearchArgs;
 use schemas::tool::stats::StatsArgs;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use sessions::store::Store;
-use sessions::tools::{Call, Tools};
+use store::Store;
+use tools::{Call, Tools};
 
 use crate::env::{Random, TestEnv, copy_folder, samples};
 use crate::rounds;

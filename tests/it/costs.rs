@@ -106,7 +106,7 @@ fn codex_requests_cost_what_their_tier_costs() {
 
 #[test]
 fn the_view_knows_the_words_for_the_normal_price() {
-    let sql = include_str!("../../src/sql/views/usage.sql");
+    let sql = include_str!("../../crates/sql/src/views/usage.sql");
     for words in [STANDARD_TIERS, STANDARD_SPEEDS, STANDARD_GEOS] {
         let quoted: Vec<_> = words.iter().map(|word| format!("'{word}'")).collect();
         let list = format!("IN ({})", quoted.join(", "));

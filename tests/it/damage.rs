@@ -226,8 +226,8 @@ fn the_store_is_private() {
 #[test]
 fn only_one_writes_and_the_other_is_told() {
     let env = TestEnv::with_samples();
-    let store = sessions::store::Store::new(env.store());
-    let writer = store.open_writer(sessions::store::Verify::Some).expect("first");
+    let store = store::Store::new(env.store());
+    let writer = store.open_writer(store::Verify::Some).expect("first");
     let message = env.run(&["ingest", "--quiet", &samples().to_string_lossy()]).fails(3);
     assert!(message.contains("Another process is writing"), "{message}");
     env.run(&["search", "budget", "--quiet"]).ok();

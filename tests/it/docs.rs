@@ -11,8 +11,8 @@ use schemas::tool::{NAMESPACE, TOOLS};
 use schemas::{ErrorCode, Timestamp};
 use serde_json::{Value, json};
 use sessions::help::reference;
-use sessions::store::{Store, Verify};
-use sessions::tools::{Call, Tools};
+use store::{Store, Verify};
+use tools::{Call, Tools};
 
 use crate::env::{TestEnv, compare, samples};
 use crate::mcp::Client;

@@ -113,7 +113,7 @@ impl Ran {
 
 /// A server of these tools.
 pub(crate) fn parts(
-    tools: sessions::tools::Tools,
+    tools: tools::Tools,
     options: sessions::server::ServerOptions,
 ) -> sessions::server::ServerParts {
     sessions::server::ServerParts {

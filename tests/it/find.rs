@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
+use search::{SessionQuestion, SessionRequest, search_sessions};
 use serde_json::{Value, json};
-use sessions::search::{SessionQuestion, SessionRequest, search_sessions};
-use sessions::store::Store;
+use store::Store;
 
 use crate::answers::{ingest, user, write_log};
 use crate::env::TestEnv;

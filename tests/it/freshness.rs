@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use sessions::server::ServerOptions;
-use sessions::store::{Store, Verify};
-use sessions::tools::{Freshness, Refresh, Tools};
+use store::{Store, Verify};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tools::{Freshness, Refresh, Tools};
 
 use crate::contract::Rmcp;
 use crate::env::TestEnv;

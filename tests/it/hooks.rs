@@ -450,8 +450,8 @@ fn a_store_that_is_missing_locked_or_damaged_is_silent() {
     let env = store_of(&[session_with_fix(PROJECT)]);
     let failure = |session| failure_of(HookClient::Claude, session);
     // A writer does not keep a hook from reading.
-    let store = sessions::store::Store::new(env.store());
-    let writer = store.open_writer(sessions::store::Verify::Some).expect("locks");
+    let store = store::Store::new(env.store());
+    let writer = store.open_writer(store::Verify::Some).expect("locks");
     assert_ne!(ask(&env, "post-tool-failure", &failure("writing")), "");
     drop(writer);
     // Another hook that answers does, because both might say the same.

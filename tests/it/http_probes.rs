@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use sessions::server::{HttpOptions, ServerOptions, serve_http};
-use sessions::store::Store;
-use sessions::tools::Tools;
+use store::Store;
+use tools::Tools;
 
 use crate::env::{TestEnv, parts};
 use crate::http::{Server, message};

@@ -6,10 +6,10 @@ use std::fmt::Write as _;
 
 use memchr::memmem::Finder;
 use schemas::tool::search::SearchArgs;
+use search::{COUNTED_ROWS, Query, SearchHit, SearchRequest, SearchWork, search};
 use serde_json::Value;
-use sessions::search::{COUNTED_ROWS, Query, SearchHit, SearchRequest, SearchWork, search};
-use sessions::store::{Snapshot, Store};
-use sessions::tools::{Call, Tools};
+use store::{Snapshot, Store};
+use tools::{Call, Tools};
 
 use crate::env::{Random, TestEnv, real_logs};
 use crate::rounds::rounds;
@@ -31,9 +31,9 @@ fn rows(env: &TestEnv) -> Vec<Row> {
         let spans: Vec<_> = segment
             .spans
             .iter()
-            .map(|s| sessions::store::RowSpan { start: s.start, count: s.count })
+            .map(|s| store::RowSpan { start: s.start, count: s.count })
             .collect();
-        let reader = sessions::store::EventReader::open(segment, &spans, &[], 4096).expect("opens");
+        let reader = store::EventReader::open(segment, &spans, &[], 4096).expect("opens");
         for row in reader.read_rows().expect("reads").into_iter().filter(|row| !row.is_replay) {
             let order = (Reverse(row.timestamp), row.session_id, Reverse(row.event_index as u32));
             rows.push(Row { order, text: row.text });

@@ -123,6 +123,11 @@ fn no_manifest_names_another_package() {
         ("Cargo.toml", PACKAGE),
         ("schemas/Cargo.toml", "sessions-mcp-schemas"),
         ("ingest/Cargo.toml", "sessions-mcp-ingest"),
+        ("crates/base/Cargo.toml", "sessions-mcp-base"),
+        ("crates/store/Cargo.toml", "sessions-mcp-store"),
+        ("crates/search/Cargo.toml", "sessions-mcp-search"),
+        ("crates/sql/Cargo.toml", "sessions-mcp-sql"),
+        ("crates/tools/Cargo.toml", "sessions-mcp-tools"),
     ] {
         let text = fs::read_to_string(root().join(manifest)).expect("reads");
         let value: toml::Table = toml::from_str(&text).expect("TOML");

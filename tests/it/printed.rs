@@ -15,8 +15,8 @@ use schemas::tool::search::SearchArgs;
 use schemas::tool::stats::{GroupKey, StatsArgs};
 use schemas::{Provider, Timestamp, Zone};
 use sessions::output::{ConversationView, Layout, Show, paint_usage};
-use sessions::store::Store;
-use sessions::tools::{Call, Tools};
+use store::Store;
+use tools::{Call, Tools};
 
 use crate::env::{Ran, TestEnv, compare, samples};
 

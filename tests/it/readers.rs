@@ -57,8 +57,8 @@ fn eight_servers_answer_while_an_ingest_runs() {
 #[test]
 fn no_reader_waits_for_the_writers_lock() {
     let env = TestEnv::with_samples();
-    let store = sessions::store::Store::new(env.store());
-    let _writer = store.open_writer(sessions::store::Verify::Some).expect("lock");
+    let store = store::Store::new(env.store());
+    let _writer = store.open_writer(store::Verify::Some).expect("lock");
     let mut client = Client::legacy(&env);
     let start = Instant::now();
     client.call("search_events", json!({ "query": "budget" }));

@@ -12,9 +12,9 @@ use schemas::{ErrorCode, ExportFormat, ExportTable, Timestamp, ToolError};
 use serde_json::{Value, json};
 use sessions::export::{ExportArgs, export_sessions};
 use sessions::report::SessionsReport;
-use sessions::sql::SqlQuery;
-use sessions::store::Store;
-use sessions::tools::{Call, SessionSelection, Tools};
+use sql::SqlQuery;
+use store::Store;
+use tools::{Call, SessionSelection, Tools};
 
 use crate::env::TestEnv;
 
@@ -121,8 +121,8 @@ const READINGS: [(&str, Reading); 15] = [
         let mut out = Vec::new();
         match tools.write_query(&query, &mut out, call) {
             Ok(_) => Ok(String::from_utf8(out).expect("UTF-8")),
-            Err(sessions::tools::WriteError::Tool(error)) => Err(error),
-            Err(sessions::tools::WriteError::Output(error)) => panic!("{error}"),
+            Err(tools::WriteError::Tool(error)) => Err(error),
+            Err(tools::WriteError::Output(error)) => panic!("{error}"),
         }
     }),
     ("show", |_, tools, call| {

@@ -13,8 +13,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use sessions::lake::{LakeCatalog, LakePlace};
 use sessions::spark::{EngineLimits, SparkEngine};
-use sessions::store::Store;
-use sessions::tools::{Call, Tools};
+use store::Store;
+use tools::{Call, Tools};
 
 use crate::env::{Ran, TestEnv, samples};
 use crate::left_out::report_left_out;

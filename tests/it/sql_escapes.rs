@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use schemas::tool::query::QueryArgs;
 use schemas::{ErrorCode, Timestamp, ToolError};
 use serde_json::json;
-use sessions::sql::Sandbox;
-use sessions::store::Store;
-use sessions::tools::{Call, Tools};
+use sql::Sandbox;
+use store::Store;
+use tools::{Call, Tools};
 
 use crate::env::TestEnv;
 use crate::mcp::Client;

@@ -8,9 +8,9 @@ use std::path::Path;
 use schemas::Timestamp;
 use schemas::tool::list::ListArgs;
 use schemas::tool::search::SearchArgs;
-use sessions::search::{COUNTED_ROWS, Query, SearchPage, SearchRequest, SearchWork, search};
-use sessions::store::{Snapshot, Store};
-use sessions::tools::{Call, Tools};
+use search::{COUNTED_ROWS, Query, SearchPage, SearchRequest, SearchWork, search};
+use store::{Snapshot, Store};
+use tools::{Call, Tools};
 
 use crate::crash::{compare, content};
 use crate::env::TestEnv;
@@ -305,7 +305,7 @@ fn pages_that_stop_early_have_the_same_results() {
     for query in ["needle", "needle sort:oldest", "needle OR other", "-needle other", "/n..dle/"] {
         let all = find(&snapshot, query, 1000);
         assert!(all.is_complete && all.matched > 60, "{query}");
-        let position = |hit: &sessions::search::SearchHit| (hit.session, hit.event_index);
+        let position = |hit: &search::SearchHit| (hit.session, hit.event_index);
         let expected: Vec<_> = all.hits.iter().map(position).collect();
         for limit in [1, 10, 33] {
             let page = find_and_count(&snapshot, query, limit, 0);

@@ -9,7 +9,7 @@ use schemas::{ErrorCode, ToolError};
 
 use crate::cli::context::{CommandContext, leak_tools};
 use crate::cli::exit::{CommandFailure, CommandOutcome};
-use crate::tools::BlamedFile;
+use tools::BlamedFile;
 
 /// Maximum size in bytes of a file whose lines are looked at.
 const MAX_FILE_BYTES: u64 = 16 << 20;

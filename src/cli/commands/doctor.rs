@@ -8,7 +8,7 @@ use ingest::provider::format::AgentFolders;
 use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::config::environment;
-use crate::tools::Tools;
+use tools::Tools;
 
 pub(in crate::cli) fn run(context: &CommandContext<'_>) -> Result<CommandOutcome, CommandFailure> {
     let data = Tools::new(Arc::clone(&context.store))

@@ -9,7 +9,7 @@ use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::cli::output_path::output_file;
 use crate::config::settings;
 use crate::export::{self, ExportArgs};
-use crate::tools::SessionSelection;
+use tools::SessionSelection;
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct ExportFlags {

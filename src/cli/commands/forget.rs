@@ -5,11 +5,11 @@ use schemas::Provider;
 use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::config::environment;
-use crate::error::unusable_path;
 use crate::files::lake_cache::remove_cached_stores;
 use crate::output::Printer;
-use crate::tools::forget::{ForgetSelection, nothing_selected, select_forgotten};
 use crate::update::forget::{exclusion_rule, forget_sessions, undo_forget};
+use tools::error::unusable_path;
+use tools::forget::{ForgetSelection, nothing_selected, select_forgotten};
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct ForgetFlags {

@@ -20,14 +20,14 @@ use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::config::environment;
 use crate::config::user_settings::UserSettings;
-use crate::error::store_error;
 use crate::hooks::{HookHistory, HookInput, ServedBefore, background, encode_reply, parse_input};
 use crate::output::{HookLogList, Printer};
-use crate::store::{HookLog, HookLogRow, Store};
-use crate::tools::Refresh as _;
 use crate::update::log_rules::{ForgottenRules, LogRules};
 use crate::update::masking::has_text_of_other_rules;
 use crate::update::refresher::Refresher;
+use store::{HookLog, HookLogRow, Store};
+use tools::Refresh as _;
+use tools::error::store_error;
 
 /// Maximum size of the input in bytes. A larger one is read to its end, and not answered.
 const MAX_INPUT_BYTES: u64 = 4 << 20;

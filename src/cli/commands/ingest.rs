@@ -11,9 +11,9 @@ use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::config::settings;
 use crate::config::user_settings::UserSettings;
 use crate::output::{IngestBar, Printer, describe_ingest_failures, watch_line};
-use crate::store::Verify;
 use crate::update::ingest_logs::{IngestOptions, ingest_logs, preview_ingest};
 use crate::update::watch::watch_logs;
+use store::Verify;
 
 /// Maximum time that an ingest waits for another one. A server ingests grown logs within moments.
 const WRITER_PATIENCE: Duration = Duration::from_secs(2);

@@ -15,8 +15,8 @@ use crate::config::readers::{Reader, read_readers};
 use crate::config::{environment, http_token};
 use crate::help::Help;
 use crate::server::{self, HttpOptions, HttpReader};
-use crate::store::{SessionRule, Store};
-use crate::tools::Tools;
+use store::{SessionRule, Store};
+use tools::Tools;
 
 /// Maximum time limit of a call in milliseconds: a day.
 const MAX_TIME_LIMIT_MS: u64 = 86_400_000;

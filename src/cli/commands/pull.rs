@@ -8,8 +8,8 @@ use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::config::settings::create_redactor;
 use crate::lake::{LakePlace, PullContent, PullFilter, PullReport, pull_sessions};
-use crate::store::Verify;
 use crate::update::write_lock::take_write_lock;
+use store::Verify;
 
 /// Maximum time to wait for another writer. A server ingests grown logs within moments.
 const WRITER_PATIENCE: Duration = Duration::from_secs(30);

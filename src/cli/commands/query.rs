@@ -15,8 +15,8 @@ use crate::cli::output_path::output_file;
 use crate::files::outfile::{self, file_error};
 use crate::files::stdin::{read_stdin_text, read_text};
 use crate::output::Printer;
-use crate::sql::{self, SqlLimit, SqlQuery, SqlSummary};
-use crate::tools::{Call, Tools, WriteError};
+use sql::{self, SqlLimit, SqlQuery, SqlSummary};
+use tools::{Call, Tools, WriteError};
 
 /// Maximum size of a SELECT that is read from a file or from stdin.
 const MAX_SQL_BYTES: u64 = 1 << 20;

@@ -13,8 +13,8 @@ use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::config::environment;
 use crate::output::Printer;
 use crate::screen::{InputLanguage, InterruptFlag, LineEditor, TypedInput};
-use crate::sql::{self, SqlLimit, SqlQuery};
-use crate::tools::{Call, Tools, WriteError};
+use sql::{self, SqlLimit, SqlQuery};
+use tools::{Call, Tools, WriteError};
 
 const WELCOME: &str =
     "SQL over your sessions. A query ends with ; or an empty line. .help lists the commands";

@@ -10,7 +10,7 @@ use crate::cli::output_path::is_stdout;
 use crate::config::settings;
 use crate::output::ReportWritten;
 use crate::report::SessionsReport;
-use crate::tools::SessionSelection;
+use tools::SessionSelection;
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct ReportFlags {

@@ -9,7 +9,7 @@ use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::config::environment;
 use crate::resume::{AgentCommand, ResumedSession, program_not_found, session_folder};
-use crate::tools::Handover;
+use tools::Handover;
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct ResumeFlags {

@@ -5,7 +5,7 @@ use std::io::BufReader;
 
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::output::Printer;
-use crate::sql;
+use sql;
 
 pub(in crate::cli) fn run(printer: &Printer) -> Result<CommandOutcome, CommandFailure> {
     let input = BufReader::new(std::io::stdin());

@@ -19,8 +19,8 @@ use serde_json::Value;
 use crate::cli::context::{CommandContext, leak_tools};
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::output::{join_status, quota_summary};
-use crate::tools::quota::{QUOTA_VERSION, QuotaWindow, quota_window, read_quotas};
-use crate::tools::{Call, Tools};
+use tools::quota::{QUOTA_VERSION, QuotaWindow, quota_window, read_quotas};
+use tools::{Call, Tools};
 
 /// Maximum size of the input in bytes; the rest is not read.
 const MAX_INPUT_BYTES: u64 = 1 << 20;

@@ -9,7 +9,7 @@ use crate::app;
 use crate::cli::context::{CommandContext, leak_tools};
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::output::LiveLines;
-use crate::tools::{Call, Tools, Transcript};
+use tools::{Call, Tools, Transcript};
 
 /// The time between two looks at the store. The logs are checked every two seconds.
 const LOOK_INTERVAL: Duration = Duration::from_millis(300);

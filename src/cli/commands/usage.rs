@@ -11,7 +11,7 @@ use crate::cli::context::{CommandContext, leak_tools};
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::cli::stats_filter::StatsFilter;
 use crate::output::{Layout, paint_usage, usage_table};
-use crate::tools::quota::read_quotas;
+use tools::quota::read_quotas;
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct UsageFlags {

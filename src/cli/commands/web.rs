@@ -15,9 +15,9 @@ use crate::config::{environment, settings};
 use crate::help::Help;
 use crate::output::Printer;
 use crate::server::{self, ServerParts, WebOptions};
-use crate::store::{Store, Verify};
 use crate::update::ingest_logs::IngestOptions;
 use crate::update::watch::watch_logs;
+use store::{Store, Verify};
 
 /// The port that is tried first, so that the page has the same address every day.
 const DEFAULT_PORT: u16 = 8766;

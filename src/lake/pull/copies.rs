@@ -11,10 +11,10 @@ use schemas::session::SourceRow;
 use schemas::{Provider, ToolError};
 
 use super::known::{ImportedFrom, PullContext, source_path};
-use crate::error::store_error;
 use crate::lake::history::EventHistory;
 use crate::lake::selection::own_sessions;
-use crate::store::{CopiedEvents, LAKE_PATH, Snapshot};
+use store::{CopiedEvents, LAKE_PATH, Snapshot};
+use tools::error::store_error;
 
 /// A session that may share history with those of other machines.
 struct Member {

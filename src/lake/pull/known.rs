@@ -7,12 +7,12 @@ use schemas::ToolError;
 use schemas::session::SourceRow;
 use serde::{Deserialize, Serialize};
 
-use crate::error::store_error;
 use crate::lake::listing::ListedSession;
 use crate::lake::place::LakePlace;
 use crate::lake::pull_report::{PullContent, PullFilter};
 use crate::lake::selection::own_sessions;
-use crate::store::{LAKE_PATH, Snapshot, Store, StoreWriter};
+use store::{LAKE_PATH, Snapshot, Store, StoreWriter};
+use tools::error::store_error;
 
 /// What a pull works with.
 #[derive(Clone, Copy)]

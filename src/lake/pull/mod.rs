@@ -19,7 +19,7 @@ use super::place::LakePlace;
 use super::publisher::versions_of;
 use super::pull_report::{PullContent, PullFilter, PullReport};
 use super::state::LakeState;
-use crate::store::{MACHINES, Store, StoreWriter};
+use store::{MACHINES, Store, StoreWriter};
 
 /// Most rounds of a pull. Each follows a push that ended during the one before.
 const MAX_ROUNDS: usize = 12;

@@ -12,7 +12,6 @@ use super::known::{
     Imported, ImportedFrom, KnownSessions, LocalLog, PullContext, shared_key, source_path,
 };
 use crate::config::user_settings::UserSettings;
-use crate::error::store_error;
 use crate::lake::entry::sha256;
 use crate::lake::fetch::FetchedSession;
 use crate::lake::fetch_joined::{WantedParts, fetch_sessions};
@@ -20,8 +19,9 @@ use crate::lake::history::EventHistory;
 use crate::lake::listing::{ListedSession, MachineListing, ReadListing, shown_id};
 use crate::lake::pull_report::{PullContent, PullFilter, PullReport};
 use crate::lake::requests::run_requests;
-use crate::store::{ImportOutcome, Snapshot};
 use crate::update::log_rules::{ForgottenRules, LogRules};
+use store::{ImportOutcome, Snapshot};
+use tools::error::store_error;
 
 /// Digits that make an id unique which the store has for another session.
 const SUFFIX_DIGITS: usize = 8;

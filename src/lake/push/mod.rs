@@ -23,8 +23,8 @@ pub use self::report::{PushOptions, PushReport, PushedSession};
 use self::work::Push;
 use super::place::LakePlace;
 use super::selection::own_sessions;
-use crate::error::store_error;
-use crate::store::Store;
+use store::Store;
+use tools::error::store_error;
 
 /// Most times that a push looks at what it published while others did.
 const MAX_PUSHES: usize = 3;

@@ -10,13 +10,13 @@ use schemas::session::SessionRow;
 use super::placement::Placement;
 use super::report::PushedSession;
 use super::work::Push;
-use crate::base::parallel::in_parallel;
-use crate::error::store_error;
 use crate::lake::entry::{hash_in_key, hash_row};
 use crate::lake::listing::{ListedObject, ListedSession};
 use crate::lake::requests::run_requests;
 use crate::lake::selection::OwnSession;
-use crate::store::{LakeFile, PublishedSession, key_with_hash, session_key};
+use base::parallel::in_parallel;
+use store::{LakeFile, PublishedSession, key_with_hash, session_key};
+use tools::error::store_error;
 
 /// Most sessions whose objects are in memory at a time.
 const SESSIONS_AT_A_TIME: usize = 32;

@@ -8,12 +8,12 @@
 use schemas::ToolError;
 
 use super::work::Push;
-use crate::error::store_error;
 use crate::lake::fetch::{KnownParts, fetch_session};
 use crate::lake::history::EventHistory;
 use crate::lake::listing::ListedSession;
 use crate::lake::pull_report::PullContent;
 use crate::lake::selection::{OwnSession, other_lake_id};
+use tools::error::store_error;
 
 /// Most ids that are tried for a session.
 const MAX_IDS: usize = 8;

@@ -7,7 +7,7 @@ use schemas::ToolError;
 
 use super::work::Push;
 use crate::lake::listing::ListedSession;
-use crate::store::{PublishedSession, decode_events, is_events_key, is_session_key};
+use store::{PublishedSession, decode_events, is_events_key, is_session_key};
 
 impl Push<'_> {
     /// Returns the number of secrets, by kind, in the objects of a session that `now` replaces: others

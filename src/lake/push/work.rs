@@ -8,7 +8,6 @@ use ingest::redact::Redactor;
 use schemas::{ErrorCode, ToolError};
 
 use super::report::{PushOptions, PushReport};
-use crate::error::store_error;
 use crate::lake::day_manifest::remove_outdated_objects;
 use crate::lake::listing::{ListedObject, MachineListing, parse_listing};
 use crate::lake::objects::ObjectInfo;
@@ -16,10 +15,11 @@ use crate::lake::place::LakePlace;
 use crate::lake::publisher::Publisher;
 use crate::lake::selection::{OwnSession, ProjectRules};
 use crate::lake::state::LakeState;
-use crate::store::{
+use store::{
     Identity, LakeContent, MACHINES, RowsToMask, Snapshot, Store, events_date, is_shared_key,
     listing_key, tombstone_key,
 };
+use tools::error::store_error;
 
 /// A push that runs.
 pub(super) struct Push<'a> {

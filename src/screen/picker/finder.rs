@@ -15,7 +15,7 @@ use super::filters::Filters;
 use super::row::PickerRow;
 use super::titles::TitleIndex;
 use crate::screen::latest::LatestWorker;
-use crate::tools::{Call, Tools, session_filter};
+use tools::{Call, Tools, session_filter};
 
 /// The most sessions that are listed without a text.
 const MAX_LISTED_SESSIONS: usize = 1_000;

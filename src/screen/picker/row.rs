@@ -3,8 +3,8 @@
 use schemas::Timestamp;
 use schemas::tool::list::Session;
 
-use crate::base::sanitize::{clean_text, one_line};
 use crate::screen::facts::all_tokens;
+use base::sanitize::{clean_text, one_line};
 
 /// A session in the list, with what was found in it.
 #[derive(Debug, Clone)]

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 
 use schemas::session::SessionRow;
 
-use crate::store::Snapshot;
+use store::Snapshot;
 
 /// The texts of the sessions that the picker lists, the newest session first.
 #[derive(Default)]

@@ -10,7 +10,6 @@ use schemas::Timestamp;
 use super::filters::Filters;
 use super::row::PickerRow;
 use super::state::{Focus, Picker, Preview};
-use crate::base::cells::truncate_end;
 use crate::screen::age::describe_age;
 use crate::screen::conversation_lines::{ConversationFormat, Detail};
 use crate::screen::facts::describe_session;
@@ -18,6 +17,7 @@ use crate::screen::key_line::key_line;
 use crate::screen::text::{Marker, fit_text, justify};
 use crate::screen::theme::Theme;
 use crate::screen::times::format_time;
+use base::cells::truncate_end;
 
 /// The fewest columns at which the preview is next to the list.
 const MIN_COLUMNS_FOR_RIGHT_PREVIEW: u16 = 110;

@@ -7,9 +7,9 @@ use ratatui::widgets::Paragraph;
 
 use super::areas::{ReaderAreas, divide_screen};
 use super::state::Reader;
-use crate::base::cells::truncate_end;
 use crate::screen::facts::describe_session;
 use crate::screen::key_line::key_line;
+use base::cells::truncate_end;
 
 /// The keys that the last row names, the most important first.
 const KEYS: &[(&str, &str)] = &[

@@ -15,9 +15,9 @@ use serde::Deserialize;
 use subtle::ConstantTimeEq;
 
 use super::response::{answer_json, refuse, refuse_body};
-use crate::base::random::random_bytes;
 use crate::server::connections::{HttpAnswer, MAX_BODY_TIME, is_json, read_body};
 use crate::server::host::{HostFilter, HttpRefusal, single_value};
+use base::random::random_bytes;
 
 /// The reason for refusing a page that is not this one.
 const OTHER_PAGE: HttpRefusal =

@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use schemas::Provider;
 use sessions::lake::{SessionPart, decode_session, parse_day_manifest, parse_listing};
-use sessions::store::{PublishedSession, check_events, decode_joined, slice_joined};
+use store::{PublishedSession, check_events, decode_joined, slice_joined};
 
 fuzz_target!(|input: &[u8]| {
     let [kind, low, high, data @ ..] = input else { return };

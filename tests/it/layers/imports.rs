@@ -15,8 +15,13 @@ use syn::{Attribute, ItemFn, ItemMod, ItemUse, Macro, Meta, UseTree, Visibility}
 pub(super) type Names = Vec<String>;
 
 /// The crates of the workspace: the name in paths, and the folder.
-const CRATES: &[(&str, &str)] = &[
+pub(super) const CRATES: &[(&str, &str)] = &[
     ("sessions", "src"),
+    ("base", "crates/base/src"),
+    ("store", "crates/store/src"),
+    ("search", "crates/search/src"),
+    ("sql", "crates/sql/src"),
+    ("tools", "crates/tools/src"),
     ("ingest", "ingest/src"),
     ("schemas", "schemas/src"),
     ("xtask", "xtask/src"),

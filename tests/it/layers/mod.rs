@@ -5,7 +5,7 @@ mod imports;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use self::imports::{Imports, Names};
+use self::imports::{CRATES, Imports, Names};
 
 fn rust_files(dir: &str) -> Vec<(PathBuf, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -28,48 +28,62 @@ fn rust_files(dir: &str) -> Vec<(PathBuf, String)> {
     files
 }
 
-/// Returns the room of a module: the crate and the folder or file at the top of it.
-fn room_of(module: &Names) -> String {
-    module.iter().take(2).map(String::as_str).collect::<Vec<_>>().join("::")
+/// Returns the module of the map that a file belongs to: a crate of `crates/`, or the folder or file
+/// at the top of another crate.
+fn place_of(module: &Names) -> String {
+    let depth = if is_in_crates(&module[0]) { 1 } else { 2 };
+    module.iter().take(depth).map(String::as_str).collect::<Vec<_>>().join("::")
 }
 
-/// Returns the rooms in the tables of ARCHITECTURE.md, each with the rooms of its crate that it uses.
-fn rooms_on_the_map(root: &Path) -> BTreeMap<String, BTreeSet<String>> {
+fn is_in_crates(name: &str) -> bool {
+    CRATES.iter().any(|(other, folder)| *other == name && folder.starts_with("crates/"))
+}
+
+/// Returns the modules in the tables of ARCHITECTURE.md, each with the others that it uses.
+fn places_on_the_map(root: &Path) -> BTreeMap<String, BTreeSet<String>> {
     let map = std::fs::read_to_string(root.join("ARCHITECTURE.md")).expect("the map");
-    let mut rooms = BTreeMap::new();
+    let mut places = BTreeMap::new();
     for line in map.lines() {
         let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
         let [place, _, uses] = cells.as_slice() else { continue };
         let place = place.trim_matches('`').trim_end_matches('/').trim_end_matches(".rs");
-        let (name, room) = match (place.strip_prefix("src/"), place.strip_prefix("ingest/src/")) {
-            (Some(room), _) => ("sessions", room),
-            (_, Some(room)) => ("ingest", room),
-            (None, None) => continue,
+        let own = |name: &str| match () {
+            () if is_in_crates(name) => name.to_owned(),
+            () if place.starts_with("ingest/src/") => format!("ingest::{name}"),
+            () => format!("sessions::{name}"),
         };
-        let uses = uses.split(',').map(str::trim).filter(|room| !room.is_empty());
-        rooms.insert(
-            format!("{name}::{room}"),
-            uses.map(|room| format!("{name}::{}", room.trim_matches('`'))).collect(),
-        );
+        let folders = ["src/", "ingest/src/", "crates/"];
+        let Some(name) = folders.iter().find_map(|folder| place.strip_prefix(folder)) else {
+            continue;
+        };
+        let uses = uses.split(',').map(str::trim).filter(|name| !name.is_empty());
+        places.insert(own(name), uses.map(|name| own(name.trim_matches('`'))).collect());
     }
-    rooms
+    places
 }
 
 #[test]
-fn rooms_use_each_other_as_the_map_says() {
+fn modules_use_each_other_as_the_map_says() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut rooms: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let is_on_the_map = |module: &Names| {
+        is_in_crates(&module[0])
+            || module.len() > 1
+                && matches!(module[0].as_str(), "sessions" | "ingest")
+                && module[1] != "main"
+    };
+    let mut places: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for (module, uses) in &Imports::read(root).uses {
-        let is_room = module.len() > 1 && matches!(module[0].as_str(), "sessions" | "ingest");
-        if !is_room || module[1] == "main" {
+        if !is_on_the_map(module) {
             continue;
         }
-        let room = room_of(module);
-        let others = uses.modules.iter().filter(|other| other[0] == module[0]).map(room_of);
-        let others = others.filter(|other| *other != room);
-        rooms.entry(room.clone()).or_default().extend(others);
+        let place = place_of(module);
+        let others = uses.modules.iter().filter(|other| is_on_the_map(other));
+        // Every module may use the contract and, outside `ingest`, what reads logs.
+        let others = others.filter(|other| other[0] == module[0] || other[0] != "ingest");
+        let others = others.map(place_of).filter(|other| *other != place);
+        places.entry(place.clone()).or_default().extend(others);
     }
-    assert_eq!(rooms, rooms_on_the_map(root));
+    assert_eq!(places, places_on_the_map(root));
 }
 
 #[test]
@@ -83,12 +97,12 @@ fn no_modules_use_each_other_in_a_circle() {
 #[test]
 fn foreign_crates_are_used_where_the_map_says() {
     let rules: &[(&str, &[&str])] = &[
-        // The beginning of a path, and the only rooms that may use it.
-        ("duckdb", &["sessions::sql"]),
+        // The beginning of a path, and the only modules that may use it.
+        ("duckdb", &["sql"]),
         ("rmcp", &["sessions::server"]),
         ("clap", &["sessions::cli"]),
-        ("parquet", &["sessions::store"]),
-        ("getrandom", &["sessions::base"]),
+        ("parquet", &["store"]),
+        ("getrandom", &["base"]),
         ("hyper", &["sessions::server"]),
         ("toml_edit", &["sessions::setup"]),
         ("jsonc_parser", &["sessions::setup"]),
@@ -109,7 +123,7 @@ fn foreign_crates_are_used_where_the_map_says() {
     let mut used = BTreeSet::new();
     for (module, uses) in modules {
         let name = module.join("::");
-        for (path, rooms) in rules {
+        for (path, modules) in rules {
             let is_used = |other: &&String| {
                 other
                     .strip_prefix(path)
@@ -117,7 +131,7 @@ fn foreign_crates_are_used_where_the_map_says() {
             };
             let Some(other) = uses.foreign.iter().find(is_used) else { continue };
             used.insert(path);
-            assert!(rooms.iter().any(|room| name.starts_with(room)), "{name} uses {other}");
+            assert!(modules.iter().any(|module| name.starts_with(module)), "{name} uses {other}");
         }
         assert!(
             module[0] != "schemas" || !uses.foreign.iter().any(|path| path.starts_with("arrow")),
@@ -125,16 +139,25 @@ fn foreign_crates_are_used_where_the_map_says() {
         );
     }
     // A rule that matches nothing guards nothing.
-    let unused: Vec<_> =
-        rules.iter().filter(|(path, rooms)| !rooms.is_empty() && !used.contains(path)).collect();
+    let unused: Vec<_> = rules
+        .iter()
+        .filter(|(path, modules)| !modules.is_empty() && !used.contains(path))
+        .collect();
     assert!(unused.is_empty(), "{unused:?}");
 }
 
 #[test]
 fn files_say_what_they_are_for() {
-    for folder in
-        ["src", "ingest/src", "schemas/src", "xtask/src", "tests", "ingest/tests", "benches"]
-    {
+    for folder in [
+        "src",
+        "crates",
+        "ingest/src",
+        "schemas/src",
+        "xtask/src",
+        "tests",
+        "ingest/tests",
+        "benches",
+    ] {
         for (path, text) in rust_files(folder) {
             assert!(
                 text.starts_with("//!"),
@@ -207,7 +230,9 @@ fn every_file_of_tests_is_in_its_binary() {
 #[test]
 fn modules_with_parts_are_folders() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    for folder in ["src", "ingest/src", "schemas/src", "xtask/src", "tests/it", "ingest/tests/it"] {
+    for folder in
+        ["src", "crates", "ingest/src", "schemas/src", "xtask/src", "tests/it", "ingest/tests/it"]
+    {
         for (path, _) in rust_files(folder) {
             let parts = root.join(path.with_extension(""));
             assert!(

@@ -1,0 +1,17 @@
+//! Code that every layer uses: text cleaning, folding, dropped and indexed texts, word stems,
+//! paths, words of shells, cells and tables of a terminal, random bytes, and threads.
+
+pub mod cells;
+pub mod dropped_text;
+pub mod fold;
+pub mod home_paths;
+pub mod json_length;
+pub mod parallel;
+pub mod paths;
+pub mod random;
+pub mod sanitize;
+pub mod shell_word;
+pub mod stem;
+pub mod text_index;
+pub mod text_table;
+pub mod word_form;

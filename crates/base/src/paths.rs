@@ -1,0 +1,67 @@
+//! Resolves paths as logs write them: relative ones, and ones with `.` and `..`.
+
+/// Returns the full form of `path`, which may be relative to `folder`. Without a folder a relative
+/// path stays relative. No file system is consulted, because the log may be from another machine.
+pub fn resolve_path(folder: Option<&str>, path: &str) -> String {
+    let path = path.trim();
+    if path.contains("://") {
+        return path.to_owned();
+    }
+    let whole = match folder {
+        Some(folder) if !is_absolute(path) => format!("{folder}/{path}"),
+        _ => path.to_owned(),
+    };
+    let is_windows = has_drive(&whole);
+    let separator = if is_windows { '\\' } else { '/' };
+    let is_separator = |c: char| c == '/' || (is_windows && c == '\\');
+    let is_rooted = whole.starts_with('/');
+
+    let mut parts: Vec<&str> = Vec::new();
+    for part in whole.split(is_separator) {
+        match part {
+            "" | "." => {}
+            ".." if parts.last().is_some_and(|last| *last != "..") => {
+                parts.pop();
+            }
+            ".." if is_rooted => {}
+            part => parts.push(part),
+        }
+    }
+    let joined = parts.join(&separator.to_string());
+    if is_rooted { format!("/{joined}") } else { joined }
+}
+
+/// Returns true for a path that does not depend on a folder: from the root, from a home folder, or
+/// with a drive.
+fn is_absolute(path: &str) -> bool {
+    path.starts_with(['/', '~']) || has_drive(path) || path.starts_with("\\\\")
+}
+
+/// Returns true for a path that begins like `C:\` or `C:/`.
+fn has_drive(path: &str) -> bool {
+    matches!(path.as_bytes(), [drive, b':', b'/' | b'\\', ..] if drive.is_ascii_alphabetic())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn relative_and_full_paths_of_one_file_are_equal() {
+        for (folder, path, full) in [
+            (Some("/home/m/harbor"), "src/main.rs", "/home/m/harbor/src/main.rs"),
+            (Some("/home/m/harbor/"), "./src/../src/main.rs", "/home/m/harbor/src/main.rs"),
+            (Some("/home/m/harbor"), "/home/m/harbor/src/main.rs", "/home/m/harbor/src/main.rs"),
+            (Some("/home/m/harbor"), "../pier/x", "/home/m/pier/x"),
+            (Some("/x"), "../../y", "/y"),
+            (Some("/x"), "~/notes.md", "~/notes.md"),
+            (Some("C:\\Users\\m"), "src/a.rs", "C:\\Users\\m\\src\\a.rs"),
+            (Some("/x"), "C:/Users/m/a.rs", "C:\\Users\\m\\a.rs"),
+            (Some("/x"), "a\\b", "/x/a\\b"),
+            (None, "./src/main.rs", "src/main.rs"),
+            (None, "../a", "../a"),
+        ] {
+            assert_eq!(resolve_path(folder, path), full, "{folder:?} {path}");
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! Scores sessions from the words in their events.
+
+use std::ops::Range;
+
+use schemas::EventType;
+
+use super::postings::{SegmentHits, TermHit, is_talk, text_length};
+use super::saturation::{EVENT_LENGTH_WEIGHT, saturate};
+use super::titles::TitleHit;
+use super::totals::Averages;
+use super::windows::{OpenWindows, WINDOW_SIZES};
+use store::SessionSpan;
+
+/// The factor of a title. It is above that of a prompt, because it names what a session is about.
+const TITLE_FACTOR: f32 = 1.6;
+
+/// How much a session with long talk loses (`b` of BM25).
+const SESSION_LENGTH_WEIGHT: f32 = 0.9;
+
+/// The best events of a session that are kept.
+const KEPT_EVENTS: usize = 24;
+
+/// An event that has words of the question.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ScoredEvent {
+    /// The positions of [`Self::segment`] and [`Self::row`].
+    place: (u32, u32),
+    pub(crate) event_index: u32,
+    pub(crate) event_type: EventType,
+    pub(crate) score: f32,
+    /// The words that the event has in full, a bit each.
+    pub(crate) exact: u32,
+}
+
+impl ScoredEvent {
+    /// Returns an event that has no word of the question.
+    pub(crate) fn without_words(
+        segment: usize,
+        row: usize,
+        event_index: u32,
+        event_type: EventType,
+    ) -> Self {
+        Self { place: place_of(segment, row), event_index, event_type, score: 0.0, exact: 0 }
+    }
+
+    /// Returns the position in `Snapshot::segments`.
+    pub(crate) fn segment(&self) -> usize {
+        self.place.0 as usize
+    }
+
+    /// Returns the position in the segment.
+    pub(crate) fn row(&self) -> usize {
+        self.place.1 as usize
+    }
+}
+
+/// Returns a position in `Snapshot::segments` and one in the segment in a small form: a question over a
+/// long history has millions of events.
+fn place_of(segment: usize, row: usize) -> (u32, u32) {
+    // There are fewer segments, and a segment has fewer rows.
+    let small = |position: usize| u32::try_from(position).unwrap_or(u32::MAX);
+    (small(segment), small(row))
+}
+
+/// A row that has words of the question.
+pub(crate) struct MatchingRow<'a> {
+    /// Position in `Snapshot::segments`.
+    pub(crate) segment: usize,
+    /// Position in the segment.
+    pub(crate) row: usize,
+    pub(crate) event_index: u32,
+    pub(crate) event_type: EventType,
+    pub(crate) length: f32,
+    /// Its place among the talk events of the session; `None` if it is none.
+    pub(crate) place: Option<usize>,
+    /// Number of talk events of the session before it.
+    pub(crate) talk_before: usize,
+    pub(crate) hits: &'a [TermHit],
+}
+
+/// Appends the rows of a part that have words of the question, and the lengths of its talk events.
+pub(crate) fn append_matches<'a>(
+    part: &SessionPart<'a>,
+    talk_lengths: &mut Vec<f32>,
+    matches: &mut Vec<MatchingRow<'a>>,
+) {
+    let SessionPart { found, span, hits } = part;
+    let mut next_row = span.start;
+    for hits in hits.chunk_by(|a, b| a.row() == b.row()) {
+        let row = hits[0].row();
+        let Some(outline) = found.outline_of(row) else { break };
+        append_talk_lengths(found, next_row..row, talk_lengths);
+        next_row = row + 1;
+
+        let event_type = outline.event_type();
+        let length = text_length(outline);
+        let talk_before = talk_lengths.len();
+        let mut place = None;
+        if is_talk(event_type) {
+            place = Some(talk_before);
+            talk_lengths.push(length);
+        }
+        let offset = u32::try_from(row - span.start).unwrap_or(u32::MAX);
+        matches.push(MatchingRow {
+            segment: found.segment,
+            row,
+            event_index: span.first_index.saturating_add(offset),
+            event_type,
+            length,
+            place,
+            talk_before,
+            hits,
+        });
+    }
+    append_talk_lengths(found, next_row..span.start + span.count, talk_lengths);
+}
+
+/// Appends the lengths of the talk events among some rows.
+fn append_talk_lengths(found: &SegmentHits, rows: Range<usize>, talk_lengths: &mut Vec<f32>) {
+    found.for_each_outline(rows, |outline| {
+        if is_talk(outline.event_type()) {
+            talk_lengths.push(text_length(outline));
+        }
+    });
+}
+
+/// The rows of a session in one segment.
+#[derive(Clone, Copy)]
+pub(crate) struct SessionPart<'a> {
+    pub(crate) found: &'a SegmentHits,
+    pub(crate) span: &'a SessionSpan,
+    /// The words of the question in these rows.
+    hits: &'a [TermHit],
+}
+
+impl SessionPart<'_> {
+    /// Returns the position of the session in `Snapshot::sessions`.
+    pub(crate) fn session(&self) -> usize {
+        self.span.session
+    }
+}
+
+/// Returns the parts of all sessions, by session and then in the order of events.
+pub(crate) fn collect_parts(hits: &[SegmentHits]) -> Vec<SessionPart<'_>> {
+    let mut parts = Vec::new();
+    for found in hits {
+        for span in &found.spans {
+            parts.push(SessionPart { found, span, hits: found.hits_of(span) });
+        }
+    }
+    parts.sort_unstable_by_key(|part| {
+        (part.span.session, part.span.first_index, part.found.segment)
+    });
+    parts
+}
+
+/// Returns the parts of each session that has words of the question, given those of all sessions.
+pub(crate) fn group_parts<'p, 'a>(parts: &'p [SessionPart<'a>]) -> Vec<&'p [SessionPart<'a>]> {
+    let of_sessions = parts.chunk_by(|a, b| a.session() == b.session());
+    of_sessions.filter(|parts| parts.iter().any(|part| !part.hits.is_empty())).collect()
+}
+
+/// What the events of a session add to its score.
+pub(crate) struct SessionScore {
+    /// For each word of the question, the talk events that have it.
+    pub(crate) talk_counts: Vec<f32>,
+    /// Score of the best window of each size.
+    pub(crate) windows: [f32; WINDOW_SIZES.len()],
+    /// The words that any event has, a bit each.
+    pub(crate) words: u32,
+    /// Number of events that have words.
+    pub(crate) matched: usize,
+    /// Score of the best event.
+    pub(crate) best_event: f32,
+}
+
+impl SessionScore {
+    /// The score of a session that has none of `terms` words.
+    pub(crate) fn empty(terms: usize) -> Self {
+        Self {
+            talk_counts: vec![0.0; terms],
+            windows: [0.0; WINDOW_SIZES.len()],
+            words: 0,
+            matched: 0,
+            best_event: 0.0,
+        }
+    }
+}
+
+impl Averages {
+    /// Scores a session, given its parts in the order of events.
+    pub(crate) fn score_session(&self, parts: &[SessionPart<'_>]) -> SessionScore {
+        let mut talk_lengths: Vec<f32> = Vec::new();
+        let mut matches: Vec<MatchingRow<'_>> = Vec::new();
+        for part in parts {
+            append_matches(part, &mut talk_lengths, &mut matches);
+        }
+
+        let mut score = SessionScore::empty(self.weights.len());
+        let mut windows: [OpenWindows<'_>; WINDOW_SIZES.len()] = std::array::from_fn(|at| {
+            OpenWindows::new(&self.weights, WINDOW_SIZES[at], self.window_lengths[at])
+        });
+        for found in matches {
+            score.best_event = score.best_event.max(self.score_event(&found).score);
+            for hit in found.hits {
+                score.words |= 1 << hit.term();
+            }
+            if let Some(place) = found.place {
+                for hit in found.hits {
+                    score.talk_counts[hit.term()] += hit.value();
+                }
+                for (best, windows) in score.windows.iter_mut().zip(&mut windows) {
+                    *best = best.max(windows.add(&talk_lengths, place, found.hits));
+                }
+            }
+            score.matched += 1;
+        }
+        for (best, mut windows) in score.windows.iter_mut().zip(windows) {
+            *best = best.max(windows.close_before(&talk_lengths, usize::MAX));
+        }
+        score
+    }
+
+    /// Returns the best events of a session, best first, given its parts in the order of events. They
+    /// are computed for few sessions, because those of all would take much memory.
+    pub(crate) fn best_events(&self, parts: &[SessionPart<'_>]) -> Vec<ScoredEvent> {
+        let mut talk_lengths: Vec<f32> = Vec::new();
+        let mut matches: Vec<MatchingRow<'_>> = Vec::new();
+        for part in parts {
+            append_matches(part, &mut talk_lengths, &mut matches);
+        }
+        let mut events: Vec<ScoredEvent> =
+            matches.iter().map(|found| self.score_event(found)).collect();
+        let best_first = |a: &ScoredEvent, b: &ScoredEvent| {
+            b.score.total_cmp(&a.score).then(a.event_index.cmp(&b.event_index))
+        };
+        if events.len() > KEPT_EVENTS {
+            events.select_nth_unstable_by(KEPT_EVENTS, best_first);
+            events.truncate(KEPT_EVENTS);
+        }
+        events.sort_by(best_first);
+        events
+    }
+
+    /// Scores the words of an event and its type.
+    fn score_event(&self, found: &MatchingRow<'_>) -> ScoredEvent {
+        let mut event = self.score_words(found);
+        event.score *= type_factor(found.event_type);
+        event
+    }
+
+    /// Scores the words of an event, whatever its type.
+    pub(crate) fn score_words(&self, found: &MatchingRow<'_>) -> ScoredEvent {
+        let relative_length = found.length / self.event_length;
+        let mut score = 0.0;
+        let mut exact = 0;
+        for hit in found.hits {
+            let factor = saturate(hit.value(), EVENT_LENGTH_WEIGHT, relative_length);
+            score += self.weights[hit.term()] * factor;
+            if hit.value() >= 1.0 {
+                exact |= 1 << hit.term();
+            }
+        }
+        ScoredEvent {
+            place: place_of(found.segment, found.row),
+            event_index: found.event_index,
+            event_type: found.event_type,
+            score,
+            exact,
+        }
+    }
+
+    /// Returns the score of a title, as of a short event.
+    pub(super) fn score_title(&self, title: &TitleHit) -> f32 {
+        let relative_length = title.length / self.event_length;
+        let terms = title.values.iter();
+        let sum: f32 = terms
+            .map(|(term, value)| {
+                self.weights[*term] * saturate(*value, EVENT_LENGTH_WEIGHT, relative_length)
+            })
+            .sum();
+        sum * TITLE_FACTOR
+    }
+
+    /// Returns the score of the talk of a session as one text, given the weights of the words.
+    pub(crate) fn score_talk(&self, weights: &[f32], counts: &[f32], length: f32) -> f32 {
+        let relative_length = length / self.session_length;
+        let terms = counts.iter().zip(weights);
+        terms
+            .map(|(count, weight)| {
+                weight * saturate(*count, SESSION_LENGTH_WEIGHT, relative_length)
+            })
+            .sum()
+    }
+
+    /// Returns the weight of the identifiers of several words that are among some words, a bit each.
+    pub(super) fn weigh_identifiers(&self, words: u32) -> f32 {
+        let found = words & self.identifiers;
+        let weights = self.weights.iter().enumerate();
+        weights.filter(|(term, _)| found >> term & 1 != 0).map(|(_, weight)| weight).sum()
+    }
+
+    /// Returns the sum of all weights, which is not zero.
+    pub(crate) fn total_weight(&self) -> f32 {
+        self.weights.iter().sum::<f32>().max(f32::MIN_POSITIVE)
+    }
+
+    /// Returns the sum of all weights by sessions, which is not zero.
+    pub(crate) fn total_session_weight(&self) -> f32 {
+        self.session_weights.iter().sum::<f32>().max(f32::MIN_POSITIVE)
+    }
+}
+
+/// Returns the factor for an event of a type.
+pub(crate) const fn type_factor(event_type: EventType) -> f32 {
+    match event_type {
+        EventType::User => 1.2,
+        EventType::Message => 1.0,
+        EventType::Reasoning => 0.6,
+        EventType::ToolCall => 0.4,
+        EventType::ToolResult => 0.3,
+        EventType::Notification | EventType::TokenUsage => 0.1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn averages(weights: &[f32]) -> Averages {
+        Averages {
+            weights: weights.to_vec(),
+            session_weights: weights.to_vec(),
+            identifiers: 0,
+            event_length: 10.0,
+            session_length: 100.0,
+            window_lengths: [20.0, 30.0, 50.0],
+        }
+    }
+
+    #[test]
+    fn short_texts_count_more() {
+        let averages = averages(&[1.0]);
+        assert!(
+            averages.score_talk(&averages.weights, &[1.0], 50.0)
+                > averages.score_talk(&averages.weights, &[1.0], 500.0)
+        );
+        assert!(
+            averages.score_talk(&averages.weights, &[3.0], 100.0)
+                < 3.0 * averages.score_talk(&averages.weights, &[1.0], 100.0)
+        );
+        assert_eq!(averages.score_talk(&averages.weights, &[0.0], 100.0), 0.0);
+    }
+}

@@ -1,0 +1,376 @@
+//! The single writer of a store: holds the lock, commits and merges segments.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use ingest::plan::Known;
+use ingest::redact::columns::is_masked_path;
+use schemas::Timestamp;
+use schemas::session::{SessionRow, SourceRow};
+
+use super::condition::make_private;
+use super::damage::{Verify, set_aside_damaged};
+use super::disk::files;
+use super::disk::held_folder::HeldFolder;
+use super::disk::lock::{StoreLock, WRITE_LOCK};
+use super::error::StoreError;
+use super::lake::keys::LAKE_PATH;
+use super::large_segments::GroupNumber;
+use super::manifest::{LostLogs, Manifest, RetiredSegment, SegmentEntry};
+use super::reduced_writes::ReducedInForce;
+use super::segment::segment_writer::{FinishedSegment, SegmentWriter};
+use super::snapshot::Snapshot;
+use super::visible::folder::{OverlayRemoval, remove_overlays};
+use super::{compact, folder, large_segments, lost_logs};
+use base::parallel::free_later;
+
+/// How long retired segments stay, in microseconds: readers of an older manifest may need them.
+const RETIRED_GRACE_US: i64 = 10 * 60 * 1_000_000;
+
+/// Holds the write lock of a store until dropped.
+pub struct StoreWriter {
+    pub(super) dir: PathBuf,
+    segments: Arc<HeldFolder>,
+    pub(super) manifest: Mutex<Manifest>,
+    pub(super) next_segment: AtomicI64,
+    /// The store as it was when the lock was taken.
+    pub(super) before: Snapshot,
+    /// The snapshot that was taken last. The next one takes over the segments that it read.
+    latest: Mutex<Option<Arc<Snapshot>>>,
+    /// Number of damaged segments that were set aside when the lock was taken.
+    set_aside: u64,
+    /// A notice for the user about the store's folder.
+    notice: Option<String>,
+    /// Held while a segment ends: meanwhile it takes twice the memory, so only one does at a time.
+    pub(super) ending: Mutex<()>,
+    /// Decoder states by path, read on first use.
+    pub(super) states: OnceLock<HashMap<String, String>>,
+    /// The sessions whose texts were dropped. What is read of them again is dropped again.
+    pub(super) reduced: ReducedInForce,
+    pub(super) lock: StoreLock,
+}
+
+impl StoreWriter {
+    /// Creates the store if it does not exist, takes the lock, sets damaged segments aside, and
+    /// removes leftovers of killed writers.
+    pub(super) fn open(dir: &Path, verify: Verify) -> Result<Self, StoreError> {
+        let writer = Self::open_without_rows(dir, verify)?;
+        writer.before.read_rows()?;
+        Ok(writer)
+    }
+
+    /// Opens the store like [`Self::open`], but does not read the rows of its sessions. A caller
+    /// that writes must first read the rows that it needs, as [`Self::collect_known_logs`] does.
+    pub(super) fn open_without_rows(dir: &Path, verify: Verify) -> Result<Self, StoreError> {
+        files::create_private_dirs(dir)?;
+        // Reads the manifest again after checking the folder: another process may be in its first
+        // ingest.
+        if Manifest::read(dir)?.is_none()
+            && let Err(error) = folder::refuse_foreign_folder(dir)
+            && Manifest::read(dir)?.is_none()
+        {
+            return Err(error);
+        }
+
+        let lock = StoreLock::acquire(dir, WRITE_LOCK)?;
+        let mut manifest = folder::read_or_create_manifest(dir, &lock)?;
+        let segments = Arc::new(HeldFolder::open(&dir.join("segments"))?);
+        let notice = make_private(dir, &manifest)?;
+        lock.check_not_replaced()?;
+
+        let set_aside = set_aside_damaged(dir, &lock, &mut manifest, verify)?;
+        let now = Timestamp::now().0;
+        // A clock that was set back must not keep retired segments forever.
+        manifest.retired.retain(|retired| (0..RETIRED_GRACE_US).contains(&(now - retired.at)));
+        let highest_on_disk = folder::remove_leftovers(dir, &manifest);
+        // What cannot be removed now stays for the next run.
+        let _ = remove_overlays(dir, OverlayRemoval::Unused);
+
+        let before = Snapshot::load(dir, manifest.clone(), None)?;
+        let next_segment = AtomicI64::new(manifest.next_segment.max(highest_on_disk + 1));
+        Ok(Self {
+            dir: dir.to_owned(),
+            segments,
+            manifest: Mutex::new(manifest),
+            next_segment,
+            before,
+            latest: Mutex::default(),
+            set_aside,
+            notice,
+            ending: Mutex::default(),
+            states: OnceLock::new(),
+            reduced: ReducedInForce::read(dir)?,
+            lock,
+        })
+    }
+
+    /// Returns the sources and sessions that the store knows, for planning.
+    pub fn collect_known_logs(&self) -> Result<Known, StoreError> {
+        self.before.read_rows()?;
+        let mut sources = self.before.read_sources_by_path()?;
+        sources.retain(|path, _| !path.starts_with(LAKE_PATH));
+        // A session that lost rows with a damaged segment must be re-read, so its checkpoint must
+        // not match its log.
+        for session in self.before.incomplete_sessions() {
+            if let Some(row) = sources.values_mut().find(|row| is_log_of(session, row)) {
+                require_reread(row);
+            }
+        }
+
+        let sessions = self
+            .before
+            .sessions()
+            .iter()
+            .map(|session| (session.session_id.clone(), Arc::clone(session.row())))
+            .collect();
+        Ok(Known { sources, sessions })
+    }
+
+    /// Releases the lock, and frees the snapshots in a thread.
+    pub fn unlock(self) {
+        let Self { before, latest, states, lock, .. } = self;
+        drop(lock);
+        free_later((before, latest, states));
+    }
+
+    /// Returns the number of damaged segments that were set aside when the lock was taken.
+    pub fn segments_set_aside(&self) -> u64 {
+        self.set_aside
+    }
+
+    /// Returns a notice for the user about the store's folder, if others were able to write to it.
+    pub fn notice(&self) -> Option<&str> {
+        self.notice.as_deref()
+    }
+
+    /// Returns the files of logs that lost rows with a damaged segment, wherever they are.
+    pub fn find_lost_logs(&self) -> Result<Vec<PathBuf>, StoreError> {
+        lost_logs::find_files(&self.current_manifest().lost, &self.before)
+    }
+
+    /// Forgets lost logs that were read again since the lock was taken. After a check of all
+    /// segments that found no damage, forgets the others as well. Returns what remains lost.
+    pub fn settle_lost_logs(&self, verify: Verify) -> Result<LostLogs, StoreError> {
+        let manifest = self.current_manifest();
+        if manifest.lost.is_empty() {
+            return Ok(LostLogs::default());
+        }
+        let before = manifest.lost.clone();
+        let lost = if verify == Verify::All && self.set_aside == 0 {
+            LostLogs::default()
+        } else {
+            let snapshot = Snapshot::load_with_rows(&self.dir, manifest, Some(&self.before))?;
+            lost_logs::without_read_again(&before, &snapshot)?
+        };
+        if lost != before {
+            self.commit(Vec::new(), |next| next.lost.clone_from(&lost))?;
+        }
+        Ok(lost)
+    }
+
+    /// Merges all small segments at the end of the manifest into one.
+    pub(super) fn merge_all_small_segments(&self) -> Result<(), StoreError> {
+        match compact::find_small_suffix(&self.current_manifest()) {
+            Some(first_merged) => self.merge_from(first_merged),
+            None => Ok(()),
+        }
+    }
+
+    /// Merges small segments until there are few enough of them.
+    pub fn merge_small_segments(&self) -> Result<(), StoreError> {
+        while let Some(first_merged) = compact::find_mergeable_suffix(&self.current_manifest()) {
+            self.merge_from(first_merged)?;
+        }
+        Ok(())
+    }
+
+    /// Merges the segments from position `first_merged` on into one.
+    fn merge_from(&self, first_merged: usize) -> Result<(), StoreError> {
+        let count = self.current_manifest().segments.len();
+        self.merge_range(first_merged..count, self.begin_segment())
+    }
+
+    /// Merges one group of segments into a large one, usually of `group_bytes`: the newest group that
+    /// is not merged yet. Returns false if there is none.
+    pub fn merge_full_segments(&self, group_bytes: u64) -> Result<bool, StoreError> {
+        let manifest = self.current_manifest();
+        let is_taken = |number| folder::has_segment_folder(&self.dir, number);
+        let Some(group) = large_segments::find_group(&manifest, group_bytes, is_taken) else {
+            return Ok(false);
+        };
+        let number = match group.number {
+            GroupNumber::Free(number) => number,
+            GroupNumber::After { older_groups } => {
+                let numbers = large_segments::count_numbers(older_groups);
+                self.next_segment.fetch_add(numbers, Ordering::Relaxed) + numbers - 1
+            }
+        };
+        self.merge_range(group.segments, SegmentWriter::new(&self.segments, number))?;
+        Ok(true)
+    }
+
+    /// Merges the segments at the positions `merged` into one, which `writer` writes.
+    fn merge_range(&self, merged: Range<usize>, writer: SegmentWriter) -> Result<(), StoreError> {
+        let snapshot = Snapshot::load(&self.dir, self.current_manifest(), Some(&self.before))?;
+        let old: Vec<i64> = snapshot.segments()[merged.clone()]
+            .iter()
+            .map(|segment| segment.entry.number)
+            .collect();
+        let new = compact::merge_segments(&self.dir, &snapshot, merged, writer)?;
+        self.commit_segment(new, &old)
+    }
+
+    /// Retires the segments whose events are all superseded. This is needed after all logs were
+    /// re-read because the redaction rules grew: titles and states hold secrets too.
+    pub fn retire_superseded_segments(&self) -> Result<(), StoreError> {
+        let snapshot =
+            Snapshot::load_with_rows(&self.dir, self.current_manifest(), Some(&self.before))?;
+        let mut dead = Vec::new();
+        for segment in snapshot.segments() {
+            if segment.spans.is_empty()
+                && segment
+                    .sessions()
+                    .iter()
+                    .any(|row| snapshot.is_superseded(&row.session_id, row.segment))
+            {
+                dead.push(segment);
+            }
+        }
+        if dead.is_empty() {
+            return Ok(());
+        }
+
+        let old: Vec<i64> = dead.iter().map(|segment| segment.entry.number).collect();
+        let rest =
+            compact::rewrite_without_events(&self.dir, &snapshot, &dead, self.begin_segment())?;
+        self.commit_segment(rest, &old)
+    }
+
+    /// Returns a snapshot of what was committed until now. The rows of sessions are read when they are
+    /// needed; see [`Snapshot::check_rows`].
+    pub fn take_snapshot(&self) -> Result<Arc<Snapshot>, StoreError> {
+        let snapshot = self.take_lazy_snapshot()?;
+        snapshot.read_rows()?;
+        Ok(snapshot)
+    }
+
+    /// Returns a snapshot of what was committed until now, whose rows of sessions are read when they are
+    /// needed; see [`Snapshot::check_rows`].
+    pub(super) fn take_lazy_snapshot(&self) -> Result<Arc<Snapshot>, StoreError> {
+        let manifest = self.current_manifest();
+        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(snapshot) = &*latest
+            && *snapshot.manifest() == manifest
+        {
+            return Ok(Arc::clone(snapshot));
+        }
+        let known = latest.as_deref().unwrap_or(&self.before);
+        let snapshot = Arc::new(Snapshot::load(&self.dir, manifest, Some(known))?);
+        *latest = Some(Arc::clone(&snapshot));
+        Ok(snapshot)
+    }
+
+    pub(super) fn current_manifest(&self) -> Manifest {
+        self.manifest.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn begin_segment(&self) -> SegmentWriter {
+        SegmentWriter::new(&self.segments, self.next_segment.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Adds a new segment to the manifest and retires the `old` ones that it replaces.
+    pub(super) fn commit_segment(
+        &self,
+        new: Option<FinishedSegment>,
+        old: &[i64],
+    ) -> Result<(), StoreError> {
+        self.commit(new.into_iter().collect(), |next| {
+            let at = next.updated_at;
+            // Merged rows of responses that were compared need not be compared again.
+            let is_merge = !old.is_empty();
+            if is_merge && next.segments.iter().all(|one| one.number <= next.compared_up_to) {
+                next.compared_up_to = next.next_segment - 1;
+            }
+            next.segments.retain(|segment| !old.contains(&segment.number));
+            next.retired.extend(old.iter().map(|number| RetiredSegment { number: *number, at }));
+        })
+    }
+
+    /// Replaces the manifest by one with the new segment, to which `change` is applied as well.
+    pub(super) fn commit(
+        &self,
+        new: Vec<FinishedSegment>,
+        change: impl FnOnce(&mut Manifest),
+    ) -> Result<(), StoreError> {
+        let mut manifest = self.manifest.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = manifest.clone();
+        next.generation += 1;
+        next.updated_at = Timestamp::now().0;
+        next.next_segment = next.next_segment.max(self.next_segment.load(Ordering::Relaxed));
+        change(&mut next);
+        next.segments.extend(new.iter().map(|segment| segment.entry.clone()));
+        next.segments.sort_by_key(|segment| segment.number);
+
+        let written = self.replace_manifest(&next, &new);
+        for segment in new {
+            // A failed write may still have replaced the manifest: the disk may have failed after
+            // the rename.
+            if written.is_ok() || self.is_named_on_disk(&segment.entry) {
+                segment.folder.keep();
+            }
+        }
+        written?;
+
+        tracing::info!(generation = next.generation, segments = next.segments.len(), "committed");
+        *manifest = next;
+        Ok(())
+    }
+
+    /// True if the manifest that is on disk now lists exactly this segment. Another store that took
+    /// the place of this one may have a segment of the same number.
+    pub(super) fn is_named_on_disk(&self, entry: &SegmentEntry) -> bool {
+        matches!(Manifest::read(&self.dir), Ok(Some(manifest)) if manifest.segments.contains(entry))
+    }
+
+    /// Replaces the manifest on disk, if the store is still the one that was locked and the files
+    /// of the `new` segments are as they were written.
+    pub(super) fn replace_manifest(
+        &self,
+        next: &Manifest,
+        new: &[FinishedSegment],
+    ) -> Result<(), StoreError> {
+        self.lock.check_not_replaced()?;
+        // The folder of segments may have been moved or removed alone.
+        let folder_names =
+            next.segments.iter().map(|segment| SegmentEntry::folder_name(segment.number));
+        if !self.segments.is_whole(folder_names) {
+            return Err(StoreError::Replaced { path: self.dir.clone() });
+        }
+        for segment in new {
+            segment.folder.check_files(&segment.entry)?;
+        }
+        next.write(&self.dir)
+    }
+
+    /// Returns the cause of an error of writing rows: the error of [`StoreLock::check_not_replaced`] if the
+    /// store is no longer at its path, otherwise `error` itself.
+    pub(super) fn find_cause(&self, error: StoreError) -> StoreError {
+        self.lock.check_not_replaced().err().unwrap_or(error)
+    }
+}
+
+/// Changes the checkpoint of a log, so that it does not match the log and the log is read again.
+pub(super) fn require_reread(row: &mut SourceRow) {
+    row.modified_us = -1;
+    row.head_hash = !row.head_hash;
+}
+
+/// Returns true if `row` is about the log of `session`.
+pub(super) fn is_log_of(session: &SessionRow, row: &SourceRow) -> bool {
+    row.session_id.as_ref() == Some(&session.session_id)
+        && is_masked_path(&session.source_path, &row.path)
+}

@@ -1,0 +1,309 @@
+//! Computes what changed: between the arguments of two calls, and in the text that an edit
+//! replaces.
+
+use super::finding::shorten;
+
+/// Maximum number of lines shown.
+const MAX_LINES: usize = 16;
+
+/// Maximum size of a shown line in bytes.
+const MAX_LINE_BYTES: usize = 200;
+
+/// Maximum product of the line counts of two texts that are compared line by line. Larger pairs are
+/// not aligned.
+const MAX_LINE_PAIRS: usize = 40_000;
+
+/// Number of bytes shown before the first difference of two long lines.
+const LEAD_BYTES: usize = 40;
+
+/// Names of edit tool arguments that hold the removed text.
+const REMOVED: &[&str] = &[
+    "old_string",
+    "oldString",
+    "old_str",
+    "oldStr",
+    "old_text",
+    "oldText",
+    "old",
+    "search",
+    "TargetContent",
+];
+
+/// Names of edit tool arguments that hold the added text.
+const ADDED: &[&str] = &[
+    "new_string",
+    "newString",
+    "new_str",
+    "newStr",
+    "new_text",
+    "newText",
+    "new",
+    "replace",
+    "ReplacementContent",
+    "content",
+    "contents",
+    "file_text",
+    "CodeContent",
+];
+
+/// Names of other edit tool arguments. They end the text of the argument before them.
+const OTHER: &[&str] = &[
+    "file_path",
+    "filePath",
+    "path",
+    "target_file",
+    "TargetFile",
+    "absolute_path",
+    "notebook_path",
+    "replace_all",
+    "replaceAll",
+    "allow_multiple",
+    "expected_replacements",
+    "instruction",
+    "instructions",
+    "description",
+    "explanation",
+    "edits",
+    "command",
+    "cell_id",
+    "cell_type",
+    "edit_mode",
+    "insert_line",
+    "dry_run",
+];
+
+/// A side of an edit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EditSide {
+    Removed,
+    Added,
+}
+
+/// The text before and after an edit.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Edit {
+    pub removed: String,
+    pub added: String,
+}
+
+impl Edit {
+    /// Reads the arguments of an edit as the event's text shows them, one `key: value` after
+    /// another, or the lines of a patch. Returns `None` if the text contains neither.
+    pub fn parse(text: &str) -> Option<Self> {
+        let edit = match text.split_once("*** Begin Patch") {
+            Some((_, patch)) => Self::from_patch(patch),
+            None => Self::from_arguments(text),
+        };
+        if edit == Self::default() { None } else { Some(edit) }
+    }
+
+    fn from_patch(patch: &str) -> Self {
+        let mut edit = Self::default();
+        for line in patch.lines() {
+            if let Some(line) = line.strip_prefix('-') {
+                edit.push_line(EditSide::Removed, line);
+            } else if let Some(line) = line.strip_prefix('+') {
+                edit.push_line(EditSide::Added, line);
+            }
+        }
+        edit
+    }
+
+    fn from_arguments(text: &str) -> Self {
+        let mut edit = Self::default();
+        let is_list = text.lines().any(|line| line == "edits:");
+        let mut side = None;
+        for text_line in text.lines() {
+            let mut line = text_line;
+            if let Some((begun, value)) = parse_argument(line, is_list) {
+                side = begun;
+                line = value;
+            }
+            if let Some(side) = side {
+                edit.push_line(side, line);
+            }
+        }
+        edit
+    }
+
+    /// Adds a line to one side.
+    fn push_line(&mut self, side: EditSide, line: &str) {
+        let text = match side {
+            EditSide::Removed => &mut self.removed,
+            EditSide::Added => &mut self.added,
+        };
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(line);
+    }
+
+    /// Returns the edit that undoes this one.
+    pub(super) fn inverse(&self) -> Self {
+        Self { removed: self.added.clone(), added: self.removed.clone() }
+    }
+
+    /// Returns the lines that only one side has, in order.
+    pub fn changed_lines(&self) -> Vec<(EditSide, &str)> {
+        let old: Vec<&str> = self.removed.lines().collect();
+        let new: Vec<&str> = self.added.lines().collect();
+        changed_lines(&old, &new)
+    }
+
+    /// Returns the changed lines, prefixed with - and +, in at most `bytes`.
+    pub(super) fn diff(&self, bytes: usize) -> Option<String> {
+        diff_lines(&self.removed, &self.added, bytes)
+    }
+}
+
+/// Returns the side and the value if the line begins an argument; the side is `None` if the
+/// argument is not a text of the edit. The arguments of a list of edits are indented; any other
+/// indented line is part of a value.
+fn parse_argument(line: &str, is_list: bool) -> Option<(Option<EditSide>, &str)> {
+    let inner = line.strip_prefix("  - ").or_else(|| line.strip_prefix("    "));
+    let line = if is_list { inner.unwrap_or(line) } else { line };
+    let (key, value) = line.split_once(':')?;
+    let value = if value.is_empty() { value } else { value.strip_prefix(' ')? };
+    if REMOVED.contains(&key) {
+        Some((Some(EditSide::Removed), value))
+    } else if ADDED.contains(&key) {
+        Some((Some(EditSide::Added), value))
+    } else {
+        OTHER.contains(&key).then_some((None, value))
+    }
+}
+
+/// Returns the lines that differ, prefixed with - and +, in at most `bytes`; `None` if no line
+/// differs.
+pub(super) fn diff_lines(before: &str, after: &str, bytes: usize) -> Option<String> {
+    let old_lines: Vec<&str> = before.lines().collect();
+    let new_lines: Vec<&str> = after.lines().collect();
+    let head = old_lines.iter().zip(&new_lines).take_while(|(a, b)| a == b).count();
+    let max_tail = old_lines.len().min(new_lines.len()) - head;
+    let backwards = old_lines.iter().rev().zip(new_lines.iter().rev());
+    let tail = backwards.take(max_tail).take_while(|(a, b)| a == b).count();
+    let old = old_lines.get(head..old_lines.len() - tail).unwrap_or_default();
+    let new = new_lines.get(head..new_lines.len() - tail).unwrap_or_default();
+
+    let changed = changed_lines(old, new);
+    let shown_start = match changed.as_slice() {
+        [(EditSide::Removed, old), (EditSide::Added, new)] => first_difference(old, new),
+        _ => 0,
+    };
+    let cut = if shown_start > 0 { "…" } else { "" };
+    let mut out = String::new();
+    for (side, line) in changed.iter().take(MAX_LINES) {
+        let sign = match side {
+            EditSide::Removed => '-',
+            EditSide::Added => '+',
+        };
+        let line = shorten(line.get(shown_start..).unwrap_or(line), MAX_LINE_BYTES);
+        out.push_str(&format!("{sign} {cut}{line}\n"));
+    }
+    if changed.len() > MAX_LINES {
+        out.push_str(&format!("… {} more lines\n", changed.len() - MAX_LINES));
+    }
+    Some(shorten(&out, bytes)).filter(|diff| !diff.is_empty())
+}
+
+/// Returns the lines that only one side has, in order.
+fn changed_lines<'t>(old: &[&'t str], new: &[&'t str]) -> Vec<(EditSide, &'t str)> {
+    let mut changed = Vec::new();
+    let mut i = 0;
+    let mut j = 0;
+    if old.len() * new.len() <= MAX_LINE_PAIRS {
+        let common = common_lines(old, new);
+        let width = new.len() + 1;
+        while let (Some(a), Some(b)) = (old.get(i), new.get(j)) {
+            if a == b {
+                i += 1;
+                j += 1;
+            } else if common[(i + 1) * width + j] >= common[i * width + j + 1] {
+                changed.push((EditSide::Removed, *a));
+                i += 1;
+            } else {
+                changed.push((EditSide::Added, *b));
+                j += 1;
+            }
+        }
+    }
+    changed.extend(old.iter().skip(i).map(|line| (EditSide::Removed, *line)));
+    changed.extend(new.iter().skip(j).map(|line| (EditSide::Added, *line)));
+    changed
+}
+
+/// Returns, at `i * (new.len() + 1) + j`, the largest number of lines that `old[i..]` and
+/// `new[j..]` have in common in the same order.
+fn common_lines(old: &[&str], new: &[&str]) -> Vec<u32> {
+    let width = new.len() + 1;
+    let mut common = vec![0u32; (old.len() + 1) * width];
+    for (i, a) in old.iter().enumerate().rev() {
+        for (j, b) in new.iter().enumerate().rev() {
+            let without = common[(i + 1) * width + j].max(common[i * width + j + 1]);
+            let with = common[(i + 1) * width + j + 1] + 1;
+            common[i * width + j] = if a == b { with } else { without };
+        }
+    }
+    common
+}
+
+/// Returns the byte offset at which to begin showing two lines: a little before they differ, 0 for
+/// short lines.
+fn first_difference(old: &str, new: &str) -> usize {
+    let same = old.char_indices().zip(new.chars()).take_while(|((_, a), b)| a == b);
+    let differ = same.last().map_or(0, |((at, c), _)| at + c.len_utf8());
+    if differ <= 2 * LEAD_BYTES { 0 } else { old.floor_char_boundary(differ - LEAD_BYTES) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Option<(String, String)> {
+        Edit::parse(text).map(|edit| (edit.removed, edit.added))
+    }
+
+    #[test]
+    fn both_sides_of_an_edit_are_read() {
+        let sides = |old: &str, new: &str| Some((old.to_owned(), new.to_owned()));
+        assert_eq!(
+            read("replace_all: false\nfile_path: /a\nold_string: x\n  y: 1\nnew_string: z"),
+            sides("x\n  y: 1", "z")
+        );
+        assert_eq!(read("path: /a\noldText: x\nnewText:\nreplaceAll: true"), sides("x", ""));
+        assert_eq!(
+            read(
+                "edits:\n  - old_string: a\n    new_string: b\n  - old_string: c\n    new_string: d"
+            ),
+            sides("a\nc", "b\nd")
+        );
+        assert_eq!(read("file_path: /a\ncontent: whole\nfile"), sides("", "whole\nfile"));
+        assert_eq!(
+            read("input: *** Begin Patch\n*** Update File: a\n@@\n-x\n+y\n z\n*** End Patch"),
+            sides("x", "y")
+        );
+        assert_eq!(read("command: ls"), None);
+    }
+
+    #[test]
+    fn a_diff_shows_what_differs() {
+        let check = |before: &str, after: &str, want: Option<&str>| {
+            assert_eq!(diff_lines(before, after, 600).as_deref(), want);
+        };
+        check("a\nb\nc", "a\nx\nc", Some("- b\n+ x"));
+        check("a\nc", "a\nb\nc", Some("+ b"));
+        check("a\na", "a", Some("- a"));
+        check("a\nx\nb\ny\nc", "a\nu\nb\nv\nc", Some("- x\n+ u\n- y\n+ v"));
+        check("x\ny", "new\nx\ny\nend", Some("+ new\n+ end"));
+        check("    a", "  a", Some("-     a\n+   a"));
+        check("same", "same", None);
+        check("", "new", Some("+ new"));
+        let long = "x ".repeat(60);
+        let shown =
+            diff_lines(&format!("{long}日 old"), &format!("{long}日 new"), 600).expect("differs");
+        assert!(shown.starts_with("- …") && shown.contains("日 old\n+ …"), "{shown}");
+        let lines = |word: &str| format!("{word}\n").repeat(20);
+        let shown = diff_lines(&lines("a"), &lines("b"), 600).expect("differs");
+        assert!(shown.ends_with("\n… 24 more lines"), "{shown}");
+    }
+}

@@ -1,0 +1,253 @@
+//! Reads from an edit which lines it inserted into a file, and which of its lines were there before.
+
+use std::collections::HashSet;
+
+use schemas::session::EventRow;
+use schemas::{EventType, Provider, ToolKind};
+
+use crate::analyze::{Action, Edit};
+use crate::reply::event_predicates::is_type;
+use base::sanitize::clean_text;
+
+/// A line that is in the file after an edit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct InsertedLine {
+    pub text: String,
+    /// Whether the edit inserted the line. Otherwise the line surrounds the change.
+    pub is_new: bool,
+}
+
+/// The lines of one contiguous part of a file after an edit.
+pub(super) type InsertedPart = Vec<InsertedLine>;
+
+/// What an edit did to a file.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct FileChange {
+    /// The parts of the file that the edit leaves.
+    pub parts: Vec<InsertedPart>,
+    /// Lines that were in the file before: those that were removed or that surround the change.
+    pub before: Vec<String>,
+}
+
+impl FileChange {
+    /// Returns the number of lines that the edit added.
+    pub(super) fn count_added(&self) -> usize {
+        self.parts.iter().flatten().filter(|line| line.is_new).count()
+    }
+
+    /// Returns the number of lines that the edit is known to have removed.
+    pub(super) fn count_removed(&self) -> usize {
+        let kept = self.parts.iter().flatten().filter(|line| !line.is_new).count();
+        self.before.len().saturating_sub(kept)
+    }
+}
+
+/// Agents that refuse to overwrite a file that the session has not read, so that a write without a
+/// read before it creates the file.
+const READ_BEFORE_WRITE: &[Provider] = &[Provider::Claude, Provider::OpenCode];
+
+/// What a session knows of a file before an edit.
+#[derive(Default)]
+pub(super) struct KnownFile {
+    /// The lines that were in the file when it was read or written.
+    lines: HashSet<String>,
+    /// Whether the file was read from its beginning to its end, or written as a whole.
+    is_whole: bool,
+    was_seen: bool,
+}
+
+impl KnownFile {
+    /// Adds what a call shows of the file: the result of reading it, or what was written.
+    pub(super) fn learn(&mut self, action: &Action<'_>, change: &FileChange) {
+        for line in change.parts.iter().flatten() {
+            self.lines.insert(line.text.clone());
+        }
+        if action.kind == ToolKind::Write {
+            self.is_whole = true;
+            self.was_seen = true;
+        }
+        let Some(result) = action.result.filter(|_| action.kind == ToolKind::Read) else { return };
+        self.was_seen = true;
+        let text = clean_text(&result.text);
+        self.lines.extend(read_lines(&text).map(str::to_owned));
+        let call = clean_text(&action.call.text);
+        let is_part = call.lines().any(|line| {
+            ["offset", "limit", "start_line", "end_line", "view_range", "lines"]
+                .iter()
+                .any(|name| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(':')))
+        });
+        self.is_whole |= !is_part && !text.contains("truncated");
+    }
+}
+
+/// Returns what an edit did to the file. `is_file` selects the sections of a patch. Nothing is
+/// returned for an edit whose text is not in the log.
+pub(super) fn read_change(
+    action: &Action<'_>,
+    is_file: &dyn Fn(&str) -> bool,
+    known: &KnownFile,
+) -> FileChange {
+    if !is_type(action.call, EventType::ToolCall) {
+        return FileChange::default();
+    }
+    let text = clean_text(&action.call.text);
+    if let Some((_, patch)) = text.split_once("*** Begin Patch") {
+        return read_patch(patch, is_file);
+    }
+    // A command that changes a file in another way than by a patch is not read.
+    if action.kind == ToolKind::Execute {
+        return FileChange::default();
+    }
+    let Some(edit) = Edit::parse(&text) else { return FileChange::default() };
+    if action.kind == ToolKind::Write && !creates_file(action.call, action.result, known) {
+        if !known.is_whole {
+            return FileChange::default();
+        }
+        let part = mark_lines(&edit.added, |line| known.lines.contains(line));
+        return FileChange { parts: vec![part], before: Vec::new() };
+    }
+    let removed: HashSet<&str> = edit.removed.lines().map(str::trim_end).collect();
+    FileChange {
+        parts: vec![mark_lines(&edit.added, |line| removed.contains(line))],
+        before: removed.iter().map(|line| (*line).to_owned()).collect(),
+    }
+}
+
+/// Marks the lines of a text as new, unless they were there before.
+fn mark_lines(text: &str, was_there: impl Fn(&str) -> bool) -> InsertedPart {
+    let lines = text.lines().map(str::trim_end);
+    lines.map(|line| InsertedLine { text: line.to_owned(), is_new: !was_there(line) }).collect()
+}
+
+/// Returns true if a call that writes a whole file created it, as its result or its tool says.
+fn creates_file(call: &EventRow, result: Option<&EventRow>, known: &KnownFile) -> bool {
+    let result = result.map(|result| clean_text(&result.text).to_lowercase()).unwrap_or_default();
+    let beginning = &result[..result.floor_char_boundary(200)];
+    if beginning.contains("has been updated") || beginning.contains("overwrote") {
+        return false;
+    }
+    let tool = call.tool_name.as_deref().unwrap_or_default().to_lowercase();
+    let says_created = beginning.contains("created") || tool.contains("create");
+    says_created || (!known.was_seen && READ_BEFORE_WRITE.contains(&call.provider))
+}
+
+/// Returns what the sections of a patch for the file do.
+fn read_patch(patch: &str, is_file: &dyn Fn(&str) -> bool) -> FileChange {
+    let mut change = FileChange { parts: vec![InsertedPart::new()], before: Vec::new() };
+    let mut is_inside = false;
+    for line in patch.lines() {
+        let header = ["*** Update File: ", "*** Add File: ", "*** Move to: "];
+        if let Some(path) = header.iter().find_map(|header| line.strip_prefix(header)) {
+            is_inside = is_file(path.trim());
+            change.parts.push(InsertedPart::new());
+            continue;
+        }
+        if line.starts_with("*** ") {
+            is_inside = false;
+        }
+        if !is_inside {
+            continue;
+        }
+        let text = line.get(1..).unwrap_or_default().trim_end().to_owned();
+        let is_new = line.starts_with('+');
+        if line.starts_with("@@") {
+            change.parts.push(InsertedPart::new());
+        } else if line.starts_with('-') {
+            change.before.push(text);
+        } else if is_new || line.starts_with(' ') {
+            if !is_new {
+                change.before.push(text.clone());
+            }
+            if let Some(part) = change.parts.last_mut() {
+                part.push(InsertedLine { text, is_new });
+            }
+        }
+    }
+    change.parts.retain(|part| !part.is_empty());
+    change
+}
+
+/// Returns the lines of a reader's output, without the numbers before them.
+pub(super) fn read_lines(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().map(|line| strip_number(line).trim_end())
+}
+
+/// Returns a line of a reader's output without the number at its beginning.
+fn strip_number(line: &str) -> &str {
+    let rest = line.trim_start().trim_start_matches(|c: char| c.is_ascii_digit());
+    if rest.len() == line.trim_start().len() {
+        return line;
+    }
+    for separator in ["→", "\t", "| ", ": ", "|"] {
+        if let Some(text) = rest.strip_prefix(separator) {
+            return text;
+        }
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analyze::pair_calls;
+
+    fn rows(tool: &str, text: &str, result: &str) -> Vec<EventRow> {
+        let call = EventRow {
+            session_id: "s".to_owned(),
+            event_type: EventType::ToolCall,
+            tool_name: Some(tool.to_owned()),
+            tool_call_id: Some("c".to_owned()),
+            text: text.to_owned(),
+            provider: Provider::Claude,
+            ..EventRow::default()
+        };
+        let answer = EventRow {
+            event_index: 1,
+            event_type: EventType::ToolResult,
+            text: result.to_owned(),
+            ..call.clone()
+        };
+        vec![call, answer]
+    }
+
+    /// Returns the lines after an edit, new ones with a `+`.
+    fn after(tool: &str, text: &str, result: &str, known: &KnownFile) -> Vec<String> {
+        let rows = rows(tool, text, result);
+        let actions = pair_calls(&rows);
+        let change = read_change(&actions[0], &|path| path == "a.rs", known);
+        let lines = change.parts.into_iter().flatten();
+        lines.map(|line| format!("{}{}", if line.is_new { "+" } else { " " }, line.text)).collect()
+    }
+
+    #[test]
+    fn only_what_an_edit_adds_is_new() {
+        let none = KnownFile::default();
+        assert_eq!(
+            after("Edit", "file_path: a.rs\nold_string: a\nb\nnew_string: a\nx  \nb", "", &none),
+            [" a", "+x", " b"]
+        );
+        let patch = "*** Begin Patch\n*** Update File: b.rs\n+no\n*** Update File: a.rs\n@@\n a\n-b\n+c\n*** End Patch";
+        assert_eq!(after("apply_patch", patch, "", &none), [" a", "+c"]);
+        assert!(after("Read", "file_path: a.rs", "", &none).is_empty());
+    }
+
+    #[test]
+    fn a_write_is_new_only_where_the_file_was_known() {
+        let write = "file_path: a.rs\ncontent: a\nb";
+        let none = KnownFile::default();
+        assert_eq!(
+            after("Write", write, "File created successfully at: a.rs", &none),
+            ["+a", "+b"]
+        );
+        let updated = "The file a.rs has been updated.";
+        assert!(after("Write", write, updated, &none).is_empty());
+        let read = |call: &str| {
+            let rows = rows("Read", call, "     1→a\n     2→c");
+            let mut known = KnownFile::default();
+            known.learn(&pair_calls(&rows)[0], &FileChange::default());
+            known
+        };
+        assert_eq!(after("Write", write, updated, &read("file_path: a.rs")), [" a", "+b"]);
+        assert!(after("Write", write, updated, &read("file_path: a.rs\nlimit: 2")).is_empty());
+    }
+}

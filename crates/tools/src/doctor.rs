@@ -1,0 +1,166 @@
+//! Reports, for `sessions doctor`, which agents keep logs where, what was found there, and which
+//! parts of their formats the decoders do not know.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use ingest::discover::{discover, is_absent};
+use ingest::provider::FORMATS;
+use ingest::provider::format::AgentFolders;
+use schemas::{Provider, ToolError};
+use serde::Serialize;
+
+use super::reply::convert::parse_counts;
+use super::reply::shared_state::SharedState;
+use super::reply::store_warnings::store_warnings;
+use crate::error::store_error;
+use base::sanitize::clean_text;
+use store::StoredSession;
+
+/// The findings of the doctor.
+#[derive(Debug, Default, Serialize)]
+pub struct DoctorData {
+    /// Every supported agent, in the order in which log formats are recognized.
+    pub providers: Vec<ProviderHealth>,
+    /// The record types, fields and blocks that the decoders did not know, most frequent first.
+    pub drift: Vec<Drift>,
+    /// The number of masked secrets, by kind.
+    pub redactions: BTreeMap<String, u64>,
+    /// What is wrong with the store, in whole sentences.
+    pub warnings: Vec<String>,
+}
+
+/// The logs and sessions of one agent.
+#[derive(Debug, Serialize)]
+pub struct ProviderHealth {
+    pub provider: Provider,
+    pub places: Vec<LogFolder>,
+    /// The number of sessions in the store.
+    pub sessions: usize,
+    pub events: i64,
+    /// The versions of the agent seen, newest session first.
+    pub versions: Vec<String>,
+    /// The number of sessions whose log was deleted; the store keeps their ingested content.
+    pub sources_gone: usize,
+}
+
+/// A folder where an agent keeps its logs.
+#[derive(Debug, Serialize)]
+pub struct LogFolder {
+    pub path: PathBuf,
+    /// False if the folder does not exist. One that cannot be examined counts as existing.
+    pub exists: bool,
+    /// The number of files that may be logs.
+    pub files: usize,
+    pub bytes: u64,
+    /// The files and folders that cannot be read: each with the reason.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unreadable: Vec<String>,
+}
+
+/// A record type, field or block that a decoder does not know.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Drift {
+    pub provider: String,
+    /// The version of the agent; empty if the log does not name one.
+    pub version: String,
+    /// One of `record`, `field`, `block`, `iteration` and `usage`: a record or field with token
+    /// counts, which are not in the sums.
+    pub kind: String,
+    pub name: String,
+    pub count: u64,
+}
+
+/// Maximum number of unreadable files and folders listed for one folder of an agent.
+const MAX_UNREADABLE: usize = 10;
+
+/// Maximum number of versions listed for one agent.
+const MAX_VERSIONS: usize = 8;
+
+/// Checks every agent's folders and what the store knows of its logs.
+pub(super) fn run(
+    shared: &SharedState,
+    places: &AgentFolders<'_>,
+) -> Result<DoctorData, ToolError> {
+    let snapshot = shared.store.take_snapshot().map_err(store_error)?;
+    let sessions = snapshot.sessions();
+    let mut data = DoctorData {
+        providers: FORMATS
+            .iter()
+            .map(|format| ProviderHealth {
+                provider: format.provider,
+                places: (format.roots)(places).into_iter().map(inspect_folder).collect(),
+                ..provider_health(format.provider, sessions)
+            })
+            .collect(),
+        drift: sum_drift(sessions),
+        redactions: BTreeMap::new(),
+        warnings: store_warnings(&snapshot).into_iter().map(|warning| warning.message).collect(),
+    };
+
+    for session in sessions {
+        for (kind, count) in parse_counts(session.redactions.as_ref()) {
+            *data.redactions.entry(kind).or_default() += count;
+        }
+    }
+    Ok(data)
+}
+
+/// Counts the files of a folder that may be logs, and finds what cannot be read there.
+fn inspect_folder(path: PathBuf) -> LogFolder {
+    if is_absent(&path) {
+        return LogFolder { path, exists: false, files: 0, bytes: 0, unreadable: Vec::new() };
+    }
+    let found = discover(std::slice::from_ref(&path));
+    let bytes = found.files.iter().map(|file| file.size).sum();
+    let problems = found.problems.iter().take(MAX_UNREADABLE);
+    let unreadable = problems
+        .map(|problem| format!("{}: {}", clean_text(&problem.path), clean_text(&problem.message)))
+        .collect();
+    LogFolder { path, exists: true, files: found.files.len(), bytes, unreadable }
+}
+
+/// Sums up the sessions of one agent, without its folders.
+fn provider_health(provider: Provider, sessions: &[StoredSession]) -> ProviderHealth {
+    let mut provider_sessions: Vec<_> =
+        sessions.iter().filter(|row| row.provider == provider).collect();
+    provider_sessions.sort_by_key(|row| std::cmp::Reverse(row.ended_at));
+
+    let mut versions: Vec<String> = Vec::new();
+    for version in provider_sessions.iter().filter_map(|row| row.agent_version.as_ref()) {
+        if versions.len() < MAX_VERSIONS && !versions.contains(version) {
+            versions.push(clean_text(version));
+        }
+    }
+
+    ProviderHealth {
+        provider,
+        places: Vec::new(),
+        sessions: provider_sessions.len(),
+        events: provider_sessions.iter().map(|row| row.events).sum(),
+        versions,
+        sources_gone: provider_sessions.iter().filter(|row| row.source_gone).count(),
+    }
+}
+
+/// Sums up what the decoders did not know, by agent, version and name.
+fn sum_drift(sessions: &[StoredSession]) -> Vec<Drift> {
+    let mut sums: BTreeMap<(String, String, String), u64> = BTreeMap::new();
+    for row in sessions {
+        let version = row.agent_version.as_deref().map(clean_text).unwrap_or_default();
+        for (name, count) in parse_counts(row.drift.as_ref()) {
+            let key = (row.provider.to_string(), version.clone(), clean_text(&name));
+            *sums.entry(key).or_default() += count;
+        }
+    }
+
+    let mut drift: Vec<_> = sums
+        .into_iter()
+        .map(|((provider, version, name), count)| {
+            let (kind, name) = name.split_once(':').unwrap_or(("", &name));
+            Drift { provider, version, kind: kind.to_owned(), name: name.to_owned(), count }
+        })
+        .collect();
+    drift.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.cmp(b)));
+    drift
+}

@@ -1,0 +1,270 @@
+//! Runs `search_sessions`, which ranks sessions by a half-remembered question.
+
+mod fit;
+
+use std::collections::HashSet;
+
+use schemas::tool::checked_limit;
+use schemas::tool::find::{FindArgs, FindData, SessionMatch};
+use schemas::{ErrorCode, Timestamp, ToolError, limits};
+
+use self::fit::{fit_page, shorten};
+use crate::reply::answer::{Reply, RowTotal};
+use crate::reply::budget::echoed_name;
+use crate::reply::call::Call;
+use crate::reply::cursor::{self, PageEnd};
+use crate::reply::interface::Interface;
+use crate::reply::scope::{Coverage, SessionFilters};
+use crate::reply::session_filter::session_filter;
+use crate::reply::shared_state::SharedState;
+use crate::reply::store_warnings::store_warnings;
+use crate::search::search_error;
+use base::json_length::json_length;
+use base::sanitize::{clean_text, one_line};
+use search::{FoundSession, SessionQuestion, SessionRank, SessionRequest, search_sessions};
+use store::Snapshot;
+
+/// Maximum size of a title in bytes of JSON. With it a page of ten sessions takes about 900 tokens.
+const MAX_TITLE_BYTES: usize = 40;
+
+/// Maximum size of the name of a project in bytes of JSON.
+const MAX_PROJECT_BYTES: usize = 48;
+
+/// Maximum size of a passage in bytes of JSON. Text that takes more than a byte a character is cut
+/// earlier than the search cuts it.
+const MAX_PASSAGE_BYTES: usize = 640;
+
+/// Most bytes of JSON of the words that a tool says it looked for.
+const MAX_LOOKED_FOR_BYTES: usize = 160;
+
+/// Most bytes of the session id that the next step names.
+const MAX_ID_BYTES: usize = 40;
+
+/// Most bytes of JSON of the words that a tool says no session has.
+const MAX_ABSENT_BYTES: usize = 100;
+
+pub(super) fn run(
+    shared: &SharedState,
+    snapshot: &Snapshot,
+    args: &FindArgs,
+    call: &Call<'_>,
+) -> Result<Reply<FindData>, ToolError> {
+    let interface = shared.caller.interface;
+    let limit = checked_limit("limit", args.limit, limits::FIND_LIMIT, limits::FIND_LIMIT_MAX)?;
+    let question = SessionQuestion::parse(&args.query);
+    if question.is_empty() {
+        return Err(nothing_to_look_for(interface, &args.query));
+    }
+    let since = parse_time("since", args.since.as_deref(), call)?;
+    let until = parse_time("until", args.until.as_deref(), call)?;
+    if since.zip(until).is_some_and(|(since, until)| since.0 >= until.0) {
+        let message = "since: it is not before until. Swap them, or leave one out";
+        return Err(
+            ToolError::new(ErrorCode::InvalidArgument, message).with_detail("field", "since")
+        );
+    }
+    let bound = FindArgs { cursor: None, ..args.clone() };
+    let after = args
+        .cursor
+        .as_deref()
+        .map(|text| cursor::decode::<PageEnd<SessionRank>>(&bound, text))
+        .transpose()?;
+    let seen = after.as_ref().map_or(0, |after| after.seen);
+
+    let request = SessionRequest {
+        question: &question,
+        sessions: filter_sessions(snapshot, args, since, until),
+        limit,
+        after: after.map(|after| after.at),
+        until: None,
+        // At a terminal a passage has a line.
+        continues_passages: interface == Interface::Tools,
+        deadline: call.search_deadline(),
+    };
+    let found = search_sessions(snapshot, &request, call.stop).map_err(search_error)?;
+
+    let words = question.words();
+    let sessions = found.sessions.iter();
+    let sessions: Vec<SessionMatch> =
+        sessions.map(|session| convert_session(snapshot, session, words.len(), call)).collect();
+    let (most_looked_for, most_absent) = match interface {
+        Interface::Tools => (MAX_LOOKED_FOR_BYTES, MAX_ABSENT_BYTES),
+        Interface::Commands => (usize::MAX, usize::MAX),
+    };
+    let data = FindData {
+        looked_for: echo_words(&words, most_looked_for),
+        absent: echo_words(&found.absent, most_absent),
+        sessions,
+    };
+
+    let filters = SessionFilters {
+        project: args.project.as_deref(),
+        provider: args.provider,
+        since,
+        ..SessionFilters::default()
+    };
+    let mut scope = filters.describe_scope(snapshot, Coverage::OwnEvents);
+    if let Some(until) = until {
+        scope.push_str(&format!("; begun before {until}"));
+    }
+    let mut reply = Reply::new(data, found.sessions.len());
+    reply.before = seen;
+    reply.total = Some(RowTotal::Exact(found.matched));
+    reply.scope = Some(scope);
+    let next_step = describe_next_step(interface, snapshot, &reply.data, &filters);
+    reply.hint = Some(if found.is_undecided && args.cursor.is_none() {
+        format!("{} {next_step}", explain_undecided(interface))
+    } else {
+        next_step
+    });
+    let warnings = [store_warnings(snapshot), call.freshness_warnings()].concat();
+
+    let encode_end = |at: SessionRank, returned: usize| {
+        cursor::encode(&bound, &PageEnd { at, seen: seen + returned })
+    };
+    let ranks = found.sessions.iter().map(|session| session.rank.clone());
+    let cursors: Vec<String> =
+        ranks.zip(1..).map(|(rank, returned)| encode_end(rank, returned)).collect();
+    reply.next_cursor = found.next.and(cursors.last().cloned());
+    fit_page(&mut reply, interface, &cursors, json_length(&warnings));
+    Ok(reply)
+}
+
+/// Returns words of the question in the form in which an answer repeats them. They take at most `bytes`
+/// bytes of JSON; the last entry says how many are left out.
+fn echo_words(words: &[String], bytes: usize) -> Vec<String> {
+    let mut echoed = Vec::new();
+    let mut room = bytes;
+    for (at, word) in words.iter().enumerate() {
+        let word = echoed_name(word);
+        // One byte for the comma.
+        let Some(rest) = room.checked_sub(json_length(&word) + 1) else {
+            echoed.push(format!("… {} more", words.len() - at));
+            break;
+        };
+        room = rest;
+        echoed.push(word);
+    }
+    echoed
+}
+
+fn parse_time(
+    name: &str,
+    value: Option<&str>,
+    call: &Call<'_>,
+) -> Result<Option<Timestamp>, ToolError> {
+    value.map(|value| call.zone.parse_since(name, value, call.now)).transpose()
+}
+
+/// Returns the error for a question in which no word says what it is about.
+fn nothing_to_look_for(interface: Interface, query: &str) -> ToolError {
+    let message = format!(
+        "query: '{}' has no word to look for. Name a thing, a file, an error or a date; {} lists sessions without a question",
+        echoed_name(query),
+        interface.tool_name("list_sessions")
+    );
+    ToolError::new(ErrorCode::InvalidQuery, message)
+}
+
+/// Returns the positions of the sessions that pass the filters; `None` if there are no filters.
+fn filter_sessions(
+    snapshot: &Snapshot,
+    args: &FindArgs,
+    since: Option<Timestamp>,
+    until: Option<Timestamp>,
+) -> Option<HashSet<usize>> {
+    if args.project.is_none() && args.provider.is_none() && since.or(until).is_none() {
+        return None;
+    }
+    let passes = session_filter(args.project.as_deref(), args.provider, since.map(|since| since.0));
+    let mut wanted = HashSet::new();
+    for (position, row) in snapshot.sessions().iter().enumerate() {
+        let started = row.brief().started_at;
+        let is_begun = until.is_none_or(|until| started.is_some_and(|started| started < until.0));
+        if is_begun && passes(row.brief()) {
+            wanted.insert(position);
+        }
+    }
+    Some(wanted)
+}
+
+/// Converts a session. `words` is the number of words of the question.
+fn convert_session(
+    snapshot: &Snapshot,
+    found: &FoundSession,
+    words: usize,
+    call: &Call<'_>,
+) -> SessionMatch {
+    let row = &snapshot.sessions()[found.session];
+    let title = row.title.as_deref().map(|title| {
+        let title = one_line(&clean_text(title));
+        shorten(&title, MAX_TITLE_BYTES)
+    });
+    let passages = found.passages.iter().map(|passage| {
+        (passage.event_index, shorten(&clean_text(&passage.text), MAX_PASSAGE_BYTES))
+    });
+    SessionMatch {
+        session_id: row.session_id.clone(),
+        title,
+        project: row.project.as_deref().map(|name| shorten(&clean_text(name), MAX_PROJECT_BYTES)),
+        provider: row.provider,
+        ended: row.ended_at.and_then(|end| call.zone.day(Timestamp(end))),
+        events: found.matched_events,
+        why: describe_match(found, words),
+        passages: passages.collect(),
+    }
+}
+
+/// Says what of a session fits: `all words, title`, or `3 of 5 words, date`.
+fn describe_match(found: &FoundSession, words: usize) -> String {
+    let mut parts = Vec::new();
+    match found.words.len() {
+        0 => {}
+        count if count == words => parts.push("all words".to_owned()),
+        count => parts.push(format!("{count} of {words} words")),
+    }
+    if found.has_title_word {
+        parts.push("title".to_owned());
+    }
+    if found.is_near_date {
+        parts.push("date".to_owned());
+    }
+    parts.join(", ")
+}
+
+/// Says that no session stands out, and what helps.
+fn explain_undecided(interface: Interface) -> String {
+    format!(
+        "No session stands out: name a project, file, command or error, or look by project and time with {}.",
+        interface.tool_name("list_sessions")
+    )
+}
+
+/// Returns the next step; for an empty answer, the reason why it is empty.
+fn describe_next_step(
+    interface: Interface,
+    snapshot: &Snapshot,
+    data: &FindData,
+    filters: &SessionFilters<'_>,
+) -> String {
+    if data.sessions.is_empty() {
+        return filters.explain_none(snapshot).unwrap_or_else(|| {
+            format!(
+                "No searched session has any of these words. Try others, without the filters, or parts of words with {}.",
+                interface.tool_name("search_events")
+            )
+        });
+    }
+    let best = data.sessions.first().map(|session| snapshot.short_id(&session.session_id));
+    let best = best.filter(|id| id.len() <= MAX_ID_BYTES);
+    let best = best.as_deref().unwrap_or("");
+    format!(
+        "{} shows what that session says about it, {} its prompts and answers.",
+        interface.format_call(
+            "search_events",
+            &[("query", "<the question>"), ("session_id", best), ("sort", "relevance")]
+        ),
+        interface
+            .format_call("get_session_details", &[("session_id", best), ("detail_level", "turns")])
+    )
+}

@@ -1,0 +1,164 @@
+//! Finds what was decided in a session: the last plan, later prompts of the user, answers to
+//! questions of the agent, and sentences in which the agent says what it chose.
+
+use schemas::EventType;
+use schemas::session::EventRow;
+
+use crate::reply::event_predicates::{is_slash_or_shell_command, is_type};
+use base::sanitize::clean_text;
+
+/// A decision as the log words it.
+pub(super) struct Decision<'e> {
+    /// What it is, in words of this program.
+    pub kind: &'static str,
+    pub event: &'e EventRow,
+    pub text: String,
+    /// Maximum size of the quote in bytes.
+    pub max_bytes: usize,
+}
+
+/// Words of a sentence that names a decision, in lower case.
+const DECISION_WORDS: &[&str] = &[
+    "decided",
+    "decision",
+    "instead of",
+    "rather than",
+    "root cause",
+    "the fix is",
+    "we'll use",
+    "i'll use",
+    "chose ",
+    "chosen",
+    "going with",
+    "agreed",
+    "trade-off",
+    "tradeoff",
+];
+
+/// Parts of the names of tools with which an agent proposes a plan or asks the user, in lower case
+/// without separators.
+const PLAN_TOOLS: &[&str] = &["exitplanmode", "createplan"];
+const QUESTION_TOOLS: &[&str] = &["askuserquestion", "askuser", "requestuserinput", "question"];
+
+/// Maximum number of sentences, later prompts and answers to questions.
+const MAX_SENTENCES: usize = 6;
+const MAX_PROMPTS: usize = 8;
+const MAX_ANSWERS: usize = 4;
+
+const MAX_PLAN_BYTES: usize = 1_200;
+const MAX_SENTENCE_BYTES: usize = 300;
+const MAX_PROMPT_BYTES: usize = 240;
+
+/// Returns the decisions in the order in which a reader needs them: the plan, what the user said
+/// later, answers, and sentences of the agent; the last ones of each, in their order.
+pub(super) fn collect_decisions<'e>(own: &[&'e EventRow]) -> Vec<Decision<'e>> {
+    let mut decisions = Vec::new();
+    let plan = own.iter().rfind(|event| is_call_of(event, PLAN_TOOLS));
+    decisions.extend(plan.map(|event| {
+        let decision = decide("The last plan", event, MAX_PLAN_BYTES);
+        // Other arguments may precede the plan.
+        let text = match decision.text.split_once("plan: ") {
+            Some((_, plan)) => plan.to_owned(),
+            None => decision.text.clone(),
+        };
+        Decision { text, ..decision }
+    }));
+
+    let prompts: Vec<_> = own
+        .iter()
+        .filter(|event| is_type(event, EventType::User) && !is_slash_or_shell_command(&event.text))
+        .collect();
+    // The first and the last prompt are the goal.
+    let later = prompts.get(1..prompts.len().saturating_sub(1)).unwrap_or_default();
+    for event in last_of(later, MAX_PROMPTS) {
+        decisions.push(decide("A later prompt", event, MAX_PROMPT_BYTES));
+    }
+
+    let answers: Vec<_> = own
+        .iter()
+        .filter(|event| is_type(event, EventType::ToolResult) && is_of_tools(event, QUESTION_TOOLS))
+        .collect();
+    for event in last_of(&answers, MAX_ANSWERS) {
+        decisions.push(decide("An answer of the user", event, MAX_PROMPT_BYTES));
+    }
+
+    let mut sentences = Vec::new();
+    for event in own.iter().filter(|event| is_type(event, EventType::Message)) {
+        if let Some(sentence) = decision_sentence(&clean_text(&event.text)) {
+            sentences.push(Decision {
+                kind: "The agent said",
+                event,
+                text: sentence,
+                max_bytes: MAX_SENTENCE_BYTES,
+            });
+        }
+    }
+    let skipped = sentences.len().saturating_sub(MAX_SENTENCES);
+    decisions.extend(sentences.into_iter().skip(skipped));
+    decisions
+}
+
+fn decide<'e>(kind: &'static str, event: &'e EventRow, max_bytes: usize) -> Decision<'e> {
+    Decision { kind, event, text: clean_text(&event.text), max_bytes }
+}
+
+fn last_of<T>(items: &[T], count: usize) -> &[T] {
+    items.get(items.len().saturating_sub(count)..).unwrap_or_default()
+}
+
+fn is_call_of(event: &EventRow, tools: &[&str]) -> bool {
+    is_type(event, EventType::ToolCall) && is_of_tools(event, tools)
+}
+
+fn is_of_tools(event: &EventRow, tools: &[&str]) -> bool {
+    let name = event.tool_name.as_deref().unwrap_or_default();
+    let letters = name.chars().filter(char::is_ascii_alphanumeric);
+    let plain: String = letters.map(|letter| letter.to_ascii_lowercase()).collect();
+    tools.contains(&plain.as_str())
+}
+
+/// Returns the first line or sentence of a message that names a decision.
+fn decision_sentence(text: &str) -> Option<String> {
+    let sentences = text.lines().flat_map(|line| line.split_inclusive(". "));
+    let mut named = sentences.filter(|sentence| {
+        let lower = sentence.to_lowercase();
+        DECISION_WORDS.iter().any(|word| lower.contains(word))
+    });
+    named.next().map(|sentence| sentence.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plans_prompts_and_sentences_are_decisions() {
+        let event = |index, event_type, tool: Option<&str>, text: &str| EventRow {
+            session_id: "s".to_owned(),
+            event_index: index,
+            event_type,
+            tool_name: tool.map(str::to_owned),
+            text: text.to_owned(),
+            ..EventRow::default()
+        };
+        let rows = [
+            event(0, EventType::User, None, "Build it"),
+            event(1, EventType::ToolCall, Some("ExitPlanMode"), "plan: first"),
+            event(2, EventType::User, None, "No, keep the old name"),
+            event(3, EventType::Message, None, "Fine. I chose a map instead of a list. Done."),
+            event(4, EventType::Message, None, "All green."),
+            event(5, EventType::User, None, "Ship it"),
+        ];
+        let own: Vec<&EventRow> = rows.iter().collect();
+        let decisions = collect_decisions(&own);
+        let found: Vec<_> = decisions.iter().map(|found| (found.kind, &*found.text)).collect();
+        assert_eq!(
+            found,
+            [
+                ("The last plan", "first"),
+                ("A later prompt", "No, keep the old name"),
+                ("The agent said", "I chose a map instead of a list."),
+            ]
+        );
+    }
+}

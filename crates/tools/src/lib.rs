@@ -1,0 +1,475 @@
+//! Provides the tools, which take arguments and return answers, the same for MCP and the command
+//! line.
+//!
+//! Each tool has its own file or folder; `reply/` holds what several of them need. The tools
+//! combine the store and the search, keep answers within their budgets, and clean text from logs.
+//! They do not depend on MCP or the command line, and none of them imports this file.
+
+mod analyze;
+mod blame;
+pub mod compact;
+mod details;
+pub mod doctor;
+mod endings;
+pub mod error;
+mod event;
+mod find;
+pub mod forget;
+mod handover;
+mod image;
+mod label;
+mod list;
+mod metadata;
+mod query;
+pub mod quota;
+pub mod reply;
+mod search;
+mod stats;
+pub mod status;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use ingest::provider::format::AgentFolders;
+use schemas::ToolError;
+use schemas::envelope::{EncodedAnswer, Warning};
+use schemas::price::PriceTable;
+use schemas::tool::analyze::{AnalyzeArgs, AnalyzeData};
+use schemas::tool::details::{DetailArgs, DetailData};
+use schemas::tool::event::{EventArgs, EventData};
+use schemas::tool::find::{FindArgs, FindData};
+use schemas::tool::label::{LabelArgs, LabelData};
+use schemas::tool::list::{ListArgs, ListData};
+use schemas::tool::metadata::{MetadataArgs, MetadataData};
+use schemas::tool::query::{QueryArgs, QueryData, QueryFormat};
+use schemas::tool::search::{SearchArgs, SearchData};
+use schemas::tool::stats::{StatsArgs, StatsData};
+use serde::Serialize;
+
+pub use self::analyze::{
+    Decision, HistoryScope, KnownFix, LiveFailure, find_decisions, find_failing_call,
+    find_fix_of_event, find_known_fix,
+};
+pub use self::analyze::{Edit, EditSide};
+pub use self::blame::{BlameData, BlameSpan, BlamedFile, CountedEdit, WrittenBy};
+use self::doctor::DoctorData;
+pub use self::endings::{SessionTail, read_session_tail};
+pub use self::handover::Handover;
+pub use self::image::EventImage;
+pub use self::image::count_images;
+use self::query::CountedWriter;
+pub use self::query::WriteError;
+pub use self::reply::answer::encoding_error;
+use self::reply::answer::{Reply, run_and_wrap};
+pub use self::reply::call::Call;
+pub use self::reply::caller::Caller;
+use self::reply::complete;
+pub use self::reply::freshness::{Freshness, Refresh, UnreadReason};
+pub use self::reply::interface::Interface;
+pub use self::reply::lake_engine::{LakeCall, LakeEngine, LakeScope, MatchCount, WantedColumns};
+pub use self::reply::rows::read_events;
+pub use self::reply::selection::SessionSelection;
+pub use self::reply::session_filter::session_filter;
+pub use self::reply::session_sums::MAX_SUBAGENT_DEPTH;
+pub use self::reply::shared_state::RedactorFactory;
+use self::reply::shared_state::SharedState;
+use self::reply::store_warnings::store_warnings;
+pub use self::reply::time_range::TimeRange;
+pub use self::reply::transcript::Transcript;
+pub use self::reply::transcript::linked_event;
+use self::stats::Extent;
+use self::status::StatusData;
+use crate::error::store_error;
+use sql::{Sandbox, SqlQuery, SqlSummary};
+use store::{Snapshot, Store};
+
+/// The tools over one store.
+pub struct Tools {
+    shared: SharedState,
+}
+
+impl Tools {
+    pub fn new(store: impl Into<Arc<Store>>) -> Self {
+        Self { shared: SharedState::new(store.into()) }
+    }
+
+    /// Sets the program that runs queries, which is this program itself.
+    #[must_use]
+    pub fn with_program(mut self, program: PathBuf) -> Self {
+        self.shared.sandbox = Sandbox::new(program);
+        self
+    }
+
+    /// Enables masking of what clients write.
+    #[must_use]
+    pub fn with_masking(mut self, masking: RedactorFactory) -> Self {
+        self.shared.masking = Some(masking);
+        self
+    }
+
+    /// Sets other prices than the built-in ones.
+    #[must_use]
+    pub fn with_prices(mut self, prices: PriceTable) -> Self {
+        self.shared.prices = OnceLock::from(prices);
+        self
+    }
+
+    /// Sets the caller, which `current` refers to.
+    #[must_use]
+    pub fn with_caller(mut self, caller: Caller) -> Self {
+        self.shared.caller = caller;
+        self
+    }
+
+    /// Sets the engine that scans a lake. The store is then a part of the lake, which the engine fills.
+    #[must_use]
+    pub fn with_engine(mut self, engine: Arc<dyn LakeEngine>) -> Self {
+        self.shared.engine = Some(engine);
+        self
+    }
+
+    /// Returns true if an engine scans a lake.
+    pub fn has_engine(&self) -> bool {
+        self.shared.engine.is_some()
+    }
+
+    /// Sets what keeps the store up to date with the logs.
+    #[must_use]
+    pub fn with_refresh(mut self, refresh: Arc<dyn Refresh>) -> Self {
+        self.shared.refresh = Some(refresh);
+        self
+    }
+
+    pub fn store(&self) -> &Store {
+        &self.shared.store
+    }
+
+    /// Checks whether logs grew, and ingests what was added for at most `REFRESH_MS` milliseconds.
+    pub fn refresh_store(&self) {
+        self.shared.refresh_store();
+    }
+
+    /// Returns the generation of the store, and a hash of everything that the answer depends on
+    /// besides its arguments. Returns `None` if the store is empty or cannot be read.
+    pub fn answer_state(&self, call: &Call<'_>) -> Option<(u64, u64)> {
+        self.shared.answer_state(call)
+    }
+
+    /// Returns the snapshot of the call, with the rows of all sessions. Fails with `index_empty` if
+    /// nothing was ingested yet, or if the store cannot be read.
+    pub fn snapshot<'c>(&self, call: &'c Call<'_>) -> Result<&'c Arc<Snapshot>, ToolError> {
+        self.read_store(call, &mut || {
+            let snapshot = self.shared.snapshot(call)?;
+            snapshot.read_rows().map_err(store_error)?;
+            Ok(snapshot)
+        })
+    }
+
+    /// Runs a part of a call that reads the store. If it fails because files of its snapshot were
+    /// removed meanwhile, as by `compact` or `forget`, it is run again once with a snapshot of the store
+    /// as it is then. So it has to get the snapshot itself, by [`Self::snapshot`].
+    pub fn read_store<T>(
+        &self,
+        call: &Call<'_>,
+        read: &mut dyn FnMut() -> Result<T, ToolError>,
+    ) -> Result<T, ToolError> {
+        self.shared.read_store(call, read)
+    }
+
+    /// Returns what is wrong with the store that the call answers from, for commands whose output
+    /// has no place for warnings.
+    pub fn store_warnings(&self, call: &Call<'_>) -> Result<Vec<Warning>, ToolError> {
+        Ok(store_warnings(&self.shared.view(call)?.snapshot))
+    }
+
+    /// Runs a tool that needs ingested logs.
+    fn run_tool<T: Serialize>(
+        &self,
+        call: &Call<'_>,
+        tool: impl Fn(&Snapshot) -> Result<Reply<T>, ToolError>,
+    ) -> Result<EncodedAnswer<T>, ToolError> {
+        self.read_store(call, &mut || {
+            self.shared.snapshot(call)?;
+            run_and_wrap(call, self.shared.view(call)?, &tool)
+        })
+    }
+
+    /// Runs `search_events`.
+    pub fn search_events(
+        &self,
+        args: &SearchArgs,
+        call: &Call<'_>,
+    ) -> Result<EncodedAnswer<SearchData>, ToolError> {
+        search::prepare(&self.shared, args, call)?;
+        self.run_tool(call, |snapshot| search::run(&self.shared, snapshot, args, call, false))
+    }
+
+    /// Runs `search_events` for the best match of each session, if the matches are ranked.
+    pub fn search_best_events(
+        &self,
+        args: &SearchArgs,
+        call: &Call<'_>,
+    ) -> Result<EncodedAnswer<SearchData>, ToolError> {
+        self.run_tool(call, |snapshot| search::run(&self.shared, snapshot, args, call, true))
+    }
+
+    /// Runs `search_sessions`.
+    pub fn search_sessions(
+        &self,
+        args: &FindArgs,
+        call: &Call<'_>,
+    ) -> Result<EncodedAnswer<FindData>, ToolError> {
+        self.shared.refuse_lake("search_sessions")?;
+        self.run_tool(call, |snapshot| find::run(&self.shared, snapshot, args, call))
+    }
+
+    /// Runs `get_event_details`.
+    pub fn get_event_details(
+        &self,
+        args: &EventArgs,
+        call: &Call<'_>,
+    ) -> Result<EncodedAnswer<EventData>, ToolError> {
+        event::prepare(&self.shared, args, call)?;
+        self.run_tool(call, |snapshot| event::run(&self.shared, snapshot, args, call))
+    }
+
+    /// Reads an image that the text of an event names, from its log. `number` counts from 0.
+    pub fn read_image(
+        &self,
+        event_id: &str,
+        number: usize,
+        call: &Call<'_>,
+    ) -> Result<EventImage, ToolError> {
+        self.shared.refuse_lake("an image")?;
+        self.read_store(call, &mut || {
+            image::run(&self.shared, self.snapshot(call)?, event_id, number, call)
+        })
+    }
+
+    /// Runs `list_sessions`.
+    pub fn list_sessions(
+        &self,
+        args: &ListArgs,
+        call: &Call<'_>,
+    ) -> Result<EncodedAnswer<ListData>, ToolError> {
+        self.shared.prepare_lake(call, |_, _| Ok(LakeScope::default()))?;
+        self.run_tool(call, |snapshot| list::run(&self.shared, snapshot, args, call))
+    }
+
+    /// Runs `get_session_details`.
+    pub fn get_session_details(
+        &self,
+        args: &DetailArgs,
+        call: &Call<'_>,
+    ) -> Result<EncodedAnswer<DetailData>, ToolError> {
+        self.prepare_session(&args.session_id, call)?;
+        self.run_tool(call, |snapshot| details::run(&self.shared, snapshot, args, call))
+    }
+
+    /// Reads a whole session, by its id or any unique prefix, `current` or `last`.
+    pub fn read_transcript(
+        &self,
+        session_id: &str,
+        call: &Call<'_>,
+    ) -> Result<Transcript, ToolError> {
+        self.prepare_session(session_id, call)?;
+        self.read_store(call, &mut || {
+            let snapshot = self.snapshot(call)?;
+            let at = self.shared.caller.find_session(snapshot, session_id)?;
+            Transcript::read(snapshot, at, self.shared.prices(), call.stop)
+        })
+    }
+
+    /// The same with at most `most` events: if the session has more, those around `event`.
+    pub fn read_transcript_around(
+        &self,
+        session_id: &str,
+        event: u32,
+        most: u32,
+        call: &Call<'_>,
+    ) -> Result<Transcript, ToolError> {
+        self.prepare_session(session_id, call)?;
+        self.read_store(call, &mut || {
+            let snapshot = self.snapshot(call)?;
+            let at = self.shared.caller.find_session(snapshot, session_id)?;
+            Transcript::read_around(snapshot, at, event, most, self.shared.prices(), call.stop)
+        })
+    }
+
+    /// Has the engine, if there is one, load the events of a session. An id that is not valid is left
+    /// to the tool, which reports it.
+    fn prepare_session(&self, session_id: &str, call: &Call<'_>) -> Result<(), ToolError> {
+        self.shared.prepare_lake(call, |engine, lake| {
+            let found = self.shared.caller.find_session(lake.snapshot, session_id);
+            let sessions: Vec<usize> = found.into_iter().collect();
+            engine.load_sessions(lake, &sessions)
+        })
+    }
+
+    /// Runs `query_sql` over a lake.
+    fn query_lake(
+        &self,
+        args: &QueryArgs,
+        call: &Call<'_>,
+    ) -> Result<EncodedAnswer<QueryData>, ToolError> {
+        let (rows, summary) = query::prepare(&self.shared, args, call)?;
+        self.run_tool(call, |snapshot| {
+            query::wrap_rows(&self.shared, snapshot, args, &rows, &summary)
+        })
+    }
+
+    /// Runs `tool_metadata`, which needs no logs.
+    pub fn tool_metadata(
+        &self,
+        args: &MetadataArgs,
+        call: &Call<'_>,
+    ) -> Result<EncodedAnswer<MetadataData>, ToolError> {
+        run_and_wrap(call, self.shared.view(call)?, |_| metadata::run(args))
+    }
+
+    /// Runs `update_session_labels`.
+    pub fn update_session_labels(
+        &self,
+        args: &LabelArgs,
+        call: &Call<'_>,
+    ) -> Result<EncodedAnswer<LabelData>, ToolError> {
+        self.shared.refuse_lake("update_session_labels")?;
+        // Before the snapshot is taken, which would report the same again.
+        let notice = self.shared.store.make_private().map_err(store_error)?;
+        self.run_tool(call, |snapshot| {
+            label::run(&self.shared, snapshot, args, notice.clone(), call)
+        })
+    }
+
+    /// Runs `analyze_session`.
+    pub fn analyze_session(
+        &self,
+        args: &AnalyzeArgs,
+        call: &Call<'_>,
+    ) -> Result<EncodedAnswer<AnalyzeData>, ToolError> {
+        self.shared.refuse_lake("analyze_session")?;
+        self.run_tool(call, |snapshot| {
+            analyze::run(snapshot, args, call, self.shared.prices(), &self.shared.caller)
+        })
+    }
+
+    /// Writes the handover of a session to another agent. Without an id it is the newest
+    /// conversation of the project, or of the caller's folder, that is not the caller's own.
+    pub fn write_handover(
+        &self,
+        session_id: Option<&str>,
+        project: Option<&str>,
+        call: &Call<'_>,
+    ) -> Result<Handover, ToolError> {
+        self.shared.refuse_lake("a handover")?;
+        self.read_store(call, &mut || {
+            handover::run(&self.shared, self.snapshot(call)?, session_id, project, call)
+        })
+    }
+
+    /// Finds the sessions that wrote the lines of a file.
+    pub fn blame_file(&self, file: &BlamedFile, call: &Call<'_>) -> Result<BlameData, ToolError> {
+        self.shared.refuse_lake("blame")?;
+        self.read_store(call, &mut || blame::run(self.snapshot(call)?, file, call))
+    }
+
+    /// Runs `query_sql`.
+    pub fn query_sql(
+        &self,
+        args: &QueryArgs,
+        call: &Call<'_>,
+    ) -> Result<EncodedAnswer<QueryData>, ToolError> {
+        if self.shared.engine.is_some() {
+            return self.query_lake(args, call);
+        }
+        self.run_tool(call, |snapshot| query::run(&self.shared, snapshot, args, call))
+    }
+
+    /// Runs a query and writes its rows to `out` in the requested format.
+    pub fn write_query(
+        &self,
+        query: &SqlQuery<'_>,
+        out: &mut dyn Write,
+        call: &Call<'_>,
+    ) -> Result<SqlSummary, WriteError> {
+        let mut out = CountedWriter::new(out);
+        loop {
+            match query::write_rows(&self.shared, query, &mut out, call) {
+                // Rows that were written are not written again.
+                Err(WriteError::Tool(error))
+                    if out.bytes() == 0 && self.shared.renew_view(call, &error) => {}
+                result => return result,
+            }
+        }
+    }
+
+    /// Returns the rows that a view of SQL has of some sessions, in a format, session by session.
+    /// `order` is the order within a session.
+    pub fn read_view(
+        &self,
+        view: &str,
+        order: &str,
+        sessions: &[String],
+        format: QueryFormat,
+        call: &Call<'_>,
+    ) -> Result<Vec<u8>, ToolError> {
+        self.read_store(call, &mut || {
+            query::read_view(&self.shared, view, order, sessions, format, call)
+        })
+    }
+
+    /// Runs `session_stats`.
+    pub fn session_stats(
+        &self,
+        args: &StatsArgs,
+        call: &Call<'_>,
+    ) -> Result<EncodedAnswer<StatsData>, ToolError> {
+        self.shared.prepare_lake(call, |_, _| Ok(LakeScope::default()))?;
+        self.run_tool(call, |snapshot| {
+            stats::run(&self.shared, snapshot, args, Extent::Answer, call)
+        })
+    }
+
+    /// Runs `session_stats` and returns all groups, for output to users.
+    pub fn all_session_stats(
+        &self,
+        args: &StatsArgs,
+        call: &Call<'_>,
+    ) -> Result<EncodedAnswer<StatsData>, ToolError> {
+        self.shared.prepare_lake(call, |_, _| Ok(LakeScope::default()))?;
+        self.run_tool(call, |snapshot| stats::run(&self.shared, snapshot, args, Extent::All, call))
+    }
+
+    /// Runs `session_stats` with any number of keys, only the first of which may be a time, and
+    /// returns all groups, for a report.
+    pub fn session_cells(
+        &self,
+        args: &StatsArgs,
+        call: &Call<'_>,
+    ) -> Result<EncodedAnswer<StatsData>, ToolError> {
+        self.run_tool(call, |snapshot| {
+            stats::run(&self.shared, snapshot, args, Extent::Cells, call)
+        })
+    }
+
+    /// Checks every agent's folders and what the store knows of its logs.
+    pub fn run_doctor(&self, places: &AgentFolders<'_>) -> Result<DoctorData, ToolError> {
+        doctor::run(&self.shared, places)
+    }
+
+    /// Collects the figures of the store; `roots` are searched for new files.
+    pub fn collect_status(&self, roots: &[PathBuf]) -> Result<StatusData, ToolError> {
+        status::run(&self.shared, roots)
+    }
+
+    /// Returns the ids of sessions that begin with `typed`, the latest session first.
+    pub fn complete_session(&self, typed: &str) -> Result<Vec<String>, ToolError> {
+        complete::complete_session(&self.shared.store, typed)
+    }
+
+    /// Returns the projects whose name contains `typed`, the most recently used first.
+    pub fn complete_project(&self, typed: &str) -> Result<Vec<String>, ToolError> {
+        complete::complete_project(&self.shared.store, typed)
+    }
+}

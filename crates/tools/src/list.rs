@@ -1,0 +1,275 @@
+//! Runs `list_sessions`, which returns sessions with their sums, by filter or by id.
+
+use std::cmp::Reverse;
+
+use schemas::envelope::{Severity, Warning, WarningCode};
+use schemas::price::PriceTable;
+use schemas::tool::checked_limit;
+use schemas::tool::list::{ListArgs, ListData, ListFormat, ListSort};
+use schemas::{ErrorCode, ToolError, limits};
+
+use super::reply::answer::{Reply, RowTotal};
+use super::reply::budget::{Budget, echoed_name};
+use super::reply::call::Call;
+use super::reply::caller::ambiguous_prefix_warning;
+use super::reply::interface::Interface;
+use super::reply::scope::{Coverage, SessionFilters, has_label, is_part_of_conversation};
+use super::reply::session_sums::{SubagentIndex, session_tokens};
+use super::reply::shared_state::SharedState;
+use super::reply::time_range::TimeRange;
+use super::reply::usage_warnings::usage_warnings;
+use super::reply::{convert, cursor};
+use store::{SessionBrief, Snapshot, StoredSession};
+
+pub(super) fn run(
+    shared: &SharedState,
+    snapshot: &Snapshot,
+    args: &ListArgs,
+    call: &Call<'_>,
+) -> Result<Reply<ListData>, ToolError> {
+    let limit = checked_limit("limit", args.limit, limits::LIST_LIMIT, limits::LIST_LIMIT_MAX)?;
+    let range = TimeRange::parse(args.since.as_deref(), args.until.as_deref(), call)?;
+    let bound = ListArgs { cursor: None, ..args.clone() };
+    let after = args
+        .cursor
+        .as_deref()
+        .map(|text| cursor::decode::<(i64, String)>(&bound, text))
+        .transpose()?;
+    let ListCandidates { rows: candidates, not_found, ambiguous } =
+        find_candidates(shared, snapshot, args)?;
+
+    let filters = SessionFilters {
+        project: args.project.as_deref(),
+        provider: args.provider,
+        machine: args.machine.as_deref(),
+        user: args.user.as_deref(),
+        since: range.since,
+        until: range.until,
+        label: args.label.as_deref(),
+        session: None,
+    };
+    let filter = filters.row_filter(snapshot);
+    let passes = |session: &SessionBrief| {
+        let has_label = |label| has_label(snapshot, &session.session_id, label);
+        filter(session) && filters.label.is_none_or(has_label)
+    };
+    let sort = args.sort.unwrap_or(ListSort::Recent);
+    let mut rows: Vec<_> = candidates
+        .into_iter()
+        .filter(|session| passes(session.brief()))
+        .map(|row| (sort_key(row, sort, shared.prices()), row))
+        .collect();
+    let total = rows.len();
+    if let Some((last_key, last_id)) = after {
+        rows.retain(|(key, row)| (Reverse(*key), row.id()) > (Reverse(last_key), last_id.as_str()));
+    }
+    let before = total - rows.len();
+    sort_first(&mut rows, limit);
+
+    let format = args.format.unwrap_or(ListFormat::Summary);
+    let families = SubagentIndex::from_sessions(snapshot.sessions());
+    let mut budget = Budget::new(limits::ANSWER_BYTES);
+    if !not_found.is_empty() {
+        budget.take(&not_found);
+    }
+    let mut sessions = Vec::new();
+    let mut shown = Vec::new();
+    let mut last = None;
+    for (key, row) in rows.iter().take(limit) {
+        let mut session = convert::convert_session(row, format, shared.prices());
+        convert::add_labels(&mut session, snapshot, format);
+        convert::add_origin(&mut session, row, snapshot);
+        if format != ListFormat::Minimal {
+            session.with_subagents = families.sum_with_subagents(row, shared.prices());
+        }
+        if !budget.take(&session) {
+            break;
+        }
+        sessions.push(session);
+        shown.push(row.row().as_ref());
+        last = Some((*key, row.session_id.clone()));
+    }
+
+    let returned = sessions.len();
+    let mut reply = Reply::new(ListData { sessions, not_found }, returned);
+    if returned < rows.len() {
+        reply.next_cursor = last.map(|position| cursor::encode(&bound, &position));
+    }
+    reply.before = before;
+    reply.total = Some(RowTotal::Exact(total));
+    reply.warnings.extend(ambiguous);
+    if format != ListFormat::Minimal {
+        reply.warnings.extend(usage_warnings(shown, shared.prices()));
+    }
+    if returned < limit.min(rows.len()) {
+        let message =
+            "The page was cut to the maximum size of an answer; format 'minimal' shows more";
+        let warning = Warning::new(WarningCode::ResultsTruncated, Severity::Info, message);
+        reply.warnings.push(warning);
+    }
+    let covers = if args.subagents.unwrap_or(false) {
+        Coverage::Conversations
+    } else {
+        Coverage::OwnConversations
+    };
+    reply.scope = Some(match &args.session_ids {
+        None => filters.describe_scope(snapshot, covers),
+        Some(ids) => format!("{} requested sessions", ids.len()),
+    });
+    if returned == 0 {
+        let known = snapshot.sessions().len();
+        let reason = filters.explain_none(snapshot).filter(|_| args.session_ids.is_none());
+        reply.hint =
+            Some(reason.unwrap_or_else(|| explain_empty(shared.caller.interface, args, known)));
+    } else if args.session_ids.is_none() {
+        reply.hint = describe_left_out(shared.caller.interface, snapshot, passes);
+    }
+    Ok(reply)
+}
+
+/// Returns why none of the `known` sessions is listed.
+fn explain_empty(interface: Interface, args: &ListArgs, known: usize) -> String {
+    let filters = [
+        ("project", args.project.is_some()),
+        ("provider", args.provider.is_some()),
+        ("machine", args.machine.is_some()),
+        ("user", args.user.is_some()),
+        ("since", args.since.is_some()),
+        ("until", args.until.is_some()),
+        ("label", args.label.is_some()),
+    ];
+    let filter_names: Vec<_> =
+        filters.iter().filter(|(_, is_given)| *is_given).map(|(name, _)| *name).collect();
+    match (&args.session_ids, filter_names.as_slice()) {
+        (Some(_), []) => {
+            format!("None of these ids is known; not_found lists them. There are {known} sessions.")
+        }
+        (None, []) => format!("None of {known} sessions holds a conversation."),
+        (_, filter_names) => {
+            let names = interface.argument_names(filter_names);
+            format!("None of {known} sessions matches. Try without {names}.")
+        }
+    }
+}
+
+/// Describes the tokens that `session_stats` counts and the list does not: those of warm-ups and
+/// aborted starts.
+fn describe_left_out(
+    interface: Interface,
+    snapshot: &Snapshot,
+    passes: impl Fn(&SessionBrief) -> bool,
+) -> Option<String> {
+    let mut sessions = 0;
+    let mut tokens = 0;
+    for session in snapshot.sessions() {
+        if session.brief().is_conversation || !passes(session.brief()) {
+            continue;
+        }
+        let recorded = session.usage().total();
+        if recorded > 0 {
+            sessions += 1;
+            tokens += recorded;
+        }
+    }
+    if sessions == 0 {
+        return None;
+    }
+    Some(format!(
+        "Of the sessions left out, {sessions} without a conversation used {tokens} tokens, which {} counts.",
+        interface.tool_name("session_stats")
+    ))
+}
+
+/// The sessions that may be listed.
+#[derive(Default)]
+struct ListCandidates<'s> {
+    rows: Vec<&'s StoredSession>,
+    not_found: Vec<String>,
+    /// Warnings about ids that are a prefix of several sessions.
+    ambiguous: Vec<Warning>,
+}
+
+/// Returns the sessions requested by id, or all that contain a conversation. A subagent whose
+/// parent is listed counts as part of the parent unless subagents are requested.
+fn find_candidates<'s>(
+    shared: &SharedState,
+    snapshot: &'s Snapshot,
+    args: &ListArgs,
+) -> Result<ListCandidates<'s>, ToolError> {
+    let Some(ids) = &args.session_ids else {
+        let rows = collect_conversations(snapshot, args.subagents.unwrap_or(false));
+        return Ok(ListCandidates { rows, ..ListCandidates::default() });
+    };
+    if ids.is_empty() || ids.len() > limits::SESSION_IDS_MAX {
+        let valid = format!("1-{} ids", limits::SESSION_IDS_MAX);
+        return Err(ToolError::invalid_value(
+            "session_ids",
+            &format!("{} ids", ids.len()),
+            &[&valid],
+        ));
+    }
+
+    let mut found = Vec::new();
+    let mut candidates = ListCandidates::default();
+    for id in ids {
+        match shared.caller.find_session(snapshot, id) {
+            Ok(at) => found.push(at),
+            // If several ids were given, the others are answered.
+            Err(error) if error.code == ErrorCode::SessionNotFound || ids.len() > 1 => {
+                candidates.not_found.push(echoed_name(id));
+                candidates.ambiguous.extend(ambiguous_prefix_warning(&error));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    candidates.rows = found.into_iter().map(|at| &snapshot.sessions()[at]).collect();
+    Ok(candidates)
+}
+
+/// Returns the sessions with a conversation; without `includes_subagents`, those that are a part of
+/// another one are left out.
+fn collect_conversations(snapshot: &Snapshot, includes_subagents: bool) -> Vec<&StoredSession> {
+    // A session that only repeats another one's history is not listed, but it may still have
+    // started subagents.
+    let is_listed = |session: &SessionBrief| {
+        session.is_conversation
+            && (includes_subagents || !is_part_of_conversation(snapshot, session))
+    };
+    snapshot.sessions().iter().filter(|session| is_listed(session.brief())).collect()
+}
+
+/// Moves the `count` first sessions of the list to the front, in order. The rest of a long history need
+/// not be sorted for one page.
+fn sort_first(rows: &mut [(i64, &StoredSession)], count: usize) {
+    let order = |(a, x): &(i64, &StoredSession), (b, y): &(i64, &StoredSession)| {
+        (Reverse(a), x.id()).cmp(&(Reverse(b), y.id()))
+    };
+    if count < rows.len() {
+        rows.select_nth_unstable_by(count, order);
+    }
+    let first = count.min(rows.len());
+    rows[..first].sort_unstable_by(order);
+}
+
+/// Returns the sort key of a session; the largest comes first, sessions without the value last.
+fn sort_key(row: &StoredSession, sort: ListSort, prices: &PriceTable) -> i64 {
+    match sort {
+        ListSort::Recent => row.brief().ended_at.unwrap_or(i64::MIN),
+        ListSort::Oldest => row.brief().started_at.map_or(i64::MIN, |start| -start),
+        ListSort::Tokens => row.usage().total(),
+        ListSort::Cost => {
+            let cost = session_tokens(row, prices).and_then(|tokens| tokens.cost_usd);
+            cost.map_or(-1, to_microdollars)
+        }
+        ListSort::Events => row.brief().events,
+        ListSort::Errors => row.tool_errors,
+        ListSort::Duration => row.duration_ms().unwrap_or(-1),
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a cost is far below the largest number")]
+fn to_microdollars(dollars: f64) -> i64 {
+    (dollars * 1e6) as i64
+}

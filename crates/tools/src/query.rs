@@ -1,0 +1,246 @@
+//! Runs `query_sql`, which answers SQL queries over the views of the store.
+
+use std::io::{self, Write};
+use std::time::{Duration, Instant};
+
+use arrow::array::RecordBatch;
+use schemas::envelope::{Severity, Warning, WarningCode};
+use schemas::tool::checked_limit;
+use schemas::tool::query::{QueryArgs, QueryData, QueryFormat};
+use schemas::{ErrorCode, ToolError, limits};
+
+use super::reply::answer::{Reply, RowTotal};
+use super::reply::call::Call;
+use super::reply::interface::Interface;
+use super::reply::scope::SessionFilters;
+use super::reply::shared_state::SharedState;
+use super::reply::usage_warnings::usage_warnings;
+use crate::error::sql_error;
+use sql::{SqlError, SqlLimit, SqlQuery, SqlSummary, encode_rows};
+use store::Snapshot;
+
+/// The error that ended a query whose rows go to a file or to the terminal.
+#[derive(Debug)]
+pub enum WriteError {
+    Tool(ToolError),
+    /// The output can no longer be written to.
+    Output(io::Error),
+}
+
+impl From<ToolError> for WriteError {
+    fn from(error: ToolError) -> Self {
+        Self::Tool(error)
+    }
+}
+
+/// Counts the bytes that pass through it.
+pub(super) struct CountedWriter<'w> {
+    out: &'w mut dyn Write,
+    bytes: usize,
+}
+
+impl<'w> CountedWriter<'w> {
+    pub(super) fn new(out: &'w mut dyn Write) -> Self {
+        Self { out, bytes: 0 }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl Write for CountedWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes)?;
+        self.bytes += written;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// Runs a query and writes its rows to `out` in the requested format.
+pub(super) fn write_rows(
+    shared: &SharedState,
+    query: &SqlQuery<'_>,
+    out: &mut dyn Write,
+    call: &Call<'_>,
+) -> Result<SqlSummary, WriteError> {
+    if shared.engine.is_some() {
+        let (rows, summary) = encode_lake_rows(shared, query, call)?;
+        out.write_all(&rows).map_err(WriteError::Output)?;
+        return Ok(summary);
+    }
+    let snapshot = shared.snapshot(call)?;
+    let result = shared.sandbox.run(snapshot, shared.prices(), query, out, call.stop);
+    result.map_err(|error| {
+        if let SqlError::Output(error) = error {
+            WriteError::Output(error)
+        } else {
+            sql_error(error).into()
+        }
+    })
+}
+
+/// Returns the rows that a view has of some sessions, session by session. `order` is the order within a
+/// session.
+pub(super) fn read_view(
+    shared: &SharedState,
+    view: &str,
+    order: &str,
+    sessions: &[String],
+    format: QueryFormat,
+    call: &Call<'_>,
+) -> Result<Vec<u8>, ToolError> {
+    let sql = format!("SELECT * FROM {view} ORDER BY session_id, {order}");
+    let query = SqlQuery {
+        sql: &sql,
+        format: Some(format),
+        max_rows: u32::MAX as usize,
+        max_bytes: limits::SQL_OUTPUT_BYTES,
+        max_time: Duration::from_secs(limits::SQL_SECONDS),
+        sessions: Some(sessions),
+    };
+    let mut rows = Vec::new();
+    let summary = shared
+        .sandbox
+        .run(shared.snapshot(call)?, shared.prices(), &query, &mut rows, call.stop)
+        .map_err(sql_error)?;
+    if summary.cut.is_some() {
+        let message = format!("the rows of {view} do not fit into {} bytes", query.max_bytes);
+        return Err(ToolError::new(ErrorCode::InternalError, message));
+    }
+    Ok(rows)
+}
+
+/// Returns the query of a call, with the limits of an answer.
+fn limited_query<'a>(args: &'a QueryArgs, call: &Call<'_>) -> Result<SqlQuery<'a>, ToolError> {
+    Ok(SqlQuery {
+        sql: &args.sql,
+        format: None,
+        max_rows: checked_limit("max_rows", args.max_rows, limits::SQL_ROWS, limits::SQL_ROWS_MAX)?,
+        max_bytes: limits::ANSWER_BYTES as u64,
+        max_time: call.remaining_query_time(),
+        sessions: None,
+    })
+}
+
+/// Has the engine run the query of a call. Returns its rows, and what of them is in the answer.
+pub(super) fn prepare(
+    shared: &SharedState,
+    args: &QueryArgs,
+    call: &Call<'_>,
+) -> Result<(Vec<u8>, SqlSummary), ToolError> {
+    encode_lake_rows(shared, &limited_query(args, call)?, call)
+}
+
+pub(super) fn run(
+    shared: &SharedState,
+    snapshot: &Snapshot,
+    args: &QueryArgs,
+    call: &Call<'_>,
+) -> Result<Reply<QueryData>, ToolError> {
+    let query = limited_query(args, call)?;
+    let mut json = Vec::new();
+    let result = shared.sandbox.run(snapshot, shared.prices(), &query, &mut json, call.stop);
+    wrap_rows(shared, snapshot, args, &json, &result.map_err(sql_error)?)
+}
+
+/// Has the engine run a query. One row more than requested shows that there are more.
+fn read_lake_rows(
+    shared: &SharedState,
+    query: &SqlQuery<'_>,
+    call: &Call<'_>,
+) -> Result<Vec<RecordBatch>, ToolError> {
+    if query.sql.len() > limits::SQL_BYTES {
+        return Err(sql_error(SqlError::TooLong));
+    }
+    let until = Instant::now() + query.max_time;
+    let is_over = || Instant::now() >= until;
+    let mut batches = Vec::new();
+    let result = shared.prepare_lake(call, |engine, _| {
+        let stop = || (call.stop)() || is_over();
+        let (rows, scope) = engine.query(query.sql, query.max_rows.saturating_add(1), &stop)?;
+        batches = rows;
+        Ok(scope)
+    });
+    match result {
+        Ok(()) => Ok(batches),
+        Err(error) if error.code == ErrorCode::Cancelled && is_over() => {
+            Err(sql_error(SqlError::OutOfTime(query.max_time)))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns the rows of a lake for a query, in its format.
+fn encode_lake_rows(
+    shared: &SharedState,
+    query: &SqlQuery<'_>,
+    call: &Call<'_>,
+) -> Result<(Vec<u8>, SqlSummary), ToolError> {
+    let batches = read_lake_rows(shared, query, call)?;
+    encode_rows(&batches, query).map_err(|error| ToolError::new(ErrorCode::InternalError, error))
+}
+
+/// Returns the reply with rows, which are the JSON of a tool's data.
+pub(super) fn wrap_rows(
+    shared: &SharedState,
+    snapshot: &Snapshot,
+    args: &QueryArgs,
+    json: &[u8],
+    summary: &SqlSummary,
+) -> Result<Reply<QueryData>, ToolError> {
+    let data: QueryData = serde_json::from_slice(json)
+        .map_err(|error| ToolError::new(ErrorCode::InternalError, error.to_string()))?;
+    let mut reply = Reply::new(data, summary.rows);
+    let has_more = summary.cut.is_some();
+    reply.is_truncated = has_more || summary.cells_cut > 0;
+    reply.total = Some(if has_more {
+        RowTotal::AtLeast(summary.rows + 1)
+    } else {
+        RowTotal::Exact(summary.rows)
+    });
+    let census = SessionFilters::default().count_sessions(snapshot);
+    let total = census.total;
+    reply.scope =
+        Some(format!("the whole store: {total} sessions ({})", census.describe_classes()));
+    reply.warnings = cut_warnings(shared.caller.interface, summary);
+    if args.sql.to_ascii_lowercase().contains("usage") {
+        let rows = snapshot.sessions().iter().map(|row| &**row);
+        reply.warnings.extend(usage_warnings(rows, shared.prices()));
+    }
+    if summary.rows == 0 && !has_more {
+        reply.hint = Some("No rows. DESCRIBE <view> shows the columns of a view.".to_owned());
+    }
+    Ok(reply)
+}
+
+/// Returns a warning about rows that were left out, and one about cells that were cut.
+fn cut_warnings(interface: Interface, summary: &SqlSummary) -> Vec<Warning> {
+    let rows = summary.rows;
+    let mut messages = Vec::new();
+    match summary.cut {
+        None => {}
+        Some(SqlLimit::Rows) => messages.push(format!(
+            "Only the first {rows} rows are shown; max_rows allows {}. Aggregate, or narrow with WHERE",
+            limits::SQL_ROWS_MAX
+        )),
+        Some(SqlLimit::Bytes) => messages.push(format!(
+            "Only the first {rows} rows fit into the {} bytes of an answer. Select fewer columns, or left(text, 300)",
+            limits::ANSWER_BYTES
+        )),
+    }
+    if summary.cells_cut > 0 {
+        messages.push(format!(
+            "{} cells were cut. Each ends with the position of its rest: substr(<column>, <position>). {} shows whole texts",
+            summary.cells_cut,
+            interface.format_call("get_event_details", &[("event_ids", "[...]")])
+        ));
+    }
+
+    let code = WarningCode::ResultsTruncated;
+    messages.into_iter().map(|message| Warning::new(code, Severity::Warning, message)).collect()
+}

@@ -1,0 +1,116 @@
+//! Computes the sums of a session, and of a session with its subagents.
+
+use std::collections::HashMap;
+
+use schemas::price::PriceTable;
+use schemas::session::SessionRow;
+use schemas::tool::list::{Counts, Family, Tokens};
+use schemas::{Confidence, Usage};
+
+use base::sanitize::clean_text;
+use store::StoredSession;
+
+/// Maximum depth of a chain of subagents that is followed, because logs can name each other in a
+/// cycle.
+pub const MAX_SUBAGENT_DEPTH: usize = 16;
+
+/// Returns the counts of a session.
+pub fn session_counts(row: &SessionRow) -> Counts {
+    Counts {
+        events: row.events,
+        turns: row.turns,
+        steps: row.steps,
+        tool_calls: row.tool_calls,
+        tool_errors: row.tool_errors,
+        replay_events: row.replay_events,
+    }
+}
+
+/// Returns a session's tokens; `None` if its log does not record any.
+pub fn session_tokens(row: &SessionRow, prices: &PriceTable) -> Option<Tokens> {
+    if row.recorded_usage().is_unknown() {
+        return None;
+    }
+    Some(sum_tokens(std::slice::from_ref(&row), prices))
+}
+
+/// Sums up the tokens of sessions, and their cost.
+fn sum_tokens(rows: &[&SessionRow], prices: &PriceTable) -> Tokens {
+    let mut tokens = Tokens { confidence: Confidence::Measured, ..Tokens::default() };
+    let mut recorded = Usage::default();
+    for row in rows {
+        tokens.counted_once = tokens.counted_once.plus(row.usage());
+        recorded = recorded.plus(row.recorded_usage());
+        // A subagent that never got an answer does not lower the confidence of the sum.
+        let confidence = row.usage_confidence.as_ref().and_then(|name| name.parse().ok());
+        let confidence = confidence.unwrap_or_default();
+        let is_unanswered = row.steps == 0 && confidence == Confidence::Unknown;
+        if !is_unanswered {
+            tokens.confidence = tokens.confidence.max(confidence);
+        }
+        add_cost(row, prices, &mut tokens);
+    }
+    tokens.as_recorded = (recorded != tokens.counted_once).then_some(recorded);
+    // The last digits of a sum of fractions are only rounding errors.
+    tokens.cost_usd = tokens.cost_usd.map(|cost| (cost * 1e9).round() / 1e9);
+    tokens
+}
+
+/// Adds the cost of a session's models.
+fn add_cost(row: &SessionRow, prices: &PriceTable, tokens: &mut Tokens) {
+    for entry in row.model_usage() {
+        let Some(cost) = entry.cost(prices) else {
+            let name = clean_text(&entry.name());
+            if !tokens.unpriced_models.contains(&name) {
+                tokens.unpriced_models.push(name);
+            }
+            continue;
+        };
+        *tokens.cost_usd.get_or_insert(0.0) += cost;
+    }
+}
+
+/// Maps each session to its subagents.
+pub struct SubagentIndex<'s> {
+    children: HashMap<&'s str, Vec<&'s SessionRow>>,
+}
+
+impl<'s> SubagentIndex<'s> {
+    pub fn from_sessions(sessions: &'s [StoredSession]) -> Self {
+        let mut children: HashMap<&str, Vec<&SessionRow>> = HashMap::new();
+        for session in sessions.iter().filter(|session| session.brief().is_subagent) {
+            if let Some(parent) = &session.brief().parent_session_id {
+                children.entry(parent).or_default().push(session);
+            }
+        }
+        Self { children }
+    }
+
+    /// Returns the sums over a session and its subagents; `None` if it has no subagents.
+    pub fn sum_with_subagents(&self, row: &'s SessionRow, prices: &PriceTable) -> Option<Family> {
+        let mut rows = vec![row];
+        let mut level_start = 0;
+        for _ in 0..MAX_SUBAGENT_DEPTH {
+            let level_end = rows.len();
+            for at in level_start..level_end {
+                let children = self.children.get(rows[at].session_id.as_str());
+                rows.extend(children.into_iter().flatten().filter(|child| child.is_conversation()));
+            }
+            level_start = level_end;
+        }
+        if rows.len() == 1 {
+            return None;
+        }
+
+        let mut counts = Counts::default();
+        for member in rows.iter().map(|row| self::session_counts(row)) {
+            counts.events += member.events;
+            counts.turns += member.turns;
+            counts.steps += member.steps;
+            counts.tool_calls += member.tool_calls;
+            counts.tool_errors += member.tool_errors;
+            counts.replay_events += member.replay_events;
+        }
+        Some(Family { subagents: rows.len() - 1, counts, tokens: sum_tokens(&rows, prices) })
+    }
+}

@@ -1,0 +1,201 @@
+//! Holds the state that all calls share: the store, the prices, the caller, and what runs queries,
+//! masks secrets and keeps the store up to date.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use ingest::redact::Redactor;
+use schemas::price::PriceTable;
+use schemas::{ErrorCode, ToolError, limits};
+
+use super::call::{Call, CallView};
+use super::caller::Caller;
+use super::freshness::{Freshness, Refresh, UnreadReason};
+use super::lake_engine::{LakeCall, LakeEngine, LakeScope};
+use crate::error::store_error;
+use sql::Sandbox;
+use store::{Snapshot, Store};
+
+/// Creates the redactor that masks secrets. It is called only when there is text to mask, because
+/// creating it takes a while.
+pub type RedactorFactory = fn() -> Result<Arc<Redactor>, ToolError>;
+
+/// The state that all calls of the tools over one store share.
+pub struct SharedState {
+    pub store: Arc<Store>,
+    /// The given prices, or the built-in ones, which are loaded on first use.
+    pub prices: OnceLock<PriceTable>,
+    pub caller: Caller,
+    pub refresh: Option<Arc<dyn Refresh>>,
+    pub sandbox: Sandbox,
+    pub masking: Option<RedactorFactory>,
+    /// The engine that scans a lake; `None` if the store has all events itself.
+    pub engine: Option<Arc<dyn LakeEngine>>,
+}
+
+impl SharedState {
+    pub fn new(store: Arc<Store>) -> Self {
+        Self {
+            store,
+            prices: OnceLock::new(),
+            caller: Caller::default(),
+            refresh: None,
+            sandbox: Sandbox::new(PathBuf::new()),
+            masking: None,
+            engine: None,
+        }
+    }
+
+    pub fn prices(&self) -> &PriceTable {
+        self.prices.get_or_init(PriceTable::built_in)
+    }
+
+    /// Checks whether logs grew, and ingests what was added for at most `REFRESH_MS` milliseconds.
+    pub fn refresh_store(&self) {
+        if let Some(refresh) = &self.refresh {
+            refresh.refresh(Duration::from_millis(limits::REFRESH_MS));
+        }
+    }
+
+    /// Returns the view that the call answers from: the store at the time of the first access.
+    pub fn view<'c>(&self, call: &'c Call<'_>) -> Result<&'c CallView, ToolError> {
+        call.view(|| {
+            let snapshot = self.store.take_lazy_snapshot().map_err(store_error)?;
+            let freshness = self.refresh.as_ref().map(|refresh| refresh.current_freshness());
+            Ok(CallView { snapshot, freshness: freshness.unwrap_or_default(), lake: None })
+        })
+    }
+
+    /// Runs a part of a call that reads the store. If it fails because files of its snapshot were
+    /// removed meanwhile, as by `compact` or `forget`, it is run again once with a snapshot of the store
+    /// as it is then.
+    pub fn read_store<T>(
+        &self,
+        call: &Call<'_>,
+        read: &mut dyn FnMut() -> Result<T, ToolError>,
+    ) -> Result<T, ToolError> {
+        if !call.begin_guard() {
+            return read();
+        }
+        let mut result = read();
+        if let Err(error) = &result
+            && self.renew_view(call, error)
+        {
+            result = read();
+        }
+        call.end_guard();
+        result
+    }
+
+    /// Lets the rest of a call that failed answer from the store as it is now. Returns false if the error
+    /// is not that of removed files.
+    pub fn renew_view(&self, call: &Call<'_>, error: &ToolError) -> bool {
+        let Some(view) = call.taken_view() else { return false };
+        if self.engine.is_some() || !may_be_of_files(error.code) {
+            return false;
+        }
+        let Some(snapshot) = self.store.take_newer_snapshot(&view.snapshot) else { return false };
+        call.renew_view(CallView { snapshot, freshness: view.freshness.clone(), lake: None })
+    }
+
+    /// Has the engine load what a call needs, if there is one. `load` gets the engine and what it
+    /// loads into, and the call answers from the store as it is afterwards.
+    pub fn prepare_lake(
+        &self,
+        call: &Call<'_>,
+        load: impl FnOnce(&dyn LakeEngine, &LakeCall<'_>) -> Result<LakeScope, ToolError>,
+    ) -> Result<(), ToolError> {
+        let Some(engine) = &self.engine else { return Ok(()) };
+        call.view(|| {
+            engine.refresh(&self.store)?;
+            let sessions = self.store.take_snapshot().map_err(store_error)?;
+            let lake = LakeCall { store: &self.store, snapshot: &sessions, stop: call.stop };
+            let scope = load(&**engine, &lake)?;
+            let snapshot = self.store.take_snapshot().map_err(store_error)?;
+            Ok(CallView { snapshot, freshness: Freshness::default(), lake: Some(scope) })
+        })?;
+        Ok(())
+    }
+
+    /// Returns an error if an engine scans the lake: then the store does not have what `tool` needs.
+    pub fn refuse_lake(&self, tool: &str) -> Result<(), ToolError> {
+        if self.engine.is_none() {
+            return Ok(());
+        }
+        let name = self.caller.interface.tool_name(tool);
+        let message = format!(
+            "{name} does not run with --engine. Import the lake with `sessions pull`, and run it without --engine"
+        );
+        Err(ToolError::new(ErrorCode::InvalidArgument, message).with_detail("field", "engine"))
+    }
+
+    /// Returns the snapshot of the call. Fails with `index_empty` if nothing was ingested yet, and if
+    /// the store cannot be read, or not be masked by the rules for secrets in force.
+    pub fn snapshot<'c>(&self, call: &'c Call<'_>) -> Result<&'c Arc<Snapshot>, ToolError> {
+        let CallView { snapshot, freshness, .. } = self.view(call)?;
+        if let UnreadReason::Unmasked(reason) = &freshness.unread_reason {
+            let message = format!(
+                "The rules for secrets changed, and the store could not be masked by them, so it is not shown. {reason}"
+            );
+            return Err(ToolError::new(ErrorCode::StoreUnavailable, message));
+        }
+        if snapshot.manifest().generation > 0 {
+            return Ok(snapshot);
+        }
+        let is_reading =
+            matches!(freshness.unread_reason, UnreadReason::Looking | UnreadReason::Reading);
+        let message = format!(
+            "No logs have been ingested into {} yet. {}",
+            self.store.dir().display(),
+            if is_reading {
+                "They are being read now: ask again in a few seconds"
+            } else {
+                "Run `sessions ingest` once in a shell, then ask again"
+            }
+        );
+        let error = ToolError::new(ErrorCode::IndexEmpty, message);
+        Err(ToolError { retryable: is_reading, ..error })
+    }
+
+    /// Returns the generation of the store, and a hash of everything that the answer depends on
+    /// besides its arguments. Returns `None` if the store is empty or cannot be read.
+    pub fn answer_state(&self, call: &Call<'_>) -> Option<(u64, u64)> {
+        // The lake may have changed since.
+        if self.engine.is_some() {
+            return None;
+        }
+        let generation = self.snapshot(call).ok()?.manifest().generation;
+        let CallView { snapshot, freshness, .. } = self.view(call).ok()?;
+        let mut hasher = DefaultHasher::new();
+        (generation, snapshot.labels().hash(), snapshot.condition(), freshness).hash(&mut hasher);
+        Some((generation, hasher.finish()))
+    }
+}
+
+/// Returns whether an error may be about files of the store. DuckDB words a missing file as an access
+/// that is not allowed.
+fn may_be_of_files(code: ErrorCode) -> bool {
+    match code {
+        ErrorCode::StoreDamaged
+        | ErrorCode::StoreUnavailable
+        | ErrorCode::InternalError
+        | ErrorCode::SqlError
+        | ErrorCode::SqlNotAllowed => true,
+        ErrorCode::InvalidArgument
+        | ErrorCode::InvalidQuery
+        | ErrorCode::InvalidCursor
+        | ErrorCode::InvalidSessionId
+        | ErrorCode::InvalidEventId
+        | ErrorCode::InvalidDetailLevel
+        | ErrorCode::AmbiguousSessionPrefix
+        | ErrorCode::SessionNotFound
+        | ErrorCode::EventNotFound
+        | ErrorCode::SearchTimeout
+        | ErrorCode::Cancelled
+        | ErrorCode::RateLimitExceeded
+        | ErrorCode::IndexEmpty
+        | ErrorCode::StoreBusy => false,
+    }
+}

@@ -1,0 +1,107 @@
+//! Reads one session as a whole, or a long one around an event, in the types of the contract: without
+//! pages or a budget.
+
+use std::ops::Range;
+
+use schemas::price::PriceTable;
+use schemas::session::SessionRow;
+use schemas::tool::event::Event;
+use schemas::tool::list::{ListFormat, Session};
+use schemas::{ErrorCode, EventId, Timestamp, ToolError};
+
+use super::call::Call;
+use super::convert;
+use super::rows::{Links, convert_whole_event, read_event_range};
+use super::turn_costs::turn_costs;
+use store::Snapshot;
+
+/// A session and all its events, with texts, links and sources.
+pub struct Transcript {
+    pub session: Session,
+    pub events: Vec<Event>,
+    /// The indexes of the events that were read.
+    pub range: Range<u32>,
+    /// True if these are all events of the session.
+    pub is_whole: bool,
+    /// The cost of each turn that has one, in US dollars.
+    pub costs: Vec<(u32, f64)>,
+}
+
+/// The part of the events around an event that are before it.
+const BEFORE_SHARE: u32 = 6;
+
+/// Number of events that are converted before it is checked again whether the reading must end.
+const CHUNK_EVENTS: usize = 1024;
+
+impl Transcript {
+    /// Reads the session at this position of the snapshot. `stop` is polled from time to time; true ends
+    /// the reading with an error.
+    pub fn read(
+        snapshot: &Snapshot,
+        session: usize,
+        prices: &PriceTable,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Self, ToolError> {
+        Self::read_range(snapshot, session, 0..u32::MAX, prices, stop)
+    }
+
+    /// The same with at most `most` events: if the session has more, those around `event`, most of them
+    /// after it.
+    pub fn read_around(
+        snapshot: &Snapshot,
+        session: usize,
+        event: u32,
+        most: u32,
+        prices: &PriceTable,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Self, ToolError> {
+        let first = event.saturating_sub(most / BEFORE_SHARE);
+        let last_first = count_events(session_row(snapshot, session)?).saturating_sub(most);
+        let first = first.min(last_first);
+        Self::read_range(snapshot, session, first..first.saturating_add(most), prices, stop)
+    }
+
+    fn read_range(
+        snapshot: &Snapshot,
+        session: usize,
+        range: Range<u32>,
+        prices: &PriceTable,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Self, ToolError> {
+        let row = session_row(snapshot, session)?;
+        let count = count_events(row);
+        let range = range.start..range.end.min(count);
+        // Writing a file has no time limit.
+        let call = Call::new(Timestamp::now(), stop);
+        let rows = read_event_range(snapshot, session, range.clone(), &call)?;
+        let links = Links::from_rows(&rows);
+        let mut events = Vec::with_capacity(rows.len());
+        for chunk in rows.chunks(CHUNK_EVENTS) {
+            call.ensure_running()?;
+            events.extend(chunk.iter().map(|event| convert_whole_event(event, row, &links)));
+        }
+        let session = convert::convert_session(row, ListFormat::Full, prices);
+        let is_whole = range == (0..count);
+        let costs = turn_costs(&rows, prices);
+        Ok(Self { session, events, range, is_whole, costs })
+    }
+}
+
+/// Returns the result of a call, or the call of a result. `all` are the events of the session: the
+/// position of each is its index.
+pub fn linked_event<'e>(event: &Event, all: &'e [Event]) -> Option<&'e Event> {
+    let id: EventId = event.linked_event_id.as_deref()?.parse().ok()?;
+    all.get(usize::try_from(id.index).ok()?)
+}
+
+fn session_row(snapshot: &Snapshot, session: usize) -> Result<&SessionRow, ToolError> {
+    snapshot
+        .sessions()
+        .get(session)
+        .map(AsRef::as_ref)
+        .ok_or_else(|| ToolError::new(ErrorCode::InternalError, "A session is not in its snapshot"))
+}
+
+fn count_events(row: &SessionRow) -> u32 {
+    u32::try_from(row.events).unwrap_or(u32::MAX)
+}

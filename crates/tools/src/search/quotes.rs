@@ -1,0 +1,77 @@
+//! Quotes the texts of matches. Of the best matches of one session more is shown than snippets: whoever
+//! asks a session a question wants to read the answer, and not to find its place.
+
+use schemas::tool::search::Match;
+use schemas::{EventType, ToolError, limits};
+
+use crate::reply::rows::read_events;
+use crate::reply::text_share::{TextSize, share_room};
+use base::json_length::json_length;
+use base::sanitize::{clean_text, truncate_for_json};
+use search::{SearchHit, Snippet, cut_snippet};
+use store::Snapshot;
+
+/// Replaces the snippets of matches by as much of their texts as there is room for. `hits` are those of
+/// the matches, in the same order.
+pub(super) fn show_texts(
+    snapshot: &Snapshot,
+    matches: &mut [Match],
+    hits: &[SearchHit],
+) -> Result<(), ToolError> {
+    let mut texts = Vec::new();
+    let mut sizes = Vec::new();
+    for (found, hit) in matches.iter().zip(hits) {
+        let end = hit.event_index.saturating_add(1);
+        let event = read_events(snapshot, hit.session, hit.event_index, end)?.pop();
+        let text = event.map(|event| event.text).unwrap_or_default();
+        sizes.push(TextSize {
+            bytes: json_length(&clean_text(&text)),
+            least: json_length(&found.snippet),
+            most: most_bytes(found.event_type),
+        });
+        texts.push(text);
+    }
+
+    let shares = share_room(&sizes, limits::SESSION_TEXTS_BYTES);
+    for (((found, hit), text), (size, share)) in
+        matches.iter_mut().zip(hits).zip(&texts).zip(sizes.iter().zip(shares))
+    {
+        if share > size.least {
+            found.snippet = quote_text(text, hit, share);
+        }
+    }
+    Ok(())
+}
+
+/// Returns the most bytes of the text of an event. What a command printed is rarely the answer.
+fn most_bytes(event_type: EventType) -> usize {
+    match event_type {
+        EventType::User | EventType::Message => limits::SESSION_TEXTS_BYTES,
+        EventType::Reasoning | EventType::ToolCall => limits::SESSION_CALL_BYTES,
+        EventType::ToolResult | EventType::Notification | EventType::TokenUsage => {
+            limits::SESSION_RESULT_BYTES
+        }
+    }
+}
+
+/// Returns the part of a text around its snippet that takes about `bytes` bytes of JSON.
+fn quote_text(text: &str, hit: &SearchHit, bytes: usize) -> String {
+    let [chars_before, _] = hit.snippet.omitted;
+    let start = text.char_indices().nth(chars_before).map_or(text.len(), |(at, _)| at);
+    let end = start + hit.snippet.text.len();
+    // Fewer characters take more bytes if they are escaped or not ASCII.
+    let chars = bytes * text.chars().count() / json_length(&text).max(1);
+    let quoted = quote_snippet(&cut_snippet(text, start, end, chars));
+    match truncate_for_json(&quoted, bytes) {
+        (_, 0) => quoted,
+        (kept, _) => format!("{kept}…"),
+    }
+}
+
+/// Returns a snippet with ellipses at its cuts.
+pub(super) fn quote_snippet(snippet: &Snippet) -> String {
+    let [before, after] = snippet.omitted;
+    let start = if before > 0 { "…" } else { "" };
+    let end = if after > 0 { "…" } else { "" };
+    format!("{start}{}{end}", clean_text(&snippet.text).trim())
+}

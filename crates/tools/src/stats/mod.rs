@@ -1,0 +1,297 @@
+//! Runs `session_stats`, which reads the narrow columns of the live rows, never their text, and
+//! sums them up by group.
+
+mod fact;
+mod group;
+mod lake_scan;
+mod plan;
+mod scan;
+mod sums;
+
+use std::cmp::Ordering;
+use std::sync::atomic::AtomicUsize;
+
+use schemas::tool::stats::{Group, GroupKey, StatsArgs, StatsData, StatsSort};
+use schemas::tool::{OneOrMany, checked_limit};
+use schemas::{ErrorCode, Timestamp, ToolError, Zone, limits};
+
+use self::lake_scan::collect_lake_groups;
+use self::plan::StatsPlan;
+use self::scan::collect_groups;
+use super::reply::answer::{Reply, RowTotal};
+use super::reply::budget::Budget;
+use super::reply::call::Call;
+use super::reply::lake_engine::LakeScope;
+use super::reply::scope::{Coverage, SessionFilters};
+use super::reply::shared_state::SharedState;
+use super::reply::usage_warnings::usage_warnings;
+use store::{Snapshot, StoredSession};
+
+/// The number of groups requested.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// The groups that fit into an answer.
+    Answer,
+    /// All groups.
+    All,
+    /// All groups, of any number of keys.
+    Cells,
+}
+
+pub(super) fn run(
+    shared: &SharedState,
+    snapshot: &Snapshot,
+    args: &StatsArgs,
+    extent: Extent,
+    call: &Call<'_>,
+) -> Result<Reply<StatsData>, ToolError> {
+    let keys = match extent {
+        Extent::Answer | Extent::All => checked_keys(&args.group_by)?,
+        Extent::Cells => args.group_by.to_vec(),
+    };
+    let limit = match extent {
+        Extent::Answer => {
+            checked_limit("limit", args.limit, limits::STATS_LIMIT, limits::STATS_LIMIT_MAX)?
+        }
+        Extent::All | Extent::Cells => usize::MAX,
+    };
+    let zone = match &args.timezone {
+        Some(name) => Zone::find("timezone", name)?,
+        None => call.zone.clone(),
+    };
+    let since = parse_time("since", args.since.as_deref(), call.now, &zone)?;
+    let until = parse_time("until", args.until.as_deref(), call.now, &zone)?;
+    if since.zip(until).is_some_and(|(since, until)| since >= until) {
+        let message = "since: it is not before until. Swap them, or leave one out";
+        return Err(
+            ToolError::new(ErrorCode::InvalidArgument, message).with_detail("field", "since")
+        );
+    }
+
+    let sessions = snapshot.sessions();
+    let id = args.session_id.as_deref();
+    let one = id.map(|id| shared.caller.find_session(snapshot, id)).transpose()?;
+    let filters = SessionFilters {
+        project: args.project.as_deref(),
+        provider: args.provider,
+        machine: args.machine.as_deref(),
+        user: args.user.as_deref(),
+        session: one,
+        ..SessionFilters::default()
+    };
+    let is_selected = select_sessions(snapshot, &filters);
+    let has_periods = keys.iter().any(|key| key.is_time());
+    let range = if has_periods { None } else { trend_range(sessions, &is_selected, since, until) };
+    let plan = StatsPlan {
+        snapshot,
+        keys: &keys,
+        is_selected: &is_selected,
+        zone: &zone,
+        since,
+        until,
+        range,
+        prices: shared.prices(),
+        group_count: AtomicUsize::new(0),
+    };
+    let (groups, lake) = match &shared.engine {
+        None => (collect_groups(&plan, call.stop)?, LakeScope::default()),
+        Some(engine) => collect_lake_groups(&plan, &**engine, call.stop)?,
+    };
+    let total = groups.len();
+    let kept = sorted_page(groups, &keys, args.sort, limit, extent);
+
+    let returned = kept.len();
+    let timezone = has_periods.then(|| zone.name().to_owned());
+    let data = StatsData { group_by: keys, timezone, groups: kept };
+    let mut reply = Reply::new(data, returned);
+    reply.total = Some(RowTotal::Exact(total));
+    reply.is_truncated = returned < total;
+    reply
+        .warnings
+        .extend(id.zip(one).and_then(|(id, at)| shared.caller.session_note(id, &sessions[at])));
+    let covered = filters.describe_scope(snapshot, Coverage::OwnEvents);
+    reply.scope = Some(describe_scope(covered, since, until, &lake));
+    let counted = sessions.iter().zip(&is_selected).filter(|(_, is_selected)| **is_selected);
+    reply.warnings.extend(usage_warnings(counted.map(|(row, _)| &**row), shared.prices()));
+    let interface = shared.caller.interface;
+    let filter_names = interface.argument_names(&["provider", "project", "session_id", "since"]);
+    let until = interface.argument_names(&["until"]);
+    if reply.is_truncated {
+        let max_limit = limits::STATS_LIMIT_MAX;
+        let next_step = if returned == limit && limit < max_limit as usize {
+            let limit = interface.argument_names(&["limit"]);
+            format!("Raise {limit} (at most {max_limit}), or narrow")
+        } else {
+            "The answer is full: narrow".to_owned()
+        };
+        reply.hint = Some(format!(
+            "{} more groups. {next_step} with {filter_names} or {until}.",
+            total - returned
+        ));
+    } else if returned == 0 {
+        reply.hint = filters.explain_none(snapshot);
+    }
+    if returned == 0 && reply.hint.is_none() {
+        reply.hint = Some(format!(
+            "No event matches. Try without {filter_names} or {until}; there are {} sessions.",
+            sessions.len()
+        ));
+    }
+    Ok(reply)
+}
+
+/// Describes the sessions and the times that an answer covers, and what an engine looked at.
+fn describe_scope(
+    sessions: String,
+    since: Option<i64>,
+    until: Option<i64>,
+    lake: &LakeScope,
+) -> String {
+    let mut scope = sessions;
+    if let Some(since) = since {
+        scope.push_str(&format!("; events since {}", Timestamp(since)));
+    }
+    if let Some(until) = until {
+        scope.push_str(&format!("; events before {}", Timestamp(until)));
+    }
+    if !lake.description.is_empty() {
+        scope.push_str(&format!("; {}", lake.description));
+    }
+    scope
+}
+
+/// Parses the time of an argument, to microseconds.
+fn parse_time(
+    field: &str,
+    text: Option<&str>,
+    now: Timestamp,
+    zone: &Zone,
+) -> Result<Option<i64>, ToolError> {
+    let Some(text) = text else { return Ok(None) };
+    Ok(Some(zone.parse_since(field, text, now)?.0))
+}
+
+/// Sorts the groups, and returns those that the call asks for and that fit into an answer.
+fn sorted_page(
+    mut groups: Vec<Group>,
+    keys: &[GroupKey],
+    sort: Option<StatsSort>,
+    limit: usize,
+    extent: Extent,
+) -> Vec<Group> {
+    let sort = sort.unwrap_or(default_sort(keys));
+    groups.sort_by(|a, b| compare_groups(a, b, sort));
+    // Groups by time: the latest are kept and shown in chronological order.
+    let keeps_latest = sort == StatsSort::Key && keys.first().is_some_and(|key| key.is_time());
+    if keeps_latest {
+        groups.reverse();
+        // Events without a time come last.
+        groups.sort_by_key(|group| group.group.len() < keys.len());
+    }
+
+    let mut budget = Budget::new(limits::ANSWER_BYTES);
+    let mut kept: Vec<Group> = Vec::new();
+    for group in groups.into_iter().take(limit) {
+        if extent == Extent::Answer && !budget.take(&group) {
+            break;
+        }
+        kept.push(group);
+    }
+    if keeps_latest {
+        kept.reverse();
+    }
+    kept
+}
+
+/// Returns one key, or two different ones.
+fn checked_keys(group_by: &OneOrMany<GroupKey>) -> Result<Vec<GroupKey>, ToolError> {
+    let keys = group_by.to_vec();
+    let is_valid = match keys.as_slice() {
+        [_] => true,
+        [first, second] => first != second,
+        _ => false,
+    };
+    if is_valid {
+        return Ok(keys);
+    }
+    let names = keys.iter().map(|key| key.as_str()).collect::<Vec<_>>().join(",");
+    let message = format!(
+        "group_by: '{names}' is not valid. Give one key or two different ones of {}",
+        GroupKey::NAMES.join(", ")
+    );
+    Err(ToolError::new(ErrorCode::InvalidArgument, message)
+        .with_detail("field", "group_by")
+        .with_detail("value", names)
+        .with_detail("valid", GroupKey::NAMES))
+}
+
+/// Returns, for every session, whether it is selected.
+fn select_sessions(snapshot: &Snapshot, filters: &SessionFilters<'_>) -> Vec<bool> {
+    let passes = filters.row_filter(snapshot);
+    let sessions = snapshot.sessions().iter().enumerate();
+    sessions
+        .map(|(at, row)| filters.session.is_none_or(|one| one == at) && passes(row.brief()))
+        .collect()
+}
+
+/// Returns the first and the last time of the selected sessions.
+fn trend_range(
+    sessions: &[StoredSession],
+    is_selected: &[bool],
+    since: Option<i64>,
+    until: Option<i64>,
+) -> Option<(i64, i64)> {
+    let mut first = i64::MAX;
+    let mut last = i64::MIN;
+    for (row, is_selected) in sessions.iter().zip(is_selected) {
+        if *is_selected {
+            first = first.min(row.brief().started_at.unwrap_or(i64::MAX));
+            last = last.max(row.brief().ended_at.unwrap_or(i64::MIN));
+        }
+    }
+    first = first.max(since.unwrap_or(i64::MIN));
+    last = last.min(until.map_or(i64::MAX, |until| until - 1));
+    (first <= last).then_some((first, last))
+}
+
+fn default_sort(keys: &[GroupKey]) -> StatsSort {
+    match keys {
+        [first, ..] if first.is_time() => StatsSort::Key,
+        _ => StatsSort::Events,
+    }
+}
+
+/// Compares two groups: the largest comes first, equal ones are ordered by their keys.
+fn compare_groups(a: &Group, b: &Group, sort: StatsSort) -> Ordering {
+    let by_sort = match sort {
+        StatsSort::Key => Ordering::Equal,
+        StatsSort::Events => b.events.cmp(&a.events),
+        StatsSort::Errors => b.tool_errors.cmp(&a.tool_errors),
+        StatsSort::ErrorRate => compare_numbers(b.error_rate, a.error_rate),
+        StatsSort::Tokens => tokens_counted_once(b).cmp(&tokens_counted_once(a)),
+        StatsSort::Cost => compare_numbers(b.cost_usd, a.cost_usd),
+        StatsSort::Duration => {
+            let p95_of_a = a.duration_ms.map(|spread| spread.p95);
+            b.duration_ms.map(|spread| spread.p95).cmp(&p95_of_a)
+        }
+        StatsSort::Size => b.text_bytes.cmp(&a.text_bytes),
+    };
+    by_sort.then_with(|| key_texts(a).cmp(&key_texts(b)))
+}
+
+/// Compares two numbers that are not negative; an unknown one is less than every other.
+fn compare_numbers(a: Option<f64>, b: Option<f64>) -> Ordering {
+    a.unwrap_or(-1.0).total_cmp(&b.unwrap_or(-1.0))
+}
+
+fn tokens_counted_once(group: &Group) -> u64 {
+    let tokens = group.tokens.map(|tokens| tokens.counted_once.total());
+    u64::try_from(tokens.unwrap_or(0)).unwrap_or(0)
+}
+
+/// Returns the values of the keys for sorting. Groups without a value come last.
+fn key_texts(group: &Group) -> Vec<(bool, String)> {
+    let values = group.group.values();
+    let texts = values.map(|value| value.as_str().unwrap_or("").to_owned());
+    texts.map(|text| (text.is_empty(), text)).collect()
+}
