@@ -1,4 +1,4 @@
-//! Tables made from the registry: for the README, the manual and `docs/mcp.md`.
+//! Tables made from the registry: for the manual and `docs/mcp.md`.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::guide::{arguments_table, escape_cell};
 
-/// Returns the README's table of tools.
+/// Returns the table of tools in `docs/mcp.md`.
 pub fn tool_table() -> String {
     let mut out = String::from("| tool | answers | command |\n|---|---|---|\n");
     for tool in TOOLS {

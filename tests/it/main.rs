@@ -56,6 +56,8 @@ mod odd_queries;
 mod oracle;
 mod outputs;
 mod packages;
+#[cfg(unix)]
+mod pictures;
 mod plugin;
 mod printed;
 mod quiet;

@@ -93,6 +93,20 @@ impl TestTerminal {
         self.received.lock().expect("lock").screen.screen().contents()
     }
 
+    /// Returns what `read` makes of the screen.
+    pub(crate) fn with_screen<T>(&self, read: impl FnOnce(&vt100::Screen) -> T) -> T {
+        read(self.received.lock().expect("lock").screen.screen())
+    }
+
+    /// Waits until the program has written nothing for half a second.
+    pub(crate) fn wait_until_quiet(&self) {
+        let mut length = 0;
+        while length != self.output().len() {
+            length = self.output().len();
+            std::thread::sleep(Duration::from_millis(500));
+        }
+    }
+
     /// Returns everything that the program wrote.
     pub(crate) fn output(&self) -> String {
         String::from_utf8_lossy(&self.received.lock().expect("lock").bytes).into_owned()

@@ -1,0 +1,174 @@
+//! The pictures of README: screens of the program over `sample-sessions`, drawn as SVG. With
+//! `UPDATE_DOCS=1` they are written; otherwise this checks that they show what the program shows.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use regex::Regex;
+use unicode_width::UnicodeWidthStr;
+use vt100::{Cell, Color, Screen};
+
+use crate::env::{TestEnv, compare};
+use crate::terminal::{ENTER, TestTerminal};
+
+const SIZE: (u16, u16) = (110, 28);
+
+/// Width and height of a cell, in pixels.
+const CELL_WIDTH: f32 = 8.4;
+const CELL_HEIGHT: f32 = 18.0;
+
+/// The space around the screen, in pixels.
+const MARGIN: f32 = 14.0;
+
+const FOREGROUND: &str = "#d4d7dd";
+const BACKGROUND: &str = "#16181d";
+
+/// The sixteen colours of a terminal.
+const PALETTE: [&str; 16] = [
+    "#3b3f48", "#e5707b", "#8fc983", "#e2c07a", "#6aa7ee", "#c68ae0", "#5dbfc9", "#d4d7dd",
+    "#6c7280", "#f08a94", "#a5dc99", "#f0d394", "#8bbcf5", "#d7a5ec", "#7ed5de", "#ffffff",
+];
+
+#[test]
+fn pictures_show_what_the_program_shows() {
+    let env = TestEnv::with_samples();
+    let mut terminal = TestTerminal::start(&env, &[], SIZE);
+    terminal.wait_for("53 sessions");
+    terminal.type_text("retry budget");
+    terminal.wait_until("the best event of a session", |screen| {
+        screen.contains("Shed load when the retry") && !screen.contains("53 sessions")
+    });
+    check_picture(&terminal, "docs/pictures/picker.svg");
+
+    terminal.press(ENTER);
+    terminal.wait_for("q back");
+    check_picture(&terminal, "docs/pictures/conversation.svg");
+}
+
+/// Compares a screen with its picture, without dates: those of another year are written otherwise.
+fn check_picture(terminal: &TestTerminal, name: &str) {
+    terminal.wait_until_quiet();
+    let drawn = terminal.with_screen(draw_screen);
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        compare("UPDATE_DOCS", name, &drawn);
+        return;
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+    let shown = std::fs::read_to_string(path).unwrap_or_default();
+    assert_eq!(
+        visible_words(&shown),
+        visible_words(&drawn),
+        "{name} is out of date: `UPDATE_DOCS=1 cargo test --test it -- pictures` draws it"
+    );
+}
+
+/// Returns the words in a picture that are not parts of dates.
+fn visible_words(picture: &str) -> Vec<String> {
+    let marks = Regex::new("<[^>]*>").expect("a pattern");
+    let dates = Regex::new(r"\b(?:[A-Z][a-z]{2} \d{1,2}|\d{4}-\d{2}-\d{2})\b(?: \d{2}:\d{2})?");
+    let text = marks.replace_all(picture, " ");
+    let text = dates.expect("a pattern").replace_all(&text, " ");
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+/// Draws a screen as SVG.
+fn draw_screen(screen: &Screen) -> String {
+    let (rows, columns) = screen.size();
+    let (rows, columns) = (rows.get(), columns.get());
+    let width = 2.0 * MARGIN + CELL_WIDTH * f32::from(columns);
+    let height = 2.0 * MARGIN + CELL_HEIGHT * f32::from(rows);
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" \
+         font-family=\"ui-monospace,SFMono-Regular,Menlo,Consolas,DejaVu Sans Mono,monospace\" \
+         font-size=\"14\" xml:space=\"preserve\">\n\
+         <rect width=\"100%\" height=\"100%\" rx=\"10\" fill=\"{BACKGROUND}\"/>\n"
+    );
+    for row in 0..rows {
+        let mut column = 0;
+        while column < columns {
+            let Some(first) = screen.cell(row, column) else { break };
+            let style = Style::of(first);
+            let from = column;
+            let mut text = String::new();
+            while let Some(cell) = screen.cell(row, column).filter(|cell| Style::of(cell) == style) {
+                if !cell.is_wide_continuation() {
+                    text.push_str(if cell.has_contents() { cell.contents() } else { " " });
+                }
+                column += 1;
+            }
+            style.draw(&text, row, from..column, &mut svg);
+        }
+    }
+    svg.push_str("</svg>\n");
+    svg
+}
+
+/// How a cell looks.
+#[derive(PartialEq)]
+struct Style {
+    foreground: String,
+    background: String,
+    is_bold: bool,
+    is_dim: bool,
+}
+
+impl Style {
+    fn of(cell: &Cell) -> Self {
+        let mut foreground = color(cell.fgcolor(), FOREGROUND);
+        let mut background = color(cell.bgcolor(), BACKGROUND);
+        if cell.inverse() {
+            std::mem::swap(&mut foreground, &mut background);
+        }
+        Self { foreground, background, is_bold: cell.bold(), is_dim: cell.dim() }
+    }
+
+    /// Appends a text in these columns of a row.
+    fn draw(&self, text: &str, row: u16, columns: std::ops::Range<u16>, svg: &mut String) {
+        let x = MARGIN + CELL_WIDTH * f32::from(columns.start);
+        let y = MARGIN + CELL_HEIGHT * f32::from(row);
+        let width = CELL_WIDTH * f32::from(columns.end - columns.start);
+        if self.background != BACKGROUND {
+            let fill = &self.background;
+            let _ = writeln!(
+                svg,
+                "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{CELL_HEIGHT:.1}\" fill=\"{fill}\"/>"
+            );
+        }
+        let shown = text.trim_end();
+        if shown.is_empty() {
+            return;
+        }
+        let weight = if self.is_bold { " font-weight=\"bold\"" } else { "" };
+        let opacity = if self.is_dim { " opacity=\"0.65\"" } else { "" };
+        let text = shown.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+        let _ = writeln!(
+            svg,
+            "<text x=\"{x:.1}\" y=\"{:.1}\" textLength=\"{:.1}\" fill=\"{}\"{weight}{opacity}>{text}</text>",
+            y + 13.5,
+            CELL_WIDTH * UnicodeWidthStr::width(shown) as f32,
+            self.foreground
+        );
+    }
+}
+
+/// Returns a colour for SVG.
+fn color(color: Color, default: &str) -> String {
+    match color {
+        Color::Default => default.to_owned(),
+        Color::Idx(index) => match usize::from(index) {
+            index @ 0..16 => PALETTE[index].to_owned(),
+            index @ 16..232 => {
+                let part = |divisor: usize| match (index - 16) / divisor % 6 {
+                    0 => 0,
+                    step => 55 + 40 * step,
+                };
+                format!("#{:02x}{:02x}{:02x}", part(36), part(6), part(1))
+            }
+            index => {
+                let grey = 8 + 10 * (index - 232);
+                format!("#{grey:02x}{grey:02x}{grey:02x}")
+            }
+        },
+        Color::Rgb(red, green, blue) => format!("#{red:02x}{green:02x}{blue:02x}"),
+    }
+}
