@@ -251,7 +251,7 @@ pub struct ModelUsage {
     pub model: Option<String>,
     /// The prompt of these requests had more tokens than this, which is one of [`LONG_PROMPTS`] or
     /// 0. Some models charge more for long prompts.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub prompt_over: i64,
     /// The mode in which these requests were served.
     #[serde(flatten)]
@@ -259,11 +259,6 @@ pub struct ModelUsage {
     /// The sums over these requests.
     #[serde(flatten)]
     pub usage: Usage,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
-fn is_zero(count: &i64) -> bool {
-    *count == 0
 }
 
 /// Subtype of a `token_usage` event that sums up the requests of a session up to a shutdown.

@@ -109,7 +109,7 @@ pub struct ListedSession {
     /// Hash of what the objects depend on.
     pub row: String,
     /// Version of the rules that masked it; 0 if none did, or if an earlier program published it.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "schemas::is_default")]
     pub rules: i64,
     /// Number of its events.
     pub events: i64,
@@ -142,12 +142,6 @@ pub struct ListedObject {
     pub bytes: u64,
     /// Its SHA-256.
     pub sha256: String,
-}
-
-/// Returns whether a number is zero, which a listing leaves out.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(number: &i64) -> bool {
-    *number == 0
 }
 
 impl ListedObject {

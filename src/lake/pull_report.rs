@@ -65,7 +65,7 @@ pub struct PullReport {
     /// Sessions whose own log is in the store, and those that were forgotten.
     pub known_here: usize,
     /// Events of imported sessions that are copies of forgotten ones and have no text here.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "schemas::is_default")]
     pub forgotten_events: u64,
     /// What could not be imported, and why.
     pub problems: Vec<String>,
@@ -77,9 +77,4 @@ impl PullReport {
     pub fn has_changes(&self) -> bool {
         self.imported > 0 || self.removed > 0
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }

@@ -7,8 +7,18 @@ use std::path::{Path, PathBuf};
 use regex::Regex;
 
 /// Folders with text that people wrote.
-const FOLDERS: [&str; 9] =
-    ["src", "ingest", "schemas", "tests", "benches", "docs", "xtask", "sample-sessions", ".ci"];
+const FOLDERS: [&str; 10] = [
+    "src",
+    "crates",
+    "ingest",
+    "schemas",
+    "tests",
+    "benches",
+    "docs",
+    "xtask",
+    "sample-sessions",
+    ".ci",
+];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

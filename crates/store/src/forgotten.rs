@@ -72,18 +72,14 @@ pub(super) struct ForgottenLog {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) provider: Option<Provider>,
     /// Keyed hash of the id that the log names; 0 if it is not known.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "schemas::is_default")]
     pub(super) own_id: u64,
     /// Keyed hash of the title of its session; 0 if it had none.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "schemas::is_default")]
     pub(super) title: u64,
     /// Number of its records in the file of hashes.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "schemas::is_default")]
     pub(super) records: usize,
-}
-
-fn is_zero<T: Default + PartialEq>(number: &T) -> bool {
-    *number == T::default()
 }
 
 impl ForgottenLogs {

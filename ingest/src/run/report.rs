@@ -38,7 +38,7 @@ pub struct IngestReport {
     /// Files that could not be read.
     pub files_failed: u64,
     /// Logs that were left out because the user excluded or forgot them.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "schemas::is_default")]
     pub files_excluded: u64,
     /// The sessions that begin with copies of forgotten ones, or have some in between.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -133,11 +133,6 @@ pub struct ProviderReport {
     pub objects: u64,
     /// Events read, copied ones included.
     pub events: u64,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 impl IngestReport {

@@ -255,7 +255,7 @@ pub struct Fix {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub edits: Vec<FixEdit>,
     /// Earlier edits between the two that are not shown.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "crate::is_default")]
     pub edits_omitted: usize,
 }
 
@@ -278,13 +278,13 @@ pub struct Lost {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub prompts: Vec<Excerpt>,
     /// Number of prompts that are not shown.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "crate::is_default")]
     pub prompts_omitted: usize,
     /// Files that calls named.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
     /// Number of files that are not shown.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "crate::is_default")]
     pub files_omitted: usize,
 }
 
@@ -305,9 +305,4 @@ pub struct Context {
     pub compactions: usize,
     /// `[event_index, tokens]` of requests spread over the session.
     pub series: Vec<[i64; 2]>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
-fn is_zero(count: &usize) -> bool {
-    *count == 0
 }

@@ -167,7 +167,7 @@ pub struct SessionEnd {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub todos: Vec<Todo>,
     /// Number of open to-dos that are not shown.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "crate::is_default")]
     pub todos_omitted: usize,
     /// What the summary of the last compaction names as open.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -244,7 +244,7 @@ pub struct Uncommitted {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub edited: Vec<String>,
     /// Number of files that are not shown.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "crate::is_default")]
     pub omitted: usize,
 }
 
@@ -293,13 +293,8 @@ pub struct Excerpt {
     /// Quoted log text; untrusted.
     pub text: String,
     /// Characters left out: at the end, or where the text has `[…]`.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "crate::is_default")]
     pub omitted: usize,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
-fn is_zero(count: &usize) -> bool {
-    *count == 0
 }
 
 /// One prompt and what came of it.

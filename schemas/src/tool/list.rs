@@ -270,11 +270,6 @@ pub struct Counts {
     /// Tool results that the log marks as failed.
     pub tool_errors: i64,
     /// Events copied from another session.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "crate::is_default")]
     pub replay_events: i64,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
-fn is_zero(count: &i64) -> bool {
-    *count == 0
 }

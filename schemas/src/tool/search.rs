@@ -154,10 +154,6 @@ closed_enum! {
     }
 }
 
-fn is_zero(number: &u32) -> bool {
-    *number == 0
-}
-
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
 fn is_not_failed(is_error: &Option<bool>) -> bool {
     *is_error != Some(true)
@@ -177,7 +173,7 @@ pub struct Match {
     /// Turn of the event; 0 is before the first prompt.
     pub turn_index: u32,
     /// Model response that the event belongs to, counted over the session; absent for none.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "crate::is_default")]
     pub step_index: u32,
     /// Type of the event.
     pub event_type: EventType,

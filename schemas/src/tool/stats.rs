@@ -203,7 +203,7 @@ pub struct Group {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
     /// Tokens of models that the price table does not know.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "crate::is_default")]
     pub unpriced_tokens: i64,
     /// Models of the requests, unless grouped by that.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -240,9 +240,4 @@ pub struct Spread {
     pub p95: u64,
     /// The sum.
     pub total: u64,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
-fn is_zero(count: &i64) -> bool {
-    *count == 0
 }

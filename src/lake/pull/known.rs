@@ -38,13 +38,8 @@ pub(super) struct ImportedFrom {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) shared_id: Option<String>,
     /// Number of its first events that are marked as copies because another session counts them.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "schemas::is_default")]
     pub(super) copied: usize,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
-fn is_zero(count: &usize) -> bool {
-    *count == 0
 }
 
 impl ImportedFrom {

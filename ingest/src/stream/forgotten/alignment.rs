@@ -26,20 +26,23 @@ const MAX_CHANGED_RECORDS: usize = 8;
 /// Number of records of one type and time among which an equal one is searched.
 const MAX_SAME_MOMENT: usize = 256;
 
+const MICROS_PER_SECOND: i64 = 1_000_000;
+
 /// Positions in the forgotten session by hash, ascending.
 type Positions = HashMap<u64, Vec<u32>>;
 
 /// Returns whether each record of a log, given by `facts` and `marks`, is a copy of a record of the
-/// session with the records `forgotten`.
+/// session with the records `forgotten`. `has_its_name` is true if the log names that session.
 pub(super) fn align_records(
     forgotten: &[RecordMarks],
     facts: &[RecordFacts],
     marks: &[RecordMarks],
     has_unique_ids: bool,
+    has_its_name: bool,
 ) -> Vec<bool> {
     let mut alignment = Alignment::new(forgotten, facts, marks);
     alignment.place_certain_copies(has_unique_ids);
-    alignment.place_copies_with_times();
+    alignment.place_copies_with_times(has_its_name);
     if alignment.places.iter().all(Option::is_none) {
         alignment.place_whole_log();
     }
@@ -116,8 +119,9 @@ impl<'f> Alignment<'f> {
         }
     }
 
-    /// Places records that are equal to those of the session at the same times.
-    fn place_copies_with_times(&mut self) {
+    /// Places records that are equal to those of the session at the same times. Rows of a lake have no
+    /// other identity.
+    fn place_copies_with_times(&mut self, has_its_name: bool) {
         let mut timed = Vec::new();
         for at in 0..self.facts.len() {
             let marks = self.marks[at];
@@ -133,12 +137,26 @@ impl<'f> Alignment<'f> {
         let is_answered = timed.iter().any(|(at, _)| self.facts[*at].event_type != EventType::User);
         let is_whole_log = timed.len() == self.facts.len();
         let is_placed = self.places.iter().any(Option::is_some);
-        if is_placed || is_whole_log || timed.len() >= MIN_EQUAL_TIMES && is_answered {
+        let is_one_certain = has_its_name || timed.iter().any(|(at, _)| self.is_timed_answer(*at));
+        if is_placed
+            || is_whole_log
+            || is_one_certain
+            || timed.len() >= MIN_EQUAL_TIMES && is_answered
+        {
             self.keeps_times |= !timed.is_empty();
             for (at, place) in timed {
                 self.places[at].get_or_insert(place);
             }
         }
+    }
+
+    /// Returns whether a record is of an agent, not of a user or a script, at a time that is finer than
+    /// a second: no other record is equal to it at the same time.
+    fn is_timed_answer(&self, at: usize) -> bool {
+        let record = &self.facts[at];
+        record.event_type != EventType::User
+            && record.spoken_events > 0
+            && record.time.is_some_and(|time| time % MICROS_PER_SECOND != 0)
     }
 
     /// Returns whether a record has the type and time of the record at a place of the session.

@@ -164,7 +164,9 @@ impl ForgottenRecords {
             if !may_repeat(provider, session) {
                 continue;
             }
-            let found = align_records(&session.records, facts, &marks, has_unique_ids);
+            let has_its_name = session.own_id == own_id;
+            let found =
+                align_records(&session.records, facts, &marks, has_unique_ids, has_its_name);
             if !found.contains(&true) {
                 continue;
             }
@@ -178,7 +180,7 @@ impl ForgottenRecords {
             // Logs of different sessions may have the same name, and share a few records by chance.
             let count = found_records(&found);
             let is_most = 2 * count >= facts.len() || 2 * count >= session.records.len();
-            copies.is_whole |= session.own_id == own_id && is_most;
+            copies.is_whole |= has_its_name && is_most;
         }
         if copies.session_ids.is_empty() {
             return None;
@@ -389,6 +391,30 @@ mod tests {
         // Sessions that began at the same time with the same prompt.
         let other = RecordFacts { text_hash: 800, ..renamed[1] };
         assert_eq!(copies(&forgotten, &[renamed[0], other]), None);
+    }
+
+    #[test]
+    fn one_record_without_identity_is_known_by_its_text_and_time() {
+        let row = |text: u64, event_type, time| RecordFacts {
+            record_hash: 0,
+            text_hash: text,
+            event_type,
+            text_bytes: 1,
+            ..record(0, time)
+        };
+        let answer = row(5, EventType::Message, 2_000_000);
+        let forgotten = forget(&[row(4, EventType::User, 1_000_000), answer], Provider::Claude);
+        let log = [answer, row(6, EventType::User, 3_000_000), row(7, EventType::User, 4_000_000)];
+        // Another session may say the same within the same second, but not one of this name.
+        assert_eq!(copies(&forgotten, &log), None);
+        let own_id = forgotten.sessions()[0].own_id;
+        let found = forgotten.find_copies(Provider::Claude, true, own_id, &log).expect("a copy");
+        assert_eq!(found.is_copy, [true, false, false]);
+
+        let answer = row(5, EventType::Message, 2_000_001);
+        let forgotten = forget(&[row(4, EventType::User, 1_000_000), answer], Provider::Claude);
+        let expected = (vec![true, false, false], false);
+        assert_eq!(copies(&forgotten, &[answer, log[1], log[2]]), Some(expected));
     }
 
     #[test]
