@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use regex::Regex;
-use unicode_width::UnicodeWidthStr;
+use unicode_width::UnicodeWidthStr as _;
 use vt100::{Cell, Color, Screen};
 
 use crate::env::{TestEnv, compare};
-use crate::terminal::{ENTER, TestTerminal};
+use crate::terminal::{DOWN, ENTER, TestTerminal};
 
 const SIZE: (u16, u16) = (110, 28);
 
@@ -38,6 +38,7 @@ fn pictures_show_what_the_program_shows() {
     terminal.wait_for("45 sessions");
     check_picture(&terminal, "docs/pictures/picker.svg");
 
+    terminal.press(DOWN);
     terminal.press(ENTER);
     terminal.wait_for("q back");
     check_picture(&terminal, "docs/pictures/conversation.svg");
@@ -80,7 +81,7 @@ fn draw_screen(screen: &Screen) -> String {
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" \
          font-family=\"ui-monospace,SFMono-Regular,Menlo,Consolas,DejaVu Sans Mono,monospace\" \
-         font-size=\"14\" xml:space=\"preserve\">\n\
+         font-size=\"14\">\n\
          <rect width=\"100%\" height=\"100%\" rx=\"10\" fill=\"{BACKGROUND}\"/>\n"
     );
     for row in 0..rows {
@@ -135,21 +136,36 @@ impl Style {
                 "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{CELL_HEIGHT:.1}\" fill=\"{fill}\"/>"
             );
         }
-        let shown = text.trim_end();
-        if shown.is_empty() {
-            return;
-        }
         let weight = if self.is_bold { " font-weight=\"bold\"" } else { "" };
         let opacity = if self.is_dim { " opacity=\"0.65\"" } else { "" };
-        let text = shown.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-        let _ = writeln!(
-            svg,
-            "<text x=\"{x:.1}\" y=\"{:.1}\" textLength=\"{:.1}\" fill=\"{}\"{weight}{opacity}>{text}</text>",
-            y + 13.5,
-            CELL_WIDTH * UnicodeWidthStr::width(shown) as f32,
-            self.foreground
-        );
+        let fill = &self.foreground;
+        for (column, words) in parts_between_gaps(text) {
+            let x = x + CELL_WIDTH * column as f32;
+            let width = CELL_WIDTH * words.width() as f32;
+            let words = words.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+            let _ = writeln!(
+                svg,
+                "<text x=\"{x:.1}\" y=\"{:.1}\" textLength=\"{width:.1}\" fill=\"{fill}\"{weight}{opacity}>{words}</text>",
+                y + 13.5
+            );
+        }
     }
+}
+
+/// Returns the parts of a text between two and more spaces, each with the column where it begins: a
+/// part has its place whatever the font.
+fn parts_between_gaps(text: &str) -> Vec<(usize, &str)> {
+    let mut parts = Vec::new();
+    let mut from = 0;
+    for part in text.split("  ") {
+        let words = part.trim();
+        if !words.is_empty() {
+            let start = from + part.find(words).unwrap_or(0);
+            parts.push((text[..start].width(), words));
+        }
+        from += part.len() + 2;
+    }
+    parts
 }
 
 /// Returns a colour for SVG.
