@@ -10,6 +10,8 @@
 //! A tool's call and its result are one part. The tokens of a message are the sum of those of its
 //! steps.
 
+use std::borrow::Cow;
+
 use schemas::{Confidence, EventType};
 
 use super::events::{
@@ -24,12 +26,16 @@ use crate::provider::format::RecordOutcome;
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::chat;
 use crate::provider::shared::database::size_limit::push_oversized;
+use crate::provider::shared::prompt;
 use crate::stream::{Draft, RecordAt, Stream};
 use crate::text::json::{JsonFields, Parser, Value};
 use crate::text::render;
 
 /// Known part types that become notifications, and are not reported as drift.
 const SIDE_PARTS: &[&str] = &["compaction", "file", "patch", "retry"];
+
+/// Beginning of the line in the template of a command that has the words typed after the command.
+const ARGUMENTS_LABEL: &str = "\nInput: ";
 
 /// Decodes the messages of a session in order.
 #[derive(Default)]
@@ -118,12 +124,15 @@ impl OpencodeDecoder {
     fn decode_user_message(&mut self, parts: &[Value<'_>], out: &mut Stream) {
         let words = prompt_text(parts);
         if !words.is_empty() {
-            out.push_prompt(&words);
+            prompt::push_prompt(&words, true, out);
         }
 
         for part in parts {
             match part.text("type") {
                 Some("text") if is_machine_part(*part) => self.push_machine_text(*part, out),
+                Some("subtask") if part.non_empty("command").is_some() => {
+                    self.push_command_template(*part, out);
+                }
                 Some("text" | "subtask" | "file" | "agent" | "snapshot") => {}
                 kind => self.decode_side_part(kind.unwrap_or("untyped"), *part, out),
             }
@@ -248,6 +257,16 @@ impl OpencodeDecoder {
         out.push(EventType::Notification, draft);
     }
 
+    /// Pushes the text that a command of the user gave to a subagent.
+    fn push_command_template(&mut self, part: Value<'_>, out: &mut Stream) {
+        self.text.clear();
+        self.text.push_str(part.text("prompt").unwrap_or(""));
+        render::truncate_notification(&mut self.text);
+        let draft =
+            Draft { subtype: Some("command_prompt"), text: &self.text, ..Draft::default() };
+        out.push(EventType::Notification, draft);
+    }
+
     /// Decodes parts that are not part of the conversation, known or unknown.
     fn decode_side_part(&mut self, kind: &str, part: Value<'_>, out: &mut Stream) {
         if let Some(bytes) = oversized_bytes(part) {
@@ -312,12 +331,15 @@ fn prompt_text(parts: &[Value<'_>]) -> String {
     let mut words = String::new();
     for part in parts.iter().filter(|part| !is_machine_part(**part)) {
         let text = match part.text("type") {
-            Some("text") => part.text("text"),
-            Some("subtask") => part.text("prompt"),
+            Some("text") => part.text("text").map(Cow::from),
+            Some("subtask") => part.text("prompt").map(|prompt| match part.non_empty("command") {
+                Some(name) => format!("/{name} {}", command_arguments(prompt)).into(),
+                None => prompt.into(),
+            }),
             _ => None,
         };
         if let Some(text) = text {
-            render::append_line(text, &mut words);
+            render::append_line(text.trim_end(), &mut words);
         }
     }
     for part in parts.iter().filter(|part| !is_machine_part(**part)) {
@@ -334,6 +356,13 @@ fn prompt_text(parts: &[Value<'_>]) -> String {
         }
     }
     words
+}
+
+/// Returns the words that the user typed after a command, as far as its text names them. They have
+/// no field of their own: the template of `/review` puts them after [`ARGUMENTS_LABEL`].
+fn command_arguments(template: &str) -> &str {
+    let Some((_, rest)) = template.split_once(ARGUMENTS_LABEL) else { return "" };
+    rest.split_once("\n\n").map_or(rest, |(arguments, _)| arguments).trim()
 }
 
 /// Returns the output of a tool from the metadata of its call, if the answer lacks a part of it.
