@@ -22,7 +22,35 @@ pub(super) const TEXTS: &[MachineText] = &[
     MachineText { start: "<session-start-hook", end: "</session-start-hook>", subtype: "hook", seen: "docs" },
     MachineText { start: "<post-tool-use-hook", end: "", subtype: "hook", seen: "docs" },
     MachineText { start: "Operation stopped by hook: ", end: "", subtype: "hook", seen: "2.1.22" },
+    MachineText { start: "Stop hook feedback:", end: "", subtype: "hook", seen: "docs" },
+    MachineText { start: "A session-scoped Stop hook is now active", end: "", subtype: "goal", seen: "docs" },
+    MachineText { start: "Goal check-in:", end: "", subtype: "goal", seen: "docs" },
+    MachineText { start: "[SYSTEM NOTIFICATION", end: "", subtype: "task_notification", seen: "docs" },
+    MachineText { start: "<agent-notification", end: "", subtype: "task_notification", seen: "docs" },
+    MachineText { start: "<ci-monitor-event", end: "</ci-monitor-event>", subtype: "ci_monitor_event", seen: "docs" },
+    MachineText { start: "<scheduled-task", end: "</scheduled-task>", subtype: "scheduled_task", seen: "docs" },
     MachineText { start: "<teammate-message", end: "", subtype: "teammate_message", seen: "docs" },
+    MachineText { start: "<agent-message", end: "", subtype: "agent_message", seen: "docs" },
+    MachineText { start: "[Subagent hand-back]", end: "", subtype: "agent_message", seen: "docs" },
+    MachineText { start: "<cross-session-message", end: "", subtype: "cross_session_message", seen: "docs" },
+    MachineText { start: "<\\cross-session-message", end: "", subtype: "cross_session_message", seen: "docs" },
+    // A prompt that only quotes this sentence continues on the same line.
+    MachineText { start: "Another Claude session sent a message:\n", end: "", subtype: "cross_session_message", seen: "docs" },
+    MachineText { start: "Another Claude session sent a message: <", end: "", subtype: "cross_session_message", seen: "docs" },
+    MachineText { start: "Another Claude session sent a message while you were working:", end: "", subtype: "cross_session_message", seen: "docs" },
+    MachineText { start: "A peer session sent a message while you were working:", end: "", subtype: "cross_session_message", seen: "docs" },
+];
+
+/// Kinds of `origin` that mark a record as machine text, each with the subtype of its notification.
+/// The words of a `human`, of a `channel` and of unknown kinds are judged by themselves.
+pub(super) const ORIGINS: &[(&str, &str)] = &[
+    ("task-notification", "task_notification"),
+    ("peer", "cross_session_message"),
+    ("coordinator", "agent_message"),
+    ("auto-continuation", "continuation"),
+    ("scheduled-trigger", "scheduled_task"),
+    ("observer", "observer"),
+    ("observer-activity", "observer"),
 ];
 
 /// Commands that set or show something, or end the session. The model is not asked.

@@ -8,15 +8,16 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use crate::provider::shared::prompt;
+use super::{machine, user};
+use crate::provider::shared::machine_text::skip_machine_texts;
 use crate::stream::{RecordAt, Stream};
 use crate::text::json::{JsonFields, Value};
 
 /// Maximum number of waiting prompts that are remembered, and of prompts that were taken up.
 const MAX_REMEMBERED_PROMPTS: usize = 16;
 
-/// Beginnings of queued texts that machines wrote.
-const MACHINE_PREFIXES: &[&str] = &["{\"task_id\"", "<task-notification", "<agent-notification"];
+/// Beginning of a queued notification in a form that only the queue has.
+const QUEUED_TASK: &str = "{\"task_id\"";
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct QueuedText {
@@ -30,7 +31,9 @@ impl QueuedText {
     /// Returns whether the user queued this. The text of a picture is empty.
     fn is_typed(&self) -> bool {
         let text = self.text.trim_start();
-        !MACHINE_PREFIXES.iter().any(|prefix| text.starts_with(prefix))
+        text.is_empty()
+            || !text.starts_with(QUEUED_TASK)
+                && !skip_machine_texts(machine::TEXTS, text).is_empty()
     }
 
     /// Returns whether this is a prompt, not a command.
@@ -102,7 +105,7 @@ impl PromptQueue {
             length: queued.length,
             line: queued.line,
         });
-        prompt::push_prompt(&queued.text, true, out);
+        user::push_user_text(&queued.text, None, true, out);
 
         if self.taken_up.len() == MAX_REMEMBERED_PROMPTS {
             self.taken_up.pop_front();

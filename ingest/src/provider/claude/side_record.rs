@@ -3,9 +3,8 @@
 
 use schemas::EventType;
 
-use super::ClaudeDecoder;
+use super::{ClaudeDecoder, user};
 use crate::provider::shared::identity::uuid_identity;
-use crate::provider::shared::prompt;
 use crate::stream::{Draft, Stream, TitleFrom};
 use crate::text::json::{JsonFields, Value};
 use crate::text::render;
@@ -63,7 +62,8 @@ impl ClaudeDecoder {
                 render::append_content(prompt, &mut self.text);
             }
             if !self.state.queue.match_attachment(&self.text, out) {
-                return prompt::push_prompt(&self.text, true, out);
+                let meta = user::read_machine_subtype(attachment);
+                return user::push_user_text(&self.text, meta, true, out);
             }
         }
 

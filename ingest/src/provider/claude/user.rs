@@ -69,16 +69,19 @@ pub(super) fn decode_user_record(
 }
 
 /// Returns the subtype of a whole record that is machine text according to its flags.
-fn read_machine_subtype(object: Value<'_>) -> Option<&'static str> {
-    let origin = object.object("origin").and_then(|origin| origin.text("kind"));
+pub(super) fn read_machine_subtype(object: Value<'_>) -> Option<&'static str> {
     if object.flag("isCompactSummary") == Some(true) {
-        Some("compact_summary")
-    } else if object.flag("isMeta") == Some(true) {
-        Some("meta")
-    } else if origin == Some("task-notification") {
-        Some("task_notification")
-    } else {
-        None
+        return Some("compact_summary");
+    }
+    if object.flag("isMeta") == Some(true) {
+        return Some("meta");
+    }
+    let kind = object.object("origin").and_then(|origin| origin.text("kind"));
+    let origin = machine::ORIGINS.iter().find(|(origin, _)| Some(*origin) == kind);
+    match origin {
+        Some((_, subtype)) => Some(subtype),
+        None if object.text("promptSource") == Some("system") => Some("system_prompt"),
+        None => None,
     }
 }
 

@@ -48,6 +48,14 @@ pub(crate) fn split_machine_text<'t>(
     Some(MachineBlock { subtype: row.subtype, text: text.trim_end(), rest: rest.trim_start() })
 }
 
+/// Returns the text after all machine text that `text` begins with; empty if that is all.
+pub(crate) fn skip_machine_texts<'t>(table: &'static [MachineText], mut text: &'t str) -> &'t str {
+    while let Some(block) = split_machine_text(table, text) {
+        text = block.rest;
+    }
+    text
+}
+
 /// Returns whether `text` begins with `start`. A tag without its `>` must end there.
 fn has_start(text: &str, start: &str) -> bool {
     let Some(rest) = text.strip_prefix(start) else { return false };
@@ -108,6 +116,8 @@ mod tests {
         check("<hooks>x</hooks>", None);
         check("[[ask]]\n\nwhy [[ask]]?", Some(("marker", "[[ask]]", "why [[ask]]?")));
         check("Caveat: x </env> y", Some(("caveat", "Caveat: x </env> y", "")));
+        assert_eq!(skip_machine_texts(TABLE, "<env>x</env>\n<hook>y</hook>\nfix it"), "fix it");
+        assert_eq!(skip_machine_texts(TABLE, "<env>x</env>\nCaveat: y"), "");
     }
 
     #[test]
