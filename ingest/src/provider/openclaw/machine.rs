@@ -20,6 +20,8 @@ pub(crate) const TEXTS: &[MachineText] = &[
     MachineText { start: "Pre-compaction memory flush", end: "", subtype: "memory_flush", seen: "docs" },
     MachineText { start: "Continue where you left off. The previous", end: "", subtype: "retry", seen: "docs" },
     MachineText { start: "[Retry after", end: "", subtype: "retry", seen: "docs" },
+    MachineText { start: "[Queue overflow]", end: "", subtype: "queue_overflow", seen: "docs" },
+    MachineText { start: "[Queued announce messages while agent was busy]", end: "", subtype: "inter_session", seen: "docs" },
     MachineText { start: "[System] ", end: "", subtype: "interrupted", seen: "docs" },
     MachineText { start: "[Subagent Context]", end: "", subtype: "subagent_context", seen: "docs" },
     MachineText { start: "[Inter-session message]", end: "", subtype: "inter_session", seen: "docs" },

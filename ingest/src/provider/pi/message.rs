@@ -3,7 +3,7 @@
 
 use schemas::{EventType, Usage};
 
-use crate::provider::openclaw::gateway;
+use crate::provider::openclaw::gateway::{self, QueuedMessages};
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::prompt;
 use crate::stream::{Draft, Stream};
@@ -116,6 +116,13 @@ pub(in crate::provider) fn push_user_text(text: &str, is_openclaw: bool, out: &m
         if typed.is_empty() {
             return;
         }
+    }
+    if let Some(QueuedMessages { title, messages }) = QueuedMessages::parse(typed) {
+        push_notification("inbound_context", title, None, out);
+        for message in messages {
+            push_user_text(message, is_openclaw, out);
+        }
+        return;
     }
     match gateway::machine_subtype(typed) {
         Some(subtype) => push_notification(subtype, typed, None, out),
