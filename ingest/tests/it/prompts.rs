@@ -146,6 +146,121 @@ fn failures_of_codex_that_only_words_tell() {
     assert_eq!(failures(&codex(&records)), [true, true, true, false, false]);
 }
 
+/// A log of Claude Code with these records, without their common fields.
+fn claude(records: &[String]) -> Memory {
+    let line = |(at, record): (usize, &String)| {
+        format!(
+            r#"{{"uuid":"{at:08}-0000-4000-8000-000000000000","sessionId":"{ID}","timestamp":"2026-10-01T10:00:{:02}.000Z",{record}}}"#,
+            at % 60
+        )
+    };
+    let lines: Vec<_> = records.iter().enumerate().map(line).collect();
+    read(&format!("{ID}.jsonl"), &lines)
+}
+
+/// The fields of a prompt in a log of Claude Code, after `more` fields.
+fn claude_said(more: &str, text: &str) -> String {
+    format!(r#"{more}"type":"user","message":{{"role":"user","content":"{text}"}}"#)
+}
+
+/// Texts that Claude Code writes for other sessions, agents and tasks, and the subtypes of their
+/// notifications.
+const CLAUDE_MACHINE_TEXTS: &[(&str, &str)] = &[
+    (r#"<teammate-message teammate_id=\"a\">\nDone.\n</teammate-message>"#, "teammate_message"),
+    (
+        r#"Another Claude session sent a message:\n<teammate-message teammate_id=\"a\">\nDone.\n</teammate-message>"#,
+        "cross_session_message",
+    ),
+    (
+        r#"Another Claude session sent a message:\n<cross-session-message from=\"b\">\nDone.\n</cross-session-message>\n\nThis came from another Claude session."#,
+        "cross_session_message",
+    ),
+    ("Another Claude session sent a message: <agent-message>x</agent-message>", "cross_session_message"),
+    (r#"<cross-session-message from=\"b\">Done.</cross-session-message>"#, "cross_session_message"),
+    (r#"<\\cross-session-message from=\"b\">Done."#, "cross_session_message"),
+    (r#"<agent-message from=\"c\">\n[Subagent hand-back] Done.\n</agent-message>"#, "agent_message"),
+    ("<ci-monitor-event>\\nA check failed.\\n</ci-monitor-event>", "ci_monitor_event"),
+    (r#"<scheduled-task name=\"d\">Look.</scheduled-task>"#, "scheduled_task"),
+    ("[SYSTEM NOTIFICATION - NOT USER INPUT]\\nA task ended.", "task_notification"),
+    (r#"A session-scoped Stop hook is now active with condition: \"green\"."#, "goal"),
+    ("Goal check-in: the goal is still active.", "goal"),
+    ("Stop hook feedback:\\nRun the tests.", "hook"),
+];
+
+#[test]
+fn what_other_sessions_and_agents_of_claude_write_is_no_prompt() {
+    let human = r#""origin":{"kind":"human"},"#;
+    let typed = [
+        "Explain what a <teammate-message> block is.",
+        "Another Claude session sent a message: what does that mean?",
+        "<agent-messages> is the wrong name.",
+    ];
+    let texts = CLAUDE_MACHINE_TEXTS.iter().map(|(text, _)| *text).chain(typed);
+    let records: Vec<_> = texts.map(|text| claude_said(human, text)).collect();
+    let memory = claude(&records);
+    let mut want: Vec<_> =
+        CLAUDE_MACHINE_TEXTS.iter().map(|(_, subtype)| (*subtype).to_owned()).collect();
+    want.extend(typed.map(|text| format!("> {text}")));
+    assert_eq!(shown(&memory), want);
+    assert_eq!(title(&memory).as_deref(), Some(typed[0]));
+}
+
+#[test]
+fn what_other_sessions_and_agents_of_claude_write_is_no_prompt_in_the_queue() {
+    let operation = |name: &str, content: &str| {
+        format!(r#""type":"queue-operation","operation":"{name}"{content}"#)
+    };
+    for (text, subtype) in CLAUDE_MACHINE_TEXTS {
+        // The user's text is the one that is taken up in the middle of the turn.
+        let memory = claude(&[
+            operation("enqueue", &format!(r#","content":"{text}""#)),
+            operation("enqueue", r#","content":"Fix it.""#),
+            operation("remove", ""),
+            operation("remove", ""),
+        ]);
+        let prompts: Vec<_> =
+            shown(&memory).into_iter().filter(|text| text.starts_with('>')).collect();
+        assert_eq!(prompts, ["> Fix it."], "{text}");
+
+        let attached = format!(
+            r#""type":"attachment","attachment":{{"type":"queued_command","commandMode":"prompt","prompt":"{text}"}}"#
+        );
+        assert_eq!(shown(&claude(&[attached])), [*subtype], "{text}");
+    }
+}
+
+#[test]
+fn records_of_claude_that_name_their_origin() {
+    let record = |fields: &str| claude_said(fields, "Go on.");
+    let attached = |origin: &str| {
+        format!(
+            r#""type":"attachment","attachment":{{"type":"queued_command","commandMode":"prompt","prompt":"Go on.","origin":{{"kind":"{origin}"}}}}"#
+        )
+    };
+    let memory = claude(&[
+        record(r#""origin":{"kind":"peer"},"#),
+        record(r#""origin":{"kind":"coordinator"},"#),
+        record(r#""origin":{"kind":"auto-continuation"},"#),
+        record(r#""origin":{"kind":"scheduled-trigger"},"#),
+        record(r#""promptSource":"system","#),
+        attached("peer"),
+        record(r#""origin":{"kind":"human"},"promptSource":"typed","#),
+        record(r#""origin":{"kind":"channel"},"#),
+        record(r#""origin":{"kind":"a later kind"},"#),
+        attached("human"),
+    ]);
+    let machine = [
+        "cross_session_message",
+        "agent_message",
+        "continuation",
+        "scheduled_task",
+        "system_prompt",
+        "cross_session_message",
+    ];
+    assert_eq!(shown(&memory)[..6], machine);
+    assert_eq!(shown(&memory)[6..], ["> Go on."; 4]);
+}
+
 /// A log of OpenClaw with these messages.
 fn openclaw(messages: &[String]) -> Memory {
     let header = format!(
@@ -175,6 +290,125 @@ fn what_the_gateway_of_openclaw_writes_is_no_prompt() {
     assert_eq!(shown(&memory)[1..5], machine);
     assert_eq!(shown(&memory)[5..], ["> What broke?"]);
     assert_eq!(title(&memory).as_deref(), Some("What broke?"));
+}
+
+#[test]
+fn messages_that_waited_in_openclaw_are_prompts_of_their_own() {
+    let said = |text: &str| format!(r#"{{"role":"user","content":"{text}"}}"#);
+    let block = r#"Conversation info (untrusted metadata):\n```json\n{\"message_id\": \"7\"}\n```\n\nSender (untrusted metadata):\n```json\n{\"name\": \"Mira\"}\n```"#;
+    let queue = format!(
+        r"[Queued messages while agent was busy]\n\n---\nQueued #1\n{block}\n\nWhat broke?\n\n---\nQueued #2 (from Jo)\nSystem: [2026-10-19 10:12:00 GMT+2] Exec failed (a, code 1) :: one\nSystem: two\n\n---\nQueued #3\n{block}\n\nAnd why?"
+    );
+    let memory = openclaw(&[said(&queue)]);
+    let context = "inbound_context";
+    let want =
+        [context, context, "> What broke?", context, context, "> And why?"].map(str::to_owned);
+    assert_eq!(shown(&memory)[1..], want);
+    assert_eq!(memory.session(ID).turns, 2);
+    assert_eq!(title(&memory).as_deref(), Some("What broke?"));
+}
+
+#[test]
+fn lines_of_the_system_of_openclaw_are_one_block() {
+    let said = |text: &str| format!(r#"{{"role":"user","content":"{text}"}}"#);
+    let events = r"System: [2026-10-19 10:12:00 GMT+2] Exec completed (a, code 0) :: one\nSystem: two\nSystem:\nSystem (untrusted): [2026-10-19 10:13:00 GMT+2] Reaction added";
+    let memory = openclaw(&[
+        said(&format!(r"{events}\n\n[Mon 2026-10-19 10:14 GMT+2] What broke?")),
+        said(events),
+        said(r"What broke?\n\nThe previous attempt did not produce a user-visible answer. Continue."),
+        said(r"ok\n\nThe latest user message is a short approval to proceed. Do not recap."),
+    ]);
+    let want = ["inbound_context", "> What broke?", "inbound_context", "retry", "> ok"];
+    assert_eq!(shown(&memory)[1..], want);
+}
+
+#[test]
+fn a_command_of_opencode_is_shown_as_typed() {
+    let message = |at: u32, part: &str| {
+        format!(
+            r#"{{"info":{{"id":"msg_{at}","sessionID":"ses_1","role":"user","time":{{"created":{at}}}}},"parts":[{part}]}}"#
+        )
+    };
+    let subtask = |fields: &str| {
+        format!(r#"{{"type":"subtask","agent":"build","description":"look",{fields}}}"#)
+    };
+    let review = r#""command":"review","prompt":"You review code.\n\n---\n\nInput: main only\n\n---\n\nRead the diff.""#;
+    let bare = r#""command":"review","prompt":"You review code.\n\n---\n\nInput: \n\n---\n\nRead the diff.""#;
+    let document = format!(
+        r#"{{"info":{{"id":"ses_1","projectID":"p","directory":"/w","version":"1.2.16","time":{{"created":1,"updated":9}}}},"messages":[{}]}}"#,
+        [
+            message(1, &subtask(bare)),
+            message(2, &subtask(review)),
+            message(3, &subtask(r#""command":"deploy","prompt":"Ship it.""#)),
+            message(4, &subtask(r#""prompt":"Look at the lock.""#)),
+        ]
+        .join(",")
+    );
+    let memory = read("ses_1.json", &[document]);
+    let want = [
+        "> /review",
+        "command_prompt",
+        "> /review main only",
+        "command_prompt",
+        "> /deploy",
+        "command_prompt",
+        "> Look at the lock.",
+    ];
+    assert_eq!(shown(&memory), want);
+    assert_eq!(title(&memory).as_deref(), Some("/review main only"));
+    assert!(memory.events().iter().any(|event| event.text.contains("Read the diff.")));
+}
+
+#[test]
+fn a_warning_of_codex_for_the_model_is_no_prompt() {
+    let item = |text: &str| {
+        format!(
+            r#"{{"type":"message","role":"user","content":[{{"type":"input_text","text":"{text}"}}]}}"#
+        )
+    };
+    let event = |text: &str| format!(r#"{{"type":"user_message","message":"{text}"}}"#);
+    let (typed, warning) = ("Warning: the build is slow.", "Warning: apply_patch was requested.");
+    let memory = codex(&[
+        ("response_item", &item(typed)),
+        ("event_msg", &event(typed)),
+        ("response_item", &item(warning)),
+        ("event_msg", &event("Go on.")),
+        ("response_item", &item("Go on.")),
+    ]);
+    assert_eq!(shown(&memory)[1..], [&format!("> {typed}"), "warning", "> Go on."]);
+
+    // Where no event repeats a prompt, nothing tells a warning from a prompt.
+    let memory = codex(&[("response_item", &item("Go on.")), ("response_item", &item(warning))]);
+    assert_eq!(shown(&memory)[1..], ["> Go on.", &format!("> {warning}")]);
+}
+
+#[test]
+fn answers_of_tools_in_the_role_of_the_user_are_no_prompts() {
+    let answer = r#"{"functionResponse":{"id":"c","name":"read","response":{"output":"x"}}}"#;
+    let picture = r#"{"inlineData":{"mimeType":"image/png","data":"iVBORw0KGgo="}}"#;
+    let lists = [
+        format!("[{answer}]"),
+        format!("[{answer},{picture}]"),
+        format!(r#"[{picture},{{"text":"What is this?"}}]"#),
+    ];
+    let gemini = |(at, parts): (usize, &String)| {
+        format!(r#"{{"id":"{at}","timestamp":"2026-10-01T10:00:0{at}.000Z","type":"user","content":{parts}}}"#)
+    };
+    let header = format!(
+        r#"{{"sessionId":"{ID}","projectHash":"h","startTime":"2026-10-01T10:00:00.000Z","lastUpdated":"2026-10-01T10:00:09.000Z","kind":"main"}}"#
+    );
+    let mut lines = vec![header];
+    lines.extend(lists.iter().enumerate().map(gemini));
+    let memory = read("chats/session-2026-10-01T10-00-b7c1a3de.jsonl", &lines);
+    let want = ["function_response", "function_response", "> [image/png 8 bytes]\nWhat is this?"];
+    assert_eq!(shown(&memory), want);
+
+    let user = |parts: &String| {
+        format!(r#""type":"user","message":{{"role":"user","parts":{parts}}}"#)
+    };
+    let memory = qwen(&lists.each_ref().map(user));
+    assert_eq!(shown(&memory)[..2], want[..2]);
+    assert!(shown(&memory)[2].contains("What is this?"));
 }
 
 #[test]

@@ -154,6 +154,9 @@ impl CodexDecoder {
         if input.is_machine_only() {
             return RecordOutcome::Events.merged_if_empty(out);
         }
+        if self.is_warning(&input.typed) {
+            return self.push_notification("warning", &input.typed, None, out);
+        }
         let outcome = self.push_prompt(&input.typed, RecordedForm::Item, out);
         if input.machine.is_empty() { outcome } else { RecordOutcome::Events }
     }

@@ -31,6 +31,9 @@ pub(super) const TEXTS: &[MachineText] = &[
 /// Subtype of a command that the user ran. It is shown as typed.
 pub(super) const USER_SHELL_COMMAND: &str = "user_shell_command";
 
+/// Beginning of a warning that Codex puts into the user's role for the model. No event repeats it.
+pub(super) const WARNING_START: &str = "Warning: ";
+
 /// Beginnings of the prompts that `/review` sends to the reviewer.
 pub(super) const REVIEW_PROMPTS: &[&str] =
     &["Review the current code changes", "Review the code changes"];

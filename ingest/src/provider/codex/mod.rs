@@ -45,7 +45,7 @@ use crate::text::render;
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Codex,
     has_unique_ids: false,
-    decoder_version: 1,
+    decoder_version: 2,
     roots: log_roots,
     sniff: head::claim_log,
     quirks: Quirks {
@@ -100,6 +100,9 @@ struct CodexState {
     standing: VecDeque<i32>,
     /// The tokens counted so far.
     counts: CodexCounts,
+    /// True once an event repeated a prompt: the log has the prompts of the user twice.
+    #[serde(default)]
+    repeats_prompts: bool,
     /// The service tier of the requests that follow. `None` if the log gives none.
     #[serde(default)]
     service_tier: Option<String>,
@@ -200,6 +203,18 @@ fn count_drift(object: Value<'_>, payload: Option<Value<'_>>, out: &mut Stream) 
     drift::count_unknown_fields(payload, known::FIELDS, out);
 }
 
+/// Returns a hash of the role and the text of a message, by which its forms are recognized.
+fn text_hash(role: &str, text: &str) -> u64 {
+    let mut key = role.as_bytes().to_vec();
+    for line in text.trim().lines() {
+        // Only items name the images.
+        if !line.starts_with("[image") {
+            key.extend_from_slice(line.trim().as_bytes());
+        }
+    }
+    xxh3_64(&key)
+}
+
 /// Minimum length in bytes from which a record gets an identity. Shorter ones, such as reasoning
 /// without its text, are not distinctive enough. Messages get an identity at any length.
 const MIN_IDENTITY_BYTES: usize = 160;
@@ -265,15 +280,7 @@ impl CodexDecoder {
 
     /// Returns whether a text was already recorded in another form. Remembers the text otherwise.
     fn is_twin(&mut self, role: &str, text: &str, form: RecordedForm) -> bool {
-        let mut key = role.as_bytes().to_vec();
-        for line in text.trim().lines() {
-            // Only items name the images.
-            if !line.starts_with("[image") {
-                key.extend_from_slice(line.trim().as_bytes());
-            }
-        }
-        let hash = xxh3_64(&key);
-
+        let hash = text_hash(role, text);
         let form_bit = form as u8;
         for (recent_hash, forms) in &mut self.state.recent {
             if *recent_hash == hash && *forms & form_bit == 0 {
@@ -286,6 +293,15 @@ impl CodexDecoder {
         }
         self.state.recent.push_back((hash, form_bit));
         false
+    }
+
+    /// Returns whether Codex itself wrote the text of an item: a warning that no event has. In a log
+    /// that repeats prompts, an event follows a prompt that the user typed.
+    fn is_warning(&self, text: &str) -> bool {
+        let hash = text_hash("user", text);
+        self.state.repeats_prompts
+            && text.starts_with(machine::WARNING_START)
+            && self.state.recent.iter().all(|(recent, _)| *recent != hash)
     }
 
     /// Pushes text of the model, unless it was already recorded in another form (a twin).
@@ -306,6 +322,7 @@ impl CodexDecoder {
         form: RecordedForm,
         out: &mut Stream,
     ) -> RecordOutcome {
+        self.state.repeats_prompts = true;
         if input.is_machine_only() {
             return RecordOutcome::Merged("twin_of_machine_text");
         }

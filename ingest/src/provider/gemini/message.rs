@@ -5,6 +5,7 @@ use schemas::{EventType, Usage};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::provider::shared::arguments::Arguments;
+use crate::provider::shared::function_response;
 use crate::stream::{Draft, RecordAt, Stream, parse_micros};
 use crate::text::json::{JsonFields, Value, string_value};
 use crate::text::render;
@@ -41,6 +42,12 @@ impl GeminiDecoder {
             Some("user") => {
                 if let Some(content) = content {
                     render::append_content(content, &mut self.text);
+                }
+                if content.is_some_and(function_response::is_answer_only) {
+                    render::truncate_notification(&mut self.text);
+                    let subtype = Some(function_response::SUBTYPE);
+                    let draft = Draft { subtype, text: &self.text, ..Draft::default() };
+                    return out.push(EventType::Notification, draft);
                 }
                 self.push_user_text(out);
                 self.push_attached_files(message, out);

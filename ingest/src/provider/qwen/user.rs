@@ -4,6 +4,7 @@
 use schemas::EventType;
 
 use super::machine;
+use crate::provider::shared::function_response;
 use crate::provider::shared::machine_text::find_machine_text;
 use crate::provider::shared::prompt;
 use crate::stream::{Draft, Stream};
@@ -26,7 +27,10 @@ struct PromptParts {
 
 /// Decodes a record. `starts_turn` is false for subagents inside a log.
 pub(super) fn decode_user_record(object: Value<'_>, starts_turn: bool, out: &mut Stream) {
-    if let Some(subtype) = machine_subtype(object) {
+    let parts = object.object("message").and_then(|message| message.field("parts"));
+    let answer = parts.is_some_and(function_response::is_answer_only);
+    let subtype = machine_subtype(object).or(answer.then_some(function_response::SUBTYPE));
+    if let Some(subtype) = subtype {
         let mut text = sent_text(object);
         render::truncate_notification(&mut text);
         return push_notification(subtype, &text, out);

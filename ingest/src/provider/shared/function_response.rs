@@ -8,6 +8,17 @@ use crate::text::render;
 /// Number of lines at the end of an output that are searched for an exit code.
 const SEARCHED_LINES: usize = 6;
 
+/// Subtype of the notification for answers of tools in the role of the user.
+pub(crate) const SUBTYPE: &str = "function_response";
+
+/// Returns whether the parts of a message in the user's role are answers of tools, with their
+/// pictures, and no text. The calls have the answers as well.
+pub(crate) fn is_answer_only(parts: Value<'_>) -> bool {
+    let Some(parts) = parts.as_array() else { return false };
+    parts.iter().any(|part| part.object("functionResponse").is_some())
+        && parts.iter().all(|part| part.text("text").is_none_or(|text| text.trim().is_empty()))
+}
+
 /// Appends the text of a `functionResponse`. Returns true if it has an error.
 pub(crate) fn append_response(response: Value<'_>, text: &mut String) -> bool {
     let body = response.field("response");
