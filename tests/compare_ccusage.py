@@ -221,8 +221,15 @@ RULES = {
     "cached tokens as input and as cache reads. Once is right.",
     "replaced": "messages that stand only in a `$set` record, which replaces the list of messages; ccusage skips "
     "such records. Counting them is right.",
-    "copies": "the same message of the same session in several files, earlier states of one log. "
-    "ccusage adds them up; once is right.",
+    "copies": "the same message of the same session in several files, earlier states of one log or forks "
+    "that copy its beginning. ccusage adds them up; once is right.",
+    "compaction": "the request that wrote a summary: Kimi's `usage.record` with usageScope session, after an "
+    "`llm.request` of the kind compaction. ccusage takes it for a running total and drops it. It is a request of its "
+    "own, so counting it is right.",
+    "reasoning_inside": "OpenCode's messages whose total is the sum without reasoning: there reasoning is part of the "
+    "output. Ours is compared without reasoning, as ccusage leaves it out where it is next to the output.",
+    "own_requests": "requests of Qwen Code itself, such as for a title, which only its telemetry reports "
+    "(`qwen-code.api_response`). ccusage reads responses only; counting them is right.",
 }
 
 
@@ -330,7 +337,35 @@ def gemini_reasons(logs, _report):
                 seen.add((session, id))
 
 
+def qwen_own_requests(logs):
+    """Requests that telemetry reports and no response has: those whose counts no record repeats."""
+    for path in logs_of(logs, ".jsonl"):
+        reported, answered = [], collections.Counter()
+        for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
+            record = json_or_none(line)
+            record = record if isinstance(record, dict) else {}
+            usage = record.get("usageMetadata")
+            if isinstance(usage, dict):
+                answered[usage.get("promptTokenCount"), usage.get("candidatesTokenCount")] += 1
+            payload = record.get("systemPayload")
+            event = payload.get("uiEvent") if isinstance(payload, dict) else None
+            if not isinstance(event, dict) or event.get("event.name") != "qwen-code.api_response":
+                continue
+            if not event.get("subagent_name") and day_of(record.get("timestamp")):
+                reported.append((number, record["timestamp"], event))
+        for number, time, event in reported:
+            read_in, out = event.get("input_token_count") or 0, event.get("output_token_count") or 0
+            if answered[read_in, out]:
+                answered[read_in, out] -= 1
+                continue
+            cached = event.get("cached_content_token_count") or 0
+            counts = minus(ZERO, (max(read_in - cached, 0), out, cached, 0))
+            where = f"{path.relative_to(logs.parent)}:{number}"
+            yield Reason("own_requests", day_of(time), event.get("model"), counts, where)
+
+
 def qwen_reasons(logs, _report):
+    yield from qwen_own_requests(logs)
     for path in logs_of(logs, ".jsonl"):
         for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
             record = json_or_none(line) if b"cachedContentTokenCount" in line else None
@@ -341,23 +376,96 @@ def qwen_reasons(logs, _report):
                 yield Reason("cached_twice", day_of(record["timestamp"]), record.get("model"), counts, where)
 
 
+# The records of Copilot that name the model of what follows, and the field with the name.
+COPILOT_MODELS = {
+    "session.start": "selectedModel",
+    "session.resume": "selectedModel",
+    "session.model_change": "newModel",
+    "session.auto_mode_resolved": "chosenModel",
+    "session.shutdown": "currentModel",
+    "assistant.message": "model",
+}
+
+
 def copilot_reasons(logs, _report):
     for path in logs_of(logs, ".jsonl"):
-        calls = {}
+        calls, model = {}, None
         for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
             record = json_or_none(line)
             data = record.get("data") if isinstance(record, dict) else None
             if not isinstance(data, dict):
                 continue
-            if record.get("type") == "session.shutdown":
+            kind = record.get("type")
+            field = "model" if str(kind).startswith("tool.") else COPILOT_MODELS.get(kind)
+            if field and not record.get("agentId") and data.get(field) not in (None, "", "auto"):
+                model = data[field]
+            if kind == "session.shutdown":
                 calls = {}
-            elif record.get("type") == "assistant.message" and day_of(record.get("timestamp")):
+            elif kind == "assistant.message" and day_of(record.get("timestamp")):
                 # The pieces of one response repeat its count.
-                calls[data.get("apiCallId") or number] = number, record["timestamp"], data
-        for number, time, data in calls.values():
+                calls[data.get("apiCallId") or number] = number, record["timestamp"], data, model
+        # Outputs before the first record with a model have the next one, as there is no shutdown.
+        for number, time, data, named in calls.values():
             counts = (0, -(data.get("outputTokens") or 0), 0, 0)
             where = f"{path.relative_to(logs.parent)}:{number}"
-            yield Reason("no_shutdown", day_of(time), data.get("model"), counts, where)
+            yield Reason("no_shutdown", day_of(time), data.get("model") or named or model, counts, where)
+
+
+def pi_reasons(logs, _report):
+    seen = set()
+    for path in logs_of(logs, ".jsonl"):
+        for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
+            record = json_or_none(line) if b'"usage"' in line else None
+            message = record.get("message") if isinstance(record, dict) else None
+            usage = message.get("usage") if isinstance(message, dict) else None
+            if not isinstance(usage, dict) or not record.get("id") or not day_of(record.get("timestamp")):
+                continue
+            key = record["id"], record["timestamp"]
+            if key in seen:
+                counts = tuple(usage.get(name) or 0 for name in ("input", "output", "cacheRead", "cacheWrite"))
+                where = f"{path.relative_to(logs.parent)}:{number}"
+                yield Reason("copies", day_of(record["timestamp"]), message.get("model"), counts, where)
+            seen.add(key)
+
+
+def kimi_reasons(logs, _report):
+    for path in logs_of(logs, ".jsonl"):
+        model = None
+        for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
+            record = json_or_none(line) if b'"type"' in line else None
+            record = record if isinstance(record, dict) else {}
+            if record.get("type") == "llm.request":
+                model = record.get("model") if record.get("kind") == "compaction" else None
+            usage = record.get("usage")
+            is_session = record.get("type") == "usage.record" and record.get("usageScope") == "session"
+            if not is_session or not model or not isinstance(usage, dict):
+                continue
+            time = datetime.datetime.fromtimestamp((record.get("time") or 0) / 1000, datetime.timezone.utc)
+            names = ("inputOther", "output", "inputCacheRead", "inputCacheCreation")
+            counts = minus(ZERO, [usage.get(name) or 0 for name in names])
+            where = f"{path.relative_to(logs.parent)}:{number}"
+            yield Reason("compaction", time.strftime("%Y-%m-%d"), model, counts, where)
+            model = None
+
+
+def opencode_reasons(logs, _report):
+    seen = set()
+    for path in logs_of(logs, ".json"):
+        document = json_or_none(path.read_text(errors="replace"))
+        document = document if isinstance(document, dict) else {}
+        stored = [document] if document.get("role") else []
+        for info in [m.get("info", {}) for m in document.get("messages") or [] if isinstance(m, dict)] + stored:
+            tokens = info.get("tokens")
+            created = (info.get("time") or {}).get("created")
+            if not isinstance(tokens, dict) or info.get("id") in seen or not created:
+                continue
+            seen.add(info.get("id"))
+            cache, reasoning = tokens.get("cache") or {}, tokens.get("reasoning") or 0
+            parts = (tokens.get("input"), tokens.get("output"), cache.get("read"), cache.get("write"))
+            if reasoning and tokens.get("total") == sum(part or 0 for part in parts):
+                day = datetime.datetime.fromtimestamp(created / 1000, datetime.timezone.utc).strftime("%Y-%m-%d")
+                where = f"{path.relative_to(logs.parent)}: message {info.get('id')}"
+                yield Reason("reasoning_inside", day, info.get("modelID"), (0, reasoning, 0, 0), where)
 
 
 def droid_reasons(logs, _report):
@@ -380,6 +488,10 @@ REASONS = {
     "gemini": gemini_reasons,
     "qwen": qwen_reasons,
     "copilot": copilot_reasons,
+    "kimi": kimi_reasons,
+    "opencode": opencode_reasons,
+    "openclaw": pi_reasons,
+    "pi": pi_reasons,
     "droid": droid_reasons,
 }
 
