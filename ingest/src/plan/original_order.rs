@@ -94,6 +94,11 @@ fn start_in_name<'l>(log: &GroupedLog<'l>) -> Option<&'l str> {
     name.split_once('_').map(|(start, _)| start)
 }
 
+/// Returns what orders two logs by age, whichever of them was read first.
+fn age_key<'l>(log: &GroupedLog<'l>) -> (Option<&'l str>, &'l str) {
+    (start_in_name(log), log.native_id)
+}
+
 /// Returns, for every log, the positions of the logs that must come before it.
 fn find_predecessors(logs: &[Vec<GroupedLog<'_>>]) -> Vec<Vec<usize>> {
     let free = logs.iter().filter(|log| log[0].parent.is_none() && log[0].file.is_some());
@@ -134,7 +139,9 @@ impl ComparedLog<'_> {
         }
 
         if log.parent == Some(other_log.native_id) {
-            return true;
+            // Of two logs that name each other, the one that was read first must not win.
+            let is_mutual = other_log.parent == Some(log.native_id);
+            return !is_mutual || age_key(log) > age_key(other_log);
         }
         if self.repeats_with_new_ids(other) {
             return true;

@@ -589,3 +589,37 @@ fn a_fork_of_pi_that_names_no_original_began_later() {
         }
     }
 }
+
+/// Each of two logs names the other one as the one that it goes on with.
+#[test]
+fn logs_of_pi_that_continue_each_other_have_one_original_in_any_order() {
+    let (first, second) = (uuid(1), uuid(2));
+    let log = |id: &str, other: &str, own: usize| {
+        let entry = |n: usize| {
+            format!(
+                r#"{{"type":"message","id":"aaaa000{n}","parentId":null,"timestamp":"2026-09-05T09:00:1{n}.000Z","message":{{"role":"user","content":"prompt {n}"}}}}"#
+            ) + "\n"
+        };
+        format!(
+            r#"{{"type":"session","version":3,"id":"{id}","timestamp":"2026-09-05T09:00:00.000Z","cwd":"/w","parentSession":"/w/{other}.jsonl"}}"#
+        ) + "\n"
+            + &entry(0)
+            + &entry(own)
+    };
+    let logs = [(&first, log(&first, &second, 1)), (&second, log(&second, &first, 2))];
+    for order in [[0, 1], [1, 0]] {
+        for is_at_once in [true, false] {
+            let dir = tempfile::tempdir().expect("tempdir");
+            let memory = Memory::default();
+            for at in order {
+                write(&dir.path().join(format!("{}.jsonl", logs[at].0)), &logs[at].1, 1);
+                if !is_at_once {
+                    memory.ingest(dir.path());
+                }
+            }
+            memory.ingest(dir.path());
+            let copied = logs.each_ref().map(|(id, _)| memory.session(id).replay_events);
+            assert_eq!(copied, [0, 1], "{order:?} {is_at_once}");
+        }
+    }
+}
