@@ -91,6 +91,10 @@ pub struct Stream {
     pub(super) secrets: SessionSecrets,
     /// Parent of the present record.
     pub(super) parent: Option<u64>,
+    /// True if the working directory of the session is one that a folder of the log is named after.
+    pub(super) is_cwd_settled: bool,
+    /// The last working directory that is not in such a folder.
+    pub(super) other_cwd: Option<String>,
     /// The messages of a document, if this log is one.
     pub(super) messages: DocumentMessages,
     pub(super) dropped: DroppedMessages,
@@ -134,6 +138,8 @@ impl Stream {
             repositories: Arc::default(),
             secrets: SessionSecrets::default(),
             parent: None,
+            is_cwd_settled: false,
+            other_cwd: None,
             messages: DocumentMessages::default(),
             dropped: DroppedMessages::default(),
             unknown_items: Vec::new(),

@@ -11,6 +11,7 @@ mod excess;
 pub mod forgotten;
 mod forgotten_log;
 pub(crate) mod ledger;
+mod log_folder;
 mod messages;
 mod pairing;
 mod put_back;

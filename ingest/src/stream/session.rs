@@ -8,6 +8,7 @@ use schemas::{Confidence, EventType};
 
 use super::draft::Draft;
 use super::events::Stream;
+use super::log_folder::find_log_folder;
 use super::repository::{self, Repository};
 use super::unknown::UnknownItem;
 use crate::redact::{MaskedColumns, mask_text};
@@ -80,22 +81,48 @@ impl Stream {
         }
     }
 
-    /// Sets the working directory, and the project named after it, once. The first directory names
-    /// the session even if the agent changes directory later.
+    /// Sets the working directory, and the project named after it. It is the first directory that a
+    /// folder of the log is named after, or in which that directory is; without one it is the
+    /// first of all. It stays even if the agent changes directory later.
     pub fn set_cwd(&mut self, cwd: Option<&str>) {
         let Some(cwd) = cwd else { return };
-        if cwd.is_empty() || self.session.cwd.is_some() || self.is_forgotten {
+        if cwd.is_empty() || self.is_forgotten || self.other_cwd.as_deref() == Some(cwd) {
             return;
         }
+        if let Some(known) = &self.session.cwd {
+            if self.is_cwd_settled {
+                return;
+            }
+            // A log that is read on.
+            if find_log_folder(known, &self.session.source_path) == Some(known) {
+                self.is_cwd_settled = true;
+                return;
+            }
+        }
 
-        let cwd = clean(cwd);
+        let folder = find_log_folder(cwd, &self.session.source_path);
+        self.is_cwd_settled = folder.is_some();
+        if folder.is_none() {
+            self.other_cwd = Some(cwd.to_owned());
+            if self.session.cwd.is_some() {
+                return;
+            }
+        }
+
+        let cwd = clean(folder.unwrap_or(cwd));
         let (cwd, found) = mask_text(self.redactor.as_deref(), &cwd);
-        self.secrets.note_column_secrets(found);
         let cwd = truncate_name(&cwd).to_owned();
+        if self.session.cwd.as_ref() == Some(&cwd) {
+            return;
+        }
+        self.secrets.note_column_secrets(found);
 
         let Repository { folder, origin } = self.repositories.find(&cwd);
         let name = repository::last_path_part(folder.as_deref().unwrap_or(&cwd));
         self.session.project = name.map(str::to_owned);
+        if self.session.cwd.is_some() {
+            self.session.repository = None;
+        }
         self.set_repository(origin.or(folder).as_deref());
         self.session.cwd = Some(cwd);
     }

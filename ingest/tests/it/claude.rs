@@ -85,6 +85,43 @@ fn what_a_subagent_said_is_read_where_only_the_list_has_it() {
 }
 
 #[test]
+fn the_project_is_the_folder_of_the_session_not_of_its_first_record() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let session = "b7c1a3de-52f4-4c1b-9a06-1f4e0d97c8aa";
+    let fork = "b7c1a3de-52f4-4c1b-9a06-1f4e0d97c8ab";
+    let at = |cwd: &str, record: String| record.replacen('{', &format!("{{\"cwd\":\"{cwd}\","), 1);
+    let sidechain = |record: String| {
+        record.replacen('{', "{\"agentId\":\"acompact-1\",\"isSidechain\":true,", 1)
+    };
+    let folder = dir.path().join("projects/-home-mira-code-harbor");
+    let agent = folder.join(session).join("subagents/agent-acompact-1.jsonl");
+    let main = at("/home/mira/code/harbor", user(session, 1, "go"));
+    let own = at("/home/mira/code/harbor/ui", sidechain(user(session, 2, "summarize")));
+    let copied = at("/home/mira/elsewhere", user(fork, 3, "go"))
+        + &at("/home/mira/code/harbor", user(fork, 4, "go on"));
+    std::fs::create_dir_all(agent.parent().expect("a folder")).expect("creates");
+    let fork_path = folder.join(format!("{fork}.jsonl"));
+    write(&folder.join(format!("{session}.jsonl")), &main, 1);
+    write(&agent, &own, 1);
+    write(&fork_path, copied.lines().next().expect("a line"), 1);
+    let memory = Memory::default();
+    memory.ingest(dir.path());
+    assert_eq!(memory.session(fork).project.as_deref(), Some("elsewhere"));
+
+    // A later reading finds the folder, and keeps it.
+    let later = copied.clone() + &at("/home/mira/code/harbor/ui", user(fork, 5, "and on"));
+    for (tick, log) in [(2, copied), (3, later)] {
+        write(&fork_path, &log, tick);
+        memory.ingest(dir.path());
+        for id in [session, "agent-acompact-1", fork] {
+            let row = memory.session(id);
+            assert_eq!(row.project.as_deref(), Some("harbor"), "{id}");
+            assert_eq!(row.cwd.as_deref(), Some("/home/mira/code/harbor"), "{id}");
+        }
+    }
+}
+
+#[test]
 fn what_a_hook_says_is_no_prompt() {
     let dir = tempfile::tempdir().expect("tempdir");
     let memory = Memory::default();
