@@ -18,6 +18,7 @@ use serde::Serialize;
 
 use super::transcript::{
     describe_call, event_remarks, omission_sentence, session_facts, session_title, truncate_chars,
+    without_repeats,
 };
 use crate::page::{FrozenDocument, FrozenView, escape_attribute, escape_html};
 use tools::{EventImage, Transcript, encoding_error, linked_event};
@@ -55,7 +56,8 @@ pub(super) fn render_transcript(
         let _ = writeln!(plain, "<div><dt>{name}</dt><dd>{}</dd></div>", escape_html(&value));
     }
     plain.push_str("</dl>\n</header>\n");
-    let turns: Vec<&[Event]> = whole.events.chunk_by(|a, b| a.turn_index == b.turn_index).collect();
+    let told = without_repeats(&whole.events);
+    let turns: Vec<&[Event]> = told.chunk_by(|a, b| a.turn_index == b.turn_index).collect();
     append_contents(&mut plain, &turns);
     plain.push_str("<main>\n");
     for turn in &turns {

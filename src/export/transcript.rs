@@ -1,6 +1,8 @@
 //! The structure of a transcript: turns, with messages, actions, and calls with their results.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use schemas::EventType;
 use schemas::tool::event::Event;
@@ -46,7 +48,7 @@ pub(crate) fn collect_turns(events: &[Event]) -> Vec<TranscriptTurn<'_>> {
     }
 
     let mut turns: BTreeMap<u32, TranscriptTurn<'_>> = BTreeMap::new();
-    for event in events {
+    for (event, _) in events.iter().zip(find_repeats(events)).filter(|(_, is_repeat)| !is_repeat) {
         let turn = turns.entry(event.turn_index).or_default();
         turn.index = event.turn_index;
         turn.timestamp = turn.timestamp.or(event.timestamp.as_deref());
@@ -75,6 +77,41 @@ pub(crate) fn collect_turns(events: &[Event]) -> Vec<TranscriptTurn<'_>> {
         }
     }
     turns.into_values().filter(|turn| !turn.parts.is_empty()).collect()
+}
+
+/// Returns the events without those that repeat earlier ones; see [`find_repeats`].
+pub(crate) fn without_repeats(events: &[Event]) -> Cow<'_, [Event]> {
+    let repeats = find_repeats(events);
+    if !repeats.contains(&true) {
+        return Cow::Borrowed(events);
+    }
+    let told = events.iter().zip(repeats).filter(|(_, is_repeat)| !is_repeat);
+    told.map(|(event, _)| event.clone()).collect()
+}
+
+/// Returns, for each event, whether it is a copy of an earlier one of the same session: some agents
+/// write rows of a log again, as when they compact it twice. Equal texts alone are no sign of it: what
+/// precedes or follows must be equal as well.
+fn find_repeats(events: &[Event]) -> Vec<bool> {
+    let hashes: Vec<u64> = events.iter().map(hash_event).collect();
+    let mut pairs = HashSet::new();
+    let mut repeats = Vec::with_capacity(events.len());
+    for (at, event) in events.iter().enumerate() {
+        let before = at.checked_sub(1).map(|before| (hashes[before], hashes[at]));
+        let after = hashes.get(at + 1).map(|after| (hashes[at], *after));
+        let is_known = [before, after].iter().flatten().any(|pair| pairs.contains(pair));
+        repeats.push(event.is_replay && is_known);
+        pairs.extend(before);
+    }
+    repeats
+}
+
+/// Returns a hash of what an event says and when.
+fn hash_event(event: &Event) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let Event { event_type, subtype, timestamp, text, .. } = event;
+    (event_type.as_str(), subtype, timestamp, text).hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Returns the result of a call, if it is among the events.

@@ -416,4 +416,8 @@ fn blank_optional_arguments_are_absent() {
         assert_eq!(answer["data"], plain["data"], "{tool}");
         assert_eq!(answer["warnings"], plain["warnings"], "{tool}");
     }
+    let all = client.call("list_sessions", json!({}));
+    let answer = client.call("list_sessions", json!({ "session_ids": [] }));
+    assert_eq!(answer["data"], all["data"], "an empty list");
+    assert_eq!(answer["hint"], all["hint"], "an empty list");
 }

@@ -182,6 +182,31 @@ fn transcripts_tell_the_story_with_coordinates() {
     assert!(env.path("one.html").is_file());
 }
 
+/// As after a second compaction, which writes what is kept again.
+#[test]
+fn a_log_that_repeats_its_own_rows_is_told_once() {
+    let env = TestEnv::new();
+    let id = "b7c1a3de-52f4-4c1b-9a06-1f4e0d97c8aa";
+    let row = |n: usize, text: &str| {
+        format!(
+            r#"{{"type":"user","uuid":"{n:08}-0000-4000-8000-000000000000","sessionId":"{id}","timestamp":"2026-10-01T10:00:{n:02}.000Z","cwd":"/w","message":{{"role":"user","content":"{text}"}}}}"#
+        ) + "\n"
+    };
+    let kept = row(2, "Paint the pier.") + &row(3, "Go on.");
+    let log = row(1, "Count the berths.") + &kept + &row(4, "Go on.") + &kept + &row(5, "Thanks.");
+    fs::create_dir_all(env.path("logs")).expect("creates");
+    fs::write(env.path("logs").join(format!("{id}.jsonl")), log).expect("writes");
+    env.run(&["ingest", "logs"]).ok();
+    for format in ["markdown", "html"] {
+        let text = env.run(&["export", "--format", format, "--session-id", id]).ok();
+        let text = text.split_once("<div id=\"plain\">").map_or(&*text, |(_, plain)| plain);
+        let text = text.split("<script").next().expect("the events");
+        for (words, times) in [("Paint the pier.", 1), ("Go on.", 2), ("Thanks.", 1)] {
+            assert_eq!(text.matches(words).count(), times, "{format}: {words}");
+        }
+    }
+}
+
 #[test]
 fn transcripts_show_edits_as_diffs() {
     let env = TestEnv::with_samples();

@@ -112,16 +112,16 @@ pub(super) fn run(
     } else {
         Coverage::OwnConversations
     };
-    reply.scope = Some(match &args.session_ids {
+    reply.scope = Some(match requested_ids(args) {
         None => filters.describe_scope(snapshot, covers),
         Some(ids) => format!("{} requested sessions", ids.len()),
     });
     if returned == 0 {
         let known = snapshot.sessions().len();
-        let reason = filters.explain_none(snapshot).filter(|_| args.session_ids.is_none());
+        let reason = filters.explain_none(snapshot).filter(|_| requested_ids(args).is_none());
         reply.hint =
             Some(reason.unwrap_or_else(|| explain_empty(shared.caller.interface, args, known)));
-    } else if args.session_ids.is_none() {
+    } else if requested_ids(args).is_none() {
         reply.hint = describe_left_out(shared.caller.interface, snapshot, passes);
     }
     Ok(reply)
@@ -140,7 +140,7 @@ fn explain_empty(interface: Interface, args: &ListArgs, known: usize) -> String 
     ];
     let filter_names: Vec<_> =
         filters.iter().filter(|(_, is_given)| *is_given).map(|(name, _)| *name).collect();
-    match (&args.session_ids, filter_names.as_slice()) {
+    match (requested_ids(args), filter_names.as_slice()) {
         (Some(_), []) => {
             format!("None of these ids is known; not_found lists them. There are {known} sessions.")
         }
@@ -180,6 +180,11 @@ fn describe_left_out(
     ))
 }
 
+/// Returns the requested ids. An empty list requests none in particular.
+fn requested_ids(args: &ListArgs) -> Option<&[String]> {
+    args.session_ids.as_deref().filter(|ids| !ids.is_empty())
+}
+
 /// The sessions that may be listed.
 #[derive(Default)]
 struct ListCandidates<'s> {
@@ -196,11 +201,11 @@ fn find_candidates<'s>(
     snapshot: &'s Snapshot,
     args: &ListArgs,
 ) -> Result<ListCandidates<'s>, ToolError> {
-    let Some(ids) = &args.session_ids else {
+    let Some(ids) = requested_ids(args) else {
         let rows = collect_conversations(snapshot, args.subagents.unwrap_or(false));
         return Ok(ListCandidates { rows, ..ListCandidates::default() });
     };
-    if ids.is_empty() || ids.len() > limits::SESSION_IDS_MAX {
+    if ids.len() > limits::SESSION_IDS_MAX {
         let valid = format!("1-{} ids", limits::SESSION_IDS_MAX);
         return Err(ToolError::invalid_value(
             "session_ids",
