@@ -175,10 +175,16 @@ const CLAUDE_MACHINE_TEXTS: &[(&str, &str)] = &[
         r#"Another Claude session sent a message:\n<cross-session-message from=\"b\">\nDone.\n</cross-session-message>\n\nThis came from another Claude session."#,
         "cross_session_message",
     ),
-    ("Another Claude session sent a message: <agent-message>x</agent-message>", "cross_session_message"),
+    (
+        "Another Claude session sent a message: <agent-message>x</agent-message>",
+        "cross_session_message",
+    ),
     (r#"<cross-session-message from=\"b\">Done.</cross-session-message>"#, "cross_session_message"),
     (r#"<\\cross-session-message from=\"b\">Done."#, "cross_session_message"),
-    (r#"<agent-message from=\"c\">\n[Subagent hand-back] Done.\n</agent-message>"#, "agent_message"),
+    (
+        r#"<agent-message from=\"c\">\n[Subagent hand-back] Done.\n</agent-message>"#,
+        "agent_message",
+    ),
     ("<ci-monitor-event>\\nA check failed.\\n</ci-monitor-event>", "ci_monitor_event"),
     (r#"<scheduled-task name=\"d\">Look.</scheduled-task>"#, "scheduled_task"),
     ("[SYSTEM NOTIFICATION - NOT USER INPUT]\\nA task ended.", "task_notification"),
@@ -261,6 +267,92 @@ fn records_of_claude_that_name_their_origin() {
     assert_eq!(shown(&memory)[6..], ["> Go on."; 4]);
 }
 
+/// Words that a user typed while refusing a call, in the result of the call.
+const REFUSAL: &str = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the new_string was NOT written to the file). To tell you how to proceed, the user said:\\nuse bun, not npm";
+
+#[test]
+fn words_typed_while_refusing_a_call_are_words_of_the_user() {
+    let want = ["> Fix it.", "tool_result", "user_words"];
+    let typed =
+        |text: &str| format!(r#""type":"user","message":{{"role":"user","content":"{text}"}}"#);
+    let result = |more: &str, text: &str| {
+        format!(
+            r#"{more}"type":"user","message":{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"c","is_error":true,"content":"{text}"}}]}}"#
+        )
+    };
+    let memory = claude(&[typed("Fix it."), result("", REFUSAL)]);
+    assert_eq!(shown(&memory), want);
+    assert_eq!(memory.events()[2].text, "use bun, not npm");
+    assert_eq!(memory.session(ID).turns, 1);
+    assert_eq!(title(&memory).as_deref(), Some("Fix it."));
+
+    // A field of its own has the words, too.
+    let field = r#""userFeedback":"use bun, not npm","toolDenialKind":"user-rejected","#;
+    for text in ["Denied.", REFUSAL] {
+        assert_eq!(shown(&claude(&[typed("Fix it."), result(field, text)])), want);
+    }
+    assert!(claude(&[typed("Fix it."), result(field, "Denied.")]).sessions()[0].drift.is_none());
+    // A call may print the same words.
+    let printed = result("", REFUSAL).replace("true", "false");
+    assert_eq!(shown(&claude(&[typed("Fix it."), printed])), want[..2]);
+
+    let failed = |error: &str| {
+        format!(
+            r#"{{"type":"toolResult","id":"x","timestamp":"2026-10-01T10:00:02.000Z","parentId":null,"data":{{"toolCallId":"c","success":false,"error":{{"message":"{error}","code":"rejected"}}}}}}"#
+        )
+        .replace("toolResult", "tool.execution_complete")
+    };
+    let memory = read(
+        &format!("{ID}/events.jsonl"),
+        &[
+            format!(r#"{{"type":"session.start","id":"s","timestamp":"2026-10-01T10:00:00.000Z","parentId":null,"data":{{"sessionId":"{ID}","copilotVersion":"1.0.64"}}}}"#),
+            r#"{"type":"user.message","id":"u","timestamp":"2026-10-01T10:00:01.000Z","parentId":null,"data":{"content":"Fix it."}}"#.to_owned(),
+            failed("The user rejected this tool call. User feedback: use bun, not npm"),
+        ],
+    );
+    assert_eq!(shown(&memory)[1..], want);
+
+    let message = |role: &str, part: &str| {
+        format!(
+            r#"{{"info":{{"id":"msg_{role}","sessionID":"ses_1","role":"{role}","time":{{"created":1}}}},"parts":[{part}]}}"#
+        )
+    };
+    let feedback = "The user rejected permission to use this specific tool call with the following feedback: use bun, not npm";
+    let call = format!(
+        r#"{{"type":"tool","callID":"c","tool":"bash","state":{{"status":"error","input":{{"command":"npm i"}},"error":"{feedback}"}}}}"#
+    );
+    let document = format!(
+        r#"{{"info":{{"id":"ses_1","projectID":"p","directory":"/w","version":"1.2.16","time":{{"created":1,"updated":9}}}},"messages":[{},{}]}}"#,
+        message("user", r#"{"type":"text","text":"Fix it."}"#),
+        message("assistant", &call),
+    );
+    let memory = read("ses_1.json", &[document]);
+    assert_eq!(shown(&memory), ["> Fix it.", "tool_call", "tool_result", "user_words"]);
+}
+
+#[test]
+fn a_session_begins_with_its_first_prompt_not_with_settings() {
+    let built_in = |name: &str, args: &str| {
+        format!(
+            r"<command-name>/{name}</command-name>\n<command-message>{name}</command-message>\n<command-args>{args}</command-args>"
+        )
+    };
+    for settings in [
+        [built_in("effort", "high"), built_in("login", "")],
+        ["/effort high".to_owned(), "/login".to_owned()],
+    ] {
+        let texts = settings.iter().map(String::as_str).chain(["Fix it."]);
+        let records: Vec<_> = texts.map(|text| claude_said("", text)).collect();
+        let memory = claude(&records);
+        assert_eq!(shown(&memory), ["client_command", "client_command", "> Fix it."]);
+        assert_eq!(memory.session(ID).turns, 1);
+    }
+    // What a summary is to keep are words of the user, but no prompt.
+    let memory = claude(&[claude_said("", &built_in("compact", "keep the names"))]);
+    assert_eq!(shown(&memory), ["user_words"]);
+    assert_eq!(memory.events()[0].text, "/compact keep the names");
+}
+
 /// A log of OpenClaw with these messages.
 fn openclaw(messages: &[String]) -> Memory {
     let header = format!(
@@ -315,7 +407,9 @@ fn lines_of_the_system_of_openclaw_are_one_block() {
     let memory = openclaw(&[
         said(&format!(r"{events}\n\n[Mon 2026-10-19 10:14 GMT+2] What broke?")),
         said(events),
-        said(r"What broke?\n\nThe previous attempt did not produce a user-visible answer. Continue."),
+        said(
+            r"What broke?\n\nThe previous attempt did not produce a user-visible answer. Continue.",
+        ),
         said(r"ok\n\nThe latest user message is a short approval to proceed. Do not recap."),
     ]);
     let want = ["inbound_context", "> What broke?", "inbound_context", "retry", "> ok"];
@@ -392,7 +486,9 @@ fn answers_of_tools_in_the_role_of_the_user_are_no_prompts() {
         format!(r#"[{picture},{{"text":"What is this?"}}]"#),
     ];
     let gemini = |(at, parts): (usize, &String)| {
-        format!(r#"{{"id":"{at}","timestamp":"2026-10-01T10:00:0{at}.000Z","type":"user","content":{parts}}}"#)
+        format!(
+            r#"{{"id":"{at}","timestamp":"2026-10-01T10:00:0{at}.000Z","type":"user","content":{parts}}}"#
+        )
     };
     let header = format!(
         r#"{{"sessionId":"{ID}","projectHash":"h","startTime":"2026-10-01T10:00:00.000Z","lastUpdated":"2026-10-01T10:00:09.000Z","kind":"main"}}"#
@@ -403,9 +499,8 @@ fn answers_of_tools_in_the_role_of_the_user_are_no_prompts() {
     let want = ["function_response", "function_response", "> [image/png 8 bytes]\nWhat is this?"];
     assert_eq!(shown(&memory), want);
 
-    let user = |parts: &String| {
-        format!(r#""type":"user","message":{{"role":"user","parts":{parts}}}"#)
-    };
+    let user =
+        |parts: &String| format!(r#""type":"user","message":{{"role":"user","parts":{parts}}}"#);
     let memory = qwen(&lists.each_ref().map(user));
     assert_eq!(shown(&memory)[..2], want[..2]);
     assert!(shown(&memory)[2].contains("What is this?"));

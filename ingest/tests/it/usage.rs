@@ -60,6 +60,72 @@ fn counts(row: &EventRow) -> (Option<&str>, i64, i64, i64) {
     (row.request_id.as_deref(), of(row.input_tokens), cached, of(row.output_tokens))
 }
 
+/// Outputs of versions of Copilot up to 1.0.12 before the first record that names a model.
+#[test]
+fn the_first_outputs_of_copilot_have_the_model_that_later_records_name() {
+    let id = "b7c1a3de-52f4-4c1b-9a06-1f4e0d97c8aa";
+    let record = |at: u32, kind: &str, data: &str| {
+        format!(
+            r#"{{"type":"{kind}","id":"{at:08}-52f4-4c1b-9a06-1f4e0d97c8aa","timestamp":"2026-10-01T10:00:{at:02}.000Z","parentId":null,"data":{{{data}}}}}"#
+        ) + "\n"
+    };
+    let start =
+        record(0, "session.start", &format!(r#""sessionId":"{id}","copilotVersion":"1.0.11""#));
+    let output = |at: u32| {
+        record(at, "assistant.message", r#""content":"I look.","outputTokens":12,"apiCallId":"a""#)
+    };
+    let tool = record(
+        2,
+        "tool.execution_complete",
+        r#""toolCallId":"c","success":true,"model":"claude-sonnet-4.5""#,
+    );
+    let sums = |models: &[&str]| {
+        let metric = |model: &&str| {
+            format!(r#""{model}":{{"usage":{{"inputTokens":100,"outputTokens":12}}}}"#)
+        };
+        let metrics: Vec<_> = models.iter().map(metric).collect();
+        record(
+            3,
+            "session.shutdown",
+            &format!(r#""currentModel":"gpt-5","modelMetrics":{{{}}}"#, metrics.join(",")),
+        )
+    };
+    let models = |memory: &Memory| -> Vec<Option<String>> {
+        let events = memory.events().into_iter();
+        // Without what the sums of the run have in addition.
+        let of_messages = events
+            .filter(|event| event.event_type == EventType::TokenUsage && event.subtype.is_none());
+        of_messages.map(|event| event.model).collect()
+    };
+    let named = |model: &str| vec![Some(model.to_owned())];
+
+    let dir = tempfile::tempdir().expect("tempdir");
+    let path = dir.path().join(id).join("events.jsonl");
+    std::fs::create_dir_all(path.parent().expect("a folder")).expect("creates");
+    for (rest, want) in [
+        (String::new(), vec![None]),
+        (tool.clone(), named("claude-sonnet-4.5")),
+        (tool.clone() + &sums(&["gpt-5.2"]), named("gpt-5.2")),
+        (sums(&["a", "b"]), named("gpt-5")),
+    ] {
+        // At once, and as the log grows.
+        let whole = start.clone() + &output(1) + &rest;
+        let memory = Memory::default();
+        write(&path, &whole, 1);
+        memory.ingest(dir.path());
+        assert_eq!(models(&memory), want);
+
+        let memory = Memory::default();
+        let mut log = String::new();
+        for (tick, line) in (2..).zip(whole.split_inclusive('\n')) {
+            log += line;
+            write(&path, &log, tick);
+            memory.ingest(dir.path());
+        }
+        assert_eq!(models(&memory), want);
+    }
+}
+
 #[test]
 fn a_compaction_counts_though_the_totals_leave_it_out() {
     let first = codex_counts(1000, 400, 50);

@@ -70,3 +70,6 @@ pub(super) const CLIENT_COMMANDS: &[&str] = &[
 
 /// Commands that set something without arguments. With arguments they ask the model.
 pub(super) const BARE_CLIENT_COMMANDS: &[&str] = &["/plan"];
+
+/// Commands of the client whose arguments are words for the model: what a summary is to keep.
+pub(super) const WORDED_COMMANDS: &[&str] = &["/compact"];

@@ -8,6 +8,7 @@ use schemas::EventType;
 use super::machine;
 use crate::provider::shared::machine_text::{self, find_machine_text, split_machine_text};
 use crate::provider::shared::prompt;
+use crate::provider::shared::refusal::{USER_WORDS, push_user_words, refusal_words};
 use crate::stream::{Draft, Stream};
 use crate::text::json::{JsonFields, Value};
 use crate::text::render;
@@ -44,11 +45,15 @@ pub(super) fn decode_user_record(
     // Text and images of one prompt become one event. Each tool result becomes its own event.
     let mut prompt = String::new();
     let mut has_pushed = false;
+    let mut refusal = object.non_empty("userFeedback").map(str::to_owned);
     for block in &blocks {
         text.clear();
         match block.text("type") {
             Some("tool_result") => {
                 decode_tool_result(object, *block, text, out);
+                if block.flag("is_error") == Some(true) && refusal.is_none() {
+                    refusal = refusal_words(text).map(str::to_owned);
+                }
                 has_pushed = true;
             }
             Some("text") if is_machine_text(block.text("text").unwrap_or(""), meta) => {
@@ -62,6 +67,9 @@ pub(super) fn decode_user_record(
                 render::append_block(*block, &mut prompt);
             }
         }
+    }
+    if let Some(words) = refusal {
+        push_user_words(&words, out);
     }
     if !prompt.is_empty() || !has_pushed {
         push_user_text(&prompt, meta, starts_turns, out);
@@ -105,7 +113,11 @@ pub(super) fn push_user_text(
 
     match classify_text(text, meta) {
         TextOrigin::Prompt(text) => prompt::push_prompt(&text, starts_turns, out),
-        TextOrigin::ClientCommand(typed) => push_notification(CLIENT_COMMAND, &typed, out),
+        TextOrigin::ClientCommand(typed) => {
+            let (name, words) = typed.split_once(' ').unwrap_or((&typed, ""));
+            let is_worded = !words.trim().is_empty() && machine::WORDED_COMMANDS.contains(&name);
+            push_notification(if is_worded { USER_WORDS } else { CLIENT_COMMAND }, &typed, out);
+        }
         TextOrigin::Machine(subtype) => push_notification(subtype, text, out),
     }
 }
@@ -147,6 +159,10 @@ fn classify_text<'a>(text: &'a str, meta: Option<&'static str>) -> TextOrigin<'a
         && let Some(command) = text_between(trimmed, "<bash-input>", "</bash-input>")
     {
         return TextOrigin::Prompt(format!("!{command}").into());
+    }
+    let typed = trimmed.trim_end();
+    if !typed.contains('\n') && is_client_command(typed) {
+        return TextOrigin::ClientCommand(typed.to_owned());
     }
     TextOrigin::Prompt(text.into())
 }
@@ -246,6 +262,12 @@ mod tests {
         };
         assert_eq!(built_in("effort", "high"), "command /effort high");
         assert_eq!(built_in("login", ""), "command /login");
+        assert_eq!(built_in("compact", ""), "command /compact");
+        assert_eq!(built_in("compact", "keep the names"), "command /compact keep the names");
+        assert_eq!(prompt("/effort high\n"), "command /effort high");
+        assert_eq!(prompt("/login"), "command /login");
+        assert_eq!(prompt("/loginpage is broken"), "/loginpage is broken");
+        assert_eq!(prompt("/status\nis what I typed"), "/status\nis what I typed");
         assert_eq!(built_in("plan", ""), "command /plan");
         assert_eq!(built_in("plan", "the move"), "/plan the move");
         assert_eq!(built_in("init", ""), "/init");

@@ -8,6 +8,7 @@
 //! A call is in the message that asks for it and in the start of its execution; whichever comes
 //! first becomes the event. Hooks repeat prompts, calls and results, so only their answers count.
 
+mod first_model;
 mod machine;
 mod notice;
 mod tool;
@@ -15,7 +16,7 @@ mod usage;
 mod user;
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use schemas::event::Relation;
 use schemas::session::SHUTDOWN_SUM;
@@ -24,6 +25,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use xxhash_rust::xxh3::xxh3_64;
 
+use self::first_model::find_first_model;
 use self::usage::CountedUsage;
 use crate::provider::format::{
     AgentFolders, LineDecoder, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, SessionClaim,
@@ -37,14 +39,19 @@ use crate::text::render;
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Copilot,
     has_unique_ids: true,
-    decoder_version: 2,
+    decoder_version: 3,
     roots: log_roots,
     sniff: claim_log,
     quirks: Quirks { machine_texts: machine::TEXTS, ..Quirks::NONE },
     reader: LogReader::Lines(|_, state| {
         let state =
             state.and_then(|state| CopilotState::deserialize(state).ok()).unwrap_or_default();
-        Box::new(CopilotDecoder { state, text: String::new(), inner: Parser::default() })
+        Box::new(CopilotDecoder {
+            state,
+            first_model: None,
+            text: String::new(),
+            inner: Parser::default(),
+        })
     }),
 };
 
@@ -138,16 +145,36 @@ struct CopilotState {
     /// Hash of the last system prompt, which is repeated before every prompt.
     system: u64,
     counted: CountedUsage,
+    /// True once an output had a model of its own or of an earlier record.
+    #[serde(default)]
+    has_named_output: bool,
+    /// The model that outputs before the first record with a model were given.
+    #[serde(default)]
+    first_model: Option<String>,
+    /// True if an output came before the first record with a model.
+    #[serde(default)]
+    has_unnamed_output: bool,
 }
 
 struct CopilotDecoder {
     state: CopilotState,
+    /// The model of outputs before the first record with a model, by what the log says now.
+    first_model: Option<String>,
     text: String,
     /// Parser for JSON inside strings.
     inner: Parser,
 }
 
 impl LineDecoder for CopilotDecoder {
+    fn prepare(&mut self, log: &Path) -> bool {
+        if !self.state.has_named_output {
+            self.first_model = find_first_model(log);
+        }
+        !self.state.has_unnamed_output
+            || self.state.has_named_output
+            || self.first_model == self.state.first_model
+    }
+
     fn decode_record(
         &mut self,
         object: Value<'_>,
@@ -243,6 +270,9 @@ impl CopilotDecoder {
     ) -> RecordOutcome {
         let main_model = out.session.model.clone();
         out.set_model(data.text("model"));
+        if !is_sidechain {
+            self.name_output(out);
+        }
         let reasoned = self.state.reasoned.take();
         let api_call = data.non_empty("apiCallId");
         let known = self.state.responses.iter().find(|known| Some(known.id.as_str()) == api_call);
@@ -287,6 +317,17 @@ impl CopilotDecoder {
             RecordOutcome::Events
         } else {
             RecordOutcome::Merged("twin_of_tool_call")
+        }
+    }
+
+    /// Names the model of an output that comes before the first record with a model.
+    fn name_output(&mut self, out: &mut Stream) {
+        if out.session.model.is_some() && !self.state.has_unnamed_output {
+            self.state.has_named_output = true;
+        } else if out.session.model.is_none() {
+            self.state.has_unnamed_output = true;
+            self.state.first_model.clone_from(&self.first_model);
+            out.set_model(self.first_model.as_deref());
         }
     }
 

@@ -85,15 +85,20 @@ pub(super) fn push_notice(kind: &str, data: Value<'_>, text: &mut String, out: &
     out.push(EventType::Notification, draft);
 }
 
-/// Sets the facts that a record reports about the session.
-fn set_session_facts(kind: &str, data: Value<'_>, out: &mut Stream) {
+/// Returns the model that a record selects.
+pub(super) fn selected_model<'a>(kind: &str, data: Value<'a>) -> Option<&'a str> {
     let model = match kind {
-        "session.start" | "session.resume" => data.text("selectedModel"),
-        "session.model_change" => data.text("newModel"),
-        "session.auto_mode_resolved" => data.text("chosenModel"),
+        "session.start" | "session.resume" => data.non_empty("selectedModel"),
+        "session.model_change" => data.non_empty("newModel"),
+        "session.auto_mode_resolved" => data.non_empty("chosenModel"),
         _ => None,
     };
-    out.set_model(model.filter(|model| *model != "auto"));
+    model.filter(|model| *model != "auto")
+}
+
+/// Sets the facts that a record reports about the session.
+fn set_session_facts(kind: &str, data: Value<'_>, out: &mut Stream) {
+    out.set_model(selected_model(kind, data));
     if kind == "session.title_changed" {
         out.offer_title(TitleFrom::Agent, data.text("title").unwrap_or(""));
     }

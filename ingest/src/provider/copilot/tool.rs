@@ -4,6 +4,7 @@
 use schemas::EventType;
 
 use crate::provider::shared::arguments::Arguments;
+use crate::provider::shared::refusal::push_refusal_words;
 use crate::stream::{Draft, Stream};
 use crate::text::json::{JsonFields, Parser, Value, string_value};
 use crate::text::render;
@@ -74,6 +75,9 @@ pub(super) fn push_tool_result(data: Value<'_>, text: &mut String, out: &mut Str
         ..Draft::default()
     };
     out.push(EventType::ToolResult, draft);
+    if has_failed {
+        push_refusal_words(text, out);
+    }
 }
 
 /// Appends content, which may be missing.

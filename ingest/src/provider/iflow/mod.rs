@@ -24,7 +24,7 @@ use crate::provider::format::{
 };
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::identity::{begin_identified_record, uuid_identity};
-use crate::provider::shared::{function_response, prompt};
+use crate::provider::shared::{function_response, prompt, refusal};
 use crate::stream::{Draft, RecordAt, Stream, parse_micros};
 use crate::text::json::{JsonFields, Value};
 use crate::text::render;
@@ -32,7 +32,7 @@ use crate::text::render;
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::IFlow,
     has_unique_ids: true,
-    decoder_version: 1,
+    decoder_version: 2,
     roots: |places| vec![places.home_path(".iflow/projects")],
     sniff: claim_log,
     quirks: Quirks::NONE,
@@ -235,6 +235,9 @@ impl IflowDecoder {
             ..Draft::default()
         };
         out.push(EventType::ToolResult, draft);
+        if is_error {
+            refusal::push_refusal_words(&self.text, out);
+        }
     }
 
     /// Decodes one window of a response.

@@ -18,6 +18,7 @@ use super::{context, wire};
 use crate::provider::format::RecordOutcome;
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::chat;
+use crate::provider::shared::refusal::push_refusal_words;
 use crate::stream::{Draft, Stream};
 use crate::text::json::{JsonFields, Value, string_value};
 use crate::text::render;
@@ -342,6 +343,9 @@ fn decode_tool_result(
         ..Draft::default()
     };
     out.push_in_step(EventType::ToolResult, decoder.last_step(""), draft);
+    if is_error {
+        push_refusal_words(&decoder.text, out);
+    }
     RecordOutcome::Events
 }
 

@@ -13,6 +13,7 @@ use super::decoder::{KimiDecoder, push_notification};
 use super::wire;
 use crate::provider::format::RecordOutcome;
 use crate::provider::shared::chat;
+use crate::provider::shared::refusal::push_refusal_words;
 use crate::stream::{Draft, Stream};
 use crate::text::json::{JsonFields, Value};
 use crate::text::render;
@@ -54,6 +55,11 @@ pub(super) fn decode_record(
                 ..Draft::default()
             };
             out.push(EventType::ToolResult, draft);
+            let error =
+                text.strip_prefix(ERROR_PREFIX).and_then(|rest| rest.split_once("</system>"));
+            if let Some((message, _)) = error {
+                push_refusal_words(message.trim_start_matches([':', ' ']), out);
+            }
             RecordOutcome::Events
         }
         "_usage" => RecordOutcome::Merged("context_size"),

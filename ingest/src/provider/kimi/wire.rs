@@ -13,6 +13,7 @@ use super::decoder::KimiDecoder;
 use crate::provider::format::RecordOutcome;
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::chat;
+use crate::provider::shared::refusal::push_refusal_words;
 use crate::source::container::has_log;
 use crate::stream::{Draft, Stream};
 use crate::text::json::{JsonFields, Value};
@@ -159,6 +160,7 @@ fn decode_tool_result(
         ..Draft::default()
     };
     out.push_in_step(EventType::ToolResult, decoder.last_step(agent), draft);
+    push_refusal_words(&decoder.text, out);
     RecordOutcome::Events
 }
 

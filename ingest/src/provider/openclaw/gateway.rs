@@ -38,8 +38,7 @@ const RETRY_INSTRUCTIONS: &[&str] = &[
 ];
 
 /// Beginning of a paragraph after the words of a user who agrees to a plan.
-const APPROVAL_INSTRUCTION: &str =
-    "\n\nThe latest user message is a short approval to proceed.";
+const APPROVAL_INSTRUCTION: &str = "\n\nThe latest user message is a short approval to proceed.";
 
 /// Upper bound, exclusive, for the length of the text inside the brackets of an envelope, in bytes.
 const MAX_ENVELOPE_BYTES: usize = 200;
@@ -222,7 +221,8 @@ mod tests {
         let restart = "[System] Your previous turn was interrupted by a gateway restart.";
         assert_eq!(machine_subtype(restart), Some("interrupted"));
         assert_eq!(machine_subtype("[Retry after the failed attempt] go"), Some("retry"));
-        let again = "What broke?\n\nThe previous attempt did not produce a user-visible answer. Go.";
+        let again =
+            "What broke?\n\nThe previous attempt did not produce a user-visible answer. Go.";
         assert_eq!(machine_subtype(again), Some("retry"));
         assert_eq!(machine_subtype("[System crash] what now?"), None);
         assert_eq!(machine_subtype("Read the heartbeat file"), None);

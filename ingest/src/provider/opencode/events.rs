@@ -5,6 +5,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::database::size_limit::OVERSIZED_RECORD;
+use crate::provider::shared::refusal::push_refusal_words;
 use crate::stream::{Draft, Stream};
 use crate::text::json::{JsonFields, Value};
 use crate::text::render;
@@ -62,6 +63,9 @@ impl OpencodeCall<'_> {
             ..Draft::default()
         };
         out.push(EventType::ToolResult, draft);
+        if self.status == Some("error") {
+            push_refusal_words(text, out);
+        }
     }
 }
 

@@ -262,8 +262,7 @@ impl OpencodeDecoder {
         self.text.clear();
         self.text.push_str(part.text("prompt").unwrap_or(""));
         render::truncate_notification(&mut self.text);
-        let draft =
-            Draft { subtype: Some("command_prompt"), text: &self.text, ..Draft::default() };
+        let draft = Draft { subtype: Some("command_prompt"), text: &self.text, ..Draft::default() };
         out.push(EventType::Notification, draft);
     }
 

@@ -2,14 +2,13 @@
 //! totals. A share is proportional to the length of the response, and so an estimate.
 
 use std::io;
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use schemas::Usage;
 
-use crate::source::candidate::LogCandidate;
-use crate::source::container::{Content, log_paths};
-use crate::source::lines::{LogLine, LogLines};
-use crate::text::json::{LineItem, Parser, Value};
+use super::records::visit_records;
+use crate::text::json::Value;
 
 /// The totals of a session, of which the responses before the next one have had their shares.
 #[derive(Debug)]
@@ -73,25 +72,11 @@ impl TokenShares {
 ///
 /// Returns an error if the log cannot be read.
 pub(crate) fn weigh_records(log: &Path, weigh: fn(Value<'_>, &[u8]) -> u64) -> io::Result<u64> {
-    let mut files = log_paths(log).into_iter();
-    let file = files.find_map(|path| LogCandidate::from_path(path).ok());
-    let content = Content::open(&file.ok_or(io::ErrorKind::NotFound)?)?;
-    let mut lines = LogLines::new(content, 0);
-    let mut parser = Parser::default();
     let mut sum = 0_u64;
-    while let Some(line) = lines.next_line()? {
-        let records = match line {
-            LogLine::Whole { bytes, .. } => bytes,
-            // Like the reader of the log, which leaves the rest until it is whole.
-            LogLine::Tail { bytes, .. } => &bytes[..parser.complete_length(bytes)],
-            LogLine::Oversized { .. } => continue,
-        };
-        parser.for_each_item(records, &mut |item| {
-            if let LineItem::Object(record, range) = item {
-                sum = sum.saturating_add(weigh(record, &records[range]));
-            }
-        });
-    }
+    visit_records(log, &mut |record, raw| {
+        sum = sum.saturating_add(weigh(record, raw));
+        ControlFlow::Continue(())
+    })?;
     Ok(sum)
 }
 
