@@ -295,8 +295,8 @@ impl CodexDecoder {
         false
     }
 
-    /// Returns whether Codex itself wrote the text of an item: a warning that no event has. In a log
-    /// that repeats prompts, an event follows a prompt that the user typed.
+    /// Returns whether Codex itself wrote the text of an item: a warning that no event has. In a
+    /// log that repeats prompts, an event follows a prompt that the user typed.
     fn is_warning(&self, text: &str) -> bool {
         let hash = text_hash("user", text);
         self.state.repeats_prompts

@@ -1,4 +1,5 @@
-//! Reads the records of a log ahead, for decoders that need a later record to decode an earlier one.
+//! Reads the records of a log ahead, for decoders that need a later record to decode an earlier
+//! one.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -9,8 +10,9 @@ use crate::source::container::{Content, log_paths};
 use crate::source::lines::{LogLine, LogLines};
 use crate::text::json::{LineItem, Parser, Value};
 
-/// Passes the records of a log of lines with their bytes to `visit`, until it breaks. `log` is the path
-/// without the extension of a compressed file. The rest of a line after a break is passed as well.
+/// Passes the records of a log of lines with their bytes to `visit`, until it breaks. `log` is the
+/// path without the extension of a compressed file. The rest of a line after a break is passed as
+/// well.
 ///
 /// # Errors
 ///
