@@ -332,13 +332,15 @@ fn prompt_text(parts: &[Value<'_>]) -> String {
         let text = match part.text("type") {
             Some("text") => part.text("text").map(Cow::from),
             Some("subtask") => part.text("prompt").map(|prompt| match part.non_empty("command") {
-                Some(name) => format!("/{name} {}", command_arguments(prompt)).into(),
+                Some(name) => {
+                    format!("/{name} {}", command_arguments(prompt)).trim_end().to_owned().into()
+                }
                 None => prompt.into(),
             }),
             _ => None,
         };
         if let Some(text) = text {
-            render::append_line(text.trim_end(), &mut words);
+            render::append_line(&text, &mut words);
         }
     }
     for part in parts.iter().filter(|part| !is_machine_part(**part)) {
