@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use notify::RecommendedWatcher;
 
 use super::ingest_logs::MAX_NAMED_FILES;
-use super::watch::{FilesToIngest, files_to_ingest, start_watcher};
+use super::watch::{FOLDER_WATCH_DELAY, FilesToIngest, files_to_ingest, start_watcher};
 
 /// A look at all files that takes longer than this is worth avoiding.
 const SLOW_LOOK: Duration = Duration::from_millis(10);
@@ -30,6 +30,8 @@ pub(super) enum FilesToCheck {
 struct Reported {
     files: BTreeSet<PathBuf>,
     must_check_all: bool,
+    /// When the last new folder appeared.
+    last_folder: Option<Instant>,
 }
 
 /// Watches roots, once looking at all their files turned out to be slow.
@@ -48,7 +50,13 @@ impl RootWatch {
     pub(super) fn files_to_check(&mut self, roots: &[PathBuf]) -> FilesToCheck {
         let is_recent = self.last_look.is_some_and(|last| last.elapsed() < LOOK_PERIOD);
         let is_watched = self.watcher.as_ref().is_some_and(|(watched, _)| watched == roots);
-        let reported = std::mem::take(&mut *lock(&self.reported));
+        let mut reported = std::mem::take(&mut *lock(&self.reported));
+        // Files written before the watch of their folder began are not reported.
+        let is_settling = |folder: &Instant| folder.elapsed() < FOLDER_WATCH_DELAY + SLOW_LOOK;
+        if let Some(folder) = reported.last_folder.filter(is_settling) {
+            lock(&self.reported).last_folder.get_or_insert(folder);
+        }
+        reported.must_check_all |= reported.last_folder.is_some();
         let may_name = is_recent && is_watched && !reported.must_check_all;
         if may_name && reported.files.len() <= MAX_NAMED_FILES {
             return FilesToCheck::Changed(reported.files.into_iter().collect());
@@ -110,7 +118,8 @@ impl Reported {
                 self.files.insert(path.to_owned());
             }
             FilesToIngest::Everything => self.must_check_all = true,
-            FilesToIngest::Nothing => self.must_check_all |= path.is_dir(),
+            FilesToIngest::NewFolder => self.last_folder = Some(Instant::now()),
+            FilesToIngest::Nothing => {}
         }
         self.must_check_all |= self.files.len() > MAX_NAMED_FILES;
     }

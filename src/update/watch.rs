@@ -29,6 +29,9 @@ const MAX_DELAY: Duration = Duration::from_millis(400);
 /// Interval between checks of all files.
 const CHECK_PERIOD: Duration = Duration::from_secs(30);
 
+/// Time after a new folder appeared until its watch has begun: files may have been written before.
+pub(super) const FOLDER_WATCH_DELAY: Duration = Duration::from_millis(600);
+
 /// Interval between checks of all files where there are no file events.
 const CHECK_PERIOD_WITHOUT_EVENTS: Duration = Duration::from_secs(1);
 
@@ -48,6 +51,8 @@ pub struct LogWatcher {
     watcher: Option<RecommendedWatcher>,
     /// The time of the last check of all files.
     last_check: Instant,
+    /// When all files are checked because of a new folder whose watch has begun by then.
+    folder_check: Option<Instant>,
 }
 
 impl LogWatcher {
@@ -55,7 +60,7 @@ impl LogWatcher {
     pub fn new(roots: &[PathBuf]) -> Self {
         let (send, events) = channel();
         let watcher = start_watcher(roots, send);
-        Self { events, watcher, last_check: Instant::now() }
+        Self { events, watcher, last_check: Instant::now(), folder_check: None }
     }
 
     /// Returns true if the system reports changes; otherwise all files are checked every second.
@@ -65,15 +70,13 @@ impl LogWatcher {
 
     /// Waits until something changes below the roots, or until the next check of all files is due.
     pub fn wait_for_change(&mut self) -> ChangedLogs {
-        let period =
-            if self.watcher.is_some() { CHECK_PERIOD } else { CHECK_PERIOD_WITHOUT_EVENTS };
         let mut files = BTreeSet::new();
         let mut must_check_all = false;
         // The time of the first change.
         let mut first: Option<Instant> = None;
         loop {
             let wait = match first {
-                None => period.saturating_sub(self.last_check.elapsed()),
+                None => self.time_to_check(),
                 // A log that never stops growing must not delay the run forever.
                 Some(first) => SETTLE_TIME.min(MAX_DELAY.saturating_sub(first.elapsed())),
             };
@@ -87,6 +90,11 @@ impl LogWatcher {
                                 files.insert(path);
                             }
                             FilesToIngest::Everything => must_check_all = true,
+                            // Its first files may be older than its watch.
+                            FilesToIngest::NewFolder => {
+                                must_check_all = true;
+                                self.folder_check = Some(Instant::now() + FOLDER_WATCH_DELAY);
+                            }
                             FilesToIngest::Nothing => {}
                         }
                     }
@@ -106,9 +114,21 @@ impl LogWatcher {
         }
         if must_check_all || files.is_empty() {
             self.last_check = Instant::now();
+            self.folder_check = self.folder_check.filter(|due| *due > self.last_check);
             return ChangedLogs::Anything;
         }
         ChangedLogs::Files(files.into_iter().collect())
+    }
+
+    /// Returns the time until the next check of all files.
+    fn time_to_check(&self) -> Duration {
+        let period =
+            if self.watcher.is_some() { CHECK_PERIOD } else { CHECK_PERIOD_WITHOUT_EVENTS };
+        let regular = period.saturating_sub(self.last_check.elapsed());
+        match self.folder_check {
+            Some(due) => regular.min(due.saturating_duration_since(Instant::now())),
+            None => regular,
+        }
     }
 }
 
@@ -195,13 +215,18 @@ pub(super) enum FilesToIngest {
     File,
     /// All files, because the changed one is a part of a log that consists of many files.
     Everything,
+    /// All files, because folders and files in it may be older than its watch.
+    NewFolder,
     Nothing,
 }
 
 /// Returns the files to ingest after a change of `path`.
 pub(super) fn files_to_ingest(path: &Path) -> FilesToIngest {
+    if path.is_dir() {
+        return FilesToIngest::NewFolder;
+    }
+    // The next check finds files that vanished.
     if !path.is_file() {
-        // Folders are found through the files in them; the next check finds files that vanished.
         return FilesToIngest::Nothing;
     }
     if !is_log_name(path) {
@@ -229,5 +254,20 @@ mod tests {
         let log = dir.path().join("a.jsonl");
         std::fs::write(&log, "{}\n").expect("writes");
         assert_eq!(watch.wait_for_change(), ChangedLogs::Files(vec![log]));
+    }
+
+    #[test]
+    fn all_files_are_checked_again_when_the_watch_of_a_new_folder_has_begun() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let mut watch = LogWatcher::new(&[dir.path().to_owned()]);
+        if !watch.has_events() {
+            return;
+        }
+        let start = Instant::now();
+        std::fs::create_dir_all(dir.path().join("project/session/subagents")).expect("creates");
+        for _ in 0..2 {
+            assert_eq!(watch.wait_for_change(), ChangedLogs::Anything);
+        }
+        assert!(start.elapsed() >= FOLDER_WATCH_DELAY && watch.folder_check.is_none());
     }
 }
