@@ -13,10 +13,11 @@ impl Show for QuotaData {
             let resets = window.resets_at.as_deref().unwrap_or("not begun");
             let seen = window.seen_at.as_deref().unwrap_or("");
             out.push_str(&format!(
-                "{:<8} {:>5} {:>6.1}% used  resets {resets}  seen {seen}\n",
+                "{:<8} {:>5} {:>6.1}% used  resets {resets}  seen {seen}{}\n",
                 window.provider.to_string(),
                 format_minutes(window.window_minutes),
-                window.used_percent
+                window.used_percent,
+                window.limit.as_deref().map(|limit| format!("  {limit}")).unwrap_or_default()
             ));
         }
         out

@@ -20,21 +20,31 @@ fn statusline(env: &TestEnv, flags: &[&str], input: &str) -> String {
 
 /// A store with a Codex session whose last count has these limits.
 fn codex_store(limits: &Value) -> TestEnv {
+    codex_store_with(std::slice::from_ref(limits))
+}
+
+/// A store with a Codex session whose counts have these limits.
+fn codex_store_with(limits: &[Value]) -> TestEnv {
     let env = TestEnv::new();
     let id = "01a13941-6cb9-7f1e-a741-65890d73c8a5";
-    let usage = json!({"input_tokens": 100, "output_tokens": 5, "total_tokens": 105});
-    let count = |limits: &Value| {
+    let usage = |number: usize| json!({"input_tokens": 100 * number, "output_tokens": 5 * number, "total_tokens": 105 * number});
+    let count = |number: usize, limits: &Value| {
         json!({"type": "token_count", "rate_limits": limits,
-               "info": {"total_token_usage": usage, "last_token_usage": usage}})
+               "info": {"total_token_usage": usage(number), "last_token_usage": usage(1)}})
     };
-    let lines = [
+    let mut lines = vec![
         json!({"timestamp": "2026-10-14T07:12:31Z", "type": "session_meta",
                "payload": {"id": id, "timestamp": "2026-10-14T07:12:31Z", "cwd": "/home/mira/code",
                            "originator": "codex_cli_rs", "cli_version": "0.99.0"}}),
         json!({"timestamp": "2026-10-14T07:12:40Z", "type": "event_msg",
                "payload": {"type": "user_message", "message": "Fix the lights"}}),
-        json!({"timestamp": "2026-10-14T07:12:49Z", "type": "event_msg", "payload": count(limits)}),
     ];
+    for (at, limits) in limits.iter().enumerate() {
+        let time = format!("2026-10-14T07:12:{}Z", 49 + at);
+        lines.push(
+            json!({"timestamp": time, "type": "event_msg", "payload": count(at + 1, limits)}),
+        );
+    }
     let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
     let name = format!("rollout-2026-10-14T09-12-31-{id}.jsonl");
     std::fs::write(env.path(&name), lines.join("\n") + "\n").expect("writes");
@@ -74,6 +84,34 @@ fn the_latest_quota_of_codex_is_kept() {
     assert!(text.contains("5h") && text.contains("23.5% used"), "{text}");
     let line = statusline(&env, &[], "");
     assert_eq!(line, "5h 24% (1h) | 7d 0%\n");
+}
+
+/// The last counts are of a model with its own quota, of an older session, and of none at all.
+#[test]
+fn the_quota_of_one_model_is_not_that_of_the_plan() {
+    let resets_at = in_an_hour();
+    let window = |used: f64, minutes: i64| json!({"used_percent": used, "window_minutes": minutes, "resets_at": resets_at});
+    let env = codex_store_with(&[
+        json!({"limit_id": "codex", "primary": window(70.0, 10080), "plan_type": "plus"}),
+        json!({"limit_id": "codex", "primary": window(5.0, 300), "secondary": window(77.0, 10080), "plan_type": "pro"}),
+        json!({"limit_id": "codex_bengalfox", "limit_name": "GPT-5.3; Spark", "primary": window(4.0, 300)}),
+        json!({"limit_id": "codex_other", "primary": window(9.0, 300)}),
+        json!({"limit_id": "premium", "primary": null, "secondary": null}),
+    ]);
+    let data = env.json(&["usage", "--limits"]);
+    let windows: Vec<_> = data["windows"]
+        .as_array()
+        .expect("windows")
+        .iter()
+        .map(|window| (window["limit"].as_str(), window["used_percent"].as_f64().expect("a part")))
+        .collect();
+    assert_eq!(
+        windows,
+        [(None, 5.0), (None, 77.0), (Some("GPT-5.3, Spark"), 4.0), (Some("codex_other"), 9.0)]
+    );
+    let text = env.run(&["usage", "--limits"]).ok();
+    assert!(text.contains("codex_other"), "{text}");
+    assert_eq!(statusline(&env, &[], ""), "5h 5% (1h) | 7d 77% (1h)\n");
 }
 
 #[test]

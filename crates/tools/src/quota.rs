@@ -5,8 +5,12 @@
 //!
 //! ```text
 //! 300m 20% 1782095529; 10080m 55.5% 1782337450
+//! 300m 4% 1782095529; limit GPT-5.3-Codex-Spark
 //! ```
+//!
+//! The second one is the quota of one model, which has its own limit.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use schemas::session::SessionRow;
@@ -39,6 +43,9 @@ pub struct QuotaData {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct QuotaWindow {
     pub provider: Provider,
+    /// The name of the limit if it is not that of the agent as a whole, such as that of one model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<String>,
     /// Length of the window in minutes.
     pub window_minutes: i64,
     /// The used part, as of `seen_at`. 0 if the window began again since.
@@ -52,15 +59,25 @@ pub struct QuotaWindow {
     pub seen_at: Option<String>,
 }
 
-/// Returns the latest quotas that the store has.
+/// The latest event of each limit: its time and its windows. The limit of the agent as a whole has no
+/// name and comes first.
+type LatestQuotas = BTreeMap<Option<String>, (Option<i64>, Vec<RecordedWindow>)>;
+
+/// Returns the latest quotas that the store has, first those of the agent as a whole.
 pub fn read_quotas(tools: &Tools, call: &Call<'_>) -> Result<QuotaData, ToolError> {
     let latest = tools
-        .read_store(call, &mut || find_latest_quota(tools.snapshot(call)?, Provider::Codex))?;
+        .read_store(call, &mut || find_latest_quotas(tools.snapshot(call)?, Provider::Codex))?;
     let mut windows = Vec::new();
-    if let Some((time, text)) = latest {
-        for (minutes, used_percent, resets_at) in parse_windows(&text) {
-            let mut window =
-                quota_window(Provider::Codex, minutes, used_percent, resets_at, call.now);
+    for (limit, (time, recorded)) in latest {
+        for window in recorded {
+            let mut window = quota_window(
+                Provider::Codex,
+                window.minutes,
+                window.used_percent,
+                window.resets_at,
+                call.now,
+            );
+            window.limit.clone_from(&limit);
             window.seen_at = time.map(|time| Timestamp(time).to_string());
             windows.push(window);
         }
@@ -80,6 +97,7 @@ pub fn quota_window(
     let has_begun_again = resets_at.is_some_and(|time| time <= now);
     QuotaWindow {
         provider,
+        limit: None,
         window_minutes,
         used_percent: if has_begun_again { 0.0 } else { used_percent },
         resets_at: resets_at.filter(|_| !has_begun_again).map(|time| time.to_string()),
@@ -87,11 +105,8 @@ pub fn quota_window(
     }
 }
 
-/// Returns the time and the text of the latest event of an agent that has a quota.
-fn find_latest_quota(
-    snapshot: &Snapshot,
-    provider: Provider,
-) -> Result<Option<(Option<i64>, String)>, ToolError> {
+/// Returns the latest event of each limit of an agent.
+fn find_latest_quotas(snapshot: &Snapshot, provider: Provider) -> Result<LatestQuotas, ToolError> {
     let mut sessions: Vec<(usize, &SessionRow)> = Vec::new();
     for (at, row) in snapshot.sessions().iter().enumerate() {
         if row.provider == provider && row.ended_at.is_some() {
@@ -100,28 +115,27 @@ fn find_latest_quota(
     }
     sessions.sort_by_key(|(_, row)| std::cmp::Reverse(row.ended_at));
 
-    let mut latest: Option<(Option<i64>, String)> = None;
+    let mut latest = LatestQuotas::new();
     for (at, row) in sessions.into_iter().take(MAX_SESSIONS) {
         // No later session can have a later event.
-        if latest.as_ref().is_some_and(|(time, _)| *time >= row.ended_at) {
+        if latest.get(&None).is_some_and(|(time, _)| *time >= row.ended_at) {
             break;
         }
-        let found = last_quota_of(snapshot, at, row).map_err(store_error)?;
-        if let Some(found) = found
-            && latest.as_ref().is_none_or(|latest| found.0 > latest.0)
-        {
-            latest = Some(found);
+        for (limit, found) in last_quotas_of(snapshot, at, row).map_err(store_error)? {
+            if latest.get(&limit).is_none_or(|known| found.0 > known.0) {
+                latest.insert(limit, found);
+            }
         }
     }
     Ok(latest)
 }
 
-/// Returns the time and the text of the last event of a session that has a quota.
-fn last_quota_of(
+/// Returns the last event of each limit in a session.
+fn last_quotas_of(
     snapshot: &Snapshot,
     at: usize,
     row: &SessionRow,
-) -> Result<Option<(Option<i64>, String)>, store::StoreError> {
+) -> Result<LatestQuotas, store::StoreError> {
     let end = u32::try_from(row.events).unwrap_or(u32::MAX);
     let last: Range<u32> = end.saturating_sub(MAX_EVENTS)..end;
     let columns = [
@@ -131,27 +145,43 @@ fn last_quota_of(
         EventColumn::Text,
     ];
     let events = snapshot.events_of(at, std::slice::from_ref(&last), &columns).read_rows()?;
-    let mut with_quota = events
-        .into_iter()
-        .rev()
-        .filter(|event| event.event_type == EventType::TokenUsage && !event.text.is_empty());
-    Ok(with_quota.next().map(|event| (event.timestamp, event.text)))
+    let mut last = LatestQuotas::new();
+    for event in events {
+        if event.event_type == EventType::TokenUsage && !event.text.is_empty() {
+            let (limit, windows) = parse_windows(&event.text);
+            last.insert(limit, (event.timestamp, windows));
+        }
+    }
+    Ok(last)
 }
 
-/// Parses the text of an event: minutes, percent used, and the second at which the window begins
-/// again. Windows in another form are left out.
-fn parse_windows(text: &str) -> Vec<(i64, f64, Option<i64>)> {
+/// A window as an event records it.
+#[derive(Debug, PartialEq)]
+struct RecordedWindow {
+    minutes: i64,
+    used_percent: f64,
+    /// The second since the epoch at which the window begins again.
+    resets_at: Option<i64>,
+}
+
+/// Parses the text of an event: the name of its limit, if it is not that of the agent as a whole, and
+/// its windows. Windows in another form are left out.
+fn parse_windows(text: &str) -> (Option<String>, Vec<RecordedWindow>) {
+    let mut limit = None;
     let mut windows = Vec::new();
     for window in text.split("; ") {
+        if let Some(name) = window.strip_prefix("limit ") {
+            limit = Some(name.to_owned());
+        }
         let mut words = window.split(' ');
         let minutes = words.next().and_then(|word| word.strip_suffix('m')?.parse().ok());
         let used = words.next().and_then(|word| word.strip_suffix('%')?.parse().ok());
         let resets_at = words.next().and_then(|word| word.parse().ok());
-        if let (Some(minutes), Some(used)) = (minutes, used) {
-            windows.push((minutes, used, resets_at));
+        if let (Some(minutes), Some(used_percent)) = (minutes, used) {
+            windows.push(RecordedWindow { minutes, used_percent, resets_at });
         }
     }
-    windows
+    (limit, windows)
 }
 
 #[cfg(test)]
@@ -160,12 +190,18 @@ mod tests {
 
     #[test]
     fn windows_are_parsed_and_other_text_is_not() {
+        let window =
+            |minutes, used_percent, resets_at| RecordedWindow { minutes, used_percent, resets_at };
         assert_eq!(
             parse_windows("300m 20% 1782095529; 10080m 55.5%"),
-            [(300, 20.0, Some(1_782_095_529)), (10_080, 55.5, None)]
+            (None, vec![window(300, 20.0, Some(1_782_095_529)), window(10_080, 55.5, None)])
         );
-        assert_eq!(parse_windows("Fix the lights"), []);
-        assert_eq!(parse_windows(""), []);
+        assert_eq!(
+            parse_windows("300m 4%; limit GPT-5.3-Codex-Spark"),
+            (Some("GPT-5.3-Codex-Spark".to_owned()), vec![window(300, 4.0, None)])
+        );
+        assert_eq!(parse_windows("Fix the lights"), (None, Vec::new()));
+        assert_eq!(parse_windows(""), (None, Vec::new()));
     }
 
     #[test]

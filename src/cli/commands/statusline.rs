@@ -52,6 +52,8 @@ pub(in crate::cli) fn run(context: &CommandContext<'_>) -> Result<CommandOutcome
     if windows.is_empty() {
         // A store that cannot be read must not leave the line empty.
         windows = read_quotas(tools, call).map(|data| data.windows).unwrap_or_default();
+        // There is no room for the quotas of single models.
+        windows.retain(|window| window.limit.is_none());
     }
     let line = StatusLine {
         version: QUOTA_VERSION,

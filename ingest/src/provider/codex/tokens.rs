@@ -21,9 +21,13 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::output;
 use crate::provider::format::ResponseKey;
 use crate::text::json::{JsonFields, Value};
+use crate::text::names::truncate_name;
 
 /// The reason why a `token_count` gives no event: the response has a record of its own.
 pub(super) const TWIN_OF_RECORD: &str = "twin_of_token_usage_record";
+
+/// The id of the quota of the plan. Others are of single models.
+const PLAN_LIMIT: &str = "codex";
 
 /// Maximum number of responses remembered. The records of one response are close together.
 const MAX_RESPONSES: usize = 64;
@@ -171,10 +175,11 @@ fn is_nothing(usage: Usage) -> bool {
 
 /// Returns the quotas that a `token_count` event reports, in the order of the log: for each window
 /// its minutes, the used part, and the second since the epoch at which it begins again. Empty if
-/// there are none.
+/// there are none. A limit other than that of the plan is named at the end.
 ///
 /// ```text
 /// 300m 20% 1782095529; 10080m 55.5% 1782337450
+/// 300m 4% 1782095529; limit GPT-5.3-Codex-Spark
 /// ```
 pub(super) fn describe_quota(event: Value<'_>) -> String {
     let mut quota = String::new();
@@ -190,6 +195,12 @@ pub(super) fn describe_quota(event: Value<'_>) -> String {
         if let Some(resets_at) = window.int("resets_at") {
             let _ = write!(quota, " {resets_at}");
         }
+    }
+    // Some models have a quota of their own, which is reported instead of that of the plan.
+    let id = limits.non_empty("limit_id").unwrap_or(PLAN_LIMIT);
+    if !quota.is_empty() && id != PLAN_LIMIT {
+        let name = limits.non_empty("limit_name").unwrap_or(id).replace(';', ",");
+        let _ = write!(quota, "; limit {}", truncate_name(&name));
     }
     quota
 }
