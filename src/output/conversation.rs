@@ -20,7 +20,7 @@ use crate::export::transcript::{
 use base::cells::{text_width, truncate, truncate_end, truncate_start};
 use base::sanitize::{clean_text, one_line};
 use base::shell_word::shell_word;
-use tools::{Edit, Transcript};
+use tools::{Edit, LineCounts, Transcript};
 
 /// Most lines of a prompt or an answer; `sessions event` shows the rest.
 const MAX_MESSAGE_LINES: usize = 400;
@@ -267,7 +267,9 @@ fn push_calls(painted: &mut Painted, calls: &[CallPair<'_>], layout: &Layout) {
         listed += usize::from(!is_notable);
         push_call(painted, pair, layout);
         if let Some(edit) = edit {
-            push_diff(painted, &edit, layout.width);
+            let result = pair.result.and_then(|result| result.text.as_deref());
+            let counts = result.and_then(LineCounts::of_result);
+            push_diff(painted, &edit, counts, layout.width);
         }
     }
 }
@@ -329,11 +331,12 @@ fn push_call(painted: &mut Painted, pair: &CallPair<'_>, layout: &Layout) {
     }
 }
 
-/// Appends the changed lines of an edit with a few lines around them, and their counts.
-fn push_diff(painted: &mut Painted, edit: &Edit, width: usize) {
+/// Appends the changed lines of an edit with a few lines around them, and their counts, which `counts`
+/// has if the result says them.
+fn push_diff(painted: &mut Painted, edit: &Edit, counts: Option<LineCounts>, width: usize) {
     let diff = TextDiff::from_lines(&edit.removed, &edit.added);
     let mut lines = Vec::new();
-    let (mut removed, mut added) = (0, 0);
+    let mut shown = LineCounts { added: 0, removed: 0 };
     for group in diff.grouped_ops(DIFF_CONTEXT) {
         for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
             let (style, sign) = match change.tag() {
@@ -341,8 +344,8 @@ fn push_diff(painted: &mut Painted, edit: &Edit, width: usize) {
                 ChangeTag::Insert => (SUCCEEDED, '+'),
                 ChangeTag::Equal => (DIM, ' '),
             };
-            removed += usize::from(change.tag() == ChangeTag::Delete);
-            added += usize::from(change.tag() == ChangeTag::Insert);
+            shown.removed += usize::from(change.tag() == ChangeTag::Delete);
+            shown.added += usize::from(change.tag() == ChangeTag::Insert);
             let line = change.value().trim_end_matches(['\n', '\r']).replace('\t', "    ");
             lines.push((style, format!("      {sign} {line}")));
         }
@@ -352,6 +355,7 @@ fn push_diff(painted: &mut Painted, edit: &Edit, width: usize) {
         painted.end_line();
     }
     if lines.len() > MAX_DIFF_LINES {
+        let LineCounts { added, removed } = counts.unwrap_or(shown);
         painted.push(DIM, &format!("      +{added} -{removed} lines in all"));
         painted.end_line();
     }

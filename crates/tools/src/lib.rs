@@ -51,7 +51,7 @@ pub use self::analyze::{
     Decision, HistoryScope, KnownFix, LiveFailure, find_decisions, find_failing_call,
     find_fix_of_event, find_known_fix,
 };
-pub use self::analyze::{Edit, EditSide};
+pub use self::analyze::{Edit, EditSide, LineCounts};
 pub use self::blame::{BlameData, BlameSpan, BlamedFile, CountedEdit, WrittenBy};
 use self::doctor::DoctorData;
 pub use self::endings::{SessionTail, read_session_tail};

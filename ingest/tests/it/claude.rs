@@ -262,6 +262,23 @@ fn result(n: u32, call: &str, text: &str, twin: &str) -> String {
 }
 
 #[test]
+fn the_result_of_an_edit_says_how_many_lines_it_changed() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let hunk = r#"{"oldStart":2,"lines":[" a","-b","+c","+d"]}"#;
+    let log = user("a", 1, "edit it")
+        + &result(2, "t1", "updated", &format!(r#"{{"structuredPatch":[{hunk},{hunk}]}}"#))
+        + &result(3, "t2", "created", r#"{"type":"create","structuredPatch":[]}"#)
+        + &result(4, "t3", "odd", r#"{"structuredPatch":[{"lines":"+a"},7,null]}"#);
+    write(&dir.path().join("a.jsonl"), &log, 1);
+    let memory = Memory::default();
+    memory.ingest(dir.path());
+    let results =
+        memory.events().into_iter().filter(|event| event.event_type == EventType::ToolResult);
+    let texts: Vec<_> = results.map(|event| event.text).collect();
+    assert_eq!(texts, ["updated\n(4 lines added, 2 removed)", "created", "odd"]);
+}
+
+#[test]
 fn what_a_command_printed_is_kept_where_its_result_leaves_it_out() {
     let printed = |n: u32, call: &str, text: &str| {
         format!(

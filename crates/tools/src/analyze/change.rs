@@ -86,6 +86,26 @@ pub struct Edit {
     pub added: String,
 }
 
+/// The numbers of lines that an edit changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LineCounts {
+    /// Lines that only the new text has.
+    pub added: usize,
+    /// Lines that only the old text has.
+    pub removed: usize,
+}
+
+impl LineCounts {
+    /// Reads the counts at the end of the text of a result: `(3 lines added, 1 removed)`. Decoders
+    /// append them if the log has what a diff says.
+    pub fn of_result(text: &str) -> Option<Self> {
+        let last = text.lines().next_back()?;
+        let counts = last.strip_prefix('(')?.strip_suffix(" removed)")?;
+        let (added, removed) = counts.split_once(" lines added, ")?;
+        Some(Self { added: added.parse().ok()?, removed: removed.parse().ok()? })
+    }
+}
+
 impl Edit {
     /// Reads the arguments of an edit as the event's text shows them, one `key: value` after
     /// another, or the lines of a patch. Returns `None` if the text contains neither.
@@ -150,6 +170,21 @@ impl Edit {
         changed_lines(&old, &new)
     }
 
+    /// Returns, for each added line, whether only the new text has it at this place.
+    pub(crate) fn new_lines(&self) -> Vec<bool> {
+        let old: Vec<&str> = self.removed.lines().map(str::trim_end).collect();
+        let new: Vec<&str> = self.added.lines().map(str::trim_end).collect();
+        let mut is_new = vec![false; new.len()];
+        for (side, number) in compare_lines(&old, &new) {
+            if side == EditSide::Added
+                && let Some(is_new) = is_new.get_mut(number)
+            {
+                *is_new = true;
+            }
+        }
+        is_new
+    }
+
     /// Returns the changed lines, prefixed with - and +, in at most `bytes`.
     pub(super) fn diff(&self, bytes: usize) -> Option<String> {
         diff_lines(&self.removed, &self.added, bytes)
@@ -178,14 +213,7 @@ fn parse_argument(line: &str, is_list: bool) -> Option<(Option<EditSide>, &str)>
 pub(super) fn diff_lines(before: &str, after: &str, bytes: usize) -> Option<String> {
     let old_lines: Vec<&str> = before.lines().collect();
     let new_lines: Vec<&str> = after.lines().collect();
-    let head = old_lines.iter().zip(&new_lines).take_while(|(a, b)| a == b).count();
-    let max_tail = old_lines.len().min(new_lines.len()) - head;
-    let backwards = old_lines.iter().rev().zip(new_lines.iter().rev());
-    let tail = backwards.take(max_tail).take_while(|(a, b)| a == b).count();
-    let old = old_lines.get(head..old_lines.len() - tail).unwrap_or_default();
-    let new = new_lines.get(head..new_lines.len() - tail).unwrap_or_default();
-
-    let changed = changed_lines(old, new);
+    let changed = changed_lines(&old_lines, &new_lines);
     let shown_start = match changed.as_slice() {
         [(EditSide::Removed, old), (EditSide::Added, new)] => first_difference(old, new),
         _ => 0,
@@ -209,6 +237,23 @@ pub(super) fn diff_lines(before: &str, after: &str, bytes: usize) -> Option<Stri
 /// Returns the lines that only one side has, in order.
 fn changed_lines<'t>(old: &[&'t str], new: &[&'t str]) -> Vec<(EditSide, &'t str)> {
     let mut changed = Vec::new();
+    for (side, number) in compare_lines(old, new) {
+        let lines = if side == EditSide::Removed { old } else { new };
+        changed.extend(lines.get(number).map(|line| (side, *line)));
+    }
+    changed
+}
+
+/// Returns the lines that only one side has, in order, by their numbers.
+fn compare_lines(old: &[&str], new: &[&str]) -> Vec<(EditSide, usize)> {
+    let head = old.iter().zip(new).take_while(|(a, b)| a == b).count();
+    let backwards = old.iter().rev().zip(new.iter().rev());
+    let max_tail = old.len().min(new.len()) - head;
+    let tail = backwards.take(max_tail).take_while(|(a, b)| a == b).count();
+    let old = old.get(head..old.len() - tail).unwrap_or_default();
+    let new = new.get(head..new.len() - tail).unwrap_or_default();
+
+    let mut changed = Vec::new();
     let mut i = 0;
     let mut j = 0;
     if old.len() * new.len() <= MAX_LINE_PAIRS {
@@ -219,16 +264,16 @@ fn changed_lines<'t>(old: &[&'t str], new: &[&'t str]) -> Vec<(EditSide, &'t str
                 i += 1;
                 j += 1;
             } else if common[(i + 1) * width + j] >= common[i * width + j + 1] {
-                changed.push((EditSide::Removed, *a));
+                changed.push((EditSide::Removed, head + i));
                 i += 1;
             } else {
-                changed.push((EditSide::Added, *b));
+                changed.push((EditSide::Added, head + j));
                 j += 1;
             }
         }
     }
-    changed.extend(old.iter().skip(i).map(|line| (EditSide::Removed, *line)));
-    changed.extend(new.iter().skip(j).map(|line| (EditSide::Added, *line)));
+    changed.extend((i..old.len()).map(|number| (EditSide::Removed, head + number)));
+    changed.extend((j..new.len()).map(|number| (EditSide::Added, head + number)));
     changed
 }
 
@@ -283,6 +328,26 @@ mod tests {
             sides("x", "y")
         );
         assert_eq!(read("command: ls"), None);
+    }
+
+    #[test]
+    fn repeated_lines_are_new_where_they_are_inserted() {
+        let edit = Edit { removed: "a\n)\nz".to_owned(), added: "a\n)\n\nb  \n)\nz".to_owned() };
+        assert_eq!(edit.new_lines(), [false, false, true, true, true, false]);
+        let long: String = (0..500).map(|number| format!("line {number}\n")).collect();
+        let edit = Edit { removed: long.clone(), added: long.replace("250", "x") };
+        assert_eq!(
+            edit.changed_lines(),
+            [(EditSide::Removed, "line 250"), (EditSide::Added, "line x")]
+        );
+    }
+
+    #[test]
+    fn the_counts_of_a_result_are_at_its_end() {
+        let counts = |added, removed| Some(LineCounts { added, removed });
+        assert_eq!(LineCounts::of_result("Updated.\n(3 lines added, 10 removed)"), counts(3, 10));
+        assert_eq!(LineCounts::of_result("(3 lines added, 1 removed)\nmore"), None);
+        assert_eq!(LineCounts::of_result(""), None);
     }
 
     #[test]

@@ -39,7 +39,7 @@ use schemas::tool::list::ListFormat;
 use schemas::{ErrorCode, ToolError, limits};
 
 pub(super) use self::action::{Action, ActionOutcome, pair_calls};
-pub use self::change::{Edit, EditSide};
+pub use self::change::{Edit, EditSide, LineCounts};
 pub use self::decisions::{Decision, find_decisions};
 pub(super) use self::ends::{calls_left_open, find_open_ends};
 pub use self::failing_call::find_failing_call;

@@ -77,7 +77,7 @@ impl FileHistory {
             } else {
                 FileChange::default()
             };
-            known.learn(action, &change);
+            known.learn(action);
             let read = action.result.filter(|_| action.kind == ToolKind::Read);
             let shown = read.map(|result| clean_text(&result.text)).unwrap_or_default();
             self.calls.push(FileCall {
@@ -127,7 +127,7 @@ impl FileHistory {
                 });
                 line.is_new = *first == FirstSeen::InsertedBy(call.session);
             }
-            if !parts.is_empty() || removed > 0 {
+            if !parts.is_empty() || added + removed > 0 {
                 edits.push(FileEdit {
                     session: call.session,
                     event_index: call.event_index,

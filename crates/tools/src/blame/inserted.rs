@@ -1,11 +1,9 @@
 //! Reads from an edit which lines it inserted into a file, and which of its lines were there before.
 
-use std::collections::HashSet;
-
 use schemas::session::EventRow;
 use schemas::{EventType, Provider, ToolKind};
 
-use crate::analyze::{Action, Edit};
+use crate::analyze::{Action, Edit, LineCounts};
 use crate::reply::event_predicates::is_type;
 use base::sanitize::clean_text;
 
@@ -27,16 +25,24 @@ pub(super) struct FileChange {
     pub parts: Vec<InsertedPart>,
     /// Lines that were in the file before: those that were removed or that surround the change.
     pub before: Vec<String>,
+    /// What the result says about the numbers of lines.
+    pub counts: Option<LineCounts>,
 }
 
 impl FileChange {
     /// Returns the number of lines that the edit added.
     pub(super) fn count_added(&self) -> usize {
+        if let Some(counts) = self.counts {
+            return counts.added;
+        }
         self.parts.iter().flatten().filter(|line| line.is_new).count()
     }
 
     /// Returns the number of lines that the edit is known to have removed.
     pub(super) fn count_removed(&self) -> usize {
+        if let Some(counts) = self.counts {
+            return counts.removed;
+        }
         let kept = self.parts.iter().flatten().filter(|line| !line.is_new).count();
         self.before.len().saturating_sub(kept)
     }
@@ -49,34 +55,43 @@ const READ_BEFORE_WRITE: &[Provider] = &[Provider::Claude, Provider::OpenCode];
 /// What a session knows of a file before an edit.
 #[derive(Default)]
 pub(super) struct KnownFile {
-    /// The lines that were in the file when it was read or written.
-    lines: HashSet<String>,
-    /// Whether the file was read from its beginning to its end, or written as a whole.
-    is_whole: bool,
+    /// The text of the file if it was read from its beginning to its end, or written as a whole, and
+    /// every edit since is known.
+    text: Option<String>,
     was_seen: bool,
 }
 
 impl KnownFile {
     /// Adds what a call shows of the file: the result of reading it, or what was written.
-    pub(super) fn learn(&mut self, action: &Action<'_>, change: &FileChange) {
-        for line in change.parts.iter().flatten() {
-            self.lines.insert(line.text.clone());
-        }
-        if action.kind == ToolKind::Write {
-            self.is_whole = true;
-            self.was_seen = true;
+    pub(super) fn learn(&mut self, action: &Action<'_>) {
+        if action.is_edit() {
+            self.text = self.text_after(action);
+            self.was_seen |= action.kind == ToolKind::Write;
         }
         let Some(result) = action.result.filter(|_| action.kind == ToolKind::Read) else { return };
         self.was_seen = true;
         let text = clean_text(&result.text);
-        self.lines.extend(read_lines(&text).map(str::to_owned));
         let call = clean_text(&action.call.text);
         let is_part = call.lines().any(|line| {
             ["offset", "limit", "start_line", "end_line", "view_range", "lines"]
                 .iter()
                 .any(|name| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(':')))
         });
-        self.is_whole |= !is_part && !text.contains("truncated");
+        if !is_part && !text.contains("truncated") {
+            let lines: Vec<&str> = read_lines(&text).collect();
+            self.text = Some(lines.join("\n"));
+        }
+    }
+
+    /// Returns the text of the file after an edit, if it is known.
+    fn text_after(&self, action: &Action<'_>) -> Option<String> {
+        let edit = Edit::parse(&clean_text(&action.call.text))?;
+        if action.kind == ToolKind::Write {
+            return Some(edit.added);
+        }
+        let before = self.text.as_deref()?;
+        let is_found = !edit.removed.is_empty() && before.contains(&edit.removed);
+        is_found.then(|| before.replacen(&edit.removed, &edit.added, 1))
     }
 }
 
@@ -90,6 +105,16 @@ pub(super) fn read_change(
     if !is_type(action.call, EventType::ToolCall) {
         return FileChange::default();
     }
+    let counts = action.result.and_then(|result| LineCounts::of_result(&result.text));
+    FileChange { counts, ..read_arguments(action, is_file, known) }
+}
+
+/// Returns what the arguments of an edit say about the file.
+fn read_arguments(
+    action: &Action<'_>,
+    is_file: &dyn Fn(&str) -> bool,
+    known: &KnownFile,
+) -> FileChange {
     let text = clean_text(&action.call.text);
     if let Some((_, patch)) = text.split_once("*** Begin Patch") {
         return read_patch(patch, is_file);
@@ -98,25 +123,17 @@ pub(super) fn read_change(
     if action.kind == ToolKind::Execute {
         return FileChange::default();
     }
-    let Some(edit) = Edit::parse(&text) else { return FileChange::default() };
+    let Some(mut edit) = Edit::parse(&text) else { return FileChange::default() };
     if action.kind == ToolKind::Write && !creates_file(action.call, action.result, known) {
-        if !known.is_whole {
-            return FileChange::default();
-        }
-        let part = mark_lines(&edit.added, |line| known.lines.contains(line));
-        return FileChange { parts: vec![part], before: Vec::new() };
+        let Some(before) = &known.text else { return FileChange::default() };
+        edit.removed.clone_from(before);
     }
-    let removed: HashSet<&str> = edit.removed.lines().map(str::trim_end).collect();
-    FileChange {
-        parts: vec![mark_lines(&edit.added, |line| removed.contains(line))],
-        before: removed.iter().map(|line| (*line).to_owned()).collect(),
-    }
-}
-
-/// Marks the lines of a text as new, unless they were there before.
-fn mark_lines(text: &str, was_there: impl Fn(&str) -> bool) -> InsertedPart {
-    let lines = text.lines().map(str::trim_end);
-    lines.map(|line| InsertedLine { text: line.to_owned(), is_new: !was_there(line) }).collect()
+    let lines = edit.added.lines().zip(edit.new_lines());
+    let part = lines
+        .map(|(line, is_new)| InsertedLine { text: line.trim_end().to_owned(), is_new })
+        .collect();
+    let before = edit.removed.lines().map(|line| line.trim_end().to_owned()).collect();
+    FileChange { parts: vec![part], before, counts: None }
 }
 
 /// Returns true if a call that writes a whole file created it, as its result or its tool says.
@@ -133,7 +150,7 @@ fn creates_file(call: &EventRow, result: Option<&EventRow>, known: &KnownFile) -
 
 /// Returns what the sections of a patch for the file do.
 fn read_patch(patch: &str, is_file: &dyn Fn(&str) -> bool) -> FileChange {
-    let mut change = FileChange { parts: vec![InsertedPart::new()], before: Vec::new() };
+    let mut change = FileChange { parts: vec![InsertedPart::new()], ..FileChange::default() };
     let mut is_inside = false;
     for line in patch.lines() {
         let header = ["*** Update File: ", "*** Add File: ", "*** Move to: "];
@@ -231,6 +248,43 @@ mod tests {
         assert!(after("Read", "file_path: a.rs", "", &none).is_empty());
     }
 
+    /// Returns the numbers of added and removed lines of the last call.
+    fn counts(calls: &[(&str, &str, &str)]) -> (usize, usize) {
+        let mut known = KnownFile::default();
+        let mut counted = (0, 0);
+        for (tool, text, result) in calls {
+            let rows = rows(tool, text, result);
+            let actions = pair_calls(&rows);
+            let change = read_change(&actions[0], &|path| path == "a.rs", &known);
+            known.learn(&actions[0]);
+            counted = (change.count_added(), change.count_removed());
+        }
+        counted
+    }
+
+    #[test]
+    fn lines_are_counted_as_a_diff_counts_them() {
+        let repeated =
+            "file_path: a.rs\nold_string: f(\n  a,\n)\nnew_string: f(\n  a,\n)\n\ng(\n  a,\n)";
+        assert_eq!(counts(&[("Edit", repeated, "")]), (4, 0));
+        // The result knows more than the arguments.
+        let everywhere = "replace_all: true\nfile_path: a.rs\nold_string: a\nnew_string: b";
+        let result = "All occurrences were replaced.\n(3 lines added, 3 removed)";
+        assert_eq!(counts(&[("Edit", everywhere, result)]), (3, 3));
+        let write = "file_path: a.rs\ncontent: only\nb";
+        let updated = "The file a.rs has been updated.";
+        assert_eq!(
+            counts(&[("Write", write, &format!("{updated}\n(1 lines added, 3 removed)"))]),
+            (1, 3)
+        );
+        // What was written or read before is replaced.
+        let first =
+            ("Write", "file_path: a.rs\ncontent: a\nb\nb\nc", "File created successfully at: a.rs");
+        let edit = ("Edit", "file_path: a.rs\nold_string: a\nnew_string: x\ny", updated);
+        assert_eq!(counts(&[first, ("Write", write, updated)]), (1, 3));
+        assert_eq!(counts(&[first, edit, ("Write", write, updated)]), (1, 4));
+    }
+
     #[test]
     fn a_write_is_new_only_where_the_file_was_known() {
         let write = "file_path: a.rs\ncontent: a\nb";
@@ -244,7 +298,7 @@ mod tests {
         let read = |call: &str| {
             let rows = rows("Read", call, "     1→a\n     2→c");
             let mut known = KnownFile::default();
-            known.learn(&pair_calls(&rows)[0], &FileChange::default());
+            known.learn(&pair_calls(&rows)[0]);
             known
         };
         assert_eq!(after("Write", write, updated, &read("file_path: a.rs")), [" a", "+b"]);

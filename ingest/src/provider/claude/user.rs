@@ -2,6 +2,7 @@
 //! user's role (docs/formats.md#claude-code).
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
 use schemas::EventType;
 
@@ -10,7 +11,7 @@ use crate::provider::shared::machine_text::{self, find_machine_text, split_machi
 use crate::provider::shared::prompt;
 use crate::provider::shared::refusal::{USER_WORDS, push_user_words, refusal_words};
 use crate::stream::{Draft, Stream};
-use crate::text::json::{JsonFields, Value};
+use crate::text::json::{JsonFields, Value, string_value};
 use crate::text::render;
 
 /// Subtype of the notification for a command that the client carries out itself.
@@ -210,10 +211,29 @@ pub(super) fn append_result_text(object: Value<'_>, block: Value<'_>, text: &mut
     }
 }
 
+/// Appends how many lines an edit changed: `(3 lines added, 1 removed)`. The arguments of the call do
+/// not show at how many places a text was replaced, or what a file had before it was written.
+fn append_line_counts(twin: Value<'_>, text: &mut String) {
+    let mut added = 0;
+    let mut removed = 0;
+    for hunk in twin.items("structuredPatch") {
+        for line in hunk.items("lines").into_iter().filter_map(string_value) {
+            added += usize::from(line.starts_with('+'));
+            removed += usize::from(line.starts_with('-'));
+        }
+    }
+    if added + removed > 0 {
+        let _ = write!(text, "\n({added} lines added, {removed} removed)");
+    }
+}
+
 /// Decodes one tool result. Its structured twin `toolUseResult` adds facts that the text lacks.
 fn decode_tool_result(object: Value<'_>, block: Value<'_>, text: &mut String, out: &mut Stream) {
     append_result_text(object, block, text);
     let twin = object.object("toolUseResult");
+    if let Some(twin) = twin {
+        append_line_counts(twin, text);
+    }
     let exit_code = text
         .strip_prefix("Exit code ")
         .and_then(|rest| rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok())
