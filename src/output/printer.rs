@@ -83,7 +83,7 @@ impl Printer {
         self.print_warnings(&answer.warnings)?;
         let mut remarks = Vec::new();
         remarks.extend(answer.metadata.scope.clone());
-        if answer.pagination.as_ref().is_some_and(|page| page.has_more) {
+        if answer.pagination.as_ref().is_some_and(|page| page.next_cursor.is_some()) {
             remarks.push(describe_next_page(answer, page));
         } else if answer.metadata.results_returned == 0 {
             remarks.extend(answer.hint.clone());

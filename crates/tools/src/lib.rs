@@ -431,6 +431,18 @@ impl Tools {
         })
     }
 
+    /// Runs `session_stats` and returns as many groups as `args` ask for, for output to a program.
+    pub fn limited_session_stats(
+        &self,
+        args: &StatsArgs,
+        call: &Call<'_>,
+    ) -> Result<EncodedAnswer<StatsData>, ToolError> {
+        self.shared.prepare_lake(call, |_, _| Ok(LakeScope::default()))?;
+        self.run_tool(call, |snapshot| {
+            stats::run(&self.shared, snapshot, args, Extent::Lines, call)
+        })
+    }
+
     /// Runs `session_stats` and returns all groups, for output to users.
     pub fn all_session_stats(
         &self,

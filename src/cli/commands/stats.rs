@@ -92,7 +92,8 @@ pub(in crate::cli) fn run(
         return print_summary(&flags, context);
     }
     let args = flags.filter.into_args(flags.group_by, flags.sort, flags.limit);
-    let answer = leak_tools(context.create_query_tools()?).session_stats(&args, &context.call)?;
+    let tools = leak_tools(context.create_query_tools()?);
+    let answer = tools.limited_session_stats(&args, &context.call)?;
     let printer = context.printer;
     context.print_answer(&answer)?;
     if !printer.is_json && answer.metadata.results_truncated {

@@ -66,6 +66,15 @@ impl<T> Reply<T> {
             best_confidence: None,
         }
     }
+
+    /// Returns true if rows were left out that no cursor reaches.
+    fn has_unshown_rows(&self) -> bool {
+        let total = match self.total {
+            Some(RowTotal::Exact(rows) | RowTotal::AtLeast(rows)) => rows,
+            None => 0,
+        };
+        self.is_truncated && total > self.before + self.returned
+    }
 }
 
 /// Runs a tool on the snapshot of a call, and wraps its reply in the envelope.
@@ -92,6 +101,7 @@ pub fn run_and_wrap<T: Serialize>(
     let newest = convert::format_time(newest);
     let updated = Timestamp(manifest.updated_at).to_string();
 
+    let has_more = reply.next_cursor.is_some() || reply.has_unshown_rows();
     let mut hints = Vec::new();
     if reply.next_cursor.is_some() {
         hints.push(describe_next_page(reply.before + reply.returned, reply.total));
@@ -119,7 +129,7 @@ pub fn run_and_wrap<T: Serialize>(
         status: Status::Ok,
         pagination: Some(Pagination {
             total_in_page: reply.returned,
-            has_more: reply.next_cursor.is_some(),
+            has_more,
             next_cursor: reply.next_cursor.clone(),
         }),
         data: EncodedData::new(reply.data).map_err(encoding_error)?,

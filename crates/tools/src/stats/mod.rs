@@ -32,6 +32,8 @@ use store::{Snapshot, StoredSession};
 pub(super) enum Extent {
     /// The groups that fit into an answer.
     Answer,
+    /// As many groups as the call asks for, whatever their size.
+    Lines,
     /// All groups.
     All,
     /// All groups, of any number of keys.
@@ -46,11 +48,11 @@ pub(super) fn run(
     call: &Call<'_>,
 ) -> Result<Reply<StatsData>, ToolError> {
     let keys = match extent {
-        Extent::Answer | Extent::All => checked_keys(&args.group_by)?,
+        Extent::Answer | Extent::Lines | Extent::All => checked_keys(&args.group_by)?,
         Extent::Cells => args.group_by.to_vec(),
     };
     let limit = match extent {
-        Extent::Answer => {
+        Extent::Answer | Extent::Lines => {
             checked_limit("limit", args.limit, limits::STATS_LIMIT, limits::STATS_LIMIT_MAX)?
         }
         Extent::All | Extent::Cells => usize::MAX,
