@@ -13,12 +13,6 @@ use schemas::tool::event::Event;
 use super::transcript::truncate_chars;
 use tools::{Edit, EditSide};
 
-/// Maximum number of lines shown of an edit.
-const MAX_LINES: usize = 400;
-
-/// Maximum number of characters shown of a line.
-const MAX_LINE_CHARS: usize = 2000;
-
 /// The beginning of a patch as Codex writes it.
 const PATCH_START: &str = "*** Begin Patch";
 
@@ -40,19 +34,21 @@ pub(super) struct CallDiff {
 }
 
 impl CallDiff {
-    /// Reads the edit in the arguments of a call. `None` if it is not an edit in a known form.
-    pub(super) fn of_call(call: &Event) -> Option<Self> {
+    /// Reads the edit in the arguments of a call, at most `max_lines` lines of at most `max_chars`
+    /// characters. `None` if it is not an edit in a known form.
+    pub(super) fn of_call(call: &Event, max_lines: usize, max_chars: usize) -> Option<Self> {
         let text = call.text.as_deref()?;
         let has_patch = text.contains(PATCH_START);
         if !has_patch && call.tool_kind != Some(ToolKind::Edit) {
             return None;
         }
-        let mut lines = if has_patch { patch_lines(text) } else { replaced_lines(text)? };
+        let mut lines =
+            if has_patch { patch_lines(text, max_chars) } else { replaced_lines(text, max_chars)? };
         if lines.is_empty() {
             return None;
         }
-        let lines_omitted = lines.len().saturating_sub(MAX_LINES);
-        lines.truncate(MAX_LINES);
+        let lines_omitted = lines.len().saturating_sub(max_lines);
+        lines.truncate(max_lines);
         Some(Self { lines, lines_omitted })
     }
 
@@ -77,15 +73,15 @@ impl CallDiff {
     }
 }
 
-/// Returns the lines of a patch.
-fn patch_lines(text: &str) -> Vec<DiffLine> {
+/// Returns the lines of a patch, at most `max_chars` characters of each.
+fn patch_lines(text: &str, max_chars: usize) -> Vec<DiffLine> {
     let mut lines = Vec::new();
     let patch = text.split_once(PATCH_START).map_or("", |(_, patch)| patch);
     for line in patch.lines().skip(1) {
         if line.starts_with("*** End Patch") {
             break;
         }
-        let cut = |text: &str| truncate_chars(text, MAX_LINE_CHARS).0;
+        let cut = |text: &str| truncate_chars(text, max_chars).0;
         lines.push(match line.split_at_checked(1) {
             Some(("-", text)) => DiffLine::Removed(cut(text)),
             Some(("+", text)) => DiffLine::Added(cut(text)),
@@ -97,11 +93,11 @@ fn patch_lines(text: &str) -> Vec<DiffLine> {
     lines
 }
 
-/// Returns the lines that a call replaces with others.
-fn replaced_lines(text: &str) -> Option<Vec<DiffLine>> {
+/// Returns the lines that a call replaces with others, at most `max_chars` characters of each.
+fn replaced_lines(text: &str, max_chars: usize) -> Option<Vec<DiffLine>> {
     let edit = Edit::parse(text)?;
     let lines = edit.changed_lines().into_iter().map(|(side, line)| {
-        let line = truncate_chars(line, MAX_LINE_CHARS).0;
+        let line = truncate_chars(line, max_chars).0;
         match side {
             EditSide::Removed => DiffLine::Removed(line),
             EditSide::Added => DiffLine::Added(line),
@@ -117,7 +113,7 @@ mod tests {
     #[test]
     fn a_patch_keeps_its_lines() {
         let text = "input: *** Begin Patch\n*** Update File: a.rs\n@@ fn a\n same\n-old\n+new\n*** End Patch\nrest";
-        let lines = patch_lines(text);
+        let lines = patch_lines(text, 2000);
         let diff = CallDiff { lines, lines_omitted: 0 };
         assert_eq!(diff.to_text(), "*** Update File: a.rs\n@@ fn a\n same\n-old\n+new\n");
     }

@@ -14,14 +14,34 @@ use super::transcript::{
 use base::shell_word::shell_word;
 use tools::Transcript;
 
-/// Maximum number of characters shown of a prompt or an answer.
-const MAX_MESSAGE_CHARS: usize = 40_000;
+/// How much of long texts a document shows.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TextLimits {
+    /// Maximum number of characters of a prompt or an answer.
+    message_chars: usize,
+    /// Maximum number of characters of a folded text.
+    folded_chars: usize,
+    /// Maximum number of lines of an edit.
+    edit_lines: usize,
+    /// Maximum number of characters of a line of an edit.
+    line_chars: usize,
+}
 
-/// Maximum number of characters shown of a folded text.
-const MAX_FOLDED_CHARS: usize = 1_500;
+impl TextLimits {
+    /// The limits of a document that people read.
+    pub(super) const USUAL: Self =
+        Self { message_chars: 40_000, folded_chars: 1_500, edit_lines: 400, line_chars: 2_000 };
+    /// No limits.
+    pub(super) const NONE: Self = Self {
+        message_chars: usize::MAX,
+        folded_chars: usize::MAX,
+        edit_lines: usize::MAX,
+        line_chars: usize::MAX,
+    };
+}
 
 /// Returns the document of a session.
-pub(super) fn render_transcript(whole: &Transcript) -> String {
+pub(super) fn render_transcript(whole: &Transcript, limits: TextLimits) -> String {
     let mut out = String::new();
     let _ =
         writeln!(out, "# {}\n\n| | |\n|---|---|", escape_markdown(&session_title(&whole.session)));
@@ -36,22 +56,22 @@ pub(super) fn render_transcript(whole: &Transcript) -> String {
         let time = turn.timestamp.map(|time| format!(" · {time}")).unwrap_or_default();
         let _ = writeln!(out, "\n## {name}{time}");
         for part in &turn.parts {
-            append_part(&mut out, part);
+            append_part(&mut out, part, limits);
         }
     }
     out
 }
 
-fn append_part(out: &mut String, part: &TranscriptPart<'_>) {
+fn append_part(out: &mut String, part: &TranscriptPart<'_>, limits: TextLimits) {
     match part {
         TranscriptPart::Prompt(event) => {
-            let (text, left) = truncate_chars(event_text(event), MAX_MESSAGE_CHARS);
+            let (text, left) = truncate_chars(event_text(event), limits.message_chars);
             let _ =
                 write!(out, "\n**Prompt**{}\n\n{}", describe_event(event, None), fence_text(&text));
             append_omission(out, event, left);
         }
         TranscriptPart::Answer(event) => {
-            let (text, left) = truncate_chars(event_text(event), MAX_MESSAGE_CHARS);
+            let (text, left) = truncate_chars(event_text(event), limits.message_chars);
             let _ = write!(
                 out,
                 "\n**Answer**{}\n\n{}",
@@ -62,27 +82,28 @@ fn append_part(out: &mut String, part: &TranscriptPart<'_>) {
         }
         TranscriptPart::Reasoning(event) => {
             let _ = write!(out, "\n**Reasoning**{}\n\n", describe_event(event, None));
-            append_folded(out, "reasoning", &[*event]);
+            append_folded(out, "reasoning", &[*event], limits);
         }
         TranscriptPart::Call { call, result } => {
             let tool = escape_markdown(call.tool_name.as_deref().unwrap_or("tool"));
             let line = describe_event(call, *result);
             let _ = write!(out, "\n**{tool}** {}{line}\n\n", inline_code(&describe_call(call)));
-            if let Some(diff) = CallDiff::of_call(call) {
+            if let Some(diff) = CallDiff::of_call(call, limits.edit_lines, limits.line_chars) {
                 append_diff(out, call, &diff);
                 let shown: Vec<&Event> = result.iter().copied().collect();
                 if !shown.is_empty() {
-                    append_folded(out, "result", &shown);
+                    append_folded(out, "result", &shown, limits);
                 }
                 return;
             }
             let shown: Vec<&Event> = std::iter::once(*call).chain(*result).collect();
-            append_folded(out, if result.is_some() { "call and result" } else { "call" }, &shown);
+            let name = if result.is_some() { "call and result" } else { "call" };
+            append_folded(out, name, &shown, limits);
         }
         TranscriptPart::Result(event) => {
             let tool = escape_markdown(event.tool_name.as_deref().unwrap_or("tool"));
             let _ = write!(out, "\n**{tool}**{}\n\n", describe_event(event, None));
-            append_folded(out, "result", &[*event]);
+            append_folded(out, "result", &[*event], limits);
         }
         TranscriptPart::Notices(notices) => {
             let _ = write!(out, "\n*{}*", escape_markdown(&describe_notices(notices)));
@@ -126,10 +147,10 @@ fn append_diff(out: &mut String, call: &Event, diff: &CallDiff) {
 }
 
 /// Appends texts that are folded at first.
-fn append_folded(out: &mut String, name: &str, events: &[&Event]) {
+fn append_folded(out: &mut String, name: &str, events: &[&Event], limits: TextLimits) {
     let _ = write!(out, "<details><summary>{name}</summary>\n\n");
     for event in events {
-        let (text, left) = truncate_chars(event_text(event), MAX_FOLDED_CHARS);
+        let (text, left) = truncate_chars(event_text(event), limits.folded_chars);
         if !text.trim().is_empty() {
             out.push_str(&fence_text(&text));
             out.push('\n');

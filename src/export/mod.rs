@@ -19,6 +19,7 @@ use schemas::{ErrorCode, ExportFormat, ExportTable, ToolError};
 use serde::Serialize;
 
 use self::images::TranscriptImages;
+use self::markdown::TextLimits;
 use self::tables::TableReader;
 use crate::files::leftovers::remove_abandoned;
 use crate::files::outfile::{self, WriteOutcome, file_error};
@@ -38,6 +39,8 @@ pub struct ExportArgs {
     pub force: bool,
     /// Puts the images of the logs into HTML transcripts.
     pub images: bool,
+    /// Shows long texts of Markdown transcripts to their end.
+    pub whole: bool,
 }
 
 /// A summary of what was written.
@@ -70,6 +73,12 @@ pub fn export_sessions(
 ) -> Result<Exported, ToolError> {
     if args.images && args.format != ExportFormat::Html {
         return Err(no_images_error(args.format));
+    }
+    if args.whole && args.format != ExportFormat::Markdown {
+        let message = format!("whole: {} has no cut texts; --whole needs markdown", args.format);
+        return Err(
+            ToolError::new(ErrorCode::InvalidArgument, message).with_detail("field", "whole")
+        );
     }
     let mut written = HashSet::new();
     let mut printed: Option<ToolError> = None;
@@ -110,6 +119,7 @@ fn export_snapshot(
         force: args.force,
         written,
         has_images: args.images,
+        text_limits: if args.whole { TextLimits::NONE } else { TextLimits::USUAL },
         done: Exported {
             format: args.format,
             table: args.table,
@@ -173,6 +183,7 @@ struct Exporter<'s> {
     /// The files that this export has written, which it may replace.
     written: &'s mut HashSet<PathBuf>,
     has_images: bool,
+    text_limits: TextLimits,
     done: Exported,
 }
 
@@ -295,7 +306,7 @@ impl Exporter<'_> {
     fn render_session(&self, whole: &Transcript) -> Result<String, ToolError> {
         match self.done.format {
             ExportFormat::Jsonl => format_json_lines(whole),
-            ExportFormat::Markdown => Ok(markdown::render_transcript(whole)),
+            ExportFormat::Markdown => Ok(markdown::render_transcript(whole, self.text_limits)),
             ExportFormat::Html => {
                 let session_id = whole.session.session_id.clone();
                 let args = DetailArgs { session_id, ..DetailArgs::default() };

@@ -80,6 +80,7 @@ fn write_markdown(
         output: Some(path.to_owned()),
         force: true,
         images: false,
+        whole: false,
     };
     export_sessions(tools, &args, prices, &call, &mut |_| true).map(|_| ())
 }

@@ -75,6 +75,7 @@ fn export(
         output: output.map(|name| env.path(name)),
         force: false,
         images: false,
+        whole: false,
     };
     let mut text = String::new();
     let summary = export_sessions(tools, &args, &PriceTable::built_in(), call, &mut |more| {

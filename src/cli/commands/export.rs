@@ -47,6 +47,9 @@ pub(in crate::cli) struct ExportFlags {
     /// Put the images of the logs into HTML transcripts
     #[arg(long)]
     images: bool,
+    /// Show long calls and results of Markdown transcripts to their end
+    #[arg(long)]
+    whole: bool,
     /// Replace files that hold something else
     #[arg(long)]
     force: bool,
@@ -84,6 +87,7 @@ pub(in crate::cli) fn run(
         output: output_file(flags.output),
         force: flags.force,
         images: flags.images,
+        whole: flags.whole,
     };
 
     let dropped = args.selection.find_dropped_texts(snapshot, &context.call)?;
