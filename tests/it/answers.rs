@@ -421,3 +421,26 @@ fn blank_optional_arguments_are_absent() {
     assert_eq!(answer["data"], all["data"], "an empty list");
     assert_eq!(answer["hint"], all["hint"], "an empty list");
 }
+
+#[test]
+fn all_groups_that_are_asked_for_are_printed() {
+    let env = TestEnv::new();
+    let mut log = String::from("{\"format\":\"sessions\",\"version\":1,\"session_id\":\"s\"}\n");
+    for number in 0..400 {
+        let name = format!("tool_{number:03}_{}", "x".repeat(200));
+        log.push_str(&format!("{{\"type\":\"tool_call\",\"tool_name\":\"{name}\"}}\n"));
+    }
+    std::fs::write(env.path("s.jsonl"), log).expect("writes");
+    env.run(&["ingest", "--quiet", "s.jsonl"]).ok();
+    let shown = |flags: &[&str]| {
+        let stats = env.json(&[&["stats", "--by", "tool"], flags].concat());
+        let groups = stats["data"]["groups"].as_array().expect("groups").len();
+        (
+            groups,
+            stats["pagination"]["has_more"].as_bool(),
+            stats["metadata"]["results_total"].as_u64(),
+        )
+    };
+    assert_eq!(shown(&["-n", "500"]), (400, Some(false), Some(400)));
+    assert_eq!(shown(&[]), (50, Some(true), Some(400)));
+}

@@ -219,6 +219,26 @@ fn transcripts_show_edits_as_diffs() {
 }
 
 #[test]
+fn long_results_are_whole_if_asked_for() {
+    let env = TestEnv::new();
+    let result = format!("{}the end", "boats ".repeat(1000));
+    let lines = [
+        serde_json::json!({"format": "sessions", "version": 1, "session_id": "long"}),
+        serde_json::json!({"type": "user", "text": "Count the boats"}),
+        serde_json::json!({"type": "tool_call", "tool_name": "shell", "tool_call_id": "c", "input": {"command": "ls"}}),
+        serde_json::json!({"type": "tool_result", "tool_call_id": "c", "text": result}),
+    ];
+    std::fs::write(env.path("long.jsonl"), lines.map(|line| format!("{line}\n")).concat())
+        .expect("writes");
+    env.run(&["ingest", "--quiet", "long.jsonl"]).ok();
+    let cut = env.run(&["export", "md", "long"]).ok();
+    assert!(cut.contains("more characters: sessions event") && !cut.contains("the end"), "{cut}");
+    let whole = env.run(&["export", "md", "long", "--whole"]).ok();
+    assert!(!whole.contains("more characters") && whole.contains("the end"), "{whole}");
+    assert!(env.run(&["export", "html", "long", "--whole"]).fails(2).contains("--whole"));
+}
+
+#[test]
 fn hostile_text_stays_text() {
     let env = TestEnv::with_samples();
     let html = env.run(&["export", "--format", "html", "--session-id", HOSTILE]).ok();
