@@ -89,9 +89,7 @@ pub struct Edit {
 /// The numbers of lines that an edit changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LineCounts {
-    /// Lines that only the new text has.
     pub added: usize,
-    /// Lines that only the old text has.
     pub removed: usize,
 }
 
@@ -171,7 +169,7 @@ impl Edit {
     }
 
     /// Returns, for each added line, whether only the new text has it at this place.
-    pub(crate) fn new_lines(&self) -> Vec<bool> {
+    pub fn new_lines(&self) -> Vec<bool> {
         let old: Vec<&str> = self.removed.lines().map(str::trim_end).collect();
         let new: Vec<&str> = self.added.lines().map(str::trim_end).collect();
         let mut is_new = vec![false; new.len()];
