@@ -32,7 +32,7 @@ const OMISSION: &str = " […] ";
 /// Longest part of a word in bytes that is left out so that a text is not cut within a word.
 const MAX_WORD_BYTES: usize = 20;
 
-/// Returns two thirds of `bytes` of the beginning and a third of the end of `text`, with [`OMISSION`]
+/// Returns two thirds of `bytes` of the beginning and a third of the end of `text`, with `OMISSION`
 /// between them, and the number of characters left out. Words are whole where a blank is near. A text
 /// that takes at most `bytes` bytes inside a JSON string is whole.
 pub fn truncate_middle_for_json(text: &str, bytes: usize) -> (String, usize) {
