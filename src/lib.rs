@@ -1,9 +1,9 @@
 //! `sessions`: search, read and count the session logs of coding agents.
 //!
-//! The layers depend only on those before them: `store` <- `search`, `sql` <- `tools` <- `report`,
-//! `export`, `server` (MCP) <- `cli`. Only `sql` names duckdb, only `server` names rmcp,
-//! only `cli` names clap, and only `output` prints. `tests/it/layers/` enforces this.
-//! ARCHITECTURE.md describes the rest.
+//! The program uses the crates `store` <- `search`, `sql` <- `tools`. Its own layers depend only on
+//! those before them: `report`, `export`, `server` (MCP) <- `cli`. Only `server` names rmcp, only
+//! `cli` names clap, and only `output` prints. `tests/it/layers/` enforces this. ARCHITECTURE.md
+//! describes the rest.
 
 pub mod app;
 pub mod cli;

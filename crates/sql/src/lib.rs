@@ -1,4 +1,4 @@
-//! SQL over a snapshot: DuckDB in memory, with views over the live segments. Only this module names
+//! SQL over a snapshot: DuckDB in memory, with views over the live segments. Only this crate names
 //! duckdb.
 //!
 //! A query runs in a separate process (`worker`), which is this program with a hidden command.

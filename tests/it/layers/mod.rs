@@ -47,10 +47,14 @@ fn places_on_the_map(root: &Path) -> BTreeMap<String, BTreeSet<String>> {
         let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
         let [place, _, uses] = cells.as_slice() else { continue };
         let place = place.trim_matches('`').trim_end_matches('/').trim_end_matches(".rs");
-        let own = |name: &str| match () {
-            () if is_in_crates(name) => name.to_owned(),
-            () if place.starts_with("ingest/src/") => format!("ingest::{name}"),
-            () => format!("sessions::{name}"),
+        let own = |name: &str| {
+            if is_in_crates(name) {
+                name.to_owned()
+            } else if place.starts_with("ingest/src/") {
+                format!("ingest::{name}")
+            } else {
+                format!("sessions::{name}")
+            }
         };
         let folders = ["src/", "ingest/src/", "crates/"];
         let Some(name) = folders.iter().find_map(|folder| place.strip_prefix(folder)) else {
