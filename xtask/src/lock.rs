@@ -115,7 +115,8 @@ mod tests {
 
     #[test]
     fn the_pinned_library_fits_the_crate() {
-        let manifest = fs::read_to_string(root().join("Cargo.toml")).expect("read Cargo.toml");
+        let manifest = root().join("crates/sql/Cargo.toml");
+        let manifest = fs::read_to_string(manifest).expect("read the manifest of sql");
         let line = manifest.lines().find(|line| line.starts_with("duckdb = ")).expect("a line");
         let requirement = line.split('"').nth(1).expect("a version in quotes");
         let version = duckdb_version(requirement).expect("a version of the crate");
