@@ -64,7 +64,6 @@ impl<'s> KnownSessions<'s> {
                 id.and_then(|id| facts.index.find(id, |at| sessions[at].id()));
         }
         if known.may_have_moved() {
-            snapshot.read_session_paths().ok()?;
             known.must_compare_paths = true;
         }
         Some(known)

@@ -197,7 +197,7 @@ fn every_error_code_is_met_and_says_how_to_go_on() {
     let error = damaged.fails("search_events", json!({ "query": "budget" }));
     seen.check(&error, "store_damaged", "sessions ingest");
 
-    fs::write(env.store().join("manifest.json"), r#"{"schema_version":9999}"#).expect("writes");
+    crate::env::replace_manifest(&env.store(), json!({ "schema_version": 9999 }));
     let newer = Rmcp::start(&env, &[]);
     let error = newer.fails("search_events", json!({ "query": "budget" }));
     seen.check(&error, "store_unavailable", "Update sessions");

@@ -283,9 +283,9 @@ fn check_signal(packages: &Packages, launcher: &Path) {
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let mut started = command.spawn().expect("starts");
     // The first commit shows that the program runs.
-    let manifest = home.join("store/manifest.json");
+    let catalog = home.join("store/catalog.db");
     for _ in 0..300 {
-        if manifest.exists() {
+        if catalog.exists() {
             break;
         }
         std::thread::sleep(std::time::Duration::from_millis(100));

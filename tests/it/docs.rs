@@ -123,7 +123,7 @@ fn provoke(code: ErrorCode, client: &mut Client) -> Option<(Value, Option<TestEn
         }
         ErrorCode::StoreDamaged => {
             let env = TestEnv::with_samples();
-            fs::write(env.store().join("manifest.json"), "{").expect("writes");
+            fs::write(env.store().join("catalog.db"), "{").expect("writes");
             command(env, &["list"])
         }
         ErrorCode::StoreUnavailable => {

@@ -190,3 +190,17 @@ impl Random {
         (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % end.max(1)
     }
 }
+
+/// The manifest of the store at `dir`, which its catalog has.
+pub(crate) fn manifest_of(dir: &Path) -> Value {
+    let catalog = rusqlite::Connection::open(dir.join("catalog.db")).expect("opens");
+    let json = catalog.query_row("SELECT json FROM manifest", [], |row| row.get::<_, String>(0));
+    serde_json::from_str(&json.expect("a manifest")).expect("JSON")
+}
+
+/// Replaces the manifest of the store at `dir`. Without its checksum, any content passes.
+pub(crate) fn replace_manifest(dir: &Path, mut manifest: Value) {
+    manifest.as_object_mut().expect("an object").remove("xxh3");
+    let catalog = rusqlite::Connection::open(dir.join("catalog.db")).expect("opens");
+    catalog.execute("UPDATE manifest SET json = ?1", [manifest.to_string()]).expect("replaces");
+}

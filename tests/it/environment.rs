@@ -132,5 +132,5 @@ fn a_variable_may_name_a_store_that_is_not_unicode() {
     let mut command = env.command();
     command.env("SESSIONS_STORE", &store).args(["ingest", "--quiet"]).arg(samples());
     Ran::from(command.output().expect("runs")).ok();
-    assert!(store.join("manifest.json").is_file());
+    assert!(store.join("catalog.db").is_file());
 }

@@ -458,7 +458,7 @@ fn a_store_that_is_missing_locked_or_damaged_is_silent() {
     let log = store.open_hook_log().expect("locks");
     assert_eq!(ask(&env, "post-tool-failure", &failure("locked")), "");
     drop(log);
-    fs::write(env.store().join("manifest.json"), "{").expect("writes");
+    fs::write(env.store().join("catalog.db"), "{").expect("writes");
     assert_eq!(ask(&env, "post-tool-failure", &failure("damaged")), "");
 }
 

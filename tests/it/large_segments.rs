@@ -10,7 +10,7 @@ use ingest::run::run;
 use serde_json::{Value, json};
 use store::{Store, Verify};
 
-use crate::env::TestEnv;
+use crate::env::{TestEnv, manifest_of};
 
 /// Ingests that the store of the test has, each with a segment of its own.
 const ROUNDS: usize = 15;
@@ -88,8 +88,7 @@ fn answers(env: &TestEnv) -> Vec<Value> {
 
 /// The numbers of the segments, in the order of the manifest.
 fn numbers(env: &TestEnv) -> Vec<i64> {
-    let manifest = fs::read(env.store().join("manifest.json")).expect("reads");
-    let manifest: Value = serde_json::from_slice(&manifest).expect("JSON");
+    let manifest = manifest_of(&env.store());
     let segments = manifest["segments"].as_array().expect("segments").iter();
     segments.map(|segment| segment["number"].as_i64().expect("a number")).collect()
 }
@@ -177,8 +176,8 @@ fn a_damaged_segment_is_not_merged() {
     let writer = Store::new(env.store()).open_writer_for_ingest(Verify::Some).expect("opens");
     let before = numbers(&env);
     for number in &before {
-        let rows = env.store().join(format!("segments/{number:010}/sessions.rows"));
-        fs::write(rows, "damaged").expect("writes");
+        let events = env.store().join(format!("segments/{number:010}/events.parquet"));
+        fs::write(events, "damaged").expect("writes");
     }
     assert!(writer.merge_full_segments(group_bytes).is_err());
     drop(writer);

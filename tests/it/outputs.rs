@@ -103,7 +103,7 @@ fn no_output_replaces_a_pipe_a_socket_or_a_link_to_them() {
 #[test]
 fn no_output_goes_into_a_store() {
     let env = TestEnv::with_samples();
-    let manifest = env.store().join("manifest.json");
+    let manifest = env.store().join("catalog.db");
     let before = fs::read(&manifest).expect("reads");
     let segment = fs::read_dir(env.store().join("segments")).expect("lists").next();
     let table = segment.expect("a segment").expect("an entry").path().join("events.parquet");

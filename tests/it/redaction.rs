@@ -336,8 +336,7 @@ fn no_byte_of_the_store_holds_a_secret_of_an_unfinished_call() {
 /// The bytes of the segments that the manifest names, as text: others are kept for readers for some
 /// minutes.
 fn live_bytes(env: &TestEnv) -> String {
-    let manifest = fs::read(env.path("store/manifest.json")).expect("reads");
-    let manifest: serde_json::Value = serde_json::from_slice(&manifest).expect("JSON");
+    let manifest = crate::env::manifest_of(&env.store());
     let segments = manifest["segments"].as_array().expect("segments");
     let number = |segment: &serde_json::Value| segment["number"].as_i64().expect("a number");
     let dirs = segments.iter().map(|segment| format!("store/segments/{:010}", number(segment)));
@@ -380,7 +379,7 @@ fn a_rule_of_the_user_masks_what_is_kept_of_logs_that_are_gone() {
     let boats = env.json(&["status"])["redactions"]["boat"].as_u64();
     assert!(boats > Some(5), "{boats:?}");
     // Done once: the next run changes nothing.
-    let manifest = || fs::read(env.path("store/manifest.json")).expect("reads");
+    let manifest = || crate::env::manifest_of(&env.store());
     let masked = manifest();
     env.run(&["ingest", "--quiet", &logs]).ok();
     assert_eq!(manifest(), masked);

@@ -69,7 +69,7 @@ fn links_in_a_store_are_not_followed() {
 
     // A segment of ours that is now behind a link, in part or as a whole, is read again.
     let before = env.rows("SELECT count(*) FROM events");
-    for linked in ["", "sources.parquet"] {
+    for linked in ["", "rows.copy"] {
         let segments = names_in(&env.store().join("segments"));
         let live = segments.iter().filter(|name| **name != "0000000050").max();
         let place = env.store().join("segments").join(live.expect("a segment")).join(linked);
@@ -122,8 +122,8 @@ fn places(env: &TestEnv) -> Vec<(std::path::PathBuf, u32)> {
         (env.store(), 0o700),
         (env.store().join("segments"), 0o700),
         (segment.clone(), 0o700),
-        (segment.join("sources.parquet"), 0o600),
-        (env.store().join("manifest.json"), 0o600),
+        (segment.join("rows.copy"), 0o600),
+        (env.store().join("catalog.db"), 0o600),
     ]
 }
 
@@ -253,7 +253,7 @@ fn an_ingest_does_not_report_success_when_its_store_went_away() {
                 fs::read(other.store().join(name)).expect("reads")
                     == fs::read(env.store().join(name)).expect("reads")
             };
-            assert!(same("manifest.json"), "the manifest of another store");
+            assert!(same("catalog.db"), "the catalog of another store");
             env.run(&["ingest", "--verify", "--quiet", &pi_logs()]).ok();
             assert_eq!(
                 env.rows("SELECT count(*) FROM events"),
@@ -261,7 +261,7 @@ fn an_ingest_does_not_report_success_when_its_store_went_away() {
             );
             // Both stores have a segment 1; only what its manifest lists stays in the moved one.
             let moved = env.path("gone-replaced");
-            let manifest = fs::read_to_string(moved.join("manifest.json")).expect("reads");
+            let manifest = crate::env::manifest_of(&moved).to_string();
             for name in names_in(&moved.join("segments")) {
                 let number: i64 = name.parse().expect("a number");
                 assert!(manifest.contains(&format!("\"number\":{number},")), "{name} {manifest}");
@@ -329,7 +329,7 @@ fn temporary_files_of_killed_runs_go_with_the_next_one() {
     let rows = env.rows("SELECT min(session_id) FROM sessions");
     let session = rows[0][0].as_str().expect("an id").to_owned();
     let write = |name: &str| fs::write(env.store().join(name), "half").expect("writes");
-    write(".manifest.json.tmp-a1B2c3");
+    write(".catalog.db.tmp-a1B2c3");
     write(".labels.json.tmp-a1B2c3");
     write(".tmpa1B2c3");
     write("mine.tmp");

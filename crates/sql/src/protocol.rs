@@ -14,6 +14,9 @@ pub(super) struct WorkerRequest {
     pub(super) views: Vec<ViewDefinition>,
     /// The only files that the worker may read.
     pub(super) files: Vec<String>,
+    /// Length of the rows of sessions, which follow the request as an Arrow stream; 0 if the query names
+    /// none.
+    pub(super) session_bytes: usize,
     pub(super) output: OutputRequest,
 }
 

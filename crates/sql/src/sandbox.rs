@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use schemas::limits;
 use schemas::price::PriceTable;
+use schemas::table::SESSIONS;
 
 use super::error::{Fault, SqlError};
 use super::protocol::{OutputRequest, WorkerReport, WorkerRequest};
@@ -54,15 +55,23 @@ impl Sandbox {
         snapshot.read_rows()?;
         let views = views::define_views(snapshot, prices, query.sessions);
         // DuckDB does not check the files that it reads against checksums.
-        snapshot.verify_tables(&views::find_named_tables(query.sql, &views))?;
+        let tables = views::find_named_tables(query.sql, &views);
+        snapshot.verify_tables(&tables)?;
+        let sessions = if tables.contains(&SESSIONS.name) {
+            snapshot.encode_sessions(query.sessions)?
+        } else {
+            Vec::new()
+        };
         let request = WorkerRequest {
             sql: query.sql.to_owned(),
             views,
             files: views::readable_files(snapshot),
+            session_bytes: sessions.len(),
             output: OutputRequest::of_query(query),
         };
         let mut request_line = serde_json::to_vec(&request).unwrap_or_default();
         request_line.push(b'\n');
+        request_line.extend(sessions);
         let _turn = self.wait_for_turn(query.max_time, stop)?;
         let child = self.start_worker().map_err(SqlError::NotStarted)?;
         run_worker(child, &request_line, query.max_time, out, stop)

@@ -14,11 +14,12 @@ use serde::{Deserialize, Serialize};
 
 use store::{Snapshot, StoredSession};
 
-/// The tables from which the views are built.
+/// The tables from which the views are built. The process of a query gets the rows of sessions from the
+/// snapshot, and reads the others from files.
 const STORED_TABLES: &[Table] = &[EVENTS, SESSIONS, PROBLEMS];
 
-/// Columns of `sessions` that files of earlier versions lack.
-const LATER_COLUMNS: [&str; 2] = ["machine", "user_name"];
+/// Name of the table of sessions in the process of a query.
+pub(super) const SESSION_TABLE: &str = "_sessions";
 
 /// Views that are computed from other views: name, SQL, and the views that the SQL names.
 const COMPUTED_VIEWS: &[(&str, &str, &[&str])] = &[
@@ -54,7 +55,7 @@ pub(super) fn define_views(
     only: Option<&[String]>,
 ) -> Vec<ViewDefinition> {
     let mut all = Vec::new();
-    for table in STORED_TABLES {
+    for table in file_tables() {
         all.push(define_table_view(snapshot, table, only));
     }
     all.push(ViewDefinition::new("_prices", price_rows_sql(snapshot.sessions(), prices), &[]));
@@ -64,6 +65,11 @@ pub(super) fn define_views(
         all.push(define_view(snapshot, view));
     }
     all
+}
+
+/// Returns the tables whose rows are in files.
+fn file_tables() -> impl Iterator<Item = &'static Table> {
+    STORED_TABLES.iter().filter(|table| table.name != SESSIONS.name)
 }
 
 /// Defines a public view.
@@ -161,7 +167,7 @@ pub(super) fn find_named_tables(sql: &str, definitions: &[ViewDefinition]) -> Ve
 
 /// Returns the paths of the files that the views read.
 pub(super) fn readable_files(snapshot: &Snapshot) -> Vec<String> {
-    STORED_TABLES.iter().flat_map(|table| table_paths(snapshot, table)).collect()
+    file_tables().flat_map(|table| table_paths(snapshot, table)).collect()
 }
 
 /// Returns the paths of the files with rows of a table.
@@ -199,30 +205,11 @@ fn define_table_view(
         let ids: Vec<_> = only.iter().map(|id| quote_text(id)).collect();
         conditions.push(format!("session_id IN ({})", ids.join(", ")));
     }
-    let mut rows = format!("read_parquet([{}])", files.join(", "));
-    if table.name == SESSIONS.name && snapshot.has_older_sessions() {
-        rows = add_later_columns_sql(&files.join(", "));
-    }
-    let mut sql = format!("SELECT * FROM {rows}");
+    let mut sql = format!("SELECT * FROM read_parquet([{}])", files.join(", "));
     if !conditions.is_empty() {
         sql.push_str(&format!(" WHERE {}", conditions.join(" AND ")));
     }
-    if table.name == SESSIONS.name {
-        // Only the row with the highest segment number of a session is live.
-        sql.push_str(
-            " QUALIFY row_number() OVER (PARTITION BY session_id ORDER BY segment DESC) = 1",
-        );
-    }
     ViewDefinition::new(&name, sql, &[])
-}
-
-/// Returns the SQL of the rows of `sessions` in files some of which lack [`LATER_COLUMNS`]. These
-/// columns are null there. Only they are named: to join times with and without a zone needs ICU.
-fn add_later_columns_sql(files: &str) -> String {
-    let later = LATER_COLUMNS.map(|name| format!("NULL::VARCHAR AS {name}")).join(", ");
-    format!(
-        "(SELECT * FROM read_parquet([{files}], union_by_name = true) UNION ALL BY NAME SELECT {later} WHERE false)"
-    )
 }
 
 /// Returns the condition that selects the rows of the sessions of a restricted snapshot.

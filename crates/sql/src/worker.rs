@@ -3,8 +3,10 @@
 
 use std::io::{self, BufRead, Read, Write};
 
+use arrow::ipc::reader::StreamReader;
 use duckdb::{Config, Connection};
 use schemas::limits;
+use schemas::table::{ColumnType, SESSIONS};
 use schemas::tool::query::{QueryColumn, QueryFormat};
 use serde_json::Value;
 
@@ -14,10 +16,10 @@ use super::output::RowWriter;
 use super::plan::ColumnPlan;
 use super::protocol::{WorkerReport, WorkerRequest};
 use super::query::SqlSummary;
-use super::views::{ViewDefinition, quote_text};
+use super::views::{SESSION_TABLE, ViewDefinition, quote_text};
 use super::{guard, hint};
 
-/// Answers the request on `input`, which must be its only line. Writes the rows to `out` and the
+/// Answers the request on `input`: a line, and the rows of sessions that it names. Writes the rows to `out` and the
 /// outcome to `report`.
 pub fn serve_request(
     mut input: impl BufRead + Send + 'static,
@@ -27,9 +29,11 @@ pub fn serve_request(
     let mut text = Vec::new();
     input.read_until(b'\n', &mut text)?;
     let request: WorkerRequest = serde_json::from_slice(&text).map_err(io::Error::other)?;
+    let mut sessions = vec![0; request.session_bytes];
+    input.read_exact(&mut sessions)?;
     abort_at_end_of(input)?;
     limit_resources();
-    let result = match run_query(&request, out) {
+    let result = match run_query(&request, &sessions, out) {
         Ok(summary) => WorkerReport::Done(summary),
         Err(error) => WorkerReport::Failed(error),
     };
@@ -69,11 +73,16 @@ fn limit_resources() {
 fn limit_resources() {}
 
 /// Checks and runs a query, and writes its rows to `out`.
-fn run_query(request: &WorkerRequest, out: Box<dyn Write + Send>) -> Result<SqlSummary, Fault> {
+fn run_query(
+    request: &WorkerRequest,
+    sessions: &[u8],
+    out: Box<dyn Write + Send>,
+) -> Result<SqlSummary, Fault> {
     let sql = request.sql.trim_end_matches(|c: char| c == ';' || c.is_whitespace());
     let connection = open_duckdb().map_err(|error| engine_fault(&error))?;
     let parsed = parse_query(&connection, sql)?;
     let used = guard::check_query(sql, &parsed)?;
+    create_session_table(&connection, sessions).map_err(|error| engine_fault(&error))?;
     create_views(&connection, request, &used).map_err(|error| engine_fault(&error))?;
     let plan = plan_columns(&connection, request, sql, &used)?;
 
@@ -113,6 +122,30 @@ fn open_duckdb() -> duckdb::Result<Connection> {
     let connection = Connection::open_in_memory_with_flags(config)?;
     connection.execute_batch("SET temp_directory = ''; SET errors_as_json = true;")?;
     Ok(connection)
+}
+
+/// Creates the table of sessions from an Arrow stream, unless the query names no session.
+fn create_session_table(connection: &Connection, rows: &[u8]) -> duckdb::Result<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let columns: Vec<_> = SESSIONS
+        .columns
+        .iter()
+        .map(|column| {
+            let kind = match column.kind {
+                ColumnType::Timestamp => "TIMESTAMPTZ",
+                kind => kind.sql_type(),
+            };
+            format!("{} {kind}", column.name)
+        })
+        .collect();
+    connection.execute_batch(&format!("CREATE TABLE {SESSION_TABLE}({})", columns.join(", ")))?;
+    let mut appender = connection.appender(SESSION_TABLE)?;
+    for batch in StreamReader::try_new(rows, None)? {
+        appender.append_record_batch(batch?)?;
+    }
+    appender.flush()
 }
 
 /// Creates the views that the query names and those that they need, then locks everything else.

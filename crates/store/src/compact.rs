@@ -7,17 +7,16 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
-use std::path::Path;
+use std::sync::Arc;
 
 use schemas::problem::{Problem, ProblemKind};
-use schemas::session::{ProblemRow, SessionRow, SourceRow};
+use schemas::session::ProblemRow;
 
 use super::error::StoreError;
 use super::manifest::{Manifest, SegmentEntry};
 use super::segment::event_reader::{EventReader, RowSpan};
 use super::segment::open_segment::Segment;
 use super::segment::segment_writer::{FinishedSegment, SegmentWriter};
-use super::segment::small_files::read_table;
 use super::snapshot::Snapshot;
 
 /// Number of segments of one level that are merged, with the smaller ones after the first of them.
@@ -33,10 +32,10 @@ const MERGED_LEVELS: u32 = 3;
 /// Size from which an ingest never merges a segment. A first ingest writes segments of about this size.
 const FULL_BYTES: u64 = 32 << 20;
 
-/// Size of the row files from which an ingest never merges a segment either, because the writer of the
+/// Size of the rows of sessions and logs from which an ingest never merges a segment either, because the writer of the
 /// merged segment holds these rows. A first ingest of many small logs ends its segments by the
 /// number of files, with about 6 MB of such rows.
-const FULL_ROW_FILES_BYTES: u64 = 4 << 20;
+const FULL_ROW_BYTES: u64 = 4 << 20;
 
 /// Number of segments of 4 MB and more that are merged at least. A first ingest leaves one such
 /// segment for each core, and copying a few of them would only delay its end.
@@ -53,7 +52,7 @@ fn size_level(segment: &SegmentEntry) -> u32 {
 
 /// Returns whether an ingest never merges a segment.
 fn is_full(segment: &SegmentEntry) -> bool {
-    segment.bytes() >= FULL_BYTES || segment.row_file_bytes() >= FULL_ROW_FILES_BYTES
+    segment.bytes() >= FULL_BYTES || segment.row_bytes >= FULL_ROW_BYTES
 }
 
 /// Returns the position of the first segment to merge; `None` if nothing is to be merged.
@@ -109,7 +108,6 @@ pub(super) fn find_small_suffix(manifest: &Manifest) -> Option<usize> {
 /// Writes the content of the segments at the positions `merged` into one segment with `writer`.
 /// Returns `None` if they hold nothing. The manifest is not changed.
 pub(super) fn merge_segments(
-    dir: &Path,
     snapshot: &Snapshot,
     merged: Range<usize>,
     mut writer: SegmentWriter,
@@ -120,12 +118,11 @@ pub(super) fn merge_segments(
     // The writer keeps the last row of a session and of a file, which is that of the latest
     // segment.
     for segment in merged {
-        for row in segment.sessions() {
-            writer.record_session(Box::new(SessionRow::clone(row)))?;
+        for row in segment.read_sessions()? {
+            writer.record_session(Box::new(Arc::unwrap_or_clone(row)));
         }
-        segment.shared.sessions.check_rows()?;
-        for row in read_table::<SourceRow>(dir, &segment.entry, "sources", None)? {
-            writer.record_source(Box::new(row))?;
+        for row in segment.read_sources()? {
+            writer.record_source(Box::new(row));
         }
     }
 
@@ -181,7 +178,6 @@ fn copy_rows(
 /// Writes the remaining content of segments whose events are all superseded into one segment with
 /// `writer`: the sessions and files whose latest row is in them, and their problems.
 pub(super) fn rewrite_without_events(
-    dir: &Path,
     snapshot: &Snapshot,
     dead: &[&Segment],
     mut writer: SegmentWriter,
@@ -189,15 +185,15 @@ pub(super) fn rewrite_without_events(
     let latest_sources: HashMap<_, _> =
         snapshot.read_sources(false)?.into_iter().map(|row| (row.path, row.segment)).collect();
     for segment in dead {
-        for row in segment.sessions() {
+        for row in segment.read_sessions()? {
             let latest = snapshot.session(&row.session_id);
             if latest.is_some_and(|latest| latest.segment == row.segment) {
-                writer.record_session(Box::new(SessionRow::clone(row)))?;
+                writer.record_session(Box::new(Arc::unwrap_or_clone(row)));
             }
         }
-        for row in read_table::<SourceRow>(dir, &segment.entry, "sources", None)? {
+        for row in segment.read_sources()? {
             if latest_sources.get(&row.path) == Some(&row.segment) {
-                writer.record_source(Box::new(row))?;
+                writer.record_source(Box::new(row));
             }
         }
         let problems = snapshot.read_problems_of(std::slice::from_ref(segment))?;
@@ -220,7 +216,7 @@ pub(super) fn parse_problem_row(row: ProblemRow) -> Option<Problem> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::manifest::{FileEntry, SESSION_ROWS};
+    use super::super::manifest::FileEntry;
     use super::*;
 
     fn manifest(sizes: &[u64]) -> Manifest {
@@ -230,6 +226,7 @@ mod tests {
             times: None,
             untimed: false,
             rules: None,
+            row_bytes: 0,
             files: vec![FileEntry { table: "events".into(), bytes: *bytes, xxh3: String::new() }],
         };
         Manifest { segments: sizes.iter().map(segment).collect(), ..Manifest::default() }
@@ -279,15 +276,12 @@ mod tests {
     fn segments_that_are_full_of_files_are_not_merged() {
         let mut manifest = manifest(&[1 << 20; 7]);
         for segment in &mut manifest.segments {
-            for (name, bytes) in [("sessions", 2 << 20), (SESSION_ROWS, 4 << 20)] {
-                let entry = FileEntry { table: name.to_owned(), bytes, xxh3: String::new() };
-                segment.files.push(entry);
-            }
+            segment.row_bytes = 4 << 20;
         }
         assert_eq!(find_mergeable_suffix(&manifest), None);
         // Logs of a few sessions each, with as many bytes.
         for segment in &mut manifest.segments {
-            segment.files.retain(|file| file.table != SESSION_ROWS);
+            segment.row_bytes = 0;
             segment.files[0].bytes = 5 << 20;
         }
         assert_eq!(find_mergeable_suffix(&manifest), Some(0));

@@ -5,9 +5,10 @@ use std::fs::{self, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::catalog::CATALOG_FILE;
 use super::error::StoreError;
 use super::folder::{LABELS_FILE, SEGMENTS_FOLDER};
-use super::manifest::{MANIFEST_FILE, Manifest, SegmentEntry, file_name};
+use super::manifest::{Manifest, SegmentEntry, file_name};
 use base::parallel::in_parallel;
 
 /// Segments whose files one thread looks at before it takes more.
@@ -68,7 +69,7 @@ pub(super) fn inspect_store(dir: &Path, manifest: &Manifest) -> StoreCondition {
 
 /// Returns the folders and files of the store outside its segments.
 fn store_places(dir: &Path) -> [PathBuf; 4] {
-    [dir.to_owned(), dir.join(MANIFEST_FILE), dir.join(LABELS_FILE), dir.join(SEGMENTS_FOLDER)]
+    [dir.to_owned(), dir.join(CATALOG_FILE), dir.join(LABELS_FILE), dir.join(SEGMENTS_FOLDER)]
 }
 
 /// Returns the path of each file of a segment that the manifest lists, with its size.

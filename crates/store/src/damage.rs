@@ -3,11 +3,13 @@
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use schemas::Timestamp;
 use schemas::table::EVENTS;
 
+use super::catalog::Catalog;
 use super::disk::checked_file::CheckedFile;
 use super::disk::files;
 use super::disk::lock::StoreLock;
@@ -15,6 +17,7 @@ use super::error::StoreError;
 use super::folder;
 use super::lost_logs;
 use super::manifest::{CHECKSUMS, FileEntry, Manifest, SKIP_INDEX, SegmentEntry, file_name};
+use super::segment::segment_rows::RowSource;
 use super::segment::small_files::read_chunk_checksums;
 
 /// Selects the segments that are compared with their checksums when the lock is taken.
@@ -64,6 +67,7 @@ impl CheckSchedule {
 pub(super) fn set_aside_damaged(
     dir: &Path,
     lock: &StoreLock,
+    catalog: &Arc<Catalog>,
     manifest: &mut Manifest,
     verify: Verify,
 ) -> Result<u64, StoreError> {
@@ -84,15 +88,17 @@ pub(super) fn set_aside_damaged(
             damaged.push(segment);
         }
     }
-    manifest.segments = good;
     if damaged.is_empty() {
+        manifest.segments = good;
         return Ok(0);
     }
 
     lock.check_not_replaced()?;
     let damaged_folder = folder::create_damaged_folder(dir)?;
+    manifest.segments = good;
+    let rows = RowSource::Catalog(Arc::clone(catalog));
     for segment in &damaged {
-        lost_logs::add_segment(&mut manifest.lost, dir, segment);
+        lost_logs::add_segment(&mut manifest.lost, &rows, segment);
         let segment_path = SegmentEntry::folder_path(dir, segment.number);
         let damaged_path = damaged_folder.join(SegmentEntry::folder_name(segment.number));
         tracing::warn!(segment = segment.number, "a damaged segment is set aside");
@@ -102,7 +108,7 @@ pub(super) fn set_aside_damaged(
     }
 
     manifest.generation += 1;
-    manifest.write(dir)?;
+    catalog.commit(&manifest.to_json(), &[], &|number| manifest.includes_segment(number))?;
     Ok(damaged.len() as u64)
 }
 
@@ -190,7 +196,15 @@ mod tests {
         let segments = sizes.map(|bytes| {
             let file = FileEntry { table: EVENTS.name.to_owned(), bytes, xxh3: String::new() };
             let files = vec![file];
-            SegmentEntry { number: 1, events: 0, times: None, untimed: false, rules: None, files }
+            SegmentEntry {
+                number: 1,
+                events: 0,
+                times: None,
+                untimed: false,
+                rules: None,
+                row_bytes: 0,
+                files,
+            }
         });
         let all: u64 = sizes.iter().sum();
         let mut due_until = [0; 5];

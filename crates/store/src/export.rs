@@ -12,18 +12,20 @@ use arrow::datatypes::{
     DataType, Date32Type, Field, Int32Type, Schema, SchemaRef, TimestampMicrosecondType,
 };
 use arrow::error::ArrowError;
-use arrow::ipc::writer::FileWriter;
+use arrow::ipc::writer::{FileWriter, StreamWriter};
 use ingest::stream::batch::events_schema;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
-use schemas::table::{EVENTS, EventColumn};
+use schemas::session::SessionRow;
+use schemas::table::{EVENTS, EventColumn, SESSIONS};
 use schemas::{Provider, Timestamp};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::error::{StoreError, write_error};
 use super::segment::event_reader::column_of;
+use super::segment::table_columns::to_batch;
 use super::session_events::ALL_EVENTS;
 use super::snapshot::Snapshot;
 
@@ -73,6 +75,28 @@ pub fn encode_lake_objects(snapshot: &Snapshot, at: usize) -> Result<Vec<LakeObj
         objects.push(LakeObject { key, rows: part.batch.num_rows(), bytes });
     }
     Ok(objects)
+}
+
+impl Snapshot {
+    /// Returns the rows of its sessions as an Arrow stream with the columns of `sessions`. `only` names
+    /// those whose rows are wanted.
+    ///
+    /// # Errors
+    /// Fails if a row cannot be read.
+    pub fn encode_sessions(&self, only: Option<&[String]>) -> Result<Vec<u8>, StoreError> {
+        self.read_rows()?;
+        let sessions = self.sessions().iter();
+        let rows: Vec<&SessionRow> = sessions
+            .filter(|session| only.is_none_or(|only| only.iter().any(|id| id == session.id())))
+            .map(|session| &**session.row())
+            .collect();
+        let encoded = to_batch(&SESSIONS, &rows).and_then(|batch| {
+            let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema())?;
+            writer.write(&batch)?;
+            writer.into_inner()
+        });
+        encoded.map_err(|error| write_error(self.dir(), error))
+    }
 }
 
 /// The events of one session on one day, or a part of them.

@@ -2,12 +2,12 @@
 //! removes what killed runs left behind, never anything that the store did not write.
 //!
 //! ```text
-//! manifest.json  write.lock  labels.json  labels.lock  forgotten.json  reduced.json  http-token
+//! catalog.db  write.lock  labels.json  labels.lock  forgotten.json  reduced.json  http-token
 //! hooks.jsonl  hooks.lock  lakes.json  lakes.lock  forgotten-5c0bcc12d8ae2ba1.bin
-//! segments/0000000001/   events.parquet skip.idx checksums.bin sessions.parquet ...
+//! segments/0000000001/   events.parquet skip.idx checksums.bin rows.copy ...
 //! damaged/0000000001/    segments that were set aside
 //! readers/x1y2z3x1y2z3/   rows that readers of a server see instead of those of the segments
-//! .manifest.json.tmp-x1y2z3   a replacement that was never moved to its place
+//! .catalog.db.tmp-x1y2z3   a replacement that was never moved to its place
 //! ```
 
 use std::ffi::OsStr;
@@ -15,16 +15,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::catalog::{CATALOG_FILE, CATALOG_SIDE_FILES, Catalog};
 use super::disk::files;
 use super::disk::lock::{StoreLock, WRITE_LOCK};
 use super::error::StoreError;
 use super::forgotten::{FORGOTTEN_FILE, is_records_file};
-use super::manifest::{MANIFEST_FILE, Manifest, SEGMENT_TABLES, SegmentEntry, file_name};
+use super::manifest::{Manifest, ROW_COPY, SEGMENT_TABLES, SegmentEntry, file_name};
 use super::reduced_sessions::REDUCED_FILE;
 
 /// Names of the store's files directly in its folder.
-const OWN_FILES: [&str; 11] = [
-    MANIFEST_FILE,
+const OWN_FILES: [&str; 13] = [
+    CATALOG_FILE,
+    CATALOG_SIDE_FILES[0],
+    CATALOG_SIDE_FILES[1],
     WRITE_LOCK,
     LABELS_FILE,
     LABELS_LOCK,
@@ -78,6 +81,7 @@ const MAX_TEMPORARY_AGE: Duration = Duration::from_secs(10 * 60);
 /// [`StoreError::ForeignFolder`] if it holds anything that an interrupted first ingest does not
 /// leave, or if `segments` is not a real folder. [`StoreError::Io`] if it cannot be read.
 pub(super) fn refuse_foreign_folder(dir: &Path) -> Result<(), StoreError> {
+    Manifest::refuse_older(dir)?;
     refuse_lost_manifest(dir)?;
     if let Some(entry) = find_foreign_entry(dir)? {
         return Err(StoreError::ForeignFolder { path: dir.to_owned(), entry });
@@ -92,11 +96,11 @@ pub(super) fn refuse_foreign_folder(dir: &Path) -> Result<(), StoreError> {
 /// first of them, so it was removed.
 pub(super) fn refuse_lost_manifest(dir: &Path) -> Result<(), StoreError> {
     let Ok(entries) = fs::read_dir(dir.join(SEGMENTS_FOLDER)) else { return Ok(()) };
-    // A segment whose writer was killed has no sources, as these are written after the events.
-    let sources = file_name("sources");
+    // A segment whose writer was killed has no copy of its rows, which is written last.
+    let copy = file_name(ROW_COPY);
     let mut segments = 0;
     for entry in entries.flatten() {
-        if segment_number(&entry.file_name()).is_some() && entry.path().join(&sources).is_file() {
+        if segment_number(&entry.file_name()).is_some() && entry.path().join(&copy).is_file() {
             segments += 1;
         }
     }
@@ -106,14 +110,11 @@ pub(super) fn refuse_lost_manifest(dir: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Reads the manifest of a store. A new store gets a manifest without segments before its first
-/// segment is written, so segments without a manifest have lost it.
-pub(super) fn read_or_create_manifest(
-    dir: &Path,
-    lock: &StoreLock,
-) -> Result<Manifest, StoreError> {
-    let found = Manifest::read(dir)?;
-    if found.is_none() {
+/// Creates the catalog of a store that has none, before its first segment is written: segments without
+/// a catalog have lost it.
+pub(super) fn create_catalog(dir: &Path, lock: &StoreLock) -> Result<(), StoreError> {
+    let is_new = fs::symlink_metadata(dir.join(CATALOG_FILE)).is_err();
+    if is_new {
         refuse_lost_manifest(dir)?;
     }
     lock.check_not_replaced()?;
@@ -121,17 +122,12 @@ pub(super) fn read_or_create_manifest(
     if !segments.is_dir() {
         files::create_private_dir(&segments)?;
     }
-    if let Some(manifest) = found {
-        return Ok(manifest);
-    }
-    let manifest = Manifest::default();
-    manifest.write(dir)?;
-    Ok(manifest)
+    if is_new { Catalog::create(dir, &Manifest::default().to_json(), &[]) } else { Ok(()) }
 }
 
 /// True if there is a store at `dir`: its manifest, and the lock under which it was written.
 pub fn is_store(dir: &Path) -> bool {
-    [MANIFEST_FILE, WRITE_LOCK].iter().all(|name| dir.join(name).is_file())
+    [CATALOG_FILE, WRITE_LOCK].iter().all(|name| dir.join(name).is_file())
 }
 
 /// Returns the name of an entry in the folder that the store did not write, if there is one.
@@ -180,7 +176,7 @@ fn holds_segments_only(segments: &Path) -> Result<bool, StoreError> {
 }
 
 /// Returns the number in the name of a segment's folder, which is ten digits and nothing else.
-fn segment_number(name: &OsStr) -> Option<i64> {
+pub(super) fn segment_number(name: &OsStr) -> Option<i64> {
     let name = name.to_str()?;
     let is_number = name.len() == NUMBER_DIGITS && name.bytes().all(|byte| byte.is_ascii_digit());
     if is_number { name.parse().ok() } else { None }
@@ -272,7 +268,7 @@ pub(super) fn has_segment_folder(dir: &Path, number: i64) -> bool {
 /// Removes segments that `manifest` does not name, and temporary files. The caller holds the write
 /// lock. Returns the highest number of a remaining segment folder; 0 if none remains.
 pub(super) fn remove_leftovers(dir: &Path, manifest: &Manifest) -> i64 {
-    files::remove_temporary_copies(&dir.join(MANIFEST_FILE));
+    files::remove_temporary_copies(&dir.join(CATALOG_FILE));
     remove_old_temporary_files(dir);
     let mut highest = 0;
     let Ok(entries) = fs::read_dir(dir.join(SEGMENTS_FOLDER)) else { return highest };
@@ -389,7 +385,7 @@ mod tests {
     #[test]
     fn what_an_interrupted_first_ingest_leaves_is_a_store() {
         let dir = tempfile::tempdir().expect("tempdir");
-        for name in ["write.lock", ".manifest.json.tmp-a1B2c3", ".tmpa1B2c3", TOKEN_FILE] {
+        for name in ["write.lock", ".catalog.db.tmp-a1B2c3", ".tmpa1B2c3", TOKEN_FILE] {
             fs::write(dir.path().join(name), "").expect("writes");
         }
         fs::create_dir(dir.path().join(SEGMENTS_FOLDER)).expect("creates");
@@ -404,7 +400,7 @@ mod tests {
             refuse_foreign_folder(dir.path()),
             Err(StoreError::ForeignFolder { entry, .. }) if entry == SEGMENTS_FOLDER
         ));
-        fs::write(segment.join("sources.parquet"), "").expect("writes");
+        fs::write(segment.join("rows.copy"), "").expect("writes");
         assert!(matches!(
             refuse_lost_manifest(dir.path()),
             Err(StoreError::LostManifest { segments: 1, .. })

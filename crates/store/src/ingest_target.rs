@@ -91,8 +91,8 @@ impl Sink for WriterSink<'_> {
             let source = self.writer.reduced.reduce_source(&session, source);
             let session = self.writer.reduced.reduce_session(session);
             let segment = self.current_segment();
-            segment.record_session(session)?;
-            segment.record_source(source)?;
+            segment.record_session(session);
+            segment.record_source(source);
             segment.push_problems(problems);
         }
         let segment = self.current_segment();
@@ -126,11 +126,13 @@ impl<'w> Target for &'w StoreWriter {
 
     fn state(&self, path: &str) -> Result<Option<String>, StoreError> {
         if self.states.get().is_none() {
-            let rows = self.before.read_sources(true)?;
-            let states = rows.into_iter().filter_map(|row| Some((row.path, row.state?))).collect();
-            let _ = self.states.set(states);
+            let _ = self.states.set(self.before.locate_states()?);
         }
-        Ok(self.states.get().and_then(|states| states.get(path)).cloned())
+        let Some((segment, at)) = self.states.get().and_then(|states| states.get(path)) else {
+            return Ok(None);
+        };
+        let source = self.before.segments()[*segment].shared.sessions.source();
+        source.read_state(self.before.segments()[*segment].entry.number, *at).map(Some)
     }
 
     fn events(&self, session_id: &str, ranges: &[Range<i32>]) -> Result<Vec<EventRow>, StoreError> {
@@ -157,7 +159,7 @@ mod tests {
     /// Ends a segment with one row in `sink`.
     fn end_segment(sink: &mut WriterSink<'_>, path: &str) {
         let row = SourceRow::unread(path.to_owned(), SourceStatus::Empty, 1, 1);
-        sink.current_segment().record_source(Box::new(row)).expect("records");
+        sink.current_segment().record_source(Box::new(row));
         sink.end_segment().expect("ends");
     }
 

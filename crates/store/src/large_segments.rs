@@ -16,7 +16,7 @@ use super::manifest::{Manifest, SegmentEntry};
 /// little memory. A store of 50 GB of logs then has 80 segments.
 pub const GROUP_BYTES: u64 = 128 << 20;
 
-/// Weight of one byte of the row files: the writer of the merged segment holds these rows in memory.
+/// Weight of one byte of the rows of sessions and logs: the writer of the merged segment holds these rows in memory.
 const ROW_BYTE_WEIGHT: u64 = 8;
 
 /// A group of segments to merge.
@@ -93,9 +93,9 @@ fn is_large(segment: &SegmentEntry, group_bytes: u64) -> bool {
     weight_of(segment) >= group_bytes / 8 * 3
 }
 
-/// Returns the size of a segment, or the weight of its row files if merging them costs more.
+/// Returns the size of a segment, or the weight of its rows if merging them costs more.
 fn weight_of(segment: &SegmentEntry) -> u64 {
-    segment.bytes().max(segment.row_file_bytes() * ROW_BYTE_WEIGHT)
+    segment.bytes().max(segment.row_bytes * ROW_BYTE_WEIGHT)
 }
 
 /// Splits segments that follow each other into groups, which cover all of them. Returns none if they
@@ -123,7 +123,7 @@ fn split_into_groups(segments: &[SegmentEntry], group_bytes: u64) -> Vec<Range<u
 
 #[cfg(test)]
 mod tests {
-    use super::super::manifest::{FileEntry, RetiredSegment, SESSION_ROWS};
+    use super::super::manifest::{FileEntry, RetiredSegment};
     use super::*;
 
     const MB: u64 = 1 << 20;
@@ -141,6 +141,7 @@ mod tests {
             times: None,
             untimed: false,
             rules: None,
+            row_bytes: 0,
             files: tables.iter().map(file).collect(),
         }
     }
@@ -252,7 +253,8 @@ mod tests {
 
     #[test]
     fn rows_of_many_small_logs_end_a_group() {
-        let many = (1..=9).map(|number| segment(number, &[("events", MB), (SESSION_ROWS, 5 * MB)]));
+        let many = (1..=9)
+            .map(|number| SegmentEntry { row_bytes: 5 * MB, ..segment(number, &[("events", MB)]) });
         let manifest = Manifest { segments: many.collect(), ..Manifest::default() };
         let group = find_group(&manifest, GROUP_BYTES, |_| false).expect("a group");
         assert_eq!(group.segments, 4..9);

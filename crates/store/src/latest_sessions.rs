@@ -96,44 +96,32 @@ fn id_prefix(session_id: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use schemas::session::SessionRow;
 
-    use super::super::disk::held_folder::HeldFolder;
-    use super::super::segment::segment_writer::SegmentWriter;
+    use super::super::segment::segment_rows::{RowSource, rows_of};
     use super::*;
 
-    /// Writes segments of sessions with these ids and values of `live_from`, the first one as number 1.
-    fn write_segments(store: &Path, segments: &[&[(&str, i64)]]) -> Vec<Arc<SessionTable>> {
-        std::fs::create_dir(store.join("segments")).expect("creates");
-        let folder = Arc::new(HeldFolder::open(&store.join("segments")).expect("opens"));
+    /// Makes segments of sessions with these ids and values of `live_from`, the first one as number 1.
+    fn make_segments(segments: &[&[(&str, i64)]]) -> Vec<Arc<SessionTable>> {
         let tables = (1..).zip(segments).map(|(number, sessions)| {
-            let mut writer = SegmentWriter::new(&folder, number);
-            for (id, live_from) in *sessions {
+            let rows = sessions.iter().map(|(id, live_from)| {
                 let (session_id, live_from) = ((*id).to_owned(), *live_from);
-                let row =
-                    SessionRow { session_id, live_from, segment: number, ..Default::default() };
-                writer.record_session(Box::new(row)).expect("records");
-            }
-            let finished = writer.finish().expect("writes").expect("has rows");
-            finished.folder.keep();
-            Arc::new(SessionTable::read(store, &finished.entry).expect("reads"))
+                SessionRow { session_id, live_from, segment: number, ..Default::default() }
+            });
+            let source = RowSource::Memory(Arc::new(rows_of(rows)));
+            let briefs = SessionTable::read_bytes(&source, number).expect("reads");
+            Arc::new(SessionTable::decode(source, number, &briefs).expect("decodes"))
         });
         tables.collect()
     }
 
     #[test]
     fn the_latest_row_of_each_session_counts_whatever_its_id_begins_with() {
-        let dir = tempfile::tempdir().expect("tempdir");
-        let tables = write_segments(
-            dir.path(),
-            &[
-                &[("a", 1), ("ab", 1), ("agent-a1", 1), ("agent-a1y", 1), ("ägypten", 1)],
-                &[("ab\0", 2), ("agent-a1", 2), ("agent-a1x", 2), ("z", 2)],
-                &[("a", 3), ("agent-a1y", 1), ("agent-a2", 3), ("ägypten", 3)],
-            ],
-        );
+        let tables = make_segments(&[
+            &[("a", 1), ("ab", 1), ("agent-a1", 1), ("agent-a1y", 1), ("ägypten", 1)],
+            &[("ab\0", 2), ("agent-a1", 2), ("agent-a1x", 2), ("z", 2)],
+            &[("a", 3), ("agent-a1y", 1), ("agent-a2", 3), ("ägypten", 3)],
+        ]);
         for order in [[0, 1, 2], [2, 0, 1]] {
             let tables: Vec<_> = order.iter().map(|at: &usize| &tables[*at]).collect();
             let LatestSessions { sessions, live_from, positions } =

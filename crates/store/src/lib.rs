@@ -1,9 +1,10 @@
-//! The store: immutable Parquet segments and one manifest (docs/store.md).
+//! The store: immutable Parquet segments and one catalog (docs/store.md).
 //!
 //! A reader takes a [`Snapshot`] and sees one generation. A [`StoreWriter`] holds the lock, adds
-//! segments and replaces the manifest. Neither waits for the other. The store does not know about
+//! segments and commits to the catalog. Neither waits for the other. The store does not know about
 //! searches, tools or formats of logs.
 
+mod catalog;
 mod compact;
 mod condition;
 mod damage;

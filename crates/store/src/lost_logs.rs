@@ -1,19 +1,18 @@
 //! Remembers which logs lost rows with a damaged segment, until they are read again.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use ingest::discover::find_file;
-use schemas::session::{SessionRow, SourceRow};
 
 use super::error::StoreError;
 use super::manifest::{LostLogs, SegmentEntry};
-use super::segment::small_files::read_table;
+use super::segment::segment_rows::RowSource;
 use super::snapshot::Snapshot;
 
-/// Adds the logs of a damaged segment, which must still be in its place, to `lost`.
-pub(super) fn add_segment(lost: &mut LostLogs, dir: &Path, segment: &SegmentEntry) {
-    match read_log_paths(dir, segment) {
+/// Adds the logs of a damaged segment to `lost`.
+pub(super) fn add_segment(lost: &mut LostLogs, rows: &RowSource, segment: &SegmentEntry) {
+    match read_log_paths(rows, segment) {
         Some(paths) => {
             lost.paths.extend(paths);
             lost.paths.sort_unstable();
@@ -62,13 +61,9 @@ fn incomplete_ids(snapshot: &Snapshot) -> HashSet<&str> {
     snapshot.incomplete_sessions().map(|row| row.session_id.as_str()).collect()
 }
 
-/// Returns the paths of the logs with rows in a segment; `None` if its tables cannot be read.
-fn read_log_paths(dir: &Path, segment: &SegmentEntry) -> Option<Vec<String>> {
-    if let Ok(rows) = read_table::<SourceRow>(dir, segment, "sources", Some("state")) {
-        let logs = rows.into_iter().filter(|row| row.session_id.is_some());
-        return Some(logs.map(|row| row.path).collect());
-    }
-    // The second choice, because secrets in these paths are masked.
-    let rows = read_table::<SessionRow>(dir, segment, "sessions", None).ok()?;
-    Some(rows.into_iter().map(|row| row.source_path).collect())
+/// Returns the paths of the logs with rows in a segment; `None` if they cannot be read.
+fn read_log_paths(rows: &RowSource, segment: &SegmentEntry) -> Option<Vec<String>> {
+    let rows = rows.read_sources(segment.number).ok()?;
+    let logs = rows.into_iter().filter(|row| row.session_id.is_some());
+    Some(logs.map(|row| row.path).collect())
 }

@@ -1,24 +1,24 @@
-//! The manifest: the list of live segments. Replacing it is the commit.
+//! The manifest: the list of live segments, which the catalog has. Replacing it is the commit.
 
-use std::io;
 use std::path::Path;
 
 use schemas::SCHEMA_VERSION;
-use schemas::table::{EVENTS, PROBLEMS, SESSIONS, SOURCES};
+use schemas::table::{EVENTS, PROBLEMS};
 use serde::{Deserialize, Serialize};
 
+use super::catalog::{CATALOG_FILE, Catalog};
 use super::disk::files;
 use super::error::StoreError;
 
-/// Name of the manifest in the store directory.
-pub(super) const MANIFEST_FILE: &str = "manifest.json";
+/// Name of the file in which stores of earlier versions have their manifest.
+pub(super) const OLD_MANIFEST_FILE: &str = "manifest.json";
 
 /// First bytes of a manifest with a checksum, which follows them: xxh3 over all bytes after
 /// [`CHECKSUM_END`]. Earlier versions wrote manifests without one.
-const CHECKSUM_START: &[u8] = br#"{"xxh3":""#;
+const CHECKSUM_START: &str = r#"{"xxh3":""#;
 
 /// Bytes between the checksum and the bytes that it covers.
-const CHECKSUM_END: &[u8] = br#"","#;
+const CHECKSUM_END: &str = r#"","#;
 
 /// Number of hexadecimal digits of the checksum.
 const CHECKSUM_DIGITS: usize = 16;
@@ -102,6 +102,9 @@ pub struct SegmentEntry {
     /// none. `None` in segments of earlier versions, which do not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rules: Option<Vec<i64>>,
+    /// Size in bytes of the rows of its sessions and logs, which the catalog has.
+    #[serde(default)]
+    pub row_bytes: u64,
     pub files: Vec<FileEntry>,
 }
 
@@ -119,10 +122,7 @@ pub(super) fn file_name(table: &str) -> String {
     match table {
         SKIP_INDEX => "skip.idx".to_owned(),
         CHECKSUMS => "checksums.bin".to_owned(),
-        SESSION_BRIEFS => "sessions.briefs".to_owned(),
-        SESSION_ROWS => "sessions.rows".to_owned(),
-        SOURCE_BRIEFS => "sources.briefs".to_owned(),
-        SOURCE_ROWS => "sources.rows".to_owned(),
+        ROW_COPY => "rows.copy".to_owned(),
         _ => format!("{table}.parquet"),
     }
 }
@@ -133,32 +133,12 @@ pub(super) const SKIP_INDEX: &str = "skip";
 /// Name of the checksums of the chunks of events and skip index; see `disk/checked_file.rs`.
 pub(super) const CHECKSUMS: &str = "checksums";
 
-/// Name of the briefs of the sessions, which every reader reads; see `segment/session_brief.rs`.
-pub(super) const SESSION_BRIEFS: &str = "session_briefs";
-
-/// Name of the sessions in the form that is decoded fastest; see `segment/row_file.rs`.
-pub(super) const SESSION_ROWS: &str = "session_rows";
-
-/// Name of the briefs of the sources, which every look at all logs reads; see
-/// `segment/source_brief.rs`.
-pub(super) const SOURCE_BRIEFS: &str = "source_briefs";
-
-/// Name of the sources in the form that is decoded fastest, without the states of their decoders.
-pub(super) const SOURCE_ROWS: &str = "source_rows";
+/// Name of the copy of the segment's rows in the catalog, from which a lost catalog is made again.
+pub(super) const ROW_COPY: &str = "row_copy";
 
 /// Everything that a segment's directory may hold, by table; see [`file_name`].
-pub(super) const SEGMENT_TABLES: [&str; 10] = [
-    EVENTS.name,
-    SKIP_INDEX,
-    CHECKSUMS,
-    SESSIONS.name,
-    SOURCES.name,
-    PROBLEMS.name,
-    SESSION_BRIEFS,
-    SESSION_ROWS,
-    SOURCE_BRIEFS,
-    SOURCE_ROWS,
-];
+pub(super) const SEGMENT_TABLES: [&str; 5] =
+    [EVENTS.name, SKIP_INDEX, CHECKSUMS, PROBLEMS.name, ROW_COPY];
 
 impl SegmentEntry {
     /// Returns the name of a segment's directory.
@@ -186,37 +166,42 @@ impl SegmentEntry {
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).sum()
     }
-
-    /// Returns the size of the row files of its sessions and sources in bytes.
-    pub(super) fn row_file_bytes(&self) -> u64 {
-        let files = [SESSION_ROWS, SOURCE_ROWS].map(|name| self.file_entry(name));
-        files.into_iter().flatten().map(|file| file.bytes).sum()
-    }
 }
 
 impl Manifest {
     /// Reads the manifest of the store in `dir`; `None` if there is no store.
+    ///
+    /// # Errors
+    /// [`StoreError::Older`] for a store of a version that had no catalog.
     pub fn read(dir: &Path) -> Result<Option<Self>, StoreError> {
-        match Self::read_bytes(dir)? {
-            Some(bytes) => Self::parse(dir, &bytes).map(Some),
-            None => Ok(None),
+        let json = Self::read_json(dir)?;
+        json.map(|json| Self::parse(dir, json.as_bytes())).transpose()
+    }
+
+    /// Reads the manifest of the store in `dir` as JSON; `None` if there is no store. Equal texts are
+    /// the same manifest, and comparing them takes a fraction of the time of parsing.
+    pub(super) fn read_json(dir: &Path) -> Result<Option<String>, StoreError> {
+        match Catalog::open(dir)? {
+            Some(catalog) => catalog.read_manifest().map(Some),
+            None => Self::refuse_older(dir).map(|()| None),
         }
     }
 
-    /// Reads the bytes of the manifest of the store in `dir`; `None` if there is no store. Equal bytes
-    /// are the same manifest, and comparing them takes a fraction of the time of parsing.
-    pub(super) fn read_bytes(dir: &Path) -> Result<Option<Vec<u8>>, StoreError> {
-        let path = dir.join(MANIFEST_FILE);
-        match files::read_file(&path) {
-            Ok(bytes) => Ok(Some(bytes)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(StoreError::Io { path, source }),
+    /// Checks a folder without a catalog.
+    ///
+    /// # Errors
+    /// [`StoreError::Older`] if it is a store of a version that had no catalog.
+    pub(super) fn refuse_older(dir: &Path) -> Result<(), StoreError> {
+        if dir.join(OLD_MANIFEST_FILE).exists() {
+            let supported = SCHEMA_VERSION;
+            return Err(StoreError::Older { path: dir.to_owned(), found: 0, supported });
         }
+        Ok(())
     }
 
     /// Parses and checks the bytes of the manifest of the store in `dir`.
     pub(super) fn parse(dir: &Path, bytes: &[u8]) -> Result<Self, StoreError> {
-        let path = dir.join(MANIFEST_FILE);
+        let path = dir.join(CATALOG_FILE);
         // A manifest of another version may have other fields, so only its version is read.
         let manifest = serde_json::from_slice::<Self>(bytes);
         let version = match &manifest {
@@ -239,10 +224,9 @@ impl Manifest {
         manifest.map_err(|error| bad_manifest(&path, error))
     }
 
-    /// Commits: replaces the manifest in `dir` in one step.
-    pub(super) fn write(&self, dir: &Path) -> Result<(), StoreError> {
-        let object = serde_json::to_vec(self).unwrap_or_default();
-        files::replace_file(&dir.join(MANIFEST_FILE), &with_checksum(&object))
+    /// Returns the manifest as JSON with a checksum.
+    pub(super) fn to_json(&self) -> String {
+        with_checksum(&serde_json::to_string(self).unwrap_or_default())
     }
 
     /// True if segment `number` is live, or was retired so recently that readers may still need it.
@@ -274,17 +258,17 @@ fn bad_manifest(path: &Path, reason: impl ToString) -> StoreError {
 }
 
 /// Puts the checksum in front of the other fields of a JSON object.
-fn with_checksum(object: &[u8]) -> Vec<u8> {
+fn with_checksum(object: &str) -> String {
     let fields = object.get(1..).unwrap_or_default();
-    let checksum = files::checksum_bytes(fields);
-    [CHECKSUM_START, checksum.as_bytes(), CHECKSUM_END, fields].concat()
+    let checksum = files::checksum_bytes(fields.as_bytes());
+    [CHECKSUM_START, &checksum, CHECKSUM_END, fields].concat()
 }
 
 /// False if a manifest begins with a checksum that differs from that of its other bytes.
 fn has_right_checksum(bytes: &[u8]) -> bool {
-    let Some(rest) = bytes.strip_prefix(CHECKSUM_START) else { return true };
+    let Some(rest) = bytes.strip_prefix(CHECKSUM_START.as_bytes()) else { return true };
     let Some((checksum, rest)) = rest.split_at_checked(CHECKSUM_DIGITS) else { return false };
-    let fields = rest.strip_prefix(CHECKSUM_END);
+    let fields = rest.strip_prefix(CHECKSUM_END.as_bytes());
     fields.is_some_and(|fields| files::checksum_bytes(fields).as_bytes() == checksum)
 }
 
@@ -294,57 +278,47 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn a_newer_store_is_refused_and_an_absent_one_is_none() {
-        let dir = tempfile::tempdir().expect("tempdir");
-        assert!(matches!(Manifest::read(dir.path()), Ok(None)));
-        let newer = Manifest { schema_version: SCHEMA_VERSION + 1, ..Manifest::default() };
-        newer.write(dir.path()).expect("writes");
-        assert!(
-            matches!(Manifest::read(dir.path()), Err(StoreError::Newer { found, .. }) if found == SCHEMA_VERSION + 1)
-        );
-        fs::write(dir.path().join(MANIFEST_FILE), "{").expect("writes");
-        assert!(matches!(Manifest::read(dir.path()), Err(StoreError::BadManifest { .. })));
-    }
-
-    #[test]
-    fn reads_what_it_writes() {
-        let dir = tempfile::tempdir().expect("tempdir");
+    fn manifest() -> Manifest {
         let entry = SegmentEntry {
             number: 1,
             events: 3,
             times: Some((1, 2)),
             untimed: true,
             rules: Some(vec![0, 7]),
+            row_bytes: 5,
             files: vec![FileEntry { table: "events".into(), bytes: 9, xxh3: "00".into() }],
         };
-        let manifest = Manifest {
-            generation: 4,
-            next_segment: 2,
-            segments: vec![entry],
-            ..Manifest::default()
-        };
-        manifest.write(dir.path()).expect("writes");
-        assert_eq!(Manifest::read(dir.path()).expect("reads"), Some(manifest));
+        Manifest { generation: 4, next_segment: 2, segments: vec![entry], ..Manifest::default() }
     }
 
     #[test]
-    fn no_changed_byte_goes_unnoticed_and_old_manifests_are_read() {
+    fn other_versions_are_refused_and_an_absent_store_is_none() {
         let dir = tempfile::tempdir().expect("tempdir");
-        let path = dir.path().join(MANIFEST_FILE);
-        let manifest = Manifest { generation: 4, next_segment: 2, ..Manifest::default() };
-        manifest.write(dir.path()).expect("writes");
-        let written = fs::read(&path).expect("reads");
+        assert!(matches!(Manifest::read(dir.path()), Ok(None)));
+        fs::write(dir.path().join(OLD_MANIFEST_FILE), "{}").expect("writes");
+        assert!(matches!(Manifest::read(dir.path()), Err(StoreError::Older { found: 0, .. })));
+        let newer = Manifest { schema_version: SCHEMA_VERSION + 1, ..Manifest::default() };
+        Catalog::create(dir.path(), &newer.to_json(), &[]).expect("writes");
+        assert!(
+            matches!(Manifest::read(dir.path()), Err(StoreError::Newer { found, .. }) if found == SCHEMA_VERSION + 1)
+        );
+        Catalog::create(dir.path(), &manifest().to_json(), &[]).expect("writes");
+        assert_eq!(Manifest::read(dir.path()).expect("reads"), Some(manifest()));
+        fs::write(dir.path().join(CATALOG_FILE), "{").expect("writes");
+        assert!(matches!(Manifest::read(dir.path()), Err(StoreError::Damaged { .. })));
+    }
+
+    #[test]
+    fn no_changed_byte_goes_unnoticed() {
+        let manifest = manifest();
+        let written = manifest.to_json().into_bytes();
         for at in 0..written.len() {
             for bit in 0..8 {
                 let mut damaged = written.clone();
                 damaged[at] ^= 1 << bit;
-                fs::write(&path, &damaged).expect("writes");
-                let read = Manifest::read(dir.path());
-                assert!(read.is_err() || read.is_ok_and(|read| read == Some(manifest.clone())));
+                let read = Manifest::parse(Path::new("/store"), &damaged);
+                assert!(read.is_err() || read.is_ok_and(|read| read == manifest));
             }
         }
-        fs::write(&path, serde_json::to_vec(&manifest).expect("JSON")).expect("writes");
-        assert_eq!(Manifest::read(dir.path()).expect("reads"), Some(manifest));
     }
 }

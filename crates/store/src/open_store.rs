@@ -48,7 +48,7 @@ pub struct Store {
     last: Mutex<Option<LastSnapshot>>,
 }
 
-/// The last snapshot taken, with the hash of the bytes of its manifest; `None` if there was none.
+/// The last snapshot taken, with the hash of its manifest as JSON; `None` if there was none.
 struct LastSnapshot {
     snapshot: Arc<Snapshot>,
     manifest_hash: Option<u128>,
@@ -124,9 +124,9 @@ impl Store {
     }
 
     /// Returns a snapshot of the current generation if it is another one than that of `before`, and
-    /// files of `before` are missing: `compact` and `forget` remove the files that they replace.
+    /// files or rows of `before` are missing: `compact` and `forget` remove the files that they replace.
     pub fn take_newer_snapshot(&self, before: &Snapshot) -> Option<Arc<Snapshot>> {
-        if !before.has_lost_files() {
+        if !before.has_lost_files() && before.check_rows().is_ok() {
             return None;
         }
         let now = self.take_lazy_snapshot().ok()?;
@@ -156,15 +156,15 @@ impl Store {
         take()
     }
 
-    /// Returns the hash of the bytes of the manifest; `None` if they cannot be read.
+    /// Returns the hash of the manifest as JSON; `None` if it cannot be read.
     fn read_manifest_hash(&self) -> Option<u128> {
-        Manifest::read_bytes(&self.dir).ok().flatten().map(|bytes| xxh3_128(&bytes))
+        Manifest::read_json(&self.dir).ok().flatten().map(|json| xxh3_128(json.as_bytes()))
     }
 
     /// Takes a snapshot, or returns the last one if nothing changed since.
     fn take_current_snapshot(&self) -> Result<Arc<Snapshot>, StoreError> {
-        let manifest_bytes = self.read_manifest_bytes()?;
-        let manifest_hash = manifest_bytes.as_deref().map(xxh3_128);
+        let json = self.read_manifest_json()?;
+        let manifest_hash = json.as_deref().map(|json| xxh3_128(json.as_bytes()));
 
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let before = last.as_ref().map(|last| &*last.snapshot);
@@ -178,7 +178,7 @@ impl Store {
             return Ok(Arc::clone(snapshot));
         }
 
-        let manifest = self.parse_manifest(manifest_bytes.as_deref())?;
+        let manifest = self.parse_manifest(json.as_deref())?;
         let condition = inspect_store(&self.dir, &manifest);
         let snapshot = Snapshot::load(&self.dir, manifest, before)?;
         let snapshot = snapshot.with_labels(labels).with_condition(condition);
@@ -200,11 +200,12 @@ impl Store {
     }
 
     pub(super) fn read_manifest(&self) -> Result<Manifest, StoreError> {
-        self.parse_manifest(self.read_manifest_bytes()?.as_deref())
+        self.parse_manifest(self.read_manifest_json()?.as_deref())
     }
 
-    fn parse_manifest(&self, bytes: Option<&[u8]>) -> Result<Manifest, StoreError> {
-        bytes.map_or_else(|| Ok(Manifest::default()), |bytes| Manifest::parse(&self.dir, bytes))
+    fn parse_manifest(&self, json: Option<&str>) -> Result<Manifest, StoreError> {
+        let parse = |json: &str| Manifest::parse(&self.dir, json.as_bytes());
+        json.map_or_else(|| Ok(Manifest::default()), parse)
     }
 
     /// True if nothing was found wrong when the snapshot was taken, or if the same is still wrong.
@@ -214,17 +215,17 @@ impl Store {
         condition.is_good() || *condition == inspect_store(&self.dir, snapshot.manifest())
     }
 
-    /// Reads the bytes of the manifest; `None` if there is no store yet. Fails if there is no manifest,
+    /// Reads the manifest as JSON; `None` if there is no store yet. Fails if there is no manifest,
     /// but segments. Looks for the manifest again before it fails, because another process may have
     /// created the store in the meantime.
-    fn read_manifest_bytes(&self) -> Result<Option<Vec<u8>>, StoreError> {
-        let found = Manifest::read_bytes(&self.dir)?;
+    fn read_manifest_json(&self) -> Result<Option<String>, StoreError> {
+        let found = Manifest::read_json(&self.dir)?;
         if found.is_some() {
             return Ok(found);
         }
         match folder::refuse_lost_manifest(&self.dir) {
             Ok(()) => Ok(None),
-            Err(error) => Manifest::read_bytes(&self.dir)?.ok_or(error).map(Some),
+            Err(error) => Manifest::read_json(&self.dir)?.ok_or(error).map(Some),
         }
     }
 
@@ -378,7 +379,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("tempdir");
         let store = Store::new(dir.path());
         drop(store.open_writer(Verify::Some).expect("opens"));
-        let manifest = dir.path().join("manifest.json");
+        let manifest = dir.path().join("catalog.db");
         fs::set_permissions(&manifest, fs::Permissions::from_mode(0o666)).expect("sets");
         let writable = || {
             let snapshot = store.take_snapshot().expect("takes");

@@ -15,7 +15,6 @@ use super::manifest::{RetiredSegment, SegmentEntry};
 use super::segment::event_reader::{EventReader, RowSpan};
 use super::segment::open_segment::Segment;
 use super::segment::segment_writer::FinishedSegment;
-use super::segment::small_files::read_table;
 use super::snapshot::Snapshot;
 use super::visible::folder::{OverlayRemoval, remove_overlays};
 use super::writer::StoreWriter;
@@ -65,14 +64,13 @@ impl StoreWriter {
         let mut new = Vec::new();
         let mut old = Vec::new();
         for segment in snapshot.segments() {
-            let sources = read_table::<SourceRow>(&self.dir, &segment.entry, "sources", None)?;
+            let sources = segment.read_sources()?;
             if old.is_empty() && !edit.changes(segment, &sources) {
                 continue;
             }
             old.push(segment.entry.number);
             new.extend(self.rewrite_segment(snapshot, segment, sources, edit)?);
         }
-        snapshot.check_rows()?;
         self.commit_rewritten(new, &old, removal)
     }
 
@@ -84,7 +82,7 @@ impl StoreWriter {
         sources: Vec<SourceRow>,
         edit: &dyn SegmentEdit,
     ) -> Result<Option<FinishedSegment>, StoreError> {
-        let mut writer = self.begin_segment();
+        let mut writer = self.begin_segment().replacing(vec![segment.entry.number]);
         // Leaves a number for a later merge of the segments up to this one, see `large_segments.rs`.
         self.next_segment.fetch_add(1, Ordering::Relaxed);
         for span in &segment.spans {
@@ -96,20 +94,20 @@ impl StoreWriter {
                 writer.push_events(&batch)?;
             }
         }
-        for row in segment.sessions() {
+        for row in segment.read_sessions()? {
             // The latest row of a session always stays, because it supersedes those of earlier
             // segments.
             let latest = snapshot.session(&row.session_id);
             let is_latest = latest.is_some_and(|latest| latest.segment == row.segment);
             if (is_latest || !snapshot.is_superseded(&row.session_id, row.segment))
-                && let Some(row) = edit.edit_session(row)
+                && let Some(row) = edit.edit_session(&row)
             {
-                writer.record_session(Box::new(row))?;
+                writer.record_session(Box::new(row));
             }
         }
         for row in sources {
             if let Some(row) = edit.edit_source(row) {
-                writer.record_source(Box::new(row))?;
+                writer.record_source(Box::new(row));
             }
         }
         let mut problems = snapshot.read_problems_of(std::slice::from_ref(segment))?;
@@ -150,6 +148,7 @@ impl StoreWriter {
         self.commit(Vec::new(), |next| {
             removed.extend(next.retired.drain(..).map(|retired| retired.number));
         })?;
+        self.catalog.erase_deleted()?;
         folder::remove_leftovers(&self.dir, &self.current_manifest());
         remove_overlays(&self.dir, OverlayRemoval::All)?;
         for number in removed {

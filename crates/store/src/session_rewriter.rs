@@ -73,7 +73,7 @@ impl<'s> SessionRewriter<'s> {
         let writer = self.writer.get_or_insert_with(self.begin_segment);
         writer.push_problems(own);
         let row = SessionRow { live_from: writer.number(), ..row };
-        writer.record_session(Box::new(row))?;
+        writer.record_session(Box::new(row));
         if writer.bytes() >= FULL_SEGMENT_BYTES {
             self.end_segment()?;
         }
@@ -81,9 +81,9 @@ impl<'s> SessionRewriter<'s> {
     }
 
     /// Writes the row of a session whose events stay where they are.
-    pub(super) fn write_row_alone(&mut self, row: SessionRow) -> Result<(), StoreError> {
+    pub(super) fn write_row_alone(&mut self, row: SessionRow) {
         let writer = self.writer.get_or_insert_with(self.begin_segment);
-        writer.record_session(Box::new(row))
+        writer.record_session(Box::new(row));
     }
 
     /// Ends the last segment, and returns all of them.

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use schemas::session::{ProblemRow, SessionRow};
 
+use super::catalog::Catalog;
 use super::condition::{StoreCondition, inspect_store};
 use super::error::StoreError;
 use super::identity::Identity;
@@ -14,8 +15,9 @@ use super::large_segments::{GROUP_BYTES, count_after_merges};
 use super::latest_sessions::LatestSessions;
 use super::manifest::{Manifest, SegmentEntry};
 use super::segment::open_segment::{Segment, SessionSpan, SharedSegment};
+use super::segment::segment_rows::RowSource;
 use super::segment::session_table::{SessionTable, StoredSession};
-use super::segment::small_files::read_table;
+use super::segment::small_files::read_problems;
 use super::span_index::SpanIndex;
 use super::visible::overlay::Overlay;
 use base::parallel::in_parallel;
@@ -65,7 +67,8 @@ impl Snapshot {
         let mut shared: Vec<_> =
             manifest.segments.iter().map(|entry| before?.find_shared(entry)).collect();
         let unknown: Vec<usize> = (0..shared.len()).filter(|at| shared[*at].is_none()).collect();
-        for (at, segment) in read_segments(dir, &manifest, &unknown)? {
+        let rows = if unknown.is_empty() { None } else { RowSource::open(dir, &manifest)? };
+        for (at, segment) in read_segments(rows, &manifest, &unknown)? {
             shared[at] = Some(Arc::new(segment));
         }
         let shared: Vec<Arc<SharedSegment>> = shared.into_iter().flatten().collect();
@@ -100,21 +103,7 @@ impl Snapshot {
     /// Reads the rows of all sessions.
     pub fn read_rows(&self) -> Result<(), StoreError> {
         in_parallel(&self.segments, 1, |segments| {
-            for segment in segments {
-                segment.sessions();
-            }
-            Ok::<_, StoreError>(())
-        })?;
-        self.check_rows()
-    }
-
-    /// Reads the path of the log of every session, without the rows.
-    ///
-    /// # Errors
-    /// Fails if a file cannot be read or is damaged.
-    pub fn read_session_paths(&self) -> Result<(), StoreError> {
-        in_parallel(&self.segments, 1, |segments| {
-            segments.iter().try_for_each(|segment| segment.shared.sessions.read_paths())
+            segments.iter().try_for_each(|segment| segment.read_sessions().map(drop))
         })?;
         Ok(())
     }
@@ -234,11 +223,6 @@ impl Snapshot {
     /// Returns the user of a session.
     pub fn user_of<'s>(&'s self, session: &'s StoredSession) -> &'s str {
         self.identity.user_of(session.brief())
-    }
-
-    /// Returns whether the sessions of some segment may lack columns that were added later.
-    pub fn has_older_sessions(&self) -> bool {
-        self.segments.iter().any(|segment| segment.shared.sessions.may_lack_columns())
     }
 
     /// Returns what a look at the files found when the snapshot was taken.
@@ -398,13 +382,11 @@ impl Snapshot {
     ) -> Result<Vec<ProblemRow>, StoreError> {
         let mut rows = Vec::new();
         for segment in segments {
-            let store = segment.shared.sessions.store();
-            rows.extend(read_table::<ProblemRow>(store, &segment.entry, "problems", None)?);
+            rows.extend(read_problems(&segment.dir, &segment.entry)?);
         }
         if rows.is_empty() {
             return Ok(rows);
         }
-        self.read_session_paths()?;
         let sessions = self.sessions.iter();
         let mut live_from: HashMap<&str, i64> =
             sessions.map(|one| (one.log_path(), one.brief().live_from)).collect();
@@ -438,6 +420,14 @@ impl Snapshot {
         Ok(())
     }
 
+    /// Checks the whole catalog of the store.
+    ///
+    /// # Errors
+    /// Fails if it is damaged or cannot be read.
+    pub fn verify_catalog(&self) -> Result<(), StoreError> {
+        Catalog::open(&self.dir)?.map_or(Ok(()), |catalog| catalog.verify())
+    }
+
     /// Compares every file with its checksum. Returns the numbers of damaged segments, each with
     /// its first error.
     pub fn find_damaged_segments(&self) -> Vec<(i64, StoreError)> {
@@ -451,16 +441,19 @@ impl Snapshot {
     }
 }
 
-/// Reads the segments of `manifest` at these positions in parallel. Returns each with its position.
+/// Reads the sessions of the segments of `manifest` at these positions. Returns each with its position.
 fn read_segments(
-    dir: &Path,
+    rows: Option<RowSource>,
     manifest: &Manifest,
     positions: &[usize],
 ) -> Result<Vec<(usize, SharedSegment)>, StoreError> {
+    let Some(rows) = rows else { return Ok(Vec::new()) };
     let parts = in_parallel(positions, 1, |positions| {
         let mut segments = Vec::with_capacity(positions.len());
         for at in positions {
-            let sessions = SessionTable::read(dir, &manifest.segments[*at])?;
+            let number = manifest.segments[*at].number;
+            let briefs = SessionTable::read_bytes(&rows, number)?;
+            let sessions = SessionTable::decode(rows.clone(), number, &briefs)?;
             segments.push((*at, SharedSegment::new(sessions)));
         }
         Ok::<_, StoreError>(segments)

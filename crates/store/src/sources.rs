@@ -4,20 +4,22 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 use schemas::session::SourceRow;
-use schemas::table::SOURCES;
 
 use super::error::StoreError;
 use super::manifest::Manifest;
-use super::segment::open_segment::Segment;
-use super::segment::small_files::{read_sources, read_table};
+use super::segment::segment_rows::RowSource;
 use super::segment::source_table::{SourceList, SourceTable};
 use super::snapshot::Snapshot;
 use base::parallel::in_parallel;
 
 /// Returns the latest state of every source of the store in `dir`.
 pub(super) fn read_table_of(dir: &Path, manifest: &Manifest) -> Result<SourceTable, StoreError> {
+    let Some(source) = RowSource::open(dir, manifest)? else { return Ok(SourceTable::default()) };
     let parts = in_parallel(&manifest.segments, 1, |segments| {
-        let lists = segments.iter().map(|entry| SourceList::read(dir, entry));
+        let lists = segments.iter().map(|entry| {
+            let rows = source.read_sources(entry.number)?;
+            Ok(SourceList::of_rows(&rows))
+        });
         lists.collect::<Result<Vec<_>, StoreError>>()
     })?;
     Ok(SourceTable::of_lists(parts.into_iter().flatten().collect()))
@@ -72,6 +74,23 @@ impl Snapshot {
         Ok(rows)
     }
 
+    /// Returns where the latest state of the decoder of each log is, by the path of the log: the position
+    /// of its segment, and its position in this.
+    pub(super) fn locate_states(&self) -> Result<HashMap<String, (usize, usize)>, StoreError> {
+        let mut found = HashMap::new();
+        for (position, segment) in self.segments().iter().enumerate() {
+            let rows = segment.shared.sessions.source().read_sources(segment.entry.number)?;
+            for (at, row) in rows.into_iter().enumerate() {
+                if row.state.is_some() {
+                    found.insert(row.path, (position, at));
+                } else {
+                    found.remove(&row.path);
+                }
+            }
+        }
+        Ok(found)
+    }
+
     /// Returns the latest row of every source, by its path, without the decoder states.
     pub fn read_sources_by_path(&self) -> Result<HashMap<String, SourceRow>, StoreError> {
         self.read_latest_sources(false)
@@ -83,19 +102,22 @@ impl Snapshot {
     ) -> Result<HashMap<String, SourceRow>, StoreError> {
         let parts = in_parallel(self.segments(), 1, |segments| {
             let mut rows = Vec::new();
-            for Segment { entry, shared, .. } in segments {
-                let store = shared.sessions.store();
+            for segment in segments {
+                let (source, number) = (segment.shared.sessions.source(), segment.entry.number);
                 rows.extend(if includes_state {
-                    read_table::<SourceRow>(store, entry, SOURCES.name, None)?
+                    source.read_whole_sources(number)?
                 } else {
-                    read_sources(store, entry)?
+                    source.read_sources(number)?
                 });
             }
             Ok::<_, StoreError>(rows)
         })?;
         let mut latest: HashMap<String, SourceRow> =
             HashMap::with_capacity(parts.iter().map(Vec::len).sum());
-        for row in parts.into_iter().flatten() {
+        for mut row in parts.into_iter().flatten() {
+            if !includes_state {
+                row.state = None;
+            }
             match latest.get_mut(&row.path) {
                 Some(other) if other.segment < row.segment => *other = row,
                 Some(_) => {}

@@ -12,6 +12,7 @@ use ingest::redact::columns::is_masked_path;
 use schemas::Timestamp;
 use schemas::session::{SessionRow, SourceRow};
 
+use super::catalog::{CATALOG_FILE, Catalog, recovery};
 use super::condition::make_private;
 use super::damage::{Verify, set_aside_damaged};
 use super::disk::files;
@@ -31,10 +32,14 @@ use base::parallel::free_later;
 /// How long retired segments stay, in microseconds: readers of an older manifest may need them.
 const RETIRED_GRACE_US: i64 = 10 * 60 * 1_000_000;
 
+/// Size of the catalog for which its check takes a few milliseconds.
+const CATALOG_TURN_BYTES: u64 = 4 << 20;
+
 /// Holds the write lock of a store until dropped.
 pub struct StoreWriter {
     pub(super) dir: PathBuf,
     segments: Arc<HeldFolder>,
+    pub(super) catalog: Arc<Catalog>,
     pub(super) manifest: Mutex<Manifest>,
     pub(super) next_segment: AtomicI64,
     /// The store as it was when the lock was taken.
@@ -47,8 +52,8 @@ pub struct StoreWriter {
     notice: Option<String>,
     /// Held while a segment ends: meanwhile it takes twice the memory, so only one does at a time.
     pub(super) ending: Mutex<()>,
-    /// Decoder states by path, read on first use.
-    pub(super) states: OnceLock<HashMap<String, String>>,
+    /// Where the state of each decoder is, by path, once some state was needed.
+    pub(super) states: OnceLock<HashMap<String, (usize, usize)>>,
     /// The sessions whose texts were dropped. What is read of them again is dropped again.
     pub(super) reduced: ReducedInForce,
     pub(super) lock: StoreLock,
@@ -67,34 +72,42 @@ impl StoreWriter {
     /// that writes must first read the rows that it needs, as [`Self::collect_known_logs`] does.
     pub(super) fn open_without_rows(dir: &Path, verify: Verify) -> Result<Self, StoreError> {
         files::create_private_dirs(dir)?;
-        // Reads the manifest again after checking the folder: another process may be in its first
+        // Looks for the catalog again after checking the folder: another process may be in its first
         // ingest.
-        if Manifest::read(dir)?.is_none()
+        let has_catalog = || dir.join(CATALOG_FILE).exists();
+        if !has_catalog()
             && let Err(error) = folder::refuse_foreign_folder(dir)
-            && Manifest::read(dir)?.is_none()
+            && !has_catalog()
         {
             return Err(error);
         }
 
         let lock = StoreLock::acquire(dir, WRITE_LOCK)?;
-        let mut manifest = folder::read_or_create_manifest(dir, &lock)?;
+        folder::create_catalog(dir, &lock)?;
+        lock.check_not_replaced()?;
+        let (catalog, checked) = open_catalog(dir, verify)?;
+        let mut manifest = checked.manifest().clone();
         let segments = Arc::new(HeldFolder::open(&dir.join("segments"))?);
         let notice = make_private(dir, &manifest)?;
         lock.check_not_replaced()?;
 
-        let set_aside = set_aside_damaged(dir, &lock, &mut manifest, verify)?;
+        let set_aside = set_aside_damaged(dir, &lock, &catalog, &mut manifest, verify)?;
         let now = Timestamp::now().0;
         // A clock that was set back must not keep retired segments forever.
         manifest.retired.retain(|retired| (0..RETIRED_GRACE_US).contains(&(now - retired.at)));
+        if manifest.retired.len() < checked.manifest().retired.len() {
+            catalog.commit(&manifest.to_json(), &[], &|number| manifest.includes_segment(number))?;
+        }
         let highest_on_disk = folder::remove_leftovers(dir, &manifest);
         // What cannot be removed now stays for the next run.
         let _ = remove_overlays(dir, OverlayRemoval::Unused);
 
-        let before = Snapshot::load(dir, manifest.clone(), None)?;
+        let before = Snapshot::load(dir, manifest.clone(), Some(&checked))?;
         let next_segment = AtomicI64::new(manifest.next_segment.max(highest_on_disk + 1));
         Ok(Self {
             dir: dir.to_owned(),
             segments,
+            catalog,
             manifest: Mutex::new(manifest),
             next_segment,
             before,
@@ -220,7 +233,7 @@ impl StoreWriter {
             .iter()
             .map(|segment| segment.entry.number)
             .collect();
-        let new = compact::merge_segments(&self.dir, &snapshot, merged, writer)?;
+        let new = compact::merge_segments(&snapshot, merged, writer.replacing(old.clone()))?;
         self.commit_segment(new, &old)
     }
 
@@ -233,9 +246,9 @@ impl StoreWriter {
         for segment in snapshot.segments() {
             if segment.spans.is_empty()
                 && segment
-                    .sessions()
+                    .briefs()
                     .iter()
-                    .any(|row| snapshot.is_superseded(&row.session_id, row.segment))
+                    .any(|brief| snapshot.is_superseded(&brief.session_id, brief.segment))
             {
                 dead.push(segment);
             }
@@ -245,8 +258,8 @@ impl StoreWriter {
         }
 
         let old: Vec<i64> = dead.iter().map(|segment| segment.entry.number).collect();
-        let rest =
-            compact::rewrite_without_events(&self.dir, &snapshot, &dead, self.begin_segment())?;
+        let writer = self.begin_segment().replacing(old.clone());
+        let rest = compact::rewrite_without_events(&snapshot, &dead, writer)?;
         self.commit_segment(rest, &old)
     }
 
@@ -353,7 +366,9 @@ impl StoreWriter {
         for segment in new {
             segment.folder.check_files(&segment.entry)?;
         }
-        next.write(&self.dir)
+        let rows: Vec<_> =
+            new.iter().map(|segment| (segment.entry.number, &*segment.rows)).collect();
+        self.catalog.commit(&next.to_json(), &rows, &|number| next.includes_segment(number))
     }
 
     /// Returns the cause of an error of writing rows: the error of [`StoreLock::check_not_replaced`] if the
@@ -361,6 +376,35 @@ impl StoreWriter {
     pub(super) fn find_cause(&self, error: StoreError) -> StoreError {
         self.lock.check_not_replaced().err().unwrap_or(error)
     }
+}
+
+/// Opens the catalog of a store and takes a snapshot of it. A damaged catalog is made again.
+fn open_catalog(dir: &Path, verify: Verify) -> Result<(Arc<Catalog>, Snapshot), StoreError> {
+    let open = || {
+        let catalog = Catalog::open_for_writing(dir)?;
+        let manifest = Manifest::parse(dir, catalog.read_manifest()?.as_bytes())?;
+        if verify == Verify::All || is_catalog_due(dir) {
+            catalog.verify()?;
+        }
+        // Every run needs the briefs.
+        let snapshot = Snapshot::load(dir, manifest, None)?;
+        Ok((Arc::new(catalog), snapshot))
+    };
+    match open() {
+        Err(StoreError::Damaged { .. } | StoreError::BadManifest { .. }) => {
+            recovery::rebuild(dir)?;
+            open()
+        }
+        result => result,
+    }
+}
+
+/// Returns whether the whole catalog is checked in this minute. A small one always is: a run checks some
+/// megabytes of what did not change.
+fn is_catalog_due(dir: &Path) -> bool {
+    let bytes = std::fs::metadata(dir.join(CATALOG_FILE)).map_or(0, |found| found.len());
+    let turns = i64::try_from(bytes / CATALOG_TURN_BYTES).unwrap_or(0) + 1;
+    Timestamp::now().0 / 60_000_000 % turns == 0
 }
 
 /// Changes the checkpoint of a log, so that it does not match the log and the log is read again.

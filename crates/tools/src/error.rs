@@ -48,7 +48,7 @@ pub fn store_error(error: StoreError) -> ToolError {
         StoreError::LostManifest { path, segments } => ToolError::new(
             ErrorCode::StoreDamaged,
             format!(
-                "{} holds {segments} segments but no manifest.json, which lists the live ones. Restore that file from a backup, or move the folder away and run `sessions ingest` to rebuild the store from the logs",
+                "{} holds {segments} segments but no catalog.db, which lists the live ones. Restore that file from a backup, or move the folder away and run `sessions ingest` to rebuild the store from the logs",
                 path.display()
             ),
         )

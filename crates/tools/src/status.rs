@@ -141,6 +141,7 @@ fn collect_figures(
 
     data.incomplete_sessions =
         snapshot.incomplete_sessions().map(|session| session.session_id.clone()).collect();
+    snapshot.verify_catalog().map_err(store_error)?;
     data.damaged_segments = snapshot
         .find_damaged_segments()
         .into_iter()

@@ -115,7 +115,7 @@ fn foreign_crates_are_used_where_the_map_says() {
         ("rustyline", &["sessions::screen"]),
         ("spark_connect_core", &["sessions::spark"]),
         ("spark_connect_proto", &["sessions::spark"]),
-        ("rusqlite", &["ingest::provider"]),
+        ("rusqlite", &["ingest::provider", "store::catalog"]),
         ("std::env", &["sessions::config::environment", "sessions::main"]),
         ("std::io::stdout", &["sessions::output"]),
         ("std::io::stderr", &["sessions::output"]),

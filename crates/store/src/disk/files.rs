@@ -8,6 +8,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write};
 use std::path::Path;
 
+use tempfile::NamedTempFile;
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
 use super::chunk_checksum::{CHUNK_BYTES, chunk_checksum};
@@ -193,13 +194,17 @@ pub(crate) fn replace_file(path: &Path, content: &[u8]) -> Result<(), StoreError
 }
 
 fn write_and_rename(dir: &Path, path: &Path, content: &[u8]) -> io::Result<()> {
-    // tempfile creates with mode 0600, and removes the file if it is not persisted.
-    let prefix = temporary_prefix(path);
-    let mut file = tempfile::Builder::new().prefix(&prefix).tempfile_in(dir)?;
+    let mut file = new_temporary_copy(dir, path)?;
     file.write_all(content)?;
     file.as_file().sync_all()?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
+}
+
+/// Creates an empty file in `dir` that is to replace the file at `path`. Only its owner can read it, and
+/// it is removed if it is not persisted.
+pub(crate) fn new_temporary_copy(dir: &Path, path: &Path) -> io::Result<NamedTempFile> {
+    tempfile::Builder::new().prefix(&temporary_prefix(path)).tempfile_in(dir)
 }
 
 /// Removes temporary copies of the file at `path` that killed runs left behind in [`replace_file`]. The

@@ -11,7 +11,7 @@ use schemas::table::EVENTS;
 use super::events_footer::{TextPage, locate_text_pages, read_footer};
 use super::session_brief::SessionBrief;
 use super::session_table::SessionTable;
-use super::small_files::{read_chunk_checksums, read_sources};
+use super::small_files::read_chunk_checksums;
 use crate::disk::checked_file::{CheckedFile, open_error};
 use crate::disk::files;
 use crate::error::StoreError;
@@ -105,8 +105,13 @@ impl SharedSegment {
 
 impl Segment {
     /// Returns its rows of `sessions`: each session as it was when the segment was written.
-    pub(crate) fn sessions(&self) -> &[Arc<SessionRow>] {
-        self.shared.sessions.rows()
+    pub(crate) fn read_sessions(&self) -> Result<Vec<Arc<SessionRow>>, StoreError> {
+        self.shared.sessions.read_rows()
+    }
+
+    /// Returns its rows of `sources`: each log as it was when the segment was written.
+    pub(crate) fn read_sources(&self) -> Result<Vec<SourceRow>, StoreError> {
+        self.shared.sessions.source().read_whole_sources(self.entry.number)
     }
 
     /// Returns the briefs of its sessions. No row is read for them.
@@ -185,7 +190,7 @@ impl Segment {
         if let Some(ancestors) = self.shared.ancestors.get() {
             return Ok(ancestors);
         }
-        let rows = read_sources(self.shared.sessions.store(), &self.entry)?;
+        let rows = self.shared.sessions.source().read_sources(self.entry.number)?;
         let ancestors = rows.into_iter().filter_map(SourceAncestors::of_row).collect();
         Ok(self.shared.ancestors.get_or_init(|| ancestors))
     }

@@ -1,10 +1,9 @@
-//! Decodes the rows of a row file; see `row_file`.
+//! Decodes rows; see `row_encoder`.
 
 use std::fmt;
 
-use serde::de::value::{Error as NameError, StrDeserializer};
 use serde::de::{self, DeserializeOwned, DeserializeSeed, IntoDeserializer, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer, forward_to_deserialize_any};
+use serde::{Deserializer, forward_to_deserialize_any};
 
 use super::row_encoder::RowError;
 
@@ -16,17 +15,6 @@ pub(super) fn take_row<T: DeserializeOwned>(bytes: &mut &[u8]) -> Result<T, RowE
     T::deserialize(&mut RowDecoder::new(bytes))
 }
 
-/// Returns the first field of a row, which is a text.
-pub(super) fn first_text(row: &[u8]) -> Result<&str, RowError> {
-    RowDecoder::new(&mut &*row).take_text()
-}
-
-/// Parses the name of an enum's variant, as a row file has it.
-pub(super) fn parse_name<'n, T: Deserialize<'n>>(name: &'n str) -> Result<T, RowError> {
-    let decoder: StrDeserializer<'n, NameError> = name.into_deserializer();
-    T::deserialize(decoder).map_err(|error| RowError(error.to_string()))
-}
-
 impl de::Error for RowError {
     fn custom<T: fmt::Display>(message: T) -> Self {
         Self(message.to_string())
@@ -34,12 +22,12 @@ impl de::Error for RowError {
 }
 
 /// Takes the values of a row off the beginning of some bytes.
-pub(super) struct RowDecoder<'b, 'de> {
+struct RowDecoder<'b, 'de> {
     rest: &'b mut &'de [u8],
 }
 
 impl<'b, 'de> RowDecoder<'b, 'de> {
-    pub(super) fn new(rest: &'b mut &'de [u8]) -> Self {
+    fn new(rest: &'b mut &'de [u8]) -> Self {
         Self { rest }
     }
 }
@@ -78,47 +66,25 @@ impl<'de> RowDecoder<'_, 'de> {
     }
 
     /// Takes a number with a sign.
-    pub(super) fn take_integer(&mut self) -> Result<i64, RowError> {
+    fn take_integer(&mut self) -> Result<i64, RowError> {
         let number = self.take_number()?;
         let sign = (number & 1).cast_signed();
         Ok((number >> 1).cast_signed() ^ -sign)
     }
 
     /// Takes a flag, or whether an option has a value.
-    pub(super) fn take_flag(&mut self) -> Result<bool, RowError> {
+    fn take_flag(&mut self) -> Result<bool, RowError> {
         self.take_byte().map(|byte| byte != 0)
     }
 
-    /// Takes an optional value.
-    pub(super) fn take_option<T>(
-        &mut self,
-        take: impl FnOnce(&mut Self) -> Result<T, RowError>,
-    ) -> Result<Option<T>, RowError> {
-        if self.take_flag()? { take(self).map(Some) } else { Ok(None) }
-    }
-
-    /// Returns the bytes of what `skip` takes.
-    pub(super) fn take_bytes_of(
-        &mut self,
-        skip: impl FnOnce(&mut Self) -> Result<(), RowError>,
-    ) -> Result<&'de [u8], RowError> {
-        let before = *self.rest;
-        skip(self)?;
-        Ok(&before[..before.len() - self.rest.len()])
-    }
-
-    pub(super) fn take_text_bytes(&mut self) -> Result<&'de [u8], RowError> {
+    fn take_text_bytes(&mut self) -> Result<&'de [u8], RowError> {
         let length = usize::try_from(self.take_number()?).unwrap_or(usize::MAX);
         let (text, rest) = self.rest.split_at_checked(length).ok_or_else(cut_row)?;
         *self.rest = rest;
         Ok(text)
     }
 
-    pub(super) fn skip_text(&mut self) -> Result<(), RowError> {
-        self.take_text_bytes().map(|_| ())
-    }
-
-    pub(super) fn take_text(&mut self) -> Result<&'de str, RowError> {
+    fn take_text(&mut self) -> Result<&'de str, RowError> {
         let text = self.take_text_bytes()?;
         std::str::from_utf8(text).map_err(|_| RowError("a text is not UTF-8".to_owned()))
     }
@@ -203,5 +169,75 @@ impl<'de> SeqAccess<'de> for FieldValues<'_, '_, 'de> {
 
     fn size_hint(&self) -> Option<usize> {
         Some(self.remaining)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use schemas::Provider;
+    use schemas::session::{SessionRow, SourceRow, SourceStatus};
+
+    use super::super::row_encoder::append_row;
+    use super::super::session_brief::SessionBrief;
+    use super::*;
+
+    #[test]
+    fn a_cut_row_is_an_error_and_names_of_enums_are_texts() {
+        let row = SessionRow {
+            session_id: "s1".to_owned(),
+            title: Some("täxt".into()),
+            ..SessionRow::default()
+        };
+        let mut bytes = Vec::new();
+        append_row(&SessionBrief::from_row(&row), &mut bytes).expect("encodes");
+        assert!(bytes.starts_with(b"\x02s1\x07generic\x00\x00\x01"));
+        for cut in 0..bytes.len() {
+            assert!(take_row::<SessionBrief>(&mut &bytes[..cut]).is_err(), "{cut}");
+        }
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0xff;
+            // It may be read as another row; checksums tell them apart.
+            let _ = take_row::<SessionBrief>(&mut &damaged[..]);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn rows_are_read_back(
+            texts in proptest::collection::vec(proptest::option::of(".{0,200}"), 4),
+            numbers in proptest::collection::vec(any::<i64>(), 4),
+            flag in any::<bool>(),
+        ) {
+            let text = |at: usize| texts[at].clone();
+            let session = SessionRow {
+                session_id: text(0).unwrap_or_default(),
+                provider: Provider::Codex,
+                title: text(1),
+                abandoned: text(2),
+                started_at: flag.then_some(numbers[0]),
+                events: numbers[1],
+                source_gone: flag,
+                segment: numbers[2],
+                ..SessionRow::default()
+            };
+            let source = SourceRow {
+                session_id: text(3),
+                provider: flag.then_some(Provider::Kiro),
+                head_hash: numbers[3],
+                ..SourceRow::unread(text(0).unwrap_or_default(), SourceStatus::Gone, numbers[0], 1)
+            };
+            let mut bytes = Vec::new();
+            append_row(&session, &mut bytes).expect("encodes");
+            append_row(&SessionBrief::from_row(&session), &mut bytes).expect("encodes");
+            append_row(&source, &mut bytes).expect("encodes");
+            let mut rest = &bytes[..];
+            prop_assert_eq!(take_row::<SessionRow>(&mut rest).expect("reads"), session.clone());
+            let brief: SessionBrief = take_row(&mut rest).expect("reads");
+            prop_assert_eq!(brief, SessionBrief::from_row(&session));
+            prop_assert_eq!(take_row::<SourceRow>(&mut rest).expect("reads"), source);
+            prop_assert!(rest.is_empty());
+        }
     }
 }

@@ -1,17 +1,26 @@
-//! Encodes rows for a row file; see `row_file`.
+//! Encodes the rows of the catalog: the values in the order of their fields.
+//!
+//! ```text
+//! integer  the sign in the lowest bit, seven bits a byte
+//! text     length in bytes, then UTF-8
+//! enum     its name, as a text
+//! flag     one byte
+//! option   one byte, 0 or 1, then the value
+//! struct   its values
+//! ```
 
 use std::fmt;
 
 use serde::Serialize;
 use serde::ser::{self, Impossible, SerializeStruct, Serializer};
 
-/// Appends one row to the bytes of a row file. A row is a struct of texts, integers, flags, names
+/// Appends one row to some bytes. A row is a struct of texts, integers, flags, names
 /// of enums, and options of these.
 pub(super) fn append_row<T: Serialize>(row: &T, out: &mut Vec<u8>) -> Result<(), RowError> {
     row.serialize(RowEncoder(out))
 }
 
-/// A value that a row file cannot hold, or bytes that are not a row.
+/// A value that a row cannot hold, or bytes that are not a row.
 #[derive(Debug)]
 pub(super) struct RowError(pub(super) String);
 

@@ -110,7 +110,7 @@ mod tests {
         let create = || {
             let mut folder = SegmentFolder::new(&segments, 1);
             folder.create_file("events").expect("creates");
-            folder.create_file("sources").expect("creates");
+            folder.create_file("problems").expect("creates");
             assert!(folder.file_path("events").exists());
             folder
         };

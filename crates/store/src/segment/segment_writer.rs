@@ -5,44 +5,41 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::error::ArrowError;
 use ingest::stream::batch::{SessionRows, events_schema, rows_by_session};
 use parquet::arrow::ArrowWriter;
-use parquet::basic::Compression;
-use parquet::file::properties::WriterProperties;
-use parquet::schema::types::ColumnPath;
 use schemas::problem::Problem;
 use schemas::session::{ProblemRow, SessionRow, SourceRow};
-use schemas::table::{ColumnType, EVENTS, PROBLEMS, SESSIONS, SOURCES, Table};
+use schemas::table::{EVENTS, PROBLEMS};
 
 use super::events_file::EventsFile;
 use super::indexed_columns::index_rows;
-use super::recorded_rows::{RecordedRows, RowFileRows};
-use super::row_file::head_of;
 use super::segment_folder::SegmentFolder;
+use super::segment_rows::RecordedRows;
 use super::table_columns::to_batch;
+use crate::catalog::records::SegmentRows;
+use crate::catalog::recovery::encode_copy;
 use crate::disk::files::{FileSums, NewFile};
 use crate::disk::held_folder::HeldFolder;
 use crate::disk::pending_syncs::PendingSyncs;
 use crate::error::{StoreError, write_error};
 use crate::index::IndexWriter;
-use crate::manifest::{CHECKSUMS, FileEntry, SKIP_INDEX, SegmentEntry};
+use crate::manifest::{CHECKSUMS, FileEntry, ROW_COPY, SKIP_INDEX, SegmentEntry};
 use crate::parquet_file::shared_properties;
-
-/// Columns of texts of small tables in which each row has a value of its own.
-const UNIQUE_TEXTS: &[&str] = &["session_id", "native_id", "source_path", "path", "state"];
 
 /// A segment that is on disk and that no manifest names yet. Its folder is removed if this is
 /// dropped before [`SegmentFolder::keep`].
 pub(crate) struct FinishedSegment {
     pub(crate) entry: SegmentEntry,
     pub(crate) folder: SegmentFolder,
+    /// What the catalog is to know of its sessions and logs.
+    pub(crate) rows: Arc<SegmentRows>,
 }
 
 /// A segment that is written completely, while its files reach the disk.
 pub(crate) struct ClosedSegment {
     entry: SegmentEntry,
     folder: SegmentFolder,
+    rows: Arc<SegmentRows>,
     syncs: PendingSyncs,
 }
 
@@ -53,7 +50,7 @@ impl ClosedSegment {
     /// Fails if a file could not be synced.
     pub(crate) fn wait(self) -> Result<FinishedSegment, StoreError> {
         self.syncs.wait()?;
-        Ok(FinishedSegment { entry: self.entry, folder: self.folder })
+        Ok(FinishedSegment { entry: self.entry, folder: self.folder, rows: self.rows })
     }
 }
 
@@ -70,6 +67,8 @@ pub(crate) struct SegmentWriter {
     /// The rows of events of each session, by its id.
     spans: HashMap<String, WrittenSpan>,
     recorded: RecordedRows,
+    /// Numbers of the segments whose rows it has instead of them.
+    replaces: Vec<i64>,
     /// The versions of the rules that masked the logs of the recorded sources.
     rules: BTreeSet<i64>,
     problems: Vec<ProblemRow>,
@@ -97,10 +96,16 @@ impl SegmentWriter {
             has_untimed_rows: false,
             spans: HashMap::new(),
             recorded: RecordedRows::default(),
+            replaces: Vec::new(),
             rules: BTreeSet::new(),
             problems: Vec::new(),
             syncs: PendingSyncs::default(),
         }
+    }
+
+    /// Returns the same writer of a segment that replaces others.
+    pub(crate) fn replacing(self, replaces: Vec<i64>) -> Self {
+        Self { replaces, ..self }
     }
 
     /// Returns the number of the segment.
@@ -169,29 +174,24 @@ impl SegmentWriter {
 
     /// Records the state of a session, whose rows of this segment must have been added. An empty id
     /// represents a file that is not a session, and is ignored.
-    pub(crate) fn record_session(
-        &mut self,
-        mut session: Box<SessionRow>,
-    ) -> Result<(), StoreError> {
+    pub(crate) fn record_session(&mut self, mut session: Box<SessionRow>) {
         if session.session_id.is_empty() {
-            return Ok(());
+            return;
         }
         let span = self.spans.get(&session.session_id).copied().unwrap_or_default();
         session.row_start = span.start;
         session.row_count = span.count;
         session.segment = self.number;
-        let recorded = self.recorded.record_session(session);
-        recorded.map_err(|error| write_error(&self.folder.file_path(SESSIONS.name), error))
+        self.recorded.record_session(session);
     }
 
     /// Records the state of a file.
-    pub(crate) fn record_source(&mut self, mut source: Box<SourceRow>) -> Result<(), StoreError> {
+    pub(crate) fn record_source(&mut self, mut source: Box<SourceRow>) {
         source.segment = self.number;
         if source.session_id.is_some() {
             self.rules.insert(source.redaction_rules);
         }
-        let recorded = self.recorded.record_source(source);
-        recorded.map_err(|error| write_error(&self.folder.file_path(SOURCES.name), error))
+        self.recorded.record_source(source);
     }
 
     /// Adds problems.
@@ -231,22 +231,29 @@ impl SegmentWriter {
             entries.push(file_entry(CHECKSUMS, checksums));
         }
 
-        self.write_recorded_rows(&mut entries)?;
-        let problems = std::mem::take(&mut self.problems);
-        let batch = to_batch(&PROBLEMS, &problems);
-        let batch = batch.map_err(|error| self.table_error(&PROBLEMS, error))?;
-        self.write_table(&PROBLEMS, &batch, &mut entries)?;
-        self.folder.begin_sync(&mut self.syncs);
-
-        let entry = SegmentEntry {
+        if !self.problems.is_empty() {
+            entries.push(self.write_problems()?);
+        }
+        let copy_path = self.folder.file_path(ROW_COPY);
+        let rows = std::mem::take(&mut self.recorded).finish();
+        let rows = rows.map_err(|error| write_error(&copy_path, error))?;
+        let mut entry = SegmentEntry {
             number: self.number,
             events: self.rows,
             times: self.times,
             untimed: self.has_untimed_rows,
-            rules: Some(self.rules.into_iter().collect()),
+            rules: Some(std::mem::take(&mut self.rules).into_iter().collect()),
+            row_bytes: rows.row_bytes(),
             files: entries,
         };
-        Ok(Some(ClosedSegment { entry, folder: self.folder, syncs: self.syncs }))
+        // Written last, so that it says that the segment is complete.
+        let copy =
+            encode_copy(&entry, &self.replaces, &rows).map_err(StoreError::io(&copy_path))?;
+        let copy = self.write_file(ROW_COPY, [copy])?;
+        entry.files.push(file_entry(ROW_COPY, copy));
+        self.folder.begin_sync(&mut self.syncs);
+        let (folder, syncs) = (self.folder, self.syncs);
+        Ok(Some(ClosedSegment { entry, folder, rows: Arc::new(rows), syncs }))
     }
 
     /// Ends a file of the segment and begins to sync it.
@@ -271,78 +278,25 @@ impl SegmentWriter {
         self.finish_file(table, file)
     }
 
-    /// Writes the states of sessions and files and appends the entries of their files.
-    fn write_recorded_rows(&mut self, entries: &mut Vec<FileEntry>) -> Result<(), StoreError> {
-        let recorded = std::mem::take(&mut self.recorded);
-        let path = self.folder.file_path(SESSIONS.name);
-        let finished = recorded.finish().map_err(|error| write_error(&path, error))?;
-        let sessions = finished.sessions().map_err(|error| self.table_error(&SESSIONS, error))?;
-        self.write_table(&SESSIONS, &sessions, entries)?;
-        let sources = finished.sources().map_err(|error| self.table_error(&SOURCES, error))?;
-        self.write_table(&SOURCES, &sources, entries)?;
-        for rows in finished.row_files() {
-            if !rows.positions.is_empty() {
-                let sums = self.write_row_file(&rows)?;
-                entries.push(file_entry(rows.name, sums));
-            }
-        }
-        Ok(())
-    }
-
-    fn table_error(&self, table: &Table, error: ArrowError) -> StoreError {
-        write_error(&self.folder.file_path(table.name), error)
-    }
-
-    /// Writes one of the small tables and appends its entry. Writes no file if it has no rows.
-    fn write_table(
-        &mut self,
-        table: &Table,
-        batch: &RecordBatch,
-        entries: &mut Vec<FileEntry>,
-    ) -> Result<(), StoreError> {
-        if batch.num_rows() == 0 {
-            return Ok(());
-        }
-        let path = self.folder.file_path(table.name);
-        let file = self.folder.create_file(table.name)?;
-        let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(table_properties(table)))
+    /// Writes the problems and returns the entry of their file.
+    fn write_problems(&mut self) -> Result<FileEntry, StoreError> {
+        let path = self.folder.file_path(PROBLEMS.name);
+        let batch = to_batch(&PROBLEMS, &std::mem::take(&mut self.problems))
             .map_err(|error| write_error(&path, error))?;
-        writer.write(batch).map_err(|error| write_error(&path, error))?;
+        let file = self.folder.create_file(PROBLEMS.name)?;
+        let properties = shared_properties().build();
+        let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties))
+            .map_err(|error| write_error(&path, error))?;
+        writer.write(&batch).map_err(|error| write_error(&path, error))?;
         let file = writer.into_inner().map_err(|error| write_error(&path, error))?;
-        let sums = self.finish_file(table.name, file)?;
-        entries.push(file_entry(table.name, sums));
-        Ok(())
-    }
-
-    /// Writes a row file.
-    fn write_row_file(&mut self, rows: &RowFileRows<'_>) -> Result<FileSums, StoreError> {
-        let path = self.folder.file_path(rows.name);
-        let mut file = self.folder.create_file(rows.name)?;
-        file.write_all(&head_of(&rows.layout)).map_err(StoreError::io(&path))?;
-        for at in rows.positions {
-            file.write_all(rows.rows.row(*at)).map_err(StoreError::io(&path))?;
-        }
-        self.finish_file(rows.name, file)
+        let sums = self.finish_file(PROBLEMS.name, file)?;
+        Ok(file_entry(PROBLEMS.name, sums))
     }
 }
 
 /// Returns the manifest entry of a file that is on disk.
 fn file_entry(table: &str, sums: FileSums) -> FileEntry {
     FileEntry { table: table.to_owned(), bytes: sums.length, xxh3: sums.xxh3 }
-}
-
-/// Returns the properties of a small table. It is read at every start, so reading it quickly
-/// matters more than the smallest file.
-fn table_properties(table: &Table) -> WriterProperties {
-    let mut builder = shared_properties().set_compression(Compression::LZ4_RAW);
-    for column in table.columns {
-        // To look each value up in a dictionary takes longer than to compress the numbers.
-        let is_number = matches!(column.kind, ColumnType::BigInt | ColumnType::Timestamp);
-        if is_number || UNIQUE_TEXTS.contains(&column.name) {
-            builder = builder.set_column_dictionary_enabled(ColumnPath::from(column.name), false);
-        }
-    }
-    builder.build()
 }
 
 #[cfg(test)]

@@ -2,17 +2,10 @@
 //! unchanged. At 20 GB of logs it takes a fifth of the memory of the rows.
 
 use std::ops::Range;
-use std::path::Path;
 
 use ingest::plan::ReadState;
-use schemas::session::SourceStatus;
+use schemas::session::{SourceRow, SourceStatus};
 
-use super::row_decoder::RowDecoder;
-use super::row_file::rows_after_head;
-use super::small_files::{read_row_file_bytes, read_sources};
-use super::source_brief::SourceValues;
-use crate::error::StoreError;
-use crate::manifest::{SOURCE_BRIEFS, SegmentEntry};
 use base::text_index::TextIndex;
 
 /// The latest state of every source of a store.
@@ -123,47 +116,24 @@ fn path_of<'t>(source: &SourceBrief, texts: &'t [String]) -> &'t str {
 }
 
 impl SourceList {
-    /// Reads the sources of a segment: their briefs, or all rows if it has no briefs, like a segment
-    /// of an earlier version.
-    pub(crate) fn read(store: &Path, entry: &SegmentEntry) -> Result<Self, StoreError> {
+    /// Returns the list of these rows.
+    pub(crate) fn of_rows(rows: &[SourceRow]) -> Self {
         let mut list = Self::default();
-        if let Some((path, bytes)) = read_row_file_bytes(store, entry, SOURCE_BRIEFS)?
-            && let Some(mut rows) = rows_after_head(&SourceValues::layout(), &bytes)
-        {
-            list.texts.reserve(rows.len());
-            while !rows.is_empty() {
-                let values = SourceValues::take(&mut RowDecoder::new(&mut rows));
-                list.push(&values.map_err(|error| StoreError::damaged(&path, error))?);
-            }
-            list.texts.shrink_to_fit();
-            return Ok(list);
+        for row in rows {
+            let brief = SourceBrief {
+                status: row.status,
+                state: ReadState::of_row(row),
+                number: 0,
+                is_listed: true,
+                segment: row.segment,
+                list: 0,
+                path: list.push_text(&row.path),
+                session_id: list.push_text(row.session_id.as_deref().unwrap_or_default()),
+            };
+            list.briefs.push(brief);
         }
-        for row in read_sources(store, entry)? {
-            list.push(&SourceValues::of_row(&row));
-        }
-        Ok(list)
-    }
-
-    fn push(&mut self, values: &SourceValues<'_>) {
-        let state = ReadState {
-            provider: values.provider,
-            has_session: values.session_id.is_some(),
-            size: values.size,
-            modified_us: values.modified_us,
-            decoder_version: values.decoder_version,
-            redaction_rules: values.redaction_rules,
-        };
-        let brief = SourceBrief {
-            status: values.status,
-            state,
-            number: 0,
-            is_listed: true,
-            segment: values.segment,
-            list: 0,
-            path: self.push_text(values.path),
-            session_id: self.push_text(values.session_id.unwrap_or_default()),
-        };
-        self.briefs.push(brief);
+        list.texts.shrink_to_fit();
+        list
     }
 
     /// Adds a text and returns its place.
@@ -176,106 +146,49 @@ impl SourceList {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use schemas::Provider;
-    use schemas::session::SourceRow;
 
-    use super::super::row_file::head_of;
-    use super::super::segment_writer::SegmentWriter;
     use super::*;
-    use crate::disk::files;
-    use crate::disk::held_folder::HeldFolder;
-    use crate::manifest::file_name;
-
-    /// Writes a segment with these sources.
-    fn write_segment(store: &Path, number: i64, rows: &[SourceRow]) -> SegmentEntry {
-        std::fs::create_dir_all(store.join("segments")).expect("creates");
-        let segments = HeldFolder::open(&store.join("segments")).expect("opens");
-        let mut writer = SegmentWriter::new(&Arc::new(segments), number);
-        for row in rows {
-            let row = SourceRow { segment: number, ..row.clone() };
-            writer.record_source(Box::new(row)).expect("records");
-        }
-        let finished = writer.finish().expect("writes").expect("has rows");
-        finished.folder.keep();
-        finished.entry
-    }
 
     fn path_of(name: &str) -> String {
         let folder = if name.ends_with('4') { "/logs/fourth" } else { "/logs" };
         format!("{folder}/{name}")
     }
 
-    fn source(name: &str, size: i64) -> SourceRow {
+    fn source(name: &str, size: i64, segment: i64) -> SourceRow {
         let row = SourceRow::unread(path_of(name), SourceStatus::Ok, size, -size);
         SourceRow {
             session_id: (size % 2 == 0).then(|| format!("session {name}")),
             provider: (size % 2 == 0).then_some(Provider::Droid),
             decoder_version: size + 1,
             redaction_rules: size + 2,
+            segment,
             ..row
         }
     }
 
     #[test]
-    fn the_latest_state_of_each_source_counts_with_and_without_briefs() {
-        let dir = tempfile::tempdir().expect("tempdir");
-        let old: Vec<_> = (0..50).map(|number| source(&number.to_string(), number)).collect();
+    fn the_latest_state_of_each_source_counts() {
+        let old: Vec<_> = (0..50).map(|number| source(&number.to_string(), number, 1)).collect();
         let new: Vec<_> =
-            (40..60).map(|number| source(&number.to_string(), 100 + number)).collect();
-        let entries = [write_segment(dir.path(), 1, &old), write_segment(dir.path(), 2, &new)];
-        for order in [[0, 1], [1, 0]] {
-            for has_briefs in [true, false] {
-                let lists = order.map(|at: usize| {
-                    let mut entry = entries[at].clone();
-                    entry.files.retain(|file| has_briefs || file.table != SOURCE_BRIEFS);
-                    SourceList::read(dir.path(), &entry).expect("reads")
-                });
-                let mut table = SourceTable::of_lists(lists.into());
-                assert_eq!((table.iter().count(), table.row_count()), (60, 70));
-                for row in old[..40].iter().chain(&new) {
-                    let found = table.find(&row.path).expect("known");
-                    assert_eq!(table.path(found), row.path);
-                    assert_eq!(table.session_id(found), row.session_id.as_deref());
-                    assert_eq!(found.state, ReadState::of_row(row));
-                    assert!(found.number < table.row_count());
-                }
-                assert!(table.find("/logs/60").is_none() && table.find("/elsewhere/1").is_none());
-                table.retain_sessions(|id| id == "session 4" || id == "session 44");
-                let mut kept: Vec<&str> = table.iter().map(|source| table.path(source)).collect();
-                kept.sort_unstable();
-                assert_eq!(kept, ["/logs/fourth/4", "/logs/fourth/44"]);
-                assert!(table.find("/logs/5").is_none());
+            (40..60).map(|number| source(&number.to_string(), 100 + number, 2)).collect();
+        for lists in [[&old, &new], [&new, &old]] {
+            let lists = lists.map(|rows| SourceList::of_rows(rows));
+            let mut table = SourceTable::of_lists(lists.into());
+            assert_eq!((table.iter().count(), table.row_count()), (60, 70));
+            for row in old[..40].iter().chain(&new) {
+                let found = table.find(&row.path).expect("known");
+                assert_eq!(table.path(found), row.path);
+                assert_eq!(table.session_id(found), row.session_id.as_deref());
+                assert_eq!(found.state, ReadState::of_row(row));
+                assert!(found.number < table.row_count());
             }
-        }
-    }
-
-    #[test]
-    fn briefs_of_another_layout_are_not_read_and_damaged_ones_are_an_error() {
-        let dir = tempfile::tempdir().expect("tempdir");
-        let rows = [source("1", 1), source("2", 2)];
-        let mut entry = write_segment(dir.path(), 1, &rows);
-        let path = SegmentEntry::folder_path(dir.path(), 1).join(file_name(SOURCE_BRIEFS));
-        let written = std::fs::read(&path).expect("reads");
-        let mut damaged = written.clone();
-        *damaged.last_mut().expect("not empty") ^= 1;
-        for bytes in [&damaged, &written[..written.len() - 1]] {
-            std::fs::write(&path, bytes).expect("writes");
-            let read = SourceList::read(dir.path(), &entry);
-            assert!(matches!(read, Err(StoreError::Damaged { .. })));
-        }
-
-        let other = [head_of("another layout").as_slice(), b"other rows"].concat();
-        std::fs::write(&path, &other).expect("writes");
-        let file =
-            entry.files.iter_mut().find(|file| file.table == SOURCE_BRIEFS).expect("has one");
-        file.bytes = other.len() as u64;
-        file.xxh3 = files::checksum_bytes(&other);
-        let table =
-            SourceTable::of_lists(vec![SourceList::read(dir.path(), &entry).expect("reads")]);
-        for row in &rows {
-            assert_eq!(table.find(&row.path).expect("known").state, ReadState::of_row(row));
+            assert!(table.find("/logs/60").is_none() && table.find("/elsewhere/1").is_none());
+            table.retain_sessions(|id| id == "session 4" || id == "session 44");
+            let mut kept: Vec<&str> = table.iter().map(|source| table.path(source)).collect();
+            kept.sort_unstable();
+            assert_eq!(kept, ["/logs/fourth/4", "/logs/fourth/44"]);
+            assert!(table.find("/logs/5").is_none());
         }
     }
 }

@@ -139,7 +139,7 @@ impl HiddenRelations {
                 rewriter.write_events(*session, &change, &mut |_| Ok(()))?;
                 rewriter.write_row(row)?;
             } else if row != **known {
-                rewriter.write_row_alone(row)?;
+                rewriter.write_row_alone(row);
             }
         }
         rewriter.finish()

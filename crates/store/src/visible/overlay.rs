@@ -6,6 +6,7 @@ use super::folder::OverlayFolder;
 use crate::error::StoreError;
 use crate::manifest::SegmentEntry;
 use crate::segment::open_segment::{Segment, SharedSegment};
+use crate::segment::segment_rows::RowSource;
 use crate::segment::segment_writer::FinishedSegment;
 use crate::segment::session_table::SessionTable;
 
@@ -29,7 +30,10 @@ impl Overlay {
     ) -> Result<Self, StoreError> {
         let mut segments = Vec::with_capacity(written.len());
         for finished in written {
-            let table = SessionTable::read(folder.path(), &finished.entry)?;
+            let rows = RowSource::Memory(Arc::clone(&finished.rows));
+            let number = finished.entry.number;
+            let briefs = SessionTable::read_bytes(&rows, number)?;
+            let table = SessionTable::decode(rows, number, &briefs)?;
             let shared = Arc::new(SharedSegment::new(table));
             segments.push(OverlaySegment { finished, shared });
         }

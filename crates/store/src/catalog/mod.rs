@@ -1,0 +1,482 @@
+//! The catalog: the manifest, and what is known of the sessions and logs of every segment, in one
+//! SQLite file. Its transactions are the commits of a store (docs/store.md).
+//!
+//! ```text
+//! manifest(id 0, json)       the list of segments; see `manifest.rs`
+//! briefs(segment)            the briefs of the sessions of a segment, in the order of their ids
+//! session_rows(segment, at)  the row of each of these sessions
+//! sources(segment)           the rows of the logs of a segment, in the order of their paths
+//! states(segment, at)        the decoder state of a log that has one
+//! ```
+//!
+//! A record never changes: a segment has all of its records from its commit on, until its files are
+//! removed. Each ends with a checksum, which also covers its kind and its place, and the briefs say
+//! which rows there are. So nothing is missed or mistaken after damage.
+
+pub(crate) mod records;
+pub(crate) mod recovery;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior, params};
+
+use self::records::{CHECK_BYTES, RecordKind, SegmentRows};
+use crate::disk::files;
+use crate::error::StoreError;
+
+/// Name of the catalog in the store directory.
+pub(crate) const CATALOG_FILE: &str = "catalog.db";
+
+/// Names of the files that SQLite keeps next to it while it is open.
+pub(crate) const CATALOG_SIDE_FILES: [&str; 2] = ["catalog.db-wal", "catalog.db-shm"];
+
+/// How long a transaction waits for another process. Readers wait only for one that recovers the file
+/// after a kill; a writer waits for readers when it empties the log of transactions.
+const MAX_WAIT: Duration = Duration::from_secs(5);
+
+/// Most sessions, and most logs, of a segment.
+const MAX_SEGMENT_ROWS: i64 = 1 << 24;
+
+/// Returns the place of a record: the segment, and the position in it.
+fn record_id(segment: i64, at: usize) -> i64 {
+    let at = i64::try_from(at).unwrap_or(MAX_SEGMENT_ROWS);
+    segment.saturating_mul(MAX_SEGMENT_ROWS).saturating_add(at)
+}
+
+/// An open catalog.
+pub(crate) struct Catalog {
+    path: PathBuf,
+    connection: Mutex<Connection>,
+}
+
+impl Catalog {
+    /// Opens the catalog of the store in `dir` for reading. Returns `None` if there is none.
+    pub(crate) fn open(dir: &Path) -> Result<Option<Self>, StoreError> {
+        let path = dir.join(CATALOG_FILE);
+        match fs::symlink_metadata(&path) {
+            Ok(found) if found.is_file() => {}
+            Ok(_) => {
+                let error = io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
+                return Err(StoreError::io(&path)(error));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(StoreError::io(&path)(error)),
+        }
+        match Self::connect(&path, OpenFlags::SQLITE_OPEN_READ_ONLY) {
+            // In a folder that cannot be written, SQLite cannot place its own files. Then no process
+            // of this user writes either, and without a log of transactions the file is complete.
+            Err(StoreError::Io { .. }) if !has_log_of_transactions(dir) => {
+                Self::connect_immutable(&path).map(Some)
+            }
+            result => result.map(Some),
+        }
+    }
+
+    /// Opens the catalog of the store in `dir` for the holder of the write lock.
+    pub(crate) fn open_for_writing(dir: &Path) -> Result<Self, StoreError> {
+        let catalog = Self::connect(&dir.join(CATALOG_FILE), OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        // Deleted records are overwritten, so that a forgotten session leaves no byte.
+        let prepared = catalog.lock().execute_batch(
+            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON;",
+        );
+        prepared.map_err(|error| catalog.error(error))?;
+        Ok(catalog)
+    }
+
+    /// Creates or replaces the catalog of the store in `dir` in one step. The caller holds the write
+    /// lock.
+    pub(crate) fn create(
+        dir: &Path,
+        manifest: &str,
+        segments: &[(i64, SegmentRows)],
+    ) -> Result<(), StoreError> {
+        let path = dir.join(CATALOG_FILE);
+        files::remove_temporary_copies(&path);
+        let new = files::new_temporary_copy(dir, &path).map_err(StoreError::io(&path))?;
+        let created = Self {
+            connection: Mutex::new(
+                Connection::open(new.path()).map_err(|error| read_error(&path, error))?,
+            ),
+            path: path.clone(),
+        };
+        created.fill(manifest, segments).map_err(|error| created.error(error))?;
+        drop(created);
+        new.as_file().sync_all().map_err(StoreError::io(&path))?;
+        // The transactions of a replaced catalog must not be applied to the new one.
+        for name in CATALOG_SIDE_FILES {
+            match fs::remove_file(dir.join(name)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(StoreError::io(&path)(error));
+                }
+                Ok(()) | Err(_) => {}
+            }
+        }
+        new.persist(&path).map_err(|error| StoreError::io(&path)(error.error))?;
+        files::sync_dir(dir)
+    }
+
+    fn fill(&self, manifest: &str, segments: &[(i64, SegmentRows)]) -> rusqlite::Result<()> {
+        let mut connection = self.lock();
+        // Nobody sees the file before it is complete.
+        connection.execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;")?;
+        let transaction = connection.transaction()?;
+        transaction
+            .execute("CREATE TABLE manifest(id INTEGER PRIMARY KEY, json TEXT NOT NULL)", [])?;
+        transaction.execute("INSERT INTO manifest VALUES(0, ?1)", [manifest])?;
+        for kind in RecordKind::ALL {
+            let table = kind.table();
+            transaction.execute(
+                &format!("CREATE TABLE {table}(id INTEGER PRIMARY KEY, record BLOB NOT NULL)"),
+                [],
+            )?;
+        }
+        for (number, rows) in segments {
+            insert_segment(&transaction, *number, rows)?;
+        }
+        transaction.commit()
+    }
+
+    fn connect(path: &Path, flags: OpenFlags) -> Result<Self, StoreError> {
+        // Links among the folders are fine, one in place of the file is not.
+        let folder = path.parent().unwrap_or(Path::new(".")).canonicalize();
+        let real = folder.map_err(StoreError::io(path))?.join(CATALOG_FILE);
+        let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+        Self::checked(path, Connection::open_with_flags(real, flags))
+    }
+
+    fn connect_immutable(path: &Path) -> Result<Self, StoreError> {
+        let mut uri = "file:".to_owned();
+        for byte in path.to_string_lossy().bytes() {
+            if byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte) {
+                uri.push(char::from(byte));
+            } else {
+                uri.push_str(&format!("%{byte:02x}"));
+            }
+        }
+        uri.push_str("?immutable=1");
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX
+            | OpenFlags::SQLITE_OPEN_URI;
+        Self::checked(path, Connection::open_with_flags(uri, flags))
+    }
+
+    /// Returns the catalog of a connection that can be read.
+    fn checked(path: &Path, opened: rusqlite::Result<Connection>) -> Result<Self, StoreError> {
+        let connection = opened.and_then(|connection| {
+            connection.busy_timeout(MAX_WAIT)?;
+            connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
+            Ok(connection)
+        });
+        let connection = connection.map_err(|error| read_error(path, error))?;
+        Ok(Self { path: path.to_owned(), connection: Mutex::new(connection) })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Connection> {
+        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn error(&self, error: rusqlite::Error) -> StoreError {
+        read_error(&self.path, error)
+    }
+
+    /// Returns the path of the file.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the manifest as JSON.
+    pub(crate) fn read_manifest(&self) -> Result<String, StoreError> {
+        let connection = self.lock();
+        let found = connection
+            .query_row("SELECT json FROM manifest WHERE id = 0", [], |row| row.get(0))
+            .optional();
+        let found = found.map_err(|error| self.error(error))?;
+        found.ok_or_else(|| StoreError::damaged(&self.path, "it has no list of segments"))
+    }
+
+    /// Returns a record of a segment, which has one of this kind at this position.
+    pub(crate) fn read(
+        &self,
+        kind: RecordKind,
+        segment: i64,
+        at: usize,
+    ) -> Result<Vec<u8>, StoreError> {
+        let id = record_id(segment, at);
+        let connection = self.lock();
+        let sql = format!("SELECT record FROM {} WHERE id = ?1", kind.table());
+        let found = connection.query_row(&sql, [id], |row| row.get::<_, Vec<u8>>(0)).optional();
+        let found = found.map_err(|error| self.error(error))?;
+        self.check(kind, id, found)
+    }
+
+    /// Returns the first `count` records of a kind of a segment, which has as many.
+    pub(crate) fn read_all(
+        &self,
+        kind: RecordKind,
+        segment: i64,
+        count: usize,
+    ) -> Result<Vec<Vec<u8>>, StoreError> {
+        let connection = self.lock();
+        let (start, end) = (record_id(segment, 0), record_id(segment, count));
+        let sql =
+            format!("SELECT record FROM {} WHERE id >= ?1 AND id < ?2 ORDER BY id", kind.table());
+        let found = connection.prepare(&sql).and_then(|mut query| {
+            let rows = query.query_map([start, end], |row| row.get::<_, Vec<u8>>(0))?;
+            rows.collect::<rusqlite::Result<Vec<_>>>()
+        });
+        let mut found = found.map_err(|error| self.error(error))?.into_iter();
+        // A record in the place of a missing one does not pass the check.
+        (start..end).map(|id| self.check(kind, id, found.next())).collect()
+    }
+
+    fn check(
+        &self,
+        kind: RecordKind,
+        id: i64,
+        found: Option<Vec<u8>>,
+    ) -> Result<Vec<u8>, StoreError> {
+        let damaged =
+            |what| StoreError::damaged(&self.path, format!("a record of {} {what}", kind.table()));
+        let mut bytes = found.ok_or_else(|| damaged("is missing"))?;
+        match bytes.split_last_chunk::<CHECK_BYTES>() {
+            Some((record, check)) if kind.check(id, record) == *check => {
+                bytes.truncate(bytes.len() - CHECK_BYTES);
+                Ok(bytes)
+            }
+            Some(_) | None => Err(damaged("has another checksum")),
+        }
+    }
+
+    /// Commits: replaces the manifest, adds the records of new segments, and removes those of segments
+    /// that are not kept, all in one step. They are on disk when this returns.
+    pub(crate) fn commit(
+        &self,
+        manifest: &str,
+        new: &[(i64, &SegmentRows)],
+        is_kept: &dyn Fn(i64) -> bool,
+    ) -> Result<(), StoreError> {
+        let mut connection = self.lock();
+        let mut change = || {
+            let transaction =
+                connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            for number in segment_numbers(&transaction)?.into_iter().filter(|at| !is_kept(*at)) {
+                delete_segment(&transaction, number)?;
+            }
+            for (number, rows) in new {
+                // A number is used again only if its segment was not committed.
+                delete_segment(&transaction, *number)?;
+                insert_segment(&transaction, *number, rows)?;
+            }
+            let replaced =
+                transaction.execute("UPDATE manifest SET json = ?1 WHERE id = 0", [manifest])?;
+            if replaced != 1 {
+                return Err(rusqlite::Error::StatementChangedRows(replaced));
+            }
+            transaction.commit()
+        };
+        change().map_err(|error| self.error(error))
+    }
+
+    /// Removes what was deleted from the log of transactions, too. Waits for readers that still need it.
+    pub(crate) fn erase_deleted(&self) -> Result<(), StoreError> {
+        let connection = self.lock();
+        let is_busy = connection
+            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0))
+            .map_err(|error| self.error(error))?;
+        if is_busy == 0 { Ok(()) } else { Err(StoreError::Busy { path: self.path.clone() }) }
+    }
+
+    /// Checks the structure of the file, and every record of it against its checksum.
+    pub(crate) fn verify(&self) -> Result<(), StoreError> {
+        let connection = self.lock();
+        let found: rusqlite::Result<String> =
+            connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0));
+        let found = found.map_err(|error| self.error(error))?;
+        if found != "ok" {
+            return Err(StoreError::damaged(&self.path, found));
+        }
+        for kind in RecordKind::ALL {
+            let sql = format!("SELECT id, record FROM {}", kind.table());
+            let mut query = connection.prepare(&sql).map_err(|error| self.error(error))?;
+            let mut rows = query.query([]).map_err(|error| self.error(error))?;
+            while let Some(row) = rows.next().map_err(|error| self.error(error))? {
+                let (id, record) = row
+                    .get(0)
+                    .and_then(|id| Ok((id, row.get(1)?)))
+                    .map_err(|error| self.error(error))?;
+                self.check(kind, id, Some(record))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns whether some transactions are not in the file of the catalog itself.
+fn has_log_of_transactions(dir: &Path) -> bool {
+    fs::metadata(dir.join(CATALOG_SIDE_FILES[0])).is_ok_and(|found| found.len() > 0)
+}
+
+/// Returns the numbers of the segments that have records.
+fn segment_numbers(connection: &Connection) -> rusqlite::Result<BTreeSet<i64>> {
+    let mut query = connection.prepare("SELECT id FROM briefs")?;
+    let ids = query.query_map([], |row| row.get::<_, i64>(0))?;
+    ids.map(|id| id.map(|id| id / MAX_SEGMENT_ROWS)).collect()
+}
+
+fn delete_segment(connection: &Connection, number: i64) -> rusqlite::Result<()> {
+    for kind in RecordKind::ALL {
+        let sql = format!("DELETE FROM {} WHERE id >= ?1 AND id < ?2", kind.table());
+        connection.execute(&sql, [record_id(number, 0), record_id(number + 1, 0)])?;
+    }
+    Ok(())
+}
+
+fn insert_segment(
+    connection: &Connection,
+    number: i64,
+    rows: &SegmentRows,
+) -> rusqlite::Result<()> {
+    for kind in RecordKind::ALL {
+        let sql = format!("INSERT INTO {} VALUES(?1, ?2)", kind.table());
+        let mut insert = connection.prepare(&sql)?;
+        for (_, at, record) in rows.records().filter(|(other, ..)| *other == kind) {
+            let id = record_id(number, at);
+            insert.execute(params![id, [record, &kind.check(id, record)].concat()])?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the error for one of SQLite. Whatever is not about reaching the file is damage.
+fn read_error(path: &Path, error: rusqlite::Error) -> StoreError {
+    let is_short = error
+        .sqlite_error()
+        .is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_IOERR_SHORT_READ);
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            StoreError::Busy { path: path.to_owned() }
+        }
+        Some(
+            code @ (ErrorCode::CannotOpen
+            | ErrorCode::PermissionDenied
+            | ErrorCode::ReadOnly
+            | ErrorCode::SystemIoFailure
+            | ErrorCode::DiskFull
+            | ErrorCode::OutOfMemory),
+        ) if !is_short => {
+            let kind = match code {
+                ErrorCode::DiskFull => io::ErrorKind::StorageFull,
+                ErrorCode::PermissionDenied | ErrorCode::ReadOnly => {
+                    io::ErrorKind::PermissionDenied
+                }
+                _ => io::ErrorKind::Other,
+            };
+            StoreError::io(path)(io::Error::new(kind, error))
+        }
+        Some(_) | None => StoreError::damaged(path, error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rows of a segment with two sessions and the state of a log, which have this word.
+    fn rows(word: &str) -> SegmentRows {
+        let mut rows = SegmentRows::default();
+        rows.add_record(RecordKind::Briefs, 0, format!("briefs {word}").into_bytes());
+        rows.add_record(RecordKind::Sources, 0, Vec::new());
+        for at in 0..2 {
+            rows.add_record(RecordKind::SessionRow, at, format!("row {at} {word}").into_bytes());
+        }
+        rows.add_record(RecordKind::State, 3, word.repeat(3000).into_bytes());
+        rows
+    }
+
+    fn read_everything(dir: &Path) -> Result<Vec<Vec<u8>>, StoreError> {
+        let Some(catalog) = Catalog::open(dir)? else { return Ok(Vec::new()) };
+        let mut found = vec![catalog.read_manifest()?.into_bytes()];
+        for segment in [1, 2] {
+            found.push(catalog.read(RecordKind::Briefs, segment, 0)?);
+            found.push(catalog.read(RecordKind::Sources, segment, 0)?);
+            found.extend(catalog.read_all(RecordKind::SessionRow, segment, 2)?);
+            found.push(catalog.read(RecordKind::SessionRow, segment, 1)?);
+            found.push(catalog.read(RecordKind::State, segment, 3)?);
+        }
+        Ok(found)
+    }
+
+    #[test]
+    fn a_commit_is_read_as_a_whole_and_a_deleted_segment_leaves_no_byte() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        assert!(Catalog::open(dir.path()).expect("looks").is_none());
+        Catalog::create(dir.path(), "manifest 0", &[]).expect("creates");
+        let writer = Catalog::open_for_writing(dir.path()).expect("opens");
+        let reader = Catalog::open(dir.path()).expect("opens").expect("is there");
+        let (kept, deleted) = (rows("kept"), rows("deleted"));
+        writer.commit("manifest 1", &[(1, &kept), (2, &deleted)], &|_| true).expect("commits");
+        assert_eq!(reader.read_manifest().expect("reads"), "manifest 1");
+        assert_eq!(reader.read(RecordKind::SessionRow, 2, 1).expect("reads"), b"row 1 deleted");
+        assert!(reader.read(RecordKind::SessionRow, 2, 2).is_err(), "there is none");
+        assert!(reader.read_all(RecordKind::SessionRow, 2, 3).is_err());
+        writer.verify().expect("is whole");
+
+        writer.commit("manifest 2", &[], &|number| number == 1).expect("commits");
+        assert!(reader.read(RecordKind::Briefs, 2, 0).is_err());
+        assert_eq!(reader.read(RecordKind::Briefs, 1, 0).expect("reads"), b"briefs kept");
+        writer.erase_deleted().expect("erases");
+        for name in [CATALOG_FILE, CATALOG_SIDE_FILES[0]] {
+            let bytes = fs::read(dir.path().join(name)).expect("reads");
+            let has = |word: &[u8]| bytes.windows(word.len()).any(|part| part == word);
+            assert!(!has(b"deleted") && (name != CATALOG_FILE || has(b"kept")), "{name}");
+        }
+    }
+
+    #[test]
+    fn no_changed_byte_gives_another_record() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let segments = [(1, rows("first")), (2, rows("second"))];
+        // Manifests have a checksum of their own.
+        Catalog::create(dir.path(), "", &segments).expect("creates");
+        let right = read_everything(dir.path()).expect("reads");
+        let path = dir.path().join(CATALOG_FILE);
+        let written = fs::read(&path).expect("reads");
+        let mut noticed = 0;
+        for at in (0..written.len()).step_by(61) {
+            let mut damaged = written.clone();
+            damaged[at] ^= 1 << (at % 8);
+            fs::write(&path, &damaged).expect("writes");
+            match read_everything(dir.path()) {
+                Ok(found) => assert_eq!(found[1..], right[1..], "byte {at}"),
+                Err(_) => noticed += 1,
+            }
+        }
+        assert!(noticed > 10, "{noticed}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn only_its_owner_can_read_it_and_a_link_is_not_followed() {
+        use std::os::unix::fs::{MetadataExt as _, symlink};
+        let dir = tempfile::tempdir().expect("tempdir");
+        Catalog::create(dir.path(), "", &[]).expect("creates");
+        let writer = Catalog::open_for_writing(dir.path()).expect("opens");
+        writer.commit("", &[(1, &rows("word"))], &|_| true).expect("commits");
+        for entry in fs::read_dir(dir.path()).expect("lists") {
+            let entry = entry.expect("an entry");
+            assert_eq!(entry.metadata().expect("found").mode() & 0o777, 0o600, "{entry:?}");
+        }
+        drop(writer);
+        let path = dir.path().join(CATALOG_FILE);
+        let moved = dir.path().join("moved");
+        fs::rename(&path, &moved).expect("moves");
+        symlink(&moved, &path).expect("links");
+        assert!(matches!(Catalog::open(dir.path()), Err(StoreError::Io { .. })));
+        assert!(Catalog::open_for_writing(dir.path()).is_err());
+    }
+}

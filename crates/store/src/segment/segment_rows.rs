@@ -1,0 +1,195 @@
+//! The rows of the sessions and logs of a segment: how they are collected while it is written, and how
+//! the catalog holds them.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use schemas::session::{SessionRow, SourceRow};
+
+use super::row_decoder::take_row;
+use super::row_encoder::{RowError, append_row};
+use super::session_brief::{SessionBrief, decode_briefs};
+use crate::catalog::records::{RecordKind, SegmentRows};
+use crate::catalog::{CATALOG_FILE, Catalog};
+use crate::error::StoreError;
+use crate::manifest::Manifest;
+
+/// Level of compression of the states of decoders.
+const STATE_LEVEL: i32 = 1;
+
+/// The states of sessions and files that a segment under construction records, by key. Of several
+/// states, the last one counts.
+#[derive(Default)]
+pub(super) struct RecordedRows {
+    sessions: BTreeMap<String, Box<SessionRow>>,
+    sources: BTreeMap<String, Box<SourceRow>>,
+}
+
+impl RecordedRows {
+    /// Returns whether nothing was recorded.
+    pub(super) fn is_empty(&self) -> bool {
+        self.sessions.is_empty() && self.sources.is_empty()
+    }
+
+    /// Returns the number of files.
+    pub(super) fn source_count(&self) -> usize {
+        self.sources.len()
+    }
+
+    /// Records the state of a session, which replaces an earlier one.
+    pub(super) fn record_session(&mut self, row: Box<SessionRow>) {
+        self.sessions.insert(row.session_id.clone(), row);
+    }
+
+    /// Records the state of a file, which replaces an earlier one.
+    pub(super) fn record_source(&mut self, row: Box<SourceRow>) {
+        self.sources.insert(row.path.clone(), row);
+    }
+
+    /// Encodes the rows.
+    pub(super) fn finish(self) -> Result<SegmentRows, RowError> {
+        let mut rows = SegmentRows::default();
+        for row in self.sessions.into_values() {
+            append_row(&SessionBrief::from_row(&row), &mut rows.briefs)?;
+            let mut bytes = Vec::new();
+            append_row(&*row, &mut bytes)?;
+            rows.session_rows.push(bytes);
+        }
+        for (at, mut row) in self.sources.into_values().enumerate() {
+            if let Some(state) = &mut row.state {
+                let packed = zstd::bulk::compress(state.as_bytes(), STATE_LEVEL);
+                let packed = packed.map_err(|error| RowError(error.to_string()))?;
+                rows.states.insert(at, packed);
+                state.clear();
+            }
+            append_row(&*row, &mut rows.sources)?;
+        }
+        Ok(rows)
+    }
+}
+
+/// Where the rows of a segment are.
+#[derive(Clone)]
+pub(crate) enum RowSource {
+    Catalog(Arc<Catalog>),
+    /// Rows of a reader of some sessions, which are in no catalog.
+    Memory(Arc<SegmentRows>),
+}
+
+impl RowSource {
+    /// Opens the rows of the segments of a manifest of the store in `dir`. `None` if it has no segment.
+    pub(crate) fn open(dir: &Path, manifest: &Manifest) -> Result<Option<Self>, StoreError> {
+        if manifest.segments.is_empty() {
+            return Ok(None);
+        }
+        let missing = || StoreError::damaged(&dir.join(CATALOG_FILE), "it is missing");
+        let catalog = Catalog::open(dir)?.ok_or_else(missing)?;
+        Ok(Some(Self::Catalog(Arc::new(catalog))))
+    }
+
+    fn read(&self, kind: RecordKind, segment: i64, at: usize) -> Result<Vec<u8>, StoreError> {
+        match self {
+            Self::Catalog(catalog) => catalog.read(kind, segment, at),
+            Self::Memory(rows) => {
+                let record = rows.record(kind, at).map(<[u8]>::to_vec);
+                record.ok_or_else(|| self.damaged("a row is missing"))
+            }
+        }
+    }
+
+    /// Returns the encoded briefs of the sessions of a segment.
+    pub(super) fn read_briefs(&self, segment: i64) -> Result<Vec<u8>, StoreError> {
+        self.read(RecordKind::Briefs, segment, 0)
+    }
+
+    /// Decodes the briefs of a segment.
+    pub(super) fn decode_briefs(&self, bytes: &[u8]) -> Result<Vec<SessionBrief>, StoreError> {
+        decode_briefs(bytes).map_err(|error| self.damaged(error))
+    }
+
+    /// Returns the row of the session at a position, whose brief is given.
+    pub(super) fn read_session(
+        &self,
+        segment: i64,
+        at: usize,
+        brief: &SessionBrief,
+    ) -> Result<Arc<SessionRow>, StoreError> {
+        self.decode_session(&self.read(RecordKind::SessionRow, segment, at)?, brief)
+    }
+
+    /// Returns the rows of all sessions of a segment, whose briefs are given.
+    pub(super) fn read_sessions(
+        &self,
+        segment: i64,
+        briefs: &[SessionBrief],
+    ) -> Result<Vec<Arc<SessionRow>>, StoreError> {
+        let rows = match self {
+            Self::Catalog(catalog) => {
+                catalog.read_all(RecordKind::SessionRow, segment, briefs.len())?
+            }
+            Self::Memory(rows) => rows.session_rows.clone(),
+        };
+        let rows = rows.iter().zip(briefs);
+        rows.map(|(bytes, brief)| self.decode_session(bytes, brief)).collect()
+    }
+
+    fn decode_session(
+        &self,
+        mut bytes: &[u8],
+        brief: &SessionBrief,
+    ) -> Result<Arc<SessionRow>, StoreError> {
+        let row: SessionRow = take_row(&mut bytes).map_err(|error| self.damaged(error))?;
+        if SessionBrief::from_row(&row) != *brief {
+            return Err(self.damaged("a row of a session is not that of its brief"));
+        }
+        Ok(Arc::new(row))
+    }
+
+    /// Returns the rows of the logs of a segment, in the order of their paths. The state of a log that
+    /// has one is empty; see [`Self::read_state`].
+    pub(crate) fn read_sources(&self, segment: i64) -> Result<Vec<SourceRow>, StoreError> {
+        let bytes = self.read(RecordKind::Sources, segment, 0)?;
+        let mut bytes = &bytes[..];
+        let mut rows = Vec::new();
+        while !bytes.is_empty() {
+            rows.push(take_row(&mut bytes).map_err(|error| self.damaged(error))?);
+        }
+        Ok(rows)
+    }
+
+    /// Returns the rows of the logs of a segment with the states of their decoders.
+    pub(crate) fn read_whole_sources(&self, segment: i64) -> Result<Vec<SourceRow>, StoreError> {
+        let mut rows = self.read_sources(segment)?;
+        for (at, row) in rows.iter_mut().enumerate() {
+            if row.state.is_some() {
+                row.state = Some(self.read_state(segment, at)?);
+            }
+        }
+        Ok(rows)
+    }
+
+    /// Returns the state of the log at a position, which has one.
+    pub(crate) fn read_state(&self, segment: i64, at: usize) -> Result<String, StoreError> {
+        let packed = self.read(RecordKind::State, segment, at)?;
+        let state = zstd::decode_all(&packed[..]).map_err(|error| self.damaged(error))?;
+        String::from_utf8(state).map_err(|error| self.damaged(error))
+    }
+
+    /// Returns the error for rows that are not what was written.
+    pub(super) fn damaged(&self, reason: impl std::fmt::Display) -> StoreError {
+        let path = match self {
+            Self::Catalog(catalog) => catalog.path(),
+            Self::Memory(_) => Path::new("readers"),
+        };
+        StoreError::damaged(path, reason)
+    }
+}
+
+/// Returns the rows of a segment with these sessions.
+#[cfg(test)]
+pub(crate) fn rows_of(sessions: impl Iterator<Item = SessionRow>) -> SegmentRows {
+    let mut recorded = RecordedRows::default();
+    sessions.for_each(|row| recorded.record_session(Box::new(row)));
+    recorded.finish().expect("encodes")
+}
