@@ -82,7 +82,8 @@ fn run_query(
     let connection = open_duckdb().map_err(|error| engine_fault(&error))?;
     let parsed = parse_query(&connection, sql)?;
     let used = guard::check_query(sql, &parsed)?;
-    create_session_table(&connection, sessions).map_err(|error| engine_fault(&error))?;
+    create_session_table(&connection, sessions)
+        .map_err(|error| Fault::Engine(error.to_string()))?;
     create_views(&connection, request, &used).map_err(|error| engine_fault(&error))?;
     let plan = plan_columns(&connection, request, sql, &used)?;
 
@@ -125,7 +126,10 @@ fn open_duckdb() -> duckdb::Result<Connection> {
 }
 
 /// Creates the table of sessions from an Arrow stream, unless the query names no session.
-fn create_session_table(connection: &Connection, rows: &[u8]) -> duckdb::Result<()> {
+fn create_session_table(
+    connection: &Connection,
+    rows: &[u8],
+) -> Result<(), Box<dyn std::error::Error>> {
     if rows.is_empty() {
         return Ok(());
     }
@@ -145,7 +149,8 @@ fn create_session_table(connection: &Connection, rows: &[u8]) -> duckdb::Result<
     for batch in StreamReader::try_new(rows, None)? {
         appender.append_record_batch(batch?)?;
     }
-    appender.flush()
+    appender.flush()?;
+    Ok(())
 }
 
 /// Creates the views that the query names and those that they need, then locks everything else.

@@ -13,8 +13,6 @@ pub enum StoreError {
     Newer { path: PathBuf, found: u32, supported: u32 },
     #[error("{} has schema version {found}, older than the supported version {supported}", path.display())]
     Older { path: PathBuf, found: u32, supported: u32 },
-    #[error("{} cannot be read: {reason}", path.display())]
-    BadManifest { path: PathBuf, reason: String },
     /// The folder has no manifest and holds `entry`, which no store writes.
     #[error("{} is not a store: it holds '{entry}'", path.display())]
     ForeignFolder { path: PathBuf, entry: String },

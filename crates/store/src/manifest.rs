@@ -208,7 +208,7 @@ impl Manifest {
             Ok(manifest) => Ok(manifest.schema_version),
             Err(_) => serde_json::from_slice(bytes).map(|one: ManifestVersion| one.schema_version),
         };
-        let found = version.map_err(|error| bad_manifest(&path, error))?;
+        let found = version.map_err(|error| StoreError::damaged(&path, error))?;
         let supported = SCHEMA_VERSION;
         if found > supported {
             return Err(StoreError::Newer { path: dir.to_owned(), found, supported });
@@ -219,9 +219,9 @@ impl Manifest {
 
         // Checked after the version, because a later version may have another checksum.
         if !has_right_checksum(bytes) {
-            return Err(bad_manifest(&path, "its checksum differs"));
+            return Err(StoreError::damaged(&path, "its checksum differs"));
         }
-        manifest.map_err(|error| bad_manifest(&path, error))
+        manifest.map_err(|error| StoreError::damaged(&path, error))
     }
 
     /// Returns the manifest as JSON with a checksum.
@@ -250,11 +250,6 @@ impl Manifest {
 #[derive(Deserialize)]
 struct ManifestVersion {
     schema_version: u32,
-}
-
-/// Returns the error for a manifest that cannot be read.
-fn bad_manifest(path: &Path, reason: impl ToString) -> StoreError {
-    StoreError::BadManifest { path: path.to_owned(), reason: reason.to_string() }
 }
 
 /// Puts the checksum in front of the other fields of a JSON object.

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use schemas::session::{ProblemRow, SessionRow};
 
-use super::catalog::Catalog;
+use super::catalog::{CATALOG_FILE, Catalog};
 use super::condition::{StoreCondition, inspect_store};
 use super::error::StoreError;
 use super::identity::Identity;
@@ -284,6 +284,12 @@ impl Snapshot {
     /// Returns the manifest of this generation.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
+    }
+
+    /// Returns the size of its segments and of the catalog in bytes.
+    pub fn store_bytes(&self) -> u64 {
+        let catalog = std::fs::metadata(self.dir.join(CATALOG_FILE)).map_or(0, |found| found.len());
+        self.manifest.bytes() + catalog
     }
 
     /// Returns the number of segments once the full ones are merged into large ones.

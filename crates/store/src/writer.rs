@@ -391,7 +391,7 @@ fn open_catalog(dir: &Path, verify: Verify) -> Result<(Arc<Catalog>, Snapshot), 
         Ok((Arc::new(catalog), snapshot))
     };
     match open() {
-        Err(StoreError::Damaged { .. } | StoreError::BadManifest { .. }) => {
+        Err(StoreError::Damaged { .. }) => {
             recovery::rebuild(dir)?;
             open()
         }

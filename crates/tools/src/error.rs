@@ -29,13 +29,6 @@ pub fn store_error(error: StoreError) -> ToolError {
             ),
         )
         .with_detail("schema_version", found),
-        StoreError::BadManifest { path, reason } => ToolError::new(
-            ErrorCode::StoreDamaged,
-            format!(
-                "{} cannot be read ({reason}). Move the store folder away and run `sessions ingest` to rebuild it from the logs",
-                path.display()
-            ),
-        ),
         StoreError::ForeignFolder { path, entry } => ToolError::new(
             ErrorCode::StoreUnavailable,
             format!(
@@ -84,7 +77,7 @@ pub fn store_error(error: StoreError) -> ToolError {
         StoreError::Damaged { path, reason } => ToolError::new(
             ErrorCode::StoreDamaged,
             format!(
-                "{} is damaged ({reason}). Run `sessions ingest --verify`: it sets the segment aside and reads the logs again",
+                "{} is damaged ({reason}). Run `sessions ingest --verify`: it restores what is damaged, and reads logs again if it has to",
                 path.display()
             ),
         )

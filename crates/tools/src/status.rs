@@ -105,7 +105,7 @@ fn collect_figures(
         segments_after_compaction: snapshot.segments_after_merges(),
         sessions: snapshot.sessions().len(),
         events: snapshot.event_count(),
-        store_bytes: manifest.bytes(),
+        store_bytes: snapshot.store_bytes(),
         ..StatusData::default()
     };
 
