@@ -204,7 +204,7 @@ fn a_full_disk_loses_nothing_that_was_there() {
     shell.env("SESSIONS_STORE", env.store()).env("HOME", env.root.path());
     let message = Ran::from(shell.output().expect("runs")).fails(3);
     assert!(
-        message.contains("parquet") && message.contains("Nothing that was committed is lost"),
+        message.contains("store") && message.contains("Nothing that was committed is lost"),
         "{message}"
     );
     assert_eq!(count(&env), before);

@@ -52,6 +52,18 @@ fn record_id(segment: i64, at: usize) -> i64 {
 pub(crate) struct Catalog {
     path: PathBuf,
     connection: Mutex<Connection>,
+    /// Whether it was opened for the holder of the write lock.
+    is_writer: bool,
+}
+
+impl Drop for Catalog {
+    /// Moves all transactions into the file, so that it is complete without their log. SQLite does so
+    /// only if no reader has the file open. After a kill, the next writer does it.
+    fn drop(&mut self) {
+        if self.is_writer {
+            let _ = self.erase_deleted();
+        }
+    }
 }
 
 impl Catalog {
@@ -79,7 +91,9 @@ impl Catalog {
 
     /// Opens the catalog of the store in `dir` for the holder of the write lock.
     pub(crate) fn open_for_writing(dir: &Path) -> Result<Self, StoreError> {
-        let catalog = Self::connect(&dir.join(CATALOG_FILE), OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        let mut catalog =
+            Self::connect(&dir.join(CATALOG_FILE), OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        catalog.is_writer = true;
         // Deleted records are overwritten, so that a forgotten session leaves no byte.
         let prepared = catalog.lock().execute_batch(
             "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON;",
@@ -103,6 +117,7 @@ impl Catalog {
                 Connection::open(new.path()).map_err(|error| read_error(&path, error))?,
             ),
             path: path.clone(),
+            is_writer: false,
         };
         created.fill(manifest, segments).map_err(|error| created.error(error))?;
         drop(created);
@@ -173,7 +188,7 @@ impl Catalog {
             Ok(connection)
         });
         let connection = connection.map_err(|error| read_error(path, error))?;
-        Ok(Self { path: path.to_owned(), connection: Mutex::new(connection) })
+        Ok(Self { path: path.to_owned(), connection: Mutex::new(connection), is_writer: false })
     }
 
     fn lock(&self) -> MutexGuard<'_, Connection> {
