@@ -431,7 +431,7 @@ fn labels_outlive_ingests_merges_and_damage_and_wait_for_none() {
     assert_eq!(rows, ["bug", "later", "bug"]);
     env.run(&["label", "9ae82b3a", "--remove", "BUG", "--note", ""]).ok();
     let said = env.run(&["label", "nowhere", "--add", "x", "--quiet"]).fails(1);
-    assert!(said.contains("was damaged") && !said.contains("nowhere"), "{said}");
+    assert!(!said.contains("was damaged"), "every log was read again: {said}");
     assert_eq!(
         env.json(&["list", "--label", "bug"])["data"]["sessions"].as_array().map(Vec::len),
         Some(1)

@@ -116,7 +116,7 @@ fn nobody_waits_for_a_query_that_was_cancelled() {
 fn a_worker_whose_asker_was_killed_ends() {
     let request = json!({
         "sql": "SELECT count(*) FROM range(1000000000000) t(x) WHERE hash(x) = 1",
-        "views": [], "files": [],
+        "views": [], "files": [], "session_bytes": 0,
         "output": { "format": null, "max_rows": 1, "max_bytes": 1000 },
     });
     let mut worker = Command::new(env!("CARGO_BIN_EXE_sessions"))
