@@ -132,7 +132,7 @@ impl Snapshot {
     fn read_all_facts(&self, session_id: &str) -> Result<Vec<RecordFacts>, StoreError> {
         let mut facts = Vec::new();
         for segment in self.segments() {
-            for row in segment.sessions() {
+            for row in segment.briefs() {
                 if row.session_id != session_id || row.row_count <= 0 {
                     continue;
                 }

@@ -72,8 +72,9 @@ fn write_session(
     }
     let mut row = recount.into_session();
     row.live_from = writer.number();
-    writer.record_session(Box::new(row))?;
-    writer.record_source(Box::new(source))
+    writer.record_session(Box::new(row));
+    writer.record_source(Box::new(source));
+    Ok(())
 }
 
 /// Returns a batch with the first `count` events marked, as rows of the segment `number`.

@@ -6,8 +6,6 @@ pub(super) mod events_footer;
 pub(super) mod indexed_columns;
 pub(super) mod open_segment;
 pub(super) mod pages;
-mod row_decoder;
-mod row_encoder;
 mod segment_folder;
 pub(super) mod segment_rows;
 pub(super) mod segment_writer;

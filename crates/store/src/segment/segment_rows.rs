@@ -2,14 +2,15 @@
 //! the catalog holds them.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use schemas::session::{SessionRow, SourceRow};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
-use super::row_decoder::take_row;
-use super::row_encoder::{RowError, append_row};
-use super::session_brief::{SessionBrief, decode_briefs};
+use super::session_brief::{SessionBrief, share_origins};
 use crate::catalog::records::{RecordKind, SegmentRows};
 use crate::catalog::{CATALOG_FILE, Catalog};
 use crate::error::StoreError;
@@ -48,25 +49,26 @@ impl RecordedRows {
     }
 
     /// Encodes the rows.
-    pub(super) fn finish(self) -> Result<SegmentRows, RowError> {
-        let mut rows = SegmentRows::default();
-        for row in self.sessions.into_values() {
-            append_row(&SessionBrief::from_row(&row), &mut rows.briefs)?;
-            let mut bytes = Vec::new();
-            append_row(&*row, &mut bytes)?;
-            rows.session_rows.push(bytes);
-        }
-        for (at, mut row) in self.sources.into_values().enumerate() {
+    pub(super) fn finish(mut self) -> io::Result<SegmentRows> {
+        let briefs: Vec<_> =
+            self.sessions.values().map(|row| SessionBrief::from_row(row)).collect();
+        let session_rows = self.sessions.values().map(encode).collect::<io::Result<_>>()?;
+        let mut states = BTreeMap::new();
+        for (at, row) in self.sources.values_mut().enumerate() {
             if let Some(state) = &mut row.state {
-                let packed = zstd::bulk::compress(state.as_bytes(), STATE_LEVEL);
-                let packed = packed.map_err(|error| RowError(error.to_string()))?;
-                rows.states.insert(at, packed);
+                states.insert(at, zstd::bulk::compress(state.as_bytes(), STATE_LEVEL)?);
                 state.clear();
             }
-            append_row(&*row, &mut rows.sources)?;
         }
-        Ok(rows)
+        let sources: Vec<_> = self.sources.into_values().collect();
+        Ok(SegmentRows { briefs: encode(&briefs)?, session_rows, sources: encode(&sources)?, states })
     }
+}
+
+/// Encodes rows as MessagePack: the values of a struct without the names of its fields, and enums by
+/// name.
+fn encode<T: Serialize>(rows: &T) -> io::Result<Vec<u8>> {
+    rmp_serde::to_vec(rows).map_err(io::Error::other)
 }
 
 /// Where the rows of a segment are.
@@ -105,7 +107,9 @@ impl RowSource {
 
     /// Decodes the briefs of a segment.
     pub(super) fn decode_briefs(&self, bytes: &[u8]) -> Result<Vec<SessionBrief>, StoreError> {
-        decode_briefs(bytes).map_err(|error| self.damaged(error))
+        let mut briefs: Vec<SessionBrief> = self.decode(bytes)?;
+        share_origins(&mut briefs);
+        Ok(briefs)
     }
 
     /// Returns the row of the session at a position, whose brief is given.
@@ -136,10 +140,10 @@ impl RowSource {
 
     fn decode_session(
         &self,
-        mut bytes: &[u8],
+        bytes: &[u8],
         brief: &SessionBrief,
     ) -> Result<Arc<SessionRow>, StoreError> {
-        let row: SessionRow = take_row(&mut bytes).map_err(|error| self.damaged(error))?;
+        let row: SessionRow = self.decode(bytes)?;
         if SessionBrief::from_row(&row) != *brief {
             return Err(self.damaged("a row of a session is not that of its brief"));
         }
@@ -149,13 +153,11 @@ impl RowSource {
     /// Returns the rows of the logs of a segment, in the order of their paths. The state of a log that
     /// has one is empty; see [`Self::read_state`].
     pub(crate) fn read_sources(&self, segment: i64) -> Result<Vec<SourceRow>, StoreError> {
-        let bytes = self.read(RecordKind::Sources, segment, 0)?;
-        let mut bytes = &bytes[..];
-        let mut rows = Vec::new();
-        while !bytes.is_empty() {
-            rows.push(take_row(&mut bytes).map_err(|error| self.damaged(error))?);
-        }
-        Ok(rows)
+        self.decode(&self.read(RecordKind::Sources, segment, 0)?)
+    }
+
+    fn decode<T: DeserializeOwned>(&self, bytes: &[u8]) -> Result<T, StoreError> {
+        rmp_serde::from_slice(bytes).map_err(|error| self.damaged(error))
     }
 
     /// Returns the rows of the logs of a segment with the states of their decoders.

@@ -7,9 +7,6 @@ use schemas::Provider;
 use schemas::session::SessionRow;
 use serde::{Deserialize, Serialize};
 
-use super::row_decoder::take_row;
-use super::row_encoder::RowError;
-
 /// The part of a session's row that says which of its events are live, in which order it comes, and
 /// whether it passes the filters of a request. The values are those of the columns of these names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,22 +43,17 @@ pub struct SessionOrigin {
     pub user_name: Option<String>,
 }
 
-/// Decodes the briefs of a segment.
-pub(super) fn decode_briefs(mut bytes: &[u8]) -> Result<Vec<SessionBrief>, RowError> {
-    let mut briefs: Vec<SessionBrief> = Vec::new();
+/// Makes sessions that have the same origin share it.
+pub(super) fn share_origins(briefs: &mut [SessionBrief]) {
     let mut origins: HashSet<Arc<SessionOrigin>> = HashSet::new();
-    while !bytes.is_empty() {
-        let mut brief: SessionBrief = take_row(&mut bytes)?;
+    for brief in briefs {
         match origins.get(&brief.origin) {
             Some(known) => brief.origin = Arc::clone(known),
             None => {
                 origins.insert(Arc::clone(&brief.origin));
             }
         }
-        briefs.push(brief);
     }
-    briefs.shrink_to_fit();
-    Ok(briefs)
 }
 
 impl SessionBrief {
