@@ -94,17 +94,12 @@ pub(super) fn set_aside_damaged(
     }
 
     lock.check_not_replaced()?;
-    let damaged_folder = folder::create_damaged_folder(dir)?;
     manifest.segments = good;
     let rows = RowSource::Catalog(Arc::clone(catalog));
     for segment in &damaged {
         lost_logs::add_segment(&mut manifest.lost, &rows, segment);
-        let segment_path = SegmentEntry::folder_path(dir, segment.number);
-        let damaged_path = damaged_folder.join(SegmentEntry::folder_name(segment.number));
         tracing::warn!(segment = segment.number, "a damaged segment is set aside");
-        if segment_path.exists() {
-            fs::rename(&segment_path, &damaged_path).map_err(StoreError::io(&segment_path))?;
-        }
+        folder::set_segment_aside(dir, segment.number)?;
     }
 
     manifest.generation += 1;

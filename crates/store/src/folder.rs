@@ -24,10 +24,11 @@ use super::manifest::{Manifest, ROW_COPY, SEGMENT_TABLES, SegmentEntry, file_nam
 use super::reduced_sessions::REDUCED_FILE;
 
 /// Names of the store's files directly in its folder.
-const OWN_FILES: [&str; 13] = [
+const OWN_FILES: [&str; 14] = [
     CATALOG_FILE,
     CATALOG_SIDE_FILES[0],
     CATALOG_SIDE_FILES[1],
+    CATALOG_SIDE_FILES[2],
     WRITE_LOCK,
     LABELS_FILE,
     LABELS_LOCK,
@@ -81,7 +82,6 @@ const MAX_TEMPORARY_AGE: Duration = Duration::from_secs(10 * 60);
 /// [`StoreError::ForeignFolder`] if it holds anything that an interrupted first ingest does not
 /// leave, or if `segments` is not a real folder. [`StoreError::Io`] if it cannot be read.
 pub(super) fn refuse_foreign_folder(dir: &Path) -> Result<(), StoreError> {
-    Manifest::refuse_older(dir)?;
     refuse_lost_manifest(dir)?;
     if let Some(entry) = find_foreign_entry(dir)? {
         return Err(StoreError::ForeignFolder { path: dir.to_owned(), entry });
@@ -256,6 +256,13 @@ pub(super) fn remove_segment_files(segment: &Path) -> Result<(), StoreError> {
 /// True if `path` is a folder, and not a link to one.
 pub(super) fn is_real_folder(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| found.is_dir())
+}
+
+/// Moves a damaged segment out of the way. One that is gone already is no error.
+pub(super) fn set_segment_aside(dir: &Path, number: i64) -> Result<(), StoreError> {
+    let from = SegmentEntry::folder_path(dir, number);
+    let to = create_damaged_folder(dir)?.join(SegmentEntry::folder_name(number));
+    if from.exists() { fs::rename(&from, &to).map_err(StoreError::io(&from)) } else { Ok(()) }
 }
 
 /// Returns whether a segment of this number has a folder in the store, also as a damaged one.

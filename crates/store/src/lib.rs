@@ -7,6 +7,7 @@
 mod catalog;
 mod compact;
 mod condition;
+mod conversion;
 mod damage;
 mod disk;
 mod error;

@@ -1,5 +1,6 @@
 //! The manifest: the list of live segments, which the catalog has. Replacing it is the commit.
 
+use std::fs;
 use std::path::Path;
 
 use schemas::SCHEMA_VERSION;
@@ -10,8 +11,8 @@ use super::catalog::{CATALOG_FILE, Catalog};
 use super::disk::files;
 use super::error::StoreError;
 
-/// Name of the file in which stores of earlier versions have their manifest.
-pub(super) const OLD_MANIFEST_FILE: &str = "manifest.json";
+/// Name of the manifest of a store without a catalog.
+pub(super) const OLD_MANIFEST: &str = "manifest.json";
 
 /// First bytes of a manifest with a checksum, which follows them: xxh3 over all bytes after
 /// [`CHECKSUM_END`]. Earlier versions wrote manifests without one.
@@ -172,10 +173,10 @@ impl Manifest {
     /// Reads the manifest of the store in `dir`; `None` if there is no store.
     ///
     /// # Errors
-    /// [`StoreError::Older`] for a store of a version that had no catalog.
+    /// [`StoreError::Unconverted`] for a store of a version that had no catalog.
     pub fn read(dir: &Path) -> Result<Option<Self>, StoreError> {
         let json = Self::read_json(dir)?;
-        json.map(|json| Self::parse(dir, json.as_bytes())).transpose()
+        json.map(|json| Self::parse(&dir.join(CATALOG_FILE), json.as_bytes())).transpose()
     }
 
     /// Reads the manifest of the store in `dir` as JSON; `None` if there is no store. Equal texts are
@@ -183,32 +184,21 @@ impl Manifest {
     pub(super) fn read_json(dir: &Path) -> Result<Option<String>, StoreError> {
         match Catalog::open(dir)? {
             Some(catalog) => catalog.read_manifest().map(Some),
-            None => Self::refuse_older(dir).map(|()| None),
+            None if is_old_store(dir) => Err(StoreError::Unconverted { path: dir.to_owned() }),
+            None => Ok(None),
         }
     }
 
-    /// Checks a folder without a catalog.
-    ///
-    /// # Errors
-    /// [`StoreError::Older`] if it is a store of a version that had no catalog.
-    pub(super) fn refuse_older(dir: &Path) -> Result<(), StoreError> {
-        if dir.join(OLD_MANIFEST_FILE).exists() {
-            let supported = SCHEMA_VERSION;
-            return Err(StoreError::Older { path: dir.to_owned(), found: 0, supported });
-        }
-        Ok(())
-    }
-
-    /// Parses and checks the bytes of the manifest of the store in `dir`.
-    pub(super) fn parse(dir: &Path, bytes: &[u8]) -> Result<Self, StoreError> {
-        let path = dir.join(CATALOG_FILE);
+    /// Parses and checks the bytes of a manifest, which the file at `path` has.
+    pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<Self, StoreError> {
+        let dir = path.parent().unwrap_or(path);
         // A manifest of another version may have other fields, so only its version is read.
         let manifest = serde_json::from_slice::<Self>(bytes);
         let version = match &manifest {
             Ok(manifest) => Ok(manifest.schema_version),
             Err(_) => serde_json::from_slice(bytes).map(|one: ManifestVersion| one.schema_version),
         };
-        let found = version.map_err(|error| StoreError::damaged(&path, error))?;
+        let found = version.map_err(|error| StoreError::damaged(path, error))?;
         let supported = SCHEMA_VERSION;
         if found > supported {
             return Err(StoreError::Newer { path: dir.to_owned(), found, supported });
@@ -219,9 +209,9 @@ impl Manifest {
 
         // Checked after the version, because a later version may have another checksum.
         if !has_right_checksum(bytes) {
-            return Err(StoreError::damaged(&path, "its checksum differs"));
+            return Err(StoreError::damaged(path, "its checksum differs"));
         }
-        manifest.map_err(|error| StoreError::damaged(&path, error))
+        manifest.map_err(|error| StoreError::damaged(path, error))
     }
 
     /// Returns the manifest as JSON with a checksum.
@@ -244,6 +234,11 @@ impl Manifest {
     pub fn bytes(&self) -> u64 {
         self.segments.iter().map(SegmentEntry::bytes).sum()
     }
+}
+
+/// Returns whether the folder has the manifest of a store without a catalog.
+pub(super) fn is_old_store(dir: &Path) -> bool {
+    fs::symlink_metadata(dir.join(OLD_MANIFEST)).is_ok_and(|found| found.is_file())
 }
 
 /// The field that a manifest of every version has.
@@ -269,8 +264,6 @@ fn has_right_checksum(bytes: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     fn manifest() -> Manifest {
@@ -290,8 +283,6 @@ mod tests {
     fn other_versions_are_refused_and_an_absent_store_is_none() {
         let dir = tempfile::tempdir().expect("tempdir");
         assert!(matches!(Manifest::read(dir.path()), Ok(None)));
-        fs::write(dir.path().join(OLD_MANIFEST_FILE), "{}").expect("writes");
-        assert!(matches!(Manifest::read(dir.path()), Err(StoreError::Older { found: 0, .. })));
         let newer = Manifest { schema_version: SCHEMA_VERSION + 1, ..Manifest::default() };
         Catalog::create(dir.path(), &newer.to_json(), &[]).expect("writes");
         assert!(
@@ -311,7 +302,7 @@ mod tests {
             for bit in 0..8 {
                 let mut damaged = written.clone();
                 damaged[at] ^= 1 << bit;
-                let read = Manifest::parse(Path::new("/store"), &damaged);
+                let read = Manifest::parse(Path::new("/store/catalog.db"), &damaged);
                 assert!(read.is_err() || read.is_ok_and(|read| read == manifest));
             }
         }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use schemas::session::SessionRow;
 use xxhash_rust::xxh3::xxh3_128;
 
+use super::catalog::CATALOG_FILE;
 use super::condition::{inspect_store, make_private};
 use super::damage::Verify;
 use super::disk::files;
@@ -204,7 +205,7 @@ impl Store {
     }
 
     fn parse_manifest(&self, json: Option<&str>) -> Result<Manifest, StoreError> {
-        let parse = |json: &str| Manifest::parse(&self.dir, json.as_bytes());
+        let parse = |json: &str| Manifest::parse(&self.dir.join(CATALOG_FILE), json.as_bytes());
         json.map_or_else(|| Ok(Manifest::default()), parse)
     }
 

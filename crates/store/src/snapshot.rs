@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use schemas::session::{ProblemRow, SessionRow};
+use schemas::table::PROBLEMS;
 
 use super::catalog::{CATALOG_FILE, Catalog};
 use super::condition::{StoreCondition, inspect_store};
@@ -17,7 +18,7 @@ use super::manifest::{Manifest, SegmentEntry};
 use super::segment::open_segment::{Segment, SessionSpan, SharedSegment};
 use super::segment::segment_rows::RowSource;
 use super::segment::session_table::{SessionTable, StoredSession};
-use super::segment::small_files::read_problems;
+use super::segment::small_files::read_table;
 use super::span_index::SpanIndex;
 use super::visible::overlay::Overlay;
 use base::parallel::in_parallel;
@@ -388,7 +389,7 @@ impl Snapshot {
     ) -> Result<Vec<ProblemRow>, StoreError> {
         let mut rows = Vec::new();
         for segment in segments {
-            rows.extend(read_problems(&segment.dir, &segment.entry)?);
+            rows.extend(read_table(&segment.dir, &segment.entry, PROBLEMS.name)?);
         }
         if rows.is_empty() {
             return Ok(rows);

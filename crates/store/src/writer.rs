@@ -21,12 +21,12 @@ use super::disk::lock::{StoreLock, WRITE_LOCK};
 use super::error::StoreError;
 use super::lake::keys::LAKE_PATH;
 use super::large_segments::GroupNumber;
-use super::manifest::{LostLogs, Manifest, RetiredSegment, SegmentEntry};
+use super::manifest::{LostLogs, Manifest, RetiredSegment, SegmentEntry, is_old_store};
 use super::reduced_writes::ReducedInForce;
 use super::segment::segment_writer::{FinishedSegment, SegmentWriter};
 use super::snapshot::Snapshot;
 use super::visible::folder::{OverlayRemoval, remove_overlays};
-use super::{compact, folder, large_segments, lost_logs};
+use super::{compact, conversion, folder, large_segments, lost_logs};
 use base::parallel::free_later;
 
 /// How long retired segments stay, in microseconds: readers of an older manifest may need them.
@@ -74,7 +74,7 @@ impl StoreWriter {
         files::create_private_dirs(dir)?;
         // Looks for the catalog again after checking the folder: another process may be in its first
         // ingest.
-        let has_catalog = || dir.join(CATALOG_FILE).exists();
+        let has_catalog = || dir.join(CATALOG_FILE).exists() || is_old_store(dir);
         if !has_catalog()
             && let Err(error) = folder::refuse_foreign_folder(dir)
             && !has_catalog()
@@ -83,6 +83,9 @@ impl StoreWriter {
         }
 
         let lock = StoreLock::acquire(dir, WRITE_LOCK)?;
+        if !dir.join(CATALOG_FILE).exists() && is_old_store(dir) {
+            conversion::convert(dir)?;
+        }
         folder::create_catalog(dir, &lock)?;
         lock.check_not_replaced()?;
         let (catalog, checked) = open_catalog(dir, verify)?;
@@ -96,7 +99,11 @@ impl StoreWriter {
         // A clock that was set back must not keep retired segments forever.
         manifest.retired.retain(|retired| (0..RETIRED_GRACE_US).contains(&(now - retired.at)));
         if manifest.retired.len() < checked.manifest().retired.len() {
-            catalog.commit(&manifest.to_json(), &[], &|number| manifest.includes_segment(number))?;
+            catalog
+                .commit(&manifest.to_json(), &[], &|number| manifest.includes_segment(number))?;
+        }
+        if is_old_store(dir) {
+            conversion::remove_old_files(dir, &manifest);
         }
         let highest_on_disk = folder::remove_leftovers(dir, &manifest);
         // What cannot be removed now stays for the next run.
@@ -382,7 +389,7 @@ impl StoreWriter {
 fn open_catalog(dir: &Path, verify: Verify) -> Result<(Arc<Catalog>, Snapshot), StoreError> {
     let open = || {
         let catalog = Catalog::open_for_writing(dir)?;
-        let manifest = Manifest::parse(dir, catalog.read_manifest()?.as_bytes())?;
+        let manifest = Manifest::parse(catalog.path(), catalog.read_manifest()?.as_bytes())?;
         if verify == Verify::All || is_catalog_due(dir) {
             catalog.verify()?;
         }

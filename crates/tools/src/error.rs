@@ -29,6 +29,13 @@ pub fn store_error(error: StoreError) -> ToolError {
             ),
         )
         .with_detail("schema_version", found),
+        StoreError::Unconverted { path } => ToolError::new(
+            ErrorCode::StoreUnavailable,
+            format!(
+                "The store in {} was written by an earlier version. Run `sessions ingest` once, which converts it and keeps everything",
+                path.display()
+            ),
+        ),
         StoreError::ForeignFolder { path, entry } => ToolError::new(
             ErrorCode::StoreUnavailable,
             format!(

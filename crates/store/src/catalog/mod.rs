@@ -32,8 +32,10 @@ use crate::error::StoreError;
 /// Name of the catalog in the store directory.
 pub(crate) const CATALOG_FILE: &str = "catalog.db";
 
-/// Names of the files that SQLite keeps next to it while it is open.
-pub(crate) const CATALOG_SIDE_FILES: [&str; 2] = ["catalog.db-wal", "catalog.db-shm"];
+/// Names of the files that SQLite keeps next to it while it is open: the log of transactions and its
+/// index, or what undoes a transaction (see [`journal_mode`]).
+pub(crate) const CATALOG_SIDE_FILES: [&str; 3] =
+    ["catalog.db-wal", "catalog.db-shm", "catalog.db-journal"];
 
 /// How long a transaction waits for another process. Readers wait only for one that recovers the file
 /// after a kill; a writer waits for readers when it empties the log of transactions.
@@ -95,9 +97,10 @@ impl Catalog {
             Self::connect(&dir.join(CATALOG_FILE), OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         catalog.is_writer = true;
         // Deleted records are overwritten, so that a forgotten session leaves no byte.
-        let prepared = catalog.lock().execute_batch(
-            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON;",
-        );
+        let prepared = catalog.lock().execute_batch(&format!(
+            "PRAGMA journal_mode = {}; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON;",
+            journal_mode(is_on_network(dir)),
+        ));
         prepared.map_err(|error| catalog.error(error))?;
         Ok(catalog)
     }
@@ -331,6 +334,28 @@ impl Catalog {
     }
 }
 
+/// Returns how SQLite keeps transactions. Readers and the writer do not wait for each other with a log
+/// of transactions; but they share its index in memory, which machines cannot. In a network folder,
+/// readers may wait for a commit instead.
+fn journal_mode(is_on_network: bool) -> &'static str {
+    if is_on_network { "DELETE" } else { "WAL" }
+}
+
+/// Returns whether the folder may be one of another machine.
+#[cfg(target_os = "linux")]
+fn is_on_network(dir: &Path) -> bool {
+    // The numbers that statfs(2) gives NFS, SMB in three versions, AFS, 9P and FUSE.
+    const TYPES: [u32; 7] =
+        [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x5346_414f, 0x0102_1997, 0x6573_5546];
+    rustix::fs::statfs(dir).is_ok_and(|found| TYPES.contains(&(found.f_type as u32)))
+}
+
+/// Returns false: only on Linux this is known.
+#[cfg(not(target_os = "linux"))]
+fn is_on_network(_dir: &Path) -> bool {
+    false
+}
+
 /// Returns whether some transactions are not in the file of the catalog itself.
 fn has_log_of_transactions(dir: &Path) -> bool {
     fs::metadata(dir.join(CATALOG_SIDE_FILES[0])).is_ok_and(|found| found.len() > 0)
@@ -450,6 +475,21 @@ mod tests {
             let has = |word: &[u8]| bytes.windows(word.len()).any(|part| part == word);
             assert!(!has(b"deleted") && (name != CATALOG_FILE || has(b"kept")), "{name}");
         }
+    }
+
+    #[test]
+    fn a_catalog_in_a_network_folder_has_no_log_of_transactions() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        Catalog::create(dir.path(), "manifest 0", &[]).expect("creates");
+        let writer = Catalog::open_for_writing(dir.path()).expect("opens");
+        let pragma = format!("PRAGMA journal_mode = {}", journal_mode(true));
+        let mode = writer.lock().query_row(&pragma, [], |row| row.get::<_, String>(0));
+        assert_eq!(mode.expect("changes"), "delete");
+        let reader = Catalog::open(dir.path()).expect("opens").expect("is there");
+        writer.commit("manifest 1", &[(1, &rows("word"))], &|_| true).expect("commits");
+        assert_eq!(reader.read_manifest().expect("reads"), "manifest 1");
+        writer.erase_deleted().expect("has nothing to erase");
+        assert!(!dir.path().join(CATALOG_SIDE_FILES[0]).exists());
     }
 
     #[test]

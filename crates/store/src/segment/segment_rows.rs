@@ -22,34 +22,34 @@ const STATE_LEVEL: i32 = 1;
 /// The states of sessions and files that a segment under construction records, by key. Of several
 /// states, the last one counts.
 #[derive(Default)]
-pub(super) struct RecordedRows {
+pub(crate) struct RecordedRows {
     sessions: BTreeMap<String, Box<SessionRow>>,
     sources: BTreeMap<String, Box<SourceRow>>,
 }
 
 impl RecordedRows {
     /// Returns whether nothing was recorded.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.sessions.is_empty() && self.sources.is_empty()
     }
 
     /// Returns the number of files.
-    pub(super) fn source_count(&self) -> usize {
+    pub(crate) fn source_count(&self) -> usize {
         self.sources.len()
     }
 
     /// Records the state of a session, which replaces an earlier one.
-    pub(super) fn record_session(&mut self, row: Box<SessionRow>) {
+    pub(crate) fn record_session(&mut self, row: Box<SessionRow>) {
         self.sessions.insert(row.session_id.clone(), row);
     }
 
     /// Records the state of a file, which replaces an earlier one.
-    pub(super) fn record_source(&mut self, row: Box<SourceRow>) {
+    pub(crate) fn record_source(&mut self, row: Box<SourceRow>) {
         self.sources.insert(row.path.clone(), row);
     }
 
     /// Encodes the rows.
-    pub(super) fn finish(mut self) -> io::Result<SegmentRows> {
+    pub(crate) fn finish(mut self) -> io::Result<SegmentRows> {
         let briefs: Vec<_> =
             self.sessions.values().map(|row| SessionBrief::from_row(row)).collect();
         let session_rows = self.sessions.values().map(encode).collect::<io::Result<_>>()?;
@@ -61,7 +61,12 @@ impl RecordedRows {
             }
         }
         let sources: Vec<_> = self.sources.into_values().collect();
-        Ok(SegmentRows { briefs: encode(&briefs)?, session_rows, sources: encode(&sources)?, states })
+        Ok(SegmentRows {
+            briefs: encode(&briefs)?,
+            session_rows,
+            sources: encode(&sources)?,
+            states,
+        })
     }
 }
 

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use schemas::session::ProblemRow;
-use schemas::table::{EVENTS, PROBLEMS};
+use schemas::table::EVENTS;
+use serde::de::DeserializeOwned;
 
 use crate::disk::checked_file::open_error;
 use crate::disk::chunk_checksum::CHUNK_BYTES;
@@ -13,21 +13,22 @@ use crate::disk::files;
 use crate::error::StoreError;
 use crate::manifest::{CHECKSUMS, FileEntry, SKIP_INDEX, SegmentEntry, file_name};
 
-/// Reads the problems of a segment, whose folder is `folder`.
-pub(crate) fn read_problems(
+/// Reads a small table of a segment, whose folder is `folder`. Empty if the segment has no rows of it.
+pub(crate) fn read_table<T: DeserializeOwned>(
     folder: &Path,
     entry: &SegmentEntry,
-) -> Result<Vec<ProblemRow>, StoreError> {
+    table: &str,
+) -> Result<Vec<T>, StoreError> {
     let mut rows = Vec::new();
-    let Some(expected) = entry.file_entry(PROBLEMS.name) else { return Ok(rows) };
-    let path = folder.join(file_name(PROBLEMS.name));
+    let Some(expected) = entry.file_entry(table) else { return Ok(rows) };
+    let path = folder.join(file_name(table));
     let bytes = Bytes::from(read_whole(&path, expected)?);
     let batches = ParquetRecordBatchReaderBuilder::try_new(bytes)
         .and_then(ParquetRecordBatchReaderBuilder::build)
         .map_err(|error| StoreError::damaged(&path, error))?;
     for batch in batches {
         let batch = batch.map_err(|error| StoreError::damaged(&path, error))?;
-        let more: Vec<ProblemRow> = serde_arrow::from_record_batch(&batch)
+        let more: Vec<T> = serde_arrow::from_record_batch(&batch)
             .map_err(|error| StoreError::damaged(&path, error))?;
         rows.extend(more);
     }
