@@ -2,8 +2,8 @@
 //! keyed by session id.
 //!
 //! The file has its own lock, which is held only briefly, so that labelling never waits for an
-//! ingest. No ingest, merge or damage of segments touches the file. It is replaced by rename, like
-//! the manifest.
+//! ingest. No ingest, merge or damage of segments touches the file. It is replaced by
+//! rename.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io;
