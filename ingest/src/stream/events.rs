@@ -337,7 +337,7 @@ impl Stream {
         let text = clean(draft.text);
         let command = clean(draft.command);
         let files = split_paths(draft.files);
-        let masked = self.mask_columns(&text, &command, &files);
+        let masked = self.mask_columns(&text, &command, &files, draft.answered_call(kind));
         let mut call = CallColumns {
             step,
             tool: None,
