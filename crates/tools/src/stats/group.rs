@@ -18,14 +18,20 @@ use base::paths::resolve_path;
 /// change, have been multiples of it since 2011, so its times have one hour, day, week and month.
 const QUARTER_HOUR_US: i64 = 15 * 60 * 1_000_000;
 
+/// A day in microseconds.
+const DAY_US: i64 = 24 * 60 * 60 * 1_000_000;
+
+/// The rates of models; `None` for a model without a price.
+type ModelRates<'a> = HashMap<String, Option<Cow<'a, Rate>>>;
+
 /// The groups of some rows.
 pub(super) struct StatsGroups<'a> {
     plan: &'a StatsPlan<'a>,
     groups: HashMap<String, GroupSums>,
     /// A reused buffer for the key of a row.
     key: String,
-    /// The rates by mode of service and model.
-    rates: HashMap<PriceMode, HashMap<String, Option<Cow<'a, Rate>>>>,
+    /// The rates by mode of service and day in UTC, and by model.
+    rates: HashMap<(PriceMode, Option<i64>), ModelRates<'a>>,
     /// The names of hours, days, weeks and months by quarter of an hour, one map for each key.
     periods: [HashMap<i64, String>; 2],
     /// The full path of each file that calls of the session name, by how the log writes it.
@@ -155,11 +161,13 @@ impl<'a> StatsGroups<'a> {
     ) -> Option<f64> {
         let model = fact.model?;
         let prices = self.plan.prices;
-        if !self.rates.get(&mode).is_some_and(|rates| rates.contains_key(model)) {
-            let rate = prices.rate_in_mode(model, &mode);
-            self.rates.entry(mode.clone()).or_default().insert(model.to_owned(), rate);
+        let key = (mode, fact.time.map(|time| time.div_euclid(DAY_US)));
+        if !self.rates.get(&key).is_some_and(|rates| rates.contains_key(model)) {
+            let day = fact.time.map(|time| Timestamp(time).utc_day());
+            let rate = prices.rate_in_mode(model, &key.0, day.as_deref());
+            self.rates.entry(key.clone()).or_default().insert(model.to_owned(), rate);
         }
-        let rates = self.rates.get(&mode)?;
+        let rates = self.rates.get(&key)?;
         let rate = rates.get(model)?.as_deref()?;
         let mut prompt = Usage { output: None, ..fact.usage }.total();
         if rate.long.is_some()
