@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::{DataType, Date32Type, Int64Type, TimeUnit};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::env::TestEnv;
 
@@ -182,6 +182,20 @@ fn transcripts_tell_the_story_with_coordinates() {
     assert!(env.path("one.html").is_file());
 }
 
+/// The query by which the live page asks for the kinds of a session's events.
+fn page_map_query(session: &str) -> String {
+    let source = include_str!("../../src/page/source/filter.tsx");
+    let (_, query) =
+        source.split_once("const mapQuery = (session: string) => `").expect("the query");
+    let (query, _) = query.split_once("`;").expect("its end");
+    query
+        .replace("${session}", &format!("'{session}'"))
+        .replace("${REPEAT}", "=")
+        .replace("${ROW}", "4000")
+        .replace("${COMPACTION.source}", "compact")
+        .replace("${STOP.source}", "interrupted")
+}
+
 /// As after a second compaction, which writes what is kept again.
 #[test]
 fn a_log_that_repeats_its_own_rows_is_told_once() {
@@ -197,6 +211,7 @@ fn a_log_that_repeats_its_own_rows_is_told_once() {
     fs::create_dir_all(env.path("logs")).expect("creates");
     fs::write(env.path("logs").join(format!("{id}.jsonl")), log).expect("writes");
     env.run(&["ingest", "logs"]).ok();
+    assert_eq!(env.rows(&page_map_query(id)), [[json!("pppp==p")]], "the live page");
     for format in ["markdown", "html"] {
         let text = env.run(&["export", "--format", format, "--session-id", id]).ok();
         // The page has a list of the turns before them.
