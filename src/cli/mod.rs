@@ -296,7 +296,7 @@ fn dispatch_command(
         Command::Plugin(flags) => plugin::run(flags, &build_help(), printer),
         Command::Skill(flags) => skill::run(flags, &build_help(), printer),
         Command::Tools(flags) => tools::run(flags, context),
-        Command::Config => config::run(named_store, timezone, printer),
+        Command::Config => config::run(named_store, timezone, context),
         Command::Upgrade => upgrade::run(printer),
         Command::SqlWorker => sql_worker::run(printer),
         Command::Init(flags) => init::run(&flags, printer),
