@@ -153,12 +153,18 @@ pub(crate) fn accompany_calls(notices: &[&Event]) -> bool {
     notices.iter().all(|notice| notice.subtype.as_ref().is_some_and(is_minor))
 }
 
-/// Returns the time of an event, its duration and its outcome.
+/// Returns the time of an event in UTC, its duration and its outcome.
 pub(crate) fn event_remarks(event: &Event, result: Option<&Event>) -> Vec<String> {
+    let clock = event.timestamp.as_deref().and_then(|time| time.get(11..19));
+    let mut remarks: Vec<String> = clock.map(str::to_owned).into_iter().collect();
+    remarks.extend(outcome_remarks(event, result));
+    remarks
+}
+
+/// Returns the duration of an event and its outcome.
+pub(super) fn outcome_remarks(event: &Event, result: Option<&Event>) -> Vec<String> {
     let outcome = result.unwrap_or(event);
     let mut remarks: Vec<String> = Vec::new();
-    let clock = event.timestamp.as_deref().and_then(|time| time.get(11..19));
-    remarks.extend(clock.map(str::to_owned));
     remarks.extend(outcome.duration_ms.or(event.duration_ms).map(format_duration));
     if outcome.is_error == Some(true) {
         remarks.push("failed".to_owned());

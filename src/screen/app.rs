@@ -430,8 +430,7 @@ impl<'a> App<'a> {
                 self.message = Some(format!("{id} is in the clipboard"));
             }
             SessionAction::Export => {
-                let ScreenSetup { tools, prices, folder, .. } = self.setup;
-                self.message = Some(self.export.run(tools, prices, folder, &id));
+                self.message = Some(self.export.run(self.setup, &id));
             }
         }
         Ok(None)

@@ -154,7 +154,9 @@ fn json_lines_are_events_as_the_tools_give_them() {
 fn transcripts_tell_the_story_with_coordinates() {
     let env = TestEnv::with_samples();
     for format in ["markdown", "html"] {
-        let text = env.run(&["export", "--format", format, "--session-id", "9ae82b3a"]).ok();
+        let ids: &[&str] = if format == "markdown" { &["--ids"] } else { &[] };
+        let args = ["export", "--format", format, "--session-id", "9ae82b3a"];
+        let text = env.run(&[&args, ids].concat()).ok();
         let order = [
             "Make clones of RetryBudget share one counter",
             "Since the connection pool landed",
@@ -174,6 +176,13 @@ fn transcripts_tell_the_story_with_coordinates() {
         }
         assert!(text.contains("failed"), "{format}");
     }
+    // Without --ids a reader sees the id of the session alone, and times of the own clock.
+    let export = |zone: &str| env.run(&["export", "md", MAIN, "--timezone", zone]).ok();
+    let (utc, tokyo) = (export("utc"), export("Asia/Tokyo"));
+    assert!(!utc.contains(&format!("`{MAIN}:")) && utc.contains(MAIN), "{utc}");
+    assert!(tokyo.contains(" Asia/Tokyo |") && tokyo != utc, "{tokyo}");
+    assert!(!tokyo.contains("Z |") && !tokyo.contains("Z\n"), "{tokyo}");
+    assert!(env.run(&["export", "jsonl", MAIN, "--ids"]).fails(2).contains("--ids"));
     env.run(&["export", "--format", "markdown", "-o", "out", "--provider", "codex"]).ok();
     let sql = "SELECT count(*) FROM sessions WHERE provider = 'codex' \
         AND user_messages + messages + tool_calls > 0";

@@ -76,6 +76,7 @@ fn export(
         force: false,
         images: false,
         whole: false,
+        has_ids: false,
     };
     let mut text = String::new();
     let summary = export_sessions(tools, &args, &PriceTable::built_in(), call, &mut |more| {
