@@ -96,7 +96,7 @@ def check_behaviour(checks, browser, server, link, state):
     other = browser.new_context().new_page()
     other.goto(link)
     other.wait_for_selector("[role=alert]")
-    checks.expect("used already" in other.inner_text("main"), "a used link opens the page")
+    checks.expect("has expired" in other.inner_text("main"), "a used link opens the page")
 
     page.goto(base + "/")
     settle(page)

@@ -47,7 +47,7 @@ pub use self::conversation::ConversationView;
 pub(crate) use self::conversation::shorten_image_notes;
 pub use self::files::{ImageWritten, ReportWritten};
 pub use self::health::{
-    describe_ingest_failures, first_ingest_line, found_logs_line, found_logs_text,
+    describe_ingest_failures, first_ingest_line, found_logs_line, found_logs_text, searched_folders,
 };
 pub(crate) use self::help::paint_help;
 pub use self::hooks::HookLogList;

@@ -28,6 +28,8 @@ mod event_order;
 mod exclude;
 mod export;
 mod find;
+#[cfg(unix)]
+mod first_week;
 mod forget;
 mod forget_copies;
 mod freshness;

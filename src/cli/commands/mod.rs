@@ -10,6 +10,7 @@ pub(super) mod event;
 pub(super) mod export;
 pub(super) mod find;
 pub(super) mod forget;
+pub(super) mod help;
 pub(super) mod hook;
 pub(super) mod ingest;
 pub(super) mod init;
