@@ -8,7 +8,7 @@ use schemas::envelope::MetadataLevel;
 use super::commands::{
     analyze, blame, compact, completions, event, export, find, forget, help, hook, ingest, init,
     label, lake, list, mcp, open, plugin, pull, push, query, report, resume, search, setup, show,
-    skill, stats, tail, tools, usage, web,
+    skill, stats, tail, tools, uninstall, usage, web,
 };
 use super::startup::TextUse;
 use crate::config::environment;
@@ -190,6 +190,8 @@ pub(super) enum Command {
     Config,
     /// Show how this copy was installed, and the command that upgrades it
     Upgrade,
+    /// Remove what the program has written for agents, and the program; the store only on request
+    Uninstall(uninstall::UninstallFlags),
     /// List the commands
     Help(help::HelpFlags),
     /// Connect a shell: a key for the picker, and completion of ids, projects and flags
@@ -302,6 +304,7 @@ impl Command {
             | Self::SqlWorker
             | Self::Config
             | Self::Upgrade
+            | Self::Uninstall(_)
             | Self::Help(_)
             | Self::Init(_)
             | Self::CompleteLine(_)

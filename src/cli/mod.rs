@@ -42,7 +42,8 @@ use self::commands::help::HelpFlags;
 use self::commands::{
     analyze, blame, compact, completions, config, doctor, event, export, find, forget, hook,
     ingest, init, label, lake, list, mcp, open, plugin, pull, push, query, report, resume, search,
-    setup, show, skill, sql_worker, stats, status, statusline, tail, tools, upgrade, usage, web,
+    setup, show, skill, sql_worker, stats, status, statusline, tail, tools, uninstall, upgrade,
+    usage, web,
 };
 use self::context::{CommandContext, debug_metadata};
 use self::exit::{CommandFailure, CommandOutcome, report_result, report_unwritten};
@@ -318,6 +319,7 @@ fn dispatch_command(
         Command::Config => config::run(named_store, timezone, context),
         Command::Upgrade => upgrade::run(printer),
         Command::SqlWorker => sql_worker::run(printer),
+        Command::Uninstall(flags) => uninstall::run(&flags, context),
         Command::Help(flags) => print_help(&flags, printer),
         Command::Init(flags) => init::run(&flags, printer),
         Command::CompleteLine(flags) => {

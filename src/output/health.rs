@@ -13,6 +13,7 @@ use super::numbers::{count_of, list_counts, to_megabytes};
 use super::show::Show;
 use crate::setup::check::RegistrationChecks;
 use crate::setup::installation::Installation;
+use crate::setup::uninstall::Uninstall;
 use crate::setup::{AllClientsSetup, ConfigWritten};
 use base::sanitize::one_line;
 use tools::doctor::DoctorData;
@@ -200,6 +201,27 @@ impl Show for Installation {
             self.installed_by,
             self.upgrade
         )
+    }
+}
+
+impl Show for Uninstall {
+    fn to_text(&self) -> String {
+        let mut out = String::new();
+        let verb = if self.is_done { "removed" } else { "would remove" };
+        for part in &self.parts {
+            let path = part.path.display();
+            let _ = match &part.error {
+                Some(error) => writeln!(out, "not removed: {}: {error}", part.what),
+                None => writeln!(out, "{verb}: {} in {path}", part.what),
+            };
+        }
+        for sentence in &self.remaining {
+            let _ = writeln!(out, "{sentence}");
+        }
+        if !self.is_done {
+            out.push_str("Nothing was changed. Add --yes to remove this.\n");
+        }
+        out
     }
 }
 

@@ -212,6 +212,55 @@ fn the_page_opens_in_the_browser() {
     terminal.wait_for_end();
 }
 
+/// A copy of the program that no package manager installed.
+#[test]
+fn uninstall_removes_the_entries_and_the_program_and_keeps_the_store() {
+    let env = TestEnv::new();
+    let other = "{\"mcpServers\":{\"other\":{\"command\":\"x\"}}}";
+    fs::write(env.path(".claude.json"), other).expect("writes");
+    fs::create_dir(env.path(".codex")).expect("creates");
+    fs::write(env.path(".bashrc"), "eval \"$(sessions init bash)\"\n").expect("writes");
+    write_log(&env, "lighthouse", &json!({ "cwd": "/home/mira/pier" }), &[user("Paint")]);
+    ingest(&env);
+    fs::create_dir_all(env.path("prefix/bin")).expect("creates");
+    let program = env.path("prefix/bin/sessions");
+    fs::copy(env!("CARGO_BIN_EXE_sessions"), &program).expect("copies");
+    let run = |args: &[&str]| {
+        let mut command = std::process::Command::new(&program);
+        command.args(args).env_clear().current_dir(env.root.path());
+        command.env("HOME", env.root.path()).env("SESSIONS_STORE", env.store());
+        command.env("LD_LIBRARY_PATH", std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default());
+        let output = command.output().expect("runs");
+        assert!(output.status.success(), "{args:?}: {output:?}");
+        String::from_utf8(output.stdout).expect("UTF-8")
+    };
+    run(&["setup", "--all", "--write"]);
+    run(&["setup", "claude", "--hooks"]);
+    let config = fs::read_to_string(env.path(".codex/config.toml")).expect("reads");
+    assert!(config.contains("sessions"), "{config}");
+
+    let shown = run(&["uninstall"]);
+    for part in
+        [".claude.json", ".codex/config.toml", "hooks in ", "program in ", ".bashrc", "--yes"]
+    {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    assert!(program.exists() && shown.contains("--store-too"), "{shown}");
+    run(&["uninstall", "--yes"]);
+    assert!(!program.exists() && env.store().exists());
+    let read_json = |text: &str| serde_json::from_str::<Value>(text).expect("JSON");
+    let config = fs::read_to_string(env.path(".claude.json")).expect("reads");
+    assert_eq!(read_json(&config), read_json(other));
+    for file in [".codex/config.toml", ".claude/settings.json"] {
+        let text = fs::read_to_string(env.path(file)).expect("reads");
+        assert!(!text.contains("sessions"), "{file}: {text}");
+    }
+
+    fs::copy(env!("CARGO_BIN_EXE_sessions"), &program).expect("copies");
+    run(&["uninstall", "--yes", "--store-too"]);
+    assert!(!env.store().exists());
+}
+
 #[test]
 fn words_that_people_type_work_or_lead() {
     let env = TestEnv::new();

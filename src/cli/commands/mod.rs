@@ -36,6 +36,7 @@ pub(super) mod status;
 pub(super) mod statusline;
 pub(super) mod tail;
 pub(super) mod tools;
+pub(super) mod uninstall;
 pub(super) mod upgrade;
 pub(super) mod usage;
 pub(super) mod web;
