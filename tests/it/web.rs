@@ -128,7 +128,7 @@ fn a_link_works_once_and_its_cookie_stays_strict() {
     assert!(!cookie.contains(&page.token), "the token is not kept");
     let again = page.login(&page.token);
     assert_eq!(again.status, 403, "it worked once");
-    assert!(again.json()["error"]["message"].as_str().expect("why").contains("last link"));
+    assert!(again.json()["error"]["message"].as_str().expect("why").contains("has expired"));
     let (_, next) = read_link(&mut page.stderr);
     assert_eq!(page.login(&next).status, 200, "the next link opens another browser");
     assert_eq!(page.send("GET", &format!("/api/login?token={next}"), &[], "").status, 400);
