@@ -12,6 +12,7 @@ use schemas::{Timestamp, Usage, Zone, limits};
 use super::fact::{CALL, RESULT, StatsColumns, StatsFact, USAGE, flag_at, number_at, text_at};
 use super::plan::StatsPlan;
 use super::sums::{GroupSums, KEY_SEPARATOR, MISSING_VALUE};
+use base::model_name::shown_model;
 use base::paths::resolve_path;
 
 /// A quarter of an hour in microseconds. The offsets of all zones, and the times at which they
@@ -36,8 +37,8 @@ pub(super) struct StatsGroups<'a> {
     periods: [HashMap<i64, String>; 2],
     /// The full path of each file that calls of the session name, by how the log writes it.
     paths: HashMap<String, String>,
-    /// The names of tools in lower case, by how the logs write them.
-    folded_tools: HashMap<String, String>,
+    /// The names of tools in lower case and of models as readers see them, by how the logs write them.
+    folded_names: HashMap<String, String>,
     /// The prompt length of each request of the session, if it decides the rate. A request may be
     /// counted in several rows, and only the first has the prompt.
     prompts: HashMap<String, i64>,
@@ -52,7 +53,7 @@ impl<'a> StatsGroups<'a> {
             rates: HashMap::new(),
             periods: [HashMap::new(), HashMap::new()],
             paths: HashMap::new(),
-            folded_tools: HashMap::new(),
+            folded_names: HashMap::new(),
             prompts: HashMap::new(),
         }
     }
@@ -221,13 +222,15 @@ impl<'a> StatsGroups<'a> {
             GroupKey::Machine => session.map(|row| self.plan.snapshot.machine_of(row)),
             GroupKey::User => session.map(|row| self.plan.snapshot.user_of(row)),
             GroupKey::Session => session.map(|row| row.session_id.as_str()),
-            GroupKey::Model => fact.model,
-            GroupKey::Tool => {
-                let name = fact.tool_name?;
-                if !self.folded_tools.contains_key(name) {
-                    self.folded_tools.insert(name.to_owned(), name.to_lowercase());
+            GroupKey::Model | GroupKey::Tool => {
+                let is_model = kind == GroupKey::Model;
+                let name = if is_model { fact.model? } else { fact.tool_name? };
+                if !self.folded_names.contains_key(name) {
+                    let folded =
+                        if is_model { shown_model(name).into_owned() } else { name.to_lowercase() };
+                    self.folded_names.insert(name.to_owned(), folded);
                 }
-                self.folded_tools.get(name).map(String::as_str)
+                self.folded_names.get(name).map(String::as_str)
             }
             GroupKey::ToolKind => fact.tool_kind,
             GroupKey::EventType => Some(fact.event_type),
