@@ -3,13 +3,12 @@
 
 use std::fmt::Write as _;
 
-use schemas::tool::event::Event;
+use schemas::tool::event::{EditDiff, Event};
 use schemas::{Timestamp, Zone};
 
-use super::diff::CallDiff;
 use super::text::{escape_markdown, fence_language, fence_text, inline_code, quote_markdown};
 use super::transcript::{
-    TranscriptPart, collect_turns, describe_call, describe_notices, omission_sentence,
+    TranscriptPart, collect_turns, describe_notices, event_line, omission_sentence,
     outcome_remarks, session_facts, session_title, truncate_chars,
 };
 use base::shell_word::shell_word;
@@ -24,21 +23,15 @@ pub(super) struct TextLimits {
     folded_chars: usize,
     /// Maximum number of lines of an edit.
     edit_lines: usize,
-    /// Maximum number of characters of a line of an edit.
-    line_chars: usize,
 }
 
 impl TextLimits {
     /// The limits of a document that people read.
     pub(super) const USUAL: Self =
-        Self { message_chars: 40_000, folded_chars: 1_500, edit_lines: 400, line_chars: 2_000 };
+        Self { message_chars: 40_000, folded_chars: 1_500, edit_lines: 400 };
     /// No limits.
-    pub(super) const NONE: Self = Self {
-        message_chars: usize::MAX,
-        folded_chars: usize::MAX,
-        edit_lines: usize::MAX,
-        line_chars: usize::MAX,
-    };
+    pub(super) const NONE: Self =
+        Self { message_chars: usize::MAX, folded_chars: usize::MAX, edit_lines: usize::MAX };
 }
 
 /// What a document shows, and how.
@@ -133,9 +126,9 @@ fn append_part(out: &mut String, part: &TranscriptPart<'_>, options: MarkdownOpt
         TranscriptPart::Call { call, result } => {
             let tool = escape_markdown(call.tool_name.as_deref().unwrap_or("tool"));
             let line = options.describe_event(call, *result);
-            let _ = write!(out, "\n**{tool}** {}{line}\n\n", inline_code(&describe_call(call)));
-            if let Some(diff) = CallDiff::of_call(call, limits.edit_lines, limits.line_chars) {
-                append_diff(out, call, &diff);
+            let _ = write!(out, "\n**{tool}** {}{line}\n\n", inline_code(event_line(call)));
+            if let Some(diff) = call.diff.as_ref().filter(|diff| !diff.text.is_empty()) {
+                append_diff(out, call, diff, limits);
                 let shown: Vec<&Event> = result.iter().copied().collect();
                 if !shown.is_empty() {
                     append_folded(out, "result", &shown, limits);
@@ -165,16 +158,14 @@ fn append_part(out: &mut String, part: &TranscriptPart<'_>, options: MarkdownOpt
 }
 
 /// Appends the edit of a call as a block in the language `diff`, folded at first.
-fn append_diff(out: &mut String, call: &Event, diff: &CallDiff) {
+fn append_diff(out: &mut String, call: &Event, diff: &EditDiff, limits: TextLimits) {
     out.push_str("<details><summary>edit</summary>\n\n");
-    out.push_str(&fence_language(&diff.to_text(), "diff"));
-    if diff.lines_omitted() > 0 {
-        let _ = writeln!(
-            out,
-            "\n*{} more lines: sessions event {}*\n",
-            diff.lines_omitted(),
-            escape_markdown(&shell_word(&call.event_id))
-        );
+    let lines: Vec<&str> = diff.text.lines().collect();
+    let shown = lines.len().min(limits.edit_lines);
+    out.push_str(&fence_language(&lines[..shown].join("\n"), "diff"));
+    if shown < lines.len() {
+        let id = escape_markdown(&shell_word(&call.event_id));
+        let _ = writeln!(out, "\n*{} more lines: sessions event {id}*\n", lines.len() - shown);
     }
     out.push_str("\n</details>\n");
 }

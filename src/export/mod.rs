@@ -1,6 +1,5 @@
 //! `sessions export`: events for other programs, transcripts for readers.
 
-mod diff;
 mod html;
 mod images;
 mod markdown;
@@ -15,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use schemas::price::PriceTable;
 use schemas::tool::details::DetailArgs;
+use schemas::tool::event::Event;
 use schemas::{ErrorCode, ExportFormat, ExportTable, ToolError};
 use serde::Serialize;
 
@@ -391,7 +391,9 @@ fn remove_abandoned_below(dir: &Path, levels: usize) {
 fn format_json_lines(whole: &Transcript) -> Result<String, ToolError> {
     let mut out = String::new();
     for event in &whole.events {
-        let line = serde_json::to_string(event).map_err(|error| {
+        // What readers see of an event is not in it, unless it is asked for.
+        let event = Event { line: None, diff: None, ..event.clone() };
+        let line = serde_json::to_string(&event).map_err(|error| {
             let message = format!("{} cannot be written as JSON: {error}", event.event_id);
             ToolError::new(ErrorCode::InternalError, message)
         })?;

@@ -10,7 +10,7 @@ use super::numbers::{count_of, format_dollars, format_milliseconds};
 use super::painted::{COST, DIM, FAILED, PLAIN, PROMPT, Painted, STRONG, SUCCEEDED};
 use super::terminal::Terminal;
 use super::wrapped::wrap_lines;
-use crate::export::transcript::{describe_call_in, truncate_chars};
+use crate::export::transcript::{event_line, has_failed, truncate_chars};
 use base::cells::{text_width, truncate, truncate_end};
 use base::sanitize::one_line;
 use tools::Transcript;
@@ -81,7 +81,7 @@ impl LiveLines {
         let mut out = Painted::new();
         for id in &self.open_calls {
             if let Some(call) = whole.events.iter().find(|event| event.event_id == *id) {
-                self.push_call(&mut out, call, None, whole);
+                self.push_call(&mut out, call, None);
             }
         }
         self.push_cost(&mut out, whole);
@@ -99,7 +99,7 @@ impl LiveLines {
                 let mut events = whole.events.iter();
                 let result = events.find(|other| Some(other.event_id.as_str()) == linked);
                 match result {
-                    Some(result) => self.push_call(out, event, Some(result), whole),
+                    Some(result) => self.push_call(out, event, Some(result)),
                     None => self.open_calls.push(event.event_id.clone()),
                 }
             }
@@ -110,7 +110,7 @@ impl LiveLines {
                 let call = whole.events.iter().find(|other| other.event_id == call);
                 // Otherwise the result was shown with its call.
                 if was_open || call.is_none() {
-                    self.push_call(out, call.unwrap_or(event), Some(event), whole);
+                    self.push_call(out, call.unwrap_or(event), Some(event));
                 }
             }
             EventType::User
@@ -146,13 +146,7 @@ impl LiveLines {
     }
 
     /// Appends the line of a call: its outcome, tool, subject, exit code and duration.
-    fn push_call(
-        &self,
-        out: &mut Painted,
-        call: &Event,
-        result: Option<&Event>,
-        whole: &Transcript,
-    ) {
+    fn push_call(&self, out: &mut Painted, call: &Event, result: Option<&Event>) {
         let has_failed = result.is_some_and(has_failed);
         let (style, sign) = match (result, has_failed) {
             (None, _) => (DIM, '…'),
@@ -171,8 +165,8 @@ impl LiveLines {
         let room = self.width.saturating_sub(used);
 
         // A path is relative where a user reads it, and whole for programs.
-        let folder = whole.session.cwd.as_deref().filter(|_| self.is_screen);
-        let subject = one_line(&describe_call_in(call, folder));
+        let path = call.files.first().filter(|_| !self.is_screen && call.command.is_none());
+        let subject = one_line(path.map_or_else(|| event_line(call), String::as_str));
         let subject = truncate(&subject, room);
         out.push(PLAIN, INDENT).push(style, &sign.to_string()).push(PLAIN, " ");
         out.push(STRONG, &tool).push(PLAIN, " ").push(PLAIN, &subject);
@@ -200,13 +194,6 @@ impl LiveLines {
             out.push(DIM, ", ").push(FAILED, &format!("{} failed", counts.tool_errors));
         }
         out.end_line();
-    }
-}
-
-fn has_failed(result: &Event) -> bool {
-    match result.is_error {
-        Some(is_error) => is_error,
-        None => result.exit_code.is_some_and(|code| code != 0),
     }
 }
 

@@ -83,6 +83,7 @@ mod screens;
 mod shell_completion;
 mod shell_terminal;
 mod shells;
+mod shown;
 mod sizes;
 #[cfg(all(unix, feature = "spark"))]
 mod spark;

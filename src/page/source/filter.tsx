@@ -60,7 +60,7 @@ function change(name: string, value: string | undefined) {
 export function KindFilter({ shown, isOpen, letters }: { shown: Set<Kind>; isOpen: boolean; letters?: string }) {
   const counts = useMemo(() => letters === undefined ? undefined : KINDS.map(([kind]) => countKind(letters, kind)), [letters]);
   return (
-    <div class="kinds" role="group" aria-label="What is shown">
+    <div class="kinds" role="group" aria-label="Events to show">
       {KINDS.map(([kind, name], at) => (
         <button key={kind} type="button" class="switch" data-kind aria-pressed={shown.has(kind)} aria-keyshortcuts={`${at + 1}`} title={`${name} (key ${at + 1})`}
           disabled={counts?.[at] === 0 && !shown.has(kind)} onClick={() => change("show", toggleShown(shown, kind))}>

@@ -1,6 +1,6 @@
 // The kinds of events of a conversation, and which of them the reader chose to see.
 
-import type { Event, Item } from "./events";
+import type { Event, Item } from "./event";
 
 /** A kind that the reader can show and hide. `failed` is a part of `calls`. */
 export type Kind = "prompts" | "answers" | "calls" | "failed" | "reasoning" | "notices";
