@@ -53,7 +53,7 @@ pub struct EventArgs {
     /// Ids or ranges
     #[schemars(length(min = 1, max = 50))]
     pub event_ids: Vec<String>,
-    /// Fields to return with the ids; all but shown by default
+    /// All but shown by default
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fields: Option<Vec<EventField>>,
     /// Characters of text per page
