@@ -106,10 +106,11 @@ impl Ledger {
             mode: draft.mode.price_mode(),
             usage: draft.usage,
         };
-        let mut position = self.models.iter().position(|known| has_same_price(known, &added));
+        // Requests are mostly of the newest day, whose sums are the last ones.
+        let mut position = self.models.iter().rposition(|known| has_same_price(known, &added));
         if position.is_none() && self.models.len() >= MAX_MODELS {
             added = ModelUsage { prompt_over, usage: draft.usage, ..ModelUsage::default() };
-            position = self.models.iter().position(|known| has_same_price(known, &added));
+            position = self.models.iter().rposition(|known| has_same_price(known, &added));
         }
         match position.and_then(|at| self.models.get_mut(at)) {
             Some(entry) => entry.usage = entry.usage.plus(draft.usage),

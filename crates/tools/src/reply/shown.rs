@@ -103,6 +103,9 @@ struct NoticeWording {
     facts: &'static [&'static str],
 }
 
+/// The words of a compaction, which the sizes of the context follow.
+const COMPACTED: &str = "Context compacted";
+
 /// The first line of a text, if it is a sentence and neither `key: value` nor markup.
 const PROSE: &str = "";
 
@@ -118,7 +121,7 @@ const WORDINGS: &[NoticeWording] = &[
         words: "Compaction started",
         facts: &[],
     },
-    NoticeWording { names: &["compact", "compression"], words: "Context compacted", facts: &[] },
+    NoticeWording { names: &["compact", "compression"], words: COMPACTED, facts: &[] },
     NoticeWording { names: &["title", "session info"], words: "Title", facts: &[PROSE] },
     NoticeWording { names: &["queue"], words: "Queued prompts", facts: &["operation"] },
     NoticeWording {
@@ -175,18 +178,14 @@ fn describe_notice(notice: &Event) -> String {
             prose(text),
         );
     };
-    if wording.words == "Context compacted" {
+    if wording.words == COMPACTED {
         let tokens = |keys| argument(text, keys)?.parse::<u64>().ok();
         return match (tokens(TOKENS_BEFORE), tokens(TOKENS_AFTER)) {
             (Some(before), Some(after)) => {
-                format!(
-                    "Context compacted from {} to {} tokens",
-                    thousands(before),
-                    thousands(after)
-                )
+                format!("{COMPACTED} from {} to {} tokens", thousands(before), thousands(after))
             }
-            (Some(before), None) => format!("Context compacted at {} tokens", thousands(before)),
-            (None, _) => wording.words.to_owned(),
+            (Some(before), None) => format!("{COMPACTED} at {} tokens", thousands(before)),
+            (None, _) => COMPACTED.to_owned(),
         };
     }
     let fact = wording.facts.iter().find_map(|key| match *key {
