@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, SystemTime};
 
 use regex::Regex;
 use serde_json::Value;
@@ -13,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 use unicode_width::UnicodeWidthStr as _;
 use vt100::{Cell, Color, Screen};
 
-use crate::env::{TestEnv, compare};
+use crate::env::{TestEnv, compare, copy_folder, samples};
 use crate::terminal::{DOWN, ENTER, TestTerminal};
 
 const SIZE: (u16, u16) = (110, 28);
@@ -56,7 +57,11 @@ const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 /// browser draw it alike, so the hash of what is drawn is next to the picture.
 #[test]
 fn the_picture_of_the_page_is_of_this_page_and_these_sessions() {
-    let env = TestEnv::with_samples();
+    let env = TestEnv::new();
+    let logs = env.path("logs");
+    copy_folder(&samples(), &logs);
+    set_file_times(&logs.join("cursor"));
+    env.run(&["ingest", "--quiet", &logs.to_string_lossy()]).ok();
     let page = env.run(&["report", "-o", "-"]).ok();
     let (_, rest) = page.split_once(r#"id="data">"#).expect("data");
     let (data, _) = rest.split_once("</script>").expect("its end");
@@ -86,6 +91,21 @@ fn the_picture_of_the_page_is_of_this_page_and_these_sessions() {
     draw_page(&format!("file://{}#/?since=2026-10-05&by=day", report.display()), &env);
     fs::copy(env.path("page.png"), root.join("docs/pictures/page.png")).expect("copies");
     fs::write(hash_file, format!("{hash}\n")).expect("writes");
+}
+
+/// Sets the times of the files of a folder: those of Cursor's logs are the times of its sessions, and a
+/// new clone has new ones.
+fn set_file_times(folder: &Path) {
+    const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+    for entry in fs::read_dir(folder).expect("lists") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            set_file_times(&path);
+            continue;
+        }
+        let file = fs::File::options().write(true).open(&path).expect("opens");
+        file.set_modified(SystemTime::UNIX_EPOCH + 20_755 * DAY).expect("sets the time");
+    }
 }
 
 /// Draws an address into `page.png`.
