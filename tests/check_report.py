@@ -82,7 +82,7 @@ def check_views(checks, browser, report, transcripts, sessions):
             checks.look(page, f"report-{name}-{width}-{scheme}")
         for at, session in enumerate(sessions[:3]):
             open_session(page, report, session, f"?{EVERYTHING}")
-            page.evaluate("document.querySelectorAll('.call > summary, .notice > summary').forEach((summary, at) => at < 12 && summary.click())")
+            page.evaluate("document.querySelectorAll('.run > summary, .call > summary, .notice > summary').forEach((summary, at) => at < 12 && summary.click())")
             page.wait_for_timeout(300)
             checks.look(page, f"report-session-{at}-{width}-{scheme}")
         for at, transcript in enumerate(transcripts[:3]):

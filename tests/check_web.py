@@ -80,7 +80,7 @@ def check_views(checks, browser, link, sessions):
             settle(page)
             if name.startswith("session-"):
                 page.wait_for_selector("[data-event]")
-                page.evaluate("document.querySelectorAll('.call > summary, .notice > summary').forEach((summary, at) => at < 12 && summary.click())")
+                page.evaluate("document.querySelectorAll('.run > summary, .call > summary, .notice > summary').forEach((summary, at) => at < 12 && summary.click())")
                 page.wait_for_timeout(300)
             checks.look(page, f"{name}-{width}-{scheme}")
         context.close()
@@ -96,7 +96,7 @@ def check_behaviour(checks, browser, server, link, state):
     other = browser.new_context().new_page()
     other.goto(link)
     other.wait_for_selector("[role=alert]")
-    checks.expect("used already" in other.inner_text("main"), "a used link opens the page")
+    checks.expect("has expired" in other.inner_text("main"), "a used link opens the page")
 
     page.goto(base + "/")
     settle(page)
@@ -336,6 +336,12 @@ def check_outline(checks, browser, link, state):
         checks.expect(marked == int(turn) + 2, f"turn {marked} is marked after a jump from {turn} to the next but one")
         if width < 800:
             checks.expect(not page.is_visible(".outline ol"), "the list of turns covers the turn that was chosen")
+        # Two turns are 402 events, of which the page has no more than the nearest.
+        for key, by in [("n", 1), ("n", 1), ("n", 1), ("p", -1)]:
+            turn = int(page.text_content(".outline .current .number")) + by
+            page.keyboard.press(key)
+            wait_until(page, f"document.querySelector('.outline .current .number').textContent === '{turn}'")
+            settle(page)
         page.context.close()
 
 

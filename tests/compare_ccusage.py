@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares the tokens that `sessions` counts with those of ccusage 20, by provider, day and model.
 
-    python3 tests/compare_ccusage.py SESSIONS CCUSAGE LOGS [--provider NAME]... [-v]
+    python3 tests/compare_ccusage.py SESSIONS CCUSAGE LOGS [--provider NAME]... [-v] [--prove]
 
 SESSIONS  the binary of this project (give it LD_LIBRARY_PATH if it needs that for libduckdb)
 CCUSAGE   the native binary of ccusage, for example out of the npm package @ccusage/ccusage-linux-x64
@@ -10,6 +10,9 @@ LOGS      a folder with one folder of logs per provider: LOGS/claude, LOGS/codex
 Both read the same logs: ccusage out of a temporary tree in the layout it expects. Prints every
 difference, and at the end what was compared and what was not; exit code 1 when a difference is not
 explained, 2 when nothing could be compared.
+
+`--prove` shows that the reasons explain exact amounts: it changes one count in a copy of the logs, of
+which `sessions` reads the copy alone, and expects a difference that is not explained.
 
 A difference is explained when it is the sum of known reasons, each computed from the logs:
   rules   below (`RULES`), where ccusage and `sessions` count by different rules on purpose
@@ -24,6 +27,7 @@ import itertools
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -223,6 +227,10 @@ RULES = {
     "such records. Counting them is right.",
     "copies": "the same message of the same session in several files, earlier states of one log or forks "
     "that copy its beginning. ccusage adds them up; once is right.",
+    "whole_copies": "logs that another log begins with, or equals. Where ccusage does not tell them apart it adds "
+    "them up, as much as it counts in them alone; once is right.",
+    "early": "requests of subagents whose first counts stand in a record of the parent, written while the response "
+    "began. ccusage takes the first one in `daily` alone; what the subagent's own log says at the end is right.",
     "compaction": "the request that wrote a summary: Kimi's `usage.record` with usageScope session, after an "
     "`llm.request` of the kind compaction. ccusage takes it for a running total and drops it. It is a request of its "
     "own, so counting it is right.",
@@ -261,6 +269,7 @@ def claude_lines(logs):
                 continue
             yield {
                 "progress": inner is progress,
+                "path": str(path),
                 "id": message.get("id"),
                 "request": inner.get("requestId"),
                 "session": record.get("sessionId"),
@@ -294,6 +303,10 @@ def claude_reasons(logs, report):
             # Only `daily` counts them: more than ours as long as we do not, the others less once we do.
             tokens = once["tokens"] if report == "daily" else minus(ZERO, once["tokens"])
             yield Reason("agent_progress", *once["key"], tokens, once["where"])
+        if report == "daily" and (first := min(group, key=lambda line: line["path"]))["progress"]:
+            in_parent = largest(line for line in group if line["path"] == first["path"])
+            if in_parent["tokens"] != once["tokens"]:
+                yield Reason("early", *once["key"], minus(in_parent["tokens"], once["tokens"]), first["where"])
         if request is None and report == "daily":
             times = collections.defaultdict(list)
             for line in group:
@@ -496,6 +509,54 @@ REASONS = {
 }
 
 
+def whole_copies(logs):
+    """The logs that another log begins with, or equals."""
+    texts = sorted((path.read_bytes(), path) for path in logs_of(logs, ""))
+    pairs = itertools.pairwise(texts)
+    return {path for (text, path), (following, _) in pairs if text and following.startswith(text)}
+
+
+def link_logs(logs, paths, folder):
+    """Makes a folder with some of the logs, under their names."""
+    for path in paths:
+        target = folder / path.relative_to(logs)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.symlink_to(path.resolve())
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def reasons(ccusage, name, report, logs, scratch):
+    """All reasons of a provider. Those of a copy are what ccusage counts in it."""
+    copies = whole_copies(logs)
+    once = scratch / "once" / name
+    if not once.exists():
+        link_logs(logs, set(logs_of(logs, "")) - copies, once)
+    yield from REASONS.get(name, lambda *_: ())(once, report)
+    if copies and name != "claude":
+        tree = scratch / "copies" / name
+        tree.mkdir(parents=True)
+        PROVIDERS[name].build(link_logs(logs, copies, scratch / "copied" / name), tree)
+        for (day, model), tokens in theirs(ccusage, name, report, tree).items():
+            yield Reason("whole_copies", day, model, tokens, f"{len(copies)} logs")
+
+
+# A count of output in a log of any agent.
+COUNT = re.compile(rb'("(?:output_tokens|outputTokens|output|candidatesTokenCount)": ?)([1-9][0-9]*)')
+
+
+def changed_logs(logs, folder):
+    """Copies the logs again and again, each time with another count changed by one."""
+    for path in logs_of(logs, ".jsonl", ".json"):
+        text = path.read_bytes()
+        for found in itertools.islice(COUNT.finditer(text), 20):
+            shutil.rmtree(folder, ignore_errors=True)
+            shutil.copytree(logs, folder)
+            more = found[1] + str(int(found[2]) + 1).encode()
+            (folder / path.relative_to(logs)).write_bytes(text[: found.start()] + more + text[found.end() :])
+            yield f"{path.relative_to(logs.parent)}: {found[0].decode()}"
+
+
 def lines_of_table(table, name):
     for entry in table.get("line", []):
         if entry["provider"] == name:
@@ -561,16 +622,27 @@ def compare(name, report, ours_by_day, ccusage, reasons, verbose):
     return counts, set(used)
 
 
+def changed_counts(binary, logs, scratch, counts, provider):
+    """What `sessions` counts after one count of the logs was changed. Not all counts of a log are counted."""
+    for number, place in enumerate(changed_logs(logs, scratch / "changed" / logs.name)):
+        changed = ours(binary, scratch / "changed" / logs.name, scratch / f"{logs.name}.{number}.store", provider.apart)
+        if changed != counts:
+            print(f"{logs.name}: changed {place}")
+            return changed
+    sys.exit(f"{logs.name}: no count was changed")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sessions", type=pathlib.Path)
     parser.add_argument("ccusage", type=pathlib.Path)
     parser.add_argument("logs", type=pathlib.Path)
     parser.add_argument("--provider", action="append", choices=PROVIDERS)
+    parser.add_argument("--prove", action="store_true", help="change a count and expect an unexplained difference")
     parser.add_argument("-v", "--verbose", action="store_true", help="print explained rows too")
     options = parser.parse_args()
     table = tomllib.loads(pathlib.Path(__file__).with_suffix(".toml").read_text())
-    unexplained, used, compared, absent = 0, set(), [], []
+    unexplained, used, compared, absent, found_changes = 0, set(), [], [], set()
     with tempfile.TemporaryDirectory(prefix="compare-ccusage-") as scratch:
         for name in options.provider or PROVIDERS:
             logs = options.logs / name
@@ -579,14 +651,20 @@ def main():
                 continue
             provider, tree = PROVIDERS[name], pathlib.Path(scratch) / name
             counts = ours(options.sessions.resolve(), logs, pathlib.Path(scratch) / f"{name}.store", provider.apart)
+            if options.prove:
+                counts = changed_counts(options.sessions.resolve(), logs, pathlib.Path(scratch), counts, provider)
             compared.append(name)
             tree.mkdir()
             provider.build(logs, tree)
             for report in ("daily", "monthly") if name == "claude" else ("daily",):
-                found = list(REASONS.get(name, lambda *_: ())(logs, report)) + list(lines_of_table(table, name))
-                ccusage = theirs(options.ccusage.resolve(), name, report, tree)
+                ccusage_binary = options.ccusage.resolve()
+                found = list(reasons(ccusage_binary, name, report, logs, pathlib.Path(scratch)))
+                found += lines_of_table(table, name)
+                ccusage = theirs(ccusage_binary, name, report, tree)
                 rows, rules = compare(name, report, counts, ccusage, found, options.verbose)
                 unexplained += rows["unexplained"]
+                if rows["unexplained"]:
+                    found_changes.add(name)
                 used |= rules
     print()
     for rule in sorted(used & set(RULES)):
@@ -603,6 +681,10 @@ def main():
         print(f"Not compared, as there is no folder of them: {', '.join(absent)}.")
     for name, why in OTHER_FILES.items():
         print(f"Not comparable: {name}: {why}.")
+    if options.prove:
+        missed = [name for name in compared if name not in found_changes]
+        print(f"Not noticed: {', '.join(missed) or 'nothing'}.")
+        return 1 if missed else 0
     return 1 if unexplained else 0 if compared else 2
 
 

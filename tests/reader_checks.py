@@ -26,6 +26,10 @@ def check_overview(checks, browser, link, state):
     values = page.evaluate("[...document.querySelectorAll('.chart .scale span')].map((one) => one.getBoundingClientRect().top)")
     top = page.locator(".chart.bars > svg").bounding_box()["y"]
     checks.expect(len(values) > 1 and values == sorted(values, reverse=True) and abs(values[-1] - top) < 20, f"the values of the chart are at {values}")
+    names = page.evaluate("[...document.querySelectorAll('.legend .chip')].map((chip) => chip.textContent)")
+    colours = page.evaluate("[...document.querySelectorAll('.legend .dot')].map((dot) => getComputedStyle(dot).backgroundColor)")
+    checks.expect(names and len(set(names)) == len(names), f"the legend names {names}")
+    checks.expect(len(set(colours)) == len(colours), f"models share a colour: {list(zip(names, colours))}")
     end = page.evaluate("(() => { const box = document.querySelector('.heat .scroll'); return box.scrollWidth - box.clientWidth - box.scrollLeft; })()")
     checks.expect(abs(end) < 2, f"the latest days are {end} pixels out of sight")
 

@@ -58,7 +58,7 @@ impl ErrorCode {
             Self::SearchTimeout => "Narrow the search by time, project or session",
             Self::Cancelled => "Call again if the answer is needed after all",
             Self::RateLimitExceeded => "Wait for details.retry_after_ms milliseconds",
-            Self::IndexEmpty => "Run `sessions ingest` once in a shell",
+            Self::IndexEmpty => "Run `sessions ingest`, with a PATH if the logs are elsewhere",
             Self::StoreBusy => "Try again; reading works meanwhile",
             Self::StoreUnavailable => "Do what the message says, or choose another store",
             Self::StoreDamaged => "Run `sessions ingest --verify`, or do what the message says",

@@ -253,6 +253,9 @@ pub struct ModelUsage {
     /// 0. Some models charge more for long prompts.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub prompt_over: i64,
+    /// The day of these requests in UTC, as `2026-08-20`. `None` if the log does not give it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub day: Option<String>,
     /// The mode in which these requests were served.
     #[serde(flatten)]
     pub mode: PriceMode,
@@ -281,7 +284,7 @@ pub fn is_sum_of_requests(subtype: Option<&str>) -> bool {
 }
 
 /// The sizes of prompts in tokens above which some model costs more, ascending.
-pub const LONG_PROMPTS: &[i64] = &[200_000, 256_000, 272_000];
+pub const LONG_PROMPTS: &[i64] = &[200_000, 256_000, 272_000, 524_288];
 
 impl ModelUsage {
     /// Names the model and, if it is not the normal one, the mode of service: `m (speed fast)`.
@@ -297,7 +300,8 @@ impl ModelUsage {
     /// cases of [`PriceTable::rate_in_mode`], and in those of
     /// [`Rate::cost`](crate::price::Rate::cost).
     pub fn cost(&self, prices: &PriceTable) -> Option<f64> {
-        let rate = prices.rate_in_mode(self.model.as_deref()?, &self.mode)?;
+        let day = self.day.as_deref();
+        let rate = prices.rate_in_mode(self.model.as_deref()?, &self.mode, day)?;
         rate.cost(&self.usage, rate.is_long(self.prompt_over + 1))
     }
 }

@@ -24,6 +24,11 @@ impl Timestamp {
     pub fn parse(text: &str) -> Option<Self> {
         text.parse::<jiff::Timestamp>().ok().map(|time| Self(time.as_microsecond()))
     }
+
+    /// Returns the day in UTC, as `2026-10-01`.
+    pub fn utc_day(self) -> String {
+        self.to_string().chars().take(10).collect()
+    }
 }
 
 impl std::fmt::Display for Timestamp {

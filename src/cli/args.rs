@@ -6,9 +6,9 @@ use clap::{Arg, ArgAction, Parser, Subcommand, ValueEnum};
 use schemas::envelope::MetadataLevel;
 
 use super::commands::{
-    analyze, blame, compact, completions, event, export, find, forget, hook, ingest, init, label,
-    lake, list, mcp, open, plugin, pull, push, query, report, resume, search, setup, show, skill,
-    stats, tail, tools, usage, web,
+    analyze, blame, compact, completions, event, export, find, forget, help, hook, ingest, init,
+    label, lake, list, mcp, open, plugin, pull, push, query, report, resume, search, setup, show,
+    skill, stats, tail, tools, uninstall, usage, web,
 };
 use super::startup::TextUse;
 use crate::config::environment;
@@ -27,6 +27,7 @@ pub(super) const GLOBAL_FLAGS: &str = "Global flags";
     version,
     max_term_width = MAX_HELP_WIDTH,
     arg = ai_help_flag(),
+    disable_help_subcommand = true,
     after_help = "AI agents: `sessions --ai-help` prints the whole manual, `sessions COMMAND --ai-help` that of a command."
 )]
 pub(super) struct Args {
@@ -39,13 +40,13 @@ pub(super) struct Args {
     /// Print nothing but data and errors
     #[arg(long, short, global = true, help_heading = GLOBAL_FLAGS)]
     pub(super) quiet: bool,
-    /// Log what is done to stderr; twice for each call and file (or SESSIONS_LOG=debug[:FILE])
+    /// Log to stderr; -vv logs each call and file (or SESSIONS_LOG=debug[:FILE])
     #[arg(long, short, action = ArgAction::Count, global = true, help_heading = GLOBAL_FLAGS)]
     pub(super) verbose: u8,
-    /// Zone of days and dates: an IANA name or 'utc' [default: the settings file, else TZ]
+    /// Time zone: an IANA name or 'utc' [default: the settings file, else TZ]
     #[arg(long, global = true, help_heading = GLOBAL_FLAGS, value_name = "NAME")]
     pub(super) timezone: Option<String>,
-    /// How much the metadata of answers say: core or full
+    /// Metadata detail: core or full
     #[arg(long, global = true, help_heading = GLOBAL_FLAGS, value_name = "LEVEL", default_value_t = MetadataLevel::Core)]
     pub(super) metadata: MetadataLevel,
     /// Colours: auto, always or never [default: auto, which heeds NO_COLOR and CLICOLOR_FORCE]
@@ -60,7 +61,7 @@ pub(super) struct Args {
     /// Do not show long output in a pager (PAGER, else less)
     #[arg(long, global = true, help_heading = GLOBAL_FLAGS)]
     pub(super) no_pager: bool,
-    /// Do not look for new log data first
+    /// Skip the check for new log data
     #[arg(long, global = true, help_heading = GLOBAL_FLAGS)]
     pub(super) no_refresh: bool,
     /// Answer over the lake of --lake by Spark: spark://HOST:PORT of its Connect server (or
@@ -140,11 +141,11 @@ pub(super) enum Command {
     Forget(forget::ForgetFlags),
     /// Drop texts that the settings do not keep, and merge small files of the store
     Compact(compact::CompactFlags),
-    /// Explain what went wrong in a session, or what goes wrong again and again
+    /// Explain what went wrong in a session, or which errors recur
     Analyze(analyze::AnalyzeFlags),
     /// Resume a session with its agent, or hand it over to another agent
     Resume(resume::ResumeFlags),
-    /// Say which session wrote the lines of a file
+    /// Show which session wrote each line of a file
     Blame(blame::BlameFlags),
     /// Run one SQL SELECT over the store
     Query(query::QueryFlags),
@@ -160,19 +161,19 @@ pub(super) enum Command {
     Push(push::PushFlags),
     /// Import sessions of other machines from a lake
     Pull(pull::PullFlags),
-    /// Take care of a lake: join its small objects
+    /// Maintain a lake: join its small objects
     Lake(lake::LakeFlags),
-    /// Say what the store holds and how fresh it is
+    /// Show what the store holds and how current it is
     Status,
     /// Print one line for the status line of an agent: cost, context, quotas
     Statusline,
-    /// Say where the agents keep their logs, what was found, and what was unknown in it
+    /// Show where agents keep their logs, what was found, and what was not understood
     Doctor,
     /// Serve the tools over MCP on stdin and stdout, or over HTTP
     Mcp(mcp::McpFlags),
     /// Serve a page for the browser: search, conversations, overview, live
     Web(web::WebFlags),
-    /// Answer the hooks of agents, and show what was said
+    /// Answer the hooks of agents, and list past answers
     Hook(hook::HookFlags),
     /// Register the server with a client: show what its configuration needs, or write it
     Setup(setup::SetupFlags),
@@ -187,8 +188,12 @@ pub(super) enum Command {
     SqlWorker,
     /// Show every setting, its value and where it comes from
     Config,
-    /// Say how this copy was installed, and which command gets a newer one
+    /// Show how this copy was installed, and the command that upgrades it
     Upgrade,
+    /// Remove what the program has written for agents, and the program; the store only on request
+    Uninstall(uninstall::UninstallFlags),
+    /// List the commands
+    Help(help::HelpFlags),
     /// Connect a shell: a key for the picker, and completion of ids, projects and flags
     Init(init::InitFlags),
     /// Print the words that complete a command line
@@ -257,6 +262,7 @@ impl Command {
             Self::Resume(_) => CommandNeeds {
                 sessions: true,
                 refresh: true,
+                dates: true,
                 text: TextUse::PassesOn,
                 ..CommandNeeds::default()
             },
@@ -298,6 +304,8 @@ impl Command {
             | Self::SqlWorker
             | Self::Config
             | Self::Upgrade
+            | Self::Uninstall(_)
+            | Self::Help(_)
             | Self::Init(_)
             | Self::CompleteLine(_)
             | Self::Completions(_) => CommandNeeds::default(),

@@ -19,6 +19,16 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Agents", &["setup", "mcp", "hook", "plugin", "skill", "tools", "statusline"]),
 ];
 
+/// The commands that a user needs in a week.
+const EVERY_DAY: &[&str] = &[
+    "search", "find", "list", "show", "open", "tail", "resume", "usage", "stats", "ingest", "web",
+    "setup",
+];
+
+/// The line about the flags that every command has.
+const GLOBAL_FLAGS_LINE: &str =
+    "--json, --quiet, --store DIR, --no-refresh and others: `sessions help --all`";
+
 /// The heading of the commands that are in no group.
 const OTHERS: &str = "This program";
 
@@ -75,48 +85,74 @@ const EXAMPLES: &[(&str, [&str; 2])] = &[
     ("export", ["sessions export md 9ae82b3a", "sessions export parquet -o lake --since 30d"]),
 ];
 
-/// Returns the program with its commands in groups and with examples in the help of commands. Lines fit
-/// the terminal.
-pub(super) fn arrange_help(mut program: Command, terminal: Terminal) -> Command {
+/// The commands that the help of the program lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum HelpScope {
+    /// Those of every day, with one line about the global flags.
+    EveryDay,
+    /// All, in groups, with the global flags.
+    All,
+}
+
+/// Returns the program with the commands of `scope` in its help. The help of a command has examples, its
+/// own flags and one line about the global ones. Lines fit the terminal.
+pub(super) fn arrange_help(mut program: Command, terminal: Terminal, scope: HelpScope) -> Command {
     let width =
         if terminal.is_screen { terminal.width.min(MAX_HELP_WIDTH) } else { MAX_HELP_WIDTH };
-    for (name, examples) in EXAMPLES {
-        if program.find_subcommand(name).is_some() {
-            let [first, second] = examples;
-            let text = format!("Examples:\n  {first}\n  {second}");
-            program = program.mut_subcommand(name, |command| command.after_help(text));
-        }
+    if scope == HelpScope::All {
+        let groups = describe_groups(&program, width);
+        return program.help_template(format!(
+            "{{about}}\n\n{{usage-heading}} {{usage}}\n\n{groups}{GLOBAL_FLAGS}:\n{{options}}{{after-help}}"
+        ));
     }
-    let commands = describe_groups(&program, width);
+    let mut global_flags = format!("{GLOBAL_FLAGS}:\n");
+    for line in wrap_lines(GLOBAL_FLAGS_LINE, width.saturating_sub(2)) {
+        let _ = writeln!(global_flags, "  {line}");
+    }
+    program = program.mut_args(|flag| if flag.is_global_set() { flag.hide(true) } else { flag });
+    program = program.mut_subcommands(|command| {
+        let examples = EXAMPLES.iter().find(|(name, _)| *name == command.get_name());
+        let examples =
+            examples.map(|(_, [first, second])| format!("Examples:\n  {first}\n  {second}\n\n"));
+        command.after_help(examples.unwrap_or_default() + global_flags.trim_end())
+    });
+    let commands = describe_commands("Commands", EVERY_DAY, &program, width);
+    let all =
+        "`sessions help --all` lists all commands, `sessions COMMAND --help` the flags of one.";
+    let all = wrap_lines(all, width).join("\n");
     program.help_template(format!(
-        "{{about}}\n\n{{usage-heading}} {{usage}}\n\n{commands}\n{GLOBAL_FLAGS}:\n{{options}}{{after-help}}"
+        "{{about}}\n\n{{usage-heading}} {{usage}}\n\n{commands}\n{all}\n\n{}{{after-help}}",
+        global_flags.trim_end()
     ))
 }
 
 /// Lists the commands under the names of their groups.
 fn describe_groups(program: &Command, width: usize) -> String {
-    let shown: Vec<&Command> =
-        program.get_subcommands().filter(|command| !command.is_hide_set()).collect();
-    let name_width = shown.iter().map(|command| command.get_name().len()).max().unwrap_or(0);
     let grouped = |name: &str| GROUPS.iter().any(|(_, names)| names.contains(&name));
-    let others: Vec<&str> =
-        shown.iter().map(|command| command.get_name()).filter(|name| !grouped(name)).collect();
+    let shown = program.get_subcommands().filter(|command| !command.is_hide_set());
+    let others: Vec<&str> = shown.map(Command::get_name).filter(|name| !grouped(name)).collect();
     let mut out = String::new();
     for (heading, names) in GROUPS.iter().copied().chain([(OTHERS, others.as_slice())]) {
-        let _ = writeln!(out, "{heading}:");
-        for name in names {
-            let Some(command) = shown.iter().find(|command| command.get_name() == *name) else {
-                continue;
-            };
-            let about = command.get_about().map(ToString::to_string).unwrap_or_default();
-            let indent = name_width + 4;
-            let mut name = *name;
-            for line in wrap_lines(&about, width.saturating_sub(indent)) {
-                let _ = writeln!(out, "  {name:<name_width$}  {line}");
-                name = "";
-            }
-        }
+        out.push_str(&describe_commands(heading, names, program, width));
         out.push('\n');
+    }
+    out
+}
+
+/// Lists commands under a heading.
+fn describe_commands(heading: &str, names: &[&str], program: &Command, width: usize) -> String {
+    let shown = program.get_subcommands().filter(|command| !command.is_hide_set());
+    let name_width = shown.map(|command| command.get_name().len()).max().unwrap_or(0);
+    let mut out = format!("{heading}:\n");
+    for name in names {
+        let Some(command) = program.find_subcommand(name) else { continue };
+        let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+        let indent = name_width + 4;
+        let mut name = *name;
+        for line in wrap_lines(&about, width.saturating_sub(indent)) {
+            let _ = writeln!(out, "  {name:<name_width$}  {line}");
+            name = "";
+        }
     }
     out
 }
@@ -132,6 +168,7 @@ mod tests {
     fn groups_and_examples_name_commands() {
         let program = Args::command();
         let named = GROUPS.iter().flat_map(|(_, names)| names.iter());
+        let named = named.chain(EVERY_DAY);
         for name in named.chain(EXAMPLES.iter().map(|(name, _)| name)) {
             assert!(program.find_subcommand(name).is_some(), "{name}");
         }

@@ -5,19 +5,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ::ingest::provider::format::AgentFolders;
-use schemas::{Timestamp, ToolError};
+use schemas::{ErrorCode, Timestamp, ToolError};
 
-use super::commands::ingest::{self, IngestFlags};
+use super::commands::ingest;
 use super::context::CommandContext;
 use super::exit::CommandFailure;
 use crate::config::environment;
-use crate::output::{Printer, first_ingest_line, found_logs_line, found_logs_text};
+use crate::output::{
+    Printer, first_ingest_line, found_logs_line, found_logs_text, searched_folders,
+};
 use store::{Store, is_store};
 use tools::doctor::DoctorData;
 use tools::{Call, Interface, Tools};
-
-const NO_LOGS: &str =
-    "No logs of coding agents were found. `sessions doctor` shows where they were looked for";
 
 const LATER: &str =
     "Run `sessions ingest` to read them later. `sessions --help` lists all commands";
@@ -35,10 +34,10 @@ pub(super) fn offer_and_ingest(
     store: Option<PathBuf>,
     printer: &Printer,
 ) -> Result<FirstRunOffer, CommandFailure> {
-    let store = Store::new(store.unwrap_or_else(environment::default_store));
+    let store = Arc::new(Store::new(store.unwrap_or_else(environment::default_store)));
     let offer = offer_first_ingest(store.dir(), printer)?;
     if matches!(offer, FirstRunOffer::Accepted) {
-        ingest::run(&IngestFlags::default(), &create_context(&Arc::new(store), printer))?;
+        read_first_logs(&store, printer)?;
     }
     Ok(offer)
 }
@@ -61,10 +60,7 @@ fn offer_first_ingest(store: &Path, printer: &Printer) -> Result<FirstRunOffer, 
         return Ok(FirstRunOffer::NotMade);
     }
     let found = find_logs(&Arc::new(Store::new(store.to_owned())))?;
-    let Some(text) = found_logs_text(&found) else {
-        printer.print_note(NO_LOGS)?;
-        return Ok(FirstRunOffer::NotMade);
-    };
+    let text = found_logs_text(&found).ok_or_else(|| no_logs(&found))?;
     printer.print_data(&text)?;
     let question = format!(
         "Read them into {}? Secrets are masked, and nothing leaves this machine.",
@@ -81,7 +77,7 @@ fn offer_first_ingest(store: &Path, printer: &Printer) -> Result<FirstRunOffer, 
 /// terminal. What is read is said on stderr, so that stdout has the answer of the command only.
 ///
 /// # Errors
-/// Fails if the logs cannot be ingested. A folder that is not a store is left to the command, whose
+/// Fails if there are no logs, or if they cannot be ingested. A folder that is not a store is left to the command, whose
 /// error says what is wrong with it.
 pub(super) fn ingest_on_first_use(
     store: &Arc<Store>,
@@ -90,16 +86,28 @@ pub(super) fn ingest_on_first_use(
     if !has_no_commit(store) {
         return Ok(());
     }
-    let Some(line) = found_logs_line(&find_logs(store)?) else {
-        printer.print_note(NO_LOGS)?;
-        return Ok(());
-    };
+    let found = find_logs(store)?;
+    let line = found_logs_line(&found).ok_or_else(|| no_logs(&found))?;
     let folder = store.dir().display();
     printer.print_note(&format!("first use: reading {line} into {folder}, secrets masked"))?;
+    read_first_logs(store, printer)
+}
+
+/// Reads the logs of this machine, and says in a line how many sessions they hold.
+fn read_first_logs(store: &Arc<Store>, printer: &Printer) -> Result<(), CommandFailure> {
     let report = ingest::ingest_default_logs(&create_context(store, printer))?;
     printer.print_note(&first_ingest_line(&report))?;
     ingest::print_failures(&report, printer)?;
     Ok(())
+}
+
+/// Returns the error that no agent has logs on this machine.
+fn no_logs(found: &DoctorData) -> ToolError {
+    let folders = searched_folders(found, &environment::home_dir());
+    let message = format!(
+        "No logs of coding agents were found in: {folders}. Use an agent first, or name a folder with logs: `sessions ingest PATH`"
+    );
+    ToolError::new(ErrorCode::IndexEmpty, message)
 }
 
 /// Returns true if the folder is missing or empty, or if its store was created and never written.

@@ -5,6 +5,7 @@
 mod args;
 mod bash_line;
 mod blank_values;
+mod browser;
 mod command_groups;
 mod commands;
 mod completion;
@@ -21,6 +22,7 @@ mod reference;
 mod screens;
 mod startup;
 mod stats_filter;
+mod typed_words;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -28,24 +30,29 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches};
 use schemas::envelope::MetadataLevel;
 use schemas::error::shorten_message;
 use schemas::{Timestamp, ToolError, Zone};
 
 use self::args::{Args, Command, CommandNeeds};
+use self::command_groups::{HelpScope, arrange_help};
+use self::commands::help::HelpFlags;
 use self::commands::{
     analyze, blame, compact, completions, config, doctor, event, export, find, forget, hook,
     ingest, init, label, lake, list, mcp, open, plugin, pull, push, query, report, resume, search,
-    setup, show, skill, sql_worker, stats, status, statusline, tail, tools, upgrade, usage, web,
+    setup, show, skill, sql_worker, stats, status, statusline, tail, tools, uninstall, upgrade,
+    usage, web,
 };
 use self::context::{CommandContext, debug_metadata};
 use self::exit::{CommandFailure, CommandOutcome, report_result, report_unwritten};
 use self::first_run::ingest_on_first_use;
 use self::freshness::StoreRefresh;
 use self::misspelled_flag::{describe_misspelled_flag, describe_unknown_flag};
+use self::screens::pick_session;
 use self::startup::{mask_stored_text, refuse_engine, start_logging};
+use self::typed_words::{describe_unknown_command, replace_synonym};
 use crate::app;
 use crate::config::environment;
 use crate::config::user_settings::UserSettings;
@@ -72,9 +79,10 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
             Err(error) => report_unwritten(&printer, &error),
         };
     }
+    let arguments = replace_synonym(&Args::command(), arguments);
     let arguments = blank_values::remove_blank_options(&Args::command(), arguments);
     let terminal = Terminal::detect(named_color(&arguments), &environment::read_variable);
-    let program = command_groups::arrange_help(Args::command(), terminal);
+    let program = arrange_help(Args::command(), terminal, HelpScope::EveryDay);
     let parsed = program.try_get_matches_from(&arguments).and_then(|matches| {
         let name = matches.subcommand_name().unwrap_or_default().to_owned();
         let args = Args::from_arg_matches(&matches)?.with_environment();
@@ -113,9 +121,8 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         pager: if args.no_pager { None } else { UserPager::find(&environment::read_variable) },
     };
     let Some(command) = args.command.take() else {
-        let help =
-            command_groups::arrange_help(Args::command(), terminal).render_help().to_string();
-        return no_command::run(args, &help, &printer);
+        let help = arrange_help(Args::command(), terminal, HelpScope::EveryDay).render_help();
+        return no_command::run(args, &help.to_string(), &printer);
     };
     if let Command::Hook(flags) = &command
         && let Some((hook, client)) = flags.called_hook()
@@ -171,9 +178,8 @@ fn named_color(arguments: &[OsString]) -> ColorChoice {
 fn report_unparsed(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
     let printer = text_printer(arguments);
     if error.use_stderr() {
-        let is_unknown = error.kind() == ErrorKind::UnknownArgument;
-        let misspelled = describe_misspelled_flag(&Args::command(), arguments);
-        let text = misspelled.filter(|_| is_unknown).unwrap_or_else(|| error.render().to_string());
+        let text = describe_unknown_word(error, arguments);
+        let text = text.unwrap_or_else(|| error.render().to_string());
         // If stderr does not work either, only the exit code shows the error.
         let _ = printer.print_wrong_usage(&shorten_message(text));
         return ExitCode::from(2);
@@ -181,6 +187,17 @@ fn report_unparsed(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
     match printer.print_painted(&paint_help(&error.render().to_string())) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => report_unwritten(&printer, &error),
+    }
+}
+
+/// Returns the message about an unknown command, or about a misspelled flag.
+fn describe_unknown_word(error: &clap::Error, arguments: &[OsString]) -> Option<String> {
+    if error.kind() == ErrorKind::UnknownArgument {
+        return describe_misspelled_flag(&Args::command(), arguments);
+    }
+    match error.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(word)) => Some(describe_unknown_command(&Args::command(), word)),
+        Some(_) | None => None,
     }
 }
 
@@ -276,7 +293,10 @@ fn dispatch_command(
         Command::Open(flags) => open::run(&flags, context),
         Command::Tail(flags) => tail::run(&flags, context),
         Command::Analyze(flags) => analyze::run(flags, context),
-        Command::Resume(flags) => resume::run(&flags, context),
+        Command::Resume(flags) => match flags.session_id.clone() {
+            Some(session_id) => resume::run(&session_id, &flags, context),
+            None => pick_session("resume", flags, context),
+        },
         Command::Blame(flags) => blame::run(&flags, context),
         Command::Query(flags) => query::run(flags, context),
         Command::Stats(flags) => stats::run(flags, context),
@@ -296,15 +316,24 @@ fn dispatch_command(
         Command::Plugin(flags) => plugin::run(flags, &build_help(), printer),
         Command::Skill(flags) => skill::run(flags, &build_help(), printer),
         Command::Tools(flags) => tools::run(flags, context),
-        Command::Config => config::run(named_store, timezone, printer),
+        Command::Config => config::run(named_store, timezone, context),
         Command::Upgrade => upgrade::run(printer),
         Command::SqlWorker => sql_worker::run(printer),
+        Command::Uninstall(flags) => uninstall::run(&flags, context),
+        Command::Help(flags) => print_help(&flags, printer),
         Command::Init(flags) => init::run(&flags, printer),
         Command::CompleteLine(flags) => {
             init::run_complete_line(flags, Args::command(), context.store.dir(), printer)
         }
         Command::Completions(flags) => completions::run(&flags, Args::command(), printer),
     }
+}
+
+fn print_help(flags: &HelpFlags, printer: &Printer) -> Result<CommandOutcome, CommandFailure> {
+    let scope = if flags.lists_all { HelpScope::All } else { HelpScope::EveryDay };
+    let help = arrange_help(Args::command(), printer.terminal, scope).render_help();
+    printer.print_painted(&paint_help(&help.to_string()))?;
+    Ok(CommandOutcome::Done)
 }
 
 #[cfg(test)]

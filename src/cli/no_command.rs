@@ -12,8 +12,8 @@ use crate::output::Printer;
 use crate::screen::ScreenRefresh;
 use store::is_store;
 
-/// The next steps after the first ingest.
-const AFTER_FIRST_RUN: &str = "Next: `sessions search WORDS` to search, `sessions setup --all --write` to give your agents the tools";
+/// The remark after the first ingest where no screen can be shown.
+const AFTER_FIRST_RUN: &str = "`sessions list` lists them, `sessions search WORDS` searches them";
 
 /// Runs the program without a command. Prints `help` if nobody could use a screen.
 pub(super) fn run(args: Args, help: &str, printer: &Printer) -> ExitCode {
@@ -37,18 +37,17 @@ fn open_screen(args: Args, printer: &Printer) -> Result<Option<CommandOutcome>, 
     if printer.is_interactive() && args.engine.is_some() {
         return Err(refuse_engine().into());
     }
-    match offer_and_ingest(args.store.clone(), printer)? {
-        FirstRunOffer::Accepted => printer.print_note(AFTER_FIRST_RUN)?,
-        FirstRunOffer::Declined => {}
-        FirstRunOffer::NotMade => {
-            let dir = args.store.unwrap_or_else(environment::default_store);
-            if !can_show_screen(printer) || !is_store(&dir) {
-                return Ok(None);
-            }
-            let refresh =
-                if args.no_refresh { ScreenRefresh::Never } else { ScreenRefresh::WhileOpen };
-            return open_picker(dir, args.timezone.as_deref(), refresh, printer).map(Some);
+    let offer = offer_and_ingest(args.store.clone(), printer)?;
+    let dir = args.store.unwrap_or_else(environment::default_store);
+    match offer {
+        FirstRunOffer::Declined => return Ok(Some(CommandOutcome::Done)),
+        FirstRunOffer::Accepted if !can_show_screen(printer) => {
+            printer.print_note(AFTER_FIRST_RUN)?;
+            return Ok(Some(CommandOutcome::Done));
         }
+        FirstRunOffer::NotMade if !can_show_screen(printer) || !is_store(&dir) => return Ok(None),
+        FirstRunOffer::Accepted | FirstRunOffer::NotMade => {}
     }
-    Ok(Some(CommandOutcome::Done))
+    let refresh = if args.no_refresh { ScreenRefresh::Never } else { ScreenRefresh::WhileOpen };
+    open_picker(dir, args.timezone.as_deref(), refresh, printer).map(Some)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use schemas::{ErrorCode, Timestamp, ToolError, Zone};
 
-use super::commands::resume::resume_session;
+use super::commands::resume::{self, ResumeFlags};
 use super::context::{CommandContext, leak_tools};
 use super::exit::{CommandFailure, CommandOutcome};
 use super::startup::{TextUse, mask_stored_text};
@@ -40,7 +40,28 @@ pub(super) fn open_picker(
     };
     mask_stored_text(&context.store, TextUse::Shows, printer)?;
     let setup = create_setup(&context, zone, refresh)?;
-    finish(screen::run_picker(&setup)?, &context)
+    finish(screen::run_picker(&setup)?, ResumeFlags::default(), &context)
+}
+
+/// Opens the picker for a command that needs a session and names none. What the user resumes there is
+/// resumed with `resume_flags`.
+///
+/// # Errors
+/// Fails if no screen can be shown.
+pub(super) fn pick_session(
+    command: &str,
+    resume_flags: ResumeFlags,
+    context: &CommandContext<'_>,
+) -> Result<CommandOutcome, CommandFailure> {
+    if context.printer.is_json || context.engine.is_some() || !can_show_screen(context.printer) {
+        let message = format!(
+            "'sessions {command}' needs the ID of a session. `sessions list` lists them; 'last' is the newest one"
+        );
+        let error = ToolError::new(ErrorCode::InvalidArgument, message);
+        return Err(error.with_detail("field", "session_id").into());
+    }
+    let setup = create_setup(context, context.call.zone.clone(), ScreenRefresh::Never)?;
+    finish(screen::run_picker(&setup)?, resume_flags, context)
 }
 
 /// Opens the reading view of a session.
@@ -57,7 +78,7 @@ pub(super) fn open_reader(
     }
     let zone = context.call.zone.clone();
     let setup = create_setup(context, zone, ScreenRefresh::Never)?;
-    finish(screen::run_reader(&setup, session_id)??, context)
+    finish(screen::run_reader(&setup, session_id)??, ResumeFlags::default(), context)
 }
 
 fn create_setup(
@@ -84,10 +105,14 @@ fn project_folder(folder: &Path) -> Option<String> {
 }
 
 /// Does what the user chose on the screen.
-fn finish(end: ScreenEnd, context: &CommandContext<'_>) -> Result<CommandOutcome, CommandFailure> {
+fn finish(
+    end: ScreenEnd,
+    resume_flags: ResumeFlags,
+    context: &CommandContext<'_>,
+) -> Result<CommandOutcome, CommandFailure> {
     match end {
         ScreenEnd::Closed => Ok(CommandOutcome::Done),
         ScreenEnd::Signal(code) => Ok(CommandOutcome::Ended(code)),
-        ScreenEnd::Resume(session_id) => resume_session(session_id, context),
+        ScreenEnd::Resume(session_id) => resume::run(&session_id, &resume_flags, context),
     }
 }

@@ -7,7 +7,7 @@ use schemas::tool::stats::{GroupKey, StatsArgs, StatsSort};
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct StatsFilter {
     /// Only this agent's logs
-    #[arg(long)]
+    #[arg(long, visible_alias = "agent")]
     provider: Option<Provider>,
     /// Only sessions whose working directory contains this text
     #[arg(long, short)]
@@ -31,9 +31,9 @@ pub(super) struct StatsFilter {
 
 impl StatsFilter {
     /// Sets the times that the command itself names. Those of the flags stay.
-    pub(super) fn set_bounds(&mut self, since: Option<&str>, until: Option<&str>) {
-        self.since = self.since.take().or_else(|| since.map(str::to_owned));
-        self.until = self.until.take().or_else(|| until.map(str::to_owned));
+    pub(super) fn set_bounds(&mut self, since: Option<String>, until: Option<String>) {
+        self.since = self.since.take().or(since);
+        self.until = self.until.take().or(until);
     }
 
     /// Limits the events to the latest ones, unless the flags limit them. Returns true if it did.

@@ -1,56 +1,122 @@
-//! The patterns by which settings select folders.
+//! The patterns by which settings select folders, also those of another platform: the folders in logs are
+//! written as the machine writes them on which the agent ran.
 
-use std::path::Path;
+use std::borrow::Cow;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use schemas::{ErrorCode, ToolError};
 
 use super::environment::home_dir;
 
-/// Builds the patterns of a setting. Each matches the folder that it names and everything below. A
-/// pattern of the home directory also matches the `~` in folders of other machines.
-pub fn build_patterns(setting: &str, patterns: &[String]) -> Result<GlobSet, ToolError> {
-    let mut set = GlobSetBuilder::new();
-    for pattern in patterns {
-        let mut folders = vec![absolute_pattern(pattern)];
-        folders.extend(Some(folder_of(pattern).to_owned()).filter(|text| text.starts_with('~')));
-        for folder in folders {
-            add_folder(&mut set, &folder)
-                .map_err(|error| wrong_pattern(setting, pattern, &error))?;
+/// The characters that mean something else after a backslash in a pattern.
+const GLOB_CHARS: [char; 7] = ['*', '?', '[', ']', '{', '}', '!'];
+
+/// A set of patterns of folders.
+#[derive(Debug)]
+pub struct FolderPatterns {
+    set: GlobSet,
+    /// The same for folders of Windows, where the case of letters does not count.
+    windows: GlobSet,
+}
+
+impl FolderPatterns {
+    /// Builds the patterns of a setting. Each matches the folder that it names and everything below. A
+    /// pattern of the home directory also matches the `~` in folders of other machines.
+    pub fn of_setting(setting: &str, patterns: &[String]) -> Result<Self, ToolError> {
+        let mut folders = Vec::new();
+        for pattern in patterns {
+            let folder = folder_of(pattern);
+            // A pattern that is wrong is named, and not the set.
+            let wrong = |error| wrong_pattern(setting, pattern, &error);
+            let mut of_pattern = vec![absolute_pattern(&folder)];
+            if folder.starts_with('~') {
+                of_pattern.push(folder);
+            }
+            Self::build(&of_pattern).map_err(wrong)?;
+            folders.extend(of_pattern);
         }
+        Self::build(&folders).map_err(|error| wrong_pattern(setting, "", &error))
     }
-    set.build().map_err(|error| wrong_pattern(setting, "", &error))
+
+    /// Builds patterns of folders, each for the folder and everything below it.
+    pub(super) fn build(folders: &[String]) -> Result<Self, globset::Error> {
+        let build_set = |is_caseless: bool| {
+            let mut set = GlobSetBuilder::new();
+            for folder in folders {
+                for text in [folder.clone(), format!("{folder}/**")] {
+                    let mut glob = GlobBuilder::new(&text);
+                    glob.literal_separator(true).backslash_escape(true);
+                    set.add(glob.case_insensitive(is_caseless).build()?);
+                }
+            }
+            set.build()
+        };
+        Ok(Self { set: build_set(false)?, windows: build_set(true)? })
+    }
+
+    /// Returns whether a pattern matches a folder, or the path of a file.
+    pub fn is_match(&self, path: &str) -> bool {
+        if is_windows_path(path) {
+            let path = path.strip_prefix(r"\\?\").unwrap_or(path);
+            return self.windows.is_match(path.replace('\\', "/"));
+        }
+        self.set.is_match(path)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.set.is_empty()
+    }
 }
 
-/// Adds what matches a folder and everything below it.
-pub(super) fn add_folder(set: &mut GlobSetBuilder, folder: &str) -> Result<(), globset::Error> {
-    for text in [folder, &format!("{folder}/**")] {
-        set.add(GlobBuilder::new(text).literal_separator(true).build()?);
-    }
-    Ok(())
+/// Returns whether a path begins as only those of Windows do: with the letter of a drive, or with the name
+/// of a server.
+fn is_windows_path(path: &str) -> bool {
+    let has_drive = match path.as_bytes() {
+        [letter, b':', b'/' | b'\\', ..] => letter.is_ascii_alphabetic(),
+        _ => false,
+    };
+    has_drive || path.starts_with(r"\\")
 }
 
-/// Returns the folder that a pattern names, without the ending for everything below it.
-pub(super) fn folder_of(pattern: &str) -> &str {
-    let pattern = pattern.trim();
-    pattern.strip_suffix("/**").unwrap_or(pattern).trim_end_matches('/')
+/// Returns the folder that a pattern names, without the ending for everything below it. Backslashes that
+/// separate folders become slashes.
+pub(super) fn folder_of(pattern: &str) -> String {
+    let pattern = with_slashes(pattern.trim());
+    pattern.strip_suffix("/**").unwrap_or(&pattern).trim_end_matches('/').to_owned()
 }
 
-/// Returns the pattern of the folder that a pattern names: `~` is the home directory, and a pattern
-/// that does not begin at the root matches in any folder.
-fn absolute_pattern(pattern: &str) -> String {
-    let folder = folder_of(pattern);
-    let home = home_dir();
-    if folder == "~" {
-        return home.to_string_lossy().into_owned();
+fn with_slashes(pattern: &str) -> Cow<'_, str> {
+    if !pattern.contains('\\') {
+        return Cow::Borrowed(pattern);
     }
-    if let Some(below) = folder.strip_prefix("~/") {
-        return format!("{}/{below}", home.display());
+    let mut out = String::new();
+    let mut chars = pattern.chars().peekable();
+    while let Some(c) = chars.next() {
+        let is_escape = chars.peek().is_some_and(|next| GLOB_CHARS.contains(next));
+        let is_separator = c == '\\' && (!is_escape || is_windows_path(pattern));
+        out.push(if is_separator { '/' } else { c });
     }
-    if Path::new(folder).is_absolute() || folder.starts_with("**") {
-        return folder.to_owned();
+    Cow::Owned(out)
+}
+
+/// Returns whether a pattern begins at the root, at the home directory or anywhere.
+pub(super) fn is_whole(folder: &str) -> bool {
+    folder.starts_with(['/', '~']) || folder.starts_with("**") || is_windows_path(folder)
+}
+
+/// Returns the pattern of a folder: `~` is the home directory, and a pattern that does not begin at the
+/// root matches in any folder.
+fn absolute_pattern(folder: &str) -> String {
+    let below_home =
+        folder.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'));
+    match below_home {
+        Some(below) => {
+            let home = home_dir().to_string_lossy().replace('\\', "/");
+            format!("{}{below}", globset::escape(&home))
+        }
+        None if is_whole(folder) => folder.to_owned(),
+        None => format!("**/{folder}"),
     }
-    format!("**/{folder}")
 }
 
 /// Returns the error of a pattern that cannot be used.
@@ -60,4 +126,42 @@ fn wrong_pattern(setting: &str, pattern: &str, error: &globset::Error) -> ToolEr
         error.kind()
     );
     ToolError::new(ErrorCode::InvalidArgument, message).with_detail("field", setting)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Folders of Windows are compared on every platform, in any case.
+    #[test]
+    fn patterns_compare_folders_of_any_platform() {
+        let folder = r"C:\Users\mira\git\starcar";
+        for pattern in [
+            "starcar",
+            "**/starcar",
+            "**/starcar/**",
+            "git/starcar",
+            r"git\starcar",
+            "C:/Users/mira/git/starcar",
+            "c:/users/*/git/**",
+            folder,
+            r"C:\Users\mira\git\starcar\**",
+            r"C:\Users\*\git",
+            "StarCar",
+        ] {
+            let patterns = FolderPatterns::of_setting("ingest.exclude", &[pattern.to_owned()]);
+            let patterns = patterns.expect(pattern);
+            for below in [folder.to_owned(), format!(r"{folder}\src"), folder.replace('\\', "/")] {
+                assert!(patterns.is_match(&below), "{pattern} {below}");
+            }
+            assert!(patterns.is_match(&format!(r"\\?\{folder}")), "{pattern}");
+            for other in [r"C:\Users\mira\gitx\starcar2", "/home/mira/starcar2", "/"] {
+                assert!(!patterns.is_match(other), "{pattern} {other}");
+            }
+        }
+        let here = FolderPatterns::of_setting("ingest.exclude", &["StarCar".to_owned()]);
+        assert!(!here.expect("valid").is_match("/home/mira/starcar"), "case counts elsewhere");
+        let share = FolderPatterns::of_setting("ingest.exclude", &[r"\\nas\work".to_owned()]);
+        assert!(share.expect("valid").is_match(r"\\nas\work\acme"));
+    }
 }

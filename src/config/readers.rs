@@ -10,12 +10,11 @@
 
 use std::path::Path;
 
-use globset::{GlobSet, GlobSetBuilder};
 use schemas::ToolError;
 use schemas::session::SessionRow;
 use serde::Deserialize;
 
-use super::patterns::{add_folder, folder_of};
+use super::patterns::{FolderPatterns, folder_of, is_whole};
 use super::settings::{invalid_file_error, read_text};
 use crate::files::outfile::open_regular;
 
@@ -36,7 +35,7 @@ pub struct Reader {
     may_read_all: bool,
     /// Names of projects, in lower case.
     names: Vec<String>,
-    folders: GlobSet,
+    folders: FolderPatterns,
 }
 
 impl Reader {
@@ -93,7 +92,7 @@ fn parse_reader(entry: &ReaderEntry) -> Result<Reader, String> {
     let token_sha256 =
         parse_hash(entry.token_sha256.trim()).ok_or("token_sha256 is not 64 hexadecimal digits")?;
     let mut names = Vec::new();
-    let mut folders = GlobSetBuilder::new();
+    let mut folders = Vec::new();
     for pattern in &entry.projects {
         let pattern = pattern.trim();
         if !pattern.contains(['/', '\\', '*']) {
@@ -101,12 +100,12 @@ fn parse_reader(entry: &ReaderEntry) -> Result<Reader, String> {
         }
         // `~` stays: it is what published paths begin with.
         let folder = folder_of(pattern);
-        let is_whole = folder.starts_with(['/', '~']) || folder.starts_with("**");
-        let folder = if is_whole { folder.to_owned() } else { format!("**/{folder}") };
-        add_folder(&mut folders, &folder)
+        let folder = if is_whole(&folder) { folder } else { format!("**/{folder}") };
+        FolderPatterns::build(std::slice::from_ref(&folder))
             .map_err(|error| format!("'{pattern}': {}", error.kind()))?;
+        folders.push(folder);
     }
-    let folders = folders.build().map_err(|error| error.kind().to_string())?;
+    let folders = FolderPatterns::build(&folders).map_err(|error| error.kind().to_string())?;
     let may_read_all = entry.projects.iter().any(|pattern| pattern.trim() == ALL_PROJECTS);
     Ok(Reader { name: entry.name.clone(), token_sha256, may_read_all, names, folders })
 }

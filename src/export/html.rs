@@ -12,13 +12,13 @@ use std::fmt::Write as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use schemas::tool::details::DetailData;
-use schemas::tool::event::Event;
+use schemas::tool::event::{EditDiff, Event};
 use schemas::{EventType, ToolError};
 use serde::Serialize;
 
 use super::transcript::{
-    describe_call, event_remarks, omission_sentence, session_facts, session_title, truncate_chars,
-    without_repeats,
+    call_text, event_line, event_remarks, omission_sentence, session_facts, session_title,
+    truncate_chars, without_repeats,
 };
 use crate::page::{FrozenDocument, FrozenView, escape_attribute, escape_html};
 use tools::{EventImage, Transcript, encoding_error, linked_event};
@@ -130,7 +130,8 @@ fn append_event(
     all: &[Event],
     images: &ImageReader<'_>,
 ) -> Result<(), ToolError> {
-    let (text, left) = truncate_chars(event.text.as_deref().unwrap_or_default(), MAX_TEXT_CHARS);
+    let has_diff = event.diff.as_ref().is_some_and(|diff| !diff.text.is_empty());
+    let (text, left) = truncate_chars(call_text(event), MAX_TEXT_CHARS);
     let index = event.event_index;
     let kind = event.event_type.as_str();
     let fields = escape_attribute(&encode_fields(event, left)?);
@@ -143,7 +144,7 @@ fn append_event(
     let name = escape_html(&event_name(event));
     let mut line = format!("<b>{name}</b>");
     if is_call {
-        let _ = write!(line, " <code>{}</code>", escape_html(&describe_call(event)));
+        let _ = write!(line, " <code>{}</code>", escape_html(event_line(event)));
     }
     let result = if is_call { linked_event(event, all) } else { None };
     for remark in event_remarks(event, result) {
@@ -158,7 +159,8 @@ fn append_event(
     }
     if event.event_type != EventType::TokenUsage && event.text.is_some() {
         // The parser drops a line break at the beginning.
-        let _ = writeln!(out, "<pre>\n{}</pre>", escape_html(&text));
+        let class = if has_diff { " class=\"diff\"" } else { "" };
+        let _ = writeln!(out, "<pre{class}>\n{}</pre>", escape_html(&text));
     }
     if let Some(sentence) = omission_sentence(event, left) {
         let _ = writeln!(out, "<p class=\"line\">{}</p>", escape_html(&sentence));
@@ -174,12 +176,14 @@ fn append_event(
     Ok(())
 }
 
-/// Encodes the fields of an event but its text, which is an element. `left` is the number of
+/// Encodes the fields of an event but its text or its diff, which is an element. `left` is the number of
 /// characters of the text that are left out.
 fn encode_fields(event: &Event, left: usize) -> Result<String, ToolError> {
-    let chars = event.text.as_deref().map_or(0, |text| text.chars().count());
+    let chars = call_text(event).chars().count();
+    let diff = event.diff.as_ref().map(|diff| EditDiff { text: String::new(), ..diff.clone() });
     let fields = Event {
         text: None,
+        diff,
         text_chars: (left > 0).then_some(chars),
         source: None,
         tool_call_id: None,
@@ -196,8 +200,7 @@ fn event_name(event: &Event) -> String {
         EventType::Reasoning => "Reasoning".to_owned(),
         EventType::ToolCall => event.tool_name.clone().unwrap_or_else(|| "tool".to_owned()),
         EventType::ToolResult => "Result".to_owned(),
-        EventType::TokenUsage | EventType::Notification => {
-            event.subtype.clone().unwrap_or_else(|| event.event_type.as_str().to_owned())
-        }
+        EventType::TokenUsage => event.event_type.as_str().to_owned(),
+        EventType::Notification => event_line(event).to_owned(),
     }
 }

@@ -3,13 +3,13 @@
 
 use std::fmt::Write as _;
 
-use schemas::tool::event::Event;
+use schemas::tool::event::{EditDiff, Event};
+use schemas::{Timestamp, Zone};
 
-use super::diff::CallDiff;
 use super::text::{escape_markdown, fence_language, fence_text, inline_code, quote_markdown};
 use super::transcript::{
-    TranscriptPart, collect_turns, describe_call, describe_notices, event_remarks,
-    omission_sentence, session_facts, session_title, truncate_chars,
+    TranscriptPart, collect_turns, describe_notices, event_line, omission_sentence,
+    outcome_remarks, session_facts, session_title, truncate_chars,
 };
 use base::shell_word::shell_word;
 use tools::Transcript;
@@ -23,29 +23,62 @@ pub(super) struct TextLimits {
     folded_chars: usize,
     /// Maximum number of lines of an edit.
     edit_lines: usize,
-    /// Maximum number of characters of a line of an edit.
-    line_chars: usize,
 }
 
 impl TextLimits {
     /// The limits of a document that people read.
     pub(super) const USUAL: Self =
-        Self { message_chars: 40_000, folded_chars: 1_500, edit_lines: 400, line_chars: 2_000 };
+        Self { message_chars: 40_000, folded_chars: 1_500, edit_lines: 400 };
     /// No limits.
-    pub(super) const NONE: Self = Self {
-        message_chars: usize::MAX,
-        folded_chars: usize::MAX,
-        edit_lines: usize::MAX,
-        line_chars: usize::MAX,
-    };
+    pub(super) const NONE: Self =
+        Self { message_chars: usize::MAX, folded_chars: usize::MAX, edit_lines: usize::MAX };
+}
+
+/// What a document shows, and how.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MarkdownOptions<'z> {
+    pub(super) limits: TextLimits,
+    /// The zone of times.
+    pub(super) zone: &'z Zone,
+    /// Shows the ids of events.
+    pub(super) has_ids: bool,
+}
+
+impl MarkdownOptions<'_> {
+    /// Formats the day and the time of an RFC 3339 time.
+    fn format_time(&self, time: &str) -> String {
+        let Some(at) = Timestamp::parse(time) else { return time.to_owned() };
+        format!("{} {}", self.zone.day(at).unwrap_or_default(), self.zone.clock(at))
+    }
+
+    /// Returns the text after the name of a part: the time, the remarks, and the ids if they are shown.
+    fn describe_event(&self, event: &Event, result: Option<&Event>) -> String {
+        let mut out = String::new();
+        if let Some(time) = event.timestamp.as_deref().and_then(Timestamp::parse) {
+            let _ = write!(out, " · {}", self.zone.clock(time));
+        }
+        for remark in outcome_remarks(event, result) {
+            let _ = write!(out, " · {remark}");
+        }
+        if self.has_ids {
+            let _ = write!(out, " · {}", inline_code(&event.event_id));
+            if let Some(result) = result {
+                let _ = write!(out, " → {}", inline_code(&result.event_id));
+            }
+        }
+        out
+    }
 }
 
 /// Returns the document of a session.
-pub(super) fn render_transcript(whole: &Transcript, limits: TextLimits) -> String {
+pub(super) fn render_transcript(whole: &Transcript, options: MarkdownOptions<'_>) -> String {
     let mut out = String::new();
     let _ =
         writeln!(out, "# {}\n\n| | |\n|---|---|", escape_markdown(&session_title(&whole.session)));
-    for (name, value) in session_facts(&whole.session) {
+    for (name, mut value) in session_facts(&whole.session) {
+        if Timestamp::parse(&value).is_some() {
+            value = format!("{} {}", options.format_time(&value), options.zone.name());
+        }
         let _ = writeln!(out, "| {name} | {} |", escape_markdown(&value));
     }
     for turn in collect_turns(&whole.events) {
@@ -53,21 +86,27 @@ pub(super) fn render_transcript(whole: &Transcript, limits: TextLimits) -> Strin
             0 => "Before the first prompt".to_owned(),
             index => format!("Turn {index}"),
         };
-        let time = turn.timestamp.map(|time| format!(" · {time}")).unwrap_or_default();
+        let time = turn.timestamp.map(|time| format!(" · {}", options.format_time(time)));
+        let time = time.unwrap_or_default();
         let _ = writeln!(out, "\n## {name}{time}");
         for part in &turn.parts {
-            append_part(&mut out, part, limits);
+            append_part(&mut out, part, options);
         }
     }
     out
 }
 
-fn append_part(out: &mut String, part: &TranscriptPart<'_>, limits: TextLimits) {
+fn append_part(out: &mut String, part: &TranscriptPart<'_>, options: MarkdownOptions<'_>) {
+    let limits = options.limits;
     match part {
         TranscriptPart::Prompt(event) => {
             let (text, left) = truncate_chars(event_text(event), limits.message_chars);
-            let _ =
-                write!(out, "\n**Prompt**{}\n\n{}", describe_event(event, None), fence_text(&text));
+            let _ = write!(
+                out,
+                "\n**Prompt**{}\n\n{}",
+                options.describe_event(event, None),
+                fence_text(&text)
+            );
             append_omission(out, event, left);
         }
         TranscriptPart::Answer(event) => {
@@ -75,21 +114,21 @@ fn append_part(out: &mut String, part: &TranscriptPart<'_>, limits: TextLimits) 
             let _ = write!(
                 out,
                 "\n**Answer**{}\n\n{}",
-                describe_event(event, None),
+                options.describe_event(event, None),
                 quote_markdown(&text)
             );
             append_omission(out, event, left);
         }
         TranscriptPart::Reasoning(event) => {
-            let _ = write!(out, "\n**Reasoning**{}\n\n", describe_event(event, None));
+            let _ = write!(out, "\n**Reasoning**{}\n\n", options.describe_event(event, None));
             append_folded(out, "reasoning", &[*event], limits);
         }
         TranscriptPart::Call { call, result } => {
             let tool = escape_markdown(call.tool_name.as_deref().unwrap_or("tool"));
-            let line = describe_event(call, *result);
-            let _ = write!(out, "\n**{tool}** {}{line}\n\n", inline_code(&describe_call(call)));
-            if let Some(diff) = CallDiff::of_call(call, limits.edit_lines, limits.line_chars) {
-                append_diff(out, call, &diff);
+            let line = options.describe_event(call, *result);
+            let _ = write!(out, "\n**{tool}** {}{line}\n\n", inline_code(event_line(call)));
+            if let Some(diff) = call.diff.as_ref().filter(|diff| !diff.text.is_empty()) {
+                append_diff(out, call, diff, limits);
                 let shown: Vec<&Event> = result.iter().copied().collect();
                 if !shown.is_empty() {
                     append_folded(out, "result", &shown, limits);
@@ -102,46 +141,31 @@ fn append_part(out: &mut String, part: &TranscriptPart<'_>, limits: TextLimits) 
         }
         TranscriptPart::Result(event) => {
             let tool = escape_markdown(event.tool_name.as_deref().unwrap_or("tool"));
-            let _ = write!(out, "\n**{tool}**{}\n\n", describe_event(event, None));
+            let _ = write!(out, "\n**{tool}**{}\n\n", options.describe_event(event, None));
             append_folded(out, "result", &[*event], limits);
         }
         TranscriptPart::Notices(notices) => {
             let _ = write!(out, "\n*{}*", escape_markdown(&describe_notices(notices)));
-            if let Some(first) = notices.first() {
+            if let Some(first) = notices.first().filter(|_| options.has_ids) {
                 let _ = write!(out, " · {}", inline_code(&first.event_id));
-            }
-            if let [_, .., last] = notices.as_slice() {
-                let _ = write!(out, " to {}", inline_code(&last.event_id));
+                if let [_, .., last] = notices.as_slice() {
+                    let _ = write!(out, " to {}", inline_code(&last.event_id));
+                }
             }
             out.push('\n');
         }
     }
 }
 
-/// Returns the text after the name of a part: the remarks and the event's id.
-fn describe_event(event: &Event, result: Option<&Event>) -> String {
-    let mut out = String::new();
-    for remark in event_remarks(event, result) {
-        let _ = write!(out, " · {remark}");
-    }
-    let _ = write!(out, " · {}", inline_code(&event.event_id));
-    if let Some(result) = result {
-        let _ = write!(out, " → {}", inline_code(&result.event_id));
-    }
-    out
-}
-
 /// Appends the edit of a call as a block in the language `diff`, folded at first.
-fn append_diff(out: &mut String, call: &Event, diff: &CallDiff) {
+fn append_diff(out: &mut String, call: &Event, diff: &EditDiff, limits: TextLimits) {
     out.push_str("<details><summary>edit</summary>\n\n");
-    out.push_str(&fence_language(&diff.to_text(), "diff"));
-    if diff.lines_omitted() > 0 {
-        let _ = writeln!(
-            out,
-            "\n*{} more lines: sessions event {}*\n",
-            diff.lines_omitted(),
-            escape_markdown(&shell_word(&call.event_id))
-        );
+    let lines: Vec<&str> = diff.text.lines().collect();
+    let shown = lines.len().min(limits.edit_lines);
+    out.push_str(&fence_language(&lines[..shown].join("\n"), "diff"));
+    if shown < lines.len() {
+        let id = escape_markdown(&shell_word(&call.event_id));
+        let _ = writeln!(out, "\n*{} more lines: sessions event {id}*\n", lines.len() - shown);
     }
     out.push_str("\n</details>\n");
 }

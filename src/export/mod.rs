@@ -1,6 +1,5 @@
 //! `sessions export`: events for other programs, transcripts for readers.
 
-mod diff;
 mod html;
 mod images;
 mod markdown;
@@ -15,11 +14,12 @@ use std::path::{Path, PathBuf};
 
 use schemas::price::PriceTable;
 use schemas::tool::details::DetailArgs;
+use schemas::tool::event::Event;
 use schemas::{ErrorCode, ExportFormat, ExportTable, ToolError};
 use serde::Serialize;
 
 use self::images::TranscriptImages;
-use self::markdown::TextLimits;
+use self::markdown::{MarkdownOptions, TextLimits};
 use self::tables::TableReader;
 use crate::files::leftovers::remove_abandoned;
 use crate::files::outfile::{self, WriteOutcome, file_error};
@@ -41,6 +41,8 @@ pub struct ExportArgs {
     pub images: bool,
     /// Shows long texts of Markdown transcripts to their end.
     pub whole: bool,
+    /// Shows the ids of events in Markdown transcripts.
+    pub has_ids: bool,
 }
 
 /// A summary of what was written.
@@ -74,11 +76,12 @@ pub fn export_sessions(
     if args.images && args.format != ExportFormat::Html {
         return Err(no_images_error(args.format));
     }
-    if args.whole && args.format != ExportFormat::Markdown {
-        let message = format!("whole: {} has no cut texts; --whole needs markdown", args.format);
-        return Err(
-            ToolError::new(ErrorCode::InvalidArgument, message).with_detail("field", "whole")
-        );
+    for (flag, is_given) in [("whole", args.whole), ("ids", args.has_ids)] {
+        if is_given && args.format != ExportFormat::Markdown {
+            let message = format!("{flag}: --{flag} is for markdown, and not for {}", args.format);
+            let error = ToolError::new(ErrorCode::InvalidArgument, message);
+            return Err(error.with_detail("field", flag));
+        }
     }
     let mut written = HashSet::new();
     let mut printed: Option<ToolError> = None;
@@ -119,7 +122,11 @@ fn export_snapshot(
         force: args.force,
         written,
         has_images: args.images,
-        text_limits: if args.whole { TextLimits::NONE } else { TextLimits::USUAL },
+        markdown: MarkdownOptions {
+            limits: if args.whole { TextLimits::NONE } else { TextLimits::USUAL },
+            zone: call.zone(),
+            has_ids: args.has_ids,
+        },
         done: Exported {
             format: args.format,
             table: args.table,
@@ -183,7 +190,7 @@ struct Exporter<'s> {
     /// The files that this export has written, which it may replace.
     written: &'s mut HashSet<PathBuf>,
     has_images: bool,
-    text_limits: TextLimits,
+    markdown: MarkdownOptions<'s>,
     done: Exported,
 }
 
@@ -306,7 +313,7 @@ impl Exporter<'_> {
     fn render_session(&self, whole: &Transcript) -> Result<String, ToolError> {
         match self.done.format {
             ExportFormat::Jsonl => format_json_lines(whole),
-            ExportFormat::Markdown => Ok(markdown::render_transcript(whole, self.text_limits)),
+            ExportFormat::Markdown => Ok(markdown::render_transcript(whole, self.markdown)),
             ExportFormat::Html => {
                 let session_id = whole.session.session_id.clone();
                 let args = DetailArgs { session_id, ..DetailArgs::default() };
@@ -384,7 +391,9 @@ fn remove_abandoned_below(dir: &Path, levels: usize) {
 fn format_json_lines(whole: &Transcript) -> Result<String, ToolError> {
     let mut out = String::new();
     for event in &whole.events {
-        let line = serde_json::to_string(event).map_err(|error| {
+        // What readers see of an event is not in it, unless it is asked for.
+        let event = Event { line: None, diff: None, ..event.clone() };
+        let line = serde_json::to_string(&event).map_err(|error| {
             let message = format!("{} cannot be written as JSON: {error}", event.event_id);
             ToolError::new(ErrorCode::InternalError, message)
         })?;

@@ -10,9 +10,6 @@ use schemas::tool::list::Session;
 
 use base::shell_word::shell_word;
 
-/// The most characters of the line that describes a call.
-const MAX_CALL_CHARS: usize = 120;
-
 /// A prompt with everything up to the next prompt.
 #[derive(Default)]
 pub(crate) struct TranscriptTurn<'e> {
@@ -120,30 +117,23 @@ fn result_of<'e>(call: &Event, by_id: &HashMap<&str, &'e Event>) -> Option<&'e E
     if result.event_type == EventType::ToolResult { Some(result) } else { None }
 }
 
-/// Describes a call in one line: its command, its file, or the beginning of its arguments.
-pub(crate) fn describe_call(call: &Event) -> String {
-    describe_call_in(call, None)
+/// Returns a call or a notice in one line.
+pub(crate) fn event_line(event: &Event) -> &str {
+    event.line.as_deref().unwrap_or_default()
 }
 
-/// Returns the line of [`describe_call`]; the path of a file below `folder` is relative to it. A command
-/// stays as it ran: what its paths mean depends on where it changed to.
-pub(crate) fn describe_call_in(call: &Event, folder: Option<&str>) -> String {
-    let what = call.command.as_ref().or(call.files.first()).or(call.text.as_ref());
-    let line = what.and_then(|what| what.lines().find(|line| !line.trim().is_empty()));
-    let line = line.unwrap_or_default().trim();
-    let is_path = call.command.is_none() && !call.files.is_empty();
-    let shown = match folder {
-        Some(folder) if is_path => path_below(line, folder),
-        Some(_) | None => line,
-    };
-    truncate_chars(shown, MAX_CALL_CHARS).0
+/// Returns the diff of an edit, or the arguments of another call.
+pub(crate) fn call_text(call: &Event) -> &str {
+    let diff = call.diff.as_ref().map(|diff| diff.text.as_str());
+    diff.filter(|diff| !diff.is_empty()).or(call.text.as_deref()).unwrap_or_default()
 }
 
-/// Returns a path relative to a folder, or the path if it is elsewhere.
-fn path_below<'p>(path: &'p str, folder: &str) -> &'p str {
-    let folder = folder.trim_end_matches('/');
-    let below = path.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/'));
-    below.filter(|below| !folder.is_empty() && !below.is_empty()).unwrap_or(path)
+/// True if a result failed, as the log says or its exit code shows.
+pub(crate) fn has_failed(result: &Event) -> bool {
+    match result.is_error {
+        Some(is_error) => is_error,
+        None => result.exit_code.is_some_and(|code| code != 0),
+    }
 }
 
 /// True if notices only accompany calls, as those of hooks and of progress do. They would split a run of
@@ -153,12 +143,19 @@ pub(crate) fn accompany_calls(notices: &[&Event]) -> bool {
     notices.iter().all(|notice| notice.subtype.as_ref().is_some_and(is_minor))
 }
 
-/// Returns the time of an event, its duration and its outcome.
+/// Returns the time of an event in UTC, the lines that it changed, its duration and its outcome.
 pub(crate) fn event_remarks(event: &Event, result: Option<&Event>) -> Vec<String> {
+    let clock = event.timestamp.as_deref().and_then(|time| time.get(11..19));
+    let mut remarks: Vec<String> = clock.map(str::to_owned).into_iter().collect();
+    remarks.extend(outcome_remarks(event, result));
+    remarks
+}
+
+/// Returns the lines that an event changed, its duration and its outcome.
+pub(super) fn outcome_remarks(event: &Event, result: Option<&Event>) -> Vec<String> {
     let outcome = result.unwrap_or(event);
     let mut remarks: Vec<String> = Vec::new();
-    let clock = event.timestamp.as_deref().and_then(|time| time.get(11..19));
-    remarks.extend(clock.map(str::to_owned));
+    remarks.extend(event.diff.as_ref().map(|diff| format!("+{} -{}", diff.added, diff.removed)));
     remarks.extend(outcome.duration_ms.or(event.duration_ms).map(format_duration));
     if outcome.is_error == Some(true) {
         remarks.push("failed".to_owned());
@@ -177,17 +174,21 @@ pub(crate) fn event_remarks(event: &Event, result: Option<&Event>) -> Vec<String
     remarks
 }
 
-/// Returns the number of notices of each kind, in order of appearance: "3 hook_progress, 1 meta".
+/// Returns notices in one line: "Mode: plan · Hook: SessionStart ×3".
 pub(crate) fn describe_notices(notices: &[&Event]) -> String {
     let mut counts: Vec<(&str, usize)> = Vec::new();
     for notice in notices {
-        let kind = notice.subtype.as_deref().unwrap_or("notification");
-        match counts.iter_mut().find(|(known, _)| *known == kind) {
+        let line = event_line(notice);
+        match counts.iter_mut().find(|(known, _)| *known == line) {
             Some((_, count)) => *count += 1,
-            None => counts.push((kind, 1)),
+            None => counts.push((line, 1)),
         }
     }
-    counts.iter().map(|(kind, count)| format!("{count} {kind}")).collect::<Vec<_>>().join(", ")
+    let lines = counts.iter().map(|(line, count)| match count {
+        1 => (*line).to_owned(),
+        count => format!("{line} ×{count}"),
+    });
+    lines.collect::<Vec<_>>().join(" · ")
 }
 
 /// Returns the facts in the heading of a transcript.
@@ -273,19 +274,5 @@ mod tests {
     fn texts_are_cut_at_characters() {
         assert_eq!(truncate_chars("日本語", 2), ("日本…".to_owned(), 1));
         assert_eq!(truncate_chars("ab", 2), ("ab".to_owned(), 0));
-    }
-
-    #[test]
-    fn a_path_below_the_folder_of_a_session_is_relative() {
-        for (path, shown) in [
-            ("/home/mira/pier/src/lamp.rs", "src/lamp.rs"),
-            ("/home/mira/pier/", "/home/mira/pier/"),
-            ("/home/mira/pier-2/x", "/home/mira/pier-2/x"),
-            ("/mnt/home/mira/pier/x", "/mnt/home/mira/pier/x"),
-        ] {
-            assert_eq!(path_below(path, "/home/mira/pier"), shown);
-            assert_eq!(path_below(path, "/home/mira/pier/"), shown);
-        }
-        assert_eq!(path_below("/etc/hosts", "/"), "/etc/hosts");
     }
 }

@@ -2,14 +2,13 @@
 
 use std::collections::HashMap;
 
-use globset::GlobSet;
 use ingest::plan::excluded::log_identity;
 use ingest::plan::safe_session_id;
 use schemas::ToolError;
 use schemas::session::{SessionRow, SourceRow};
 
 use super::entry::sha256;
-use crate::config::patterns::build_patterns;
+use crate::config::patterns::FolderPatterns;
 use crate::config::user_settings::PublishSettings;
 use crate::update::log_rules::{ForgottenRules, LogRules};
 use store::Snapshot;
@@ -23,8 +22,8 @@ const IDENTITY_DIGITS: usize = 8;
 
 /// The projects that are published.
 pub(super) struct ProjectRules {
-    include: GlobSet,
-    exclude: GlobSet,
+    include: FolderPatterns,
+    exclude: FolderPatterns,
     /// What these rules exclude from ingest is not published either, although it is in the store.
     ingest: LogRules,
 }
@@ -51,8 +50,8 @@ impl OwnSession<'_> {
 impl ProjectRules {
     pub(super) fn new(settings: &PublishSettings) -> Result<Self, ToolError> {
         Ok(Self {
-            include: build_patterns("publish.include", &settings.include)?,
-            exclude: build_patterns("publish.exclude", &settings.exclude)?,
+            include: FolderPatterns::of_setting("publish.include", &settings.include)?,
+            exclude: FolderPatterns::of_setting("publish.exclude", &settings.exclude)?,
             ingest: LogRules::read(ForgottenRules::default())?,
         })
     }

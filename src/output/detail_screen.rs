@@ -7,7 +7,8 @@ use schemas::tool::details::{
     CallGlance, CallState, Child, DetailData, Excerpt, SessionEnd, Step, Summary, Turn, Uncommitted,
 };
 
-use super::conversation::{push_facts, shorten_image_notes};
+use super::conversation::push_facts;
+use super::conversation_blocks::shorten_image_notes;
 use super::event_screen::push_event;
 use super::layout::Layout;
 use super::numbers::count_of;

@@ -4,7 +4,8 @@ use anstyle::Style;
 use schemas::EventType;
 use schemas::tool::event::{Event, EventData};
 
-use super::conversation::shorten_image_notes;
+use super::conversation::diff_style;
+use super::conversation_blocks::shorten_image_notes;
 use super::layout::Layout;
 use super::numbers::{format_milliseconds, format_short_count};
 use super::painted::{DIM, FAILED, ID, PLAIN, PROJECT, PROMPT, Painted, STRONG};
@@ -13,6 +14,7 @@ use super::wrapped::push_wrapped;
 use base::cells::{text_width, truncate_end, truncate_start};
 use base::sanitize::clean_text;
 use base::shell_word::shell_word;
+use tools::read_diff;
 
 /// The cells before the text of an event.
 const INDENT: &str = "  ";
@@ -55,9 +57,19 @@ pub(super) fn push_event(painted: &mut Painted, event: &Event, layout: &Layout, 
     painted.push_inline(style, &label).push(DIM, &place);
     painted.end_line();
 
-    push_facts(painted, event, layout);
+    // Of a part of the arguments, the change is not known.
+    let diff = if event.text_chars.is_none() { read_diff(event, None) } else { None };
+    let diff = diff.filter(|diff| !diff.text.is_empty());
+    push_facts(painted, event, diff.is_some(), layout);
     if has_source {
         push_source(painted, event, layout);
+    }
+    if let Some(diff) = diff {
+        for line in diff.text.lines() {
+            let line = clean_text(line).replace('\t', "    ");
+            push_wrapped(painted, diff_style(&line), INDENT, &line, layout.width, usize::MAX);
+        }
+        return;
     }
     let whole = clean_text(event.text.as_deref().unwrap_or_default()).replace('\t', "    ");
     let text = shorten_image_notes(whole.trim_end());
@@ -89,9 +101,9 @@ fn describe_event(event: &Event) -> (Style, String) {
 }
 
 /// Appends the facts about a call or its result, and the tokens. A command or file that the text has is
-/// left out.
-fn push_facts(painted: &mut Painted, event: &Event, layout: &Layout) {
-    let text = event.text.as_deref().unwrap_or("");
+/// left out, unless a diff is shown instead of the text.
+fn push_facts(painted: &mut Painted, event: &Event, has_diff: bool, layout: &Layout) {
+    let text = event.text.as_deref().filter(|_| !has_diff).unwrap_or("");
     let link = if event.event_type == EventType::ToolCall { "result" } else { "call" };
     let mut facts = Vec::new();
     facts.extend(event.exit_code.map(|code| format!("exit code {code}")));

@@ -1,8 +1,13 @@
-//! Formats the sessions that are forgotten as text.
+//! Formats the sessions that are forgotten as text, with short ids and local times for a screen.
 
 use std::fmt::Write as _;
 
+use super::layout::Layout;
+use super::numbers::count_of;
+use super::painted::Painted;
 use super::show::Show;
+use super::wrapped::wrap_lines;
+use base::cells::truncate_end;
 use base::sanitize::one_line;
 use tools::forget::{ForgetCopy, ForgetData, ForgetEntry};
 
@@ -11,72 +16,103 @@ const MAX_LISTED: usize = 100;
 
 impl Show for ForgetData {
     fn to_text(&self) -> String {
-        let mut out = String::new();
-        if self.sessions.is_empty() {
-            out.push_str("No session matches.\n");
-            return out;
-        }
-        append_entries(&self.sessions, &mut out);
-        if !self.copies.is_empty() {
-            out.push_str("These sessions hold copies of some of their events, or the originals (--with-copies forgets them too):\n");
-            append_copies(&self.copies, &mut out);
-        }
+        describe(self, None)
+    }
 
-        let sessions = self.sessions.len();
-        let subagents = self.sessions.iter().filter(|entry| entry.is_subagent).count();
-        let earlier = self.sessions.iter().filter(|entry| entry.is_earlier_version).count();
-        let verb = if self.is_done { "Forgot" } else { "Would forget" };
-        let _ = write!(out, "{verb} {sessions} sessions");
-        if subagents > 0 {
-            let _ = write!(out, ", {subagents} of them as subagents of others");
-        }
-        if earlier > 0 {
-            let _ = write!(out, ", {earlier} of them as earlier versions of others");
-        }
-        let _ = writeln!(out, ", with {} events.", self.events);
-        out.push_str(if self.is_done {
-            "Their logs and copies of them are not read again. `sessions forget --undo ID` allows it while the logs exist.\n"
-        } else {
-            "Nothing was changed. Add --yes to forget them. The logs of the agents stay as they are.\n"
-        });
-        out
+    fn paint(&self, layout: &Layout) -> Painted {
+        Painted::from_text(&describe(self, Some(layout)))
     }
 }
 
-/// Appends a line for each of the first sessions.
-fn append_entries(entries: &[ForgetEntry], out: &mut String) {
-    for entry in entries.iter().take(MAX_LISTED) {
-        let _ = writeln!(
-            out,
-            "  {}  {}  {}  {} events  {}  {}",
-            entry.session_id,
-            entry.last_active.as_deref().unwrap_or("no time"),
-            entry.provider,
-            entry.events,
-            one_line(entry.project.as_deref().unwrap_or("")),
-            one_line(entry.title.as_deref().unwrap_or(""))
-        );
+/// Describes what is forgotten; for a screen if there is a layout.
+fn describe(data: &ForgetData, layout: Option<&Layout>) -> String {
+    if data.sessions.is_empty() {
+        return "No session matches.\n".to_owned();
     }
-    if entries.len() > MAX_LISTED {
-        let _ = writeln!(out, "  and {} more; --json lists them all", entries.len() - MAX_LISTED);
+    let mut out = String::new();
+    append_lines(data.sessions.iter().map(|entry| entry_line(entry, layout)), layout, &mut out);
+    if !data.copies.is_empty() {
+        out.push_str("These sessions hold copies of some of their events, or the originals (--with-copies forgets them too):\n");
+        append_lines(data.copies.iter().map(|copy| copy_line(copy, layout)), layout, &mut out);
     }
-}
 
-/// Appends what happens to each of the first sessions with copies.
-fn append_copies(copies: &[ForgetCopy], out: &mut String) {
-    for copy in copies.iter().take(MAX_LISTED) {
-        let ForgetCopy { session, events_left_out, events_kept, is_removed } = copy;
-        let effect = match (is_removed, events_left_out) {
-            (true, _) => "removed: it is only a copy".to_owned(),
-            (false, 0) => "stays: it has the originals".to_owned(),
-            (false, _) => {
-                format!("loses the text of {events_left_out} events, keeps {events_kept}")
+    let subagents = data.sessions.iter().filter(|entry| entry.is_subagent).count();
+    let earlier = data.sessions.iter().filter(|entry| entry.is_earlier_version).count();
+    let verb = if data.is_done { "Forgot" } else { "Would forget" };
+    let mut summary = format!("{verb} {}", count_of(data.sessions.len(), "session"));
+    if subagents > 0 {
+        let _ = write!(summary, ", {subagents} of them as subagents of others");
+    }
+    if earlier > 0 {
+        let _ = write!(summary, ", {earlier} of them as earlier versions of others");
+    }
+    let events = count_of(data.events.cast_unsigned(), "event");
+    let next = if data.is_done {
+        "Their logs, and copies of them, are not read again. To undo this while the logs exist: `sessions forget --undo ID`"
+    } else {
+        "Nothing was changed. Add --yes to forget them. The agents' own log files are never changed."
+    };
+    let _ = write!(summary, ", with {events}.\n{next}\n");
+    match layout {
+        Some(layout) => {
+            for line in wrap_lines(&summary, layout.width) {
+                let _ = writeln!(out, "{line}");
             }
-        };
-        let title = one_line(session.title.as_deref().unwrap_or(""));
-        let _ = writeln!(out, "  {}  {effect}  {title}", session.session_id);
+        }
+        None => out.push_str(&summary),
     }
-    if copies.len() > MAX_LISTED {
-        let _ = writeln!(out, "  and {} more; --json lists them all", copies.len() - MAX_LISTED);
+    out
+}
+
+/// Appends the first lines; on a screen they are cut to its width.
+fn append_lines(
+    lines: impl ExactSizeIterator<Item = String>,
+    layout: Option<&Layout>,
+    out: &mut String,
+) {
+    let omitted = lines.len().saturating_sub(MAX_LISTED);
+    for line in lines.take(MAX_LISTED) {
+        let line = layout.map_or_else(|| line.clone(), |layout| truncate_end(&line, layout.width));
+        let _ = writeln!(out, "{line}");
     }
+    if omitted > 0 {
+        let _ = writeln!(out, "  and {omitted} more; --json lists them all");
+    }
+}
+
+fn entry_line(entry: &ForgetEntry, layout: Option<&Layout>) -> String {
+    let time = match layout {
+        Some(layout) => layout.time(entry.last_active.as_deref()),
+        None => entry.last_active.clone().unwrap_or_else(|| "no time".to_owned()),
+    };
+    format!(
+        "  {}  {time}  {}  {}  {}  {}",
+        shown_id(entry, layout),
+        entry.provider,
+        count_of(entry.events.cast_unsigned(), "event"),
+        one_line(entry.project.as_deref().unwrap_or("")),
+        one_line(entry.title.as_deref().unwrap_or(""))
+    )
+}
+
+/// Describes what happens to a session with copies.
+fn copy_line(copy: &ForgetCopy, layout: Option<&Layout>) -> String {
+    let ForgetCopy { session, events_left_out, events_kept, is_removed } = copy;
+    let effect = match (is_removed, events_left_out) {
+        (true, _) => "removed: it is only a copy".to_owned(),
+        (false, 0) => "stays: it has the originals".to_owned(),
+        (false, _) => {
+            let events = count_of(events_left_out.cast_unsigned(), "event");
+            format!("loses the text of {events}, keeps {events_kept}")
+        }
+    };
+    let title = one_line(session.title.as_deref().unwrap_or(""));
+    format!("  {}  {effect}  {title}", shown_id(session, layout))
+}
+
+fn shown_id(entry: &ForgetEntry, layout: Option<&Layout>) -> String {
+    layout.map_or_else(
+        || entry.session_id.clone(),
+        |layout| layout.short_id(&entry.session_id).into_owned(),
+    )
 }

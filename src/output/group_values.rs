@@ -1,8 +1,13 @@
 //! The values of a group of events that tables show, and the sums over groups.
 
-use schemas::tool::stats::Group;
+use schemas::tool::stats::{Group, GroupKey};
 
 use super::numbers::format_count;
+
+/// Returns the heading of the column of a key.
+pub(super) const fn key_heading(key: GroupKey) -> &'static str {
+    if matches!(key, GroupKey::Provider) { "agent" } else { key.as_str() }
+}
 
 /// Describes the tokens that the costs marked with `*` leave out.
 pub(super) fn unpriced_note(tokens: i64) -> String {

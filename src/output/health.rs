@@ -1,7 +1,9 @@
 //! Formats the results of an ingest and of setting up clients, and the agents whose logs were found, as
 //! text.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::path::Path;
 use std::time::Duration;
 
 use ingest::run::report::IngestReport;
@@ -11,6 +13,7 @@ use super::numbers::{count_of, list_counts, to_megabytes};
 use super::show::Show;
 use crate::setup::check::RegistrationChecks;
 use crate::setup::installation::Installation;
+use crate::setup::uninstall::Uninstall;
 use crate::setup::{AllClientsSetup, ConfigWritten};
 use base::sanitize::one_line;
 use tools::doctor::DoctorData;
@@ -116,10 +119,6 @@ impl Show for IngestReport {
         for notice in &self.notices {
             let _ = writeln!(out, "{notice}");
         }
-        if !self.objects_merged.is_empty() {
-            let merged = list_counts(&self.objects_merged);
-            let _ = writeln!(out, "records that are part of other events: {merged}");
-        }
         out.push_str(&problem_lines(self));
         if self.sessions > 0 && !self.is_dry_run {
             out.push_str(NEXT_STEP);
@@ -205,6 +204,27 @@ impl Show for Installation {
     }
 }
 
+impl Show for Uninstall {
+    fn to_text(&self) -> String {
+        let mut out = String::new();
+        let verb = if self.is_done { "removed" } else { "would remove" };
+        for part in &self.parts {
+            let path = part.path.display();
+            let _ = match &part.error {
+                Some(error) => writeln!(out, "not removed: {}: {error}", part.what),
+                None => writeln!(out, "{verb}: {} in {path}", part.what),
+            };
+        }
+        for sentence in &self.remaining {
+            let _ = writeln!(out, "{sentence}");
+        }
+        if !self.is_done {
+            out.push_str("Nothing was changed. Add --yes to remove this.\n");
+        }
+        out
+    }
+}
+
 impl Show for RegistrationChecks {
     fn to_text(&self) -> String {
         let mut out = String::new();
@@ -251,6 +271,17 @@ pub fn found_logs_text(found: &DoctorData) -> Option<String> {
         }
     }
     has_logs.then_some(out)
+}
+
+/// Returns the folders in which logs were looked for; those in `home` begin with `~`.
+pub fn searched_folders(found: &DoctorData, home: &Path) -> String {
+    let places = found.providers.iter().flat_map(|health| &health.places);
+    let folders = places.map(|place| match place.path.strip_prefix(home) {
+        Ok(below) => Path::new("~").join(below).display().to_string(),
+        Err(_) => place.path.display().to_string(),
+    });
+    let folders: BTreeSet<String> = folders.collect();
+    Vec::from_iter(folders).join(", ")
 }
 
 /// Returns the agents whose logs were found, on one line. `None` if there are no logs.

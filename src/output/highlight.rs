@@ -45,7 +45,7 @@ impl Highlighter {
 }
 
 /// Returns the regular expression of a term as the query repeats it: `word`, `"a phrase"`, `/regex/`.
-fn term_pattern(term: &str) -> Option<String> {
+pub(crate) fn term_pattern(term: &str) -> Option<String> {
     let term = term.trim();
     if let Some(pattern) = term.strip_prefix('/').and_then(|rest| rest.strip_suffix('/'))
         && !pattern.is_empty()

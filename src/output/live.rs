@@ -1,6 +1,6 @@
-//! The lines of `sessions tail`: what happened in a session since the lines before.
-
-use std::collections::HashSet;
+//! The lines of `sessions tail`: what happened in a session since the lines before. Each call is one line,
+//! printed when its result is known. At a terminal, running calls and the cost so far are below the other
+//! lines, and the next lines replace them.
 
 use schemas::EventType;
 use schemas::tool::event::Event;
@@ -10,7 +10,7 @@ use super::numbers::{count_of, format_dollars, format_milliseconds};
 use super::painted::{COST, DIM, FAILED, PLAIN, PROMPT, Painted, STRONG, SUCCEEDED};
 use super::terminal::Terminal;
 use super::wrapped::wrap_lines;
-use crate::export::transcript::{describe_call_in, truncate_chars};
+use crate::export::transcript::{event_line, has_failed, truncate_chars};
 use base::cells::{text_width, truncate, truncate_end};
 use base::sanitize::one_line;
 use tools::Transcript;
@@ -33,10 +33,10 @@ pub struct LiveLines {
     is_screen: bool,
     /// The event after the last one that was formatted; `None` before the first lines.
     next: Option<u32>,
-    /// Calls that were shown before they had a result.
-    open_calls: HashSet<String>,
-    /// The cost that was shown last.
-    cost: String,
+    /// The calls without a result, in their order.
+    open_calls: Vec<String>,
+    /// The number of lines about the current state.
+    state_rows: usize,
 }
 
 impl LiveLines {
@@ -46,8 +46,8 @@ impl LiveLines {
             width,
             is_screen: terminal.is_screen,
             next: None,
-            open_calls: HashSet::new(),
-            cost: String::new(),
+            open_calls: Vec::new(),
+            state_rows: 0,
         }
     }
 
@@ -56,6 +56,11 @@ impl LiveLines {
         let title = whole.session.title.as_deref().unwrap_or_default();
         let heading = format!("following {}  {}", whole.session.session_id, one_line(title));
         truncate_end(&heading, self.width)
+    }
+
+    /// Returns the number of lines that the next ones replace.
+    pub(crate) const fn state_rows(&self) -> usize {
+        self.state_rows
     }
 
     /// Returns the lines for the events that were added since the last call. The first call begins at
@@ -67,7 +72,20 @@ impl LiveLines {
             self.push_event(&mut out, event, whole);
             self.next = Some(event.event_index + 1);
         }
+        self.state_rows = 0;
+        out
+    }
+
+    /// Returns the lines about the current state: the running calls, and the cost so far.
+    pub(crate) fn state_lines(&mut self, whole: &Transcript) -> Painted {
+        let mut out = Painted::new();
+        for id in &self.open_calls {
+            if let Some(call) = whole.events.iter().find(|event| event.event_id == *id) {
+                self.push_call(&mut out, call, None);
+            }
+        }
         self.push_cost(&mut out, whole);
+        self.state_rows = out.as_str().lines().count();
         out
     }
 
@@ -80,18 +98,19 @@ impl LiveLines {
                 let linked = event.linked_event_id.as_deref();
                 let mut events = whole.events.iter();
                 let result = events.find(|other| Some(other.event_id.as_str()) == linked);
-                if result.is_none() {
-                    self.open_calls.insert(event.event_id.clone());
+                match result {
+                    Some(result) => self.push_call(out, event, Some(result)),
+                    None => self.open_calls.push(event.event_id.clone()),
                 }
-                self.push_call(out, event, result, whole);
             }
             EventType::ToolResult => {
                 let call = event.linked_event_id.as_deref().unwrap_or_default();
-                let was_open = self.open_calls.remove(call);
+                let was_open = self.open_calls.iter().any(|open| open == call);
+                self.open_calls.retain(|open| open != call);
                 let call = whole.events.iter().find(|other| other.event_id == call);
                 // Otherwise the result was shown with its call.
                 if was_open || call.is_none() {
-                    self.push_call(out, call.unwrap_or(event), Some(event), whole);
+                    self.push_call(out, call.unwrap_or(event), Some(event));
                 }
             }
             EventType::User
@@ -127,13 +146,7 @@ impl LiveLines {
     }
 
     /// Appends the line of a call: its outcome, tool, subject, exit code and duration.
-    fn push_call(
-        &self,
-        out: &mut Painted,
-        call: &Event,
-        result: Option<&Event>,
-        whole: &Transcript,
-    ) {
+    fn push_call(&self, out: &mut Painted, call: &Event, result: Option<&Event>) {
         let has_failed = result.is_some_and(has_failed);
         let (style, sign) = match (result, has_failed) {
             (None, _) => (DIM, '…'),
@@ -152,8 +165,8 @@ impl LiveLines {
         let room = self.width.saturating_sub(used);
 
         // A path is relative where a user reads it, and whole for programs.
-        let folder = whole.session.cwd.as_deref().filter(|_| self.is_screen);
-        let subject = one_line(&describe_call_in(call, folder));
+        let path = call.files.first().filter(|_| !self.is_screen && call.command.is_none());
+        let subject = one_line(path.map_or_else(|| event_line(call), String::as_str));
         let subject = truncate(&subject, room);
         out.push(PLAIN, INDENT).push(style, &sign.to_string()).push(PLAIN, " ");
         out.push(STRONG, &tool).push(PLAIN, " ").push(PLAIN, &subject);
@@ -169,14 +182,11 @@ impl LiveLines {
         }
     }
 
-    /// Appends the cost and the calls so far, if the cost is not the one shown last.
-    fn push_cost(&mut self, out: &mut Painted, whole: &Transcript) {
+    /// Appends the cost and the calls so far.
+    fn push_cost(&self, out: &mut Painted, whole: &Transcript) {
         let tokens = whole.session.tokens.as_ref();
         let Some(cost) = tokens.and_then(|tokens| tokens.cost_usd) else { return };
         let cost = format_dollars(cost);
-        if cost == self.cost {
-            return;
-        }
         let counts = whole.session.counts.unwrap_or_default();
         out.push(DIM, "  = ").push(COST, &cost);
         out.push(DIM, &format!(" so far, {}", count_of(counts.tool_calls, "call")));
@@ -184,14 +194,6 @@ impl LiveLines {
             out.push(DIM, ", ").push(FAILED, &format!("{} failed", counts.tool_errors));
         }
         out.end_line();
-        self.cost = cost;
-    }
-}
-
-fn has_failed(result: &Event) -> bool {
-    match result.is_error {
-        Some(is_error) => is_error,
-        None => result.exit_code.is_some_and(|code| code != 0),
     }
 }
 

@@ -1,21 +1,19 @@
-//! Shows the Markdown that models write: headings, emphasis and code get a style instead of their marks.
-//! What is not sure to be Markdown stays as it is.
+//! Draws the Markdown that models write: headings, emphasis and code get a style instead of their
+//! marks, lists and quotations an indent, tables columns, and links their addresses.
+
+use std::ops::Range;
+
+use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
 use super::painted::{CODE, DIM, PLAIN, Painted, STRONG};
 use super::wrapped::wrap_lines;
 use base::cells::text_width;
 
-/// The fewest marks around a block of code.
-const MIN_FENCE: usize = 3;
+/// The cells between two columns of a table.
+const COLUMN_GAP: usize = 2;
 
-/// The indent of a line of code.
-const CODE_INDENT: &str = "    ";
-
-/// The marks on each side of strong text.
-const STRONG_MARKS: usize = 2;
-
-/// The most marks of a heading.
-const MAX_HEADING_MARKS: usize = 6;
+/// The least cells of a column of a table that has to shrink.
+const MIN_COLUMN_WIDTH: usize = 6;
 
 /// What a piece of a message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +22,7 @@ pub(crate) enum PieceKind {
     /// A heading or emphasis.
     Strong,
     Code,
-    /// A mark of the block around the text.
+    /// A mark of the block around the text, or the address of a link.
     Mark,
 }
 
@@ -35,71 +33,287 @@ pub(crate) struct Piece {
     pub(crate) text: String,
 }
 
-impl Piece {
-    fn new(kind: PieceKind, text: &str) -> Self {
-        Self { kind, text: text.to_owned() }
+/// Breaks a message into lines of at most `room` cells.
+pub(crate) fn wrap_markdown(message: &str, room: usize) -> Vec<Vec<Piece>> {
+    let mut page = MarkdownPage { message, room: room.max(1), ..MarkdownPage::default() };
+    for (event, range) in Parser::new_ext(message, Options::ENABLE_TABLES).into_offset_iter() {
+        page.push_event(event, range);
     }
+    page.end_line();
+    page.lines
 }
 
-/// Breaks a message into lines of at most `room` cells. The lines of an item of a list begin below
-/// its text.
-pub(crate) fn wrap_markdown(message: &str, room: usize) -> Vec<Vec<Piece>> {
-    let mut lines = Vec::new();
-    let mut open: Option<Fence> = None;
-    for line in message.lines() {
-        let fence = Fence::parse(line);
-        let kind = match (&open, &fence) {
-            (Some(open), Some(fence)) if fence.closes(open) => PieceKind::Mark,
-            (Some(_), _) => PieceKind::Code,
-            (None, Some(fence)) if fence.may_open => PieceKind::Mark,
-            (None, _) => {
-                lines.extend(wrap_pieces(&parse_line(line), room.max(1)));
-                continue;
+/// The lines of a message, while they are made.
+#[derive(Default)]
+struct MarkdownPage<'m> {
+    message: &'m str,
+    room: usize,
+    lines: Vec<Vec<Piece>>,
+    /// The pieces of the current line or cell.
+    current: Vec<Piece>,
+    /// What is before the lines of the open lists and quotations, from the outermost on.
+    margins: Vec<Margin>,
+    /// The numbers of the next items of the open lists; `None` for lists without numbers.
+    numbers: Vec<Option<u64>>,
+    /// How many headings and emphases are open.
+    strong: usize,
+    /// The addresses of the open links, and where their texts begin in `current`.
+    links: Vec<(String, usize)>,
+    is_code: bool,
+    table: Vec<Vec<Vec<Piece>>>,
+}
+
+/// What is before the lines of a list's item or of a quotation.
+struct Margin {
+    /// The mark of an item, until it is drawn.
+    mark: Option<String>,
+    rest: Piece,
+}
+
+impl MarkdownPage<'_> {
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "the other parts have no marks of their own"
+    )]
+    fn push_event(&mut self, event: Event<'_>, range: Range<usize>) {
+        match event {
+            Event::Start(tag) => self.start(tag, &range),
+            Event::End(tag) => self.end(tag, &range),
+            Event::Code(text) => self.push(PieceKind::Code, &text),
+            Event::SoftBreak | Event::HardBreak => self.end_line(),
+            Event::Rule => {
+                self.begin_block(&range);
+                self.push(PieceKind::Mark, &"─".repeat(self.text_room().min(20)));
+                self.end_line();
             }
-        };
-        let wrapped = wrap_lines(line, room);
-        lines.extend(wrapped.iter().map(|line| vec![Piece::new(kind, line)]));
-        if kind == PieceKind::Mark {
-            open = if open.is_some() { None } else { fence };
+            Event::Text(text) if self.is_code => {
+                for line in text.lines() {
+                    for part in wrap_lines(line, self.text_room()) {
+                        self.push(PieceKind::Code, &part);
+                        self.end_line();
+                    }
+                    if line.is_empty() {
+                        self.push_line(Vec::new());
+                    }
+                }
+            }
+            Event::Html(text) => {
+                self.push(PieceKind::Text, text.trim_end());
+                self.end_line();
+            }
+            Event::Text(text) | Event::InlineHtml(text) => self.push_text(&text),
+            _ => {}
         }
     }
-    lines
-}
 
-/// The line at an end of a block of code.
-struct Fence {
-    mark: char,
-    length: usize,
-    may_open: bool,
-    may_close: bool,
-}
-
-impl Fence {
-    fn parse(line: &str) -> Option<Self> {
-        let text = line.trim_start();
-        let mark = text.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
-        let info = text.trim_start_matches(mark);
-        let length = text.len() - info.len();
-        let may_open = mark == '~' || !info.contains('`');
-        let may_close = info.trim().is_empty();
-        (length >= MIN_FENCE).then_some(Self { mark, length, may_open, may_close })
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the other blocks are lines of text")]
+    fn start(&mut self, tag: Tag<'_>, range: &Range<usize>) {
+        match tag {
+            Tag::Heading { .. } => {
+                self.begin_block(range);
+                self.strong += 1;
+            }
+            Tag::Emphasis | Tag::Strong if !self.opens_emphasis(range) => {
+                let marks = self.emphasis_marks(range);
+                self.push_text(&marks);
+            }
+            Tag::Emphasis | Tag::Strong => self.strong += 1,
+            Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
+                self.links.push((dest_url.into_string(), self.current.len()));
+            }
+            Tag::List(first) => {
+                self.end_line();
+                self.numbers.push(first);
+            }
+            Tag::Item => {
+                self.begin_block(range);
+                let mark = match self.numbers.last_mut() {
+                    Some(Some(number)) => {
+                        *number += 1;
+                        format!("{}. ", *number - 1)
+                    }
+                    _ => "- ".to_owned(),
+                };
+                let rest = piece(PieceKind::Text, &" ".repeat(mark.len()));
+                self.margins.push(Margin { mark: Some(mark), rest });
+            }
+            Tag::BlockQuote(_) => {
+                self.begin_block(range);
+                self.margins.push(Margin { mark: None, rest: piece(PieceKind::Mark, "> ") });
+            }
+            Tag::CodeBlock(kind) => {
+                self.begin_block(range);
+                if let CodeBlockKind::Fenced(language) = kind {
+                    self.push(PieceKind::Mark, &format!("```{language}"));
+                    self.end_line();
+                }
+                self.is_code = true;
+            }
+            Tag::TableHead | Tag::TableRow => self.table.push(Vec::new()),
+            Tag::TableCell => {}
+            _ => self.begin_block(range),
+        }
     }
 
-    fn closes(&self, open: &Self) -> bool {
-        self.may_close && self.mark == open.mark && self.length >= open.length
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the other blocks are lines of text")]
+    fn end(&mut self, tag: TagEnd, range: &Range<usize>) {
+        match tag {
+            TagEnd::Heading(_) => {
+                self.end_line();
+                self.strong -= 1;
+            }
+            TagEnd::Emphasis | TagEnd::Strong if !self.opens_emphasis(range) => {
+                let marks = self.emphasis_marks(range);
+                self.push_text(&marks);
+            }
+            TagEnd::Emphasis | TagEnd::Strong => self.strong -= 1,
+            TagEnd::Link | TagEnd::Image => {
+                let Some((address, start)) = self.links.pop() else { return };
+                let shown: String =
+                    self.current.iter().skip(start).map(|piece| piece.text.as_str()).collect();
+                if shown != address && !address.is_empty() {
+                    self.push(PieceKind::Mark, &format!(" ({address})"));
+                }
+            }
+            TagEnd::List(_) => {
+                self.numbers.pop();
+            }
+            TagEnd::Item | TagEnd::BlockQuote(_) => {
+                self.end_line();
+                self.margins.pop();
+            }
+            TagEnd::CodeBlock => {
+                self.is_code = false;
+                if self.message[range.clone()].trim_start().starts_with(['`', '~']) {
+                    self.push(PieceKind::Mark, "```");
+                    self.end_line();
+                }
+            }
+            TagEnd::TableCell => {
+                let cell = std::mem::take(&mut self.current);
+                if let Some(row) = self.table.last_mut() {
+                    row.push(cell);
+                }
+            }
+            TagEnd::Table => self.push_table(),
+            TagEnd::TableHead | TagEnd::TableRow => {}
+            _ => self.end_line(),
+        }
     }
-}
 
-/// Returns the pieces of a line outside of blocks of code. A line with a deep indent may be code, too.
-fn parse_line(line: &str) -> Vec<Piece> {
-    let mut pieces = Vec::new();
-    let is_deep = line.starts_with(CODE_INDENT) && item_marks(line.trim_start()) == 0;
-    match heading_text(line) {
-        _ if is_deep => push_piece(&mut pieces, PieceKind::Text, line),
-        Some(heading) => append_pieces(&mut pieces, heading, PieceKind::Strong),
-        None => append_pieces(&mut pieces, line, PieceKind::Text),
+    /// Returns true if marks of emphasis mean it: those of `2**3` and `src/**/*.rs` do not.
+    fn opens_emphasis(&self, range: &Range<usize>) -> bool {
+        let before = self.message[..range.start].chars().next_back();
+        before.is_none_or(|c| c.is_whitespace() || "([\"'—|>*_".contains(c))
     }
-    pieces
+
+    /// Returns the marks that an emphasis begins with.
+    fn emphasis_marks(&self, range: &Range<usize>) -> String {
+        let text = &self.message[range.clone()];
+        let mark = text.chars().next().unwrap_or('*');
+        let count = text.chars().take_while(|c| *c == mark).count().min(2);
+        mark.to_string().repeat(count)
+    }
+
+    /// Begins a block. The empty lines before it are one.
+    fn begin_block(&mut self, range: &Range<usize>) {
+        self.end_line();
+        let before = &self.message[..range.start];
+        let gap = &before[before.trim_end_matches([' ', '\t', '\n', '\r', '>']).len()..];
+        let is_mark = self.margins.last().is_some_and(|margin| margin.mark.is_some());
+        if !self.lines.is_empty() && !is_mark && gap.matches('\n').count() > 1 {
+            self.push_line(Vec::new());
+        }
+    }
+
+    fn push_text(&mut self, text: &str) {
+        let kind = if self.strong > 0 { PieceKind::Strong } else { PieceKind::Text };
+        self.push(kind, text);
+    }
+
+    fn push(&mut self, kind: PieceKind, text: &str) {
+        match self.current.last_mut() {
+            Some(last) if last.kind == kind => last.text.push_str(text),
+            _ => push_piece(&mut self.current, kind, text),
+        }
+    }
+
+    /// Returns the cells that a line has after its margins.
+    fn text_room(&self) -> usize {
+        let margins: usize = self.margins.iter().map(|margin| text_width(&margin.rest.text)).sum();
+        self.room.saturating_sub(margins).max(1)
+    }
+
+    /// Ends the current line, if it has a text.
+    fn end_line(&mut self) {
+        let pieces = std::mem::take(&mut self.current);
+        if !pieces.is_empty() {
+            for line in wrap_pieces(&pieces, self.text_room()) {
+                self.push_line(line);
+            }
+        }
+    }
+
+    /// Appends a line after the margins.
+    fn push_line(&mut self, pieces: Vec<Piece>) {
+        let mut line = Vec::new();
+        for margin in &mut self.margins {
+            match margin.mark.take() {
+                Some(mark) => push_piece(&mut line, PieceKind::Mark, &mark),
+                None if pieces.is_empty() && margin.rest.kind == PieceKind::Text => {}
+                None => line.push(margin.rest.clone()),
+            }
+        }
+        line.extend(pieces);
+        self.lines.push(line);
+    }
+
+    /// Appends the table in columns. The widest shrink until all have room.
+    fn push_table(&mut self) {
+        let rows = std::mem::take(&mut self.table);
+        let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+        let width_of = |cell: &Vec<Piece>| cell.iter().map(|piece| text_width(&piece.text)).sum();
+        let mut widths = vec![1usize; columns];
+        for (at, cell) in rows.iter().flat_map(|row| row.iter().enumerate()) {
+            widths[at] = widths[at].max(width_of(cell));
+        }
+        let room = self.text_room().saturating_sub(COLUMN_GAP * columns.saturating_sub(1));
+        while widths.iter().sum::<usize>() > room {
+            let Some(widest) = widths.iter_mut().max().filter(|width| **width > MIN_COLUMN_WIDTH)
+            else {
+                break;
+            };
+            *widest -= 1;
+        }
+
+        for (number, row) in rows.iter().enumerate() {
+            let cells: Vec<Vec<Vec<Piece>>> =
+                row.iter().zip(&widths).map(|(cell, width)| wrap_pieces(cell, *width)).collect();
+            let height = cells.iter().map(Vec::len).max().unwrap_or(0);
+            for at in 0..height {
+                let mut line = Vec::new();
+                for (column, cell) in cells.iter().enumerate() {
+                    let mut pieces = cell.get(at).cloned().unwrap_or_default();
+                    if number == 0 {
+                        for piece in &mut pieces {
+                            piece.kind = PieceKind::Strong;
+                        }
+                    }
+                    let used: usize = width_of(&pieces);
+                    line.extend(pieces);
+                    if column + 1 < cells.len() {
+                        let gap = widths[column].saturating_sub(used) + COLUMN_GAP;
+                        push_piece(&mut line, PieceKind::Text, &" ".repeat(gap));
+                    }
+                }
+                self.push_line(line);
+            }
+            if number == 0 {
+                let width = widths.iter().sum::<usize>() + COLUMN_GAP * columns.saturating_sub(1);
+                self.push_line(vec![piece(PieceKind::Mark, &"─".repeat(width))]);
+            }
+        }
+    }
 }
 
 /// Appends the pieces of a line.
@@ -115,99 +329,13 @@ pub(super) fn push_pieces(painted: &mut Painted, pieces: &[Piece]) {
     }
 }
 
-/// Returns the text of a heading without its marks; `None` if the line is none.
-fn heading_text(line: &str) -> Option<&str> {
-    let text = line.trim_start_matches('#');
-    let marks = line.len() - text.len();
-    ((1..=MAX_HEADING_MARKS).contains(&marks) && text.starts_with(' ')).then(|| text.trim())
-}
-
-/// Appends a text as pieces: `around` where it has no marks.
-fn append_pieces(pieces: &mut Vec<Piece>, text: &str, around: PieceKind) {
-    let mut plain = 0;
-    let mut at = 0;
-    while let Some(found) = text[at..].find(['`', '*']).map(|found| at + found) {
-        let before = text[..found].chars().next_back();
-        let marked = if text[found..].starts_with('`') {
-            code_text(&text[found..]).map(|(inner, end)| (PieceKind::Code, inner, end))
-        } else {
-            let strong = strong_text(&text[found..]).filter(|_| before.is_none_or(opens_strong));
-            strong.map(|(inner, end)| (PieceKind::Strong, inner, end))
-        };
-        let Some((kind, inner, end)) = marked else {
-            at = found + count_marks(&text[found..]);
-            continue;
-        };
-        push_piece(pieces, around, &text[plain..found]);
-        if kind == PieceKind::Code {
-            push_piece(pieces, kind, inner);
-        } else {
-            append_pieces(pieces, inner, kind);
-        }
-        at = found + end;
-        plain = at;
-    }
-    push_piece(pieces, around, &text[plain..]);
-}
-
-/// Returns true if strong text may follow the character: `2**3` and `src/**` have none.
-fn opens_strong(before: char) -> bool {
-    before.is_whitespace() || matches!(before, '(' | '[' | '"' | '\'' | '—' | '|' | '>')
-}
-
-/// Returns the number of equal marks at the beginning of a text.
-fn count_marks(text: &str) -> usize {
-    let mark = text.chars().next().unwrap_or('*');
-    text.len() - text.trim_start_matches(mark).len()
-}
-
-/// Splits a text that begins with code: the code, and the position after it.
-fn code_text(text: &str) -> Option<(&str, usize)> {
-    let ticks = count_marks(text);
-    let mut at = ticks;
-    while let Some(found) = text[at..].find('`').map(|found| at + found) {
-        let closing = count_marks(&text[found..]);
-        if closing == ticks {
-            let inner = &text[ticks..found];
-            return (!inner.trim().is_empty()).then_some((inner, found + closing));
-        }
-        at = found + closing;
-    }
-    None
-}
-
-/// Splits a text that begins with strong text: the text, and the position after it.
-fn strong_text(text: &str) -> Option<(&str, usize)> {
-    if count_marks(text) != STRONG_MARKS {
-        return None;
-    }
-    let mut at = STRONG_MARKS;
-    while let Some(found) = text[at..].find(['`', '*']).map(|found| at + found) {
-        let marks = count_marks(&text[found..]);
-        if text[found..].starts_with('`') {
-            // Marks in code are not marks.
-            at = found + code_text(&text[found..]).map_or(marks, |(_, end)| end);
-            continue;
-        }
-        let end = found + marks;
-        let inner = &text[STRONG_MARKS..found];
-        let is_close = |c: Option<char>| c.is_some_and(|c| !c.is_whitespace());
-        let after = text[end..].chars().next();
-        let closes = marks == STRONG_MARKS
-            && is_close(inner.chars().next())
-            && is_close(inner.chars().next_back())
-            && after.is_none_or(|after| !after.is_ascii_alphanumeric() && after != '/');
-        if closes {
-            return Some((inner, end));
-        }
-        at = end;
-    }
-    None
+fn piece(kind: PieceKind, text: &str) -> Piece {
+    Piece { kind, text: text.to_owned() }
 }
 
 fn push_piece(pieces: &mut Vec<Piece>, kind: PieceKind, text: &str) {
     if !text.is_empty() {
-        pieces.push(Piece::new(kind, text));
+        pieces.push(piece(kind, text));
     }
 }
 
@@ -217,42 +345,23 @@ fn wrap_pieces(pieces: &[Piece], room: usize) -> Vec<Vec<Piece>> {
     if text_width(&text) <= room {
         return vec![pieces.to_vec()];
     }
-    let indent = " ".repeat(item_indent(&text).min(room / 2));
-    let options = textwrap::Options::new(room).break_words(true).subsequent_indent(&indent);
+    let options = textwrap::Options::new(room).break_words(true);
     let mut lines = Vec::new();
     let mut rest = PieceCursor { pieces, at: 0, start: 0 };
     let mut start = 0;
     for wrapped in textwrap::wrap(&text, &options) {
-        let is_first = lines.is_empty();
-        let shown = if is_first { &*wrapped } else { wrapped.get(indent.len()..).unwrap_or("") };
+        let shown = &*wrapped;
         // Spaces at a break are in no line.
         if !text[start..].starts_with(shown) {
             start = text.len() - text[start..].trim_start_matches(' ').len();
         }
         let end = (start + shown.len()).min(text.len());
         let mut line = Vec::new();
-        push_piece(&mut line, PieceKind::Text, if is_first { "" } else { &indent });
         rest.append_between(start, end, &mut line);
         lines.push(line);
         start = end;
     }
     lines
-}
-
-/// Returns the cells before the text of an item of a list, or of a text with an indent.
-fn item_indent(text: &str) -> usize {
-    let item = text.trim_start_matches(' ');
-    text.len() - item.len() + item_marks(item)
-}
-
-/// Returns the cells of the mark of an item of a list: `- `, `12. `.
-fn item_marks(item: &str) -> usize {
-    let digits = item.len() - item.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-    match item.as_bytes() {
-        [b'-' | b'*' | b'+' | b'>', b' ', ..] => 2,
-        _ if digits > 0 && item[digits..].starts_with(". ") => digits + 2,
-        _ => 0,
-    }
 }
 
 /// Goes through the pieces of a line from its beginning to its end.
@@ -302,20 +411,40 @@ mod tests {
     fn marks_become_styles() {
         for (message, expected) in [
             ("plain", &["plain"][..]),
-            ("## Why it *fails*", &["[Why it *fails*]"]),
+            ("## Why it *fails*", &["[Why it fails]"]),
             ("**Step 4:** edit `a.rs`, then ``b`c``", &["[Step 4:] edit {a.rs}, then {b`c}"]),
             ("**the `lock` file**", &["[the ]{lock}[ file]"]),
             ("```rust\nlet x = **p;\n```\nend", &["<```rust>", "{let x = **p;}", "<```>", "end"]),
-            ("- **a**: `**`; (**b**), **c d**.", &["- [a]: {**}; ([b]), [c d]."]),
+            ("- **a**: `**`; (**b**), **c d**.", &["<- >[a]: {**}; ([b]), [c d]."]),
             ("**run `a ** b` now**", &["[run ]{a ** b}[ now]"]),
-            ("~~~\n# x\n```\n~~~\n# y", &["<~~~>", "{# x}", "{```}", "<~~~>", "[y]"]),
-            ("````\n```\n**x**\n````", &["<````>", "{```}", "{**x**}", "<````>"]),
             ("```one line``` is **code**", &["{one line} is [code]"]),
             ("", &[]),
-            ("a\n\nb", &["a", "", "b"]),
+            ("a\nb\n\nc", &["a", "b", "", "c"]),
+            (
+                "text:\n- a\n  1. b\n  2. c\n- d",
+                &["text:", "<- >a", "  <1. >b", "  <2. >c", "<- >d"],
+            ),
+            ("> a\n> b", &["<> >a", "<> >b"]),
+            ("see [the book](https://b.example/x).", &["see the book< (https://b.example/x)>."]),
+            ("<https://b.example/x>", &["https://b.example/x"]),
         ] {
             assert_eq!(show(message, 80), expected, "{message}");
         }
+    }
+
+    #[test]
+    fn tables_have_columns_that_fit() {
+        let table = "| file | what it does |\n|---|---|\n| `a.rs` | reads the logs |\n| b | x |";
+        assert_eq!(
+            show(table, 80),
+            [
+                "[file]  [what it does]",
+                "<────────────────────>",
+                "{a.rs}  reads the logs",
+                "b     x"
+            ]
+        );
+        assert_eq!(show(table, 16)[3..], ["{a.rs}  reads the", "      logs", "b     x"]);
     }
 
     #[test]
@@ -329,10 +458,7 @@ mod tests {
             "a ` b",
             "#define X",
             "####### seven",
-            "****",
-            "**",
-            "***both***",
-            "    # indented **code**",
+            "snake_case_name",
         ] {
             assert_eq!(show(text, 80), [text], "{text}");
         }
@@ -346,8 +472,8 @@ mod tests {
 
     #[test]
     fn styles_continue_over_breaks_and_items_hang() {
-        assert_eq!(show("- **one two three** four", 11), ["- [one two]", "  [three]", "  four"]);
-        assert_eq!(show("12. abc def", 8), ["12. abc", "    def"]);
+        assert_eq!(show("- **one two three** four", 11), ["<- >[one two]", "  [three]", "  four"]);
+        assert_eq!(show("12. abc def", 8), ["<12. >abc", "    def"]);
         assert_eq!(show("日本語 `語語` x", 6), ["日本語", "{語語} x"]);
         assert_eq!(show("abcdefgh", 3), ["abc", "def", "gh"]);
     }

@@ -6,6 +6,7 @@ mod blame;
 pub(crate) mod columns;
 mod compact;
 mod conversation;
+pub(crate) mod conversation_blocks;
 mod detail_screen;
 mod doctor_screen;
 mod endings;
@@ -44,12 +45,12 @@ mod watch;
 mod wrapped;
 
 pub use self::conversation::ConversationView;
-pub(crate) use self::conversation::shorten_image_notes;
 pub use self::files::{ImageWritten, ReportWritten};
 pub use self::health::{
-    describe_ingest_failures, first_ingest_line, found_logs_line, found_logs_text,
+    describe_ingest_failures, first_ingest_line, found_logs_line, found_logs_text, searched_folders,
 };
 pub(crate) use self::help::paint_help;
+pub(crate) use self::highlight::term_pattern;
 pub use self::hooks::HookLogList;
 pub use self::layout::Layout;
 pub use self::live::LiveLines;

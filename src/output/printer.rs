@@ -160,6 +160,14 @@ impl Printer {
         out.flush()
     }
 
+    /// Prints styled text in place of the last `rows` lines of the screen.
+    pub fn replace_lines(&self, rows: usize, painted: &Painted) -> io::Result<()> {
+        if rows > 0 {
+            write!(io::stdout(), "\u{1b}[{rows}A\u{1b}[J")?;
+        }
+        self.print_lines(painted)
+    }
+
     /// Returns what streams do with styles.
     fn color_of_streams(&self) -> anstream::ColorChoice {
         if self.terminal.has_color {
@@ -241,6 +249,29 @@ impl Printer {
             return Ok(false);
         }
         Ok(["", "y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
+    }
+
+    /// Asks the user to choose one of several texts by its number. Returns its position, or `None` if the
+    /// user chooses none.
+    pub fn choose(&self, question: &str, options: &[String]) -> io::Result<Option<usize>> {
+        let mut text = format!("{question}\n");
+        for (at, option) in options.iter().enumerate() {
+            text.push_str(&format!("  {}  {option}\n", at + 1));
+        }
+        write!(io::stderr(), "{}", clean_text(&text))?;
+        let answer = self.ask(&format!("1-{}, or Enter for none:", options.len()))?;
+        let chosen = answer.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+        Ok(chosen.filter(|at| *at < options.len()))
+    }
+
+    /// Asks for a line of text. The end of the input is an empty line.
+    pub fn ask(&self, question: &str) -> io::Result<String> {
+        write!(io::stderr(), "{} ", clean_text(question))?;
+        let mut answer = String::new();
+        if io::stdin().read_line(&mut answer)? == 0 {
+            writeln!(io::stderr())?;
+        }
+        Ok(answer.trim().to_owned())
     }
 
     /// Returns stderr, for output that another process reads.

@@ -1,7 +1,11 @@
 //! Formats quotas as text.
 
+use std::fmt::Write as _;
+
 use schemas::Timestamp;
 
+use super::layout::Layout;
+use super::painted::Painted;
 use super::show::Show;
 use base::sanitize::one_line;
 use tools::quota::{QuotaData, QuotaWindow};
@@ -10,18 +14,42 @@ impl Show for QuotaData {
     fn to_text(&self) -> String {
         let mut out = String::new();
         for window in &self.windows {
-            let resets = window.resets_at.as_deref().unwrap_or("not begun");
-            let seen = window.seen_at.as_deref().unwrap_or("");
-            out.push_str(&format!(
-                "{:<8} {:>5} {:>6.1}% used  resets {resets}  seen {seen}{}\n",
-                window.provider.to_string(),
-                format_minutes(window.window_minutes),
-                window.used_percent,
-                window.limit.as_deref().map(|limit| format!("  {limit}")).unwrap_or_default()
-            ));
+            let _ = write!(out, "{} {}", window.provider, describe_limit(window.window_minutes));
+            if let Some(limit) = &window.limit {
+                let _ = write!(out, " of {limit}");
+            }
+            let _ = write!(out, ": {} used", format_used(window.used_percent));
+            if let Some(time) = &window.resets_at {
+                let _ = write!(out, ", resets {time}");
+            }
+            if let Some(time) = &window.seen_at {
+                let _ = write!(out, ", seen {time}");
+            }
+            out.push('\n');
         }
         out
     }
+
+    fn paint(&self, layout: &Layout) -> Painted {
+        let lines: Vec<String> =
+            self.to_text().lines().map(|line| layout.localize_times(line)).collect();
+        Painted::from_text(&(lines.join("\n") + "\n"))
+    }
+}
+
+/// Names the limit of a window: `5-hour limit`, `7-day limit`.
+fn describe_limit(minutes: i64) -> String {
+    match minutes {
+        _ if minutes % 1440 == 0 => format!("{}-day limit", minutes / 1440),
+        _ if minutes % 60 == 0 => format!("{}-hour limit", minutes / 60),
+        _ => format!("{minutes}-minute limit"),
+    }
+}
+
+/// Formats the used part of a window, with a decimal if it has one.
+fn format_used(percent: f64) -> String {
+    let text = format!("{percent:.1}");
+    format!("{} %", text.strip_suffix(".0").unwrap_or(&text))
 }
 
 /// Joins the parts of a status line.
@@ -30,14 +58,18 @@ pub fn join_status(parts: &[String]) -> String {
     parts.join(" | ")
 }
 
-/// Returns a window in a few words: `5h 24% (2h10m)`, with the time until it begins again.
+/// Returns a window in a few words: `codex 5h 24 % (2h10m)`, with the time until it begins again.
 pub fn quota_summary(window: &QuotaWindow, now: Timestamp) -> String {
-    let name = format_minutes(window.window_minutes);
-    let used = window.used_percent;
+    let name = match window.window_minutes {
+        1_440 => "day".to_owned(),
+        10_080 => "week".to_owned(),
+        minutes => format_minutes(minutes),
+    };
+    let summary = format!("{} {name} {:.0} %", window.provider, window.used_percent);
     let resets_at = window.resets_at.as_deref().and_then(Timestamp::parse);
     match resets_at.map(|time| (time.0 - now.0) / 60_000_000) {
-        Some(minutes) => format!("{name} {used:.0}% ({})", format_minutes(minutes)),
-        None => format!("{name} {used:.0}%"),
+        Some(minutes) => format!("{summary} ({})", format_minutes(minutes)),
+        None => summary,
     }
 }
 

@@ -7,6 +7,7 @@ use anstyle::Style;
 use schemas::tool::search::{Match, SearchData};
 use schemas::{EventType, Provider};
 
+use super::conversation::diff_style;
 use super::highlight::Highlighter;
 use super::layout::Layout;
 use super::painted::{AGENT, DIM, FAILED, ID, PLAIN, PROJECT, PROMPT, Painted, STRONG};
@@ -152,6 +153,15 @@ fn push_match(painted: &mut Painted, found: &Match, highlighter: &Highlighter, w
     let index = format!("  :{}", found.event_index);
     painted.push(ID, &index).push(PLAIN, " ").push(style, &label).push(PLAIN, "  ");
 
+    if found.is_diff {
+        painted.end_line();
+        for line in found.snippet.lines() {
+            let shown = format!("{}{line}", " ".repeat(SNIPPET_INDENT)).replace('\t', "    ");
+            painted.push_inline(diff_style(line), &truncate_end(&shown, width));
+            painted.end_line();
+        }
+        return;
+    }
     let text = focus_match(&found.snippet, highlighter);
     let first_room = width.saturating_sub(text_width(&index) + text_width(&label) + 3);
     for (at, line) in wrap_after_label(&text, first_room, width).iter().enumerate() {

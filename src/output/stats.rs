@@ -4,7 +4,8 @@ use schemas::tool::stats::{Group, GroupKey, Spread, StatsData};
 
 use super::group_values::{
     cache_read_tokens, cache_write_tokens, format_nonzero, format_percent, input_tokens,
-    output_tokens, sparkline, sum_groups, total_tokens, total_tokens_or_zero, unpriced_note,
+    key_heading, output_tokens, sparkline, sum_groups, total_tokens, total_tokens_or_zero,
+    unpriced_note,
 };
 use super::layout::Layout;
 use super::numbers::{format_bytes, format_count, format_dollars, format_milliseconds};
@@ -159,7 +160,7 @@ pub fn usage_table(data: &StatsData) -> String {
 
 /// Formats the groups as a table: their keys, then the columns that are not empty in every row.
 fn format_groups(data: &StatsData, groups: &[Group], columns: &[StatsColumn]) -> String {
-    let mut names: Vec<&str> = data.group_by.iter().map(|key| key.as_str()).collect();
+    let mut names: Vec<&str> = data.group_by.iter().map(|key| key_heading(*key)).collect();
     let mut right = vec![false; names.len()];
     let mut rows: Vec<Vec<String>> =
         groups.iter().map(|group| key_cells(group, &data.group_by)).collect();

@@ -7,7 +7,8 @@ use schemas::tool::stats::{Group, GroupKey, StatsData};
 use super::columns::{Cell, Column, FittedTable};
 use super::group_values::{
     cache_read_tokens, cache_write_tokens, format_nonzero, format_percent, input_tokens,
-    output_tokens, sparkline, sum_groups, total_tokens, total_tokens_or_zero, unpriced_note,
+    key_heading, output_tokens, sparkline, sum_groups, total_tokens, total_tokens_or_zero,
+    unpriced_note,
 };
 use super::layout::Layout;
 use super::numbers::{format_bytes, format_dollars, format_milliseconds, format_short_count};
@@ -129,7 +130,7 @@ fn paint_table(
     let is_by_session = data.group_by.contains(&GroupKey::Session);
     let key_width = if data.group_by.len() == 1 { 16 } else { 10 };
     let mut shown: Vec<Column> =
-        data.group_by.iter().map(|key| Column::text(key.as_str()).cut_to(key_width)).collect();
+        data.group_by.iter().map(|key| Column::text(key_heading(*key)).cut_to(key_width)).collect();
     if is_by_session {
         shown.push(Column::text("title").cut_to(12));
     }

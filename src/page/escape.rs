@@ -18,7 +18,7 @@ pub(crate) fn escape_html(text: &str) -> String {
 
 /// Escapes the value of an attribute in single quotes. The double quotes of JSON stay as they are.
 pub(crate) fn escape_attribute(value: &str) -> String {
-    value.replace('&', "&amp;").replace('\'', "&#39;").replace('<', "&lt;")
+    value.replace('&', "&amp;").replace('\'', "&#39;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 #[cfg(test)]
@@ -31,6 +31,6 @@ mod tests {
             escape_html("<a href='x'>&\"</a>"),
             "&lt;a href=&#39;x&#39;&gt;&amp;&quot;&lt;/a&gt;"
         );
-        assert_eq!(escape_attribute("{\"a\":\"'<&\"}"), "{\"a\":\"&#39;&lt;&amp;\"}");
+        assert_eq!(escape_attribute("{\"a\":\"'<>&\"}"), "{\"a\":\"&#39;&lt;&gt;&amp;\"}");
     }
 }

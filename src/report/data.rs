@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use schemas::Provider;
 use schemas::tool::analyze::Finding;
-use schemas::tool::event::Event;
 use schemas::tool::list::Session;
 use schemas::tool::stats::Group;
 use serde::Serialize;
@@ -40,8 +39,8 @@ pub(super) struct ReportData {
     pub(super) findings: Vec<Finding>,
     /// The position of a session in `sessions`, hours since 1970, and the number of events.
     pub(super) hours: Vec<(usize, i64, u32)>,
-    /// The latest calls that changed a file.
-    pub(super) edits: Vec<Event>,
+    /// The ids of the latest calls that changed a file, with their models.
+    pub(super) edits: Vec<(String, Option<String>)>,
     /// The results that name subagents, by the ids of their sessions.
     pub(super) spawned: BTreeMap<String, String>,
     /// The files with further conversations.

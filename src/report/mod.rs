@@ -21,7 +21,7 @@ use schemas::tool::list::Session;
 use schemas::tool::stats::GroupKey;
 
 use self::data::{ReportData, TITLE, VolumeData};
-use self::talks::{HourCount, SessionTalk, TalkReader};
+use self::talks::{HourCount, RecentEdit, SessionTalk, TalkReader};
 use crate::files::outfile::{self, WriteOutcome, file_error};
 use crate::page::{FrozenDocument, FrozenView, PackedTalk};
 use tools::{Call, SessionSelection, Tools};
@@ -63,7 +63,7 @@ impl SessionsReport {
         let range = selection.parse_range(call)?;
         let snapshot = tools.snapshot(call)?;
         let selected = selection.select_sessions(snapshot, call)?;
-        let reader = TalkReader::new(tools, snapshot, prices, range, call);
+        let reader = TalkReader::new(tools, snapshot, range, call);
         let (read, others) = reader.read_all(&selected)?;
         let findings = tools.analyze_session(
             &AnalyzeArgs {
@@ -102,21 +102,23 @@ impl SessionsReport {
             },
             talks: Vec::new(),
         };
+        let mut edits = Vec::new();
         for talk in read {
-            report.add_session(talk);
+            report.add_session(talk, &mut edits);
         }
-        report.data.edits.sort_by(|a, b| b.timestamp.cmp(&a.timestamp));
-        report.data.edits.truncate(MAX_EDITS);
+        edits.sort_by(|a, b| b.timestamp.cmp(&a.timestamp));
+        let latest = edits.into_iter().take(MAX_EDITS);
+        report.data.edits = latest.map(|edit| (edit.event_id, edit.model)).collect();
         Ok(report)
     }
 
     /// Adds a session. The latest one comes first.
-    fn add_session(&mut self, talk: SessionTalk) {
+    fn add_session(&mut self, talk: SessionTalk, edits: &mut Vec<RecentEdit>) {
         let at = self.data.sessions.len();
         for HourCount { hour, events } in talk.hours {
             self.data.hours.push((at, hour, events));
         }
-        self.data.edits.extend(talk.edits);
+        edits.extend(talk.edits);
         self.data.spawned.extend(talk.spawned);
         self.data.sessions.push(talk.session);
         self.talks.push(talk.packed);

@@ -2,10 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use schemas::price::PriceTable;
 use schemas::session::{EventRow, SessionRow};
-use schemas::table::EventColumn;
-use schemas::tool::details::{DetailArgs, Summary};
+use schemas::tool::details::Summary;
 use schemas::tool::event::Event;
 use schemas::tool::list::Session;
 use schemas::{EventId, EventType, Timestamp, ToolError, ToolKind};
@@ -13,18 +11,23 @@ use serde::Serialize;
 
 use crate::page::PackedTalk;
 use base::parallel::in_parallel;
-use store::{ALL_EVENTS, Snapshot};
-use tools::error::store_error;
-use tools::{Call, TimeRange, Tools, Transcript, linked_event};
+use store::Snapshot;
+use tools::{Call, TimeRange, Tools, cut_diff, linked_event};
 
 /// Maximum number of characters of a prompt or an answer.
 const MAX_MESSAGE_CHARS: usize = 40_000;
 
-/// Maximum number of characters of other texts.
-const MAX_OTHER_CHARS: usize = 2_000;
+/// Maximum number of characters of what the model thought, or of a call.
+const MAX_CALL_CHARS: usize = 2_000;
 
-/// Maximum number of characters of a call in the list of edits.
-const MAX_EDIT_CHARS: usize = 6_000;
+/// Maximum number of characters of what a call returned. Most of a report is such text.
+const MAX_RESULT_CHARS: usize = 1_000;
+
+/// Maximum number of lines of a diff.
+const MAX_DIFF_LINES: usize = 100;
+
+/// Maximum number of characters of a notice, which has a line in words.
+const MAX_NOTICE_CHARS: usize = 300;
 
 /// Number of sessions that a core reads at a time.
 const SESSIONS_AT_A_TIME: usize = 4;
@@ -36,9 +39,16 @@ pub(super) struct SessionTalk {
     pub(super) session: Session,
     pub(super) packed: PackedTalk,
     pub(super) hours: Vec<HourCount>,
-    pub(super) edits: Vec<Event>,
+    pub(super) edits: Vec<RecentEdit>,
     /// The results that name subagents, by the ids of their sessions.
     pub(super) spawned: Vec<(String, String)>,
+}
+
+/// A call that changed a file.
+pub(super) struct RecentEdit {
+    pub(super) timestamp: Option<String>,
+    pub(super) event_id: String,
+    pub(super) model: Option<String>,
 }
 
 /// The number of prompts, answers and calls in an hour.
@@ -65,7 +75,6 @@ struct TalkDetails<'a> {
 pub(super) struct TalkReader<'a> {
     tools: &'a Tools,
     snapshot: &'a Snapshot,
-    prices: &'a PriceTable,
     /// The span of time of the hours and the edits.
     range: TimeRange,
     call: &'a Call<'a>,
@@ -77,7 +86,6 @@ impl<'a> TalkReader<'a> {
     pub(super) fn new(
         tools: &'a Tools,
         snapshot: &'a Snapshot,
-        prices: &'a PriceTable,
         range: TimeRange,
         call: &'a Call<'a>,
     ) -> Self {
@@ -87,7 +95,7 @@ impl<'a> TalkReader<'a> {
                 children.entry(parent).or_default().push(row);
             }
         }
-        Self { tools, snapshot, prices, range, call, children }
+        Self { tools, snapshot, range, call, children }
     }
 
     /// Reads the sessions at these positions: those with a conversation, the latest first, and the
@@ -117,25 +125,25 @@ impl<'a> TalkReader<'a> {
     }
 
     fn read_session(&self, at: usize) -> Result<(usize, SessionTalk), ToolError> {
-        let mut whole = Transcript::read(self.snapshot, at, self.prices, &|| false)?;
-        let session_id = whole.session.session_id.clone();
-        let args = DetailArgs { session_id, ..DetailArgs::default() };
-        let details = self.tools.get_session_details(&args, self.call)?.data.into_value();
-
+        let (details, mut whole, rows) =
+            self.tools.read_with_transcript(self.snapshot, at, self.call)?;
         let hours = self.count_hours(&whole.events);
         let edits = self.find_edits(&whole.events);
-        let spawned = self.find_spawned(at)?;
+        let spawned = self.find_spawned(at, &rows);
         for event in &mut whole.events {
             let limit = match event.event_type {
                 EventType::User | EventType::Message => MAX_MESSAGE_CHARS,
-                EventType::Reasoning
-                | EventType::ToolCall
-                | EventType::ToolResult
-                | EventType::TokenUsage
-                | EventType::Notification => MAX_OTHER_CHARS,
+                EventType::Reasoning | EventType::ToolCall => MAX_CALL_CHARS,
+                EventType::ToolResult => MAX_RESULT_CHARS,
+                EventType::TokenUsage | EventType::Notification => MAX_NOTICE_CHARS,
             };
             cut_text(event, limit);
+            if let Some(diff) = event.diff.as_mut().filter(|diff| !diff.text.is_empty()) {
+                cut_diff(diff, MAX_DIFF_LINES);
+                event.text = None;
+            }
             event.source = None;
+            event.git_branch = None;
             event.tool_call_id = None;
             // The page knows the session, and an id is the session with the index.
             event.event_id.clear();
@@ -173,7 +181,7 @@ impl<'a> TalkReader<'a> {
     }
 
     /// Returns the calls that changed a file.
-    fn find_edits(&self, events: &[Event]) -> Vec<Event> {
+    fn find_edits(&self, events: &[Event]) -> Vec<RecentEdit> {
         let mut edits = Vec::new();
         for event in events {
             let is_edit = event.event_type == EventType::ToolCall
@@ -182,10 +190,11 @@ impl<'a> TalkReader<'a> {
             let has_failed =
                 || linked_event(event, events).is_some_and(|result| result.is_error == Some(true));
             if is_edit && self.is_counted(event) && !has_failed() {
-                let mut edit = event.clone();
-                cut_text(&mut edit, MAX_EDIT_CHARS);
-                edit.source = None;
-                edits.push(edit);
+                edits.push(RecentEdit {
+                    timestamp: event.timestamp.clone(),
+                    event_id: event.event_id.clone(),
+                    model: event.model.clone(),
+                });
             }
         }
         edits
@@ -193,18 +202,11 @@ impl<'a> TalkReader<'a> {
 
     /// Returns the events that name subagents of the session at `at`, by the ids of these. The view
     /// `lineage` has the same rule: a result names whom its call started, and notices come later.
-    fn find_spawned(&self, at: usize) -> Result<Vec<(String, String)>, ToolError> {
+    fn find_spawned(&self, at: usize, rows: &[EventRow]) -> Vec<(String, String)> {
         let session_id = self.snapshot.sessions()[at].id();
-        let Some(children) = self.children.get(session_id) else { return Ok(Vec::new()) };
-        let columns = &[
-            EventColumn::EventIndex,
-            EventColumn::EventType,
-            EventColumn::IsSidechain,
-            EventColumn::SpawnedAgentId,
-        ];
-        let read = self.snapshot.events_of(at, ALL_EVENTS, columns).read_rows();
-        let mut naming = read.map_err(store_error)?;
-        naming.retain(|event| event.spawned_agent_id.is_some());
+        let Some(children) = self.children.get(session_id) else { return Vec::new() };
+        let mut naming: Vec<&EventRow> =
+            rows.iter().filter(|event| event.spawned_agent_id.is_some()).collect();
         naming.sort_by_key(|event| {
             (event.is_sidechain, event.event_type == EventType::Notification, event.event_index)
         });
@@ -212,13 +214,13 @@ impl<'a> TalkReader<'a> {
         let mut spawned = Vec::new();
         for row in children {
             let names = [row.agent_id.as_deref(), row.native_id.as_deref()];
-            let names_it = |event: &&EventRow| names.contains(&event.spawned_agent_id.as_deref());
+            let names_it = |event: &&&EventRow| names.contains(&event.spawned_agent_id.as_deref());
             if let Some(event) = naming.iter().find(names_it) {
                 let index = u32::try_from(event.event_index).unwrap_or(0);
                 spawned.push((row.session_id.clone(), EventId::format(session_id, index)));
             }
         }
-        Ok(spawned)
+        spawned
     }
 }
 

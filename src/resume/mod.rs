@@ -22,8 +22,8 @@ pub struct AgentCommand {
     /// The name of the program.
     pub program: &'static str,
     pub arguments: Vec<String>,
-    /// The folder in which the command runs.
-    pub folder: PathBuf,
+    /// The folder in which the command runs; `None` for the current one.
+    pub folder: Option<PathBuf>,
 }
 
 /// The session to resume.
@@ -46,7 +46,7 @@ impl AgentCommand {
     /// # Errors
     ///
     /// Fails if the agent cannot resume a session by its id, or cannot have this session any more.
-    pub fn resume(session: ResumedSession<'_>, folder: PathBuf) -> Result<Self, ToolError> {
+    pub fn resume(session: ResumedSession<'_>) -> Result<Self, ToolError> {
         let id = session.session_id;
         let other = "`sessions resume ID --with AGENT` hands it over to an agent instead";
         if let Some(parent) = session.parent_of_subagent {
@@ -82,7 +82,7 @@ impl AgentCommand {
         }
         let mut arguments: Vec<String> = before_id.iter().map(|word| (*word).to_owned()).collect();
         arguments.push(native_id.to_owned());
-        Ok(Self { program, arguments, folder })
+        Ok(Self { program, arguments, folder: None })
     }
 
     /// Returns the command that starts an agent with a prompt.
@@ -90,7 +90,7 @@ impl AgentCommand {
     /// # Errors
     ///
     /// Fails if the agent cannot be started with a prompt and stay open.
-    pub fn start(agent: Provider, prompt: &str, folder: PathBuf) -> Result<Self, ToolError> {
+    pub fn start(agent: Provider, prompt: &str) -> Result<Self, ToolError> {
         let AgentCommands { program, start, .. } = commands_of(agent);
         let StartWay::WithPrompt(before_prompt) = start else {
             return Err(cannot_resume(format!(
@@ -100,15 +100,17 @@ impl AgentCommand {
         let mut arguments: Vec<String> =
             before_prompt.iter().map(|word| (*word).to_owned()).collect();
         arguments.push(prompt.to_owned());
-        Ok(Self { program, arguments, folder })
+        Ok(Self { program, arguments, folder: None })
     }
 
-    /// Returns the command as a line for a shell, with the folder.
+    /// Returns the command as a line for a shell, with the folder if it has one.
     pub fn to_shell_line(&self) -> String {
-        let folder = self.folder.to_string_lossy();
         let arguments = self.arguments.iter().map(String::as_str);
         let command = shell_line(std::iter::once(self.program).chain(arguments));
-        format!("cd {} && {command}", shell_word(&folder))
+        match &self.folder {
+            Some(folder) => format!("cd {} && {command}", shell_word(&folder.to_string_lossy())),
+            None => command,
+        }
     }
 
     /// Runs the command with the program at `path` in place of this process where the system can do
@@ -119,17 +121,15 @@ impl AgentCommand {
     /// Fails if the program cannot be started.
     pub fn run(&self, path: &Path) -> Result<u8, ToolError> {
         let mut command = Command::new(path);
-        command.args(&self.arguments).current_dir(&self.folder);
+        command.args(&self.arguments);
+        if let Some(folder) = &self.folder {
+            command.current_dir(folder);
+        }
         let error = match replace_process(&mut command) {
             Ok(code) => return Ok(code),
             Err(error) => error,
         };
-        let message = format!(
-            "{}: {} could not be started in {}: {error}",
-            path.display(),
-            self.program,
-            self.folder.display()
-        );
+        let message = format!("{}: {} could not be started: {error}", path.display(), self.program);
         Err(ToolError::new(ErrorCode::InvalidArgument, message).with_path(path))
     }
 }
@@ -157,30 +157,27 @@ pub fn session_folder(
     given: Option<&Path>,
     recorded: Option<&str>,
 ) -> Result<PathBuf, ToolError> {
-    let hint = "--folder DIR names another one";
-    let folder = match (given, recorded) {
-        (Some(given), _) => given.to_owned(),
-        (None, Some(recorded)) => PathBuf::from(recorded),
-        (None, None) => {
-            return Err(cannot_resume(format!(
-                "The log of session {session_id} names no folder. {hint}"
-            )));
+    if let Some(given) = given {
+        if given.is_dir() {
+            return Ok(given.to_owned());
         }
-    };
-    if given.is_none() && !folder.is_absolute() {
+        let message = format!("The folder {} does not exist", given.display());
+        return Err(cannot_resume(message).with_path(given));
+    }
+    let Some(recorded) = recorded.map(Path::new) else {
         return Err(cannot_resume(format!(
-            "The log of session {session_id} names the folder '{}', which is not a full path. {hint}",
-            folder.display()
+            "The log of session {session_id} names no folder. Use --folder DIR"
         )));
+    };
+    // A relative path, such as one of Windows elsewhere, would be another folder here.
+    if recorded.is_absolute() && recorded.is_dir() {
+        return Ok(recorded.to_owned());
     }
-    if !folder.is_dir() {
-        let message = format!(
-            "The folder of session {session_id} does not exist: {}. It may have been moved, or the log is from another machine. {hint}",
-            folder.display()
-        );
-        return Err(cannot_resume(message).with_path(&folder));
-    }
-    Ok(folder)
+    let message = format!(
+        "The session's folder {} does not exist here. Use --folder DIR",
+        recorded.display()
+    );
+    Err(cannot_resume(message).with_path(recorded))
 }
 
 /// Returns the error for an agent whose program is not installed.
@@ -224,7 +221,9 @@ mod tests {
     }
 
     fn resume_line(session: ResumedSession<'_>) -> Result<String, String> {
-        let command = AgentCommand::resume(session, PathBuf::from("/home/mira/my code"));
+        let folder = Some(PathBuf::from("/home/mira/my code"));
+        let command =
+            AgentCommand::resume(session).map(|command| AgentCommand { folder, ..command });
         command.map(|command| command.to_shell_line()).map_err(|error| error.message)
     }
 
@@ -265,7 +264,7 @@ mod tests {
         let earlier =
             ResumedSession { later_version: Some("s9"), ..session(Provider::Claude, "a") };
         assert!(resume_line(earlier).is_err_and(|message| message.contains("Resume s9")));
-        let start = AgentCommand::start(Provider::Kiro, "x", PathBuf::from("/"));
+        let start = AgentCommand::start(Provider::Kiro, "x");
         assert!(start.is_err_and(|error| error.message.contains("--print")));
         assert!(session_folder("s1", None, Some("relative")).is_err());
         assert!(session_folder("s1", None, Some("/no/such/folder")).is_err());

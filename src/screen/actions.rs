@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use schemas::price::PriceTable;
 use schemas::{ExportFormat, ExportTable, Timestamp, ToolError};
 
 use super::facts::short_id;
+use super::setup::ScreenSetup;
 use crate::export::{ExportArgs, export_sessions};
 use store::file_stem;
-use tools::{Call, SessionSelection, Tools};
+use tools::{Call, SessionSelection};
 
 /// An action on one session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,34 +42,23 @@ pub(super) struct MarkdownExport {
 
 impl MarkdownExport {
     /// Exports a session, and returns what to say about it.
-    pub(super) fn run(
-        &mut self,
-        tools: &Tools,
-        prices: &PriceTable,
-        folder: &Path,
-        session_id: &str,
-    ) -> String {
-        let path = folder.join(format!("{}.md", file_stem(session_id)));
+    pub(super) fn run(&mut self, setup: &ScreenSetup, session_id: &str) -> String {
+        let path = setup.folder.join(format!("{}.md", file_stem(session_id)));
         let is_confirmed = self.asked.take().is_some_and(|asked| asked == path);
         if path.exists() && !is_confirmed {
             let question = format!("{} exists: press e again to replace it", path.display());
             self.asked = Some(path);
             return question;
         }
-        match write_markdown(tools, prices, &path, session_id) {
+        match write_markdown(setup, &path, session_id) {
             Ok(()) => format!("session {} is in {}", short_id(session_id), path.display()),
             Err(error) => error.message,
         }
     }
 }
 
-fn write_markdown(
-    tools: &Tools,
-    prices: &PriceTable,
-    path: &Path,
-    session_id: &str,
-) -> Result<(), ToolError> {
-    let call = Call::new(Timestamp::now(), &|| false);
+fn write_markdown(setup: &ScreenSetup, path: &Path, session_id: &str) -> Result<(), ToolError> {
+    let call = Call::new(Timestamp::now(), &|| false).with_zone(setup.zone.clone());
     let args = ExportArgs {
         format: ExportFormat::Markdown,
         table: ExportTable::Events,
@@ -81,6 +70,7 @@ fn write_markdown(
         force: true,
         images: false,
         whole: false,
+        has_ids: false,
     };
-    export_sessions(tools, &args, prices, &call, &mut |_| true).map(|_| ())
+    export_sessions(setup.tools, &args, &setup.prices, &call, &mut |_| true).map(|_| ())
 }

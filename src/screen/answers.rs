@@ -6,10 +6,10 @@ use std::sync::mpsc::Sender;
 
 use schemas::ToolError;
 
-use super::conversation::Conversation;
 use super::loader::LoadRequest;
 use super::picker::FinderAnswer;
 use super::terminal::{Screen, ScreenWaker};
+use crate::output::conversation_blocks::Conversation;
 
 /// An answer of one of the threads.
 pub(super) enum WorkerAnswer {

@@ -10,7 +10,6 @@ use schemas::{Provider, Timestamp, ToolError};
 
 use super::actions::{MarkdownExport, SessionAction};
 use super::answers::{AnswerSender, WorkerAnswer};
-use super::conversation::Conversation;
 use super::latest::LatestWorker;
 use super::loader::{LoadExtent, LoadRequest, read_conversation, start_loader};
 use super::picker::{FinderRequest, Picker, PickerEffect, start_finder};
@@ -19,6 +18,7 @@ use super::reader::{Reader, ReaderEffect};
 use super::setup::{ScreenEnd, ScreenRefresh, ScreenSetup};
 use super::terminal::Screen;
 use super::theme::Theme;
+use crate::output::conversation_blocks::Conversation;
 use tools::{Call, Tools};
 
 /// The longest wait for an event while an answer of a thread may arrive, which ends the wait where that
@@ -430,8 +430,7 @@ impl<'a> App<'a> {
                 self.message = Some(format!("{id} is in the clipboard"));
             }
             SessionAction::Export => {
-                let ScreenSetup { tools, prices, folder, .. } = self.setup;
-                self.message = Some(self.export.run(tools, prices, folder, &id));
+                self.message = Some(self.export.run(self.setup, &id));
             }
         }
         Ok(None)

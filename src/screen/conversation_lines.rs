@@ -2,9 +2,11 @@
 
 use ratatui::text::{Line, Span};
 
-use super::conversation::{BlockContent, CallEntry, CallStatus, Conversation, ConversationBlock};
 use super::text::{Marker, justify};
 use super::theme::Theme;
+use crate::output::conversation_blocks::{
+    BlockContent, CallEntry, CallStatus, Conversation, ConversationBlock, describe_tools,
+};
 use crate::output::{PieceKind, wrap_lines, wrap_markdown};
 use base::cells::{truncate, truncate_end};
 
@@ -13,9 +15,6 @@ const INDENT: usize = 2;
 
 /// The cells before the details of a call.
 const DETAIL_INDENT: usize = 6;
-
-/// The most tools named in the line of folded calls.
-const MAX_NAMED_TOOLS: usize = 4;
 
 /// The most characters of the line of a call before its remarks.
 const MAX_CALL_CELLS: usize = 200;
@@ -79,8 +78,10 @@ impl ConversationFormat<'_> {
             if ends_empty && own.first().is_some_and(|line| line.width() == 0) {
                 own.remove(0);
             }
-            lines.extend(own.into_iter().map(|line| ConversationLine {
-                is_match: self.marker.matches(&line.to_string()),
+            let texts: Vec<String> = own.iter().map(Line::to_string).collect();
+            let matches = self.marker.matching_lines(&texts);
+            lines.extend(own.into_iter().enumerate().map(|(at, line)| ConversationLine {
+                is_match: matches.contains(&at),
                 line,
                 block: position,
             }));
@@ -237,22 +238,4 @@ impl ConversationFormat<'_> {
         }
         justify(Line::from(spans), remarks, self.width)
     }
-}
-
-/// Names the tools of calls, the one with the most calls first: `Bash 9, Edit 4`.
-fn describe_tools(calls: &[CallEntry]) -> String {
-    let mut counts: Vec<(&str, usize)> = Vec::new();
-    for call in calls {
-        match counts.iter_mut().find(|(tool, _)| *tool == call.tool) {
-            Some((_, count)) => *count += 1,
-            None => counts.push((&call.tool, 1)),
-        }
-    }
-    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let shown = counts.iter().take(MAX_NAMED_TOOLS).map(|(tool, count)| format!("{tool} {count}"));
-    let mut text = shown.collect::<Vec<_>>().join(", ");
-    if counts.len() > MAX_NAMED_TOOLS {
-        text.push_str(", …");
-    }
-    text
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use schemas::{Timestamp, ToolError};
 
-use super::conversation::Conversation;
 use super::latest::LatestWorker;
+use crate::output::conversation_blocks::Conversation;
 use tools::{Call, Tools};
 
 /// The most events of a preview: to read and to format those of a long session takes longer than a key
@@ -67,5 +67,5 @@ pub(super) fn read_conversation(
             tools.read_transcript_around(id, event, MAX_PREVIEW_EVENTS, &call)?
         }
     };
-    Ok(Conversation::new(transcript))
+    Ok(Conversation::new(transcript, true))
 }

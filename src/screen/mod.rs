@@ -9,7 +9,6 @@ mod age;
 mod answers;
 mod app;
 mod clipboard;
-mod conversation;
 mod conversation_lines;
 mod facts;
 mod interrupt;

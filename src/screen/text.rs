@@ -4,6 +4,7 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use regex::{Regex, RegexBuilder};
 
+use crate::output::term_pattern;
 use base::cells::{text_width, truncate_end};
 
 /// The fewest characters of a word that is marked.
@@ -36,9 +37,18 @@ impl Marker {
         Self(RegexBuilder::new(&pattern).case_insensitive(true).build().ok())
     }
 
-    /// Returns true if a word occurs in the text.
-    pub(super) fn matches(&self, text: &str) -> bool {
-        self.0.as_ref().is_some_and(|words| words.is_match(text))
+    /// Finds a text as it was typed, also where a line breaks within it; `/regex/` is a pattern.
+    pub(super) fn phrase(text: &str) -> Self {
+        let pattern = term_pattern(text)
+            .map(|pattern| RegexBuilder::new(&pattern).case_insensitive(true).build());
+        Self(pattern.and_then(Result::ok))
+    }
+
+    /// Returns the positions of the lines in which matches begin.
+    pub(super) fn matching_lines(&self, lines: &[String]) -> Vec<usize> {
+        let text = lines.join("\n");
+        let hits = self.0.iter().flat_map(|words| words.find_iter(&text));
+        hits.map(|hit| text[..hit.start()].matches('\n').count()).collect()
     }
 
     /// Returns the text as spans, with its words marked.
@@ -106,7 +116,11 @@ mod tests {
             .map(|span| span.content.as_ref())
             .collect();
         assert_eq!(marked, ["Budget", "retry"]);
-        assert!(!Marker::new("is:error").matches("is:error"));
+        let lines = ["a retry", "  budget, one"].map(str::to_owned);
+        assert!(Marker::new("is:error").matching_lines(&["is:error".to_owned()]).is_empty());
+        assert_eq!(Marker::phrase("Retry budget").matching_lines(&lines), [0]);
+        assert!(Marker::phrase("budget retry").matching_lines(&lines).is_empty());
+        assert_eq!(Marker::phrase("/o.e/").matching_lines(&lines), [1]);
         let plain = Style::new();
         let spans =
             Marker::new("RetryBudget").mark_pieces(&[(plain, "a Retry"), (plain, "Budget")], found);

@@ -10,7 +10,7 @@ use serde_json::Value;
 use toml_edit::{Array, DocumentMut, Item, Table};
 
 use super::entry::{SERVER_NAME, ServerEntry};
-use super::yaml::add_to_yaml;
+use super::yaml::{add_to_yaml, remove_from_yaml};
 
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
@@ -28,6 +28,48 @@ pub(super) fn add_entry(path: &Path, text: &str, entry: &ServerEntry) -> Result<
         Some(_) | None => add_to_json(text, entry),
     };
     edited.map(|edited| format!("{mark}{edited}"))
+}
+
+/// Returns `text` without the entry. The error is the reason why the text cannot be changed.
+pub(super) fn remove_entry(path: &Path, text: &str, entry: &ServerEntry) -> Result<String, String> {
+    let (mark, text) = match text.strip_prefix(BYTE_ORDER_MARK) {
+        Some(rest) => (BYTE_ORDER_MARK, rest),
+        None => ("", text),
+    };
+    let edited = match path.extension().and_then(OsStr::to_str) {
+        Some("toml") => remove_from_toml(text, entry),
+        Some("yaml") => Ok(remove_from_yaml(text, entry)),
+        Some(_) | None => remove_from_json(text, entry),
+    };
+    edited.map(|edited| format!("{mark}{edited}"))
+}
+
+fn remove_from_json(text: &str, entry: &ServerEntry) -> Result<String, String> {
+    let root = CstRootNode::parse(text, &ParseOptions::default())
+        .map_err(|error| format!("it is not JSON ({error})"))?;
+    let Some(mut object) = root.object_value() else { return Ok(text.to_owned()) };
+    for table in entry_tables(entry, &object) {
+        let Some(inner) = object.object_value(table) else { return Ok(text.to_owned()) };
+        object = inner;
+    }
+    if let Some(property) = object.get(SERVER_NAME) {
+        property.remove();
+    }
+    Ok(root.to_string())
+}
+
+fn remove_from_toml(text: &str, entry: &ServerEntry) -> Result<String, String> {
+    let mut document =
+        text.parse::<DocumentMut>().map_err(|error| format!("it is not TOML ({error})"))?;
+    let mut item = document.as_item_mut();
+    for name in entry.tables {
+        let Some(inner) = item.get_mut(name) else { return Ok(text.to_owned()) };
+        item = inner;
+    }
+    if let Some(table) = item.as_table_like_mut() {
+        table.remove(SERVER_NAME);
+    }
+    Ok(document.to_string())
 }
 
 fn add_to_json(text: &str, entry: &ServerEntry) -> Result<String, String> {
@@ -160,6 +202,30 @@ mod tests {
 
     fn added_to(name: &str, text: &str, tables: &'static [&'static str]) -> Result<String, String> {
         add_entry(Path::new(name), text, &entry(tables))
+    }
+
+    /// What was added goes, and everything else stays as it was.
+    #[test]
+    fn an_added_entry_is_removed() {
+        for (name, tables, before) in [
+            (
+                "a.json",
+                &["mcpServers"][..],
+                "{\n  // mine\n  \"mcpServers\": {\n    \"other\": { \"command\": \"x\" }\n  }\n}\n",
+            ),
+            (
+                "a.toml",
+                &["mcp_servers"],
+                "model = \"x\" # mine\n\n[mcp_servers.other]\ncommand = \"x\"\n",
+            ),
+            ("a.yaml", &["extensions"], "mode: x # mine\nextensions:\n  other:\n    cmd: x\n"),
+        ] {
+            let path = Path::new(name);
+            let after = add_entry(path, before, &entry(tables)).expect("adds");
+            assert_ne!(after, before, "{name}");
+            assert_eq!(remove_entry(path, &after, &entry(tables)).as_deref(), Ok(before), "{name}");
+            assert_eq!(remove_entry(path, before, &entry(tables)).as_deref(), Ok(before), "{name}");
+        }
     }
 
     #[test]

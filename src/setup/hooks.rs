@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::edit::to_cst_value;
 use super::place::client_folder;
-use super::{ConfigWritten, change_config};
+use super::{ConfigWritten, change_config, is_changed_by};
 use crate::plugin::hook_entries;
 use base::shell_word::shell_line;
 
@@ -79,6 +79,11 @@ impl HookInstallation {
             return Ok(ConfigWritten { path: self.path.clone(), changed: false, backup: None });
         }
         change_config(&self.path, now, |text| self.remove_from(text))
+    }
+
+    /// Returns whether the agent's file has hooks of this program.
+    pub fn is_installed(&self) -> bool {
+        is_changed_by(&self.path, |text| self.remove_from(text))
     }
 
     /// Returns `text` with the hooks added. The error is the reason why it cannot take them.

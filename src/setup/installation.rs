@@ -2,11 +2,17 @@
 //! registry whether there is a newer version.
 
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use serde::Serialize;
 
+use base::shell_word::shell_word;
+
 /// The name of the package on PyPI and npm, and in Debian, Homebrew and Scoop.
 const PACKAGE: &str = "sessions-mcp";
+
+/// The folder next to `bin` in which a build from source has its library.
+const OWN_FOLDER: &str = "lib/sessions";
 
 /// How a copy of the program was installed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -16,53 +22,58 @@ pub struct Installation {
     pub path: PathBuf,
     /// What installed it: `npm`, `pip`, `source` and others.
     pub installed_by: &'static str,
-    /// The command that gets the newest version, or what to do if it is not one command.
+    /// The command that gets the newest version.
     pub upgrade: String,
+    /// The command that removes the program; `None` if its files can be removed.
+    #[serde(skip)]
+    pub remove: Option<String>,
 }
 
-/// A way to install the program: a part of the paths that it gives, its name, and what upgrades it.
-/// `PACKAGE` is replaced by the name of the package.
+/// A way to install the program: a part of the paths that it gives, its name, and the commands that
+/// upgrade and remove the program.
 struct Installer {
     path_part: &'static str,
     name: &'static str,
     upgrade: &'static str,
+    remove: &'static str,
 }
 
-/// The first that matches counts. Paths are compared with slashes, in lower case.
+const fn installer(
+    path_part: &'static str,
+    name: &'static str,
+    upgrade: &'static str,
+    remove: &'static str,
+) -> Installer {
+    Installer { path_part, name, upgrade, remove }
+}
+
+/// The first that matches counts. Paths are compared with slashes, in lower case. In commands, `PACKAGE`
+/// is the name of the package, `REPOSITORY` the address of the sources, and `PREFIX` the folder above
+/// `bin`.
 const INSTALLERS: &[Installer] = &[
-    Installer { path_part: "/_npx/", name: "npx", upgrade: "npx -y PACKAGE@latest --version" },
-    Installer {
-        path_part: "/node_modules/",
-        name: "npm",
-        upgrade: "npm install -g PACKAGE@latest",
-    },
-    Installer { path_part: "/uv/archive-", name: "uvx", upgrade: "uvx PACKAGE@latest --version" },
-    Installer { path_part: "/uv/tools/", name: "uv", upgrade: "uv tool upgrade PACKAGE" },
-    Installer { path_part: "/pipx/venvs/", name: "pipx", upgrade: "pipx upgrade PACKAGE" },
-    Installer { path_part: "/.cargo/bin/", name: "cargo", upgrade: "cargo binstall PACKAGE" },
-    Installer { path_part: "/cellar/", name: "homebrew", upgrade: "brew upgrade PACKAGE" },
-    Installer { path_part: "/nix/store/", name: "nix", upgrade: "nix profile upgrade PACKAGE" },
-    Installer { path_part: "/scoop/apps/", name: "scoop", upgrade: "scoop update PACKAGE" },
-    Installer {
-        path_part: "/winget/packages/",
-        name: "winget",
-        upgrade: "winget upgrade AgentSessions.Sessions",
-    },
-    Installer {
-        path_part: "/claude extensions/",
-        name: "claude-desktop",
-        upgrade: "Open the .mcpb bundle of the new release with Claude Desktop",
-    },
-    Installer {
-        path_part: "/target/release/",
-        name: "source",
-        upgrade: "git pull && cargo xtask install",
-    },
-    Installer {
-        path_part: "/target/debug/",
-        name: "source",
-        upgrade: "git pull && cargo xtask install",
-    },
+    installer("/_npx/", "npx", "npx -y PACKAGE@latest --version", "npm cache clean --force"),
+    installer("/node_modules/", "npm", "npm install -g PACKAGE@latest", "npm uninstall -g PACKAGE"),
+    installer("/uv/archive-", "uvx", "uvx PACKAGE@latest --version", "uv cache clean PACKAGE"),
+    installer("/uv/tools/", "uv", "uv tool upgrade PACKAGE", "uv tool uninstall PACKAGE"),
+    installer("/pipx/venvs/", "pipx", "pipx upgrade PACKAGE", "pipx uninstall PACKAGE"),
+    installer("/.cargo/bin/", "cargo", "cargo binstall PACKAGE", "cargo uninstall PACKAGE"),
+    installer("/cellar/", "homebrew", "brew upgrade PACKAGE", "brew uninstall PACKAGE"),
+    installer("/nix/store/", "nix", "nix profile upgrade PACKAGE", "nix profile remove PACKAGE"),
+    installer("/scoop/apps/", "scoop", "scoop update PACKAGE", "scoop uninstall PACKAGE"),
+    installer(
+        "/winget/packages/",
+        "winget",
+        "winget upgrade AgentSessions.Sessions",
+        "winget uninstall AgentSessions.Sessions",
+    ),
+    installer(
+        "/claude extensions/",
+        "claude-desktop",
+        "gh release download --repo REPOSITORY --pattern '*.mcpb' && open PACKAGE-*.mcpb",
+        "open -a Claude",
+    ),
+    installer("/target/release/", "source", "git pull && cargo xtask install", "cargo clean"),
+    installer("/target/debug/", "source", "git pull && cargo xtask install", "cargo clean"),
 ];
 
 /// Returns how the program at `path` was installed. `path` has no links, because installers put
@@ -70,37 +81,61 @@ const INSTALLERS: &[Installer] = &[
 pub fn describe_installation(path: &Path) -> Installation {
     let text = path.to_string_lossy().replace('\\', "/").to_lowercase();
     let known = INSTALLERS.iter().find(|installer| text.contains(installer.path_part));
-    let (installed_by, upgrade) = match known {
-        Some(installer) => (installer.name, installer.upgrade),
+    let (installed_by, upgrade, remove) = match known {
+        Some(installer) => (installer.name, installer.upgrade, Some(installer.remove)),
         None => describe_by_files(path),
+    };
+    let prefix = path.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
+    let complete = |command: &str| {
+        command
+            .replace("PACKAGE", PACKAGE)
+            .replace("REPOSITORY", env!("CARGO_PKG_REPOSITORY"))
+            .replace("PREFIX", &shell_word(&prefix.to_string_lossy()))
     };
     Installation {
         version: env!("CARGO_PKG_VERSION"),
         path: path.to_owned(),
         installed_by,
-        upgrade: upgrade.replace("PACKAGE", PACKAGE),
+        upgrade: complete(upgrade),
+        remove: remove.map(complete),
     }
 }
 
-/// Returns the installer, and what upgrades the program, from the files next to it.
-fn describe_by_files(path: &Path) -> (&'static str, &'static str) {
+/// Returns the installer, and what upgrades and removes the program, from the files next to it.
+fn describe_by_files(path: &Path) -> (&'static str, &'static str, Option<&'static str>) {
     let prefix = path.parent().and_then(Path::parent);
     let has_file = |name: &str| prefix.is_some_and(|prefix| prefix.join(name).exists());
     if has_file("pyvenv.cfg") {
-        ("pip", "pip install --upgrade PACKAGE")
+        let pip = "PREFIX/bin/pip install --upgrade PACKAGE";
+        ("pip", pip, Some("PREFIX/bin/pip uninstall PACKAGE"))
     } else if path == Path::new("/usr/bin/sessions") && has_file("share/doc/sessions-mcp") {
-        ("debian", "Download the .deb of the new release and install it with `dpkg -i`")
-    } else if has_file("lib/sessions") {
-        ("source", "git pull && cargo xtask install")
+        let download = "gh release download --repo REPOSITORY --pattern '*.deb' && sudo dpkg -i PACKAGE_*_$(dpkg --print-architecture).deb";
+        ("debian", download, Some("sudo dpkg -r PACKAGE"))
+    } else if has_file(OWN_FOLDER) {
+        ("source", "git pull && cargo xtask install --prefix PREFIX", None)
     } else {
-        ("archive", "Run install.sh of the new release with the same --prefix")
+        let script =
+            "curl -fsSL REPOSITORY/releases/latest/download/install.sh | sh -s -- --prefix PREFIX";
+        ("archive", script, None)
     }
+}
+
+/// Removes the files of a program that no package manager installed.
+///
+/// # Errors
+/// Fails if the program cannot be removed; Windows keeps a program that runs.
+pub fn remove_program(path: &Path) -> io::Result<()> {
+    if let Some(prefix) = path.parent().and_then(Path::parent) {
+        match fs::remove_dir_all(prefix.join(OWN_FOLDER)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+    }
+    fs::remove_file(path)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     #[track_caller]
@@ -139,6 +174,8 @@ mod tests {
         );
         let other = describe_installation(Path::new("/nowhere/bin/sessions"));
         assert_eq!(other.installed_by, "archive");
+        assert!(other.upgrade.ends_with("/install.sh | sh -s -- --prefix /nowhere"), "{other:?}");
+        assert_eq!(other.remove, None);
     }
 
     #[test]
@@ -149,6 +186,7 @@ mod tests {
         assert_eq!(describe_installation(&program).installed_by, "source");
         fs::write(scratch.path().join("pyvenv.cfg"), "").expect("writes");
         let found = describe_installation(&program);
-        assert_eq!(found.upgrade, "pip install --upgrade sessions-mcp");
+        let pip = format!("{}/bin/pip install --upgrade sessions-mcp", scratch.path().display());
+        assert_eq!(found.upgrade, pip);
     }
 }

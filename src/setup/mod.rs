@@ -8,6 +8,7 @@ pub mod hooks;
 pub mod installation;
 mod link;
 mod place;
+pub mod uninstall;
 mod variables;
 mod yaml;
 
@@ -179,6 +180,23 @@ impl Registration {
     pub fn write_config(&self, now: Timestamp) -> Result<ConfigWritten, ToolError> {
         change_config(&self.path, now, |text| edit::add_entry(&self.path, text, &self.entry))
     }
+
+    /// Returns whether the client's file has the entry.
+    pub fn is_written(&self) -> bool {
+        is_changed_by(&self.path, |text| edit::remove_entry(&self.path, text, &self.entry))
+    }
+
+    /// Removes the entry from the client's file. The previous file is kept next to it, and the rest of
+    /// the file is unchanged.
+    pub fn remove_config(&self, now: Timestamp) -> Result<ConfigWritten, ToolError> {
+        change_config(&self.path, now, |text| edit::remove_entry(&self.path, text, &self.entry))
+    }
+}
+
+/// Returns whether `edit` changes the text of a file. A file that cannot be read is not changed.
+fn is_changed_by(path: &Path, edit: impl FnOnce(&str) -> Result<String, String>) -> bool {
+    let Ok(text) = open_regular(path).and_then(io::read_to_string) else { return false };
+    edit(&text).is_ok_and(|after| after != text)
 }
 
 /// Replaces the text of a configuration file by what `edit` makes of it; a file that does not exist

@@ -53,6 +53,24 @@ pub(super) fn add_to_yaml(text: &str, entry: &ServerEntry) -> Result<String, Str
     Ok(lines.join("\n") + "\n")
 }
 
+/// Returns `text` without the entry.
+pub(super) fn remove_from_yaml(text: &str, entry: &ServerEntry) -> String {
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let head = entry.tables.first().map(|table| format!("{table}:")).unwrap_or_default();
+    let Some(table_at) = lines.iter().position(|line| line.starts_with(&head)) else {
+        return text.to_owned();
+    };
+    let mut members = block_of(&lines, table_at);
+    let indent = members.clone().find_map(|at| content_indent(&lines[at])).unwrap_or_default();
+    let name_line = format!("{}{SERVER_NAME}:", " ".repeat(indent));
+    let Some(at) = members.find(|at| without_comment(&lines[*at]) == name_line) else {
+        return text.to_owned();
+    };
+    let end = block_of(&lines, at).end;
+    lines.drain(at..end);
+    lines.join("\n") + "\n"
+}
+
 /// Returns the line that begins the table. An empty table becomes a block; a missing one is added
 /// at the end.
 fn find_table(lines: &mut Vec<String>, table: &str) -> Result<usize, String> {

@@ -109,7 +109,7 @@ impl ConditionWriter {
     fn add_filter(&mut self, filter: &FieldFilter) {
         let value = match filter.field {
             FilterField::Tool => "tool_name",
-            FilterField::Model => "model",
+            FilterField::Model => "replace(model, '.', '-')",
             FilterField::Branch => "git_branch",
             FilterField::File => "nullif(array_join(files, '\\n'), '')",
             // The objects that are read are those of the selected sessions.
@@ -121,7 +121,7 @@ impl ConditionWriter {
         };
         let mut any = Vec::new();
         for wanted in &filter.any {
-            let wanted = self.parameters.bind_text(wanted.as_str());
+            let wanted = self.parameters.bind_text(filter.fold(wanted).as_ref());
             any.push(format!("contains(lower({value}), {wanted})"));
         }
         let any = any.join(" OR ");

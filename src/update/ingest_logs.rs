@@ -234,11 +234,14 @@ fn prepare_ingest(
 
 /// Returns the notice on sessions in the store that are excluded now; `None` if there are none.
 fn unwanted_notice(sessions: usize) -> Option<String> {
-    (sessions > 0).then(|| {
-        format!(
-            "{sessions} sessions that are excluded now are still in the store. `sessions forget --excluded` shows and removes them"
-        )
-    })
+    let sessions = match sessions {
+        0 => return None,
+        1 => "1 excluded session is".to_owned(),
+        sessions => format!("{sessions} excluded sessions are"),
+    };
+    Some(format!(
+        "{sessions} still in the store. `sessions forget --excluded` lists them, and removes them with --yes"
+    ))
 }
 
 /// Records the duration of a run and its rate in the report.

@@ -5,15 +5,16 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use globset::GlobSet;
-use ingest::plan::excluded::{LogFacts, LogFilter};
+use ingest::plan::excluded::{LogFacts, LogFilter, excluded_project};
 use ingest::stream::forgotten::ForgottenRecords;
-use schemas::session::SessionRow;
+use schemas::session::{SessionRow, SourceStatus};
 use schemas::{Provider, ToolError};
+use serde::Serialize;
 
-use crate::config::patterns::build_patterns;
+use crate::config::patterns::FolderPatterns;
 use crate::config::user_settings::{IngestSettings, UserSettings};
-use store::ForgottenLogs;
+use store::{ForgottenLogs, Store};
+use tools::error::store_error;
 
 /// The file that excludes the folder it is in, and all folders below.
 pub(crate) const MARKER_FILE: &str = ".sessionsignore";
@@ -37,9 +38,9 @@ impl ForgottenRules {
 
 /// The rules in force for one run.
 pub(crate) struct LogRules {
-    exclude: GlobSet,
+    exclude: FolderPatterns,
     /// `None` if every log is included.
-    include: Option<GlobSet>,
+    include: Option<FolderPatterns>,
     /// Empty if the logs of every agent are read.
     providers: Vec<Provider>,
     forgotten: ForgottenRules,
@@ -57,10 +58,10 @@ impl LogRules {
         let include = if settings.include.is_empty() {
             None
         } else {
-            Some(build_patterns("ingest.include", &settings.include)?)
+            Some(FolderPatterns::of_setting("ingest.include", &settings.include)?)
         };
         Ok(Self {
-            exclude: build_patterns("ingest.exclude", &settings.exclude)?,
+            exclude: FolderPatterns::of_setting("ingest.exclude", &settings.exclude)?,
             include,
             providers: settings.providers,
             forgotten,
@@ -140,6 +141,47 @@ impl LogRules {
         marked.insert(folder.to_owned(), is_marked);
         is_marked
     }
+}
+
+/// What a pattern of `ingest.exclude` leaves out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct ExcludedByPattern {
+    pub(crate) pattern: String,
+    /// The number of logs that are not read, and of sessions that are in the store all the same.
+    pub(crate) sessions: usize,
+}
+
+/// Counts what each pattern leaves out, of the logs and sessions that a store knows.
+pub(crate) fn count_excluded(
+    store: &Store,
+    patterns: &[String],
+) -> Result<Vec<ExcludedByPattern>, ToolError> {
+    if patterns.is_empty() {
+        return Ok(Vec::new());
+    }
+    let snapshot = store.take_snapshot().map_err(store_error)?;
+    let mut places: Vec<(Option<String>, String)> = Vec::new();
+    for session in snapshot.sessions() {
+        if session.events > 0 {
+            places.push((session.cwd.clone(), session.source_path.clone()));
+        }
+    }
+    for source in snapshot.read_sources(false).map_err(store_error)? {
+        if source.status == SourceStatus::Excluded && source.session_id.is_none() {
+            places.push((excluded_project(&source), source.path));
+        }
+    }
+    let mut counts = Vec::new();
+    for pattern in patterns {
+        let matcher = FolderPatterns::of_setting("ingest.exclude", std::slice::from_ref(pattern))?;
+        let is_left_out = |(project, path): &&(Option<String>, String)| {
+            matcher.is_match(path)
+                || project.as_ref().is_some_and(|folder| matcher.is_match(folder))
+        };
+        let sessions = places.iter().filter(is_left_out).count();
+        counts.push(ExcludedByPattern { pattern: pattern.clone(), sessions });
+    }
+    Ok(counts)
 }
 
 impl LogFilter for LogRules {

@@ -63,6 +63,30 @@ fn every_mode_has_its_price_and_all_answers_agree() {
     assert_eq!(price_warning(&listed), None);
 }
 
+/// A price that changed, on both sides of midnight in UTC.
+#[test]
+fn the_day_of_a_request_decides_its_price_in_all_answers() {
+    let env = TestEnv::new();
+    let usage = r#""input_tokens":1000000,"output_tokens":1000000"#;
+    let times = ["2026-08-21T01:59:59+02:00", "2026-08-20T22:00:00-02:00"];
+    let mut log = String::new();
+    for (n, time) in (1..).zip(times) {
+        let line = response(n, "gpt-5.6-sol", usage);
+        log.push_str(&line.replace(&format!("2026-10-01T10:00:{n:02}.000Z"), time));
+    }
+    std::fs::write(env.path("c.jsonl"), log).expect("writes");
+    env.run(&["ingest", "--quiet", &env.path("c.jsonl").to_string_lossy()]).ok();
+
+    let rows = env.rows("SELECT cost_usd FROM usage ORDER BY timestamp");
+    let days = env.json(&["stats", "--by", "day"]);
+    for (day, cost) in [55.0, 38.0].into_iter().enumerate() {
+        close(&rows[day][0], cost);
+        close(&days["data"]["groups"][day]["cost_usd"], cost);
+    }
+    close(&env.json(&["list"])["data"]["sessions"][0]["tokens"]["cost_usd"], 93.0);
+    close(&env.rows("SELECT cost_usd FROM sessions")[0][0], 93.0);
+}
+
 #[test]
 fn a_mode_without_a_price_is_named_and_costs_nothing_known() {
     let scale = format!(r#"{BASE},"service_tier":"scale""#);

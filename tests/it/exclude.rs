@@ -112,7 +112,10 @@ fn sessions_ingested_before_an_exclude_are_offered_to_forget() {
     append(&acme, "More invoices");
     let report = ingest(&env, &[]);
     let notice = report["notices"][0].as_str().unwrap_or("");
-    assert!(notice.contains("1 sessions") && notice.contains("forget --excluded"), "{report}");
+    assert!(
+        notice.contains("1 excluded session is") && notice.contains("forget --excluded"),
+        "{report}"
+    );
     assert_eq!(env.run(&["search", "\"More invoices\""]).code, 1, "it is not read further");
     assert_eq!(env.json(&["status"])["pending"], 0);
 
@@ -158,6 +161,43 @@ fn a_marker_file_leaves_out_its_project() {
     std::fs::remove_file(env.path("clients/acme/.sessionsignore")).expect("removes");
     assert_eq!(ingest(&env, &[])["sessions"], 1);
     assert_eq!(session_ids(&env), ["acme"]);
+}
+
+/// The log of a session of Windows, read elsewhere.
+#[test]
+fn a_folder_of_another_platform_is_excluded() {
+    let env = TestEnv::new();
+    write_log(&env, "starcar", r"C:\Users\mira\git\starcar", "engine");
+    write_log(&env, "harbor", "/home/mira/code/harbor", "lights");
+    ingest(&env, &[]);
+    for pattern in [
+        "starcar",
+        "**/starcar",
+        "**/starcar/**",
+        "C:/Users/mira/git/starcar",
+        r"C:\Users\mira\git\starcar",
+        r"c:\users\mira\git\**",
+    ] {
+        write_settings(&env, &format!("[ingest]\nexclude = ['{pattern}', 'nowhere']\n"));
+        let forgotten = env.json(&["forget", "--excluded"]);
+        assert_eq!(forgotten["sessions"][0]["session_id"], "starcar", "{pattern}: {forgotten}");
+        assert_eq!(forgotten["sessions"].as_array().map(Vec::len), Some(1), "{pattern}");
+        let config = env.run(&["config"]);
+        let counted = format!("exclude '{pattern}' leaves out 1 session\n");
+        assert!(config.stderr.contains(&counted), "{}", config.stderr);
+        let warned = "warning: exclude 'nowhere' leaves out no session";
+        assert!(config.stderr.contains(warned), "{}", config.stderr);
+    }
+    env.run(&["forget", "--excluded", "--yes"]).ok();
+    assert_eq!(session_ids(&env), ["harbor"]);
+
+    // A log that is excluded from the first is counted as well.
+    let fresh = TestEnv::new();
+    write_log(&fresh, "starcar", r"C:\Users\mira\git\starcar", "engine");
+    write_settings(&fresh, "[ingest]\nexclude = ['starcar']\n");
+    assert_eq!(ingest(&fresh, &[])["files_excluded"], 1);
+    let config = fresh.run(&["config"]).stderr;
+    assert!(config.contains("exclude 'starcar' leaves out 1 session\n"), "{config}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::{DataType, Date32Type, Int64Type, TimeUnit};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::env::TestEnv;
 
@@ -154,7 +154,9 @@ fn json_lines_are_events_as_the_tools_give_them() {
 fn transcripts_tell_the_story_with_coordinates() {
     let env = TestEnv::with_samples();
     for format in ["markdown", "html"] {
-        let text = env.run(&["export", "--format", format, "--session-id", "9ae82b3a"]).ok();
+        let ids: &[&str] = if format == "markdown" { &["--ids"] } else { &[] };
+        let args = ["export", "--format", format, "--session-id", "9ae82b3a"];
+        let text = env.run(&[&args, ids].concat()).ok();
         let order = [
             "Make clones of RetryBudget share one counter",
             "Since the connection pool landed",
@@ -174,12 +176,33 @@ fn transcripts_tell_the_story_with_coordinates() {
         }
         assert!(text.contains("failed"), "{format}");
     }
+    // Without --ids a reader sees the id of the session alone, and times of the own clock.
+    let export = |zone: &str| env.run(&["export", "md", MAIN, "--timezone", zone]).ok();
+    let (utc, tokyo) = (export("utc"), export("Asia/Tokyo"));
+    assert!(!utc.contains(&format!("`{MAIN}:")) && utc.contains(MAIN), "{utc}");
+    assert!(tokyo.contains(" Asia/Tokyo |") && tokyo != utc, "{tokyo}");
+    assert!(!tokyo.contains("Z |") && !tokyo.contains("Z\n"), "{tokyo}");
+    assert!(env.run(&["export", "jsonl", MAIN, "--ids"]).fails(2).contains("--ids"));
     env.run(&["export", "--format", "markdown", "-o", "out", "--provider", "codex"]).ok();
     let sql = "SELECT count(*) FROM sessions WHERE provider = 'codex' \
         AND user_messages + messages + tool_calls > 0";
     assert_eq!(files(&env.path("out")).len() as i64, number(&env, sql));
     env.run(&["export", "--format", "html", "-o", "one.html", "--session-id", MAIN]).ok();
     assert!(env.path("one.html").is_file());
+}
+
+/// The query by which the live page asks for the kinds of a session's events.
+fn page_map_query(session: &str) -> String {
+    let source = include_str!("../../src/page/source/filter.tsx");
+    let (_, query) =
+        source.split_once("const mapQuery = (session: string) => `").expect("the query");
+    let (query, _) = query.split_once("`;").expect("its end");
+    query
+        .replace("${session}", &format!("'{session}'"))
+        .replace("${REPEAT}", "=")
+        .replace("${ROW}", "4000")
+        .replace("${COMPACTION.source}", "compact")
+        .replace("${STOP.source}", "interrupted")
 }
 
 /// As after a second compaction, which writes what is kept again.
@@ -197,6 +220,7 @@ fn a_log_that_repeats_its_own_rows_is_told_once() {
     fs::create_dir_all(env.path("logs")).expect("creates");
     fs::write(env.path("logs").join(format!("{id}.jsonl")), log).expect("writes");
     env.run(&["ingest", "logs"]).ok();
+    assert_eq!(env.rows(&page_map_query(id)), [[json!("pppp==p")]], "the live page");
     for format in ["markdown", "html"] {
         let text = env.run(&["export", "--format", format, "--session-id", id]).ok();
         // The page has a list of the turns before them.

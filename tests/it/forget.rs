@@ -139,6 +139,32 @@ fn no_file_of_the_store_has_a_forgotten_word() {
     env.run(&["ingest", "--quiet", "--verify", &env.path("logs").to_string_lossy()]).ok();
 }
 
+/// The names of the segments of the store.
+fn segment_names(env: &TestEnv) -> Vec<String> {
+    let segments = fs::read_dir(env.store().join("segments")).expect("lists");
+    let names = segments.map(|entry| entry.expect("entry").file_name());
+    let mut names: Vec<String> = names.map(|name| name.to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+/// Only segments that share a session or a file with those of the forgotten session are written again.
+#[test]
+fn segments_without_the_forgotten_session_stay_as_they_are() {
+    let env = TestEnv::new();
+    for (name, text) in [("secret", "Zebrafinch"), ("early", "Lights"), ("later", "Pier")] {
+        write_log(&env, name, &json!({"cwd": "/home/mira/code"}), &[text, &format!("{text} done")]);
+        ingest(&env);
+    }
+    let before = segment_names(&env);
+    assert_eq!(before.len(), 3, "{before:?}");
+    let text = env.run(&["forget", "secret", "--yes"]).ok();
+    assert!(text.contains("Forgot 1 session, with 2 events."), "{text}");
+    let after = segment_names(&env);
+    assert!(before[1..].iter().all(|name| after.contains(name)), "{before:?} {after:?}");
+    assert!(!after.contains(&before[0]), "{before:?} {after:?}");
+}
+
 #[test]
 fn a_forgotten_log_is_not_read_again_until_undone() {
     let env = store_with_secret();

@@ -263,8 +263,10 @@ fn run_on_terminal(env: &TestEnv, arguments: &str, answer: &str) -> (i32, String
 fn the_first_run_on_a_terminal_offers_to_read_the_logs() {
     let env = TestEnv::new();
     let (code, text) = run_on_terminal(&env, "", "y\n");
-    assert_eq!(code, 2, "without logs there is nothing to offer: {text}");
-    assert!(text.contains("No logs of coding agents") && text.contains("Usage: "), "{text}");
+    assert_eq!(code, 1, "without logs there is nothing to offer: {text}");
+    assert!(text.contains("No logs of coding agents were found in: "), "{text}");
+    assert!(text.contains("~/.claude/projects") && text.contains("sessions ingest PATH"), "{text}");
+    assert!(!text.contains("Usage: "), "{text}");
 
     let logs = env.path(".claude/projects/harbor");
     crate::env::copy_folder(&crate::env::samples().join("claude"), &logs);
@@ -277,7 +279,7 @@ fn the_first_run_on_a_terminal_offers_to_read_the_logs() {
 
     let (code, text) = run_on_terminal(&env, "", "y\n");
     assert_eq!(code, 0, "{text}");
-    assert!(text.contains("sessions read") && text.contains("sessions setup --all"), "{text}");
+    assert!(text.contains(" read in ") && text.contains("`sessions search WORDS`"), "{text}");
     let (code, text) = run_on_terminal(&env, "", "y\n");
     assert_eq!(code, 2, "{text}");
     assert!(!text.contains("[Y/n]"), "it is offered once: {text}");
@@ -303,7 +305,8 @@ fn the_first_use_in_a_pipe_reads_the_logs_and_prints_only_the_answer() {
     let env = TestEnv::new();
     let ran = env.run(&["list"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (1, ""), "{}", ran.stderr);
-    assert!(ran.stderr.contains("No logs of coding agents were found"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("No logs of coding agents were found in: "), "{}", ran.stderr);
+    assert!(ran.stderr.contains("~/.codex/sessions"), "{}", ran.stderr);
     assert!(!env.store().exists(), "no store is created for nothing");
 
     let logs = env.path(".claude/projects/harbor");

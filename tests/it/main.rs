@@ -28,6 +28,8 @@ mod event_order;
 mod exclude;
 mod export;
 mod find;
+#[cfg(unix)]
+mod first_week;
 mod forget;
 mod forget_copies;
 mod freshness;
@@ -81,6 +83,7 @@ mod screens;
 mod shell_completion;
 mod shell_terminal;
 mod shells;
+mod shown;
 mod sizes;
 #[cfg(all(unix, feature = "spark"))]
 mod spark;

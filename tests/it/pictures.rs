@@ -1,14 +1,20 @@
-//! The pictures of README: screens of the program over `sample-sessions`, drawn as SVG. With
-//! `UPDATE_DOCS=1` they are written; otherwise this checks that they show what the program shows.
+//! The pictures of README: screens of the program over `sample-sessions`, drawn as SVG, and the page,
+//! drawn by Chromium. With `UPDATE_DOCS=1` they are written; otherwise this checks that they show what
+//! the program shows.
 
 use std::fmt::Write as _;
+use std::fs;
 use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, SystemTime};
 
 use regex::Regex;
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 use unicode_width::UnicodeWidthStr as _;
 use vt100::{Cell, Color, Screen};
 
-use crate::env::{TestEnv, compare};
+use crate::env::{TestEnv, compare, copy_folder, samples};
 use crate::terminal::{DOWN, ENTER, TestTerminal};
 
 const SIZE: (u16, u16) = (110, 28);
@@ -44,6 +50,78 @@ fn pictures_show_what_the_program_shows() {
     check_picture(&terminal, "docs/pictures/conversation.svg");
 }
 
+/// Browsers that can draw the page.
+const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
+
+/// The page of a report, which is that of `sessions web` with its data inside. No two versions of a
+/// browser draw it alike, so the hash of what is drawn is next to the picture.
+#[test]
+fn the_picture_of_the_page_is_of_this_page_and_these_sessions() {
+    let env = TestEnv::new();
+    let logs = env.path("logs");
+    copy_folder(&samples(), &logs);
+    set_file_times(&logs.join("cursor"));
+    env.run(&["ingest", "--quiet", &logs.to_string_lossy()]).ok();
+    let page = env.run(&["report", "-o", "-"]).ok();
+    let (_, rest) = page.split_once(r#"id="data">"#).expect("data");
+    let (data, _) = rest.split_once("</script>").expect("its end");
+    let mut data: Value = serde_json::from_str(data).expect("JSON");
+    data["generated_at"] = Value::Null;
+    for list in ["sessions", "others"] {
+        for session in data[list].as_array_mut().expect("sessions") {
+            session["source_path"] = Value::Null;
+        }
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let sources = fs::read_to_string(root.join("src/page/bundle/SOURCES")).expect("the hash");
+    let hash = Sha256::new_with_prefix(&sources).chain_update(data.to_string()).finalize();
+    let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+
+    let hash_file = root.join("docs/pictures/page.sha256");
+    let drawn = fs::read_to_string(&hash_file).unwrap_or_default();
+    if drawn.trim() == hash {
+        return;
+    }
+    assert!(
+        std::env::var_os("UPDATE_DOCS").is_some(),
+        "docs/pictures/page.png is out of date: `cargo xtask pictures` draws it"
+    );
+    let report = env.path("report.html");
+    fs::write(&report, page).expect("writes");
+    draw_page(&format!("file://{}#/?since=2026-10-05&by=day", report.display()), &env);
+    fs::copy(env.path("page.png"), root.join("docs/pictures/page.png")).expect("copies");
+    fs::write(hash_file, format!("{hash}\n")).expect("writes");
+}
+
+/// Sets the times of the files of a folder: those of Cursor's logs are the times of its sessions, and a
+/// new clone has new ones.
+fn set_file_times(folder: &Path) {
+    const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+    for entry in fs::read_dir(folder).expect("lists") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            set_file_times(&path);
+            continue;
+        }
+        let file = fs::File::options().write(true).open(&path).expect("opens");
+        file.set_modified(SystemTime::UNIX_EPOCH + 20_755 * DAY).expect("sets the time");
+    }
+}
+
+/// Draws an address into `page.png`.
+fn draw_page(address: &str, env: &TestEnv) {
+    let found = BROWSERS.iter().find_map(|browser| {
+        let mut command = Command::new(browser);
+        command.args(["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]);
+        command.args(["--window-size=1280,860", "--virtual-time-budget=8000"]);
+        command.arg(format!("--user-data-dir={}", env.path("browser").display()));
+        command.arg(format!("--screenshot={}", env.path("page.png").display())).arg(address);
+        command.env("TZ", "UTC").output().ok()
+    });
+    let output = found.expect("Chromium draws the page: install the package chromium");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
 /// Compares a screen with its picture, without dates and ages, which change with the time.
 fn check_picture(terminal: &TestTerminal, name: &str) {
     terminal.wait_until_quiet();
@@ -53,11 +131,11 @@ fn check_picture(terminal: &TestTerminal, name: &str) {
         return;
     }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
-    let shown = std::fs::read_to_string(path).unwrap_or_default();
+    let shown = fs::read_to_string(path).unwrap_or_default();
     assert_eq!(
         visible_words(&shown),
         visible_words(&drawn),
-        "{name} is out of date: `UPDATE_DOCS=1 cargo test --test it -- pictures` draws it"
+        "{name} is out of date: `cargo xtask pictures` draws it"
     );
 }
 

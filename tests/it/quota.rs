@@ -81,9 +81,10 @@ fn the_latest_quota_of_codex_is_kept() {
     );
 
     let text = env.run(&["usage", "--limits"]).ok();
-    assert!(text.contains("5h") && text.contains("23.5% used"), "{text}");
+    assert!(text.contains("codex 5-hour limit: 23.5 % used, resets "), "{text}");
+    assert!(text.contains("codex 7-day limit: 0 % used, seen 2026-10-14T"), "{text}");
     let line = statusline(&env, &[], "");
-    assert_eq!(line, "5h 24% (1h) | 7d 0%\n");
+    assert_eq!(line, "codex 5h 24 % (1h) | codex week 0 %\n");
 }
 
 /// The last counts are of a model with its own quota, of an older session, and of none at all.
@@ -111,7 +112,7 @@ fn the_quota_of_one_model_is_not_that_of_the_plan() {
     );
     let text = env.run(&["usage", "--limits"]).ok();
     assert!(text.contains("codex_other"), "{text}");
-    assert_eq!(statusline(&env, &[], ""), "5h 5% (1h) | 7d 77% (1h)\n");
+    assert_eq!(statusline(&env, &[], ""), "codex 5h 5 % (1h) | codex week 77 % (1h)\n");
 }
 
 #[test]
@@ -130,7 +131,7 @@ fn the_status_line_takes_what_claude_code_passes() {
         "rate_limits": {"five_hour": {"used_percentage": 12.0, "resets_at": in_an_hour()}},
     });
     let line = statusline(&env, &[], &input.to_string());
-    assert_eq!(line, "Opus | $0.12 | context 41% | 5h 12% (1h)\n");
+    assert_eq!(line, "Opus | $0.12 | context 41 % | claude 5h 12 % (1h)\n");
     let data: Value =
         serde_json::from_str(&statusline(&env, &["--json"], &input.to_string())).expect("JSON");
     assert_eq!((&data["version"], &data["session_cost_usd"]), (&json!(1), &json!(0.123)));

@@ -737,8 +737,9 @@ fn no_secret_survives_in_labels_and_notes() {
             // The note ends with the text, at its greatest length or next to it.
             let text = &texts[random.below(texts.len())];
             let length = 999 + random.below(3);
+            // A table or a prompt begins with its line.
             let padding = length.saturating_sub(text.chars().count() + 1);
-            let note = format!("{} {text}", "x".repeat(padding));
+            let note = format!("{}\n{text}", "x".repeat(padding));
             updates.push(json!({ "session_id": SESSION, "add": [word] }));
             updates.push(json!({ "session_id": SESSION, "note": note }));
         }

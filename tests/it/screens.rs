@@ -129,6 +129,9 @@ fn the_reading_view_unfolds_calls_and_finds_text() {
     terminal.write(&format!("\u{1b}[<0;5;{}M", row + 1));
     terminal.wait_for("✗ shell cargo test");
 
+    // What is typed is a phrase: its words in another order are not it.
+    terminal.type_text("/broken lamp\r");
+    terminal.wait_for("'broken lamp' is not in this view");
     terminal.type_text("/volcano\r");
     terminal.wait_for("'volcano' is not in this view");
     terminal.press("?");

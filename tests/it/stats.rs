@@ -33,15 +33,21 @@ const FULL_PATHS: &str = "SELECT * EXCLUDE (path), CASE \
     ELSE concat(rtrim(cwd, '/'), '/', path) END AS whole \
     FROM (SELECT e.*, s.cwd, unnest(e.files) AS path FROM events e JOIN sessions s USING (session_id))";
 
+/// Returns a model under the name that groups have: two ways to write a version are one.
+fn shown_model(name: &str) -> String {
+    if name.contains("claude") { name.replace('.', "-") } else { name.to_owned() }
+}
+
 /// Compares one number of every group with SQL that gives the keys and the number. Names of tools
 /// are compared in lower case.
 fn compare(env: &TestEnv, args: &[&str], number: impl Fn(&Value) -> Option<f64>, sql: &str) {
-    let rows = env.rows(sql).into_iter().filter_map(|mut row| {
-        let number = row.pop()?.as_f64()?;
-        let text = |value: Value| value.as_str().unwrap_or("").to_owned();
-        Some((row.into_iter().map(text).collect::<Vec<_>>(), number))
-    });
-    let expected: BTreeMap<_, _> = rows.filter(|(_, number)| *number != 0.0).collect();
+    let mut expected: BTreeMap<Vec<String>, f64> = BTreeMap::new();
+    for mut row in env.rows(sql) {
+        let Some(number) = row.pop().and_then(|number| number.as_f64()) else { continue };
+        let key = row.iter().map(|value| shown_model(value.as_str().unwrap_or(""))).collect();
+        *expected.entry(key).or_default() += number;
+    }
+    expected.retain(|_, number| *number != 0.0);
     let fold = |key: Vec<String>| -> Vec<String> {
         if args.contains(&"tool") {
             key.iter().map(|name| name.to_lowercase()).collect()

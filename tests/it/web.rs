@@ -1,12 +1,14 @@
 //! The page of `sessions web`: who may use it, which headers it has, what its API answers, that
 //! changes arrive, and that the built page is that of its sources.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, ChildStderr, Stdio};
 use std::time::{Duration, Instant};
 
+use regex::Regex;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -128,7 +130,7 @@ fn a_link_works_once_and_its_cookie_stays_strict() {
     assert!(!cookie.contains(&page.token), "the token is not kept");
     let again = page.login(&page.token);
     assert_eq!(again.status, 403, "it worked once");
-    assert!(again.json()["error"]["message"].as_str().expect("why").contains("last link"));
+    assert!(again.json()["error"]["message"].as_str().expect("why").contains("has expired"));
     let (_, next) = read_link(&mut page.stderr);
     assert_eq!(page.login(&next).status, 200, "the next link opens another browser");
     assert_eq!(page.send("GET", &format!("/api/login?token={next}"), &[], "").status, 400);
@@ -366,4 +368,29 @@ fn the_built_page_is_that_of_its_sources() {
         let is_code = name.ends_with(".ts") || name.ends_with(".tsx");
         assert!(!is_code || (text.starts_with("//") && text.lines().count() <= 450), "{name}");
     }
+}
+
+#[test]
+fn no_files_of_the_page_import_each_other_in_a_circle() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/page/source");
+    let import = Regex::new(r#"from "\./(\w+)""#).expect("a pattern");
+    let mut imports: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for entry in std::fs::read_dir(folder).expect("sources") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_some_and(|kind| kind == "ts" || kind == "tsx") {
+            let text = std::fs::read_to_string(&path).expect("reads");
+            let names = import.captures_iter(&text).map(|found| found[1].to_owned()).collect();
+            let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
+            imports.insert(name, names);
+        }
+    }
+    // What imports nothing that is left is a layer.
+    loop {
+        let left: Vec<String> = imports.keys().cloned().collect();
+        imports.retain(|_, names| names.iter().any(|name| left.contains(name)));
+        if imports.len() == left.len() {
+            break;
+        }
+    }
+    assert!(imports.is_empty(), "{imports:?}");
 }

@@ -123,6 +123,14 @@ its registry.",
         run: web::run,
     },
     XtaskCommand {
+        name: "pictures",
+        arguments: "[--bundled]",
+        about: "Draw the pictures of README that are out of date",
+        details: "\
+They show the sample sessions. Needs Chromium for the page; the screens are SVG.",
+        run: draw_pictures,
+    },
+    XtaskCommand {
         name: "demo",
         arguments: "[--bundled]",
         about: "Build, then ingest the sample sessions and search them",
@@ -218,6 +226,13 @@ fn overview_text() -> String {
     }
     text.push_str("\n`cargo xtask COMMAND --help` describes a command.");
     text
+}
+
+/// Runs the tests that compare the pictures, and write those that differ.
+fn draw_pictures(root: &Path, options: TaskOptions) -> Result<()> {
+    options.refuse_rest("pictures")?;
+    let cargo = cargo::Cargo::new(root, options.bundled)?.with_variable("UPDATE_DOCS", "1");
+    cargo.run(&["test", "--test", "it"], &["--", "pictures::"].map(str::to_owned))
 }
 
 fn fetch_duckdb(root: &Path, options: TaskOptions) -> Result<()> {

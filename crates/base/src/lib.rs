@@ -1,11 +1,12 @@
 //! Code that every layer uses: text cleaning, folding, dropped and indexed texts, word stems,
-//! paths, words of shells, cells and tables of a terminal, random bytes, and threads.
+//! names of models, paths, words of shells, cells and tables of a terminal, random bytes, and threads.
 
 pub mod cells;
 pub mod dropped_text;
 pub mod fold;
 pub mod home_paths;
 pub mod json_length;
+pub mod model_name;
 pub mod parallel;
 pub mod paths;
 pub mod random;

@@ -273,27 +273,38 @@ fn price_rows_sql(sessions: &[StoredSession], prices: &PriceTable) -> String {
     }
     let mut rows = Vec::new();
     for (model, mode) in &priced {
-        let Some(rate) = prices.rate_in_mode(model, mode) else { continue };
-        let border = rate.long.as_ref().map_or(i64::MAX, |long| long.above_tokens);
-        rows.push(price_row_sql(model, mode, -1..border, &rate, false));
-        if rate.long.is_some() {
-            rows.push(price_row_sql(model, mode, border..i64::MAX, &rate, true));
+        let mut after = FIRST_DAY;
+        for until in prices.last_days(model) {
+            let days = (after, until.unwrap_or(LAST_DAY));
+            after = days.1;
+            let Some(rate) = prices.rate_in_mode(model, mode, until) else { continue };
+            let border = rate.long.as_ref().map_or(i64::MAX, |long| long.above_tokens);
+            rows.push(price_row_sql(model, mode, days, -1..border, &rate, false));
+            if rate.long.is_some() {
+                rows.push(price_row_sql(model, mode, days, border..i64::MAX, &rate, true));
+            }
         }
     }
     // A VALUES list cannot be empty.
     if rows.is_empty() {
-        rows.push(price_row_sql("", &PriceMode::default(), 0..0, &Rate::default(), false));
+        let days = (LAST_DAY, LAST_DAY);
+        rows.push(price_row_sql("", &PriceMode::default(), days, 0..0, &Rate::default(), false));
     }
-    let columns = "model, service_tier, speed, inference_geo, above, up_to, input, output, \
-                   cache_read, cache_write_5m, cache_write_1h, web_search_per_1000";
+    let columns = "model, service_tier, speed, inference_geo, after, until, above, up_to, input, \
+                   output, cache_read, cache_write_5m, cache_write_1h, web_search_per_1000";
     format!("SELECT * FROM (VALUES {}) prices({columns})", rows.join(", "))
 }
 
-/// Returns the SQL of the rates for prompts of more tokens than `prompt.start`, and at most
-/// `prompt.end`.
+/// Days before and after all prices.
+const FIRST_DAY: &str = "0001-01-01";
+const LAST_DAY: &str = "9999-12-31";
+
+/// Returns the SQL of the rates after one day and until another, for prompts of more tokens than
+/// `prompt.start`, and at most `prompt.end`.
 fn price_row_sql(
     model: &str,
     mode: &PriceMode,
+    (after, until): (&str, &str),
     prompt: Range<i64>,
     rate: &Rate,
     is_long: bool,
@@ -301,6 +312,9 @@ fn price_row_sql(
     let mut cells = vec![quote_text(model)];
     for word in [&mode.service_tier, &mode.speed, &mode.inference_geo] {
         cells.push(quote_text(word.as_deref().unwrap_or("")));
+    }
+    for day in [after, until] {
+        cells.push(format!("DATE '{day}'"));
     }
     for border in [prompt.start, prompt.end] {
         cells.push(format!("{border}::BIGINT"));

@@ -1,8 +1,10 @@
-//! Writes segments again with other content: from the first that an edit changes to the last.
+//! Writes segments again with other content: those that an edit changes, and later ones that share a
+//! session or a file with them.
 //!
-//! The segments after the first one are written again too, because the order of segment numbers
-//! shows which row of a session is the latest.
+//! The latter are written again too, because a new segment has the highest number, and the order of
+//! segment numbers shows which row of a session or of a file is the latest.
 
+use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
 use arrow::array::RecordBatch;
@@ -54,7 +56,7 @@ pub(super) enum Removal {
 }
 
 impl StoreWriter {
-    /// Writes the segments of a snapshot again from the first one on that an edit changes.
+    /// Writes the segments of a snapshot again that an edit changes, and those that must follow them.
     pub(super) fn rewrite_segments(
         &self,
         snapshot: &Snapshot,
@@ -63,12 +65,19 @@ impl StoreWriter {
     ) -> Result<(), StoreError> {
         let mut new = Vec::new();
         let mut old = Vec::new();
+        let mut moved_sessions = HashSet::new();
+        let mut moved_files = HashSet::new();
         for segment in snapshot.segments() {
             let sources = segment.read_sources()?;
-            if old.is_empty() && !edit.changes(segment, &sources) {
+            let has_moved =
+                segment.sessions().iter().any(|row| moved_sessions.contains(row.id()))
+                    || sources.iter().any(|row| moved_files.contains(&row.path));
+            if !has_moved && !edit.changes(segment, &sources) {
                 continue;
             }
             old.push(segment.entry.number);
+            moved_sessions.extend(segment.sessions().iter().map(|row| row.id().to_owned()));
+            moved_files.extend(sources.iter().map(|row| row.path.clone()));
             new.extend(self.rewrite_segment(snapshot, segment, sources, edit)?);
         }
         self.commit_rewritten(new, &old, removal)

@@ -35,6 +35,7 @@ use ingest::provider::format::AgentFolders;
 use schemas::ToolError;
 use schemas::envelope::{EncodedAnswer, Warning};
 use schemas::price::PriceTable;
+use schemas::session::EventRow;
 use schemas::tool::analyze::{AnalyzeArgs, AnalyzeData};
 use schemas::tool::details::{DetailArgs, DetailData};
 use schemas::tool::event::{EventArgs, EventData};
@@ -51,7 +52,6 @@ pub use self::analyze::{
     Decision, HistoryScope, KnownFix, LiveFailure, find_decisions, find_failing_call,
     find_fix_of_event, find_known_fix,
 };
-pub use self::analyze::{Edit, EditSide, LineCounts};
 pub use self::blame::{BlameData, BlameSpan, BlamedFile, CountedEdit, WrittenBy};
 use self::doctor::DoctorData;
 pub use self::endings::{SessionTail, read_session_tail};
@@ -74,6 +74,7 @@ pub use self::reply::session_filter::session_filter;
 pub use self::reply::session_sums::MAX_SUBAGENT_DEPTH;
 pub use self::reply::shared_state::RedactorFactory;
 use self::reply::shared_state::SharedState;
+pub use self::reply::shown::{cut_diff, read_diff};
 use self::reply::store_warnings::store_warnings;
 pub use self::reply::time_range::TimeRange;
 pub use self::reply::transcript::Transcript;
@@ -295,6 +296,17 @@ impl Tools {
             let at = self.shared.caller.find_session(snapshot, session_id)?;
             Transcript::read_around(snapshot, at, event, most, self.shared.prices(), call.stop)
         })
+    }
+
+    /// Reads the session at this position of a snapshot once, for what `get_session_details` says of it
+    /// and for its transcript. Returns its rows, too.
+    pub fn read_with_transcript(
+        &self,
+        snapshot: &Snapshot,
+        session: usize,
+        call: &Call<'_>,
+    ) -> Result<(DetailData, Transcript, Vec<EventRow>), ToolError> {
+        details::read_with_transcript(&self.shared, snapshot, session, call)
     }
 
     /// Has the engine, if there is one, load the events of a session. An id that is not valid is left

@@ -54,10 +54,11 @@ pub(super) fn run(
         filter(session) && filters.label.is_none_or(has_label)
     };
     let sort = args.sort.unwrap_or(ListSort::Recent);
+    let families = SubagentIndex::from_sessions(snapshot.sessions());
     let mut rows: Vec<_> = candidates
         .into_iter()
         .filter(|session| passes(session.brief()))
-        .map(|row| (sort_key(row, sort, shared.prices()), row))
+        .map(|row| (sort_key(row, sort, &families, shared.prices()), row))
         .collect();
     let total = rows.len();
     if let Some((last_key, last_id)) = after {
@@ -67,7 +68,6 @@ pub(super) fn run(
     sort_first(&mut rows, limit);
 
     let format = args.format.unwrap_or(ListFormat::Summary);
-    let families = SubagentIndex::from_sessions(snapshot.sessions());
     let mut budget = Budget::new(limits::ANSWER_BYTES);
     if !not_found.is_empty() {
         budget.take(&not_found);
@@ -258,14 +258,24 @@ fn sort_first(rows: &mut [(i64, &StoredSession)], count: usize) {
     rows[..first].sort_unstable_by(order);
 }
 
-/// Returns the sort key of a session; the largest comes first, sessions without the value last.
-fn sort_key(row: &StoredSession, sort: ListSort, prices: &PriceTable) -> i64 {
+/// Returns the sort key of a session; the largest comes first, sessions without the value last. Tokens
+/// and costs are those that are shown: with the subagents of the session.
+fn sort_key<'s>(
+    row: &'s StoredSession,
+    sort: ListSort,
+    families: &SubagentIndex<'s>,
+    prices: &PriceTable,
+) -> i64 {
+    let shown_tokens = || {
+        let family = families.sum_with_subagents(row, prices);
+        family.map_or_else(|| session_tokens(row, prices), |family| Some(family.tokens))
+    };
     match sort {
         ListSort::Recent => row.brief().ended_at.unwrap_or(i64::MIN),
         ListSort::Oldest => row.brief().started_at.map_or(i64::MIN, |start| -start),
-        ListSort::Tokens => row.usage().total(),
+        ListSort::Tokens => shown_tokens().map_or(0, |tokens| tokens.counted_once.total()),
         ListSort::Cost => {
-            let cost = session_tokens(row, prices).and_then(|tokens| tokens.cost_usd);
+            let cost = shown_tokens().and_then(|tokens| tokens.cost_usd);
             cost.map_or(-1, to_microdollars)
         }
         ListSort::Events => row.brief().events,

@@ -99,6 +99,11 @@ pub fn excluded_row(session: &SessionRow, source: &SourceRow, copy_of: &[String]
     }
 }
 
+/// Returns the working directory of the session of a log that was left out after it was decoded.
+pub fn excluded_project(source: &SourceRow) -> Option<String> {
+    serde_json::from_str::<ExcludedReason>(source.reason.as_deref()?).ok()?.project
+}
+
 /// Removes the logs that `filter` excludes from the files found. Logs that were excluded and no
 /// longer are become unknown files, or known logs that are continued.
 pub fn leave_out(found: &mut Discovery, known: &mut Known, filter: &dyn LogFilter) -> LeftOut {

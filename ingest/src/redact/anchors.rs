@@ -56,8 +56,8 @@ impl<T> AnchorEntry<T> {
 
 impl<T: Copy> Anchors<T> {
     /// Builds the set. Each anchor has at least four bytes and says whether it matches in any case.
-    /// In an anchor, `?` matches a letter, digit, `_` or `-`, `#` matches a hex digit and `^` a
-    /// digit.
+    /// In an anchor, `?` matches a letter, digit, `_` or `-`, `#` matches a hex digit, `^` a digit
+    /// and `*` a `#`.
     pub(super) fn new(anchors: impl IntoIterator<Item = (&'static str, bool, T)>) -> Self {
         let mut keyed = Vec::new();
         for (anchor, is_case_insensitive, leads_to) in anchors {
@@ -196,6 +196,7 @@ fn is_matching_byte(want: u8, byte: u8, is_case_insensitive: bool) -> bool {
         b'?' => byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'),
         b'#' => byte.is_ascii_hexdigit(),
         b'^' => byte.is_ascii_digit(),
+        b'*' => byte == b'#',
         _ if is_case_insensitive => byte.eq_ignore_ascii_case(&want),
         _ => byte == want,
     }

@@ -25,8 +25,9 @@ const MAX_NETRC_BYTES: usize = 160;
 /// Maximum number of values of one list that are masked.
 const MAX_LISTED_VALUES: usize = 64;
 
-/// Masks the value of the name around `at`, where a word that announces a secret was found.
-pub(super) fn mask_named_value(scan: &mut SecretScan<'_>, at: usize) {
+/// Returns start and end of the name around `at`, where a word that announces a secret was found.
+/// Returns `None` if the name was returned before.
+pub(super) fn find_name(scan: &mut SecretScan<'_>, at: usize) -> Option<(usize, usize)> {
     let word_start = if is_quote(scan.byte(at)) { at + 1 } else { at };
     let foreign = FOREIGN.iter().find(|word| scan.has_text_at(word_start, word));
     let (start, word_end) = match foreign {
@@ -36,14 +37,15 @@ pub(super) fn mask_named_value(scan: &mut SecretScan<'_>, at: usize) {
     let end = extended_name_end(scan, word_end);
     // A name may contain several such words.
     if end <= scan.name_end {
-        return;
+        return None;
     }
     scan.name_end = end;
     // The kind in a placeholder is not a name, or every `[REDACTED:token] = x` would begin a chain.
-    if scan.has_text_before(start, MASK) {
-        return;
-    }
+    (!scan.has_text_before(start, MASK)).then_some((start, end))
+}
 
+/// Masks the value of the name from `start` to `end`.
+pub(super) fn mask_named_value(scan: &mut SecretScan<'_>, start: usize, end: usize) {
     let Some((value_start, link)) = find_linked_value(scan, start, end) else { return };
     let name = scan.slice(start, end);
     if link == ValueLink::Below {
@@ -120,7 +122,7 @@ impl NamedValue<'_> {
         {
             return false;
         }
-        if self.value.is_quoted && self.is_passphrase(text) {
+        if self.value.is_quoted && self.is_passphrase(scan, text) {
             return true;
         }
         if self.kind == "basic_auth" {
@@ -172,7 +174,10 @@ impl NamedValue<'_> {
     }
 
     /// Returns whether the value is a passphrase of several words.
-    fn is_passphrase(&self, text: &str) -> bool {
+    fn is_passphrase(&self, scan: &SecretScan<'_>, text: &str) -> bool {
+        if self.strength == Strength::Password && self.is_variable(scan) {
+            return is_word_phrase(&text.to_ascii_lowercase());
+        }
         self.link == ValueLink::Set
             && self.name.to_ascii_lowercase().ends_with("phrase")
             && is_word_phrase(text)
@@ -324,7 +329,12 @@ fn is_netrc(scan: &SecretScan<'_>, start: usize) -> bool {
 
 /// Returns whether a value under a name of this strength looks like a secret. UUIDs do only if
 /// `may_be_uuid` is true.
-fn is_secret(value: &str, strength: Strength, is_quoted: bool, may_be_uuid: bool) -> bool {
+pub(super) fn is_secret(
+    value: &str,
+    strength: Strength,
+    is_quoted: bool,
+    may_be_uuid: bool,
+) -> bool {
     if value.len() < 8
         || value.bytes().any(|byte| byte <= b' ' || byte == 0x7f)
         || is_placeholder(value)

@@ -71,7 +71,7 @@ macro_rules! piped {
 
 /// All commands that may contain a password.
 #[rustfmt::skip]
-pub(super) static COMMANDS: [CommandRule; 133] = [
+pub(super) static COMMANDS: [CommandRule; 140] = [
     command("curl", "basic_auth", r#"(?s)curl\s(?:(?:[^|]|\|\S)*?\s)?(?:-[a-zA-Z]{0,4}[uU]\s*|--(?:proxy-)?user[ =])\\{0,3}["']?[^\s:"'\\$]+:([^\s"'\\]+)"#),
     command("sshpass", "password", r#"sshpass\s+-p\s*\\{0,3}["']?([^\s"'\\]+)"#),
     command("mysql", "password", r#"(?s)mysql(?:dump|admin|import)?\s(?:[^|;&]*?\s)?-p\\{0,3}["']?([^\s"'\\]+)"#),
@@ -209,13 +209,21 @@ pub(super) static COMMANDS: [CommandRule; 133] = [
     // Lists of keys that AWS exports.
     command("AKIA", "aws_secret_key", r"AKIA[A-Z2-7]{16}[,;\t|:] ?([A-Za-z0-9+/]{40})(?:\s|,|$)"),
     command("access_token$", "braintree_token", r"access_token\$(?:production|sandbox)\$[0-9a-z]{16}\$([0-9a-f]{32})"),
+    strict("cypher-shell", flagged!("cypher-shell", "-p\\s*")),
+    command("notarytool", "password", r#"(?s)notarytool\s(?:[^|;&]*?\s)?--password[ =]\\{0,3}["']?([a-z]{4}(?:-[a-z]{4}){3})"#),
+    command("altool", "password", r#"(?s)altool\s(?:[^|;&]*?\s)?(?:--password[ =]|-p\s+)\\{0,3}["']?([a-z]{4}(?:-[a-z]{4}){3})"#),
+    command("WIFI:", "password", r"WIFI:(?:[A-OQ-Z]:(?:\\.|[^;\\\n])*;)*?P:((?:\\.|[^;\\\n]){8,63});"),
+    command("::add-mask::", "secret", r#"::add-mask::([^\s"'\\$%{][^\s"'\\]*)"#),
+    // The name of a deployment comes before it: `prod:quick-otter-123|...`.
+    command("|eyJ", "convex_key", r"\|(eyJ[A-Za-z0-9+/=_-]{40,})"),
+    command("pbkdf2_sha", "password_hash", r"pbkdf2_sha(?:1|256|512)\$[0-9]+\$[A-Za-z0-9+/=]{8,}\$([A-Za-z0-9+/]{20,}={0,2})"),
     strict("echo", piped!(r"echo\s+(?:-[neE]+\s+)?")),
     strict("printf", piped!(r#"printf\s+(?:\\{0,3}["']?%s(?:\\{1,4}n)?\\{0,3}["']?\s+)?"#)),
 ];
 
 /// Masks the password in the command that begins at `at`.
 pub(super) fn mask_command_password(scan: &mut SecretScan<'_>, at: usize, command: &CommandRule) {
-    if !command.anchor.starts_with([':', '.', '!']) && !scan.may_begin_token(at) {
+    if !command.anchor.starts_with([':', '.', '!', '|']) && !scan.may_begin_token(at) {
         return;
     }
     let line = command_line(scan.text_from(at, MAX_COMMAND_BYTES));

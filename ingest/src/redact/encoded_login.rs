@@ -12,13 +12,20 @@ pub(super) fn is_encoded_login(value: &str) -> bool {
 /// Returns the text in a base64 value. `None` if the value is too short or not base64, or if the
 /// text is not printable ASCII.
 pub(super) fn decode_base64(value: &str) -> Option<String> {
+    let bytes = decode_base64_bytes(value)?;
+    let is_printable = bytes.iter().all(|byte| (0x20..0x7f).contains(byte));
+    String::from_utf8(bytes).ok().filter(|_| is_printable)
+}
+
+/// Returns the bytes in a base64 value. `None` if the value is too short or not base64.
+pub(super) fn decode_base64_bytes(value: &str) -> Option<Vec<u8>> {
     let digits = value.trim_end_matches('=');
     if digits.len() < 4 || digits.len() % 4 == 1 {
         return None;
     }
-    let mut text = String::with_capacity(digits.len());
+    let mut bytes = Vec::with_capacity(digits.len());
     let mut bits: u32 = 0;
-    // Number of bits that no byte of the text contains yet.
+    // Number of bits that no byte contains yet.
     let mut held = 0;
     for byte in digits.bytes() {
         let six = match byte {
@@ -34,13 +41,10 @@ pub(super) fn decode_base64(value: &str) -> Option<String> {
         if held >= 8 {
             held -= 8;
             let [byte, ..] = (bits >> held).to_le_bytes();
-            if !(0x20..0x7f).contains(&byte) {
-                return None;
-            }
-            text.push(char::from(byte));
+            bytes.push(byte);
         }
     }
-    Some(text)
+    Some(bytes)
 }
 
 #[cfg(test)]

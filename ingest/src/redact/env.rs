@@ -33,8 +33,8 @@ const SWITCHES: &[&str] = &[
 ];
 
 /// A setting. The first line of a file that a call writes comes after the name of the argument.
-static SETTING: PrefixPattern = PrefixPattern::new(
-    r"[ \t]*(?:[a-z_]{1,24}:[ \t])?(?:[0-9]+(?:→|[\t:|])[ \t]?)?[+-]?[ \t]*(?:(?:export|ENV|ARG|set)[ \t]+)?([A-Z][A-Z0-9_]*)=",
+pub(super) static SETTING: PrefixPattern = PrefixPattern::new(
+    r"[ \t]*(?:[a-z_]{1,24}:[ \t])?(?:[0-9]+(?:→|[\t:|])[ \t]?)?[+-]?[ \t]*(?:(?:export|ENV|ARG|set|declare -x)[ \t]+)?([A-Z][A-Z0-9_]*)=",
 );
 
 /// An argument of a call, as the text of the call shows it.

@@ -14,7 +14,7 @@ use super::command_pairs::is_public_name;
 use super::encoded_login::decode_base64;
 use super::env;
 use super::names::Strength;
-use super::pattern::PrefixPattern;
+use super::pattern::{LINE_LEAD, PrefixPattern};
 use super::scan::{Rank, SecretScan, is_identifier_byte};
 
 /// Number of bytes of a manifest that are read before its kind, and after it.
@@ -38,9 +38,6 @@ static JSON_VALUES: LazyLock<Option<Regex>> = LazyLock::new(|| {
 static JSON_PAIR: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r#"\\{0,3}"([^"\\\s]{1,128})\\{0,3}"\s*:\s*\\{0,3}"([^"\\]{4,})"#).ok()
 });
-
-/// The number of a line, or the sign of a diff, before it.
-static LINE_LEAD: PrefixPattern = PrefixPattern::new(r"(?:[ \t]*[0-9]+(?:→|[\t:|])[ ]?)?\+?");
 
 /// The kind of a manifest in YAML.
 static YAML_KIND: PrefixPattern =

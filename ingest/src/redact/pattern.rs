@@ -11,6 +11,10 @@ pub(super) struct PrefixPattern {
     compiled: OnceLock<Option<Regex>>,
 }
 
+/// The number of a line, or the sign of a diff, before it.
+pub(super) static LINE_LEAD: PrefixPattern =
+    PrefixPattern::new(r"(?:[ \t]*[0-9]+(?:→|[\t:|])[ ]?)?\+?");
+
 impl PrefixPattern {
     /// Creates a pattern without compiling it. Tests compile every `source`.
     pub(super) const fn new(source: &'static str) -> Self {

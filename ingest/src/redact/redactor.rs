@@ -9,20 +9,22 @@ use xxhash_rust::xxh3::Xxh3;
 use super::anchors::Anchors;
 use super::command_pairs::PAIR_COMMANDS;
 use super::commands::{self, COMMANDS};
+use super::encoded::{DECODING_COMMANDS, DecodedText, DecodingCommand, EncodedArgument};
 use super::pattern::PrefixPattern;
 use super::placeholder::MASK;
+use super::printed::{FILTER_ANCHOR, PRINTING_COMMANDS};
 use super::rules;
 use super::scan::{Rank, SecretScan, SecretSpan};
 use super::shapes::SHAPES;
 use super::user_rule::{RuleError, UserRule, compile_user_rules};
 use super::{
-    ansible_vault, assign, bare_secrets, bitcoin_key, command_pairs, context, dialogue, env,
-    kube_secret, nostr_key, pem, seed_phrase, web_key, written_key,
+    ansible_vault, assign, bare_secrets, bitcoin_key, command_pairs, context, dialogue, encoded,
+    env, kube_secret, nostr_key, pem, printed, seed_phrase, table_columns, web_key, written_key,
 };
 
 /// Revision of the built-in rules. It is raised when the code of `redact` masks other texts than
 /// before. Stores are then re-read.
-const REVISION: u8 = 13;
+const REVISION: u8 = 14;
 
 /// Maximum number of rounds over one text. Masking in one round may expose a secret that was not
 /// found before, such as the last of tokens that touch. Usually there are two rounds, and the
@@ -39,6 +41,13 @@ enum Rule {
     Command(usize),
     /// The rule with this index in `PAIR_COMMANDS`.
     CommandPairs(usize),
+    /// The rule with this index in `DECODING_COMMANDS`.
+    EncodedArgument(usize),
+    /// A command that prints nothing but a secret.
+    PrintingCommand,
+    /// A character that is written as a code.
+    Encoded,
+    Hexdump,
     Assignment,
     Address,
     Authorization,
@@ -74,6 +83,10 @@ const CONTEXTS: &[(&[&str], Rule)] = &[
         "_pw=", "salt=", "_auth", "api key", "\"auth", "'auth", "_pat=", "_pat:", "_pat\"", "_key=",
         "psk=", "kennwort", "senha", "contraseña", "пароль", "hasło", "密码", "密碼", "パスワード",
         "비밀번호"], Rule::Assignment),
+    (&["\\u00##", "\\x##", "%20?", "%22?", "%26?", "%3D?", "%3d?", "%3A?", "%3a?", "%4#%", "%5#%", "%6#%", "%7#%",
+        "%253", "%252", "&quo", "&apo", "&amp", "&lt;", "&equ", "&col", "&*^^", "&*x#", "\" + \"", "' + '", "\"+\"?",
+        "'+'?", "\" +\n", "' +\n", "\\\" + \\"], Rule::Encoded),
+    (&["00000000: ##", "00000000  ##", "0000000 ##", "0000000  ##", "00000000   ##"], Rule::Hexdump),
     (&["?://"], Rule::Address),
     (&["authorization"], Rule::Authorization),
     (&["bearer "], Rule::Bearer),
@@ -137,6 +150,10 @@ impl Rule {
             Self::Shape(_)
             | Self::Command(_)
             | Self::CommandPairs(_)
+            | Self::EncodedArgument(_)
+            | Self::PrintingCommand
+            | Self::Encoded
+            | Self::Hexdump
             | Self::CurlCookies
             | Self::CookieJar
             | Self::EscapedAddress
@@ -195,20 +212,22 @@ impl Redactor {
     /// Masks the secrets in `text` and adds them to `counts`. Masking a masked text changes
     /// nothing.
     pub fn mask<'t>(&self, text: &'t str, counts: &mut SecretCounts) -> Cow<'t, str> {
-        self.mask_with(text, &mut |kind, _| {
+        self.mask_with(text, "", &mut |kind, _| {
             *counts.0.entry(kind.to_owned()).or_default() += 1;
         })
     }
 
     /// Masks the secrets in `text` and calls `on_secret` with the kind and the text of each secret.
+    /// `printed_by` is the command whose output `text` is; empty if it is another text.
     pub(super) fn mask_with<'t>(
         &self,
         text: &'t str,
+        printed_by: &str,
         on_secret: &mut dyn FnMut(&str, &str),
     ) -> Cow<'t, str> {
         let mut text = Cow::Borrowed(text);
         for _ in 0..MAX_ROUNDS {
-            let spans = self.find_secrets(&text);
+            let spans = self.find_secrets(&text, printed_by);
             if spans.is_empty() {
                 break;
             }
@@ -219,20 +238,70 @@ impl Redactor {
     }
 
     /// Returns the secrets of a text in their order.
-    fn find_secrets<'a>(&'a self, text: &'a str) -> Vec<SecretSpan<'a>> {
+    fn find_secrets(&self, text: &str, printed_by: &str) -> Vec<SecretSpan<'_>> {
         let mut scan = SecretScan::new(text);
         self.anchors
             .for_each_match(text.as_bytes(), |at, rule| self.apply_rule(&mut scan, at, rule));
+        for at in encoded::wide_runs(text) {
+            self.mask_decoded(&mut scan, encoded::decode_around, at);
+        }
         env::mask_settings(&mut scan);
         bare_secrets::mask_bare_secrets(&mut scan);
+        if !printed_by.is_empty() {
+            printed::mask_output(&mut scan, printed_by, 0..text.len());
+        }
+        let mut user_spans = Vec::new();
         for (name, regex) in &self.user_rules {
             for found in regex.captures_iter(text) {
-                if let Some(secret) = found.get(1).or_else(|| found.get(0)) {
-                    scan.add_secret(secret.start(), secret.end(), name, Rank::User);
+                if let Some(secret) = found.get(1).or_else(|| found.get(0))
+                    && scan.may_mask(secret.start(), secret.end())
+                {
+                    let (start, end) = (secret.start(), secret.end());
+                    user_spans.push(SecretSpan { start, end, kind: name, rank: Rank::User });
                 }
             }
         }
-        scan.finish()
+        scan.finish(user_spans)
+    }
+
+    /// Masks the secrets of a text that `decode` decodes around `at`.
+    fn mask_decoded(
+        &self,
+        scan: &mut SecretScan<'_>,
+        decode: fn(&mut SecretScan<'_>, usize) -> Option<DecodedText>,
+        at: usize,
+    ) {
+        let Some(decoded) = decode(scan, at) else { return };
+        for span in self.find_by_anchors(&decoded.text) {
+            if let Some((start, end)) = decoded.source_of(span.start, span.end) {
+                scan.add_secret(start, end, span.kind, span.rank);
+            }
+        }
+    }
+
+    /// Masks the argument that the command at `at` decodes if it is or contains a secret.
+    fn mask_encoded_argument(
+        &self,
+        scan: &mut SecretScan<'_>,
+        at: usize,
+        command: &DecodingCommand,
+    ) {
+        let Some(argument) = EncodedArgument::read(scan, at, command) else { return };
+        let found = self.find_by_anchors(&argument.text);
+        let kind = found.first().map(|span| span.kind);
+        if let Some(kind) = kind.or_else(|| argument.is_secret().then_some("secret")) {
+            scan.add_secret(argument.start, argument.end, kind, Rank::Around);
+        }
+    }
+
+    /// Returns the secrets that the built-in rules with an anchor find in a decoded text.
+    fn find_by_anchors(&self, text: &str) -> Vec<SecretSpan<'static>> {
+        let mut scan = SecretScan::new(text);
+        // What is decoded is not decoded again.
+        scan.decoded_end = text.len();
+        self.anchors
+            .for_each_match(text.as_bytes(), |at, rule| self.apply_rule(&mut scan, at, rule));
+        scan.finish(Vec::new())
     }
 
     /// Masks the secret that a rule finds at the place of its anchor.
@@ -253,7 +322,20 @@ impl Redactor {
                     command_pairs::mask_pairs(scan, at, command);
                 }
             }
-            Rule::Assignment => assign::mask_named_value(scan, at),
+            Rule::EncodedArgument(n) => {
+                if let Some(command) = DECODING_COMMANDS.get(n) {
+                    self.mask_encoded_argument(scan, at, command);
+                }
+            }
+            Rule::PrintingCommand => printed::mask_output_below(scan, at),
+            Rule::Encoded => self.mask_decoded(scan, encoded::decode_around, at),
+            Rule::Hexdump => self.mask_decoded(scan, encoded::decode_dump, at),
+            Rule::Assignment => {
+                if let Some((start, end)) = assign::find_name(scan, at) {
+                    table_columns::mask_columns(scan, start, end);
+                    assign::mask_named_value(scan, start, end);
+                }
+            }
             Rule::Address => context::mask_address_password(scan, at + 1, "://"),
             Rule::EscapedAddress => context::mask_address_password(scan, at, r":\/\/"),
             Rule::TwiceEscapedAddress => context::mask_address_password(scan, at, r":\\/\\/"),
@@ -302,6 +384,13 @@ fn collect_anchors() -> Vec<(&'static str, bool, Rule)> {
     for (number, command) in PAIR_COMMANDS.iter().enumerate() {
         all.push((command.anchor, false, Rule::CommandPairs(number)));
     }
+    for (number, command) in DECODING_COMMANDS.iter().enumerate() {
+        all.push((command.anchor, false, Rule::EncodedArgument(number)));
+    }
+    for command in &PRINTING_COMMANDS {
+        all.push((command.anchor, false, Rule::PrintingCommand));
+    }
+    all.push((FILTER_ANCHOR, false, Rule::PrintingCommand));
     for (anchors, rule) in CONTEXTS {
         for anchor in *anchors {
             all.push((*anchor, rule.is_case_insensitive(), *rule));

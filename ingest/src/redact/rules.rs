@@ -175,7 +175,8 @@ pub(super) fn mask_token(
     };
 
     // `path/to` begins like a token, and many words do.
-    let is_short = scan.skip_while(start, MIN_TOKEN_BYTES, is_token) - start < MIN_TOKEN_BYTES;
+    let is_short = is_token(scan.byte(start))
+        && scan.skip_while(start, MIN_TOKEN_BYTES, is_token) - start < MIN_TOKEN_BYTES;
     if is_short && !shape.is_distinctive() && !scan.may_begin_token(start) {
         return;
     }

@@ -8,7 +8,7 @@ pub(super) struct SecretSpan<'a> {
     pub(super) start: usize,
     pub(super) end: usize,
     pub(super) kind: &'a str,
-    rank: Rank,
+    pub(super) rank: Rank,
 }
 
 /// How specific a rule is: where several rules find the same place, the highest rank names the
@@ -50,6 +50,12 @@ pub(super) struct SecretScan<'a> {
     pub(super) phrase_end: usize,
     /// End of the last command whose pairs of names and values were examined.
     pub(super) pairs_end: usize,
+    /// End of the last table whose columns were examined.
+    pub(super) table_end: usize,
+    /// End of the last line with a command whose output was examined.
+    pub(super) command_end: usize,
+    /// End of the last text that was decoded.
+    pub(super) decoded_end: usize,
     /// End of the last run of token characters in which a token was tried.
     run_end: usize,
     /// Number of failed tries in that run.
@@ -58,7 +64,8 @@ pub(super) struct SecretScan<'a> {
     last_value_end: usize,
     /// Number of values that begin inside that value and were not secrets.
     failed_values: usize,
-    spans: Vec<SecretSpan<'a>>,
+    /// The secrets of the built-in rules.
+    spans: Vec<SecretSpan<'static>>,
 }
 
 impl<'a> SecretScan<'a> {
@@ -71,6 +78,9 @@ impl<'a> SecretScan<'a> {
             web_key_end: 0,
             phrase_end: 0,
             pairs_end: 0,
+            table_end: 0,
+            command_end: 0,
+            decoded_end: 0,
             run_end: 0,
             failed_tries: 0,
             last_value_end: 0,
@@ -239,12 +249,17 @@ impl<'a> SecretScan<'a> {
     }
 
     /// Adds a secret, unless a placeholder overlaps it.
-    pub(super) fn add_secret(&mut self, start: usize, end: usize, kind: &'a str, rank: Rank) {
-        let is_valid = self.text.get(start..end).is_some_and(|secret| !secret.is_empty());
-        if is_valid && !self.is_masked(start, end) {
+    pub(super) fn add_secret(&mut self, start: usize, end: usize, kind: &'static str, rank: Rank) {
+        if self.may_mask(start, end) {
             self.spans.push(SecretSpan { start, end, kind, rank });
             self.failed_values = 0;
         }
+    }
+
+    /// Returns whether a part of the text is a text that no placeholder overlaps.
+    pub(super) fn may_mask(&self, start: usize, end: usize) -> bool {
+        let is_valid = self.text.get(start..end).is_some_and(|secret| !secret.is_empty());
+        is_valid && !self.is_masked(start, end)
     }
 
     /// Returns whether a placeholder overlaps the given part of the text. Text that only begins like a
@@ -264,12 +279,14 @@ impl<'a> SecretScan<'a> {
         (end > name && self.byte(end) == b']').then_some(end + 1)
     }
 
-    /// Returns the secrets in the order of the text. Overlapping ones are merged: the longest gives
+    /// Returns the secrets of the built-in rules, and those of the user's, in the order of the text.
+    /// Overlapping ones are merged: the longest gives
     /// the kind, and among equally long ones the one with the higher [`Rank`].
-    pub(super) fn finish(self) -> Vec<SecretSpan<'a>> {
-        let mut found = self.spans;
+    pub(super) fn finish<'k>(self, mut of_user: Vec<SecretSpan<'k>>) -> Vec<SecretSpan<'k>> {
+        let mut found: Vec<SecretSpan<'k>> = self.spans;
+        found.append(&mut of_user);
         found.sort_by_key(|span| (span.start, std::cmp::Reverse((span.end, span.rank))));
-        let mut spans: Vec<SecretSpan<'a>> = Vec::with_capacity(found.len());
+        let mut spans: Vec<SecretSpan<'k>> = Vec::with_capacity(found.len());
         for span in found {
             match spans.last_mut() {
                 Some(last) if span.start < last.end => {
@@ -398,6 +415,21 @@ mod tests {
             "- value: a\n  name: token\n",
             "variable \"token\" { type = string ",
             "form-data; name=\"token\"\n\n",
+            "\\u0070a",
+            "%70%61",
+            "%3Da\n",
+            "&#112;a",
+            "&amp;a",
+            "\" + \"",
+            "' + 'token: 'a",
+            "ｐａｓｓ",
+            "00000000: 7061 7373\n",
+            "echo aGFyYm9y | se64 -d; ",
+            "$ jq -r .token a\nb\n",
+            "jq -r .token a; ",
+            "user,password\na,b\n",
+            "token\ttoken\n",
+            "| token |\n|---|\n",
         ] {
             let piece = piece.replace("‹›", "");
             let [less, more] = [64 << 10, 256 << 10].map(|bytes| work(&redactor, &piece, bytes));

@@ -16,9 +16,18 @@ pub(crate) fn mask_text<'t>(
     redactor: Option<&Redactor>,
     text: &'t str,
 ) -> (Cow<'t, str>, MaskedSecrets) {
+    mask_output(redactor, text, "")
+}
+
+/// Masks the output of a command and returns it together with the secrets that were masked.
+fn mask_output<'t>(
+    redactor: Option<&Redactor>,
+    text: &'t str,
+    printed_by: &str,
+) -> (Cow<'t, str>, MaskedSecrets) {
     let Some(redactor) = redactor else { return (Cow::Borrowed(text), MaskedSecrets::new()) };
     let mut found = MaskedSecrets::new();
-    let masked = redactor.mask_with(text, &mut |kind, secret| {
+    let masked = redactor.mask_with(text, printed_by, &mut |kind, secret| {
         found.push((kind.to_owned(), xxh3_64(secret.as_bytes())));
     });
     (masked, found)
@@ -34,7 +43,7 @@ fn mask_column_and_text<'c>(
 ) -> Cow<'c, str> {
     let Some(redactor) = redactor else { return Cow::Borrowed(column) };
     let mut secrets = Vec::new();
-    let masked = redactor.mask_with(column, &mut |kind, secret| {
+    let masked = redactor.mask_with(column, "", &mut |kind, secret| {
         secrets.push((kind.to_owned(), secret.to_owned()));
     });
 
@@ -105,15 +114,16 @@ impl SessionSecrets {
     /// come from a call's arguments, as the text does, and show more of the context of a secret:
     /// `--token` and its value are two lines of a text that lists words. A secret masked in them is
     /// masked in the text as well and counted there, or, if the text does not contain it, counted
-    /// once.
+    /// once. The text of a result is what the command `printed_by` printed.
     pub(crate) fn mask_event<'t>(
         &mut self,
         redactor: Option<&Redactor>,
         text: &'t str,
         command: &'t str,
         files: &[String],
+        printed_by: &str,
     ) -> MaskedColumns<'t> {
-        let (mut text, mut found) = mask_text(redactor, text);
+        let (mut text, mut found) = mask_output(redactor, text, printed_by);
         let command = mask_column_and_text(redactor, command, &mut text, &mut found);
         let mut masked_files = Vec::with_capacity(files.len());
         for file in files {
@@ -167,7 +177,7 @@ mod tests {
         let redactor = Redactor::new(&[rule]).expect("a rule");
         let mut secrets = SessionSecrets::default();
         let files: Vec<_> = files.iter().map(|file| (*file).to_owned()).collect();
-        let said = secrets.mask_event(Some(&redactor), text, command, &files);
+        let said = secrets.mask_event(Some(&redactor), text, command, &files, "");
         for column in [said.text, said.command, said.files.join(" ").into()] {
             assert!(!column.contains("Kittiwake") && !column.contains("Petrel"), "{column}");
         }
@@ -197,7 +207,7 @@ mod tests {
         let check = |words: &[&str], note: &str, shown: &str, places: u64| {
             let text = format!("command:\n  - {}\n{note}", words.join("\n  - "));
             let (mut secrets, command) = (SessionSecrets::default(), words.join(" "));
-            let said = secrets.mask_event(Some(&redactor), &text, &command, &[]);
+            let said = secrets.mask_event(Some(&redactor), &text, &command, &[], "");
             assert_eq!(said.text.lines().skip(1).collect::<Vec<_>>().join(" "), shown);
             assert_eq!(secrets.counts().0.values().sum::<u64>(), places, "{shown}");
         };
@@ -218,13 +228,36 @@ mod tests {
     }
 
     #[test]
+    fn what_a_command_prints_is_masked_if_it_prints_only_a_secret() {
+        let redactor = Redactor::new(&[]).expect("the built-in rules");
+        let check = |command: &str, text: &str, shown: &str| {
+            let mut secrets = SessionSecrets::default();
+            let said = secrets.mask_event(Some(&redactor), text, "", &[], command);
+            assert_eq!(said.text, shown, "{command}");
+            let count = u64::from(shown.contains(MASK));
+            assert_eq!(secrets.counts().0.values().sum::<u64>(), count, "{command}");
+        };
+        let vault = "vault kv get -field=password secret/db";
+        check(vault, "barnacle\n", "[REDACTED:password]\n");
+        check(&format!("cd infra && {vault}"), "/infra\nbarnacle", "/infra\n[REDACTED:password]");
+        let codex = "Exit code: 0\nOutput:\n";
+        check(vault, &format!("{codex}barnacle\n"), &format!("{codex}[REDACTED:password]\n"));
+        check(vault, "No value found at secret/db", "No value found at secret/db");
+        check(&format!("X=$({vault}); make"), "barnacle", "barnacle");
+        check(&format!("{vault} | wc -c"), "barnacle", "barnacle");
+        check("jq -r .name package.json", "barnacle", "barnacle");
+        check("env | grep -i secret", "A_SECRET=barnacle\n", "A_SECRET=[REDACTED:secret]\n");
+        check("ls", "barnacle", "barnacle");
+    }
+
+    #[test]
     fn what_a_command_alone_tells_is_counted() {
         let redactor = Redactor::new(&[]).expect("the built-in rules");
         let command = "sshpass -p fj0rdn0rth ssh mira@10.0.0.7";
         let (_, found) = mask_text(Some(&redactor), command);
         let mut secrets = SessionSecrets::default();
         let text = format!("command: {command}");
-        let said = secrets.mask_event(Some(&redactor), &text, command, &[]);
+        let said = secrets.mask_event(Some(&redactor), &text, command, &[], "");
         assert!(!said.text.contains("fj0rd"), "{}", said.text);
         assert_eq!((found.len(), secrets.counts().0.values().sum::<u64>()), (1, 1));
     }

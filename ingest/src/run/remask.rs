@@ -8,6 +8,7 @@ use arrow::array::{
 };
 use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
+use schemas::EventType;
 use schemas::problem::Problem;
 use schemas::session::{SessionRow, SourceRow};
 use schemas::table::{PROBLEMS, SESSIONS};
@@ -114,13 +115,17 @@ impl<'r> RowRemasker<'r> {
     fn mask_texts(&mut self, batch: &RecordBatch) -> (StringArray, StringArray) {
         let texts = text_column(batch, "text");
         let commands = text_column(batch, "command");
+        let kinds = text_column(batch, "event_type");
         let mut masked_texts: Vec<String> = Vec::new();
         let mut masked_commands: Vec<Option<String>> = Vec::new();
         for row in 0..batch.num_rows() {
             let text = clean(text_cell(texts, row).unwrap_or_default());
             let command = text_cell(commands, row).map(clean);
             let command_line = command.as_deref().unwrap_or_default();
-            let masked = self.secrets.mask_event(Some(self.redactor), &text, command_line, &[]);
+            let is_result = text_cell(kinds, row) == Some(EventType::ToolResult.as_str());
+            let printed_by = if is_result { command_line } else { "" };
+            let masked =
+                self.secrets.mask_event(Some(self.redactor), &text, command_line, &[], printed_by);
             masked_texts.push(masked.text.into_owned());
             let masked_command = masked.command.into_owned();
             masked_commands.push(command.is_some().then_some(masked_command));
@@ -174,12 +179,30 @@ fn text_cell(column: Option<&StringArray>, row: usize) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use schemas::EventType;
     use schemas::session::EventRow;
 
     use super::*;
     use crate::redact::UserRule;
     use crate::stream::batch::{EventBatch, EventCells, events_schema};
+
+    #[test]
+    fn the_result_of_a_command_that_prints_a_secret_is_masked() {
+        let redactor = Redactor::new(&[]).expect("the built-in rules");
+        let mut rows = EventBatch::default();
+        for event_type in [EventType::ToolResult, EventType::ToolCall] {
+            rows.push(&EventCells {
+                session_id: "s",
+                event_type,
+                text: "barnacle",
+                command: Some("pass show harbor"),
+                ..EventCells::default()
+            });
+        }
+        let batch = rows.finish(&events_schema(), 3);
+        let masked = RowRemasker::new(&redactor, 9).mask_events(&batch).expect("masks");
+        let texts = masked.column_by_name("text").expect("text").as_string::<i32>();
+        assert_eq!((texts.value(0), texts.value(1)), ("[REDACTED:secret]", "barnacle"));
+    }
 
     #[test]
     fn every_text_of_a_row_is_masked_and_the_rest_stays() {

@@ -81,6 +81,13 @@ impl OpenCalls {
         self.0.iter().any(|call| call.id_hash == id_hash)
     }
 
+    /// Returns the command of the last call with this id.
+    pub(super) fn command_of(&self, id: &str) -> Option<&str> {
+        let id_hash = hash_call_id(id);
+        let call = self.0.iter().rfind(|call| call.id_hash == id_hash)?;
+        Some(call.command.as_str())
+    }
+
     /// Removes and returns the last call with this id.
     pub(super) fn take_call(&mut self, id: &str) -> Option<OpenCall> {
         let id_hash = hash_call_id(id);

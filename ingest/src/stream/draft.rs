@@ -2,7 +2,9 @@
 
 use schemas::price::PriceMode;
 use schemas::session::EventRow;
-use schemas::{Timestamp, Usage};
+use schemas::{EventType, Timestamp, Usage};
+
+use crate::text::names::truncate_name;
 
 /// The fields of an event that a decoder knows; the stream adds the rest.
 #[derive(Debug, Clone, Copy, Default)]
@@ -37,6 +39,13 @@ pub struct Draft<'a> {
     pub request_id: Option<&'a str>,
     /// Time in microseconds since the epoch. `None` means the time of the record.
     pub timestamp: Option<i64>,
+}
+
+impl<'a> Draft<'a> {
+    /// Returns the id of the call that the event answers, if it is a result.
+    pub(super) fn answered_call(&self, kind: EventType) -> Option<&'a str> {
+        self.tool_call_id.filter(|_| kind == EventType::ToolResult).map(truncate_name)
+    }
 }
 
 /// The words of a log about the mode in which a request was served, which decides the price.

@@ -337,7 +337,7 @@ impl Stream {
         let text = clean(draft.text);
         let command = clean(draft.command);
         let files = split_paths(draft.files);
-        let masked = self.mask_columns(&text, &command, &files);
+        let masked = self.mask_columns(&text, &command, &files, draft.answered_call(kind));
         let mut call = CallColumns {
             step,
             tool: None,
@@ -374,7 +374,7 @@ impl Stream {
             self.close_call(&draft, known_time, &mut call);
         }
 
-        self.count_event(kind, &draft);
+        self.count_event(kind, &Draft { timestamp: time, ..draft });
         if kind == EventType::TokenUsage && !draft.usage.is_unknown() {
             self.note_counted_step(call.step, draft.request_id);
         }
@@ -438,7 +438,7 @@ impl Stream {
         self.pushed += 1;
     }
 
-    /// Adds an event to the session's sums.
+    /// Adds an event to the session's sums. `draft.timestamp` is the time of the event.
     pub(super) fn count_event(&mut self, kind: EventType, draft: &Draft<'_>) {
         let row = &mut self.session;
         row.events += 1;

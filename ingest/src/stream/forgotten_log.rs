@@ -36,16 +36,20 @@ impl Stream {
 
     /// Notes an event of the present record without making a row of it.
     pub(super) fn push_probed(&mut self, kind: EventType, step: i32, draft: &Draft<'_>) {
-        self.pair_call(kind, step, draft);
+        let answered_call = draft.answered_call(kind);
         let time = draft.timestamp.or(self.record_time).or(self.state.last_time);
         let mut text_hash = 0;
         let needs_texts = self.probe.as_ref().is_some_and(|probe| probe.needs_texts);
         if self.pushed == 0 && (self.record_hash == 0 || needs_texts) {
             let text = clean(draft.text);
             let command = clean(draft.command);
-            let masked = self.mask_columns(&text, &command, draft.files);
+            let masked = self.mask_columns(&text, &command, draft.files, answered_call);
             text_hash = hash_event_text(kind, &masked.text);
         }
+        // What a command printed is masked in its result.
+        let command = clean(draft.command);
+        let command = self.mask_columns("", &command, &[], None).command;
+        self.pair_call(kind, step, draft, &command);
         let spoken_events = i32::from(is_spoken(kind));
         let first_event = self.state.next_index;
         let number = self.record_number;
@@ -74,7 +78,7 @@ impl Stream {
 
     /// Adds an event of a forgotten record: only its type, its time and its place.
     pub(super) fn push_forgotten(&mut self, kind: EventType, step: i32, draft: &Draft<'_>) {
-        let step = self.pair_call(kind, step, draft);
+        let step = self.pair_call(kind, step, draft, "");
         if self.pushed == 0 {
             self.extend_time_range(self.record_time);
         }
@@ -98,13 +102,14 @@ impl Stream {
         self.finish_event();
     }
 
-    /// Pairs a call and its result by their id alone. Returns the step of the event.
-    fn pair_call(&mut self, kind: EventType, step: i32, draft: &Draft<'_>) -> i32 {
+    /// Pairs a call and its result by their id alone. `command` is remembered for the result. Returns the
+    /// step of the event.
+    fn pair_call(&mut self, kind: EventType, step: i32, draft: &Draft<'_>, command: &str) -> i32 {
         let mut columns = CallColumns {
             step,
             tool: None,
             files: Vec::new(),
-            command: String::new(),
+            command: command.to_owned(),
             duration_ms: None,
         };
         let tool_call_id = draft.tool_call_id.map(truncate_name);

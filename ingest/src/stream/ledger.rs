@@ -4,9 +4,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use schemas::Usage;
-use schemas::price::PriceMode;
 use schemas::session::{LONG_PROMPTS, ModelUsage, SessionRow, is_sum_of_requests};
+use schemas::{Timestamp, Usage};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::branches::AbandonedRanges;
@@ -19,9 +18,9 @@ const MAX_DRIFT_NAMES: usize = 100;
 /// Maximum number of characters kept of an unknown name.
 const MAX_DRIFT_NAME_CHARS: usize = 80;
 
-/// Maximum number of models counted separately, more than any session has. Further models are
-/// counted without a name, and so without a price.
-const MAX_MODELS: usize = 256;
+/// Maximum number of sums by model and day counted separately, more than any session has. What follows
+/// is counted without a name, and so without a price.
+const MAX_MODELS: usize = 4096;
 
 /// Counts by name.
 pub(crate) type NameCounts = BTreeMap<String, u64>;
@@ -82,7 +81,8 @@ impl Ledger {
         row.redactions = to_json(&redactions, redactions.is_empty());
     }
 
-    /// Adds the tokens of an own event, and remembers its request.
+    /// Adds the tokens of an own event, and remembers its request. `draft.timestamp` is the time of the
+    /// event, whose day decides the price.
     pub(crate) fn add_usage(
         &mut self,
         model: Option<&str>,
@@ -99,35 +99,23 @@ impl Ledger {
         let exceeded = LONG_PROMPTS.iter().rfind(|size| prompt_tokens > **size);
         let prompt_over = exceeded.copied().unwrap_or(0);
 
-        let mut model = model;
-        let mut mode = draft.mode.price_mode();
-        let mut position = self.model_position(model, prompt_over, &mode);
+        let mut added = ModelUsage {
+            model: model.map(str::to_owned),
+            prompt_over,
+            day: draft.timestamp.map(|time| Timestamp(time).utc_day()),
+            mode: draft.mode.price_mode(),
+            usage: draft.usage,
+        };
+        // Requests are mostly of the newest day, whose sums are the last ones.
+        let mut position = self.models.iter().rposition(|known| has_same_price(known, &added));
         if position.is_none() && self.models.len() >= MAX_MODELS {
-            model = None;
-            mode = PriceMode::default();
-            position = self.model_position(None, prompt_over, &mode);
+            added = ModelUsage { prompt_over, usage: draft.usage, ..ModelUsage::default() };
+            position = self.models.iter().rposition(|known| has_same_price(known, &added));
         }
-        if let Some(entry) = position.and_then(|at| self.models.get_mut(at)) {
-            entry.usage = entry.usage.plus(draft.usage);
-        } else {
-            let model = model.map(str::to_owned);
-            self.models.push(ModelUsage { model, prompt_over, mode, usage: draft.usage });
+        match position.and_then(|at| self.models.get_mut(at)) {
+            Some(entry) => entry.usage = entry.usage.plus(draft.usage),
+            None => self.models.push(added),
         }
-    }
-
-    /// Returns the position of the sums of a model with prompts over this number of tokens, in a
-    /// mode of service.
-    fn model_position(
-        &self,
-        model: Option<&str>,
-        prompt_over: i64,
-        mode: &PriceMode,
-    ) -> Option<usize> {
-        self.models.iter().position(|entry| {
-            entry.model.as_deref() == model
-                && entry.prompt_over == prompt_over
-                && entry.mode == *mode
-        })
     }
 
     /// Counts an item unknown to the decoder.
@@ -162,6 +150,14 @@ impl Ledger {
             self.abandoned.add_range(*first, end - 1);
         }
     }
+}
+
+/// Returns whether two sums are priced in the same way, so that they are one.
+fn has_same_price(one: &ModelUsage, other: &ModelUsage) -> bool {
+    one.model == other.model
+        && one.prompt_over == other.prompt_over
+        && one.day == other.day
+        && one.mode == other.mode
 }
 
 /// Remembers the length of a prompt of a request, in tokens. Returns the length of the longest
@@ -225,15 +221,15 @@ mod tests {
         let usage = Usage { output: Some(1), ..Usage::default() };
         let draft = Draft { usage, ..Draft::default() };
         for round in 0..2 {
-            for model in 0..1000 {
+            for model in 0..5000 {
                 ledger.add_usage(Some(&format!("m{model}")), &draft, &mut requests);
             }
             assert_eq!(ledger.models.len(), MAX_MODELS + 1, "{round}");
         }
         let sum: Usage = ledger.models.iter().fold(Usage::default(), |sum, m| sum.plus(m.usage));
-        assert_eq!(sum.output, Some(2000));
+        assert_eq!(sum.output, Some(10_000));
         let nameless: Vec<_> = ledger.models.iter().filter(|m| m.model.is_none()).collect();
         assert_eq!(nameless.len(), 1);
-        assert_eq!(nameless[0].usage.output, Some(2 * (1000 - 256)));
+        assert_eq!(nameless[0].usage.output, Some(2 * (5000 - 4096)));
     }
 }

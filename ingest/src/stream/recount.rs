@@ -362,6 +362,7 @@ fn counted_draft(event: &EventRow) -> Draft<'_> {
         usage: event.usage(),
         mode: mode_words(event),
         request_id: event.request_id.as_deref(),
+        timestamp: event.timestamp,
         ..Draft::default()
     }
 }

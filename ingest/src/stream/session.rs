@@ -144,14 +144,18 @@ impl Stream {
         if masked == name { name.replace('_', " ") } else { masked.into_owned() }
     }
 
-    /// Masks the secrets in the text, command and files of an event, and counts them.
+    /// Masks the secrets in the text, command and files of an event, and counts them. `answered_call`
+    /// is the id of the call whose result the text is.
     pub(super) fn mask_columns<'t>(
         &mut self,
         text: &'t str,
         command: &'t str,
         files: &[String],
+        answered_call: Option<&str>,
     ) -> MaskedColumns<'t> {
-        self.secrets.mask_event(self.redactor.as_deref(), text, command, files)
+        let printed_by = answered_call.and_then(|id| self.state.open_calls.command_of(id));
+        let printed_by = printed_by.unwrap_or_default();
+        self.secrets.mask_event(self.redactor.as_deref(), text, command, files, printed_by)
     }
 
     /// Sets the repository that the working directory belongs to. An address replaces a folder;

@@ -23,6 +23,7 @@ const BY_SURROUNDINGS: &[&str] = &[
     "basic_auth",
     "bearer_token",
     "client_secret",
+    "convex_key",
     "discord_token",
     "env_value",
     "cloudflare_token",
@@ -45,6 +46,8 @@ const BY_SURROUNDINGS: &[&str] = &[
     "tines_webhook",
     "salesforce_token",
     "password",
+    "password_hash",
+    "power_automate_url",
     "secret",
     "secret_key",
     "sentry_dsn",
@@ -176,8 +179,16 @@ fn tokens_are_known_wherever_they_stand() {
         let is_number = kind == "private_key"
             && !["-----", "LS0", "M"].iter().any(|start| secret.starts_with(start));
         let is_named = is_number || kind == "vault_token" && !secret.starts_with("hv");
+        // What is encoded is known by what decodes it.
+        let is_encoded = kind == "github_token" && !secret.starts_with("gh");
         let is_by_surroundings = BY_SURROUNDINGS.contains(&kind.as_str());
-        if is_by_surroundings || is_printed_by_grep || is_in_diff || has_lead || is_named {
+        if is_by_surroundings
+            || is_printed_by_grep
+            || is_in_diff
+            || has_lead
+            || is_named
+            || is_encoded
+        {
             continue;
         }
         // Nothing says where a key ends that is cut off.

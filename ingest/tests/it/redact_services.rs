@@ -38,7 +38,14 @@ What is masked without the name of a service:
   manifests of Kubernetes of the kind `Secret`; also values in a field of their own before or after
   the name, defaults of Terraform variables, parts of forms, files of cookies, and tables of
   `vault kv get`;
-- the bodies of Ansible vaults;
+- the bodies of Ansible vaults; hashes of passwords as in `/etc/shadow`, of bcrypt, Argon2 and Django;
+- columns of tables under such a name (Markdown, CSV, tabs, `psql`, boxes), if the value looks like a secret;
+- what a command prints that prints nothing but a secret (`vault kv get -field`, `pass show`, `op read`,
+  `cat /run/secrets/...`, `jq -r .password`, `kubectl get secret ... | base64 -d`, `printenv DB_PASSWORD`), in the
+  result of its call and below a prompt, and the environment in `env | grep PASS`;
+- all of these if they are encoded: `\\u0070`, `\\x70`, `&#112;`, `&quot;`, `%3D` (also twice), letters of full width,
+  strings joined by `+`, hexdumps, and base64 or hexadecimal digits that a command or a call next to them
+  decodes (`base64 -d`, `atob`, `fromhex`);
 - tokens that a line break cuts, also in a diff, in a box, with numbered lines, in comments, and behind
   the names that `grep` prints or the times of a log, and tokens that are joined to a word (`exec_commandghp_...`).
 

@@ -46,6 +46,11 @@ pub struct Rate {
     /// Other names of the model.
     #[serde(default)]
     aliases: Vec<String>,
+    /// The last day of these prices in UTC, as `2026-08-20`. `None` if they are valid still.
+    until: Option<String>,
+    /// The prices before these, the oldest first. Each has a last day.
+    #[serde(default)]
+    earlier: Vec<Self>,
 }
 
 /// Prices of requests whose whole prompt, cached parts included, has more than a number of tokens.
@@ -147,7 +152,18 @@ impl Rate {
             regional: None,
             web_search_per_1000: self.web_search_per_1000,
             modes: self.modes.clone(),
-            aliases: Vec::new(),
+            until: self.until.clone(),
+            ..Self::default()
+        }
+    }
+
+    /// Returns whether these prices are valid on a day in UTC, given that they begin before it. `None`
+    /// is a day that the log does not give.
+    fn is_valid_on(&self, day: Option<&str>) -> bool {
+        match (&self.until, day) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(until), Some(day)) => day <= until.as_str(),
         }
     }
 
@@ -173,6 +189,24 @@ impl Rate {
             return Err(PriceError::Threshold { model: model.to_owned(), value });
         }
         Ok(())
+    }
+
+    /// Checks that the prices of a model follow each other in time.
+    fn check_days(&self, model: &str) -> Result<(), PriceError> {
+        let mut last_day = "";
+        for rate in &self.earlier {
+            let day = rate.until.as_deref().unwrap_or("");
+            if !is_date(day) || day <= last_day {
+                return Err(PriceError::Until { model: model.to_owned(), value: day.to_owned() });
+            }
+            last_day = day;
+        }
+        match &self.until {
+            Some(day) if !is_date(day) || day.as_str() <= last_day => {
+                Err(PriceError::Until { model: model.to_owned(), value: day.clone() })
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 }
 
@@ -219,6 +253,17 @@ pub enum PriceError {
         /// The threshold in tokens.
         value: i64,
     },
+    /// The last day of a price is not a date, is missing, or is not after that of the price before.
+    #[error(
+        "price table: until of {model:?} is {value:?}; give a date such as 2026-08-20 in each row of \
+         earlier, the oldest first"
+    )]
+    Until {
+        /// The model that the price belongs to.
+        model: String,
+        /// The last day, as the file has it.
+        value: String,
+    },
     /// Two models of the file have the same name or alias.
     #[error("price table: the name {name:?} is used by both {first:?} and {second:?}")]
     Name {
@@ -247,14 +292,17 @@ impl PriceFile {
         let file: Self =
             toml::from_str(text).map_err(|error| PriceError::Form(error.to_string()))?;
         if let Some(date) = &file.as_of
-            && date.parse::<jiff::civil::Date>().is_err()
+            && !is_date(date)
         {
             return Err(PriceError::Date(date.clone()));
         }
 
         let mut owners = HashMap::new();
         for (model, rate) in &file.models {
-            rate.check_rates(model)?;
+            for row in rate.earlier.iter().chain([rate]) {
+                row.check_rates(model)?;
+            }
+            rate.check_days(model)?;
             for name in std::iter::once(model).chain(&rate.aliases) {
                 if let Some(first) = owners.insert(name, model) {
                     return Err(PriceError::Name {
@@ -269,14 +317,44 @@ impl PriceFile {
     }
 }
 
+/// Returns whether a text is a date as `2026-08-20`.
+fn is_date(text: &str) -> bool {
+    text.len() == 10 && text.parse::<jiff::civil::Date>().is_ok()
+}
+
 /// A model of the table with its prices.
 #[derive(Debug, Clone)]
 struct PricedModel {
     model: String,
+    /// The prices in the order of time.
+    rows: Vec<PriceRow>,
+}
+
+/// Prices of a model in a span of days.
+#[derive(Debug, Clone)]
+struct PriceRow {
     /// Prices at all other endpoints.
     rate: Rate,
     /// Prices at Bedrock's regional endpoints, if they differ.
     regional: Option<Rate>,
+}
+
+impl PricedModel {
+    /// Returns the prices on a day.
+    fn rate(&self, is_regional: bool, day: Option<&str>) -> Option<&Rate> {
+        let row = self.rows.iter().find(|row| row.rate.is_valid_on(day))?;
+        match &row.regional {
+            Some(regional) if is_regional => Some(regional),
+            Some(_) | None => Some(&row.rate),
+        }
+    }
+}
+
+impl PriceRow {
+    fn new(rate: &Rate) -> Self {
+        let regional = rate.regional.map(|factor| rate.scaled_by(factor));
+        Self { rate: rate.clone(), regional }
+    }
 }
 
 /// Prices of models, by name.
@@ -335,16 +413,31 @@ impl PriceTable {
         &self.as_of
     }
 
-    /// Returns the normal prices of a model, which is found by the rules of the module `name`.
-    /// `None` if the model has no price.
-    pub fn rate(&self, model: &str) -> Option<&Rate> {
-        self.find_model(model).map(|(_, rate)| rate)
+    /// Returns the normal prices of a model on a day in UTC, as `2026-08-20`; without a day, the
+    /// prices that are valid still. The model is found by the rules of the module `name`. `None` if
+    /// it has no price on this day.
+    pub fn rate(&self, model: &str, day: Option<&str>) -> Option<&Rate> {
+        let (found, is_regional) = self.find_model(model)?;
+        found.rate(is_regional, day)
     }
 
-    /// Returns the prices of a model in a mode of service. `None` if the model has no price, or no
-    /// known price in this mode.
-    pub fn rate_in_mode(&self, model: &str, mode: &PriceMode) -> Option<Cow<'_, Rate>> {
-        let (found, rate) = self.find_model(model)?;
+    /// Returns the last days of the prices of a model in the order of time. `None` is the end of
+    /// prices that are valid still.
+    pub fn last_days(&self, model: &str) -> Vec<Option<&str>> {
+        let rows = self.find_model(model).map(|(found, _)| found.rows.as_slice());
+        rows.unwrap_or_default().iter().map(|row| row.rate.until.as_deref()).collect()
+    }
+
+    /// Returns the prices of a model in a mode of service on a day, as in [`Self::rate`]. `None` if
+    /// the model has no price on this day, or no known price in this mode.
+    pub fn rate_in_mode(
+        &self,
+        model: &str,
+        mode: &PriceMode,
+        day: Option<&str>,
+    ) -> Option<Cow<'_, Rate>> {
+        let (found, is_regional) = self.find_model(model)?;
+        let rate = found.rate(is_regional, day)?;
         if mode.is_standard() {
             return Some(Cow::Borrowed(rate));
         }
@@ -353,7 +446,7 @@ impl PriceTable {
         let mut base = rate;
         let mut mode = mode.clone();
         if mode.speed.as_deref() == Some("fast")
-            && let Some(fast) = self.rate(&format!("{}-fast", found.model))
+            && let Some(fast) = self.rate(&format!("{}-fast", found.model), day)
         {
             base = fast;
             mode.speed = None;
@@ -365,17 +458,13 @@ impl PriceTable {
         Some(Cow::Owned(base.scaled_by(factor)))
     }
 
-    /// Returns a model with the prices at the endpoint that its name gives.
-    fn find_model(&self, model: &str) -> Option<(&PricedModel, &Rate)> {
+    /// Returns a model, and whether its name is that at a regional endpoint of Bedrock.
+    fn find_model(&self, model: &str) -> Option<(&PricedModel, bool)> {
         let mut known_as = model;
         let mut is_regional = false;
         loop {
             if let Some(found) = self.names.get(known_as).and_then(|at| self.models.get(*at)) {
-                let rate = match &found.regional {
-                    Some(regional) if is_regional => regional,
-                    Some(_) | None => &found.rate,
-                };
-                return Some((found, rate));
+                return Some((found, is_regional));
             }
             let (shorter, is_region) = name::without_decoration(known_as)?;
             known_as = shorter;
@@ -383,11 +472,11 @@ impl PriceTable {
         }
     }
 
-    /// Returns the cost of usage of a model in US dollars, at the normal prices. `is_long` is the
+    /// Returns the cost of usage of a model in US dollars, at its normal prices today. `is_long` is the
     /// result of [`Rate::is_long`] for the prompt. Returns `None` for a model without a price, which
     /// does not mean that it costs nothing, and in the cases of [`Rate::cost`].
     pub fn cost(&self, model: &str, usage: &Usage, is_long: bool) -> Option<f64> {
-        self.rate(model)?.cost(usage, is_long)
+        self.rate(model, None)?.cost(usage, is_long)
     }
 
     /// Adds the models of a file, which replace those of the same name.
@@ -405,8 +494,8 @@ impl PriceTable {
             for name in rate.aliases.iter().chain([&model]) {
                 self.names.insert(name.clone(), at);
             }
-            let regional = rate.regional.map(|factor| rate.scaled_by(factor));
-            self.models.push(PricedModel { model, rate, regional });
+            let rows = rate.earlier.iter().chain([&rate]).map(PriceRow::new).collect();
+            self.models.push(PricedModel { model, rows });
         }
     }
 }

@@ -25,10 +25,11 @@ fn the_table_of_the_repository_can_be_read() {
     assert_eq!(Some(table.as_of()), file.as_of.as_deref());
     for (model, rate) in &file.models {
         for name in rate.aliases.iter().chain([model]) {
-            assert_eq!(table.rate(name), Some(rate), "{name}");
+            assert_eq!(table.rate(name, rate.until.as_deref()), Some(rate), "{name}");
         }
         if let Some(long) = &rate.long {
             assert!(long.input > rate.input && long.output > rate.output, "{model}");
+            assert!(crate::session::LONG_PROMPTS.contains(&long.above_tokens), "{model}");
         }
         if model.starts_with("claude-") {
             assert_eq!(rate.cache_write_1h, Some(2.0 * rate.input), "{model}");
@@ -74,10 +75,10 @@ fn what_is_not_known_costs_nothing_known() {
 #[test]
 fn long_prompts_cost_more_where_the_table_says_so() {
     let table = PriceTable::built_in();
-    let rate = table.rate("gpt-5.4").expect("a price");
+    let rate = table.rate("gpt-5.4", None).expect("a price");
     assert!(!rate.is_long(272_000) && rate.is_long(272_001));
     close(rate.cost(&usage(1_000, 100, 1_000_000, 0, 0), true), 0.005 + 0.00225 + 0.5);
-    let flat = table.rate("claude-opus-5").expect("a price");
+    let flat = table.rate("claude-opus-5", None).expect("a price");
     assert!(!flat.is_long(900_000));
     assert_eq!(flat.cost(&usage(9, 9, 9, 9, 9), true), flat.cost(&usage(9, 9, 9, 9, 9), false));
 }
@@ -100,11 +101,11 @@ fn names_are_found_without_their_decorations() {
         ("models/gemini-2.5-pro", "gemini-2.5-pro"),
         ("moonshot-ai/kimi-k2.7-code", "kimi-k2.7-code"),
     ] {
-        assert!(table.rate(model).is_some(), "{model}");
-        assert_eq!(table.rate(name), table.rate(model), "{name}");
+        assert!(table.rate(model, None).is_some(), "{model}");
+        assert_eq!(table.rate(name, None), table.rate(model, None), "{name}");
     }
     // An older version with a price of its own.
-    assert_ne!(table.rate("gpt-4o-2024-05-13"), table.rate("gpt-4o-2024-08-06"));
+    assert_ne!(table.rate("gpt-4o-2024-05-13", None), table.rate("gpt-4o-2024-08-06", None));
 }
 
 #[test]
@@ -145,6 +146,41 @@ fn a_file_of_the_user_replaces_and_adds_models() {
 }
 
 #[test]
+fn the_day_decides_which_prices_are_valid() {
+    let table = PriceTable::with_overrides(
+        "[models.m]
+        input = 4.0
+        output = 20.0
+        regional = 1.1
+        modes = { fast = 2.0 }
+        earlier = [
+            { until = '2026-07-31', input = 6.0, output = 30.0 },
+            { until = '2026-08-20', input = 5.0, output = 30.0, modes = { fast = 3.0 } },
+        ]
+        [models.gone]
+        until = '2026-08-16'
+        input = 1.0
+        output = 2.0",
+    )
+    .expect("a good file");
+    let input = |model: &str, day: Option<&str>| table.rate(model, day).map(|rate| rate.input);
+    assert_eq!(input("m", Some("2025-01-01")), Some(6.0));
+    assert_eq!(input("m", Some("2026-07-31")), Some(6.0));
+    assert_eq!(input("m", Some("2026-08-01")), Some(5.0));
+    assert_eq!(input("m", Some("2026-08-20")), Some(5.0));
+    assert_eq!(input("m", Some("2026-08-21")), Some(4.0));
+    assert_eq!(input("m", None), Some(4.0), "no day");
+    assert_eq!(input("gone", Some("2026-08-16")), Some(1.0));
+    assert_eq!(input("gone", Some("2026-08-17")), None);
+    assert_eq!(input("gone", None), None);
+    let fast = PriceMode::from_log(None, Some("fast"), None);
+    let in_mode = |day| table.rate_in_mode("m", &fast, Some(day)).map(|rate| rate.input);
+    assert_eq!(in_mode("2026-07-01"), None);
+    assert_eq!(in_mode("2026-08-01"), Some(15.0));
+    assert_eq!(in_mode("2026-09-01"), Some(8.0));
+}
+
+#[test]
 fn errors_say_what_is_wrong() {
     let error = |text: &str| PriceTable::with_overrides(text).expect_err("a bad file");
     let model = |fields: &str| format!("[models.m]\ninput = 1.0\noutput = 2.0\n{fields}");
@@ -156,6 +192,17 @@ fn errors_say_what_is_wrong() {
     let long = model("[models.m.long]\nabove_tokens = 0\ninput = 1.0\noutput = 2.0");
     assert_eq!(error(&long), PriceError::Threshold { model: "m".to_owned(), value: 0 });
     assert_eq!(error("as_of = \"soon\""), PriceError::Date("soon".to_owned()));
+    for (rows, value) in [
+        ("until = \"soon\"", "soon"),
+        ("earlier = [{ input = 1.0, output = 2.0 }]", ""),
+        (
+            "until = \"2026-08-01\"\nearlier = [{ until = \"2026-08-01\", input = 1.0, output = 2.0 }]",
+            "2026-08-01",
+        ),
+    ] {
+        let expected = PriceError::Until { model: "m".to_owned(), value: value.to_owned() };
+        assert_eq!(error(&model(rows)), expected);
+    }
     let twice = model("aliases = [\"n\"]\n[models.n]\ninput = 1.0\noutput = 2.0");
     let names = ["n", "m", "n"].map(str::to_owned);
     let [name, first, second] = names;

@@ -53,7 +53,7 @@ pub struct EventArgs {
     /// Ids or ranges
     #[schemars(length(min = 1, max = 50))]
     pub event_ids: Vec<String>,
-    /// Fields to return with the ids; all by default
+    /// All but shown by default
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fields: Option<Vec<EventField>>,
     /// Characters of text per page
@@ -78,6 +78,8 @@ closed_enum! {
         Context = "context",
         /// Where the record is in the log.
         Source = "source",
+        /// What readers see: a call or a notice in one line, and an edit as a diff. Only if named.
+        Shown = "shown",
     }
 }
 
@@ -171,6 +173,24 @@ pub struct Event {
     /// Where the record is in the log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
+    /// A call or a notice in one line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<String>,
+    /// What the call changes in files, if it is an edit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diff: Option<EditDiff>,
+}
+
+/// The change of a call that edits or writes files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct EditDiff {
+    /// Number of added lines, as `sessions blame --edits` counts them.
+    pub added: usize,
+    /// Number of removed lines.
+    pub removed: usize,
+    /// The lines after `+`, `-` or a space; after `@@` a gap, after `***` a file. Empty for a file that
+    /// is written as a whole.
+    pub text: String,
 }
 
 /// Where a record is.

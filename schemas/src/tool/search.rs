@@ -208,6 +208,9 @@ pub struct Match {
     /// Quoted log text around the match, with an ellipsis where more was left out; untrusted. In one
     /// session by relevance it is the whole text if there is room.
     pub snippet: String,
+    /// True if the snippet is the beginning of an edit's diff, which a query without words gets.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_diff: bool,
     /// Beginnings of the events around it by event_index, with their types; untrusted. In one session by
     /// relevance the best matches have the last messages of their turns.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]

@@ -14,7 +14,7 @@ pub(in crate::cli) struct AnalyzeFlags {
     /// recur over sessions
     #[arg(value_name = "ID")]
     session_id: Option<String>,
-    /// Error text as a terminal shows it: how that error was fixed before
+    /// Error text as shown by a terminal; shows how that error was fixed before
     #[arg(long, value_name = "TEXT")]
     query: Option<String>,
     /// Only errors of this tool or program
@@ -27,7 +27,7 @@ pub(in crate::cli) struct AnalyzeFlags {
     #[arg(long, short)]
     project: Option<String>,
     /// Only this agent's sessions
-    #[arg(long)]
+    #[arg(long, visible_alias = "agent")]
     provider: Option<Provider>,
     /// Only sessions active since: '24h', '7d', 'yesterday', 'last week', a date or time
     #[arg(long)]

@@ -5,10 +5,13 @@ use std::io::Read as _;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use schemas::{ErrorCode, ToolError};
+use schemas::tool::OneOrMany;
+use schemas::tool::stats::{GroupKey, StatsArgs};
+use schemas::{ErrorCode, ToolError, limits};
 
 use crate::cli::context::{CommandContext, leak_tools};
 use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::config::environment;
 use tools::BlamedFile;
 
 /// Maximum size in bytes of a file whose lines are looked at.
@@ -17,11 +20,15 @@ const MAX_FILE_BYTES: u64 = 16 << 20;
 /// Maximum size in bytes of the configuration of a repository.
 const MAX_CONFIG_BYTES: u64 = 1 << 20;
 
+/// Maximum number of files that the user is asked about.
+const MAX_OFFERED_FILES: usize = 9;
+
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct BlameFlags {
-    /// A file, of a line or lines: src/main.rs, src/main.rs:12, src/main.rs:12-20
+    /// A file, of a line or lines: src/main.rs, src/main.rs:12, src/main.rs:12-20 [default: choose
+    /// among files of this folder]
     #[arg(value_name = "PATH[:LINE]")]
-    place: String,
+    place: Option<String>,
     /// List the edits that changed the file, with the number of added and removed lines
     #[arg(long)]
     edits: bool,
@@ -31,12 +38,60 @@ pub(in crate::cli) fn run(
     flags: &BlameFlags,
     context: &CommandContext<'_>,
 ) -> Result<CommandOutcome, CommandFailure> {
-    let mut file = read_file(&flags.place)?;
+    let chosen = match &flags.place {
+        Some(place) => Some(place.clone()),
+        None => choose_file(context)?,
+    };
+    let Some(place) = chosen else { return Ok(CommandOutcome::NothingFound) };
+    let mut file = read_file(&place)?;
     file.has_edits = flags.edits;
     let data = leak_tools(context.create_tools()).blame_file(&file, &context.call)?;
     context.printer.print_value_on(&data, &context.layout())?;
     let has_edits = data.edits.as_ref().is_some_and(|edits| !edits.is_empty());
     Ok(CommandOutcome::from_found(data.known_lines > 0 || has_edits))
+}
+
+/// Asks for one of the files of this folder that calls of agents named most. Returns `None` if the user
+/// chooses none.
+///
+/// # Errors
+/// Fails if nobody can be asked, or if agents named no file of this folder.
+fn choose_file(context: &CommandContext<'_>) -> Result<Option<String>, CommandFailure> {
+    let missing = |reason: &str| {
+        let message = format!("'sessions blame' needs a file{reason}, such as src/main.rs:12");
+        ToolError::new(ErrorCode::InvalidArgument, message).with_detail("field", "path")
+    };
+    if context.printer.is_json || !context.printer.is_interactive() {
+        return Err(missing("").into());
+    }
+    let here = environment::current_dir().unwrap_or_default();
+    let args = StatsArgs {
+        group_by: OneOrMany::One(GroupKey::File),
+        provider: None,
+        project: None,
+        machine: None,
+        user: None,
+        session_id: None,
+        since: None,
+        until: None,
+        timezone: None,
+        sort: None,
+        limit: Some(limits::STATS_LIMIT_MAX),
+    };
+    let answer = context.create_query_tools()?.session_stats(&args, &context.call)?;
+    let mut files = Vec::new();
+    for group in &answer.data.groups {
+        let path = group.group.get(GroupKey::File.as_str()).and_then(|path| path.as_str());
+        let path = path.map(Path::new).filter(|path| path.is_file());
+        files.extend(path.and_then(|path| path.strip_prefix(&here).ok()).map(Path::to_path_buf));
+    }
+    files.truncate(MAX_OFFERED_FILES);
+    if files.is_empty() {
+        return Err(missing(", and no session names one of this folder").into());
+    }
+    let options: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+    let chosen = context.printer.choose("Files of this folder in sessions:", &options)?;
+    Ok(chosen.and_then(|at| options.get(at).cloned()))
 }
 
 /// Reads the file that the argument names, and what identifies it in other places.

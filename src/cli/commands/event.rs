@@ -18,7 +18,7 @@ pub(in crate::cli) struct EventFlags {
     /// Event ids: <session_id>:<event_index>, any unique session prefix; a range is <session_id>:60-80
     #[arg(required = true, value_name = "ID")]
     event_ids: Vec<String>,
-    /// Fields to show besides the ids: text, tool, usage, context, source
+    /// Fields to show besides the ids: text, tool, usage, context, source, shown
     #[arg(long, value_name = "FIELD", value_delimiter = ',')]
     fields: Vec<EventField>,
     /// Characters of text per page [default: 20000]

@@ -19,7 +19,7 @@ pub(in crate::cli) struct ExportFlags {
     /// Only these sessions; any unique prefixes
     #[arg(value_name = "ID")]
     ids: Vec<String>,
-    /// The same as FORMAT
+    /// Same as FORMAT
     #[arg(long, value_parser = parse_format, value_name = "FORMAT", conflicts_with = "form")]
     format: Option<ExportFormat>,
     /// Rows to write: events, sessions, usage (requests with their cost) or tool_calls
@@ -33,7 +33,7 @@ pub(in crate::cli) struct ExportFlags {
     #[arg(long = "session-id", value_name = "ID")]
     session_ids: Vec<String>,
     /// Only this agent's sessions
-    #[arg(long)]
+    #[arg(long, visible_alias = "agent")]
     provider: Option<Provider>,
     /// Only sessions whose working directory contains this text
     #[arg(long, short)]
@@ -50,6 +50,9 @@ pub(in crate::cli) struct ExportFlags {
     /// Show long calls and results of Markdown transcripts to their end
     #[arg(long)]
     whole: bool,
+    /// Show the ids of events in Markdown transcripts
+    #[arg(long = "ids")]
+    has_ids: bool,
     /// Replace files that hold something else
     #[arg(long)]
     force: bool,
@@ -88,6 +91,7 @@ pub(in crate::cli) fn run(
         force: flags.force,
         images: flags.images,
         whole: flags.whole,
+        has_ids: flags.has_ids,
     };
 
     let dropped = args.selection.find_dropped_texts(snapshot, &context.call)?;

@@ -13,7 +13,7 @@ pub(in crate::cli) struct FindFlags {
     #[arg(required = true, value_name = "WORDS")]
     query: Vec<String>,
     /// Only this agent's sessions
-    #[arg(long)]
+    #[arg(long, visible_alias = "agent")]
     provider: Option<Provider>,
     /// Only sessions whose working directory contains this text
     #[arg(long, short)]

@@ -20,7 +20,7 @@ pub(in crate::cli) struct ForgetFlags {
     #[arg(long, short)]
     project: Option<String>,
     /// Only this agent's sessions
-    #[arg(long)]
+    #[arg(long, visible_alias = "agent")]
     provider: Option<Provider>,
     /// Only sessions whose last event is before: '90d', a date or RFC 3339 time
     #[arg(long, value_name = "TIME")]
@@ -28,16 +28,16 @@ pub(in crate::cli) struct ForgetFlags {
     /// Only sessions with an event that this search finds
     #[arg(long, value_name = "QUERY")]
     query: Option<String>,
-    /// Only sessions that the settings file or a .sessionsignore excludes
+    /// Only sessions excluded by the settings file or a .sessionsignore
     #[arg(long)]
     excluded: bool,
-    /// Also those that hold copies of the selected ones' events, or the originals
+    /// Also sessions that hold copies of the selected sessions' events, or the originals
     #[arg(long)]
     with_copies: bool,
     /// Forget them; without this, only show them
     #[arg(long)]
     yes: bool,
-    /// Let the logs of forgotten sessions be read again: of these, or of all without an ID
+    /// Allow the logs of these sessions to be read again; without an ID, those of all forgotten ones
     #[arg(
         long,
         conflicts_with_all = ["project", "provider", "before", "query", "excluded", "with_copies", "yes"]
@@ -84,11 +84,13 @@ pub(in crate::cli) fn run(
         select_forgotten(&tools, &selection, &|_| true, &context.call)?
     };
     let is_found = !data.sessions.is_empty();
+    let layout = context.layout();
     if flags.yes && is_found {
+        printer.print_note("Removing them from the store ...")?;
         forget_sessions(&context.store, &mut data)?;
         clear_lake_cache(printer)?;
     }
-    printer.print_value(&data)?;
+    printer.print_value_on(&data, &layout)?;
     Ok(CommandOutcome::from_found(is_found))
 }
 
@@ -98,7 +100,7 @@ fn clear_lake_cache(printer: &Printer) -> Result<(), CommandFailure> {
     let in_use = remove_cached_stores(&cache).map_err(|error| unusable_path(&cache, error))?;
     for store in in_use {
         printer.print_note(&format!(
-            "{} is used by a process with --engine and may still hold them. End it, then run `sessions forget` again, or remove the folder",
+            "{} is in use by a process with --engine and may still hold them. End that process, then run `sessions forget` again or remove the folder",
             store.display()
         ))?;
     }

@@ -64,7 +64,7 @@ enum HookCommand {
     PreCompact(AgentFlags),
     /// A session ended: reads new logs in the background
     SessionEnd(AgentFlags),
-    /// Show what hooks said, when and why
+    /// List the answers of hooks, with times and reasons
     Log(LogFlags),
     /// Reads new logs, for a hook that does not wait for it
     #[command(hide = true)]
@@ -73,7 +73,7 @@ enum HookCommand {
 
 #[derive(Debug, clap::Args)]
 struct AgentFlags {
-    /// The agent: claude, codex, gemini or copilot [default: as its input looks]
+    /// The agent: claude, codex, gemini or copilot [default: recognized by its input]
     #[arg(long)]
     client: Option<HookClient>,
 }
@@ -288,7 +288,7 @@ fn show_log(
     context.printer.print_value(&HookLogList { rows })?;
     if !is_found {
         context.printer.print_note(
-            "No hook said anything yet; `sessions setup CLIENT --hooks` installs them",
+            "No hook has answered yet; `sessions setup CLIENT --hooks` installs them",
         )?;
     }
     Ok(CommandOutcome::from_found(is_found))

@@ -29,7 +29,7 @@ pub(in crate::cli) struct IngestFlags {
     /// Show what would be read and left out, and write nothing
     #[arg(long, conflicts_with_all = ["watch", "verify"])]
     dry_run: bool,
-    /// Go on: read what changes within a second of its being written
+    /// Keep running, and read changes within a second
     #[arg(long)]
     watch: bool,
     /// Keep secrets as they are in the logs; logs that were masked are read again
@@ -68,6 +68,11 @@ fn ingest_once(
     let run = if flags.dry_run { preview_ingest } else { ingest_logs };
     let report = run(&context.store, &flags.paths, &options, &bar);
     bar.finish();
+    if let Ok(report) = &report
+        && !report.objects_merged.is_empty()
+    {
+        tracing::info!(records = ?report.objects_merged, "parts of other events");
+    }
     report
 }
 

@@ -16,7 +16,7 @@ pub(in crate::cli) struct LabelFlags {
     /// Label to remove (can be repeated)
     #[arg(long, value_name = "LABEL")]
     remove: Vec<String>,
-    /// Note in place of the present one; empty removes it
+    /// Set the note; an empty one removes it
     #[arg(long)]
     note: Option<String>,
 }

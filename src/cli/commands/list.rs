@@ -13,7 +13,7 @@ pub(in crate::cli) struct ListFlags {
     #[arg(long, short)]
     project: Option<String>,
     /// Only this agent's sessions
-    #[arg(long)]
+    #[arg(long, visible_alias = "agent")]
     provider: Option<Provider>,
     /// Only sessions of machines whose name contains this text
     #[arg(long, value_name = "NAME")]

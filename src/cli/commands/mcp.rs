@@ -38,10 +38,10 @@ pub(in crate::cli) struct McpFlags {
     /// File with the bearer token [default: SESSIONS_HTTP_TOKEN, else one is made in the store]
     #[arg(long, value_name = "FILE", requires = "http")]
     token_file: Option<PathBuf>,
-    /// File of readers with tokens of their own, each limited to some projects; no other token works
+    /// File of readers, each with a token and limited to some projects; no other token works
     #[arg(long, value_name = "FILE", requires = "http", conflicts_with_all = ["token_file", "no_auth", "allow_labels"])]
     readers: Option<PathBuf>,
-    /// Ask for no token; on loopback only
+    /// Require no token; on loopback only
     #[arg(long, requires = "http", conflicts_with = "token_file")]
     no_auth: bool,
 }

@@ -1,19 +1,23 @@
 //! `sessions open`: reads a session on the screen.
 
+use super::resume::ResumeFlags;
 use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome};
-use crate::cli::screens::open_reader;
+use crate::cli::screens::{open_reader, pick_session};
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct OpenFlags {
-    /// Session id; any unique prefix, 'current' or 'last'
+    /// Session id; any unique prefix, 'current' or 'last' [default: choose in the picker]
     #[arg(value_name = "ID")]
-    session_id: String,
+    session_id: Option<String>,
 }
 
 pub(in crate::cli) fn run(
     flags: &OpenFlags,
     context: &CommandContext<'_>,
 ) -> Result<CommandOutcome, CommandFailure> {
-    open_reader(&flags.session_id, context)
+    match &flags.session_id {
+        Some(session_id) => open_reader(session_id, context),
+        None => pick_session("open", ResumeFlags::default(), context),
+    }
 }

@@ -31,10 +31,10 @@ pub(in crate::cli) struct PullFlags {
     /// Only sessions that ended before that time
     #[arg(long)]
     until: Option<String>,
-    /// Go on: look for new sessions again and again
+    /// Keep running, and look for new sessions repeatedly
     #[arg(long)]
     watch: bool,
-    /// Seconds between two looks of --watch
+    /// Seconds between checks of --watch
     #[arg(long, value_name = "SECONDS", default_value_t = 60, requires = "watch")]
     every: u64,
 }

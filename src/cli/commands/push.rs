@@ -15,7 +15,7 @@ pub(in crate::cli) struct PushFlags {
     /// Show what would be published, with sizes and what was masked, and write nothing
     #[arg(long)]
     dry_run: bool,
-    /// Publish sessions too whose secrets were not masked; needs `unredacted = true` under [publish]
+    /// Also publish sessions whose secrets were not masked; needs `unredacted = true` under [publish]
     #[arg(long)]
     unredacted: bool,
 }

@@ -27,7 +27,7 @@ pub(in crate::cli) struct ReportFlags {
     #[arg(long, short)]
     project: Option<String>,
     /// Only this agent's sessions
-    #[arg(long)]
+    #[arg(long, visible_alias = "agent")]
     provider: Option<Provider>,
 }
 

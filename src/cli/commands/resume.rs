@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use schemas::Provider;
+use schemas::{Provider, ToolError};
 use serde_json::json;
 
 use crate::cli::context::CommandContext;
@@ -11,11 +11,11 @@ use crate::config::environment;
 use crate::resume::{AgentCommand, ResumedSession, program_not_found, session_folder};
 use tools::Handover;
 
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(in crate::cli) struct ResumeFlags {
-    /// Session id; any unique prefix, 'current' or 'last'
+    /// Session id; any unique prefix, 'current' or 'last' [default: choose in the picker]
     #[arg(value_name = "ID")]
-    session_id: String,
+    pub(in crate::cli) session_id: Option<String>,
     /// Start this agent instead, with a handover: goal, decisions, state, open ends, files
     #[arg(long, value_name = "AGENT")]
     with: Option<Provider>,
@@ -27,41 +27,43 @@ pub(in crate::cli) struct ResumeFlags {
     folder: Option<PathBuf>,
 }
 
-/// Resumes a session with its own agent.
-pub(in crate::cli) fn resume_session(
-    session_id: String,
-    context: &CommandContext<'_>,
-) -> Result<CommandOutcome, CommandFailure> {
-    run(&ResumeFlags { session_id, with: None, print: false, folder: None }, context)
-}
-
+/// Resumes this session, or hands it over.
 pub(in crate::cli) fn run(
+    session_id: &str,
     flags: &ResumeFlags,
     context: &CommandContext<'_>,
 ) -> Result<CommandOutcome, CommandFailure> {
     let tools = context.create_tools();
-    let handover = tools.write_handover(Some(&flags.session_id), None, &context.call)?;
+    let handover = tools.write_handover(Some(session_id), None, &context.call)?;
     if let (Some(agent), true) = (flags.with, flags.print) {
         return print_handover(agent, &handover, context);
     }
+    // What the agent cannot do at all is reported before a missing folder.
+    let mut command = match flags.with {
+        Some(agent) => AgentCommand::start(agent, &handover.text)?,
+        None => AgentCommand::resume(ResumedSession {
+            session_id: &handover.session_id,
+            provider: handover.provider,
+            native_id: handover.native_id.as_deref(),
+            parent_of_subagent: handover.parent_of_subagent.as_deref(),
+            later_version: handover.later_version.as_deref(),
+            is_log_gone: handover.is_log_gone,
+        })?,
+    };
     let folder =
         session_folder(&handover.session_id, flags.folder.as_deref(), handover.folder.as_deref());
-    let command = match flags.with {
-        Some(agent) => AgentCommand::start(agent, &handover.text, folder?)?,
-        None => {
-            let session = ResumedSession {
-                session_id: &handover.session_id,
-                provider: handover.provider,
-                native_id: handover.native_id.as_deref(),
-                parent_of_subagent: handover.parent_of_subagent.as_deref(),
-                later_version: handover.later_version.as_deref(),
-                is_log_gone: handover.is_log_gone,
-            };
-            // What the agent cannot do at all is reported before a missing folder.
-            let command = AgentCommand::resume(session, PathBuf::new())?;
-            AgentCommand { folder: folder?, ..command }
-        }
-    };
+    match folder {
+        Ok(folder) => command.folder = Some(folder),
+        Err(error) if flags.print => context.printer.print_note(&error.message)?,
+        Err(error) => match choose_folder(&error, context)? {
+            FolderChoice::Folder(folder) => {
+                let folder = session_folder(&handover.session_id, Some(&folder), None)?;
+                command.folder = Some(folder);
+            }
+            FolderChoice::PrintOnly => return print_command(&handover, &command, context),
+            FolderChoice::None => return Err(error.into()),
+        },
+    }
     if flags.print {
         return print_command(&handover, &command, context);
     }
@@ -69,6 +71,37 @@ pub(in crate::cli) fn run(
         return Err(program_not_found(command.program).into());
     };
     Ok(CommandOutcome::Ended(command.run(&path)?))
+}
+
+/// What the user wants if the folder of a session does not exist.
+enum FolderChoice {
+    Folder(PathBuf),
+    PrintOnly,
+    /// Nothing, or nobody can be asked.
+    None,
+}
+
+/// Asks in which folder a session is resumed whose own does not exist, which `error` says.
+fn choose_folder(
+    error: &ToolError,
+    context: &CommandContext<'_>,
+) -> Result<FolderChoice, CommandFailure> {
+    let printer = context.printer;
+    let here = environment::current_dir().unwrap_or_default();
+    if printer.is_json || !printer.is_interactive() {
+        return Ok(FolderChoice::None);
+    }
+    let options = [
+        format!("resume here, in {}", here.display()),
+        "resume in another folder".to_owned(),
+        "only print the command".to_owned(),
+    ];
+    Ok(match printer.choose(&error.message, &options)? {
+        Some(0) => FolderChoice::Folder(here),
+        Some(1) => FolderChoice::Folder(PathBuf::from(printer.ask("Folder:")?)),
+        Some(_) => FolderChoice::PrintOnly,
+        None => FolderChoice::None,
+    })
 }
 
 fn print_command(

@@ -21,7 +21,7 @@ pub(in crate::cli) struct SearchFlags {
     #[arg(long, value_name = "TYPE", value_delimiter = ',')]
     event_type: Vec<EventType>,
     /// Only this agent's logs
-    #[arg(long)]
+    #[arg(long, visible_alias = "agent")]
     provider: Option<Provider>,
     /// Only sessions of machines whose name contains this text
     #[arg(long, value_name = "NAME")]

@@ -6,7 +6,7 @@ use std::path::Path;
 use ingest::provider::format::AgentFolders;
 use schemas::client::Client;
 use schemas::hook::HookClient;
-use schemas::{Timestamp, ToolError};
+use schemas::{ErrorCode, Timestamp, ToolError};
 
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::config::environment;
@@ -15,27 +15,26 @@ use crate::setup::check::{RegistrationChecks, check_registration};
 use crate::setup::hooks::plan_hooks;
 use crate::setup::{self, AllClientsSetup, ClientSetup, Registration};
 
-const NO_CLIENT: &str = "No client was found. Run `sessions setup CLIENT --write` with its name";
+const NO_CLIENT: &str = "No client was found. Name one: `sessions setup CLIENT --write`";
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct SetupFlags {
     /// claude, codex, gemini, opencode, vscode, cursor, copilot, claude-desktop, windsurf, zed,
-    /// jetbrains (Junie), cline, goose or kiro
-    #[arg(required_unless_present = "all")]
+    /// jetbrains (Junie), cline, goose or kiro [default: choose among those that were found]
     client: Option<Client>,
     /// Every client that was found on this machine
     #[arg(long, conflicts_with = "client")]
     all: bool,
-    /// Write it into the client's configuration; the file as it was is kept
+    /// Write it into the client's configuration; the previous file is kept
     #[arg(long)]
     write: bool,
     /// Start the server as the client would, and report what works
     #[arg(long, conflicts_with = "write")]
     check: bool,
-    /// Install the hooks in the agent's configuration; the file as it was is kept
+    /// Install the hooks in the agent's configuration; the previous file is kept
     #[arg(long, conflicts_with_all = ["all", "check", "write"])]
     hooks: bool,
-    /// Remove the hooks again
+    /// Remove the hooks
     #[arg(long, requires = "hooks")]
     remove: bool,
     /// Show the hooks, and change nothing
@@ -77,9 +76,44 @@ pub(in crate::cli) fn run(
         Some(client) => set_up_client(plan(client), flags.write, printer),
         None => {
             let clients = setup::find_clients(&places);
-            set_up_all(clients.into_iter().map(plan), flags.write, printer)
+            let registrations: Vec<Registration> = clients.into_iter().map(plan).collect();
+            if flags.all {
+                return set_up_all(registrations, flags.write, printer);
+            }
+            let chosen = choose_clients(registrations, printer)?;
+            set_up_all(chosen, true, printer)
         }
     }
+}
+
+/// Asks which of the clients that were found gets the server. Returns none if the user chooses none.
+///
+/// # Errors
+/// Fails if nobody can be asked.
+fn choose_clients(
+    registrations: Vec<Registration>,
+    printer: &Printer,
+) -> Result<Vec<Registration>, CommandFailure> {
+    if printer.is_json || !printer.is_interactive() {
+        let message =
+            format!("'sessions setup' needs a client, or --all: {}", Client::NAMES.join(", "));
+        let error = ToolError::new(ErrorCode::InvalidArgument, message);
+        return Err(error.with_detail("field", "client").into());
+    }
+    if registrations.is_empty() {
+        return Ok(registrations);
+    }
+    let mut options: Vec<String> = registrations
+        .iter()
+        .map(|registration| format!("{}  {}", registration.client, registration.path.display()))
+        .collect();
+    options.push("all of them".to_owned());
+    let question = "Register the MCP server with (the configuration as it was is kept):";
+    let chosen = printer.choose(question, &options)?;
+    let is_chosen =
+        |at: usize| chosen.is_some_and(|chosen| chosen == at || chosen + 1 == options.len());
+    let numbered = registrations.into_iter().enumerate();
+    Ok(numbered.filter(|(at, _)| is_chosen(*at)).map(|(_, registration)| registration).collect())
 }
 
 /// Checks the registrations and reports what works.
@@ -112,10 +146,8 @@ fn set_up_client(
         printer.print_json(&registration)?;
     } else {
         printer.print_data(&registration.config)?;
-        let mut advice = format!(
-            "Add this to {}, or run the command again with --write",
-            registration.path.display()
-        );
+        let mut advice =
+            format!("Add this to {}, or add --write to the command", registration.path.display());
         if let Some(command) = registration.command {
             advice.push_str(&format!(", or run: {command}"));
         }
@@ -146,7 +178,7 @@ fn set_up_hooks(
             printer.print_data(&plan.config)?;
             let path = plan.path.display();
             printer.print_note(&format!(
-                "Nothing was changed; without --dry-run it goes into {path}"
+                "Nothing was changed. Without --dry-run, this is written to {path}"
             ))?;
         }
         return Ok(CommandOutcome::Done);
@@ -156,7 +188,7 @@ fn set_up_hooks(
     printer.print_value(&written)?;
     if written.changed && !flags.remove {
         printer.print_note(
-            "`sessions hook log` shows what hooks say; SESSIONS_HOOKS=off switches them off",
+            "`sessions hook log` lists their answers; SESSIONS_HOOKS=off turns them off",
         )?;
     }
     Ok(CommandOutcome::Done)
@@ -165,7 +197,7 @@ fn set_up_hooks(
 /// Registers the server with each of several clients, or lists them. A file that cannot take the
 /// entry does not keep the others from getting it.
 fn set_up_all(
-    registrations: impl Iterator<Item = Registration>,
+    registrations: Vec<Registration>,
     write: bool,
     printer: &Printer,
 ) -> Result<CommandOutcome, CommandFailure> {
@@ -192,7 +224,7 @@ fn set_up_all(
     if !is_found {
         printer.print_note(NO_CLIENT)?;
     } else if !write {
-        printer.print_note("These clients were found. Run the command again with --write")?;
+        printer.print_note("To register the server with these clients, add --write")?;
     }
     if has_errors {
         return Ok(CommandOutcome::Wrong);

@@ -1,22 +1,22 @@
 //! `sessions show`: shows one session.
 
-use std::path::PathBuf;
-
 use schemas::event::Relation;
 use schemas::tool::details::{DetailArgs, DetailLevel};
 use schemas::tool::list::Session;
 
+use super::resume::ResumeFlags;
 use crate::cli::context::{CommandContext, leak_tools};
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::cli::paging::OnePageFlags;
+use crate::cli::screens::pick_session;
 use crate::output::ConversationView;
 use crate::resume::{AgentCommand, ResumedSession};
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct ShowFlags {
-    /// Session id; any unique prefix, 'current' or 'last'
+    /// Session id; any unique prefix, 'current' or 'last' [default: choose in the picker]
     #[arg(value_name = "ID")]
-    session_id: String,
+    session_id: Option<String>,
     /// summary, turns, steps or full [default: summary]
     #[arg(long, value_name = "LEVEL")]
     detail_level: Option<DetailLevel>,
@@ -36,10 +36,11 @@ pub(in crate::cli) struct ShowFlags {
     limit: Option<u32>,
 }
 
-impl From<ShowFlags> for DetailArgs {
-    fn from(flags: ShowFlags) -> Self {
-        Self {
-            session_id: flags.session_id,
+impl ShowFlags {
+    fn into_args(self, session_id: String) -> DetailArgs {
+        let flags = self;
+        DetailArgs {
+            session_id,
             detail_level: flags.detail_level,
             include_reasoning: flags.include_reasoning.then_some(true),
             turns: flags.turns,
@@ -48,9 +49,7 @@ impl From<ShowFlags> for DetailArgs {
             limit: flags.limit,
         }
     }
-}
 
-impl ShowFlags {
     /// True if nothing but the session is named, so that a terminal shows the conversation.
     fn is_conversation(&self) -> bool {
         self.detail_level.is_none()
@@ -63,11 +62,12 @@ impl ShowFlags {
 
 /// Shows a session as a conversation.
 fn show_conversation(
+    session_id: &str,
     flags: &ShowFlags,
     context: &CommandContext<'_>,
 ) -> Result<CommandOutcome, CommandFailure> {
     let tools = leak_tools(context.create_priced_tools()?);
-    let transcript = tools.read_transcript(&flags.session_id, &context.call)?;
+    let transcript = tools.read_transcript(session_id, &context.call)?;
     let resume_line = describe_resume(&transcript.session);
     let view = ConversationView::new(transcript, resume_line, flags.include_reasoning);
     context.printer.print_painted(&view.paint(&context.layout()))?;
@@ -87,22 +87,23 @@ fn describe_resume(session: &Session) -> Option<String> {
         later_version: parent_by(Relation::EarlierVersionOf),
         is_log_gone: session.source_gone,
     };
-    let command = AgentCommand::resume(resumed, PathBuf::new()).ok()?;
-    let mut words = vec![command.program.to_owned()];
-    words.extend(command.arguments.iter().cloned());
-    Some(words.join(" "))
+    let command = AgentCommand::resume(resumed).ok()?;
+    Some(command.to_shell_line())
 }
 
 pub(in crate::cli) fn run(
-    flags: ShowFlags,
+    mut flags: ShowFlags,
     context: &CommandContext<'_>,
 ) -> Result<CommandOutcome, CommandFailure> {
+    let Some(session_id) = flags.session_id.take() else {
+        return pick_session("show", ResumeFlags::default(), context);
+    };
     if context.printer.terminal.is_screen && !context.printer.is_json && flags.is_conversation() {
-        return show_conversation(&flags, context);
+        return show_conversation(&session_id, &flags, context);
     }
     let tools = leak_tools(context.create_priced_tools()?);
     let pages = flags.pages.clone();
-    let args = DetailArgs::from(flags);
+    let args = flags.into_args(session_id);
     let answer = pages.read(|cursor| {
         context.read_page(|call| {
             tools.get_session_details(&DetailArgs { cursor, ..args.clone() }, call)

@@ -10,9 +10,9 @@ use crate::output::{Printer, StatsSummary};
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct StatsFlags {
-    /// provider, project, model, tool, tool_kind, event_type, error, day, week, month, hour,
+    /// agent, project, model, tool, tool_kind, event_type, error, day, week, month, hour,
     /// session, branch, file, machine or user; one, or two with a comma between them [default: a summary]
-    #[arg(long = "by", value_name = "KEY", value_delimiter = ',')]
+    #[arg(long = "by", value_name = "KEY", value_delimiter = ',', value_parser = parse_key)]
     group_by: Vec<GroupKey>,
     #[command(flatten)]
     filter: StatsFilter,
@@ -25,6 +25,14 @@ pub(in crate::cli) struct StatsFlags {
     /// Count all of the time; a terminal shows the last 30 days otherwise
     #[arg(long)]
     all: bool,
+}
+
+/// Parses a key; a provider is an agent in tables.
+fn parse_key(name: &str) -> Result<GroupKey, String> {
+    if name == "agent" {
+        return Ok(GroupKey::Provider);
+    }
+    name.parse().map_err(|error: ToolError| error.message)
 }
 
 /// The span that a screen shows if the user names none.

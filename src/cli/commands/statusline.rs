@@ -121,7 +121,7 @@ impl StatusLine {
         parts.extend(self.model.clone());
         parts.extend(self.session_cost_usd.map(|cost| format!("${cost:.2}")));
         parts.extend(self.today_cost_usd.map(|cost| format!("today ${cost:.2}")));
-        parts.extend(self.context_used_percent.map(|used| format!("context {used:.0}%")));
+        parts.extend(self.context_used_percent.map(|used| format!("context {used:.0} %")));
         for window in &self.windows {
             parts.push(quota_summary(window, call.now));
         }

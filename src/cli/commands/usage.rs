@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use clap::ValueEnum;
+use jiff::civil::Date;
 use schemas::envelope::EncodedAnswer;
 use schemas::limits;
 use schemas::tool::stats::{GroupKey, StatsData};
@@ -15,9 +15,12 @@ use tools::quota::read_quotas;
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct UsageFlags {
-    /// How long the periods are, or a day
-    #[arg(value_enum, default_value_t = Period::Daily)]
-    period: Period,
+    /// daily, weekly or monthly; or one day: today, yesterday or a date [default: daily]
+    #[arg(value_parser = parse_period)]
+    period: Option<Period>,
+    /// Same as PERIOD: day, week or month
+    #[arg(long = "by", value_name = "PERIOD", value_parser = parse_period, conflicts_with = "period")]
+    by: Option<Period>,
     /// Show the quotas that agents record: used part and reset time of each window
     #[arg(long)]
     limits: bool,
@@ -31,35 +34,46 @@ pub(in crate::cli) struct UsageFlags {
     filter: StatsFilter,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
+#[derive(Debug, Clone, Copy)]
 enum Period {
-    #[value(alias = "day")]
     Daily,
-    #[value(alias = "week")]
     Weekly,
-    #[value(alias = "month")]
     Monthly,
-    /// Today only
     Today,
-    /// Yesterday only
     Yesterday,
+    Date(Date),
+}
+
+/// Parses a period.
+fn parse_period(text: &str) -> Result<Period, String> {
+    match text {
+        "day" | "daily" => Ok(Period::Daily),
+        "week" | "weekly" => Ok(Period::Weekly),
+        "month" | "monthly" => Ok(Period::Monthly),
+        "today" => Ok(Period::Today),
+        "yesterday" => Ok(Period::Yesterday),
+        _ => text.parse().map(Period::Date).map_err(|_| "name daily, weekly, monthly, today, yesterday or a date such as 2026-11-20. `sessions stats --by KEY` counts by other keys".to_owned()),
+    }
 }
 
 impl Period {
     /// Returns the key of the groups.
     const fn key(self) -> GroupKey {
         match self {
-            Self::Daily | Self::Today | Self::Yesterday => GroupKey::Day,
+            Self::Daily | Self::Today | Self::Yesterday | Self::Date(_) => GroupKey::Day,
             Self::Weekly => GroupKey::Week,
             Self::Monthly => GroupKey::Month,
         }
     }
 
     /// Returns the times at which the period begins and ends, if it is a single day.
-    const fn bounds(self) -> (Option<&'static str>, Option<&'static str>) {
+    fn bounds(self) -> (Option<String>, Option<String>) {
         match self {
-            Self::Today => (Some("today"), None),
-            Self::Yesterday => (Some("yesterday"), Some("today")),
+            Self::Today => (Some("today".to_owned()), None),
+            Self::Yesterday => (Some("yesterday".to_owned()), Some("today".to_owned())),
+            Self::Date(date) => {
+                (Some(date.to_string()), date.tomorrow().ok().map(|next| next.to_string()))
+            }
             Self::Daily | Self::Weekly | Self::Monthly => (None, None),
         }
     }
@@ -70,7 +84,7 @@ impl Period {
             Self::Daily => Some(("30d", "the last 30 days")),
             Self::Weekly => Some(("12w", "the last 12 weeks")),
             Self::Monthly => Some(("52w", "the last 12 months")),
-            Self::Today | Self::Yesterday => None,
+            Self::Today | Self::Yesterday | Self::Date(_) => None,
         }
     }
 }
@@ -87,18 +101,19 @@ pub(in crate::cli) fn run(
         if quotas.windows.is_empty() && !printer.is_json {
             printer.print_note("No log in the store records a quota. Codex records them.")?;
         }
-        printer.print_value(&quotas)?;
+        printer.print_value_on(&quotas, &context.layout())?;
         return Ok(CommandOutcome::from_found(!quotas.windows.is_empty()));
     }
-    let key = flags.period.key();
+    let period = flags.period.or(flags.by).unwrap_or(Period::Daily);
+    let key = period.key();
     let mut filter = flags.filter;
-    let (since, until) = flags.period.bounds();
+    let (since, until) = period.bounds();
     filter.set_bounds(since, until);
     let is_screen = printer.terminal.is_screen && !printer.is_json;
     let mut shown_span = None;
     if is_screen
         && !flags.all
-        && let Some((span, name)) = flags.period.usual_span()
+        && let Some((span, name)) = period.usual_span()
         && filter.set_usual_span(span)
     {
         shown_span = Some(name);

@@ -1,13 +1,14 @@
 //! `sessions web`: serves the page for the browser on loopback, and ingests logs while they grow.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use schemas::envelope::MetadataLevel;
 use schemas::{ErrorCode, ToolError, limits};
 
 use crate::app;
+use crate::cli::browser::{find_browser, open_link};
 use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::cli::heap::restart_with_one_heap;
@@ -27,6 +28,9 @@ pub(in crate::cli) struct WebFlags {
     /// Serve here, on loopback only; port 0 takes a free one [default: 127.0.0.1:8766 or a free port]
     #[arg(long, value_name = "ADDR:PORT")]
     http: Option<SocketAddr>,
+    /// Do not open the browser
+    #[arg(long)]
+    no_open: bool,
     /// Calls of tools a minute; 0 is no limit
     #[arg(long, value_name = "N", default_value_t = limits::RATE_LIMIT)]
     rate_limit: u32,
@@ -42,7 +46,7 @@ pub(in crate::cli) fn run(
     let address = flags.http.unwrap_or((Ipv4Addr::LOCALHOST, DEFAULT_PORT).into());
     if !address.ip().is_loopback() {
         let message = format!(
-            "The page is served on loopback only, and {address} can be reached from other machines. Use 127.0.0.1 and a tunnel of ssh to read from elsewhere"
+            "The page is served on loopback only, and {address} can be reached from other machines. Use 127.0.0.1 and an SSH tunnel to read it from another machine"
         );
         let error = ToolError::new(ErrorCode::InvalidArgument, message);
         return Err(error.with_detail("field", "http").into());
@@ -68,11 +72,19 @@ pub(in crate::cli) fn run(
         terminal: context.printer.terminal,
         pager: None,
     };
+    let is_at_terminal = context.printer.is_interactive() && !context.printer.is_json;
+    let browser = find_browser().filter(|_| is_at_terminal && !flags.no_open);
+    // The first link is opened. The file that leads to it goes when the next link is shown.
+    let opened = Mutex::new((browser, None));
     let options = WebOptions {
         address,
         may_change_port: flags.http.is_none(),
         show_link: Arc::new(move |link| {
-            let _ = notes.print_note(&format!("open {link}"));
+            let mut opened = opened.lock().unwrap_or_else(PoisonError::into_inner);
+            let (browser, file) = &mut *opened;
+            *file = browser.take().and_then(|browser| open_link(browser, link).ok());
+            let verb = if file.is_some() { "opening" } else { "open" };
+            let _ = notes.print_note(&format!("{verb} {link}"));
         }),
     };
     server::serve_web(parts, options).map_err(|error| {

@@ -1,9 +1,10 @@
 // Answers the calls of the page from the data of a file, in the form of the tools. What a file does
 // not have is empty in its answer.
 
-import type { Event } from "./events";
+import type { Event } from "./event";
 import { cellGroups, firstDay, isInScope } from "./cells";
 import { type Talk, file, readTalk, rowOf } from "./frozen";
+import { modelName } from "./format";
 import { mapOf } from "./kinds";
 
 type Args = Record<string, any>;
@@ -39,7 +40,7 @@ export async function answerFromFile(tool: string, args: Args, signal?: AbortSig
 }
 
 const tokens = (session: any): number => {
-  const usage = session.tokens?.counted_once ?? {};
+  const usage = (session.with_subagents ?? session).tokens?.counted_once ?? {};
   return (usage.input_tokens ?? 0) + (usage.output_tokens ?? 0) + (usage.cache_read_tokens ?? 0) + (usage.cache_write_tokens ?? 0);
 };
 
@@ -149,11 +150,11 @@ function parseQuery(text: string): Query {
 }
 
 function matchOf(event: Event, query: Query, session: any): any {
-  const text = event.text ?? "";
+  const text = event.text ?? event.diff?.text ?? "";
   const folded = text.toLowerCase();
   const isFound = query.words.every((word) => folded.includes(word))
     && (!query.isError || event.is_error)
-    && (!query.model || (event.model ?? "").toLowerCase().includes(query.model));
+    && (!query.model || modelName((event.model ?? "").toLowerCase()).includes(modelName(query.model)));
   if (!isFound || event.event_type === "token_usage") return undefined;
   const at = query.words.length ? folded.indexOf(query.words[0]!) : 0;
   const start = Math.max(0, at - 60);
@@ -205,8 +206,8 @@ async function answerQuestion(args: Args) {
       return success({ rows: (file.hours ?? []).filter(isCounted).map(([, hour, events]) => [hour * 3600, events]) });
     }
     case "edits": {
-      const edits = (file.edits ?? []).filter((event) => isInScope(rowOf(sessionOf(event.event_id)), args) && (!args.model || event.model === args.model));
-      return success({ rows: edits.map((event) => [event.event_id, event.timestamp, event.files?.[0], event.tool_name, event.text]) });
+      const edits = (file.edits ?? []).filter(([id, model]) => isInScope(rowOf(sessionOf(id)), args) && (!args.model || modelName(model ?? "") === args.model));
+      return success({ rows: edits.slice(0, 24).map(([id]) => [id]) });
     }
     default: return success({ rows: [] });
   }

@@ -2,6 +2,7 @@
 
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { colourOf } from "./format";
+import { Chip } from "./parts";
 import { navigate } from "./route";
 
 /** A bar that is stacked from the values of its models. */
@@ -18,8 +19,15 @@ function lineDistance(most: number): number {
   return power * [1, 2, 2.5, 5, 10].find((times) => times * power * 4 >= most)!;
 }
 
+/** Returns the names of the parts of bars, those with the largest sums first. */
+function namesOf(bars: Bar[]): string[] {
+  const sums = new Map<string, number>();
+  for (const { name, value } of bars.flatMap((bar) => bar.parts)) sums.set(name, (sums.get(name) ?? 0) + value);
+  return [...sums].filter(([, value]) => value > 0).sort(([, a], [, b]) => b - a).map(([name]) => name);
+}
+
 /** Stacked bars over time. */
-export function Bars({ bars, format, label, colour, onSelect }: { bars: Bar[]; /** Of bars that are not about models. */ colour?: number; format: (value: number) => string; label: string; onSelect?: (bar: Bar) => void }) {
+export function Bars({ bars, format, label, colour, onSelect }: { bars: Bar[]; /** Of bars that are not about models. */ colour?: string; format: (value: number) => string; label: string; onSelect?: (bar: Bar) => void }) {
   const [at, setAt] = useState<number>();
   const sum = (bar: Bar) => bar.parts.reduce((total, part) => total + part.value, 0);
   const most = Math.max(...bars.map(sum), 0);
@@ -43,7 +51,7 @@ export function Bars({ bars, format, label, colour, onSelect }: { bars: Bar[]; /
               {bar.parts.map((part) => {
                 const size = part.value * scale;
                 y -= size;
-                return <rect key={part.name} class={`c${colour ?? colourOf(part.name)}`} x={index * step + step * 0.12} y={y} width={step * 0.76} height={Math.max(size, 0)} />;
+                return <rect key={part.name} style={{ fill: colour ?? colourOf(part.name) }} x={index * step + step * 0.12} y={y} width={step * 0.76} height={Math.max(size, 0)} />;
               })}
             </g>
           );
@@ -56,6 +64,7 @@ export function Bars({ bars, format, label, colour, onSelect }: { bars: Bar[]; /
         {shown ? <><strong>{shown.title}</strong> {format(sum(shown))} <span class="dim">{shown.parts.filter((part) => part.value > 0).sort((a, b) => b.value - a.value).slice(0, 4).map((part) => `${part.name} ${format(part.value)}`).join(" · ")}</span></>
           : <span class="dim">highest: {format(most)}</span>}
       </figcaption>
+      {!colour && <p class="legend">{namesOf(bars).map((name) => <Chip key={name} model={name} />)}</p>}
     </figure>
   );
 }

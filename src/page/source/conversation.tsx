@@ -4,11 +4,13 @@
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { isFrozen } from "./address";
 import { call } from "./api";
-import { type Event, EventItem, type Item, type Switches, joinItems } from "./events";
+import { type Event, type Item, joinItems } from "./event";
+import { EventItem, type Switches } from "./events";
 import { plural } from "./format";
 import { isShown } from "./kinds";
 import { sessionLink } from "./links";
 import { type Place, setPlaceReader, takePlace } from "./route";
+import { Run, runsOf } from "./runs";
 
 /** Number of events of a chunk: as many as a call of the tool takes. */
 const CHUNK = 50;
@@ -65,7 +67,7 @@ class Chunks {
  * Events stay as they are while the session has `total` of them.
  */
 async function* loadEvents(ids: string[], total: number, signal: AbortSignal): AsyncGenerator<Event[]> {
-  const fields = ["text", "tool", "context"];
+  const fields = ["text", "tool", "context", "shown"];
   let rest = ids;
   while (rest.length) {
     const answer = await call("get_event_details", { event_ids: rest, fields, max_chars: PAGE_CHARS }, signal, `events ${total}`);
@@ -353,16 +355,23 @@ function ChunkItems({ items, switches, target, open, spawned, toggle }: {
   toggle: (event: number, isOpen: boolean) => void;
 }) {
   const { shown, open: isAllOpen } = switches;
-  return useMemo(() => (
-    <>{items.map((item) => {
+  return useMemo(() => {
+    const childOf = ({ event, result }: Item) => spawned.get(event.event_id) ?? (result && spawned.get(result.event_id));
+    const show = (item: Item) => {
       const index = item.event.event_index;
-      const isTarget = index === target;
-      if (!isTarget && !isShown(item, shown)) return null;
-      const child = spawned.get(item.event.event_id) ?? (item.result && spawned.get(item.result.event_id));
-      return <EventItem key={index} item={item} isTarget={isTarget} isOpen={isAllOpen || open.has(index)} onToggle={(isOpen) => { if (!isAllOpen) toggle(index, isOpen); }}
+      const child = childOf(item);
+      return <EventItem key={index} item={item} isTarget={index === target} isOpen={isAllOpen || open.has(index)} onToggle={(isOpen) => { if (!isAllOpen) toggle(index, isOpen); }}
         subagent={child && <Nested child={child} switches={switches} />} />;
-    })}</>
-  ), [items, shown, isAllOpen, target, open, spawned, toggle]);
+    };
+    const visible = items.filter((item) => item.event.event_index === target || isShown(item, shown));
+    // Failed calls by themselves are what the reader looks for.
+    const folds = (item: Item) => shown.has("calls") && item.event.event_type === "tool_call" && !childOf(item);
+    return <>{runsOf(visible, (first, next) => folds(first) && folds(next)).map((run) => {
+      if (run.length < 2) return run.map(show);
+      const isOpen = isAllOpen || run.some(({ event }) => event.event_index === target);
+      return <Run key={`run${run[0]!.event.event_index}`} items={run} isOpen={isOpen}>{run.map(show)}</Run>;
+    })}</>;
+  }, [items, shown, isAllOpen, target, open, spawned, toggle]);
 }
 
 /** Scrolls an event to its place. If it is the next one that is shown, it goes where a link leads. */
@@ -374,7 +383,9 @@ function scrollToPlace(element: HTMLElement, place: Place) {
 /** Returns the element of an event, or of the next one that is shown. */
 function goalElement(event: number): HTMLElement | undefined {
   const all = [...document.querySelectorAll<HTMLElement>("[data-event]")];
-  return all.find((element) => Number(element.dataset.event) >= event) ?? all[all.length - 1];
+  // A run of calls has the number of its first one.
+  return all.findLast((element) => Number(element.dataset.event) === event)
+    ?? all.find((element) => Number(element.dataset.event) > event) ?? all[all.length - 1];
 }
 
 /** The conversation of a subagent, inside the call that started it. */

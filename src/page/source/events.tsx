@@ -6,47 +6,13 @@ import { isEmbedded, isFrozen, linkTo } from "./address";
 import { call } from "./api";
 import { highlight, languageOf } from "./code";
 import { Markdown } from "./markdown";
-import { Diff, countLines, lineOf, parseEdits, parseWritten, pathOf } from "./diff";
-import { bytes, count, duration, moment, shellWord, shortPath, time } from "./format";
+import { Diff, LineCounts, parseWritten } from "./diff";
+import type { Event, Item } from "./event";
+import { bytes, count, duration, moment, shellWord, time } from "./format";
 import { Images } from "./images";
 import { type Kind, isCompaction, isLandmark } from "./kinds";
 import { sessionAddress } from "./links";
 import { CopyButton, useCopy } from "./parts";
-
-/** An event as `get_event_details` returns it. */
-export interface Event {
-  event_id: string;
-  session_id: string;
-  event_index: number;
-  turn_index: number;
-  step_index: number;
-  event_type: "user" | "message" | "reasoning" | "tool_call" | "tool_result" | "token_usage" | "notification";
-  subtype?: string;
-  timestamp?: string;
-  text?: string;
-  text_chars?: number;
-  tool_name?: string;
-  tool_kind?: string;
-  files?: string[];
-  command?: string;
-  linked_event_id?: string;
-  is_error?: boolean;
-  exit_code?: number;
-  duration_ms?: number;
-  model?: string;
-  is_replay?: boolean;
-  is_sidechain?: boolean;
-  is_abandoned?: boolean;
-  usage?: Record<string, number>;
-  /** The images of an event of a transcript, as addresses with their data. */
-  images?: string[];
-}
-
-/** A call with its result, or any other event by itself. */
-export interface Item {
-  event: Event;
-  result?: Event;
-}
 
 /** What the reader chose to see. */
 export interface Switches {
@@ -59,18 +25,6 @@ export interface Switches {
 const MAX_LINES = 24;
 /** Characters of a page of a long text. */
 const PAGE_CHARS = 80_000;
-
-/** Joins calls with their results. `results` has results that are further away. */
-export function joinItems(events: Event[], results: Map<string, Event>): Item[] {
-  const here = new Map(events.map((event) => [event.event_id, event]));
-  const items: Item[] = [];
-  for (const event of events) {
-    if (event.event_type === "tool_result" && event.linked_event_id) continue;
-    const linked = event.event_type === "tool_call" ? event.linked_event_id : undefined;
-    items.push({ event, result: linked ? (here.get(linked) ?? results.get(linked)) : undefined });
-  }
-  return items;
-}
 
 /** Returns true if a text is only a part of that of its event. */
 const isCut = (event: Event, text: string) => text !== event.command && (event.text_chars ?? 0) > text.length;
@@ -136,32 +90,6 @@ function cutLines(lines: string[]): string {
   return head.length > 6000 ? head.slice(0, 6000) : head;
 }
 
-/** Returns what a call does, in one line. */
-export function summaryOf(event: Event): string {
-  const text = event.text ?? "";
-  if (event.command) return event.command.split("\n", 1)[0]!;
-  const path = event.files?.[0] ?? pathOf(text);
-  switch (event.tool_kind) {
-    case "edit":
-    case "write":
-    case "read":
-      if (path) return (event.files?.length ?? 0) > 1 ? `${shortPath(path, 3)} and ${event.files!.length - 1} more` : shortPath(path, 3);
-      break;
-    case "search": {
-      const pattern = lineOf(text, ["pattern", "query", "glob"]);
-      const where = lineOf(text, ["path", "include"]);
-      if (pattern) return where ? `${pattern}  in ${shortPath(where, 3)}` : pattern;
-      break;
-    }
-    case "web": return lineOf(text, ["url", "query"]) ?? "";
-    case "agent": return lineOf(text, ["description", "subject"]) ?? lineOf(text, ["prompt", "message", "task"]) ?? "";
-    case "plan": return lineOf(text, ["subject", "explanation", "status"]) ?? "";
-  }
-  if (path) return shortPath(path, 3);
-  const line = text.split("\n", 1)[0] ?? "";
-  return line.replace(/^\w+: /, "");
-}
-
 /** The steps of a plan, if the text of a call has them. */
 function parsePlan(text: string): { state: string; text: string }[] {
   const steps: { state: string; text: string }[] = [];
@@ -178,15 +106,7 @@ const MARKS: Record<string, string> = { completed: "✓", done: "✓", in_progre
 /** The arguments of a call, in the form that fits its kind. */
 function CallBody({ event }: { event: Event }) {
   const text = event.text ?? "";
-  const edits = useMemo(() => (text.length < 400_000 ? parseEdits(text) : []), [text]);
-  if (edits.length) {
-    return <>{edits.map((edit, at) => (
-      <div key={at} class="edit">
-        {edit.path && <p class="path">{edit.path}</p>}
-        <Diff lines={edit.lines} />
-      </div>
-    ))}</>;
-  }
+  if (event.diff?.text) return <Diff diff={event.diff} />;
   if (event.tool_kind === "plan") {
     const steps = parsePlan(text);
     if (steps.length) {
@@ -197,7 +117,7 @@ function CallBody({ event }: { event: Event }) {
     const plan = /^plan: ([\s\S]*)/.exec(text);
     if (plan) return <Markdown text={plan[1]!} />;
   }
-  const written = event.tool_kind === "write" || event.tool_name === "Write" ? parseWritten(text) : undefined;
+  const written = event.tool_kind === "write" ? parseWritten(text) : undefined;
   if (written) {
     return <div class="edit">
       {written.path && <p class="path">{written.path}</p>}
@@ -225,12 +145,9 @@ const CodeText = ({ text, path }: { text: string; path?: string }) => <code>{hig
 /** The state of a call: an exit code, a failure, or nothing if it worked. */
 function CallState({ item }: { item: Item }) {
   const { event, result } = item;
-  const edits = useMemo(() => (event.tool_kind === "edit" ? countLines(parseEdits(event.text ?? "")) : undefined), [event]);
   return (
     <span class="call-state">
-      {edits && edits.added + edits.removed > 0 && (
-        <span class="counts"><span class="plus">+{edits.added}</span> <span class="minus">−{edits.removed}</span></span>
-      )}
+      <LineCounts {...event.diff} />
       {result?.duration_ms !== undefined && <span class="dim">{duration(result.duration_ms)}</span>}
       {!result && event.event_type === "tool_call" && <span class="open">no result</span>}
       {result?.is_error && <span class="bad">{result.exit_code ? `exit ${result.exit_code}` : "failed"}</span>}
@@ -248,7 +165,7 @@ function ToolItem({ item, isOpen, onToggle, children }: { item: Item; isOpen: bo
     <details class={`call ${result?.is_error ? "failed" : ""}`} open={isOpen} onToggle={(toggled) => onToggle(toggled.currentTarget.open)}>
       <summary>
         <span class={`tool kind-${event.tool_kind ?? "other"}`}>{event.tool_name ?? "tool"}</span>
-        <code class="deed">{summaryOf(event)}</code>
+        <code class="deed">{event.line}</code>
         <CallState item={item} />
       </summary>
       {isOpen && (
@@ -270,24 +187,21 @@ function ToolItem({ item, isOpen, onToggle, children }: { item: Item; isOpen: bo
 /** A notification of the agent. */
 function Notice({ event }: { event: Event }) {
   const [isOpen, setOpen] = useState(false);
-  const name = (event.subtype ?? "notice").replaceAll("_", " ");
-  const text = event.text ?? "";
+  const { line, text = "", subtype = "" } = event;
   if (isCompaction(event)) {
     return (
       <div class="divider compaction">
-        <p><strong>Context compacted</strong> {/summary/.test(event.subtype ?? "") ? "with this summary" : text.split("\n").slice(1).join(" · ")}</p>
-        {/summary/.test(event.subtype ?? "") && <details onToggle={(toggled) => setOpen(toggled.currentTarget.open)}>
+        <p><strong>{line}</strong></p>
+        {/summary/.test(subtype) && <details onToggle={(toggled) => setOpen(toggled.currentTarget.open)}>
           <summary>Show the summary</summary>{isOpen && <Markdown text={text} />}
         </details>}
       </div>
     );
   }
-  if (isLandmark(event)) {
-    return <div class="divider stopped"><p><strong>{name}</strong> {text.split("\n", 1)[0]!.slice(0, 200)}</p></div>;
-  }
+  if (isLandmark(event)) return <div class="divider stopped"><p><strong>{line}</strong></p></div>;
   return (
     <details class="notice" onToggle={(toggled) => setOpen(toggled.currentTarget.open)}>
-      <summary><span class="dim">{name}</span> <span class="dim deed">{text.split("\n", 1)[0]!.slice(0, 120)}</span></summary>
+      <summary><span class="dim deed">{line}</span></summary>
       {isOpen && <LongText event={event} kind="plain" />}
     </details>
   );
@@ -309,7 +223,7 @@ export function EventItem({ item, isOpen, isTarget, isNested, onToggle, subagent
   const [isCopied, copy] = useCopy();
   const text = event.command ?? event.text;
   const marks = [
-    event.is_abandoned && "on a branch that a rewind left",
+    event.is_abandoned && "abandoned by a rewind",
     event.is_replay && "copied history",
     // A call has no room for it, and is indented.
     event.is_sidechain && event.event_type !== "tool_call" && "subagent",

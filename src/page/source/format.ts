@@ -29,7 +29,7 @@ export function short(value: number | undefined): string {
 }
 
 export function cost(value: number | undefined): string {
-  if (value === undefined) return "–";
+  if (value === undefined) return "no price";
   if (value === 0) return "$0";
   if (value < 0.01) return "<$0.01";
   return value >= 1000 ? `$${whole.format(Math.round(value))}` : `$${value.toFixed(2)}`;
@@ -90,21 +90,35 @@ export function shiftDay(day: string, days: number): string {
 export const tokensOf = (usage: any): number =>
   (usage?.input_tokens ?? 0) + (usage?.output_tokens ?? 0) + (usage?.cache_read_tokens ?? 0) + (usage?.cache_write_tokens ?? 0);
 
-/** The number of colours of the style sheet for models. */
-const COLOURS = 10;
+/** Hues of families of models, in degrees. The first one whose word is in a name counts. Versions shift
+ * the hue by tens, so families that are close have other last digits. */
+const HUES: [string, number][] = [
+  ["opus", 45], ["sonnet", 282], ["haiku", 206], ["codex", 131], ["gpt", 163], ["gemini", 247], ["grok", 20], ["kimi", 338], ["qwen", 304],
+  ["glm", 99], ["deepseek", 230], ["minimax", 2], ["mistral", 68], ["llama", 180],
+];
 
-let ranks = new Map<string, number>();
+/** Returns a number that follows from a text alone. */
+const hash = (text: string) => [...text].reduce((sum, char) => (sum * 31 + char.codePointAt(0)!) % 65_521, 7);
 
-/** Sets the models by how much they are used. The first ones have colours of their own. */
-export function rankModels(names: string[]) {
-  ranks = new Map(names.map((name, at) => [name, at]));
+/**
+ * Returns the colour of a model, which follows from its name alone: the hue from its family, a shift of
+ * the hue and the lightness from its version.
+ */
+export function colourOf(name: string | undefined): string {
+  if (!name) return "var(--none)";
+  const parts = name.toLowerCase().split(/[^a-z0-9]+|(?<=[a-z])(?=\d)/);
+  // Parts with more digits are dates.
+  const version = parts.filter((part) => /^\d{1,3}$/.test(part)).reduce((sum, part) => sum * 10 + Number(part), 0);
+  const rest = hash(parts.filter((part) => !/^\d{1,3}$/.test(part)).join("-"));
+  const family = HUES.find(([word]) => parts.includes(word))?.[1] ?? rest % 360;
+  const hue = (family + ((rest + version * 3) % 7) * 10 + 330) % 360;
+  const level = ((rest + version) % 4) * 0.09;
+  return `light-dark(oklch(${(0.44 + level).toFixed(2)} 0.14 ${hue}), oklch(${(0.6 + level).toFixed(2)} 0.13 ${hue}))`;
 }
 
-/** Returns the number of a model's colour: the same wherever the model is shown. */
-export function colourOf(name: string | undefined): number {
-  const rank = name === undefined ? undefined : ranks.get(name);
-  return rank === undefined ? COLOURS : rank % COLOURS;
-}
+/** Returns a model's name as `session_stats` groups models: of two ways to write a version it is one. */
+export const modelName = (name: string): string =>
+  (/claude|opus|sonnet|haiku/.test(name) ? name.replace(/(?<=\d)\.(?=\d)/g, "-") : name);
 
 /** Returns the last parts of a path. */
 export function shortPath(path: string, parts = 2): string {

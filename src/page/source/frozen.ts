@@ -3,7 +3,7 @@
 // elements that can be read without this script.
 
 import { isFrozen, isTranscript } from "./address";
-import type { Event } from "./events";
+import type { Event } from "./event";
 
 /** A session with its events. */
 export interface Talk {
@@ -40,8 +40,8 @@ export interface FileData {
   findings?: any[];
   /** Events of each hour: the position of the session, hours since 1970, number. */
   hours?: [number, number, number][];
-  /** The latest calls that changed a file. */
-  edits?: Event[];
+  /** The ids of the latest calls that changed a file, with their models. */
+  edits?: [string, string | null][];
   /** The results that name subagents, by the ids of these. */
   spawned?: Record<string, string>;
   /** The other files with conversations, and the number of the file of each session. */
@@ -108,8 +108,9 @@ async function unpack(id: string): Promise<Talk> {
 function readElements(): Event[] {
   return [...document.querySelectorAll<HTMLElement>("[data-fields]")].map((element) => {
     const event: Event = JSON.parse(element.dataset.fields!);
-    const text = element.querySelector("pre")?.textContent;
-    if (text != null) event.text = text;
+    const pre = element.querySelector("pre");
+    if (event.diff && pre?.classList.contains("diff")) event.diff.text = pre.textContent;
+    else if (pre) event.text = pre.textContent;
     const images = [...element.querySelectorAll("img")].map((image) => image.src);
     if (images.length) event.images = images;
     return event;

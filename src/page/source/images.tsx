@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { isEmbedded, isFrozen } from "./address";
-import type { Event } from "./events";
+import type { Event } from "./event";
 
 const MARK = /\[image\/(?:png|jpeg|gif|webp) \d+ bytes\]/g;
 

@@ -16,9 +16,9 @@ const KEYS: [string, string][] = [
   ["c", "copy the text of the event"],
   ["1 … 6", "show or hide a kind of events"],
   ["Enter", "open the row, or fold the call"],
-  ["Esc", "leave the box, close this"],
+  ["Esc", "leave the search box, close this"],
   ["g o, g s, g l, g q", "overview, sessions, live, SQL"],
-  ["?", "these keys"],
+  ["?", "show these keys"],
 ];
 
 const COLOURS = ["system", "light", "dark"] as const;
@@ -41,12 +41,36 @@ let isPrefix = false;
 const rows = (selector: string) => [...document.querySelectorAll<HTMLElement>(selector)];
 
 function move(selector: string, by: 1 | -1) {
-  const all = rows(selector);
+  const all = rows(selector).filter((row) => row.checkVisibility());
   if (!all.length) return;
   const active = document.activeElement?.closest<HTMLElement>(selector);
   let at = active ? all.indexOf(active) + by : -1;
   if (at < 0 && !active) at = all.findIndex((row) => row.getBoundingClientRect().top > 100);
-  const row = all[Math.min(Math.max(at, 0), all.length - 1)]!;
+  focusRow(all[Math.min(Math.max(at, 0), all.length - 1)]!);
+}
+
+/** The event that a key led to, until it is loaded. */
+let awaited: number | undefined;
+
+/** Goes to the next or the previous prompt. The list of turns knows also those that are not loaded. */
+function movePrompt(by: 1 | -1) {
+  const eventOf = (element: HTMLElement | null | undefined) => (element ? Number(element.dataset.event ?? element.dataset.first) : undefined);
+  const find = (event: number) => document.querySelector<HTMLElement>(`.conversation [data-event="${event}"]`);
+  if (awaited !== undefined && find(awaited)) awaited = undefined;
+  const focused = document.activeElement?.closest<HTMLElement>(".conversation [data-event]");
+  const seen = rows(".conversation [data-event]").find((row) => row.getBoundingClientRect().bottom > 145);
+  const here = awaited ?? eventOf(focused ?? seen) ?? 0;
+  const turns = rows(".outline [data-first]");
+  const next = by > 0 ? turns.find((turn) => eventOf(turn)! > here) : turns.findLast((turn) => eventOf(turn)! < here);
+  const event = eventOf(next);
+  if (event === undefined) return;
+  const loaded = find(event);
+  if (loaded) return focusRow(loaded);
+  awaited = event;
+  next!.click();
+}
+
+function focusRow(row: HTMLElement) {
   row.focus({ preventScroll: true });
   const box = row.getBoundingClientRect();
   if (box.top < 130 || box.bottom > innerHeight - 20) scrollBy(0, box.top - Math.min(innerHeight / 3, 300));
@@ -104,8 +128,8 @@ export function handleKey(event: KeyboardEvent, toggleHelp: () => void) {
       return focusBox(document.querySelector("#search"));
     case "j": return move(list, 1);
     case "k": return move(list, -1);
-    case "n": return move(".conversation .user[data-event]", 1);
-    case "p": return move(".conversation .user[data-event]", -1);
+    case "n": return movePrompt(1);
+    case "p": return movePrompt(-1);
     case "[": return document.querySelector<HTMLElement>(".session-nav [rel=prev]")?.click();
     case "]": return document.querySelector<HTMLElement>(".session-nav [rel=next]")?.click();
     case "l": return focusSessions();

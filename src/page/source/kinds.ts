@@ -1,6 +1,6 @@
 // The kinds of events of a conversation, and which of them the reader chose to see.
 
-import type { Event, Item } from "./events";
+import type { Event, Item } from "./event";
 
 /** A kind that the reader can show and hide. `failed` is a part of `calls`. */
 export type Kind = "prompts" | "answers" | "calls" | "failed" | "reasoning" | "notices";
@@ -29,6 +29,9 @@ export function toggleShown(shown: Set<Kind>, kind: Kind): string | undefined {
   if (next.size === DEFAULT.length && DEFAULT.every((one) => next.has(one))) return undefined;
   return KINDS.map(([one]) => one).filter((one) => next.has(one)).join(" ") || "none";
 }
+
+/** The letter of an event that repeats an earlier one of its session. It is never shown. */
+export const REPEAT = "=";
 
 /** Returns true if only a part of the prompts, answers and calls is shown. */
 const isNarrow = (shown: Set<Kind>) => !DEFAULT.every((kind) => shown.has(kind));
@@ -101,7 +104,7 @@ export function countKind(letters: string, kind: Kind): number {
  * came after the map was made are among them. `target` is shown, whatever its kind.
  */
 export function positionsOf(letters: string | undefined, shown: Set<Kind>, total: number, target: number | undefined): number[] | undefined {
-  if (letters === undefined || !isNarrow(shown)) return undefined;
+  if (letters === undefined || (!isNarrow(shown) && !letters.includes(REPEAT))) return undefined;
   const positions: number[] = [];
   for (let at = 0; at < total; at += 1) {
     if (at >= letters.length || isLetterShown(letters[at]!, shown) || at === target) positions.push(at);

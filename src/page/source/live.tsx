@@ -6,7 +6,7 @@ import { Chip, Failure } from "./parts";
 import { ago, cost, duration, plural, short } from "./format";
 import { useClock, useGeneration, useTool } from "./hooks";
 import { sessionLink } from "./links";
-import { scopeOf } from "./search";
+import { scopeOf } from "./scope";
 import type { Route } from "./route";
 
 /** A session without an event for this long is no longer at work. */
@@ -25,11 +25,11 @@ export function LiveView({ route }: { route: Route }) {
   const others = sessions.filter((session) => !active.includes(session)).slice(0, 6);
   return (
     <div class="live">
-      <h1>{active.length ? `${plural(active.length, "agent")} at work` : "No agent is at work"}</h1>
-      <p class="dim" role="status">{isConnected ? "New events appear by themselves." : "The connection to the server is lost; trying again."}</p>
+      <h1>{active.length ? `${plural(active.length, "agent")} running` : "No agent is running"}</h1>
+      <p class="dim" role="status">{isConnected ? "New events appear automatically." : "Connection lost. Reconnecting."}</p>
       <div class="cards">{active.map((session) => <AgentCard key={session.session_id} session={session} now={now} isActive />)}</div>
       {others.length > 0 && <>
-        <h2>Before that</h2>
+        <h2>Earlier</h2>
         <div class="cards">{others.map((session) => <AgentCard key={session.session_id} session={session} now={now} />)}</div>
       </>}
     </div>

@@ -1,10 +1,10 @@
 // The frame of the page: login, navigation, filters and keys.
 
 import { render } from "preact";
-import { useEffect, useMemo, useReducer, useRef, useState } from "preact/hooks";
+import { useEffect, useReducer, useRef, useState } from "preact/hooks";
 import { canGoBack, isEmbedded, isFrozen, isTranscript, linkTo, replaceAddress } from "./address";
 import { isConnected, isLoggedIn, listen, login, onLogin } from "./api";
-import { dayOf, rankModels, shiftDay, today } from "./format";
+import { dayOf, shiftDay, today } from "./format";
 import { file } from "./frozen";
 import { useGeneration, useTool } from "./hooks";
 import { type ShownCall, connect } from "./host";
@@ -34,11 +34,6 @@ function App() {
       document.removeEventListener("click", followLink);
     };
   }, []);
-  const models = useTool("session_stats", { group_by: ["model"], limit: 200 });
-  useMemo(() => {
-    const names = (models.data?.groups ?? []).map((group: any) => group.group.model);
-    rankModels((names.length ? names : file.sessions.map((session) => session.model)).filter(Boolean));
-  }, [models.data]);
   if (!isLoggedIn) return <LoggedOut />;
   return (
     <>
@@ -99,12 +94,12 @@ function SearchBox({ route }: { route: Route }) {
 
 function LiveDot() {
   useGeneration();
-  return <span class={`live-dot ${isConnected ? "on" : ""}`} role="img" aria-label={isConnected ? "Connected: new events appear by themselves" : "Not connected"} title={isConnected ? "New events appear by themselves" : "Not connected"} />;
+  return <span class={`live-dot ${isConnected ? "on" : ""}`} role="img" aria-label={isConnected ? "Connected: new events appear automatically" : "Not connected"} title={isConnected ? "New events appear automatically" : "Not connected"} />;
 }
 
 const TIMES: [string, string][] = [["", "all time"], ["24h", isFrozen ? "last two days" : "last day"], ["7d", "last week"], ["30d", "last month"], ["90d", "last 90 days"], ["365d", "last year"]];
 
-/** The choice of two days, from which on and up to which sessions and events are shown. */
+/** The choice of a first and a last day. */
 const DATES = "dates";
 
 function Filters({ route }: { route: Route }) {
@@ -156,8 +151,8 @@ function LoggedOut({ reason }: { reason?: string }) {
   return (
     <main class="logged-out">
       <h1>sessions</h1>
-      <p role="alert">{reason ?? "This browser is not logged in, or the server was started again."}</p>
-      <p>Open the last link that <code>sessions web</code> shows in its terminal. Each link works once.</p>
+      <p role="alert">{reason ?? "This browser is not logged in."}</p>
+      <p>Open the newest link in the terminal of <code>sessions web</code>. Each link works once.</p>
     </main>
   );
 }

@@ -93,7 +93,7 @@ function Turn({ turn, before, cost: spent, session, isCurrent }: { turn: any; be
   const day = date(turn.timestamp);
   return (
     <li class={isCurrent ? "current" : ""}>
-      <a href={sessionLink(session, turn.event_range[0])} aria-current={isCurrent ? "true" : undefined}>
+      <a data-first={turn.event_range[0]} href={sessionLink(session, turn.event_range[0])} aria-current={isCurrent ? "true" : undefined}>
         <span class="number">{turn.turn_index}</span>
         <span class="words">{wordsOf(turn)}</span>
         <span class="dim sums">
@@ -118,7 +118,7 @@ function Find({ session }: { session: string }) {
       <input type="search" value={text} placeholder="Find in this session" aria-label="Find in this session" onInput={(event) => setText(event.currentTarget.value)} />
       {text.trim() && <ul>
         {found.error && <li class="bad">{found.error.message}</li>}
-        {found.answer && !found.error && !matches.length && <li class="dim">Nothing found.</li>}
+        {found.answer && !found.error && !matches.length && <li class="dim">No matches.</li>}
         {matches.map((match) => (
           <li key={match.event_id}><a href={sessionLink(session, match.event_id.slice(match.event_id.lastIndexOf(":") + 1))}>
             <span class="number">{match.turn_index}</span><span class="words">{marked(match.snippet.replace(/\s+/g, " ").slice(0, 160), pattern)}</span>

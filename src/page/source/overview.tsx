@@ -5,16 +5,16 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { isFrozen, linkTo } from "./address";
 import { call } from "./api";
 import { type Bar, Bars, Calendar, Hours } from "./charts";
-import { Card, Chip, Choice, Failure, FilterButton, Limited } from "./parts";
-import { ago, bytes, colourOf, cost, count, date, duration, plural, shiftDay, short, shortPath, time, tokensOf, zone } from "./format";
+import { Card, Chip, Choice, EventLink, Failure, FilterButton, Limited, Skeleton } from "./parts";
+import { ago, bytes, colourOf, cost, count, date, duration, modelName, plural, shiftDay, short, shortPath, time, tokensOf, zone } from "./format";
 import { file } from "./frozen";
 import { useClock, useQuestion, useTool } from "./hooks";
 import { sessionLink } from "./links";
 import { type Route, addressOf, navigate, setParams, useRestoredPlace } from "./route";
-import { type Scope, scopeOf } from "./search";
-import { EventLink, quote } from "./session";
+import { type Scope, conditions, scopeOf } from "./scope";
 import { Quota } from "./quota";
-import { countLines, parseEdits, parseWritten } from "./diff";
+import { LineCounts } from "./diff";
+import type { Event } from "./event";
 
 interface Group {
   group: Record<string, string>;
@@ -56,23 +56,11 @@ function spanOf(key: string, span: Span): { since: string; until: string } {
   return { since: firstDay(key), until: firstDay(nextKey(key, span)) };
 }
 
+/** Adds a cost to a sum. A sum of nothing that has a price is no cost. */
+const addCost = (sum: number | undefined, cost: number | undefined) => (cost === undefined ? sum : (sum ?? 0) + cost);
+
 const valueOf = (group: Group, measure: Measure) =>
   measure === "cost" ? (group.cost_usd ?? 0) : measure === "tokens" ? tokensOf(group.tokens?.counted_once) : group.events;
-
-/** The filters of the address as conditions of SQL over a view with a session. */
-function conditions(params: URLSearchParams): string {
-  const parts: string[] = [];
-  const value = (name: string) => params.get(name);
-  if (value("agent")) parts.push(`provider = ${quote(value("agent")!)}`);
-  if (value("model")) parts.push(`model = ${quote(value("model")!)}`);
-  if (value("project")) parts.push(`session_id IN (SELECT session_id FROM sessions WHERE contains(lower(coalesce(cwd, '') || ' ' || coalesce(project, '')), lower(${quote(value("project")!)})))`);
-  const { since, until } = scopeOf(params);
-  const span = since && /^(\d+)([hdwm])$/.exec(since);
-  if (span) parts.push(`timestamp >= now()::TIMESTAMP - INTERVAL ${span[1]} ${{ h: "HOUR", d: "DAY", w: "WEEK", m: "MONTH" }[span[2]!]}`);
-  else if (since && !Number.isNaN(Date.parse(since))) parts.push(`timestamp >= TIMESTAMP ${quote(new Date(since).toISOString())}`);
-  if (until && !Number.isNaN(Date.parse(until))) parts.push(`timestamp < TIMESTAMP ${quote(new Date(until).toISOString())}`);
-  return parts.map((part) => ` AND ${part}`).join("");
-}
 
 /** Returns the arguments that count what was as long before a span that ends now. */
 function earlierScope(scope: Scope, now: number): object | null {
@@ -102,28 +90,27 @@ export function Overview({ route }: { route: Route }) {
   const keep = (groups: Group[] | undefined) => (groups ?? []).filter((group) => !model || group.group.model === model);
   if (calendar.error) return <Failure error={calendar.error} />;
   if (days.error) return <Failure error={days.error} />;
-  if (!days.data) return <p class="loading">Counting</p>;
   const byModel = keep(agents.data?.groups);
   return (
-    <div class={`overview ${days.isLoading ? "stale" : ""}`} aria-busy={days.isLoading}>
+    <div class="overview" aria-busy={days.isLoading}>
       <h1 class="sr">Overview</h1>
       {isFrozen && <About />}
-      <Totals groups={byModel} days={keep(calendar.data?.groups)} before={before.data && keep(before.data.groups)} />
+      {agents.data ? <Totals groups={byModel} days={keep(calendar.data?.groups)} before={before.data && keep(before.data.groups)} /> : <Skeleton lines={2} />}
       <div class="choices">
         <Choice label="Measure" value={measure} values={MEASURES} onChange={(value) => setParams({ measure: value === "cost" ? undefined : value }, true)} />
-        <Choice label="Span of a bar" value={span} values={SPANS} onChange={(value) => setParams({ by: value }, true)} />
+        <Choice label="Group by" value={span} values={SPANS} onChange={(value) => setParams({ by: value }, true)} />
       </div>
       <div class="grid-cards">
-        <Card title={`${measure[0]!.toUpperCase()}${measure.slice(1)} by ${span}`} wide>
-          <Spending groups={keep(days.data.groups)} span={span} measure={measure} />
+        <Card title={`${measure[0]!.toUpperCase()}${measure.slice(1)} by ${span}`} wide isReady={!!days.data}>
+          <Spending groups={keep(days.data?.groups)} span={span} measure={measure} />
         </Card>
-        <Card title="Models"><Shares groups={byModel} name="model" filter="model" measure={measure} /></Card>
-        <Card title="Projects"><Shares groups={keep(projects.data?.groups)} name="project" filter="project" measure={measure} /></Card>
-        <Card title="Agents"><Shares groups={byModel} name="provider" filter="agent" measure={measure} /></Card>
-        <Card title="Days" note={`in ${isFrozen ? file.timezone : zone}`}><Days groups={keep(calendar.data?.groups)} measure={measure} /></Card>
-        <Card title="Hours of the week" note={`in ${zone}`}><WeekHours params={params} /></Card>
+        <Card title="Models" isReady={!!agents.data}><Shares groups={byModel} name="model" filter="model" measure={measure} /></Card>
+        <Card title="Projects" isReady={!!projects.data}><Shares groups={keep(projects.data?.groups)} name="project" filter="project" measure={measure} /></Card>
+        <Card title="Agents" isReady={!!agents.data}><Shares groups={byModel} name="provider" filter="agent" measure={measure} /></Card>
+        <Card title="Days" note={`in ${isFrozen ? file.timezone : zone}`} isReady={!!calendar.data}><Days groups={keep(calendar.data?.groups)} measure={measure} /></Card>
+        <WeekHours params={params} />
         <Errors params={params} />
-        <SlowTools groups={keep(tools.data?.groups)} />
+        <SlowTools groups={tools.data && keep(tools.data.groups)} />
         <OpenEnds params={params} />
         <RecentEdits params={params} />
         <Largest params={params} />
@@ -152,14 +139,15 @@ function About() {
 /** The sums of all groups. `before` are the groups of the same time before. */
 function Totals({ groups, days, before }: { groups: Group[]; days: Group[]; before?: Group[] }) {
   const sum = (of: (group: Group) => number, all = groups) => all.reduce((total, group) => total + of(group), 0);
+  const costs = (all = groups) => all.reduce((total, group) => addCost(total, group.cost_usd), undefined as number | undefined);
   const results = sum((group) => group.tool_results);
   const errors = sum((group) => group.tool_errors);
   const usage = (name: string) => sum((group) => group.tokens?.counted_once?.[name] ?? 0);
   const input = usage("input_tokens") + usage("cache_read_tokens") + usage("cache_write_tokens");
   const rows: [string, string, string?][] = [
-    ["Cost", cost(sum((group) => group.cost_usd ?? 0)), before && `${cost(sum((group) => group.cost_usd ?? 0, before))} before`],
-    ["Tokens", short(sum((group) => tokensOf(group.tokens?.counted_once))), `${short(usage("output_tokens"))} written`],
-    ["From the cache", input ? `${Math.round((usage("cache_read_tokens") / input) * 100)} %` : "–", "of the input"],
+    ["Cost", cost(costs()), before && `${cost(costs(before))} before`],
+    ["Tokens", short(sum((group) => tokensOf(group.tokens?.counted_once))), `${short(usage("output_tokens"))} output`],
+    ["Read from the cache", input ? `${Math.round((usage("cache_read_tokens") / input) * 100)} %` : "–", "of the input"],
     ["Tool calls", short(sum((group) => group.tool_calls))],
     ["Failed", results ? `${((errors / results) * 100).toFixed(1)} %` : "–", `${count(errors)} results`],
     ["Active", plural(new Set(days.map((group) => group.group.day).filter(Boolean)).size, "day")],
@@ -187,23 +175,29 @@ function Spending({ groups, span, measure }: { groups: Group[]; span: Span; meas
     for (const bar of bars) bar.parts.sort((a, b) => a.name.localeCompare(b.name));
     return bars;
   }, [groups, span, measure]);
-  if (!bars.length) return <p class="dim">Nothing was spent in this span.</p>;
+  if (!bars.length) return <p class="dim">Nothing in this span.</p>;
   return <Bars bars={bars.slice(-MAX_BARS)} format={measure === "cost" ? cost : short} label={`${measure} by ${span}`}
     onSelect={(bar) => navigate(addressOf("search", spanOf(bar.title, span)))} />;
+}
+
+interface Share {
+  value: number;
+  /** `undefined` if nothing of it has a price. */
+  cost?: number;
+  models: Map<string, number>;
 }
 
 /** Names with their share, each a filter. */
 function Shares({ groups, name, filter, measure }: { groups: Group[]; name: string; filter: string; measure: Measure }) {
   const sums = useMemo(() => {
-    const found = new Map<string, { value: number; errors: number; results: number; models: Map<string, number> }>();
+    const found = new Map<string, Share>();
     for (const group of groups) {
       const key = group.group[name];
       if (!key) continue;
-      const row = found.get(key) ?? { value: 0, errors: 0, results: 0, models: new Map() };
+      const row: Share = found.get(key) ?? { value: 0, models: new Map() };
       const value = valueOf(group, measure);
       row.value += value;
-      row.errors += group.tool_errors;
-      row.results += group.tool_results;
+      row.cost = addCost(row.cost, group.cost_usd);
       const model = group.group.model ?? "";
       row.models.set(model, (row.models.get(model) ?? 0) + value);
       found.set(key, row);
@@ -211,15 +205,14 @@ function Shares({ groups, name, filter, measure }: { groups: Group[]; name: stri
     return [...found].sort(([a, x], [b, y]) => y.value - x.value || a.localeCompare(b));
   }, [groups, name, measure]);
   const most = Math.max(...sums.map(([, row]) => row.value), 1e-9);
-  const format = measure === "cost" ? cost : short;
   if (!sums.length) return <p class="dim">None.</p>;
   return (
     <ul class="shares">
       <Limited rows={sums} limit={8} render={([key, row]) => (
         <li key={key}>
           <FilterButton name={filter} value={key}>{name === "model" ? <Chip model={key} /> : key}</FilterButton>
-          <span class="value">{format(row.value)}</span>
-          <span class="stack" aria-hidden="true">{[...row.models].map(([model, value]) => <span key={model} class={`c${colourOf(model)}`} style={{ width: `${(value / most) * 100}%` }} />)}</span>
+          <span class="value">{measure === "cost" ? cost(row.cost) : short(row.value)}</span>
+          <span class="stack" aria-hidden="true">{[...row.models].map(([model, value]) => <span key={model} style={{ width: `${(value / most) * 100}%`, background: colourOf(model) }} />)}</span>
         </li>
       )} />
     </ul>
@@ -249,15 +242,15 @@ function WeekHours({ params }: { params: URLSearchParams }) {
     }
     return grid;
   }, [data]);
-  return <Hours cells={cells} label="Events by hour of the week" />;
+  return <Card title="Hours of the week" note={`in ${zone}`} isReady={!!data}><Hours cells={cells} label="Events by hour of the week" /></Card>;
 }
 
 function Errors({ params }: { params: URLSearchParams }) {
   const { data } = useTool("analyze_session", { ...scopeOf(params), limit: 30 });
   const findings: any[] = data?.findings ?? [];
   return (
-    <Card title="Errors that come back" note={params.has("model") ? "of all models, with what fixed them" : "with what fixed them"} wide>
-      {data && !findings.length && <p class="dim">No error came back.</p>}
+    <Card title="Recurring errors" note={params.has("model") ? "of all models, with what fixed them" : "with what fixed them"} wide isReady={!!data}>
+      {data && !findings.length && <p class="dim">No error recurred.</p>}
       <ul class="errors">
         <Limited rows={findings} limit={6} render={(finding: any) => (
           <li key={finding.event_id}>
@@ -269,7 +262,7 @@ function Errors({ params }: { params: URLSearchParams }) {
               <p>{finding.reason}</p>
               {finding.call && <pre class="terminal command" tabIndex={0}>{finding.call}</pre>}
               {finding.message && <pre class="plain" tabIndex={0}>{finding.message}</pre>}
-              <p class="facts"><EventLink id={finding.event_id}>Go to the last one</EventLink>{finding.fix && <EventLink id={finding.fix.event_id}>Go to its fix</EventLink>}</p>
+              <p class="facts"><EventLink id={finding.event_id}>Latest occurrence</EventLink>{finding.fix && <EventLink id={finding.fix.event_id}>Its fix</EventLink>}</p>
               {finding.fix?.diff && <pre class="diff" tabIndex={0}>{finding.fix.diff.split("\n").map((line: string, at: number) =>
                 <span key={at} class={line.startsWith("+") ? "d-add" : line.startsWith("-") ? "d-del" : ""}>{line}{"\n"}</span>)}</pre>}
             </details>
@@ -280,15 +273,15 @@ function Errors({ params }: { params: URLSearchParams }) {
   );
 }
 
-function SlowTools({ groups }: { groups: Group[] }) {
-  const rows = groups
+function SlowTools({ groups }: { groups?: Group[] }) {
+  const rows = (groups ?? [])
     .filter((group) => group.group.tool && (group.duration_ms?.p95 ?? group.duration_ms?.total ?? 0) > 0)
     .sort((a, b) => (b.duration_ms?.total ?? 0) - (a.duration_ms?.total ?? 0));
   return (
-    <Card title="Tools by waiting time">
+    <Card title="Tools by waiting time" isReady={!!groups}>
       <div class="scroll" tabIndex={0} role="region" aria-label="Tools by waiting time">
         <table class="numbers">
-          <thead><tr><th>Tool</th><th>Calls</th><th>Failed</th><th>Half</th><th>95 %</th><th>In all</th><th>Output</th></tr></thead>
+          <thead><tr><th>Tool</th><th>Calls</th><th>Failed</th><th>Median</th><th>p95</th><th>Total</th><th>Output</th></tr></thead>
           <tbody>{rows.slice(0, 12).map((group) => (
             <tr key={Object.values(group.group).join()}>
               <th scope="row">{group.group.tool}</th>
@@ -308,7 +301,7 @@ function SlowTools({ groups }: { groups: Group[] }) {
 
 /** Returns the sessions whose last model is the one of the filter. */
 const ofModel = (sessions: any[] | undefined, params: URLSearchParams): any[] =>
-  (sessions ?? []).filter((session) => !params.has("model") || session.model === params.get("model"));
+  (sessions ?? []).filter((session) => !params.has("model") || modelName(session.model ?? "") === params.get("model"));
 
 /** Number of sessions whose end is looked at. */
 const RECENT = 12;
@@ -350,7 +343,7 @@ function OpenEnds({ params }: { params: URLSearchParams }) {
   const now = useClock(60_000);
   const ends = useOpenEnds(params);
   return (
-    <Card title="Left open" note={`in the latest ${RECENT} sessions`}>
+    <Card title="Left open" note={`in the latest ${RECENT} sessions`} isReady={!!ends}>
       {ends && !ends.length && <p class="dim">Nothing.</p>}
       <ul class="open-ends">
         {(ends ?? []).map(({ session, todos, files, unfinished }) => (
@@ -368,16 +361,16 @@ function OpenEnds({ params }: { params: URLSearchParams }) {
   );
 }
 
-/** The sessions with the most tokens. */
+/** The sessions with the most tokens, with those of their subagents. */
 function Largest({ params }: { params: URLSearchParams }) {
   const { data } = useTool("list_sessions", { ...scopeOf(params), sort: "tokens", limit: 100 });
   return (
-    <Card title="Largest sessions" note={<a href={linkTo(addressOf("search", { sort: "tokens" }))}>all</a>}>
+    <Card title="Largest sessions" note={<a href={linkTo(addressOf("search", { sort: "tokens" }))}>all</a>} isReady={!!data}>
       <ul class="edits">
         {ofModel(data?.sessions, params).slice(0, 10).map((session: any) => (
           <li key={session.session_id}>
             <a href={sessionLink(session.session_id)}>{session.title ?? session.session_id}</a>
-            <span class="dim">{short(tokensOf(session.with_subagents?.tokens?.counted_once ?? session.tokens?.counted_once))}</span>
+            <span class="dim">{short(tokensOf(session.with_subagents?.tokens?.counted_once ?? session.tokens?.counted_once))} tokens</span>
             <strong>{cost(session.with_subagents?.tokens?.cost_usd ?? session.tokens?.cost_usd)}</strong>
           </li>
         ))}
@@ -398,22 +391,20 @@ function joinEdit(rows: any[], edit: any): any[] {
 
 function RecentEdits({ params }: { params: URLSearchParams }) {
   const now = useClock(60_000);
-  const sql = `SELECT event_id, timestamp, path, tool_name, left(input, 6000) AS input FROM tool_calls WHERE tool_kind IN ('edit', 'write') AND is_error IS DISTINCT FROM true AND path IS NOT NULL${conditions(params)} ORDER BY timestamp DESC NULLS LAST LIMIT 24`;
-  const { data } = useQuestion("edits", { ...scopeOf(params), model: params.get("model") ?? undefined }, sql, 24);
-  const rows = useMemo(() => (data?.rows ?? []).map(([id, timestamp, path, , input]: any[]) => {
-    const edits = parseEdits(input ?? "");
-    const written = edits.length ? undefined : parseWritten(input ?? "");
-    const sums = written ? { added: written.content.split("\n").length, removed: 0 } : countLines(edits);
-    return { id, timestamp: timestamp && `${String(timestamp).replace(" ", "T").replace(/Z?$/, "Z")}`, path, edits: 1, ...sums };
-  }).reduce(joinEdit, []), [data]);
+  const sql = `SELECT event_id FROM tool_calls WHERE tool_kind IN ('edit', 'write') AND is_error IS DISTINCT FROM true AND path IS NOT NULL${conditions(params)} ORDER BY timestamp DESC NULLS LAST LIMIT 24`;
+  const { data: latest } = useQuestion("edits", { ...scopeOf(params), model: params.get("model") ?? undefined }, sql, 24);
+  const ids = latest?.rows.map(([id]: [string]) => id);
+  const { data } = useTool("get_event_details", ids?.length ? { event_ids: ids, fields: ["tool", "shown"] } : null);
+  const rows = useMemo(() => (data?.events ?? []).map(({ event_id, timestamp, files, diff }: Event) =>
+    ({ id: event_id, timestamp, path: files?.[0] ?? "", edits: 1, added: diff?.added ?? 0, removed: diff?.removed ?? 0 })).reduce(joinEdit, []), [data]);
   return (
-    <Card title="Recent edits">
+    <Card title="Recent edits" isReady={!!data || ids?.length === 0}>
       <ul class="edits">
         <Limited rows={rows} limit={10} render={(row: any) => (
           <li key={row.id}>
             <EventLink id={row.id}><code>{shortPath(row.path, 3)}</code></EventLink>
             {row.edits > 1 && <span class="dim">{row.edits} edits</span>}
-            {row.added + row.removed > 0 && <span class="counts"><span class="plus">+{row.added}</span> <span class="minus">−{row.removed}</span></span>}
+            <LineCounts {...row} />
             <span class="dim">{ago(row.timestamp, now)}</span>
           </li>
         )} />

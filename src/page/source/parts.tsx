@@ -4,7 +4,8 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { isEmbedded } from "./address";
 import type { ToolFailure } from "./api";
-import { colourOf } from "./format";
+import { colourOf, modelName } from "./format";
+import { sessionLink } from "./links";
 import { currentRoute, setParams } from "./route";
 
 /** A choice of the reader that the browser keeps, if it keeps anything for this page. */
@@ -49,7 +50,8 @@ export function CopyButton({ text, title }: { text: string; title: string }) {
 
 /** A model with its colour. */
 export function Chip({ model }: { model: string }) {
-  return <span class="chip"><span class={`dot c${colourOf(model)}`} aria-hidden="true" />{model}</span>;
+  const shown = modelName(model);
+  return <span class="chip"><span class="dot" style={{ background: colourOf(shown) }} aria-hidden="true" />{shown}</span>;
 }
 
 /** A model, agent or project that filters everything when it is clicked. */
@@ -65,13 +67,18 @@ export function Failure({ error }: { error: ToolFailure | Error }) {
   return <p class="failure" role="alert">{error.message}</p>;
 }
 
-/** A card with a heading. */
-export function Card({ title, note, children, wide }: { title: string; note?: ComponentChildren; children: ComponentChildren; wide?: boolean }) {
+/** What is shown of a part until its data is there. */
+export function Skeleton({ lines = 4 }: { lines?: number }) {
+  return <div class="loading" role="status" aria-label="Loading">{Array.from({ length: lines }, (_, at) => <span key={at} />)}</div>;
+}
+
+/** A card with a heading, and with its content once that is there. */
+export function Card({ title, note, children, wide, isReady = true }: { title: string; note?: ComponentChildren; children: ComponentChildren; wide?: boolean; isReady?: boolean }) {
   return (
     <section class={`card ${wide ? "wide" : ""}`}>
       <h2>{title}</h2>
       {note && <p class="dim note">{note}</p>}
-      {children}
+      {isReady ? children : <Skeleton />}
     </section>
   );
 }
@@ -95,4 +102,10 @@ export function Limited<T>({ rows, limit, render }: { rows: T[]; limit: number; 
       {hidden > 0 && <li class="more"><button type="button" onClick={() => setOpen(!isOpen)}>{isOpen ? "Show less" : `Show ${hidden} more`}</button></li>}
     </>
   );
+}
+
+/** A link to an event by its id. */
+export function EventLink({ id, children }: { id: string; children: ComponentChildren }) {
+  const at = id.lastIndexOf(":");
+  return <a href={sessionLink(id.slice(0, at), id.slice(at + 1))}>{children}</a>;
 }

@@ -35,9 +35,9 @@ export function Quota() {
           return (
             <li key={window.minutes}>
               <span>{duration(window.minutes * 60_000)}</span>
-              <meter min={0} max={100} value={used} aria-label={`Used part of the window of ${duration(window.minutes * 60_000)}`} />
+              <meter min={0} max={100} value={used} aria-label={`Used share of the ${duration(window.minutes * 60_000)} limit`} />
               <span class="value">{Math.round(used)} %</span>
-              <span class="dim">{isOver ? `began again ${ago(until, now)}` : `begins again ${date(until)} ${time(until)}`}</span>
+              <span class="dim">{isOver ? `reset ${ago(until, now)}` : `resets ${date(until)} ${time(until)}`}</span>
             </li>
           );
         })}

@@ -1,40 +1,21 @@
 // The view of sessions: all of them, or those with a text, as the reader types.
 
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { isFrozen, linkTo } from "./address";
+import { linkTo } from "./address";
 import { type Answer, call } from "./api";
-import { Chip, Failure } from "./parts";
+import { Chip, Failure, Skeleton } from "./parts";
 import { ago, cost, count, duration, plural, time } from "./format";
 import { useClock, useTool } from "./hooks";
 import { sessionLink } from "./links";
 import { keepList, listedSession } from "./list";
 import { marked, patternOf } from "./marks";
 import { type Route, addressOf, useRestoredPlace } from "./route";
+import { scopeOf } from "./scope";
 
 /** Most matches that one answer has. */
 const PAGE = 50;
 /** Matches of a session that are shown at first. */
 const SHOWN_MATCHES = 4;
-
-/** The filters that are arguments of the tools. */
-export interface Scope {
-  provider?: string;
-  project?: string;
-  since?: string;
-  until?: string;
-}
-
-/** The filters of the address as arguments of the tools. */
-export function scopeOf(params: URLSearchParams): Scope {
-  const value = (name: string) => params.get(name) ?? undefined;
-  return { provider: value("agent"), project: value("project"), since: timeOf(value("since")), until: timeOf(value("until")) };
-}
-
-/** Returns when a day of an address begins in the reader's zone. A file has the days of its own zone. */
-export function timeOf(text: string | undefined): string | undefined {
-  const day = isFrozen ? undefined : /^\d{4}-\d\d-\d\d$/.exec(text ?? "") && new Date(`${text}T00:00`);
-  return day && !Number.isNaN(day.getTime()) ? day.toISOString() : text;
-}
 
 /** The query with the filters that are qualifiers of the query language. */
 function queryOf(params: URLSearchParams): string {
@@ -99,9 +80,9 @@ function Results({ params }: { params: URLSearchParams }) {
   if (first.error) return <Failure error={first.error} />;
   const facts = first.answer?.metadata;
   return (
-    <div class={`results ${first.isLoading ? "stale" : ""}`} aria-busy={first.isLoading}>
+    <div class="results" aria-busy={first.isLoading}>
       <p class="summary" role="status">
-        {facts && !matches.length && !first.isLoading && "Nothing found."}
+        {facts && !matches.length && !first.isLoading && "No matches."}
         {matches.length > 0 && facts && <>
           {facts.results_total_is ? "at least " : ""}{plural(facts.results_total ?? matches.length, "passage")} <span class="dim">in {facts.duration_ms} ms</span>
         </>}
@@ -110,6 +91,7 @@ function Results({ params }: { params: URLSearchParams }) {
           <a href={linkTo(addressOf("search", { q: params.get("q") ?? undefined, sort: "relevance" }))} aria-current={sort ? "true" : undefined}>best</a>
         </span>}
       </p>
+      {!first.answer && <Skeleton lines={8} />}
       {(first.answer?.warnings ?? []).filter((one) => one.code === "RANKED_INSTEAD").map((one) => <p key={one.code} class="hint">{one.message}</p>)}
       {groups.map((group) => <Group key={group.session} group={group} session={sessions.get(group.session)} pattern={pattern} />)}
       {cursor && <p class="more"><button type="button" onClick={() => void loadMore()}>Show more matches</button></p>}
@@ -174,11 +156,12 @@ function SessionList({ params }: { params: URLSearchParams }) {
     setMore({ key, sessions: [...(pages?.sessions ?? []), ...answer.data.sessions], cursor: answer.pagination?.next_cursor });
   };
   return (
-    <div class={`results ${first.isLoading ? "stale" : ""}`} aria-busy={first.isLoading}>
+    <div class="results" aria-busy={first.isLoading}>
       <p class="summary" role="status">
         {first.answer && plural(first.answer.metadata.results_total ?? sessions.length, "session")}
         <span class="sorts">{SORTS.map((one) => <a key={one} href={linkTo(addressOf("search", { sort: one === "recent" ? undefined : one }))} aria-current={sort === one ? "true" : undefined}>{one}</a>)}</span>
       </p>
+      {!first.answer && <Skeleton lines={8} />}
       <ul class="sessions">
         {sessions.map((session) => (
           <li key={session.session_id}>

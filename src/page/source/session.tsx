@@ -4,9 +4,9 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { isEmbedded, isFrozen, isTranscript, linkTo } from "./address";
 import { call, forgetAnswers } from "./api";
-import { Chip, CopyButton, Failure } from "./parts";
+import { Chip, CopyButton, EventLink, Failure, Skeleton } from "./parts";
 import { Conversation, type Subagent } from "./conversation";
-import type { Event } from "./events";
+import type { Event } from "./event";
 import { count, cost, date, duration, plural, shellWord, short, shortPath, time, tokensOf } from "./format";
 import { hasTalk } from "./frozen";
 import { useAllPages, useMedia, useQuestion, useTool } from "./hooks";
@@ -17,9 +17,7 @@ import { Line } from "./charts";
 import { KindFilter, useKindMap } from "./filter";
 import { parseShown, positionsOf } from "./kinds";
 import { Outline, type PositionListener } from "./outline";
-
-/** Quotes a text for SQL. */
-export const quote = (text: string) => `'${text.replaceAll("'", "''")}'`;
+import { quote } from "./scope";
 
 /** Shows a session. The id may be that of an event: `SESSION:INDEX`. */
 export function SessionView({ route }: { route: Route }) {
@@ -32,11 +30,11 @@ export function SessionView({ route }: { route: Route }) {
     document.title = session ? `${session.title ?? session.session_id} · sessions` : "sessions";
   }, [session?.title, session?.session_id]);
   if (listed.error) return <Failure error={listed.error} />;
-  if (!session && !listed.isLoading) return <p class="loading">There is no session {name}.</p>;
+  if (!session && !listed.isLoading) return <p class="hint">There is no session {name}.</p>;
   // The answer of another session stays until that of this one is there. "last" is a name, too.
   const isThere = session && (session.session_id.startsWith(name) || !listed.isLoading) && !(linked.isLoading && linked.session !== session.session_id);
   // While another event of the same session is looked up, the conversation stays where it is.
-  const shown = isThere ? <Session key={session.session_id} session={session} target={linked.event} params={route.params} /> : <p class="loading">Loading the session</p>;
+  const shown = isThere ? <Session key={session.session_id} session={session} target={linked.event} params={route.params} /> : <Skeleton lines={8} />;
   if (isTranscript || isEmbedded) return shown;
   return <div class="with-sessions"><SessionNav current={isThere ? session.session_id : name} /><div>{shown}</div></div>;
 }
@@ -104,13 +102,13 @@ function Session({ session, target, params }: { session: any; target?: number; p
       </header>
       <Outline turns={turns} costs={costs} session={id} listeners={listeners} />
       <section class="talk" aria-label="Conversation">
-        {session.source_gone && <p class="hint">The log of this session is gone. The store still has its events.</p>}
+        {session.source_gone && <p class="hint">The log of this session has been deleted. Its events are still in the store.</p>}
         {isFrozen && !hasTalk(id) && <Elsewhere id={id} />}
         {total > 0 && <KindFilter shown={shown} isOpen={switches.open} letters={map.letters} />}
-        {show !== null && map.isLoading ? <p class="loading">Loading the session</p>
+        {show !== null && map.isLoading ? <Skeleton lines={8} />
           : <Conversation key={`${show} ${switches.open}`} session={id} total={total} positions={positions} target={target} switches={switches} open={open} setOpen={setOpen}
               subagents={subagents} onPosition={(event) => listeners.forEach((listener) => listener(event))} />}
-        {positions?.length === 0 && <p class="dim none">The session has no event of these kinds.</p>}
+        {positions?.length === 0 && <p class="dim none">This session has no events of these kinds.</p>}
         <p class="end dim">End of the session</p>
       </section>
       <aside class="facts-side" aria-label="Facts about the session">
@@ -252,12 +250,6 @@ function End({ end }: { end: any }) {
       </ul>
     </section>
   );
-}
-
-/** A link to an event by its id. */
-export function EventLink({ id, children }: { id: string; children: any }) {
-  const at = id.lastIndexOf(":");
-  return <a href={sessionLink(id.slice(0, at), id.slice(at + 1))}>{children}</a>;
 }
 
 function Tools({ tools }: { tools?: any[] }) {

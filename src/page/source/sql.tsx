@@ -85,7 +85,7 @@ function Rows({ answer }: { answer: Answer }) {
       <p class="summary" role="status">{plural(rows.length, "row")}{answer.pagination?.has_more && " and more"} <span class="dim">in {count(answer.metadata.duration_ms)} ms</span>
         <span class="sorts"><button type="button" onClick={() => download("csv")}>CSV</button><button type="button" onClick={() => download("json")}>JSON</button></span></p>
       {isChart && <Bars bars={rows.map((row, at) => ({ label: text(row[0]).slice(0, 10), title: text(row[0]) || `row ${at + 1}`, parts: [{ name: columns[number]!.name, value: Number(row[number] ?? 0) }] }))}
-        format={short} colour={0} label={`${columns[number]!.name} by ${columns[0]!.name}`} />}
+        format={short} colour="var(--series)" label={`${columns[number]!.name} by ${columns[0]!.name}`} />}
       <div class="scroll" tabIndex={0} role="region" aria-label="Rows as a table">
         <table class="numbers">
           <thead><tr>{columns.map((column) => <th key={column.name} scope="col">{column.name}</th>)}</tr></thead>

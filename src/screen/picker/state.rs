@@ -9,7 +9,7 @@ use schemas::{Provider, Zone};
 use super::filters::Filters;
 use super::finder::{FinderAnswer, FinderRequest};
 use super::row::PickerRow;
-use crate::screen::conversation::Conversation;
+use crate::output::conversation_blocks::Conversation;
 use crate::screen::conversation_lines::ConversationLine;
 use crate::screen::line_edit::LineEdit;
 use crate::screen::theme::Theme;

@@ -7,7 +7,7 @@ use ratatui::layout::Rect;
 use schemas::{Timestamp, Zone};
 
 use super::areas::divide_screen;
-use crate::screen::conversation::{BlockContent, Conversation};
+use crate::output::conversation_blocks::{BlockContent, Conversation};
 use crate::screen::conversation_lines::{ConversationFormat, ConversationLine, Detail};
 use crate::screen::line_edit::LineEdit;
 use crate::screen::text::Marker;
@@ -197,7 +197,7 @@ impl Reader {
 
     /// Looks for the typed text from the top of the screen on. Returns false if nothing has it.
     pub(super) fn run_search(&mut self, text: &str) -> bool {
-        self.marker = Marker::new(text);
+        self.marker = Marker::phrase(text);
         self.format_again();
         let is_shown = self.lines.get(self.top).is_some_and(|line| line.is_match);
         is_shown || self.show_match(true) || self.show_match(false)

@@ -112,7 +112,7 @@ impl Access {
         };
         let token = serde_json::from_slice::<Login>(&body).map(|login| login.token);
         if !token.is_ok_and(|token| self.take_token(&token)) {
-            let message = "This link was used already or is of an earlier start. Open the last link that `sessions web` shows";
+            let message = "This link has expired. Run `sessions web` for a new one.";
             return refuse(StatusCode::FORBIDDEN, ErrorCode::InvalidArgument, message);
         }
         let cookie =

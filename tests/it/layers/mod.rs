@@ -110,7 +110,7 @@ fn foreign_crates_are_used_where_the_map_says() {
         ("hyper", &["sessions::server"]),
         ("toml_edit", &["sessions::setup"]),
         ("jsonc_parser", &["sessions::setup"]),
-        ("pulldown_cmark", &["sessions::export"]),
+        ("pulldown_cmark", &["sessions::export", "sessions::output"]),
         ("ratatui", &["sessions::screen"]),
         ("rustyline", &["sessions::screen"]),
         ("spark_connect_core", &["sessions::spark"]),

@@ -1,5 +1,7 @@
 //! Conditions on the fields of events and sessions: the qualifiers that name a value.
 
+use std::borrow::Cow;
+
 /// Defines the fields that a qualifier may examine, each with the name before the colon.
 macro_rules! filter_fields {
     ($($field:ident = $name:literal),+ $(,)?) => {
@@ -70,9 +72,18 @@ impl FieldFilter {
     /// Returns true if `value` passes; `None` means that the event does not have the field.
     pub fn passes(&self, value: Option<&str>) -> bool {
         let Some(value) = value else { return self.is_excluded };
-        let value = value.to_lowercase();
-        let contains_any = self.any.iter().any(|wanted| value.contains(wanted.as_str()));
+        let value = self.fold(&value.to_lowercase()).into_owned();
+        let contains_any = self.any.iter().any(|wanted| value.contains(&*self.fold(wanted)));
         contains_any != self.is_excluded
+    }
+
+    /// Returns a text in lower case as it is compared: the version of a model may be `4.8` or `4-8`.
+    pub fn fold<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        if self.field == FilterField::Model {
+            Cow::Owned(text.replace('.', "-"))
+        } else {
+            Cow::Borrowed(text)
+        }
     }
 
     /// Returns true if a field with several values passes: one of them contains a text of the filter,

@@ -105,6 +105,9 @@ struct QuestionText {
 
 impl QuestionText {
     fn new(question: &str) -> Self {
+        // A mark that follows its letter is no letter, and would split the word.
+        let composed = nfc_if_different(question);
+        let question = composed.as_deref().unwrap_or(question);
         let mut plain = question.replace('\u{2019}', "'").replace("'s ", " ").replace("'s?", "?");
         let dates = find_dates(&plain);
         // The numbers of a date would be looked for in the texts, which rarely repeat them.
@@ -176,8 +179,9 @@ impl RunKind {
 }
 
 /// Splits a run of letters and digits into words: letters at changes of case, and apart from digits.
-/// An identifier of several words is a word itself, too. Chinese, Japanese and Korean text, which has
-/// no spaces, is split into pairs of characters.
+/// An identifier of several words is a word itself, too. A word with letters beyond ASCII, such as
+/// `Größe`, stays whole. Chinese, Japanese and Korean text, which has no spaces, is split into pairs of
+/// characters.
 fn split_run(run: &str) -> Vec<QuestionTerm> {
     let mut terms = Vec::new();
     let chars: Vec<char> = run.chars().collect();
@@ -186,7 +190,7 @@ fn split_run(run: &str) -> Vec<QuestionTerm> {
             Script::Cjk if part.len() > 1 => {
                 terms.extend(part.windows(2).map(|pair| text_term(&String::from_iter(pair))));
             }
-            Script::Ascii => {
+            Script::Cased if part.iter().all(char::is_ascii) => {
                 let letters = String::from_iter(part);
                 let words: Vec<String> = part
                     .chunk_by(|a, b| !(a.is_ascii_lowercase() && b.is_ascii_uppercase()))
@@ -208,7 +212,7 @@ fn split_run(run: &str) -> Vec<QuestionTerm> {
             }
             // One digit, or one character of another script, is everywhere.
             Script::Digit if part.len() == 1 => {}
-            Script::Cjk | Script::Digit | Script::Other => {
+            Script::Cased | Script::Cjk | Script::Digit | Script::Other => {
                 terms.push(text_term(&String::from_iter(part)));
             }
         }
@@ -247,7 +251,8 @@ fn text_term(text: &str) -> QuestionTerm {
 
 #[derive(PartialEq, Eq)]
 enum Script {
-    Ascii,
+    /// Letters of the scripts that have two cases.
+    Cased,
     Digit,
     Cjk,
     Other,
@@ -255,12 +260,12 @@ enum Script {
 
 fn script_of(c: char) -> Script {
     match c {
-        'a'..='z' | 'A'..='Z' => Script::Ascii,
         '0'..='9' => Script::Digit,
         '\u{3040}'..='\u{30ff}'
         | '\u{3400}'..='\u{9fff}'
         | '\u{ac00}'..='\u{d7af}'
         | '\u{f900}'..='\u{faff}' => Script::Cjk,
+        _ if c.is_lowercase() || c.is_uppercase() => Script::Cased,
         _ => Script::Other,
     }
 }
@@ -320,6 +325,14 @@ mod tests {
     #[test]
     fn text_without_spaces_is_pairs() {
         assert_eq!(stems("悬空指针 bug"), ["悬空", "空指", "指针", "bug"]);
-        assert_eq!(stems("Überlauf"), ["ü", "berlauf"]);
+        assert_eq!(stems("ไทยAPI"), ["ไทย", "api"]);
+    }
+
+    #[test]
+    fn words_with_letters_beyond_ascii_stay_whole() {
+        assert_eq!(stems("Überlauf"), ["überlauf"]);
+        assert_eq!(stems("la Größe 12 réserver"), ["größe", "12", "réserver"]);
+        assert_eq!(stems("re\u{301}server"), ["réserver"]);
+        assert_eq!(stems("настройки API"), ["настройки", "api"]);
     }
 }

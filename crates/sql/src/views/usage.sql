@@ -42,6 +42,8 @@ FROM (
 ) u
 -- Words for the normal price are those of `schemas::price`; `_prices` has them as empty text.
 LEFT JOIN _prices p ON p.model = u.model AND u.prompt > p.above AND u.prompt <= p.up_to
+    AND coalesce(u.timestamp::DATE, DATE '9999-12-31') > p.after
+    AND coalesce(u.timestamp::DATE, DATE '9999-12-31') <= p.until
     AND p.service_tier = CASE
         WHEN coalesce(u.service_tier, '') IN ('', 'auto', 'default', 'standard') THEN ''
         ELSE u.service_tier END

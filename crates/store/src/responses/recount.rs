@@ -12,9 +12,10 @@ use crate::session_rewriter::{EventFlags, SessionRewriter};
 use crate::snapshot::Snapshot;
 
 /// The columns from which the tokens of a session are counted.
-const COUNTED_COLUMNS: [EventColumn; 15] = [
+const COUNTED_COLUMNS: [EventColumn; 16] = [
     EventColumn::EventType,
     EventColumn::Subtype,
+    EventColumn::Timestamp,
     EventColumn::Model,
     EventColumn::InputTokens,
     EventColumn::OutputTokens,

@@ -6,8 +6,8 @@ use schemas::session::EventRow;
 use schemas::table::EventColumn;
 use schemas::{EventType, ToolKind};
 
-use super::finding::shorten;
 use super::stop::{StopReason, result_stop_reason};
+use crate::reply::convert::shorten;
 use crate::reply::event_predicates::{has_failed, is_type};
 
 /// Maximum size in bytes of the call shown in a finding.

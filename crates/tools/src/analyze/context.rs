@@ -8,8 +8,9 @@ use schemas::tool::analyze::{Check, Context, Finding, Lost};
 use schemas::{EventType, Usage};
 
 use super::action::Action;
-use super::finding::{finding_at, shorten};
+use super::finding::finding_at;
 use crate::reply::convert;
+use crate::reply::convert::shorten;
 use crate::reply::event_predicates::{is_slash_or_shell_command, is_type, shows_compaction};
 
 /// Minimum growth in tokens of one request that is reported.

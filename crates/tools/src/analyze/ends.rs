@@ -7,9 +7,10 @@ use schemas::session::EventRow;
 use schemas::tool::analyze::{Check, Finding};
 
 use super::action::{Action, ActionOutcome};
-use super::finding::{MAX_RELATED_EVENTS, finding_at, shorten};
+use super::finding::{MAX_RELATED_EVENTS, finding_at};
 use super::stop::{notification_stop_reason, result_stop_reason};
 use crate::reply::convert;
+use crate::reply::convert::shorten;
 use crate::reply::event_predicates::{has_failed, is_slash_or_shell_command, is_type};
 
 /// Maximum size of a shown text in bytes.

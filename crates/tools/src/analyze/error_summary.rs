@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::finding::shorten;
 use super::signature;
+use crate::reply::convert::shorten;
 use base::dropped_text::kept_part;
 use base::sanitize::clean_text;
 

@@ -10,10 +10,11 @@ use schemas::{EventType, ToolKind};
 use super::action::{Action, ActionOutcome};
 use super::command::parse_programs;
 use super::error_summary::{ErrorSummary, summarize_error};
-use super::finding::{MAX_RELATED_EVENTS, finding_at, shorten};
+use super::finding::{MAX_RELATED_EVENTS, finding_at};
 use super::fix::{self, FixingCall};
 use super::stop::{StopReason, notification_stop_reason};
 use crate::reply::convert;
+use crate::reply::convert::shorten;
 use crate::reply::event_predicates::{has_failed, is_type};
 
 /// Maximum size in bytes of a program or tool name in a signature.

@@ -1,11 +1,11 @@
-//! Creates findings, and shortens the texts that they show.
+//! Creates findings.
 
 use schemas::envelope::Severity;
 use schemas::session::EventRow;
 use schemas::tool::analyze::{Check, Finding};
 
 use crate::reply::convert;
-use base::sanitize::{clean_text, truncate_for_json};
+use base::sanitize::clean_text;
 
 /// Maximum number of other events that a finding lists.
 pub(super) const MAX_RELATED_EVENTS: usize = 5;
@@ -42,15 +42,4 @@ pub(super) fn finding_at(
         fix: None,
         lost: None,
     }
-}
-
-/// Returns the beginning of a text from a log, cleaned, in at most `bytes` of JSON.
-pub(super) fn shorten(text: &str, bytes: usize) -> String {
-    let text = text.trim_end();
-    // Only as much text is cleaned as can be shown.
-    let part = &text[..text.floor_char_boundary(4 * bytes)];
-    let cleaned = clean_text(part);
-    let (kept, omitted) = truncate_for_json(&cleaned, bytes);
-    let is_cut = omitted > 0 || part.len() < text.len();
-    format!("{kept}{}", if is_cut { "…" } else { "" })
 }

@@ -4,10 +4,10 @@ use schemas::tool::analyze::{Fix, FixEdit, FixMatch};
 use schemas::{EventType, ToolKind};
 
 use super::action::Action;
-use super::change::{Edit, diff_lines};
 use super::command::CommandLine;
-use super::finding::shorten;
+use crate::reply::change::{Edit, diff_lines};
 use crate::reply::convert;
+use crate::reply::convert::shorten;
 use crate::reply::event_predicates::is_type;
 use base::paths::resolve_path;
 use base::sanitize::clean_text;

@@ -6,9 +6,10 @@ use schemas::session::EventRow;
 use schemas::tool::analyze::{Check, Finding};
 
 use super::action::{Action, ActionOutcome};
-use super::finding::{finding_at, shorten};
+use super::finding::finding_at;
 use super::stop::{StopReason, notification_stop_reason};
 use crate::reply::convert;
+use crate::reply::convert::shorten;
 use crate::reply::event_predicates::is_type;
 
 /// Maximum size of a shown text in bytes.

@@ -8,9 +8,9 @@ use schemas::tool::analyze::{Check, Finding};
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
 use super::action::{Action, ActionOutcome};
-use super::change::Edit;
 use super::error_summary::is_header_line;
 use super::finding::{MAX_RELATED_EVENTS, finding_at};
+use crate::reply::change::Edit;
 use crate::reply::convert;
 use base::sanitize::clean_text;
 

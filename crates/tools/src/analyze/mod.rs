@@ -2,8 +2,7 @@
 //! that recur in many sessions.
 
 mod action;
-pub(crate) mod change;
-mod command;
+pub(crate) mod command;
 mod context;
 mod decisions;
 mod ends;
@@ -39,7 +38,6 @@ use schemas::tool::list::ListFormat;
 use schemas::{ErrorCode, ToolError, limits};
 
 pub(super) use self::action::{Action, ActionOutcome, pair_calls};
-pub use self::change::{Edit, EditSide, LineCounts};
 pub use self::decisions::{Decision, find_decisions};
 pub(super) use self::ends::{calls_left_open, find_open_ends};
 pub use self::failing_call::find_failing_call;

@@ -9,10 +9,11 @@ use schemas::tool::analyze::{Check, Finding};
 use schemas::{EventType, ToolError};
 
 use super::action::{CALL_COLUMNS, pair_calls};
-use super::finding::{MAX_RELATED_EVENTS, finding_at, shorten};
+use super::finding::{MAX_RELATED_EVENTS, finding_at};
 use super::past_rows::{HistoryScope, PastRow, find_past_rows, read_past_rows, words_of};
 use super::signature::normalize_line;
 use crate::error::store_error;
+use crate::reply::convert::shorten;
 use crate::reply::event_predicates::is_type;
 use crate::reply::time_range::TimeRange;
 use crate::reply::{convert, rows};

@@ -3,7 +3,8 @@
 use schemas::session::EventRow;
 use schemas::{EventType, Provider, ToolKind};
 
-use crate::analyze::{Action, Edit, LineCounts};
+use crate::analyze::Action;
+use crate::reply::change::{Edit, LineCounts};
 use crate::reply::event_predicates::is_type;
 use base::sanitize::clean_text;
 

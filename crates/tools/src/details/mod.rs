@@ -15,6 +15,7 @@ use schemas::tool::list::{ListFormat, Session};
 use schemas::{EventType, ToolError, limits};
 
 use self::page::{DetailPage, TextPlace};
+use self::summary::summarize_session;
 use super::reply::answer::Reply;
 use super::reply::budget::Budget;
 use super::reply::call::Call;
@@ -24,11 +25,41 @@ use super::reply::rows::{EventFit, Links, Pager};
 use super::reply::scope::{Coverage, SessionFilters};
 use super::reply::session_sums::SubagentIndex;
 use super::reply::shared_state::SharedState;
+use super::reply::transcript::Transcript;
 use super::reply::usage_warnings::usage_warnings;
 use super::reply::{convert, cursor, rows};
 use crate::error::store_error;
 use base::json_length::json_length;
 use store::Snapshot;
+
+/// Reads a session once, for what `get_session_details` says of it and for its transcript.
+pub(super) fn read_with_transcript(
+    shared: &SharedState,
+    snapshot: &Snapshot,
+    session: usize,
+    call: &Call<'_>,
+) -> Result<(DetailData, Transcript, Vec<EventRow>), ToolError> {
+    let row = &snapshot.sessions()[session];
+    let events = rows::read_all_events(snapshot, session, call)?;
+    let mut data = describe_session(shared, snapshot, session);
+    data.summary = Some(summarize_session(snapshot, row, &events, json_length(&data)));
+    let range = 0..u32::try_from(row.events).unwrap_or(u32::MAX);
+    let transcript = Transcript::from_rows(row, &events, range, shared.prices(), call)?;
+    Ok((data, transcript, events))
+}
+
+/// Returns a session with its labels, its origin and the sums over its subagents.
+fn describe_session(shared: &SharedState, snapshot: &Snapshot, session: usize) -> DetailData {
+    let row = &snapshot.sessions()[session];
+    let mut shown = Session {
+        with_subagents: SubagentIndex::from_sessions(snapshot.sessions())
+            .sum_with_subagents(row, shared.prices()),
+        ..convert::convert_session(row, ListFormat::Full, shared.prices())
+    };
+    convert::add_labels(&mut shown, snapshot, ListFormat::Full);
+    convert::add_origin(&mut shown, row, snapshot);
+    DetailData { session: shown, summary: None, turns: None, steps: None, events: None }
+}
 
 pub(super) fn run(
     shared: &SharedState,
@@ -57,15 +88,7 @@ pub(super) fn run(
     let level = args.detail_level.unwrap_or(usual);
     let includes_reasoning = args.include_reasoning.unwrap_or(false);
     let row = &snapshot.sessions()[session];
-    let mut shown = Session {
-        with_subagents: SubagentIndex::from_sessions(snapshot.sessions())
-            .sum_with_subagents(row, shared.prices()),
-        ..convert::convert_session(row, ListFormat::Full, shared.prices())
-    };
-    convert::add_labels(&mut shown, snapshot, ListFormat::Full);
-    convert::add_origin(&mut shown, row, snapshot);
-    let mut data =
-        DetailData { session: shown, summary: None, turns: None, steps: None, events: None };
+    let mut data = describe_session(shared, snapshot, session);
     let mut events = rows::read_all_events(snapshot, session, call)?;
     if let Some(turns) = &turns {
         let last = events.iter().map(|event| event.turn_index).max().unwrap_or(0);
@@ -90,7 +113,7 @@ pub(super) fn run(
     let mut page = DetailPage { limit, from, next: None };
     let returned = match level {
         DetailLevel::Summary => {
-            data.summary = Some(summary::summarize_session(snapshot, row, &events, frame));
+            data.summary = Some(summarize_session(snapshot, row, &events, frame));
             1
         }
         DetailLevel::Turns => {
@@ -231,7 +254,7 @@ fn append_events(
             return;
         }
         if let EventFit::Until(char) =
-            pager.push_event(event, session, links, std::mem::take(&mut offset))
+            pager.push_event(event, session, links, std::mem::take(&mut offset), None)
         {
             page.next = Some((index, char));
             return;

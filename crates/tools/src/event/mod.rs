@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use schemas::envelope::{Severity, Warning, WarningCode};
 use schemas::session::EventRow;
 use schemas::tool::event::{EventArgs, EventData, EventField};
-use schemas::{ErrorCode, EventType, ToolError, limits};
+use schemas::{ErrorCode, EventType, ToolError, ToolKind, limits};
 
 use self::requested::{EventSpan, RequestedEvent, parse_spans};
 
@@ -168,11 +168,16 @@ fn read_page<'a>(
             }
             Entry::Vacant(_) => &no_links,
         };
+        let wants_shown =
+            args.fields.as_ref().is_some_and(|fields| fields.contains(&EventField::Shown));
+        let result =
+            if wants_shown { read_edit_result(snapshot, session, links, &row)? } else { None };
         let whole_chars = if event.is_in_range { shorten_text(&mut row) } else { None };
         let is_brief = event.is_in_range && args.fields.is_none();
         page.pager.fields = if is_brief { Some(RANGE_FIELDS) } else { args.fields.as_deref() };
         let session = &snapshot.sessions()[session];
-        let fit = page.pager.push_event(&row, session, links, std::mem::take(&mut offset));
+        let begun = std::mem::take(&mut offset);
+        let fit = page.pager.push_event(&row, session, links, begun, result.as_deref());
         if let EventFit::Until(char) = fit {
             let id = convert::event_id(&row);
             let event_id = if event.is_in_range { id } else { event.written.to_owned() };
@@ -181,10 +186,28 @@ fn read_page<'a>(
         }
         if let Some(shown) = page.pager.events.last_mut().filter(|_| event.is_in_range) {
             shown.text_chars = shown.text_chars.or(whole_chars);
+            // Of a shortened text, a part of the change is missing.
+            shown.diff = shown.diff.take().filter(|_| whole_chars.is_none());
             shown.tool_name = row.tool_name.as_deref().map(clean_text);
         }
     }
     Ok(page)
+}
+
+/// Reads the text of the result of a call that changes files, which says how many lines it changed.
+fn read_edit_result(
+    snapshot: &Snapshot,
+    session: usize,
+    links: &Links,
+    row: &EventRow,
+) -> Result<Option<String>, ToolError> {
+    let kind = row.tool_kind.as_ref().and_then(|kind| kind.parse().ok());
+    let (Some(ToolKind::Edit | ToolKind::Write), Some(index)) = (kind, links.result_of(row)) else {
+        return Ok(None);
+    };
+    let index = convert::unsigned_index(index);
+    let result = rows::read_events(snapshot, session, index, index.saturating_add(1))?.pop();
+    Ok(result.map(|result| result.text))
 }
 
 /// Reads the first of the requested events, and those that follow it both in the request and in its

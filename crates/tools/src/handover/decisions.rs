@@ -1,5 +1,5 @@
-//! Finds what was decided in a session: the last plan, later prompts of the user, answers to
-//! questions of the agent, and sentences in which the agent says what it chose.
+//! Finds what was decided in a session: the last plan, answers to questions of the agent, and sentences
+//! in which the agent says what it chose. Finds the later prompts of the user, too.
 
 use schemas::EventType;
 use schemas::session::EventRow;
@@ -7,7 +7,7 @@ use schemas::session::EventRow;
 use crate::reply::event_predicates::{is_slash_or_shell_command, is_type};
 use base::sanitize::clean_text;
 
-/// A decision as the log words it.
+/// A decision or a prompt as the log words it.
 pub(super) struct Decision<'e> {
     /// What it is, in words of this program.
     pub kind: &'static str,
@@ -49,8 +49,8 @@ const MAX_PLAN_BYTES: usize = 1_200;
 const MAX_SENTENCE_BYTES: usize = 300;
 const MAX_PROMPT_BYTES: usize = 240;
 
-/// Returns the decisions in the order in which a reader needs them: the plan, what the user said
-/// later, answers, and sentences of the agent; the last ones of each, in their order.
+/// Returns the decisions in the order in which a reader needs them: the plan, answers, and sentences of
+/// the agent; the last ones of each, in their order.
 pub(super) fn collect_decisions<'e>(own: &[&'e EventRow]) -> Vec<Decision<'e>> {
     let mut decisions = Vec::new();
     let plan = own.iter().rfind(|event| is_call_of(event, PLAN_TOOLS));
@@ -63,16 +63,6 @@ pub(super) fn collect_decisions<'e>(own: &[&'e EventRow]) -> Vec<Decision<'e>> {
         };
         Decision { text, ..decision }
     }));
-
-    let prompts: Vec<_> = own
-        .iter()
-        .filter(|event| is_type(event, EventType::User) && !is_slash_or_shell_command(&event.text))
-        .collect();
-    // The first and the last prompt are the goal.
-    let later = prompts.get(1..prompts.len().saturating_sub(1)).unwrap_or_default();
-    for event in last_of(later, MAX_PROMPTS) {
-        decisions.push(decide("A later prompt", event, MAX_PROMPT_BYTES));
-    }
 
     let answers: Vec<_> = own
         .iter()
@@ -96,6 +86,17 @@ pub(super) fn collect_decisions<'e>(own: &[&'e EventRow]) -> Vec<Decision<'e>> {
     let skipped = sentences.len().saturating_sub(MAX_SENTENCES);
     decisions.extend(sentences.into_iter().skip(skipped));
     decisions
+}
+
+/// Returns the last prompts between the first and the last one, which are the goal.
+pub(super) fn collect_later_prompts<'e>(own: &[&'e EventRow]) -> Vec<Decision<'e>> {
+    let prompts: Vec<_> = own
+        .iter()
+        .filter(|event| is_type(event, EventType::User) && !is_slash_or_shell_command(&event.text))
+        .collect();
+    let later = prompts.get(1..prompts.len().saturating_sub(1)).unwrap_or_default();
+    let shown = last_of(later, MAX_PROMPTS).iter();
+    shown.map(|event| decide("A later prompt", event, MAX_PROMPT_BYTES)).collect()
 }
 
 fn decide<'e>(kind: &'static str, event: &'e EventRow, max_bytes: usize) -> Decision<'e> {
@@ -132,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plans_prompts_and_sentences_are_decisions() {
+    fn plans_and_sentences_are_decisions_and_prompts_are_not() {
         let event = |index, event_type, tool: Option<&str>, text: &str| EventRow {
             session_id: "s".to_owned(),
             event_index: index,
@@ -154,11 +155,10 @@ mod tests {
         let found: Vec<_> = decisions.iter().map(|found| (found.kind, &*found.text)).collect();
         assert_eq!(
             found,
-            [
-                ("The last plan", "first"),
-                ("A later prompt", "No, keep the old name"),
-                ("The agent said", "I chose a map instead of a list."),
-            ]
+            [("The last plan", "first"), ("The agent said", "I chose a map instead of a list."),]
         );
+        let prompts = collect_later_prompts(&own);
+        let prompts: Vec<_> = prompts.iter().map(|found| &*found.text).collect();
+        assert_eq!(prompts, ["No, keep the old name"]);
     }
 }

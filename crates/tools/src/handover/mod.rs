@@ -10,7 +10,7 @@ use schemas::session::{EventRow, SessionRow};
 use schemas::tool::details::{CallGlance, SessionEnd};
 use schemas::{ErrorCode, EventType, Provider, ToolError};
 
-use self::decisions::{Decision, collect_decisions};
+use self::decisions::{Decision, collect_decisions, collect_later_prompts};
 use self::page::HandoverPage;
 use super::analyze::{Action, pair_calls};
 use super::endings::{EndLimits, describe_end};
@@ -28,7 +28,8 @@ pub(crate) const MAX_HANDOVER_BYTES: usize = 20_000;
 
 const HEAD_BYTES: usize = 1_500;
 const GOAL_BYTES: usize = 4_000;
-const DECISIONS_BYTES: usize = 4_000;
+const LATER_PROMPTS_BYTES: usize = 1_500;
+const DECISIONS_BYTES: usize = 2_500;
 const STATE_BYTES: usize = 3_000;
 const OPEN_ENDS_BYTES: usize = 3_500;
 const FILES_BYTES: usize = 2_000;
@@ -130,6 +131,11 @@ fn write_handover(row: &SessionRow, events: &[EventRow]) -> String {
     let mut page = HandoverPage::new(own.iter().map(|event| event.text.as_str()));
     append_head(&mut page, row);
     append_goal(&mut page, &own);
+    let prompts = collect_later_prompts(&own);
+    if !prompts.is_empty() {
+        page.begin_section("Later prompts", LATER_PROMPTS_BYTES);
+        append_quotes(&mut page, &prompts);
+    }
     append_decisions(&mut page, &collect_decisions(&own));
     append_state(&mut page, row, &own);
     append_open_ends(&mut page, &end);
@@ -183,10 +189,14 @@ fn append_goal(page: &mut HandoverPage, own: &[&EventRow]) {
 fn append_decisions(page: &mut HandoverPage, decisions: &[Decision<'_>]) {
     page.begin_section("Decisions", DECISIONS_BYTES);
     if decisions.is_empty() {
-        page.push_line("None found in the wording of prompts, answers and plans.");
+        page.push_line("None found in the wording of answers and plans.");
     }
-    for decision in decisions {
-        page.push_quote(&label(decision.kind, decision.event), &decision.text, decision.max_bytes);
+    append_quotes(page, decisions);
+}
+
+fn append_quotes(page: &mut HandoverPage, quotes: &[Decision<'_>]) {
+    for quote in quotes {
+        page.push_quote(&label(quote.kind, quote.event), &quote.text, quote.max_bytes);
     }
 }
 

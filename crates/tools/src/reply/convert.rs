@@ -48,6 +48,17 @@ fn clean_optional(text: Option<&String>) -> Option<String> {
     text.map(|text| clean_text(text))
 }
 
+/// Returns the beginning of a text from a log, cleaned, in at most `bytes` of JSON.
+pub fn shorten(text: &str, bytes: usize) -> String {
+    let text = text.trim_end();
+    // Only as much text is cleaned as can be shown.
+    let part = &text[..text.floor_char_boundary(4 * bytes)];
+    let cleaned = clean_text(part);
+    let (kept, omitted) = truncate_for_json(&cleaned, bytes);
+    let is_cut = omitted > 0 || part.len() < text.len();
+    format!("{kept}{}", if is_cut { "…" } else { "" })
+}
+
 /// Converts an event, without its text and its source.
 pub fn convert_event(row: &EventRow, session: &SessionRow) -> Event {
     Event {
@@ -79,6 +90,8 @@ pub fn convert_event(row: &EventRow, session: &SessionRow) -> Event {
         is_sidechain: row.is_sidechain,
         is_abandoned: session.is_abandoned(row.event_index),
         source: None,
+        line: None,
+        diff: None,
     }
 }
 

@@ -12,6 +12,7 @@ use schemas::{EventType, ToolError};
 use super::budget::Budget;
 use super::call::Call;
 use super::convert;
+use super::shown::{cut_diff, describe_event, read_diff};
 use crate::error::store_error;
 use base::json_length::json_length;
 use base::sanitize::{clean_text, truncate_for_json};
@@ -151,6 +152,13 @@ impl Links {
         }
     }
 
+    /// Returns the index of the result of a call.
+    pub fn result_of(&self, row: &EventRow) -> Option<i32> {
+        let joined = self.0.get(row.tool_call_id.as_ref()?)?;
+        let is_call = row.event_type == EventType::ToolCall;
+        is_call.then(|| joined.result_of(row.event_index))?.map(|(index, _)| index)
+    }
+
     /// Adds the result and the duration to a call, and the call to a result.
     fn link_event(&self, row: &EventRow, event: &mut Event) {
         let joined = row.tool_call_id.as_ref().and_then(|call| self.0.get(call));
@@ -198,26 +206,47 @@ pub enum EventFit {
     Until(usize),
 }
 
+/// Maximum number of lines of a diff on a page.
+const MAX_DIFF_LINES: usize = 400;
+
+/// Maximum size of a diff on a page in bytes. Of a larger one the arguments are shown.
+const MAX_DIFF_BYTES: usize = 40_000;
+
 /// Minimum number of characters of a cut text on a page; a shorter part moves to the next page.
 const MIN_CUT_CHARS: usize = 200;
 
 impl Pager<'_> {
     fn has_field(&self, field: EventField) -> bool {
-        self.fields.is_none_or(|fields| fields.contains(&field))
+        match self.fields {
+            Some(fields) => fields.contains(&field),
+            None => field != EventField::Shown,
+        }
     }
 
-    /// Puts `row` on the page, its text from character `offset` on.
+    /// Puts `row` on the page, its text from character `offset` on. `result` is the text of the result
+    /// of a call that changes files.
     pub fn push_event(
         &mut self,
         row: &EventRow,
         session: &SessionRow,
         links: &Links,
         offset: usize,
+        result: Option<&str>,
     ) -> EventFit {
         let mut event = convert::convert_event(row, session);
         links.link_event(row, &mut event);
         if self.has_field(EventField::Source) {
             event.source = convert::record_source(row, session);
+        }
+        if self.has_field(EventField::Shown) {
+            event.text = Some(clean_text(&row.text));
+            event.line = describe_event(&event, session.cwd.as_deref());
+            let mut diff = read_diff(&event, result);
+            if let Some(diff) = &mut diff {
+                cut_diff(diff, MAX_DIFF_LINES);
+            }
+            event.diff = diff.filter(|diff| diff.text.len() <= MAX_DIFF_BYTES);
+            event.text = None;
         }
         self.remove_unwanted(&mut event);
 

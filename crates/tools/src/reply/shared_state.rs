@@ -147,12 +147,12 @@ impl SharedState {
         let is_reading =
             matches!(freshness.unread_reason, UnreadReason::Looking | UnreadReason::Reading);
         let message = format!(
-            "No logs have been ingested into {} yet. {}",
+            "No logs have been read into {} yet. {}",
             self.store.dir().display(),
             if is_reading {
                 "They are being read now: ask again in a few seconds"
             } else {
-                "Run `sessions ingest` once in a shell, then ask again"
+                "`sessions ingest` reads the logs of the agents on this machine, `sessions ingest PATH` those of a folder"
             }
         );
         let error = ToolError::new(ErrorCode::IndexEmpty, message);

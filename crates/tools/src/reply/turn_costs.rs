@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schemas::price::PriceTable;
 use schemas::session::{EventRow, LONG_PROMPTS, ModelUsage, is_sum_of_requests};
-use schemas::{EventType, Usage};
+use schemas::{EventType, Timestamp, Usage};
 
 use super::convert::unsigned_index;
 
@@ -50,7 +50,8 @@ impl Pricer<'_> {
         let prompt_over =
             LONG_PROMPTS.iter().rfind(|size| priced_prompt > **size).copied().unwrap_or(0);
         let mode = event.price_mode();
-        ModelUsage { model: event.model.clone(), prompt_over, mode, usage }.cost(self.prices)
+        let day = event.timestamp.map(|time| Timestamp(time).utc_day());
+        ModelUsage { model: event.model.clone(), prompt_over, day, mode, usage }.cost(self.prices)
     }
 }
 

@@ -26,7 +26,8 @@ pub fn usage_warnings<'r>(
     for row in rows {
         let unpriced = row.model_usage().into_iter().filter(|entry| {
             let model = entry.model.as_deref().unwrap_or("");
-            !entry.mode.is_standard() && prices.rate_in_mode(model, &entry.mode).is_none()
+            let day = entry.day.as_deref();
+            !entry.mode.is_standard() && prices.rate_in_mode(model, &entry.mode, day).is_none()
         });
         modes.extend(unpriced.map(|entry| clean_text(&entry.name())));
         records.extend(uncounted_records(row));

@@ -45,19 +45,17 @@ pub(super) fn names_order(args: &SearchArgs, query: &Query) -> bool {
     args.sort.is_some() || query.qualifiers.iter().any(|qualifier| qualifier.starts_with("sort:"))
 }
 
-/// Names the words that no searched event has: `Words without a match: Magento: nowhere.`
+/// Names the words that no searched event has: `"Magento" occurs in no event.`
 pub(super) fn describe_absent_words(absent: &[AbsentWord]) -> Option<String> {
     if absent.is_empty() {
         return None;
     }
-    let words = absent.iter().map(|absent| {
-        let place = if absent.is_in_store { "only outside the filters" } else { "nowhere" };
-        format!("{}: {place}", echoed_name(&absent.word))
+    let sentences = absent.iter().map(|absent| {
+        let place =
+            if absent.is_in_store { "only outside the current filters" } else { "in no event" };
+        format!("\"{}\" occurs {place}.", echoed_name(&absent.word))
     });
-    Some(format!(
-        "Words that occur in no searched event: {}.",
-        words.collect::<Vec<_>>().join(", ")
-    ))
+    Some(sentences.collect::<Vec<_>>().join(" "))
 }
 
 /// Returns the next step; for an empty result, the reason why it is empty.

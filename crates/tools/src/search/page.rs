@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemas::tool::search::{Match, SearchArgs};
 use schemas::{ErrorCode, EventId, ToolError, limits};
 
-use super::quotes::{quote_snippet, show_texts};
+use super::quotes::{quote_diff, quote_snippet, show_texts};
 use crate::error::store_error;
 use crate::reply::budget::Budget;
 use crate::reply::call::Call;
@@ -46,7 +46,8 @@ pub(super) fn find_matches_by_time(
     call: &Call<'_>,
 ) -> Result<MatchPage, ToolError> {
     let found = search::search(snapshot, request, call.stop).map_err(search_error)?;
-    let matches = collect_matches(snapshot, bound, &found.hits, 0);
+    let shows_diffs = request.query.clauses.is_empty();
+    let matches = collect_matches(snapshot, bound, &found.hits, 0, shows_diffs)?;
     let includes_all_hits = matches.len() == found.hits.len();
 
     // A page that was cut continues after its last match.
@@ -92,7 +93,7 @@ pub(super) fn find_best_matches(
     let after = after.map(|after| after.at);
     let found = search::search_ranked(snapshot, request, after.as_ref(), call.stop)
         .map_err(search_error)?;
-    let mut matches = collect_matches(snapshot, bound, &found.hits, found.cursor_bytes());
+    let mut matches = collect_matches(snapshot, bound, &found.hits, found.cursor_bytes(), false)?;
     if shows_texts {
         show_texts(snapshot, &mut matches, &found.hits)?;
     }
@@ -119,13 +120,15 @@ pub(super) fn find_best_matches(
 }
 
 /// Returns the matches of the hits that fit into an answer. The budget leaves room for the query, which
-/// the answer repeats, and for a cursor of about `cursor_bytes`.
+/// the answer repeats, and for a cursor of about `cursor_bytes`. With `shows_diffs`, the snippets of edits
+/// are diffs.
 fn collect_matches(
     snapshot: &Snapshot,
     args: &SearchArgs,
     hits: &[SearchHit],
     cursor_bytes: usize,
-) -> Vec<Match> {
+    shows_diffs: bool,
+) -> Result<Vec<Match>, ToolError> {
     let reserved = 4 * args.query.len() + cursor_bytes;
     let mut budget = Budget::new(limits::ANSWER_BYTES.saturating_sub(reserved));
     let mut matches: Vec<Match> = Vec::new();
@@ -135,12 +138,16 @@ fn collect_matches(
             found.provider = None;
             found.project = None;
         }
+        if shows_diffs && let Some(diff) = quote_diff(snapshot, &found, hit)? {
+            found.snippet = diff;
+            found.is_diff = true;
+        }
         if !budget.take(&found) {
             break;
         }
         matches.push(found);
     }
-    matches
+    Ok(matches)
 }
 
 fn convert_hit(snapshot: &Snapshot, hit: &SearchHit) -> Match {
@@ -163,6 +170,7 @@ fn convert_hit(snapshot: &Snapshot, hit: &SearchHit) -> Match {
         is_abandoned: i32::try_from(hit.event_index).is_ok_and(|at| session.is_abandoned(at)),
         confidence: hit.confidence,
         snippet: quote_snippet(&hit.snippet),
+        is_diff: false,
         context: BTreeMap::new(),
     }
 }

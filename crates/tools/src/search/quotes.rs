@@ -2,14 +2,18 @@
 //! asks a session a question wants to read the answer, and not to find its place.
 
 use schemas::tool::search::Match;
-use schemas::{EventType, ToolError, limits};
+use schemas::{EventType, ToolError, ToolKind, limits};
 
-use crate::reply::rows::read_events;
+use crate::reply::rows::{Links, convert_whole_event, read_events};
+use crate::reply::shown::read_diff;
 use crate::reply::text_share::{TextSize, share_room};
 use base::json_length::json_length;
 use base::sanitize::{clean_text, truncate_for_json};
 use search::{SearchHit, Snippet, cut_snippet};
 use store::Snapshot;
+
+/// Maximum size of the diff of a match in bytes of JSON.
+const MAX_DIFF_BYTES: usize = 600;
 
 /// Replaces the snippets of matches by as much of their texts as there is room for. `hits` are those of
 /// the matches, in the same order.
@@ -41,6 +45,27 @@ pub(super) fn show_texts(
         }
     }
     Ok(())
+}
+
+/// Returns the first lines of the diff of a match; `None` if it is not an edit.
+pub(super) fn quote_diff(
+    snapshot: &Snapshot,
+    found: &Match,
+    hit: &SearchHit,
+) -> Result<Option<String>, ToolError> {
+    let kind = found.tool_name.as_deref().map(ToolKind::from_name);
+    if found.event_type != EventType::ToolCall || kind != Some(ToolKind::Edit) {
+        return Ok(None);
+    }
+    let end = hit.event_index.saturating_add(1);
+    let row = read_events(snapshot, hit.session, hit.event_index, end)?.pop();
+    let session = &snapshot.sessions()[hit.session];
+    let event = row.map(|row| convert_whole_event(&row, session, &Links::default()));
+    let diff = event.and_then(|event| read_diff(&event, None));
+    Ok(diff.map(|diff| match truncate_for_json(&diff.text, MAX_DIFF_BYTES) {
+        (_, 0) => diff.text,
+        (kept, _) => format!("{kept}…"),
+    }))
 }
 
 /// Returns the most bytes of the text of an event. What a command printed is rarely the answer.

@@ -12,11 +12,18 @@ use schemas::{Timestamp, Usage, Zone, limits};
 use super::fact::{CALL, RESULT, StatsColumns, StatsFact, USAGE, flag_at, number_at, text_at};
 use super::plan::StatsPlan;
 use super::sums::{GroupSums, KEY_SEPARATOR, MISSING_VALUE};
+use base::model_name::shown_model;
 use base::paths::resolve_path;
 
 /// A quarter of an hour in microseconds. The offsets of all zones, and the times at which they
 /// change, have been multiples of it since 2011, so its times have one hour, day, week and month.
 const QUARTER_HOUR_US: i64 = 15 * 60 * 1_000_000;
+
+/// A day in microseconds.
+const DAY_US: i64 = 24 * 60 * 60 * 1_000_000;
+
+/// The rates of models; `None` for a model without a price.
+type ModelRates<'a> = HashMap<String, Option<Cow<'a, Rate>>>;
 
 /// The groups of some rows.
 pub(super) struct StatsGroups<'a> {
@@ -24,14 +31,14 @@ pub(super) struct StatsGroups<'a> {
     groups: HashMap<String, GroupSums>,
     /// A reused buffer for the key of a row.
     key: String,
-    /// The rates by mode of service and model.
-    rates: HashMap<PriceMode, HashMap<String, Option<Cow<'a, Rate>>>>,
+    /// The rates by mode of service and day in UTC, and by model.
+    rates: HashMap<(PriceMode, Option<i64>), ModelRates<'a>>,
     /// The names of hours, days, weeks and months by quarter of an hour, one map for each key.
     periods: [HashMap<i64, String>; 2],
     /// The full path of each file that calls of the session name, by how the log writes it.
     paths: HashMap<String, String>,
-    /// The names of tools in lower case, by how the logs write them.
-    folded_tools: HashMap<String, String>,
+    /// The names of tools in lower case and of models as readers see them, by how the logs write them.
+    folded_names: HashMap<String, String>,
     /// The prompt length of each request of the session, if it decides the rate. A request may be
     /// counted in several rows, and only the first has the prompt.
     prompts: HashMap<String, i64>,
@@ -46,7 +53,7 @@ impl<'a> StatsGroups<'a> {
             rates: HashMap::new(),
             periods: [HashMap::new(), HashMap::new()],
             paths: HashMap::new(),
-            folded_tools: HashMap::new(),
+            folded_names: HashMap::new(),
             prompts: HashMap::new(),
         }
     }
@@ -155,11 +162,13 @@ impl<'a> StatsGroups<'a> {
     ) -> Option<f64> {
         let model = fact.model?;
         let prices = self.plan.prices;
-        if !self.rates.get(&mode).is_some_and(|rates| rates.contains_key(model)) {
-            let rate = prices.rate_in_mode(model, &mode);
-            self.rates.entry(mode.clone()).or_default().insert(model.to_owned(), rate);
+        let key = (mode, fact.time.map(|time| time.div_euclid(DAY_US)));
+        if !self.rates.get(&key).is_some_and(|rates| rates.contains_key(model)) {
+            let day = fact.time.map(|time| Timestamp(time).utc_day());
+            let rate = prices.rate_in_mode(model, &key.0, day.as_deref());
+            self.rates.entry(key.clone()).or_default().insert(model.to_owned(), rate);
         }
-        let rates = self.rates.get(&mode)?;
+        let rates = self.rates.get(&key)?;
         let rate = rates.get(model)?.as_deref()?;
         let mut prompt = Usage { output: None, ..fact.usage }.total();
         if rate.long.is_some()
@@ -213,13 +222,15 @@ impl<'a> StatsGroups<'a> {
             GroupKey::Machine => session.map(|row| self.plan.snapshot.machine_of(row)),
             GroupKey::User => session.map(|row| self.plan.snapshot.user_of(row)),
             GroupKey::Session => session.map(|row| row.session_id.as_str()),
-            GroupKey::Model => fact.model,
-            GroupKey::Tool => {
-                let name = fact.tool_name?;
-                if !self.folded_tools.contains_key(name) {
-                    self.folded_tools.insert(name.to_owned(), name.to_lowercase());
+            GroupKey::Model | GroupKey::Tool => {
+                let is_model = kind == GroupKey::Model;
+                let name = if is_model { fact.model? } else { fact.tool_name? };
+                if !self.folded_names.contains_key(name) {
+                    let folded =
+                        if is_model { shown_model(name).into_owned() } else { name.to_lowercase() };
+                    self.folded_names.insert(name.to_owned(), folded);
                 }
-                self.folded_tools.get(name).map(String::as_str)
+                self.folded_names.get(name).map(String::as_str)
             }
             GroupKey::ToolKind => fact.tool_kind,
             GroupKey::EventType => Some(fact.event_type),

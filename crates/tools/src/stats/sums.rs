@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use super::fact::{CALL, RESULT, StatsFact, USAGE};
 use super::plan::StatsPlan;
+use base::model_name::shown_model;
 use base::sanitize::clean_text;
 
 /// The separator between the values of two keys.
@@ -72,8 +73,9 @@ impl GroupSums {
                     Some(cost) => *self.cost.get_or_insert(0.0) += cost,
                     None => self.unpriced += fact.usage.total(),
                 }
-                if let Some(model) = fact.model.filter(|model| !self.models.contains(*model)) {
-                    self.models.insert(model.to_owned());
+                let model = fact.model.map(shown_model);
+                if let Some(model) = model.filter(|model| !self.models.contains(model.as_ref())) {
+                    self.models.insert(model.into_owned());
                 }
             }
             _ => {}

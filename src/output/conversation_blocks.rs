@@ -3,14 +3,14 @@
 
 use std::ops::Range;
 
-use schemas::tool::event::Event;
+use schemas::tool::event::{EditDiff, Event};
 use schemas::tool::list::Session;
 
+use super::numbers::format_bytes;
 use crate::export::transcript::{
-    TranscriptPart, accompany_calls, collect_turns, describe_call_in, describe_notices,
-    event_remarks, session_title, truncate_chars,
+    TranscriptPart, accompany_calls, call_text, collect_turns, describe_notices, event_line,
+    event_remarks, has_failed, session_title, truncate_chars,
 };
-use crate::output::shorten_image_notes;
 use base::sanitize::clean_text;
 use base::shell_word::shell_word;
 use tools::Transcript;
@@ -21,58 +21,70 @@ const MAX_MESSAGE_CHARS: usize = 40_000;
 /// The most characters of what a call got or returned.
 const MAX_OUTPUT_CHARS: usize = 4_000;
 
+/// The most tools named in the line of a run of calls.
+const MAX_NAMED_TOOLS: usize = 4;
+
 /// A session as a conversation.
 #[derive(Debug)]
-pub(super) struct Conversation {
-    pub(super) session: Session,
+pub(crate) struct Conversation {
+    pub(crate) session: Session,
     /// The title in one line, or the id.
-    pub(super) title: String,
-    pub(super) blocks: Vec<ConversationBlock>,
+    pub(crate) title: String,
+    pub(crate) blocks: Vec<ConversationBlock>,
     /// The indexes of its events, if it is a part of a long session.
     events: Range<u32>,
     /// True if it has all events of the session.
-    pub(super) is_whole: bool,
+    pub(crate) is_whole: bool,
 }
 
 /// A part of a conversation that is shown as a whole.
 #[derive(Debug)]
-pub(super) struct ConversationBlock {
-    pub(super) content: BlockContent,
+pub(crate) struct ConversationBlock {
+    pub(crate) content: BlockContent,
     /// The first event of the block.
-    pub(super) first_event: u32,
+    pub(crate) first_event: u32,
     /// The last event of the block.
-    pub(super) last_event: u32,
+    pub(crate) last_event: u32,
     /// Time of the first event as RFC 3339.
-    pub(super) timestamp: Option<String>,
+    pub(crate) timestamp: Option<String>,
+    pub(crate) model: Option<String>,
+    /// On a branch that a rewind left behind.
+    pub(crate) is_abandoned: bool,
+    /// True if the first event has an image.
+    pub(crate) has_image: bool,
 }
 
 /// The content of a block.
 #[derive(Debug)]
-pub(super) enum BlockContent {
+pub(crate) enum BlockContent {
     Prompt(String),
     Answer(String),
     Reasoning(String),
     Calls(Vec<CallEntry>),
-    /// The number of notices of each kind.
+    /// What the agent noted, in one line.
     Notices(String),
 }
 
 /// A call with its result.
 #[derive(Debug)]
-pub(super) struct CallEntry {
-    pub(super) tool: String,
+pub(crate) struct CallEntry {
+    pub(crate) tool: String,
     /// The command, the file or the beginning of the arguments, in one line.
-    pub(super) subject: String,
+    pub(crate) subject: String,
     /// Duration, outcome and origin.
-    pub(super) remarks: Vec<String>,
-    pub(super) status: CallStatus,
-    /// The arguments and the result.
-    pub(super) details: String,
+    pub(crate) remarks: Vec<String>,
+    pub(crate) status: CallStatus,
+    /// The arguments or the diff of an edit, and the result.
+    pub(crate) details: String,
+    pub(crate) event_index: u32,
+    pub(crate) diff: Option<EditDiff>,
+    /// The first line of what a failed call returned.
+    pub(crate) error: Option<String>,
 }
 
 /// The outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum CallStatus {
+pub(crate) enum CallStatus {
     Succeeded,
     Failed,
     /// The log has no result.
@@ -80,12 +92,14 @@ pub(super) enum CallStatus {
 }
 
 impl Conversation {
-    /// Arranges the events of a session.
-    pub(super) fn new(whole: Transcript) -> Self {
+    /// Arranges the events of a session. Without its reasoning, the calls before and after are one run.
+    pub(crate) fn new(whole: Transcript, has_reasoning: bool) -> Self {
         let mut blocks: Vec<ConversationBlock> = Vec::new();
         for turn in collect_turns(&whole.events) {
             for part in &turn.parts {
-                append_part(&mut blocks, part, whole.session.cwd.as_deref());
+                if has_reasoning || !matches!(part, TranscriptPart::Reasoning(_)) {
+                    append_part(&mut blocks, part);
+                }
             }
         }
         let title = clean_text(&session_title(&whole.session));
@@ -94,17 +108,17 @@ impl Conversation {
     }
 
     /// Returns the index of the first event that is shown; `None` if there is none.
-    pub(super) fn first_event(&self) -> Option<u32> {
+    pub(crate) fn first_event(&self) -> Option<u32> {
         self.blocks.first().map(|block| block.first_event)
     }
 
     /// Returns true if it has an event, or the beginning of the session without one.
-    pub(super) fn has_event(&self, event_index: Option<u32>) -> bool {
+    pub(crate) fn has_event(&self, event_index: Option<u32>) -> bool {
         self.is_whole || self.events.contains(&event_index.unwrap_or(0))
     }
 
     /// Returns the position of the block that holds an event, or of the one before it.
-    pub(super) fn block_of_event(&self, event_index: u32) -> usize {
+    pub(crate) fn block_of_event(&self, event_index: u32) -> usize {
         let holds = |block: &ConversationBlock| {
             (block.first_event..=block.last_event).contains(&event_index)
         };
@@ -114,19 +128,14 @@ impl Conversation {
     }
 }
 
-/// Appends a part of a turn. Calls that follow each other become one block. `folder` is that of the
-/// session.
-fn append_part(
-    blocks: &mut Vec<ConversationBlock>,
-    part: &TranscriptPart<'_>,
-    folder: Option<&str>,
-) {
+/// Appends a part of a turn. Calls that follow each other become one block.
+fn append_part(blocks: &mut Vec<ConversationBlock>, part: &TranscriptPart<'_>) {
     match part {
         TranscriptPart::Prompt(event) => push_message(blocks, event, BlockContent::Prompt),
         TranscriptPart::Answer(event) => push_message(blocks, event, BlockContent::Answer),
         TranscriptPart::Reasoning(event) => push_message(blocks, event, BlockContent::Reasoning),
-        TranscriptPart::Call { call, result } => push_call(blocks, call, *result, folder),
-        TranscriptPart::Result(event) => push_call(blocks, event, Some(event), folder),
+        TranscriptPart::Call { call, result } => push_call(blocks, call, *result),
+        TranscriptPart::Result(event) => push_call(blocks, event, Some(event)),
         TranscriptPart::Notices(notices) => {
             if accompany_calls(notices) && extend_calls(blocks, notices) {
                 return;
@@ -167,17 +176,18 @@ fn push_block(blocks: &mut Vec<ConversationBlock>, event: &Event, content: Block
         first_event: event.event_index,
         last_event: event.event_index,
         timestamp: event.timestamp.clone(),
+        model: event.model.clone(),
+        is_abandoned: event.is_abandoned,
+        has_image: event
+            .text
+            .as_deref()
+            .is_some_and(|text| shorten_image_notes(text).len() < text.len()),
     });
 }
 
-fn push_call(
-    blocks: &mut Vec<ConversationBlock>,
-    call: &Event,
-    result: Option<&Event>,
-    folder: Option<&str>,
-) {
+fn push_call(blocks: &mut Vec<ConversationBlock>, call: &Event, result: Option<&Event>) {
     let last_event = result.map_or(call.event_index, |result| result.event_index);
-    let entry = describe_entry(call, result, folder);
+    let entry = describe_entry(call, result);
     if let Some(ConversationBlock {
         content: BlockContent::Calls(entries), last_event: last, ..
     }) = blocks.last_mut()
@@ -192,23 +202,26 @@ fn push_call(
     }
 }
 
-fn describe_entry(call: &Event, result: Option<&Event>, folder: Option<&str>) -> CallEntry {
-    let status = match result.map(|result| (result.is_error, result.exit_code)) {
+fn describe_entry(call: &Event, result: Option<&Event>) -> CallEntry {
+    let status = match result {
         None => CallStatus::Unknown,
-        Some((Some(true), _)) => CallStatus::Failed,
-        Some((None, Some(code))) if code != 0 => CallStatus::Failed,
+        Some(result) if has_failed(result) => CallStatus::Failed,
         Some(_) => CallStatus::Succeeded,
     };
-    let mut details = shown_text(call.text.as_deref().unwrap_or_default(), MAX_OUTPUT_CHARS, call);
+    let mut details = shown_text(call_text(call), MAX_OUTPUT_CHARS, call);
     let output = result.filter(|result| result.event_id != call.event_id);
     if let Some(output) = output {
         let text = output.text.as_deref().unwrap_or_default();
         details.push('\n');
         details.push_str(&shown_text(text, MAX_OUTPUT_CHARS, output));
     }
+    let error = result.filter(|_| status == CallStatus::Failed).and_then(|result| {
+        let mut lines = result.text.as_deref()?.lines().map(str::trim);
+        lines.find(|line| !line.is_empty()).map(clean_text)
+    });
     CallEntry {
         tool: clean_text(call.tool_name.as_deref().unwrap_or("tool")),
-        subject: clean_text(&describe_call_in(call, folder)),
+        subject: clean_text(event_line(call)),
         // The first remark is the time of day in UTC, which the lines do not show.
         remarks: event_remarks(call, result)
             .into_iter()
@@ -217,7 +230,31 @@ fn describe_entry(call: &Event, result: Option<&Event>, folder: Option<&str>) ->
             .collect(),
         status,
         details,
+        event_index: call.event_index,
+        diff: call.diff.clone(),
+        error,
     }
+}
+
+/// Names the tools of calls, the one with the most calls first: `Bash ×9, Edit ×4, Read`.
+pub(crate) fn describe_tools(calls: &[CallEntry]) -> String {
+    let mut counts: Vec<(&str, usize)> = Vec::new();
+    for call in calls {
+        match counts.iter_mut().find(|(tool, _)| *tool == call.tool) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((&call.tool, 1)),
+        }
+    }
+    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let shown = counts.iter().take(MAX_NAMED_TOOLS).map(|(tool, count)| match count {
+        1 => (*tool).to_owned(),
+        count => format!("{tool} ×{count}"),
+    });
+    let mut text = shown.collect::<Vec<_>>().join(", ");
+    if counts.len() > MAX_NAMED_TOOLS {
+        text.push_str(", …");
+    }
+    text
 }
 
 /// Returns the beginning of a text without the characters that a terminal should not get, and says
@@ -230,4 +267,38 @@ fn shown_text(text: &str, max_chars: usize, event: &Event) -> String {
         shown.push_str(&format!("\n{omitted} more characters: sessions event {id}"));
     }
     shown
+}
+
+/// Shortens the notes in place of images: `[image/png 20480 bytes]` becomes `[image 20 KB]`.
+pub(crate) fn shorten_image_notes(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("[image/") {
+        let (before, note) = rest.split_at(at);
+        let Some(end) = note.find(']') else { break };
+        out.push_str(before);
+        let words: Vec<&str> = note[1..end].split(' ').collect();
+        match words.as_slice() {
+            [_, bytes, "bytes"] if bytes.parse::<u64>().is_ok() => {
+                let bytes = bytes.parse().unwrap_or(0);
+                out.push_str(&format!("[image {}]", format_bytes(bytes)));
+            }
+            _ => out.push_str(&note[..=end]),
+        }
+        rest = &note[end + 1..];
+    }
+    out.push_str(rest);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn images_are_named_by_their_size() {
+        let text = "see [image/png 20480 bytes] and [image/x] or [image/png";
+        assert_eq!(shorten_image_notes(text), "see [image 20 KB] and [image/x] or [image/png");
+        assert_eq!(shorten_image_notes("none"), "none");
+    }
 }

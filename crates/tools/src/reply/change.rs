@@ -1,7 +1,7 @@
 //! Computes what changed: between the arguments of two calls, and in the text that an edit
 //! replaces.
 
-use super::finding::shorten;
+use super::convert::shorten;
 
 /// Maximum number of lines shown.
 const MAX_LINES: usize = 16;
@@ -12,6 +12,9 @@ const MAX_LINE_BYTES: usize = 200;
 /// Maximum product of the line counts of two texts that are compared line by line. Larger pairs are
 /// not aligned.
 const MAX_LINE_PAIRS: usize = 40_000;
+
+/// Unchanged lines around a change.
+const CONTEXT_LINES: usize = 3;
 
 /// Number of bytes shown before the first difference of two long lines.
 const LEAD_BYTES: usize = 40;
@@ -74,29 +77,29 @@ const OTHER: &[&str] = &[
 
 /// A side of an edit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EditSide {
+pub(crate) enum EditSide {
     Removed,
     Added,
 }
 
 /// The text before and after an edit.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub struct Edit {
-    pub removed: String,
-    pub added: String,
+pub(crate) struct Edit {
+    pub(crate) removed: String,
+    pub(crate) added: String,
 }
 
 /// The numbers of lines that an edit changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LineCounts {
-    pub added: usize,
-    pub removed: usize,
+pub(crate) struct LineCounts {
+    pub(crate) added: usize,
+    pub(crate) removed: usize,
 }
 
 impl LineCounts {
     /// Reads the counts at the end of the text of a result: `(3 lines added, 1 removed)`. Decoders
     /// append them if the log has what a diff says.
-    pub fn of_result(text: &str) -> Option<Self> {
+    pub(crate) fn of_result(text: &str) -> Option<Self> {
         let last = text.lines().next_back()?;
         let counts = last.strip_prefix('(')?.strip_suffix(" removed)")?;
         let (added, removed) = counts.split_once(" lines added, ")?;
@@ -107,7 +110,7 @@ impl LineCounts {
 impl Edit {
     /// Reads the arguments of an edit as the event's text shows them, one `key: value` after
     /// another, or the lines of a patch. Returns `None` if the text contains neither.
-    pub fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let edit = match text.split_once("*** Begin Patch") {
             Some((_, patch)) => Self::from_patch(patch),
             None => Self::from_arguments(text),
@@ -157,21 +160,57 @@ impl Edit {
     }
 
     /// Returns the edit that undoes this one.
-    pub(super) fn inverse(&self) -> Self {
+    pub(crate) fn inverse(&self) -> Self {
         Self { removed: self.added.clone(), added: self.removed.clone() }
     }
 
-    /// Returns the lines that only one side has, in order.
-    pub fn changed_lines(&self) -> Vec<(EditSide, &str)> {
-        let old: Vec<&str> = self.removed.lines().collect();
-        let new: Vec<&str> = self.added.lines().collect();
-        changed_lines(&old, &new)
+    /// Returns the lines of both sides, without the spaces at their ends.
+    fn sides(&self) -> (Vec<&str>, Vec<&str>) {
+        let removed = self.removed.lines().map(str::trim_end).collect();
+        (removed, self.added.lines().map(str::trim_end).collect())
+    }
+
+    /// Returns the changed lines after `-` and `+`, and those around them after a space. What is left
+    /// out between them is a line with `@@`.
+    pub(crate) fn unified_lines(&self) -> Vec<String> {
+        let (old, new) = self.sides();
+        let mut changes = compare_lines(&old, &new).into_iter();
+        let mut out = Vec::new();
+        let (mut i, mut j) = (0, 0);
+        loop {
+            let change = changes.next();
+            let same = match change {
+                Some((EditSide::Removed, number)) => number - i,
+                Some((EditSide::Added, number)) => number - j,
+                None => old.len() - i,
+            };
+            let head = if out.is_empty() { 0 } else { CONTEXT_LINES.min(same) };
+            let tail = if change.is_none() { 0 } else { CONTEXT_LINES.min(same - head) };
+            let context = old.get(i..i + same).unwrap_or_default();
+            out.extend(context[..head].iter().map(|line| format!(" {line}")));
+            if head + tail < same && head > 0 && tail > 0 {
+                out.push(format!("@@ {} unchanged lines", same - head - tail));
+            }
+            out.extend(context[same - tail..].iter().map(|line| format!(" {line}")));
+            i += same;
+            j += same;
+            match change {
+                Some((EditSide::Removed, number)) => {
+                    out.push(format!("-{}", old[number]));
+                    i += 1;
+                }
+                Some((EditSide::Added, number)) => {
+                    out.push(format!("+{}", new[number]));
+                    j += 1;
+                }
+                None => return out,
+            }
+        }
     }
 
     /// Returns, for each added line, whether only the new text has it at this place.
-    pub fn new_lines(&self) -> Vec<bool> {
-        let old: Vec<&str> = self.removed.lines().map(str::trim_end).collect();
-        let new: Vec<&str> = self.added.lines().map(str::trim_end).collect();
+    pub(crate) fn new_lines(&self) -> Vec<bool> {
+        let (old, new) = self.sides();
         let mut is_new = vec![false; new.len()];
         for (side, number) in compare_lines(&old, &new) {
             if side == EditSide::Added
@@ -184,7 +223,7 @@ impl Edit {
     }
 
     /// Returns the changed lines, prefixed with - and +, in at most `bytes`.
-    pub(super) fn diff(&self, bytes: usize) -> Option<String> {
+    pub(crate) fn diff(&self, bytes: usize) -> Option<String> {
         diff_lines(&self.removed, &self.added, bytes)
     }
 }
@@ -208,7 +247,7 @@ fn parse_argument(line: &str, is_list: bool) -> Option<(Option<EditSide>, &str)>
 
 /// Returns the lines that differ, prefixed with - and +, in at most `bytes`; `None` if no line
 /// differs.
-pub(super) fn diff_lines(before: &str, after: &str, bytes: usize) -> Option<String> {
+pub(crate) fn diff_lines(before: &str, after: &str, bytes: usize) -> Option<String> {
     let old_lines: Vec<&str> = before.lines().collect();
     let new_lines: Vec<&str> = after.lines().collect();
     let changed = changed_lines(&old_lines, &new_lines);
@@ -334,9 +373,21 @@ mod tests {
         assert_eq!(edit.new_lines(), [false, false, true, true, true, false]);
         let long: String = (0..500).map(|number| format!("line {number}\n")).collect();
         let edit = Edit { removed: long.clone(), added: long.replace("250", "x") };
+        let around = |numbers: std::ops::Range<u32>| {
+            numbers.map(|number| format!(" line {number}")).collect::<Vec<_>>()
+        };
+        let changed = ["-line 250", "+line x"].map(str::to_owned).to_vec();
+        assert_eq!(edit.unified_lines(), [around(247..250), changed, around(251..254)].concat());
+    }
+
+    #[test]
+    fn lines_between_changes_are_left_out() {
+        let old = "a\nb\n1\n2\n3\n4\n5\n6\n7\n8\nc";
+        let new = old.replace('a', "x").replace('c', "y");
+        let edit = Edit { removed: old.to_owned(), added: new };
         assert_eq!(
-            edit.changed_lines(),
-            [(EditSide::Removed, "line 250"), (EditSide::Added, "line x")]
+            edit.unified_lines().join("|"),
+            "-a|+x| b| 1| 2|@@ 3 unchanged lines| 6| 7| 8|-c|+y"
         );
     }
 

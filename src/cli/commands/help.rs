@@ -1,0 +1,8 @@
+//! `sessions help`: lists the commands of every day, or all of them with the global flags.
+
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct HelpFlags {
+    /// List all commands, and describe the flags that every command has
+    #[arg(long = "all")]
+    pub(in crate::cli) lists_all: bool,
+}

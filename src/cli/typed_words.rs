@@ -1,0 +1,149 @@
+//! Words that users type for a command: synonyms of commands, what leads to another command, and
+//! misspelled commands.
+
+use std::ffi::OsString;
+
+use clap::Command;
+use schemas::nearest;
+
+use super::blank_values::find_option;
+
+/// Words for a command, with what is run for them.
+const SYNONYMS: &[(&str, &[&str])] = &[
+    ("cat", &["show"]),
+    ("continue", &["resume"]),
+    ("cost", &["usage"]),
+    ("costs", &["usage"]),
+    ("delete", &["forget"]),
+    ("follow", &["tail"]),
+    ("grep", &["search"]),
+    ("import", &["ingest"]),
+    ("limits", &["usage", "--limits"]),
+    ("ls", &["list"]),
+    ("quota", &["usage", "--limits"]),
+    ("quotas", &["usage", "--limits"]),
+    ("remove", &["forget"]),
+    ("rm", &["forget"]),
+    ("sql", &["query"]),
+    ("tokens", &["usage"]),
+    ("ui", &["web"]),
+    ("update", &["upgrade"]),
+    ("view", &["show"]),
+];
+
+/// Words for what a command does only with flags or a setting, with what to do.
+const LEADS: &[(&str, &str)] = &[
+    ("exclude", HIDE),
+    (
+        "handover",
+        "`sessions resume ID --with AGENT` hands a session over to another agent. Add --print to see the text first",
+    ),
+    ("hide", HIDE),
+    ("ignore", HIDE),
+];
+
+const HIDE: &str = "Add the project to `exclude` under [ingest] in settings.toml. `sessions forget --excluded --yes` then removes its sessions from the store";
+
+/// Returns the arguments with the command that a synonym stands for, and with `COMMAND --help` for
+/// `help COMMAND`.
+pub(super) fn replace_synonym(program: &Command, mut arguments: Vec<OsString>) -> Vec<OsString> {
+    let Some(at) = find_command_word(program, &arguments) else { return arguments };
+    let word = arguments.get(at).and_then(|word| word.to_str()).unwrap_or_default();
+    if word == "help" {
+        let is_command = |next: &OsString| next.to_str().is_some_and(|next| !next.starts_with('-'));
+        if arguments.get(at + 1).is_some_and(is_command) {
+            arguments.remove(at);
+            arguments.insert(at + 1, "--help".into());
+            return replace_synonym(program, arguments);
+        }
+    }
+    if let Some((_, command)) = SYNONYMS.iter().find(|(synonym, _)| *synonym == word) {
+        arguments.splice(at..=at, command.iter().map(OsString::from));
+    }
+    arguments
+}
+
+/// Returns the position of the word that names the command.
+fn find_command_word(program: &Command, arguments: &[OsString]) -> Option<usize> {
+    let mut at = 1;
+    loop {
+        let word = arguments.get(at)?.to_str()?;
+        if !word.starts_with('-') {
+            return Some(at);
+        }
+        let option = find_option(program, None, word);
+        at += 1 + usize::from(option.is_some_and(|option| option.get_action().takes_values()));
+    }
+}
+
+/// Returns the message about a word that is not a command.
+pub(super) fn describe_unknown_command(program: &Command, word: &str) -> String {
+    let lead = LEADS.iter().find(|(known, _)| *known == word).map(|(_, lead)| (*lead).to_owned());
+    let commands = program.get_subcommands().filter(|command| !command.is_hide_set());
+    let words = commands.map(Command::get_name).chain(SYNONYMS.iter().map(|(synonym, _)| *synonym));
+    let meant = nearest(word, words).map(|meant| {
+        let synonym = SYNONYMS.iter().find(|(synonym, _)| *synonym == meant);
+        let command = synonym.map_or_else(|| meant.to_owned(), |(_, command)| command.join(" "));
+        format!("Did you mean `sessions {command}`?")
+    });
+    let hint = lead.or(meant).unwrap_or_else(|| {
+        format!("To search for it, run `sessions search {}`", base::shell_word::shell_word(word))
+    });
+    format!(
+        "error: '{word}' is not a command\n\nhint: {hint}\n      `sessions help --all` lists all commands\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+    use crate::cli::Args;
+
+    fn replaced(line: &str) -> String {
+        let arguments = line.split(' ').map(OsString::from).collect();
+        let words = replace_synonym(&Args::command(), arguments);
+        words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn a_synonym_is_replaced_only_where_the_command_is() {
+        for (typed, run) in [
+            ("sessions rm 9ae8", "sessions forget 9ae8"),
+            ("sessions --store quota quota", "sessions --store quota usage --limits"),
+            ("sessions --json cost --by week", "sessions --json usage --by week"),
+            ("sessions search delete", "sessions search delete"),
+            ("sessions help ls", "sessions list --help"),
+            ("sessions help --all", "sessions help --all"),
+            ("sessions help", "sessions help"),
+            ("sessions", "sessions"),
+        ] {
+            assert_eq!(replaced(typed), run);
+        }
+    }
+
+    #[test]
+    fn synonyms_run_commands_and_are_none() {
+        let program = Args::command();
+        for (synonym, command) in SYNONYMS {
+            assert!(program.find_subcommand(command[0]).is_some(), "{synonym}");
+            assert!(program.find_subcommand(synonym).is_none(), "{synonym}");
+        }
+    }
+
+    #[test]
+    fn a_hint_proposes_what_was_meant() {
+        for (word, hint) in [
+            ("serach", "`sessions search`"),
+            ("delet", "`sessions forget`"),
+            ("quoat", "`sessions usage --limits`"),
+            ("handover", "`sessions resume ID --with AGENT`"),
+            ("hide", "settings.toml"),
+            ("frobnicate", "`sessions search frobnicate`"),
+        ] {
+            let message = describe_unknown_command(&Args::command(), word);
+            assert!(message.contains(hint), "{message}");
+        }
+    }
+}
