@@ -10,7 +10,7 @@ use schemas::session::{SessionRow, SourceRow};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::session_brief::{SessionBrief, share_origins};
+use super::session_brief::{SessionBrief, SessionBriefs};
 use crate::catalog::records::{RecordKind, SegmentRows};
 use crate::catalog::{CATALOG_FILE, Catalog};
 use crate::error::StoreError;
@@ -50,8 +50,7 @@ impl RecordedRows {
 
     /// Encodes the rows.
     pub(crate) fn finish(mut self) -> io::Result<SegmentRows> {
-        let briefs: Vec<_> =
-            self.sessions.values().map(|row| SessionBrief::from_row(row)).collect();
+        let briefs = SessionBriefs::from_rows(self.sessions.values().map(|row| &**row));
         let session_rows = self.sessions.values().map(encode).collect::<io::Result<_>>()?;
         let mut states = BTreeMap::new();
         for (at, row) in self.sources.values_mut().enumerate() {
@@ -70,10 +69,10 @@ impl RecordedRows {
     }
 }
 
-/// Encodes rows as MessagePack: the values of a struct without the names of its fields, and enums by
-/// name.
+/// Encodes rows in the format of postcard: the values of a struct without the names of its fields, and
+/// enums by name.
 fn encode<T: Serialize>(rows: &T) -> io::Result<Vec<u8>> {
-    rmp_serde::to_vec(rows).map_err(io::Error::other)
+    postcard::to_stdvec(rows).map_err(io::Error::other)
 }
 
 /// Where the rows of a segment are.
@@ -112,9 +111,8 @@ impl RowSource {
 
     /// Decodes the briefs of a segment.
     pub(super) fn decode_briefs(&self, bytes: &[u8]) -> Result<Vec<SessionBrief>, StoreError> {
-        let mut briefs: Vec<SessionBrief> = self.decode(bytes)?;
-        share_origins(&mut briefs);
-        Ok(briefs)
+        let briefs: SessionBriefs = self.decode(bytes)?;
+        briefs.into_briefs().ok_or_else(|| self.damaged("a session has no origin"))
     }
 
     /// Returns the row of the session at a position, whose brief is given.
@@ -162,7 +160,7 @@ impl RowSource {
     }
 
     fn decode<T: DeserializeOwned>(&self, bytes: &[u8]) -> Result<T, StoreError> {
-        rmp_serde::from_slice(bytes).map_err(|error| self.damaged(error))
+        postcard::from_bytes(bytes).map_err(|error| self.damaged(error))
     }
 
     /// Returns the rows of the logs of a segment with the states of their decoders.

@@ -1,7 +1,7 @@
 //! What every reader of a store needs to know of every session.
 
-use std::collections::HashSet;
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
 
 use schemas::Provider;
 use schemas::session::SessionRow;
@@ -22,6 +22,7 @@ pub struct SessionBrief {
     pub is_earlier_version: bool,
     /// The result of [`SessionRow::is_conversation`].
     pub is_conversation: bool,
+    #[serde(skip, default = "unknown_origin")]
     pub origin: Arc<SessionOrigin>,
     pub started_at: Option<i64>,
     pub ended_at: Option<i64>,
@@ -43,17 +44,42 @@ pub struct SessionOrigin {
     pub user_name: Option<String>,
 }
 
-/// Makes sessions that have the same origin share it.
-pub(super) fn share_origins(briefs: &mut [SessionBrief]) {
-    let mut origins: HashSet<Arc<SessionOrigin>> = HashSet::new();
-    for brief in briefs {
-        match origins.get(&brief.origin) {
-            Some(known) => brief.origin = Arc::clone(known),
-            None => {
-                origins.insert(Arc::clone(&brief.origin));
+/// The briefs of a segment as they are encoded: each origin once.
+#[derive(Default, Serialize, Deserialize)]
+pub(super) struct SessionBriefs {
+    origins: Vec<Arc<SessionOrigin>>,
+    /// Each with the position of its origin.
+    briefs: Vec<(usize, SessionBrief)>,
+}
+
+impl SessionBriefs {
+    pub(super) fn from_rows<'r>(rows: impl Iterator<Item = &'r SessionRow>) -> Self {
+        let mut all = Self::default();
+        let mut positions = HashMap::new();
+        for brief in rows.map(SessionBrief::from_row) {
+            let at = *positions.entry(Arc::clone(&brief.origin)).or_insert(all.origins.len());
+            if at == all.origins.len() {
+                all.origins.push(Arc::clone(&brief.origin));
             }
+            all.briefs.push((at, brief));
         }
+        all
     }
+
+    /// Returns the briefs. Sessions that have the same origin share it. `None` if an origin is missing.
+    pub(super) fn into_briefs(self) -> Option<Vec<SessionBrief>> {
+        let Self { origins, briefs } = self;
+        let briefs = briefs.into_iter().map(|(at, brief)| {
+            Some(SessionBrief { origin: Arc::clone(origins.get(at)?), ..brief })
+        });
+        briefs.collect()
+    }
+}
+
+/// The origin of a brief that is being decoded, whose own one is encoded apart.
+fn unknown_origin() -> Arc<SessionOrigin> {
+    static UNKNOWN: LazyLock<Arc<SessionOrigin>> = LazyLock::new(Arc::default);
+    Arc::clone(&UNKNOWN)
 }
 
 impl SessionBrief {
