@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use schemas::EventType;
 use schemas::hook::{HookClient, HookName};
-use schemas::session::{EventRow, SessionRow};
+use schemas::session::EventRow;
 use sessions::hooks::{FailedCallInput, HookInput};
-use store::{ALL_EVENTS, Snapshot};
+use store::{ALL_EVENTS, SessionBrief, SessionOrigin, Snapshot};
 
 /// One call of a hook.
 pub(crate) struct ReplayedCall {
@@ -34,8 +34,8 @@ pub(crate) fn collect_calls(snapshot: &Snapshot) -> Vec<SessionCalls> {
     let folders = foreign_folders(snapshot);
     let mut sessions: Vec<(i64, SessionCalls)> = Vec::new();
     for (position, row) in snapshot.sessions().iter().enumerate() {
-        let (Some(started), Some(cwd)) = (row.started_at, row.cwd.clone()) else { continue };
-        if !row.is_conversation() || row.replay_events == row.events || row.agent_id.is_some() {
+        let (Some(started), Some(cwd)) = (row.started_at, row.origin.cwd.clone()) else { continue };
+        if !row.is_conversation || row.replay_events == row.events || row.agent_id.is_some() {
             continue;
         }
         let mut calls = Vec::new();
@@ -70,7 +70,8 @@ pub(crate) fn collect_calls(snapshot: &Snapshot) -> Vec<SessionCalls> {
                 | EventType::Notification => {}
             }
         }
-        let foreign = folders.iter().find(|(project, _)| Some(*project) != row.project.as_deref());
+        let foreign =
+            folders.iter().find(|(project, _)| Some(*project) != row.origin.project.as_deref());
         // A beginning session is always told where the last ones ended.
         for call in calls.iter_mut().filter(|call| call.input.hook != HookName::SessionStart) {
             call.elsewhere = foreign.map(|(_, folder)| ask_elsewhere(call, folder));
@@ -85,7 +86,8 @@ pub(crate) fn collect_calls(snapshot: &Snapshot) -> Vec<SessionCalls> {
 fn foreign_folders(snapshot: &Snapshot) -> Vec<(&str, &str)> {
     let mut counts: HashMap<(&str, &str), usize> = HashMap::new();
     for row in snapshot.sessions() {
-        if let (Some(project), Some(cwd)) = (row.project.as_deref(), row.cwd.as_deref()) {
+        let SessionOrigin { project, cwd, .. } = &*row.origin;
+        if let (Some(project), Some(cwd)) = (project, cwd) {
             *counts.entry((project, cwd)).or_default() += 1;
         }
     }
@@ -94,7 +96,7 @@ fn foreign_folders(snapshot: &Snapshot) -> Vec<(&str, &str)> {
     folders.into_iter().map(|(folder, _)| folder).collect()
 }
 
-fn input_of(hook: HookName, row: &SessionRow, cwd: &str, event: Option<&EventRow>) -> HookInput {
+fn input_of(hook: HookName, row: &SessionBrief, cwd: &str, event: Option<&EventRow>) -> HookInput {
     let text = event.map(|event| event.text.clone());
     let is_failure = hook == HookName::PostToolFailure;
     HookInput {

@@ -102,7 +102,7 @@ impl<'s> Judge<'s> {
     fn files_of(&mut self, session: usize) -> &HashSet<String> {
         let snapshot = self.snapshot;
         self.files.entry(session).or_insert_with(|| {
-            let folder = snapshot.sessions()[session].cwd.clone().unwrap_or_default();
+            let folder = snapshot.sessions()[session].origin.cwd.clone().unwrap_or_default();
             let rows = snapshot.events_of(session, ALL_EVENTS, &[EventColumn::Files]);
             let rows = rows.read_rows().expect("reads");
             let files = rows.into_iter().flat_map(|row| row.files.unwrap_or_default());

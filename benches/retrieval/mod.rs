@@ -123,7 +123,7 @@ fn ingest(logs: &Path, dir: &Path) -> Arc<Snapshot> {
 /// Returns the positions of the sessions of a conversation.
 fn sessions_of(snapshot: &Snapshot, conversation: &str) -> HashSet<usize> {
     let rows = snapshot.sessions().iter().enumerate();
-    let found = rows.filter(|(_, row)| row.project.as_deref() == Some(conversation));
+    let found = rows.filter(|(_, row)| row.origin.project.as_deref() == Some(conversation));
     found.map(|(position, _)| position).collect()
 }
 

@@ -12,7 +12,6 @@ use clap::{Arg, Command};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, complete};
 use ingest::text::sanitize::clean;
 use schemas::client::Client;
-use schemas::session::SessionRow;
 use schemas::tool::analyze::Check;
 use schemas::tool::details::DetailLevel;
 use schemas::tool::event::EventField;
@@ -125,7 +124,8 @@ fn with_argument_values(argument: Arg, store: &Path) -> Arg {
             }))
         }
         "project" => argument.add(ArgValueCompleter::new(move |typed: &OsStr| {
-            let names = find_names(&store, &typed.to_string_lossy(), |row| row.project.clone());
+            let names =
+                find_names(&store, &typed.to_string_lossy(), |row| row.origin.project.clone());
             names.into_iter().map(CompletionCandidate::new).collect()
         })),
         _ => argument,
@@ -155,8 +155,10 @@ fn fixed_names(argument: &Arg) -> Option<&'static [&'static str]> {
 /// Returns the conversations of the store, the newest first. A store that cannot be read has none: a
 /// shell has no place for an error.
 fn newest_sessions(store: &Path) -> Vec<StoredSession> {
-    let Ok(snapshot) = Store::new(PathBuf::from(store)).take_snapshot() else { return Vec::new() };
-    let mut rows: Vec<_> = snapshot.sessions().iter().filter(|row| row.is_conversation()).collect();
+    let Ok(snapshot) = Store::new(PathBuf::from(store)).take_lazy_snapshot() else {
+        return Vec::new();
+    };
+    let mut rows: Vec<_> = snapshot.sessions().iter().filter(|row| row.is_conversation).collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.ended_at));
     rows.into_iter().cloned().collect()
 }
@@ -184,11 +186,11 @@ fn complete_session(store: &Path, typed: &str) -> Vec<CompletionCandidate> {
 fn find_names(
     store: &Path,
     typed: &str,
-    name: impl Fn(&SessionRow) -> Option<String>,
+    name: impl Fn(&StoredSession) -> Option<String>,
 ) -> Vec<String> {
     let mut seen = HashSet::new();
     let rows = newest_sessions(store);
-    let names = rows.iter().filter_map(|row| name(row));
+    let names = rows.iter().filter_map(name);
     names.filter(|name| name.starts_with(typed) && seen.insert(name.clone())).collect()
 }
 
@@ -202,9 +204,9 @@ fn complete_qualifier(store: &Path, words: &[OsString]) -> Option<Vec<String>> {
     let (name, value) = typed.split_once(':')?;
     let value = value.strip_prefix('"').unwrap_or(value);
     let values = match name.trim_start_matches('-') {
-        "model" => find_names(store, value, |row| row.model.clone()),
-        "project" => find_names(store, value, |row| row.project.clone()),
-        "branch" => find_names(store, value, |row| row.git_branch.clone()),
+        "model" => find_names(store, value, |row| row.row().ok()?.model.clone()),
+        "project" => find_names(store, value, |row| row.origin.project.clone()),
+        "branch" => find_names(store, value, |row| row.row().ok()?.git_branch.clone()),
         "agent" | "provider" => {
             find_names(store, value, |row| Some(row.provider.as_str().to_owned()))
         }

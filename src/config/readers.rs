@@ -11,12 +11,12 @@
 use std::path::Path;
 
 use schemas::ToolError;
-use schemas::session::SessionRow;
 use serde::Deserialize;
 
 use super::patterns::{FolderPatterns, folder_of, is_whole};
 use super::settings::{invalid_file_error, read_text};
 use crate::files::outfile::open_regular;
+use store::SessionOrigin;
 
 /// Maximum size of the file in bytes.
 const MAX_FILE_BYTES: u64 = 4 << 20;
@@ -39,12 +39,12 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Returns whether the reader may read a session.
-    pub fn may_read(&self, row: &SessionRow) -> bool {
-        let project = row.project.as_ref().map(|project| project.to_lowercase());
+    /// Returns whether the reader may read the sessions of an origin.
+    pub fn may_read(&self, origin: &SessionOrigin) -> bool {
+        let project = origin.project.as_ref().map(|project| project.to_lowercase());
         self.may_read_all
             || project.is_some_and(|project| self.names.contains(&project))
-            || row.cwd.as_ref().is_some_and(|cwd| self.folders.is_match(cwd))
+            || origin.cwd.as_ref().is_some_and(|cwd| self.folders.is_match(cwd))
     }
 }
 
@@ -133,11 +133,11 @@ mod tests {
         parse_readers(&text).expect("valid").remove(0)
     }
 
-    fn session(project: Option<&str>, cwd: Option<&str>) -> SessionRow {
-        SessionRow {
+    fn origin(project: Option<&str>, cwd: Option<&str>) -> SessionOrigin {
+        SessionOrigin {
             project: project.map(str::to_owned),
             cwd: cwd.map(str::to_owned),
-            ..SessionRow::default()
+            ..SessionOrigin::default()
         }
     }
 
@@ -145,19 +145,19 @@ mod tests {
     fn projects_are_named_by_their_name_or_their_folder() {
         let ana = reader("'Harbor', '~/code/acme/**'");
         assert_eq!(ana.token_sha256, [0xab; HASH_BYTES]);
-        assert!(ana.may_read(&session(Some("harbor"), None)));
-        assert!(ana.may_read(&session(Some("api"), Some("~/code/acme/api"))));
-        assert!(ana.may_read(&session(None, Some("~/code/acme"))));
+        assert!(ana.may_read(&origin(Some("harbor"), None)));
+        assert!(ana.may_read(&origin(Some("api"), Some("~/code/acme/api"))));
+        assert!(ana.may_read(&origin(None, Some("~/code/acme"))));
         for (project, cwd) in [
             (Some("harbor-ui"), Some("~/code/harbor-ui")),
             (Some("acme2"), Some("~/code/acme2")),
             (None, None),
             (None, Some("/")),
         ] {
-            assert!(!ana.may_read(&session(project, cwd)), "{project:?} {cwd:?}");
+            assert!(!ana.may_read(&origin(project, cwd)), "{project:?} {cwd:?}");
         }
-        assert!(reader("'**'").may_read(&session(None, None)));
-        assert!(!reader("").may_read(&session(None, None)));
+        assert!(reader("'**'").may_read(&origin(None, None)));
+        assert!(!reader("").may_read(&origin(None, None)));
     }
 
     #[test]

@@ -294,7 +294,7 @@ impl Exporter<'_> {
         for at in sessions {
             let Some(row) = snapshot.sessions().get(*at) else { continue };
             // Logs of aborted starts contain nothing to read.
-            if !is_single && !row.is_conversation() {
+            if !is_single && !row.is_conversation {
                 continue;
             }
             let name = format!("{}.{}", file_stem(&row.session_id), self.done.format.extension());

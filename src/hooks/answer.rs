@@ -17,6 +17,7 @@ use super::recap::describe_last_sessions;
 use base::sanitize::clean_text;
 use search::{FoundSession, SessionQuestion, SessionRequest, search_sessions};
 use store::Snapshot;
+use tools::error::store_error;
 use tools::{HistoryScope, KnownFix, LiveFailure, find_failing_call, find_known_fix, read_events};
 
 /// Maximum size in bytes of everything that is said in one session.
@@ -95,26 +96,7 @@ impl HookHistory<'_> {
         if before.bytes >= MAX_SESSION_BYTES {
             return None;
         }
-        let question = ProjectQuestion {
-            cwd: &input.cwd,
-            home: self.home,
-            current: input.session_id.as_deref(),
-            until: self.until,
-            machines: self.machines,
-            is_excluded: self.is_excluded,
-        };
-        let history = find_project_history(self.snapshot, &question);
-        if history.quoted.sessions.is_empty() {
-            return None;
-        }
-        let answer = match input.hook {
-            HookName::SessionStart => self.begin_session(input, &history.quoted),
-            HookName::Prompt => self.answer_prompt(input, &history),
-            HookName::PreTool => self.warn_of_call(input, &history.own),
-            HookName::PostToolFailure => self.explain_failure(input, &history.own),
-            HookName::PreCompact | HookName::SessionEnd => return None,
-        };
-        let answer = match answer {
+        let answer = match self.find_answer(input) {
             Ok(answer) => answer?,
             Err(error) => {
                 tracing::warn!(%error, "a hook could not be answered");
@@ -124,6 +106,29 @@ impl HookHistory<'_> {
         let is_known =
             before.ids.contains(&answer.key) || answer.ids.iter().all(|id| before.ids.contains(id));
         if is_known || self.is_late() { None } else { Some(answer) }
+    }
+
+    /// Returns what the history of the project says to `input`.
+    fn find_answer(&self, input: &HookInput) -> Result<Option<HookAnswer>, ToolError> {
+        let question = ProjectQuestion {
+            cwd: &input.cwd,
+            home: self.home,
+            current: input.session_id.as_deref(),
+            until: self.until,
+            machines: self.machines,
+            is_excluded: self.is_excluded,
+        };
+        let history = find_project_history(self.snapshot, &question).map_err(store_error)?;
+        if history.quoted.sessions.is_empty() {
+            return Ok(None);
+        }
+        match input.hook {
+            HookName::SessionStart => self.begin_session(input, &history.quoted),
+            HookName::Prompt => self.answer_prompt(input, &history),
+            HookName::PreTool => self.warn_of_call(input, &history.own),
+            HookName::PostToolFailure => self.explain_failure(input, &history.own),
+            HookName::PreCompact | HookName::SessionEnd => Ok(None),
+        }
     }
 
     /// Returns true if the time for an answer is over.
@@ -235,7 +240,7 @@ impl HookHistory<'_> {
                 "- session {} ({}, {day}{}, title {title})\n",
                 row.session_id,
                 row.provider,
-                describe_machine(row)
+                describe_machine(row.origin.machine.as_deref())
             ));
             ids.push(row.session_id.clone());
             for passage in passages.iter().take(MAX_PASSAGES) {
@@ -278,7 +283,7 @@ impl HookHistory<'_> {
                 continue;
             };
             // Commands of other machines are not repeated.
-            if row.machine.is_some() && event.event_type == EventType::ToolCall {
+            if row.origin.machine.is_some() && event.event_type == EventType::ToolCall {
                 continue;
             }
             let text = clean_text(&event.text);

@@ -3,10 +3,8 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use schemas::session::SessionRow;
-
 use super::fence::quote;
-use store::{SessionBrief, Snapshot, StoredSession};
+use store::{SessionBrief, Snapshot, StoreError, StoredSession};
 use tools::{HistoryScope, MAX_SUBAGENT_DEPTH};
 
 /// Maximum size in bytes of the name of a machine.
@@ -43,7 +41,7 @@ pub(super) struct ProjectQuestion<'a> {
 pub(super) fn find_project_history(
     snapshot: &Snapshot,
     question: &ProjectQuestion<'_>,
-) -> ProjectHistory {
+) -> Result<ProjectHistory, StoreError> {
     let ProjectQuestion { cwd, home, current, until, machines, is_excluded } = *question;
     let root = cwd.ancestors().find(|dir| dir.join(".git").exists());
     let root = root.filter(|root| *root != home && root.parent().is_some());
@@ -62,8 +60,7 @@ pub(super) fn find_project_history(
 
     let sessions = snapshot.sessions();
     let mut repositories: HashSet<&str> = HashSet::new();
-    let briefs = sessions.iter().map(StoredSession::brief);
-    for row in briefs.filter(|row| may_be_quoted(row) && is_in_folder(row)) {
+    for row in sessions.iter().filter(|row| may_be_quoted(row) && is_in_folder(row)) {
         repositories
             .extend(row.origin.repository.as_deref().filter(|address| address.contains("://")));
     }
@@ -72,33 +69,32 @@ pub(super) fn find_project_history(
     let is_silent = folders.iter().any(|folder| is_excluded(&folder.to_string_lossy()))
         || is_excluded(&cwd.to_string_lossy());
     let sessions = if is_silent { &[] } else { sessions };
-    for (position, session) in sessions.iter().enumerate() {
-        let row = session.brief();
+    for (position, row) in sessions.iter().enumerate() {
         let is_same_repository =
             row.origin.repository.as_deref().is_some_and(|address| repositories.contains(address));
         let has_begun = row.started_at.is_some_and(|started| started < until);
-        if has_begun
+        let is_of_project = has_begun
             && may_be_quoted(row)
             && (is_same_repository || is_in_folder(row))
             && row.is_conversation
-            && !row.origin.cwd.as_deref().is_some_and(is_excluded)
-            && !current.is_some_and(|current| belongs_to(snapshot, session, current))
-        {
-            quoted.insert(position);
-            if row.origin.machine.is_none() {
-                own.insert(position);
-            }
+            && !row.origin.cwd.as_deref().is_some_and(is_excluded);
+        if !is_of_project || belongs_to(snapshot, row, current)? {
+            continue;
+        }
+        quoted.insert(position);
+        if row.origin.machine.is_none() {
+            own.insert(position);
         }
     }
-    ProjectHistory {
+    Ok(ProjectHistory {
         quoted: HistoryScope { sessions: quoted, until },
         own: HistoryScope { sessions: own, until },
-    }
+    })
 }
 
-/// Returns words about the machine of a session, after a comma; none if it is this one.
-pub(super) fn describe_machine(row: &SessionRow) -> String {
-    let machine = row.machine.as_deref();
+/// Returns words about the machine that a session names, after a comma; none if it names none, because
+/// it is of this one.
+pub(super) fn describe_machine(machine: Option<&str>) -> String {
     machine.map_or_else(String::new, |machine| {
         format!(", on the machine {}", quote(machine, MAX_MACHINE_BYTES))
     })
@@ -114,20 +110,27 @@ fn with_resolved(folder: &Path) -> Vec<PathBuf> {
 
 /// Returns true if a session is the one that an agent names `id`, one of its subagents, or an earlier
 /// version of one of these.
-fn belongs_to(snapshot: &Snapshot, row: &SessionRow, id: &str) -> bool {
-    let is_it = |row: &SessionRow| row.session_id == id || row.native_id.as_deref() == Some(id);
-    let mut row = row;
+fn belongs_to(
+    snapshot: &Snapshot,
+    session: &StoredSession,
+    id: Option<&str>,
+) -> Result<bool, StoreError> {
+    let Some(id) = id else { return Ok(false) };
+    let mut session = session;
     for _ in 0..=MAX_SUBAGENT_DEPTH {
-        if is_it(row) {
-            return true;
+        let row = session.row()?;
+        if row.session_id == id || row.native_id.as_deref() == Some(id) {
+            return Ok(true);
         }
         let is_part = row.relation.as_deref() == Some("subagent_of") || row.is_earlier_version();
         let parent = row.parent_session_id.as_deref().filter(|_| is_part);
         if parent == Some(id) {
-            return true;
+            return Ok(true);
         }
-        let Some(next) = parent.and_then(|parent| snapshot.session(parent)) else { return false };
-        row = next;
+        let Some(next) = parent.and_then(|parent| snapshot.session(parent)) else {
+            return Ok(false);
+        };
+        session = next;
     }
-    false
+    Ok(false)
 }

@@ -9,6 +9,7 @@ use super::fence::quote;
 use super::project::describe_machine;
 use base::dropped_text::{DROPPED_TITLE, kept_part};
 use store::Snapshot;
+use tools::error::store_error;
 use tools::{HistoryScope, SessionTail, find_decisions, read_session_tail};
 
 /// Maximum size in bytes of what is said about all sessions.
@@ -60,27 +61,34 @@ pub(super) fn describe_last_sessions(
     let mut recent: Vec<usize> = Vec::new();
     for position in &scope.sessions {
         let session = &sessions[*position];
-        let brief = session.brief();
-        let is_recent = brief.ended_at.is_some_and(|end| scope.until - end < MAX_AGE_US);
-        let is_part = brief.is_subagent || brief.is_earlier_version;
-        let is_own = brief.replay_events < brief.events && !is_part;
-        if is_recent && is_own && session.user_messages > 0 {
+        let is_recent = session.ended_at.is_some_and(|end| scope.until - end < MAX_AGE_US);
+        let is_part = session.is_subagent || session.is_earlier_version;
+        if is_recent && session.replay_events < session.events && !is_part {
             recent.push(*position);
         }
     }
-    let end_of =
-        |position: &usize| sessions[*position].brief().ended_at.map(|end| end.min(scope.until));
+    let end_of = |position: &usize| sessions[*position].ended_at.map(|end| end.min(scope.until));
     recent.sort_by(|a, b| end_of(b).cmp(&end_of(a)).then_with(|| a.cmp(b)));
 
+    let mut last = Vec::new();
+    for position in recent {
+        let row = sessions[position].row().map_err(store_error)?;
+        if row.user_messages > 0 {
+            last.push((position, row));
+        }
+        if last.len() == MAX_SESSIONS {
+            break;
+        }
+    }
+
     let mut recap = Recap { text: String::new(), ids: Vec::new() };
-    let newest_branch = recent.first().and_then(|newest| sessions[*newest].git_branch.clone());
-    for position in recent.into_iter().take(MAX_SESSIONS) {
+    let newest_branch = last.first().and_then(|(_, row)| row.git_branch.clone());
+    for (position, row) in last {
         if stop() {
             break;
         }
         let tail = read_session_tail(snapshot, position, scope.until)?;
         let sizes = if recap.ids.is_empty() { NEWEST } else { EARLIER };
-        let row = &sessions[position];
         let (text, ids) = describe_session(row, &tail, sizes, scope.until);
         if recap.text.len() + text.len() > MAX_RECAP_BYTES {
             break;
@@ -94,7 +102,7 @@ pub(super) fn describe_last_sessions(
     if let Some(branch) = read_branch(cwd).or(newest_branch) {
         for decision in find_decisions(snapshot, scope, &branch, MAX_DECISIONS, stop)? {
             let sentence = quote(&decision.sentence, MAX_DECISION_BYTES);
-            let machine = describe_machine(&sessions[decision.session]);
+            let machine = describe_machine(sessions[decision.session].origin.machine.as_deref());
             let line = format!("- decided [{}]{machine}: {sentence}\n", decision.event_id);
             if recap.text.len() + line.len() <= MAX_RECAP_BYTES {
                 recap.text.push_str(&line);
@@ -128,7 +136,7 @@ fn describe_session(
     let mut ids = vec![row.session_id.clone()];
     let ended = row.ended_at.map(|end| Timestamp(end.min(until)).to_string()).unwrap_or_default();
     let day = ended.get(..16).unwrap_or(&ended).replace('T', " ");
-    let machine = describe_machine(row);
+    let machine = describe_machine(row.machine.as_deref());
     let mut text =
         format!("- session {} ({}, ended {day} UTC{machine}", row.session_id, row.provider);
     if let Some(branch) = &row.git_branch {

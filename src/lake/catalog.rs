@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use arrow::array::RecordBatch;
 use ingest::redact::Redactor;
+use schemas::session::SessionRow;
 use schemas::{Provider, ToolError};
 
 use super::day_manifest::{JoinedObject, JoinedSource, list_days, read_days};
@@ -316,10 +317,11 @@ impl LakeCatalog {
         }
         let mut import = writer.import_sessions(redactor).map_err(store_error)?;
         for (id, events) in sessions {
-            let (Some(row), Some(source)) = (snapshot.session(id), sources.remove(id)) else {
+            let (Some(session), Some(source)) = (snapshot.session(id), sources.remove(id)) else {
                 continue;
             };
-            import.add_session(row.clone(), source, events).map_err(store_error)?;
+            let row = SessionRow::clone(session.row().map_err(store_error)?);
+            import.add_session(row, source, events).map_err(store_error)?;
         }
         import.finish_events().map_err(store_error)
     }

@@ -12,7 +12,6 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use schemas::session::SessionRow;
 use schemas::{Provider, ToolError};
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
@@ -22,8 +21,8 @@ use super::entry::sha256;
 use super::objects::ObjectContent;
 use super::place::LakePlace;
 use store::{
-    LakeFile, MAX_OBJECT_BYTES, events_date, is_events_key, is_index_key, is_session_key,
-    listing_key,
+    LakeFile, MAX_OBJECT_BYTES, SessionBrief, events_date, is_events_key, is_index_key,
+    is_session_key, listing_key,
 };
 
 /// Version of listings. Newer ones are not read.
@@ -180,8 +179,10 @@ impl ListedSession {
     }
 
     /// Returns whether it has as many events as a session of the same log, and ends with it.
-    pub(super) fn is_as_long_as(&self, row: &SessionRow) -> bool {
-        self.events == row.events && self.ended_at.is_some() && self.ended_at == row.ended_at
+    pub(super) fn is_as_long_as(&self, session: &SessionBrief) -> bool {
+        self.events == session.events
+            && self.ended_at.is_some()
+            && self.ended_at == session.ended_at
     }
 
     /// Returns whether the machine that lists it publishes it itself.

@@ -11,7 +11,7 @@ use super::entry::sha256;
 use crate::config::patterns::FolderPatterns;
 use crate::config::user_settings::PublishSettings;
 use crate::update::log_rules::{ForgottenRules, LogRules};
-use store::Snapshot;
+use store::{SessionBrief, Snapshot};
 use tools::error::store_error;
 
 /// Minimum number of characters of an id that no other log has: agents draw such ids at random.
@@ -57,10 +57,10 @@ impl ProjectRules {
     }
 
     /// Returns whether a session is published. One without a working directory is not.
-    pub(super) fn includes(&self, row: &SessionRow) -> bool {
-        let cwd = row.cwd.as_deref();
+    pub(super) fn includes(&self, session: &SessionBrief) -> bool {
+        let cwd = session.origin.cwd.as_deref();
         cwd.is_some_and(|cwd| self.include.is_match(cwd) && !self.exclude.is_match(cwd))
-            && !self.ingest.is_unwanted_session(row)
+            && !self.ingest.is_unwanted_session(session)
     }
 }
 
@@ -73,11 +73,12 @@ pub(super) fn own_sessions(snapshot: &Snapshot) -> Result<Vec<OwnSession<'_>>, T
         }
     }
     let mut own = Vec::new();
-    for (at, row) in snapshot.sessions().iter().enumerate() {
-        if row.machine.is_some() || row.events == 0 {
+    for (at, session) in snapshot.sessions().iter().enumerate() {
+        if session.origin.machine.is_some() || session.events == 0 {
             continue;
         }
-        let Some(source) = sources.remove(&row.session_id) else { continue };
+        let Some(source) = sources.remove(session.id()) else { continue };
+        let row = session.row().map_err(store_error)?;
         let identity = log_identity(row, &source);
         let lake_id = lake_id(row, &identity);
         own.push(OwnSession { at, row, source, identity, lake_id });

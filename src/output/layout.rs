@@ -47,7 +47,7 @@ impl Layout {
     pub(crate) fn session_end(&self, id: &str) -> Option<String> {
         let snapshot = self.snapshot.as_ref()?;
         let row = snapshot.sessions().get(snapshot.session_position(id)?)?;
-        let ended = row.brief().ended_at?;
+        let ended = row.ended_at?;
         Some(self.zone.short_time(Timestamp(ended), self.now))
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use schemas::session::{EventRow, SessionRow};
+use schemas::session::EventRow;
 use schemas::tool::details::Summary;
 use schemas::tool::event::Event;
 use schemas::tool::list::Session;
@@ -11,7 +11,8 @@ use serde::Serialize;
 
 use crate::page::PackedTalk;
 use base::parallel::in_parallel;
-use store::Snapshot;
+use store::{Snapshot, StoreError, StoredSession};
+use tools::error::store_error;
 use tools::{Call, TimeRange, Tools, cut_diff, linked_event};
 
 /// Maximum number of characters of a prompt or an answer.
@@ -79,7 +80,7 @@ pub(super) struct TalkReader<'a> {
     range: TimeRange,
     call: &'a Call<'a>,
     /// The subagents, by the id of the parent.
-    children: HashMap<&'a str, Vec<&'a SessionRow>>,
+    children: HashMap<&'a str, Vec<&'a StoredSession>>,
 }
 
 impl<'a> TalkReader<'a> {
@@ -89,10 +90,10 @@ impl<'a> TalkReader<'a> {
         range: TimeRange,
         call: &'a Call<'a>,
     ) -> Self {
-        let mut children: HashMap<&str, Vec<&SessionRow>> = HashMap::new();
-        for row in snapshot.sessions().iter().filter(|row| row.is_subagent()) {
-            if let Some(parent) = row.parent_session_id.as_deref() {
-                children.entry(parent).or_default().push(row);
+        let mut children: HashMap<&str, Vec<&StoredSession>> = HashMap::new();
+        for session in snapshot.sessions().iter().filter(|session| session.is_subagent) {
+            if let Some(parent) = session.parent_session_id.as_deref() {
+                children.entry(parent).or_default().push(session);
             }
         }
         Self { tools, snapshot, range, call, children }
@@ -110,7 +111,7 @@ impl<'a> TalkReader<'a> {
         let mut talks = Vec::new();
         let mut others = Vec::new();
         for (at, talk) in parts.into_iter().flatten() {
-            if self.snapshot.sessions()[at].is_conversation() {
+            if self.snapshot.sessions()[at].is_conversation {
                 talks.push(talk);
             } else {
                 others.push(talk.session);
@@ -129,7 +130,7 @@ impl<'a> TalkReader<'a> {
             self.tools.read_with_transcript(self.snapshot, at, self.call)?;
         let hours = self.count_hours(&whole.events);
         let edits = self.find_edits(&whole.events);
-        let spawned = self.find_spawned(at, &rows);
+        let spawned = self.find_spawned(at, &rows).map_err(store_error)?;
         for event in &mut whole.events {
             let limit = match event.event_type {
                 EventType::User | EventType::Message => MAX_MESSAGE_CHARS,
@@ -202,9 +203,13 @@ impl<'a> TalkReader<'a> {
 
     /// Returns the events that name subagents of the session at `at`, by the ids of these. The view
     /// `lineage` has the same rule: a result names whom its call started, and notices come later.
-    fn find_spawned(&self, at: usize, rows: &[EventRow]) -> Vec<(String, String)> {
+    fn find_spawned(
+        &self,
+        at: usize,
+        rows: &[EventRow],
+    ) -> Result<Vec<(String, String)>, StoreError> {
         let session_id = self.snapshot.sessions()[at].id();
-        let Some(children) = self.children.get(session_id) else { return Vec::new() };
+        let Some(children) = self.children.get(session_id) else { return Ok(Vec::new()) };
         let mut naming: Vec<&EventRow> =
             rows.iter().filter(|event| event.spawned_agent_id.is_some()).collect();
         naming.sort_by_key(|event| {
@@ -212,7 +217,8 @@ impl<'a> TalkReader<'a> {
         });
 
         let mut spawned = Vec::new();
-        for row in children {
+        for child in children {
+            let row = child.row()?;
             let names = [row.agent_id.as_deref(), row.native_id.as_deref()];
             let names_it = |event: &&&EventRow| names.contains(&event.spawned_agent_id.as_deref());
             if let Some(event) = naming.iter().find(names_it) {
@@ -220,7 +226,7 @@ impl<'a> TalkReader<'a> {
                 spawned.push((row.session_id.clone(), EventId::format(session_id, index)));
             }
         }
-        spawned
+        Ok(spawned)
     }
 }
 

@@ -74,7 +74,7 @@ fn known_providers(tools: &Tools) -> Vec<Provider> {
     let mut counts: Vec<(usize, Provider)> = Vec::new();
     for provider in Provider::ALL {
         let sessions = snapshot.sessions().iter();
-        let own = sessions.filter(|row| row.provider == *provider && row.is_conversation());
+        let own = sessions.filter(|row| row.provider == *provider && row.is_conversation);
         counts.push((own.count(), *provider));
     }
     counts.retain(|(count, _)| *count > 0);

@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use schemas::session::SessionRow;
 use schemas::{ErrorCode, ToolError, nearest};
 
 use super::log_rules::{ForgottenRules, LogRules};
 use super::write_lock::take_write_lock;
-use store::{Store, Verify};
+use store::{SessionBrief, Store, Verify};
 use tools::error::store_error;
 use tools::forget::ForgetData;
 
@@ -15,9 +14,9 @@ use tools::forget::ForgetData;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Returns the rule that tells which sessions the settings and marker files exclude.
-pub fn exclusion_rule() -> Result<impl Fn(&SessionRow) -> bool, ToolError> {
+pub fn exclusion_rule() -> Result<impl Fn(&SessionBrief) -> bool, ToolError> {
     let rules = LogRules::read(ForgottenRules::default())?;
-    Ok(move |session: &SessionRow| rules.is_unwanted_session(session))
+    Ok(move |session: &SessionBrief| rules.is_unwanted_session(session))
 }
 
 /// Forgets the sessions of `data`.

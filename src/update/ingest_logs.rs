@@ -20,7 +20,7 @@ use super::log_rules::{ForgottenRules, LogRules};
 use super::preview::PreviewTarget;
 use super::retention::{choose_keep_levels, keep_after_ingest};
 use super::unchanged_logs::look_at_logs;
-use super::write_lock::take_lock_for_ingest;
+use super::write_lock::take_write_lock;
 use crate::config::environment::known_roots;
 use crate::config::user_settings::KeepRule;
 use base::parallel::free_later;
@@ -67,7 +67,7 @@ struct OpenedStore {
 impl OpenedStore {
     /// Takes the write lock and reads the rules.
     fn lock(store: &Store, options: &IngestOptions) -> Result<Self, ToolError> {
-        let writer = take_lock_for_ingest(store, options.verify, options.patience)?;
+        let writer = take_write_lock(store, options.verify, options.patience)?;
         let forgotten = writer.forgotten_logs().map_err(store_error)?;
         let records = forgotten.read_records(store.dir()).map_err(store_error)?;
         let rules = LogRules::read(ForgottenRules::new(&forgotten, records))?;
@@ -212,8 +212,7 @@ fn prepare_ingest(
     let mut found = found.sort();
     let mut known = writer.collect_known_logs().map_err(store_error)?;
     if let Some(rules) = &options.retention {
-        let sessions = known.sessions.values().map(AsRef::as_ref);
-        let levels = choose_keep_levels(sessions, rules);
+        let levels = choose_keep_levels(writer.snapshot_before(), rules);
         writer.restore_texts(&mut known, &levels);
     }
     if !lost.is_empty() {
@@ -226,7 +225,8 @@ fn prepare_ingest(
     let mut plan = plan(found, &known, redactor);
     plan.files = files;
     plan.settled.extend(left_out.rows.iter().cloned());
-    let unwanted = known.sessions.values().filter(|session| rules.is_unwanted_session(session));
+    let sessions = writer.snapshot_before().sessions().iter();
+    let unwanted = sessions.filter(|session| rules.is_unwanted_session(session));
     let unwanted_sessions = unwanted.count();
     let known_sessions = known.sessions.into_keys().collect();
     Ok(PreparedIngest { writer, plan, rules, known_sessions, left_out, unwanted_sessions })

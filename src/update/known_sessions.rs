@@ -42,14 +42,13 @@ pub(super) struct KnownSessions<'s> {
 }
 
 impl<'s> KnownSessions<'s> {
-    /// Matches the sessions of a snapshot, which have these `facts`, with these sources. Returns `None`
-    /// if a file of the store cannot be read.
+    /// Matches the sessions of a snapshot, which have these `facts`, with these sources.
     pub(super) fn new(
         snapshot: &'s Snapshot,
         facts: &'s SessionFacts,
         sources: &SourceTable,
         rules: &'s LogRules,
-    ) -> Option<Self> {
+    ) -> Self {
         let sessions = snapshot.sessions();
         let mut known = Self {
             sessions,
@@ -63,10 +62,8 @@ impl<'s> KnownSessions<'s> {
             known.of_sources[source.number] =
                 id.and_then(|id| facts.index.find(id, |at| sessions[at].id()));
         }
-        if known.may_have_moved() {
-            known.must_compare_paths = true;
-        }
-        Some(known)
+        known.must_compare_paths = known.may_have_moved();
+        known
     }
 
     /// Returns the position of the session that a source names. `None` if it names none that is
@@ -83,7 +80,7 @@ impl<'s> KnownSessions<'s> {
     fn may_have_moved(&self) -> bool {
         let mut is_named = vec![false; self.sessions.len()];
         for at in self.of_sources.iter().copied().flatten() {
-            let brief = self.sessions[at].brief();
+            let brief = &self.sessions[at];
             let is_empty = brief.live_from > brief.segment;
             if std::mem::replace(&mut is_named[at], true) || is_empty {
                 return true;
@@ -94,7 +91,7 @@ impl<'s> KnownSessions<'s> {
 
     /// Returns whether the file at `path`, whose source names the session, is its log.
     pub(super) fn has_log(&self, session: usize, path: &str) -> bool {
-        !self.must_compare_paths || is_masked_path(self.sessions[session].log_path(), path)
+        !self.must_compare_paths || is_masked_path(&self.sessions[session].source_path, path)
     }
 
     /// Returns whether the rules exclude a source, whose session is the one at `session`.
@@ -110,8 +107,7 @@ impl<'s> KnownSessions<'s> {
     pub(super) fn count_unwanted(&self) -> usize {
         let unwanted =
             self.sessions.iter().zip(&self.facts.is_unwanted).filter(|(session, is_unwanted)| {
-                let brief = session.brief();
-                **is_unwanted && brief.events > 0 && brief.origin.machine.is_none()
+                **is_unwanted && session.events > 0 && session.origin.machine.is_none()
             });
         unwanted.count()
     }
@@ -123,10 +119,9 @@ fn find_unwanted(sessions: &[StoredSession], rules: &LogRules) -> Vec<bool> {
     let mut known: HashMap<(Provider, Option<&str>), bool> = HashMap::new();
     let mut is_unwanted = Vec::with_capacity(sessions.len());
     for session in sessions {
-        let brief = session.brief();
-        let project = brief.origin.cwd.as_deref();
-        let of_project = known.entry((brief.provider, project));
-        let facts = || facts_of(Some(brief.provider), project);
+        let project = session.origin.cwd.as_deref();
+        let of_project = known.entry((session.provider, project));
+        let facts = || facts_of(Some(session.provider), project);
         is_unwanted.push(*of_project.or_insert_with(|| rules.is_unwanted(&facts())));
     }
     is_unwanted

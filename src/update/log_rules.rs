@@ -7,13 +7,13 @@ use std::sync::{Mutex, PoisonError};
 
 use ingest::plan::excluded::{LogFacts, LogFilter, excluded_project};
 use ingest::stream::forgotten::ForgottenRecords;
-use schemas::session::{SessionRow, SourceStatus};
+use schemas::session::SourceStatus;
 use schemas::{Provider, ToolError};
 use serde::Serialize;
 
 use crate::config::patterns::FolderPatterns;
 use crate::config::user_settings::{IngestSettings, UserSettings};
-use store::{ForgottenLogs, Store};
+use store::{ForgottenLogs, SessionBrief, Store};
 use tools::error::store_error;
 
 /// The file that excludes the folder it is in, and all folders below.
@@ -100,15 +100,16 @@ impl LogRules {
 
     /// Returns whether the rules exclude a session of the store. Which agents and folders are read is
     /// about logs of this machine; an excluded project is excluded wherever its session comes from.
-    pub(crate) fn is_unwanted_session(&self, session: &SessionRow) -> bool {
-        if session.machine.is_some() {
-            return session.cwd.as_deref().is_some_and(|cwd| self.excludes_project(cwd));
+    pub(crate) fn is_unwanted_session(&self, session: &SessionBrief) -> bool {
+        let cwd = session.origin.cwd.as_deref();
+        if session.origin.machine.is_some() {
+            return cwd.is_some_and(|cwd| self.excludes_project(cwd));
         }
         session.events > 0
             && self.is_unwanted(&LogFacts {
                 path: &session.source_path,
                 provider: Some(session.provider),
-                project: session.cwd.as_deref(),
+                project: cwd,
                 identity: Some(""),
                 copy_of: &[],
             })
@@ -159,11 +160,11 @@ pub(crate) fn count_excluded(
     if patterns.is_empty() {
         return Ok(Vec::new());
     }
-    let snapshot = store.take_snapshot().map_err(store_error)?;
+    let snapshot = store.take_lazy_snapshot().map_err(store_error)?;
     let mut places: Vec<(Option<String>, String)> = Vec::new();
     for session in snapshot.sessions() {
         if session.events > 0 {
-            places.push((session.cwd.clone(), session.source_path.clone()));
+            places.push((session.origin.cwd.clone(), session.source_path.clone()));
         }
     }
     for source in snapshot.read_sources(false).map_err(store_error)? {

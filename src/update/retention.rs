@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use schemas::session::SessionRow;
 use schemas::{ErrorCode, Timestamp, ToolError};
 
-use super::write_lock::{BUSY_RETRY, take_lock_for_ingest};
+use super::write_lock::{BUSY_RETRY, take_write_lock};
 use crate::config::user_settings::KeepRule;
 use store::{
     CompactionSums, GROUP_BYTES, KeepLevel, KeepLevels, Snapshot, Store, StoreError, StoreWriter,
@@ -26,8 +25,8 @@ const MERGE_PATIENCE: Duration = Duration::from_secs(60);
 
 /// Returns what a compaction would remove.
 pub fn preview_compaction(store: &Store, rules: &[KeepRule]) -> Result<CompactData, ToolError> {
-    let snapshot = store.take_snapshot().map_err(store_error)?;
-    let levels = levels_of(&snapshot, rules);
+    let snapshot = store.take_lazy_snapshot().map_err(store_error)?;
+    let levels = choose_keep_levels(&snapshot, rules);
     let sums = snapshot.measure_compaction(&levels).map_err(store_error)?;
     let freed_bytes = estimate_freed_bytes(&snapshot, &sums)?;
     Ok(CompactData { is_dry_run: true, freed_bytes, ..describe_sums(&snapshot, rules, sums) })
@@ -36,15 +35,12 @@ pub fn preview_compaction(store: &Store, rules: &[KeepRule]) -> Result<CompactDa
 /// Drops what the rules do not keep, and returns when no file of the store has it any more.
 pub fn compact_store(store: &Store, rules: &[KeepRule]) -> Result<CompactData, ToolError> {
     if store.is_absent() {
-        let snapshot = store.take_snapshot().map_err(store_error)?;
+        let snapshot = store.take_lazy_snapshot().map_err(store_error)?;
         return Ok(describe_sums(&snapshot, rules, CompactionSums::default()));
     }
-    let writer = take_lock_for_ingest(store, Verify::Some, PATIENCE)?;
+    let writer = take_write_lock(store, Verify::Some, PATIENCE)?;
     let before = store.take_lazy_snapshot().map_err(store_error)?;
-    if !rules.is_empty() {
-        before.read_rows().map_err(store_error)?;
-    }
-    let sums = writer.compact(&levels_of(&before, rules)).map_err(store_error)?;
+    let sums = writer.compact(&choose_keep_levels(&before, rules)).map_err(store_error)?;
     let mut reduced = writer.reduced_sessions().map_err(store_error)?;
     reduced.announced = describe_rules(rules);
     writer.record_reduced(&reduced).map_err(store_error)?;
@@ -66,7 +62,7 @@ fn merge_full_segments(store: &Store) -> Result<(), ToolError> {
         if store.is_absent() {
             return Err(store_error(StoreError::Replaced { path: store.dir().to_owned() }));
         }
-        let writer = match take_lock_for_ingest(store, Verify::Some, MERGE_PATIENCE) {
+        let writer = match take_write_lock(store, Verify::Some, MERGE_PATIENCE) {
             Err(error) if error.code == ErrorCode::StoreBusy => return Ok(()),
             result => result?,
         };
@@ -110,7 +106,7 @@ pub(super) fn keep_after_ingest(
     }
 
     let snapshot = writer.take_snapshot().map_err(store_error)?;
-    let levels = levels_of(&snapshot, rules);
+    let levels = choose_keep_levels(&snapshot, rules);
     let sums = writer.drop_unkept_texts(&levels).map_err(store_error)?;
     if sums.sessions > 0 {
         let bytes: u64 = sums.dropped.values().map(|dropped| dropped.bytes).sum();
@@ -124,15 +120,12 @@ pub(super) fn keep_after_ingest(
 
 /// Returns how much the rules keep of each session that is old enough for one: the least of them.
 /// A session without any time is kept whole.
-pub(super) fn choose_keep_levels<'s>(
-    sessions: impl Iterator<Item = &'s SessionRow>,
-    rules: &[KeepRule],
-) -> KeepLevels {
+pub(super) fn choose_keep_levels(snapshot: &Snapshot, rules: &[KeepRule]) -> KeepLevels {
     let mut levels = KeepLevels::new();
     if rules.is_empty() {
         return levels;
     }
-    for session in sessions {
+    for session in snapshot.sessions() {
         let Some(ended_at) = session.ended_at else { continue };
         let due = rules.iter().filter(|rule| ended_at < rule.before.0);
         let level = due.map(|rule| rule.level).max();
@@ -141,10 +134,6 @@ pub(super) fn choose_keep_levels<'s>(
         }
     }
     levels
-}
-
-fn levels_of(snapshot: &Snapshot, rules: &[KeepRule]) -> KeepLevels {
-    choose_keep_levels(snapshot.sessions().iter().map(AsRef::as_ref), rules)
 }
 
 /// Returns the rules as the user wrote them; empty if there are none.

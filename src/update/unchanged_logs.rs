@@ -121,7 +121,7 @@ impl LogLook {
             return None;
         }
 
-        let sessions = KnownSessions::new(before, facts, &self.sources, rules)?;
+        let sessions = KnownSessions::new(before, facts, &self.sources, rules);
         for source in self.sources.iter() {
             let path = self.sources.path(source);
             if path.starts_with(LAKE_PATH) {

@@ -16,25 +16,9 @@ pub(crate) fn take_write_lock(
     verify: Verify,
     patience: Duration,
 ) -> Result<StoreWriter, ToolError> {
-    wait_for_lock(|| store.open_writer(verify), patience)
-}
-
-/// Takes the write lock for an ingest, which may have nothing to write.
-pub(super) fn take_lock_for_ingest(
-    store: &Store,
-    verify: Verify,
-    patience: Duration,
-) -> Result<StoreWriter, ToolError> {
-    wait_for_lock(|| store.open_writer_for_ingest(verify), patience)
-}
-
-fn wait_for_lock(
-    open: impl Fn() -> Result<StoreWriter, StoreError>,
-    patience: Duration,
-) -> Result<StoreWriter, ToolError> {
     let until = Instant::now() + patience;
     loop {
-        match open() {
+        match store.open_writer(verify) {
             Err(StoreError::Busy { .. }) if Instant::now() < until => {
                 std::thread::sleep(BUSY_RETRY);
             }

@@ -102,7 +102,7 @@ fn group_bytes(env: &TestEnv) -> u64 {
 
 /// Merges the next group. Returns false if there is none.
 fn merge_next(env: &TestEnv, group_bytes: u64) -> bool {
-    let writer = Store::new(env.store()).open_writer_for_ingest(Verify::Some).expect("opens");
+    let writer = Store::new(env.store()).open_writer(Verify::Some).expect("opens");
     writer.merge_full_segments(group_bytes).expect("merges")
 }
 
@@ -173,7 +173,7 @@ fn segments_are_written_again_between_two_merges() {
 fn a_damaged_segment_is_not_merged() {
     let env = grown_store();
     let group_bytes = group_bytes(&env);
-    let writer = Store::new(env.store()).open_writer_for_ingest(Verify::Some).expect("opens");
+    let writer = Store::new(env.store()).open_writer(Verify::Some).expect("opens");
     let before = numbers(&env);
     for number in &before {
         let events = env.store().join(format!("segments/{number:010}/events.parquet"));

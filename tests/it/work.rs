@@ -9,6 +9,7 @@ use schemas::Timestamp;
 use schemas::tool::list::ListArgs;
 use schemas::tool::search::SearchArgs;
 use search::{COUNTED_ROWS, Query, SearchPage, SearchRequest, SearchWork, search};
+use serde_json::{Value, json};
 use store::{Snapshot, Store};
 use tools::{Call, Tools};
 
@@ -133,6 +134,59 @@ fn a_refresh_reads_what_was_added() {
     assert_eq!(second.segments_read(), 1);
     assert_eq!(second.segments().len(), first.segments().len() + 1);
     assert_eq!(find(&second, "\"one line more\"", 10).matched, 1);
+}
+
+fn parse<T: serde::de::DeserializeOwned>(arguments: Value) -> T {
+    serde_json::from_value(arguments).expect("arguments")
+}
+
+/// Asks for an answer. Returns whether there is one.
+type Ask = fn(&Tools, &Call<'_>) -> bool;
+
+/// Only the rows of the sessions that an answer shows are read, except where all sessions are summed.
+#[test]
+fn an_answer_reads_the_rows_of_the_sessions_that_it_shows() {
+    let env = TestEnv::new();
+    let logs = env.path("logs");
+    for session in 0..4 {
+        append(&logs, session, &prompt(session, session, "needle"));
+        ingest(&env, &logs);
+    }
+    let answers: [(&str, usize, Ask); 8] = [
+        ("list", 2, |tools, call| tools.list_sessions(&parse(json!({"limit": 2})), call).is_ok()),
+        ("list by cost", 4, |tools, call| {
+            let args = json!({"limit": 2, "sort": "cost"});
+            tools.list_sessions(&parse(args), call).is_ok()
+        }),
+        ("search", 1, |tools, call| {
+            let args = json!({"query": "needle", "limit": 1});
+            tools.search_events(&parse(args), call).is_ok()
+        }),
+        ("find", 0, |tools, call| {
+            tools.search_sessions(&parse(json!({"query": "needle"})), call).is_ok()
+        }),
+        ("details", 1, |tools, call| {
+            tools.get_session_details(&parse(json!({"session_id": "last"})), call).is_ok()
+        }),
+        ("stats of one", 1, |tools, call| {
+            let args = json!({"group_by": "day", "session_id": "last"});
+            tools.session_stats(&parse(args), call).is_ok()
+        }),
+        ("stats", 4, |tools, call| {
+            tools.session_stats(&parse(json!({"group_by": "day"})), call).is_ok()
+        }),
+        ("analyze", 1, |tools, call| {
+            tools.analyze_session(&parse(json!({"session_id": "last"})), call).is_ok()
+        }),
+    ];
+    for (name, with_rows, answer) in answers {
+        let tools = Tools::new(Store::new(env.store()));
+        let call = Call::new(Timestamp::now(), &|| false);
+        assert!(answer(&tools, &call), "{name}");
+        let snapshot = call.taken_snapshot().expect("taken");
+        assert_eq!(snapshot.segments().len(), 4);
+        assert_eq!(snapshot.segments_with_rows(), with_rows, "{name}");
+    }
 }
 
 /// Ingests, and returns whether the run found out that there was nothing to do.

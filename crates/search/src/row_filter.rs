@@ -288,7 +288,7 @@ impl<'a> RowFilter<'a> {
 
         let mut count = 0;
         for (span, rows) in self.session_rows(unit) {
-            let session = self.snapshot.sessions()[span.session].brief();
+            let session = &self.snapshot.sessions()[span.session];
             let hides_copies = session.replay_events > 0 && !self.request.query.includes_replay;
             let matching = indexed.certain.count_ones(rows.clone());
             if hides_copies || indexed.possible.count_ones(rows) != matching {

@@ -37,11 +37,11 @@ fn session_passes(filter: &FieldFilter, snapshot: &Snapshot, session: &StoredSes
             has_any != filter.is_excluded
         }
         FilterField::Agent => {
-            let values = [Some(session.brief().provider.as_str()), session.agent_id.as_deref()];
+            let values = [Some(session.provider.as_str()), session.agent_id.as_deref()];
             filter.passes_several(&values)
         }
         FilterField::Project => {
-            let SessionOrigin { cwd, project, repository, .. } = &*session.brief().origin;
+            let SessionOrigin { cwd, project, repository, .. } = &*session.origin;
             let values = [cwd, project, repository];
             filter.passes_several(&values.map(Option::as_deref))
         }

@@ -62,7 +62,7 @@ fn for_each_value(
     match field {
         FilterField::Agent => {
             for session in snapshot.sessions() {
-                visit(session.brief().provider.as_str());
+                visit(session.provider.as_str());
                 if let Some(agent) = &session.agent_id {
                     visit(agent);
                 }
@@ -70,7 +70,7 @@ fn for_each_value(
         }
         FilterField::Project => {
             for session in snapshot.sessions() {
-                let SessionOrigin { cwd, project, repository, .. } = &*session.brief().origin;
+                let SessionOrigin { cwd, project, repository, .. } = &*session.origin;
                 [cwd, project, repository].into_iter().flatten().for_each(|value| visit(value));
             }
         }

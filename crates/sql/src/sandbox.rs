@@ -52,8 +52,7 @@ impl Sandbox {
         if query.sql.len() > limits::SQL_BYTES {
             return Err(SqlError::TooLong);
         }
-        snapshot.read_rows()?;
-        let views = views::define_views(snapshot, prices, query.sessions);
+        let views = views::define_views(snapshot, prices, query.sessions)?;
         // DuckDB does not check the files that it reads against checksums.
         let tables = views::find_named_tables(query.sql, &views);
         snapshot.verify_tables(&tables)?;

@@ -6,13 +6,15 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::ops::Range;
+use std::sync::Arc;
 
 use schemas::price::{PriceMode, PriceTable, Rate};
+use schemas::session::SessionRow;
 use schemas::table::{Column, ColumnType, EVENTS, PROBLEMS, SESSIONS, Table};
 use schemas::view::{EXAMPLES, SqlView, VIEWS, VIEWS_VERSION};
 use serde::{Deserialize, Serialize};
 
-use store::{Snapshot, StoredSession};
+use store::{Snapshot, StoreError};
 
 /// The tables from which the views are built. The process of a query gets the rows of sessions from the
 /// snapshot, and reads the others from files.
@@ -53,18 +55,19 @@ pub(super) fn define_views(
     snapshot: &Snapshot,
     prices: &PriceTable,
     only: Option<&[String]>,
-) -> Vec<ViewDefinition> {
+) -> Result<Vec<ViewDefinition>, StoreError> {
+    let sessions = snapshot.read_rows()?;
     let mut all = Vec::new();
     for table in file_tables() {
         all.push(define_table_view(snapshot, table, only));
     }
-    all.push(ViewDefinition::new("_prices", price_rows_sql(snapshot.sessions(), prices), &[]));
-    let costs = session_costs_sql(snapshot.sessions(), prices);
+    all.push(ViewDefinition::new("_prices", price_rows_sql(&sessions, prices), &[]));
+    let costs = session_costs_sql(&sessions, prices);
     all.push(ViewDefinition::new("_session_costs", costs, &[]));
     for view in VIEWS {
         all.push(define_view(snapshot, view));
     }
-    all
+    Ok(all)
 }
 
 /// Returns the tables whose rows are in files.
@@ -121,7 +124,7 @@ const LIST_SEPARATOR: &str = "\u{1f}";
 
 /// Returns the SQL of the costs of sessions. The columns are two texts that DuckDB splits: to parse a
 /// list of 10,000 rows takes it half a second.
-fn session_costs_sql(sessions: &[StoredSession], prices: &PriceTable) -> String {
+fn session_costs_sql(sessions: &[&Arc<SessionRow>], prices: &PriceTable) -> String {
     let mut ids = Vec::new();
     let mut costs = Vec::new();
     for row in sessions {
@@ -264,7 +267,7 @@ fn public_columns_sql(view: &SqlView, table: &str) -> String {
 
 /// Returns the SQL of the rates of all models that the sessions name, in the modes of service in
 /// which they were used. Each row applies to prompts of more than `above` and at most `up_to` tokens.
-fn price_rows_sql(sessions: &[StoredSession], prices: &PriceTable) -> String {
+fn price_rows_sql(sessions: &[&Arc<SessionRow>], prices: &PriceTable) -> String {
     let mut priced = BTreeSet::new();
     for row in sessions {
         priced.extend(row.model.clone().map(|model| (model, PriceMode::default())));

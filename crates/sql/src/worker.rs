@@ -137,10 +137,8 @@ fn create_session_table(
         .columns
         .iter()
         .map(|column| {
-            let kind = match column.kind {
-                ColumnType::Timestamp => "TIMESTAMPTZ",
-                kind => kind.sql_type(),
-            };
+            let is_time = column.kind == ColumnType::Timestamp;
+            let kind = if is_time { "TIMESTAMPTZ" } else { column.kind.sql_type() };
             format!("{} {kind}", column.name)
         })
         .collect();

@@ -8,7 +8,7 @@ use std::path::Path;
 use schemas::table::{SESSIONS, SOURCES};
 
 use super::catalog::Catalog;
-use super::catalog::records::SegmentRows;
+use super::catalog::records::SegmentRecords;
 use super::catalog::recovery::encode_copy;
 use super::disk::files;
 use super::error::{StoreError, write_error};
@@ -55,7 +55,7 @@ pub(super) fn convert(dir: &Path) -> Result<(), StoreError> {
 }
 
 /// Returns the rows of a segment, and changes its entry to what it is with a catalog.
-fn convert_segment(dir: &Path, entry: &mut SegmentEntry) -> Result<SegmentRows, StoreError> {
+fn convert_segment(dir: &Path, entry: &mut SegmentEntry) -> Result<SegmentRecords, StoreError> {
     let folder = SegmentEntry::folder_path(dir, entry.number);
     let mut recorded = RecordedRows::default();
     for row in read_table(&folder, entry, SESSIONS.name)? {

@@ -84,12 +84,9 @@ impl Snapshot {
     /// # Errors
     /// Fails if a row cannot be read.
     pub fn encode_sessions(&self, only: Option<&[String]>) -> Result<Vec<u8>, StoreError> {
-        self.read_rows()?;
-        let sessions = self.sessions().iter();
-        let rows: Vec<&SessionRow> = sessions
-            .filter(|session| only.is_none_or(|only| only.iter().any(|id| id == session.id())))
-            .map(|session| &**session.row())
-            .collect();
+        let rows = self.read_rows()?.into_iter().map(|row| &**row);
+        let rows: Vec<&SessionRow> =
+            rows.filter(|row| only.is_none_or(|only| only.contains(&row.session_id))).collect();
         let encoded = to_batch(&SESSIONS, &rows).and_then(|batch| {
             let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema())?;
             writer.write(&batch)?;

@@ -81,7 +81,7 @@ impl<'s> Forgetting<'s> {
                 self.copy_of.insert(id, copy.forgotten_sessions);
                 continue;
             }
-            let mut recount = ForgottenRecount::new(session);
+            let mut recount = ForgottenRecount::new(session.row()?);
             let mut events = self.snapshot.events_of(copy.session, ALL_EVENTS, &[]);
             while let Some(batch) = events.next_batch()? {
                 let rows = serde_arrow::from_record_batch(&blank_events(&batch, &copy.ranges)?);
@@ -130,13 +130,13 @@ impl SegmentEdit for Forgetting<'_> {
 
     fn edit_events(
         &self,
-        session: &SessionRow,
+        session_id: &str,
         rows: RecordBatch,
     ) -> Result<Option<RecordBatch>, StoreError> {
-        if self.sessions.contains(&session.session_id) {
+        if self.sessions.contains(session_id) {
             return Ok(None);
         }
-        match self.blanked.get(&session.session_id) {
+        match self.blanked.get(session_id) {
             Some(blanked) => blank_events(&rows, &blanked.ranges).map(Some),
             None => Ok(Some(rows)),
         }
@@ -154,20 +154,22 @@ impl SegmentEdit for Forgetting<'_> {
         Some(SessionRow { title: blanked.row.title.clone(), ..row.clone() })
     }
 
-    fn edit_source(&self, row: SourceRow) -> Option<SourceRow> {
+    fn edit_source(&self, row: SourceRow) -> Result<Option<SourceRow>, StoreError> {
         if self.find_blanked(row.session_id.as_deref()).is_some() {
-            return Some(self.reread_source(row));
+            return Ok(Some(self.reread_source(row)));
         }
         if !self.includes_source(&row) {
-            return Some(row);
+            return Ok(Some(row));
         }
         if !self.keeps_sources {
-            return None;
+            return Ok(None);
         }
-        let latest = self.sources.get(&row.path).filter(|latest| latest.segment == row.segment)?;
-        let session = self.snapshot.session(latest.session_id.as_deref()?)?;
-        let copy_of = self.copy_of.get(&session.session_id).map_or(&[][..], Vec::as_slice);
-        Some(excluded_row(session, latest, copy_of))
+        let latest = self.sources.get(&row.path).filter(|latest| latest.segment == row.segment);
+        let id = latest.and_then(|latest| latest.session_id.as_deref());
+        let session = id.and_then(|id| self.snapshot.session(id));
+        let (Some(latest), Some(session)) = (latest, session) else { return Ok(None) };
+        let copy_of = self.copy_of.get(session.id()).map_or(&[][..], Vec::as_slice);
+        Ok(Some(excluded_row(session.row()?, latest, copy_of)))
     }
 
     fn keeps_problem(&self, row: &ProblemRow) -> bool {
@@ -187,8 +189,7 @@ impl StoreWriter {
     /// copies of their records are to be read again. Returns when no file of the store holds any of
     /// their texts. Segments that were set aside as damaged are removed too, because they may hold some.
     pub fn forget_sessions(&self, sessions: &HashSet<String>) -> Result<(), StoreError> {
-        let snapshot =
-            Snapshot::load_with_rows(&self.dir, self.current_manifest(), Some(&self.before))?;
+        let snapshot = Snapshot::load(&self.dir, self.current_manifest(), Some(&self.before))?;
         let mut forgotten = self.forgotten_logs()?;
         let ForgetPlan { forgotten: records, copies } =
             snapshot.plan_forget(sessions, forgotten.make_key(&self.dir)?)?;
@@ -203,7 +204,7 @@ impl StoreWriter {
             forgotten.insert(
                 &session.session_id,
                 ForgottenLog {
-                    log: log_identity(session, row),
+                    log: log_identity(session.row()?, row),
                     forgotten_at,
                     provider: Some(session.provider),
                     own_id: known.map_or(0, |known| known.own_id),
@@ -227,8 +228,7 @@ impl StoreWriter {
 
     /// Removes sessions with all their rows, labels and notes. Nothing keeps them from coming again.
     pub(super) fn remove_sessions(&self, sessions: &HashSet<String>) -> Result<(), StoreError> {
-        let snapshot =
-            Snapshot::load_with_rows(&self.dir, self.current_manifest(), Some(&self.before))?;
+        let snapshot = Snapshot::load(&self.dir, self.current_manifest(), Some(&self.before))?;
         self.remove_rows(&Forgetting::new(&snapshot, sessions, false)?)
     }
 
@@ -269,8 +269,7 @@ impl StoreWriter {
     /// Lets the next ingest read the logs again of sessions that lost texts, and the next pull import
     /// those of a lake.
     fn reread_blanked_sessions(&self) -> Result<(), StoreError> {
-        let snapshot =
-            Snapshot::load_with_rows(&self.dir, self.current_manifest(), Some(&self.before))?;
+        let snapshot = Snapshot::load(&self.dir, self.current_manifest(), Some(&self.before))?;
         let mut logs = BTreeMap::new();
         for row in snapshot.read_sources(true)? {
             let session = row.session_id.as_deref().and_then(|id| snapshot.session(id));
@@ -294,7 +293,7 @@ impl StoreWriter {
                 source = without_line_state(source);
                 require_reread(&mut source);
             }
-            let session = &snapshot.sessions()[at];
+            let session = snapshot.sessions()[at].row()?;
             let session = SessionRow { row_start: 0, row_count: 0, ..SessionRow::clone(session) };
             let (session, source) = (Box::new(session), Box::new(source));
             sink.checkpoint(vec![LogCheckpoint { session, source, problems: Vec::new() }])?;

@@ -62,20 +62,21 @@ impl Snapshot {
         let lineage = Lineage::read(self)?;
         let mut forgotten = Vec::new();
         for id in sessions {
-            if let Some(row) = self.session(id) {
-                forgotten.push(self.mark_session(row, &lineage, sessions, key)?);
+            if let Some(session) = self.session(id) {
+                forgotten.push(self.mark_session(session.row()?, &lineage, sessions, key)?);
             }
         }
         let mut records = ForgottenRecords::new(key, forgotten);
         let suspects = self.find_suspects(&records, sessions)?;
         for suspect in &suspects {
-            if self.is_unlinked_original(suspect, &lineage, sessions, &records) {
+            if self.is_unlinked_original(suspect, &lineage, sessions, &records)? {
                 records = records.without_records(&suspect.facts);
             }
         }
         let mut copies = Vec::new();
         for Suspect { session, facts } in &suspects {
-            if let Some(found) = find_copies(&records, &self.sessions()[*session], facts) {
+            let row = self.sessions()[*session].row()?;
+            if let Some(found) = find_copies(&records, row, facts) {
                 copies.push(StoredCopy {
                     session: *session,
                     ranges: found.event_ranges(facts),
@@ -159,9 +160,8 @@ impl Snapshot {
     ) -> Result<Vec<Suspect>, StoreError> {
         let mut candidates = Vec::new();
         for (at, session) in self.sessions().iter().enumerate() {
-            let brief = session.brief();
-            if brief.events > 0
-                && records.may_be_repeated_by(brief.provider)
+            if session.events > 0
+                && records.may_be_repeated_by(session.provider)
                 && !sessions.contains(session.id())
             {
                 candidates.push(at);
@@ -180,7 +180,7 @@ impl Snapshot {
                     continue;
                 }
                 let facts = self.read_facts(*at, &FACT_COLUMNS)?;
-                if find_copies(records, &self.sessions()[*at], &facts).is_some() {
+                if find_copies(records, self.sessions()[*at].row()?, &facts).is_some() {
                     suspects.push(Suspect { session: *at, facts });
                 }
             }
@@ -213,17 +213,17 @@ impl Snapshot {
         lineage: &Lineage,
         sessions: &HashSet<String>,
         records: &ForgottenRecords,
-    ) -> bool {
-        let session = &self.sessions()[suspect.session];
-        let is_linked = lineage.originals_of(session.id()).any(|id| sessions.contains(id));
-        let Some(found) = find_copies(records, session, &suspect.facts) else { return false };
+    ) -> Result<bool, StoreError> {
+        let session = self.sessions()[suspect.session].row()?;
+        let is_linked = lineage.originals_of(&session.session_id).any(|id| sessions.contains(id));
+        let Some(found) = find_copies(records, session, &suspect.facts) else { return Ok(false) };
         let spoken = suspect.facts.iter().filter(|record| record.spoken_events > 0).count();
         let mut others =
             records.sessions().iter().filter(|other| found.session_ids.contains(&other.session_id));
         let own_id = own_id_of(records.key(), session);
-        !is_linked
+        Ok(!is_linked
             && found.is_whole
-            && others.all(|other| other.own_id != own_id && other.records.len() > spoken)
+            && others.all(|other| other.own_id != own_id && other.records.len() > spoken))
     }
 }
 

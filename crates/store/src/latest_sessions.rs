@@ -129,7 +129,7 @@ mod tests {
             let found: Vec<_> = sessions
                 .iter()
                 .zip(&live_from)
-                .map(|(session, live_from)| (session.id(), session.brief().segment, *live_from))
+                .map(|(session, live_from)| (session.id(), session.segment, *live_from))
                 .collect();
             let expected = [
                 ("a", 3, 3),

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use schemas::session::SessionRow;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::catalog::CATALOG_FILE;
@@ -18,6 +17,7 @@ use super::identity::Identity;
 use super::labels::LabelBook;
 use super::lake_state::{LakeStateFile, read_lake_state};
 use super::manifest::Manifest;
+use super::segment::session_brief::SessionBrief;
 use super::segment::source_table::SourceTable;
 use super::snapshot::Snapshot;
 use super::sources::read_table_of;
@@ -28,7 +28,7 @@ use super::writer::StoreWriter;
 const MAX_ATTEMPTS: usize = 4;
 
 /// Decides which sessions a reader may see.
-pub type SessionRule = Arc<dyn Fn(&SessionRow) -> bool + Send + Sync>;
+pub type SessionRule = Arc<dyn Fn(&SessionBrief) -> bool + Send + Sync>;
 
 /// The part of another store that a store shows.
 struct Restriction {
@@ -115,8 +115,7 @@ impl Store {
         })
     }
 
-    /// Returns a snapshot whose rows of sessions are read when they are needed. What was computed with
-    /// it counts only if [`Snapshot::check_rows`] succeeds afterwards.
+    /// Returns a snapshot whose rows of sessions are read when they are needed.
     pub fn take_lazy_snapshot(&self) -> Result<Arc<Snapshot>, StoreError> {
         match &self.restriction {
             Some(restriction) => self.retry_if_changed(&|| restriction.take_snapshot()),
@@ -124,12 +123,10 @@ impl Store {
         }
     }
 
-    /// Returns a snapshot of the current generation if it is another one than that of `before`, and
-    /// files or rows of `before` are missing: `compact` and `forget` remove the files that they replace.
+    /// Returns a snapshot of the current generation if it is another one than that of `before`: what
+    /// could not be read of `before` was perhaps removed, because `compact` and `forget` remove what
+    /// they replace.
     pub fn take_newer_snapshot(&self, before: &Snapshot) -> Option<Arc<Snapshot>> {
-        if !before.has_lost_files() && before.check_rows().is_ok() {
-            return None;
-        }
         let now = self.take_lazy_snapshot().ok()?;
         let is_newer =
             now.manifest().generation != before.manifest().generation || !before.has_all_overlays();
@@ -173,7 +170,6 @@ impl Store {
         if let Some(LastSnapshot { snapshot, manifest_hash: last_hash }) = &*last
             && *last_hash == manifest_hash
             && Arc::ptr_eq(snapshot.shared_labels(), &labels)
-            && snapshot.check_rows().is_ok()
             && self.is_condition_current(snapshot)
         {
             return Ok(Arc::clone(snapshot));
@@ -321,18 +317,12 @@ impl Store {
     pub fn open_writer(&self, verify: Verify) -> Result<StoreWriter, StoreError> {
         StoreWriter::open(&self.dir, verify)
     }
-
-    /// Takes the write lock like [`Self::open_writer`], for an ingest that may have nothing to write: the
-    /// rows of sessions are read by [`StoreWriter::collect_known_logs`].
-    pub fn open_writer_for_ingest(&self, verify: Verify) -> Result<StoreWriter, StoreError> {
-        StoreWriter::open_without_rows(&self.dir, verify)
-    }
 }
 
 impl Restriction {
     /// Returns the allowed part of the current generation.
     fn take_snapshot(&self) -> Result<Arc<Snapshot>, StoreError> {
-        let whole = self.whole.take_snapshot()?;
+        let whole = self.whole.take_lazy_snapshot()?;
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((known, part)) = &*last
             && Arc::ptr_eq(known, &whole)

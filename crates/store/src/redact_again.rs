@@ -109,7 +109,7 @@ impl StoreWriter {
         if !rows.are_in(&self.dir, &manifest, rules)? {
             return Ok(MaskedAgain::default());
         }
-        let snapshot = Snapshot::load_with_rows(&self.dir, manifest, Some(&self.before))?;
+        let snapshot = Snapshot::load(&self.dir, manifest, Some(&self.before))?;
         let mut logs: HashMap<String, SourceRow> = HashMap::new();
         let mut others: Vec<SourceRow> = Vec::new();
         for row in snapshot.read_sources(true)? {
@@ -166,7 +166,7 @@ impl StoreWriter {
             masked.logs += 1;
             sink.checkpoint(vec![LogCheckpoint {
                 source: Box::new(mask_source(&remask, source)),
-                session: Box::new(remask.mask_session(session)),
+                session: Box::new(remask.mask_session(session.row()?)),
                 problems: masked_problems,
             }])?;
         }

@@ -118,10 +118,10 @@ impl SegmentEdit for Compaction<'_> {
 
     fn edit_events(
         &self,
-        session: &SessionRow,
+        session_id: &str,
         rows: RecordBatch,
     ) -> Result<Option<RecordBatch>, StoreError> {
-        match self.level(&session.session_id) {
+        match self.level(session_id) {
             Some(level) => reduce_batch(&rows, level, &|_| true).map(Some),
             None => Ok(Some(rows)),
         }
@@ -134,9 +134,9 @@ impl SegmentEdit for Compaction<'_> {
         })
     }
 
-    fn edit_source(&self, row: SourceRow) -> Option<SourceRow> {
+    fn edit_source(&self, row: SourceRow) -> Result<Option<SourceRow>, StoreError> {
         let level = row.session_id.as_deref().and_then(|id| self.level(id));
-        Some(if level.is_some() { without_line_state(row) } else { row })
+        Ok(Some(if level.is_some() { without_line_state(row) } else { row }))
     }
 
     fn keeps_problem(&self, _: &ProblemRow) -> bool {
@@ -211,7 +211,7 @@ impl StoreWriter {
         let mut restored = self.reduced.restored.lock().unwrap_or_else(PoisonError::into_inner);
         for (id, reduced) in &self.reduced.reduced.sessions {
             let wanted = levels.get(id).copied().unwrap_or(KeepLevel::Full);
-            let Some(session) = known.sessions.get(id).filter(|_| wanted < reduced.level) else {
+            let Some(session) = self.before.session(id).filter(|_| wanted < reduced.level) else {
                 continue;
             };
             let is_readable_log =
@@ -230,17 +230,16 @@ impl StoreWriter {
         if restored.is_empty() {
             return Ok(0);
         }
-        let snapshot =
-            Snapshot::load_with_rows(&self.dir, self.current_manifest(), Some(&self.before))?;
+        let snapshot = Snapshot::load(&self.dir, self.current_manifest(), Some(&self.before))?;
         let mut reduced = self.reduced_sessions()?;
         let before = reduced.sessions.len();
-        reduced.sessions.retain(|id, _| {
-            let was_read = snapshot.session(id).is_some_and(|session| {
-                let live_from = self.before.session(id).map(|session| session.live_from);
-                !session.source_gone && Some(session.live_from) != live_from
-            });
-            !(was_read && restored.contains(id))
-        });
+        for id in restored.iter() {
+            let Some(session) = snapshot.session(id) else { continue };
+            let live_from = self.before.session(id).map(|session| session.live_from);
+            if Some(session.live_from) != live_from && !session.row()?.source_gone {
+                reduced.sessions.remove(id);
+            }
+        }
         let count = before - reduced.sessions.len();
         if count > 0 {
             self.record_reduced(&reduced)?;
@@ -274,9 +273,6 @@ impl StoreWriter {
         drops_superseded: bool,
     ) -> Result<CompactionSums, StoreError> {
         let snapshot = Snapshot::load(&self.dir, self.current_manifest(), Some(&self.before))?;
-        if !levels.is_empty() {
-            snapshot.read_rows()?;
-        }
         let mut reduced = self.reduced_sessions()?;
         let compaction = Compaction::new(&snapshot, levels, &reduced, drops_superseded);
         let sums = compaction.measure()?;

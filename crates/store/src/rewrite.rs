@@ -32,7 +32,7 @@ pub(super) trait SegmentEdit {
     /// Returns rows of a session as they are from now on; `None` if they go.
     fn edit_events(
         &self,
-        session: &SessionRow,
+        session_id: &str,
         rows: RecordBatch,
     ) -> Result<Option<RecordBatch>, StoreError>;
 
@@ -40,7 +40,7 @@ pub(super) trait SegmentEdit {
     fn edit_session(&self, row: &SessionRow) -> Option<SessionRow>;
 
     /// Returns the row of a file as it is from now on; `None` if it goes.
-    fn edit_source(&self, row: SourceRow) -> Option<SourceRow>;
+    fn edit_source(&self, row: SourceRow) -> Result<Option<SourceRow>, StoreError>;
 
     /// Returns whether a problem stays.
     fn keeps_problem(&self, row: &ProblemRow) -> bool;
@@ -99,7 +99,7 @@ impl StoreWriter {
             let rows = RowSpan { start: span.start, count: span.count };
             let mut batches = EventReader::open(segment, &[rows], &[], BATCH_ROWS)?;
             while let Some(batch) = batches.next_batch()? {
-                let Some(batch) = edit.edit_events(session, batch)? else { break };
+                let Some(batch) = edit.edit_events(session.id(), batch)? else { break };
                 writer.push_events(&batch)?;
             }
         }
@@ -115,7 +115,7 @@ impl StoreWriter {
             }
         }
         for row in sources {
-            if let Some(row) = edit.edit_source(row) {
+            if let Some(row) = edit.edit_source(row)? {
                 writer.record_source(Box::new(row));
             }
         }

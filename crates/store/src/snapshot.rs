@@ -8,7 +8,7 @@ use schemas::session::{ProblemRow, SessionRow};
 use schemas::table::PROBLEMS;
 
 use super::catalog::{CATALOG_FILE, Catalog};
-use super::condition::{StoreCondition, inspect_store};
+use super::condition::StoreCondition;
 use super::error::StoreError;
 use super::identity::Identity;
 use super::labels::LabelBook;
@@ -17,6 +17,7 @@ use super::latest_sessions::LatestSessions;
 use super::manifest::{Manifest, SegmentEntry};
 use super::segment::open_segment::{Segment, SessionSpan, SharedSegment};
 use super::segment::segment_rows::RowSource;
+use super::segment::session_brief::SessionBrief;
 use super::segment::session_table::{SessionTable, StoredSession};
 use super::segment::small_files::read_table;
 use super::span_index::SpanIndex;
@@ -46,20 +47,8 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Reads the segments that `manifest` names, except those that `before` has already, and the rows
-    /// of all sessions.
-    pub(super) fn load_with_rows(
-        dir: &Path,
-        manifest: Manifest,
-        before: Option<&Self>,
-    ) -> Result<Self, StoreError> {
-        let snapshot = Self::load(dir, manifest, before)?;
-        snapshot.read_rows()?;
-        Ok(snapshot)
-    }
-
     /// Reads the segments that `manifest` names, except those that `before` has already. The rows of
-    /// sessions are read when they are needed; see [`Self::check_rows`].
+    /// sessions are read when they are needed.
     pub(super) fn load(
         dir: &Path,
         manifest: Manifest,
@@ -97,23 +86,15 @@ impl Snapshot {
     /// Returns the shared part of the segment with this manifest entry, if the snapshot has it.
     fn find_shared(&self, entry: &SegmentEntry) -> Option<Arc<SharedSegment>> {
         let segment = self.segments.iter().find(|segment| segment.entry == *entry)?;
-        let is_whole = segment.shared.sessions.check_rows().is_ok();
-        is_whole.then(|| Arc::clone(&segment.shared))
+        Some(Arc::clone(&segment.shared))
     }
 
-    /// Reads the rows of all sessions.
-    pub fn read_rows(&self) -> Result<(), StoreError> {
+    /// Reads the rows of all sessions. Returns them in the order of [`Self::sessions`].
+    pub fn read_rows(&self) -> Result<Vec<&Arc<SessionRow>>, StoreError> {
         in_parallel(&self.segments, 1, |segments| {
             segments.iter().try_for_each(|segment| segment.read_sessions().map(drop))
         })?;
-        Ok(())
-    }
-
-    /// Fails if rows of sessions were needed and could not be read. Whoever uses rows of a snapshot
-    /// of [`Store::take_lazy_snapshot`](super::Store::take_lazy_snapshot) asks afterwards: until then,
-    /// what was computed may lack their values.
-    pub fn check_rows(&self) -> Result<(), StoreError> {
-        self.segments.iter().try_for_each(|segment| segment.shared.sessions.check_rows())
+        self.sessions.iter().map(StoredSession::row).collect()
     }
 
     /// Returns the same snapshot with these labels.
@@ -133,7 +114,7 @@ impl Snapshot {
 
     /// Returns a snapshot of the same generation that has only the allowed sessions. Rows of all
     /// others are to its readers as if they were superseded.
-    pub(super) fn restrict(&self, is_allowed: &dyn Fn(&SessionRow) -> bool) -> Self {
+    pub(super) fn restrict(&self, is_allowed: &dyn Fn(&SessionBrief) -> bool) -> Self {
         let mut positions = vec![None; self.sessions.len()];
         let mut sessions = Vec::new();
         for (at, session) in self.sessions.iter().enumerate() {
@@ -196,11 +177,6 @@ impl Snapshot {
         Self { span_index: OnceLock::new(), event_count: OnceLock::new(), ..self }
     }
 
-    /// Returns whether files that it reads are missing, or have another size.
-    pub(super) fn has_lost_files(&self) -> bool {
-        inspect_store(&self.dir, &self.manifest).resized.is_some() || !self.has_all_overlays()
-    }
-
     /// Returns whether the files of its overlays are still there.
     pub(super) fn has_all_overlays(&self) -> bool {
         self.overlays.iter().all(|overlay| overlay.is_whole())
@@ -218,12 +194,12 @@ impl Snapshot {
 
     /// Returns the machine that wrote the log of a session.
     pub fn machine_of<'s>(&'s self, session: &'s StoredSession) -> &'s str {
-        self.identity.machine_of(session.brief())
+        self.identity.machine_of(session)
     }
 
     /// Returns the user of a session.
     pub fn user_of<'s>(&'s self, session: &'s StoredSession) -> &'s str {
-        self.identity.user_of(session.brief())
+        self.identity.user_of(session)
     }
 
     /// Returns what a look at the files found when the snapshot was taken.
@@ -324,7 +300,7 @@ impl Snapshot {
     /// Returns the time of the newest event. Of a part of the sessions, it is the last time of these.
     pub fn newest_event(&self) -> Option<i64> {
         if self.is_restricted {
-            return self.sessions.iter().filter_map(|session| session.brief().ended_at).max();
+            return self.sessions.iter().filter_map(|session| session.ended_at).max();
         }
         self.manifest
             .segments
@@ -335,7 +311,7 @@ impl Snapshot {
     }
 
     /// Returns the sessions with missing rows.
-    pub fn incomplete_sessions(&self) -> impl Iterator<Item = &SessionRow> {
+    pub fn incomplete_sessions(&self) -> impl Iterator<Item = &SessionBrief> {
         let mut rows = vec![0; self.sessions.len()];
         for span in self.segments.iter().flat_map(|segment| &segment.spans) {
             rows[span.session] += span.count as i64;
@@ -343,12 +319,12 @@ impl Snapshot {
         self.sessions
             .iter()
             .zip(rows)
-            .filter(|(session, rows)| session.brief().events != *rows)
+            .filter(|(session, rows)| session.events != *rows)
             .map(|(session, _)| &**session)
     }
 
     /// Returns the re-read sessions whose older rows are still stored in some segment.
-    pub fn superseded_sessions(&self) -> impl Iterator<Item = &SessionRow> {
+    pub fn superseded_sessions(&self) -> impl Iterator<Item = &SessionBrief> {
         let mut superseded: HashSet<&str> = HashSet::new();
         for brief in self.segments.iter().flat_map(|segment| segment.shared.sessions.briefs()) {
             if brief.row_count > 0 && self.is_superseded(&brief.session_id, brief.segment) {
@@ -362,13 +338,13 @@ impl Snapshot {
 
     /// True if the session was re-read after its row in the segment of this number was written.
     pub(super) fn is_superseded(&self, session_id: &str, segment: i64) -> bool {
-        let now = self.session_position(session_id).map(|at| self.sessions[at].brief());
+        let now = self.session_position(session_id).map(|at| &*self.sessions[at]);
         now.is_some_and(|now| segment < now.live_from)
     }
 
     /// Returns the session with exactly this id.
-    pub fn session(&self, id: &str) -> Option<&SessionRow> {
-        self.session_position(id).map(|at| &*self.sessions[at])
+    pub fn session(&self, id: &str) -> Option<&StoredSession> {
+        self.session_position(id).map(|at| &self.sessions[at])
     }
 
     /// Returns the position of the session with this id.
@@ -396,7 +372,7 @@ impl Snapshot {
         }
         let sessions = self.sessions.iter();
         let mut live_from: HashMap<&str, i64> =
-            sessions.map(|one| (one.log_path(), one.brief().live_from)).collect();
+            sessions.map(|one| (one.source_path.as_str(), one.live_from)).collect();
         if self.is_restricted {
             rows.retain(|row| live_from.contains_key(row.path.as_str()));
         }

@@ -15,7 +15,7 @@ impl StoreWriter {
         !self.reduced.reduced.sessions.is_empty()
     }
 
-    /// Returns what `count` counts in the store as it is now, without the rows of its sessions.
+    /// Returns what `count` counts in the store as it is now.
     ///
     /// # Errors
     /// Fails if something was committed since the lock was taken, and cannot be read.
@@ -23,6 +23,6 @@ impl StoreWriter {
         if self.current_manifest() == *self.before.manifest() {
             return Ok(count(&self.before));
         }
-        Ok(count(&*self.take_lazy_snapshot()?))
+        Ok(count(&*self.take_snapshot()?))
     }
 }

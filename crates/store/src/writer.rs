@@ -10,7 +10,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use ingest::plan::Known;
 use ingest::redact::columns::is_masked_path;
 use schemas::Timestamp;
-use schemas::session::{SessionRow, SourceRow};
+use schemas::session::SourceRow;
 
 use super::catalog::{CATALOG_FILE, Catalog, recovery};
 use super::condition::make_private;
@@ -24,6 +24,7 @@ use super::large_segments::GroupNumber;
 use super::manifest::{LostLogs, Manifest, RetiredSegment, SegmentEntry, is_old_store};
 use super::reduced_writes::ReducedInForce;
 use super::segment::segment_writer::{FinishedSegment, SegmentWriter};
+use super::segment::session_brief::SessionBrief;
 use super::snapshot::Snapshot;
 use super::visible::folder::{OverlayRemoval, remove_overlays};
 use super::{compact, conversion, folder, large_segments, lost_logs};
@@ -63,14 +64,6 @@ impl StoreWriter {
     /// Creates the store if it does not exist, takes the lock, sets damaged segments aside, and
     /// removes leftovers of killed writers.
     pub(super) fn open(dir: &Path, verify: Verify) -> Result<Self, StoreError> {
-        let writer = Self::open_without_rows(dir, verify)?;
-        writer.before.read_rows()?;
-        Ok(writer)
-    }
-
-    /// Opens the store like [`Self::open`], but does not read the rows of its sessions. A caller
-    /// that writes must first read the rows that it needs, as [`Self::collect_known_logs`] does.
-    pub(super) fn open_without_rows(dir: &Path, verify: Verify) -> Result<Self, StoreError> {
         files::create_private_dirs(dir)?;
         // Looks for the catalog again after checking the folder: another process may be in its first
         // ingest.
@@ -130,7 +123,6 @@ impl StoreWriter {
 
     /// Returns the sources and sessions that the store knows, for planning.
     pub fn collect_known_logs(&self) -> Result<Known, StoreError> {
-        self.before.read_rows()?;
         let mut sources = self.before.read_sources_by_path()?;
         sources.retain(|path, _| !path.starts_with(LAKE_PATH));
         // A session that lost rows with a damaged segment must be re-read, so its checkpoint must
@@ -141,12 +133,8 @@ impl StoreWriter {
             }
         }
 
-        let sessions = self
-            .before
-            .sessions()
-            .iter()
-            .map(|session| (session.session_id.clone(), Arc::clone(session.row())))
-            .collect();
+        let rows = self.before.read_rows()?.into_iter();
+        let sessions = rows.map(|row| (row.session_id.clone(), Arc::clone(row))).collect();
         Ok(Known { sources, sessions })
     }
 
@@ -183,7 +171,7 @@ impl StoreWriter {
         let lost = if verify == Verify::All && self.set_aside == 0 {
             LostLogs::default()
         } else {
-            let snapshot = Snapshot::load_with_rows(&self.dir, manifest, Some(&self.before))?;
+            let snapshot = Snapshot::load(&self.dir, manifest, Some(&self.before))?;
             lost_logs::without_read_again(&before, &snapshot)?
         };
         if lost != before {
@@ -247,8 +235,7 @@ impl StoreWriter {
     /// Retires the segments whose events are all superseded. This is needed after all logs were
     /// re-read because the redaction rules grew: titles and states hold secrets too.
     pub fn retire_superseded_segments(&self) -> Result<(), StoreError> {
-        let snapshot =
-            Snapshot::load_with_rows(&self.dir, self.current_manifest(), Some(&self.before))?;
+        let snapshot = Snapshot::load(&self.dir, self.current_manifest(), Some(&self.before))?;
         let mut dead = Vec::new();
         for segment in snapshot.segments() {
             if segment.spans.is_empty()
@@ -270,17 +257,8 @@ impl StoreWriter {
         self.commit_segment(rest, &old)
     }
 
-    /// Returns a snapshot of what was committed until now. The rows of sessions are read when they are
-    /// needed; see [`Snapshot::check_rows`].
+    /// Returns a snapshot of what was committed until now.
     pub fn take_snapshot(&self) -> Result<Arc<Snapshot>, StoreError> {
-        let snapshot = self.take_lazy_snapshot()?;
-        snapshot.read_rows()?;
-        Ok(snapshot)
-    }
-
-    /// Returns a snapshot of what was committed until now, whose rows of sessions are read when they are
-    /// needed; see [`Snapshot::check_rows`].
-    pub(super) fn take_lazy_snapshot(&self) -> Result<Arc<Snapshot>, StoreError> {
         let manifest = self.current_manifest();
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(snapshot) = &*latest
@@ -421,7 +399,7 @@ pub(super) fn require_reread(row: &mut SourceRow) {
 }
 
 /// Returns true if `row` is about the log of `session`.
-pub(super) fn is_log_of(session: &SessionRow, row: &SourceRow) -> bool {
+pub(super) fn is_log_of(session: &SessionBrief, row: &SourceRow) -> bool {
     row.session_id.as_ref() == Some(&session.session_id)
         && is_masked_path(&session.source_path, &row.path)
 }

@@ -3,10 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use ingest::discover::{discover, is_absent};
 use ingest::provider::FORMATS;
 use ingest::provider::format::AgentFolders;
+use schemas::session::SessionRow;
 use schemas::{Provider, ToolError};
 use serde::Serialize;
 
@@ -15,7 +17,6 @@ use super::reply::shared_state::SharedState;
 use super::reply::store_warnings::store_warnings;
 use crate::error::store_error;
 use base::sanitize::clean_text;
-use store::StoredSession;
 
 /// The findings of the doctor.
 #[derive(Debug, Default, Serialize)]
@@ -83,17 +84,17 @@ pub(super) fn run(
     places: &AgentFolders<'_>,
 ) -> Result<DoctorData, ToolError> {
     let snapshot = shared.store.take_snapshot().map_err(store_error)?;
-    let sessions = snapshot.sessions();
+    let sessions = snapshot.read_rows().map_err(store_error)?;
     let mut data = DoctorData {
         providers: FORMATS
             .iter()
             .map(|format| ProviderHealth {
                 provider: format.provider,
                 places: (format.roots)(places).into_iter().map(inspect_folder).collect(),
-                ..provider_health(format.provider, sessions)
+                ..provider_health(format.provider, &sessions)
             })
             .collect(),
-        drift: sum_drift(sessions),
+        drift: sum_drift(&sessions),
         redactions: BTreeMap::new(),
         warnings: store_warnings(&snapshot).into_iter().map(|warning| warning.message).collect(),
     };
@@ -121,7 +122,7 @@ fn inspect_folder(path: PathBuf) -> LogFolder {
 }
 
 /// Sums up the sessions of one agent, without its folders.
-fn provider_health(provider: Provider, sessions: &[StoredSession]) -> ProviderHealth {
+fn provider_health(provider: Provider, sessions: &[&Arc<SessionRow>]) -> ProviderHealth {
     let mut provider_sessions: Vec<_> =
         sessions.iter().filter(|row| row.provider == provider).collect();
     provider_sessions.sort_by_key(|row| std::cmp::Reverse(row.ended_at));
@@ -144,7 +145,7 @@ fn provider_health(provider: Provider, sessions: &[StoredSession]) -> ProviderHe
 }
 
 /// Sums up what the decoders did not know, by agent, version and name.
-fn sum_drift(sessions: &[StoredSession]) -> Vec<Drift> {
+fn sum_drift(sessions: &[&Arc<SessionRow>]) -> Vec<Drift> {
     let mut sums: BTreeMap<(String, String, String), u64> = BTreeMap::new();
     for row in sessions {
         let version = row.agent_version.as_deref().map(clean_text).unwrap_or_default();

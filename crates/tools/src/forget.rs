@@ -3,7 +3,6 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use ingest::stream::forgotten::MarkKey;
-use schemas::session::SessionRow;
 use schemas::tool::search::{SearchArgs, SearchSort};
 use schemas::{ErrorCode, Provider, Timestamp, ToolError, limits};
 use serde::Serialize;
@@ -14,7 +13,7 @@ use super::reply::interface::Interface;
 use super::reply::session_filter::session_filter;
 use crate::error::store_error;
 use base::sanitize::clean_text;
-use store::Snapshot;
+use store::{SessionBrief, Snapshot};
 
 /// The criteria that select sessions to forget. A session is selected if it fulfils all of them.
 #[derive(Debug, Clone, Default)]
@@ -97,7 +96,7 @@ impl ForgetData {
 pub fn select_forgotten(
     tools: &Tools,
     selection: &ForgetSelection,
-    is_wanted: &dyn Fn(&SessionRow) -> bool,
+    is_wanted: &dyn Fn(&SessionBrief) -> bool,
     call: &Call<'_>,
 ) -> Result<ForgetData, ToolError> {
     let snapshot = tools.snapshot(call)?;
@@ -129,8 +128,8 @@ pub fn select_forgotten(
         let is_extra = !directly_selected.contains(at);
         data.events += row.events;
         data.sessions.push(ForgetEntry {
-            is_subagent: is_extra && row.is_subagent(),
-            is_earlier_version: is_extra && row.is_earlier_version(),
+            is_subagent: is_extra && row.is_subagent,
+            is_earlier_version: is_extra && row.is_earlier_version,
             ..describe_session(row)
         });
     }
@@ -184,7 +183,7 @@ fn matching_sessions(
         let is_named = selection.session_ids.is_empty() || named.contains(&at);
         let is_before = before.is_none_or(|time| row.ended_at.is_some_and(|end| end < time.0));
         let is_found = found.as_ref().is_none_or(|ids| ids.contains(&row.session_id));
-        if is_named && is_before && is_found && passes(row.brief()) {
+        if is_named && is_before && is_found && passes(row) {
             matching.push(at);
         }
     }
@@ -233,7 +232,7 @@ fn add_parts(snapshot: &Snapshot, selected: &mut BTreeSet<usize>) {
             let parent = row.parent_session_id.as_deref();
             let parent = parent.and_then(|id| snapshot.session_position(id));
             let is_of_selected = parent.is_some_and(|parent| selected.contains(&parent));
-            let is_part = row.is_subagent() || row.is_earlier_version();
+            let is_part = row.is_subagent || row.is_earlier_version;
             if is_of_selected && is_part && !selected.contains(&at) {
                 found.push(at);
             }
@@ -271,11 +270,11 @@ fn sessions_with_copies(
     Ok(found)
 }
 
-fn describe_session(row: &SessionRow) -> ForgetEntry {
+fn describe_session(row: &SessionBrief) -> ForgetEntry {
     ForgetEntry {
         session_id: row.session_id.clone(),
         provider: row.provider,
-        project: row.project.as_deref().map(clean_text),
+        project: row.origin.project.as_deref().map(clean_text),
         last_active: row.ended_at.map(|time| Timestamp(time).to_string()),
         title: row.title.as_deref().map(clean_text),
         events: row.events,

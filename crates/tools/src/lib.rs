@@ -157,14 +157,10 @@ impl Tools {
         self.shared.answer_state(call)
     }
 
-    /// Returns the snapshot of the call, with the rows of all sessions. Fails with `index_empty` if
-    /// nothing was ingested yet, or if the store cannot be read.
+    /// Returns the snapshot of the call. Fails with `index_empty` if nothing was ingested yet, or if the
+    /// store cannot be read.
     pub fn snapshot<'c>(&self, call: &'c Call<'_>) -> Result<&'c Arc<Snapshot>, ToolError> {
-        self.read_store(call, &mut || {
-            let snapshot = self.shared.snapshot(call)?;
-            snapshot.read_rows().map_err(store_error)?;
-            Ok(snapshot)
-        })
+        self.shared.snapshot(call)
     }
 
     /// Runs a part of a call that reads the store. If it fails because files of its snapshot were

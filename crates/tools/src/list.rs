@@ -19,7 +19,8 @@ use super::reply::shared_state::SharedState;
 use super::reply::time_range::TimeRange;
 use super::reply::usage_warnings::usage_warnings;
 use super::reply::{convert, cursor};
-use store::{SessionBrief, Snapshot, StoredSession};
+use crate::error::store_error;
+use store::{SessionBrief, Snapshot, StoreError, StoredSession};
 
 pub(super) fn run(
     shared: &SharedState,
@@ -55,14 +56,12 @@ pub(super) fn run(
     };
     let sort = args.sort.unwrap_or(ListSort::Recent);
     let families = SubagentIndex::from_sessions(snapshot.sessions());
-    let mut rows: Vec<_> = candidates
-        .into_iter()
-        .filter(|session| passes(session.brief()))
-        .map(|row| (sort_key(row, sort, &families, shared.prices()), row))
-        .collect();
+    let passing = candidates.into_iter().filter(|session| passes(session));
+    let rows = with_sort_keys(snapshot, passing, sort, &families, shared.prices());
+    let mut rows = rows.map_err(store_error)?;
     let total = rows.len();
     if let Some((last_key, last_id)) = after {
-        rows.retain(|(key, row)| (Reverse(*key), row.id()) > (Reverse(last_key), last_id.as_str()));
+        rows.retain(|(key, one)| (Reverse(*key), one.id()) > (Reverse(last_key), last_id.as_str()));
     }
     let before = total - rows.len();
     sort_first(&mut rows, limit);
@@ -75,18 +74,20 @@ pub(super) fn run(
     let mut sessions = Vec::new();
     let mut shown = Vec::new();
     let mut last = None;
-    for (key, row) in rows.iter().take(limit) {
+    for (key, stored) in rows.iter().take(limit) {
+        let row = stored.row().map_err(store_error)?;
         let mut session = convert::convert_session(row, format, shared.prices());
         convert::add_labels(&mut session, snapshot, format);
-        convert::add_origin(&mut session, row, snapshot);
+        convert::add_origin(&mut session, stored, snapshot);
         if format != ListFormat::Minimal {
-            session.with_subagents = families.sum_with_subagents(row, shared.prices());
+            let family = families.sum_with_subagents(stored, shared.prices());
+            session.with_subagents = family.map_err(store_error)?;
         }
         if !budget.take(&session) {
             break;
         }
         sessions.push(session);
-        shown.push(row.row().as_ref());
+        shown.push(row);
         last = Some((*key, row.session_id.clone()));
     }
 
@@ -122,7 +123,8 @@ pub(super) fn run(
         reply.hint =
             Some(reason.unwrap_or_else(|| explain_empty(shared.caller.interface, args, known)));
     } else if requested_ids(args).is_none() {
-        reply.hint = describe_left_out(shared.caller.interface, snapshot, passes);
+        let left_out = describe_left_out(shared.caller.interface, snapshot, passes);
+        reply.hint = left_out.map_err(store_error)?;
     }
     Ok(reply)
 }
@@ -158,26 +160,26 @@ fn describe_left_out(
     interface: Interface,
     snapshot: &Snapshot,
     passes: impl Fn(&SessionBrief) -> bool,
-) -> Option<String> {
+) -> Result<Option<String>, StoreError> {
     let mut sessions = 0;
     let mut tokens = 0;
     for session in snapshot.sessions() {
-        if session.brief().is_conversation || !passes(session.brief()) {
+        if session.is_conversation || !passes(session) {
             continue;
         }
-        let recorded = session.usage().total();
+        let recorded = session.row()?.usage().total();
         if recorded > 0 {
             sessions += 1;
             tokens += recorded;
         }
     }
     if sessions == 0 {
-        return None;
+        return Ok(None);
     }
-    Some(format!(
+    Ok(Some(format!(
         "Of the sessions left out, {sessions} without a conversation used {tokens} tokens, which {} counts.",
         interface.tool_name("session_stats")
-    ))
+    )))
 }
 
 /// Returns the requested ids. An empty list requests none in particular.
@@ -242,7 +244,22 @@ fn collect_conversations(snapshot: &Snapshot, includes_subagents: bool) -> Vec<&
         session.is_conversation
             && (includes_subagents || !is_part_of_conversation(snapshot, session))
     };
-    snapshot.sessions().iter().filter(|session| is_listed(session.brief())).collect()
+    snapshot.sessions().iter().filter(|session| is_listed(session)).collect()
+}
+
+/// Returns the sessions with their sort keys.
+fn with_sort_keys<'s>(
+    snapshot: &'s Snapshot,
+    sessions: impl Iterator<Item = &'s StoredSession>,
+    sort: ListSort,
+    families: &SubagentIndex<'s>,
+    prices: &PriceTable,
+) -> Result<Vec<(i64, &'s StoredSession)>, StoreError> {
+    // Only the rows have these values.
+    if matches!(sort, ListSort::Tokens | ListSort::Cost | ListSort::Errors | ListSort::Duration) {
+        snapshot.read_rows()?;
+    }
+    sessions.map(|session| Ok((sort_key(session, sort, families, prices)?, session))).collect()
 }
 
 /// Moves the `count` first sessions of the list to the front, in order. The rest of a long history need
@@ -261,27 +278,27 @@ fn sort_first(rows: &mut [(i64, &StoredSession)], count: usize) {
 /// Returns the sort key of a session; the largest comes first, sessions without the value last. Tokens
 /// and costs are those that are shown: with the subagents of the session.
 fn sort_key<'s>(
-    row: &'s StoredSession,
+    session: &'s StoredSession,
     sort: ListSort,
     families: &SubagentIndex<'s>,
     prices: &PriceTable,
-) -> i64 {
-    let shown_tokens = || {
-        let family = families.sum_with_subagents(row, prices);
-        family.map_or_else(|| session_tokens(row, prices), |family| Some(family.tokens))
+) -> Result<i64, StoreError> {
+    let shown_tokens = || match families.sum_with_subagents(session, prices)? {
+        Some(family) => Ok(Some(family.tokens)),
+        None => Ok::<_, StoreError>(session_tokens(session.row()?, prices)),
     };
-    match sort {
-        ListSort::Recent => row.brief().ended_at.unwrap_or(i64::MIN),
-        ListSort::Oldest => row.brief().started_at.map_or(i64::MIN, |start| -start),
-        ListSort::Tokens => shown_tokens().map_or(0, |tokens| tokens.counted_once.total()),
+    Ok(match sort {
+        ListSort::Recent => session.ended_at.unwrap_or(i64::MIN),
+        ListSort::Oldest => session.started_at.map_or(i64::MIN, |start| -start),
+        ListSort::Tokens => shown_tokens()?.map_or(0, |tokens| tokens.counted_once.total()),
         ListSort::Cost => {
-            let cost = shown_tokens().and_then(|tokens| tokens.cost_usd);
+            let cost = shown_tokens()?.and_then(|tokens| tokens.cost_usd);
             cost.map_or(-1, to_microdollars)
         }
-        ListSort::Events => row.brief().events,
-        ListSort::Errors => row.tool_errors,
-        ListSort::Duration => row.duration_ms().unwrap_or(-1),
-    }
+        ListSort::Events => session.events,
+        ListSort::Errors => session.row()?.tool_errors,
+        ListSort::Duration => session.row()?.duration_ms().unwrap_or(-1),
+    })
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "a cost is far below the largest number")]

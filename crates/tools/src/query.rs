@@ -15,7 +15,7 @@ use super::reply::interface::Interface;
 use super::reply::scope::SessionFilters;
 use super::reply::shared_state::SharedState;
 use super::reply::usage_warnings::usage_warnings;
-use crate::error::sql_error;
+use crate::error::{sql_error, store_error};
 use sql::{SqlError, SqlLimit, SqlQuery, SqlSummary, encode_rows};
 use store::Snapshot;
 
@@ -209,7 +209,7 @@ pub(super) fn wrap_rows(
         Some(format!("the whole store: {total} sessions ({})", census.describe_classes()));
     reply.warnings = cut_warnings(shared.caller.interface, summary);
     if args.sql.to_ascii_lowercase().contains("usage") {
-        let rows = snapshot.sessions().iter().map(|row| &**row);
+        let rows = snapshot.read_rows().map_err(store_error)?;
         reply.warnings.extend(usage_warnings(rows, shared.prices()));
     }
     if summary.rows == 0 && !has_more {

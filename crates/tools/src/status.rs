@@ -76,16 +76,13 @@ pub struct StatusData {
 /// Collects the figures; `roots` are searched for new files. Figures of files that were removed
 /// meanwhile, as by `compact`, are collected again once.
 pub(super) fn run(shared: &SharedState, roots: &[PathBuf]) -> Result<StatusData, ToolError> {
-    let snapshot = shared.store.take_snapshot().map_err(store_error)?;
+    let snapshot = shared.store.take_lazy_snapshot().map_err(store_error)?;
     let collected = collect_figures(shared, &snapshot, roots);
     if collected.as_ref().is_ok_and(|data| data.damaged_segments.is_empty()) {
         return collected;
     }
     match shared.store.take_newer_snapshot(&snapshot) {
-        Some(newer) => {
-            newer.read_rows().map_err(store_error)?;
-            collect_figures(shared, &newer, roots)
-        }
+        Some(newer) => collect_figures(shared, &newer, roots),
         None => collected,
     }
 }
@@ -112,7 +109,7 @@ fn collect_figures(
     data.newest_event = convert::format_time(snapshot.newest_event());
     data.sessions_by_class = count_by_class(snapshot);
     let reduced = snapshot.reduced_sessions().map_err(store_error)?;
-    for session in snapshot.sessions() {
+    for session in snapshot.read_rows().map_err(store_error)? {
         match reduced.level_of(&session.session_id) {
             KeepLevel::Full => {}
             KeepLevel::Transcripts => *data.reduced_sessions.entry("transcripts").or_default() += 1,

@@ -125,7 +125,7 @@ fn create_readers(
     let refresh = app::create_reader_refresh(Arc::clone(store));
     for reader in readers {
         let token_sha256 = reader.token_sha256;
-        let rule: SessionRule = Arc::new(move |row| reader.may_read(row));
+        let rule: SessionRule = Arc::new(move |row| reader.may_read(&row.origin));
         let part = Arc::new(Store::restricted(store, rule));
         let parts = server::ServerParts {
             tools: app::create_reader_tools(part, Arc::clone(&refresh))?,

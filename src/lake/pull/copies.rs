@@ -90,8 +90,9 @@ fn read_members(snapshot: &Snapshot) -> Result<Vec<Member>, ToolError> {
         let log = from.log.clone();
         imported.push(Member { at, log, first_record, imported: Some((from, source)) });
     }
+    let rows = snapshot.read_rows().map_err(store_error)?;
     imported.sort_by_cached_key(|member| {
-        let has_parent = snapshot.sessions()[member.at].relation.is_some();
+        let has_parent = rows[member.at].relation.is_some();
         let path = member.imported.as_ref().map(|(_, source)| source.path.clone());
         (has_parent, path)
     });

@@ -75,7 +75,7 @@ impl Push<'_> {
         if listed.log != session.identity {
             return Ok(RivalLog::Other);
         }
-        if listed.is_as_long_as(session.row) {
+        if listed.is_as_long_as(&self.snapshot.sessions()[session.at]) {
             return Ok(RivalLog::Longer);
         }
         let known = KnownParts::default();

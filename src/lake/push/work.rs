@@ -83,7 +83,7 @@ impl<'a> Push<'a> {
         };
         let allows_unredacted = options.settings.unredacted && options.allows_unredacted;
         for (at, session) in own.iter().enumerate() {
-            if !projects.includes(session.row) {
+            if !projects.includes(&snapshot.sessions()[session.at]) {
                 continue;
             }
             if session.is_unredacted() && !allows_unredacted {

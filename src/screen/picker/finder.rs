@@ -15,6 +15,7 @@ use super::filters::Filters;
 use super::row::PickerRow;
 use super::titles::TitleIndex;
 use crate::screen::latest::LatestWorker;
+use tools::error::store_error;
 use tools::{Call, Tools, session_filter};
 
 /// The most sessions that are listed without a text.
@@ -156,10 +157,10 @@ impl<'a> Search<'a> {
         let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
 
         let snapshot = self.tools.snapshot(&call)?;
-        self.titles.update(snapshot);
+        self.titles.update(snapshot).map_err(store_error)?;
         let sessions = snapshot.sessions();
         let found = self.titles.find(&words).filter_map(|at| sessions.get(at));
-        let found = found.filter(|session| passes(session.brief())).take(MAX_TITLE_HITS + 1);
+        let found = found.filter(|session| passes(session)).take(MAX_TITLE_HITS + 1);
         let mut ids: Vec<String> = found.map(|session| session.id().to_owned()).collect();
         self.has_more = ids.len() > MAX_TITLE_HITS;
         ids.truncate(MAX_TITLE_HITS);

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 
 use schemas::session::SessionRow;
 
-use store::Snapshot;
+use store::{Snapshot, StoreError};
 
 /// The texts of the sessions that the picker lists, the newest session first.
 #[derive(Default)]
@@ -24,19 +24,18 @@ struct Title {
 
 impl TitleIndex {
     /// Prepares the texts of a snapshot, unless they are those of its generation already.
-    pub(super) fn update(&mut self, snapshot: &Snapshot) {
+    pub(super) fn update(&mut self, snapshot: &Snapshot) -> Result<(), StoreError> {
         let sessions = snapshot.sessions();
         let current = Some((snapshot.manifest().generation, sessions.len()));
         if self.prepared == current {
-            return;
+            return Ok(());
         }
-        let own = sessions.iter().enumerate().filter(|(_, row)| {
-            let brief = row.brief();
-            brief.is_conversation && !brief.is_subagent
-        });
+        let rows = snapshot.read_rows()?.into_iter().enumerate();
+        let own = rows.filter(|(_, row)| row.is_conversation() && !row.is_subagent());
         self.titles = own.map(|(session, row)| Title { session, text: title_text(row) }).collect();
-        self.titles.sort_by_key(|title| Reverse(sessions[title.session].brief().ended_at));
+        self.titles.sort_by_key(|title| Reverse(sessions[title.session].ended_at));
         self.prepared = current;
+        Ok(())
     }
 
     /// Returns the positions of the sessions whose text has all words, the newest first. The words are

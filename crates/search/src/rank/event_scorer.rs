@@ -115,7 +115,7 @@ impl EventScorer<'_> {
     }
 
     fn nearness_to_dates(&self, session: usize) -> f32 {
-        let started = self.snapshot.sessions()[session].brief().started_at;
+        let started = self.snapshot.sessions()[session].started_at;
         let dates = self.question.dates.iter();
         let nearness = dates.map(|date| started.map_or(0.0, |started| date.nearness(started)));
         nearness.fold(0.0, f64::max) as f32

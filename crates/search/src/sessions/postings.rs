@@ -192,7 +192,7 @@ fn find_left_out(
     let index = segment.skip_index()?;
     let mut left_out = FixedBitSet::new();
     for span in spans {
-        let session = snapshot.sessions()[span.session].brief();
+        let session = &snapshot.sessions()[span.session];
         let has_copies = session.replay_events > 0 && !asked.includes_copies;
         if !has_copies && !asked.may_exclude_by_time(session) {
             continue;

@@ -17,7 +17,7 @@ use super::titles::find_title_hits;
 use super::totals::{Averages, Totals};
 use crate::error::SearchError;
 use base::parallel::in_parallel;
-use store::{Snapshot, StoreError, StoredSession};
+use store::{Snapshot, StoreError};
 
 /// The weight of neighbouring words and of a named date, relative to that of the best event. The whole
 /// talk counts as much as the best event.
@@ -264,7 +264,7 @@ fn add_dates(snapshot: &Snapshot, request: &SessionRequest<'_>, ranked: &mut Vec
         return;
     }
     let mut values: HashMap<usize, f32> = HashMap::new();
-    for (position, session) in snapshot.sessions().iter().map(StoredSession::brief).enumerate() {
+    for (position, session) in snapshot.sessions().iter().enumerate() {
         let is_wanted = request.sessions.as_ref().is_none_or(|wanted| wanted.contains(&position))
             && session.replay_events < session.events;
         let Some(started) = session.started_at.filter(|_| is_wanted) else { continue };

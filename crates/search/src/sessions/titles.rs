@@ -54,13 +54,12 @@ fn find_hits_of_sessions(
 ) -> Vec<TitleHit> {
     let mut found = Vec::new();
     for session in sessions.iter().copied() {
-        let row = &snapshot.sessions()[session];
-        let brief = row.brief();
+        let brief = &snapshot.sessions()[session];
         let is_copy = brief.events > 0 && brief.replay_events == brief.events;
         if is_copy || !asked.includes(session) || asked.may_exclude_by_time(brief) {
             continue;
         }
-        let Some(title) = row.title() else { continue };
+        let Some(title) = &brief.title else { continue };
         let values = weigh_terms(&question.terms, title);
         if !values.is_empty() {
             found.push(TitleHit { session, length: title.len() as f32, values });

@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior, params};
 
-use self::records::{CHECK_BYTES, RecordKind, SegmentRows};
+use self::records::{CHECK_BYTES, RecordKind, SegmentRecords};
 use crate::disk::files;
 use crate::error::StoreError;
 
@@ -110,7 +110,7 @@ impl Catalog {
     pub(crate) fn create(
         dir: &Path,
         manifest: &str,
-        segments: &[(i64, SegmentRows)],
+        segments: &[(i64, SegmentRecords)],
     ) -> Result<(), StoreError> {
         let path = dir.join(CATALOG_FILE);
         files::remove_temporary_copies(&path);
@@ -138,7 +138,7 @@ impl Catalog {
         files::sync_dir(dir)
     }
 
-    fn fill(&self, manifest: &str, segments: &[(i64, SegmentRows)]) -> rusqlite::Result<()> {
+    fn fill(&self, manifest: &str, segments: &[(i64, SegmentRecords)]) -> rusqlite::Result<()> {
         let mut connection = self.lock();
         // Nobody sees the file before it is complete.
         connection.execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;")?;
@@ -275,7 +275,7 @@ impl Catalog {
     pub(crate) fn commit(
         &self,
         manifest: &str,
-        new: &[(i64, &SegmentRows)],
+        new: &[(i64, &SegmentRecords)],
         is_kept: &dyn Fn(i64) -> bool,
     ) -> Result<(), StoreError> {
         let mut connection = self.lock();
@@ -379,7 +379,7 @@ fn delete_segment(connection: &Connection, number: i64) -> rusqlite::Result<()> 
 fn insert_segment(
     connection: &Connection,
     number: i64,
-    rows: &SegmentRows,
+    rows: &SegmentRecords,
 ) -> rusqlite::Result<()> {
     for kind in RecordKind::ALL {
         let sql = format!("INSERT INTO {} VALUES(?1, ?2)", kind.table());
@@ -409,12 +409,12 @@ fn read_error(path: &Path, error: rusqlite::Error) -> StoreError {
             | ErrorCode::DiskFull
             | ErrorCode::OutOfMemory),
         ) if !is_short => {
-            let kind = match code {
-                ErrorCode::DiskFull => io::ErrorKind::StorageFull,
-                ErrorCode::PermissionDenied | ErrorCode::ReadOnly => {
-                    io::ErrorKind::PermissionDenied
-                }
-                _ => io::ErrorKind::Other,
+            let kind = if code == ErrorCode::DiskFull {
+                io::ErrorKind::StorageFull
+            } else if matches!(code, ErrorCode::PermissionDenied | ErrorCode::ReadOnly) {
+                io::ErrorKind::PermissionDenied
+            } else {
+                io::ErrorKind::Other
             };
             StoreError::io(path)(io::Error::new(kind, error))
         }
@@ -427,8 +427,8 @@ mod tests {
     use super::*;
 
     /// The rows of a segment with two sessions and the state of a log, which have this word.
-    fn rows(word: &str) -> SegmentRows {
-        let mut rows = SegmentRows::default();
+    fn rows(word: &str) -> SegmentRecords {
+        let mut rows = SegmentRecords::default();
         rows.add_record(RecordKind::Briefs, 0, format!("briefs {word}").into_bytes());
         rows.add_record(RecordKind::Sources, 0, Vec::new());
         for at in 0..2 {

@@ -38,7 +38,7 @@ impl RecordKind {
 
 /// The rows of a segment as the records of a catalog.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct SegmentRows {
+pub(crate) struct SegmentRecords {
     /// The briefs of the sessions, in the order of their ids.
     pub(crate) briefs: Vec<u8>,
     /// The rows of these sessions.
@@ -49,7 +49,7 @@ pub(crate) struct SegmentRows {
     pub(crate) states: BTreeMap<usize, Vec<u8>>,
 }
 
-impl SegmentRows {
+impl SegmentRecords {
     /// Returns all records, each with its kind and its position in the segment.
     pub(crate) fn records(&self) -> impl Iterator<Item = (RecordKind, usize, &[u8])> {
         let rows = self.session_rows.iter().enumerate();

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::Catalog;
-use super::records::{RecordKind, SegmentRows};
+use super::records::{RecordKind, SegmentRecords};
 use crate::disk::files;
 use crate::error::StoreError;
 use crate::folder::{SEGMENTS_FOLDER, segment_number};
@@ -38,7 +38,7 @@ struct CopyHead {
 pub(crate) fn encode_copy(
     entry: &SegmentEntry,
     replaces: &[i64],
-    rows: &SegmentRows,
+    rows: &SegmentRecords,
 ) -> io::Result<Vec<u8>> {
     let head = CopyHead { entry: entry.clone(), replaces: replaces.to_vec() };
     let head = serde_json::to_vec(&head).unwrap_or_default();
@@ -56,7 +56,7 @@ pub(crate) fn encode_copy(
 }
 
 /// Decodes a copy. `None` if it is not what was written.
-fn decode_copy(bytes: &[u8]) -> Option<(CopyHead, SegmentRows)> {
+fn decode_copy(bytes: &[u8]) -> Option<(CopyHead, SegmentRecords)> {
     let (check, packed) = bytes.split_first_chunk()?;
     if xxh3_64(packed).to_le_bytes() != *check {
         return None;
@@ -65,7 +65,7 @@ fn decode_copy(bytes: &[u8]) -> Option<(CopyHead, SegmentRows)> {
     let mut rest = &plain[..];
     let length = take_number(&mut rest)?;
     let head = serde_json::from_slice(rest.split_off(..length)?).ok()?;
-    let mut rows = SegmentRows::default();
+    let mut rows = SegmentRecords::default();
     while let Some(kind) = rest.split_off_first() {
         let kind = *RecordKind::ALL.get(usize::from(*kind))?;
         let (at, length) = (take_number(&mut rest)?, take_number(&mut rest)?);
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_copy_is_read_back_and_a_damaged_one_is_not() {
-        let mut rows = SegmentRows::default();
+        let mut rows = SegmentRecords::default();
         rows.add_record(RecordKind::Briefs, 0, b"briefs".to_vec());
         rows.add_record(RecordKind::Sources, 0, b"sources".to_vec());
         rows.add_record(RecordKind::SessionRow, 0, b"row".to_vec());

@@ -57,7 +57,7 @@ fn write_session(
     writer: &mut SegmentWriter,
 ) -> Result<(), StoreError> {
     let CopiedEvents { session, count, source } = copied;
-    let known = snapshot.sessions()[session].row();
+    let known = snapshot.sessions()[session].row()?;
     let mut recount = SessionRecount::new(known);
     let mut events = snapshot.events_of(session, ALL_EVENTS, &[]);
     while let Some(batch) = events.next_batch()? {

@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Deref;
 
 use ingest::provider::response_key;
-use schemas::session::{EventRow, SessionRow};
+use schemas::session::EventRow;
 use schemas::table::EventColumn;
 use schemas::{EventType, Provider};
 
 use crate::error::StoreError;
+use crate::segment::session_brief::SessionBrief;
 use crate::session_events::ALL_EVENTS;
 use crate::snapshot::Snapshot;
 
@@ -101,7 +102,7 @@ impl Recording {
 /// counts. Returns the rows that change.
 pub(super) fn choose_sessions(
     recordings: Vec<Recording>,
-    sessions: &[impl Deref<Target = SessionRow>],
+    sessions: &[impl Deref<Target = SessionBrief>],
 ) -> RowChanges {
     let mut by_response: BTreeMap<(&str, String), Vec<Recording>> = BTreeMap::new();
     for recording in recordings {
@@ -133,7 +134,7 @@ pub(super) fn choose_sessions(
 /// Orders the recordings of a response; the first one counts.
 fn rank<'s>(
     recording: &Recording,
-    sessions: &'s [impl Deref<Target = SessionRow>],
+    sessions: &'s [impl Deref<Target = SessionBrief>],
 ) -> (Reverse<i64>, bool, i64, &'s str, bool) {
     let session = &sessions[recording.session];
     (
@@ -164,6 +165,8 @@ fn group_by_request(recordings: Vec<Recording>) -> Vec<Vec<Recording>> {
 mod tests {
     use std::sync::Arc;
 
+    use schemas::session::SessionRow;
+
     use super::*;
 
     fn recording(session: usize, request: &str, tokens: i64, is_elsewhere: bool) -> Recording {
@@ -178,13 +181,13 @@ mod tests {
     }
 
     /// Four sessions; later ones began earlier.
-    fn sessions() -> Vec<Arc<SessionRow>> {
+    fn sessions() -> Vec<Arc<SessionBrief>> {
         let session = |n: i64| SessionRow {
             session_id: format!("s{n}"),
             started_at: Some(100 - n),
             ..SessionRow::default()
         };
-        (0..4).map(|n| Arc::new(session(n))).collect()
+        (0..4).map(|n| Arc::new(SessionBrief::from_row(&session(n)))).collect()
     }
 
     /// Returns the changes as (session, whether another one counts it now).

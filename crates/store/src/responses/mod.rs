@@ -38,7 +38,7 @@ impl StoreWriter {
         }
 
         // Few sessions have responses of others, and only their rows are read.
-        let snapshot = self.take_lazy_snapshot()?;
+        let snapshot = self.take_snapshot()?;
         let compared = find_undecided(&snapshot, compared_up_to)
             .and_then(|undecided| Ok((undecided.new_rows, choose_rows(&snapshot, &undecided)?)));
         let (new_rows, changes) = match compared {
@@ -52,12 +52,7 @@ impl StoreWriter {
         if changes.is_empty() && new_rows < MIN_NOTED_ROWS {
             return Ok(0);
         }
-        if !changes.is_empty() {
-            snapshot.read_rows()?;
-        }
         let rewritten = recount_sessions(&snapshot, &changes, &|| self.begin_segment())?;
-        // Nothing is committed that lacks values of rows that could not be read.
-        snapshot.check_rows()?;
         self.commit(rewritten, |next| next.compared_up_to = next.next_segment - 1)?;
         if !changes.is_empty() {
             tracing::info!(sessions = changes.len(), "responses of several logs counted once");

@@ -39,7 +39,7 @@ pub(crate) fn recount_sessions(
 ) -> Result<Vec<FinishedSegment>, StoreError> {
     let mut rewriter = SessionRewriter::new(snapshot, begin_segment);
     for (session, rows) in changes {
-        let mut recount = TokenRecount::new(&snapshot.sessions()[*session]);
+        let mut recount = TokenRecount::new(snapshot.sessions()[*session].row()?);
         let change = |event_index: i32, flags: EventFlags| match rows.get(&event_index) {
             Some(flag) => EventFlags { is_replay: *flag, is_counted_elsewhere: *flag },
             None => flags,

@@ -76,7 +76,7 @@ pub(crate) fn find_undecided(
 /// the copies of their session.
 fn may_have_copies(snapshot: &Snapshot, segment: &Segment) -> bool {
     let sessions = snapshot.sessions();
-    segment.spans.iter().any(|span| sessions[span.session].brief().replay_events > 0)
+    segment.spans.iter().any(|span| sessions[span.session].replay_events > 0)
 }
 
 /// Returns whether the session that counts a response must be chosen, given all live rows of it.

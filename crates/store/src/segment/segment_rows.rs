@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::session_brief::{SessionBrief, SessionBriefs};
-use crate::catalog::records::{RecordKind, SegmentRows};
+use crate::catalog::records::{RecordKind, SegmentRecords};
 use crate::catalog::{CATALOG_FILE, Catalog};
 use crate::error::StoreError;
 use crate::manifest::Manifest;
@@ -49,7 +49,7 @@ impl RecordedRows {
     }
 
     /// Encodes the rows.
-    pub(crate) fn finish(mut self) -> io::Result<SegmentRows> {
+    pub(crate) fn finish(mut self) -> io::Result<SegmentRecords> {
         let briefs = SessionBriefs::from_rows(self.sessions.values().map(|row| &**row));
         let session_rows = self.sessions.values().map(encode).collect::<io::Result<_>>()?;
         let mut states = BTreeMap::new();
@@ -60,7 +60,7 @@ impl RecordedRows {
             }
         }
         let sources: Vec<_> = self.sources.into_values().collect();
-        Ok(SegmentRows {
+        Ok(SegmentRecords {
             briefs: encode(&briefs)?,
             session_rows,
             sources: encode(&sources)?,
@@ -80,7 +80,7 @@ fn encode<T: Serialize>(rows: &T) -> io::Result<Vec<u8>> {
 pub(crate) enum RowSource {
     Catalog(Arc<Catalog>),
     /// Rows of a reader of some sessions, which are in no catalog.
-    Memory(Arc<SegmentRows>),
+    Memory(Arc<SegmentRecords>),
 }
 
 impl RowSource {
@@ -193,7 +193,7 @@ impl RowSource {
 
 /// Returns the rows of a segment with these sessions.
 #[cfg(test)]
-pub(crate) fn rows_of(sessions: impl Iterator<Item = SessionRow>) -> SegmentRows {
+pub(crate) fn rows_of(sessions: impl Iterator<Item = SessionRow>) -> SegmentRecords {
     let mut recorded = RecordedRows::default();
     sessions.for_each(|row| recorded.record_session(Box::new(row)));
     recorded.finish().expect("encodes")

@@ -16,7 +16,7 @@ use super::indexed_columns::index_rows;
 use super::segment_folder::SegmentFolder;
 use super::segment_rows::RecordedRows;
 use super::table_columns::to_batch;
-use crate::catalog::records::SegmentRows;
+use crate::catalog::records::SegmentRecords;
 use crate::catalog::recovery::encode_copy;
 use crate::disk::files::{FileSums, NewFile};
 use crate::disk::held_folder::HeldFolder;
@@ -32,14 +32,14 @@ pub(crate) struct FinishedSegment {
     pub(crate) entry: SegmentEntry,
     pub(crate) folder: SegmentFolder,
     /// What the catalog is to know of its sessions and logs.
-    pub(crate) rows: Arc<SegmentRows>,
+    pub(crate) rows: Arc<SegmentRecords>,
 }
 
 /// A segment that is written completely, while its files reach the disk.
 pub(crate) struct ClosedSegment {
     entry: SegmentEntry,
     folder: SegmentFolder,
-    rows: Arc<SegmentRows>,
+    rows: Arc<SegmentRecords>,
     syncs: PendingSyncs,
 }
 

@@ -14,6 +14,7 @@ pub struct SessionBrief {
     pub session_id: String,
     pub provider: Provider,
     pub parent_session_id: Option<String>,
+    pub agent_id: Option<String>,
     pub source_path: String,
     pub title: Option<String>,
     /// The result of [`SessionRow::is_subagent`].
@@ -84,11 +85,12 @@ fn unknown_origin() -> Arc<SessionOrigin> {
 
 impl SessionBrief {
     /// Returns the brief of a session.
-    pub(super) fn from_row(row: &SessionRow) -> Self {
+    pub(crate) fn from_row(row: &SessionRow) -> Self {
         Self {
             session_id: row.session_id.clone(),
             provider: row.provider,
             parent_session_id: row.parent_session_id.clone(),
+            agent_id: row.agent_id.clone(),
             source_path: row.source_path.clone(),
             title: row.title.clone(),
             is_subagent: row.is_subagent(),
@@ -109,32 +111,6 @@ impl SessionBrief {
             row_count: row.row_count,
             segment: row.segment,
             live_from: row.live_from,
-        }
-    }
-
-    /// Returns a row that has the values of the brief and no others.
-    pub(super) fn to_bare_row(&self) -> SessionRow {
-        let SessionOrigin { project, cwd, repository, machine, user_name } = (*self.origin).clone();
-        SessionRow {
-            session_id: self.session_id.clone(),
-            provider: self.provider,
-            parent_session_id: self.parent_session_id.clone(),
-            source_path: self.source_path.clone(),
-            title: self.title.clone(),
-            project,
-            cwd,
-            repository,
-            machine,
-            user_name,
-            started_at: self.started_at,
-            ended_at: self.ended_at,
-            events: self.events,
-            replay_events: self.replay_events,
-            row_start: self.row_start,
-            row_count: self.row_count,
-            segment: self.segment,
-            live_from: self.live_from,
-            ..SessionRow::default()
         }
     }
 }

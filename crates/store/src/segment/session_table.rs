@@ -5,7 +5,6 @@
 //! answer shows a few of them.
 
 use std::ops::Deref;
-use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use schemas::session::SessionRow;
@@ -19,8 +18,6 @@ pub(crate) struct SessionTable {
     briefs: Vec<SessionBrief>,
     /// The row of each session, once it was read.
     rows: Vec<OnceLock<Arc<SessionRow>>>,
-    /// The file because of which a row could not be read, and the reason.
-    damage: OnceLock<(PathBuf, String)>,
     segment: i64,
     source: RowSource,
 }
@@ -39,7 +36,7 @@ impl SessionTable {
     ) -> Result<Self, StoreError> {
         let briefs = source.decode_briefs(briefs)?;
         let rows = briefs.iter().map(|_| OnceLock::new()).collect();
-        Ok(Self { briefs, rows, damage: OnceLock::new(), segment, source })
+        Ok(Self { briefs, rows, segment, source })
     }
 
     /// Returns the briefs.
@@ -62,7 +59,6 @@ impl SessionTable {
     /// # Errors
     /// Fails if they cannot be read, or are not those of the briefs.
     pub(crate) fn read_rows(&self) -> Result<Vec<Arc<SessionRow>>, StoreError> {
-        self.check_rows()?;
         if self.rows.iter().any(|row| row.get().is_none()) {
             let read = self.source.read_sessions(self.segment, &self.briefs)?;
             for (row, read) in self.rows.iter().zip(read) {
@@ -72,27 +68,16 @@ impl SessionTable {
         Ok(self.rows.iter().filter_map(|row| row.get().cloned()).collect())
     }
 
-    /// Returns the row at a position. If it cannot be read, it has no values but those of its brief, and
-    /// [`Self::check_rows`] fails.
-    fn row(&self, at: usize) -> &Arc<SessionRow> {
-        self.rows[at].get_or_init(|| {
-            let brief = &self.briefs[at];
-            self.source.read_session(self.segment, at, brief).unwrap_or_else(|error| {
-                self.damage.get_or_init(|| match error {
-                    StoreError::Damaged { path, reason } => (path, reason),
-                    error => (PathBuf::from("catalog.db"), error.to_string()),
-                });
-                Arc::new(brief.to_bare_row())
-            })
-        })
-    }
-
-    /// Fails if a row was needed and could not be read.
-    ///
-    /// # Errors
-    /// [`StoreError::Damaged`], also for other causes, which it names.
-    pub(crate) fn check_rows(&self) -> Result<(), StoreError> {
-        self.damage.get().map_or(Ok(()), |(path, reason)| Err(StoreError::damaged(path, reason)))
+    /// Returns the row at a position.
+    fn row(&self, at: usize) -> Result<&Arc<SessionRow>, StoreError> {
+        let row = &self.rows[at];
+        match row.get() {
+            Some(row) => Ok(row),
+            None => {
+                let read = self.source.read_session(self.segment, at, &self.briefs[at])?;
+                Ok(row.get_or_init(|| read))
+            }
+        }
     }
 }
 
@@ -111,41 +96,23 @@ impl StoredSession {
 
     /// Returns the id.
     pub fn id(&self) -> &str {
-        &self.brief().session_id
+        &self.session_id
     }
 
-    /// Returns what is known of the session without its row.
-    pub fn brief(&self) -> &SessionBrief {
-        &self.table.briefs[self.at]
-    }
-
-    /// Returns the path of the log, as the column `source_path` has it.
-    pub fn log_path(&self) -> &str {
-        &self.brief().source_path
-    }
-
-    /// Returns the title.
-    pub fn title(&self) -> Option<&str> {
-        self.brief().title.as_deref()
-    }
-
-    /// Returns the row.
-    pub fn row(&self) -> &Arc<SessionRow> {
+    /// Returns the row, which is read when it is first needed.
+    ///
+    /// # Errors
+    /// Fails if it cannot be read, or is not that of the brief.
+    pub fn row(&self) -> Result<&Arc<SessionRow>, StoreError> {
         self.table.row(self.at)
     }
 }
 
 impl Deref for StoredSession {
-    type Target = SessionRow;
+    type Target = SessionBrief;
 
-    fn deref(&self) -> &SessionRow {
-        self.row()
-    }
-}
-
-impl AsRef<SessionRow> for StoredSession {
-    fn as_ref(&self) -> &SessionRow {
-        self.row()
+    fn deref(&self) -> &SessionBrief {
+        &self.table.briefs[self.at]
     }
 }
 
@@ -176,16 +143,15 @@ mod tests {
     fn rows_are_read_when_needed_and_fit_their_briefs() {
         let table = table(|_| {});
         let session = StoredSession::new(&table, 7);
-        assert_eq!((session.log_path(), session.title()), ("/logs/7", Some("title 7")));
+        assert_eq!((session.source_path.as_str(), session.ended_at), ("/logs/7", Some(7)));
         assert!(!table.has_rows());
-        assert_eq!(session.tool_calls, 7);
+        assert_eq!(session.row().expect("reads").tool_calls, 7);
         assert!(table.has_rows());
         let rows = table.read_rows().expect("reads");
         let briefs: Vec<_> = rows.iter().map(|row| SessionBrief::from_row(row)).collect();
         assert_eq!(briefs, table.briefs());
         assert!(briefs[4].is_subagent && briefs[3].is_conversation && !briefs[0].is_conversation);
         assert!(Arc::ptr_eq(&table.briefs()[1].origin, &table.briefs()[3].origin), "shared");
-        assert!(table.check_rows().is_ok());
     }
 
     #[test]
@@ -195,11 +161,9 @@ mod tests {
         for damage in damages {
             let table = table(damage);
             let (good, bad) = (StoredSession::new(&table, 6), StoredSession::new(&table, 7));
-            assert_eq!(good.tool_calls, 6);
-            assert!(table.check_rows().is_ok(), "the damaged one was not needed");
+            assert_eq!(good.row().expect("reads").tool_calls, 6);
             assert!(matches!(table.read_rows(), Err(StoreError::Damaged { .. })));
-            assert_eq!((bad.tool_calls, bad.ended_at), (0, Some(7)));
-            assert!(matches!(table.check_rows(), Err(StoreError::Damaged { .. })));
+            assert!(matches!(bad.row(), Err(StoreError::Damaged { .. })));
         }
     }
 }

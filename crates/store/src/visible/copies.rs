@@ -53,13 +53,12 @@ impl HiddenRelations {
         let mut found: BTreeMap<usize, HiddenRelation> = BTreeMap::new();
         let mut related = HashMap::new();
         for (at, session) in part.sessions().iter().enumerate() {
-            let brief = session.brief();
-            let parent = brief.parent_session_id.as_deref();
+            let parent = session.parent_session_id.as_deref();
             let hidden_parent = parent.filter(|id| part.session_position(id).is_none());
             if hidden_parent.is_some_and(|id| whole.session_position(id).is_some()) {
                 found.entry(at).or_default().has_hidden_parent = true;
             }
-            if brief.replay_events > 0 || hidden_parent.is_some() {
+            if session.replay_events > 0 || hidden_parent.is_some() {
                 related.insert(session.id(), at);
             }
         }
@@ -72,7 +71,7 @@ impl HiddenRelations {
             if ancestors.iter().all(|id| part.session_position(id).is_some()) {
                 continue;
             }
-            let brief = part.sessions()[*at].brief();
+            let brief = &part.sessions()[*at];
             let relation = found.entry(*at).or_default();
             relation.has_copies = brief.replay_events > 0;
             // A parent that was forgotten is among the ancestors still.
@@ -123,7 +122,7 @@ impl HiddenRelations {
         let mut rewriter = SessionRewriter::new(part, begin_segment);
         let mut records = SessionRecords { snapshot: whole, read: HashMap::new() };
         for (session, relation) in &self.0 {
-            let known = part.sessions()[*session].row();
+            let known = part.sessions()[*session].row()?;
             let (row, copies) = relation.recount(part, *session, &mut records)?;
             let row = relation.replace_parent(part, row);
             // The rows of a session in one segment must have no gap.
@@ -155,7 +154,7 @@ impl HiddenRelation {
         session: usize,
         records: &mut SessionRecords<'_>,
     ) -> Result<(SessionRow, Option<Vec<bool>>), StoreError> {
-        let known = part.sessions()[session].row();
+        let known = part.sessions()[session].row()?;
         if !self.has_copies {
             return Ok((SessionRow::clone(known), None));
         }
@@ -216,7 +215,7 @@ impl HiddenRelation {
 
 /// Appends what identifies the rows of the session at a position.
 pub(super) fn append_brief(snapshot: &Snapshot, session: usize, out: &mut Vec<u8>) {
-    let brief = snapshot.sessions()[session].brief();
+    let brief = &snapshot.sessions()[session];
     let rows = (brief.segment, brief.live_from, brief.events, brief.replay_events);
     out.extend(format!("{} {rows:?} ", brief.session_id).into_bytes());
 }

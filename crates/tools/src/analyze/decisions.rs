@@ -83,9 +83,8 @@ fn collect_file_names(
     let mut names = HashSet::new();
     for segment in snapshot.segments() {
         for span in segment.spans.iter().filter(|span| scope.sessions.contains(&span.session)) {
-            let is_on_branch =
-                snapshot.sessions()[span.session].git_branch.as_deref() == Some(branch);
-            if !is_on_branch {
+            let row = snapshot.sessions()[span.session].row()?;
+            if row.git_branch.as_deref() != Some(branch) {
                 continue;
             }
             if stop() {

@@ -48,7 +48,7 @@ pub use self::past_rows::HistoryScope;
 use self::recent_sessions::RecentSessions;
 use super::reply::answer::{Reply, RowTotal};
 use super::reply::call::Call;
-use super::reply::caller::{Caller, LAST, newest_conversation};
+use super::reply::caller::{Caller, LAST, newest_conversation, newest_failed_conversation};
 use super::reply::interface::Interface;
 use super::reply::retention_warning::dropped_texts_warning;
 use super::reply::scope::{Coverage, SessionFilters};
@@ -56,7 +56,7 @@ use super::reply::session_filter::session_filter;
 use super::reply::time_range::TimeRange;
 use super::reply::{convert, cursor, rows};
 use crate::error::store_error;
-use store::{Snapshot, StoredSession};
+use store::{SessionBrief, Snapshot};
 
 /// Selects the newest session in which a call failed.
 const LAST_FAILED: &str = "last_failed";
@@ -85,8 +85,7 @@ pub(super) fn run(
     let page = FindingsPage { args: &bound, cursor: args.cursor.as_deref(), limit };
     let since = range.since.map(|since| since.0);
     let filter = session_filter(args.project.as_deref(), args.provider, since);
-    let passes =
-        |session: &StoredSession| filter(session.brief()) && range.begins_in_time(session.brief());
+    let passes = |session: &SessionBrief| filter(session) && range.begins_in_time(session);
     let mut reply = match args.session_id.as_deref().map(str::trim) {
         _ if args.query.is_some() || args.tool.is_some() => {
             let wanted = wanted_sessions(snapshot, args, caller, &passes)?;
@@ -99,7 +98,7 @@ pub(super) fn run(
         None => {
             let mut wanted = HashSet::new();
             for (at, row) in snapshot.sessions().iter().enumerate() {
-                if row.brief().is_conversation && passes(row) {
+                if row.is_conversation && passes(row) {
                     wanted.insert(at);
                 }
             }
@@ -115,9 +114,11 @@ pub(super) fn run(
             reply
         }
         Some(name @ (LAST | LAST_FAILED)) => {
-            let last = newest_conversation(snapshot, |row| {
-                passes(row) && (name == LAST || row.tool_errors > 0)
-            });
+            let last = if name == LAST {
+                newest_conversation(snapshot, passes)
+            } else {
+                newest_failed_conversation(snapshot, passes).map_err(store_error)?
+            };
             let last = last.ok_or_else(|| {
                 no_session_error(caller.interface, filters.explain_none(snapshot))
             })?;
@@ -134,7 +135,7 @@ pub(super) fn run(
     let analyzed = reply.data.session.as_ref().map(|session| session.session_id.clone());
     let dropped = dropped_texts_warning(snapshot, |row| match &analyzed {
         Some(id) => row.id() == *id,
-        None => row.brief().is_conversation && passes(row),
+        None => row.is_conversation && passes(row),
     });
     reply.warnings.extend(dropped.map_err(store_error)?);
     Ok(reply)
@@ -146,11 +147,11 @@ fn wanted_sessions(
     snapshot: &Snapshot,
     args: &AnalyzeArgs,
     caller: &Caller,
-    passes: &dyn Fn(&StoredSession) -> bool,
+    passes: &dyn Fn(&SessionBrief) -> bool,
 ) -> Result<HashSet<usize>, ToolError> {
     if let Some(id) = args.session_id.as_deref() {
         let found = if id.trim() == LAST_FAILED {
-            let failed = newest_conversation(snapshot, |row| passes(row) && row.tool_errors > 0);
+            let failed = newest_failed_conversation(snapshot, passes).map_err(store_error)?;
             failed.ok_or_else(|| no_session_error(caller.interface, None))?
         } else {
             caller.find_session(snapshot, id)?
@@ -158,7 +159,7 @@ fn wanted_sessions(
         return Ok(HashSet::from([found]));
     }
     let rows = snapshot.sessions().iter().enumerate();
-    let wanted = rows.filter(|(_, row)| row.brief().is_conversation && passes(row));
+    let wanted = rows.filter(|(_, row)| row.is_conversation && passes(row));
     Ok(wanted.map(|(at, _)| at).collect())
 }
 
@@ -222,7 +223,7 @@ fn analyze_one(
     prices: &PriceTable,
     interface: Interface,
 ) -> Result<Reply<AnalyzeData>, ToolError> {
-    let row = &snapshot.sessions()[session];
+    let row = snapshot.sessions()[session].row().map_err(store_error)?;
     let rows = rows::read_all_events(snapshot, session, call)?;
     let (context, mut findings) = run_checks(row, &rows, &page.requested_checks(), call);
     let counts = count_by_check(findings.iter().map(|found| (found.check, found.severity)));

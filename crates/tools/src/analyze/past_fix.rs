@@ -108,7 +108,7 @@ pub(super) fn read_fix(
     let events = snapshot.events_of(place.session, std::slice::from_ref(&range), CALL_COLUMNS);
     let mut linked = events.read_rows().map_err(store_error)?;
     linked.retain(|row| is_visible(row, until));
-    let folder = snapshot.sessions()[place.session].cwd.as_deref();
+    let folder = snapshot.sessions()[place.session].origin.cwd.as_deref();
     let actions = pair_calls(&linked);
     let Some(failed) = position_of_failure(&actions, place.event_index) else { return Ok(None) };
     let lines = fix::parse_command_lines(&actions, folder);

@@ -36,7 +36,7 @@ impl RecentSessions {
         let mut newest_first: Vec<usize> = wanted.iter().copied().collect();
         let until = until.map(|until| until.0);
         let end_of = |at: usize| {
-            let end = snapshot.sessions()[at].brief().ended_at?;
+            let end = snapshot.sessions()[at].ended_at?;
             Some(until.map_or(end, |until| end.min(until)))
         };
         newest_first.sort_unstable_by_key(|at| (Reverse(end_of(*at)), *at));
@@ -45,7 +45,7 @@ impl RecentSessions {
         let mut count = 0;
         let mut first_end = None;
         for at in &newest_first {
-            let of_session = u64::try_from(snapshot.sessions()[*at].brief().events).unwrap_or(0);
+            let of_session = u64::try_from(snapshot.sessions()[*at].events).unwrap_or(0);
             events = events.saturating_add(of_session);
             let end = end_of(*at);
             let is_before = until.is_none() || first_end < until;

@@ -225,7 +225,7 @@ fn find_failures_in_task(
     for of_session in rows.chunk_by(|a, b| a.session_id == b.session_id) {
         let actions = pair_calls(of_session);
         let session = of_session.first().and_then(|row| snapshot.session(&row.session_id));
-        let folder = session.and_then(|session| session.cwd.as_deref());
+        let folder = session.and_then(|session| session.origin.cwd.as_deref());
         for failure in find_failed_calls(&actions, folder) {
             if !actions.get(failure.at).is_some_and(|action| filter.passes(action)) {
                 continue;
@@ -430,7 +430,7 @@ fn read_fix(snapshot: &Snapshot, seen: &SeenFailure) -> Result<Option<Fix>, Tool
     let failed = actions.iter().position(|action| action.call.event_index == fix.failed);
     let worked = actions.iter().position(|action| action.call.event_index == fix.worked);
     let (Some(failed), Some(worked)) = (failed, worked) else { return Ok(None) };
-    let folder = snapshot.sessions()[session].cwd.as_deref();
+    let folder = snapshot.sessions()[session].origin.cwd.as_deref();
     let fixing_call = FixingCall { at: worked, matched: fix.matched };
     Ok(fix::describe_fix(&actions, failed, fixing_call, folder))
 }

@@ -10,7 +10,6 @@ mod runs;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
-use schemas::session::SessionRow;
 use schemas::{EventType, Provider, ToolError};
 use serde::Serialize;
 
@@ -24,7 +23,7 @@ use crate::error::store_error;
 use base::paths::resolve_path;
 use base::sanitize::{clean_text, one_line};
 use search::{Query, SearchRequest, search};
-use store::{Snapshot, single_event_ranges};
+use store::{SessionBrief, Snapshot, single_event_ranges};
 
 /// Maximum number of calls and results about files of this name that are read.
 const MAX_ROWS: usize = 50_000;
@@ -207,8 +206,8 @@ fn read_history(
 /// Returns true if a path of a session's log is the file: the same full path, or the same path below
 /// the root of the repository. A short path identifies the file only in a session of this
 /// repository.
-fn is_same_file(path: &str, session: &SessionRow, file: &BlamedFile) -> bool {
-    let full = resolve_path(session.cwd.as_deref(), path).replace('\\', "/");
+fn is_same_file(path: &str, session: &SessionBrief, file: &BlamedFile) -> bool {
+    let full = resolve_path(session.origin.cwd.as_deref(), path).replace('\\', "/");
     if full == file.path {
         return true;
     }
@@ -221,14 +220,14 @@ fn is_same_file(path: &str, session: &SessionRow, file: &BlamedFile) -> bool {
 }
 
 /// Returns true if a session, or the folder in which its log names the file, is of the repository.
-fn is_of_repository(folder: &str, session: &SessionRow, file: &BlamedFile) -> bool {
-    let repository = session.repository.as_deref().map(|address| {
+fn is_of_repository(folder: &str, session: &SessionBrief, file: &BlamedFile) -> bool {
+    let repository = session.origin.repository.as_deref().map(|address| {
         let address = address.trim_end_matches('/');
         let name = address.rsplit(['/', '\\', ':']).next().unwrap_or(address);
         name.strip_suffix(".git").unwrap_or(name)
     });
     let folder = folder.trim_end_matches('/').rsplit('/').next();
-    [repository, session.project.as_deref(), folder]
+    [repository, session.origin.project.as_deref(), folder]
         .into_iter()
         .flatten()
         .any(|name| file.names.iter().any(|known| known == name))

@@ -30,7 +30,7 @@ use super::reply::usage_warnings::usage_warnings;
 use super::reply::{convert, cursor, rows};
 use crate::error::store_error;
 use base::json_length::json_length;
-use store::Snapshot;
+use store::{Snapshot, StoreError};
 
 /// Reads a session once, for what `get_session_details` says of it and for its transcript.
 pub(super) fn read_with_transcript(
@@ -39,26 +39,31 @@ pub(super) fn read_with_transcript(
     session: usize,
     call: &Call<'_>,
 ) -> Result<(DetailData, Transcript, Vec<EventRow>), ToolError> {
-    let row = &snapshot.sessions()[session];
+    let row = snapshot.sessions()[session].row().map_err(store_error)?;
     let events = rows::read_all_events(snapshot, session, call)?;
-    let mut data = describe_session(shared, snapshot, session);
-    data.summary = Some(summarize_session(snapshot, row, &events, json_length(&data)));
+    let mut data = describe_session(shared, snapshot, session).map_err(store_error)?;
+    let summary = summarize_session(snapshot, row, &events, json_length(&data));
+    data.summary = Some(summary.map_err(store_error)?);
     let range = 0..u32::try_from(row.events).unwrap_or(u32::MAX);
     let transcript = Transcript::from_rows(row, &events, range, shared.prices(), call)?;
     Ok((data, transcript, events))
 }
 
 /// Returns a session with its labels, its origin and the sums over its subagents.
-fn describe_session(shared: &SharedState, snapshot: &Snapshot, session: usize) -> DetailData {
-    let row = &snapshot.sessions()[session];
+fn describe_session(
+    shared: &SharedState,
+    snapshot: &Snapshot,
+    session: usize,
+) -> Result<DetailData, StoreError> {
+    let session = &snapshot.sessions()[session];
     let mut shown = Session {
         with_subagents: SubagentIndex::from_sessions(snapshot.sessions())
-            .sum_with_subagents(row, shared.prices()),
-        ..convert::convert_session(row, ListFormat::Full, shared.prices())
+            .sum_with_subagents(session, shared.prices())?,
+        ..convert::convert_session(session.row()?, ListFormat::Full, shared.prices())
     };
     convert::add_labels(&mut shown, snapshot, ListFormat::Full);
-    convert::add_origin(&mut shown, row, snapshot);
-    DetailData { session: shown, summary: None, turns: None, steps: None, events: None }
+    convert::add_origin(&mut shown, session, snapshot);
+    Ok(DetailData { session: shown, summary: None, turns: None, steps: None, events: None })
 }
 
 pub(super) fn run(
@@ -87,8 +92,8 @@ pub(super) fn run(
     let usual = if last.is_some() { DetailLevel::Steps } else { DetailLevel::Summary };
     let level = args.detail_level.unwrap_or(usual);
     let includes_reasoning = args.include_reasoning.unwrap_or(false);
-    let row = &snapshot.sessions()[session];
-    let mut data = describe_session(shared, snapshot, session);
+    let row = snapshot.sessions()[session].row().map_err(store_error)?;
+    let mut data = describe_session(shared, snapshot, session).map_err(store_error)?;
     let mut events = rows::read_all_events(snapshot, session, call)?;
     if let Some(turns) = &turns {
         let last = events.iter().map(|event| event.turn_index).max().unwrap_or(0);
@@ -113,7 +118,8 @@ pub(super) fn run(
     let mut page = DetailPage { limit, from, next: None };
     let returned = match level {
         DetailLevel::Summary => {
-            data.summary = Some(summarize_session(snapshot, row, &events, frame));
+            let summary = summarize_session(snapshot, row, &events, frame);
+            data.summary = Some(summary.map_err(store_error)?);
             1
         }
         DetailLevel::Turns => {
@@ -143,8 +149,10 @@ pub(super) fn run(
     reply.scope = Some(this.describe_scope(snapshot, Coverage::All));
     reply.next_cursor = page.next.map(|place| cursor::encode(&bound, &place));
     reply.warnings = ignored_arguments(args, level);
-    reply.warnings.extend(shared.caller.session_note(&args.session_id, row));
-    reply.warnings.extend(usage_warnings([&**row], shared.prices()));
+    reply
+        .warnings
+        .extend(shared.caller.session_note(&args.session_id, &snapshot.sessions()[session]));
+    reply.warnings.extend(usage_warnings([row], shared.prices()));
     let dropped = dropped_texts_warning(snapshot, |other| other.id() == row.session_id);
     reply.warnings.extend(dropped.map_err(store_error)?);
     if page.next.is_some() && returned < page.limit && level != DetailLevel::Full {
@@ -153,7 +161,7 @@ pub(super) fn run(
         reply.warnings.push(warning);
     }
     let hint = describe_next_step(shared.caller.interface, level, includes_reasoning, row.events);
-    reply.hint = Some(match describe_original(snapshot, row) {
+    reply.hint = Some(match describe_original(snapshot, row).map_err(store_error)? {
         Some(original) => format!(
             "Every event of this session is a copy from {original}, where tokens and failures count; is:replay in a query finds copies. {hint}"
         ),
@@ -164,20 +172,22 @@ pub(super) fn run(
 
 /// Returns the session that a session of only copies repeats: another capture of it, or the session
 /// that it continues.
-fn describe_original(snapshot: &Snapshot, row: &SessionRow) -> Option<String> {
+fn describe_original(snapshot: &Snapshot, row: &SessionRow) -> Result<Option<String>, StoreError> {
     if row.events == 0 || row.replay_events < row.events {
-        return None;
+        return Ok(None);
     }
-    let capture = snapshot.sessions().iter().find(|other| {
-        other.provider == row.provider
-            && other.native_id == row.native_id
-            && other.replay_events < other.events
-    });
-    let original = capture.map(|other| &other.session_id).or(row.parent_session_id.as_ref());
-    Some(match original {
+    let sessions = snapshot.sessions().iter();
+    let with_own_events = sessions
+        .filter(|other| other.provider == row.provider && other.replay_events < other.events);
+    for other in with_own_events {
+        if other.row()?.native_id == row.native_id {
+            return Ok(Some(format!("session {}", other.session_id)));
+        }
+    }
+    Ok(Some(match &row.parent_session_id {
         Some(id) => format!("session {id}"),
         None => "other sessions".to_owned(),
-    })
+    }))
 }
 
 /// Returns warnings about arguments that have no effect at this level.

@@ -12,7 +12,7 @@ use crate::reply::convert;
 use crate::reply::event_predicates::{is_slash_command, shows_compaction};
 use base::json_length::json_length;
 use base::sanitize::{clean_text, truncate_for_json};
-use store::Snapshot;
+use store::{Snapshot, StoreError};
 
 // Together these limits keep the level under its target.
 
@@ -55,7 +55,7 @@ pub(super) fn summarize_session(
     session: &SessionRow,
     events: &[EventRow],
     frame: usize,
-) -> Summary {
+) -> Result<Summary, StoreError> {
     let first = own_events(events, EventType::User)
         .find(|event| !is_slash_command(&event.text))
         .or_else(|| own_events(events, EventType::User).next());
@@ -77,12 +77,12 @@ pub(super) fn summarize_session(
         errors: errors.into_iter().map(|event| turn_excerpt(event, MAX_ERROR_BYTES)).collect(),
         compactions: compactions.map(|event| turn_excerpt(event, MAX_COMPACTION_BYTES)).collect(),
         end: SessionEnd::default(),
-        children: child_sessions(snapshot, session),
+        children: child_sessions(snapshot, session)?,
     };
     let end = describe_end(events, session.cwd.as_deref(), EndLimits::SUMMARY);
     let room = limits::SUMMARY_BYTES.saturating_sub(frame + json_length(&summary));
     summary.end = fit_end(end, room.max(MIN_END_BYTES));
-    summary
+    Ok(summary)
 }
 
 /// Returns as much of a session's end as fits in `bytes`: what is open comes before the last calls.
@@ -149,10 +149,10 @@ fn count_tools(events: &[EventRow]) -> Vec<ToolCount> {
 }
 
 /// Returns the sessions whose parent is this one.
-fn child_sessions(snapshot: &Snapshot, session: &SessionRow) -> Vec<Child> {
+fn child_sessions(snapshot: &Snapshot, session: &SessionRow) -> Result<Vec<Child>, StoreError> {
     let id = Some(&session.session_id);
     let children = snapshot.sessions().iter().filter(|row| row.parent_session_id.as_ref() == id);
-    children.take(MAX_CHILDREN).map(|row| convert_child(row)).collect()
+    children.take(MAX_CHILDREN).map(|child| Ok(convert_child(child.row()?))).collect()
 }
 
 fn convert_child(row: &SessionRow) -> Child {

@@ -23,7 +23,7 @@ use super::reply::shared_state::SharedState;
 use super::reply::{convert, cursor, rows};
 use crate::error::store_error;
 use base::sanitize::{clean_text, truncate_middle_for_json};
-use store::{SessionBrief, Snapshot, StoredSession};
+use store::{SessionBrief, Snapshot};
 
 /// The fields of the events of a range, unless the call names some. `tool_name` comes with them.
 const RANGE_FIELDS: &[EventField] = &[EventField::Text];
@@ -175,7 +175,7 @@ fn read_page<'a>(
         let whole_chars = if event.is_in_range { shorten_text(&mut row) } else { None };
         let is_brief = event.is_in_range && args.fields.is_none();
         page.pager.fields = if is_brief { Some(RANGE_FIELDS) } else { args.fields.as_deref() };
-        let session = &snapshot.sessions()[session];
+        let session = snapshot.sessions()[session].row().map_err(store_error)?;
         let begun = std::mem::take(&mut offset);
         let fit = page.pager.push_event(&row, session, links, begun, result.as_deref());
         if let EventFit::Until(char) = fit {
@@ -329,7 +329,7 @@ fn describe_unknown_event(shared: &SharedState, snapshot: &Snapshot, span: &Even
             && other.parent_session_id.as_ref() == Some(&row.session_id)
             && other.events > i64::from(span.first)
     };
-    let earlier = snapshot.sessions().iter().map(StoredSession::brief).find(|row| has_event(row));
+    let earlier = snapshot.sessions().iter().find(|other| has_event(other));
     if let Some(earlier) = earlier {
         let _ = write!(
             message,

@@ -179,9 +179,9 @@ fn filter_sessions(
     let passes = session_filter(args.project.as_deref(), args.provider, since.map(|since| since.0));
     let mut wanted = HashSet::new();
     for (position, row) in snapshot.sessions().iter().enumerate() {
-        let started = row.brief().started_at;
+        let started = row.started_at;
         let is_begun = until.is_none_or(|until| started.is_some_and(|started| started < until.0));
-        if is_begun && passes(row.brief()) {
+        if is_begun && passes(row) {
             wanted.insert(position);
         }
     }
@@ -206,7 +206,11 @@ fn convert_session(
     SessionMatch {
         session_id: row.session_id.clone(),
         title,
-        project: row.project.as_deref().map(|name| shorten(&clean_text(name), MAX_PROJECT_BYTES)),
+        project: row
+            .origin
+            .project
+            .as_deref()
+            .map(|name| shorten(&clean_text(name), MAX_PROJECT_BYTES)),
         provider: row.provider,
         ended: row.ended_at.and_then(|end| call.zone.day(Timestamp(end))),
         events: found.matched_events,

@@ -20,6 +20,7 @@ use super::reply::event_predicates::{has_failed, is_slash_command, is_type};
 use super::reply::session_filter::session_filter;
 use super::reply::shared_state::SharedState;
 use super::reply::{convert, rows};
+use crate::error::store_error;
 use base::sanitize::{clean_text, one_line};
 use store::{SessionBrief, Snapshot};
 
@@ -81,7 +82,7 @@ pub(super) fn run(
         Some(id) => shared.caller.find_session(snapshot, id)?,
         None => newest_other_session(shared, snapshot, project)?,
     };
-    let row = &snapshot.sessions()[session];
+    let row = snapshot.sessions()[session].row().map_err(store_error)?;
     let events = rows::read_all_events(snapshot, session, call)?;
     Ok(Handover {
         session_id: row.session_id.clone(),
@@ -110,14 +111,12 @@ fn newest_other_session(
         let folder = row.origin.cwd.as_deref().map(std::path::Path::new);
         project.is_some() || shared.caller.folders.iter().any(|own| folder == Some(own))
     };
-    newest_conversation(snapshot, |row| {
-        is_other(row.brief()) && passes(row.brief()) && in_folder(row.brief())
-    })
-    .or_else(|| newest_conversation(snapshot, |row| is_other(row.brief()) && passes(row.brief())))
-    .ok_or_else(|| {
-        let message = format!("No session to hand over. Name one: its id, or '{LAST}'");
-        ToolError::new(ErrorCode::SessionNotFound, message)
-    })
+    newest_conversation(snapshot, |row| is_other(row) && passes(row) && in_folder(row))
+        .or_else(|| newest_conversation(snapshot, |row| is_other(row) && passes(row)))
+        .ok_or_else(|| {
+            let message = format!("No session to hand over. Name one: its id, or '{LAST}'");
+            ToolError::new(ErrorCode::SessionNotFound, message)
+        })
 }
 
 fn write_handover(row: &SessionRow, events: &[EventRow]) -> String {

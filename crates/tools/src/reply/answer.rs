@@ -14,7 +14,6 @@ use serde::Serialize;
 use super::call::{Call, CallView};
 use super::convert;
 use super::store_warnings::store_warnings;
-use crate::error::store_error;
 use store::Snapshot;
 
 /// The start of the text that replaces a masked secret; the kind of secret follows.
@@ -84,10 +83,7 @@ pub fn run_and_wrap<T: Serialize>(
     tool: impl FnOnce(&Snapshot) -> Result<Reply<T>, ToolError>,
 ) -> Result<EncodedAnswer<T>, ToolError> {
     let CallView { snapshot, freshness, lake } = view;
-    let reply = tool(snapshot);
-    // Without the rows of its sessions, a reply or an error may be wrong.
-    snapshot.check_rows().map_err(store_error)?;
-    let mut reply = reply?;
+    let mut reply = tool(snapshot)?;
     if let Some(lake) = lake.as_ref().filter(|lake| !lake.description.is_empty()) {
         let scope = reply.scope.take().unwrap_or_else(|| "the lake".to_owned());
         reply.scope = Some(format!("{scope}; {}", lake.description));
@@ -95,7 +91,7 @@ pub fn run_and_wrap<T: Serialize>(
     let manifest = snapshot.manifest();
     let newest = match lake {
         // The store has the events of some sessions only.
-        Some(_) => snapshot.sessions().iter().filter_map(|session| session.brief().ended_at).max(),
+        Some(_) => snapshot.sessions().iter().filter_map(|session| session.ended_at).max(),
         None => snapshot.newest_event(),
     };
     let newest = convert::format_time(newest);
@@ -166,7 +162,7 @@ fn count_events(snapshot: &Snapshot, is_of_lake: bool) -> u64 {
     if !is_of_lake {
         return snapshot.event_count();
     }
-    let events = snapshot.sessions().iter().map(|session| session.brief().events);
+    let events = snapshot.sessions().iter().map(|session| session.events);
     events.map(|events| u64::try_from(events).unwrap_or(0)).sum()
 }
 

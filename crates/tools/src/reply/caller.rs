@@ -2,15 +2,15 @@
 //! agent, and `last`, the newest session.
 
 use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::path::{Path, PathBuf};
 
 use schemas::envelope::{Severity, Warning, WarningCode};
-use schemas::session::SessionRow;
 use schemas::{ErrorCode, EventId, ToolError};
 
 use super::convert;
 use super::interface::Interface;
-use store::{LookupError, SessionBrief, Snapshot, StoredSession};
+use store::{LookupError, SessionBrief, Snapshot, StoreError};
 
 /// The name of the calling agent's session.
 const CURRENT: &str = "current";
@@ -93,14 +93,14 @@ impl Caller {
     }
 
     /// Returns a note about which session a name refers to, if `id` is such a name.
-    pub fn session_note(&self, id: &str, row: &SessionRow) -> Option<Warning> {
+    pub fn session_note(&self, id: &str, session: &SessionBrief) -> Option<Warning> {
         let name = id.trim();
         if !matches!(name, CURRENT | LAST) {
             return None;
         }
         let ended =
-            convert::format_time(row.ended_at).unwrap_or_else(|| "an unknown time".to_owned());
-        let message = format!("'{name}' is {}, last active at {ended}", row.session_id);
+            convert::format_time(session.ended_at).unwrap_or_else(|| "an unknown time".to_owned());
+        let message = format!("'{name}' is {}, last active at {ended}", session.session_id);
         Some(Warning::new(WarningCode::CurrentSession, Severity::Info, message))
     }
 }
@@ -108,23 +108,46 @@ impl Caller {
 /// Returns the position of the wanted session that ended last; of several, the last one.
 fn last_active(snapshot: &Snapshot, is_wanted: impl Fn(&SessionBrief) -> bool) -> Option<usize> {
     let sessions = snapshot.sessions().iter().enumerate();
-    let wanted = sessions.filter(|(_, session)| is_wanted(session.brief()));
-    wanted.max_by_key(|(_, session)| session.brief().ended_at).map(|(at, _)| at)
+    let wanted = sessions.filter(|(_, session)| is_wanted(session));
+    wanted.max_by_key(|(_, session)| session.ended_at).map(|(at, _)| at)
 }
 
 /// Returns the position of the newest conversation that passes and is neither a subagent's nor an
 /// earlier version of another one; of several, the first one.
 pub fn newest_conversation(
     snapshot: &Snapshot,
-    passes: impl Fn(&StoredSession) -> bool,
+    passes: impl Fn(&SessionBrief) -> bool,
 ) -> Option<usize> {
+    own_conversations(snapshot, passes).max().map(|(_, Reverse(at))| at)
+}
+
+/// Returns the position of the newest such conversation in which a call failed. Reads no rows of those
+/// before it.
+pub fn newest_failed_conversation(
+    snapshot: &Snapshot,
+    passes: impl Fn(&SessionBrief) -> bool,
+) -> Result<Option<usize>, StoreError> {
+    let mut newest: BinaryHeap<_> = own_conversations(snapshot, passes).collect();
+    while let Some((_, Reverse(at))) = newest.pop() {
+        if snapshot.sessions()[at].row()?.tool_errors > 0 {
+            return Ok(Some(at));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the ends and the positions of the conversations that pass and are neither a subagent's nor
+/// an earlier version of another one. The largest is the newest.
+fn own_conversations(
+    snapshot: &Snapshot,
+    passes: impl Fn(&SessionBrief) -> bool,
+) -> impl Iterator<Item = (Option<i64>, Reverse<usize>)> {
     let sessions = snapshot.sessions().iter().enumerate();
-    let own = sessions.filter(|(_, session)| {
-        let brief = session.brief();
-        let is_part = brief.is_subagent || brief.is_earlier_version;
-        brief.is_conversation && !is_part && passes(session)
+    let own = sessions.filter(move |(_, session)| {
+        let is_part = session.is_subagent || session.is_earlier_version;
+        session.is_conversation && !is_part && passes(session)
     });
-    own.max_by_key(|(at, session)| (session.brief().ended_at, Reverse(*at))).map(|(at, _)| at)
+    own.map(|(at, session)| (session.ended_at, Reverse(at)))
 }
 
 /// Returns a warning if an id, given with others, is the prefix of several sessions.

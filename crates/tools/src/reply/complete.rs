@@ -3,11 +3,10 @@
 use std::collections::HashSet;
 
 use schemas::ToolError;
-use schemas::session::SessionRow;
 
 use crate::error::store_error;
 use base::sanitize::clean_text;
-use store::Store;
+use store::{SessionBrief, Store};
 
 /// Returns the ids of sessions that begin with `typed`, the latest session first.
 pub fn complete_session(store: &Store, typed: &str) -> Result<Vec<String>, ToolError> {
@@ -19,7 +18,11 @@ pub fn complete_session(store: &Store, typed: &str) -> Result<Vec<String>, ToolE
 pub fn complete_project(store: &Store, typed: &str) -> Result<Vec<String>, ToolError> {
     let typed = typed.trim().to_lowercase();
     let projects = latest_first(store, |row| {
-        row.project.as_deref().map(clean_text).filter(|name| name.to_lowercase().contains(&typed))
+        row.origin
+            .project
+            .as_deref()
+            .map(clean_text)
+            .filter(|name| name.to_lowercase().contains(&typed))
     })?;
     let mut seen = HashSet::new();
     Ok(projects.into_iter().filter(|name| seen.insert(name.clone())).collect())
@@ -29,10 +32,10 @@ pub fn complete_project(store: &Store, typed: &str) -> Result<Vec<String>, ToolE
 /// result is empty if there is no store.
 fn latest_first(
     store: &Store,
-    value: impl Fn(&SessionRow) -> Option<String>,
+    value: impl Fn(&SessionBrief) -> Option<String>,
 ) -> Result<Vec<String>, ToolError> {
-    let snapshot = store.take_snapshot().map_err(store_error)?;
-    let mut rows: Vec<_> = snapshot.sessions().iter().filter(|row| row.is_conversation()).collect();
+    let snapshot = store.take_lazy_snapshot().map_err(store_error)?;
+    let mut rows: Vec<_> = snapshot.sessions().iter().filter(|row| row.is_conversation).collect();
     rows.sort_by(|a, b| b.ended_at.cmp(&a.ended_at).then_with(|| a.session_id.cmp(&b.session_id)));
     Ok(rows.into_iter().filter_map(|row| value(row)).collect())
 }

@@ -7,7 +7,7 @@ use schemas::{Provider, Timestamp};
 
 use super::budget::echoed_name;
 pub use super::session_census::{Coverage, SessionCensus, is_part_of_conversation};
-use super::session_census::{briefs_at, count_of_sessions};
+use super::session_census::{count_of_sessions, sessions_at};
 use super::session_filter::{origin_filter, session_filter};
 use super::time_range::TimeRange;
 use base::sanitize::clean_text;
@@ -76,9 +76,9 @@ impl SessionFilters<'_> {
         }
         let passes = self.row_filter(snapshot);
         let matches = |at: &usize| {
-            let brief = snapshot.sessions()[*at].brief();
-            passes(brief)
-                && self.label.is_none_or(|label| has_label(snapshot, &brief.session_id, label))
+            let session = &snapshot.sessions()[*at];
+            passes(session)
+                && self.label.is_none_or(|label| has_label(snapshot, session.id(), label))
         };
         let candidates = match self.session {
             Some(session) => session..session + 1,
@@ -198,7 +198,7 @@ impl SessionFilters<'_> {
 /// ` (cli 29, kimi-cli 15 and 3 others)`.
 fn describe_projects(snapshot: &Snapshot, matching: Option<&[usize]>) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for row in briefs_at(snapshot, matching) {
+    for row in sessions_at(snapshot, matching) {
         *counts.entry(row.origin.project.as_deref().unwrap_or("without a project")).or_default() +=
             1;
     }
@@ -225,8 +225,7 @@ pub fn has_label(snapshot: &Snapshot, session_id: &str, label: &str) -> bool {
 
 fn unknown_project(snapshot: &Snapshot, project: &str) -> String {
     let rows = snapshot.sessions().iter();
-    let names: BTreeSet<&str> =
-        rows.filter_map(|row| row.brief().origin.project.as_deref()).collect();
+    let names: BTreeSet<&str> = rows.filter_map(|row| row.origin.project.as_deref()).collect();
     let near = suggest_names(project, names.into_iter());
     format!("No session has project '{}'{near}", echoed_name(project))
 }
@@ -234,7 +233,7 @@ fn unknown_project(snapshot: &Snapshot, project: &str) -> String {
 fn unused_provider(snapshot: &Snapshot, provider: Provider) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for row in snapshot.sessions() {
-        *counts.entry(row.brief().provider.as_str()).or_default() += 1;
+        *counts.entry(row.provider.as_str()).or_default() += 1;
     }
     let counts: Vec<_> = counts.iter().map(|(name, count)| format!("{name} {count}")).collect();
     format!("No session has provider '{provider}'; sessions by provider: {}.", counts.join(", "))

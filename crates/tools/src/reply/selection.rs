@@ -55,7 +55,7 @@ impl SessionSelection {
         let mut found = Vec::new();
         for (at, row) in snapshot.sessions().iter().enumerate() {
             let is_named = named.is_empty() || named.contains(&at);
-            if is_named && passes(row.brief()) && range.begins_in_time(row.brief()) {
+            if is_named && passes(row) && range.begins_in_time(row) {
                 found.push(at);
             }
         }

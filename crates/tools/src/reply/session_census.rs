@@ -35,7 +35,7 @@ impl SessionCensus {
     /// Counts the sessions at the positions `matching`; `None` means all.
     pub(super) fn of(snapshot: &Snapshot, matching: Option<&[usize]>) -> Self {
         let mut census = Self::default();
-        for session in briefs_at(snapshot, matching) {
+        for session in sessions_at(snapshot, matching) {
             census.add(snapshot, session);
         }
         census
@@ -97,17 +97,17 @@ impl SessionCensus {
 pub fn is_part_of_conversation(snapshot: &Snapshot, session: &SessionBrief) -> bool {
     let parent = session.parent_session_id.as_ref().filter(|_| session.is_subagent);
     let parent = parent.and_then(|parent| snapshot.session_position(parent));
-    parent.is_some_and(|parent| snapshot.sessions()[parent].brief().is_conversation)
+    parent.is_some_and(|parent| snapshot.sessions()[parent].is_conversation)
 }
 
 /// Returns the sessions at the positions `matching`; `None` means all.
-pub(super) fn briefs_at<'s>(
+pub(super) fn sessions_at<'s>(
     snapshot: &'s Snapshot,
     matching: Option<&'s [usize]>,
-) -> Box<dyn Iterator<Item = &'s SessionBrief> + 's> {
+) -> Box<dyn Iterator<Item = &'s StoredSession> + 's> {
     match matching {
-        Some(matching) => Box::new(matching.iter().map(|at| snapshot.sessions()[*at].brief())),
-        None => Box::new(snapshot.sessions().iter().map(StoredSession::brief)),
+        Some(matching) => Box::new(matching.iter().map(|at| &snapshot.sessions()[*at])),
+        None => Box::new(snapshot.sessions().iter()),
     }
 }
 

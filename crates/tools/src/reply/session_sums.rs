@@ -8,7 +8,7 @@ use schemas::tool::list::{Counts, Family, Tokens};
 use schemas::{Confidence, Usage};
 
 use base::sanitize::clean_text;
-use store::StoredSession;
+use store::{StoreError, StoredSession};
 
 /// Maximum depth of a chain of subagents that is followed, because logs can name each other in a
 /// cycle.
@@ -72,14 +72,14 @@ fn add_cost(row: &SessionRow, prices: &PriceTable, tokens: &mut Tokens) {
 
 /// Maps each session to its subagents.
 pub struct SubagentIndex<'s> {
-    children: HashMap<&'s str, Vec<&'s SessionRow>>,
+    children: HashMap<&'s str, Vec<&'s StoredSession>>,
 }
 
 impl<'s> SubagentIndex<'s> {
     pub fn from_sessions(sessions: &'s [StoredSession]) -> Self {
-        let mut children: HashMap<&str, Vec<&SessionRow>> = HashMap::new();
-        for session in sessions.iter().filter(|session| session.brief().is_subagent) {
-            if let Some(parent) = &session.brief().parent_session_id {
+        let mut children: HashMap<&str, Vec<&StoredSession>> = HashMap::new();
+        for session in sessions.iter().filter(|session| session.is_subagent) {
+            if let Some(parent) = &session.parent_session_id {
                 children.entry(parent).or_default().push(session);
             }
         }
@@ -87,21 +87,28 @@ impl<'s> SubagentIndex<'s> {
     }
 
     /// Returns the sums over a session and its subagents; `None` if it has no subagents.
-    pub fn sum_with_subagents(&self, row: &'s SessionRow, prices: &PriceTable) -> Option<Family> {
-        let mut rows = vec![row];
+    pub fn sum_with_subagents(
+        &self,
+        session: &'s StoredSession,
+        prices: &PriceTable,
+    ) -> Result<Option<Family>, StoreError> {
+        let mut members = vec![session];
         let mut level_start = 0;
         for _ in 0..MAX_SUBAGENT_DEPTH {
-            let level_end = rows.len();
+            let level_end = members.len();
             for at in level_start..level_end {
-                let children = self.children.get(rows[at].session_id.as_str());
-                rows.extend(children.into_iter().flatten().filter(|child| child.is_conversation()));
+                let children = self.children.get(members[at].id());
+                members
+                    .extend(children.into_iter().flatten().filter(|child| child.is_conversation));
             }
             level_start = level_end;
         }
-        if rows.len() == 1 {
-            return None;
+        if members.len() == 1 {
+            return Ok(None);
         }
 
+        let rows: Vec<&SessionRow> =
+            members.iter().map(|member| Ok(&**member.row()?)).collect::<Result<_, StoreError>>()?;
         let mut counts = Counts::default();
         for member in rows.iter().map(|row| self::session_counts(row)) {
             counts.events += member.events;
@@ -111,6 +118,7 @@ impl<'s> SubagentIndex<'s> {
             counts.tool_errors += member.tool_errors;
             counts.replay_events += member.replay_events;
         }
-        Some(Family { subagents: rows.len() - 1, counts, tokens: sum_tokens(&rows, prices) })
+        let tokens = sum_tokens(&rows, prices);
+        Ok(Some(Family { subagents: rows.len() - 1, counts, tokens }))
     }
 }

@@ -14,6 +14,7 @@ use super::convert;
 use super::rows::{Links, convert_whole_event, read_event_range};
 use super::shown::{describe_event, read_diff};
 use super::turn_costs::turn_costs;
+use crate::error::store_error;
 use store::Snapshot;
 
 /// A session and all its events, with texts, links, sources, and what readers see.
@@ -125,11 +126,10 @@ pub fn linked_event<'e>(event: &Event, all: &'e [Event]) -> Option<&'e Event> {
 }
 
 fn session_row(snapshot: &Snapshot, session: usize) -> Result<&SessionRow, ToolError> {
-    snapshot
-        .sessions()
-        .get(session)
-        .map(AsRef::as_ref)
-        .ok_or_else(|| ToolError::new(ErrorCode::InternalError, "A session is not in its snapshot"))
+    let missing = || ToolError::new(ErrorCode::InternalError, "A session is not in its snapshot");
+    let session = snapshot.sessions().get(session).ok_or_else(missing)?;
+    let row = session.row().map_err(store_error)?;
+    Ok(row)
 }
 
 fn count_events(row: &SessionRow) -> u32 {

@@ -1,6 +1,7 @@
 //! Warns about tokens that an answer cannot price or does not include.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use schemas::envelope::{Severity, Warning, WarningCode};
 use schemas::price::PriceTable;
@@ -18,7 +19,7 @@ const MAX_NAME_BYTES: usize = 40;
 
 /// Returns the warnings about the tokens and costs of sessions.
 pub fn usage_warnings<'r>(
-    rows: impl IntoIterator<Item = &'r SessionRow>,
+    rows: impl IntoIterator<Item = &'r Arc<SessionRow>>,
     prices: &PriceTable,
 ) -> Vec<Warning> {
     let mut modes = BTreeSet::new();

@@ -13,7 +13,7 @@ use crate::reply::convert;
 use crate::reply::cursor::{self, PageEnd};
 use base::sanitize::clean_text;
 use search::{RankedPosition, ResultPosition, SearchError, SearchHit, SearchRequest};
-use store::Snapshot;
+use store::{Snapshot, StoreError};
 
 /// A page of matches, within the budget of an answer.
 pub(super) struct MatchPage {
@@ -133,7 +133,7 @@ fn collect_matches(
     let mut budget = Budget::new(limits::ANSWER_BYTES.saturating_sub(reserved));
     let mut matches: Vec<Match> = Vec::new();
     for hit in hits {
-        let mut found = convert_hit(snapshot, hit);
+        let mut found = convert_hit(snapshot, hit).map_err(store_error)?;
         if matches.last().is_some_and(|last| last.session_id == found.session_id) {
             found.provider = None;
             found.project = None;
@@ -150,10 +150,10 @@ fn collect_matches(
     Ok(matches)
 }
 
-fn convert_hit(snapshot: &Snapshot, hit: &SearchHit) -> Match {
+fn convert_hit(snapshot: &Snapshot, hit: &SearchHit) -> Result<Match, StoreError> {
     let facts = &hit.facts;
-    let session = &snapshot.sessions()[hit.session];
-    Match {
+    let session = snapshot.sessions()[hit.session].row()?;
+    Ok(Match {
         event_id: EventId::format(&session.session_id, hit.event_index),
         session_id: session.session_id.clone(),
         event_index: hit.event_index,
@@ -172,7 +172,7 @@ fn convert_hit(snapshot: &Snapshot, hit: &SearchHit) -> Match {
         snippet: quote_snippet(&hit.snippet),
         is_diff: false,
         context: BTreeMap::new(),
-    }
+    })
 }
 
 /// Returns the error of a search that ended early.

@@ -76,7 +76,6 @@ impl<'a> SelectedSessions<'a> {
         let passes = self.filters.row_filter(snapshot);
         let requested = self.filters.session.map(|at| snapshot.sessions()[at].id());
         let dropped = dropped_texts_warning(snapshot, |row| {
-            let row = row.brief();
             passes(row) && requested.is_none_or(|id| row.session_id == id)
         });
         dropped.map_err(store_error)

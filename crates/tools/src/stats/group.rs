@@ -103,7 +103,7 @@ impl<'a> StatsGroups<'a> {
             return path.clone();
         }
         let row = self.plan.snapshot.sessions().get(session);
-        let path = resolve_path(row.and_then(|row| row.cwd.as_deref()), file);
+        let path = resolve_path(row.and_then(|row| row.origin.cwd.as_deref()), file);
         self.paths.insert(file.to_owned(), path.clone());
         path
     }
@@ -218,7 +218,7 @@ impl<'a> StatsGroups<'a> {
         let session = self.plan.snapshot.sessions().get(fact.session);
         match kind {
             GroupKey::Provider => session.map(|row| row.provider.as_str()),
-            GroupKey::Project => session.and_then(|row| row.project.as_deref()),
+            GroupKey::Project => session.and_then(|row| row.origin.project.as_deref()),
             GroupKey::Machine => session.map(|row| self.plan.snapshot.machine_of(row)),
             GroupKey::User => session.map(|row| self.plan.snapshot.user_of(row)),
             GroupKey::Session => session.map(|row| row.session_id.as_str()),

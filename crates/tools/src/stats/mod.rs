@@ -25,6 +25,7 @@ use super::reply::lake_engine::LakeScope;
 use super::reply::scope::{Coverage, SessionFilters};
 use super::reply::shared_state::SharedState;
 use super::reply::usage_warnings::usage_warnings;
+use crate::error::store_error;
 use store::{Snapshot, StoredSession};
 
 /// The number of groups requested.
@@ -113,8 +114,13 @@ pub(super) fn run(
         .extend(id.zip(one).and_then(|(id, at)| shared.caller.session_note(id, &sessions[at])));
     let covered = filters.describe_scope(snapshot, Coverage::OwnEvents);
     reply.scope = Some(describe_scope(covered, since, until, &lake));
+    if one.is_none() {
+        // Most calls count most sessions.
+        snapshot.read_rows().map_err(store_error)?;
+    }
     let counted = sessions.iter().zip(&is_selected).filter(|(_, is_selected)| **is_selected);
-    reply.warnings.extend(usage_warnings(counted.map(|(row, _)| &**row), shared.prices()));
+    let rows: Result<Vec<_>, _> = counted.map(|(session, _)| session.row()).collect();
+    reply.warnings.extend(usage_warnings(rows.map_err(store_error)?, shared.prices()));
     let interface = shared.caller.interface;
     let filter_names = interface.argument_names(&["provider", "project", "session_id", "since"]);
     let until = interface.argument_names(&["until"]);
@@ -231,9 +237,7 @@ fn checked_keys(group_by: &OneOrMany<GroupKey>) -> Result<Vec<GroupKey>, ToolErr
 fn select_sessions(snapshot: &Snapshot, filters: &SessionFilters<'_>) -> Vec<bool> {
     let passes = filters.row_filter(snapshot);
     let sessions = snapshot.sessions().iter().enumerate();
-    sessions
-        .map(|(at, row)| filters.session.is_none_or(|one| one == at) && passes(row.brief()))
-        .collect()
+    sessions.map(|(at, row)| filters.session.is_none_or(|one| one == at) && passes(row)).collect()
 }
 
 /// Returns the first and the last time of the selected sessions.
@@ -247,8 +251,8 @@ fn trend_range(
     let mut last = i64::MIN;
     for (row, is_selected) in sessions.iter().zip(is_selected) {
         if *is_selected {
-            first = first.min(row.brief().started_at.unwrap_or(i64::MAX));
-            last = last.max(row.brief().ended_at.unwrap_or(i64::MIN));
+            first = first.min(row.started_at.unwrap_or(i64::MAX));
+            last = last.max(row.ended_at.unwrap_or(i64::MIN));
         }
     }
     first = first.max(since.unwrap_or(i64::MIN));
