@@ -28,6 +28,12 @@ fn the_readme_names_the_server_for_the_registry() {
     assert!(text.contains(&format!("mcp-name: {NAMESPACE}/sessions")), "the registry looks for it");
 }
 
+/// `npx skills add` reads this file of the repository.
+#[test]
+fn the_skill_in_the_repository_is_the_one_that_is_printed() {
+    check("skills/sessions/SKILL.md", &TestEnv::new().run(&["skill"]).ok());
+}
+
 const HEAD: &str = "\
 # The tools over MCP
 

