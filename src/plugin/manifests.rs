@@ -13,13 +13,18 @@ pub(super) const LAUNCHER_PATH: &str = "bin/sessions-mcp";
 const DESCRIPTION: &str =
     "Search and count the history of your coding agents, on this machine and without a network.";
 
-const OWNER: &str = "The developers of sessions";
-
 const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+const HOMEPAGE: &str = env!("CARGO_PKG_HOMEPAGE");
 
 const REPOSITORY: &str = env!("CARGO_PKG_REPOSITORY");
 
 const LICENSE: &str = env!("CARGO_PKG_LICENSE");
+
+/// Returns the name of who publishes, without the address.
+fn author() -> &'static str {
+    env!("CARGO_PKG_AUTHORS").split(" <").next().unwrap_or_default()
+}
 
 /// Environment variables that say where logs and the store are. Clients do not pass them to servers
 /// unless the plugin names them.
@@ -51,7 +56,7 @@ struct PlaceVariable {
 pub(super) fn claude_marketplace() -> Value {
     json!({
         "name": NAME,
-        "owner": { "name": OWNER },
+        "owner": { "name": author() },
         "metadata": { "description": DESCRIPTION, "version": VERSION },
         "plugins": [{
             "name": NAME,
@@ -66,8 +71,8 @@ pub(super) fn claude_plugin() -> Value {
         "name": NAME,
         "version": VERSION,
         "description": DESCRIPTION,
-        "author": { "name": OWNER },
-        "homepage": REPOSITORY,
+        "author": { "name": author() },
+        "homepage": HOMEPAGE,
         "repository": REPOSITORY,
         "license": LICENSE,
         "keywords": ["history", "sessions", "search", "mcp"],
@@ -97,8 +102,8 @@ pub(super) fn codex_plugin() -> Value {
         "name": NAME,
         "version": VERSION,
         "description": DESCRIPTION,
-        "author": { "name": OWNER },
-        "homepage": REPOSITORY,
+        "author": { "name": author() },
+        "homepage": HOMEPAGE,
         "repository": REPOSITORY,
         "license": LICENSE,
         "keywords": ["history", "sessions", "search", "mcp"],
@@ -108,10 +113,10 @@ pub(super) fn codex_plugin() -> Value {
         "interface": {
             "displayName": "Session history",
             "shortDescription": DESCRIPTION,
-            "developerName": OWNER,
+            "developerName": author(),
             "category": "Productivity",
             "capabilities": ["Read"],
-            "websiteURL": REPOSITORY,
+            "websiteURL": HOMEPAGE,
         },
     })
 }
@@ -153,8 +158,8 @@ pub(super) fn agent_plugin_plugin() -> Value {
         "name": NAME,
         "version": VERSION,
         "description": DESCRIPTION,
-        "author": { "name": OWNER },
-        "homepage": REPOSITORY,
+        "author": { "name": author() },
+        "homepage": HOMEPAGE,
         "repository": REPOSITORY,
         "license": LICENSE,
         "keywords": ["history", "sessions", "search", "mcp"],

@@ -104,6 +104,7 @@ fn json_file(path: &str, value: &Value) -> PluginFile {
 /// Replaces the placeholders of a file.
 fn fill_text(text: &str) -> String {
     text.replace("@REPOSITORY@", env!("CARGO_PKG_REPOSITORY"))
+        .replace("@PACKAGE@", env!("CARGO_PKG_NAME"))
 }
 
 #[cfg(test)]
@@ -128,7 +129,9 @@ mod tests {
             assert!(!path.starts_with('/') && !path.contains(".."), "{path}");
         }
         assert_eq!(files.iter().filter(|file| file.is_program).count(), 7);
-        assert!(files.iter().all(|file| !file.text.contains("@REPOSITORY@")));
+        for mark in ["@REPOSITORY@", "@PACKAGE@"] {
+            assert!(files.iter().all(|file| !file.text.contains(mark)), "{mark}");
+        }
     }
 
     #[test]

@@ -243,7 +243,7 @@ fn check_wheel(packages: &Packages) {
     unzip(&wheel, &into);
     let metadata = into.join(format!("sessions_mcp-{VERSION}.dist-info/METADATA"));
     let metadata = fs::read_to_string(metadata).expect("reads");
-    let line = format!("\nmcp-name: {}/sessions\n", schemas::tool::NAMESPACE);
+    let line = format!("\nmcp-name: {}/sessions\n", schemas::tool::namespace());
     assert!(metadata.contains(&line), "the registry verifies the owner by this line");
 }
 
@@ -267,7 +267,7 @@ fn check_npm(packages: &Packages) {
     }
     let manifest = fs::read(project.join("node_modules/sessions-mcp/package.json")).expect("reads");
     let manifest: Value = serde_json::from_slice(&manifest).expect("JSON");
-    assert_eq!(manifest["mcpName"], format!("{}/sessions", schemas::tool::NAMESPACE));
+    assert_eq!(manifest["mcpName"], format!("{}/sessions", schemas::tool::namespace()));
     assert!(manifest["scripts"].is_null(), "nothing runs at installation");
     check_signal(packages, &project.join("node_modules/.bin/sessions"));
 }

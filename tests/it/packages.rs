@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use schemas::tool::NAMESPACE;
+use schemas::tool::namespace;
 use serde_json::{Value, json};
 
 use crate::env::compare;
@@ -59,7 +59,7 @@ fn registry_package(registry: &str, runtime: &str) -> Value {
 fn server_entry() -> Value {
     json!({
         "$schema": "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json",
-        "name": format!("{NAMESPACE}/sessions"),
+        "name": format!("{}/sessions", namespace()),
         "title": "Session logs of coding agents",
         "description": "Search and count the history of coding agents on this machine, locally.",
         "version": env!("CARGO_PKG_VERSION"),

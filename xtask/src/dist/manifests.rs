@@ -6,7 +6,9 @@ use std::path::Path;
 
 use serde_json::{Map, json};
 
-use super::names::{DESCRIPTION, PACKAGE, REPOSITORY};
+use super::names::{
+    DESCRIPTION, HOMEPAGE, LICENCE, PACKAGE, REPOSITORY, WINGET_IDENTIFIER, publisher,
+};
 use super::release::{Artifact, hex_sha256};
 use super::target::{TARGETS, Target};
 use crate::failure::{Result, TaskFailure};
@@ -80,7 +82,7 @@ fn formula_text(archives: &[Archive], version: &str) -> String {
         FORMULA,
         &[
             ("DESCRIPTION", description),
-            ("REPOSITORY", REPOSITORY),
+            ("HOMEPAGE", HOMEPAGE),
             ("VERSION", version),
             ("SYSTEMS", &systems),
         ],
@@ -102,7 +104,7 @@ fn flake_text(archives: &[Archive], version: &str) -> String {
         &[
             ("DESCRIPTION", DESCRIPTION),
             ("PACKAGE", PACKAGE),
-            ("REPOSITORY", REPOSITORY),
+            ("HOMEPAGE", HOMEPAGE),
             ("VERSION", version),
             ("SYSTEMS", systems.trim_end()),
         ],
@@ -122,8 +124,8 @@ fn scoop_text(archive: &Archive, version: &str) -> String {
     let manifest = json!({
         "version": version,
         "description": DESCRIPTION,
-        "homepage": REPOSITORY,
-        "license": "MIT|Apache-2.0",
+        "homepage": HOMEPAGE,
+        "license": LICENCE.replace(" OR ", "|"),
         "architecture": architecture,
         "bin": archive.target.program_name(),
     });
@@ -132,11 +134,10 @@ fn scoop_text(archive: &Archive, version: &str) -> String {
 
 /// Returns the three files that winget wants for a version. JSON is valid YAML.
 fn winget_manifests(archive: &Archive, version: &str) -> Vec<Artifact> {
-    const IDENTIFIER: &str = "AgentSessions.Sessions";
     const SCHEMA: &str = "1.10.0";
     let folder = archive.target.archive_stem(version);
     let installer = json!({
-        "PackageIdentifier": IDENTIFIER,
+        "PackageIdentifier": WINGET_IDENTIFIER,
         "PackageVersion": version,
         "InstallerType": "zip",
         "NestedInstallerType": "portable",
@@ -153,19 +154,19 @@ fn winget_manifests(archive: &Archive, version: &str) -> Vec<Artifact> {
         "ManifestVersion": SCHEMA,
     });
     let locale = json!({
-        "PackageIdentifier": IDENTIFIER,
+        "PackageIdentifier": WINGET_IDENTIFIER,
         "PackageVersion": version,
         "PackageLocale": "en-US",
-        "Publisher": "The developers of sessions",
+        "Publisher": publisher(),
         "PackageName": "sessions",
-        "PackageUrl": REPOSITORY,
-        "License": "MIT OR Apache-2.0",
+        "PackageUrl": HOMEPAGE,
+        "License": LICENCE,
         "ShortDescription": DESCRIPTION,
         "ManifestType": "defaultLocale",
         "ManifestVersion": SCHEMA,
     });
     let version = json!({
-        "PackageIdentifier": IDENTIFIER,
+        "PackageIdentifier": WINGET_IDENTIFIER,
         "PackageVersion": version,
         "DefaultLocale": "en-US",
         "ManifestType": "version",
@@ -174,7 +175,10 @@ fn winget_manifests(archive: &Archive, version: &str) -> Vec<Artifact> {
     [("installer", installer), ("locale.en-US", locale), ("", version)]
         .map(|(part, manifest)| {
             let dot = if part.is_empty() { "" } else { "." };
-            Artifact::text(format!("{IDENTIFIER}{dot}{part}.yaml"), format!("{manifest:#}\n"))
+            Artifact::text(
+                format!("{WINGET_IDENTIFIER}{dot}{part}.yaml"),
+                format!("{manifest:#}\n"),
+            )
         })
         .into()
 }
