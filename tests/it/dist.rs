@@ -7,6 +7,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 
 use crate::left_out::report_left_out;
+use crate::packages::registry_rules;
 
 /// The packages, in a folder of their own.
 struct Packages {
@@ -202,6 +203,15 @@ fn check_bundle(packages: &Packages) {
     assert_eq!(listed, offered);
     let program = into.join(manifest["server"]["entry_point"].as_str().expect("a path"));
     packages.check_program(&program);
+
+    // The entry for the MCP registry names the bundle, and keeps its rules.
+    let text = fs::read(packages.out().join("server.json")).expect("reads");
+    let entry: Value = serde_json::from_slice(&text).expect("JSON");
+    let errors: Vec<String> =
+        registry_rules().iter_errors(&entry).map(|error| error.to_string()).collect();
+    assert!(errors.is_empty(), "{errors:?}");
+    let mut packages = entry["packages"].as_array().expect("packages").iter();
+    assert!(packages.any(|package| package["registryType"] == "mcpb"), "{entry}");
 }
 
 /// Unpacks a zip file with its permissions.
