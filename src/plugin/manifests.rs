@@ -10,7 +10,10 @@ pub(super) const NAME: &str = "sessions";
 /// The path of the launcher in every plugin.
 pub(super) const LAUNCHER_PATH: &str = "bin/sessions-mcp";
 
-const DESCRIPTION: &str =
+/// The path of the module in a package of npm.
+pub(super) const MODULE_PATH: &str = "index.js";
+
+pub(super) const DESCRIPTION: &str =
     "Search and count the history of your coding agents, on this machine and without a network.";
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -148,6 +151,33 @@ pub(super) fn gemini_extension() -> Value {
         "description": DESCRIPTION,
         "mcpServers": { NAME: { "command": command, "args": [] } },
         "settings": settings,
+    })
+}
+
+/// The npm package whose module OpenCode loads.
+pub(super) fn opencode_package() -> Value {
+    npm_package("opencode", "opencode-plugin")
+}
+
+/// The npm package that pi installs. Its field `pi` names what pi loads.
+pub(super) fn pi_package() -> Value {
+    let mut manifest = npm_package("pi", "pi-package");
+    manifest["pi"] = json!({ "extensions": [format!("./{MODULE_PATH}")], "skills": ["./skills"] });
+    manifest
+}
+
+fn npm_package(client: &str, keyword: &str) -> Value {
+    json!({
+        "name": format!("{}-{client}", env!("CARGO_PKG_NAME")),
+        "version": VERSION,
+        "description": DESCRIPTION,
+        "author": author(),
+        "homepage": HOMEPAGE,
+        "repository": { "type": "git", "url": format!("git+{REPOSITORY}.git") },
+        "license": LICENSE,
+        "keywords": [keyword, "history", "sessions", "search", "mcp"],
+        "type": "module",
+        "main": format!("./{MODULE_PATH}"),
     })
 }
 
