@@ -33,5 +33,7 @@ closed_enum! {
         Goose = "goose",
         /// Kiro.
         Kiro = "kiro",
+        /// Antigravity: the editor and the command line, which share a configuration.
+        Antigravity = "antigravity",
     }
 }

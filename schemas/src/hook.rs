@@ -52,7 +52,8 @@ impl HookClient {
             | Client::Jetbrains
             | Client::Cline
             | Client::Goose
-            | Client::Kiro => None,
+            | Client::Kiro
+            | Client::Antigravity => None,
         }
     }
 

@@ -10,16 +10,24 @@ pub(super) const NAME: &str = "sessions";
 /// The path of the launcher in every plugin.
 pub(super) const LAUNCHER_PATH: &str = "bin/sessions-mcp";
 
-const DESCRIPTION: &str =
+/// The path of the module in a package of npm.
+pub(super) const MODULE_PATH: &str = "index.js";
+
+pub(super) const DESCRIPTION: &str =
     "Search and count the history of your coding agents, on this machine and without a network.";
 
-const OWNER: &str = "The developers of sessions";
-
 const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+const HOMEPAGE: &str = env!("CARGO_PKG_HOMEPAGE");
 
 const REPOSITORY: &str = env!("CARGO_PKG_REPOSITORY");
 
 const LICENSE: &str = env!("CARGO_PKG_LICENSE");
+
+/// Returns the name of who publishes, without the address.
+fn author() -> &'static str {
+    env!("CARGO_PKG_AUTHORS").split(" <").next().unwrap_or_default()
+}
 
 /// Environment variables that say where logs and the store are. Clients do not pass them to servers
 /// unless the plugin names them.
@@ -51,7 +59,7 @@ struct PlaceVariable {
 pub(super) fn claude_marketplace() -> Value {
     json!({
         "name": NAME,
-        "owner": { "name": OWNER },
+        "owner": { "name": author() },
         "metadata": { "description": DESCRIPTION, "version": VERSION },
         "plugins": [{
             "name": NAME,
@@ -66,8 +74,8 @@ pub(super) fn claude_plugin() -> Value {
         "name": NAME,
         "version": VERSION,
         "description": DESCRIPTION,
-        "author": { "name": OWNER },
-        "homepage": REPOSITORY,
+        "author": { "name": author() },
+        "homepage": HOMEPAGE,
         "repository": REPOSITORY,
         "license": LICENSE,
         "keywords": ["history", "sessions", "search", "mcp"],
@@ -97,8 +105,8 @@ pub(super) fn codex_plugin() -> Value {
         "name": NAME,
         "version": VERSION,
         "description": DESCRIPTION,
-        "author": { "name": OWNER },
-        "homepage": REPOSITORY,
+        "author": { "name": author() },
+        "homepage": HOMEPAGE,
         "repository": REPOSITORY,
         "license": LICENSE,
         "keywords": ["history", "sessions", "search", "mcp"],
@@ -108,10 +116,10 @@ pub(super) fn codex_plugin() -> Value {
         "interface": {
             "displayName": "Session history",
             "shortDescription": DESCRIPTION,
-            "developerName": OWNER,
+            "developerName": author(),
             "category": "Productivity",
             "capabilities": ["Read"],
-            "websiteURL": REPOSITORY,
+            "websiteURL": HOMEPAGE,
         },
     })
 }
@@ -146,6 +154,33 @@ pub(super) fn gemini_extension() -> Value {
     })
 }
 
+/// The npm package whose module OpenCode loads.
+pub(super) fn opencode_package() -> Value {
+    npm_package("opencode", "opencode-plugin")
+}
+
+/// The npm package that pi installs. Its field `pi` names what pi loads.
+pub(super) fn pi_package() -> Value {
+    let mut manifest = npm_package("pi", "pi-package");
+    manifest["pi"] = json!({ "extensions": [format!("./{MODULE_PATH}")], "skills": ["./skills"] });
+    manifest
+}
+
+fn npm_package(client: &str, keyword: &str) -> Value {
+    json!({
+        "name": format!("{}-{client}", env!("CARGO_PKG_NAME")),
+        "version": VERSION,
+        "description": DESCRIPTION,
+        "author": author(),
+        "homepage": HOMEPAGE,
+        "repository": { "type": "git", "url": format!("git+{REPOSITORY}.git") },
+        "license": LICENSE,
+        "keywords": [keyword, "history", "sessions", "search", "mcp"],
+        "type": "module",
+        "main": format!("./{MODULE_PATH}"),
+    })
+}
+
 /// The manifest of Agent Plugins 1.0.0, which allows no other fields.
 pub(super) fn agent_plugin_plugin() -> Value {
     json!({
@@ -153,8 +188,8 @@ pub(super) fn agent_plugin_plugin() -> Value {
         "name": NAME,
         "version": VERSION,
         "description": DESCRIPTION,
-        "author": { "name": OWNER },
-        "homepage": REPOSITORY,
+        "author": { "name": author() },
+        "homepage": HOMEPAGE,
         "repository": REPOSITORY,
         "license": LICENSE,
         "keywords": ["history", "sessions", "search", "mcp"],

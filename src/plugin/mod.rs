@@ -4,7 +4,8 @@
 //! ```text
 //! .claude-plugin/marketplace.json     names claude/, for Claude Code
 //! .agents/plugins/marketplace.json    names codex/, for Codex
-//! claude/  codex/  gemini/            one plugin each
+//! claude/  codex/  gemini/            one plugin each; Antigravity CLI reads the one of Gemini CLI
+//! opencode/  pi/                      one package of npm each, with a module that registers the server
 //! portable/                           an Agent Plugins package, for other clients
 //! */bin/sessions-mcp                  finds the program and starts the server
 //! */bin/sessions-mcp.cmd              the same on Windows, which takes this for the file without an ending
@@ -27,8 +28,9 @@ use self::agent::{claude_agent, gemini_agent};
 pub use self::hooks::hook_entries;
 use self::hooks::{HOOK_LAUNCHER_PATH, HOOKS_PATH, plugin_hooks};
 use self::manifests::{
-    LAUNCHER_PATH, NAME, agent_plugin_mcp, agent_plugin_plugin, claude_marketplace, claude_mcp,
-    claude_plugin, codex_marketplace, codex_mcp, codex_plugin, gemini_extension,
+    DESCRIPTION, LAUNCHER_PATH, MODULE_PATH, NAME, agent_plugin_mcp, agent_plugin_plugin,
+    claude_marketplace, claude_mcp, claude_plugin, codex_marketplace, codex_mcp, codex_plugin,
+    gemini_extension, opencode_package, pi_package,
 };
 
 const LAUNCHER: &str = include_str!("files/sessions-mcp");
@@ -36,6 +38,10 @@ const LAUNCHER: &str = include_str!("files/sessions-mcp");
 const WINDOWS_LAUNCHER: &str = include_str!("files/sessions-mcp.cmd");
 
 const HOOK_LAUNCHER: &str = include_str!("files/sessions-hook");
+
+const OPENCODE_MODULE: &str = include_str!("files/opencode.js");
+
+const PI_MODULE: &str = include_str!("files/pi.js");
 
 const README: &str = include_str!("files/README.md");
 
@@ -69,10 +75,14 @@ pub fn plugin_files(skill: &str) -> Vec<PluginFile> {
         json_file("codex/.mcp.json", &codex_mcp()),
         json_file("gemini/gemini-extension.json", &gemini_extension()),
         text_file("gemini/agents/history-reader.md", gemini_agent()),
+        json_file("opencode/package.json", &opencode_package()),
+        text_file(&format!("opencode/{MODULE_PATH}"), fill_text(OPENCODE_MODULE)),
+        json_file("pi/package.json", &pi_package()),
+        text_file(&format!("pi/{MODULE_PATH}"), fill_text(PI_MODULE)),
         json_file("portable/plugin.json", &agent_plugin_plugin()),
         json_file("portable/mcp.json", &agent_plugin_mcp()),
     ];
-    for plugin in ["claude", "codex", "gemini", "portable"] {
+    for plugin in ["claude", "codex", "gemini", "opencode", "pi", "portable"] {
         files.push(text_file(&format!("{plugin}/skills/{NAME}/SKILL.md"), skill.to_owned()));
         let launcher = text_file(&format!("{plugin}/{LAUNCHER_PATH}"), fill_text(LAUNCHER));
         files.push(PluginFile { is_program: true, ..launcher });
@@ -104,6 +114,8 @@ fn json_file(path: &str, value: &Value) -> PluginFile {
 /// Replaces the placeholders of a file.
 fn fill_text(text: &str) -> String {
     text.replace("@REPOSITORY@", env!("CARGO_PKG_REPOSITORY"))
+        .replace("@PACKAGE@", env!("CARGO_PKG_NAME"))
+        .replace("@DESCRIPTION@", DESCRIPTION)
 }
 
 #[cfg(test)]
@@ -127,8 +139,10 @@ mod tests {
         for path in paths {
             assert!(!path.starts_with('/') && !path.contains(".."), "{path}");
         }
-        assert_eq!(files.iter().filter(|file| file.is_program).count(), 7);
-        assert!(files.iter().all(|file| !file.text.contains("@REPOSITORY@")));
+        assert_eq!(files.iter().filter(|file| file.is_program).count(), 9);
+        for mark in ["@REPOSITORY@", "@PACKAGE@", "@DESCRIPTION@"] {
+            assert!(files.iter().all(|file| !file.text.contains(mark)), "{mark}");
+        }
     }
 
     #[test]
@@ -185,10 +199,16 @@ mod tests {
             "claude/.claude-plugin/plugin.json",
             "codex/.codex-plugin/plugin.json",
             "gemini/gemini-extension.json",
+            "opencode/package.json",
+            "pi/package.json",
             "portable/plugin.json",
         ] {
             let manifest: Value = serde_json::from_str(&text_of(path)).expect(path);
-            assert_eq!(manifest["name"], NAME, "{path}");
+            let name = match path.strip_suffix("/package.json") {
+                Some(client) => format!("{}-{client}", env!("CARGO_PKG_NAME")),
+                None => NAME.to_owned(),
+            };
+            assert_eq!(manifest["name"], name, "{path}");
             assert_eq!(manifest["version"], env!("CARGO_PKG_VERSION"), "{path}");
         }
     }

@@ -14,7 +14,7 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
-use schemas::tool::{CONTRACT_VERSION, NAMESPACE, TOOLS, find_tool};
+use schemas::tool::{CONTRACT_VERSION, TOOLS, find_tool, namespace};
 use schemas::{Timestamp, ToolError, nearest};
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
@@ -115,7 +115,7 @@ impl Server {
 
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
-        let own = format!("{NAMESPACE}/dashdash");
+        let own = format!("{}/dashdash", namespace());
         let block = dashdash::server_block();
         let capabilities = ServerCapabilities::builder()
             .enable_experimental_with(BTreeMap::from([("dashdash".to_owned(), block.clone())]))

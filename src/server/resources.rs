@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use rmcp::ErrorData;
 use rmcp::model::{MetaObject, ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
 use schemas::Timestamp;
-use schemas::tool::NAMESPACE;
 use schemas::tool::details::DetailArgs;
 use schemas::tool::event::EventArgs;
+use schemas::tool::namespace;
 use schemas::{ErrorCode, ToolError, limits};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -142,7 +142,9 @@ impl ResourceSpec {
     }
 
     fn dashdash_meta(&self) -> MetaObject {
-        MetaObject(into_object(json!({ (format!("{NAMESPACE}/dashdash")): self.dashdash_block() })))
+        MetaObject(into_object(
+            json!({ (format!("{}/dashdash", namespace())): self.dashdash_block() }),
+        ))
     }
 
     fn dashdash_block(&self) -> Value {

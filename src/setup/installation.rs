@@ -9,7 +9,7 @@ use serde::Serialize;
 use base::shell_word::shell_word;
 
 /// The name of the package on PyPI and npm, and in Debian, Homebrew and Scoop.
-const PACKAGE: &str = "sessions-mcp";
+const PACKAGE: &str = env!("CARGO_PKG_NAME");
 
 /// The folder next to `bin` in which a build from source has its library.
 const OWN_FOLDER: &str = "lib/sessions";
@@ -108,7 +108,9 @@ fn describe_by_files(path: &Path) -> (&'static str, &'static str, Option<&'stati
     if has_file("pyvenv.cfg") {
         let pip = "PREFIX/bin/pip install --upgrade PACKAGE";
         ("pip", pip, Some("PREFIX/bin/pip uninstall PACKAGE"))
-    } else if path == Path::new("/usr/bin/sessions") && has_file("share/doc/sessions-mcp") {
+    } else if path == Path::new("/usr/bin/sessions")
+        && has_file(concat!("share/doc/", env!("CARGO_PKG_NAME")))
+    {
         let download = "gh release download --repo REPOSITORY --pattern '*.deb' && sudo dpkg -i PACKAGE_*_$(dpkg --print-architecture).deb";
         ("debian", download, Some("sudo dpkg -r PACKAGE"))
     } else if has_file(OWN_FOLDER) {

@@ -40,7 +40,8 @@ pub(super) fn install_link(client: Client, entry: &ServerEntry) -> Option<String
         | Client::Jetbrains
         | Client::Cline
         | Client::Goose
-        | Client::Kiro => None,
+        | Client::Kiro
+        | Client::Antigravity => None,
     }
 }
 

@@ -102,7 +102,8 @@ pub fn plan_registration(
         | Client::Windsurf
         | Client::Jetbrains
         | Client::Cline
-        | Client::Kiro => &["mcpServers"],
+        | Client::Kiro
+        | Client::Antigravity => &["mcpServers"],
         Client::Codex => &["mcp_servers"],
         Client::Opencode => &["mcp"],
         Client::Vscode => &["servers"],
@@ -120,7 +121,8 @@ pub fn plan_registration(
         | Client::Windsurf
         | Client::Jetbrains
         | Client::Cline
-        | Client::Kiro => json!({ "command": program, "args": arguments }),
+        | Client::Kiro
+        | Client::Antigravity => json!({ "command": program, "args": arguments }),
         Client::Zed => json!({ "source": "custom", "command": program, "args": arguments }),
         // Copilot needs the list of the tools that its model may call.
         Client::Copilot => {
@@ -158,7 +160,8 @@ pub fn plan_registration(
         | Client::Jetbrains
         | Client::Cline
         | Client::Goose
-        | Client::Kiro => None,
+        | Client::Kiro
+        | Client::Antigravity => None,
     };
     let config = edit::add_entry(&path, "", &entry).unwrap_or_default();
     let server = whole.iter().map(|word| (*word).to_owned()).collect();
@@ -307,6 +310,24 @@ mod tests {
         fs::create_dir_all(home.path().join(".kiro")).expect("creates");
         fs::write(home.path().join(".claude.json"), "{}").expect("writes");
         assert_eq!(find_clients(&places), [Client::Claude, Client::Codex, Client::Kiro]);
+    }
+
+    #[test]
+    fn antigravity_is_registered_in_the_folder_that_its_version_reads() {
+        let home = tempfile::tempdir().expect("tempdir");
+        let file = |folder: &str| home.path().join(".gemini").join(folder).join("mcp_config.json");
+        let path = || registered(Client::Antigravity, home.path()).path;
+        assert_eq!(path(), file("config"));
+        for folder in ["antigravity", "antigravity-cli", "config"] {
+            fs::create_dir_all(home.path().join(".gemini").join(folder)).expect("creates");
+            assert_eq!(path(), file(folder));
+        }
+        // It replaces no `$NAME`, so nothing of the environment is passed.
+        let registration = registered(Client::Antigravity, home.path());
+        registration.write_config(Timestamp(0)).expect("writes");
+        assert!(registration.is_written());
+        registration.remove_config(Timestamp(0)).expect("removes");
+        assert!(!registration.is_written());
     }
 
     #[test]

@@ -18,7 +18,9 @@ pub(super) fn config_path(client: Client, places: &AgentFolders<'_>) -> PathBuf 
         Client::Vscode | Client::Cursor => client_folder(client, places).join("mcp.json"),
         Client::Copilot => client_folder(client, places).join("mcp-config.json"),
         Client::ClaudeDesktop => client_folder(client, places).join("claude_desktop_config.json"),
-        Client::Windsurf => client_folder(client, places).join("mcp_config.json"),
+        Client::Windsurf | Client::Antigravity => {
+            client_folder(client, places).join("mcp_config.json")
+        }
         Client::Jetbrains => client_folder(client, places).join("mcp/mcp.json"),
         Client::Cline => client_folder(client, places).join("settings/cline_mcp_settings.json"),
         Client::Goose => client_folder(client, places).join("config.yaml"),
@@ -48,6 +50,7 @@ pub(super) fn client_folder(client: Client, places: &AgentFolders<'_>) -> PathBu
         Client::Goose if cfg!(windows) => application_folder(places, "Block/goose/config"),
         Client::Goose => places.config_path("goose"),
         Client::Kiro => places.home_path(".kiro"),
+        Client::Antigravity => antigravity_folder(places),
     }
 }
 
@@ -64,6 +67,18 @@ fn application_folder(places: &AgentFolders<'_>, folder: &str) -> PathBuf {
         Some(dir) if cfg!(windows) => dir.join(folder),
         _ => places.config_path(folder),
     }
+}
+
+/// Returns the folder that the editor and the command line share, or that of an earlier version, of
+/// which each had its own.
+fn antigravity_folder(places: &AgentFolders<'_>) -> PathBuf {
+    let shared = places.home_path(".gemini/config");
+    let earlier =
+        [".gemini/antigravity-cli", ".gemini/antigravity"].map(|name| places.home_path(name));
+    if shared.exists() {
+        return shared;
+    }
+    earlier.into_iter().find(|folder| folder.exists()).unwrap_or(shared)
 }
 
 /// Returns the file that OpenCode reads: the one with comments if it exists, otherwise the one

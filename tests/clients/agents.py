@@ -138,7 +138,9 @@ def call_tools(site, calls):
 def fixed(answer):
     """An answer without what changes from one call to the next."""
     metadata = {name: value for name, value in answer["metadata"].items() if name not in CHANGING}
-    return {**answer, "metadata": metadata}
+    # The log of the agent itself may grow while it asks.
+    lasting = [warning for warning in answer.get("warnings", []) if warning["code"] != "INDEX_STALE"]
+    return {**answer, "metadata": metadata, "warnings": lasting}
 
 
 def run_agent(agent, programs, register, conversation):
@@ -148,6 +150,8 @@ def run_agent(agent, programs, register, conversation):
         home = pathlib.Path(folder)
         work = home / "work"
         work.mkdir()
+        # The session of the agent itself stays out of the answers.
+        (work / ".sessionsignore").touch()
         path = os.pathsep.join([str(programs), os.environ["PATH"]])
         kept = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
         environment = {**kept, "PATH": path, "HOME": str(home), "LANG": "C.UTF-8", "NO_COLOR": "1"}

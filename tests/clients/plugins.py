@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Gives the plugins of `sessions plugin build` to the validators of Claude Code, Codex and Gemini CLI, installs
-each in an empty home, and runs the client headless against a scripted model. The reader agents of Claude Code
-and Gemini CLI must be offered the tools that read, and nothing else.
+each in an empty home, and runs the client headless against a scripted model; OpenCode gets its package. The
+reader agents of Claude Code and Gemini CLI must be offered the tools that read, and nothing else.
 
-    npm install --prefix DIR @anthropic-ai/claude-code @openai/codex @google/gemini-cli
+    npm install --prefix DIR @anthropic-ai/claude-code @openai/codex @google/gemini-cli opencode-ai
     python3 tests/clients/plugins.py SESSIONS DIR/node_modules/.bin [CLIENT]...
 
 SESSIONS  the binary of this project (give it LD_LIBRARY_PATH if it needs that for libduckdb)
@@ -90,6 +90,20 @@ class GeminiReader(GeminiExtension):
     """Gemini CLI, whose model hands the question to the reader agent."""
 
 
+class OpenCodePackage(Plugin, agents.OpenCode):
+    """OpenCode with the folder of its npm package."""
+
+    def prepare(self, home, address):
+        environment = super().prepare(home, address)
+        settings = home / ".config" / "opencode" / "opencode.json"
+        package = str(home / "plugins" / "opencode")
+        settings.write_text(json.dumps({**json.loads(settings.read_text()), "plugin": [package]}))
+        return environment
+
+    def steps(self, plugins):
+        return ()
+
+
 class ReaderConversation(scripted_model.Conversation):
     """A model that invokes the reader agent of Gemini CLI. The agent ends at once."""
 
@@ -109,6 +123,7 @@ CLIENTS = [
     GeminiExtension(),
     GeminiInstalled(),
     GeminiReader(),
+    OpenCodePackage(),
 ]
 
 

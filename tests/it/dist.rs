@@ -7,6 +7,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 
 use crate::left_out::report_left_out;
+use crate::packages::registry_rules;
 
 /// The packages, in a folder of their own.
 struct Packages {
@@ -202,6 +203,15 @@ fn check_bundle(packages: &Packages) {
     assert_eq!(listed, offered);
     let program = into.join(manifest["server"]["entry_point"].as_str().expect("a path"));
     packages.check_program(&program);
+
+    // The entry for the MCP registry names the bundle, and keeps its rules.
+    let text = fs::read(packages.out().join("server.json")).expect("reads");
+    let entry: Value = serde_json::from_slice(&text).expect("JSON");
+    let errors: Vec<String> =
+        registry_rules().iter_errors(&entry).map(|error| error.to_string()).collect();
+    assert!(errors.is_empty(), "{errors:?}");
+    let mut packages = entry["packages"].as_array().expect("packages").iter();
+    assert!(packages.any(|package| package["registryType"] == "mcpb"), "{entry}");
 }
 
 /// Unpacks a zip file with its permissions.
@@ -243,7 +253,7 @@ fn check_wheel(packages: &Packages) {
     unzip(&wheel, &into);
     let metadata = into.join(format!("sessions_mcp-{VERSION}.dist-info/METADATA"));
     let metadata = fs::read_to_string(metadata).expect("reads");
-    let line = format!("\nmcp-name: {}/sessions\n", schemas::tool::NAMESPACE);
+    let line = format!("\nmcp-name: {}/sessions\n", schemas::tool::namespace());
     assert!(metadata.contains(&line), "the registry verifies the owner by this line");
 }
 
@@ -267,7 +277,7 @@ fn check_npm(packages: &Packages) {
     }
     let manifest = fs::read(project.join("node_modules/sessions-mcp/package.json")).expect("reads");
     let manifest: Value = serde_json::from_slice(&manifest).expect("JSON");
-    assert_eq!(manifest["mcpName"], format!("{}/sessions", schemas::tool::NAMESPACE));
+    assert_eq!(manifest["mcpName"], format!("{}/sessions", schemas::tool::namespace()));
     assert!(manifest["scripts"].is_null(), "nothing runs at installation");
     check_signal(packages, &project.join("node_modules/.bin/sessions"));
 }

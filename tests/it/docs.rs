@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use schemas::tool::search::SearchArgs;
-use schemas::tool::{NAMESPACE, TOOLS};
+use schemas::tool::{TOOLS, namespace};
 use schemas::{ErrorCode, Timestamp};
 use serde_json::{Value, json};
 use sessions::help::reference;
@@ -25,7 +25,16 @@ fn check(name: &str, wanted: &str) {
 fn the_readme_names_the_server_for_the_registry() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
     let text = fs::read_to_string(path).expect("reads");
-    assert!(text.contains(&format!("mcp-name: {NAMESPACE}/sessions")), "the registry looks for it");
+    assert!(
+        text.contains(&format!("mcp-name: {}/sessions", namespace())),
+        "the registry looks for it"
+    );
+}
+
+/// `npx skills add` reads this file of the repository.
+#[test]
+fn the_skill_in_the_repository_is_the_one_that_is_printed() {
+    check("skills/sessions/SKILL.md", &TestEnv::new().run(&["skill"]).ok());
 }
 
 const HEAD: &str = "\

@@ -219,6 +219,7 @@ fn uninstall_removes_the_entries_and_the_program_and_keeps_the_store() {
     let other = "{\"mcpServers\":{\"other\":{\"command\":\"x\"}}}";
     fs::write(env.path(".claude.json"), other).expect("writes");
     fs::create_dir(env.path(".codex")).expect("creates");
+    fs::create_dir_all(env.path(".gemini/config")).expect("creates");
     fs::write(env.path(".bashrc"), "eval \"$(sessions init bash)\"\n").expect("writes");
     write_log(&env, "lighthouse", &json!({ "cwd": "/home/mira/pier" }), &[user("Paint")]);
     ingest(&env);
@@ -240,9 +241,15 @@ fn uninstall_removes_the_entries_and_the_program_and_keeps_the_store() {
     assert!(config.contains("sessions"), "{config}");
 
     let shown = run(&["uninstall"]);
-    for part in
-        [".claude.json", ".codex/config.toml", "hooks in ", "program in ", ".bashrc", "--yes"]
-    {
+    for part in [
+        ".claude.json",
+        ".codex/config.toml",
+        ".gemini/config/mcp_config.json",
+        "hooks in ",
+        "program in ",
+        ".bashrc",
+        "--yes",
+    ] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
     assert!(program.exists() && shown.contains("--store-too"), "{shown}");
@@ -251,7 +258,7 @@ fn uninstall_removes_the_entries_and_the_program_and_keeps_the_store() {
     let read_json = |text: &str| serde_json::from_str::<Value>(text).expect("JSON");
     let config = fs::read_to_string(env.path(".claude.json")).expect("reads");
     assert_eq!(read_json(&config), read_json(other));
-    for file in [".codex/config.toml", ".claude/settings.json"] {
+    for file in [".codex/config.toml", ".claude/settings.json", ".gemini/config/mcp_config.json"] {
         let text = fs::read_to_string(env.path(file)).expect("reads");
         assert!(!text.contains("sessions"), "{file}: {text}");
     }

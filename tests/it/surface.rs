@@ -1,7 +1,7 @@
 //! What the server has beside tools that search: resources, prompts, completion, the manual, the
 //! dashdash blocks, the description of the tools.
 
-use schemas::tool::{CONTRACT_VERSION, NAMESPACE, TOOLS};
+use schemas::tool::{CONTRACT_VERSION, TOOLS, namespace};
 use serde_json::{Value, json};
 
 use crate::env::TestEnv;
@@ -10,7 +10,7 @@ use crate::mcp::Client;
 const MAIN: &str = "9ae82b3a-fd82-48da-afd8-479f58648cbe";
 
 fn dashdash() -> String {
-    format!("{NAMESPACE}/dashdash")
+    format!("{}/dashdash", namespace())
 }
 
 /// Reads a resource; its only content.

@@ -18,6 +18,7 @@ mod npm;
 mod options;
 mod pin;
 mod python;
+mod release;
 mod scratch;
 mod shell;
 mod spark;
@@ -157,6 +158,15 @@ package, the bill of materials, manifests for Homebrew, Nix, Scoop and winget, i
 SHA-256 sums. With --summary it packages nothing, and writes manifests, install.sh and sums again for
 the archives of all platforms that are in DIR.",
         run: dist::run,
+    },
+    XtaskCommand {
+        name: "release",
+        arguments: "--dry-run",
+        about: "Check without a network that everything for a release is ready",
+        details: "\
+Prints one line for each check, and then the commands that a person runs (docs/releasing.md). Builds
+nothing, and changes nothing.",
+        run: release::run,
     },
     XtaskCommand {
         name: "bench",

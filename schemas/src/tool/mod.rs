@@ -20,9 +20,12 @@ pub mod stats;
 pub use argument::{OneOrMany, checked_limit};
 pub use spec::{COMMON_ERRORS, Category, Risk, ToolAlias, ToolExample, ToolSpec};
 
-/// Prefix of the project's own keys in `_meta` and among the extensions. It is a name that the
-/// project's owner controls, and the first part of the server's name in `server.json`.
-pub const NAMESPACE: &str = "io.github.agent-sessions";
+/// Returns the prefix of the project's own keys in `_meta` and among the extensions, which is also the
+/// first part of the server's name in `server.json`. It belongs to the owner of the repository on GitHub.
+pub fn namespace() -> String {
+    let owner = env!("CARGO_PKG_REPOSITORY").split('/').nth(3).unwrap_or_default();
+    format!("io.github.{owner}")
+}
 
 /// Version of the arguments and answers of all tools. It is raised when one of them changes in a way
 /// that clients notice. Every tool has it in its `_meta`, as `schema_version`.

@@ -20,7 +20,7 @@ const NO_CLIENT: &str = "No client was found. Name one: `sessions setup CLIENT -
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct SetupFlags {
     /// claude, codex, gemini, opencode, vscode, cursor, copilot, claude-desktop, windsurf, zed,
-    /// jetbrains (Junie), cline, goose or kiro [default: choose among those that were found]
+    /// jetbrains (Junie), cline, goose, kiro or antigravity [default: choose among those that were found]
     client: Option<Client>,
     /// Every client that was found on this machine
     #[arg(long, conflicts_with = "client")]

@@ -25,7 +25,7 @@ if not errorlevel 1 set "program=%~1"
 exit /b 0
 
 :missing
-set "hint=sessions is not installed. Install the package sessions-mcp as @REPOSITORY@ describes"
+set "hint=sessions is not installed. Install the package @PACKAGE@ as @REPOSITORY@ describes"
 echo %hint%>&2
 rem The first line is the client's `initialize`. It is refused with the reason.
 powershell -NoProfile -Command "$id = $null; try { $id = ([Console]::In.ReadLine() | ConvertFrom-Json).id } catch {}; @{ jsonrpc = '2.0'; id = $id; error = @{ code = -32000; message = $env:hint } } | ConvertTo-Json -Compress"

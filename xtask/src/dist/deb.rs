@@ -1,7 +1,7 @@
 //! Writes the Debian package: an ar archive of two tar archives.
 
 use super::entry::{ArchiveFile, FIXED_TIME};
-use super::names::{DESCRIPTION, PACKAGE, REPOSITORY, SBOM_NAME};
+use super::names::{DESCRIPTION, HOMEPAGE, MAINTAINER, PACKAGE, SBOM_NAME};
 use super::release::{Artifact, Release};
 use super::tar::{Folders, pack_tar_gz};
 use super::target::needed_glibc;
@@ -25,10 +25,10 @@ pub(super) fn pack_deb(release: &Release) -> Result<Option<Artifact>> {
     let glibc = needed_glibc(&release.program).unwrap_or_default();
     let control = format!(
         "Package: {PACKAGE}\nVersion: {}\nArchitecture: {architecture}\n\
-         Maintainer: The developers of sessions <noreply@agent-sessions.github.io>\n\
+         Maintainer: {MAINTAINER}\n\
          Installed-Size: {kilobytes}\n\
          Depends: libc6 (>= 2.{glibc}), libgcc-s1, libstdc++6\n\
-         Section: devel\nPriority: optional\nHomepage: {REPOSITORY}\nDescription: {DESCRIPTION}\n",
+         Section: devel\nPriority: optional\nHomepage: {HOMEPAGE}\nDescription: {DESCRIPTION}\n",
         release.version
     );
     let control = vec![ArchiveFile::plain("./control", control)];

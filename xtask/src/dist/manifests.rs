@@ -1,12 +1,14 @@
 //! Writes what other package managers read: a Homebrew formula, a Nix flake, manifests for Scoop
-//! and winget, and a Dockerfile. They name the archives of a release by address and SHA-256, so each is made of
-//! the archives that are in the folder.
+//! and winget, a Dockerfile, and the entry for the MCP registry. They name the archives and bundles of a
+//! release by address and SHA-256, so each is made of those that are in the folder.
 
 use std::path::Path;
 
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 
-use super::names::{DESCRIPTION, PACKAGE, REPOSITORY};
+use super::names::{
+    DESCRIPTION, HOMEPAGE, LICENCE, PACKAGE, REPOSITORY, WINGET_IDENTIFIER, publisher,
+};
 use super::release::{Artifact, hex_sha256};
 use super::target::{TARGETS, Target};
 use crate::failure::{Result, TaskFailure};
@@ -15,7 +17,10 @@ const FORMULA: &str = include_str!("files/formula.rb");
 const FLAKE: &str = include_str!("files/flake.nix");
 const DOCKERFILE: &str = include_str!("files/Dockerfile");
 
-/// An archive of the release.
+/// The entry for the MCP registry, without bundles.
+const REGISTRY_ENTRY: &str = include_str!("../../../server.json");
+
+/// An archive or a bundle of the release.
 struct Archive {
     target: &'static Target,
     url: String,
@@ -24,16 +29,8 @@ struct Archive {
 
 /// Returns the manifests for the archives in `folder`.
 pub(super) fn write_manifests(folder: &Path, version: &str) -> Result<Vec<Artifact>> {
-    let mut archives = Vec::new();
-    for target in TARGETS {
-        let name = target.archive_name(version);
-        let path = folder.join(&name);
-        if path.exists() {
-            let bytes = std::fs::read(&path).map_err(TaskFailure::io("read", &path))?;
-            let url = format!("{REPOSITORY}/releases/download/v{version}/{name}");
-            archives.push(Archive { target, url, sha256: hex_sha256(&bytes) });
-        }
-    }
+    let archives = find_archives(folder, version, Target::archive_name)?;
+    let bundles = find_archives(folder, version, Target::bundle_name)?;
 
     let mut manifests = Vec::new();
     if archives.iter().any(|archive| archive.target.nix.is_some()) {
@@ -48,7 +45,46 @@ pub(super) fn write_manifests(folder: &Path, version: &str) -> Result<Vec<Artifa
         manifests.push(Artifact::text(format!("{PACKAGE}.json"), scoop_text(archive, version)));
         manifests.extend(winget_manifests(archive, version));
     }
+    if !bundles.is_empty() {
+        manifests.push(Artifact::text("server.json", registry_text(&bundles)?));
+    }
     Ok(manifests)
+}
+
+/// Returns the files of the release that are in the folder, one for each platform at most.
+fn find_archives(
+    folder: &Path,
+    version: &str,
+    name_of: fn(&Target, &str) -> String,
+) -> Result<Vec<Archive>> {
+    let mut archives = Vec::new();
+    for target in TARGETS {
+        let name = name_of(target, version);
+        let path = folder.join(&name);
+        if path.exists() {
+            let bytes = std::fs::read(&path).map_err(TaskFailure::io("read", &path))?;
+            let url = format!("{REPOSITORY}/releases/download/v{version}/{name}");
+            archives.push(Archive { target, url, sha256: hex_sha256(&bytes) });
+        }
+    }
+    Ok(archives)
+}
+
+/// Returns the entry for the MCP registry, with the bundles. The registry refuses a version in theirs.
+fn registry_text(bundles: &[Archive]) -> Result<String> {
+    let mut entry: Value = serde_json::from_str(REGISTRY_ENTRY)
+        .map_err(|error| TaskFailure::step(format!("server.json is not JSON: {error}")))?;
+    let packages = entry["packages"].as_array_mut();
+    let packages = packages.ok_or_else(|| TaskFailure::step("server.json has no packages"))?;
+    for bundle in bundles {
+        packages.push(json!({
+            "registryType": "mcpb",
+            "identifier": bundle.url,
+            "fileSha256": bundle.sha256,
+            "transport": { "type": "stdio" },
+        }));
+    }
+    Ok(format!("{entry:#}\n"))
 }
 
 /// Fills the placeholders `@NAME@` of a template.
@@ -80,7 +116,7 @@ fn formula_text(archives: &[Archive], version: &str) -> String {
         FORMULA,
         &[
             ("DESCRIPTION", description),
-            ("REPOSITORY", REPOSITORY),
+            ("HOMEPAGE", HOMEPAGE),
             ("VERSION", version),
             ("SYSTEMS", &systems),
         ],
@@ -102,7 +138,7 @@ fn flake_text(archives: &[Archive], version: &str) -> String {
         &[
             ("DESCRIPTION", DESCRIPTION),
             ("PACKAGE", PACKAGE),
-            ("REPOSITORY", REPOSITORY),
+            ("HOMEPAGE", HOMEPAGE),
             ("VERSION", version),
             ("SYSTEMS", systems.trim_end()),
         ],
@@ -122,8 +158,8 @@ fn scoop_text(archive: &Archive, version: &str) -> String {
     let manifest = json!({
         "version": version,
         "description": DESCRIPTION,
-        "homepage": REPOSITORY,
-        "license": "MIT|Apache-2.0",
+        "homepage": HOMEPAGE,
+        "license": LICENCE.replace(" OR ", "|"),
         "architecture": architecture,
         "bin": archive.target.program_name(),
     });
@@ -132,11 +168,10 @@ fn scoop_text(archive: &Archive, version: &str) -> String {
 
 /// Returns the three files that winget wants for a version. JSON is valid YAML.
 fn winget_manifests(archive: &Archive, version: &str) -> Vec<Artifact> {
-    const IDENTIFIER: &str = "AgentSessions.Sessions";
     const SCHEMA: &str = "1.10.0";
     let folder = archive.target.archive_stem(version);
     let installer = json!({
-        "PackageIdentifier": IDENTIFIER,
+        "PackageIdentifier": WINGET_IDENTIFIER,
         "PackageVersion": version,
         "InstallerType": "zip",
         "NestedInstallerType": "portable",
@@ -153,19 +188,19 @@ fn winget_manifests(archive: &Archive, version: &str) -> Vec<Artifact> {
         "ManifestVersion": SCHEMA,
     });
     let locale = json!({
-        "PackageIdentifier": IDENTIFIER,
+        "PackageIdentifier": WINGET_IDENTIFIER,
         "PackageVersion": version,
         "PackageLocale": "en-US",
-        "Publisher": "The developers of sessions",
+        "Publisher": publisher(),
         "PackageName": "sessions",
-        "PackageUrl": REPOSITORY,
-        "License": "MIT OR Apache-2.0",
+        "PackageUrl": HOMEPAGE,
+        "License": LICENCE,
         "ShortDescription": DESCRIPTION,
         "ManifestType": "defaultLocale",
         "ManifestVersion": SCHEMA,
     });
     let version = json!({
-        "PackageIdentifier": IDENTIFIER,
+        "PackageIdentifier": WINGET_IDENTIFIER,
         "PackageVersion": version,
         "DefaultLocale": "en-US",
         "ManifestType": "version",
@@ -174,7 +209,10 @@ fn winget_manifests(archive: &Archive, version: &str) -> Vec<Artifact> {
     [("installer", installer), ("locale.en-US", locale), ("", version)]
         .map(|(part, manifest)| {
             let dot = if part.is_empty() { "" } else { "." };
-            Artifact::text(format!("{IDENTIFIER}{dot}{part}.yaml"), format!("{manifest:#}\n"))
+            Artifact::text(
+                format!("{WINGET_IDENTIFIER}{dot}{part}.yaml"),
+                format!("{manifest:#}\n"),
+            )
         })
         .into()
 }
@@ -189,6 +227,8 @@ mod tests {
         for target in TARGETS {
             let path = scratch.path().join(target.archive_name("1.2.3"));
             std::fs::write(path, target.triple).expect("writes");
+            let path = scratch.path().join(target.bundle_name("1.2.3"));
+            std::fs::write(path, target.triple).expect("writes");
         }
         let manifests = write_manifests(scratch.path(), "1.2.3").expect("writes");
         let text = |name: &str| {
@@ -202,8 +242,11 @@ mod tests {
             } else {
                 &["sessions-mcp.rb", "flake.nix"]
             };
-            for name in readers {
+            for name in readers.iter().chain(&["server.json"]) {
                 assert!(text(name).contains(&hash), "{name}: {}", target.triple);
+            }
+            assert!(text("server.json").contains(&target.bundle_name("1.2.3")));
+            for name in readers {
                 assert!(text(name).contains(&target.archive_name("1.2.3")), "{name}");
                 assert!(!text(name).contains('@'), "{name} has an unfilled placeholder");
             }
@@ -212,7 +255,7 @@ mod tests {
         let hash = hex_sha256(b"x86_64-pc-windows-msvc").to_uppercase();
         assert!(installer.contains(&hash), "{installer}");
         assert!(text("Dockerfile").contains("sessions-mcp-1.2.3-${TARGET}.tar.gz"));
-        assert_eq!(manifests.len(), 7);
+        assert_eq!(manifests.len(), 8);
     }
 
     #[test]

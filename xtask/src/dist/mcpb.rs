@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::entry::ArchiveFile;
-use super::names::{DESCRIPTION, PACKAGE, REPOSITORY, SBOM_NAME};
+use super::names::{DESCRIPTION, LICENCE, PACKAGE, REPOSITORY, SBOM_NAME, publisher};
 use super::release::{Artifact, Release};
 use super::zip;
 use crate::failure::{Result, TaskFailure};
@@ -17,9 +17,9 @@ pub(super) fn pack_bundle(release: &Release) -> Result<Artifact> {
         "display_name": "Session logs of coding agents",
         "version": release.version,
         "description": DESCRIPTION,
-        "author": { "name": "The developers of sessions" },
+        "author": { "name": publisher() },
         "repository": { "type": "git", "url": format!("{REPOSITORY}.git") },
-        "license": "MIT OR Apache-2.0",
+        "license": LICENCE,
         "keywords": ["history", "sessions", "agents", "search"],
         "server": {
             "type": "binary",
@@ -42,7 +42,7 @@ pub(super) fn pack_bundle(release: &Release) -> Result<Artifact> {
         files.push(ArchiveFile::plain(name.as_str(), text.as_str()));
     }
     let bytes = zip::pack_zip(&files, release.compression)?;
-    Ok(Artifact { name: format!("{}.mcpb", release.target.archive_stem(&release.version)), bytes })
+    Ok(Artifact { name: release.target.bundle_name(&release.version), bytes })
 }
 
 /// Returns names and titles of the tools that the server lists, from the answer of `sessions tools`.

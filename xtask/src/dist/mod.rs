@@ -6,12 +6,12 @@ mod deb;
 mod entry;
 mod manifests;
 mod mcpb;
-mod names;
+pub(crate) mod names;
 mod npm_package;
 mod release;
 mod sbom;
 mod tar;
-mod target;
+pub(crate) mod target;
 mod wheel;
 mod zip;
 
@@ -22,7 +22,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use self::entry::ArchiveFile;
-use self::names::{REPOSITORY, SBOM_NAME};
+use self::names::{REPOSITORY, SBOM_NAME, VERSION};
 use self::release::{Artifact, Release, hex_sha256};
 use self::tar::{Folders, pack_tar_gz};
 use self::target::{GLIBC_MINOR, Target, needed_glibc};
@@ -52,14 +52,13 @@ struct DistOptions {
 
 pub(crate) fn run(root: &Path, options: TaskOptions) -> Result<()> {
     let dist = DistOptions::parse(root, &options.rest)?;
-    let version = read_version(root)?;
     fs::create_dir_all(&dist.out).map_err(TaskFailure::io("make", &dist.out))?;
     if !dist.is_summary {
         let program = match &dist.binary {
             Some(path) => path.clone(),
             None => compile_program(root, dist.target)?,
         };
-        let release = read_release(root, &version, &dist, &program)?;
+        let release = read_release(root, &dist, &program)?;
         if dist.binary.is_none() {
             check_glibc(&release)?;
         }
@@ -68,10 +67,9 @@ pub(crate) fn run(root: &Path, options: TaskOptions) -> Result<()> {
         }
     }
 
-    for manifest in manifests::write_manifests(&dist.out, &version)? {
-        write_artifact(&dist.out, &manifest)?;
+    for artifact in summary_artifacts(&dist.out)? {
+        write_artifact(&dist.out, &artifact)?;
     }
-    write_artifact(&dist.out, &installer(&dist.out, &version)?)?;
     write_artifact(&dist.out, &sums(&dist.out)?)
 }
 
@@ -118,21 +116,12 @@ fn parse_compression(text: &str) -> Result<u32> {
 }
 
 /// Returns the file names of the archives of all platforms.
-pub(crate) fn archive_names(root: &Path) -> Result<Vec<String>> {
-    let version = read_version(root)?;
-    Ok(target::TARGETS.iter().map(|target| target.archive_name(&version)).collect())
-}
-
-/// Returns the version of the workspace, from `server.json`, which a test keeps equal to it.
-fn read_version(root: &Path) -> Result<String> {
-    let path = root.join("server.json");
-    let text = fs::read_to_string(&path).map_err(TaskFailure::io("read", &path))?;
-    crate::json::find_string(&text, "version")
-        .ok_or_else(|| TaskFailure::step(format!("{} has no version", path.display())))
+pub(crate) fn archive_names() -> Vec<String> {
+    target::TARGETS.iter().map(|target| target.archive_name(VERSION)).collect()
 }
 
 /// Reads everything that the packages contain.
-fn read_release(root: &Path, version: &str, dist: &DistOptions, program: &Path) -> Result<Release> {
+fn read_release(root: &Path, dist: &DistOptions, program: &Path) -> Result<Release> {
     let read = |name: &str| {
         let path = root.join(name);
         fs::read_to_string(&path).map_err(TaskFailure::io("read", &path))
@@ -142,15 +131,22 @@ fn read_release(root: &Path, version: &str, dist: &DistOptions, program: &Path) 
         licences.push(((*name).to_owned(), read(name)?));
     }
     Ok(Release {
-        version: version.to_owned(),
+        version: VERSION.to_owned(),
         target: dist.target,
         program: fs::read(program).map_err(TaskFailure::io("read", program))?,
-        sbom: sbom::write_sbom(root, version, dist.target)?,
+        sbom: sbom::write_sbom(root, VERSION, dist.target)?,
         readme: read("README.md")?,
         licences,
         tools: read_tools(program)?,
         compression: dist.compression,
     })
+}
+
+/// Returns what names the archives and bundles in a folder: manifests and the installer.
+pub(crate) fn summary_artifacts(out: &Path) -> Result<Vec<Artifact>> {
+    let mut artifacts = manifests::write_manifests(out, VERSION)?;
+    artifacts.push(installer(out, VERSION)?);
+    Ok(artifacts)
 }
 
 /// Returns all packages for the platform.

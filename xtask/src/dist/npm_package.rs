@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::entry::ArchiveFile;
-use super::names::{DESCRIPTION, PACKAGE, REGISTRY_NAME, REPOSITORY, SBOM_NAME};
+use super::names::{DESCRIPTION, LICENCE, PACKAGE, REPOSITORY, SBOM_NAME, registry_name};
 use super::release::{Artifact, Release};
 use super::tar::{Folders, pack_tar_gz};
 use super::target::TARGETS;
@@ -20,7 +20,7 @@ pub(super) fn pack_platform(release: &Release) -> Result<Artifact> {
         "name": name,
         "version": release.version,
         "description": format!("The program of {PACKAGE} for {} on {}", target.npm_os, target.npm_cpu),
-        "license": "MIT OR Apache-2.0",
+        "license": LICENCE,
         "repository": { "type": "git", "url": format!("git+{REPOSITORY}.git") },
         "os": [target.npm_os],
         "cpu": [target.npm_cpu],
@@ -50,9 +50,9 @@ pub(super) fn pack_launcher(release: &Release) -> Result<Artifact> {
         "name": PACKAGE,
         "version": release.version,
         "description": DESCRIPTION,
-        "license": "MIT OR Apache-2.0",
+        "license": LICENCE,
         "repository": { "type": "git", "url": format!("git+{REPOSITORY}.git") },
-        "mcpName": REGISTRY_NAME,
+        "mcpName": registry_name(),
         "bin": { "sessions": "bin/sessions.js", PACKAGE: "bin/sessions.js" },
         "engines": { "node": ">=18" },
         "optionalDependencies": platforms,

@@ -22,9 +22,9 @@ pub(super) struct Release {
 
 /// A file of the release.
 #[derive(Debug)]
-pub(super) struct Artifact {
-    pub(super) name: String,
-    pub(super) bytes: Vec<u8>,
+pub(crate) struct Artifact {
+    pub(crate) name: String,
+    pub(crate) bytes: Vec<u8>,
 }
 
 impl Artifact {

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use super::names::PACKAGE;
+use super::names::{LICENCE, PACKAGE};
 use super::target::Target;
 use crate::failure::{Result, TaskFailure};
 
@@ -82,7 +82,7 @@ fn sbom_document(metadata: &Value, lock: &str, version: &str) -> Result<Value> {
                 "name": PACKAGE,
                 "version": version,
                 "purl": format!("pkg:cargo/{PACKAGE}@{version}"),
-                "licenses": [{ "expression": "MIT OR Apache-2.0" }],
+                "licenses": [{ "expression": LICENCE }],
             },
         },
         "components": components,

@@ -111,6 +111,11 @@ impl Target {
         format!("{}-{version}-{}", PACKAGE, self.triple)
     }
 
+    /// Returns the file name of the MCPB bundle.
+    pub(crate) fn bundle_name(&self, version: &str) -> String {
+        format!("{}.mcpb", self.archive_stem(version))
+    }
+
     /// Returns the file name of the archive.
     pub(crate) fn archive_name(&self, version: &str) -> String {
         let ending = if self.is_windows() { "zip" } else { "tar.gz" };

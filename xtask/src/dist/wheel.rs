@@ -9,7 +9,7 @@
 use sha2::{Digest as _, Sha256};
 
 use super::entry::ArchiveFile;
-use super::names::{DESCRIPTION, PACKAGE, REPOSITORY, SBOM_NAME};
+use super::names::{DESCRIPTION, LICENCE, PACKAGE, REPOSITORY, SBOM_NAME};
 use super::release::{Artifact, Release};
 use super::target::{GLIBC_MINOR, needed_glibc};
 use super::zip;
@@ -69,7 +69,7 @@ fn platform_tag(release: &Release) -> String {
 fn metadata_text(release: &Release) -> String {
     let mut text = format!(
         "Metadata-Version: 2.4\nName: {PACKAGE}\nVersion: {}\nSummary: {DESCRIPTION}\n\
-         License-Expression: MIT OR Apache-2.0\n",
+         License-Expression: {LICENCE}\n",
         release.version
     );
     for (name, _) in &release.licences {

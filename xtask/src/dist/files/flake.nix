@@ -22,7 +22,7 @@
           buildInputs = [ pkgs.stdenv.cc.cc.lib ];
           installPhase = "install -Dm755 sessions $out/bin/sessions";
           meta = {
-            homepage = "@REPOSITORY@";
+            homepage = "@HOMEPAGE@";
             mainProgram = "sessions";
           };
         };

@@ -1,6 +1,6 @@
 class SessionsMcp < Formula
   desc "@DESCRIPTION@"
-  homepage "@REPOSITORY@"
+  homepage "@HOMEPAGE@"
   version "@VERSION@"
   license any_of: ["MIT", "Apache-2.0"]
 @SYSTEMS@
