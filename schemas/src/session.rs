@@ -193,12 +193,12 @@ impl SessionRow {
     /// Returns the cost in US dollars of the tokens that were counted once. `None` if no model of the
     /// session has a price.
     pub fn cost_usd(&self, prices: &PriceTable) -> Option<f64> {
-        let mut sum = None;
-        for cost in self.model_usage().iter().filter_map(|entry| entry.cost(prices)) {
-            *sum.get_or_insert(0.0) += cost;
-        }
-        // The last digits of a sum of fractions are only rounding errors.
-        sum.map(|cost| (cost * 1e9_f64).round() / 1e9)
+        sum_costs(self.model_usage().iter().map(|entry| entry.cost(prices)))
+    }
+
+    /// Returns the cost in US dollars that the log states of these tokens. `None` if it states none.
+    pub fn cost_as_logged(&self) -> Option<f64> {
+        sum_costs(self.model_usage().iter().map(|entry| entry.cost_as_logged))
     }
 
     /// Returns whether an event is on a branch that a rewind abandoned.
@@ -237,6 +237,13 @@ impl SessionRow {
     }
 }
 
+/// Returns the sum of the known costs. `None` if none is known.
+pub fn sum_costs(costs: impl Iterator<Item = Option<f64>>) -> Option<f64> {
+    let sum = costs.flatten().reduce(|sum, cost| sum + cost);
+    // The last digits of a sum of fractions are only rounding errors.
+    sum.map(|cost| (cost * 1e9_f64).round() / 1e9)
+}
+
 /// Parses a range such as `3-9`. `None` for any other text.
 fn parse_range(range: &str) -> Option<RangeInclusive<i32>> {
     let (first, last) = range.split_once('-')?;
@@ -259,6 +266,10 @@ pub struct ModelUsage {
     /// The mode in which these requests were served.
     #[serde(flatten)]
     pub mode: PriceMode,
+    /// The cost of these requests in US dollars, as the log states it. Requests of which it states one
+    /// are summed up apart from others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_as_logged: Option<f64>,
     /// The sums over these requests.
     #[serde(flatten)]
     pub usage: Usage,

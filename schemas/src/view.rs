@@ -65,6 +65,11 @@ pub const VIEWS: &[SqlView] = &[
                 Double,
                 "By the price table, without subagents; null if no model has a price.",
             ),
+            optional(
+                "cost_as_logged",
+                Double,
+                "In US dollars, as the log states it; null if it states none.",
+            ),
         ],
     },
     SqlView {

@@ -4,13 +4,13 @@ use std::fmt::Write as _;
 
 use super::health::UNREADABLE_ADVICE;
 use super::layout::Layout;
-use super::numbers::{count_of, format_count, list_counts, to_megabytes};
+use super::numbers::{count_of, format_count, format_dollars, list_counts, to_megabytes};
 use super::painted::{AGENT, DIM, FAILED, PLAIN, Painted, STRONG, WARNED};
 use super::show::Show;
 use super::wrapped::push_wrapped;
 use base::cells::{truncate_end, truncate_start};
 use base::sanitize::{clean_text, one_line};
-use tools::doctor::{DoctorData, Drift, LogFolder, ProviderHealth};
+use tools::doctor::{CostDifference, DoctorData, Drift, LogFolder, ProviderHealth};
 
 /// The cells before the lines about an agent.
 const INDENT: &str = "    ";
@@ -58,6 +58,13 @@ impl Show for DoctorData {
             let _ = writeln!(out, "    {kind} {count}");
         }
 
+        if !self.cost_differences.is_empty() {
+            out.push_str("costs that differ by more than 5 % from those in the logs\n");
+        }
+        for difference in &self.cost_differences {
+            let _ = writeln!(out, "    {}", describe_difference(difference));
+        }
+
         if self.drift.is_empty() {
             out.push_str("no record or field was unknown to its decoder\n");
         } else {
@@ -96,6 +103,14 @@ impl Show for DoctorData {
             let kinds = list_counts(&self.redactions);
             push_wrapped(&mut painted, PLAIN, INDENT, &kinds, layout.width, usize::MAX);
         }
+        if !self.cost_differences.is_empty() {
+            painted.push(STRONG, "Costs that differ by more than 5 % from those in the logs");
+            painted.end_line();
+        }
+        for difference in &self.cost_differences {
+            let text = describe_difference(difference);
+            push_wrapped(&mut painted, PLAIN, INDENT, &text, layout.width, usize::MAX);
+        }
         if self.drift.is_empty() {
             painted.push(DIM, "no record or field was unknown to its decoder");
             painted.end_line();
@@ -108,6 +123,13 @@ impl Show for DoctorData {
         }
         painted
     }
+}
+
+fn describe_difference(difference: &CostDifference) -> String {
+    let CostDifference { model, cost_usd, cost_as_logged } = difference;
+    let (ours, logged) = (format_dollars(*cost_usd), format_dollars(*cost_as_logged));
+    let percent = (cost_usd / cost_as_logged - 1.0) * 100.0;
+    format!("{model}: {ours} by the price table, {logged} in the logs ({percent:+.0} %)")
 }
 
 /// Returns true if something is known of an agent: logs, sessions, or a folder.

@@ -164,6 +164,9 @@ fn tokens_text(tokens: &Tokens) -> String {
     let cost =
         tokens.cost_usd.map(|cost| format!("; cost: {}", format_dollars(cost))).unwrap_or_default();
     let mut text = format!("{}{cost}", usage_text(tokens.counted_once));
+    if let Some(cost) = tokens.cost_as_logged {
+        let _ = write!(text, "; cost as logged: {}", format_dollars(cost));
+    }
     if !tokens.unpriced_models.is_empty() {
         let _ = write!(text, "; no price is known for {}", tokens.unpriced_models.join(", "));
     }

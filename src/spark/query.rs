@@ -24,7 +24,7 @@ const COMPUTED: [(&str, &str); 2] = [
 ];
 
 /// Columns that only a store can compute.
-const OMITTED: [&str; 1] = ["cost_usd"];
+const OMITTED: [&str; 2] = ["cost_usd", "cost_as_logged"];
 
 /// Runs a statement over the views `sessions` and `events`. It cannot be anything but a query, because
 /// it is a subquery of another one.

@@ -137,3 +137,65 @@ fn the_view_knows_the_words_for_the_normal_price() {
         assert!(sql.contains(&list), "{list}");
     }
 }
+
+/// A line of a response of Pi's, whose log states `cost`.
+fn priced_response(n: u32, model: &str, cost: &str) -> String {
+    format!(
+        r#"{{"type":"message","id":"m{n}","parentId":null,"timestamp":"2026-10-01T10:00:{n:02}.000Z","message":{{"role":"assistant","model":"{model}","content":[{{"type":"text","text":"answer {n}"}}],"usage":{{"input":1000,"output":2000,"cost":{{"input":1,"total":{cost}}}}}}}}}"#
+    ) + "\n"
+}
+
+#[test]
+fn the_cost_that_a_log_states_stands_beside_ours() {
+    let env = TestEnv::new();
+    let mut log = r#"{"type":"session","version":3,"id":"01a15338-58d8-7a36-8980-b409e8a22c87","timestamp":"2026-10-01T10:00:00.000Z","cwd":"/w"}"#.to_owned() + "\n";
+    log += r#"{"type":"message","id":"m0","parentId":null,"timestamp":"2026-10-01T10:00:00.000Z","message":{"role":"user","content":"measure the berths"}}"#;
+    log += "\n";
+    log += &priced_response(1, "claude-opus-4-8", "0.056");
+    let path = env.path("pi.jsonl");
+    std::fs::write(&path, &log).expect("writes");
+    let ingest = || env.run(&["ingest", "--quiet", &path.to_string_lossy()]).ok();
+    ingest();
+    let tokens = |env: &TestEnv| env.json(&["list"])["data"]["sessions"][0]["tokens"].clone();
+    close(&tokens(&env)["cost_usd"], 0.055);
+    close(&tokens(&env)["cost_as_logged"], 0.056);
+    assert_eq!(env.json(&["doctor"])["cost_differences"], json!([]), "below 5 %");
+
+    // The sum goes on where the log goes on. What is free or unknown to the agent is no cost, and tokens
+    // without one are not compared.
+    log += &priced_response(2, "claude-opus-4-8", "0.08");
+    log += &priced_response(3, "claude-opus-4-8", "0");
+    log += &priced_response(4, "claude-opus-4-8", "-1");
+    std::fs::write(&path, &log).expect("writes");
+    ingest();
+    close(&tokens(&env)["cost_usd"], 4.0 * 0.055);
+    close(&tokens(&env)["cost_as_logged"], 0.136);
+    close(&env.rows("SELECT cost_as_logged FROM sessions")[0][0], 0.136);
+    let differences = env.json(&["doctor"])["cost_differences"].clone();
+    assert_eq!(differences[0]["model"], "claude-opus-4-8");
+    close(&differences[0]["cost_usd"], 0.110);
+    close(&differences[0]["cost_as_logged"], 0.136);
+    let printed = env.run(&["doctor"]).ok();
+    assert!(
+        printed.contains("claude-opus-4-8: $0.11 by the price table, $0.14 in the logs (-19 %)"),
+        "{printed}"
+    );
+    let shown = env.run(&["show", "01a15338"]).ok();
+    assert!(shown.contains("as logged"), "{shown}");
+}
+
+#[test]
+fn opencode_and_cline_state_costs_too() {
+    let env = TestEnv::new();
+    let open = r#"{"info":{"id":"ses_1","projectID":"p","directory":"/w","title":"berths","time":{"created":1792396697004,"updated":1792396701586}},"messages":[{"info":{"role":"user","id":"msg_1","sessionID":"ses_1","time":{"created":1792396697904}},"parts":[{"type":"text","text":"measure","id":"prt_1"}]},{"info":{"role":"assistant","id":"msg_2","sessionID":"ses_1","modelID":"claude-haiku-4.5","cost":0.25,"tokens":{"input":100,"output":7,"reasoning":0,"cache":{"read":0,"write":0}},"time":{"created":1792396698256}},"parts":[{"type":"text","text":"done","id":"prt_2"}]}]}"#;
+    std::fs::write(env.path("export.json"), open).expect("writes");
+    let cline = r#"[{"ts":1792396697004,"type":"say","say":"task","text":"measure the quay"},{"ts":1792396697104,"type":"say","say":"api_req_started","text":"{\"request\":\"x\",\"tokensIn\":10,\"tokensOut\":5,\"cost\":0.5}"},{"ts":1792396698004,"type":"say","say":"text","text":"done"}]"#;
+    let task = env.path("tasks/1792396697004");
+    std::fs::create_dir_all(&task).expect("creates");
+    std::fs::write(task.join("ui_messages.json"), cline).expect("writes");
+    for log in ["export.json", "tasks"] {
+        env.run(&["ingest", "--quiet", &env.path(log).to_string_lossy()]).ok();
+    }
+    let rows = env.rows("SELECT provider, cost_as_logged FROM sessions ORDER BY provider");
+    assert_eq!(rows, [[json!("cline"), json!(0.5)], [json!("opencode"), json!(0.25)]]);
+}

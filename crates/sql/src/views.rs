@@ -122,26 +122,31 @@ fn label_rows_sql(snapshot: &Snapshot, view: &SqlView) -> String {
 /// characters.
 const LIST_SEPARATOR: &str = "\u{1f}";
 
-/// Returns the SQL of the costs of sessions. The columns are two texts that DuckDB splits: to parse a
+/// Returns the SQL of the costs of sessions. The columns are texts that DuckDB splits: to parse a
 /// list of 10,000 rows takes it half a second.
 fn session_costs_sql(sessions: &[&Arc<SessionRow>], prices: &PriceTable) -> String {
     let mut ids = Vec::new();
-    let mut costs = Vec::new();
+    let (mut costs, mut logged) = (Vec::new(), Vec::new());
     for row in sessions {
-        if let Some(cost) = row.cost_usd(prices) {
+        let (cost, cost_as_logged) = (row.cost_usd(prices), row.cost_as_logged());
+        if cost.or(cost_as_logged).is_some() {
             ids.push(row.session_id.as_str());
-            costs.push(cost.to_string());
+            costs.push(cost.map_or_else(String::new, |cost| cost.to_string()));
+            logged.push(cost_as_logged.map_or_else(String::new, |cost| cost.to_string()));
         }
     }
     if ids.is_empty() {
-        return "SELECT NULL::VARCHAR AS session_id, NULL::DOUBLE AS cost_usd WHERE false"
+        return "SELECT NULL::VARCHAR AS session_id, NULL::DOUBLE AS cost_usd, \
+                NULL::DOUBLE AS cost_as_logged WHERE false"
             .to_owned();
     }
     let ids = quote_text(&ids.join(LIST_SEPARATOR));
     let costs = quote_text(&costs.join(LIST_SEPARATOR));
+    let logged = quote_text(&logged.join(LIST_SEPARATOR));
     format!(
         "SELECT unnest(string_split({ids}, chr(31))) AS session_id, \
-         unnest(string_split({costs}, chr(31)))::DOUBLE AS cost_usd"
+         nullif(unnest(string_split({costs}, chr(31))), '')::DOUBLE AS cost_usd, \
+         nullif(unnest(string_split({logged}, chr(31))), '')::DOUBLE AS cost_as_logged"
     )
 }
 

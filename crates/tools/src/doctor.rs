@@ -8,6 +8,7 @@ use std::sync::Arc;
 use ingest::discover::{discover, is_absent};
 use ingest::provider::FORMATS;
 use ingest::provider::format::AgentFolders;
+use schemas::price::PriceTable;
 use schemas::session::SessionRow;
 use schemas::{Provider, ToolError};
 use serde::Serialize;
@@ -27,8 +28,20 @@ pub struct DoctorData {
     pub drift: Vec<Drift>,
     /// The number of masked secrets, by kind.
     pub redactions: BTreeMap<String, u64>,
+    /// The models whose cost by the price table differs by more than 5 % from what logs state of the
+    /// same requests, by name.
+    pub cost_differences: Vec<CostDifference>,
     /// What is wrong with the store, in whole sentences.
     pub warnings: Vec<String>,
+}
+
+/// The cost of those requests of a model of which logs state one, in US dollars.
+#[derive(Debug, PartialEq, Serialize)]
+pub struct CostDifference {
+    pub model: String,
+    /// By the price table.
+    pub cost_usd: f64,
+    pub cost_as_logged: f64,
 }
 
 /// The logs and sessions of one agent.
@@ -72,6 +85,9 @@ pub struct Drift {
     pub count: u64,
 }
 
+/// Largest difference between a cost and the stated one that is not reported, as a share of the latter.
+const MAX_COST_DIFFERENCE: f64 = 0.05;
+
 /// Maximum number of unreadable files and folders listed for one folder of an agent.
 const MAX_UNREADABLE: usize = 10;
 
@@ -96,6 +112,7 @@ pub(super) fn run(
             .collect(),
         drift: sum_drift(&sessions),
         redactions: BTreeMap::new(),
+        cost_differences: find_cost_differences(&sessions, shared.prices()),
         warnings: store_warnings(&snapshot).into_iter().map(|warning| warning.message).collect(),
     };
 
@@ -142,6 +159,29 @@ fn provider_health(provider: Provider, sessions: &[&Arc<SessionRow>]) -> Provide
         versions,
         sources_gone: provider_sessions.iter().filter(|row| row.source_gone).count(),
     }
+}
+
+/// Compares the costs that logs state with those by the price table.
+fn find_cost_differences(
+    sessions: &[&Arc<SessionRow>],
+    prices: &PriceTable,
+) -> Vec<CostDifference> {
+    let mut sums: BTreeMap<String, (f64, f64)> = BTreeMap::new();
+    for entry in sessions.iter().flat_map(|row| row.model_usage()) {
+        if let (Some(cost), Some(logged)) = (entry.cost(prices), entry.cost_as_logged) {
+            let sum = sums.entry(clean_text(&entry.name())).or_default();
+            *sum = (sum.0 + cost, sum.1 + logged);
+        }
+    }
+    let differs = |cost: f64, logged: f64| (cost - logged).abs() > MAX_COST_DIFFERENCE * logged;
+    sums.into_iter()
+        .filter(|(_, (cost, logged))| differs(*cost, *logged))
+        .map(|(model, (cost_usd, cost_as_logged))| CostDifference {
+            model,
+            cost_usd,
+            cost_as_logged,
+        })
+        .collect()
 }
 
 /// Sums up what the decoders did not know, by agent, version and name.

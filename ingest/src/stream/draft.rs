@@ -33,6 +33,8 @@ pub struct Draft<'a> {
     pub duration_ms: Option<i64>,
     /// Token counts of one API request, or a part of them.
     pub usage: Usage,
+    /// Cost of these tokens in US dollars. `None` if the log states none.
+    pub cost: Option<f64>,
     /// The mode in which the request was served, as the log gives it.
     pub mode: ModeWords<'a>,
     /// The API request that the event belongs to. `None` if the log does not name it.

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use schemas::session::{LONG_PROMPTS, ModelUsage, SessionRow, is_sum_of_requests};
+use schemas::session::{LONG_PROMPTS, ModelUsage, SessionRow, is_sum_of_requests, sum_costs};
 use schemas::{Timestamp, Usage};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -104,6 +104,7 @@ impl Ledger {
             prompt_over,
             day: draft.timestamp.map(|time| Timestamp(time).utc_day()),
             mode: draft.mode.price_mode(),
+            cost_as_logged: draft.cost,
             usage: draft.usage,
         };
         // Requests are mostly of the newest day, whose sums are the last ones.
@@ -113,7 +114,11 @@ impl Ledger {
             position = self.models.iter().rposition(|known| has_same_price(known, &added));
         }
         match position.and_then(|at| self.models.get_mut(at)) {
-            Some(entry) => entry.usage = entry.usage.plus(draft.usage),
+            Some(entry) => {
+                entry.usage = entry.usage.plus(added.usage);
+                entry.cost_as_logged =
+                    sum_costs([entry.cost_as_logged, added.cost_as_logged].into_iter());
+            }
             None => self.models.push(added),
         }
     }
@@ -152,12 +157,13 @@ impl Ledger {
     }
 }
 
-/// Returns whether two sums are priced in the same way, so that they are one.
+/// Returns whether the costs of two sums are known in the same way, so that they are one.
 fn has_same_price(one: &ModelUsage, other: &ModelUsage) -> bool {
     one.model == other.model
         && one.prompt_over == other.prompt_over
         && one.day == other.day
         && one.mode == other.mode
+        && one.cost_as_logged.is_some() == other.cost_as_logged.is_some()
 }
 
 /// Remembers the length of a prompt of a request, in tokens. Returns the length of the longest

@@ -148,6 +148,8 @@ impl Stream {
             exit_code: event.exit_code,
             duration_ms: event.duration_ms,
             usage: event.usage(),
+            // Events have no column for it.
+            cost: None,
             mode: mode_words(&event),
             request_id: event.request_id.as_deref(),
             timestamp: event.timestamp,

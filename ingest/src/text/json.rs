@@ -193,6 +193,9 @@ fn has_ends_of_value(body: &[u8]) -> bool {
 /// exact.
 const MAX_WHOLE_NUMBER: u64 = 1 << 53;
 
+/// A cost of a request in US dollars is lower than this.
+const MAX_COST: f64 = 1e6;
+
 /// Reads fields of a JSON object that may be missing or of another type than expected. All methods
 /// return `None`, or nothing, if the value is not an object.
 pub trait JsonFields<'a>: Sized {
@@ -216,6 +219,13 @@ pub trait JsonFields<'a>: Sized {
     /// far beyond any count or time are `None`, so that hundreds of them can be added without
     /// overflow.
     fn int(&self, key: &str) -> Option<i64>;
+
+    /// Returns a cost in US dollars. Agents write 0 where they know no price, and where a subscription
+    /// pays; that is `None`.
+    fn cost(&self, key: &str) -> Option<f64> {
+        let cost = self.field(key)?.cast_f64()?;
+        (cost > 0.0 && cost < MAX_COST).then_some(cost)
+    }
 
     /// Returns a boolean field.
     fn flag(&self, key: &str) -> Option<bool>;

@@ -240,6 +240,9 @@ pub struct Tokens {
     /// From the price table; absent when no model of the session is priced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
+    /// What the log states, in US dollars; absent if it states no cost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_as_logged: Option<f64>,
     /// Models that the price table does not know; their tokens are not in `cost_usd`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unpriced_models: Vec<String>,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use schemas::price::PriceTable;
-use schemas::session::SessionRow;
+use schemas::session::{SessionRow, sum_costs};
 use schemas::tool::list::{Counts, Family, Tokens};
 use schemas::{Confidence, Usage};
 
@@ -58,6 +58,7 @@ fn sum_tokens(rows: &[&SessionRow], prices: &PriceTable) -> Tokens {
 
 /// Adds the cost of a session's models.
 fn add_cost(row: &SessionRow, prices: &PriceTable, tokens: &mut Tokens) {
+    tokens.cost_as_logged = sum_costs([tokens.cost_as_logged, row.cost_as_logged()].into_iter());
     for entry in row.model_usage() {
         let Some(cost) = entry.cost(prices) else {
             let name = clean_text(&entry.name());

@@ -51,7 +51,8 @@ impl Pricer<'_> {
             LONG_PROMPTS.iter().rfind(|size| priced_prompt > **size).copied().unwrap_or(0);
         let mode = event.price_mode();
         let day = event.timestamp.map(|time| Timestamp(time).utc_day());
-        ModelUsage { model: event.model.clone(), prompt_over, day, mode, usage }.cost(self.prices)
+        let model = event.model.clone();
+        ModelUsage { model, prompt_over, day, mode, usage, cost_as_logged: None }.cost(self.prices)
     }
 }
 

@@ -121,10 +121,12 @@ impl ClineSessionDecoder {
             }
         }
 
-        let usage = message.object("metrics").map(read_usage).unwrap_or_default();
+        let metrics = message.object("metrics");
+        let usage = metrics.map(read_usage).unwrap_or_default();
         if usage.total() > 0 {
             let request_id = message.non_empty("id");
-            out.push(EventType::TokenUsage, Draft { usage, request_id, ..Draft::default() });
+            let cost = metrics.and_then(|metrics| metrics.cost("cost"));
+            out.push(EventType::TokenUsage, Draft { usage, cost, request_id, ..Draft::default() });
         } else {
             out.set_confidence(Confidence::Partial);
         }

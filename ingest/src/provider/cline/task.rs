@@ -204,7 +204,8 @@ impl ClineTaskDecoder {
             has_usage = usage.total() > 0;
             if has_usage {
                 let subtype = (!kind.starts_with("api_req")).then_some(kind);
-                out.push(EventType::TokenUsage, Draft { subtype, usage, ..Draft::default() });
+                let cost = value.cost("cost");
+                out.push(EventType::TokenUsage, Draft { subtype, usage, cost, ..Draft::default() });
             }
             if let Some(reason) = value.non_empty("cancelReason") {
                 text.push_str(reason);

@@ -82,17 +82,14 @@ pub(super) fn oversized_bytes(record: Value<'_>) -> Option<i64> {
     if is_replacement { record.int("bytes") } else { None }
 }
 
-/// Pushes the tokens of one request. Returns false if the log has none.
-pub(super) fn push_usage(
-    tokens: Option<Value<'_>>,
-    request_id: Option<&str>,
-    out: &mut Stream,
-) -> bool {
-    let usage = tokens.map(read_usage).unwrap_or_default();
+/// Pushes the tokens and the cost of one request. Returns false if the log has no tokens of it.
+pub(super) fn push_usage(request: Value<'_>, request_id: Option<&str>, out: &mut Stream) -> bool {
+    let usage = request.object("tokens").map(read_usage).unwrap_or_default();
     if usage.total() <= 0 {
         return false;
     }
-    out.push(EventType::TokenUsage, Draft { usage, request_id, ..Draft::default() });
+    let cost = request.cost("cost");
+    out.push(EventType::TokenUsage, Draft { usage, cost, request_id, ..Draft::default() });
     true
 }
 

@@ -165,7 +165,7 @@ impl OpencodeDecoder {
                     continue;
                 }
                 "step-finish" => {
-                    counted += usize::from(push_usage(part.object("tokens"), request_id, out));
+                    counted += usize::from(push_usage(*part, request_id, out));
                     continue;
                 }
                 "snapshot" | "agent" => continue,
@@ -184,7 +184,7 @@ impl OpencodeDecoder {
         }
 
         if counted == 0 {
-            counted = usize::from(push_usage(info.object("tokens"), request_id, out));
+            counted = usize::from(push_usage(info, request_id, out));
         }
         if counted < requests {
             out.set_confidence(Confidence::Partial);

@@ -40,7 +40,7 @@ pub(crate) const FORMAT: LogFormat = LogFormat {
     provider: Provider::OpenCode,
     // A fork copies messages under new ids, so messages are identified by content.
     has_unique_ids: false,
-    decoder_version: 2,
+    decoder_version: 3,
     roots: log_roots,
     sniff: claim_log,
     quirks: Quirks {

@@ -195,7 +195,7 @@ fn decode_response(message: Value<'_>, content: &[Value<'_>], text: &mut String,
         }
     }
 
-    let has_usage = push_usage(message.object("tokens"), message.non_empty("id"), out);
+    let has_usage = push_usage(message, message.non_empty("id"), out);
     if !has_usage && !content.is_empty() {
         out.set_confidence(Confidence::Partial);
     }
@@ -258,7 +258,7 @@ fn decode_compaction(message: Value<'_>, text: &mut String, out: &mut Stream) {
         text.push_str(message.text("summary").unwrap_or(""));
         push_notification("compaction", text, out);
     }
-    push_usage(message.object("tokens"), message.non_empty("id"), out);
+    push_usage(message, message.non_empty("id"), out);
 }
 
 /// Pushes a notification of an error.

@@ -69,9 +69,11 @@ pub(in crate::provider) fn append_content(message: Value<'_>, out: &mut String) 
 
 /// Pushes the tokens that `record` counts, if any.
 pub(super) fn push_usage(record: Value<'_>, request_id: Option<&str>, out: &mut Stream) {
-    let usage = record.object("usage").map(read_usage).unwrap_or_default();
+    let Some(counts) = record.object("usage") else { return };
+    let usage = read_usage(counts);
     if usage.total() > 0 {
-        out.push(EventType::TokenUsage, Draft { usage, request_id, ..Draft::default() });
+        let cost = counts.object("cost").and_then(|cost| cost.cost("total"));
+        out.push(EventType::TokenUsage, Draft { usage, cost, request_id, ..Draft::default() });
     }
 }
 
