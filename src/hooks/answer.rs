@@ -17,7 +17,6 @@ use super::recap::describe_last_sessions;
 use base::sanitize::clean_text;
 use search::{FoundSession, SessionQuestion, SessionRequest, search_sessions};
 use store::Snapshot;
-use tools::error::store_error;
 use tools::{HistoryScope, KnownFix, LiveFailure, find_failing_call, find_known_fix, read_events};
 
 /// Maximum size in bytes of everything that is said in one session.
@@ -118,7 +117,7 @@ impl HookHistory<'_> {
             machines: self.machines,
             is_excluded: self.is_excluded,
         };
-        let history = find_project_history(self.snapshot, &question).map_err(store_error)?;
+        let history = find_project_history(self.snapshot, &question);
         if history.quoted.sessions.is_empty() {
             return Ok(None);
         }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use super::fence::quote;
-use store::{SessionBrief, Snapshot, StoreError, StoredSession};
+use store::{SessionBrief, Snapshot, StoredSession};
 use tools::{HistoryScope, MAX_SUBAGENT_DEPTH};
 
 /// Maximum size in bytes of the name of a machine.
@@ -41,7 +41,7 @@ pub(super) struct ProjectQuestion<'a> {
 pub(super) fn find_project_history(
     snapshot: &Snapshot,
     question: &ProjectQuestion<'_>,
-) -> Result<ProjectHistory, StoreError> {
+) -> ProjectHistory {
     let ProjectQuestion { cwd, home, current, until, machines, is_excluded } = *question;
     let root = cwd.ancestors().find(|dir| dir.join(".git").exists());
     let root = root.filter(|root| *root != home && root.parent().is_some());
@@ -78,7 +78,7 @@ pub(super) fn find_project_history(
             && (is_same_repository || is_in_folder(row))
             && row.is_conversation
             && !row.origin.cwd.as_deref().is_some_and(is_excluded);
-        if !is_of_project || belongs_to(snapshot, row, current)? {
+        if !is_of_project || belongs_to(snapshot, row, current) {
             continue;
         }
         quoted.insert(position);
@@ -86,10 +86,10 @@ pub(super) fn find_project_history(
             own.insert(position);
         }
     }
-    Ok(ProjectHistory {
+    ProjectHistory {
         quoted: HistoryScope { sessions: quoted, until },
         own: HistoryScope { sessions: own, until },
-    })
+    }
 }
 
 /// Returns words about the machine that a session names, after a comma; none if it names none, because
@@ -110,27 +110,20 @@ fn with_resolved(folder: &Path) -> Vec<PathBuf> {
 
 /// Returns true if a session is the one that an agent names `id`, one of its subagents, or an earlier
 /// version of one of these.
-fn belongs_to(
-    snapshot: &Snapshot,
-    session: &StoredSession,
-    id: Option<&str>,
-) -> Result<bool, StoreError> {
-    let Some(id) = id else { return Ok(false) };
+fn belongs_to(snapshot: &Snapshot, session: &StoredSession, id: Option<&str>) -> bool {
+    let Some(id) = id else { return false };
     let mut session = session;
     for _ in 0..=MAX_SUBAGENT_DEPTH {
-        let row = session.row()?;
-        if row.session_id == id || row.native_id.as_deref() == Some(id) {
-            return Ok(true);
+        if session.id() == id || session.native_id() == id {
+            return true;
         }
-        let is_part = row.relation.as_deref() == Some("subagent_of") || row.is_earlier_version();
-        let parent = row.parent_session_id.as_deref().filter(|_| is_part);
+        let is_part = session.is_subagent || session.is_earlier_version;
+        let parent = session.parent_session_id.as_deref().filter(|_| is_part);
         if parent == Some(id) {
-            return Ok(true);
+            return true;
         }
-        let Some(next) = parent.and_then(|parent| snapshot.session(parent)) else {
-            return Ok(false);
-        };
+        let Some(next) = parent.and_then(|parent| snapshot.session(parent)) else { return false };
         session = next;
     }
-    Ok(false)
+    false
 }

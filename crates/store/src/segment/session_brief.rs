@@ -15,6 +15,8 @@ pub struct SessionBrief {
     pub provider: Provider,
     pub parent_session_id: Option<String>,
     pub agent_id: Option<String>,
+    /// `None` if it is the id of the session; see [`Self::native_id`].
+    native_id: Option<String>,
     pub source_path: String,
     pub title: Option<String>,
     /// The result of [`SessionRow::is_subagent`].
@@ -84,6 +86,11 @@ fn unknown_origin() -> Arc<SessionOrigin> {
 }
 
 impl SessionBrief {
+    /// Returns the id that the log names.
+    pub fn native_id(&self) -> &str {
+        self.native_id.as_deref().unwrap_or(&self.session_id)
+    }
+
     /// Returns the brief of a session.
     pub(crate) fn from_row(row: &SessionRow) -> Self {
         Self {
@@ -91,6 +98,7 @@ impl SessionBrief {
             provider: row.provider,
             parent_session_id: row.parent_session_id.clone(),
             agent_id: row.agent_id.clone(),
+            native_id: row.native_id.clone().filter(|id| *id != row.session_id),
             source_path: row.source_path.clone(),
             title: row.title.clone(),
             is_subagent: row.is_subagent(),

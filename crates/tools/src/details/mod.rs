@@ -30,7 +30,7 @@ use super::reply::usage_warnings::usage_warnings;
 use super::reply::{convert, cursor, rows};
 use crate::error::store_error;
 use base::json_length::json_length;
-use store::{Snapshot, StoreError};
+use store::{SessionBrief, Snapshot, StoreError};
 
 /// Reads a session once, for what `get_session_details` says of it and for its transcript.
 pub(super) fn read_with_transcript(
@@ -161,7 +161,7 @@ pub(super) fn run(
         reply.warnings.push(warning);
     }
     let hint = describe_next_step(shared.caller.interface, level, includes_reasoning, row.events);
-    reply.hint = Some(match describe_original(snapshot, row).map_err(store_error)? {
+    reply.hint = Some(match describe_original(snapshot, &snapshot.sessions()[session]) {
         Some(original) => format!(
             "Every event of this session is a copy from {original}, where tokens and failures count; is:replay in a query finds copies. {hint}"
         ),
@@ -172,22 +172,17 @@ pub(super) fn run(
 
 /// Returns the session that a session of only copies repeats: another capture of it, or the session
 /// that it continues.
-fn describe_original(snapshot: &Snapshot, row: &SessionRow) -> Result<Option<String>, StoreError> {
-    if row.events == 0 || row.replay_events < row.events {
-        return Ok(None);
+fn describe_original(snapshot: &Snapshot, session: &SessionBrief) -> Option<String> {
+    if session.events == 0 || session.replay_events < session.events {
+        return None;
     }
-    let sessions = snapshot.sessions().iter();
-    let with_own_events = sessions
-        .filter(|other| other.provider == row.provider && other.replay_events < other.events);
-    for other in with_own_events {
-        if other.row()?.native_id == row.native_id {
-            return Ok(Some(format!("session {}", other.session_id)));
-        }
-    }
-    Ok(Some(match &row.parent_session_id {
-        Some(id) => format!("session {id}"),
-        None => "other sessions".to_owned(),
-    }))
+    let captured = snapshot.sessions().iter().find(|other| {
+        other.provider == session.provider
+            && other.replay_events < other.events
+            && other.native_id() == session.native_id()
+    });
+    let original = captured.map(|other| other.id()).or(session.parent_session_id.as_deref());
+    Some(original.map_or_else(|| "other sessions".to_owned(), |id| format!("session {id}")))
 }
 
 /// Returns warnings about arguments that have no effect at this level.

@@ -176,7 +176,7 @@ impl GeminiDecoder {
             self.text.push_str(call.text("resultDisplay").unwrap_or_default());
         }
 
-        let exit_code = parse_exit_code(&self.text);
+        let exit_code = function_response::parse_exit_code(&self.text);
         let has_failed =
             has_error || status == Some("error") || exit_code.is_some_and(|code| code != 0);
         let draft = Draft {
@@ -196,14 +196,6 @@ impl GeminiDecoder {
 /// Returns the response of a tool inside an element of `result`.
 fn function_response(result: Value<'_>) -> Option<Value<'_>> {
     result.object("functionResponse")?.object("response")
-}
-
-/// Parses the exit code of a command, which is on a line of its own near the end of the output.
-fn parse_exit_code(text: &str) -> Option<i32> {
-    text.lines()
-        .rev()
-        .take(6)
-        .find_map(|line| line.strip_prefix("Exit Code: ")?.trim().parse().ok())
 }
 
 /// Reads token counts. In the log, `input` includes `cached`, and `output` excludes thoughts.
