@@ -190,17 +190,6 @@ impl SessionRow {
         parsed.and_then(Result::ok).unwrap_or_default()
     }
 
-    /// Returns the cost in US dollars of the tokens that were counted once. `None` if no model of the
-    /// session has a price.
-    pub fn cost_usd(&self, prices: &PriceTable) -> Option<f64> {
-        sum_costs(self.model_usage().iter().map(|entry| entry.cost(prices)))
-    }
-
-    /// Returns the cost in US dollars that the log states of these tokens. `None` if it states none.
-    pub fn cost_as_logged(&self) -> Option<f64> {
-        sum_costs(self.model_usage().iter().map(|entry| entry.cost_as_logged))
-    }
-
     /// Returns whether an event is on a branch that a rewind abandoned.
     pub fn is_abandoned(&self, event_index: i32) -> bool {
         let Some(abandoned) = &self.abandoned else { return false };
@@ -238,8 +227,8 @@ impl SessionRow {
 }
 
 /// Returns the sum of the known costs. `None` if none is known.
-pub fn sum_costs(costs: impl Iterator<Item = Option<f64>>) -> Option<f64> {
-    let sum = costs.flatten().reduce(|sum, cost| sum + cost);
+pub fn sum_costs(costs: impl IntoIterator<Item = Option<f64>>) -> Option<f64> {
+    let sum = costs.into_iter().flatten().reduce(|sum, cost| sum + cost);
     // The last digits of a sum of fractions are only rounding errors.
     sum.map(|cost| (cost * 1e9_f64).round() / 1e9)
 }
@@ -266,8 +255,8 @@ pub struct ModelUsage {
     /// The mode in which these requests were served.
     #[serde(flatten)]
     pub mode: PriceMode,
-    /// The cost of these requests in US dollars, as the log states it. Requests of which it states one
-    /// are summed up apart from others.
+    /// The cost of these requests in US dollars, as the log states it. Requests with and without a stated
+    /// cost are summed separately.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_as_logged: Option<f64>,
     /// The sums over these requests.

@@ -108,8 +108,8 @@ fn with_resolved(folder: &Path) -> Vec<PathBuf> {
     folders
 }
 
-/// Returns true if a session is the one that an agent names `id`, one of its subagents, or an earlier
-/// version of one of these.
+/// Returns true if a session is the one that an agent names `id`, one of its subagents or reviewers, or
+/// an earlier version of one of these.
 fn belongs_to(snapshot: &Snapshot, session: &StoredSession, id: Option<&str>) -> bool {
     let Some(id) = id else { return false };
     let mut session = session;

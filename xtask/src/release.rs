@@ -86,6 +86,10 @@ fn refuse_wrong(wrong: Vec<String>, found: String) -> Result<String> {
 fn check_names(root: &Path) -> Result<String> {
     let listed = Command::new("git").args(["ls-files", "-z"]).current_dir(root).output();
     let listed = listed.map_err(|error| TaskFailure::step(format!("cannot run git: {error}")))?;
+    if !listed.status.success() {
+        let error = String::from_utf8_lossy(&listed.stderr);
+        return Err(TaskFailure::step(format!("git lists no files: {}", error.trim())));
+    }
     let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
     let mut wrong = Vec::new();
     let mut files = 0;

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use schemas::price::{PriceMode, PriceTable, Rate};
-use schemas::session::SessionRow;
+use schemas::session::{SessionRow, sum_costs};
 use schemas::table::{Column, ColumnType, EVENTS, PROBLEMS, SESSIONS, Table};
 use schemas::view::{EXAMPLES, SqlView, VIEWS, VIEWS_VERSION};
 use serde::{Deserialize, Serialize};
@@ -128,7 +128,9 @@ fn session_costs_sql(sessions: &[&Arc<SessionRow>], prices: &PriceTable) -> Stri
     let mut ids = Vec::new();
     let (mut costs, mut logged) = (Vec::new(), Vec::new());
     for row in sessions {
-        let (cost, cost_as_logged) = (row.cost_usd(prices), row.cost_as_logged());
+        let usage = row.model_usage();
+        let cost = sum_costs(usage.iter().map(|entry| entry.cost(prices)));
+        let cost_as_logged = sum_costs(usage.iter().map(|entry| entry.cost_as_logged));
         if cost.or(cost_as_logged).is_some() {
             ids.push(row.session_id.as_str());
             costs.push(cost.map_or_else(String::new, |cost| cost.to_string()));

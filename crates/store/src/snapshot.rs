@@ -85,8 +85,8 @@ impl Snapshot {
 
     /// Returns the shared part of the segment with this manifest entry, if the snapshot has it.
     fn find_shared(&self, entry: &SegmentEntry) -> Option<Arc<SharedSegment>> {
-        let segment = self.segments.iter().find(|segment| segment.entry == *entry)?;
-        Some(Arc::clone(&segment.shared))
+        let found = self.segments.iter().find(|segment| segment.entry == *entry);
+        found.map(|segment| Arc::clone(&segment.shared))
     }
 
     /// Reads the rows of all sessions. Returns them in the order of [`Self::sessions`].

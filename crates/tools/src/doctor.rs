@@ -35,7 +35,7 @@ pub struct DoctorData {
     pub warnings: Vec<String>,
 }
 
-/// The cost of those requests of a model of which logs state one, in US dollars.
+/// What the requests of a model cost in US dollars, if only those with a logged cost are counted.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct CostDifference {
     pub model: String,
@@ -85,7 +85,7 @@ pub struct Drift {
     pub count: u64,
 }
 
-/// Largest difference between a cost and the stated one that is not reported, as a share of the latter.
+/// Differences of up to this share of the logged cost are not reported.
 const MAX_COST_DIFFERENCE: f64 = 0.05;
 
 /// Maximum number of unreadable files and folders listed for one folder of an agent.

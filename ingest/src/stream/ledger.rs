@@ -116,8 +116,7 @@ impl Ledger {
         match position.and_then(|at| self.models.get_mut(at)) {
             Some(entry) => {
                 entry.usage = entry.usage.plus(added.usage);
-                entry.cost_as_logged =
-                    sum_costs([entry.cost_as_logged, added.cost_as_logged].into_iter());
+                entry.cost_as_logged = sum_costs([entry.cost_as_logged, added.cost_as_logged]);
             }
             None => self.models.push(added),
         }

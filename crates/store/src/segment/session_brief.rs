@@ -79,7 +79,7 @@ impl SessionBriefs {
     }
 }
 
-/// The origin of a brief that is being decoded, whose own one is encoded apart.
+/// Stands in for the origin of a decoded brief until [`SessionBriefs::into_briefs`] sets it.
 fn unknown_origin() -> Arc<SessionOrigin> {
     static UNKNOWN: LazyLock<Arc<SessionOrigin>> = LazyLock::new(Arc::default);
     Arc::clone(&UNKNOWN)

@@ -38,6 +38,7 @@ pub fn session_tokens(row: &SessionRow, prices: &PriceTable) -> Option<Tokens> {
 fn sum_tokens(rows: &[&SessionRow], prices: &PriceTable) -> Tokens {
     let mut tokens = Tokens { confidence: Confidence::Measured, ..Tokens::default() };
     let mut recorded = Usage::default();
+    let (mut costs, mut logged) = (Vec::new(), Vec::new());
     for row in rows {
         tokens.counted_once = tokens.counted_once.plus(row.usage());
         recorded = recorded.plus(row.recorded_usage());
@@ -48,27 +49,20 @@ fn sum_tokens(rows: &[&SessionRow], prices: &PriceTable) -> Tokens {
         if !is_unanswered {
             tokens.confidence = tokens.confidence.max(confidence);
         }
-        add_cost(row, prices, &mut tokens);
-    }
-    tokens.as_recorded = (recorded != tokens.counted_once).then_some(recorded);
-    // The last digits of a sum of fractions are only rounding errors.
-    tokens.cost_usd = tokens.cost_usd.map(|cost| (cost * 1e9).round() / 1e9);
-    tokens
-}
-
-/// Adds the cost of a session's models.
-fn add_cost(row: &SessionRow, prices: &PriceTable, tokens: &mut Tokens) {
-    tokens.cost_as_logged = sum_costs([tokens.cost_as_logged, row.cost_as_logged()].into_iter());
-    for entry in row.model_usage() {
-        let Some(cost) = entry.cost(prices) else {
-            let name = clean_text(&entry.name());
-            if !tokens.unpriced_models.contains(&name) {
+        for entry in row.model_usage() {
+            let cost = entry.cost(prices);
+            let unpriced = cost.is_none().then(|| clean_text(&entry.name()));
+            if let Some(name) = unpriced.filter(|name| !tokens.unpriced_models.contains(name)) {
                 tokens.unpriced_models.push(name);
             }
-            continue;
-        };
-        *tokens.cost_usd.get_or_insert(0.0) += cost;
+            costs.push(cost);
+            logged.push(entry.cost_as_logged);
+        }
     }
+    tokens.as_recorded = (recorded != tokens.counted_once).then_some(recorded);
+    tokens.cost_usd = sum_costs(costs);
+    tokens.cost_as_logged = sum_costs(logged);
+    tokens
 }
 
 /// Maps each session to its subagents.
