@@ -131,7 +131,7 @@ fn sessions_of(snapshot: &Snapshot, conversation: &str) -> HashSet<usize> {
 fn rank_gold(snapshot: &Snapshot, question: &Question, conversation: Option<&str>) -> Ranks {
     let sessions = conversation.map(|name| sessions_of(snapshot, name));
     let start = Instant::now();
-    let parsed = SessionQuestion::parse(&question.text);
+    let parsed = SessionQuestion::parse_naming(snapshot, &question.text);
     let request = SessionRequest {
         question: &parsed,
         sessions,

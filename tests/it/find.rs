@@ -67,7 +67,7 @@ fn a_half_remembered_question_finds_its_session_and_the_newest_decision() {
     assert_eq!(best["title"], "Lamp timing");
     assert_eq!(best["ended"], "2026-05-07");
     assert_eq!(best["events"], 3);
-    assert_eq!(best["why"], "3 of 4 words");
+    assert_eq!(best["why"], "3 of 4 words; lacks zeppelin");
     let passages = best["passages"].as_object().expect("passages");
     assert_eq!(passages.len(), 2, "{answer:#}");
     assert!(passages["1"].as_str().expect("text").contains("3 seconds"), "{answer:#}");
@@ -88,6 +88,73 @@ fn titles_and_dates_find_sessions_that_have_none_of_the_words() {
     let by_date = env.json(&["find", "what did we do on 7 May 2026?"]);
     assert_eq!(ids(&by_date)[0], "lighthouse", "{by_date:#}");
     assert_eq!(by_date["data"]["sessions"][0]["why"], "date");
+}
+
+#[test]
+fn a_session_that_is_named_by_its_id_comes_first() {
+    let env = TestEnv::new();
+    let id = "2915986c-7c1d-4e2f-9a3b-5d6e7f809a1b";
+    let other = "141e8ef3-7c1d-4e2f-9a3b-5d6e7f809a1b";
+    write_log(&env, id, &json!({}), &[user("Which gate was decided on?")]);
+    let mention = format!("What was decided in session {id} (2915986c) about the gate?");
+    write_log(&env, other, &json!({}), &[user(&mention)]);
+    ingest(&env);
+    let event = format!("{id}:0");
+    for question in [
+        id,
+        "2915986c",
+        "what was decided in session 2915986c",
+        "what was the gate of 2915986c?",
+        &event,
+    ] {
+        let answer = env.json(&["find", question]);
+        assert_eq!(ids(&answer)[0], id, "{question}: {answer:#}");
+        let why = answer["data"]["sessions"][0]["why"].as_str().expect("why");
+        assert!(why.starts_with("its id"), "{question}: {why}");
+    }
+    let alone = env.json(&["find", "2915986c"]);
+    assert_eq!(alone["data"]["looked_for"], json!([]));
+    assert_eq!(ids(&alone), [id], "a mention is no word of the question");
+    // Neither filter nor page is ignored.
+    assert!(env.run(&["find", id, "--since", "2030-01-01"]).fails(1).contains("2030"));
+    let one = env.json(&["find", "2915986c gate", "-n", "1"]);
+    let cursor = one["pagination"]["next_cursor"].as_str().expect("a cursor");
+    let rest = env.json(&["find", "2915986c gate", "-n", "1", "--cursor", cursor]);
+    assert_eq!((ids(&one), ids(&rest)), (vec![id], vec![other]));
+    // A number that is no id is a word.
+    let number = env.json(&["find", "decided 99999999"]);
+    assert_eq!(number["data"]["absent"], json!(["99999999"]));
+}
+
+#[test]
+fn dates_agents_and_projects_of_a_question_are_no_words() {
+    let env = with_three_sessions();
+    let answer =
+        env.json(&["find", "what did we do on the afternoon of September 1st with generic?"]);
+    assert_eq!(ids(&answer), ["ferries"], "{answer:#}");
+    assert_eq!(answer["data"]["looked_for"], json!([]));
+    assert_eq!(answer["data"]["sessions"][0]["why"], "agent, date");
+
+    let answer = env.json(&["find", "budget in harbor"]);
+    assert_eq!(ids(&answer)[0], "lighthouse", "{answer:#}");
+    let answer = env.json(&["find", "budget of pier"]);
+    assert_eq!(ids(&answer)[0], "ferries", "{answer:#}");
+    assert_eq!(answer["data"]["sessions"][0]["why"], "1 of 2 words, title, project");
+}
+
+#[test]
+fn an_answer_without_most_of_the_words_says_that_probably_none_is_meant() {
+    let env = with_three_sessions();
+    let hint =
+        |question: &str| env.json(&["find", question])["hint"].as_str().expect("a hint").to_owned();
+    let poor = hint("did we port the zeppelin budget to Zig on Hetzner");
+    assert!(
+        poor.starts_with(
+            "Probably none is about this: the best lacks port, zeppelin, Zig, Hetzner."
+        ),
+        "{poor}"
+    );
+    assert!(!hint("retry budget of the lamp").contains("Probably"));
 }
 
 #[test]

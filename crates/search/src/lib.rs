@@ -32,8 +32,8 @@ pub use rank::{RankedPage, RankedPosition, can_rank, search_ranked};
 pub use request::{COUNTED_ROWS, ResultPosition, SearchHit, SearchPage, SearchRequest, SearchWork};
 pub use scan::search;
 pub use sessions::{
-    FoundPassage, FoundSession, SessionQuestion, SessionRank, SessionRequest, SessionResults,
-    search_sessions,
+    FoundPassage, FoundSession, NamedParts, SessionQuestion, SessionRank, SessionRequest,
+    SessionResults, search_sessions,
 };
 pub use snippet::{Snippet, cut_snippet};
 pub use unmatched::{UnmatchedFilter, find_unmatched_filters};

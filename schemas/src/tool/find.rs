@@ -100,7 +100,7 @@ pub struct SessionMatch {
     pub ended: Option<String>,
     /// Events that have words of the question.
     pub events: usize,
-    /// What fits: how many of the words, and whether the title or the time does.
+    /// What fits: how many of the words, the title, its id, project, agent or date; and words it lacks.
     pub why: String,
     /// Quoted log text by event_index, in the order of time, the newest good match last; untrusted.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]

@@ -56,6 +56,9 @@ static DATES: LazyLock<Option<Regex>> = LazyLock::new(|| {
 const WORDS_BEFORE_MONTH: &[&str] =
     &["in", "on", "of", "during", "by", "since", "early", "late", "mid", "last", "this"];
 
+/// The parts of a day.
+const TIMES_OF_DAY: &[&str] = &["afternoon", "evening", "midday", "morning", "night", "noon"];
+
 /// Returns the dates that a question names.
 pub(crate) fn find_dates(question: &str) -> Vec<DateMention> {
     let Some(pattern) = &*DATES else { return Vec::new() };
@@ -85,11 +88,21 @@ pub(crate) fn find_dates(question: &str) -> Vec<DateMention> {
     dates
 }
 
+/// Returns the number of a month, given its name or the beginning of it in lower case.
 fn month_number(name: &str) -> Option<i8> {
     let months =
         ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
     let position = months.iter().position(|month| name.starts_with(month))?;
     i8::try_from(position + 1).ok()
+}
+
+/// True if a lowercase word is the name of the month of one of these dates, or a part of a day: it says
+/// when something happened.
+pub(crate) fn is_time_word(dates: &[NamedDate], word: &str) -> bool {
+    let is_name = !dates.is_empty() && find_dates(&format!("in {word}")).len() == 1;
+    let month = month_number(word).filter(|_| is_name);
+    let is_time_of_day = !dates.is_empty() && TIMES_OF_DAY.contains(&word);
+    is_time_of_day || dates.iter().any(|date| Some(date.month) == month)
 }
 
 impl NamedDate {
@@ -152,6 +165,17 @@ mod tests {
             [date(Some(2022), 8, None), date(None, 3, None)]
         );
         assert_eq!(dates("how may I march on"), []);
+    }
+
+    #[test]
+    fn words_of_time_belong_to_a_date() {
+        let dates = [date(None, 4, Some(14))];
+        for word in ["april", "apr", "afternoon"] {
+            assert!(is_time_word(&dates, word) && !is_time_word(&[], word), "{word}");
+        }
+        for word in ["may", "aprilia", "calendar"] {
+            assert!(!is_time_word(&dates, word), "{word}");
+        }
     }
 
     #[test]

@@ -2,11 +2,13 @@
 //!
 //! The score of a session adds four parts: its talk (prompts and answers) as one text, its best three
 //! consecutive talk events, its best single event or its title, and words that follow each other in
-//! the question and are near each other in an event. A date that the question names adds to the
-//! sessions near it. Nearly all of this is computed from the word lists and the outlines of the skip
-//! index. Text is read for the neighbouring words and for passages, of the few best sessions only.
+//! the question and are near each other in an event. A date, an agent or a project that the question
+//! names adds to its sessions, and a session that it names by its id comes first. Nearly all of this is
+//! computed from the word lists and the outlines of the skip index. Text is read for the neighbouring
+//! words and for passages, of the few best sessions only.
 
 mod dates;
+mod named;
 mod passages;
 mod postings;
 mod question;
@@ -25,6 +27,7 @@ pub(super) use passages::{
 };
 pub(super) use postings::{AskedRows, SegmentHits};
 pub use question::SessionQuestion;
+pub use ranked_session::NamedParts;
 pub(super) use score::{ScoredEvent, SessionPart, append_matches, collect_parts, group_parts};
 pub(super) use search::find_hits;
 pub use search::{

@@ -2,11 +2,13 @@
 
 use std::collections::HashSet;
 
-use super::dates::{NamedDate, find_dates};
+use super::dates::{NamedDate, find_dates, is_time_word};
+use super::named::{NamedProjects, take_agents, take_sessions};
 use super::stop_words::{is_opening_word, is_stop_word};
 use base::fold::{fold_text, nfc_if_different};
 use base::word_form::{common_form, irregular_forms};
-use store::SHORTEST_WORD;
+use schemas::Provider;
+use store::{SHORTEST_WORD, Snapshot};
 
 /// Most words of a question that count; further words are ignored.
 const MAX_TERMS: usize = 32;
@@ -19,6 +21,11 @@ const RELATED_LETTERS: usize = 5;
 pub struct SessionQuestion {
     pub(crate) terms: Vec<QuestionTerm>,
     pub(crate) dates: Vec<NamedDate>,
+    /// The sessions whose ids it has, by position in `Snapshot::sessions`.
+    pub(super) sessions: Vec<usize>,
+    /// The agents with which it says that something happened.
+    pub(super) agents: Vec<Provider>,
+    pub(super) projects: NamedProjects,
 }
 
 /// One word of a question.
@@ -52,6 +59,10 @@ impl QuestionTerm {
         self.is_indexed && is_alike && !self.is_identifier()
     }
 
+    fn is_hiragana(&self) -> bool {
+        self.word.chars().all(|c| matches!(c, '\u{3040}'..='\u{309f}'))
+    }
+
     /// True if this word is an identifier of several words as a whole.
     pub(crate) fn is_identifier(&self) -> bool {
         self.identifier.as_ref() == Some(&self.stem)
@@ -59,6 +70,19 @@ impl QuestionTerm {
 }
 
 impl SessionQuestion {
+    /// Splits `question`, and finds the sessions, agents and projects that it names. What names a
+    /// session, an agent or a day is no word to look for, unless there is nothing else.
+    pub fn parse_naming(snapshot: &Snapshot, question: &str) -> Self {
+        let mut words = question.to_owned();
+        let sessions = take_sessions(snapshot, &mut words);
+        let whole = Self::parse(&words);
+        let agents = take_agents(&mut words);
+        let mut named = Self { sessions, agents, ..Self::parse(&words) };
+        named.terms.retain(|term| !is_time_word(&named.dates, &term.word.to_lowercase()));
+        named.projects = NamedProjects::new(&words);
+        if named.is_empty() { whole } else { named }
+    }
+
     /// Splits `question`, and leaves out words that say nothing about what is looked for.
     pub fn parse(question: &str) -> Self {
         let text = QuestionText::new(question);
@@ -68,14 +92,19 @@ impl SessionQuestion {
         if terms.is_empty() {
             terms = collect_terms(&runs, is_wanted);
         }
-        Self { terms, dates: text.dates }
+        Self::from_words(terms, text.dates)
     }
 
     /// Splits `question`.
     pub(crate) fn parse_every_word(question: &str) -> Self {
         let text = QuestionText::new(question);
         let terms = collect_terms(&text.runs(), |_| true);
-        Self { terms, dates: text.dates }
+        Self::from_words(terms, text.dates)
+    }
+
+    fn from_words(terms: Vec<QuestionTerm>, dates: Vec<NamedDate>) -> Self {
+        let (sessions, agents) = (Vec::new(), Vec::new());
+        Self { terms, dates, sessions, agents, projects: NamedProjects::default() }
     }
 
     /// Makes the words at these positions match anywhere in a longer word, too.
@@ -92,7 +121,7 @@ impl SessionQuestion {
 
     /// True if there is nothing to look for.
     pub fn is_empty(&self) -> bool {
-        self.terms.is_empty() && self.dates.is_empty()
+        self.terms.is_empty() && self.dates.is_empty() && self.sessions.is_empty()
     }
 }
 
@@ -126,14 +155,18 @@ impl QuestionText {
 
 /// Returns the words of some runs that `is_wanted` accepts, each one once.
 fn collect_terms(runs: &[&str], is_wanted: impl Fn(&QuestionTerm) -> bool) -> Vec<QuestionTerm> {
-    let mut terms = Vec::new();
+    let mut terms: Vec<QuestionTerm> = Vec::new();
     let mut known = HashSet::new();
     for term in runs.iter().flat_map(|run| split_run(run)) {
-        let is_new = is_wanted(&term) && known.insert(term.stem.clone());
-        if is_new && terms.len() < MAX_TERMS {
+        if is_wanted(&term) && known.insert(term.stem.clone()) {
             terms.push(term);
         }
     }
+    // Pairs of Hiragana are the grammar of Japanese.
+    if !terms.iter().all(QuestionTerm::is_hiragana) {
+        terms.retain(|term| !term.is_hiragana());
+    }
+    terms.truncate(MAX_TERMS);
     terms
 }
 
@@ -326,6 +359,20 @@ mod tests {
     fn text_without_spaces_is_pairs() {
         assert_eq!(stems("悬空指针 bug"), ["悬空", "空指", "指针", "bug"]);
         assert_eq!(stems("ไทยAPI"), ["ไทย", "api"]);
+        assert_eq!(
+            stems("Phoenix をやめたセッション"),
+            ["phoenix", "たセ", "セッ", "ッシ", "ショ", "ョン"]
+        );
+        assert_eq!(stems("やめた"), ["やめ", "めた"]);
+    }
+
+    #[test]
+    fn stop_words_of_other_languages_are_left_out() {
+        assert_eq!(
+            stems("in welcher Sitzung haben wir die Größe gesetzt"),
+            ["sitzung", "die", "größe", "gesetzt"]
+        );
+        assert_eq!(stems("quand avons-nous fusionné le guide"), ["fusionné", "guid"]);
     }
 
     #[test]

@@ -28,12 +28,36 @@ pub(super) struct RankedSession {
     /// Number of events that have words.
     pub(super) matched: usize,
     pub(super) has_title_word: bool,
-    pub(super) is_near_date: bool,
+    /// What of it the question names, beside words.
+    pub(super) named: NamedParts,
     /// Its best events, once they are needed; see [`Self::find_events`].
     pub(super) events: Vec<ScoredEvent>,
 }
 
+/// What of a session a question names, beside words.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct NamedParts {
+    pub id: bool,
+    pub agent: bool,
+    pub project: bool,
+    /// True if a date that the question names is near.
+    pub date: bool,
+}
+
 impl RankedSession {
+    /// Returns a session that has no word of the question.
+    pub(super) fn without_words(session: usize) -> Self {
+        Self {
+            session,
+            score: 0.0,
+            words: 0,
+            matched: 0,
+            has_title_word: false,
+            named: NamedParts::default(),
+            events: Vec::new(),
+        }
+    }
+
     /// Finds its best events if they are not known yet, given the parts of all sessions.
     pub(super) fn find_events(&mut self, averages: &Averages, parts: &[SessionPart<'_>]) {
         if !self.events.is_empty() {
@@ -94,13 +118,11 @@ fn rank_score(
     let windows: f32 = windows.map(|(score, size)| size.weight * score).sum();
     let identifiers = IDENTIFIER_WEIGHT * averages.weigh_identifiers(words);
     RankedSession {
-        session,
         score: talk / averages.total_session_weight()
             + (windows + best_event + identifiers) / averages.total_weight(),
         words,
         matched: score.matched,
         has_title_word: title.is_some_and(|title| title.has_full_word()),
-        is_near_date: false,
-        events: Vec::new(),
+        ..RankedSession::without_words(session)
     }
 }

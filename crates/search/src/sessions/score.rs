@@ -295,9 +295,13 @@ impl Averages {
 
     /// Returns the weight of the identifiers of several words that are among some words, a bit each.
     pub(super) fn weigh_identifiers(&self, words: u32) -> f32 {
-        let found = words & self.identifiers;
+        self.weigh(words & self.identifiers)
+    }
+
+    /// Returns the weight of some words, a bit each.
+    pub(super) fn weigh(&self, words: u32) -> f32 {
         let weights = self.weights.iter().enumerate();
-        weights.filter(|(term, _)| found >> term & 1 != 0).map(|(_, weight)| weight).sum()
+        weights.filter(|(term, _)| words >> term & 1 != 0).map(|(_, weight)| weight).sum()
     }
 
     /// Returns the sum of all weights, which is not zero.

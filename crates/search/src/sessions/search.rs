@@ -5,12 +5,13 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
+use super::named::NamedProjects;
 use super::passages::{
     PassageSize, TermPair, bound_pairs, cut_passage, find_places, read_texts, weigh_pairs,
 };
 use super::postings::{AskedRows, SegmentHits};
 use super::question::{QuestionTerm, SessionQuestion};
-use super::ranked_session::{RankedSession, rank_scores};
+use super::ranked_session::{NamedParts, RankedSession, rank_scores};
 use super::score::{ScoredEvent, collect_parts, group_parts, type_factor};
 use super::text_terms::find_text_terms;
 use super::titles::find_title_hits;
@@ -27,6 +28,14 @@ const DATE_WEIGHT: f32 = 3.0;
 /// The weight of a named date for a session without any word of the question. A session with most of the
 /// words comes before those that only began in the same month.
 const DATE_ALONE_WEIGHT: f32 = 1.0;
+
+/// The weight of the agent and of the project that a question names, for sessions that have words of it
+/// or are near its date. They come before sessions that fit as well.
+const AGENT_WEIGHT: f32 = 0.5;
+const PROJECT_WEIGHT: f32 = 0.5;
+
+/// What a session counts that the question names by its id: more than any other.
+const ID_SCORE: f32 = 1000.0;
 
 /// How many times the score of the tenth session the best one has at least if it stands out. Of 360
 /// questions over the real logs 24 have less. Of these, 42 % find the right session first, of the
@@ -83,12 +92,15 @@ impl SessionRank {
 pub struct SessionResults {
     /// Best first.
     pub sessions: Vec<FoundSession>,
-    /// Sessions with any word of the question or near a date that it names.
+    /// Sessions with any word of the question, near a date that it names, or named by their ids.
     pub matched: usize,
     /// Words of the question that no event has, as they were written.
     pub absent: Vec<String>,
     /// Where the next page begins, if there is one.
     pub next: Option<SessionRank>,
+    /// The share of the weight of the question's words that the best session has, from 0 to 1. 1 if there
+    /// are no words.
+    pub best_share: f32,
     /// True if the best session is hardly better than the tenth, so that the words of the question fit
     /// many sessions alike.
     pub is_undecided: bool,
@@ -101,10 +113,12 @@ pub struct FoundSession {
     pub rank: SessionRank,
     /// The words of the question that the session has, as they were written.
     pub words: Vec<String>,
+    /// Those that neither the session nor the name of its project has.
+    pub lacks: Vec<String>,
     /// True if the title has a word of the question in full.
     pub has_title_word: bool,
-    /// True if a date that the question names is near.
-    pub is_near_date: bool,
+    /// What of it the question names, beside words.
+    pub named: NamedParts,
     /// Events that have words of the question.
     pub matched_events: usize,
     /// In the order of events.
@@ -139,6 +153,7 @@ pub fn search_sessions(
     let parts = collect_parts(&hits);
     let mut ranked = rank_scores(&averages, &totals, &group_parts(&parts), &titles)?;
     add_dates(snapshot, request, &mut ranked);
+    add_names(snapshot, request, &mut ranked);
     sort_sessions(snapshot, &mut ranked);
     for session in ranked.iter_mut().take(PAIR_SESSIONS) {
         session.find_events(&averages, &parts);
@@ -149,6 +164,11 @@ pub fn search_sessions(
 
     let matched = ranked.len();
     let is_undecided = is_undecided(&ranked);
+    let whole = averages.total_weight() + totals.absent_weight();
+    let best_share = match ranked.first() {
+        Some(best) if !request.question.terms.is_empty() => averages.weigh(best.words) / whole,
+        _ => 1.0,
+    };
     let next = take_page(snapshot, request, &mut ranked);
     let mut sessions = Vec::new();
     for (place, session) in ranked.iter_mut().enumerate() {
@@ -158,7 +178,7 @@ pub fn search_sessions(
         sessions.push(session.describe(snapshot, request.question, passages));
     }
     let absent = totals.absent_words(request.question);
-    Ok(SessionResults { sessions, matched, absent, next, is_undecided })
+    Ok(SessionResults { sessions, matched, absent, next, best_share, is_undecided })
 }
 
 /// Returns true if the best of some sessions, which come best first, is hardly better than the tenth.
@@ -242,14 +262,22 @@ impl RankedSession {
         question: &SessionQuestion,
         passages: Vec<FoundPassage>,
     ) -> FoundSession {
-        let terms = question.terms.iter().enumerate();
-        let words = terms.filter(|(position, _)| self.words >> position & 1 != 0);
+        let brief = &snapshot.sessions()[self.session];
+        let (mut words, mut lacks) = (Vec::new(), Vec::new());
+        for (position, term) in question.terms.iter().enumerate() {
+            if self.words >> position & 1 != 0 {
+                words.push(term.word.clone());
+            } else if !self.named.project || !NamedProjects::is_part_of_project(&term.word, brief) {
+                lacks.push(term.word.clone());
+            }
+        }
         FoundSession {
             session: self.session,
             rank: self.rank(snapshot),
-            words: words.map(|(_, term)| term.word.clone()).collect(),
+            words,
+            lacks,
             has_title_word: self.has_title_word,
-            is_near_date: self.is_near_date,
+            named: self.named,
             matched_events: self.matched,
             passages,
         }
@@ -276,18 +304,43 @@ fn add_dates(snapshot: &Snapshot, request: &SessionRequest<'_>, ranked: &mut Vec
     for session in ranked.iter_mut() {
         if let Some(value) = values.remove(&session.session) {
             session.score += DATE_WEIGHT * value;
-            session.is_near_date = true;
+            session.named.date = true;
         }
     }
     ranked.extend(values.into_iter().map(|(session, value)| RankedSession {
-        session,
         score: DATE_ALONE_WEIGHT * value,
-        words: 0,
-        matched: 0,
-        has_title_word: false,
-        is_near_date: true,
-        events: Vec::new(),
+        named: NamedParts { date: true, ..NamedParts::default() },
+        ..RankedSession::without_words(session)
     }));
+}
+
+/// Adds to the sessions of an agent or a project that the question names, and adds those that it names
+/// by their ids.
+fn add_names(snapshot: &Snapshot, request: &SessionRequest<'_>, ranked: &mut Vec<RankedSession>) {
+    let question = request.question;
+    for session in ranked.iter_mut() {
+        let brief = &snapshot.sessions()[session.session];
+        if question.agents.contains(&brief.provider) {
+            session.score += AGENT_WEIGHT;
+            session.named.agent = true;
+        }
+        if question.projects.has_project_of(brief) {
+            session.score += PROJECT_WEIGHT;
+            session.named.project = true;
+        }
+    }
+    for position in &question.sessions {
+        if request.sessions.as_ref().is_some_and(|wanted| !wanted.contains(position)) {
+            continue;
+        }
+        let known = ranked.iter().position(|session| session.session == *position);
+        let at = known.unwrap_or(ranked.len());
+        if known.is_none() {
+            ranked.push(RankedSession::without_words(*position));
+        }
+        ranked[at].score += ID_SCORE;
+        ranked[at].named.id = true;
+    }
 }
 
 /// Sorts by score, then by id.

@@ -149,6 +149,25 @@ const QUESTION_WORDS: &[&str] = &[
     "way",
 ];
 
+/// Words of German, French and Spanish that most texts in these languages have, in the order of their
+/// bytes. Questions in another language than the sessions are answered by the names in them. Words that
+/// are English ones, too, are left out.
+const FOREIGN_STOP_WORDS: &[&str] = &[
+    "aber", "alle", "als", "auch", "auf", "aus", "avec", "avons", "bei", "beim", "bis", "cela",
+    "ces", "cette", "chez", "cual", "cuando", "cómo", "dann", "dans", "das", "dass", "dazu",
+    "dein", "denn", "der", "des", "deux", "diese", "dieser", "dieses", "doch", "donc", "donde",
+    "dont", "dort", "durch", "ein", "eine", "einem", "einen", "einer", "eines", "elles", "entre",
+    "erst", "est", "estaba", "für", "gab", "gegen", "gibt", "habe", "haben", "hatte", "hatten",
+    "ich", "ihr", "ihre", "immer", "ist", "jetzt", "kann", "kein", "keine", "les", "leur", "lui",
+    "mais", "mit", "muss", "nach", "nicht", "noch", "nos", "notre", "nous", "nur", "oder", "ohne",
+    "où", "para", "parce", "pas", "por", "pour", "pourquoi", "quand", "que", "quel", "quelle",
+    "quelles", "quels", "qui", "qué", "sans", "sehr", "sein", "seine", "sich", "sie", "sind",
+    "sobre", "sont", "sur", "tous", "tout", "toute", "una", "und", "une", "unos", "uns", "unser",
+    "unter", "vom", "von", "vor", "vos", "votre", "vous", "wann", "waren", "warum", "weil",
+    "welche", "welchem", "welchen", "welcher", "welches", "wenn", "werden", "wie", "wir", "wird",
+    "worden", "wurde", "wurden", "zum", "zur", "zwischen", "über",
+];
+
 /// Words with which a question about a session begins before it comes to the matter, in alphabetical
 /// order: "find the chat where", "some weeks ago there was", "I think we".
 const OPENING_WORDS: &[&str] = &[
@@ -180,6 +199,7 @@ pub(super) fn is_opening_word(word: &str) -> bool {
 pub(super) fn is_stop_word(word: &str, stem: &str) -> bool {
     let is_listed = |list: &[&str], word: &str| list.binary_search(&word).is_ok();
     is_listed(STOP_WORDS, word)
+        || is_listed(FOREIGN_STOP_WORDS, word)
         || is_listed(QUESTION_WORDS, word)
         || is_listed(QUESTION_WORDS, stem)
 }
@@ -191,6 +211,7 @@ mod tests {
     #[test]
     fn the_lists_are_sorted() {
         assert!(STOP_WORDS.is_sorted() && QUESTION_WORDS.is_sorted());
+        assert!(FOREIGN_STOP_WORDS.is_sorted() && is_stop_word("für", "für"));
         assert!(OPENING_WORDS.is_sorted() && is_opening_word("dealt"));
         assert!(is_stop_word("the", "the") && is_stop_word("talked", "talk"));
         assert!(!is_stop_word("cache", "cach"));

@@ -1,0 +1,148 @@
+//! Finds what a question names beside words: sessions by their ids, agents, and projects.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+use schemas::Provider;
+
+use base::fold::fold_text;
+use store::{SessionBrief, Snapshot};
+
+/// The ids of this many sessions may begin alike: what more of them begin with names none.
+const MAX_SESSIONS_OF_AN_ID: usize = 10;
+
+/// Fewest letters of the name of a project that a question names. Shorter ones are words.
+const MIN_PROJECT_LETTERS: usize = 4;
+
+/// What may be the id of a session, or the beginning of one as other answers show it.
+static IDS: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"[A-Za-z0-9][A-Za-z0-9_-]{7,}").ok());
+
+/// The index of an event behind the id of its session.
+static EVENT_INDEX: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^:\d+").ok());
+
+/// An agent as the place where something happened: "with Gemini", "the Codex session".
+static AGENTS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let names: Vec<&str> = Provider::ALL.iter().map(|provider| provider.as_str()).collect();
+    let names = names.join("|");
+    Regex::new(&format!(
+        r"(?ix)
+        \b (?: with | in | by | using | via | from ) \s+
+            ({names}) (?: \s+ (?:code|cli) )? \s* (?: [.,;:?!] | $ )
+        | \b ({names}) (?: \s+ (?:code|cli) )? \s+ (?: sessions? | chats? | conversations? ) \b"
+    ))
+    .ok()
+});
+
+/// Replaces the ids of sessions and of events in a question by blanks. Returns the positions of these
+/// sessions.
+pub(super) fn take_sessions(snapshot: &Snapshot, question: &mut String) -> Vec<usize> {
+    let Some(pattern) = &*IDS else { return Vec::new() };
+    let mut named = Vec::new();
+    let mut ids = Vec::new();
+    for id in pattern.find_iter(question) {
+        // Words have no digits.
+        if id.as_str().bytes().any(|byte| byte.is_ascii_digit()) {
+            let found = sessions_with_id(snapshot, id.as_str());
+            if (1..=MAX_SESSIONS_OF_AN_ID).contains(&found.len()) {
+                named.extend(found);
+                ids.push(id.range());
+            }
+        }
+    }
+    for id in ids {
+        let index = EVENT_INDEX.as_ref().and_then(|index| index.find(&question[id.end..]));
+        let end = id.end + index.map_or(0, |index| index.len());
+        question.replace_range(id.start..end, &" ".repeat(end - id.start));
+    }
+    named
+}
+
+/// Returns the positions of the sessions whose id, or id in their log, begins with `id`.
+fn sessions_with_id(snapshot: &Snapshot, id: &str) -> Vec<usize> {
+    let sessions = snapshot.sessions().iter().enumerate();
+    let found = sessions.filter(|(_, session)| {
+        session.session_id.starts_with(id) || session.native_id().starts_with(id)
+    });
+    found.map(|(position, _)| position).collect()
+}
+
+/// Replaces the names of agents with which something happened by blanks, and returns them.
+pub(super) fn take_agents(question: &mut String) -> Vec<Provider> {
+    let Some(pattern) = &*AGENTS else { return Vec::new() };
+    let mut agents = Vec::new();
+    let mut names = Vec::new();
+    for found in pattern.captures_iter(question) {
+        let Some(name) = found.get(1).or_else(|| found.get(2)) else { continue };
+        if let Ok(agent) = name.as_str().to_ascii_lowercase().parse::<Provider>() {
+            agents.push(agent);
+            names.push(name.range());
+        }
+    }
+    for name in names {
+        question.replace_range(name.clone(), &" ".repeat(name.len()));
+    }
+    agents
+}
+
+/// The words of a question, in which names of projects are looked for.
+#[derive(Debug, Clone, Default)]
+pub(super) struct NamedProjects(String);
+
+impl NamedProjects {
+    pub(super) fn new(question: &str) -> Self {
+        Self(spaced_words(question))
+    }
+
+    /// True if the question names the project of a session.
+    pub(super) fn has_project_of(&self, session: &SessionBrief) -> bool {
+        let Some(project) = session.origin.project.as_deref() else { return false };
+        let name = spaced_words(project);
+        name.trim().chars().count() >= MIN_PROJECT_LETTERS && self.0.contains(&name)
+    }
+
+    /// True if a word belongs to the name of the project of a session.
+    pub(super) fn is_part_of_project(word: &str, session: &SessionBrief) -> bool {
+        let project = session.origin.project.as_deref().unwrap_or_default();
+        spaced_words(project).contains(&spaced_words(word))
+    }
+}
+
+/// Returns the folded words of a text, with a space before and after each.
+fn spaced_words(text: &str) -> String {
+    let mut words = String::from(" ");
+    for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
+        words.push_str(&fold_text(word));
+        words.push(' ');
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agents_are_taken_where_they_say_with_what_something_was_done() {
+        let agents = |question: &str| {
+            let mut rest = question.to_owned();
+            let agents = take_agents(&mut rest);
+            (agents, rest.split_whitespace().collect::<Vec<_>>().join(" "))
+        };
+        let what = "what did I do with Gemini?";
+        assert_eq!(agents(what), (vec![Provider::Gemini], "what did I do with ?".to_owned()));
+        let fixed = agents("the codex session that fixed it in Claude Code");
+        assert_eq!(fixed.0, [Provider::Codex, Provider::Claude]);
+        // Here they are what the session is about.
+        for matter in ["the gemini api key", "resume in codex desktop", "move the cursor"] {
+            assert_eq!(agents(matter), (Vec::new(), matter.to_owned()));
+        }
+    }
+
+    #[test]
+    fn projects_are_named_by_their_words() {
+        let question = spaced_words("port Oh-my-posh to Zig");
+        assert!(question.contains(&spaced_words("oh-my-posh")));
+        assert!(!question.contains(&spaced_words("posh-git")));
+    }
+}
