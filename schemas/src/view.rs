@@ -191,11 +191,15 @@ pub const VIEWS: &[SqlView] = &[
     },
     SqlView {
         name: "lineage",
-        doc: "One row per session that hangs on another one.",
+        doc: "One row per session that derives from another one.",
         table: None,
         own: &[
             SESSION,
-            required("parent_session_id", Text, "Session it hangs on; perhaps not in the store."),
+            required(
+                "parent_session_id",
+                Text,
+                "Session it derives from; it may not be in the store.",
+            ),
             optional(
                 "relation",
                 Text,

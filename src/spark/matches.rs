@@ -213,7 +213,7 @@ impl LakeSearch<'_> {
         let mut found = Vec::new();
         self.engine.connection().run(&relation, self.call.stop, &mut |batch| {
             let rows = read_matches(self.call.snapshot, &batch);
-            found.extend(rows.ok_or_else(|| unreadable("a count has other columns"))?);
+            found.extend(rows.ok_or_else(|| unreadable("a count has unexpected columns"))?);
             Ok(true)
         })?;
         Ok(found)

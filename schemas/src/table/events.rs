@@ -47,7 +47,7 @@ macro_rules! event_columns {
             }
             column {
                 [given Timestamp] timestamp: optional Timestamp =
-                    "When; null where the log names no time."
+                    "Time; null if the log names none."
             }
             column { [given Provider] provider: required Provider = "Agent that wrote the log." }
             column {

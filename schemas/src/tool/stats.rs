@@ -83,7 +83,7 @@ pub struct StatsArgs {
     /// Order
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sort: Option<StatsSort>,
-    /// Most groups
+    /// Max groups
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 500), extend("default" = 50))]
     pub limit: Option<u32>,

@@ -87,10 +87,10 @@ fn choose_file(context: &CommandContext<'_>) -> Result<Option<String>, CommandFa
     }
     files.truncate(MAX_OFFERED_FILES);
     if files.is_empty() {
-        return Err(missing(", and no session names one of this folder").into());
+        return Err(missing(", and no session names a file in this folder").into());
     }
     let options: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
-    let chosen = context.printer.choose("Files of this folder in sessions:", &options)?;
+    let chosen = context.printer.choose("Files in this folder that sessions touched:", &options)?;
     Ok(chosen.and_then(|at| options.get(at).cloned()))
 }
 

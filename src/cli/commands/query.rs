@@ -36,7 +36,7 @@ pub(in crate::cli) struct QueryFlags {
     /// Show the views, their columns and examples
     #[arg(long)]
     schema: bool,
-    /// Most rows to print
+    /// Maximum number of rows to print
     #[arg(long, value_name = "N", default_value_t = limits::SQL_ROWS_MAX)]
     max_rows: u32,
     /// table, json, ndjson, csv, markdown, parquet or arrow [default: as FILE ends, else table]
