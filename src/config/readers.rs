@@ -21,7 +21,7 @@ use store::SessionOrigin;
 /// Maximum size of the file in bytes.
 const MAX_FILE_BYTES: u64 = 4 << 20;
 
-/// The pattern of all projects. Sessions without a project are read by nobody else.
+/// The pattern of all projects. No other reader sees sessions without a project.
 const ALL_PROJECTS: &str = "**";
 
 /// Bytes of a SHA-256.

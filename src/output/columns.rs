@@ -1,5 +1,5 @@
 //! Tables that fit the width of a screen: less important columns are left out first, then wide ones
-//! are cut. A rare long id takes the room of its own line, and leaves that of the other lines.
+//! are cut. A rare long id takes the space of its own line only.
 
 use anstyle::Style;
 

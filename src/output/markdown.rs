@@ -367,7 +367,7 @@ fn wrap_pieces(pieces: &[Piece], room: usize) -> Vec<Vec<Piece>> {
 /// Goes through the pieces of a line from its beginning to its end.
 struct PieceCursor<'p> {
     pieces: &'p [Piece],
-    /// The piece that was looked at last, and its position in the text of all pieces, in bytes.
+    /// The piece that was examined last, and its position in the text of all pieces, in bytes.
     at: usize,
     start: usize,
 }

@@ -103,7 +103,7 @@ fn collect_rows(
     rows
 }
 
-/// Appends what the store has not read as it should be.
+/// Appends what the store could not read as expected.
 fn append_incomplete(data: &StatusData, rows: &mut Vec<StatusRow>) {
     let mut push = |style, label, value| rows.push(StatusRow { style, label, value });
     if data.outdated_logs + data.outdated_gone > 0 {

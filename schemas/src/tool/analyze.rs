@@ -139,7 +139,7 @@ pub struct AnalyzeData {
     /// The session; absent over several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<Session>,
-    /// How many sessions were looked at: of a long history, the newest ones.
+    /// How many sessions were examined: of a long history, the newest ones.
     pub sessions: usize,
     /// With a query: the errors in it, without their varying parts. A finding with one of these as
     /// its signature is the same error.
@@ -274,7 +274,7 @@ pub struct FixEdit {
 /// What came before a compaction and is not in its summary.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Lost {
-    /// Prompts of the person.
+    /// Prompts of the user.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub prompts: Vec<Excerpt>,
     /// Number of prompts that are not shown.

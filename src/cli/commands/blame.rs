@@ -14,7 +14,7 @@ use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::config::environment;
 use tools::BlamedFile;
 
-/// Maximum size in bytes of a file whose lines are looked at.
+/// Maximum size in bytes of a file whose lines are examined.
 const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// Maximum size in bytes of the configuration of a repository.
@@ -55,7 +55,7 @@ pub(in crate::cli) fn run(
 /// chooses none.
 ///
 /// # Errors
-/// Fails if nobody can be asked, or if agents named no file of this folder.
+/// Fails if the user cannot be asked, or if agents named no file of this folder.
 fn choose_file(context: &CommandContext<'_>) -> Result<Option<String>, CommandFailure> {
     let missing = |reason: &str| {
         let message = format!("'sessions blame' needs a file{reason}, such as src/main.rs:12");

@@ -34,8 +34,8 @@ pub(in crate::cli) struct CompleteLineFlags {
     /// Add descriptions if there are several candidates
     #[arg(long)]
     describe: bool,
-    /// The typed words, the last one as far as it is typed; of bash the line up to the cursor and the
-    /// end of it that is replaced
+    /// The typed words, the last one possibly incomplete; for bash the line up to the cursor and
+    /// the end of it that is replaced
     #[arg(last = true)]
     words: Vec<OsString>,
 }

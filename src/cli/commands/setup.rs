@@ -89,7 +89,7 @@ pub(in crate::cli) fn run(
 /// Asks which of the clients that were found gets the server. Returns none if the user chooses none.
 ///
 /// # Errors
-/// Fails if nobody can be asked.
+/// Fails if the user cannot be asked.
 fn choose_clients(
     registrations: Vec<Registration>,
     printer: &Printer,

@@ -1,4 +1,4 @@
-// The overview: where tokens and money went, what fails, what is left open. Every name filters all
+// The overview: where tokens and money went, what fails, what was left unfinished. Every name filters all
 // of it.
 
 import { useEffect, useMemo, useState } from "preact/hooks";

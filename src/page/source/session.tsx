@@ -222,7 +222,7 @@ function Labels({ session }: { session: any }) {
   );
 }
 
-/** Sessions that hang on this one. */
+/** Sessions that derive from this one. */
 function Related({ children }: { children?: any[] }) {
   if (!children?.length) return null;
   return (

@@ -15,7 +15,7 @@ use store::{PageReader, Snapshot, StoreError};
 /// Words between two words of the question that still count as neighbours.
 const NEAR_WORDS: usize = 4;
 
-/// Most bytes of a text that are looked at for neighbouring words and passages.
+/// Maximum number of bytes of a text that are examined for neighbouring words and passages.
 const MAX_TEXT_BYTES: usize = 64 << 10;
 
 /// Number of pages that a core takes at once.

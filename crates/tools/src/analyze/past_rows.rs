@@ -32,7 +32,7 @@ pub(super) struct PastRow {
     pub event_index: u32,
 }
 
-/// The names that stand for varying parts in a normalized line.
+/// The names that replace varying parts in a normalized line.
 const PLACEHOLDERS: [&str; 6] = ["<n>", "<hash>", "<time>", "<name>", "<url>", "<path>"];
 
 /// The time of rows whose log gives none: they count only if the scope has no end.

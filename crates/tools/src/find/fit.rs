@@ -23,7 +23,7 @@ const ENVELOPE_BYTES: usize = 500;
 
 /// The sizes of texts that are tried until a page is small enough: of the best session, of the two after
 /// it, and of the others. The best session is usually the wanted one, and its passages often answer the
-/// question: the others lose theirs before they say nothing, and leave their room to it.
+/// question: the others lose theirs before they say nothing, and leave their space to it.
 const SMALLER_SIZES: [[TextSizes; 3]; 15] = [
     [SIZE_480, SIZE_240, SIZE_56],
     [SIZE_480, SIZE_160, SIZE_56],
