@@ -33,8 +33,8 @@ pub const SESSIONS: Table = Table {
         optional("git_branch", Text, "Last git branch."),
         optional("model", Text, "Last model."),
         optional("agent_version", Text, "Version of the agent."),
-        optional("started_at", Timestamp, "First time named in the log."),
-        optional("ended_at", Timestamp, "Last time named in the log."),
+        optional("started_at", Timestamp, "First time in the log."),
+        optional("ended_at", Timestamp, "Last time in the log."),
         optional(
             "time_source",
             Text,

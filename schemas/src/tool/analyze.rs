@@ -21,9 +21,9 @@ pub const SPEC: ToolSpec = ToolSpec {
     title: "Analyze session",
     description: "Explains a session: failures with the fix that worked, loops, slow calls, oversized results, \
 context growth and what compactions lost, refusals, unfinished ends. \
-Without session_id: errors that recur over the sessions that pass the filters, each where it was fixed last. \
-With query, an error text as a terminal shows it: how that error was fixed before. \
-Most severe first.",
+Without session_id: errors that recur in the sessions that pass the filters, each with its latest \
+fix. With query, an error text as a terminal shows it: how that error was fixed before. Most \
+severe first.",
     read_only: true,
     destructive: false,
     idempotent: true,

@@ -24,7 +24,7 @@ pub(in crate::cli) struct UsageFlags {
     /// Show the quotas that agents record: used part and reset time of each window
     #[arg(long)]
     limits: bool,
-    /// Show all of the time; a terminal shows the last 30 days, 12 weeks or 12 months otherwise
+    /// Show everything; by default a terminal shows the last 30 days, 12 weeks or 12 months
     #[arg(long)]
     all: bool,
     /// Show only the newest N periods
