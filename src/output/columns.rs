@@ -316,7 +316,7 @@ mod tests {
                 "session-0123456789-0123456789-x  21:00  lighthouse  Paint the door of the light…",
             ]
         );
-        // What can be cut is left out of a line in which the last cell would have no room.
+        // What can be cut is left out of a line in which the last cell would have no space.
         assert_eq!(
             lines(60),
             [

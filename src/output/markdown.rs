@@ -268,7 +268,7 @@ impl MarkdownPage<'_> {
         self.lines.push(line);
     }
 
-    /// Appends the table in columns. The widest shrink until all have room.
+    /// Appends the table in columns. The widest shrink until all fit.
     fn push_table(&mut self) {
         let rows = std::mem::take(&mut self.table);
         let columns = rows.iter().map(Vec::len).max().unwrap_or(0);

@@ -20,7 +20,7 @@ const ROOM_UNITS: u32 = 32;
 const UNIT_BYTES: usize = 4 << 10;
 
 /// Interval at which the system is asked whether the client has closed the input. While there is no
-/// room, or while an answer waits for a client that does not read, the input is not read, and its
+/// capacity, or while an answer waits for a client that does not read, the input is not read, and its
 /// end would not be noticed.
 const CLOSED_CHECK_PERIOD: Duration = Duration::from_millis(100);
 

@@ -289,7 +289,8 @@ fn group_by_native_id<'w>(works: &'w [LogWork], known: &'w Known) -> SessionsByN
     }
     for work in works.iter().filter(|work| work.change == LogChange::New) {
         let key = (work.claim.provider, work.claim.native_id.as_str());
-        // Most logs have an id of their own, and a vector that grows from nothing has room for four.
+        // Most logs have an id of their own, and a vector that grows from nothing has space for
+        // four.
         by_native.entry(key).or_insert_with(|| Vec::with_capacity(1)).push(&*work.session_id);
     }
     by_native
@@ -453,7 +454,7 @@ fn group_dependent_works(works: &[LogWork]) -> Vec<Vec<usize>> {
     by_root.resize_with(groups.len(), Vec::new);
     for at in 0..works.len() {
         let group = &mut by_root[find_root(&mut groups, at)];
-        // Most logs depend on no other, and a vector that grows from nothing has room for four.
+        // Most logs depend on no other, and a vector that grows from nothing has space for four.
         if group.is_empty() {
             group.reserve_exact(1);
         }

@@ -221,7 +221,7 @@ impl<'a> Pull<'a> {
     }
 
     /// Reads the listings of these machines, and imports what is new. Returns the machines that
-    /// another round must look at.
+    /// another round must examine.
     pub(super) fn run_round(
         &mut self,
         versions: &BTreeMap<String, String>,

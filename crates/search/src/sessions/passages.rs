@@ -212,8 +212,8 @@ pub(crate) fn weigh_pairs(places: &[TermPlace], pairs: &[TermPair], weights: &[f
 }
 
 /// Cuts out the part of `text` that has the rarest words of the question. It begins where a sentence
-/// or line begins, if that is near, and goes on to the most characters that its size gives. Line breaks
-/// become blanks.
+/// or line begins, if that is near, and continues to the most characters that its size gives. Line
+/// breaks become blanks.
 pub(crate) fn cut_passage(
     text: &str,
     places: &[TermPlace],

@@ -18,7 +18,8 @@ const MAX_WORDS: usize = 4;
 pub struct HistoryScope {
     /// Positions in `Snapshot::sessions`.
     pub sessions: HashSet<usize>,
-    /// Only events before this time count, in microseconds since the epoch. `i64::MAX` is no end.
+    /// Only events before this time count, in microseconds since the epoch. `i64::MAX` means no
+    /// limit.
     pub until: i64,
 }
 

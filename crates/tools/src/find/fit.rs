@@ -53,7 +53,8 @@ const SIZE_32: TextSizes = TextSizes { title: 32, project: 24, passage: 32 };
 const SIZE_24: TextSizes = TextSizes { title: 24, project: 16, passage: 24 };
 const SIZE_0: TextSizes = TextSizes { title: 24, project: 16, passage: 0 };
 
-/// Maximum sizes of the texts of a session in bytes of JSON. Without room for passages it has none.
+/// Maximum sizes of the texts of a session in bytes of JSON. Without space for passages it has
+/// none.
 #[derive(Debug, Clone, Copy)]
 struct TextSizes {
     title: usize,
