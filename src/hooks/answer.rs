@@ -156,7 +156,7 @@ impl HookHistory<'_> {
         let recap = describe_last_sessions(self.snapshot, scope, &input.cwd, &|| self.is_late())?;
         Ok(recap.map(|recap| HookAnswer {
             text: fence(&format!(
-                "Where the last sessions in this project ended:\n{}get_session_details(session_id) shows one, get_event_details(event_ids=[..]) a whole text.",
+                "Where the last sessions in this project ended:\n{}get_session_details(session_id) shows one, get_event_details(event_ids=[..]) a full text.",
                 recap.text
             )),
             ids: recap.ids,
