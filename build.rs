@@ -11,7 +11,7 @@ fn main() {
     if env::var_os("CARGO_FEATURE_BUNDLED").is_some() {
         return;
     }
-    // Beside the installed program, then where it was built.
+    // Next to the installed program, then where it was built.
     let (beside, library) = match env::var("CARGO_CFG_TARGET_OS").as_deref() {
         Ok("linux") => ("$ORIGIN/../lib/sessions", "libduckdb.so"),
         Ok("macos") => ("@executable_path/../lib/sessions", "libduckdb.dylib"),

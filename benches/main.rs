@@ -114,7 +114,7 @@ fn agents(dir: &Path, bytes: u64) {
 }
 
 /// Measures the searches, warm in this process and cold in a process of their own: over the store as
-/// it is, and after a look for logs that grew.
+/// it is, and after a check for logs that grew.
 fn searches(corpus: &Corpus, logs: &Path, dir: &Path) {
     let store = Store::new(dir);
     let text = all_text(&store);

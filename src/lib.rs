@@ -1,4 +1,4 @@
-//! `sessions`: search, read and count the session logs of coding agents.
+//! `sessions`: search, read and analyze the session logs of your coding agents.
 //!
 //! The program uses the crates `store` <- `search`, `sql` <- `tools`. Its own layers depend only on
 //! those before them: `report`, `export`, `server` (MCP) <- `cli`. Only `server` names rmcp, only

@@ -61,7 +61,7 @@ pub(super) struct Log<'a> {
     parent: String,
     notes_progress: bool,
     files: Vec<Source<'a>>,
-    /// The texts to plant, each with the byte of the log from which on it may be planted.
+    /// The texts to plant, each with the first byte of the log at which it may be planted.
     plants: Vec<(u64, String)>,
     /// Number of tokens of the conversation up to now.
     context: u64,

@@ -25,7 +25,7 @@ use crate::measure;
 /// Time that a hook may take here; the times are reported.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A folder that is nobody's home.
+/// A folder that is not a home directory.
 const NO_HOME: &str = "/nowhere";
 
 /// Runs the benchmark on a folder of logs.

@@ -11,7 +11,7 @@ use store::Snapshot;
 use super::{Question, locomo, sessions_of};
 use crate::measure::Times;
 
-/// Events of an answer that are looked at.
+/// Events of an answer that are examined.
 const RANKED: usize = 10;
 
 /// Upper bounds of the confidences that are counted together.

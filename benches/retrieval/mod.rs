@@ -23,7 +23,7 @@ use store::{Snapshot, Store};
 use self::ranks::Ranks;
 use crate::measure::{self, Times};
 
-/// Sessions of an answer that are looked at.
+/// Sessions of an answer that are examined.
 const RANKED: usize = 10;
 
 /// A question and the sessions that answer it.

@@ -164,7 +164,7 @@ const MAX_VALUE_CHARS: usize = 160;
 /// Maximum number of items of an echoed list.
 const MAX_ECHOED_ITEMS: usize = 20;
 
-/// Cuts a long message in its middle, where it repeats a value that somebody gave.
+/// Cuts a long message in its middle, where it repeats a given value.
 pub fn shorten_message(message: String) -> String {
     let chars = message.chars().count();
     if chars <= MAX_MESSAGE_CHARS {

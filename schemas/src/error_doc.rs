@@ -25,7 +25,8 @@ impl ErrorCode {
             Self::IndexEmpty => "Nothing has been ingested yet",
             Self::StoreBusy => "Another process is writing to the store",
             Self::StoreUnavailable => {
-                "The store cannot be read or written: no permission, a full disk, a folder of something else, or another version"
+                "The store cannot be read or written: no permission, a full disk, a folder that is \
+                not a store, or another version"
             }
             Self::StoreDamaged => "A file of the store is damaged or missing",
             Self::InternalError => "A bug in this program",
@@ -52,7 +53,7 @@ impl ErrorCode {
                 "Give more characters; details.matches lists candidates"
             }
             Self::SqlError => {
-                "Correct the SQL by the message; sessions://schema has views and columns"
+                "Correct the SQL as the message says; sessions://schema has views and columns"
             }
             Self::SqlNotAllowed => "Rewrite it as exactly one SELECT over the documented views",
             Self::SearchTimeout => "Narrow the search by time, project or session",

@@ -3,7 +3,7 @@
 /// Estimated tokens of an answer are its JSON bytes divided by this.
 pub const BYTES_PER_TOKEN: usize = 4;
 
-/// Most bytes of an answer: 25,000 estimated tokens, less the room for the envelope.
+/// Most bytes of an answer: 25,000 estimated tokens, less the space for the envelope.
 pub const ANSWER_BYTES: usize = 25_000 * BYTES_PER_TOKEN - 4_000;
 
 /// Target of `get_session_details` at the level `summary`, in bytes of `data`.

@@ -43,7 +43,7 @@ closed_enum! {
         Kiro = "kiro",
         /// GitHub Copilot in Visual Studio.
         VsCopilot = "vscopilot",
-        /// Any other program that writes the line format documented for home-made agents.
+        /// Any other program that writes the line format documented for custom agents.
         Generic = "generic",
     }
 }

@@ -191,11 +191,15 @@ pub const VIEWS: &[SqlView] = &[
     },
     SqlView {
         name: "lineage",
-        doc: "One row per session that hangs on another one.",
+        doc: "One row per session that derives from another one.",
         table: None,
         own: &[
             SESSION,
-            required("parent_session_id", Text, "Session it hangs on; perhaps not in the store."),
+            required(
+                "parent_session_id",
+                Text,
+                "Session it derives from; it may not be in the store.",
+            ),
             optional(
                 "relation",
                 Text,
@@ -204,7 +208,7 @@ pub const VIEWS: &[SqlView] = &[
             optional("agent_id", Text, "Id of the subagent that wrote it."),
             PROVIDER,
             optional("title", Text, "Its title; untrusted."),
-            optional("started_at", Timestamp, "First time named in its log."),
+            optional("started_at", Timestamp, "First time in its log."),
             optional("spawned_by_event_id", Text, "Result in the parent that names the subagent."),
             optional("spawned_in_turn", Int, "Turn of the parent in which that was."),
             optional("tool_call_id", Text, "Call in the parent that started it."),

@@ -69,7 +69,8 @@ fn open_engine(address: &str, lake: &str) -> Result<Arc<dyn LakeEngine>, ToolErr
 #[cfg(not(feature = "spark"))]
 fn open_engine(address: &str, _: &str) -> Result<Arc<dyn LakeEngine>, ToolError> {
     let message = format!(
-        "'{address}' is an engine, and this build of sessions has none. Build one with --features spark"
+        "This build of sessions has no engine, so it cannot use '{address}'. Build it with \
+        --features spark"
     );
     Err(ToolError::new(ErrorCode::InvalidArgument, message).with_detail("field", "engine"))
 }
@@ -135,7 +136,7 @@ impl Refresh for ReaderRefresh {
     fn current_freshness(&self) -> Freshness {
         match self.0.current_freshness().unread_reason {
             UnreadReason::Unmasked(_) => {
-                let reason = "Ask whoever runs this server".to_owned();
+                let reason = "Ask the operator of this server".to_owned();
                 Freshness { unread_reason: UnreadReason::Unmasked(reason), ..Freshness::default() }
             }
             UnreadReason::None

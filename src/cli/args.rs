@@ -20,7 +20,7 @@ pub(super) const MAX_HELP_WIDTH: usize = 100;
 /// The heading of the flags that every command has.
 pub(super) const GLOBAL_FLAGS: &str = "Global flags";
 
-/// Search, read and count the session logs of coding agents
+/// Search, read and analyze the session logs of your coding agents
 #[derive(Debug, Parser)]
 #[command(
     name = "sessions",
@@ -49,7 +49,7 @@ pub(super) struct Args {
     /// Metadata detail: core or full
     #[arg(long, global = true, help_heading = GLOBAL_FLAGS, value_name = "LEVEL", default_value_t = MetadataLevel::Core)]
     pub(super) metadata: MetadataLevel,
-    /// Colours: auto, always or never [default: auto, which heeds NO_COLOR and CLICOLOR_FORCE]
+    /// Colours: auto, always or never [default: auto, which respects NO_COLOR and CLICOLOR_FORCE]
     #[arg(
         long,
         global = true, help_heading = GLOBAL_FLAGS,
@@ -64,7 +64,7 @@ pub(super) struct Args {
     /// Skip the check for new log data
     #[arg(long, global = true, help_heading = GLOBAL_FLAGS)]
     pub(super) no_refresh: bool,
-    /// Answer over the lake of --lake by Spark: spark://HOST:PORT of its Connect server (or
+    /// Answer from the lake of --lake through Spark Connect: spark://HOST:PORT (or
     /// SESSIONS_ENGINE)
     #[arg(long, global = true, help_heading = GLOBAL_FLAGS, value_name = "URL")]
     pub(super) engine: Option<String>,
@@ -123,7 +123,7 @@ pub(super) enum Command {
     Ingest(ingest::IngestFlags),
     /// Find events by their text
     Search(search::SearchFlags),
-    /// Find sessions by what you remember of them
+    /// Find sessions by what you remember about them
     Find(find::FindFlags),
     /// Show whole events
     Event(event::EventFlags),
@@ -131,15 +131,15 @@ pub(super) enum Command {
     List(list::ListFlags),
     /// Show one session
     Show(show::ShowFlags),
-    /// Read a session on the screen
+    /// Read a session in a full-screen view
     Open(open::OpenFlags),
-    /// Follow what an agent does now
+    /// Follow what an agent is doing
     Tail(tail::TailFlags),
-    /// Add and remove labels on sessions, and set a note
+    /// Add or remove labels of sessions, or set a note
     Label(label::LabelFlags),
     /// Remove sessions from the store for good, and keep their logs out
     Forget(forget::ForgetFlags),
-    /// Drop texts that the settings do not keep, and merge small files of the store
+    /// Drop texts past their retention, and merge small files of the store
     Compact(compact::CompactFlags),
     /// Explain what went wrong in a session, or which errors recur
     Analyze(analyze::AnalyzeFlags),
@@ -171,11 +171,11 @@ pub(super) enum Command {
     Doctor,
     /// Serve the tools over MCP on stdin and stdout, or over HTTP
     Mcp(mcp::McpFlags),
-    /// Serve a page for the browser: search, conversations, overview, live
+    /// Open a local page in the browser: search, conversations, overview, live
     Web(web::WebFlags),
     /// Answer the hooks of agents, and list past answers
     Hook(hook::HookFlags),
-    /// Register the server with a client: show what its configuration needs, or write it
+    /// Register the MCP server with a client: show the configuration, or write it
     Setup(setup::SetupFlags),
     /// Write plugins for Claude Code, Codex, Gemini CLI and other clients
     Plugin(plugin::PluginFlags),
@@ -190,11 +190,11 @@ pub(super) enum Command {
     Config,
     /// Show how this copy was installed, and the command that upgrades it
     Upgrade,
-    /// Remove what the program has written for agents, and the program; the store only on request
+    /// Remove the program and what it set up for agents; the store only on request
     Uninstall(uninstall::UninstallFlags),
     /// List the commands
     Help(help::HelpFlags),
-    /// Connect a shell: a key for the picker, and completion of ids, projects and flags
+    /// Print the shell integration: a key for the picker, completion of ids and flags
     Init(init::InitFlags),
     /// Print the words that complete a command line
     #[command(hide = true)]

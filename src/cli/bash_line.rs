@@ -33,7 +33,7 @@ struct Word {
 /// The place of a command line where a candidate is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct BashPlace {
-    /// The words up to the cursor, the last one as far as it is typed.
+    /// The words up to the cursor, the last one possibly incomplete.
     pub(super) words: Vec<String>,
     /// The beginning of the last word that stays in the line: bash replaces only what follows a colon
     /// or an opening quote.

@@ -25,7 +25,7 @@ const LATER: &str =
 pub(super) enum FirstRunOffer {
     Accepted,
     Declined,
-    /// Nobody could answer, or there is a store already.
+    /// The user cannot be asked, or there is a store already.
     NotMade,
 }
 

@@ -1,4 +1,4 @@
-//! The command line: arguments in, exit code out. Only this room names clap.
+//! The command line: arguments in, exit code out. Only this module names clap.
 //!
 //! This file has the root of the parser and gives every command to its file in `commands/`.
 

@@ -15,7 +15,7 @@ use store::is_store;
 /// The remark after the first ingest where no screen can be shown.
 const AFTER_FIRST_RUN: &str = "`sessions list` lists them, `sessions search WORDS` searches them";
 
-/// Runs the program without a command. Prints `help` if nobody could use a screen.
+/// Runs the program without a command. Prints `help` if no screen can be used.
 pub(super) fn run(args: Args, help: &str, printer: &Printer) -> ExitCode {
     match open_screen(args, printer) {
         Ok(Some(outcome)) => report_result(Ok(outcome), printer),

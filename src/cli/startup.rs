@@ -54,7 +54,8 @@ pub(super) fn mask_stored_text(
         // The command says itself what is wrong with a store that cannot be read.
         Err(_) if store.take_lazy_snapshot().is_err() => {}
         Err(error) => printer.print_note(&format!(
-            "The rules for secrets changed, and the store could not be masked by them, so this may show what they mask: {}",
+            "The rules for secrets changed, but they could not be applied to the store, so this \
+            may show secrets: {}",
             error.message
         ))?,
     }

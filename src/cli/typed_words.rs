@@ -44,7 +44,7 @@ const LEADS: &[(&str, &str)] = &[
 
 const HIDE: &str = "Add the project to `exclude` under [ingest] in settings.toml. `sessions forget --excluded --yes` then removes its sessions from the store";
 
-/// Returns the arguments with the command that a synonym stands for, and with `COMMAND --help` for
+/// Returns the arguments with the command that a synonym means, and with `COMMAND --help` for
 /// `help COMMAND`.
 pub(super) fn replace_synonym(program: &Command, mut arguments: Vec<OsString>) -> Vec<OsString> {
     let Some(at) = find_command_word(program, &arguments) else { return arguments };

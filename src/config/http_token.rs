@@ -71,9 +71,9 @@ fn parse_token_file(text: &str, path: &Path) -> Result<String, ToolError> {
 fn parse_token(text: &str) -> Result<String, &'static str> {
     let token = text.trim();
     if token.len() < MIN_TOKEN_BYTES {
-        Err("a token has at least 16 characters")
+        Err("a token needs at least 16 characters")
     } else if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        Err("a token has visible ASCII characters only")
+        Err("a token may contain visible ASCII characters only")
     } else {
         Ok(token.to_owned())
     }

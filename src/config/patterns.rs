@@ -122,7 +122,8 @@ fn absolute_pattern(folder: &str) -> String {
 /// Returns the error of a pattern that cannot be used.
 fn wrong_pattern(setting: &str, pattern: &str, error: &globset::Error) -> ToolError {
     let message = format!(
-        "{setting} of settings.toml: '{pattern}' is not a pattern: {}. Fix it, for example as '~/clients/acme/**'",
+        "{setting} in settings.toml: '{pattern}' is not a valid pattern: {}. Fix it, for example \
+        as '~/clients/acme/**'",
         error.kind()
     );
     ToolError::new(ErrorCode::InvalidArgument, message).with_detail("field", setting)

@@ -21,7 +21,7 @@ use store::SessionOrigin;
 /// Maximum size of the file in bytes.
 const MAX_FILE_BYTES: u64 = 4 << 20;
 
-/// The pattern of all projects. Sessions without a project are read by nobody else.
+/// The pattern of all projects. No other reader sees sessions without a project.
 const ALL_PROJECTS: &str = "**";
 
 /// Bytes of a SHA-256.
@@ -81,11 +81,11 @@ fn parse_readers(text: &str) -> Result<Vec<Reader>, String> {
         let reader = parse_reader(&entry)
             .map_err(|reason| format!("reader '{}': {reason}", entry.name.escape_debug()))?;
         if readers.iter().any(|known| known.token_sha256 == reader.token_sha256) {
-            return Err(format!("reader '{}' has the token of another one", reader.name));
+            return Err(format!("reader '{}' has the same token as another reader", reader.name));
         }
         readers.push(reader);
     }
-    if readers.is_empty() { Err("it names no reader".to_owned()) } else { Ok(readers) }
+    if readers.is_empty() { Err("it defines no reader".to_owned()) } else { Ok(readers) }
 }
 
 fn parse_reader(entry: &ReaderEntry) -> Result<Reader, String> {

@@ -221,7 +221,7 @@ impl StoreSettings {
 
 /// Parses a rule such as `transcripts after 90d`.
 fn parse_keep_rule(rule: &str, now: Timestamp) -> Result<KeepRule, ToolError> {
-    const FIELD: &str = "store.keep of settings.toml";
+    const FIELD: &str = "store.keep in settings.toml";
     let (name, age) = match rule.split_once(" after ") {
         Some((name, age)) => (name.trim(), Some(age.trim())),
         None => (rule, None),
@@ -274,7 +274,7 @@ impl UserSettings {
     pub fn zone(&self, named: Option<&str>) -> Result<Zone, ToolError> {
         match (named, self.display.timezone.as_deref()) {
             (Some(name), _) => Zone::find("timezone", name),
-            (None, Some(name)) => Zone::find("display.timezone of settings.toml", name),
+            (None, Some(name)) => Zone::find("display.timezone in settings.toml", name),
             (None, None) => Ok(system_zone()),
         }
     }

@@ -78,7 +78,8 @@ pub fn export_sessions(
     }
     for (flag, is_given) in [("whole", args.whole), ("ids", args.has_ids)] {
         if is_given && args.format != ExportFormat::Markdown {
-            let message = format!("{flag}: --{flag} is for markdown, and not for {}", args.format);
+            let message =
+                format!("{flag}: --{flag} works with markdown only, not with {}", args.format);
             let error = ToolError::new(ErrorCode::InvalidArgument, message);
             return Err(error.with_detail("field", flag));
         }

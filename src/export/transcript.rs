@@ -87,7 +87,7 @@ pub(crate) fn without_repeats(events: &[Event]) -> Cow<'_, [Event]> {
 }
 
 /// Returns, for each event, whether it is a copy of an earlier one of the same session: some agents
-/// write rows of a log again, as when they compact it twice. Equal texts alone are no sign of it: what
+/// write rows of a log again, as when they compact it twice. Equal texts alone do not show it: what
 /// precedes or follows must be equal as well.
 fn find_repeats(events: &[Event]) -> Vec<bool> {
     let hashes: Vec<u64> = events.iter().map(hash_event).collect();

@@ -99,7 +99,7 @@ pub(crate) fn remove_cached_stores(cache: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(in_use)
 }
 
-/// Returns the stores of the cache, and removes what is left of those that were being removed.
+/// Returns the stores of the cache, and removes the remains of those that were being removed.
 fn find_stores(cache: &Path) -> io::Result<Vec<CachedStore>> {
     let mut stores = Vec::new();
     for entry in fs::read_dir(cache)? {
@@ -132,7 +132,7 @@ fn remove_unused(path: &Path) -> io::Result<bool> {
     fs::rename(path, &removed)?;
     fs::remove_dir_all(&removed)?;
     drop(lock);
-    // Nobody opens the lock meanwhile: that takes the other lock first.
+    // No process opens the lock meanwhile: that takes the other lock first.
     let _ = fs::remove_file(lock_path(path));
     Ok(true)
 }

@@ -40,7 +40,7 @@ pub(crate) fn write_output(
     match move_to_place(file, &place, replace) {
         Ok(Some(outcome)) => Ok(outcome),
         Ok(None) => {
-            let what = format_args!("a file with other content is there already. {advice}");
+            let what = format_args!("another file already exists there. {advice}");
             Err(unusable_path(path, what))
         }
         Err(error) => Err(file_error(path, &error)),
@@ -80,7 +80,7 @@ fn move_to_place(
 ///
 /// # Errors
 ///
-/// If something that is not a regular file is there, or a link that leads nowhere: replacing it
+/// If something that is not a regular file is there, or a broken link: replacing it
 /// would remove a device, a pipe or a link that other programs use. Also if `path` cannot be
 /// examined.
 pub(crate) fn find_place(path: &Path) -> Result<PathBuf, ToolError> {
@@ -91,7 +91,7 @@ pub(crate) fn find_place(path: &Path) -> Result<PathBuf, ToolError> {
         Ok(metadata) => Err(special_file_error(path, describe_kind(&metadata))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             if fs::symlink_metadata(path).is_ok() {
-                return Err(special_file_error(path, "a link that leads nowhere"));
+                return Err(special_file_error(path, "a broken link"));
             }
             Ok(path.to_owned())
         }
@@ -267,7 +267,7 @@ mod tests {
             (&pipe, "a named pipe"),
             (&link, "a named pipe"),
             (&socket, "a socket"),
-            (&dangling, "a link that leads nowhere"),
+            (&dangling, "a broken link"),
         ] {
             let error = write(path, "x", true).expect_err("refused");
             assert!(error.message.contains(kind), "{error}");

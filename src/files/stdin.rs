@@ -39,7 +39,7 @@ pub(crate) fn read_stdin_text(
         Some(result) => result,
         None => match receiver.recv() {
             Ok(Some(result)) => result,
-            Ok(None) | Err(_) => Err(io::Error::other("its reader ended early")),
+            Ok(None) | Err(_) => Err(io::Error::other("the thread that reads it ended early")),
         },
     };
     result.map(Some)

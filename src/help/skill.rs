@@ -29,7 +29,7 @@ pub(super) fn skill_text() -> String {
 }
 
 const WAY: &str = "
-## The way through
+## Workflow
 
 - Find: search_sessions(query=\"a question in plain words\") for the session, search_events(query=\"words that must all occur\") for exact text. list_sessions(project=..., since=\"7d\") for what was worked on.
 - Ask one session: search_events(query=\"the question\", session_id=..., sort=\"relevance\") shows what it says about it.

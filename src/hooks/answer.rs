@@ -156,7 +156,7 @@ impl HookHistory<'_> {
         let recap = describe_last_sessions(self.snapshot, scope, &input.cwd, &|| self.is_late())?;
         Ok(recap.map(|recap| HookAnswer {
             text: fence(&format!(
-                "Where the last sessions in this project ended:\n{}get_session_details(session_id) shows one, get_event_details(event_ids=[..]) a whole text.",
+                "Where the last sessions in this project ended:\n{}get_session_details(session_id) shows one, get_event_details(event_ids=[..]) a full text.",
                 recap.text
             )),
             ids: recap.ids,
@@ -192,7 +192,7 @@ impl HookHistory<'_> {
                     self.describe_fix(
                         &fix,
                         "The error in this prompt was fixed before",
-                        "the prompt has an error that was fixed before",
+                        "the prompt contains an error that was fixed before",
                     )
                 }))
             }
@@ -256,7 +256,9 @@ impl HookHistory<'_> {
         }
         Ok(Some(HookAnswer {
             text: fence(&format!(
-                "What the history of this project has about the question:\n{text}search_sessions(query) finds more, get_event_details(event_ids=[..]) shows a whole text."
+                "What this project's history says about the question:\n{text}\
+                 search_sessions(query) finds more, \
+                 get_event_details(event_ids=[..]) shows the full text."
             )),
             ids,
             key: hash_key(sentence),
@@ -364,12 +366,12 @@ impl HookHistory<'_> {
         text.push_str(&format!("worked [{}] {when}: {worked}\n", fix.worked_id));
         if fix.matched == FixMatch::SameCall {
             for command in &fix.between {
-                text.push_str(&format!("in between ran: {}\n", quote(command, 200)));
+                text.push_str(&format!("ran in between: {}\n", quote(command, 200)));
             }
             for edit in fix.edits.iter().rev().take(MAX_EDITS) {
                 let files: Vec<String> = edit.files.iter().map(|file| quote(file, 120)).collect();
                 text.push_str(&format!(
-                    "in between edited [{}]: {}\n",
+                    "edited in between [{}]: {}\n",
                     edit.event_id,
                     files.join(", ")
                 ));
@@ -379,7 +381,7 @@ impl HookHistory<'_> {
                 ));
             }
         }
-        text.push_str("get_event_details(event_ids=[..]) shows the whole texts.");
+        text.push_str("get_event_details(event_ids=[..]) shows the full texts.");
         HookAnswer {
             text: fence(&text),
             ids: vec![fix.failed_id.clone(), fix.worked_id.clone()],

@@ -14,8 +14,8 @@ const MAX_MACHINE_BYTES: usize = 60;
 pub(super) struct ProjectHistory {
     /// The sessions of this machine, and those of the machines that the user named.
     pub(super) quoted: HistoryScope,
-    /// The sessions of this machine alone. Only their commands are offered: whoever can write to a lake
-    /// can publish sessions with any command.
+    /// The sessions of this machine alone. Only their commands are offered: anyone who can write to
+    /// a lake can publish sessions with any command.
     pub(super) own: HistoryScope,
 }
 

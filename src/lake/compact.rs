@@ -49,7 +49,7 @@ pub struct LakeCompaction {
     pub joined: usize,
     /// Joined objects that stay as they were.
     pub unchanged: usize,
-    /// Objects that nobody needs and were removed, with their indexes.
+    /// Objects that were removed because they are no longer needed, with their indexes.
     pub removed: usize,
     /// Objects of sessions that a push changed or removed meanwhile, which the next compaction joins, and
     /// those that are not valid.
@@ -264,7 +264,7 @@ impl<'c> Compaction<'c> {
         Ok(after)
     }
 
-    /// Replaces the manifest of a day, and removes the objects that nobody reads any more. Returns
+    /// Replaces the manifest of a day, and removes the objects that are no longer read. Returns
     /// whether it was another one.
     fn switch_manifest(
         &mut self,

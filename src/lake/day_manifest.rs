@@ -257,7 +257,7 @@ pub fn parse_day_manifest(bytes: &[u8], date: &str) -> Result<DayManifest, Strin
         return Err(format!("it has version {}, not {MANIFEST_VERSION}", manifest.version));
     }
     if manifest.date != date {
-        return Err("it is of another day".to_owned());
+        return Err("it belongs to another day".to_owned());
     }
     let unused = manifest.unused.iter().map(|unused| unused.key.as_str());
     if let Some(key) = unused.into_iter().find(|key| !is_joined_key(key, date)) {

@@ -130,7 +130,7 @@ fn decode_row(
 /// Returns an error if a row is not of this session, or has counts or times that no session has.
 pub(super) fn check_row(row: &SessionRow, lake_id: &str, provider: Provider) -> Result<(), String> {
     if row.session_id != lake_id || row.provider != provider {
-        return Err("its row is of another session".to_owned());
+        return Err("its row belongs to another session".to_owned());
     }
     let Ok(Value::Object(cells)) = serde_json::to_value(row) else {
         return Err("its row cannot be read".to_owned());

@@ -93,7 +93,7 @@ struct PlannedObject {
 #[derive(Default)]
 struct OpenSession {
     known: KnownParts,
-    /// Joined parts that were not looked at yet.
+    /// Joined parts that were not examined yet.
     expected: usize,
     /// Bytes of the known events.
     bytes: usize,

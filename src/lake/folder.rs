@@ -18,7 +18,7 @@ const LISTING_ENDING: &str = ".json";
 /// Beginning of the names of unfinished objects.
 const UNFINISHED_PREFIX: &str = ".tmp-";
 
-/// Age from which on an unfinished object is of a push that was killed.
+/// Age at which an unfinished object is taken to be left by a killed push.
 const ABANDONED_AFTER: Duration = Duration::from_hours(24);
 
 /// A lake in a folder. A key is the path of a file below it.
@@ -54,7 +54,7 @@ impl Objects for FolderPlace {
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,
                 Err(error) => return Err(error.to_string()),
             };
-            // What is neither a file nor a folder is listed, so that whoever reads it reports it.
+            // What is neither a file nor a folder is listed, so that the reader reports it.
             let is_folder = metadata.is_dir() && !name.ends_with(LISTING_ENDING);
             if name.starts_with('.') || is_folder {
                 continue;

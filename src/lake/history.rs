@@ -28,7 +28,7 @@ const COLUMNS: [EventColumn; 7] = [
     EventColumn::SourceLength,
 ];
 
-/// The events of a session, as far as they are compared.
+/// The events of a session that are compared.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct EventHistory {
     events: Vec<ComparedEvent>,

@@ -78,7 +78,7 @@ fn decode_source(
             let row = PublishedSession::decode(content);
             let row = row.map_err(|reason| format!("its row: {reason}"))?;
             if row.row.session_id != session {
-                return Err("its row is of another session".to_owned());
+                return Err("its row belongs to another session".to_owned());
             }
             Ok(SourceContent::Row(Box::new(row)))
         }

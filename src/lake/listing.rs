@@ -156,7 +156,7 @@ impl ListedObject {
             ObjectContent::Unreadable(reason) => return Ok(Err(format!("{}: {reason}", self.key))),
         };
         if bytes.len() as u64 != self.bytes || sha256(&bytes) != self.sha256 {
-            return Ok(Err(format!("{} is not what its listing says", self.key)));
+            return Ok(Err(format!("{} does not match its listing", self.key)));
         }
         Ok(Ok(bytes))
     }
@@ -257,7 +257,7 @@ pub fn parse_listing(bytes: &[u8], id: &str) -> Result<MachineListing, String> {
         return Err(format!("it has version {}, not {LISTING_VERSION}", form.version));
     }
     if form.id != id {
-        return Err("it is of another machine".to_owned());
+        return Err("it belongs to another machine".to_owned());
     }
     let names = [&form.machine, &form.user_name];
     if names.into_iter().any(|name| name.len() > MAX_TEXT_BYTES) {

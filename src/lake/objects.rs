@@ -13,7 +13,7 @@ pub(super) struct ObjectInfo {
     pub(super) version: String,
 }
 
-/// The content of an object, as far as it can be read.
+/// The readable content of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ObjectContent {
     Whole(Vec<u8>),

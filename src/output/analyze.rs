@@ -47,7 +47,8 @@ impl Show for AnalyzeData {
 
 fn context_lines(context: &Context) -> String {
     format!(
-        "context: {} tokens at first, {} at most ({}), {} at last; {} requests, {} compactions\n    {}\n",
+        "context: {} tokens at the start, {} at the peak ({}), {} at the end; {} requests, {} \
+        compactions\n    {}\n",
         context.first_tokens,
         context.peak_tokens,
         context.peak_event_id,

@@ -79,7 +79,7 @@ fn push_counts(painted: &mut Painted, data: &AnalyzeData, layout: &Layout) {
 fn push_context(painted: &mut Painted, context: &Context, layout: &Layout) {
     let short = |tokens: i64| format_short_count(u64::try_from(tokens).unwrap_or(0));
     let text = format!(
-        "context {} at first, {} at most, {} at last; {}, {}",
+        "context {} at the start, {} at the peak, {} at the end; {}, {}",
         short(context.first_tokens),
         short(context.peak_tokens),
         short(context.last_tokens),

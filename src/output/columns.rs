@@ -1,5 +1,5 @@
 //! Tables that fit the width of a screen: less important columns are left out first, then wide ones
-//! are cut. A rare long id takes the room of its own line, and leaves that of the other lines.
+//! are cut. A rare long id takes the space of its own line only.
 
 use anstyle::Style;
 
@@ -316,7 +316,7 @@ mod tests {
                 "session-0123456789-0123456789-x  21:00  lighthouse  Paint the door of the light…",
             ]
         );
-        // What can be cut is left out of a line in which the last cell would have no room.
+        // What can be cut is left out of a line in which the last cell would have no space.
         assert_eq!(
             lines(60),
             [

@@ -219,7 +219,7 @@ fn push_call(painted: &mut Painted, call: &CallEntry, layout: &Layout) {
         }
         if diff.text.lines().count() > MAX_DIFF_LINES {
             let (added, removed) = (diff.added, diff.removed);
-            painted.push(DIM, &format!("      +{added} -{removed} lines in all"));
+            painted.push(DIM, &format!("      +{added} -{removed} lines in total"));
             painted.end_line();
         }
     }

@@ -66,7 +66,7 @@ impl Show for DoctorData {
         }
 
         if self.drift.is_empty() {
-            out.push_str("no record or field was unknown to its decoder\n");
+            out.push_str("no unknown records or fields\n");
         } else {
             out.push_str("unknown to the decoders (kept as notifications)\n");
         }
@@ -93,7 +93,7 @@ impl Show for DoctorData {
         }
         if !absent.is_empty() {
             let names: Vec<&str> = absent.iter().map(|health| health.provider.as_str()).collect();
-            let text = format!("no logs and no sessions of: {}", names.join(", "));
+            let text = format!("no logs or sessions of: {}", names.join(", "));
             push_wrapped(&mut painted, DIM, "", &text, layout.width, usize::MAX);
         }
 
@@ -112,7 +112,7 @@ impl Show for DoctorData {
             push_wrapped(&mut painted, PLAIN, INDENT, &text, layout.width, usize::MAX);
         }
         if self.drift.is_empty() {
-            painted.push(DIM, "no record or field was unknown to its decoder");
+            painted.push(DIM, "no unknown records or fields");
             painted.end_line();
         } else {
             push_drift(&mut painted, &self.drift, layout);

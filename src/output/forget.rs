@@ -32,7 +32,10 @@ fn describe(data: &ForgetData, layout: Option<&Layout>) -> String {
     let mut out = String::new();
     append_lines(data.sessions.iter().map(|entry| entry_line(entry, layout)), layout, &mut out);
     if !data.copies.is_empty() {
-        out.push_str("These sessions hold copies of some of their events, or the originals (--with-copies forgets them too):\n");
+        out.push_str(
+            "These sessions contain copies of some of their events, or the originals \
+             (--with-copies forgets them too):\n",
+        );
         append_lines(data.copies.iter().map(|copy| copy_line(copy, layout)), layout, &mut out);
     }
 

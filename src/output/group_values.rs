@@ -12,7 +12,7 @@ pub(super) const fn key_heading(key: GroupKey) -> &'static str {
 /// Describes the tokens that the costs marked with `*` leave out.
 pub(super) fn unpriced_note(tokens: i64) -> String {
     let sum = format_count(u64::try_from(tokens).unwrap_or(0));
-    format!("* without the {sum} tokens of models that have no known price")
+    format!("* excludes {sum} tokens of models without a known price")
 }
 
 /// Adds up what groups without common events have.

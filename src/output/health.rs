@@ -77,7 +77,7 @@ impl Show for IngestReport {
         for version in self.earlier_versions.iter().take(MAX_EARLIER_VERSIONS) {
             let _ = writeln!(
                 out,
-                "the log of {} was rewritten; what it no longer holds is kept as {}",
+                "the log of {} was rewritten; what it no longer contains is kept as {}",
                 version.session_id, version.kept_as
             );
         }
@@ -173,7 +173,8 @@ fn problem_lines(report: &IngestReport) -> String {
     if report.problems.contains_key(ProblemKind::Unreadable.as_str()) {
         let _ = writeln!(
             out,
-            "unreadable files and folders: what was ingested of them before is kept. {UNREADABLE_ADVICE}"
+            "unreadable files and folders: events read from them earlier are kept. \
+            {UNREADABLE_ADVICE}"
         );
     }
     out
@@ -183,7 +184,7 @@ impl Show for ConfigWritten {
     fn to_text(&self) -> String {
         let path = self.path.display();
         match (&self.backup, self.changed) {
-            (_, false) => format!("{path} is already as it should be\n"),
+            (_, false) => format!("{path} is already up to date\n"),
             (None, true) => format!("wrote {path}\n"),
             (Some(backup), true) => {
                 format!("wrote {path}; the previous file is {}\n", backup.display())

@@ -54,7 +54,7 @@ pub(crate) fn term_pattern(term: &str) -> Option<String> {
     }
     let phrase = term.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
     let literal = phrase.map_or_else(|| term.to_owned(), |phrase| phrase.replace("\\\"", "\""));
-    // A phrase may go on in the next line of a screen.
+    // A phrase may continue on the next line of a screen.
     let words: Vec<String> = literal.split_whitespace().map(regex::escape).collect();
     (!words.is_empty()).then(|| words.join(r"\s+"))
 }

@@ -52,7 +52,7 @@ impl Show for PushReport {
         let _ = writeln!(out, "unchanged  {}", self.unchanged);
         if self.held_by_others > 0 {
             let _ =
-                writeln!(out, "elsewhere  {} that another machine published", self.held_by_others);
+                writeln!(out, "elsewhere  {} published by another machine", self.held_by_others);
         }
         if !self.removed.is_empty() {
             let _ = writeln!(out, "removed    {} from the lake", self.removed.len());
@@ -124,13 +124,13 @@ impl Show for LakeCompaction {
         );
         let _ = writeln!(out, "unchanged  {}", self.unchanged);
         if self.removed > 0 {
-            let _ =
-                writeln!(out, "removed    {} that nobody needs", count_of(self.removed, "file"));
+            let removed = count_of(self.removed, "file");
+            let _ = writeln!(out, "removed    {removed} no longer needed");
         }
         if self.left_out > 0 {
             let _ = writeln!(
                 out,
-                "left out   {} that changed meanwhile; the next compaction takes them",
+                "left out   {} that changed meanwhile; the next compaction joins them",
                 count_of(self.left_out, "object")
             );
         }

@@ -268,7 +268,7 @@ impl MarkdownPage<'_> {
         self.lines.push(line);
     }
 
-    /// Appends the table in columns. The widest shrink until all have room.
+    /// Appends the table in columns. The widest shrink until all fit.
     fn push_table(&mut self) {
         let rows = std::mem::take(&mut self.table);
         let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
@@ -367,7 +367,7 @@ fn wrap_pieces(pieces: &[Piece], room: usize) -> Vec<Vec<Piece>> {
 /// Goes through the pieces of a line from its beginning to its end.
 struct PieceCursor<'p> {
     pieces: &'p [Piece],
-    /// The piece that was looked at last, and its position in the text of all pieces, in bytes.
+    /// The piece that was examined last, and its position in the text of all pieces, in bytes.
     at: usize,
     start: usize,
 }

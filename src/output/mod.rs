@@ -1,4 +1,4 @@
-//! The only room that prints. Data goes to stdout, everything else to stderr.
+//! The only module that prints. Data goes to stdout, everything else to stderr.
 
 mod analyze;
 mod analyze_screen;

@@ -180,7 +180,7 @@ fn push_match(painted: &mut Painted, found: &Match, highlighter: &Highlighter, w
 
 /// Breaks a text into a few lines. The first has `first_room` cells, the others are indented.
 fn wrap_after_label(text: &str, first_room: usize, width: usize) -> Vec<String> {
-    // Stands for the label while the lines are broken.
+    // Placeholder for the label while the lines are wrapped.
     let label = " ".repeat(width.saturating_sub(first_room));
     let indent = " ".repeat(SNIPPET_INDENT);
     let options = textwrap::Options::new(width).initial_indent(&label).subsequent_indent(&indent);

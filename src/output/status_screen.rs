@@ -103,7 +103,7 @@ fn collect_rows(
     rows
 }
 
-/// Appends what the store has not read as it should be.
+/// Appends what the store could not read as expected.
 fn append_incomplete(data: &StatusData, rows: &mut Vec<StatusRow>) {
     let mut push = |style, label, value| rows.push(StatusRow { style, label, value });
     if data.outdated_logs + data.outdated_gone > 0 {
@@ -122,7 +122,7 @@ fn append_incomplete(data: &StatusData, rows: &mut Vec<StatusRow>) {
     if data.incomplete_files > 0 {
         let end = if data.incomplete_files == 1 { "file ends" } else { "files end" };
         let incomplete = format!(
-            "{} {end} inside a line ({} bytes wait)",
+            "{} {end} inside a line ({} bytes pending)",
             data.incomplete_files, data.incomplete_bytes
         );
         push(PLAIN, "incomplete", incomplete);

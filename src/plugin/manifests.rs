@@ -14,7 +14,7 @@ pub(super) const LAUNCHER_PATH: &str = "bin/sessions-mcp";
 pub(super) const MODULE_PATH: &str = "index.js";
 
 pub(super) const DESCRIPTION: &str =
-    "Search and count the history of your coding agents, on this machine and without a network.";
+    "Search and analyze the history of your coding agents, locally and offline.";
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -34,18 +34,18 @@ fn author() -> &'static str {
 const VARIABLES: &[PlaceVariable] = &[
     PlaceVariable {
         name: "CLAUDE_CONFIG_DIR",
-        title: "Folder of Claude Code",
+        title: "Claude Code folder",
         description: "Where Claude Code keeps its logs, if not in ~/.claude",
     },
     PlaceVariable {
         name: "CODEX_HOME",
-        title: "Folder of Codex",
+        title: "Codex folder",
         description: "Where Codex keeps its logs, if not in ~/.codex",
     },
     PlaceVariable {
         name: "SESSIONS_STORE",
-        title: "Store of sessions",
-        description: "Where sessions keeps its store, if not in the usual place",
+        title: "Sessions store",
+        description: "Where sessions keeps its store, if not in the default folder",
     },
 ];
 

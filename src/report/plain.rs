@@ -8,8 +8,8 @@ use crate::page::escape_html;
 /// Returns the list of the sessions.
 pub(super) fn describe_report(data: &ReportData) -> String {
     let mut out = format!(
-        "<main>\n<h1>{TITLE}</h1>\n<p>Made {} by sessions {}. The charts and the conversations need \
-         JavaScript.</p>\n<ul>\n",
+        "<main>\n<h1>{TITLE}</h1>\n<p>Generated {} by sessions {}. The charts and the \
+         conversations need JavaScript.</p>\n<ul>\n",
         data.generated_at, data.version
     );
     for session in &data.sessions {

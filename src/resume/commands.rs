@@ -109,17 +109,17 @@ pub(super) fn commands_of(agent: Provider) -> &'static AgentCommands {
         },
         Provider::Cline => &AgentCommands {
             program: "cline",
-            resume: Impossible("no command of Cline that resumes by id is documented"),
+            resume: Impossible("Cline documents no command that resumes a session by id"),
             start: StartWay::Impossible,
         },
         Provider::IFlow => &AgentCommands {
             program: "iflow",
-            resume: Impossible("no command of iFlow CLI that resumes by id is documented"),
+            resume: Impossible("iFlow CLI documents no command that resumes a session by id"),
             start: StartWay::Impossible,
         },
         Provider::Hermes => &AgentCommands {
             program: "hermes",
-            resume: Impossible("no command of Hermes that resumes by id is documented"),
+            resume: Impossible("Hermes documents no command that resumes a session by id"),
             start: StartWay::Impossible,
         },
         Provider::Antigravity => &AgentCommands {
@@ -139,7 +139,7 @@ pub(super) fn commands_of(agent: Provider) -> &'static AgentCommands {
         },
         Provider::Generic => &AgentCommands {
             program: "sessions",
-            resume: Impossible("its log is of a home-made agent"),
+            resume: Impossible("its log was written by a custom agent"),
             start: StartWay::Impossible,
         },
     }

@@ -56,7 +56,8 @@ impl AgentCommand {
         }
         if let Some(later) = session.later_version {
             return Err(cannot_resume(format!(
-                "Session {id} is what the log of session {later} held before it was rewritten, so its agent does not know it. Resume {later}; {other}"
+                "Session {id} is an earlier version of {later}, whose log was rewritten, so its \
+                agent does not know it. Resume {later}; {other}"
             )));
         }
         let AgentCommands { program, resume, .. } = commands_of(session.provider);

@@ -51,7 +51,7 @@ impl MarkdownExport {
             return question;
         }
         match write_markdown(setup, &path, session_id) {
-            Ok(()) => format!("session {} is in {}", short_id(session_id), path.display()),
+            Ok(()) => format!("exported session {} to {}", short_id(session_id), path.display()),
             Err(error) => error.message,
         }
     }

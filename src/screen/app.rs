@@ -427,7 +427,7 @@ impl<'a> App<'a> {
             SessionAction::ShowCost => self.popup = Some(Popup::cost(session)),
             SessionAction::CopyId => {
                 self.screen.copy_to_clipboard(&id)?;
-                self.message = Some(format!("{id} is in the clipboard"));
+                self.message = Some(format!("copied {id} to the clipboard"));
             }
             SessionAction::Export => {
                 self.message = Some(self.export.run(self.setup, &id));

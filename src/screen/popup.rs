@@ -37,7 +37,7 @@ const PICKER_KEYS: &[(&str, &str)] = &[
     ("Alt+p, in the list p", "this project or all"),
     ("Alt+a, in the list a", "the next agent or all"),
     ("Alt+t, in the list t", "last 24h, 7d, 30d or any time"),
-    ("Esc", "empty the search, then leave"),
+    ("Esc", "clear the search, then quit"),
     ("Ctrl+C", "leave"),
 ];
 

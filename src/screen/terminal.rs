@@ -130,7 +130,7 @@ impl Drop for Screen {
     }
 }
 
-/// Restores the terminal, if a screen is shown. Nobody could read an error.
+/// Restores the terminal, if a screen is shown. An error could not be shown.
 fn restore_terminal() {
     if !IS_SHOWN.swap(false, Ordering::SeqCst) {
         return;

@@ -83,7 +83,7 @@ impl Marker {
 }
 
 /// Returns a line with `left` at its start and `right` at its end. The right part is dropped if there
-/// is no room for both.
+/// is no space for both.
 pub(super) fn justify(left: Line<'static>, right: Line<'static>, width: usize) -> Line<'static> {
     let used = left.width() + right.width();
     if right.width() == 0 || used + 1 > width {

@@ -11,8 +11,8 @@ use rmcp::model::RequestId;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::sleep;
 
-/// Number of units of room. Every request in progress takes at least one, so at most this many run
-/// at the same time.
+/// Number of units of capacity. Every request in progress takes at least one, so at most this many
+/// run at the same time.
 const ROOM_UNITS: u32 = 32;
 
 /// Number of bytes of a request's text for which it takes one further unit: a parsed request takes
@@ -20,7 +20,7 @@ const ROOM_UNITS: u32 = 32;
 const UNIT_BYTES: usize = 4 << 10;
 
 /// Interval at which the system is asked whether the client has closed the input. While there is no
-/// room, or while an answer waits for a client that does not read, the input is not read, and its
+/// capacity, or while an answer waits for a client that does not read, the input is not read, and its
 /// end would not be noticed.
 const CLOSED_CHECK_PERIOD: Duration = Duration::from_millis(100);
 
@@ -60,13 +60,13 @@ pub(super) fn has_too_many_values(text: &[u8]) -> bool {
     commas >= MAX_REQUEST_VALUES
 }
 
-/// The room that one request takes. It is released when the last clone is dropped.
+/// The capacity that one request takes. It is released when the last clone is dropped.
 pub(super) type Room = Arc<OwnedSemaphorePermit>;
 
 /// The requests of one client and their answers.
 pub(super) struct Flow {
     units: Arc<Semaphore>,
-    /// The requests without an answer so far. Sending an answer removes its room.
+    /// The requests without an answer so far. Sending an answer removes its permit.
     unanswered: Mutex<HashMap<RequestId, Room>>,
     /// The number of messages written so far.
     written: AtomicU64,
@@ -91,7 +91,7 @@ impl Flow {
         }
     }
 
-    /// Waits until there is room for a request of `bytes`.
+    /// Waits until there is capacity for a request of `bytes`.
     pub(super) async fn wait_for_room(&self, bytes: usize) -> Room {
         let extra = u32::try_from(bytes / UNIT_BYTES).unwrap_or(ROOM_UNITS);
         let units = (1 + extra).min(ROOM_UNITS);
@@ -107,8 +107,8 @@ impl Flow {
         self.lock_unanswered().insert(id, room);
     }
 
-    /// Removes the room of a request that is being answered or never will be. A handler that still
-    /// runs for it holds a clone.
+    /// Removes the capacity of a request that is being answered or never will be. A handler that
+    /// still runs for it holds a clone.
     pub(super) fn take_room(&self, id: &RequestId) -> Option<Room> {
         self.lock_unanswered().remove(id)
     }

@@ -47,9 +47,9 @@ impl HostFilter {
         const BAD_HOST: HttpRefusal =
             (StatusCode::BAD_REQUEST, "exactly one Host header with a host and a port is needed");
         const OTHER_HOST: HttpRefusal =
-            (StatusCode::FORBIDDEN, "this server is not known by the name in the Host header");
+            (StatusCode::FORBIDDEN, "the Host header does not name this server");
         const BAD_ORIGIN: HttpRefusal =
-            (StatusCode::FORBIDDEN, "requests from pages of other sites are refused");
+            (StatusCode::FORBIDDEN, "requests from other sites are refused");
 
         let host = single_value(headers, &HOST).and_then(parse_authority).ok_or(BAD_HOST)?;
         if !self.is_allowed(&host) {

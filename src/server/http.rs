@@ -247,7 +247,7 @@ fn parse_message(body: &[u8]) -> Result<ClientJsonRpcMessage, Box<HttpAnswer>> {
     let message = if value.is_array() {
         "batches are not supported: send one request at a time".to_owned()
     } else {
-        format!("the request is not a message of JSON-RPC 2.0: {error}")
+        format!("the request is not a JSON-RPC 2.0 message: {error}")
     };
     let id = match value.get("id") {
         Some(Value::String(id)) => Some(RequestId::String(id.as_str().into())),

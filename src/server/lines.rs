@@ -40,7 +40,7 @@ const TAIL_BYTES: usize = 128;
 /// The answer to a request that cannot be read, and the request's id if it is known.
 type LineRefusal = (ErrorData, Option<RequestId>);
 
-/// A message or refusal that was read but not passed on yet, because there is no room for it.
+/// A message or refusal that was read but not passed on yet, because there is no capacity for it.
 enum NextInput {
     Message(Box<RxJsonRpcMessage<RoleServer>>),
     Refusal(LineRefusal),
@@ -151,13 +151,14 @@ where
                 }
             };
 
-            // The message stays in `next` until there is room, because this future may be dropped
-            // at any time.
+            // The message stays in `next` until there is capacity, because this future may be
+            // dropped at any time.
             let room = self.flow.wait_for_room(bytes).await;
             match self.next.take()? {
                 NextInput::Message(mut message) => {
                     if let JsonRpcMessage::Request(request) = message.as_mut() {
-                        // The handler holds the room while it runs, even if the answer is dropped.
+                        // The handler holds its capacity while it runs, even if the answer is
+                        // dropped.
                         request.request.extensions_mut().insert(Arc::clone(&room));
                         self.flow.begin_request(request.id.clone(), room);
                     }
@@ -191,7 +192,7 @@ fn answered_id(message: &TxJsonRpcMessage<RoleServer>) -> Option<&RequestId> {
 
 /// Returns whether the server does anything with a message that needs no answer. rmcp starts a task
 /// for every notification and keeps what it is told of requests that it does not know, so a client
-/// that sends many would grow the server. Releases the room of a request that is cancelled.
+/// that sends many would grow the server. Releases the capacity of a request that is cancelled.
 #[expect(clippy::wildcard_enum_match_arm, reason = "no other notification is handled")]
 fn has_use(message: &RxJsonRpcMessage<RoleServer>, flow: &Flow) -> bool {
     let JsonRpcMessage::Notification(notification) = message else { return true };

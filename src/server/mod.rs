@@ -1,4 +1,4 @@
-//! The MCP server. Only this room uses rmcp; stdout carries only the protocol.
+//! The MCP server. Only this module uses rmcp; stdout carries only the protocol.
 
 mod arguments;
 mod cache;

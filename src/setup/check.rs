@@ -111,13 +111,13 @@ fn count_tools(server: &[String]) -> Result<usize, String> {
     let _ = child.wait();
     let answer = answer?;
     let tools = answer["result"]["tools"].as_array();
-    tools.map(Vec::len).ok_or_else(|| format!("answers without tools: {answer}"))
+    tools.map(Vec::len).ok_or_else(|| format!("lists no tools: {answer}"))
 }
 
 /// Sends the requests of a client, and returns the answer with the tools.
 fn request_tools(child: &mut Child) -> Result<Value, String> {
     let (Some(input), Some(output)) = (child.stdin.as_mut(), child.stdout.take()) else {
-        return Err("has no input and output".to_owned());
+        return Err("has no stdin and stdout".to_owned());
     };
     let client = json!({ "name": "sessions-setup", "version": env!("CARGO_PKG_VERSION") });
     let requests = [
@@ -150,8 +150,8 @@ fn request_tools(child: &mut Child) -> Result<Value, String> {
             }
             mpsc::RecvTimeoutError::Disconnected => "ends before it answers".to_owned(),
         })?;
-        let message: Value =
-            serde_json::from_str(&line).map_err(|_| format!("prints what is not JSON: {line}"))?;
+        let message: Value = serde_json::from_str(&line)
+            .map_err(|_| format!("prints a line that is not JSON: {line}"))?;
         if message["id"] == 2 {
             return Ok(message);
         }

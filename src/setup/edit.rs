@@ -141,7 +141,7 @@ fn add_to_toml(text: &str, entry: &ServerEntry) -> Result<String, String> {
         if item.is_inline_table() {
             return Err(format!("'{name}' would have to go into an inline table"));
         }
-        let table = item.as_table_like_mut().ok_or("a value is in the place of a table")?;
+        let table = item.as_table_like_mut().ok_or("a value is where a table should be")?;
         item = table.entry(name).or_insert_with(|| {
             let mut table = Table::new();
             // A table that contains only tables needs no line of its own.

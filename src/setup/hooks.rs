@@ -212,7 +212,7 @@ mod tests {
         let new = planned(HookClient::Claude, "/new/my sessions").add_to(&old).expect("adds");
         assert!(!new.contains("/old/"), "{new}");
         assert_eq!(new.matches("'/new/my sessions' hook prompt").count(), 1);
-        // Somebody added a handler to our group.
+        // The user added a handler to our group.
         let shared = r#"{"hooks": {"SessionEnd": [{"hooks": [
             {"type": "command", "command": "/x/sessions hook session-end --client claude"},
             {"type": "command", "command": "mine"}]}]}}"#;

@@ -18,7 +18,7 @@ use super::entry::{SERVER_NAME, ServerEntry};
 /// Returns `text` with the entry added. The error is the reason why the text cannot take the entry.
 pub(super) fn add_to_yaml(text: &str, entry: &ServerEntry) -> Result<String, String> {
     let [table] = entry.tables else {
-        return Err("its entry is in no table of its own".to_owned());
+        return Err("its entry is not in a table of its own".to_owned());
     };
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     if lines.iter().skip(1).any(|line| line == "---") || lines.iter().any(|line| line == "...") {

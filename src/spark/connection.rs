@@ -189,7 +189,7 @@ impl SparkConnection {
         let mut reader = ResponseReader { take, last_response: None, is_complete: false };
         let result = self.read_rows(client, request, &mut reader, stop);
         if matches!(result, Ok(false) | Err(RunError::Tool(_))) {
-            // Nobody waits for the rest of the rows.
+            // The rest of the rows is not needed.
             self.runtime.block_on(interrupt(client, &operation));
         }
         result.map(|_| ())

@@ -92,7 +92,7 @@ impl SparkEngine {
         &self.folder
     }
 
-    /// Returns what the lake had when it was last looked at.
+    /// Returns the contents of the lake when it was last read.
     pub(super) fn catalog(&self) -> Result<Arc<LakeCatalog>, ToolError> {
         let known = self.lock_catalog().clone();
         match known {

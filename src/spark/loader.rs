@@ -144,13 +144,17 @@ fn with_type(column: &ArrayRef, wanted: &DataType) -> Result<ArrayRef, arrow::er
 
 fn invalid_session(id: &str, reason: &str) -> ToolError {
     let message = format!(
-        "Session {id} of the lake is not what its listing says: {reason}. Have its machine run sessions push again"
+        "Session {id} of the lake does not match its listing: {reason}. Run `sessions push` again \
+        on its machine"
     );
     ToolError::new(ErrorCode::StoreDamaged, message)
 }
 
 pub(super) fn unreadable(reason: &str) -> ToolError {
-    ToolError::new(ErrorCode::InternalError, format!("Spark sent rows of other types: {reason}"))
+    ToolError::new(
+        ErrorCode::InternalError,
+        format!("Spark sent rows of unexpected types: {reason}"),
+    )
 }
 
 #[cfg(test)]

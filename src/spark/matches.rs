@@ -32,7 +32,7 @@ struct SessionMatches {
     times: Vec<i64>,
 }
 
-/// What a search has to look at.
+/// What a search must examine.
 struct LakeSearch<'a> {
     engine: &'a SparkEngine,
     call: &'a LakeCall<'a>,
@@ -148,8 +148,8 @@ impl SparkEngine {
 }
 
 impl LakeSearch<'_> {
-    /// Has Spark count the matches in growing windows until a page is full, and loads the sessions of
-    /// the page.
+    /// Counts the matches with Spark in growing windows until a page is full, and loads the
+    /// sessions of the page.
     fn count_by_window(
         &self,
         condition: &EventCondition,
@@ -190,7 +190,7 @@ impl LakeSearch<'_> {
         windows
     }
 
-    /// Has Spark count the matches in a window, by session.
+    /// Counts the matches of a window by session, with Spark.
     fn count_matches(
         &self,
         window: &SearchWindow<'_>,
@@ -213,7 +213,7 @@ impl LakeSearch<'_> {
         let mut found = Vec::new();
         self.engine.connection().run(&relation, self.call.stop, &mut |batch| {
             let rows = read_matches(self.call.snapshot, &batch);
-            found.extend(rows.ok_or_else(|| unreadable("a count has other columns"))?);
+            found.extend(rows.ok_or_else(|| unreadable("a count has unexpected columns"))?);
             Ok(true)
         })?;
         Ok(found)

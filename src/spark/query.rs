@@ -56,7 +56,9 @@ pub(super) fn run_query(
         }
         Err(RunError::Spark(error)) => {
             let message = format!(
-                "Spark refused the query: {}. It is SQL of Spark over the views sessions and events; those of a store and its functions are available after sessions pull",
+                "Spark refused the query: {}. With --engine a query is Spark SQL over the views \
+                sessions and events; the other views and functions are available after `sessions \
+                pull`",
                 first_line(&error.get_message())
             );
             return Err(ToolError::new(ErrorCode::SqlError, message));

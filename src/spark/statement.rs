@@ -78,7 +78,7 @@ impl<'s> Lexer<'s> {
             } else if self.rest.starts_with("/*") {
                 self.skip_comment()?;
             } else if self.rest.starts_with("://") {
-                return Err("an address (://) outside of a text".to_owned());
+                return Err("an address (://) outside of a string".to_owned());
             } else if matches!(letter, ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c') {
                 self.rest = &self.rest[1..];
             } else if letter.is_ascii_alphanumeric() || letter == '_' {
@@ -97,7 +97,7 @@ impl<'s> Lexer<'s> {
                 self.rest = &self.rest[1..];
             } else {
                 let shown = letter.escape_debug();
-                return Err(format!("the character '{shown}' outside of names and texts"));
+                return Err(format!("the character '{shown}' outside of names and strings"));
             }
         }
         Ok(self.tokens)
@@ -117,14 +117,14 @@ impl<'s> Lexer<'s> {
     fn skip_comment(&mut self) -> Result<(), String> {
         let comment = &self.rest[2..];
         let Some(end) = comment.find("*/") else {
-            return Err("a comment that does not end".to_owned());
+            return Err("an unterminated comment".to_owned());
         };
         if comment.starts_with('+') {
             return Err("a hint (/*+)".to_owned());
         }
         // Spark reads the `/*` of `/*/` as the beginning of another comment.
         if comment[..=end].contains("/*") {
-            return Err("a comment in a comment".to_owned());
+            return Err("a nested comment".to_owned());
         }
         self.rest = &comment[end + 2..];
         Ok(())
@@ -147,10 +147,10 @@ impl<'s> Lexer<'s> {
         };
         // After a number such as 1e+5, r begins a raw text.
         if word != "r" {
-            return Err(format!("a text directly after {word}"));
+            return Err(format!("a string directly after {word}"));
         }
         let Some(end) = rest[1..].find(quote) else {
-            return Err("a text that does not end".to_owned());
+            return Err("an unterminated string".to_owned());
         };
         self.rest = &rest[end + 2..];
         self.tokens.push(Token::Text);
@@ -171,7 +171,7 @@ impl<'s> Lexer<'s> {
                 return Ok(&text[..at]);
             }
         }
-        Err("a text that does not end".to_owned())
+        Err("an unterminated string".to_owned())
     }
 
     /// Takes a name in backquotes; two of them are one in the name.
@@ -180,7 +180,7 @@ impl<'s> Lexer<'s> {
         loop {
             let text = &self.rest[1..];
             let Some(end) = text.find('`') else {
-                return Err("a name that does not end".to_owned());
+                return Err("an unterminated name".to_owned());
             };
             name.push_str(&text[..end]);
             self.rest = &text[end + 1..];

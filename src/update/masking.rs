@@ -57,7 +57,9 @@ fn damaged_error(sessions: &[String]) -> ToolError {
     let named = &sessions[..sessions.len().min(MAX_NAMED_SESSIONS)];
     let more = if named.len() < sessions.len() { " and others" } else { "" };
     let message = format!(
-        "The rules for secrets changed, and {} sessions that lost events by damage cannot be masked by them: {}{more}. `sessions ingest` reads their logs again; if these are gone, `sessions forget ID` removes what is left",
+        "The rules for secrets changed, and {} sessions that lost events by damage cannot be \
+        masked by them: {}{more}. `sessions ingest` reads their logs again; if these are gone, \
+        `sessions forget ID` removes the rest",
         sessions.len(),
         named.join(", ")
     );

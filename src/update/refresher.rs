@@ -410,7 +410,7 @@ mod tests {
             shared.lock_state().watch.looked_at_all(&roots, slow, true);
         }
         if !shared.lock_state().watch.is_watching() {
-            // Where the system reports nothing, all files are looked at each time.
+            // Where the system reports nothing, all files are checked each time.
             return assert_eq!(find().len(), 2);
         }
         assert!(find().is_empty(), "nothing was reported");

@@ -111,7 +111,8 @@ pub(super) fn keep_after_ingest(
     if sums.sessions > 0 {
         let bytes: u64 = sums.dropped.values().map(|dropped| dropped.bytes).sum();
         notices.push(format!(
-            "Texts of {} sessions were dropped ({bytes} bytes), as store.keep of settings.toml says: {}",
+            "Texts of {} sessions were dropped ({bytes} bytes), as store.keep in settings.toml \
+            says: {}",
             sums.sessions, reduced.announced
         ));
     }

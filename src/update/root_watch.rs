@@ -1,4 +1,4 @@
-//! Remembers which logs changed below the known roots, so that a server need not look at every file
+//! Remembers which logs changed below the known roots, so that a server need not check every file
 //! before each answer.
 
 use std::collections::BTreeSet;
@@ -11,13 +11,13 @@ use notify::RecommendedWatcher;
 use super::ingest_logs::MAX_NAMED_FILES;
 use super::watch::{FOLDER_WATCH_DELAY, FilesToIngest, files_to_ingest, start_watcher};
 
-/// A look at all files that takes longer than this is worth avoiding.
+/// A scan of all files that takes longer than this is worth avoiding.
 const SLOW_LOOK: Duration = Duration::from_millis(10);
 
-/// Time after which all files are looked at again, for changes that the system did not report.
+/// Time after which all files are checked again, for changes that the system did not report.
 const LOOK_PERIOD: Duration = Duration::from_secs(60);
 
-/// The files to look at before an answer.
+/// The files to check before an answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum FilesToCheck {
     All,
@@ -41,12 +41,12 @@ pub(super) struct RootWatch {
     /// The watched roots, and what owns the thread that hears of changes. `None` before the first slow
     /// look.
     watcher: Option<(Vec<PathBuf>, RecommendedWatcher)>,
-    /// The end of the last look at all files that began while the roots were watched.
+    /// The end of the last scan of all files that began while the roots were watched.
     last_look: Option<Instant>,
 }
 
 impl RootWatch {
-    /// Returns the files to look at. `roots` are those of this moment.
+    /// Returns the files to check. `roots` are the current ones.
     pub(super) fn files_to_check(&mut self, roots: &[PathBuf]) -> FilesToCheck {
         let is_recent = self.last_look.is_some_and(|last| last.elapsed() < LOOK_PERIOD);
         let is_watched = self.watcher.as_ref().is_some_and(|(watched, _)| watched == roots);
@@ -71,12 +71,12 @@ impl RootWatch {
         self.watcher.is_some()
     }
 
-    /// Has all files looked at next, because those that were named are not in the store yet.
+    /// Schedules a scan of all files, because the named ones are not in the store yet.
     pub(super) fn must_look_at_all(&mut self) {
         self.last_look = None;
     }
 
-    /// Notes that all files were looked at, which took `time`. Begins to watch `roots` if that is slow
+    /// Records that a scan of all files took `time`. Begins to watch `roots` if that is slow
     /// and all known files are below them; then the next look is at all files again, because some may
     /// have changed before the roots were watched.
     pub(super) fn looked_at_all(&mut self, roots: &[PathBuf], time: Duration, covers_all: bool) {
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(watch.files_to_check(&roots), FilesToCheck::All, "the first one was too early");
         watch.looked_at_all(&roots, SLOW_LOOK, true);
         if !watch.is_watching() {
-            // Without events, all files are looked at each time.
+            // Without events, all files are checked each time.
             return assert_eq!(watch.files_to_check(&roots), FilesToCheck::All);
         }
         assert_eq!(watch.files_to_check(&roots), FilesToCheck::Changed(Vec::new()));

@@ -16,7 +16,7 @@ use store::{LAKE_PATH, Manifest, SourceBrief, SourceTable, Store, StoreWriter};
 use tools::error::store_error;
 use tools::reply::pending::is_below;
 
-/// A look at all logs. Each is compared with the sources of the store as soon as it is found.
+/// A scan of all logs. Each is compared with the sources of the store as soon as it is found.
 pub(super) struct LogLook {
     /// The manifest of the store whose sources these are.
     manifest: Manifest,
@@ -36,7 +36,7 @@ pub(super) struct UnchangedLogs {
 /// Finds the logs below `roots`, and compares them with what `store` has at this moment. The store
 /// is not locked: see [`LogLook::with_sources_of`].
 pub(super) fn look_at_logs(store: &Store, roots: &[PathBuf]) -> (LogLook, UnsortedDiscovery) {
-    // Without sources all files are new. Whoever locks the store finds what is wrong with it.
+    // Without sources all files are new. Locking the store reports what is wrong with it.
     let known = store.read_source_table();
     let (manifest, sources) = known.unwrap_or_default();
     let mut look = LogLook::new(manifest, sources);
@@ -61,7 +61,7 @@ impl LogLook {
         Self { manifest, sources, is_found, has_news: AtomicBool::new(false) }
     }
 
-    /// Returns the look at these files with the sources that `writer` has, which holds the lock of
+    /// Returns the scan of these files against the sources of `writer`, which holds the lock of
     /// the store. Another process may have written to it since.
     pub(super) fn with_sources_of(
         self,
@@ -134,7 +134,7 @@ impl LogLook {
                 // A missing file below a root has vanished.
                 let is_missing = source.status != SourceStatus::Gone
                     && found.roots.iter().any(|root| is_below(path, root));
-                // The log of a companion that was found alone is looked at, too.
+                // The log of a companion that was found alone is checked, too.
                 let has_found_companion =
                     self.companions(source).any(|companion| self.has_found(companion));
                 !is_missing && !has_found_companion

@@ -63,7 +63,7 @@ fn server_entry() -> Value {
         "$schema": "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json",
         "name": format!("{}/sessions", namespace()),
         "title": "Session logs of coding agents",
-        "description": "Search and count the history of coding agents on this machine, locally.",
+        "description": "Search and analyze the history of coding agents, locally.",
         "version": env!("CARGO_PKG_VERSION"),
         "repository": { "url": env!("CARGO_PKG_REPOSITORY"), "source": "github" },
         "websiteUrl": env!("CARGO_PKG_HOMEPAGE"),

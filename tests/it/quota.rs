@@ -142,6 +142,6 @@ fn the_status_line_takes_what_claude_code_passes() {
 fn the_status_line_needs_neither_input_nor_store() {
     let env = TestEnv::new();
     for input in ["", "no JSON", "[1]"] {
-        assert_eq!(statusline(&env, &[], input), "sessions: nothing known yet\n");
+        assert_eq!(statusline(&env, &[], input), "sessions: no data yet\n");
     }
 }

@@ -102,7 +102,7 @@ fn a_session_is_exported_copied_and_priced_by_one_key_in_the_list() {
     terminal.wait_for("press e again");
 
     terminal.press("y");
-    terminal.wait_for("lighthouse is in the clipboard");
+    terminal.wait_for("lighthouse to the clipboard");
     assert!(terminal.output().contains("\u{1b}]52;c;bGlnaHRob3VzZQ==\u{7}"));
 
     terminal.press("c");
@@ -209,7 +209,7 @@ fn filters_the_mouse_and_a_new_size_change_the_list() {
     terminal.wait_for("all sessions · 2 sessions");
     terminal.press("\u{1b}t");
     terminal.wait_for("last 24h");
-    terminal.wait_for("no session passes the filters");
+    terminal.wait_for("no session matches the filters");
     for _ in 0..3 {
         terminal.press("\u{1b}t");
     }

@@ -1,5 +1,5 @@
 //! `cargo xtask release --dry-run`: checks, without a network, that what a release needs is ready, and lists
-//! what a person does then.
+//! what the maintainer does then.
 
 use std::collections::BTreeSet;
 use std::fs;

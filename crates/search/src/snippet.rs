@@ -18,8 +18,8 @@ pub fn cut_snippet(text: &str, start: usize, end: usize, chars: usize) -> Snippe
     let room = chars - match_chars;
     let before_chars = text[..match_start].chars().count();
     let after_chars = text[match_end..].chars().count();
-    // A third goes before the match and the rest after it; room that one side does not need goes to
-    // the other.
+    // A third goes before the match and the rest after it; space that one side does not need goes
+    // to the other.
     let before = before_chars.min((room / 3).max(room.saturating_sub(after_chars)));
 
     let lead_start = text[..match_start]

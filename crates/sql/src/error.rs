@@ -28,7 +28,8 @@ pub enum SqlError {
     #[error("The query was cancelled")]
     Cancelled,
     #[error(
-        "The query process was ended from outside by signal {0}: by a user, or by the system because memory ran out. Nothing was changed. Run the query again"
+        "The query process was killed by signal {0}, by a user or because the system ran out of \
+        memory. Nothing was changed. Run the query again"
     )]
     Killed(i32),
     /// The process ended without a report, as this message says.

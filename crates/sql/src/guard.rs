@@ -168,7 +168,7 @@ impl QueryGuard {
             || !field_text(node, "catalog_name").is_empty()
         {
             let message =
-                format!("'{name}' has a schema or a catalog before it. Name the view alone");
+                format!("'{name}' is qualified with a schema or a catalog. Name the view alone");
             return Err(not_allowed_fault(&message));
         }
         if self.tables.iter().any(|table| table.eq_ignore_ascii_case(name)) {

@@ -1,4 +1,4 @@
-//! Looks at the files of a store without reading them: whether each is in its place with the size
+//! Checks the files of a store without reading them: whether each is in its place with the size
 //! that the manifest lists, and whether other users can write to it.
 
 use std::fs::{self, Metadata};
@@ -11,10 +11,10 @@ use super::folder::{LABELS_FILE, SEGMENTS_FOLDER};
 use super::manifest::{Manifest, SegmentEntry, file_name};
 use base::parallel::in_parallel;
 
-/// Segments whose files one thread looks at before it takes more.
+/// Number of segments whose files one thread checks before it takes more.
 const SEGMENTS_AT_A_TIME: usize = 16;
 
-/// What a look at the files of a store found.
+/// What a check of the files of a store found.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct StoreCondition {
     /// Files that are missing or have another size than the manifest lists, and folders that are
@@ -36,7 +36,7 @@ pub struct FoundFiles {
     pub count: usize,
 }
 
-/// Looks at every file of the store that `manifest` lists, at the manifest and at the labels.
+/// Checks every file of the store that `manifest` lists, the manifest and the labels.
 pub(super) fn inspect_store(dir: &Path, manifest: &Manifest) -> StoreCondition {
     let mut condition = StoreCondition::default();
     for path in store_places(dir) {

@@ -34,7 +34,7 @@ use super::snapshot::Snapshot;
 /// the same wherever it was ingested, in however many pieces.
 pub(super) const MAX_PART_EVENTS: i32 = 1 << 16;
 
-/// Bytes of text from which on an object of a session ends before the next event. A reader decodes an
+/// Bytes of text after which an object of a session ends before the next event. A reader decodes an
 /// object as a whole.
 const MAX_PART_BYTES: i64 = 32 << 20;
 

@@ -258,7 +258,7 @@ pub(super) fn is_real_folder(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| found.is_dir())
 }
 
-/// Moves a damaged segment out of the way. One that is gone already is no error.
+/// Moves a damaged segment out of the way. One that is gone already is not an error.
 pub(super) fn set_segment_aside(dir: &Path, number: i64) -> Result<(), StoreError> {
     let from = SegmentEntry::folder_path(dir, number);
     let to = create_damaged_folder(dir)?.join(SegmentEntry::folder_name(number));

@@ -172,7 +172,7 @@ impl ForgottenLogs {
     }
 
     /// Replaces the files of the store at `dir`, whose lock is `lock`. `records` has the records of
-    /// its sessions, as far as they are known.
+    /// its sessions that are known.
     pub(super) fn write(
         &mut self,
         dir: &Path,

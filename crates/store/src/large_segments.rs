@@ -30,7 +30,7 @@ pub(super) struct SegmentGroup {
 /// The number of the segment into which a group is merged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum GroupNumber {
-    /// A new number, which leaves room for this many older groups.
+    /// A new number, which leaves space for this many older groups.
     After { older_groups: i64 },
     /// A free number between the group and the segment behind it.
     Free(i64),
@@ -241,7 +241,7 @@ mod tests {
         assert_eq!(number(&store, &[]), Some(GroupNumber::Free(5)));
         assert_eq!(number(&store, &[5, 6]), Some(GroupNumber::Free(4)));
         assert_eq!(number(&store, &[4, 5, 6]), None);
-        // An older group may have room where the newest has none.
+        // An older group may have space where the newest has none.
         let mut store = manifest(&[47 * MB; 7]);
         store.segments[6].files[0].bytes = 99 * MB;
         for (segment, number) in store.segments.iter_mut().zip([1, 2, 3, 10, 11, 12, 13]) {

@@ -157,8 +157,8 @@ impl SegmentEntry {
         self.files.iter().find(|file| file.table == table)
     }
 
-    /// Returns the files of the tables that this version knows. A later one may add tables: nobody here
-    /// reads their files or knows their names, so they are neither checked nor removed.
+    /// Returns the files of the tables that this version knows. A later one may add tables: no code
+    /// here reads their files or knows their names, so they are neither checked nor removed.
     pub(super) fn known_files(&self) -> impl Iterator<Item = &FileEntry> {
         self.files.iter().filter(|file| SEGMENT_TABLES.contains(&file.table.as_str()))
     }

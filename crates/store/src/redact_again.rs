@@ -185,7 +185,7 @@ impl StoreWriter {
 }
 
 /// Masks the row of a file. That of a session from a lake keeps what it says about the import, which
-/// is no text of a log.
+/// is not text of a log.
 fn mask_source(remask: &RowRemasker<'_>, row: &SourceRow) -> SourceRow {
     let masked = remask.mask_source(row);
     let is_imported = row.path.starts_with(LAKE_PATH);

@@ -102,7 +102,7 @@ impl Snapshot {
         Self { labels, ..self }
     }
 
-    /// Returns the same snapshot with what a look at the files found.
+    /// Returns the same snapshot with what a check of the files found.
     pub(super) fn with_condition(self, condition: StoreCondition) -> Self {
         Self { condition, ..self }
     }
@@ -202,7 +202,7 @@ impl Snapshot {
         self.identity.user_of(session)
     }
 
-    /// Returns what a look at the files found when the snapshot was taken.
+    /// Returns what a check of the files found when the snapshot was taken.
     pub fn condition(&self) -> &StoreCondition {
         &self.condition
     }
@@ -358,7 +358,7 @@ impl Snapshot {
     }
 
     /// Returns the problems in `segments` that were found since their log was last re-read. The
-    /// problems of a file without a session are those of the last time it was looked at.
+    /// problems of a file without a session are those of the last time it was examined.
     pub(super) fn read_problems_of(
         &self,
         segments: &[Segment],

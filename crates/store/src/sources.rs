@@ -1,4 +1,4 @@
-//! Reads the sources of a snapshot: as rows, or in the compact form of a look at all logs.
+//! Reads the sources of a snapshot: as rows, or in the compact form for a scan of all logs.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;

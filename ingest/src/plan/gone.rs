@@ -40,7 +40,7 @@ impl Plan {
                 obstacles.extend(find_obstacle(&row.path));
                 continue;
             }
-            // Content that was not recognised is looked at again if it comes back.
+            // Content that was not recognised is examined again if it comes back.
             let size = if is_unrecognised(row) { -1 } else { row.size };
             self.settled.push(SourceRow { status: SourceStatus::Gone, size, ..row.clone() });
             self.mark_session(row, true, known);

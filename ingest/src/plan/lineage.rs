@@ -57,7 +57,7 @@ fn are_unrelated(works: &[LogWork]) -> bool {
         && are_different(claims().filter_map(|claim| claim.first_response))
 }
 
-/// Returns the ids of the sessions of `works`.
+/// Returns the ids of the sessions of the logs in `works`.
 fn planned_sessions(works: &[LogWork]) -> HashSet<&str> {
     works.iter().map(|work| work.session_id.as_str()).collect()
 }
@@ -70,7 +70,7 @@ struct Links {
     is_unnamed_fork: bool,
 }
 
-/// Finds how each of `works` belongs to the others.
+/// Finds how each log in `works` relates to the others.
 fn find_links(works: &[LogWork], known: &Known, news: &NewLogs) -> Vec<Links> {
     let groups = SessionGroups::new(works, known, news);
     let versions = earlier_versions(known);
@@ -289,7 +289,8 @@ fn group_by_native_id<'w>(works: &'w [LogWork], known: &'w Known) -> SessionsByN
     }
     for work in works.iter().filter(|work| work.change == LogChange::New) {
         let key = (work.claim.provider, work.claim.native_id.as_str());
-        // Most logs have an id of their own, and a vector that grows from nothing has room for four.
+        // Most logs have an id of their own, and a vector that grows from nothing has space for
+        // four.
         by_native.entry(key).or_insert_with(|| Vec::with_capacity(1)).push(&*work.session_id);
     }
     by_native
@@ -413,11 +414,11 @@ fn find_original<'w>(fork: &str, originals: &HashMap<&str, &'w str>) -> Option<&
     chain.all(|id| id != fork).then_some(original)
 }
 
-/// Groups works that depend on each other into units, ancestors first. Units are sorted by time,
+/// Groups logs that depend on each other into units, ancestors first. Units are sorted by time,
 /// oldest first.
 pub(crate) fn group_into_units(works: Vec<LogWork>) -> Units {
     if works.iter().all(|work| work.ancestors.is_empty()) {
-        // The times are next to each other, so that most comparisons look at no work.
+        // The times are next to each other, so that most comparisons need no log.
         let times = works.iter().enumerate().map(|(at, work)| (work.file.modified_us, at));
         let mut timed: Vec<_> = times.collect();
         timed.sort_unstable_by(|(time, at), (other_time, other)| {
@@ -436,7 +437,7 @@ pub(crate) fn group_into_units(works: Vec<LogWork>) -> Units {
     Units::of_groups(works, &groups)
 }
 
-/// Groups the positions of works that depend on each other, ancestors first.
+/// Groups the positions of logs that depend on each other, ancestors first.
 fn group_dependent_works(works: &[LogWork]) -> Vec<Vec<usize>> {
     let index: HashMap<&str, usize> =
         works.iter().enumerate().map(|(at, work)| (work.session_id.as_str(), at)).collect();
@@ -453,7 +454,7 @@ fn group_dependent_works(works: &[LogWork]) -> Vec<Vec<usize>> {
     by_root.resize_with(groups.len(), Vec::new);
     for at in 0..works.len() {
         let group = &mut by_root[find_root(&mut groups, at)];
-        // Most logs depend on no other, and a vector that grows from nothing has room for four.
+        // Most logs depend on no other, and a vector that grows from nothing has space for four.
         if group.is_empty() {
             group.reserve_exact(1);
         }
@@ -473,7 +474,7 @@ fn find_root(groups: &mut [usize], mut at: usize) -> usize {
     at
 }
 
-/// Sorts the positions of the works of a unit by path, but ancestors first.
+/// Sorts the positions of the logs of a unit by path, but ancestors first.
 fn ancestors_first(works: &[LogWork], mut unit: Vec<usize>) -> Vec<usize> {
     if unit.len() == 1 {
         return unit;

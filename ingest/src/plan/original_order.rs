@@ -84,7 +84,7 @@ pub(crate) fn originals_first(mut members: Vec<GroupedLog<'_>>) -> Vec<&str> {
     order.into_iter().flat_map(|at| logs[at].iter().map(|member| member.session_id)).collect()
 }
 
-/// Returns the name of a log as far as it tells when its session began. `None`, which is ordered
+/// Returns the part of the name of a log that says when its session began. `None`, which is ordered
 /// before any name, if names of the format do not.
 fn start_in_name<'l>(log: &GroupedLog<'l>) -> Option<&'l str> {
     if !format_of(log.provider).quirks.is_named_by_start {

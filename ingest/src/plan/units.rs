@@ -9,7 +9,7 @@ use crate::source::page_cache::{CacheHint, give_cache_hint};
 /// Maximum number of units that a worker takes at a time.
 const MAX_TAKEN_UNITS: usize = 16;
 
-/// Size in bytes of the logs of the units from which on no further one is taken.
+/// Size in bytes of the logs of a batch of units after which no further unit is added.
 const MAX_TAKEN_BYTES: u64 = 16 << 10;
 
 /// Maximum number of logs of a unit that the system begins to read.
@@ -18,26 +18,27 @@ const MAX_WORKS_AHEAD: usize = 4;
 /// The usual length in bytes of a line of a cache.
 const CACHE_LINE_BYTES: usize = 64;
 
-/// Works grouped into units. The works of one unit are done one after the other, ancestors first.
+/// Log files to read, grouped into units. The logs of one unit are read one after the other,
+/// ancestors first.
 ///
-/// The works stay where the plan collected them: to move those of 100,000 logs to vectors of their
+/// The logs stay where the plan collected them: to move those of 100,000 logs to vectors of their
 /// units takes longer than to plan them.
 #[derive(Debug, Default)]
 pub struct Units {
     works: Vec<LogWork>,
-    /// The positions of the works, unit after unit.
+    /// The positions of the logs, unit after unit.
     positions: Vec<usize>,
     /// The end of each unit in `positions`.
     ends: Vec<usize>,
 }
 
 impl Units {
-    /// Makes a unit of each of `works`, in the order of `positions`.
+    /// Makes a unit of each log in `works`, in the order of `positions`.
     pub(super) fn of_single_works(works: Vec<LogWork>, positions: Vec<usize>) -> Self {
         Self { works, ends: (1..=positions.len()).collect(), positions }
     }
 
-    /// Groups works into units, which have their positions.
+    /// Groups logs into units, which have their positions.
     pub(super) fn of_groups(works: Vec<LogWork>, groups: &[Vec<usize>]) -> Self {
         let mut positions = Vec::with_capacity(works.len());
         let mut ends = Vec::with_capacity(groups.len());
@@ -48,7 +49,7 @@ impl Units {
         Self { works, positions, ends }
     }
 
-    /// Returns the works of all units, in no particular order.
+    /// Returns the logs of all units, in no particular order.
     pub fn works(&self) -> &[LogWork] {
         &self.works
     }
@@ -79,7 +80,7 @@ impl From<Vec<LogWork>> for Units {
     }
 }
 
-/// Works that are done one after the other, ancestors first.
+/// Logs that are read one after the other, ancestors first.
 #[derive(Clone, Copy)]
 pub(crate) struct Unit<'u> {
     works: &'u [LogWork],
@@ -87,7 +88,7 @@ pub(crate) struct Unit<'u> {
 }
 
 impl<'u> Unit<'u> {
-    /// Returns the works in their order.
+    /// Returns the logs in their order.
     pub(crate) fn works(self) -> impl ExactSizeIterator<Item = &'u LogWork> {
         self.positions.iter().map(move |at| &self.works[*at])
     }
@@ -131,7 +132,7 @@ impl<'u> UnitQueue<'u> {
     }
 }
 
-/// Has the system begin to read a log, if it is decoded when its turn comes.
+/// Asks the system to begin reading a log, if it is decoded when its turn comes.
 fn read_ahead(work: &LogWork) {
     match work.change {
         LogChange::New | LogChange::Grown | LogChange::Rewritten => {
@@ -141,9 +142,9 @@ fn read_ahead(work: &LogWork) {
     }
 }
 
-/// Reads a byte of each cache line of some works, so that the lines are in the cache when they are
-/// needed. The works of many small logs are scattered in memory, and waiting for several lines at
-/// once takes hardly longer than waiting for one.
+/// Reads a byte of each cache line of some log entries, so that the lines are in the cache when
+/// they are needed. The entries of many small logs are scattered in memory, and waiting for several
+/// lines at once takes hardly longer than waiting for one.
 fn load_works(units: &[Unit<'_>]) {
     let mut sum = 0;
     for work in units.iter().flat_map(|unit| unit.works()) {

@@ -22,7 +22,7 @@ pub struct LogFormat {
     /// Whether records carry ids of their own, which copies keep. Otherwise content identifies
     /// them.
     pub has_unique_ids: bool,
-    /// Version of the decoder. Raise it if the decoder makes something else of a log than before:
+    /// Version of the decoder. Raise it whenever the decoder's events change:
     /// logs read by another version are read again.
     pub decoder_version: u32,
     /// Returns the folders where the agent keeps its logs; they need not exist.

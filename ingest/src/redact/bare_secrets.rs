@@ -50,7 +50,7 @@ fn examine_place(scan: &mut SecretScan<'_>, at: usize) {
 
 /// Returns the candidate that includes the byte at `at`.
 fn find_candidate(scan: &SecretScan<'_>, at: usize) -> Option<BareSecret> {
-    // A run that ends within this many bytes on both sides is no key.
+    // A run that ends within this many bytes on both sides is not a key.
     let near = MAX_WORD_BYTES + 2;
     let is_alphanumeric = |byte: u8| byte.is_ascii_alphanumeric();
     let mut start = scan.run_start(at, near, is_alphanumeric);

@@ -82,8 +82,8 @@ impl SeenNames {
     }
 }
 
-/// Hashes names faster than the hasher of the standard library. Whoever writes a log may choose names
-/// with equal hashes, but few of them are remembered at a time.
+/// Hashes names faster than the hasher of the standard library. The writer of a log may choose
+/// names with equal hashes, but few of them are remembered at a time.
 #[derive(Default)]
 struct NameHasher(u64);
 

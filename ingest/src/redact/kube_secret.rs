@@ -136,7 +136,7 @@ fn mask_yaml(scan: &mut SecretScan<'_>, at: usize) {
     };
     let mut lines = Vec::new();
     let mut end = at - lead.len();
-    // The lines of a string do not go on in the lines around it.
+    // The lines of a string do not continue in the lines around it.
     let is_first_line = begins_text || lead.len() < escaped_lead.len();
     let before = if is_first_line { "" } else { before };
     for text in before.rsplit(line_break).skip(1) {

@@ -58,7 +58,7 @@ fn is_value_key(word: &str) -> bool {
 
 /// Returns where the value begins in `"value": ..., "name": "NAME"`. The name begins at `start`.
 fn find_value_before(scan: &SecretScan<'_>, start: usize) -> Option<usize> {
-    // Most names are no value of a field.
+    // Most names are not the value of a field.
     let quote = scan.run_start(start, 4, |byte| is_quote(byte) || byte == b'\\');
     let sign = scan.run_start(quote, 4, is_blank);
     if !matches!(scan.byte_before(sign), b':' | b'=') {

@@ -7,7 +7,7 @@ pub(super) const MASK: &str = "[REDACTED:";
 /// rule is such a kind.
 pub(super) const MAX_KIND_BYTES: usize = 40;
 
-/// Returns whether a secret was masked in a text, here or by whoever passed the log on.
+/// Returns whether a secret was masked in a text, here or before the log was passed on.
 pub(crate) fn has_placeholder(text: &str) -> bool {
     text.contains("REDACTED")
 }

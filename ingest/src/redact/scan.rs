@@ -308,7 +308,7 @@ thread_local! {
     static LOOKED_AT: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// Counts the bytes that rules look at, or may look at, in tests of this crate only.
+/// Counts the bytes that rules read, or may read, in tests of this crate only.
 #[inline(always)]
 fn count_examined_bytes(bytes: usize) {
     #[cfg(test)]
@@ -353,7 +353,7 @@ mod tests {
     use super::super::redactor::{Redactor, SecretCounts};
     use super::*;
 
-    /// Returns the number of bytes looked at in `bytes` bytes of a repeated piece.
+    /// Returns the number of bytes read in `bytes` bytes of a repeated piece.
     fn work(redactor: &Redactor, piece: &str, bytes: usize) -> usize {
         let text = piece.repeat(bytes / piece.len());
         LOOKED_AT.set(0);
@@ -453,7 +453,7 @@ mod tests {
         }
     }
 
-    /// What was looked at for one place is not looked at again for the next ones within.
+    /// Bytes that were read for one place are not read again for the next ones within.
     #[test]
     fn places_within_others_cost_nearly_nothing() {
         let redactor = Redactor::new(&[]).expect("the built-in rules");

@@ -14,8 +14,8 @@ use super::scan::{Rank, SecretScan, is_identifier_byte, is_quote, is_token};
 /// Minimum number of characters of a token before its first line break.
 const MIN_FIRST_PIECE_CHARS: usize = 8;
 
-/// Maximum number of characters of a token in one line. Longer runs are data, which nobody wraps by
-/// hand.
+/// Maximum number of characters of a token in one line. Longer runs are data, which is never
+/// wrapped by hand.
 const MAX_PIECE_CHARS: usize = 256;
 
 /// Maximum length of a joined token in bytes. Web tokens in several lines are the longest.

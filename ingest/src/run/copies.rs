@@ -108,7 +108,7 @@ pub(super) struct UnitRecords<'w> {
 }
 
 impl<'w> UnitRecords<'w> {
-    /// Creates the records of the works of a unit, of which none is read.
+    /// Creates the records of the logs of a unit, none of which has been read.
     pub(super) fn of_unit(works: impl Iterator<Item = &'w LogWork>) -> Self {
         let mut records = Self::default();
         for work in works {

@@ -7,11 +7,11 @@ use super::target::{Sink, Target};
 use super::worker::Worker;
 use crate::stream::Stream;
 
-/// Bytes of text from which on the rows of logs that were read are handed over. They are then still
+/// Bytes of text at which the rows of logs that were read are handed over. They are then still
 /// in a near cache.
 const MAX_TEXT_BYTES: usize = 128 << 10;
 
-/// Number of logs from which on they are handed over.
+/// Number of logs at which they are handed over.
 const MAX_LOGS: usize = 1024;
 
 impl<T: Target> Worker<'_, T> {

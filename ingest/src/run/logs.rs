@@ -243,7 +243,7 @@ impl<T: Target> Worker<'_, T> {
         {
             let message = format!(
                 "the beginning of the log is no longer recognised ({reason}); \
-                 the log is still read as one of {}",
+                 the log is still read as a log of {}",
                 work.claim.provider
             );
             stream.push_problem(RecordAt::default(), ProblemKind::UnknownFormat, message);

@@ -38,14 +38,14 @@ use crate::stream::batch::events_schema;
 /// Maximum number of workers.
 const MAX_WORKERS: usize = 8;
 
-/// Bytes to read from which on one more worker is started. A small gain is not worth a second
+/// One extra worker is started per this many bytes. A small gain is not worth a second
 /// segment.
 const BYTES_PER_WORKER: u64 = 4 << 20;
 
-/// Bytes of logs from which a run has the system forget what was read.
+/// Bytes of logs above which a run asks the system to drop them from its cache.
 const LARGE_RUN_BYTES: u64 = 1 << 30;
 
-/// Units from which on a plan is large.
+/// Number of units from which a plan is large.
 const MANY_UNITS: usize = 1 << 12;
 
 /// Carries out `plan`, masking secrets by the rules of `redactor`.
@@ -200,7 +200,7 @@ pub fn run<T: Target>(
     }
 }
 
-/// Frees a plan, a large one while the caller goes on. The works of 100,000 logs have half a
+/// Frees a plan, a large one while the caller continues. The entries of 100,000 logs have half a
 /// million allocations, which other threads made.
 fn free_plan(plan: Plan) {
     if plan.units.len() >= MANY_UNITS {

@@ -136,7 +136,7 @@ pub struct ProviderReport {
 }
 
 impl IngestReport {
-    /// Counts a problem, and lists it if there is room.
+    /// Counts a problem, and lists it if there is space.
     pub fn add_problem(&mut self, problem: &Problem) {
         *self.problems.entry(problem.kind.as_str()).or_default() += 1;
         if self.problem_list.len() < MAX_LISTED_PROBLEMS {

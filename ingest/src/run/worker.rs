@@ -18,10 +18,10 @@ use crate::stream::{Repositories, Stream};
 use crate::text::json::Parser;
 use crate::text::names::truncate_name;
 
-/// Bytes of text from which on a batch is handed over.
+/// Bytes of text at which a batch is handed over.
 const BATCH_BYTES: usize = 2 << 20;
 
-/// Number of events from which on a batch is handed over.
+/// Number of events at which a batch is handed over.
 pub(super) const BATCH_EVENTS: usize = 8192;
 
 /// Reads the logs of its units.
@@ -29,7 +29,7 @@ pub(super) struct Worker<'t, T: Target> {
     pub(super) target: &'t T,
     pub(super) progress: &'t dyn Progress,
     pub(super) redactor: Option<Arc<Redactor>>,
-    /// True if the run reads so much that the system forgets what was read.
+    /// True if the run reads enough that the system is asked to drop it from its cache.
     pub(super) is_large_run: bool,
     /// Remembers which names have secrets.
     pub(super) masker: ColumnMasker,

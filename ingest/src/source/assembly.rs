@@ -14,8 +14,8 @@ pub struct Assembly {
     pub name: &'static str,
     /// Whether several sessions share a file. The path of such a session is `<file>#<session id>`.
     pub shares_file: bool,
-    /// The end of the names of all files that contain such sessions. Most files of a look have another
-    /// one, and are not examined further.
+    /// The end of the names of all files that contain such sessions. Most files of a scan have
+    /// another one, and are not examined further.
     pub source_suffix: &'static str,
     /// Returns whether the file at a path, whose name has this end, contains such sessions.
     pub is_source: fn(&Path) -> bool,
@@ -42,7 +42,7 @@ impl Assembly {
 pub struct SessionList {
     /// The sessions that were found.
     pub sessions: Vec<AssembledSession>,
-    /// What is wrong with the file, as far as that shows without reading the sessions.
+    /// What is wrong with the file, if that shows without reading the sessions.
     pub defects: Vec<SourceDefect>,
 }
 

@@ -1,4 +1,4 @@
-//! Skips the holes of sparse files, which take no room on the disk but as long to read as data.
+//! Skips the holes of sparse files, which take no space on the disk but as long to read as data.
 
 use std::fs::File;
 use std::io::{self, Cursor, Read, Take};

@@ -47,8 +47,8 @@ pub(crate) enum CacheHint {
     Forget,
 }
 
-/// Returns the files one after the other, to be examined, and has the system read the beginnings of the
-/// next ones.
+/// Returns the files one after the other, to be examined, and asks the system to read ahead the
+/// beginnings of the next ones.
 pub(crate) fn with_heads_ahead(files: Vec<LogCandidate>) -> impl Iterator<Item = LogCandidate> {
     for file in files.iter().take(FILES_AHEAD) {
         give_cache_hint(file, CacheHint::ReadHeadAhead);
@@ -74,7 +74,7 @@ pub(crate) fn give_cache_hint(file: &LogCandidate, hint: CacheHint) {
     }
 }
 
-/// Passes a hint to the system. Whoever reads the log notices errors.
+/// Passes a hint to the system. Errors surface when the log is read.
 #[cfg(target_os = "linux")]
 fn advise_system(file: &LogCandidate, hint: CacheHint) {
     use std::num::NonZeroU64;

@@ -82,8 +82,8 @@ macro_rules! builder {
     (Bool) => { BooleanBuilder };
 }
 
-/// Creates the builder of a column, without room for rows: a batch may hold only one, and there are
-/// as many batches as logs.
+/// Creates the builder of a column, without space for rows: a batch may hold only one, and there
+/// are as many batches as logs.
 macro_rules! empty {
     (Int) => {
         Int32Builder::with_capacity(0)

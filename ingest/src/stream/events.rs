@@ -1,7 +1,7 @@
 //! Assigns every event its coordinates, keeps the session's sums, and holds the state needed to
 //! continue later at the same place.
 //!
-//! Decoders push drafts. This module does not know the format of any provider.
+//! Decoders push draft events. This module does not know the format of any provider.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Display;

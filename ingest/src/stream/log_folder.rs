@@ -16,7 +16,7 @@ pub(super) fn find_log_folder<'c>(cwd: &'c str, log: &str) -> Option<&'c str> {
     let ends = cwd.char_indices().filter(|(_, sign)| matches!(sign, '/' | '\\'));
     let mut ends: Vec<usize> = ends.map(|(at, _)| at).chain([cwd.len()]).collect();
     ends.reverse();
-    // The root alone is no name.
+    // The root alone is not a name.
     let folders = ends.into_iter().map(|end| &cwd[..end]).filter(|folder| folder.len() > 1);
     let names: Vec<&str> =
         Path::new(log).ancestors().skip(1).filter_map(|dir| dir.file_name()?.to_str()).collect();

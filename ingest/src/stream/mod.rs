@@ -1,6 +1,7 @@
 //! Turns decoded records into rows: coordinates, joined calls, sums, copies and abandoned branches.
 //!
-//! Decoders push drafts to a [`Stream`]. This module does not know the format of any provider.
+//! Decoders push draft events to a [`Stream`]. This module does not know the format of any
+//! provider.
 
 pub mod batch;
 mod branches;

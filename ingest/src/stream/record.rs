@@ -8,7 +8,7 @@ use super::draft::RecordAt;
 use super::events::Stream;
 use super::replay::History;
 
-/// Number of consecutive own records from which on a fork no longer repeats history.
+/// Number of consecutive own records after which a fork no longer repeats history.
 const OWN_RUN_THRESHOLD: u32 = 32;
 
 impl Stream {

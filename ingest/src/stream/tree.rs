@@ -123,7 +123,7 @@ mod tests {
                     let saved = serde_json::to_string(&tree).expect("saves");
                     tree = serde_json::from_str(&saved).expect("loads");
                 }
-                // Entry n has the id n + 1; most hang on the one before.
+                // Entry n has the id n + 1; most follow the one before.
                 let drawn = index.index(at * 2 + 1);
                 let parent = if drawn > at { at } else { drawn };
                 parents.push(parent);

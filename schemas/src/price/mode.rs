@@ -1,4 +1,4 @@
-//! The way in which a request was served, as far as it decides the price.
+//! The way in which a request was served, if it affects the price.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

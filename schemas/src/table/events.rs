@@ -47,7 +47,7 @@ macro_rules! event_columns {
             }
             column {
                 [given Timestamp] timestamp: optional Timestamp =
-                    "When; null where the log names no time."
+                    "Time; null if the log names none."
             }
             column { [given Provider] provider: required Provider = "Agent that wrote the log." }
             column {
@@ -126,7 +126,7 @@ macro_rules! event_columns {
             }
             column {
                 [given WebSearchRequests] web_search_requests: optional BigInt =
-                    "Web searches that the maker made for the request and charges for."
+                    "Web searches that the provider ran for the request and charges for."
             }
             column {
                 [given ServiceTier] service_tier: optional Text =

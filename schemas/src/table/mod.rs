@@ -20,7 +20,7 @@ pub const SESSIONS: Table = Table {
         required("provider", Text, "Agent that wrote the log.").exempt_from_masking(OWN_WORDS),
         required("source_path", Text, "The log file."),
         optional("native_id", Text, "The id that the log itself names."),
-        optional("parent_session_id", Text, "Session this one hangs on."),
+        optional("parent_session_id", Text, "Session this one derives from."),
         optional(
             "relation",
             Text,
@@ -33,8 +33,8 @@ pub const SESSIONS: Table = Table {
         optional("git_branch", Text, "Last git branch."),
         optional("model", Text, "Last model."),
         optional("agent_version", Text, "Version of the agent."),
-        optional("started_at", Timestamp, "First time named in the log."),
-        optional("ended_at", Timestamp, "Last time named in the log."),
+        optional("started_at", Timestamp, "First time in the log."),
+        optional("ended_at", Timestamp, "Last time in the log."),
         optional(
             "time_source",
             Text,
@@ -104,7 +104,7 @@ pub const SESSIONS: Table = Table {
 /// the highest segment number counts.
 pub const SOURCES: Table = Table {
     name: "sources",
-    doc: "One row per file that was looked at, with how far it was read.",
+    doc: "One row per file that was examined, with how far it was read.",
     columns: &[
         required("path", Text, "The file.").exempt_from_masking(
             "the log is opened by it; it is shown as sessions.source_path only",

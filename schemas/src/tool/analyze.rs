@@ -21,9 +21,9 @@ pub const SPEC: ToolSpec = ToolSpec {
     title: "Analyze session",
     description: "Explains a session: failures with the fix that worked, loops, slow calls, oversized results, \
 context growth and what compactions lost, refusals, unfinished ends. \
-Without session_id: errors that recur over the sessions that pass the filters, each where it was fixed last. \
-With query, an error text as a terminal shows it: how that error was fixed before. \
-Most severe first.",
+Without session_id: errors that recur in the sessions that pass the filters, each with its latest \
+fix. With query, an error text as a terminal shows it: how that error was fixed before. Most \
+severe first.",
     read_only: true,
     destructive: false,
     idempotent: true,
@@ -94,7 +94,7 @@ pub struct AnalyzeArgs {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100), extend("default" = 20))]
     pub limit: Option<u32>,
-    /// next_cursor of the page before
+    /// next_cursor of the prior page
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
 }
@@ -139,7 +139,7 @@ pub struct AnalyzeData {
     /// The session; absent over several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<Session>,
-    /// How many sessions were looked at: of a long history, the newest ones.
+    /// How many sessions were examined: of a long history, the newest ones.
     pub sessions: usize,
     /// With a query: the errors in it, without their varying parts. A finding with one of these as
     /// its signature is the same error.
@@ -274,7 +274,7 @@ pub struct FixEdit {
 /// What came before a compaction and is not in its summary.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Lost {
-    /// Prompts of the person.
+    /// Prompts of the user.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub prompts: Vec<Excerpt>,
     /// Number of prompts that are not shown.

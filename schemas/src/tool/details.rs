@@ -84,10 +84,10 @@ pub struct DetailArgs {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 500))]
     pub last: Option<u32>,
-    /// next_cursor of the page before
+    /// next_cursor of the prior page
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
-    /// Most entries on a page
+    /// Max entries per page
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 500))]
     pub limit: Option<u32>,
@@ -149,7 +149,7 @@ pub struct Summary {
     /// How the session ended, and what it left open.
     #[serde(skip_serializing_if = "SessionEnd::is_empty")]
     pub end: SessionEnd,
-    /// Sessions that hang on this one.
+    /// Sessions that derive from this one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub children: Vec<Child>,
 }
@@ -228,7 +228,7 @@ pub struct Todo {
     pub state: String,
 }
 
-/// Files that were not committed, as far as the log shows.
+/// Files that the log shows as not committed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Uncommitted {
     /// Id of the result of `git status` that lists `files`.
@@ -248,7 +248,7 @@ pub struct Uncommitted {
     pub omitted: usize,
 }
 
-/// A session that hangs on another.
+/// A session that derives from another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Child {
     /// Id of the related session.

@@ -60,7 +60,7 @@ pub struct EventArgs {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 100, max = 80000), extend("default" = 20000))]
     pub max_chars: Option<u32>,
-    /// next_cursor of the page before
+    /// next_cursor of the prior page
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
 }

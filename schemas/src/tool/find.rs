@@ -15,8 +15,9 @@ pub const SPEC: ToolSpec = ToolSpec {
     name: "search_sessions",
     title: "Search sessions",
     description: "Finds the sessions that a half-remembered question is about, best first: 'which session was that, and how did it end?'. \
-Ask in plain words; none is required, and a month or day in the question favours that time. \
-Each session comes with why it matched and with passages by event_index, in the order of time: the last is the newest word on it.",
+Ask in plain words; no word is required, and a month or day in the question favours that time. \
+Each session comes with the reason it matched and passages by event_index, oldest first; the last \
+is the most recent.",
     read_only: true,
     destructive: false,
     idempotent: true,
@@ -65,7 +66,7 @@ pub struct FindArgs {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 50), extend("default" = 10))]
     pub limit: Option<u32>,
-    /// next_cursor of the page before
+    /// next_cursor of the prior page
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
 }

@@ -93,7 +93,7 @@ pub struct ListArgs {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100), extend("default" = 20))]
     pub limit: Option<u32>,
-    /// next_cursor of the page before
+    /// next_cursor of the prior page
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
 }

@@ -45,7 +45,7 @@ Times are UTC. At most 30 s, 512 MB, 1,000 rows; long texts are cut, so select l
 pub struct QueryArgs {
     /// One SELECT, for example: SELECT tool_name, count(*) FROM tool_calls WHERE is_error GROUP BY 1
     pub sql: String,
-    /// Most rows to return
+    /// Max rows to return
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1000), extend("default" = 100))]
     pub max_rows: Option<u32>,

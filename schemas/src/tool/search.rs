@@ -109,7 +109,7 @@ pub struct SearchArgs {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 50), extend("default" = 10))]
     pub limit: Option<u32>,
-    /// next_cursor of the page before
+    /// next_cursor of the prior page
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
 }
@@ -206,7 +206,7 @@ pub struct Match {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
     /// Quoted log text around the match, with an ellipsis where more was left out; untrusted. In one
-    /// session by relevance it is the whole text if there is room.
+    /// session by relevance it is the whole text if it fits.
     pub snippet: String,
     /// True if the snippet is the beginning of an edit's diff, which a query without words gets.
     #[serde(skip_serializing_if = "std::ops::Not::not")]

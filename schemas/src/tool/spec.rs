@@ -115,7 +115,7 @@ pub struct ToolExample {
 pub struct ToolAlias {
     /// The earlier name.
     pub name: &'static str,
-    /// The day from which on the name may be removed.
+    /// The first day on which the name may be removed.
     pub sunset: &'static str,
 }
 

@@ -18,8 +18,8 @@ pub const SPEC: ToolSpec = ToolSpec {
     title: "Count and sum",
     description: "Counts and sums events by one or two keys: sessions, events, tool calls, errors and their rate, tokens (each request once), cost, durations (p50, p95), sizes. \
 Use it for 'where did the tokens go', 'which tool fails most' (group_by tool), 'tokens by day' (group_by day, since 7d). \
-Copied history is left out; tokens.as_recorded has it, if it differs. Groups of time come in order, the latest limit of them; others largest first. \
-hour is of the day, week its first day.",
+Copied history is left out; tokens.as_recorded has it, if it differs. Time groups come in order, \
+the latest limit of them; others largest first. hour is the hour of day, week its first day.",
     read_only: true,
     destructive: false,
     idempotent: true,
@@ -83,7 +83,7 @@ pub struct StatsArgs {
     /// Order
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sort: Option<StatsSort>,
-    /// Most groups
+    /// Max groups
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 500), extend("default" = 50))]
     pub limit: Option<u32>,
@@ -231,7 +231,7 @@ pub struct GroupTokens {
     pub as_recorded: Option<Usage>,
 }
 
-/// How numbers spread: half of them are at most `p50`, 95 in a hundred at most `p95`.
+/// The distribution of numbers: the median and the 95th percentile.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Spread {
     /// The median.

@@ -14,7 +14,7 @@ use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::config::environment;
 use tools::BlamedFile;
 
-/// Maximum size in bytes of a file whose lines are looked at.
+/// Maximum size in bytes of a file whose lines are examined.
 const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// Maximum size in bytes of the configuration of a repository.
@@ -55,7 +55,7 @@ pub(in crate::cli) fn run(
 /// chooses none.
 ///
 /// # Errors
-/// Fails if nobody can be asked, or if agents named no file of this folder.
+/// Fails if the user cannot be asked, or if agents named no file of this folder.
 fn choose_file(context: &CommandContext<'_>) -> Result<Option<String>, CommandFailure> {
     let missing = |reason: &str| {
         let message = format!("'sessions blame' needs a file{reason}, such as src/main.rs:12");
@@ -87,10 +87,10 @@ fn choose_file(context: &CommandContext<'_>) -> Result<Option<String>, CommandFa
     }
     files.truncate(MAX_OFFERED_FILES);
     if files.is_empty() {
-        return Err(missing(", and no session names one of this folder").into());
+        return Err(missing(", and no session names a file in this folder").into());
     }
     let options: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
-    let chosen = context.printer.choose("Files of this folder in sessions:", &options)?;
+    let chosen = context.printer.choose("Files in this folder that sessions touched:", &options)?;
     Ok(chosen.and_then(|at| options.get(at).cloned()))
 }
 

@@ -1,4 +1,4 @@
-//! `sessions help`: lists the commands of every day, or all of them with the global flags.
+//! `sessions help`: lists the everyday commands, or all of them with the global flags.
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct HelpFlags {

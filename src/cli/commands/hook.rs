@@ -54,7 +54,8 @@ pub(in crate::cli) struct HookFlags {
 enum HookCommand {
     /// A session begins: where the last sessions in this project ended
     SessionStart(AgentFlags),
-    /// A prompt was sent: what the history has, if it asks about the past or has a known error
+    /// A prompt was sent: what the history says, if it asks about the past or contains a known
+    /// error
     Prompt(AgentFlags),
     /// A tool is about to run: what worked instead, if the same command always failed
     PreTool(AgentFlags),

@@ -34,8 +34,8 @@ pub(in crate::cli) struct CompleteLineFlags {
     /// Add descriptions if there are several candidates
     #[arg(long)]
     describe: bool,
-    /// The typed words, the last one as far as it is typed; of bash the line up to the cursor and the
-    /// end of it that is replaced
+    /// The typed words, the last one possibly incomplete; for bash the line up to the cursor and
+    /// the end of it that is replaced
     #[arg(last = true)]
     words: Vec<OsString>,
 }
@@ -114,9 +114,9 @@ pub(in crate::cli) fn run(
     printer: &Printer,
 ) -> Result<CommandOutcome, CommandFailure> {
     let (place, key) = match flags.shell {
-        InteractiveShell::Bash => ("Put this line into ~/.bashrc", BASH_KEY),
-        InteractiveShell::Zsh => ("Put this line into ~/.zshrc, after compinit", ZSH_KEY),
-        InteractiveShell::Fish => ("Put this line into ~/.config/fish/config.fish", FISH_KEY),
+        InteractiveShell::Bash => ("Add this line to ~/.bashrc", BASH_KEY),
+        InteractiveShell::Zsh => ("Add this line to ~/.zshrc, after compinit", ZSH_KEY),
+        InteractiveShell::Fish => ("Add this line to ~/.config/fish/config.fish", FISH_KEY),
     };
     let line = match flags.shell {
         InteractiveShell::Bash => r#"eval "$(sessions init bash)""#,

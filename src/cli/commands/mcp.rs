@@ -26,7 +26,7 @@ pub(in crate::cli) struct McpFlags {
     /// Let clients set labels and notes on sessions
     #[arg(long)]
     allow_labels: bool,
-    /// Tool calls, resources, prompts, completions and ai_help a minute; 0 is no limit
+    /// Tool calls, resources, prompts, completions and ai_help per minute; 0 means no limit
     #[arg(long, value_name = "N", default_value_t = limits::RATE_LIMIT)]
     rate_limit: u32,
     /// How long a call may take, in milliseconds

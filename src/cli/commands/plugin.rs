@@ -10,7 +10,7 @@ use crate::help::Help;
 use crate::output::Printer;
 use crate::plugin::{PluginFile, PluginsWritten, plugin_files};
 
-const REPLACE_ADVICE: &str = "It may be of an earlier version. Replace it with --force";
+const REPLACE_ADVICE: &str = "It may be from an earlier version. Replace it with --force";
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct PluginFlags {
@@ -55,7 +55,7 @@ pub(in crate::cli) fn run(
     }
     printer.print_value(&PluginsWritten { output: flags.output.clone(), files: written })?;
     let readme = Path::new(&flags.output).join("README.md");
-    printer.print_note(&format!("How to install them is in {}", readme.display()))?;
+    printer.print_note(&format!("Installation instructions: {}", readme.display()))?;
     Ok(CommandOutcome::Done)
 }
 

@@ -45,7 +45,9 @@ pub(in crate::cli) fn run(
     }
     if report.unredacted > 0 && !printer.is_json {
         printer.print_failure(&format!(
-            "{} sessions were ingested with --no-redact and are not published. Ingest them again without it; or allow it twice: `unredacted = true` under [publish], and --unredacted.",
+            "{} sessions were ingested with --no-redact and are not published. Ingest them again \
+            without it, or publish them as they are: this needs both `unredacted = true` under \
+            [publish] and --unredacted.",
             report.unredacted
         ))?;
     }

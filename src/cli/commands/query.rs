@@ -21,8 +21,8 @@ use tools::{Call, Tools, WriteError};
 /// Maximum size of a SELECT that is read from a file or from stdin.
 const MAX_SQL_BYTES: u64 = 1 << 20;
 
-/// How long a stdin that nobody named may be silent. Agents start commands with a pipe that stays open
-/// and empty; a program that writes SQL has begun by then.
+/// How long stdin may be silent if the user did not name it. Agents start commands with a pipe that
+/// stays open and empty; a program that writes SQL has begun by then.
 const MAX_STDIN_SILENCE: Duration = Duration::from_secs(3);
 
 #[derive(Debug, clap::Args)]
@@ -36,7 +36,7 @@ pub(in crate::cli) struct QueryFlags {
     /// Show the views, their columns and examples
     #[arg(long)]
     schema: bool,
-    /// Most rows to print
+    /// Maximum number of rows to print
     #[arg(long, value_name = "N", default_value_t = limits::SQL_ROWS_MAX)]
     max_rows: u32,
     /// table, json, ndjson, csv, markdown, parquet or arrow [default: as FILE ends, else table]
@@ -134,7 +134,7 @@ pub(in crate::cli) fn run(
 }
 
 /// Returns the SELECT: the argument, the content of the file, or what another program passes on stdin;
-/// `-` is stdin too. Returns `None` if stdin is empty, or a terminal that nobody named.
+/// `-` is stdin too. Returns `None` if stdin is empty, or a terminal that the user did not name.
 ///
 /// # Errors
 /// Fails if the file or stdin cannot be read, or if stdin was not named and stays silent.

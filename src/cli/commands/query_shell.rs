@@ -23,7 +23,7 @@ const HELP: &str = "\
 .tables          list the views
 .schema [VIEW]   show the views with their columns, or one of them
 .mode [FORMAT]   show or set the format of rows: table, json, ndjson, csv, markdown
-.exit            leave, as Ctrl-D does
+.exit            leave, like Ctrl-D
 Tab completes views, columns and words of SQL. Ctrl-C cancels a query.
 ";
 

@@ -77,7 +77,7 @@ pub(in crate::cli) fn run(
 enum FolderChoice {
     Folder(PathBuf),
     PrintOnly,
-    /// Nothing, or nobody can be asked.
+    /// Nothing, or the user cannot be asked.
     None,
 }
 

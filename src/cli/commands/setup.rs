@@ -89,7 +89,7 @@ pub(in crate::cli) fn run(
 /// Asks which of the clients that were found gets the server. Returns none if the user chooses none.
 ///
 /// # Errors
-/// Fails if nobody can be asked.
+/// Fails if the user cannot be asked.
 fn choose_clients(
     registrations: Vec<Registration>,
     printer: &Printer,
@@ -108,7 +108,7 @@ fn choose_clients(
         .map(|registration| format!("{}  {}", registration.client, registration.path.display()))
         .collect();
     options.push("all of them".to_owned());
-    let question = "Register the MCP server with (the configuration as it was is kept):";
+    let question = "Register the MCP server with (the previous configuration is kept):";
     let chosen = printer.choose(question, &options)?;
     let is_chosen =
         |at: usize| chosen.is_some_and(|chosen| chosen == at || chosen + 1 == options.len());

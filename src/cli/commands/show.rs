@@ -31,7 +31,7 @@ pub(in crate::cli) struct ShowFlags {
     last: Option<u32>,
     #[command(flatten)]
     pages: OnePageFlags,
-    /// Most turns, steps or events on a page
+    /// Maximum number of turns, steps or events per page
     #[arg(long, short = 'n', value_name = "N")]
     limit: Option<u32>,
 }

@@ -30,7 +30,8 @@ pub(in crate::cli) fn run(
         return Ok(CommandOutcome::Done);
     };
     let path = if path.is_dir() { path.join("SKILL.md") } else { path };
-    let advice = "It may be the skill of an earlier version. Replace it with --force, or name another file with --output";
+    let advice = "It may be from an earlier version. Replace it with --force, or name another file \
+    with --output";
     outfile::write_output(
         &path,
         || flags.force,

@@ -19,10 +19,10 @@ pub(in crate::cli) struct StatsFlags {
     /// key, events, errors, error_rate, tokens, cost, duration or size
     #[arg(long)]
     sort: Option<StatsSort>,
-    /// Most groups [default: 50, at most 500]
+    /// Maximum number of groups [default: 50, at most 500]
     #[arg(long, short = 'n', value_name = "N")]
     limit: Option<u32>,
-    /// Count all of the time; a terminal shows the last 30 days otherwise
+    /// Count everything; by default a terminal shows the last 30 days
     #[arg(long)]
     all: bool,
 }

@@ -126,7 +126,7 @@ impl StatusLine {
             parts.push(quota_summary(window, call.now));
         }
         if parts.is_empty() {
-            return "sessions: nothing known yet".to_owned();
+            return "sessions: no data yet".to_owned();
         }
         join_status(&parts)
     }

@@ -12,7 +12,7 @@ use crate::cli::screens::can_show_screen;
 use crate::output::LiveLines;
 use tools::{Call, Tools, Transcript};
 
-/// The time between two looks at the store. The logs are checked every two seconds.
+/// Interval between checks of the store. The logs are checked every two seconds.
 const LOOK_INTERVAL: Duration = Duration::from_millis(300);
 
 #[derive(Debug, clap::Args)]

@@ -24,10 +24,10 @@ pub(in crate::cli) struct UsageFlags {
     /// Show the quotas that agents record: used part and reset time of each window
     #[arg(long)]
     limits: bool,
-    /// Show all of the time; a terminal shows the last 30 days, 12 weeks or 12 months otherwise
+    /// Show everything; by default a terminal shows the last 30 days, 12 weeks or 12 months
     #[arg(long)]
     all: bool,
-    /// The most periods to show, the newest ones
+    /// Show only the newest N periods
     #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(limits::STATS_LIMIT_MAX)))]
     limit: Option<u32>,
     #[command(flatten)]

@@ -31,7 +31,7 @@ pub(in crate::cli) struct WebFlags {
     /// Do not open the browser
     #[arg(long)]
     no_open: bool,
-    /// Calls of tools a minute; 0 is no limit
+    /// Tool calls per minute; 0 means no limit
     #[arg(long, value_name = "N", default_value_t = limits::RATE_LIMIT)]
     rate_limit: u32,
 }

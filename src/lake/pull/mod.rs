@@ -64,7 +64,7 @@ pub fn pull_sessions(
     let signature = pull.signature(pull.seen_versions());
     LakeState::update(store, |state| {
         let known = state.lake(place.name());
-        // After a problem everything is looked at again.
+        // After a problem everything is examined again.
         known.pulled = is_complete.then_some(signature);
         known.pulled_since = filter.since.map(|since| since.0);
         known.pulled_until = filter.until.map(|until| until.0);

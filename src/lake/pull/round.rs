@@ -82,7 +82,7 @@ struct MachineCounts {
 pub(super) struct RoundsAhead {
     /// Those with sessions that must wait for what this round imported.
     pub(super) postponed: BTreeSet<String>,
-    /// Those with sessions that could not be read. They are looked at again if they published since.
+    /// Those with sessions that could not be read. They are examined again if they published since.
     pub(super) failed: BTreeSet<String>,
 }
 
@@ -106,7 +106,7 @@ pub(super) struct Pull<'a> {
     exclude: Vec<String>,
     snapshot: Arc<Snapshot>,
     known: KnownSessions,
-    /// The versions of the listings whose sessions were looked at.
+    /// The versions of the listings whose sessions were examined.
     versions: BTreeMap<String, String>,
     /// The listings that were read.
     seen: HashMap<String, SeenListing>,
@@ -205,7 +205,7 @@ impl<'a> Pull<'a> {
         self.versions.clone_from(versions);
     }
 
-    /// Returns the versions of the listings whose sessions were looked at.
+    /// Returns the versions of the listings whose sessions were examined.
     pub(super) fn seen_versions(&self) -> &BTreeMap<String, String> {
         &self.versions
     }
@@ -221,7 +221,7 @@ impl<'a> Pull<'a> {
     }
 
     /// Reads the listings of these machines, and imports what is new. Returns the machines that
-    /// another round must look at.
+    /// another round must examine.
     pub(super) fn run_round(
         &mut self,
         versions: &BTreeMap<String, String>,

@@ -26,7 +26,7 @@ use super::selection::own_sessions;
 use store::Store;
 use tools::error::store_error;
 
-/// Most times that a push looks at what it published while others did.
+/// Maximum number of times that a push checks what it published against concurrent pushes.
 const MAX_PUSHES: usize = 3;
 
 /// Publishes the sessions that the settings select. What was published before and masked by other rules

@@ -94,7 +94,9 @@ impl PushReport {
             let named = &self.irreplaceable[..lost.min(MAX_NAMED_SESSIONS)];
             let more = if named.len() < lost { " and others" } else { "" };
             self.warnings.push(format!(
-                "{lost} {} in the lake may show secrets that are masked now, and cannot be replaced because the store does not have them any more: {}{more}. Ingest their logs and push again, or remove their objects from the lake",
+                "{lost} {} in the lake may show secrets that are masked now, and cannot be \
+                replaced because the store no longer has them: {}{more}. Ingest their logs and \
+                push again, or remove their objects from the lake",
                 if lost == 1 { "session" } else { "sessions" },
                 named.join(", "),
             ));

@@ -341,7 +341,8 @@ impl<'a> Push<'a> {
 /// masked.
 fn masked_otherwise(session: &OwnSession<'_>) -> ToolError {
     let message = format!(
-        "Session {} was masked by other rules than those in force, so nothing was published. Another process may use another redact.toml; run `sessions push` again",
+        "Session {} was masked with other rules than the current ones, so nothing was published. \
+        Another process may use another redact.toml; run `sessions push` again",
         session.row.session_id
     );
     ToolError::new(ErrorCode::StoreBusy, message)

@@ -35,7 +35,7 @@ export async function answerFromFile(tool: string, args: Args, signal?: AbortSig
     case "analyze_session": return analyzeSession(args);
     case "search_events": return searchEvents(args, signal);
     case "query_sql": return answerQuestion(args);
-    default: return failure("invalid_argument", `A file has no ${tool}.`);
+    default: return failure("invalid_argument", `This file cannot answer ${tool}.`);
   }
 }
 

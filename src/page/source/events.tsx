@@ -225,7 +225,7 @@ export function EventItem({ item, isOpen, isTarget, isNested, onToggle, subagent
   const marks = [
     event.is_abandoned && "abandoned by a rewind",
     event.is_replay && "copied history",
-    // A call has no room for it, and is indented.
+    // A call has no space for it, and is indented.
     event.is_sidechain && event.event_type !== "tool_call" && "subagent",
   ].filter(Boolean);
   const classes = ["item", event.event_type, isTarget && "target", event.is_abandoned && "abandoned", event.is_replay && "replay", event.is_sidechain && "sidechain"];

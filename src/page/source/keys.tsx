@@ -14,7 +14,7 @@ const KEYS: [string, string][] = [
   ["t", "list of turns"],
   ["f", "find in the session"],
   ["c", "copy the text of the event"],
-  ["1 … 6", "show or hide a kind of events"],
+  ["1 … 6", "show or hide a kind of event"],
   ["Enter", "open the row, or fold the call"],
   ["Esc", "leave the search box, close this"],
   ["g o, g s, g l, g q", "overview, sessions, live, SQL"],

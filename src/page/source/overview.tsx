@@ -1,4 +1,4 @@
-// The overview: where tokens and money went, what fails, what is left open. Every name filters all
+// The overview: where tokens and money went, what fails, what was left unfinished. Every name filters all
 // of it.
 
 import { useEffect, useMemo, useState } from "preact/hooks";
@@ -130,7 +130,7 @@ function About() {
   ].filter(Boolean);
   return (
     <p class="about dim">
-      {plural(file.sessions.length, "session")}{parts.length > 0 && `: only ${parts.join(", ")}`}. Made {date(file.generated_at)} {time(file.generated_at)} by
+      {plural(file.sessions.length, "session")}{parts.length > 0 && `: only ${parts.join(", ")}`}. Generated {date(file.generated_at)} {time(file.generated_at)} by
       sessions {file.version}. Costs are list prices of {file.prices_as_of}, not billed amounts. Copied history counts once.
     </p>
   );
@@ -175,7 +175,7 @@ function Spending({ groups, span, measure }: { groups: Group[]; span: Span; meas
     for (const bar of bars) bar.parts.sort((a, b) => a.name.localeCompare(b.name));
     return bars;
   }, [groups, span, measure]);
-  if (!bars.length) return <p class="dim">Nothing in this span.</p>;
+  if (!bars.length) return <p class="dim">No data in this period.</p>;
   return <Bars bars={bars.slice(-MAX_BARS)} format={measure === "cost" ? cost : short} label={`${measure} by ${span}`}
     onSelect={(bar) => navigate(addressOf("search", spanOf(bar.title, span)))} />;
 }

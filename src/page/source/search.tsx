@@ -129,7 +129,7 @@ function Group({ group, session, pattern }: { group: Found; session: any; patter
         })}
       </ul>
       {group.matches.length > SHOWN_MATCHES && <p class="more"><button type="button" onClick={() => setOpen(!isOpen)}>
-        {isOpen ? "Show less" : `Show ${group.matches.length - SHOWN_MATCHES} more of this session`}
+        {isOpen ? "Show less" : `Show ${group.matches.length - SHOWN_MATCHES} more from this session`}
       </button></p>}
     </section>
   );

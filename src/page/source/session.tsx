@@ -85,7 +85,7 @@ function Session({ session, target, params }: { session: any; target?: number; p
   return (
     <div class="session">
       <header class="session-head">
-        <h1>{session.title ?? "Session without a title"}</h1>
+        <h1>{session.title ?? "Untitled session"}</h1>
         <p class="facts">
           {session.project && <a class="project" href={isTranscript ? undefined : linkTo(addressOf("search", { project: session.project }))}>{session.project}</a>}
           <span>{session.provider}</span>
@@ -222,7 +222,7 @@ function Labels({ session }: { session: any }) {
   );
 }
 
-/** Sessions that hang on this one. */
+/** Sessions that derive from this one. */
 function Related({ children }: { children?: any[] }) {
   if (!children?.length) return null;
   return (

@@ -144,10 +144,10 @@ impl Picker {
         match (self.search.text().trim().is_empty(), is_filtered) {
             (true, false) => "no session has a conversation".to_owned(),
             (true, true) => {
-                "no session passes the filters; Alt+p, Alt+a and Alt+t change them".to_owned()
+                "no session matches the filters; Alt+p, Alt+a and Alt+t change them".to_owned()
             }
             (false, true) => "nothing found; Alt+p, Alt+a and Alt+t change the filters".to_owned(),
-            (false, false) => "nothing found; fewer or other words may help".to_owned(),
+            (false, false) => "nothing found; try fewer or other words".to_owned(),
         }
     }
 

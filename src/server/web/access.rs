@@ -20,8 +20,10 @@ use crate::server::host::{HostFilter, HttpRefusal, single_value};
 use base::random::random_bytes;
 
 /// The reason for refusing a page that is not this one.
-const OTHER_PAGE: HttpRefusal =
-    (StatusCode::FORBIDDEN, "Requests of other pages are refused, also of those on this machine");
+const OTHER_PAGE: HttpRefusal = (
+    StatusCode::FORBIDDEN,
+    "Requests from other pages are refused, even from pages on this machine",
+);
 
 /// The body of a login.
 #[derive(Deserialize)]
@@ -118,7 +120,7 @@ impl Access {
         let cookie =
             format!("{}={}; Path=/; HttpOnly; SameSite=Strict", self.cookie_name, self.cookie);
         let Ok(cookie) = HeaderValue::from_str(&cookie) else {
-            let message = "The cookie could not be made";
+            let message = "The cookie could not be created";
             return refuse(StatusCode::INTERNAL_SERVER_ERROR, ErrorCode::InternalError, message);
         };
         self.show_link();

@@ -26,7 +26,7 @@ const MAX_OVERRUN: Duration = Duration::from_secs(2);
 /// Maximum time that a call waits for others to end.
 const MAX_TURN_WAIT: Duration = Duration::from_secs(1);
 
-/// The same for a call for the events in sight: the reader looks at their empty places.
+/// The same for a call for the visible events: the user is waiting for them.
 const MAX_EVENTS_WAIT: Duration = Duration::from_millis(150);
 
 /// The tools whose calls wait for no other: the reader waits for them at each key or after a click, or they

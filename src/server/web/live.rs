@@ -24,7 +24,7 @@ use super::response::{add_headers, refuse};
 use crate::server::connections::HttpAnswer;
 use crate::server::handler::Server;
 
-/// Interval at which the store is looked at. With the time that the watcher of the logs waits, a new
+/// Interval between checks of the store. With the time that the watcher of the logs waits, a new
 /// event is on the page within a second.
 const CHECK_PERIOD: Duration = Duration::from_millis(250);
 

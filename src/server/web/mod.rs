@@ -119,7 +119,7 @@ impl Site {
             return self.access.answer_login(request).await;
         }
         if !self.access.has_cookie(request.headers()) {
-            let message = "The page is not logged in. Open the link that `sessions web` shows";
+            let message = "This browser is not logged in. Open the link that `sessions web` prints";
             return refuse(StatusCode::UNAUTHORIZED, ErrorCode::InvalidArgument, message);
         }
         match (request.method(), route) {
@@ -142,7 +142,7 @@ impl Site {
 /// Answers a request for a file of the page.
 fn answer_static(request: &Request<Incoming>) -> HttpAnswer {
     if request.method() != Method::GET && request.method() != Method::HEAD {
-        let message = "Only the API takes other methods than GET";
+        let message = "Only the API accepts methods other than GET";
         return refuse(StatusCode::METHOD_NOT_ALLOWED, ErrorCode::InvalidArgument, message);
     }
     match find_file(request.uri().path()) {

@@ -11,7 +11,7 @@ use crate::failure::{Result, TaskFailure};
 /// Size of the blocks that tar archives are made of.
 const BLOCK_BYTES: usize = 512;
 
-/// Longest path that the header has room for. Ours are far shorter.
+/// Longest path that fits into the header. Ours are far shorter.
 const MAX_PATH_BYTES: usize = 100;
 
 /// Whether an archive has entries for the folders of its files. dpkg needs them.

@@ -15,7 +15,7 @@ use store::{PageReader, Snapshot, StoreError};
 /// Words between two words of the question that still count as neighbours.
 const NEAR_WORDS: usize = 4;
 
-/// Most bytes of a text that are looked at for neighbouring words and passages.
+/// Maximum number of bytes of a text that are examined for neighbouring words and passages.
 const MAX_TEXT_BYTES: usize = 64 << 10;
 
 /// Number of pages that a core takes at once.
@@ -212,8 +212,8 @@ pub(crate) fn weigh_pairs(places: &[TermPlace], pairs: &[TermPair], weights: &[f
 }
 
 /// Cuts out the part of `text` that has the rarest words of the question. It begins where a sentence
-/// or line begins, if that is near, and goes on to the most characters that its size gives. Line breaks
-/// become blanks.
+/// or line begins, if that is near, and continues to the most characters that its size gives. Line
+/// breaks become blanks.
 pub(crate) fn cut_passage(
     text: &str,
     places: &[TermPlace],

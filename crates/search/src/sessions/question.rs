@@ -134,7 +134,7 @@ struct QuestionText {
 
 impl QuestionText {
     fn new(question: &str) -> Self {
-        // A mark that follows its letter is no letter, and would split the word.
+        // A mark that follows its letter is not a letter, and would split the word.
         let composed = nfc_if_different(question);
         let question = composed.as_deref().unwrap_or(question);
         let mut plain = question.replace('\u{2019}', "'").replace("'s ", " ").replace("'s?", "?");

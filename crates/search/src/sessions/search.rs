@@ -62,8 +62,8 @@ pub struct SessionRequest<'a> {
     pub after: Option<SessionRank>,
     /// Only events before this time count, in microseconds since the epoch; `None` means all.
     pub until: Option<i64>,
-    /// True if passages of the best sessions go on after the part that has the words of the question:
-    /// what answers it often comes next.
+    /// True if passages of the best sessions continue after the part that has the words of the
+    /// question: what answers it often comes next.
     pub continues_passages: bool,
     /// The search ends with an error at this time.
     pub deadline: Instant,

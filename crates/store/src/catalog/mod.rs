@@ -140,7 +140,7 @@ impl Catalog {
 
     fn fill(&self, manifest: &str, segments: &[(i64, SegmentRecords)]) -> rusqlite::Result<()> {
         let mut connection = self.lock();
-        // Nobody sees the file before it is complete.
+        // The file is not visible before it is complete.
         connection.execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;")?;
         let transaction = connection.transaction()?;
         transaction

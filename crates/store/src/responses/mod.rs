@@ -19,8 +19,8 @@ use choice::{RowChanges, choose_sessions, read_recordings};
 pub(super) use recount::recount_sessions;
 pub(super) use undecided::{Undecided, find_undecided};
 
-/// Rows of responses from which on it is noted that they were compared. Noting it costs a commit,
-/// and comparing fewer rows again costs less.
+/// Number of rows of responses from which it is recorded that they were compared. Noting it costs a
+/// commit, and comparing fewer rows again costs less.
 const MIN_NOTED_ROWS: usize = 4096;
 
 impl StoreWriter {

@@ -1,5 +1,5 @@
-//! The sessions of a segment. A reader that starts reads a brief of each; a row, which has all columns,
-//! is read when a value of it is first needed.
+//! The sessions of a segment. A reader that starts reads a brief of each; a row, which has all
+//! columns, is read when a value of it is first needed.
 //!
 //! At 20 GB of logs the rows of all sessions take five times as long to read as their briefs, and an
 //! answer shows a few of them.

@@ -1,4 +1,4 @@
-//! The sources of a store in a compact form, for a look at all logs: what a file must be like to be
+//! The sources of a store in a compact form, for a scan of all logs: what a file must be like to be
 //! unchanged. At 20 GB of logs it takes a fifth of the memory of the rows.
 
 use std::ops::Range;

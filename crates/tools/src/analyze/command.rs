@@ -151,7 +151,7 @@ pub(super) fn parse_programs(command: &str) -> Vec<String> {
     programs
 }
 
-/// Programs that only look at something.
+/// Programs that only read.
 const READING: &[&str] = &[
     "ls",
     "cat",
@@ -199,7 +199,7 @@ const READING: &[&str] = &[
     "gh api",
 ];
 
-/// Returns true if every program of a command line only looks at something, or if it runs none.
+/// Returns true if every program of a command line only reads, or if it runs none.
 pub(super) fn is_reading_command(command: &str) -> bool {
     let is_in_place = command.contains("sed -i") || command.contains("> ");
     !is_in_place

@@ -217,7 +217,8 @@ fn compaction_finding(
     let summary = compaction.iter().filter(|row| has_summary(row)).max_by_key(|row| row.text.len());
     let Some(summary) = summary else {
         let reason = format!(
-            "Compacted{size}; the log does not contain the summary, so it is not known what it keeps of {} prompts and {} files",
+            "Compacted{size}; the log does not contain the summary, so what it keeps of {} prompts \
+            and {} files is unknown",
             prompts.len(),
             files.len()
         );

@@ -68,7 +68,7 @@ fn unanswered_prompt_finding(own_rows: &[&EventRow]) -> Option<Finding> {
 fn open_calls_findings(own: &[&EventRow], actions: &[Action<'_>]) -> Vec<Finding> {
     let (last, earlier) = calls_left_open(own, actions);
     let mut found = Vec::new();
-    let reason = "A call at the end has no result: the log stops while it runs";
+    let reason = "The last call has no result: the log ends while it runs";
     found.extend(open_calls_finding(&last, Severity::Warning, reason));
     let reason = "A call has no result, but the session continued";
     found.extend(open_calls_finding(&earlier, Severity::Info, reason));
@@ -186,7 +186,7 @@ mod tests {
         );
         assert_eq!(
             reasons(&[prompt, call, result, (ToolCall, None, "b"), usage]),
-            ["A call at the end has no result: the log stops while it runs"]
+            ["The last call has no result: the log ends while it runs"]
         );
         assert_eq!(
             reasons(&[prompt, (ToolCall, None, "b"), call, result, done]),

@@ -50,7 +50,7 @@ pub(super) fn find_interruptions(rows: &[EventRow], actions: &[Action<'_>]) -> V
         let next = rows.iter().skip(at).find(|row| is_type(row, EventType::User));
         let next = next.filter(|next| next.event_index - row.event_index <= MAX_REPLY_DISTANCE);
         let reason = match next {
-            Some(_) => format!("{reason}; the message is what the user said next"),
+            Some(_) => format!("{reason}; the message is the user's next prompt"),
             None => reason.to_owned(),
         };
         let text = shorten(&next.unwrap_or(row).text, MAX_TEXT_BYTES);
@@ -82,7 +82,7 @@ fn call_finding(action: &Action<'_>) -> Option<Finding> {
     // The user's message follows a sentence written by the agent.
     let said = text.split_once("user said:").map(|(_, said)| said.trim());
     let reason = match said {
-        Some(_) => format!("{reason}; the message is what the user said"),
+        Some(_) => format!("{reason}; the message is the user's text"),
         None => reason.to_owned(),
     };
     Some(Finding {

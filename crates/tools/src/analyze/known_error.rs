@@ -72,7 +72,8 @@ impl ErrorQuery {
         };
         if signatures.is_empty() && filter.tool.is_none() && filter.file.is_none() {
             let message = format!(
-                "query: '{}' has no error to look for. Paste the error as the terminal shows it, or name a tool",
+                "query: '{}' has no error to search for. Paste the error as the terminal shows it, \
+                or name a tool",
                 echoed_name(given)
             );
             return Err(ToolError::new(ErrorCode::InvalidQuery, message));

@@ -255,7 +255,7 @@ fn has_new_pipe(failed: &Action<'_>, worked: &Action<'_>) -> bool {
     hides(worked) && !hides(failed)
 }
 
-/// Returns true if a call ran a command that worked and did more than look at something.
+/// Returns true if a call ran a command that worked and did more than read.
 fn is_changing_command(action: &Action<'_>) -> bool {
     let line = action.command().filter(|_| action.kind == ToolKind::Execute);
     action.has_succeeded() && line.is_some_and(|line| !is_reading_command(line))

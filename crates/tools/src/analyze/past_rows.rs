@@ -18,7 +18,8 @@ const MAX_WORDS: usize = 4;
 pub struct HistoryScope {
     /// Positions in `Snapshot::sessions`.
     pub sessions: HashSet<usize>,
-    /// Only events before this time count, in microseconds since the epoch. `i64::MAX` is no end.
+    /// Only events before this time count, in microseconds since the epoch. `i64::MAX` means no
+    /// limit.
     pub until: i64,
 }
 
@@ -32,7 +33,7 @@ pub(super) struct PastRow {
     pub event_index: u32,
 }
 
-/// The names that stand for varying parts in a normalized line.
+/// The names that replace varying parts in a normalized line.
 const PLACEHOLDERS: [&str; 6] = ["<n>", "<hash>", "<time>", "<name>", "<url>", "<path>"];
 
 /// The time of rows whose log gives none: they count only if the scope has no end.

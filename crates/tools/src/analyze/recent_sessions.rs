@@ -26,7 +26,8 @@ impl RecentSessions {
     /// Selects those of the sessions at the positions `wanted` that were active last and have at most
     /// `max_events` events together, at least one of them, and all that ended at the same moment.
     ///
-    /// Sessions that go on after `until` come with them, so that the `until` of the next call is earlier.
+    /// Sessions that continue after `until` come with them, so that the `until` of the next call is
+    /// earlier.
     pub(super) fn select(
         snapshot: &Snapshot,
         wanted: &HashSet<usize>,

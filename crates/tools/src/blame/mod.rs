@@ -31,7 +31,7 @@ const MAX_ROWS: usize = 50_000;
 /// Number of folders of a relative path from which the path alone identifies the file.
 const MIN_PATH_PARTS: usize = 3;
 
-/// The file to look at.
+/// The file to examine.
 #[derive(Debug, Clone)]
 pub struct BlamedFile {
     /// The full path on this machine.
@@ -55,7 +55,7 @@ pub struct BlameData {
     pub spans: Vec<BlameSpan>,
     /// Number of lines whose session is known.
     pub known_lines: usize,
-    /// Number of lines that were looked at.
+    /// Number of lines that were examined.
     pub lines: usize,
     /// The edits of the file, the newest first. `None` if they were not asked for.
     #[serde(skip_serializing_if = "Option::is_none")]

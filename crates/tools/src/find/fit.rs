@@ -23,7 +23,7 @@ const ENVELOPE_BYTES: usize = 500;
 
 /// The sizes of texts that are tried until a page is small enough: of the best session, of the two after
 /// it, and of the others. The best session is usually the wanted one, and its passages often answer the
-/// question: the others lose theirs before they say nothing, and leave their room to it.
+/// question: the others lose theirs before they say nothing, and leave their space to it.
 const SMALLER_SIZES: [[TextSizes; 3]; 15] = [
     [SIZE_480, SIZE_240, SIZE_56],
     [SIZE_480, SIZE_160, SIZE_56],
@@ -53,7 +53,8 @@ const SIZE_32: TextSizes = TextSizes { title: 32, project: 24, passage: 32 };
 const SIZE_24: TextSizes = TextSizes { title: 24, project: 16, passage: 24 };
 const SIZE_0: TextSizes = TextSizes { title: 24, project: 16, passage: 0 };
 
-/// Maximum sizes of the texts of a session in bytes of JSON. Without room for passages it has none.
+/// Maximum sizes of the texts of a session in bytes of JSON. Without space for passages it has
+/// none.
 #[derive(Debug, Clone, Copy)]
 struct TextSizes {
     title: usize,

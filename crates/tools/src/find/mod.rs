@@ -177,7 +177,8 @@ fn parse_time(
 /// Returns the error for a question in which no word says what it is about.
 fn nothing_to_look_for(interface: Interface, query: &str) -> ToolError {
     let message = format!(
-        "query: '{}' has no word to look for. Name a thing, a file, an error or a date; {} lists sessions without a question",
+        "query: '{}' has no word to search for. Name a thing, a file, an error or a date; {} lists \
+        sessions without a question",
         echoed_name(query),
         interface.tool_name("list_sessions")
     );
@@ -277,7 +278,8 @@ fn explain_poor_match(best: &FoundSession) -> String {
 /// Says that no session stands out, and what helps.
 fn explain_undecided(interface: Interface) -> String {
     format!(
-        "No session stands out: name a project, file, command or error, or look by project and time with {}.",
+        "No session stands out: name a project, file, command or error, or browse by project and \
+        time with {}.",
         interface.tool_name("list_sessions")
     )
 }

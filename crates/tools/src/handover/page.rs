@@ -43,7 +43,7 @@ impl HandoverPage {
     }
 
     /// Adds a quote from the log below a line that names its event. The quote is cut to `bytes` and
-    /// to the room of the section.
+    /// to the space of the section.
     pub(super) fn push_quote(&mut self, label: &str, quote: &str, bytes: usize) {
         let quote = quote.trim();
         let frame = label.len() + 2 * self.fence.len() + 16;

@@ -40,7 +40,7 @@ pub struct Call<'a> {
 pub struct CallView {
     pub snapshot: Arc<Snapshot>,
     pub freshness: Freshness,
-    /// What the engine looked at; `None` without an engine.
+    /// What the engine examined; `None` without an engine.
     pub lake: Option<LakeScope>,
 }
 
@@ -125,7 +125,7 @@ impl<'a> Call<'a> {
         Self { deadline: Some(deadline), ..self }
     }
 
-    /// Returns what the engine looked at for this call; `None` without an engine.
+    /// Returns what the engine examined for this call; `None` without an engine.
     pub fn lake_scope(&self) -> Option<&LakeScope> {
         self.taken_view()?.lake.as_ref()
     }

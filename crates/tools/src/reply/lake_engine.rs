@@ -98,7 +98,7 @@ pub struct WantedColumns<'a> {
     pub until: Option<i64>,
 }
 
-/// What an engine looked at for an answer.
+/// What an engine examined for an answer.
 #[derive(Debug, Clone, Default)]
 pub struct LakeScope {
     /// A phrase for the scope of the answer.
@@ -113,7 +113,7 @@ pub enum MatchCount {
     /// As many as the store has: every session that may have some was loaded.
     #[default]
     Loaded,
-    /// At least as many as the store has: sessions that may have some were not looked at.
+    /// At least as many as the store has: sessions that may have some were not examined.
     AtLeastLoaded,
     /// The engine counted all of them.
     Exactly(usize),

@@ -21,7 +21,8 @@ pub fn dropped_texts_warning(
     }
     let these = if sessions == 1 { "1 session".to_owned() } else { format!("{sessions} sessions") };
     let message = format!(
-        "Texts of {these} were dropped by the retention (store.keep of settings.toml); they are not searched, analyzed or shown"
+        "Texts of {these} were dropped by the retention settings (store.keep in settings.toml); \
+        they are not searched, analyzed or shown"
     );
     Ok(Some(Warning::new(WarningCode::TextsDropped, Severity::Info, message)))
 }

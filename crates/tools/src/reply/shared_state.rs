@@ -137,7 +137,8 @@ impl SharedState {
         let CallView { snapshot, freshness, .. } = self.view(call)?;
         if let UnreadReason::Unmasked(reason) = &freshness.unread_reason {
             let message = format!(
-                "The rules for secrets changed, and the store could not be masked by them, so it is not shown. {reason}"
+                "The rules for secrets changed, but they could not be applied to the store, so \
+                nothing is shown. {reason}"
             );
             return Err(ToolError::new(ErrorCode::StoreUnavailable, message));
         }

@@ -1,9 +1,9 @@
-//! Divides the room of a page among texts, so that a page with few of them shows more of each.
+//! Divides the space of a page among texts, so that a page with few of them shows more of each.
 
 /// A text that loses less than this part of it by a cut is kept whole.
 const KEPT_WHOLE_SHARE: usize = 8;
 
-/// A text that has to share the room of a page.
+/// A text that has to share the space of a page.
 #[derive(Debug, Clone, Copy)]
 pub struct TextSize {
     /// Its length in bytes of JSON.

@@ -23,8 +23,8 @@ pub(super) fn checked_count(context: Option<u32>) -> Result<u32, ToolError> {
     Ok(count)
 }
 
-/// Adds the beginnings of the `count` events before and after each match, as long as there is room in
-/// the answer. No event is shown twice: those that match have their own entry.
+/// Adds the beginnings of the `count` events before and after each match, as long as there is space
+/// in the answer. No event is shown twice: those that match have their own entry.
 pub(super) fn add_context(
     snapshot: &Snapshot,
     matches: &mut [Match],

@@ -26,7 +26,7 @@ const TURN_COLUMNS: &[EventColumn] = &[
     EventColumn::TextBytes,
 ];
 
-/// Events after a match among which its turn is looked at.
+/// Number of events after a match that are examined for its turn.
 const EVENTS_LOOKED_AT: u32 = 4096;
 
 /// Bytes of a message that are shown even if there is no room.

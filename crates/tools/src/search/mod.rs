@@ -378,7 +378,7 @@ fn describe_page(query: &Query, page: &MatchPage, is_ranked_instead: bool) -> Ve
     notes
 }
 
-/// Describes what a search did not look at that ran out of time, and how to continue.
+/// Describes what a search that ran out of time did not examine, and how to continue.
 fn describe_timeout(query: &Query, page: &MatchPage) -> String {
     let narrow = "narrow the search with since, session_id, project or a rarer word";
     let newer = if query.sort == SearchSort::Oldest { "later" } else { "older" };

@@ -119,9 +119,9 @@ pub(super) fn find_best_matches(
     })
 }
 
-/// Returns the matches of the hits that fit into an answer. The budget leaves room for the query, which
-/// the answer repeats, and for a cursor of about `cursor_bytes`. With `shows_diffs`, the snippets of edits
-/// are diffs.
+/// Returns the matches of the hits that fit into an answer. The budget leaves space for the query,
+/// which the answer repeats, and for a cursor of about `cursor_bytes`. With `shows_diffs`, the
+/// snippets of edits are diffs.
 fn collect_matches(
     snapshot: &Snapshot,
     args: &SearchArgs,

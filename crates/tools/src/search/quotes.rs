@@ -1,5 +1,5 @@
-//! Quotes the texts of matches. Of the best matches of one session more is shown than snippets: whoever
-//! asks a session a question wants to read the answer, and not to find its place.
+//! Quotes the texts of matches. The best matches of one session are shown with more than a snippet:
+//! a question about one session asks for the answer, not for its place.
 
 use schemas::tool::search::Match;
 use schemas::{EventType, ToolError, ToolKind, limits};
@@ -16,7 +16,7 @@ use store::Snapshot;
 /// Maximum size of the diff of a match in bytes of JSON.
 const MAX_DIFF_BYTES: usize = 600;
 
-/// Replaces the snippets of matches by as much of their texts as there is room for. `hits` are those of
+/// Replaces the snippets of matches by as much of their texts as fits. `hits` are those of
 /// the matches, in the same order.
 pub(super) fn show_texts(
     snapshot: &Snapshot,

@@ -1,4 +1,4 @@
-//! The sessions that a search looks at.
+//! The sessions that a search examines.
 
 use std::collections::HashSet;
 

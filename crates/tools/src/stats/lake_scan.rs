@@ -8,7 +8,7 @@ use super::plan::StatsPlan;
 use super::scan::columns_to_read;
 use crate::reply::lake_engine::{LakeEngine, LakeScope, WantedColumns};
 
-/// Returns the groups, in no particular order, and what the engine looked at.
+/// Returns the groups, in no particular order, and what the engine examined.
 pub(super) fn collect_lake_groups(
     plan: &StatsPlan<'_>,
     engine: &dyn LakeEngine,

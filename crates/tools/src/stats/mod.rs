@@ -148,7 +148,7 @@ pub(super) fn run(
     Ok(reply)
 }
 
-/// Describes the sessions and the times that an answer covers, and what an engine looked at.
+/// Describes the sessions and the times that an answer covers, and what an engine examined.
 fn describe_scope(
     sessions: String,
     since: Option<i64>,

@@ -87,7 +87,7 @@ impl OpencodeDecoder {
         match role {
             "user" => self.decode_user_message(&parts, out),
             "assistant" => self.decode_response(info, &parts, out),
-            // Nobody knows who wrote these parts.
+            // The author of these parts is unknown.
             MISSING_MESSAGE => {
                 for part in &parts {
                     self.push_record_fields(part.text("type").unwrap_or("untyped"), *part, out);
@@ -359,7 +359,7 @@ fn prompt_text(parts: &[Value<'_>]) -> String {
     words
 }
 
-/// Returns the words that the user typed after a command, as far as its text names them. They have
+/// Returns the words that the user typed after a command, if its text names them. They have
 /// no field of their own: the template of `/review` puts them after [`ARGUMENTS_LABEL`].
 fn command_arguments(template: &str) -> &str {
     let Some((_, rest)) = template.split_once(ARGUMENTS_LABEL) else { return "" };

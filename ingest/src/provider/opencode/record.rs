@@ -89,7 +89,7 @@ fn object_fields(json: &str) -> Result<&str, ProblemKind> {
 
 /// Returns a JSON object of ids, damage and fields, which are the text between its braces.
 fn join_fields(ids: &[(&str, &str)], damage: Option<&Json>, fields: &str) -> String {
-    // Texts may be large, so this reserves room for one of them only.
+    // Texts may be large, so this reserves space for one of them only.
     let mut record = String::with_capacity(fields.len() + 64 * (ids.len() + 4));
     record.push('{');
     for (key, id) in ids {

@@ -5,7 +5,7 @@ use schemas::EventType;
 
 use crate::stream::{Draft, Stream};
 
-/// Subtype of the notification for words that a user typed and that are no prompt.
+/// Subtype of the notification for words that a user typed and that are not a prompt.
 pub(crate) const USER_WORDS: &str = "user_words";
 
 /// How agents word the result of a refused call.

@@ -2,7 +2,7 @@
 //!
 //! Of each record of a forgotten session four keyed hashes are kept: of its identity, of what it
 //! says, of its type and time, and of its type and text. The key differs from store to store, so that
-//! nobody can test in one store what another one has forgotten.
+//! one store cannot reveal what another one has forgotten.
 
 mod alignment;
 mod in_log;
@@ -33,7 +33,7 @@ const SHORT_MARK_SHIFT: u32 = 32;
 /// The homes of users in texts. A lake has `~` in their place.
 const HOMES: &str = r#"(?:[A-Za-z]:\\{1,2}Users\\{1,2}|/(?:home|Users)/)[^/\\\s"'<>|:*?]+"#;
 
-/// Number of records from which on a session has only a sample of its hashes of contents and times
+/// Number of records above which a session has only a sample of its hashes of contents and times
 /// in the index. A log that repeats such a session repeats some record of the sample.
 const SAMPLE_THRESHOLD: usize = 64;
 
@@ -62,7 +62,7 @@ pub fn hash_event_text(event_type: EventType, text: &str) -> u64 {
     xxh3_64_with_seed(text.as_bytes(), xxh3_64(event_type.as_str().as_bytes())) | 1
 }
 
-/// Returns whether an event has this type because somebody said or did something.
+/// Returns whether an event has this type because the user or the agent said or did something.
 pub fn is_spoken(event_type: EventType) -> bool {
     match event_type {
         EventType::User

@@ -2,7 +2,7 @@
 //! several words reads only the rows that hold all of them.
 //!
 //! A word is a run of three or more ASCII letters in the folded text of a row. Every word is listed
-//! with its rows, except words for which there was no room, as in noise. Rows with such words are
+//! with its rows, except words for which there was no space, as in noise. Rows with such words are
 //! "open": they may hold any word.
 
 mod rows;

@@ -37,8 +37,8 @@ impl std::ops::Not for KnownRows {
 #[derive(Debug, Default)]
 pub(super) struct RowList(Vec<u8>);
 
-/// Bytes of a list for which room is made first. The allocator of glibc takes as much memory for
-/// fewer.
+/// Bytes of a list for which space is reserved first. The allocator of glibc takes as much memory
+/// for fewer.
 const FIRST_BYTES: usize = 24;
 
 impl RowList {
