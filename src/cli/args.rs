@@ -6,9 +6,9 @@ use clap::{Arg, ArgAction, Parser, Subcommand, ValueEnum};
 use schemas::envelope::MetadataLevel;
 
 use super::commands::{
-    analyze, blame, compact, completions, event, export, find, forget, help, hook, ingest, init,
-    label, lake, list, mcp, open, plugin, pull, push, query, report, resume, search, setup, show,
-    skill, stats, tail, tools, uninstall, usage, web,
+    analyze, blame, compact, completions, event, export, find, forget, help, hide, hook, ingest,
+    init, label, lake, list, mcp, open, plugin, pull, push, query, report, resume, search, setup,
+    show, skill, stats, tail, tools, uninstall, usage, web,
 };
 use super::startup::TextUse;
 use crate::config::environment;
@@ -139,6 +139,8 @@ pub(super) enum Command {
     Label(label::LabelFlags),
     /// Remove sessions from the store for good, and keep their logs out
     Forget(forget::ForgetFlags),
+    /// Leave projects out from now on, and remove their sessions from the store
+    Hide(hide::HideFlags),
     /// Drop texts past their retention, and merge small files of the store
     Compact(compact::CompactFlags),
     /// Explain what went wrong in a session, or which errors recur
@@ -285,7 +287,7 @@ impl Command {
             },
             Self::Pull(_) => CommandNeeds { dates: true, lake: true, ..CommandNeeds::default() },
             Self::Lake(_) => CommandNeeds { lake: true, ..CommandNeeds::default() },
-            Self::Forget(_) => {
+            Self::Forget(_) | Self::Hide(_) => {
                 CommandNeeds { dates: true, text: TextUse::Shows, ..CommandNeeds::default() }
             }
             Self::Label(_) | Self::Status | Self::Doctor => {

@@ -14,7 +14,7 @@ const GROUPS: &[(&str, &[&str])] = &[
         &["list", "search", "find", "show", "open", "tail", "event", "resume", "blame"],
     ),
     ("Count and explain", &["usage", "stats", "analyze", "report", "query", "web"]),
-    ("Keep", &["ingest", "status", "doctor", "label", "forget", "compact", "export"]),
+    ("Keep", &["ingest", "status", "doctor", "label", "forget", "hide", "compact", "export"]),
     ("Share", &["push", "pull", "lake"]),
     ("Agents", &["setup", "mcp", "hook", "plugin", "skill", "tools", "statusline"]),
 ];
@@ -70,6 +70,7 @@ const EXAMPLES: &[(&str, [&str; 2])] = &[
     ("ingest", ["sessions ingest", "sessions ingest --watch"]),
     ("label", ["sessions label last --add good", "sessions label 9ae82b3a --note 'the fix'"]),
     ("forget", ["sessions forget 9ae82b3a", "sessions forget --project secret --yes"]),
+    ("hide", ["sessions hide acme", "sessions hide '~/clients/**' --yes"]),
     ("push", ["sessions push /mnt/team/lake --dry-run", "sessions push s3://acme-sessions/lake"]),
     (
         "pull",

@@ -21,6 +21,7 @@ use schemas::tool::search::SearchSort;
 use schemas::tool::stats::GroupKey;
 use schemas::{EventType, ExportFormat, ExportTable, Provider};
 
+use super::typed_words::replace_synonym;
 use store::{Store, StoredSession};
 
 /// The most sessions that are offered.
@@ -28,6 +29,9 @@ const MAX_SESSIONS: usize = 50;
 
 /// The most characters of a title next to an id.
 const MAX_TITLE_CHARS: usize = 60;
+
+/// The periods of `sessions usage`, which also takes a date.
+const PERIODS: &[&str] = &["daily", "monthly", "today", "weekly", "yesterday"];
 
 /// A word that can be the last one of a command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,6 +72,7 @@ fn complete_argument(
     store: &Path,
     words: Vec<OsString>,
 ) -> std::io::Result<Vec<Candidate>> {
+    let words = replace_typed_synonym(&program, words);
     let mut program = with_values(program, store);
     let typed = words.last().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
     let index = words.len().saturating_sub(1);
@@ -89,6 +94,14 @@ fn complete_argument(
         candidates.retain(|candidate| !is_flag(candidate));
     }
     Ok(candidates)
+}
+
+/// Replaces a synonym of a command before the last word, which is still typed.
+fn replace_typed_synonym(program: &Command, mut words: Vec<OsString>) -> Vec<OsString> {
+    let Some(typed) = words.pop() else { return words };
+    let mut words = replace_synonym(program, words);
+    words.push(typed);
+    words
 }
 
 /// Returns true if a completed value is not taken for a flag: it does not begin with a hyphen, or the
@@ -127,6 +140,11 @@ fn with_argument_values(argument: Arg, store: &Path) -> Arg {
             let names =
                 find_names(&store, &typed.to_string_lossy(), |row| row.origin.project.clone());
             names.into_iter().map(CompletionCandidate::new).collect()
+        })),
+        "period" => argument.add(ArgValueCompleter::new(|typed: &OsStr| {
+            let typed = typed.to_string_lossy();
+            let known = PERIODS.iter().filter(|period| period.starts_with(&*typed));
+            known.map(CompletionCandidate::new).collect()
         })),
         _ => argument,
     }

@@ -40,7 +40,7 @@ use self::args::{Args, Command, CommandNeeds};
 use self::command_groups::{HelpScope, arrange_help};
 use self::commands::help::HelpFlags;
 use self::commands::{
-    analyze, blame, compact, completions, config, doctor, event, export, find, forget, hook,
+    analyze, blame, compact, completions, config, doctor, event, export, find, forget, hide, hook,
     ingest, init, label, lake, list, mcp, open, plugin, pull, push, query, report, resume, search,
     setup, show, skill, sql_worker, stats, status, statusline, tail, tools, uninstall, upgrade,
     usage, web,
@@ -289,6 +289,7 @@ fn dispatch_command(
         Command::Show(flags) => show::run(flags, context),
         Command::Label(flags) => label::run(flags, context),
         Command::Forget(flags) => forget::run(flags, context),
+        Command::Hide(flags) => hide::run(&flags, context),
         Command::Compact(flags) => compact::run(&flags, context),
         Command::Open(flags) => open::run(&flags, context),
         Command::Tail(flags) => tail::run(&flags, context),

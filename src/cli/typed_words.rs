@@ -15,8 +15,10 @@ const SYNONYMS: &[(&str, &[&str])] = &[
     ("cost", &["usage"]),
     ("costs", &["usage"]),
     ("delete", &["forget"]),
+    ("exclude", &["hide"]),
     ("follow", &["tail"]),
     ("grep", &["search"]),
+    ("ignore", &["hide"]),
     ("import", &["ingest"]),
     ("limits", &["usage", "--limits"]),
     ("ls", &["list"]),
@@ -31,18 +33,11 @@ const SYNONYMS: &[(&str, &[&str])] = &[
     ("view", &["show"]),
 ];
 
-/// Words for what a command does only with flags or a setting, with what to do.
-const LEADS: &[(&str, &str)] = &[
-    ("exclude", HIDE),
-    (
-        "handover",
-        "`sessions resume ID --with AGENT` hands a session over to another agent. Add --print to see the text first",
-    ),
-    ("hide", HIDE),
-    ("ignore", HIDE),
-];
-
-const HIDE: &str = "Add the project to `exclude` under [ingest] in settings.toml. `sessions forget --excluded --yes` then removes its sessions from the store";
+/// Words for what a command does only with flags, with what to do.
+const LEADS: &[(&str, &str)] = &[(
+    "handover",
+    "`sessions resume ID --with AGENT` hands a session over to another agent. Add --print to see the text first",
+)];
 
 /// Returns the arguments with the command that a synonym means, and with `COMMAND --help` for
 /// `help COMMAND`.
@@ -139,7 +134,7 @@ mod tests {
             ("delet", "`sessions forget`"),
             ("quoat", "`sessions usage --limits`"),
             ("handover", "`sessions resume ID --with AGENT`"),
-            ("hide", "settings.toml"),
+            ("hid", "`sessions hide`"),
             ("frobnicate", "`sessions search frobnicate`"),
         ] {
             let message = describe_unknown_command(&Args::command(), word);

@@ -51,14 +51,18 @@ pub(super) fn read_settings_file(
     name: &str,
     usual: &str,
 ) -> Result<Option<(PathBuf, String)>, ToolError> {
-    let path = read_path_variable(name);
-    let is_named = path.is_some();
-    let path = path.unwrap_or_else(|| settings_dir().join(usual));
+    let is_named = read_path_variable(name).is_some();
+    let path = settings_file(name, usual);
     match open_regular(&path).and_then(|file| read_text(file, MAX_SETTINGS_BYTES)) {
         Ok(text) => Ok(Some((path, text))),
         Err(error) if !is_named && error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(invalid_file_error(&path, error)),
     }
+}
+
+/// Returns the path of the file that a variable names, otherwise that of the usual one.
+pub(super) fn settings_file(name: &str, usual: &str) -> PathBuf {
+    read_path_variable(name).unwrap_or_else(|| settings_dir().join(usual))
 }
 
 /// Reads the text of an open file, if it has at most `max_bytes` bytes.

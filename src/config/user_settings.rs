@@ -28,6 +28,7 @@
 //! timeout_ms = 100
 //! ```
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use schemas::hook::HookName;
@@ -36,7 +37,7 @@ use schemas::{Provider, Timestamp, ToolError, Zone};
 use serde::Deserialize;
 
 use super::environment::{machine_name, read_variable, system_zone, user_name};
-use super::settings::{invalid_file_error, read_settings_file};
+use super::settings::{invalid_file_error, read_settings_file, settings_file};
 use store::{Identity, KeepLevel};
 
 /// The settings of a user. A setting that the file does not have is at its default.
@@ -241,6 +242,10 @@ fn parse_keep_rule(rule: &str, now: Timestamp) -> Result<KeepRule, ToolError> {
     Ok(KeepRule { level, before, text: rule.to_owned() })
 }
 
+/// The variable that names the file of the settings, and its usual name.
+const VARIABLE: &str = "SESSIONS_SETTINGS";
+const FILE_NAME: &str = "settings.toml";
+
 impl UserSettings {
     /// Reads the file that `SESSIONS_SETTINGS` names, otherwise the usual one. Returns the defaults
     /// if the usual one does not exist.
@@ -249,10 +254,15 @@ impl UserSettings {
     /// Returns an error that names the file if it cannot be read, is not TOML, or has a setting
     /// that is not known.
     pub fn read() -> Result<Self, ToolError> {
-        let Some((path, text)) = read_settings_file("SESSIONS_SETTINGS", "settings.toml")? else {
+        let Some((path, text)) = read_settings_file(VARIABLE, FILE_NAME)? else {
             return Ok(Self::default());
         };
         parse_settings(&text).map_err(|reason| invalid_file_error(&path, reason))
+    }
+
+    /// Returns the path of that file, which need not exist.
+    pub fn path() -> PathBuf {
+        settings_file(VARIABLE, FILE_NAME)
     }
 
     /// Returns the names of this machine and its user: those of the settings, otherwise those of the

@@ -205,7 +205,7 @@ fn is_changed_by(path: &Path, edit: impl FnOnce(&str) -> Result<String, String>)
 /// Replaces the text of a configuration file by what `edit` makes of it; a file that does not exist
 /// is empty. The previous file is kept next to it. The error of `edit` is the reason why the text
 /// cannot be changed.
-fn change_config(
+pub(crate) fn change_config(
     named: &Path,
     now: Timestamp,
     edit: impl FnOnce(&str) -> Result<String, String>,
@@ -268,7 +268,7 @@ fn folder_of(path: &Path) -> &Path {
 /// Returns the error for a configuration file that cannot take the entry.
 fn unusable_config(path: &Path, reason: impl Display) -> ToolError {
     let what = format_args!(
-        "{reason}. Nothing was changed. Run the command without --write to print the entry, and add it by hand"
+        "{reason}. Nothing was changed. Add the entry by hand; `sessions setup` without --write prints it"
     );
     unusable_path(path, what)
 }

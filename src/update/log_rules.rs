@@ -54,6 +54,12 @@ impl LogRules {
         Self::new(UserSettings::read()?.ingest, forgotten)
     }
 
+    /// Returns the rules by which these patterns alone exclude logs.
+    pub(crate) fn of_patterns(patterns: &[String]) -> Result<Self, ToolError> {
+        let settings = IngestSettings { exclude: patterns.to_vec(), ..IngestSettings::default() };
+        Self::new(settings, ForgottenRules::default())
+    }
+
     fn new(settings: IngestSettings, forgotten: ForgottenRules) -> Result<Self, ToolError> {
         let include = if settings.include.is_empty() {
             None

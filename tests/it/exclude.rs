@@ -125,6 +125,43 @@ fn sessions_ingested_before_an_exclude_are_offered_to_forget() {
 }
 
 #[test]
+fn a_hidden_project_is_gone_and_stays_out() {
+    let env = TestEnv::new();
+    let secret = write_log(&env, "secret", "/home/mira/clients/acme/api", "lamp");
+    write_log(&env, "open", "/home/mira/pier", "lamp");
+    ingest(&env, &[]);
+    write_settings(&env, "# mine\n[display]\ntimezone = \"UTC\"\n");
+
+    let shown = env.run(&["hide", "acme"]).ok();
+    assert!(shown.contains("secret") && shown.contains("Would forget 1 session"), "{shown}");
+    assert_eq!(session_ids(&env), ["open", "secret"], "it was only shown");
+    assert!(env.run(&["hide", "acme", "--yes"]).ok().contains("Forgot 1 session"));
+    assert_eq!(session_ids(&env), ["open"]);
+
+    let settings = std::fs::read_to_string(env.path(".config/sessions/settings.toml"));
+    let settings = settings.expect("settings");
+    assert!(
+        settings.starts_with("# mine\n") && settings.contains("exclude = [\"acme\"]"),
+        "{settings}"
+    );
+    append(&secret, "The lamp is whole");
+    write_log(&env, "next", "/home/mira/clients/acme", "lamp");
+    ingest(&env, &[]);
+    assert_eq!(session_ids(&env), ["open"], "logs that grow or come later stay out");
+    // Nothing is left to forget, and nothing is written twice.
+    env.run(&["exclude", "acme", "--yes"]).ok();
+    let again = std::fs::read_to_string(env.path(".config/sessions/settings.toml"));
+    assert_eq!(again.expect("settings"), settings);
+    assert!(env.run(&["hide", "zeppelin"]).fails(1).contains("No session matches"));
+
+    write_settings(&env, "[ingest]\nexclude = 3\n");
+    let refused = env.run(&["hide", "pier", "--yes"]).fails(2);
+    assert!(refused.contains("settings.toml"), "{refused}");
+    write_settings(&env, "");
+    assert_eq!(session_ids(&env), ["open"], "nothing was forgotten");
+}
+
+#[test]
 fn only_included_projects_and_agents_are_read() {
     let env = TestEnv::new();
     write_log(&env, "harbor", "/home/mira/code/harbor", "lights");

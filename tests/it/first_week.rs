@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use crate::answers::{command, ingest, user, write_log};
 use crate::env::TestEnv;
-use crate::terminal::{CONTROL_C, ENTER, ESCAPE, TestTerminal};
+use crate::shell_terminal::{ends_with_prompt, start_shell};
+use crate::terminal::{CONTROL_C, CONTROL_G, ENTER, ESCAPE, TestTerminal};
 
 const SIZE: (u16, u16) = (100, 30);
 
@@ -64,6 +65,27 @@ fn the_first_run_ends_in_the_picker() {
     let output = terminal.output();
     assert!(output.contains("1 session with 1 event read in"), "{output}");
     assert!(!output.contains("ext: "), "{output}");
+}
+
+/// The key of the picker leaves a terminal in which a line can be typed, and each shell its own one.
+#[test]
+fn questions_behind_the_key_of_a_shell_are_answered() {
+    for name in ["bash", "zsh", "fish"] {
+        let env = TestEnv::new();
+        append_record(&env, FIRST, Path::new("/home/mira/pier"), 1, &json!("Paint the lighthouse"));
+        let Some(mut terminal) = start_shell(&env, name, "") else { continue };
+        terminal.press(CONTROL_G);
+        terminal.wait_for("[Y/n]");
+        terminal.type_text("y");
+        terminal.wait_for("[Y/n] y");
+        terminal.press(ENTER);
+        terminal.wait_until("the picker", |screen| screen.contains("Paint the lighthouse"));
+        terminal.press(ESCAPE);
+        terminal.wait_until("the prompt", ends_with_prompt);
+        terminal.type_text("echo $((40 + 2))\r");
+        terminal
+            .wait_until("the answer", |screen| screen.contains("42") && ends_with_prompt(screen));
+    }
 }
 
 #[test]

@@ -23,6 +23,7 @@ pub(crate) const TAB: &str = "\t";
 pub(crate) const DOWN: &str = "\u{1b}[B";
 pub(crate) const CONTROL_C: &str = "\u{3}";
 pub(crate) const CONTROL_D: &str = "\u{4}";
+pub(crate) const CONTROL_G: &str = "\u{7}";
 
 /// What a terminal received.
 struct Received {

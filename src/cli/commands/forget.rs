@@ -95,7 +95,7 @@ pub(in crate::cli) fn run(
 }
 
 /// Removes what an engine loaded of lakes, which may hold the forgotten sessions too.
-fn clear_lake_cache(printer: &Printer) -> Result<(), CommandFailure> {
+pub(super) fn clear_lake_cache(printer: &Printer) -> Result<(), CommandFailure> {
     let cache = environment::cache_dir();
     let in_use = remove_cached_stores(&cache).map_err(|error| unusable_path(&cache, error))?;
     for store in in_use {

@@ -54,8 +54,17 @@ complete -o bashdefault -o default -o nosort -F _sessions sessions 2>/dev/null |
     complete -o bashdefault -o default -F _sessions sessions
 "#;
 
-const BASH_KEY: &str = r#"if [[ $- == *i* ]]; then
-    bind -x '"\C-g": command sessions'
+/// Readline leaves the terminal as it needs it for single keys. Questions, and agents that are resumed,
+/// need its usual state.
+const BASH_KEY: &str = r#"_sessions_picker() {
+    local state
+    state=$(stty -g)
+    stty icanon echo icrnl isig iexten opost
+    command sessions
+    stty "$state"
+}
+if [[ $- == *i* ]]; then
+    bind -x '"\C-g": _sessions_picker'
 fi
 "#;
 

@@ -11,6 +11,7 @@ pub(super) mod export;
 pub(super) mod find;
 pub(super) mod forget;
 pub(super) mod help;
+pub(super) mod hide;
 pub(super) mod hook;
 pub(super) mod ingest;
 pub(super) mod init;
