@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ingest::discover::real_path;
 use schemas::{ErrorCode, ToolError};
 
 use crate::config::user_settings::UserSettings;
@@ -23,7 +24,7 @@ fn current_caller(interface: Interface) -> Caller {
     let mut folders = Vec::new();
     for dir in environment::current_dir().into_iter().chain(project_dir) {
         // Logs may contain the path with or without resolved links.
-        folders.extend(dir.canonicalize());
+        folders.extend(real_path(&dir));
         folders.push(dir);
     }
 

@@ -24,6 +24,7 @@ pub(super) const GLOBAL_FLAGS: &str = "Global flags";
 #[derive(Debug, Parser)]
 #[command(
     name = "sessions",
+    bin_name = "sessions",
     version,
     max_term_width = MAX_HELP_WIDTH,
     arg = ai_help_flag(),

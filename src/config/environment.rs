@@ -35,7 +35,11 @@ pub fn arguments() -> Vec<OsString> {
 /// still refers to the program that is running.
 pub fn running_program_path() -> PathBuf {
     let running = Path::new("/proc/self/exe");
-    if running.exists() { running.to_owned() } else { std::env::current_exe().unwrap_or_default() }
+    if cfg!(target_os = "linux") && running.exists() {
+        running.to_owned()
+    } else {
+        std::env::current_exe().unwrap_or_default()
+    }
 }
 
 /// Finds a program in the PATH. Entries of the PATH that are not full paths are ignored: they would

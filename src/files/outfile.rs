@@ -5,6 +5,7 @@ use std::fs::{self, File, Metadata};
 use std::io::{self, BufRead, BufReader};
 use std::path::{Component, Path, PathBuf};
 
+use ingest::discover::real_path;
 use schemas::ToolError;
 use tempfile::NamedTempFile;
 
@@ -86,7 +87,7 @@ fn move_to_place(
 pub(crate) fn find_place(path: &Path) -> Result<PathBuf, ToolError> {
     match fs::metadata(path) {
         Ok(metadata) if metadata.is_file() => {
-            fs::canonicalize(path).map_err(|error| file_error(path, &error))
+            real_path(path).map_err(|error| file_error(path, &error))
         }
         Ok(metadata) => Err(special_file_error(path, describe_kind(&metadata))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -121,7 +122,7 @@ fn resolve_path(path: &Path) -> io::Result<PathBuf> {
         } else {
             place.push(part);
         }
-        place = place.canonicalize().unwrap_or(place);
+        place = real_path(&place).unwrap_or(place);
     }
     Ok(place)
 }
@@ -182,7 +183,7 @@ fn special_file_error(path: &Path, kind: &str) -> ToolError {
 /// Opens the regular file at `path`, or at the target of a link, without waiting for another
 /// process.
 pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
-    let file = open_without_waiting(&fs::canonicalize(path)?)?;
+    let file = open_without_waiting(&real_path(path)?)?;
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("not a regular file"));
     }

@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use ingest::discover::real_path;
+
 use super::fence::quote;
 use store::{SessionBrief, Snapshot, StoredSession};
 use tools::{HistoryScope, MAX_SUBAGENT_DEPTH};
@@ -103,7 +105,7 @@ pub(super) fn describe_machine(machine: Option<&str>) -> String {
 /// Returns a folder with its path without links, which logs may contain instead.
 fn with_resolved(folder: &Path) -> Vec<PathBuf> {
     let mut folders = vec![folder.to_owned()];
-    folders.extend(folder.canonicalize());
+    folders.extend(real_path(folder));
     folders.dedup();
     folders
 }

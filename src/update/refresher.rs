@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use ingest::discover::find_file;
+use ingest::discover::{find_file, real_path};
 use ingest::source::candidate::{Container, LogCandidate};
 use schemas::session::SourceStatus;
 use schemas::{ErrorCode, ToolError};
@@ -187,7 +187,7 @@ impl SharedRefresh {
         let mut roots = environment::known_roots();
         // The store knows files by their real paths.
         for root in &mut roots {
-            if let Ok(real) = root.canonicalize() {
+            if let Ok(real) = real_path(root) {
                 *root = real;
             }
         }

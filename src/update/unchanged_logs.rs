@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ingest::discover::{Discovery, UnsortedDiscovery, discover_observed};
+use ingest::discover::{Discovery, UnsortedDiscovery, discover_observed, real_path};
 use ingest::provider::companion_paths;
 use ingest::source::candidate::LogCandidate;
 use schemas::ToolError;
@@ -40,7 +40,7 @@ pub(super) fn look_at_logs(store: &Store, roots: &[PathBuf]) -> (LogLook, Unsort
     let known = store.read_source_table();
     let (manifest, sources) = known.unwrap_or_default();
     let mut look = LogLook::new(manifest, sources);
-    let dir = store.dir().canonicalize().ok();
+    let dir = real_path(store.dir()).ok();
     let found = discover_observed(roots, &|file| {
         let is_news = !look.has_news() && look.compare(file);
         if is_news && dir.as_ref().is_none_or(|dir| !file.path.starts_with(dir)) {

@@ -310,6 +310,76 @@ fn check_signal(packages: &Packages, launcher: &Path) {
     run(after.env("HOME", &home).env("SESSIONS_STORE", home.join("store")));
 }
 
+/// Where there is no release, install.sh builds in the clone that has it, that is named, or in which it
+/// is run, and says what is missing to build.
+#[cfg(unix)]
+#[test]
+fn the_installer_builds_in_a_clone_where_there_is_no_release() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let dir = tempfile::tempdir().expect("tempdir");
+    let folder = |name: &str| {
+        let path = dir.path().join(name);
+        fs::create_dir_all(&path).expect("creates");
+        path
+    };
+    let (clone, elsewhere, tools) = (folder("clone"), folder("elsewhere"), folder("tools"));
+    let place = "xtask/src/dist/files/install.sh";
+    let in_clone = folder("clone/xtask/src/dist/files").join("install.sh");
+    let alone = elsewhere.join("install.sh");
+    for copy in [&in_clone, &alone] {
+        fs::copy(root().join(place), copy).expect("copies");
+    }
+    let install = |script: &Path, folder: &Path, arguments: &[&str]| {
+        let mut command = Command::new("/bin/sh");
+        command.arg(script).args(["--prefix", "here"]).args(arguments).current_dir(folder);
+        command
+            .env_clear()
+            .env("HOME", dir.path())
+            .env("PATH", format!("{}:/usr/bin", tools.display()));
+        command.stdin(Stdio::null()).output().expect("runs")
+    };
+    let clone_path = clone.to_string_lossy().into_owned();
+
+    // The tools are found first in `tools`: one that says what it was called with, or none.
+    let write_tool = |name: &str, text: &str| {
+        let path = tools.join(name);
+        fs::write(&path, format!("#!/bin/sh\n{text}\n")).expect("writes");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("makes it a program");
+    };
+    write_tool("cc", "exit 0");
+    let has_cargo = Path::new("/usr/bin/cargo").exists();
+    if !has_cargo {
+        let without_rust = install(&in_clone, &elsewhere, &[]);
+        let message = String::from_utf8_lossy(&without_rust.stderr).into_owned();
+        assert_eq!(without_rust.status.code(), Some(1));
+        assert!(message.contains("there is no release of sessions for"), "{message}");
+        assert!(
+            message.contains("needs cargo") && message.contains("hint: install Rust"),
+            "{message}"
+        );
+    }
+
+    write_tool("cargo", r#"echo "in $(pwd -P): $*""#);
+    let real = clone.canonicalize().expect("there");
+    for (script, folder, arguments) in [
+        (&in_clone, &elsewhere, &[][..]),
+        (&alone, &clone, &[]),
+        (&alone, &elsewhere, &["--from", &clone_path]),
+    ] {
+        let built = install(script, folder, arguments);
+        let said = String::from_utf8_lossy(&built.stdout).into_owned();
+        let prefix = folder.join("here");
+        let wanted = format!("in {}: xtask install --prefix {}", real.display(), prefix.display());
+        assert!(built.status.success() && said.contains(&wanted), "{said}\n{wanted}");
+    }
+
+    let without_clone = install(&alone, &elsewhere, &[]);
+    let message = String::from_utf8_lossy(&without_clone.stderr).into_owned();
+    assert_eq!(without_clone.status.code(), Some(1));
+    assert!(message.contains("hint: give a clone"), "{message}");
+}
+
 fn check_installer(packages: &Packages) {
     let script = packages.out().join("install.sh");
     let prefix = packages.folder("prefix");

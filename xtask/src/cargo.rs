@@ -38,6 +38,13 @@ impl<'a> Cargo<'a> {
         Ok(Self { root, lane, protoc: None, variables: Vec::new() })
     }
 
+    /// Links the library of DuckDB in this folder, whatever the platform.
+    pub(crate) fn with_library(root: &'a Path, folder: &Path) -> Self {
+        let lane = Lane::Prebuilt(folder.to_owned());
+        let variables = vec![("DUCKDB_LIB_DIR", folder.as_os_str().to_owned())];
+        Self { root, lane, protoc: None, variables }
+    }
+
     /// Builds the feature `spark` as well, and gives tests the address of the cluster.
     pub(crate) fn with_spark(self, root: &Path) -> Result<Self> {
         Ok(Self { protoc: Some(spark::protoc(root)?), ..self })
@@ -87,6 +94,11 @@ impl<'a> Cargo<'a> {
         self.build("zigbuild", &release_arguments(triple), Some(zig))
     }
 
+    /// Builds the development program for another platform with zig, and returns its path.
+    pub(crate) fn build_foreign_program(&self, zig: &Zig, triple: &str) -> Result<PathBuf> {
+        self.build("zigbuild", &["--target", triple], Some(zig))
+    }
+
     /// Tests lakes in buckets with an S3 server, which is the program `server`.
     pub(crate) fn test_buckets(&self, server: &str) -> Result<()> {
         let args = ["test", "-p", "sessions-mcp", "--features", "cloud", "--test", "it"];
@@ -114,7 +126,11 @@ impl<'a> Cargo<'a> {
         eprintln!("$ {shown}");
         args.extend(["--message-format", "json-render-diagnostics"]);
         let mut command = match zig {
-            Some(zig) => zig.cargo_command(self.root, &args),
+            Some(zig) => {
+                let mut command = zig.cargo_command(self.root, &args);
+                command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+                command
+            }
             None => self.cargo_command(&args),
         };
         if args.contains(&DIST) {

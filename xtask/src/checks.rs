@@ -7,6 +7,7 @@ use std::process::Command;
 use crate::cargo::Cargo;
 use crate::dist;
 use crate::failure::{Result, TaskFailure};
+use crate::foreign::{self, ForeignPlatform};
 use crate::options::TaskOptions;
 use crate::python::Venv;
 use crate::scratch::Scratch;
@@ -121,6 +122,19 @@ const CHECKS: &[Check] = &[
         needs: Requirement::Program(&["rustup"], "the installer of Rust"),
         run: check_platforms,
     },
+    Check {
+        name: "windows",
+        needs: Requirement::Program(&["wine"], "the packages wine and wine64 of the system"),
+        run: |setup| setup.compare_programs(&foreign::WINDOWS),
+    },
+    Check {
+        name: "arm",
+        needs: Requirement::Program(
+            &["qemu-aarch64"],
+            "the packages qemu-user and libstdc++6-arm64-cross of the system",
+        ),
+        run: |setup| setup.compare_programs(&foreign::ARM),
+    },
     Check { name: "packages", needs: Requirement::Nothing, run: check_packages },
     Check { name: "plugins", needs: Requirement::Nothing, run: check_plugins },
     Check { name: "agents", needs: Requirement::Nothing, run: check_agents },
@@ -211,6 +225,11 @@ impl CheckSetup<'_> {
         let program = Cargo::new(self.root, self.bundled)?.build_program(false)?;
         let programs = format!("{AGENT_PACKAGES}/node_modules/.bin");
         self.run_program("python3", &[script, &program.to_string_lossy(), &programs])
+    }
+
+    /// Compares the development program with the one for another platform.
+    fn compare_programs(&self, platform: &ForeignPlatform) -> Result<()> {
+        foreign::compare_programs(self.root, platform, self.bundled)
     }
 
     /// Runs a script in `tests/` with the binary and further arguments.

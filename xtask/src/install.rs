@@ -38,10 +38,9 @@ pub(crate) fn run(root: &Path, options: TaskOptions) -> Result<()> {
     install_file(&built, &installed)?;
 
     check_program(&installed)?;
-    shell::print_line(&format!("installed {}", installed.display()));
-    if !is_on_path(installed.parent()) {
-        shell::print_line(&format!("{} is not on PATH", prefix.join("bin").display()));
-    }
+    let command = if is_on_path(installed.parent()) { Path::new("sessions") } else { &installed };
+    let command = shell::quote_arguments([&*command.to_string_lossy()]);
+    shell::print_line(&format!("Installed {}. Run: {command}", installed.display()));
     Ok(())
 }
 

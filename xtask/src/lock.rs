@@ -58,9 +58,9 @@ pub(crate) struct Platform {
     pub(crate) library: &'static str,
 }
 
-/// The platforms that `cargo xtask pin` pins. Windows is not one of them: its package has no import
-/// library, so there is nothing to link.
-pub(crate) const PINNED: &[&str] = &["linux-x64", "linux-arm64", "darwin-x64", "darwin-arm64"];
+/// The platforms that `cargo xtask pin` pins.
+pub(crate) const PINNED: &[&str] =
+    &["linux-x64", "linux-arm64", "darwin-x64", "darwin-arm64", "win32-x64"];
 
 impl Platform {
     /// Returns the platform that xtask was built for, or why DuckDB has no library for it.

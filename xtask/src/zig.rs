@@ -6,6 +6,7 @@ use std::process::Command;
 
 use crate::failure::Result;
 use crate::python::Venv;
+use crate::shell;
 
 /// The C compiler, and the program that gives it to cargo.
 const PACKAGES: &[&str] = &["cargo-zigbuild==0.24.1", "ziglang==0.17.1"];
@@ -20,6 +21,11 @@ pub(crate) struct Zig {
 impl Zig {
     pub(crate) fn install(root: &Path) -> Result<Self> {
         Ok(Self { venv: Venv::install(root, "python3", FOLDER, PACKAGES)? })
+    }
+
+    /// Runs zig in a folder.
+    pub(crate) fn run(&self, folder: &Path, args: &[&str]) -> Result<()> {
+        shell::run_program(folder, &self.venv.program("python-zig"), args)
     }
 
     /// Returns a command of cargo that uses zig: `zigbuild` or `check`.

@@ -106,7 +106,7 @@ pub(super) fn run(
             .iter()
             .map(|format| ProviderHealth {
                 provider: format.provider,
-                places: (format.roots)(places).into_iter().map(inspect_folder).collect(),
+                places: format.log_folders(places).into_iter().map(inspect_folder).collect(),
                 ..provider_health(format.provider, &sessions)
             })
             .collect(),

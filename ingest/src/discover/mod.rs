@@ -5,6 +5,7 @@ mod log_head;
 mod open_folder;
 pub(crate) mod presence;
 mod reach;
+mod real_path;
 mod record_log;
 pub mod sniff;
 mod sorted_files;
@@ -14,6 +15,7 @@ pub use self::folder_walk::is_log_name;
 pub use self::presence::discover_known;
 pub(crate) use self::reach::find_obstacle;
 pub use self::reach::{find_file, is_absent};
+pub use self::real_path::real_path;
 pub use self::walk::{
     Discovery, UnsortedDiscovery, default_roots, discover, discover_changed, discover_observed,
 };

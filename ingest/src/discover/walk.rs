@@ -9,6 +9,7 @@ use schemas::problem::{Problem, ProblemKind};
 
 use super::folder_walk::{FileFilter, FolderWalk, walk_below};
 use super::reach::{find_obstacle, is_absent, shared_database};
+use super::real_path::real_path;
 use super::sorted_files::group_by_folder;
 use crate::provider::format::AgentFolders;
 use crate::provider::{FORMATS, assemblies};
@@ -28,7 +29,7 @@ pub struct Discovery {
 /// Returns the roots of every provider that exist, or that cannot be examined: [`discover`] reports
 /// those. The environment variables that the agents themselves honour move them.
 pub fn default_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {
-    let mut roots: Vec<_> = FORMATS.iter().flat_map(|format| (format.roots)(places)).collect();
+    let mut roots: Vec<_> = FORMATS.iter().flat_map(|format| format.log_folders(places)).collect();
     roots.retain(|root| !is_absent(root));
     roots.sort();
     roots.dedup();
@@ -155,7 +156,7 @@ impl RealFolders {
         if let Some(found) = self.find_real_file(path) {
             return Ok((found, path.to_owned()));
         }
-        let path = path.canonicalize()?;
+        let path = real_path(path)?;
         Ok((std::fs::metadata(&path)?, path))
     }
 
@@ -174,7 +175,7 @@ impl RealFolders {
         if let Some(is_real) = self.0.get(folder) {
             return *is_real;
         }
-        let is_real = folder.canonicalize().is_ok_and(|real| real == folder);
+        let is_real = real_path(folder).is_ok_and(|real| real == folder);
         self.0.insert(folder.to_owned(), is_real);
         is_real
     }
@@ -230,7 +231,7 @@ impl Discovery {
     /// Leaves out files below `dir`, the folder of a store, which holds no logs.
     #[must_use]
     pub fn without_folder(mut self, dir: &Path) -> Self {
-        if let Ok(dir) = dir.canonicalize() {
+        if let Ok(dir) = real_path(dir) {
             // Most paths differ at once, which is faster to see than to compare them part by part.
             let begins_alike = |file: &LogCandidate| {
                 let path = file.path.as_os_str().as_encoded_bytes();
@@ -250,7 +251,7 @@ impl Discovery {
         let mut unreadable =
             self.problems.iter().filter(|problem| problem.kind == ProblemKind::Unreadable);
         let is_covered = unreadable.any(|problem| log.starts_with(&problem.path));
-        let is_there = database.is_none() && log.canonicalize().is_ok_and(|real| real == log);
+        let is_there = database.is_none() && real_path(log).is_ok_and(|real| real == log);
         !is_covered && !is_there && find_obstacle(key).is_none()
     }
 
@@ -331,6 +332,21 @@ mod tests {
         };
         let roots = default_roots(&AgentFolders::new(home.path(), &variable));
         assert_eq!(roots, [home.path().join(".gemini/tmp"), other.join("projects")]);
+    }
+
+    #[test]
+    fn folders_of_an_agent_are_listed_once_and_in_the_spelling_of_the_system() {
+        let home = Path::new("home/");
+        let variable = |name: &str| ["TMP", "TEMP"].contains(&name).then(|| "temp/".to_owned());
+        let places = AgentFolders::new(home, &variable);
+        for format in &FORMATS {
+            let folders = format.log_folders(&places);
+            for (at, folder) in folders.iter().enumerate() {
+                assert!(!folders[..at].contains(folder), "{folders:?}");
+                let native = folder.components().collect::<PathBuf>();
+                assert_eq!(folder.as_os_str(), native.as_os_str());
+            }
+        }
     }
 
     #[cfg(unix)]

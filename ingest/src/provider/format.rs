@@ -26,6 +26,7 @@ pub struct LogFormat {
     /// logs read by another version are read again.
     pub decoder_version: u32,
     /// Returns the folders where the agent keeps its logs; they need not exist.
+    /// [`Self::log_folders`] lists each once.
     pub roots: fn(&AgentFolders<'_>) -> Vec<PathBuf>,
     /// Recognizes a log by its beginning.
     pub sniff: fn(&LogHead<'_>) -> Option<SessionClaim>,
@@ -129,6 +130,26 @@ pub enum LogReader {
     Document(fn(&[u8], &mut Stream, &mut RecordTally)),
 }
 
+impl LogFormat {
+    /// Returns the folders where the agent keeps its logs, each once, with the separators of this
+    /// system. They need not exist.
+    pub fn log_folders(&self, places: &AgentFolders<'_>) -> Vec<PathBuf> {
+        let mut folders = Vec::new();
+        for root in (self.roots)(places) {
+            let folder = with_native_separators(&root);
+            if !folders.contains(&folder) {
+                folders.push(folder);
+            }
+        }
+        folders
+    }
+}
+
+/// Returns a path with the separators of this system between all of its names.
+fn with_native_separators(path: &Path) -> PathBuf {
+    path.components().collect()
+}
+
 /// The folders in which agents keep their files on this machine.
 pub struct AgentFolders<'a> {
     home: &'a Path,
@@ -143,17 +164,19 @@ impl<'a> AgentFolders<'a> {
 
     /// Returns a path below the home folder.
     pub fn home_path(&self, path: &str) -> PathBuf {
-        self.home.join(path)
+        with_native_separators(&self.home.join(path))
     }
 
     /// Returns a path below the folder for data.
     pub fn data_path(&self, path: &str) -> PathBuf {
-        self.env_path("XDG_DATA_HOME").unwrap_or_else(|| self.home_path(".local/share")).join(path)
+        let folder = self.env_path("XDG_DATA_HOME");
+        with_native_separators(&folder.unwrap_or_else(|| self.home_path(".local/share")).join(path))
     }
 
     /// Returns a path below the folder for configuration.
     pub fn config_path(&self, path: &str) -> PathBuf {
-        self.env_path("XDG_CONFIG_HOME").unwrap_or_else(|| self.home_path(".config")).join(path)
+        let folder = self.env_path("XDG_CONFIG_HOME");
+        with_native_separators(&folder.unwrap_or_else(|| self.home_path(".config")).join(path))
     }
 
     /// Returns the path in an environment variable, unless that is unset or empty.

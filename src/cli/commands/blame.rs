@@ -5,6 +5,7 @@ use std::io::Read as _;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
+use ingest::discover::real_path;
 use schemas::tool::OneOrMany;
 use schemas::tool::stats::{GroupKey, StatsArgs};
 use schemas::{ErrorCode, ToolError, limits};
@@ -101,7 +102,7 @@ fn read_file(place: &str) -> Result<BlamedFile, ToolError> {
         let message = format!("{}: {error}. Name a text file that exists", path.display());
         ToolError::new(ErrorCode::InvalidArgument, message).with_path(&path)
     };
-    let full = path.canonicalize().map_err(|error| unreadable(&error))?;
+    let full = real_path(&path).map_err(|error| unreadable(&error))?;
     let text = read_text(&full, MAX_FILE_BYTES).map_err(|error| unreadable(&error))?;
     let count = text.lines().count();
     if let Some(lines) = lines.as_ref().filter(|lines| *lines.end() > count) {

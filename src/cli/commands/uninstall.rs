@@ -1,5 +1,6 @@
 //! `sessions uninstall`: removes what the program has written for agents, and the program.
 
+use ingest::discover::real_path;
 use ingest::provider::format::AgentFolders;
 
 use crate::cli::context::CommandContext;
@@ -33,7 +34,7 @@ pub(in crate::cli) fn run(
     let home = environment::home_dir();
     let places = AgentFolders::new(&home, &environment::read_variable);
     let program = environment::program_path();
-    let program = program.canonicalize().unwrap_or(program);
+    let program = real_path(&program).unwrap_or(program);
     let mut done = uninstall(&program, &places, &home, folders, flags.yes);
     if !flags.store_too && is_store(&store) {
         let store = store.display();

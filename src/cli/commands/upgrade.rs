@@ -1,5 +1,7 @@
 //! `sessions upgrade`: says how this copy was installed, and which command gets a newer one.
 
+use ingest::discover::real_path;
+
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::config::environment;
 use crate::output::Printer;
@@ -8,7 +10,7 @@ use crate::setup::installation::describe_installation;
 /// Prints the command. It runs nothing and asks no server.
 pub(in crate::cli) fn run(printer: &Printer) -> Result<CommandOutcome, CommandFailure> {
     let path = environment::program_path();
-    let path = path.canonicalize().unwrap_or(path);
+    let path = real_path(&path).unwrap_or(path);
     printer.print_value(&describe_installation(&path))?;
     Ok(CommandOutcome::Done)
 }

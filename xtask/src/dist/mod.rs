@@ -236,7 +236,7 @@ fn installer(out: &Path, version: &str) -> Result<Artifact> {
     let text = INSTALLER
         .replace("@VERSION@", version)
         .replace("@FROM@", &format!("{REPOSITORY}/releases/download/v{version}"))
-        .replace("@SUMS@", &sums.join("\n"));
+        .replace("# @SUMS@", &sums.join("\n"));
     Ok(Artifact::text(INSTALLER_NAME, text))
 }
 

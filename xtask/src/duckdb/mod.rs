@@ -71,6 +71,20 @@ pub(crate) fn fetch_library(root: &Path) -> Result<Lane> {
     }
 }
 
+/// Puts the pinned library of another platform into a directory, if it is not there yet.
+pub(crate) fn fetch_foreign_library(
+    root: &Path,
+    platform: Platform,
+    directory: &Path,
+) -> Result<()> {
+    let pins = lock::read_pins(root)?;
+    let source = LibrarySource { pins, platform: Ok(platform), directory, npm: OsStr::new("npm") };
+    match source.fetch()? {
+        NpmAnswer::Got(()) => Ok(()),
+        NpmAnswer::No(why) => Err(TaskFailure::step(format!("DuckDB: {why}"))),
+    }
+}
+
 /// Returns the directory that DUCKDB_LIB_DIR names in .cargo/config.toml, whatever the target
 /// directory is.
 fn library_directory(root: &Path) -> PathBuf {
@@ -126,7 +140,7 @@ impl LibrarySource<'_> {
         let new = scratch.path().join(STAMP);
         fs::write(&new, stamp_text(pin, &library)).map_err(TaskFailure::io("write", &new))?;
         move_file(&new, &stamp)?;
-        eprintln!("DuckDB: the checksum is correct; {} is in target/duckdb", platform.library);
+        eprintln!("DuckDB: the checksum is correct; the library is {}", library.display());
         Ok(NpmAnswer::Got(()))
     }
 }

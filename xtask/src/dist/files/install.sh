@@ -1,10 +1,11 @@
 #!/bin/sh
 # Installs sessions @VERSION@ into ~/.local/bin, or into DIR/bin with --prefix DIR. Needs no root.
 #
-#   sh install.sh [--prefix DIR] [--from ADDRESS]
+#   sh install.sh [--prefix DIR] [--from ADDRESS|CLONE]
 #
 # The archive comes from the release's page, or from ADDRESS (file:// is possible). It is installed
-# only if its SHA-256 is the one below.
+# only if its SHA-256 is the one below. If there is no release for this system, or CLONE is named, the
+# program is built in a clone of the sources: CLONE, the current folder, or the one that has this file.
 set -eu
 
 version="@VERSION@"
@@ -24,24 +25,51 @@ while [ $# -gt 0 ]; do
             if [ "$1" = --prefix ]; then prefix="$2"; else from="${2%/}"; fi
             shift 2
             ;;
-        *) fail "unknown argument '$1'" "usage: install.sh [--prefix DIR] [--from ADDRESS]" ;;
+        *) fail "unknown argument '$1'" "usage: install.sh [--prefix DIR] [--from ADDRESS|CLONE]" ;;
     esac
 done
 [ "$prefix" != /.local ] || fail "HOME is not set" "give --prefix DIR"
+case "$prefix" in
+    /*) ;;
+    *) prefix="$PWD/$prefix" ;;
+esac
 
+is_clone() { [ -f "$1/xtask/src/dist/files/install.sh" ]; }
+
+# Builds the program in a clone, and installs it.
+build_in() {
+    for program in cargo cc; do
+        command -v "$program" >/dev/null 2>&1 ||
+            fail "building sessions needs $program, which is not installed" \
+                "install Rust 1.95 or newer (rustup) and a C compiler, then run this again"
+    done
+    printf 'building sessions in %s: this takes minutes\n' "$1"
+    cd "$1"
+    exec cargo xtask install --prefix "$prefix"
+}
+
+is_clone "$from" && build_in "$from"
+
+system="$(uname -s) on $(uname -m)"
 case "$(uname -s)-$(uname -m)" in
     Linux-x86_64) target=x86_64-unknown-linux-gnu ;;
     Linux-aarch64 | Linux-arm64) target=aarch64-unknown-linux-gnu ;;
     Darwin-x86_64) target=x86_64-apple-darwin ;;
     Darwin-arm64) target=aarch64-apple-darwin ;;
-    *) fail "there is no archive for $(uname -s) on $(uname -m)" "build it: see the README" ;;
+    *) target="" ;;
 esac
 
 wanted=""
 case "$target" in
-@SUMS@
+# @SUMS@
 esac
-[ -n "$wanted" ] || fail "sessions $version has no archive for $target" "build it: see the README"
+if [ -z "$wanted" ]; then
+    printf 'there is no release of sessions for %s\n' "$system" >&2
+    for folder in . "$(dirname "$0")/../../../.."; do
+        is_clone "$folder" && build_in "$folder"
+    done
+    fail "there is no clone to build in either" "give a clone of the sources: --from CLONE"
+fi
 
 name="sessions-mcp-$version-$target"
 scratch=$(mktemp -d)
