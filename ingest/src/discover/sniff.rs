@@ -12,7 +12,6 @@ use crate::redact::Redactor;
 use crate::source::candidate::Container;
 use crate::source::candidate::LogCandidate;
 use crate::source::container::{self, Content, lock_giant_document};
-use crate::source::page_cache::with_heads_ahead;
 use crate::source::panics::catch_panic;
 use crate::text::json::Parser;
 
@@ -142,7 +141,7 @@ fn sniff_chunk(
 ) -> SniffedFiles {
     let mut results = SniffedFiles { logs: Vec::with_capacity(files.len()), others: Vec::new() };
     let mut parser = Parser::default();
-    for file in with_heads_ahead(files) {
+    for file in files {
         let (sniffed, content) = match read_small_file(&file) {
             Ok(Some(content)) => {
                 (sniff_content(&file, &content, redactor, &mut parser), Some(content))

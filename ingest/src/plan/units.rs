@@ -3,17 +3,13 @@
 use std::hint::black_box;
 use std::sync::{Mutex, PoisonError};
 
-use super::work::{LogChange, LogWork};
-use crate::source::page_cache::{CacheHint, give_cache_hint};
+use super::work::LogWork;
 
 /// Maximum number of units that a worker takes at a time.
 const MAX_TAKEN_UNITS: usize = 16;
 
 /// Size in bytes of the logs of the units from which on no further one is taken.
 const MAX_TAKEN_BYTES: u64 = 16 << 10;
-
-/// Maximum number of logs of a unit that the system begins to read.
-const MAX_WORKS_AHEAD: usize = 4;
 
 /// The usual length in bytes of a line of a cache.
 const CACHE_LINE_BYTES: usize = 64;
@@ -104,8 +100,7 @@ impl<'u> UnitQueue<'u> {
         Self { units, next: Mutex::new(0) }
     }
 
-    /// Takes the next units, several if their logs are small. Empty if no unit remains. The system
-    /// begins to read the first logs of the last of several units, and of the unit after these.
+    /// Takes the next units, several if their logs are small. Empty if no unit remains.
     pub(crate) fn take(&self) -> Vec<Unit<'u>> {
         let mut taken = Vec::with_capacity(MAX_TAKEN_UNITS);
         let mut bytes = 0_u64;
@@ -119,25 +114,9 @@ impl<'u> UnitQueue<'u> {
             bytes = unit.works().fold(bytes, |sum, work| sum.saturating_add(work.file.size));
             taken.push(unit);
         }
-        let following = self.units.unit(*next);
         drop(next);
         load_works(&taken);
-        // The last of several units may be large, and was not the next one before.
-        let last = taken.iter().skip(1).last();
-        for unit in last.into_iter().chain(&following) {
-            unit.works().take(MAX_WORKS_AHEAD).for_each(read_ahead);
-        }
         taken
-    }
-}
-
-/// Has the system begin to read a log, if it is decoded when its turn comes.
-fn read_ahead(work: &LogWork) {
-    match work.change {
-        LogChange::New | LogChange::Grown | LogChange::Rewritten => {
-            give_cache_hint(&work.file, CacheHint::ReadAhead { start: work.expected_start() });
-        }
-        LogChange::Same | LogChange::Gone => {}
     }
 }
 
@@ -164,6 +143,7 @@ mod tests {
 
     use schemas::Provider;
 
+    use super::super::work::LogChange;
     use super::*;
     use crate::provider::format::SessionClaim;
     use crate::source::candidate::{Container, LogCandidate};

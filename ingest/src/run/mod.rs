@@ -42,9 +42,6 @@ const MAX_WORKERS: usize = 8;
 /// segment.
 const BYTES_PER_WORKER: u64 = 4 << 20;
 
-/// Bytes of logs from which a run has the system forget what was read.
-const LARGE_RUN_BYTES: u64 = 1 << 30;
-
 /// Units from which on a plan is large.
 const MANY_UNITS: usize = 1 << 12;
 
@@ -162,7 +159,6 @@ pub fn run<T: Target>(
                 target: masked_target,
                 progress,
                 redactor: redactor.cloned(),
-                is_large_run: plan.bytes >= LARGE_RUN_BYTES,
                 masker: ColumnMasker::default(),
                 repositories: Arc::default(),
                 schema: events_schema(),
