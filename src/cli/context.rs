@@ -86,12 +86,6 @@ impl CommandContext<'_> {
     }
 }
 
-/// Leaks the tools on purpose: the process exits right after it answers, and dropping what was read
-/// of a large store takes a millisecond.
-pub(super) fn leak_tools(tools: Tools) -> &'static Tools {
-    Box::leak(Box::new(tools))
-}
-
 /// Returns the debug metadata of a command. Values that a command does not know are fixed.
 pub(super) fn debug_metadata(command: String, arguments: &[OsString]) -> DebugMetadata {
     let bytes: usize = arguments.iter().skip(1).map(|argument| argument.len() + 1).sum();

@@ -2,8 +2,9 @@
 //!
 //! The allocator of glibc keeps freed memory for the thread that freed it, and each thread that
 //! handles a call has its own. After an hour of use most of the memory of `sessions web` was free, and
-//! still its own. One heap for all threads returns it to the system. The allocator reads its settings
-//! only when a program starts, so the program replaces itself.
+//! still its own: 335 MB of a development program, where the budget of a server is 200. One heap for all
+//! threads returns it to the system, and leaves 90. The allocator reads its settings only when a program starts, so the program
+//! replaces itself.
 
 /// The variable with settings of the allocator of glibc.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]

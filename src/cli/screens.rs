@@ -6,7 +6,7 @@ use std::sync::Arc;
 use schemas::{ErrorCode, Timestamp, ToolError, Zone};
 
 use super::commands::resume::{self, ResumeFlags};
-use super::context::{CommandContext, leak_tools};
+use super::context::CommandContext;
 use super::exit::{CommandFailure, CommandOutcome};
 use super::startup::{TextUse, mask_stored_text};
 use crate::app;
@@ -88,7 +88,8 @@ fn create_setup(
 ) -> Result<ScreenSetup, ToolError> {
     let folder = environment::current_dir().unwrap_or_default();
     Ok(ScreenSetup {
-        tools: leak_tools(app::create_screen_tools(Arc::clone(&context.store))?),
+        // Threads read with the tools until the process ends.
+        tools: Box::leak(Box::new(app::create_screen_tools(Arc::clone(&context.store))?)),
         prices: settings::read_prices()?,
         zone,
         project: project_folder(&folder),

@@ -1,4 +1,7 @@
 //! A line that the user types, with the usual keys of a shell.
+//!
+//! `tui-input` has other keys (Ctrl-U empties the whole line) and enables the default features of
+//! ratatui; without its keys, what it replaces is shorter than the calls of it.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::style::Style;

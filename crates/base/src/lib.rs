@@ -12,7 +12,6 @@ pub mod paths;
 pub mod random;
 pub mod sanitize;
 pub mod shell_word;
-pub mod stem;
 pub mod text_index;
 pub mod text_table;
 pub mod word_form;

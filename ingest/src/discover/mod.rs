@@ -6,7 +6,6 @@ mod open_folder;
 pub(crate) mod presence;
 mod reach;
 mod real_path;
-mod record_log;
 pub mod sniff;
 mod sorted_files;
 pub(crate) mod walk;

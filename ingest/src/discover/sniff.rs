@@ -5,16 +5,13 @@ use std::io::{self, Read as _};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::log_head::read_head;
-use super::record_log::claim_record_log;
 use crate::provider::format::{LogFormat, LogHead, LogReader, SessionClaim};
 use crate::provider::{FORMATS, format_of};
 use crate::redact::Redactor;
 use crate::source::candidate::Container;
 use crate::source::candidate::LogCandidate;
 use crate::source::container::{self, Content, lock_giant_document};
-use crate::source::page_cache::with_heads_ahead;
 use crate::source::panics::catch_panic;
-use crate::text::json::Parser;
 
 /// Number of files for which one more thread is started.
 const FILES_PER_THREAD: usize = 16;
@@ -87,13 +84,8 @@ fn sniff_content(
     file: &LogCandidate,
     content: &[u8],
     redactor: Option<&Redactor>,
-    parser: &mut Parser,
 ) -> io::Result<Sniffed> {
-    let sniffed = catch_examine_panic(|| match claim_record_log(&file.path, content, parser) {
-        Some(claim) => Ok(Sniffed::Log(claim)),
-        None => examine_file(file, Some(content)),
-    });
-    Ok(redact_claim(sniffed?, redactor))
+    Ok(redact_claim(catch_examine_panic(|| examine_file(file, Some(content)))?, redactor))
 }
 
 /// Cleans and masks the ids that a log names.
@@ -141,12 +133,9 @@ fn sniff_chunk(
     kept_bytes: &AtomicUsize,
 ) -> SniffedFiles {
     let mut results = SniffedFiles { logs: Vec::with_capacity(files.len()), others: Vec::new() };
-    let mut parser = Parser::default();
-    for file in with_heads_ahead(files) {
+    for file in files {
         let (sniffed, content) = match read_small_file(&file) {
-            Ok(Some(content)) => {
-                (sniff_content(&file, &content, redactor, &mut parser), Some(content))
-            }
+            Ok(Some(content)) => (sniff_content(&file, &content, redactor), Some(content)),
             Ok(None) => (sniff(&file, redactor), None),
             Err(error) => (Err(error), None),
         };

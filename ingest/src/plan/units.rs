@@ -1,22 +1,14 @@
 //! The units of work of a plan.
 
-use std::hint::black_box;
 use std::sync::{Mutex, PoisonError};
 
-use super::work::{LogChange, LogWork};
-use crate::source::page_cache::{CacheHint, give_cache_hint};
+use super::work::LogWork;
 
 /// Maximum number of units that a worker takes at a time.
-const MAX_TAKEN_UNITS: usize = 16;
+const MAX_BATCH_UNITS: usize = 16;
 
 /// Size in bytes of the logs of a batch of units after which no further unit is added.
-const MAX_TAKEN_BYTES: u64 = 16 << 10;
-
-/// Maximum number of logs of a unit that the system begins to read.
-const MAX_WORKS_AHEAD: usize = 4;
-
-/// The usual length in bytes of a line of a cache.
-const CACHE_LINE_BYTES: usize = 64;
+const MAX_BATCH_BYTES: u64 = 16 << 10;
 
 /// Log files to read, grouped into units. The logs of one unit are read one after the other,
 /// ancestors first.
@@ -105,14 +97,13 @@ impl<'u> UnitQueue<'u> {
         Self { units, next: Mutex::new(0) }
     }
 
-    /// Takes the next units, several if their logs are small. Empty if no unit remains. The system
-    /// begins to read the first logs of the last of several units, and of the unit after these.
+    /// Takes the next units, several if their logs are small. Empty if no unit remains.
     pub(crate) fn take(&self) -> Vec<Unit<'u>> {
-        let mut taken = Vec::with_capacity(MAX_TAKEN_UNITS);
+        let mut taken = Vec::with_capacity(MAX_BATCH_UNITS);
         let mut bytes = 0_u64;
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
-        while taken.len() < MAX_TAKEN_UNITS
-            && bytes < MAX_TAKEN_BYTES
+        while taken.len() < MAX_BATCH_UNITS
+            && bytes < MAX_BATCH_BYTES
             && let Some(unit) = self.units.unit(*next)
         {
             *next += 1;
@@ -120,43 +111,8 @@ impl<'u> UnitQueue<'u> {
             bytes = unit.works().fold(bytes, |sum, work| sum.saturating_add(work.file.size));
             taken.push(unit);
         }
-        let following = self.units.unit(*next);
-        drop(next);
-        load_works(&taken);
-        // The last of several units may be large, and was not the next one before.
-        let last = taken.iter().skip(1).last();
-        for unit in last.into_iter().chain(&following) {
-            unit.works().take(MAX_WORKS_AHEAD).for_each(read_ahead);
-        }
         taken
     }
-}
-
-/// Asks the system to begin reading a log, if it is decoded when its turn comes.
-fn read_ahead(work: &LogWork) {
-    match work.change {
-        LogChange::New | LogChange::Grown | LogChange::Rewritten => {
-            give_cache_hint(&work.file, CacheHint::ReadAhead { start: work.expected_start() });
-        }
-        LogChange::Same | LogChange::Gone => {}
-    }
-}
-
-/// Reads a byte of each cache line of some log entries, so that the lines are in the cache when
-/// they are needed. The entries of many small logs are scattered in memory, and waiting for several
-/// lines at once takes hardly longer than waiting for one.
-fn load_works(units: &[Unit<'_>]) {
-    let mut sum = 0;
-    for work in units.iter().flat_map(|unit| unit.works()) {
-        let path = work.file.path.as_os_str().as_encoded_bytes();
-        let content = work.content.as_deref().unwrap_or_default();
-        for part in [path, content, work.session_id.as_bytes(), work.claim.native_id.as_bytes()] {
-            for byte in part.iter().step_by(CACHE_LINE_BYTES) {
-                sum ^= byte;
-            }
-        }
-    }
-    black_box(sum);
 }
 
 #[cfg(test)]
@@ -165,6 +121,7 @@ mod tests {
 
     use schemas::Provider;
 
+    use super::super::work::LogChange;
     use super::*;
     use crate::provider::format::SessionClaim;
     use crate::source::candidate::{Container, LogCandidate};
@@ -200,7 +157,7 @@ mod tests {
 
     #[test]
     fn small_logs_are_taken_together_and_each_once() {
-        let sizes = [1, 2, MAX_TAKEN_BYTES, 3, u64::MAX, u64::MAX];
+        let sizes = [1, 2, MAX_BATCH_BYTES, 3, u64::MAX, u64::MAX];
         let works = sizes.iter().zip(["a", "b", "c", "d", "e", "f"]);
         let units = Units::from(works.map(|(size, name)| work(name, *size)).collect::<Vec<_>>());
         let queue = UnitQueue::new(&units);

@@ -40,10 +40,6 @@ pub struct LogFormat {
 /// given name.
 pub type IsBesideLog = fn(&str, &dyn Fn(&str) -> bool) -> bool;
 
-/// Claims a log by the path and the only record of it. Gives what the [`LogFormat::sniff`] of its
-/// format gives, or `None` if the record may also be that of another format.
-pub type ClaimRecord = fn(&Path, Value<'_>) -> Option<SessionClaim>;
-
 /// Properties that few formats have. A format lists those that differ from [`Quirks::NONE`].
 pub struct Quirks {
     /// Returns the file next to a log that has further facts about the session and may change
@@ -72,8 +68,6 @@ pub struct Quirks {
     pub is_named_by_start: bool,
     /// The ways to assemble sessions that are not files of their own.
     pub assemblies: &'static [Assembly],
-    /// Recognizes a log of one record in less time.
-    pub claim_record: Option<ClaimRecord>,
     /// Returns whether a record is the last one that the [`LogFormat::sniff`] of any format needs: with
     /// it and those before it, the log claims what it would claim with more.
     pub is_claim_complete: Option<fn(&serde_json::Value) -> bool>,
@@ -97,7 +91,6 @@ impl Quirks {
         has_descending_ids: false,
         is_named_by_start: false,
         assemblies: &[],
-        claim_record: None,
         is_claim_complete: None,
         machine_texts: &[],
         find_response: None,

@@ -4,7 +4,7 @@
 //! Both are long, so only every 47th byte of a text is examined. Most of these bytes are in a word
 //! that excludes both.
 
-use super::bip39::{may_be_listed, word_number};
+use super::bip39::{find_listed_word, may_be_listed};
 use super::scan::SecretScan;
 use super::{bitcoin_key, seed_phrase};
 
@@ -78,8 +78,9 @@ fn find_candidate(scan: &SecretScan<'_>, at: usize) -> Option<BareSecret> {
     }
     let word = scan.slice(word_start, word_end).as_bytes();
     // The first letter may be that of an escape: `\nword`.
-    let is_listed = word_number(word).is_some()
-        || scan.byte_before(word_start) == b'\\' && word.get(1..).and_then(word_number).is_some();
+    let is_escaped = scan.byte_before(word_start) == b'\\';
+    let is_listed = find_listed_word(word).is_some()
+        || is_escaped && word.get(1..).and_then(find_listed_word).is_some();
     is_listed.then_some(BareSecret::Phrase { word_end })
 }
 

@@ -18,8 +18,8 @@ pub(super) const MAX_KEY_CHARS: usize = 52;
 /// of a compressed public key.
 const FIRST_CHARS: &[u8] = b"59KLc";
 
-/// The digits of base58, in the order of their values.
-const ALPHABET: &[u8; 58] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
+/// Maximum number of bytes that a word of [`MAX_KEY_CHARS`] digits of base58 decodes to.
+const MAX_KEY_BYTES: usize = 39;
 
 /// Masks the keys that follow the word at `at`.
 pub(super) fn mask_bitcoin_keys(scan: &mut SecretScan<'_>, at: usize) {
@@ -57,31 +57,14 @@ pub(super) fn mask_bare_key(scan: &mut SecretScan<'_>, start: usize, end: usize)
 /// Returns whether a word is a key: its first byte names the network, its last four bytes are the
 /// checksum.
 fn is_key(word: &str) -> bool {
-    let Some(bytes) = decode_base58(word) else { return false };
+    let mut bytes = [0; MAX_KEY_BYTES];
+    let Ok(length) = bs58::decode(word).onto(&mut bytes) else { return false };
+    let bytes = bytes.get(..length).unwrap_or_default();
     let Some((body, checksum)) = bytes.split_last_chunk::<4>() else { return false };
     let hash = Sha256::digest(Sha256::digest(body));
     matches!(body.len(), 33 | 34)
         && matches!(body.first(), Some(0x80 | 0xef))
         && hash.starts_with(checksum)
-}
-
-/// Decodes a word of base58 to bytes, big-endian. Leading zero bytes are dropped: keys have none.
-/// `None` if the word has another character.
-fn decode_base58(word: &str) -> Option<Vec<u8>> {
-    let mut bytes: Vec<u8> = Vec::with_capacity(40);
-    for digit in word.bytes() {
-        let mut carry = ALPHABET.iter().position(|letter| *letter == digit)?;
-        for byte in bytes.iter_mut().rev() {
-            carry += usize::from(*byte) * 58;
-            *byte = u8::try_from(carry & 0xff).ok()?;
-            carry >>= 8;
-        }
-        while carry > 0 {
-            bytes.insert(0, u8::try_from(carry & 0xff).ok()?);
-            carry >>= 8;
-        }
-    }
-    Some(bytes)
 }
 
 #[cfg(test)]

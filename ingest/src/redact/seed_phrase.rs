@@ -4,7 +4,7 @@
 //! The words of the list of BIP 39 have three to eight letters, and none of them is an article or
 //! a preposition. A sentence has such words, or shorter ones, long before twelve words have passed.
 
-use super::bip39::{is_phrase, word_number};
+use super::bip39::{find_listed_word, is_phrase};
 use super::placeholder::MASK;
 use super::scan::{Rank, SecretScan, is_blank, is_name_byte};
 
@@ -75,7 +75,7 @@ const MAX_SIDE_WORDS: usize = 24 + MAX_OTHER_WORDS;
 struct PhraseWord {
     start: usize,
     end: usize,
-    number: usize,
+    word: &'static str,
 }
 
 /// Masks the phrase that includes the word that ends at `word_end`, with nothing that announces it.
@@ -90,8 +90,8 @@ pub(super) fn mask_bare_phrase(scan: &mut SecretScan<'_>, word_end: usize) {
             return;
         }
         for phrase in words.windows(*count) {
-            let numbers: Vec<usize> = phrase.iter().map(|word| word.number).collect();
-            if is_phrase(&numbers) && !numbers.is_sorted() && has_same_separators(scan, phrase) {
+            let texts: Vec<&str> = phrase.iter().map(|word| word.word).collect();
+            if is_phrase(&texts) && !texts.is_sorted() && has_same_separators(scan, phrase) {
                 let (Some(first), Some(last)) = (phrase.first(), phrase.last()) else { return };
                 scan.add_secret(first.start, last.end, "seed_phrase", Rank::Shape);
                 return;
@@ -125,11 +125,11 @@ fn words_around(scan: &SecretScan<'_>, word_end: usize) -> Vec<PhraseWord> {
             start = scan.skip_while(start + 1, MAX_BETWEEN_BYTES, is_bare_separator);
         }
         let end = scan.skip_while(start, 9, |byte| byte.is_ascii_alphabetic());
-        let Some(number) = word_number(scan.slice(start, end).as_bytes()) else { break };
+        let Some(word) = find_listed_word(scan.slice(start, end).as_bytes()) else { break };
         if start == at || scan.byte(end).is_ascii_alphanumeric() {
             break;
         }
-        words.push(PhraseWord { start, end, number });
+        words.push(PhraseWord { start, end, word });
         at = end;
     }
     words
@@ -139,13 +139,13 @@ fn words_around(scan: &SecretScan<'_>, word_end: usize) -> Vec<PhraseWord> {
 fn listed_word_before(scan: &SecretScan<'_>, end: usize) -> Option<PhraseWord> {
     let start = scan.run_start(end, 9, |byte| byte.is_ascii_alphabetic());
     if scan.byte_before(start) == b'\\'
-        && let Some(number) = word_number(scan.slice(start + 1, end).as_bytes())
+        && let Some(word) = find_listed_word(scan.slice(start + 1, end).as_bytes())
     {
-        return Some(PhraseWord { start: start + 1, end, number });
+        return Some(PhraseWord { start: start + 1, end, word });
     }
-    let number = word_number(scan.slice(start, end).as_bytes())?;
+    let word = find_listed_word(scan.slice(start, end).as_bytes())?;
     let is_whole = !scan.byte_before(start).is_ascii_alphanumeric();
-    is_whole.then_some(PhraseWord { start, end, number })
+    is_whole.then_some(PhraseWord { start, end, word })
 }
 
 /// Returns whether the same signs are between all words, apart from blanks, numbers and escapes.

@@ -23,7 +23,6 @@ use crate::source::container::{
     Content, MAX_DOCUMENT_BYTES, lock_giant_document, oversized_message,
 };
 use crate::source::lines::LogLines;
-use crate::source::page_cache::{CacheHint, give_cache_hint};
 use crate::stream::{DocumentMessages, DroppedMessages, RecordAt, Stream, StreamState};
 
 impl<T: Target> Worker<'_, T> {
@@ -100,9 +99,6 @@ impl<T: Target> Worker<'_, T> {
             Some(read) => Some(read),
             None => self.read_from(work, None, records, sink)?,
         };
-        if self.is_large_run {
-            give_cache_hint(&work.file, CacheHint::Forget);
-        }
         Ok(read.unwrap_or_default())
     }
 

@@ -42,12 +42,6 @@ const MAX_WORKERS: usize = 8;
 /// segment.
 const BYTES_PER_WORKER: u64 = 4 << 20;
 
-/// Bytes of logs above which a run asks the system to drop them from its cache.
-const LARGE_RUN_BYTES: u64 = 1 << 30;
-
-/// Number of units from which a plan is large.
-const MANY_UNITS: usize = 1 << 12;
-
 /// Carries out `plan`, masking secrets by the rules of `redactor`.
 ///
 /// # Errors
@@ -162,7 +156,6 @@ pub fn run<T: Target>(
                 target: masked_target,
                 progress,
                 redactor: redactor.cloned(),
-                is_large_run: plan.bytes >= LARGE_RUN_BYTES,
                 masker: ColumnMasker::default(),
                 repositories: Arc::default(),
                 schema: events_schema(),
@@ -188,7 +181,6 @@ pub fn run<T: Target>(
         }
     });
 
-    free_plan(plan);
     let mut masker = ColumnMasker::default();
     for problem in &mut report.problem_list {
         let redactor = masked_target.redactor;
@@ -197,15 +189,6 @@ pub fn run<T: Target>(
     match error.into_inner().unwrap_or_else(PoisonError::into_inner) {
         Some(error) => Err(error),
         None => Ok(report),
-    }
-}
-
-/// Frees a plan, a large one while the caller continues. The entries of 100,000 logs have half a
-/// million allocations, which other threads made.
-fn free_plan(plan: Plan) {
-    if plan.units.len() >= MANY_UNITS {
-        // Without a thread, it is freed here.
-        let _ = thread::Builder::new().name("free-plan".to_owned()).spawn(move || drop(plan));
     }
 }
 

@@ -29,8 +29,6 @@ pub(super) struct Worker<'t, T: Target> {
     pub(super) target: &'t T,
     pub(super) progress: &'t dyn Progress,
     pub(super) redactor: Option<Arc<Redactor>>,
-    /// True if the run reads enough that the system is asked to drop it from its cache.
-    pub(super) is_large_run: bool,
     /// Remembers which names have secrets.
     pub(super) masker: ColumnMasker,
     /// Remembers the repositories of working directories.

@@ -7,5 +7,4 @@ pub(crate) mod container;
 pub(crate) mod fingerprint;
 pub mod line_source;
 pub mod lines;
-pub(crate) mod page_cache;
 pub mod panics;

@@ -4,7 +4,7 @@ use schemas::Provider;
 use schemas::tool::OneOrMany;
 use schemas::tool::analyze::{AnalyzeArgs, Check};
 
-use crate::cli::context::{CommandContext, leak_tools};
+use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::cli::paging::PageFlags;
 
@@ -63,7 +63,7 @@ pub(in crate::cli) fn run(
     flags: AnalyzeFlags,
     context: &CommandContext<'_>,
 ) -> Result<CommandOutcome, CommandFailure> {
-    let tools = leak_tools(context.create_priced_tools()?);
+    let tools = context.create_priced_tools()?;
     let pages = flags.pages.clone();
     let args = AnalyzeArgs::from(flags);
     let answer = pages.read(|cursor| {

@@ -10,7 +10,7 @@ use schemas::tool::OneOrMany;
 use schemas::tool::stats::{GroupKey, StatsArgs};
 use schemas::{ErrorCode, ToolError, limits};
 
-use crate::cli::context::{CommandContext, leak_tools};
+use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::config::environment;
 use tools::BlamedFile;
@@ -46,7 +46,7 @@ pub(in crate::cli) fn run(
     let Some(place) = chosen else { return Ok(CommandOutcome::NothingFound) };
     let mut file = read_file(&place)?;
     file.has_edits = flags.edits;
-    let data = leak_tools(context.create_tools()).blame_file(&file, &context.call)?;
+    let data = context.create_tools().blame_file(&file, &context.call)?;
     context.printer.print_value_on(&data, &context.layout())?;
     let has_edits = data.edits.as_ref().is_some_and(|edits| !edits.is_empty());
     Ok(CommandOutcome::from_found(data.known_lines > 0 || has_edits))

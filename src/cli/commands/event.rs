@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use schemas::tool::event::{EventArgs, EventField};
 use schemas::{ErrorCode, ToolError};
 
-use crate::cli::context::{CommandContext, leak_tools};
+use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::cli::output_path::output_file;
 use crate::cli::paging::OnePageFlags;
@@ -74,7 +74,7 @@ fn write_image(
         let message = "An image cannot be printed here. Name a file with -o";
         return Err(ToolError::new(ErrorCode::InvalidArgument, message).into());
     }
-    let image = leak_tools(context.create_tools()).read_image(event_id, index, &context.call)?;
+    let image = context.create_tools().read_image(event_id, index, &context.call)?;
     let Some(path) = output else {
         let mut out = printer.row_writer();
         out.write_all(&image.bytes)?;
@@ -103,7 +103,7 @@ pub(in crate::cli) fn run(
     if let Some(number) = flags.image {
         return write_image(&flags, number, context);
     }
-    let tools = leak_tools(context.create_tools());
+    let tools = context.create_tools();
     let pages = flags.pages.clone();
     let args = EventArgs::from(flags);
     let answer = pages.read(|cursor| {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use schemas::{ExportFormat, ExportTable, Provider, ToolError};
 
-use crate::cli::context::{CommandContext, leak_tools};
+use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::cli::output_path::output_file;
 use crate::config::settings;
@@ -74,7 +74,7 @@ pub(in crate::cli) fn run(
     let format = flags.form.or(flags.format).unwrap_or(ExportFormat::Jsonl);
     let mut session_ids = flags.session_ids;
     session_ids.extend(flags.ids);
-    let tools = leak_tools(context.create_query_tools()?);
+    let tools = context.create_query_tools()?;
     let snapshot = tools.snapshot(&context.call)?;
     context.printer.print_warnings(&tools.store_warnings(&context.call)?)?;
     let args = ExportArgs {
@@ -101,7 +101,7 @@ pub(in crate::cli) fn run(
     let mut closed = None;
     let prices = settings::read_prices()?;
     let summary =
-        export::export_sessions(tools, &args, &prices, &context.call, &mut |text: &str| {
+        export::export_sessions(&tools, &args, &prices, &context.call, &mut |text: &str| {
             closed = context.printer.print_data(text).err();
             closed.is_none()
         })?;

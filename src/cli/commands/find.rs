@@ -3,7 +3,7 @@
 use schemas::Provider;
 use schemas::tool::find::FindArgs;
 
-use crate::cli::context::{CommandContext, leak_tools};
+use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::cli::paging::PageFlags;
 
@@ -49,7 +49,7 @@ pub(in crate::cli) fn run(
     flags: FindFlags,
     context: &CommandContext<'_>,
 ) -> Result<CommandOutcome, CommandFailure> {
-    let tools = leak_tools(context.create_tools());
+    let tools = context.create_tools();
     let pages = flags.pages.clone();
     let args = FindArgs::from(flags);
     let answer = pages.read(|cursor| {

@@ -3,7 +3,7 @@
 use schemas::tool::list::{ListArgs, ListFormat, ListSort};
 use schemas::{Provider, ToolError, limits};
 
-use crate::cli::context::{CommandContext, leak_tools};
+use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::cli::paging::PageFlags;
 
@@ -84,7 +84,7 @@ pub(in crate::cli) fn run(
     flags: ListFlags,
     context: &CommandContext<'_>,
 ) -> Result<CommandOutcome, CommandFailure> {
-    let tools = leak_tools(context.create_priced_tools()?);
+    let tools = context.create_priced_tools()?;
     let pages = flags.pages.clone();
     let is_long = flags.is_long;
     let mut args = ListArgs::from(flags);

@@ -9,7 +9,7 @@ use schemas::tool::query::{QueryArgs, QueryFormat};
 use schemas::{ErrorCode, ToolError, limits};
 
 use super::query_shell;
-use crate::cli::context::{CommandContext, leak_tools};
+use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::cli::output_path::output_file;
 use crate::files::outfile::{self, file_error};
@@ -70,7 +70,7 @@ pub(in crate::cli) fn run(
     flags: QueryFlags,
     context: &CommandContext<'_>,
 ) -> Result<CommandOutcome, CommandFailure> {
-    let tools = leak_tools(context.create_query_tools()?);
+    let tools = context.create_query_tools()?;
     let call = &context.call;
     let printer = context.printer;
     if flags.schema {
@@ -111,7 +111,7 @@ pub(in crate::cli) fn run(
     };
 
     let summary = match &file {
-        Some(path) => write_to_file(tools, &query, path, flags.force, call)?,
+        Some(path) => write_to_file(&tools, &query, path, flags.force, call)?,
         None if format.is_binary() && printer.is_terminal() => {
             return Err(invalid_argument(&format!(
                 "{format} cannot be printed on a terminal. Name a file with -o"

@@ -8,7 +8,7 @@ use schemas::view::VIEWS;
 use schemas::{Timestamp, limits};
 
 use crate::app;
-use crate::cli::context::{CommandContext, leak_tools};
+use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::config::environment;
 use crate::output::Printer;
@@ -83,7 +83,7 @@ pub(super) fn run(
     format: Option<QueryFormat>,
     context: &CommandContext<'_>,
 ) -> Result<CommandOutcome, CommandFailure> {
-    let tools = leak_tools(app::create_screen_tools(Arc::clone(&context.store))?);
+    let tools = app::create_screen_tools(Arc::clone(&context.store))?;
     // Without a store, every query would fail with the same error.
     tools.snapshot(&context.call)?;
     let interrupt = InterruptFlag::register()?;
@@ -112,7 +112,7 @@ pub(super) fn run(
 
 /// The shell between two inputs.
 struct QueryShell<'a> {
-    tools: &'static Tools,
+    tools: Tools,
     printer: &'a Printer,
     interrupt: InterruptFlag,
     max_rows: u32,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use schemas::Provider;
 
-use crate::cli::context::{CommandContext, leak_tools};
+use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::cli::output_path::is_stdout;
 use crate::config::settings;
@@ -35,7 +35,7 @@ pub(in crate::cli) fn run(
     flags: ReportFlags,
     context: &CommandContext<'_>,
 ) -> Result<CommandOutcome, CommandFailure> {
-    let tools = leak_tools(context.create_priced_tools()?);
+    let tools = context.create_priced_tools()?;
     context.printer.print_warnings(&tools.store_warnings(&context.call)?)?;
     let selection = SessionSelection {
         session_ids: Vec::new(),
@@ -45,7 +45,7 @@ pub(in crate::cli) fn run(
         until: flags.until,
     };
     let prices = settings::read_prices()?;
-    let mut report = SessionsReport::read(tools, &selection, &prices, &context.call)?;
+    let mut report = SessionsReport::read(&tools, &selection, &prices, &context.call)?;
     if is_stdout(&flags.output) {
         context.printer.print_data(&report.render_page()?)?;
         return Ok(CommandOutcome::Done);

@@ -4,7 +4,7 @@ use schemas::tool::OneOrMany;
 use schemas::tool::search::{SearchArgs, SearchSort};
 use schemas::{EventType, Provider, limits};
 
-use crate::cli::context::{CommandContext, leak_tools};
+use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::cli::paging::PageFlags;
 use crate::output::MatchingSessions;
@@ -118,7 +118,7 @@ pub(in crate::cli) fn run(
     flags: SearchFlags,
     context: &CommandContext<'_>,
 ) -> Result<CommandOutcome, CommandFailure> {
-    let tools = leak_tools(context.create_tools());
+    let tools = context.create_tools();
     let pages = flags.pages.clone();
     let view = flags.view();
     let mut args = SearchArgs::from(flags);

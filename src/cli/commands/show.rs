@@ -5,7 +5,7 @@ use schemas::tool::details::{DetailArgs, DetailLevel};
 use schemas::tool::list::Session;
 
 use super::resume::ResumeFlags;
-use crate::cli::context::{CommandContext, leak_tools};
+use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::cli::paging::OnePageFlags;
 use crate::cli::screens::pick_session;
@@ -66,7 +66,7 @@ fn show_conversation(
     flags: &ShowFlags,
     context: &CommandContext<'_>,
 ) -> Result<CommandOutcome, CommandFailure> {
-    let tools = leak_tools(context.create_priced_tools()?);
+    let tools = context.create_priced_tools()?;
     let transcript = tools.read_transcript(session_id, &context.call)?;
     let resume_line = describe_resume(&transcript.session);
     let view = ConversationView::new(transcript, resume_line, flags.include_reasoning);
@@ -101,7 +101,7 @@ pub(in crate::cli) fn run(
     if context.printer.terminal.is_screen && !context.printer.is_json && flags.is_conversation() {
         return show_conversation(&session_id, &flags, context);
     }
-    let tools = leak_tools(context.create_priced_tools()?);
+    let tools = context.create_priced_tools()?;
     let pages = flags.pages.clone();
     let args = flags.into_args(session_id);
     let answer = pages.read(|cursor| {

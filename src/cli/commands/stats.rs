@@ -3,7 +3,7 @@
 use schemas::tool::stats::{GroupKey, StatsSort};
 use schemas::{ErrorCode, ToolError};
 
-use crate::cli::context::{CommandContext, leak_tools};
+use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::cli::stats_filter::StatsFilter;
 use crate::output::{Printer, StatsSummary};
@@ -64,7 +64,7 @@ fn print_summary(
         let message = "stats: --json needs --by KEY, for example --by tool";
         return Err(ToolError::new(ErrorCode::InvalidArgument, message).into());
     }
-    let tools = leak_tools(context.create_query_tools()?);
+    let tools = context.create_query_tools()?;
     let mut tables = Vec::new();
     let mut warnings = Vec::new();
     let mut newest_event = None;
@@ -100,7 +100,7 @@ pub(in crate::cli) fn run(
         return print_summary(&flags, context);
     }
     let args = flags.filter.into_args(flags.group_by, flags.sort, flags.limit);
-    let tools = leak_tools(context.create_query_tools()?);
+    let tools = context.create_query_tools()?;
     let answer = tools.limited_session_stats(&args, &context.call)?;
     let printer = context.printer;
     context.print_answer(&answer)?;

@@ -16,7 +16,7 @@ use schemas::{Provider, Timestamp, ToolError};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::cli::context::{CommandContext, leak_tools};
+use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::output::{join_status, quota_summary};
 use tools::quota::{QUOTA_VERSION, QuotaWindow, quota_window, read_quotas};
@@ -46,12 +46,12 @@ struct StatusLine {
 
 pub(in crate::cli) fn run(context: &CommandContext<'_>) -> Result<CommandOutcome, CommandFailure> {
     let input = read_input();
-    let tools = leak_tools(context.create_priced_tools()?);
+    let tools = context.create_priced_tools()?;
     let call = &context.call;
     let mut windows = claude_windows(&input, call.now);
     if windows.is_empty() {
         // A store that cannot be read must not leave the line empty.
-        windows = read_quotas(tools, call).map(|data| data.windows).unwrap_or_default();
+        windows = read_quotas(&tools, call).map(|data| data.windows).unwrap_or_default();
         // There is no room for the quotas of single models.
         windows.retain(|window| window.limit.is_none());
     }
@@ -60,7 +60,7 @@ pub(in crate::cli) fn run(context: &CommandContext<'_>) -> Result<CommandOutcome
         model: input["model"]["display_name"].as_str().map(str::to_owned),
         session_cost_usd: input["cost"]["total_cost_usd"].as_f64(),
         context_used_percent: input["context_window"]["used_percentage"].as_f64(),
-        today_cost_usd: read_cost_of_today(tools, call).unwrap_or_default(),
+        today_cost_usd: read_cost_of_today(&tools, call).unwrap_or_default(),
         windows,
     };
     if context.printer.is_json {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use schemas::{ErrorCode, Timestamp, ToolError};
 
 use crate::app;
-use crate::cli::context::{CommandContext, leak_tools};
+use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::cli::screens::can_show_screen;
 use crate::output::LiveLines;
@@ -33,9 +33,9 @@ pub(in crate::cli) fn run(
 ) -> Result<CommandOutcome, CommandFailure> {
     let printer = context.printer;
     let named = flags.session_id.as_deref();
-    let tools = leak_tools(app::create_screen_tools(Arc::clone(&context.store))?);
+    let tools = app::create_screen_tools(Arc::clone(&context.store))?;
     tools.refresh_store();
-    let mut whole = read_newest(tools, named)?;
+    let mut whole = read_newest(&tools, named)?;
     let mut lines = LiveLines::new(printer.terminal);
     printer.print_note(&lines.heading(&whole))?;
     printer.print_lines(&lines.next_lines(&whole))?;
@@ -48,18 +48,18 @@ pub(in crate::cli) fn run(
     let has_state = can_show_screen(printer);
     let mut seen = None;
     loop {
-        let current = generation(tools)?;
+        let current = generation(&tools)?;
         if seen != Some(current) {
             let rows = lines.state_rows();
-            let newest = read_newest(tools, named)?;
+            let newest = read_newest(&tools, named)?;
             if named.is_none() && began_later(&newest, &whole) {
-                printer.replace_lines(rows, &lines.next_lines(&read_named(tools, &whole)?))?;
+                printer.replace_lines(rows, &lines.next_lines(&read_named(&tools, &whole)?))?;
                 lines = LiveLines::new(printer.terminal);
                 printer.print_note(&lines.heading(&newest))?;
                 printer.print_lines(&lines.next_lines(&newest))?;
                 whole = newest;
             } else {
-                whole = read_named(tools, &whole)?;
+                whole = read_named(&tools, &whole)?;
                 printer.replace_lines(rows, &lines.next_lines(&whole))?;
             }
             if has_state {

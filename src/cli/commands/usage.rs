@@ -7,7 +7,7 @@ use schemas::envelope::EncodedAnswer;
 use schemas::limits;
 use schemas::tool::stats::{GroupKey, StatsData};
 
-use crate::cli::context::{CommandContext, leak_tools};
+use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::cli::stats_filter::StatsFilter;
 use crate::output::{Layout, paint_usage, usage_table};
@@ -93,11 +93,11 @@ pub(in crate::cli) fn run(
     flags: UsageFlags,
     context: &CommandContext<'_>,
 ) -> Result<CommandOutcome, CommandFailure> {
-    let tools = leak_tools(context.create_query_tools()?);
+    let tools = context.create_query_tools()?;
     let call = &context.call;
     let printer = context.printer;
     if flags.limits {
-        let quotas = read_quotas(tools, call)?;
+        let quotas = read_quotas(&tools, call)?;
         if quotas.windows.is_empty() && !printer.is_json {
             printer.print_note("No log in the store records a quota. Codex records them.")?;
         }

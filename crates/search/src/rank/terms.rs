@@ -4,7 +4,7 @@ use crate::query::Query;
 use crate::query::pattern::QueryPattern;
 use crate::sessions::SessionQuestion;
 use base::fold::{fold_text, nfc_if_different};
-use base::stem::stem;
+use base::word_form::common_form;
 
 /// Returns the words of a query by which results are ranked: those of its bare words, and those of the
 /// phrases that it requires.
@@ -31,11 +31,14 @@ pub(crate) fn words_of(text: &str) -> Vec<String> {
     SessionQuestion::parse(text).words()
 }
 
-/// Returns the text by which events are searched for a bare word of a ranked query.
+/// Returns the text by which events are searched for a bare word of a ranked query: the beginning that
+/// its regular forms share.
 pub(crate) fn question_stem(word: &str) -> String {
     let folded = fold_text(&nfc_if_different(word).unwrap_or_else(|| word.to_owned())).into_owned();
-    let is_word = folded.bytes().all(|byte| byte.is_ascii_lowercase());
-    if is_word { stem(&folded).to_owned() } else { folded }
+    let common = common_form(&folded);
+    // `query` is also `queries`; a short word keeps its last letter, or it would be in every text.
+    let beginning = common.strip_suffix('y').filter(|rest| rest.len() > 3).unwrap_or(&common);
+    if folded.starts_with(beginning) { beginning.to_owned() } else { folded }
 }
 
 #[cfg(test)]
@@ -60,6 +63,10 @@ mod tests {
     #[test]
     fn a_word_is_searched_for_without_its_ending() {
         assert_eq!(question_stem("Builds"), "build");
+        assert_eq!(question_stem("queries"), "quer");
+        assert_eq!(question_stem("key"), "key");
+        // An irregular form is searched for as it is.
+        assert_eq!(question_stem("took"), "took");
         assert_eq!(question_stem("main.rs"), "main.rs");
     }
 }

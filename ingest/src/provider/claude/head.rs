@@ -1,7 +1,6 @@
 //! Recognizes a Claude log by its first records, and reads the session's id and lineage from them
 //! (docs/formats.md#claude-code).
 
-use std::path::Path;
 
 use schemas::Provider;
 use schemas::event::Relation;
@@ -11,7 +10,6 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::provider::format::{LogHead, SessionClaim};
 use crate::provider::shared::identity::{is_uuid, uuid_identity};
-use crate::text::json::{Value, string_value};
 
 /// Types of records in a Claude log that are not part of the chain of messages.
 const SIDE_TYPES: &[&str] = &[
@@ -60,61 +58,6 @@ pub(super) fn is_claim_complete(record: &Json) -> bool {
         && record_identity(record).is_some()
         && is_claude_record(record)
         && is_response(record)
-}
-
-/// Claims a log by its only record, if that is a prompt with no field but these, and neither of a
-/// fork nor of a subagent.
-pub(super) fn claim_prompt(path: &Path, record: Value<'_>) -> Option<SessionClaim> {
-    let (mut uuid, mut session) = (None, None);
-    let (mut has_type, mut has_message) = (false, false);
-    for (key, value) in &record.as_object()? {
-        let is_expected = match key {
-            "type" => {
-                has_type = true;
-                value.as_str() == Some("user")
-            }
-            "message" => {
-                has_message = true;
-                is_plain_message(value)
-            }
-            // A field that is there twice is left to the examination of all logs.
-            "uuid" => uuid.is_none() && set_text(&mut uuid, value),
-            "sessionId" => session.is_none() && set_text(&mut session, value),
-            "parentUuid" => value.is_null() || value.is_str(),
-            "isSidechain" | "isMeta" => value.as_bool() == Some(false),
-            "cwd" | "timestamp" | "version" | "userType" | "gitBranch" => value.is_str(),
-            "permissionMode" | "planContent" | "slug" | "thinkingMetadata" | "todos" => true,
-            _ => false,
-        };
-        if !is_expected {
-            return None;
-        }
-    }
-    let session = session.filter(|id| is_uuid(id))?;
-    if !has_type || !has_message {
-        return None;
-    }
-    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or("");
-    let first_record = uuid_identity(uuid);
-    Some(SessionClaim { first_record, ..claim_session(stem, Some(session), None) })
-}
-
-/// Sets `text` to a value that is a text. Returns false if it is not.
-fn set_text<'v>(text: &mut Option<&'v str>, value: Value<'v>) -> bool {
-    *text = string_value(value);
-    text.is_some()
-}
-
-/// Returns whether a message is nothing but a text and its role.
-fn is_plain_message(message: Value<'_>) -> bool {
-    let Some(fields) = message.as_object() else { return false };
-    let (mut has_role, mut has_content) = (false, false);
-    fields.iter().all(|(key, value)| {
-        has_role |= key == "role";
-        has_content |= key == "content";
-        matches!(key, "role" | "content") && value.is_str()
-    }) && has_role
-        && has_content
 }
 
 /// Claims the log of a session that is not a subagent's. `session` is the id that its first record

@@ -54,7 +54,6 @@ pub(super) const FORMAT: LogFormat = LogFormat {
             let agent = name.strip_suffix(".meta.json");
             agent.is_some_and(|agent| agent.starts_with("agent-") && has(&format!("{agent}.jsonl")))
         }),
-        claim_record: Some(head::claim_prompt),
         is_claim_complete: Some(head::is_claim_complete),
         machine_texts: machine::TEXTS,
         find_response: Some(response::find_response),
