@@ -37,7 +37,7 @@ const READ_BUFFER_BYTES: usize = 64 << 10;
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 
 /// Maximum time that the process waits for calls that were cut off. They notice it soon.
-const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(1);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The answer to a request.
 pub(super) type HttpAnswer = Response<BoxBody<Bytes, Infallible>>;
@@ -58,7 +58,7 @@ pub(super) trait RequestHandler: Clone + Send + 'static {
 pub(super) fn run_server(serve: impl Future<Output = io::Result<()>>) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(serve);
-    runtime.shutdown_timeout(SHUTDOWN_PATIENCE);
+    runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
     result
 }
 

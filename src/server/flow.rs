@@ -25,7 +25,7 @@ const UNIT_BYTES: usize = 4 << 10;
 const CLOSED_CHECK_PERIOD: Duration = Duration::from_millis(100);
 
 /// After the input has ended, the server continues until no answer was written for this long.
-const ANSWER_PATIENCE: Duration = Duration::from_millis(600);
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(600);
 
 /// Interval at which the server checks whether a further answer was written.
 const ANSWER_CHECK_PERIOD: Duration = Duration::from_millis(50);
@@ -144,12 +144,12 @@ impl Flow {
         }
     }
 
-    /// Waits until the input has ended and no answer was written for [`ANSWER_PATIENCE`].
+    /// Waits until the input has ended and no answer was written for [`DRAIN_TIMEOUT`].
     async fn wait_for_last_answer(&self) {
         self.wait_for_end_of_input().await;
         let mut written = self.written.load(Ordering::Relaxed);
         let mut since = Instant::now();
-        while since.elapsed() < ANSWER_PATIENCE {
+        while since.elapsed() < DRAIN_TIMEOUT {
             sleep(ANSWER_CHECK_PERIOD).await;
             let now_written = self.written.load(Ordering::Relaxed);
             if now_written != written {

@@ -19,7 +19,7 @@ const ADAPTER: &str = "mcp_stdio";
 /// Maximum time that the process waits for calls that were cut off, which notice it within
 /// milliseconds, and for an answer that the client does not read. With the waiting times of
 /// [`Flow`], the process ends within a second after its input.
-const SHUTDOWN_PATIENCE: Duration = Duration::from_millis(200);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// Serves the tools on stdin and stdout until stdin ends.
 ///
@@ -37,8 +37,8 @@ pub fn serve_stdio(parts: ServerParts) -> io::Result<()> {
         let (read, write) = rmcp::transport::stdio();
         serve_until_useless(server, read, write, is_stdin_closed).await
     });
-    let deadline = Instant::now() + SHUTDOWN_PATIENCE;
-    calls.shutdown_timeout(SHUTDOWN_PATIENCE);
+    let deadline = Instant::now() + SHUTDOWN_TIMEOUT;
+    calls.shutdown_timeout(SHUTDOWN_TIMEOUT);
     runtime.shutdown_timeout(deadline.saturating_duration_since(Instant::now()));
     result
 }

@@ -15,7 +15,7 @@ use store::{Store, StoreWriter, Verify};
 use tools::RedactorFactory;
 
 /// Maximum time to wait for another process that loads sessions of the same lake.
-const WRITER_PATIENCE: Duration = Duration::from_secs(30);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What the engine loads and counts at most for one answer.
 #[derive(Debug, Clone, Copy)]
@@ -158,5 +158,5 @@ impl SparkEngine {
 }
 
 fn open_writer(store: &Store) -> Result<StoreWriter, ToolError> {
-    take_write_lock(store, Verify::Some, WRITER_PATIENCE)
+    take_write_lock(store, Verify::Some, LOCK_TIMEOUT)
 }

@@ -11,7 +11,7 @@ use store::{RowsToMask, Store, Verify};
 use tools::error::store_error;
 
 /// Maximum time to wait for another writer, which may be masking the same store.
-const WRITER_PATIENCE: Duration = Duration::from_secs(30);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Maximum number of sessions that an error names.
 const MAX_NAMED_SESSIONS: usize = 5;
@@ -39,7 +39,7 @@ pub(crate) fn mask_by_rules_in_force(store: &Store) -> Result<Option<String>, To
     }
     let redactor = settings::create_redactor()?;
     store.mask_labels_again(&redactor).map_err(store_error)?;
-    let writer = take_write_lock(store, Verify::Some, WRITER_PATIENCE)?;
+    let writer = take_write_lock(store, Verify::Some, LOCK_TIMEOUT)?;
     let masked = writer.mask_again(&redactor, RowsToMask::OfOtherRules).map_err(store_error)?;
     if masked.logs > 0 {
         writer.count_responses_once().map_err(store_error)?;

@@ -21,7 +21,7 @@ const MIN_INTERVAL_US: i64 = 24 * 60 * 60 * 1_000_000;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Maximum time that `sessions compact` waits for another writer between two merges of full segments.
-const MERGE_PATIENCE: Duration = Duration::from_secs(60);
+const MERGE_LOCK_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Returns what a compaction would remove.
 pub fn preview_compaction(store: &Store, rules: &[KeepRule]) -> Result<CompactData, ToolError> {
@@ -62,7 +62,7 @@ fn merge_full_segments(store: &Store) -> Result<(), ToolError> {
         if store.is_absent() {
             return Err(store_error(StoreError::Replaced { path: store.dir().to_owned() }));
         }
-        let writer = match take_write_lock(store, Verify::Some, MERGE_PATIENCE) {
+        let writer = match take_write_lock(store, Verify::Some, MERGE_LOCK_TIMEOUT) {
             Err(error) if error.code == ErrorCode::StoreBusy => return Ok(()),
             result => result?,
         };

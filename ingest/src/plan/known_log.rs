@@ -9,7 +9,7 @@ use super::compare::{
 };
 use super::relatives::recorded_claim;
 use super::run_plan::Plan;
-use super::work::{Known, LogChange, LogWork};
+use super::work::{Known, LogChange, PlannedLog};
 use crate::provider::format::SessionClaim;
 use crate::source::candidate::LogCandidate;
 
@@ -20,10 +20,10 @@ pub(super) fn known_log_work(
     row: &SourceRow,
     change: LogChange,
     known: &Known,
-) -> LogWork {
+) -> PlannedLog {
     file.modified_us = last_change_us(&file, Some(claim.provider));
     let session_id = row.session_id.clone().unwrap_or_default();
-    LogWork {
+    PlannedLog {
         file,
         change,
         relation: claim.relation,
@@ -54,10 +54,10 @@ pub(super) fn unrecognised_log_work(
     reason: &'static str,
     rules: RulesInForce<'_>,
     known: &Known,
-) -> Option<LogWork> {
+) -> Option<PlannedLog> {
     let claim = recorded_claim(row, known.session_of(row)?)?;
     let change = classify_change(&claim, row, true, rules);
-    Some(LogWork { reason: Some(reason), ..known_log_work(file, claim, row, change, known) })
+    Some(PlannedLog { reason: Some(reason), ..known_log_work(file, claim, row, change, known) })
 }
 
 impl Plan {

@@ -16,7 +16,7 @@ use super::original_order::{GroupedLog, originals_first};
 use super::record_keys::{RecordKey, RecordKeys};
 use super::relatives::{NewLogs, recorded_ancestors};
 use super::units::Units;
-use super::work::{Known, LogChange, LogWork};
+use super::work::{Known, LogChange, PlannedLog};
 use crate::provider::format::SessionClaim;
 use crate::provider::format_of;
 
@@ -33,7 +33,7 @@ const MAX_FORK_STEPS: usize = 64;
 /// Finds parents and ancestors among the sessions known and planned. Ancestors settled when a log
 /// was read before stay settled, unless `news` concern it: a log that came later does not make it a
 /// copy.
-pub(crate) fn link_works(works: &mut [LogWork], known: &Known, news: &NewLogs) {
+pub(crate) fn link_works(works: &mut [PlannedLog], known: &Known, news: &NewLogs) {
     if known.sources.is_empty() && known.sessions.is_empty() && are_unrelated(works) {
         return;
     }
@@ -49,7 +49,7 @@ pub(crate) fn link_works(works: &mut [LogWork], known: &Known, news: &NewLogs) {
 
 /// Returns whether no log names a parent, and no two name one session or begin with one record or
 /// response. False for some logs of different agents, which then turn out to be unrelated.
-fn are_unrelated(works: &[LogWork]) -> bool {
+fn are_unrelated(works: &[PlannedLog]) -> bool {
     let claims = || works.iter().map(|work| &work.claim);
     claims().all(|claim| claim.parent.is_none())
         && are_different(claims().map(|claim| xxh3_64(claim.native_id.as_bytes())))
@@ -58,7 +58,7 @@ fn are_unrelated(works: &[LogWork]) -> bool {
 }
 
 /// Returns the ids of the sessions of the logs in `works`.
-fn planned_sessions(works: &[LogWork]) -> HashSet<&str> {
+fn planned_sessions(works: &[PlannedLog]) -> HashSet<&str> {
     works.iter().map(|work| work.session_id.as_str()).collect()
 }
 
@@ -71,7 +71,7 @@ struct Links {
 }
 
 /// Finds how each log in `works` relates to the others.
-fn find_links(works: &[LogWork], known: &Known, news: &NewLogs) -> Vec<Links> {
+fn find_links(works: &[PlannedLog], known: &Known, news: &NewLogs) -> Vec<Links> {
     let groups = SessionGroups::new(works, known, news);
     let versions = earlier_versions(known);
     // Only needed for forks that name no parent.
@@ -136,7 +136,7 @@ fn find_links(works: &[LogWork], known: &Known, news: &NewLogs) -> Vec<Links> {
 
 /// Returns the positions of earlier versions, each with the ancestors of the session whose earlier
 /// version it is: an original that comes late has its records, too.
-fn inherited_ancestors(works: &[LogWork], links: &[Links]) -> Vec<(usize, Vec<String>)> {
+fn inherited_ancestors(works: &[PlannedLog], links: &[Links]) -> Vec<(usize, Vec<String>)> {
     let mut inherited = Vec::new();
     for (at, work) in works.iter().enumerate().filter(|(_, work)| work.is_earlier_version()) {
         let later =
@@ -163,7 +163,7 @@ fn earlier_versions(known: &Known) -> HashMap<&str, Vec<&str>> {
 /// too. An earlier version keeps the ancestors that were found when it was kept.
 fn add_earlier_versions<'k>(
     ancestors: &mut Vec<&'k str>,
-    work: &LogWork,
+    work: &PlannedLog,
     versions: &HashMap<&str, Vec<&'k str>>,
 ) {
     if versions.is_empty() || work.is_earlier_version() {
@@ -175,7 +175,7 @@ fn add_earlier_versions<'k>(
 }
 
 /// Returns whether the ancestors of a log stay those that it had when it was read before.
-fn is_settled(work: &LogWork, news: &NewLogs) -> bool {
+fn is_settled(work: &PlannedLog, news: &NewLogs) -> bool {
     if !matches!(work.change, LogChange::Grown | LogChange::Same | LogChange::Gone) {
         return false;
     }
@@ -199,7 +199,7 @@ struct SessionGroups<'w> {
 }
 
 impl<'w> SessionGroups<'w> {
-    fn new(works: &'w [LogWork], known: &'w Known, news: &NewLogs) -> Self {
+    fn new(works: &'w [PlannedLog], known: &'w Known, news: &NewLogs) -> Self {
         // Both take about the same time, so they run in parallel.
         let (by_native, (keys, by_record)) = std::thread::scope(|scope| {
             let by_native = scope.spawn(|| group_by_native_id(works, known));
@@ -220,7 +220,7 @@ impl<'w> SessionGroups<'w> {
 
     /// Returns the sessions whose records a log may repeat. They come before the log in its groups,
     /// so that one log of each group stays the original.
-    fn ancestors_of(&self, work: &LogWork) -> Vec<&'w str> {
+    fn ancestors_of(&self, work: &PlannedLog) -> Vec<&'w str> {
         let claim = &work.claim;
         let same_id = self.by_native.get(&(claim.provider, claim.native_id.as_str()));
         let group =
@@ -277,7 +277,7 @@ fn may_repeat_parent(claim: &SessionClaim) -> bool {
 }
 
 /// Groups sessions by native id.
-fn group_by_native_id<'w>(works: &'w [LogWork], known: &'w Known) -> SessionsByNativeId<'w> {
+fn group_by_native_id<'w>(works: &'w [PlannedLog], known: &'w Known) -> SessionsByNativeId<'w> {
     let mut by_native = SessionsByNativeId::with_capacity(known.sessions.len() + works.len());
     let mut sessions: Vec<_> =
         known.sessions.values().filter(|session| !session.is_earlier_version()).collect();
@@ -297,7 +297,7 @@ fn group_by_native_id<'w>(works: &'w [LogWork], known: &'w Known) -> SessionsByN
 }
 
 /// Joins the first records and the first responses of all logs known and planned.
-fn join_record_keys(works: &[LogWork], known: &Known) -> RecordKeys {
+fn join_record_keys(works: &[PlannedLog], known: &Known) -> RecordKeys {
     let mut keys = RecordKeys::default();
     for row in known.sources.values() {
         if let Some(provider) = row.provider {
@@ -305,7 +305,7 @@ fn join_record_keys(works: &[LogWork], known: &Known) -> RecordKeys {
             keys.join(provider, record, row.first_response.map(i64::cast_unsigned));
         }
     }
-    for LogWork { claim, .. } in works {
+    for PlannedLog { claim, .. } in works {
         keys.join(claim.provider, claim.first_record, claim.first_response);
     }
     keys
@@ -314,12 +314,12 @@ fn join_record_keys(works: &[LogWork], known: &Known) -> RecordKeys {
 /// Groups sessions by first record and first response. Only groups with an unsettled log are
 /// included.
 fn group_by_first_record<'w>(
-    works: &'w [LogWork],
+    works: &'w [PlannedLog],
     known: &'w Known,
     news: &NewLogs,
     keys: &RecordKeys,
 ) -> SessionsByFirstRecord<'w> {
-    let mut logs: Vec<(RecordKey, &LogWork)> = Vec::with_capacity(works.len());
+    let mut logs: Vec<(RecordKey, &PlannedLog)> = Vec::with_capacity(works.len());
     for work in works.iter().filter(|work| !work.is_earlier_version()) {
         let claim = &work.claim;
         let key = keys.group_of_log(claim.provider, claim.first_record, claim.first_response);
@@ -355,8 +355,8 @@ fn group_by_first_record<'w>(
 /// Returns the known logs of the groups of `logs`, which are sorted by key. Those in `works` are left
 /// out.
 fn group_known_logs<'w>(
-    logs: &[(RecordKey, &LogWork)],
-    works: &[LogWork],
+    logs: &[(RecordKey, &PlannedLog)],
+    works: &[PlannedLog],
     known: &'w Known,
     keys: &RecordKeys,
 ) -> HashMap<RecordKey, Vec<GroupedLog<'w>>> {
@@ -390,7 +390,7 @@ fn group_known_logs<'w>(
 
 /// Maps forks to the sessions that their logs name as originals.
 fn originals_of_forks<'w>(
-    works: &'w [LogWork],
+    works: &'w [PlannedLog],
     by_native: &SessionsByNativeId<'w>,
 ) -> HashMap<&'w str, &'w str> {
     let mut originals = HashMap::new();
@@ -416,7 +416,7 @@ fn find_original<'w>(fork: &str, originals: &HashMap<&str, &'w str>) -> Option<&
 
 /// Groups logs that depend on each other into units, ancestors first. Units are sorted by time,
 /// oldest first.
-pub(crate) fn group_into_units(works: Vec<LogWork>) -> Units {
+pub(crate) fn group_into_units(works: Vec<PlannedLog>) -> Units {
     if works.iter().all(|work| work.ancestors.is_empty()) {
         // The times are next to each other, so that most comparisons need no log.
         let times = works.iter().enumerate().map(|(at, work)| (work.file.modified_us, at));
@@ -438,7 +438,7 @@ pub(crate) fn group_into_units(works: Vec<LogWork>) -> Units {
 }
 
 /// Groups the positions of logs that depend on each other, ancestors first.
-fn group_dependent_works(works: &[LogWork]) -> Vec<Vec<usize>> {
+fn group_dependent_works(works: &[PlannedLog]) -> Vec<Vec<usize>> {
     let index: HashMap<&str, usize> =
         works.iter().enumerate().map(|(at, work)| (work.session_id.as_str(), at)).collect();
     let mut groups: Vec<usize> = (0..works.len()).collect();
@@ -475,7 +475,7 @@ fn find_root(groups: &mut [usize], mut at: usize) -> usize {
 }
 
 /// Sorts the positions of the logs of a unit by path, but ancestors first.
-fn ancestors_first(works: &[LogWork], mut unit: Vec<usize>) -> Vec<usize> {
+fn ancestors_first(works: &[PlannedLog], mut unit: Vec<usize>) -> Vec<usize> {
     if unit.len() == 1 {
         return unit;
     }

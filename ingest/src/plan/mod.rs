@@ -39,11 +39,11 @@ use self::relatives::{MovedLogs, NewLogs, plan_gone_log, recorded_claim, schedul
 pub use self::run_plan::Plan;
 pub use self::units::Units;
 pub(crate) use self::units::{Unit, UnitQueue};
-pub use self::work::{Known, LogChange, LogWork};
+pub use self::work::{Known, LogChange, PlannedLog};
 use crate::discover::Discovery;
 use crate::discover::presence::{find_candidate, is_gone};
 use crate::discover::sniff::{ClaimedLog, Sniffed, SniffedFiles, sniff, sniff_all};
-use crate::provider::is_beside_log;
+use crate::provider::is_sidecar;
 use crate::redact::Redactor;
 use crate::source::candidate::LogCandidate;
 use crate::source::container::{Content, oversized_message};
@@ -159,7 +159,7 @@ impl Plan {
         row: &SourceRow,
         rules: RulesInForce<'_>,
         known: &Known,
-        works: &mut Vec<LogWork>,
+        works: &mut Vec<PlannedLog>,
     ) -> Option<(LogCandidate, Successor)> {
         let is_same = Content::open(&file)
             .and_then(|mut content| Fingerprint::is_unchanged(&mut content, row));
@@ -196,7 +196,7 @@ impl Plan {
         files: Vec<LogCandidate>,
         rules: RulesInForce<'_>,
         known: &Known,
-        works: &mut Vec<LogWork>,
+        works: &mut Vec<PlannedLog>,
     ) {
         let mut claims = self.collect_claims(files, rules, known);
         // Among logs of one id the largest is the original; a rerun after a kill decides the same.
@@ -234,7 +234,7 @@ impl Plan {
                 }
                 Ok(None) => {
                     file.modified_us = last_change_us(&file, Some(claim.provider));
-                    works.push(LogWork {
+                    works.push(PlannedLog {
                         session_id: new_ids.assign(&claim.native_id),
                         file,
                         change: LogChange::New,
@@ -274,7 +274,7 @@ impl Plan {
         news: &NewLogs,
         rules: RulesInForce<'_>,
         known: &Known,
-        works: &mut Vec<LogWork>,
+        works: &mut Vec<PlannedLog>,
     ) {
         for row in news.related_logs(works, known) {
             let is_earlier_version =
@@ -293,7 +293,7 @@ impl Plan {
         row: &SourceRow,
         rules: RulesInForce<'_>,
         known: &Known,
-        works: &mut Vec<LogWork>,
+        works: &mut Vec<PlannedLog>,
     ) -> bool {
         if self.has_kept_unrecognised(row) {
             return false;
@@ -359,7 +359,7 @@ impl Plan {
 
     /// Settles a file that no decoder recognises.
     fn settle_unknown(&mut self, file: &LogCandidate, reason: &str, companions: &HashSet<PathBuf>) {
-        if is_beside_log(file.key().as_ref()) || companions.contains(&file.path) {
+        if is_sidecar(file.key().as_ref()) || companions.contains(&file.path) {
             self.settled.push(settled_row(file, SourceStatus::Beside, None));
             return;
         }

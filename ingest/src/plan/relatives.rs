@@ -15,10 +15,10 @@ use schemas::session::{SessionRow, SourceRow, SourceStatus};
 use super::compare::is_unrecognised;
 use super::gone::path_aside;
 use super::ids::safe_session_id;
-use super::work::{Known, LogChange, LogWork};
+use super::work::{Known, LogChange, PlannedLog};
 use crate::discover::presence::is_gone;
 use crate::provider::format::SessionClaim;
-use crate::provider::{format_of, is_beside_log};
+use crate::provider::{format_of, is_sidecar};
 use crate::source::candidate::{Container, LogCandidate};
 use crate::source::container::Content;
 use crate::source::fingerprint::Fingerprint;
@@ -36,7 +36,7 @@ pub(crate) struct NewLogs {
 
 impl NewLogs {
     /// Collects what the logs in `works` claim, except those that only grew.
-    pub(crate) fn from_works(works: &[LogWork]) -> Self {
+    pub(crate) fn from_works(works: &[PlannedLog]) -> Self {
         let mut new_logs = Self::default();
         for work in works {
             if work.change == LogChange::Grown {
@@ -84,10 +84,10 @@ impl NewLogs {
     /// that grew, and the earlier versions of all these and of the planned ones, sorted by path. Logs in `works` are left out, because they are planned already.
     pub(crate) fn related_logs<'k>(
         &self,
-        works: &[LogWork],
+        works: &[PlannedLog],
         known: &'k Known,
     ) -> Vec<&'k SourceRow> {
-        let planned: HashMap<&str, &LogWork> =
+        let planned: HashMap<&str, &PlannedLog> =
             works.iter().map(|work| (work.session_id.as_str(), work)).collect();
         let mut relatives = Vec::new();
         let mut earlier_versions = Vec::new();
@@ -119,7 +119,7 @@ impl NewLogs {
 fn is_copy_of_grown(
     row: &SourceRow,
     session: &SessionRow,
-    planned: &HashMap<&str, &LogWork>,
+    planned: &HashMap<&str, &PlannedLog>,
 ) -> bool {
     let ancestors = recorded_ancestors(row);
     let mut originals = ancestors.iter().filter_map(|id| planned.get(id));
@@ -141,7 +141,7 @@ pub(crate) fn recorded_ancestors(row: &SourceRow) -> Vec<&str> {
 /// Schedules logs that turn out to be copies of other sessions than before for reading again.
 /// Unchanged logs stay in `works` only if an original of theirs is read: the worker then checks
 /// whether the original had been behind its copies.
-pub(crate) fn schedule_rereads(works: &mut Vec<LogWork>) {
+pub(crate) fn schedule_rereads(works: &mut Vec<PlannedLog>) {
     for work in works.iter_mut() {
         let is_known = matches!(work.change, LogChange::Same | LogChange::Grown);
         if is_known && has_changed_ancestors(work) {
@@ -159,7 +159,7 @@ pub(crate) fn schedule_rereads(works: &mut Vec<LogWork>) {
 }
 
 /// Returns whether a log must be read whatever happens to its originals.
-fn must_be_read(work: &LogWork) -> bool {
+fn must_be_read(work: &PlannedLog) -> bool {
     match work.change {
         LogChange::New | LogChange::Grown | LogChange::Rewritten => true,
         LogChange::Gone => has_changed_ancestors(work),
@@ -168,7 +168,7 @@ fn must_be_read(work: &LogWork) -> bool {
 }
 
 /// Returns whether a log repeats other sessions than those found when it was read.
-pub(crate) fn has_changed_ancestors(work: &LogWork) -> bool {
+pub(crate) fn has_changed_ancestors(work: &PlannedLog) -> bool {
     work.source.as_ref().is_some_and(|row| recorded_ancestors(row) != work.ancestors)
 }
 
@@ -176,7 +176,7 @@ pub(crate) fn has_changed_ancestors(work: &LogWork) -> bool {
 /// if the file has no known session, or if the store does not say which decoder read it or which id
 /// the log gave. Also `None` if rows of the session were lost by damage, which a negative
 /// modification time marks; those sessions are left alone.
-pub(crate) fn plan_gone_log(row: &SourceRow, known: &Known) -> Option<LogWork> {
+pub(crate) fn plan_gone_log(row: &SourceRow, known: &Known) -> Option<PlannedLog> {
     if row.modified_us < 0 {
         return None;
     }
@@ -188,7 +188,7 @@ pub(crate) fn plan_gone_log(row: &SourceRow, known: &Known) -> Option<LogWork> {
         modified_us: row.modified_us,
         container: Container::Plain,
     };
-    Some(LogWork {
+    Some(PlannedLog {
         file,
         change: LogChange::Gone,
         session_id: session.session_id.clone(),
@@ -227,7 +227,7 @@ pub(crate) struct MovedLogs<'k> {
 
 impl<'k> MovedLogs<'k> {
     /// Collects the known logs that are not in `works` and have not come back in `settled`.
-    pub(crate) fn new(known: &'k Known, works: &[LogWork], settled: &[SourceRow]) -> Self {
+    pub(crate) fn new(known: &'k Known, works: &[PlannedLog], settled: &[SourceRow]) -> Self {
         let mut moved_logs = Self::default();
         let mut sessions_in_place: HashSet<&str> =
             works.iter().map(|work| work.session_id.as_str()).collect();
@@ -307,5 +307,5 @@ impl<'k> MovedLogs<'k> {
 
 /// Returns whether a known log is next to a log with more content now, or was overwritten by `file`.
 fn is_replaced(row: &SourceRow, session: &SessionRow, file: &LogCandidate) -> bool {
-    is_beside_log(row.path.as_ref()) || row.path == path_aside(&file.key(), &session.session_id)
+    is_sidecar(row.path.as_ref()) || row.path == path_aside(&file.key(), &session.session_id)
 }

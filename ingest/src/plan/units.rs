@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use super::work::LogWork;
+use super::work::PlannedLog;
 
 /// Maximum number of units that a worker takes at a time.
 const MAX_BATCH_UNITS: usize = 16;
@@ -17,7 +17,7 @@ const MAX_BATCH_BYTES: u64 = 16 << 10;
 /// units takes longer than to plan them.
 #[derive(Debug, Default)]
 pub struct Units {
-    works: Vec<LogWork>,
+    works: Vec<PlannedLog>,
     /// The positions of the logs, unit after unit.
     positions: Vec<usize>,
     /// The end of each unit in `positions`.
@@ -26,12 +26,12 @@ pub struct Units {
 
 impl Units {
     /// Makes a unit of each log in `works`, in the order of `positions`.
-    pub(super) fn of_single_works(works: Vec<LogWork>, positions: Vec<usize>) -> Self {
+    pub(super) fn of_single_works(works: Vec<PlannedLog>, positions: Vec<usize>) -> Self {
         Self { works, ends: (1..=positions.len()).collect(), positions }
     }
 
     /// Groups logs into units, which have their positions.
-    pub(super) fn of_groups(works: Vec<LogWork>, groups: &[Vec<usize>]) -> Self {
+    pub(super) fn of_groups(works: Vec<PlannedLog>, groups: &[Vec<usize>]) -> Self {
         let mut positions = Vec::with_capacity(works.len());
         let mut ends = Vec::with_capacity(groups.len());
         for group in groups {
@@ -42,7 +42,7 @@ impl Units {
     }
 
     /// Returns the logs of all units, in no particular order.
-    pub fn works(&self) -> &[LogWork] {
+    pub fn works(&self) -> &[PlannedLog] {
         &self.works
     }
 
@@ -64,9 +64,9 @@ impl Units {
     }
 }
 
-impl From<Vec<LogWork>> for Units {
+impl From<Vec<PlannedLog>> for Units {
     /// Makes a unit of each work.
-    fn from(works: Vec<LogWork>) -> Self {
+    fn from(works: Vec<PlannedLog>) -> Self {
         let positions = (0..works.len()).collect();
         Self::of_single_works(works, positions)
     }
@@ -75,13 +75,13 @@ impl From<Vec<LogWork>> for Units {
 /// Logs that are read one after the other, ancestors first.
 #[derive(Clone, Copy)]
 pub(crate) struct Unit<'u> {
-    works: &'u [LogWork],
+    works: &'u [PlannedLog],
     positions: &'u [usize],
 }
 
 impl<'u> Unit<'u> {
     /// Returns the logs in their order.
-    pub(crate) fn works(self) -> impl ExactSizeIterator<Item = &'u LogWork> {
+    pub(crate) fn works(self) -> impl ExactSizeIterator<Item = &'u PlannedLog> {
         self.positions.iter().map(move |at| &self.works[*at])
     }
 }
@@ -126,8 +126,8 @@ mod tests {
     use crate::provider::format::SessionClaim;
     use crate::source::candidate::{Container, LogCandidate};
 
-    fn work(name: &str, size: u64) -> LogWork {
-        LogWork {
+    fn work(name: &str, size: u64) -> PlannedLog {
+        PlannedLog {
             file: LogCandidate {
                 path: PathBuf::from(name),
                 size,

@@ -47,7 +47,7 @@ pub enum LogChange {
 
 /// One file to read.
 #[derive(Debug, Clone)]
-pub struct LogWork {
+pub struct PlannedLog {
     /// The file.
     pub file: LogCandidate,
     /// Why it is read.
@@ -76,7 +76,7 @@ pub struct LogWork {
     pub session: Option<Arc<SessionRow>>,
 }
 
-impl LogWork {
+impl PlannedLog {
     /// Returns whether the session is an earlier version of another one, which has no log.
     pub(crate) fn is_earlier_version(&self) -> bool {
         self.relation == Some(Relation::EarlierVersionOf)

@@ -38,7 +38,7 @@ pub struct LogFormat {
 
 /// Judges a file by its name. The second argument returns whether the file's folder has a log of a
 /// given name.
-pub type IsBesideLog = fn(&str, &dyn Fn(&str) -> bool) -> bool;
+pub type IsSidecar = fn(&str, &dyn Fn(&str) -> bool) -> bool;
 
 /// Properties that few formats have. A format lists those that differ from [`Quirks::NONE`].
 pub struct Quirks {
@@ -50,7 +50,7 @@ pub struct Quirks {
     pub usage_file: Option<fn(&Path) -> PathBuf>,
     /// Returns whether a file of this name only repeats or describes the log next to it. Such a
     /// file is known, but not read.
-    pub is_beside_log: Option<IsBesideLog>,
+    pub is_sidecar: Option<IsSidecar>,
     /// Returns whether the session of a log is stored in another place as well, with at least as
     /// many messages. The log at this path is then known, but not read.
     pub is_stored_elsewhere: Option<fn(&Path) -> bool>,
@@ -83,7 +83,7 @@ impl Quirks {
     pub const NONE: Self = Self {
         companion: None,
         usage_file: None,
-        is_beside_log: None,
+        is_sidecar: None,
         is_stored_elsewhere: None,
         is_log_name: None,
         subagents_repeat_parent: false,

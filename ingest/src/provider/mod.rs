@@ -62,13 +62,13 @@ pub static FORMATS: [LogFormat; Provider::ALL.len()] = [
 
 /// Returns whether a file only repeats or describes a log in another place. Such a file is known,
 /// but not read.
-pub(crate) fn is_beside_log(path: &Path) -> bool {
+pub(crate) fn is_sidecar(path: &Path) -> bool {
     let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     let has = |log: &str| has_log(&path.with_file_name(log));
     beside::is_entire_metadata(&name, &has)
         || FORMATS
             .iter()
-            .filter_map(|format| format.quirks.is_beside_log)
+            .filter_map(|format| format.quirks.is_sidecar)
             .any(|is_beside| is_beside(&name, &has))
         || FORMATS
             .iter()

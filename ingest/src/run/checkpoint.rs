@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::target::{LogCheckpoint, Target};
 use super::worker::{ReadError, Worker};
-use crate::plan::LogWork;
+use crate::plan::PlannedLog;
 use crate::plan::compare::rules_version;
 use crate::provider::format::LineDecoder;
 use crate::provider::format_of;
@@ -56,7 +56,7 @@ impl<T: Target> Worker<'_, T> {
     /// Adds the checkpoint that the collected rows lead to. It is handed over with them.
     pub(super) fn add_checkpoint(
         &mut self,
-        work: &LogWork,
+        work: &PlannedLog,
         cursor: &ReadCursor,
         decoder: Option<&dyn LineDecoder>,
         content: &mut Content,
@@ -120,7 +120,7 @@ impl<T: Target> Worker<'_, T> {
     /// Keeps the content read before of a log that cannot be read now, until the log changes.
     pub(super) fn keep_known_rows(
         &mut self,
-        work: &LogWork,
+        work: &PlannedLog,
         session: &SessionRow,
         source: &SourceRow,
         stream: &mut Stream,

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::target::Target;
 use super::worker::Worker;
-use crate::plan::{LogChange, LogWork, is_id_of};
+use crate::plan::{LogChange, PlannedLog, is_id_of};
 use crate::provider::format::LogFormat;
 use crate::stream::replay::History;
 use crate::text::names::truncate_name;
@@ -16,7 +16,7 @@ impl<T: Target> Worker<'_, T> {
     /// this log.
     pub(super) fn find_shifted_records(
         &self,
-        work: &LogWork,
+        work: &PlannedLog,
         format: &LogFormat,
         records: &mut UnitRecords<'_>,
     ) -> Result<Option<HashSet<u64>>, T::Error> {
@@ -69,7 +69,7 @@ impl<T: Target> Worker<'_, T> {
     /// Collects the records that this log may repeat.
     pub(super) fn collect_history(
         &self,
-        work: &LogWork,
+        work: &PlannedLog,
         format: &LogFormat,
         records: &mut UnitRecords<'_>,
     ) -> Result<History, T::Error> {
@@ -98,7 +98,7 @@ pub(super) struct UnitRecords<'w> {
     /// Records read in this run, by session id.
     pub(super) read: HashMap<&'w str, ReadRecords>,
     /// The earlier versions of sessions of the unit, in the order of the unit, by session id.
-    pub(super) versions: HashMap<&'w str, Vec<&'w LogWork>>,
+    pub(super) versions: HashMap<&'w str, Vec<&'w PlannedLog>>,
     /// The earlier versions that were counted when their log was read.
     pub(super) recounted: HashSet<&'w str>,
     /// The sessions whose log was not read to its end by the run before.
@@ -109,7 +109,7 @@ pub(super) struct UnitRecords<'w> {
 
 impl<'w> UnitRecords<'w> {
     /// Creates the records of the logs of a unit, none of which has been read.
-    pub(super) fn of_unit(works: impl Iterator<Item = &'w LogWork>) -> Self {
+    pub(super) fn of_unit(works: impl Iterator<Item = &'w PlannedLog>) -> Self {
         let mut records = Self::default();
         for work in works {
             if work.is_earlier_version()

@@ -26,9 +26,9 @@ use super::target::{LogCheckpoint, Sink, Target};
 use super::worker::{Worker, is_batch_full, session_row};
 use crate::plan::compare::is_of_this_decoder;
 use crate::plan::relatives::has_changed_ancestors;
-use crate::plan::{LogWork, path_aside};
+use crate::plan::{PlannedLog, path_aside};
 use crate::provider::format::{LineDecoder, LogReader, RecordTally};
-use crate::provider::{format_of, is_beside_log};
+use crate::provider::{format_of, is_sidecar};
 use crate::source::container::{Content, MAX_DOCUMENT_BYTES, lock_giant_document};
 use crate::source::fingerprint::Fingerprint;
 use crate::source::lines::LogLines;
@@ -120,14 +120,14 @@ impl RecordCounts {
 
 /// What is known of a log that is read again from its start, with other content than before.
 struct ChangedLog<'w> {
-    work: &'w LogWork,
+    work: &'w PlannedLog,
     session: &'w SessionRow,
     source: &'w SourceRow,
     scan: LogScan,
     /// The records that the log no longer has.
     lost: HashSet<u64>,
     /// Its earlier versions, each after those that it may repeat.
-    versions: Vec<&'w LogWork>,
+    versions: Vec<&'w PlannedLog>,
 }
 
 /// The rows of an earlier version that is written.
@@ -148,7 +148,7 @@ impl<T: Target> Worker<'_, T> {
     /// other rules or another decoder.
     pub(super) fn keep_lost_records<'w>(
         &mut self,
-        work: &'w LogWork,
+        work: &'w PlannedLog,
         records: &mut UnitRecords<'w>,
         sink: &mut T::Sink,
     ) -> Result<io::Result<Vec<u64>>, T::Error> {
@@ -156,7 +156,7 @@ impl<T: Target> Worker<'_, T> {
             return Ok(Ok(Vec::new()));
         };
         // A log that tells more of a session takes the place of a file that told less.
-        let has_new_log = source.path != work.file.key() && is_beside_log(source.path.as_ref());
+        let has_new_log = source.path != work.file.key() && is_sidecar(source.path.as_ref());
         if session.events == 0 || has_new_log || self.keeps_messages(work, source)? {
             return Ok(Ok(Vec::new()));
         }
@@ -183,7 +183,7 @@ impl<T: Target> Worker<'_, T> {
 
     /// Returns whether the messages of a document that it no longer holds are put back into its
     /// session.
-    fn keeps_messages(&self, work: &LogWork, source: &SourceRow) -> Result<bool, T::Error> {
+    fn keeps_messages(&self, work: &PlannedLog, source: &SourceRow) -> Result<bool, T::Error> {
         if is_log_of_lines(work) {
             return Ok(false);
         }
@@ -193,7 +193,11 @@ impl<T: Target> Worker<'_, T> {
 
     /// Reads the records of a log. `None` if the log has the content that was read before, or is a
     /// document that is too large to be read.
-    fn scan_changed_log(&self, work: &LogWork, source: &SourceRow) -> io::Result<Option<LogScan>> {
+    fn scan_changed_log(
+        &self,
+        work: &PlannedLog,
+        source: &SourceRow,
+    ) -> io::Result<Option<LogScan>> {
         let mut file = Content::open(&work.file)?;
         if Fingerprint::is_unchanged(&mut file, source)? {
             return Ok(None);
@@ -288,7 +292,7 @@ impl<T: Target> Worker<'_, T> {
     /// its ancestors changed.
     pub(super) fn recount_earlier_version<'w>(
         &mut self,
-        work: &'w LogWork,
+        work: &'w PlannedLog,
         records: &mut UnitRecords<'w>,
         sink: &mut T::Sink,
     ) -> Result<(), T::Error> {
@@ -317,7 +321,7 @@ impl<T: Target> Worker<'_, T> {
     /// lost since it was read before.
     fn recount_version(
         &mut self,
-        version: &LogWork,
+        version: &PlannedLog,
         present: &[u64],
         lost: &HashSet<u64>,
         records: &mut UnitRecords<'_>,
@@ -647,7 +651,7 @@ fn lost_records(has_unique_ids: bool, before: &[u64], now: &[u64]) -> HashSet<u6
 }
 
 /// Returns whether a log is one of lines, not a document.
-fn is_log_of_lines(work: &LogWork) -> bool {
+fn is_log_of_lines(work: &PlannedLog) -> bool {
     matches!(format_of(work.claim.provider).reader, LogReader::Lines(_))
 }
 

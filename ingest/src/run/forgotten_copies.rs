@@ -11,7 +11,7 @@ use super::records::{LogDecoder, decode_document, finish_lines, open_decoder};
 use super::report::ContinuedSession;
 use super::target::Target;
 use super::worker::{Worker, session_row};
-use crate::plan::LogWork;
+use crate::plan::PlannedLog;
 use crate::provider::format::{LineDecoder, RecordTally};
 use crate::provider::format_of;
 use crate::source::container::{MAX_DOCUMENT_BYTES, lock_giant_document};
@@ -27,7 +27,7 @@ impl<T: Target> Worker<'_, T> {
     /// records are copies of forgotten ones. Costs nothing if no session of its agent was forgotten.
     pub(super) fn find_forgotten_copies(
         &mut self,
-        work: &LogWork,
+        work: &PlannedLog,
         saved: Option<&SavedState>,
         own: &Option<HashSet<u64>>,
         history: &History,
@@ -64,7 +64,7 @@ impl<T: Target> Worker<'_, T> {
     /// before, and those that the log may repeat.
     fn probe_records(
         &mut self,
-        work: &LogWork,
+        work: &PlannedLog,
         saved: Option<&SavedState>,
         known: (&Option<HashSet<u64>>, &History),
         needs_texts: bool,
@@ -99,7 +99,7 @@ impl<T: Target> Worker<'_, T> {
     /// Decodes the lines of a log from its checkpoint, or from its start.
     fn probe_lines(
         &mut self,
-        work: &LogWork,
+        work: &PlannedLog,
         is_continued: bool,
         decoder: Box<dyn LineDecoder>,
         stream: &mut Stream,

@@ -16,7 +16,7 @@ use super::records::{DocumentDecoder, LogDecoder, decode_document, finish_lines,
 use super::target::{Sink, Target};
 use super::worker::{ReadError, Worker, is_batch_full, session_row};
 use crate::plan::relatives::has_changed_ancestors;
-use crate::plan::{LogChange, LogWork, Unit, UnitQueue};
+use crate::plan::{LogChange, PlannedLog, Unit, UnitQueue};
 use crate::provider::format::{LineDecoder, RecordTally};
 use crate::provider::format_of;
 use crate::source::container::{
@@ -72,7 +72,7 @@ impl<T: Target> Worker<'_, T> {
     /// Reads one file. Returns the identities of the records read.
     fn read_file<'w>(
         &mut self,
-        work: &'w LogWork,
+        work: &'w PlannedLog,
         records: &mut UnitRecords<'w>,
         sink: &mut T::Sink,
     ) -> Result<ReadRecords, T::Error> {
@@ -106,7 +106,7 @@ impl<T: Target> Worker<'_, T> {
     /// the records read. `None` if the log must be read from its start instead.
     fn read_from<'w>(
         &mut self,
-        work: &'w LogWork,
+        work: &'w PlannedLog,
         mut saved: Option<SavedState>,
         records: &mut UnitRecords<'w>,
         sink: &mut T::Sink,
@@ -183,7 +183,7 @@ impl<T: Target> Worker<'_, T> {
 
     /// Reads the state from which a log that grew is continued. `None` if the log did not grow, or
     /// has no state that this version can parse.
-    fn read_saved_state(&self, work: &LogWork) -> Result<Option<SavedState>, T::Error> {
+    fn read_saved_state(&self, work: &PlannedLog) -> Result<Option<SavedState>, T::Error> {
         if work.change != LogChange::Grown {
             return Ok(None);
         }
@@ -194,7 +194,7 @@ impl<T: Target> Worker<'_, T> {
     }
 
     /// Counts a log that was read, with the number of events that it gave.
-    fn count_log(&mut self, work: &LogWork, is_continued: bool, stream: &Stream, events: i64) {
+    fn count_log(&mut self, work: &PlannedLog, is_continued: bool, stream: &Stream, events: i64) {
         let report = &mut self.report;
         match work.change {
             LogChange::New => report.files_new += 1,
@@ -212,7 +212,7 @@ impl<T: Target> Worker<'_, T> {
     }
 
     /// Reports a log that could not be read.
-    pub(super) fn report_unreadable(&mut self, work: &LogWork, error: &io::Error) {
+    pub(super) fn report_unreadable(&mut self, work: &PlannedLog, error: &io::Error) {
         self.report.files_failed += 1;
         self.report.add_problem(&Problem {
             path: work.file.key(),
@@ -226,7 +226,7 @@ impl<T: Target> Worker<'_, T> {
     /// Reads a log of lines. `source` is its checkpoint; `None` if it is read from its start.
     fn read_lines(
         &mut self,
-        work: &LogWork,
+        work: &PlannedLog,
         source: Option<&SourceRow>,
         decoder: Box<dyn LineDecoder>,
         stream: &mut Stream,
@@ -305,7 +305,7 @@ impl<T: Target> Worker<'_, T> {
     /// Reads a document as a whole.
     fn read_document(
         &mut self,
-        work: &LogWork,
+        work: &PlannedLog,
         read: DocumentDecoder,
         stream: &mut Stream,
         sink: &mut T::Sink,
@@ -351,7 +351,7 @@ impl<T: Target> Worker<'_, T> {
     /// `None` if there are none, or if the log was not read as a document before.
     fn read_dropped_messages(
         &self,
-        work: &LogWork,
+        work: &PlannedLog,
         stream: &Stream,
     ) -> Result<Option<DroppedMessages>, T::Error> {
         let (Some(_), Some(source)) = (&work.session, &work.source) else { return Ok(None) };
@@ -370,7 +370,7 @@ impl<T: Target> Worker<'_, T> {
     /// Opens the content of a file. Reports if only a part of it could be unpacked.
     pub(super) fn open_content(
         &mut self,
-        work: &LogWork,
+        work: &PlannedLog,
         stream: &mut Stream,
     ) -> io::Result<Content> {
         self.report.files_opened += 1;
@@ -386,7 +386,7 @@ impl<T: Target> Worker<'_, T> {
     }
 
     /// Counts the records and bytes read from a log.
-    fn add_tally(&mut self, work: &LogWork, tally: &RecordTally, bytes: u64) {
+    fn add_tally(&mut self, work: &PlannedLog, tally: &RecordTally, bytes: u64) {
         self.report.add_tally(tally);
         let numbers = self.report.provider_mut(work.claim.provider);
         numbers.objects += tally.objects;
@@ -394,7 +394,7 @@ impl<T: Target> Worker<'_, T> {
     }
 
     /// Reports an incomplete record in this run only: the next run may find the rest.
-    fn report_incomplete_record(&mut self, work: &LogWork, at: RecordAt) {
+    fn report_incomplete_record(&mut self, work: &PlannedLog, at: RecordAt) {
         self.report.add_problem(&Problem {
             path: work.file.key(),
             line: at.line,

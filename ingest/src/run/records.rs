@@ -8,7 +8,7 @@ use schemas::problem::ProblemKind;
 
 use super::checkpoint::SavedState;
 use super::unknown_usage::note_unknown_usage;
-use crate::plan::LogWork;
+use crate::plan::PlannedLog;
 use crate::provider::format::{LineDecoder, LogReader, RecordOutcome, RecordTally};
 use crate::source::panics::catch_panic;
 use crate::stream::{Draft, RecordAt, Stream};
@@ -26,7 +26,7 @@ pub(super) enum LogDecoder {
 /// Creates the decoder of a log from its saved state. If the files next to the log have changed what
 /// the records read before give, drops the state: the log is then read from its start.
 pub(super) fn open_decoder(
-    work: &LogWork,
+    work: &PlannedLog,
     reader: &LogReader,
     saved: &mut Option<SavedState>,
 ) -> LogDecoder {

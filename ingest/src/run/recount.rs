@@ -9,7 +9,7 @@ use schemas::session::{EventRow, SessionRow, SourceRow, SourceStatus};
 
 use super::target::{LogCheckpoint, Sink, Target};
 use super::worker::{BATCH_EVENTS, Worker, session_row};
-use crate::plan::LogWork;
+use crate::plan::PlannedLog;
 use crate::plan::compare::is_unrecognised;
 use crate::provider::format_of;
 use crate::stream::batch::{EventBatch, EventCells};
@@ -22,7 +22,7 @@ impl<T: Target> Worker<'_, T> {
     /// that its originals have `lost`.
     pub(super) fn recount_gone_log(
         &mut self,
-        work: &LogWork,
+        work: &PlannedLog,
         history: History,
         lost: &HashSet<u64>,
         sink: &mut T::Sink,

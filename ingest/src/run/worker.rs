@@ -10,7 +10,7 @@ use schemas::session::SessionRow;
 
 use super::report::IngestReport;
 use super::target::{LogCheckpoint, Progress, Target};
-use crate::plan::LogWork;
+use crate::plan::PlannedLog;
 use crate::redact::Redactor;
 use crate::redact::columns::ColumnMasker;
 use crate::stream::batch::EventBatch;
@@ -67,7 +67,7 @@ impl<E> From<io::Error> for ReadError<E> {
 
 /// Returns the row that a session starts with in this run. It continues the known row if
 /// `is_continued` is true.
-pub(super) fn session_row(work: &LogWork, is_continued: bool, segment: i64) -> SessionRow {
+pub(super) fn session_row(work: &PlannedLog, is_continued: bool, segment: i64) -> SessionRow {
     let mut row = match &work.session {
         Some(session) if is_continued => SessionRow::clone(session),
         Some(_) | None => SessionRow { live_from: segment, ..SessionRow::default() },

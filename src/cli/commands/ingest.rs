@@ -16,7 +16,7 @@ use crate::update::watch::watch_logs;
 use store::Verify;
 
 /// Maximum time that an ingest waits for another one. A server ingests grown logs within moments.
-const WRITER_PATIENCE: Duration = Duration::from_secs(2);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Default, clap::Args)]
 pub(in crate::cli) struct IngestFlags {
@@ -80,7 +80,7 @@ fn create_options(flags: &IngestFlags) -> Result<IngestOptions, ToolError> {
     Ok(IngestOptions {
         verify: if flags.verify { Verify::All } else { Verify::Some },
         redactor: if flags.no_redact { None } else { Some(settings::create_redactor()?) },
-        patience: WRITER_PATIENCE,
+        patience: LOCK_TIMEOUT,
         // A watch outlives the time at which its command began.
         retention: Some(UserSettings::read()?.store.keep_rules(Timestamp::now())?),
     })

@@ -12,7 +12,7 @@ use crate::update::write_lock::take_write_lock;
 use store::Verify;
 
 /// Maximum time to wait for another writer. A server ingests grown logs within moments.
-const WRITER_PATIENCE: Duration = Duration::from_secs(30);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct PullFlags {
@@ -80,6 +80,6 @@ fn pull_once(flags: &PullFlags, context: &CommandContext<'_>) -> Result<PullRepo
     let place = LakePlace::open(&flags.source)?;
     let redactor = create_redactor()?;
     pull_sessions(&context.store, &place, &filter, PullContent::Whole, &redactor, &|| {
-        take_write_lock(&context.store, Verify::Some, WRITER_PATIENCE)
+        take_write_lock(&context.store, Verify::Some, LOCK_TIMEOUT)
     })
 }

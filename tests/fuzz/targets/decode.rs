@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use fuzz::{Memory, check_events, check_same, mutate_log};
 use ingest::discover::sniff::{Sniffed, sniff};
-use ingest::plan::{LogChange, LogWork, Plan};
+use ingest::plan::{LogChange, PlannedLog, Plan};
 use ingest::provider::FORMATS;
 use ingest::provider::format::{LogFormat, LogReader, SessionClaim};
 use ingest::source::candidate::LogCandidate;
@@ -90,7 +90,7 @@ fn ingest(format: &LogFormat, claim: &SessionClaim, log: &[u8], lengths: &[usize
         if matches!(format.reader, LogReader::Document(_)) {
             memory.read_anew();
         }
-        let work = LogWork {
+        let work = PlannedLog {
             file: LogCandidate::from_path(PATH.clone()).expect("there"),
             change: if source.is_some() { LogChange::Grown } else { LogChange::New },
             claim: claim.clone(),

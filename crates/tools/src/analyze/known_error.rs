@@ -96,15 +96,15 @@ impl ErrorQuery {
 
     /// Returns the similarity of a signature to the most similar of the wanted ones, 0 to 1.
     fn similarity(&self, signature: &str) -> f64 {
-        let words = telling_words(signature);
-        let wanted = self.signatures.iter().map(|wanted| telling_words(wanted));
+        let words = significant_words(signature);
+        let wanted = self.signatures.iter().map(|wanted| significant_words(wanted));
         let enough = wanted.filter(|wanted| wanted.len() >= MIN_SIMILAR_WORDS);
         enough.map(|wanted| shared_part(&wanted, &words)).fold(0.0, f64::max)
     }
 }
 
 /// Returns the words of a signature that are not placeholders.
-fn telling_words(signature: &str) -> HashSet<String> {
+fn significant_words(signature: &str) -> HashSet<String> {
     let words = signature.split(|c: char| !c.is_alphanumeric() && !"<>_".contains(c));
     let telling = words.filter(|word| word.len() >= MIN_WORD_BYTES && !word.contains(['<', '>']));
     telling.map(str::to_lowercase).collect()

@@ -37,7 +37,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     },
     sniff: claim_log,
     quirks: Quirks {
-        is_beside_log: Some(|name, has| name == "transcript.jsonl" && has("transcript_full.jsonl")),
+        is_sidecar: Some(|name, has| name == "transcript.jsonl" && has("transcript_full.jsonl")),
         ..Quirks::NONE
     },
     reader: LogReader::Lines(|_, state| {

@@ -1,7 +1,6 @@
 //! Recognizes a Claude log by its first records, and reads the session's id and lineage from them
 //! (docs/formats.md#claude-code).
 
-
 use schemas::Provider;
 use schemas::event::Relation;
 use serde_json::Value as Json;

@@ -49,7 +49,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     roots: log_roots,
     sniff: head::claim_log,
     quirks: Quirks {
-        is_beside_log: Some(|name, has| {
+        is_sidecar: Some(|name, has| {
             // Describes the subagent whose log is next to it.
             let agent = name.strip_suffix(".meta.json");
             agent.is_some_and(|agent| agent.starts_with("agent-") && has(&format!("{agent}.jsonl")))

@@ -36,7 +36,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     sniff: claim_log,
     quirks: Quirks {
         companion: Some(manifest_path),
-        is_beside_log: Some(|name, has| {
+        is_sidecar: Some(|name, has| {
             let session = name.strip_suffix(".compaction.json");
             session.is_some_and(|session| has(&format!("{session}.messages.json")))
         }),

@@ -43,7 +43,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     quirks: Quirks {
         companion: Some(|log| Some(summary_path(log))),
         usage_file: Some(usage::updates_path),
-        is_beside_log: Some(|name, has| {
+        is_sidecar: Some(|name, has| {
             matches!(name, "updates.jsonl" | "events.jsonl") && has("chat_history.jsonl")
         }),
         ..Quirks::NONE

@@ -45,7 +45,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     sniff: claim_log,
     quirks: Quirks {
         companion: Some(beside::state_path),
-        is_beside_log: Some(|name, has| name.starts_with("context") && has("wire.jsonl")),
+        is_sidecar: Some(|name, has| name.starts_with("context") && has("wire.jsonl")),
         ..Quirks::NONE
     },
     reader: LogReader::Lines(|_, state| {
