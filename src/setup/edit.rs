@@ -164,6 +164,23 @@ fn add_to_toml(text: &str, entry: &ServerEntry) -> Result<String, String> {
     Ok(document.to_string())
 }
 
+/// Returns the text of the settings file of this program with patterns of folders added to `exclude`.
+/// Everything else stays as it is.
+pub(crate) fn exclude_folders(text: &str, patterns: &[String]) -> Result<String, String> {
+    let mut document =
+        text.parse::<DocumentMut>().map_err(|error| format!("it is not TOML ({error})"))?;
+    let ingest = document.entry("ingest").or_insert_with(|| Item::Table(Table::new()));
+    let ingest = ingest.as_table_like_mut().ok_or("'ingest' in it is not a table")?;
+    let exclude = ingest.entry("exclude").or_insert_with(|| toml_edit::value(Array::new()));
+    let exclude = exclude.as_array_mut().ok_or("'exclude' in it is not a list")?;
+    for pattern in patterns {
+        if !exclude.iter().any(|known| known.as_str() == Some(pattern)) {
+            exclude.push(pattern);
+        }
+    }
+    Ok(document.to_string())
+}
+
 /// Returns true if an item of TOML has this value.
 fn has_value(item: &Item, value: &Value) -> bool {
     match (value, item.as_array()) {
@@ -307,5 +324,20 @@ mod tests {
         let new = added_to("a.json", "{\"mcp\": {\"servers\": {}}}", &["mcp"]).expect("edits");
         assert!(parsed(&old)["mcp"]["sessions"].is_object());
         assert!(parsed(&new)["mcp"]["servers"]["sessions"].is_object());
+    }
+
+    #[test]
+    fn patterns_are_added_once_and_the_rest_of_the_file_stays() {
+        let acme = ["acme".to_owned()];
+        let add = |text: &str| exclude_folders(text, &acme).expect("adds");
+        assert_eq!(add(""), "[ingest]\nexclude = [\"acme\"]\n");
+        let kept = "# mine\n[display]\ntimezone = \"UTC\" # home\n";
+        assert!(add(kept).starts_with(kept));
+        let both = add("[ingest]\nexclude = [\"~/secret/**\"] # never\n");
+        assert_eq!(both, "[ingest]\nexclude = [\"~/secret/**\", \"acme\"] # never\n");
+        assert_eq!(add(&both), both);
+        for invalid in ["[ingest", "ingest = 3", "[ingest]\nexclude = \"acme\""] {
+            assert!(exclude_folders(invalid, &acme).is_err(), "{invalid}");
+        }
     }
 }

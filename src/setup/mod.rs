@@ -12,6 +12,8 @@ pub mod uninstall;
 mod variables;
 mod yaml;
 
+pub(crate) use self::edit::exclude_folders;
+
 use std::fmt::Display;
 use std::fs;
 use std::io::{self, Write as _};

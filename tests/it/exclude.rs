@@ -128,7 +128,7 @@ fn sessions_ingested_before_an_exclude_are_offered_to_forget() {
 fn a_hidden_project_is_gone_and_stays_out() {
     let env = TestEnv::new();
     let secret = write_log(&env, "secret", "/home/mira/clients/acme/api", "lamp");
-    write_log(&env, "open", "/home/mira/pier", "lamp");
+    write_log(&env, "open", "/home/mira/pier", "gate");
     ingest(&env, &[]);
     write_settings(&env, "# mine\n[display]\ntimezone = \"UTC\"\n");
 
@@ -145,14 +145,15 @@ fn a_hidden_project_is_gone_and_stays_out() {
         "{settings}"
     );
     append(&secret, "The lamp is whole");
-    write_log(&env, "next", "/home/mira/clients/acme", "lamp");
+    write_log(&env, "next", "/home/mira/clients/acme", "hinge");
     ingest(&env, &[]);
     assert_eq!(session_ids(&env), ["open"], "logs that grow or come later stay out");
     // Nothing is left to forget, and nothing is written twice.
     env.run(&["exclude", "acme", "--yes"]).ok();
     let again = std::fs::read_to_string(env.path(".config/sessions/settings.toml"));
     assert_eq!(again.expect("settings"), settings);
-    assert!(env.run(&["hide", "zeppelin"]).fails(1).contains("No session matches"));
+    let none = env.run(&["hide", "zeppelin"]);
+    assert!(none.code == 1 && none.stdout.contains("No session matches"), "{}", none.stdout);
 
     write_settings(&env, "[ingest]\nexclude = 3\n");
     let refused = env.run(&["hide", "pier", "--yes"]).fails(2);

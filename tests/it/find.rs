@@ -184,7 +184,7 @@ fn filters_narrow_the_search_and_an_empty_answer_says_why() {
     let unknown = env.run(&["find", "budget", "--project", "harbour-x"]).fails(1);
     assert!(unknown.contains("did you mean 'harbor'"), "{unknown}");
     let blank = env.run(&["find", "what was that"]).fails(2);
-    assert!(blank.contains("has no word to look for"), "{blank}");
+    assert!(blank.contains("has no word to search for"), "{blank}");
 }
 
 /// Writes 23 sessions about a gate, with titles and texts longer than an answer shows.

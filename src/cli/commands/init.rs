@@ -110,8 +110,12 @@ end
 complete -c sessions -k -a '(__sessions_complete)'
 ";
 
+/// As in bash, the terminal is in the state for single keys.
 const FISH_KEY: &str = r"function __sessions_picker
+    set -l state (stty -g)
+    stty icanon echo icrnl isig iexten opost
     command sessions
+    stty $state
     commandline -f repaint
 end
 bind \cg __sessions_picker
