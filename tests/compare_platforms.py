@@ -35,7 +35,7 @@ STARTER = "start_under_qemu.so"
 # What is not compared, with the reason. docs/install.md has the same lines.
 LEFT_OUT = {
     "windows": [
-        "forget and compact: wine 8 keeps the name of a removed file until the file is closed, Windows 10 does not",
+        "forget and compact: wine 8 keeps the name of a removed file until the file is closed; they have not run on Windows itself",
         "doctor: the folders of desktop programs are others",
         "the picker and other screens: they need a console",
         "the linker and C library of releases (MSVC): zig has the GNU ones",
