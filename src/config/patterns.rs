@@ -11,6 +11,9 @@ use super::environment::home_dir;
 /// The characters that mean something else after a backslash in a pattern.
 const GLOB_CHARS: [char; 7] = ['*', '?', '[', ']', '{', '}', '!'];
 
+/// The ends of the names of folders in which users keep the worktrees of the repository next to them.
+const WORKTREE_ENDINGS: [&str; 2] = [".worktrees", "__worktrees"];
+
 /// A set of patterns of folders.
 #[derive(Debug)]
 pub struct FolderPatterns {
@@ -26,6 +29,14 @@ impl FolderPatterns {
         let mut folders = Vec::new();
         for pattern in patterns {
             let folder = folder_of(pattern);
+            // It would match everything.
+            if folder.is_empty() {
+                let message = format!(
+                    "{setting}: '{pattern}' names no folder. Name one, for example '~/clients/acme/**'"
+                );
+                return Err(ToolError::new(ErrorCode::InvalidArgument, message)
+                    .with_detail("field", setting));
+            }
             // A pattern that is wrong is named, and not the set.
             let wrong = |error| wrong_pattern(setting, pattern, &error);
             let mut of_pattern = vec![absolute_pattern(&folder)];
@@ -68,6 +79,46 @@ impl FolderPatterns {
     }
 }
 
+/// Patterns of folders that are left out, with the worktrees next to them.
+#[derive(Debug)]
+pub struct ExcludedFolders {
+    folders: FolderPatterns,
+    /// The patterns that may match the path of a log, too. A mere name is that of a project: agents keep
+    /// their logs in folders such as `projects`, `sessions` and `2026`.
+    logs: FolderPatterns,
+}
+
+impl ExcludedFolders {
+    /// Builds the patterns of a setting; see [`FolderPatterns::of_setting`].
+    pub fn of_setting(setting: &str, patterns: &[String]) -> Result<Self, ToolError> {
+        let mut folders = patterns.to_vec();
+        for folder in patterns.iter().map(|pattern| folder_of(pattern)) {
+            folders.extend(WORKTREE_ENDINGS.map(|ending| format!("{folder}{ending}")));
+        }
+        let logs: Vec<String> =
+            patterns.iter().filter(|pattern| folder_of(pattern).contains('/')).cloned().collect();
+        FolderPatterns::of_setting(setting, patterns)?;
+        Ok(Self {
+            folders: FolderPatterns::of_setting(setting, &folders)?,
+            logs: FolderPatterns::of_setting(setting, &logs)?,
+        })
+    }
+
+    /// Returns whether the folder of a project is left out.
+    pub fn has_folder(&self, folder: &str) -> bool {
+        self.folders.is_match(folder)
+    }
+
+    /// Returns whether the path of a log is left out, whatever its project is.
+    pub fn has_log(&self, path: &str) -> bool {
+        self.logs.is_match(path)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.folders.is_empty()
+    }
+}
+
 /// Returns whether a path begins as only those of Windows do: with the letter of a drive, or with the name
 /// of a server.
 fn is_windows_path(path: &str) -> bool {
@@ -83,6 +134,11 @@ fn is_windows_path(path: &str) -> bool {
 pub(super) fn folder_of(pattern: &str) -> String {
     let pattern = with_slashes(pattern.trim());
     pattern.strip_suffix("/**").unwrap_or(&pattern).trim_end_matches('/').to_owned()
+}
+
+/// Returns the pattern that matches a name as it is.
+pub fn pattern_of_name(name: &str) -> String {
+    globset::escape(name)
 }
 
 fn with_slashes(pattern: &str) -> Cow<'_, str> {
@@ -132,6 +188,29 @@ fn wrong_pattern(setting: &str, pattern: &str, error: &globset::Error) -> ToolEr
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_excludes_projects_and_their_worktrees_but_no_folder_of_logs() {
+        let excluded = |pattern: &str| {
+            ExcludedFolders::of_setting("ingest.exclude", &[pattern.to_owned()]).expect("valid")
+        };
+        let name = excluded("sessions");
+        for folder in
+            ["/code/sessions", "/code/sessions.worktrees/fix", "/code/sessions__worktrees/a/src"]
+        {
+            assert!(name.has_folder(folder), "{folder}");
+        }
+        assert!(!name.has_folder("/code/sessions2") && !name.has_log("/h/.codex/sessions/a.jsonl"));
+        assert!(excluded("/h/.codex/sessions").has_log("/h/.codex/sessions/a.jsonl"));
+        let odd = pattern_of_name("my[app]*");
+        assert!(
+            excluded(&odd).has_folder("/code/my[app]*") && !excluded(&odd).has_folder("/code/mya")
+        );
+        for blank in ["", "  ", "/", r"\", "/**"] {
+            let patterns = [blank.to_owned()];
+            assert!(FolderPatterns::of_setting("ingest.exclude", &patterns).is_err(), "{blank}");
+        }
+    }
 
     /// Folders of Windows are compared on every platform, in any case.
     #[test]

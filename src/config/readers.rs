@@ -164,7 +164,7 @@ mod tests {
     fn a_wrong_file_says_what_is_wrong() {
         for (text, reason) in [
             ("", "missing field `reader`"),
-            ("reader = []", "names no reader"),
+            ("reader = []", "defines no reader"),
             ("[[reader]]\nname='a'\ntoken_sha256='xyz'\nprojects=[]\n", "64 hexadecimal"),
         ] {
             let error = parse_readers(text).expect_err("wrong");

@@ -8,7 +8,7 @@ use schemas::ToolError;
 use schemas::session::{SessionRow, SourceRow};
 
 use super::entry::sha256;
-use crate::config::patterns::FolderPatterns;
+use crate::config::patterns::{ExcludedFolders, FolderPatterns};
 use crate::config::user_settings::PublishSettings;
 use crate::update::log_rules::{ForgottenRules, LogRules};
 use store::{SessionBrief, Snapshot};
@@ -23,7 +23,7 @@ const IDENTITY_DIGITS: usize = 8;
 /// The projects that are published.
 pub(super) struct ProjectRules {
     include: FolderPatterns,
-    exclude: FolderPatterns,
+    exclude: ExcludedFolders,
     /// What these rules exclude from ingest is not published either, although it is in the store.
     ingest: LogRules,
 }
@@ -51,7 +51,7 @@ impl ProjectRules {
     pub(super) fn new(settings: &PublishSettings) -> Result<Self, ToolError> {
         Ok(Self {
             include: FolderPatterns::of_setting("publish.include", &settings.include)?,
-            exclude: FolderPatterns::of_setting("publish.exclude", &settings.exclude)?,
+            exclude: ExcludedFolders::of_setting("publish.exclude", &settings.exclude)?,
             ingest: LogRules::read(ForgottenRules::default())?,
         })
     }
@@ -59,7 +59,7 @@ impl ProjectRules {
     /// Returns whether a session is published. One without a working directory is not.
     pub(super) fn includes(&self, session: &SessionBrief) -> bool {
         let cwd = session.origin.cwd.as_deref();
-        cwd.is_some_and(|cwd| self.include.is_match(cwd) && !self.exclude.is_match(cwd))
+        cwd.is_some_and(|cwd| self.include.is_match(cwd) && !self.exclude.has_folder(cwd))
             && !self.ingest.is_unwanted_session(session)
     }
 }

@@ -167,6 +167,10 @@ fn add_to_toml(text: &str, entry: &ServerEntry) -> Result<String, String> {
 /// Returns the text of the settings file of this program with patterns of folders added to `exclude`.
 /// Everything else stays as it is.
 pub(crate) fn exclude_folders(text: &str, patterns: &[String]) -> Result<String, String> {
+    let (mark, text) = match text.strip_prefix('\u{feff}') {
+        Some(rest) => ("\u{feff}", rest),
+        None => ("", text),
+    };
     let mut document =
         text.parse::<DocumentMut>().map_err(|error| format!("it is not TOML ({error})"))?;
     let ingest = document.entry("ingest").or_insert_with(|| Item::Table(Table::new()));
@@ -178,7 +182,12 @@ pub(crate) fn exclude_folders(text: &str, patterns: &[String]) -> Result<String,
             exclude.push(pattern);
         }
     }
-    Ok(document.to_string())
+    let mut changed = document.to_string();
+    // The parser knows one end of a line only.
+    if text.contains("\r\n") {
+        changed = changed.replace('\n', "\r\n");
+    }
+    Ok(format!("{mark}{changed}"))
 }
 
 /// Returns true if an item of TOML has this value.
@@ -336,6 +345,8 @@ mod tests {
         let both = add("[ingest]\nexclude = [\"~/secret/**\"] # never\n");
         assert_eq!(both, "[ingest]\nexclude = [\"~/secret/**\", \"acme\"] # never\n");
         assert_eq!(add(&both), both);
+        let windows = "\u{feff}# mine\r\n[ingest]\r\nexclude = []\r\n";
+        assert_eq!(add(windows), windows.replace("[]", "[\"acme\"]"));
         for invalid in ["[ingest", "ingest = 3", "[ingest]\nexclude = \"acme\""] {
             assert!(exclude_folders(invalid, &acme).is_err(), "{invalid}");
         }

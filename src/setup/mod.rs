@@ -270,7 +270,7 @@ fn folder_of(path: &Path) -> &Path {
 /// Returns the error for a configuration file that cannot take the entry.
 fn unusable_config(path: &Path, reason: impl Display) -> ToolError {
     let what = format_args!(
-        "{reason}. Nothing was changed. Add the entry by hand; `sessions setup` without --write prints it"
+        "{reason}. Nothing was changed: edit it by hand. `sessions setup CLIENT` without --write prints the entry of a client"
     );
     unusable_path(path, what)
 }

@@ -19,12 +19,6 @@ pub fn exclusion_rule() -> Result<impl Fn(&SessionBrief) -> bool, ToolError> {
     Ok(move |session: &SessionBrief| rules.is_unwanted_session(session))
 }
 
-/// Returns the rule that tells which sessions these patterns of folders exclude.
-pub fn pattern_rule(patterns: &[String]) -> Result<impl Fn(&SessionBrief) -> bool, ToolError> {
-    let rules = LogRules::of_patterns(patterns)?;
-    Ok(move |session: &SessionBrief| rules.is_unwanted_session(session))
-}
-
 /// Forgets the sessions of `data`.
 pub fn forget_sessions(store: &Store, data: &mut ForgetData) -> Result<(), ToolError> {
     let writer = take_write_lock(store, Verify::Some, PATIENCE)?;

@@ -11,13 +11,28 @@ use schemas::session::SourceStatus;
 use schemas::{Provider, ToolError};
 use serde::Serialize;
 
-use crate::config::patterns::FolderPatterns;
+use crate::config::patterns::{ExcludedFolders, FolderPatterns};
 use crate::config::user_settings::{IngestSettings, UserSettings};
 use store::{ForgottenLogs, SessionBrief, Store};
 use tools::error::store_error;
 
 /// The file that excludes the folder it is in, and all folders below.
 pub(crate) const MARKER_FILE: &str = ".sessionsignore";
+
+/// The setting with the patterns of what is left out.
+const EXCLUDE: &str = "ingest.exclude";
+
+/// Returns the rule that tells which sessions these patterns exclude, whatever the settings say.
+pub(crate) fn pattern_rule(
+    patterns: &[String],
+) -> Result<impl Fn(&SessionBrief) -> bool, ToolError> {
+    let excluded = ExcludedFolders::of_setting(EXCLUDE, patterns)?;
+    Ok(move |session: &SessionBrief| {
+        let is_own = session.origin.machine.is_none() && session.events > 0;
+        session.origin.cwd.as_deref().is_some_and(|cwd| excluded.has_folder(cwd))
+            || is_own && excluded.has_log(&session.source_path)
+    })
+}
 
 /// What excludes logs because sessions were forgotten.
 #[derive(Debug, Default)]
@@ -38,7 +53,7 @@ impl ForgottenRules {
 
 /// The rules in force for one run.
 pub(crate) struct LogRules {
-    exclude: FolderPatterns,
+    exclude: ExcludedFolders,
     /// `None` if every log is included.
     include: Option<FolderPatterns>,
     /// Empty if the logs of every agent are read.
@@ -54,12 +69,6 @@ impl LogRules {
         Self::new(UserSettings::read()?.ingest, forgotten)
     }
 
-    /// Returns the rules by which these patterns alone exclude logs.
-    pub(crate) fn of_patterns(patterns: &[String]) -> Result<Self, ToolError> {
-        let settings = IngestSettings { exclude: patterns.to_vec(), ..IngestSettings::default() };
-        Self::new(settings, ForgottenRules::default())
-    }
-
     fn new(settings: IngestSettings, forgotten: ForgottenRules) -> Result<Self, ToolError> {
         let include = if settings.include.is_empty() {
             None
@@ -67,7 +76,7 @@ impl LogRules {
             Some(FolderPatterns::of_setting("ingest.include", &settings.include)?)
         };
         Ok(Self {
-            exclude: FolderPatterns::of_setting("ingest.exclude", &settings.exclude)?,
+            exclude: ExcludedFolders::of_setting(EXCLUDE, &settings.exclude)?,
             include,
             providers: settings.providers,
             forgotten,
@@ -89,7 +98,7 @@ impl LogRules {
     /// are not excluded by them.
     pub(crate) fn is_unwanted(&self, log: &LogFacts<'_>) -> bool {
         let is_of_other_agent = log.provider.is_some_and(|provider| !self.may_be_read(provider));
-        if is_of_other_agent || self.exclude.is_match(log.path) {
+        if is_of_other_agent || self.exclude.has_log(log.path) {
             return true;
         }
         let Some(project) = log.project else {
@@ -101,7 +110,7 @@ impl LogRules {
 
     /// Returns whether a pattern or a marker file excludes a project, on whatever machine it is.
     pub(crate) fn excludes_project(&self, folder: &str) -> bool {
-        self.exclude.is_match(folder) || self.has_marker(folder)
+        self.exclude.has_folder(folder) || self.has_marker(folder)
     }
 
     /// Returns whether the rules exclude a session of the store. Which agents and folders are read is
@@ -180,10 +189,10 @@ pub(crate) fn count_excluded(
     }
     let mut counts = Vec::new();
     for pattern in patterns {
-        let matcher = FolderPatterns::of_setting("ingest.exclude", std::slice::from_ref(pattern))?;
+        let excluded = ExcludedFolders::of_setting(EXCLUDE, std::slice::from_ref(pattern))?;
         let is_left_out = |(project, path): &&(Option<String>, String)| {
-            matcher.is_match(path)
-                || project.as_ref().is_some_and(|folder| matcher.is_match(folder))
+            excluded.has_log(path)
+                || project.as_ref().is_some_and(|folder| excluded.has_folder(folder))
         };
         let sessions = places.iter().filter(is_left_out).count();
         counts.push(ExcludedByPattern { pattern: pattern.clone(), sessions });

@@ -155,11 +155,35 @@ fn a_hidden_project_is_gone_and_stays_out() {
     let none = env.run(&["hide", "zeppelin"]);
     assert!(none.code == 1 && none.stdout.contains("No session matches"), "{}", none.stdout);
 
+    // A marker file is another reason to be left out, and a blank name none to leave out everything.
+    std::fs::create_dir_all(env.path("beta")).expect("creates");
+    std::fs::write(env.path("beta/.sessionsignore"), "").expect("writes");
+    write_log(&env, "marked", &env.path("beta").to_string_lossy(), "roof");
+    let none = env.run(&["hide", "zeppelin"]);
+    assert!(!none.stdout.contains("marked"), "{}", none.stdout);
+    for blank in ["", " ", "*", "**", "/", "."] {
+        assert!(
+            env.run(&["hide", blank, "--yes"]).fails(2).contains("names no project"),
+            "{blank}"
+        );
+    }
+    assert_eq!(session_ids(&env), ["open"]);
+
     write_settings(&env, "[ingest]\nexclude = 3\n");
     let refused = env.run(&["hide", "pier", "--yes"]).fails(2);
     assert!(refused.contains("settings.toml"), "{refused}");
     write_settings(&env, "");
     assert_eq!(session_ids(&env), ["open"], "nothing was forgotten");
+}
+
+#[test]
+fn a_project_is_hidden_before_its_logs_are_read() {
+    let env = TestEnv::new();
+    assert!(!env.run(&["hide", "acme", "--yes"]).ok().contains("Forgot"));
+    write_log(&env, "secret", "/home/mira/clients/acme.worktrees/fix", "lamp");
+    write_log(&env, "open", "/home/mira/pier", "gate");
+    ingest(&env, &[]);
+    assert_eq!(session_ids(&env), ["open"]);
 }
 
 #[test]

@@ -112,6 +112,12 @@ fn a_session_that_is_named_by_its_id_comes_first() {
         let why = answer["data"]["sessions"][0]["why"].as_str().expect("why");
         assert!(why.starts_with("its id"), "{question}: {why}");
     }
+    let log = format!("the log rollout-2026-01-10T10-00-00-{id}.jsonl");
+    for question in [&log, &id.to_uppercase()] {
+        assert_eq!(ids(&env.json(&["find", question]))[0], id, "{question}");
+    }
+    let unrelated = env.json(&["find", "2915986c zeppelin hindenburg"]);
+    assert!(!unrelated["hint"].as_str().expect("a hint").contains("Probably"), "{unrelated:#}");
     let alone = env.json(&["find", "2915986c"]);
     assert_eq!(alone["data"]["looked_for"], json!([]));
     assert_eq!(ids(&alone), [id], "a mention is no word of the question");
@@ -155,6 +161,7 @@ fn an_answer_without_most_of_the_words_says_that_probably_none_is_meant() {
         "{poor}"
     );
     assert!(!hint("retry budget of the lamp").contains("Probably"));
+    assert!(!hint("the ferries of pier").contains("Probably"), "pier is the project");
 }
 
 #[test]

@@ -91,7 +91,7 @@ pub(super) fn mask_bare_phrase(scan: &mut SecretScan<'_>, word_end: usize) {
         }
         for phrase in words.windows(*count) {
             let texts: Vec<&str> = phrase.iter().map(|word| word.word).collect();
-            if is_phrase(&texts) && !texts.is_sorted() && has_same_separators(scan, phrase) {
+            if !texts.is_sorted() && has_same_separators(scan, phrase) && is_phrase(&texts) {
                 let (Some(first), Some(last)) = (phrase.first(), phrase.last()) else { return };
                 scan.add_secret(first.start, last.end, "seed_phrase", Rank::Shape);
                 return;

@@ -55,12 +55,12 @@ complete -o bashdefault -o default -o nosort -F _sessions sessions 2>/dev/null |
 "#;
 
 /// Readline leaves the terminal as it needs it for single keys. Questions, and agents that are resumed,
-/// need its usual state.
+/// need its usual state. Without the trap, Ctrl-C would end the function before it restores the other.
 const BASH_KEY: &str = r#"_sessions_picker() {
     local state
     state=$(stty -g)
     stty icanon echo icrnl isig iexten opost
-    command sessions
+    (trap : INT; command sessions)
     stty "$state"
 }
 if [[ $- == *i* ]]; then

@@ -14,9 +14,15 @@ const MAX_SESSIONS_OF_AN_ID: usize = 10;
 /// Fewest letters of the name of a project that a question names. Shorter ones are words.
 const MIN_PROJECT_LETTERS: usize = 4;
 
-/// What may be the id of a session, or the beginning of one as other answers show it.
-static IDS: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"[A-Za-z0-9][A-Za-z0-9_-]{7,}").ok());
+/// What may be the id of a session, or the beginning of one as other answers show it: first ids of the
+/// usual form, which names of logs contain, too.
+static IDS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
+    let patterns = [
+        r"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:~[0-9a-z]+)?",
+        r"[A-Za-z0-9][A-Za-z0-9_~-]{7,}",
+    ];
+    patterns.iter().filter_map(|pattern| Regex::new(pattern).ok()).collect()
+});
 
 /// The index of an event behind the id of its session.
 static EVENT_INDEX: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^:\d+").ok());
@@ -28,8 +34,8 @@ static AGENTS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(&format!(
         r"(?ix)
         \b (?: with | in | by | using | via | from ) \s+
-            ({names}) (?: \s+ (?:code|cli) )? \s* (?: [.,;:?!] | $ )
-        | \b ({names}) (?: \s+ (?:code|cli) )? \s+ (?: sessions? | chats? | conversations? ) \b"
+            (?<place> ({names}) (?: \s+ (?:code|cli) )* ) \s* (?: [.,;:?!] | $ )
+        | \b (?<of> ({names}) (?: \s+ (?:code|cli) )* \s+ (?: sessions? | chats? | conversations? ) ) \b"
     ))
     .ok()
 });
@@ -37,32 +43,41 @@ static AGENTS: LazyLock<Option<Regex>> = LazyLock::new(|| {
 /// Replaces the ids of sessions and of events in a question by blanks. Returns the positions of these
 /// sessions.
 pub(super) fn take_sessions(snapshot: &Snapshot, question: &mut String) -> Vec<usize> {
-    let Some(pattern) = &*IDS else { return Vec::new() };
     let mut named = Vec::new();
-    let mut ids = Vec::new();
-    for id in pattern.find_iter(question) {
-        // Words have no digits.
-        if id.as_str().bytes().any(|byte| byte.is_ascii_digit()) {
+    for pattern in &*IDS {
+        let mut ids = Vec::new();
+        for id in pattern.find_iter(question) {
             let found = sessions_with_id(snapshot, id.as_str());
             if (1..=MAX_SESSIONS_OF_AN_ID).contains(&found.len()) {
                 named.extend(found);
                 ids.push(id.range());
             }
         }
-    }
-    for id in ids {
-        let index = EVENT_INDEX.as_ref().and_then(|index| index.find(&question[id.end..]));
-        let end = id.end + index.map_or(0, |index| index.len());
-        question.replace_range(id.start..end, &" ".repeat(end - id.start));
+        for id in ids {
+            let index = EVENT_INDEX.as_ref().and_then(|index| index.find(&question[id.end..]));
+            let end = id.end + index.map_or(0, |index| index.len());
+            question.replace_range(id.start..end, &" ".repeat(end - id.start));
+        }
     }
     named
 }
 
-/// Returns the positions of the sessions whose id, or id in their log, begins with `id`.
+/// Returns the positions of the sessions whose id, or id in their log, is `id`, or begins with it.
 fn sessions_with_id(snapshot: &Snapshot, id: &str) -> Vec<usize> {
+    let lower = id.to_ascii_lowercase();
+    for id in [id, &lower] {
+        if let Some(position) = snapshot.session_position(id) {
+            return vec![position];
+        }
+    }
+    // The beginning of an id without a digit is a word.
+    if !id.bytes().any(|byte| byte.is_ascii_digit()) {
+        return Vec::new();
+    }
     let sessions = snapshot.sessions().iter().enumerate();
     let found = sessions.filter(|(_, session)| {
-        session.session_id.starts_with(id) || session.native_id().starts_with(id)
+        let ids = [session.session_id.as_str(), session.native_id()];
+        ids.iter().any(|known| known.starts_with(id) || known.starts_with(&lower))
     });
     found.map(|(position, _)| position).collect()
 }
@@ -73,10 +88,12 @@ pub(super) fn take_agents(question: &mut String) -> Vec<Provider> {
     let mut agents = Vec::new();
     let mut names = Vec::new();
     for found in pattern.captures_iter(question) {
-        let Some(name) = found.get(1).or_else(|| found.get(2)) else { continue };
-        if let Ok(agent) = name.as_str().to_ascii_lowercase().parse::<Provider>() {
+        let place = found.name("place").or_else(|| found.name("of"));
+        let Some(place) = place else { continue };
+        let name = place.as_str().split_whitespace().next().unwrap_or_default();
+        if let Ok(agent) = name.to_ascii_lowercase().parse::<Provider>() {
             agents.push(agent);
-            names.push(name.range());
+            names.push(place.range());
         }
     }
     for name in names {
@@ -132,7 +149,8 @@ mod tests {
         let what = "what did I do with Gemini?";
         assert_eq!(agents(what), (vec![Provider::Gemini], "what did I do with ?".to_owned()));
         let fixed = agents("the codex session that fixed it in Claude Code");
-        assert_eq!(fixed.0, [Provider::Codex, Provider::Claude]);
+        let agents_of_it = vec![Provider::Codex, Provider::Claude];
+        assert_eq!(fixed, (agents_of_it, "the that fixed it in".to_owned()));
         // Here they are what the session is about.
         for matter in ["the gemini api key", "resume in codex desktop", "move the cursor"] {
             assert_eq!(agents(matter), (Vec::new(), matter.to_owned()));

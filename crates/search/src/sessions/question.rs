@@ -80,7 +80,7 @@ impl SessionQuestion {
         let mut named = Self { sessions, agents, ..Self::parse(&words) };
         named.terms.retain(|term| !is_time_word(&named.dates, &term.word.to_lowercase()));
         named.projects = NamedProjects::new(&words);
-        if named.is_empty() { whole } else { named }
+        if named.is_empty() { Self { terms: whole.terms, ..named } } else { named }
     }
 
     /// Splits `question`, and leaves out words that say nothing about what is looked for.

@@ -166,7 +166,12 @@ pub fn search_sessions(
     let is_undecided = is_undecided(&ranked);
     let whole = averages.total_weight() + totals.absent_weight();
     let best_share = match ranked.first() {
-        Some(best) if !request.question.terms.is_empty() => averages.weigh(best.words) / whole,
+        Some(best) if !best.named.id && !request.question.terms.is_empty() => {
+            let project = best.project_words(snapshot, request.question);
+            let absent = totals.absent_terms().filter(|term| project >> term & 1 != 0).count();
+            let found = averages.weigh(best.words | project);
+            (found + totals.absent_weight_of(absent)) / whole
+        }
         _ => 1.0,
     };
     let next = take_page(snapshot, request, &mut ranked);
@@ -255,6 +260,17 @@ impl RankedSession {
         }
     }
 
+    /// Returns the words of the question that name the project of the session, a bit each.
+    fn project_words(&self, snapshot: &Snapshot, question: &SessionQuestion) -> u32 {
+        if !self.named.project {
+            return 0;
+        }
+        let brief = &snapshot.sessions()[self.session];
+        let terms = question.terms.iter().enumerate();
+        let named = terms.filter(|(_, term)| NamedProjects::is_part_of_project(&term.word, brief));
+        named.fold(0, |words, (position, _)| words | 1 << position)
+    }
+
     /// Returns what the answer says about the session.
     fn describe(
         &self,
@@ -262,12 +278,12 @@ impl RankedSession {
         question: &SessionQuestion,
         passages: Vec<FoundPassage>,
     ) -> FoundSession {
-        let brief = &snapshot.sessions()[self.session];
+        let project = self.project_words(snapshot, question);
         let (mut words, mut lacks) = (Vec::new(), Vec::new());
         for (position, term) in question.terms.iter().enumerate() {
             if self.words >> position & 1 != 0 {
                 words.push(term.word.clone());
-            } else if !self.named.project || !NamedProjects::is_part_of_project(&term.word, brief) {
+            } else if project >> position & 1 == 0 {
                 lacks.push(term.word.clone());
             }
         }
