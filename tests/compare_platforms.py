@@ -143,6 +143,14 @@ OTHER_WORDS = [
     ("Path not found. (os error 3)", "No such file or directory (os error 2)"),
     ("plugins\\README.md", "plugins/README.md"),
 ]
+# What configurations have only there: quotes around paths with backslashes, and the variables that name
+# the folders of a user.
+OTHER_CONFIGURATION = [
+    (re.compile(r"""\\"(<program>|<folder>/store)\\\""""), r"\1"),
+    (re.compile(r"'(<program>|<folder>/store)'"), r'"\1"'),
+    (re.compile(r'env_vars = \["APPDATA", "TEMP", "TMP"\]\n'), ""),
+    (re.compile(r',\s*"env": \{\s*"APPDATA": "\$APPDATA",\s*"TEMP": "\$TEMP",\s*"TMP": "\$TMP"\s*\}'), ""),
+]
 
 
 class Side:
@@ -289,6 +297,8 @@ class Wine(Side):
             text = text.replace(words, native)
         # What follows a folder is a path. One with both separators stays as it is, and differs.
         text = re.sub(r"(<(?:folder|home)>)((?:\\+[^\s\\/\"'`:,;<>|)]+)+)(?![\\/])", with_slashes, text)
+        for pattern, native in OTHER_CONFIGURATION:
+            text = pattern.sub(native, text)
         return super().normalize(text.encode())
 
     def close(self):
@@ -316,9 +326,24 @@ def diff(native, foreign):
 
 def lay_out(text):
     try:
-        return json.dumps(json.loads(text), indent=1, ensure_ascii=False)
+        return json.dumps(unpack(json.loads(text)), indent=1, ensure_ascii=False)
     except ValueError:
-        return text
+        lines = text.splitlines()
+        return "\n".join(lay_out(line) for line in lines) if len(lines) > 1 else text
+
+
+def unpack(value):
+    """Parses the JSON in strings of JSON, which the texts of a server's answers are."""
+    if isinstance(value, dict):
+        return {name: unpack(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [unpack(inner) for inner in value]
+    if isinstance(value, str) and value.startswith("{"):
+        try:
+            return unpack(json.loads(value))
+        except ValueError:
+            pass
+    return value
 
 
 def compare(what, native, foreign):
