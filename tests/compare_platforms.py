@@ -133,7 +133,9 @@ NOW = datetime.datetime.now(datetime.timezone.utc)
 VOLATILE = [
     (re.compile(NOW.strftime("%Y-%m-%dT") + r"[0-9:.]+Z"), "<now>"),
     (re.compile(NOW.strftime("%Y%m%dT") + r"[0-9]+Z"), "<now>"),
-    (re.compile(r'("(?:[a-z_]*_ms|generation|store_bytes|store_ratio|mb_per_second|tokens)\\?": ?)[0-9.]+'), r"\g<1>0"),
+    (re.compile(r'("(?:[a-z_]*_ms|generation|store_bytes|store_ratio|mb_per_second|tokens|tokens_output)\\?": ?)[0-9.]+'), r"\g<1>0"),
+    # A server that is slow to start says that it still looks for new logs.
+    (re.compile(r'\\?"warnings\\?":\[\{\\?"code\\?":\\?"INDEX_STALE\\?"[^]]*\],?'), ""),
     (re.compile(r"in [0-9.]+ (?:ms|s)\b(?:, [0-9.]+ MB/s)?"), "in <time>"),
     (re.compile(r"after [0-9.]+ (?:ms|s)\b"), "after <time>"),
     (re.compile(r"freed +[0-9]+ of [0-9]+ bytes"), "freed <bytes>"),
