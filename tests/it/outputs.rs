@@ -223,7 +223,7 @@ fn what_a_killed_run_leaves_is_removed_by_the_next_one() {
     }
     // A run that fails by itself removes its own.
     let refused = env.run(&["query", "SELECT 2 AS a", "-o", "out/rows.csv"]).fails(2);
-    assert!(refused.contains("there already"), "{refused}");
+    assert!(refused.contains("already exists there"), "{refused}");
     assert_eq!(temporary_files(&env.path("out")).len(), theirs.len());
 }
 
