@@ -589,7 +589,7 @@ fn what_cannot_be_masked_is_not_passed_on() {
     );
     assert_eq!(client.end(), 0);
     let shown = env.run(&["search", "boat", "--no-refresh"]);
-    assert!(shown.stderr.contains("could not be masked"), "{}", shown.stderr);
+    assert!(shown.stderr.contains("could not be applied to the store"), "{}", shown.stderr);
 }
 
 /// The rows of a session that lost some of them cannot be masked, so the user has to remove them.
@@ -617,7 +617,7 @@ fn what_is_left_of_a_damaged_session_is_not_passed_on() {
     }
     assert!(!lake.exists());
     let shown = env.run(&["search", "boat"]);
-    assert!(shown.stderr.contains("could not be masked"), "{}", shown.stderr);
+    assert!(shown.stderr.contains("could not be applied to the store"), "{}", shown.stderr);
     assert!(shown.stdout.contains("[REDACTED:boat] of dock"), "{}", shown.stdout);
     env.run(&["forget", "moor", "--yes"]).ok();
     let exported = env.run(&["export", "--format", "jsonl"]).ok();

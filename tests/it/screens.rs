@@ -94,7 +94,7 @@ fn a_session_is_exported_copied_and_priced_by_one_key_in_the_list() {
     terminal.wait_for("❯ Paint the lighthouse");
     terminal.press(TAB);
     terminal.press("e");
-    terminal.wait_for("session lighthou is in");
+    terminal.wait_for("exported session lighthou to");
     assert_eq!(terminal.keys, 2);
     let written = fs::read_to_string(env.path("lighthouse.md")).expect("written");
     assert!(written.contains("# Paint the lighthouse"), "{written}");
