@@ -344,7 +344,7 @@ fn a_query_that_is_killed_from_outside_is_not_said_to_need_memory() {
         let answer: Value = serde_json::from_slice(&output.stdout).expect("JSON");
         let error = &answer["error"];
         let message = error["message"].as_str().expect("a message");
-        assert!(message.contains(&format!("from outside by signal {number}")), "{message}");
+        assert!(message.contains(&format!("killed by signal {number}")), "{message}");
         assert!(!message.contains("512"), "{message}");
         assert_eq!(
             (&error["code"], &error["details"]["signal"]),
@@ -373,7 +373,7 @@ fn the_server_answers_on_after_a_query_was_killed() {
     let killed = read();
     assert_eq!(killed["result"]["isError"], true, "{killed}");
     let text = killed["result"]["content"][0]["text"].as_str().expect("text").to_owned();
-    assert!(text.contains("from outside"), "{text}");
+    assert!(text.contains("killed by signal"), "{text}");
     send(call(2, "query_sql", &json!({ "sql": "SELECT 1 AS a" })));
     let next = read();
     assert_eq!(next["result"]["structuredContent"]["data"]["rows"], json!([[1]]), "{next}");
