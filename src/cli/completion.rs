@@ -21,6 +21,7 @@ use schemas::tool::search::SearchSort;
 use schemas::tool::stats::GroupKey;
 use schemas::{EventType, ExportFormat, ExportTable, Provider};
 
+use super::commands::usage::PERIODS;
 use super::typed_words::replace_synonym;
 use store::{Store, StoredSession};
 
@@ -29,9 +30,6 @@ const MAX_SESSIONS: usize = 50;
 
 /// The most characters of a title next to an id.
 const MAX_TITLE_CHARS: usize = 60;
-
-/// The periods of `sessions usage`, which also takes a date.
-const PERIODS: &[&str] = &["daily", "monthly", "today", "weekly", "yesterday"];
 
 /// A word that can be the last one of a command line.
 #[derive(Debug, Clone, PartialEq, Eq)]

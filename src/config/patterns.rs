@@ -97,7 +97,6 @@ impl ExcludedFolders {
         }
         let logs: Vec<String> =
             patterns.iter().filter(|pattern| folder_of(pattern).contains('/')).cloned().collect();
-        FolderPatterns::of_setting(setting, patterns)?;
         Ok(Self {
             folders: FolderPatterns::of_setting(setting, &folders)?,
             logs: FolderPatterns::of_setting(setting, &logs)?,

@@ -156,7 +156,7 @@ fn an_answer_without_most_of_the_words_says_that_probably_none_is_meant() {
     let poor = hint("did we port the zeppelin budget to Zig on Hetzner");
     assert!(
         poor.starts_with(
-            "Probably none is about this: the best lacks port, zeppelin, Zig, Hetzner."
+            "Probably no session is about this: the best lacks port, zeppelin, Zig, Hetzner."
         ),
         "{poor}"
     );

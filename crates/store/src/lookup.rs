@@ -1,5 +1,7 @@
 //! Finds a session by its id or by a unique prefix of it.
 
+use std::ops::Range;
+
 use schemas::limits::PREFIX_CHARS;
 
 use super::segment::session_table::StoredSession;
@@ -32,10 +34,9 @@ impl Snapshot {
             return Err(LookupError::TooShort { least: PREFIX_CHARS });
         }
 
-        let sessions = self.sessions();
-        let first_match = sessions.partition_point(|row| row.id() < prefix);
-        let matches = sessions[first_match..].iter().take_while(|row| row.id().starts_with(prefix));
-        let ids: Vec<&str> = matches.map(StoredSession::id).collect();
+        let matches = self.sessions_with_prefix(prefix);
+        let first_match = matches.start;
+        let ids: Vec<&str> = self.sessions()[matches].iter().map(StoredSession::id).collect();
 
         let Some((first, others)) = ids.split_first() else {
             if let Some(copy) = self.find_copy(prefix) {
@@ -49,6 +50,14 @@ impl Snapshot {
         }
         let candidates = ids.iter().take(MAX_CANDIDATES).map(|id| (*id).to_owned()).collect();
         Err(LookupError::Ambiguous { sessions: ids.len(), candidates })
+    }
+
+    /// Returns the positions of the sessions whose ids begin with `prefix`.
+    pub fn sessions_with_prefix(&self, prefix: &str) -> Range<usize> {
+        let sessions = self.sessions();
+        let start = sessions.partition_point(|row| row.id() < prefix);
+        let count = sessions[start..].partition_point(|row| row.id().starts_with(prefix));
+        start..start + count
     }
 
     /// Finds a copy by a prefix of its original and its number: `9ae82b3a~2`.

@@ -44,6 +44,9 @@ enum Period {
     Date(Date),
 }
 
+/// The periods that completion offers. A date is one, too, and `day` is `daily`.
+pub(in crate::cli) const PERIODS: &[&str] = &["daily", "monthly", "today", "weekly", "yesterday"];
+
 /// Parses a period.
 fn parse_period(text: &str) -> Result<Period, String> {
     match text {

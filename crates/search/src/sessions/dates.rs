@@ -96,13 +96,16 @@ fn month_number(name: &str) -> Option<i8> {
     i8::try_from(position + 1).ok()
 }
 
-/// True if a lowercase word is the name of the month of one of these dates, or a part of a day: it says
-/// when something happened.
+/// True if a lowercase word says when something happened: the name of the month of one of these dates or,
+/// if there is a date, a part of a day.
 pub(crate) fn is_time_word(dates: &[NamedDate], word: &str) -> bool {
-    let is_name = !dates.is_empty() && find_dates(&format!("in {word}")).len() == 1;
-    let month = month_number(word).filter(|_| is_name);
-    let is_time_of_day = !dates.is_empty() && TIMES_OF_DAY.contains(&word);
-    is_time_of_day || dates.iter().any(|date| Some(date.month) == month)
+    if dates.is_empty() {
+        return false;
+    }
+    let named = find_dates(&format!("in {word}"));
+    let is_month =
+        named.iter().any(|named| dates.iter().any(|date| date.month == named.date.month));
+    is_month || TIMES_OF_DAY.contains(&word)
 }
 
 impl NamedDate {

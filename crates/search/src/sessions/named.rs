@@ -1,41 +1,41 @@
 //! Finds what a question names beside words: sessions by their ids, agents, and projects.
 
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use regex::Regex;
 use schemas::Provider;
 
 use base::fold::fold_text;
-use store::{SessionBrief, Snapshot};
+use store::Snapshot;
 
-/// The ids of this many sessions may begin alike: what more of them begin with names none.
+/// Most sessions that the beginning of an id names. What more of them begin with is a word.
 const MAX_SESSIONS_OF_AN_ID: usize = 10;
+
+/// Most words of a question that are looked up as ids.
+const MAX_LOOKUPS: usize = 256;
 
 /// Fewest letters of the name of a project that a question names. Shorter ones are words.
 const MIN_PROJECT_LETTERS: usize = 4;
 
-/// What may be the id of a session, or the beginning of one as other answers show it: first ids of the
-/// usual form, which names of logs contain, too.
+/// What may be the id of a session or its beginning, with the index of an event: first UUIDs, which
+/// names of logs contain, too.
 static IDS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     let patterns = [
-        r"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:~[0-9a-z]+)?",
-        r"[A-Za-z0-9][A-Za-z0-9_~-]{7,}",
+        r"(?i)([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:~[0-9a-z]+)?)(?::\d+)?",
+        r"([A-Za-z0-9][A-Za-z0-9_~-]{7,})(?::\d+)?",
     ];
     patterns.iter().filter_map(|pattern| Regex::new(pattern).ok()).collect()
 });
 
-/// The index of an event behind the id of its session.
-static EVENT_INDEX: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^:\d+").ok());
-
 /// An agent as the place where something happened: "with Gemini", "the Codex session".
 static AGENTS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let names: Vec<&str> = Provider::ALL.iter().map(|provider| provider.as_str()).collect();
-    let names = names.join("|");
+    let agent = format!(r"(?: {} ) (?: \s+ (?:code|cli) )*", names.join("|"));
     Regex::new(&format!(
         r"(?ix)
-        \b (?: with | in | by | using | via | from ) \s+
-            (?<place> ({names}) (?: \s+ (?:code|cli) )* ) \s* (?: [.,;:?!] | $ )
-        | \b (?<of> ({names}) (?: \s+ (?:code|cli) )* \s+ (?: sessions? | chats? | conversations? ) ) \b"
+        \b (?: with | in | by | using | via | from ) \s+ ({agent}) \s* (?: [.,;:?!] | $ )
+        | \b ({agent} \s+ (?: sessions? | chats? | conversations? )) \b"
     ))
     .ok()
 });
@@ -46,18 +46,15 @@ pub(super) fn take_sessions(snapshot: &Snapshot, question: &mut String) -> Vec<u
     let mut named = Vec::new();
     for pattern in &*IDS {
         let mut ids = Vec::new();
-        for id in pattern.find_iter(question) {
+        for words in pattern.captures_iter(question).take(MAX_LOOKUPS) {
+            let (Some(whole), Some(id)) = (words.get(0), words.get(1)) else { continue };
             let found = sessions_with_id(snapshot, id.as_str());
             if (1..=MAX_SESSIONS_OF_AN_ID).contains(&found.len()) {
                 named.extend(found);
-                ids.push(id.range());
+                ids.push(whole.range());
             }
         }
-        for id in ids {
-            let index = EVENT_INDEX.as_ref().and_then(|index| index.find(&question[id.end..]));
-            let end = id.end + index.map_or(0, |index| index.len());
-            question.replace_range(id.start..end, &" ".repeat(end - id.start));
-        }
+        blank(question, &ids);
     }
     named
 }
@@ -74,11 +71,14 @@ fn sessions_with_id(snapshot: &Snapshot, id: &str) -> Vec<usize> {
     if !id.bytes().any(|byte| byte.is_ascii_digit()) {
         return Vec::new();
     }
+    for id in [id, &lower] {
+        let found = snapshot.sessions_with_prefix(id);
+        if !found.is_empty() {
+            return found.collect();
+        }
+    }
     let sessions = snapshot.sessions().iter().enumerate();
-    let found = sessions.filter(|(_, session)| {
-        let ids = [session.session_id.as_str(), session.native_id()];
-        ids.iter().any(|known| known.starts_with(id) || known.starts_with(&lower))
-    });
+    let found = sessions.filter(|(_, session)| session.native_id().starts_with(id));
     found.map(|(position, _)| position).collect()
 }
 
@@ -88,18 +88,22 @@ pub(super) fn take_agents(question: &mut String) -> Vec<Provider> {
     let mut agents = Vec::new();
     let mut names = Vec::new();
     for found in pattern.captures_iter(question) {
-        let place = found.name("place").or_else(|| found.name("of"));
-        let Some(place) = place else { continue };
+        let Some(place) = found.get(1).or_else(|| found.get(2)) else { continue };
         let name = place.as_str().split_whitespace().next().unwrap_or_default();
         if let Ok(agent) = name.to_ascii_lowercase().parse::<Provider>() {
             agents.push(agent);
             names.push(place.range());
         }
     }
-    for name in names {
-        question.replace_range(name.clone(), &" ".repeat(name.len()));
-    }
+    blank(question, &names);
     agents
+}
+
+/// Replaces parts of a text by blanks. The other parts stay where they are.
+fn blank(text: &mut String, parts: &[Range<usize>]) {
+    for part in parts {
+        text.replace_range(part.clone(), &" ".repeat(part.len()));
+    }
 }
 
 /// The words of a question, in which names of projects are looked for.
@@ -111,18 +115,16 @@ impl NamedProjects {
         Self(spaced_words(question))
     }
 
-    /// True if the question names the project of a session.
-    pub(super) fn has_project_of(&self, session: &SessionBrief) -> bool {
-        let Some(project) = session.origin.project.as_deref() else { return false };
+    /// True if the question names a project.
+    pub(super) fn has(&self, project: &str) -> bool {
         let name = spaced_words(project);
         name.trim().chars().count() >= MIN_PROJECT_LETTERS && self.0.contains(&name)
     }
+}
 
-    /// True if a word belongs to the name of the project of a session.
-    pub(super) fn is_part_of_project(word: &str, session: &SessionBrief) -> bool {
-        let project = session.origin.project.as_deref().unwrap_or_default();
-        spaced_words(project).contains(&spaced_words(word))
-    }
+/// True if a word is one of those of the name of a project.
+pub(super) fn is_word_of_project(word: &str, project: &str) -> bool {
+    spaced_words(project).contains(&spaced_words(word))
 }
 
 /// Returns the folded words of a text, with a space before and after each.

@@ -75,12 +75,15 @@ impl SessionQuestion {
     pub fn parse_naming(snapshot: &Snapshot, question: &str) -> Self {
         let mut words = question.to_owned();
         let sessions = take_sessions(snapshot, &mut words);
-        let whole = Self::parse(&words);
+        let with_agents = words.clone();
         let agents = take_agents(&mut words);
         let mut named = Self { sessions, agents, ..Self::parse(&words) };
         named.terms.retain(|term| !is_time_word(&named.dates, &term.word.to_lowercase()));
         named.projects = NamedProjects::new(&words);
-        if named.is_empty() { Self { terms: whole.terms, ..named } } else { named }
+        if named.is_empty() {
+            named.terms = Self::parse(&with_agents).terms;
+        }
+        named
     }
 
     /// Splits `question`, and leaves out words that say nothing about what is looked for.

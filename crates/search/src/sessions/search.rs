@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use super::named::NamedProjects;
+use super::named::is_word_of_project;
 use super::passages::{
     PassageSize, TermPair, bound_pairs, cut_passage, find_places, read_texts, weigh_pairs,
 };
@@ -164,16 +164,9 @@ pub fn search_sessions(
 
     let matched = ranked.len();
     let is_undecided = is_undecided(&ranked);
-    let whole = averages.total_weight() + totals.absent_weight();
-    let best_share = match ranked.first() {
-        Some(best) if !best.named.id && !request.question.terms.is_empty() => {
-            let project = best.project_words(snapshot, request.question);
-            let absent = totals.absent_terms().filter(|term| project >> term & 1 != 0).count();
-            let found = averages.weigh(best.words | project);
-            (found + totals.absent_weight_of(absent)) / whole
-        }
-        _ => 1.0,
-    };
+    let best_share = ranked.first().map_or(1.0, |best| {
+        share_of_words(best, &averages, &totals, best.project_words(snapshot, request.question))
+    });
     let next = take_page(snapshot, request, &mut ranked);
     let mut sessions = Vec::new();
     for (place, session) in ranked.iter_mut().enumerate() {
@@ -184,6 +177,21 @@ pub fn search_sessions(
     }
     let absent = totals.absent_words(request.question);
     Ok(SessionResults { sessions, matched, absent, next, best_share, is_undecided })
+}
+
+/// Returns the share of the weight of the question's words that a session has, or the name of its
+/// project. A session that is named by its id has all that was asked for.
+fn share_of_words(
+    session: &RankedSession,
+    averages: &Averages,
+    totals: &Totals,
+    project_words: u32,
+) -> f32 {
+    let absent = totals.absent_terms().fold(0, |words, term| words | 1_u32 << term);
+    let whole = averages.total_weight() + totals.absent_weight_of(absent.count_ones());
+    let found = averages.weigh(session.words | project_words)
+        + totals.absent_weight_of((absent & project_words).count_ones());
+    if session.named.id || averages.weights.is_empty() { 1.0 } else { found / whole }
 }
 
 /// Returns true if the best of some sessions, which come best first, is hardly better than the tenth.
@@ -265,9 +273,10 @@ impl RankedSession {
         if !self.named.project {
             return 0;
         }
-        let brief = &snapshot.sessions()[self.session];
+        let project =
+            snapshot.sessions()[self.session].origin.project.as_deref().unwrap_or_default();
         let terms = question.terms.iter().enumerate();
-        let named = terms.filter(|(_, term)| NamedProjects::is_part_of_project(&term.word, brief));
+        let named = terms.filter(|(_, term)| is_word_of_project(&term.word, project));
         named.fold(0, |words, (position, _)| words | 1 << position)
     }
 
@@ -334,13 +343,15 @@ fn add_dates(snapshot: &Snapshot, request: &SessionRequest<'_>, ranked: &mut Vec
 /// by their ids.
 fn add_names(snapshot: &Snapshot, request: &SessionRequest<'_>, ranked: &mut Vec<RankedSession>) {
     let question = request.question;
+    let mut projects: HashMap<&str, bool> = HashMap::new();
     for session in ranked.iter_mut() {
         let brief = &snapshot.sessions()[session.session];
         if question.agents.contains(&brief.provider) {
             session.score += AGENT_WEIGHT;
             session.named.agent = true;
         }
-        if question.projects.has_project_of(brief) {
+        let project = brief.origin.project.as_deref().unwrap_or_default();
+        if *projects.entry(project).or_insert_with(|| question.projects.has(project)) {
             session.score += PROJECT_WEIGHT;
             session.named.project = true;
         }

@@ -151,11 +151,11 @@ impl Totals {
     /// Returns the weight that the words of the question would have that no event has: they are
     /// still part of the question.
     pub(crate) fn absent_weight(&self) -> f32 {
-        self.absent_weight_of(self.absent_terms().count())
+        self.absent_weight_of(self.absent_terms().count() as u32)
     }
 
-    /// Returns the weight of as many of these words.
-    pub(super) fn absent_weight_of(&self, words: usize) -> f32 {
+    /// Returns the weight of a number of these words.
+    pub(super) fn absent_weight_of(&self, words: u32) -> f32 {
         words as f32 * rarity_weight(0, self.rows)
     }
 

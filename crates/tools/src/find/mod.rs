@@ -37,11 +37,11 @@ const MAX_PASSAGE_BYTES: usize = 640;
 /// Most bytes of JSON of the words that a tool says it looked for.
 const MAX_LOOKED_FOR_BYTES: usize = 160;
 
-/// The share of the weight of a question's words that the best session has at least if it may be meant.
-/// Of 120 questions about the real logs 1 has less, of 12 about things that no session did 9.
+/// If the best session has less than this share of the weight of the question's words, probably none is
+/// meant: so it is for 9 of 12 questions about things that no session did, and for 1 of 120 others.
 const LEAST_SHARE: f32 = 0.5;
 
-/// The best sessions of which a tool says what words they lack.
+/// The number of best sessions for which a tool names the words that they lack.
 const SESSIONS_WITH_LACKS: usize = 3;
 
 /// Most bytes of JSON of the words that a session lacks.
@@ -97,11 +97,11 @@ pub(super) fn run(
     let sessions = found.sessions.iter();
     let mut sessions: Vec<SessionMatch> =
         sessions.map(|session| convert_session(snapshot, session, words.len(), call)).collect();
-    let named = match interface {
+    let with_lacks = match interface {
         Interface::Tools => SESSIONS_WITH_LACKS,
         Interface::Commands => usize::MAX,
     };
-    for (session, found) in sessions.iter_mut().zip(&found.sessions).take(named) {
+    for (session, found) in sessions.iter_mut().zip(&found.sessions).take(with_lacks) {
         session.why.push_str(&describe_lacks(found));
     }
     let (most_looked_for, most_absent) = match interface {
@@ -271,7 +271,7 @@ fn describe_lacks(found: &FoundSession) -> String {
 fn explain_poor_match(best: &FoundSession) -> String {
     let lacks = echo_words(&best.lacks, MAX_LACKED_BYTES).join(", ");
     format!(
-        "Probably none is about this: the best lacks {lacks}. Words are matched, not meanings: use names, and the sessions' language."
+        "Probably no session is about this: the best lacks {lacks}. Search matches words, not meaning: try names, in the sessions' language."
     )
 }
 
