@@ -7,7 +7,7 @@ use schemas::EventType;
 use schemas::hook::{HookClient, HookName};
 use schemas::session::EventRow;
 use sessions::hooks::{FailedCallInput, HookInput};
-use store::{ALL_EVENTS, SessionBrief, SessionOrigin, Snapshot};
+use store::{ALL_EVENTS, SessionOrigin, SessionSummary, Snapshot};
 
 /// One call of a hook.
 pub(crate) struct ReplayedCall {
@@ -96,7 +96,12 @@ fn foreign_folders(snapshot: &Snapshot) -> Vec<(&str, &str)> {
     folders.into_iter().map(|(folder, _)| folder).collect()
 }
 
-fn input_of(hook: HookName, row: &SessionBrief, cwd: &str, event: Option<&EventRow>) -> HookInput {
+fn input_of(
+    hook: HookName,
+    row: &SessionSummary,
+    cwd: &str,
+    event: Option<&EventRow>,
+) -> HookInput {
     let text = event.map(|event| event.text.clone());
     let is_failure = hook == HookName::PostToolFailure;
     HookInput {

@@ -315,7 +315,7 @@ pub enum SourceStatus {
     /// The file holds no record yet.
     Empty,
     /// The file is not a log, but belongs to the log next to it.
-    Beside,
+    Sidecar,
     /// No decoder recognises the file; `reason` says why. If it was a log before, its session has
     /// what was read then.
     UnknownFormat,

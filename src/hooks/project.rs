@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use ingest::discover::real_path;
 
 use super::fence::quote;
-use store::{SessionBrief, Snapshot, StoredSession};
+use store::{SessionSummary, Snapshot, StoredSession};
 use tools::{HistoryScope, MAX_SUBAGENT_DEPTH};
 
 /// Maximum size in bytes of the name of a machine.
@@ -48,11 +48,11 @@ pub(super) fn find_project_history(
     let root = cwd.ancestors().find(|dir| dir.join(".git").exists());
     let root = root.filter(|root| *root != home && root.parent().is_some());
     let folders = with_resolved(root.unwrap_or(cwd));
-    let may_be_quoted = |row: &SessionBrief| {
+    let may_be_quoted = |row: &SessionSummary| {
         let machine = row.origin.machine.as_ref();
         machine.is_none_or(|machine| machines.contains(machine))
     };
-    let is_in_folder = |row: &SessionBrief| {
+    let is_in_folder = |row: &SessionSummary| {
         let Some(folder) = row.origin.cwd.as_deref().map(Path::new) else { return false };
         folders.iter().any(|own| match root {
             Some(_) => folder.starts_with(own),

@@ -21,7 +21,7 @@ use super::entry::sha256;
 use super::objects::ObjectContent;
 use super::place::LakePlace;
 use store::{
-    LakeFile, MAX_OBJECT_BYTES, SessionBrief, events_date, is_events_key, is_index_key,
+    LakeFile, MAX_OBJECT_BYTES, SessionSummary, events_date, is_events_key, is_index_key,
     is_session_key, listing_key,
 };
 
@@ -179,7 +179,7 @@ impl ListedSession {
     }
 
     /// Returns whether it has as many events as a session of the same log, and ends with it.
-    pub(super) fn is_as_long_as(&self, session: &SessionBrief) -> bool {
+    pub(super) fn is_as_long_as(&self, session: &SessionSummary) -> bool {
         self.events == session.events
             && self.ended_at.is_some()
             && self.ended_at == session.ended_at

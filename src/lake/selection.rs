@@ -11,7 +11,7 @@ use super::entry::sha256;
 use crate::config::patterns::{ExcludedFolders, FolderPatterns};
 use crate::config::user_settings::PublishSettings;
 use crate::update::log_rules::{ForgottenRules, LogRules};
-use store::{SessionBrief, Snapshot};
+use store::{SessionSummary, Snapshot};
 use tools::error::store_error;
 
 /// Minimum number of characters of an id that no other log has: agents draw such ids at random.
@@ -57,7 +57,7 @@ impl ProjectRules {
     }
 
     /// Returns whether a session is published. One without a working directory is not.
-    pub(super) fn includes(&self, session: &SessionBrief) -> bool {
+    pub(super) fn includes(&self, session: &SessionSummary) -> bool {
         let cwd = session.origin.cwd.as_deref();
         cwd.is_some_and(|cwd| self.include.is_match(cwd) && !self.exclude.has_folder(cwd))
             && !self.ingest.is_unwanted_session(session)

@@ -136,7 +136,7 @@ fn file_counts(report: &IngestReport) -> String {
         (report.files_unchanged, "unchanged"),
         (report.files_vanished, "vanished"),
         (report.files_empty, "empty"),
-        (report.files_beside, "next to their logs"),
+        (report.files_sidecar, "next to their logs"),
         (report.files_unknown, "of unknown format"),
         (report.files_failed, "unreadable"),
     ];

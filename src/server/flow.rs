@@ -13,7 +13,7 @@ use tokio::time::sleep;
 
 /// Number of units of capacity. Every request in progress takes at least one, so at most this many
 /// run at the same time.
-const ROOM_UNITS: u32 = 32;
+const MAX_CONCURRENT_UNITS: u32 = 32;
 
 /// Number of bytes of a request's text for which it takes one further unit: a parsed request takes
 /// many times the memory of its text, so large ones run one after the other.
@@ -61,13 +61,13 @@ pub(super) fn has_too_many_values(text: &[u8]) -> bool {
 }
 
 /// The capacity that one request takes. It is released when the last clone is dropped.
-pub(super) type Room = Arc<OwnedSemaphorePermit>;
+pub(super) type Permit = Arc<OwnedSemaphorePermit>;
 
 /// The requests of one client and their answers.
 pub(super) struct Flow {
     units: Arc<Semaphore>,
     /// The requests without an answer so far. Sending an answer removes its permit.
-    unanswered: Mutex<HashMap<RequestId, Room>>,
+    unanswered: Mutex<HashMap<RequestId, Permit>>,
     /// The number of messages written so far.
     written: AtomicU64,
     /// The first error in writing a message.
@@ -81,7 +81,7 @@ pub(super) struct Flow {
 impl Flow {
     pub(super) fn new(is_input_closed: fn() -> bool) -> Self {
         Self {
-            units: Arc::new(Semaphore::new(ROOM_UNITS as usize)),
+            units: Arc::new(Semaphore::new(MAX_CONCURRENT_UNITS as usize)),
             unanswered: Mutex::default(),
             written: AtomicU64::new(0),
             failure: Mutex::default(),
@@ -92,28 +92,28 @@ impl Flow {
     }
 
     /// Waits until there is capacity for a request of `bytes`.
-    pub(super) async fn wait_for_room(&self, bytes: usize) -> Room {
-        let extra = u32::try_from(bytes / UNIT_BYTES).unwrap_or(ROOM_UNITS);
-        let units = (1 + extra).min(ROOM_UNITS);
+    pub(super) async fn acquire_permit(&self, bytes: usize) -> Permit {
+        let extra = u32::try_from(bytes / UNIT_BYTES).unwrap_or(MAX_CONCURRENT_UNITS);
+        let units = (1 + extra).min(MAX_CONCURRENT_UNITS);
         match Arc::clone(&self.units).acquire_many_owned(units).await {
-            Ok(room) => Arc::new(room),
+            Ok(permit) => Arc::new(permit),
             // Nothing closes the semaphore.
             Err(_) => std::future::pending().await,
         }
     }
 
     /// Records that the request `id` is to be answered.
-    pub(super) fn begin_request(&self, id: RequestId, room: Room) {
-        self.lock_unanswered().insert(id, room);
+    pub(super) fn begin_request(&self, id: RequestId, permit: Permit) {
+        self.lock_unanswered().insert(id, permit);
     }
 
     /// Removes the capacity of a request that is being answered or never will be. A handler that
     /// still runs for it holds a clone.
-    pub(super) fn take_room(&self, id: &RequestId) -> Option<Room> {
+    pub(super) fn take_permit(&self, id: &RequestId) -> Option<Permit> {
         self.lock_unanswered().remove(id)
     }
 
-    fn lock_unanswered(&self) -> MutexGuard<'_, HashMap<RequestId, Room>> {
+    fn lock_unanswered(&self) -> MutexGuard<'_, HashMap<RequestId, Permit>> {
         self.unanswered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -202,30 +202,30 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn room_is_taken_by_number_and_size_and_freed_by_the_last_holder() {
+    async fn permits_are_taken_by_number_and_size_and_freed_by_the_last_holder() {
         let flow = Flow::new(|| false);
-        let mut rooms = Vec::new();
-        for _ in 0..ROOM_UNITS {
-            rooms.push(flow.wait_for_room(100).await);
+        let mut permits = Vec::new();
+        for _ in 0..MAX_CONCURRENT_UNITS {
+            permits.push(flow.acquire_permit(100).await);
         }
         assert_eq!(flow.units.available_permits(), 0);
-        let room = rooms.pop().expect("room");
-        flow.begin_request(RequestId::Number(1), Arc::clone(&room));
-        drop(room);
+        let permit = permits.pop().expect("a permit");
+        flow.begin_request(RequestId::Number(1), Arc::clone(&permit));
+        drop(permit);
         assert_eq!(flow.units.available_permits(), 0, "it is not answered yet");
-        drop(flow.take_room(&RequestId::Number(1)));
+        drop(flow.take_permit(&RequestId::Number(1)));
         assert_eq!(flow.units.available_permits(), 1);
-        drop(rooms);
-        let _large = flow.wait_for_room(1 << 30).await;
+        drop(permits);
+        let _large = flow.acquire_permit(1 << 30).await;
         assert_eq!(flow.units.available_permits(), 0, "a large one runs alone");
     }
 
     #[tokio::test]
     async fn a_client_that_left_is_noticed_while_there_is_no_room() {
         let flow = Flow::new(|| true);
-        let _all = flow.wait_for_room(1 << 30).await;
+        let _all = flow.acquire_permit(1 << 30).await;
         tokio::select! {
-            _ = flow.wait_for_room(1) => panic!("there is no room"),
+            _ = flow.acquire_permit(1) => panic!("there is no room"),
             () = flow.wait_until_useless() => {}
         }
         assert!(flow.take_failure().is_none());

@@ -113,13 +113,13 @@ where
         &mut self,
         item: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
-        let room = answered_id(&item).and_then(|id| self.flow.take_room(id));
+        let permit = answered_id(&item).and_then(|id| self.flow.take_permit(id));
         let sending = self.inner.send(complete_message(item));
         let flow = Arc::clone(&self.flow);
         async move {
             let result = sending.await;
             flow.record_written(&result);
-            drop(room);
+            drop(permit);
             result
         }
     }
@@ -153,14 +153,14 @@ where
 
             // The message stays in `next` until there is capacity, because this future may be
             // dropped at any time.
-            let room = self.flow.wait_for_room(bytes).await;
+            let permit = self.flow.acquire_permit(bytes).await;
             match self.next.take()? {
                 NextInput::Message(mut message) => {
                     if let JsonRpcMessage::Request(request) = message.as_mut() {
                         // The handler holds its capacity while it runs, even if the answer is
                         // dropped.
-                        request.request.extensions_mut().insert(Arc::clone(&room));
-                        self.flow.begin_request(request.id.clone(), room);
+                        request.request.extensions_mut().insert(Arc::clone(&permit));
+                        self.flow.begin_request(request.id.clone(), permit);
                     }
                     return Some(*message);
                 }
@@ -169,7 +169,7 @@ where
                     tokio::spawn(async move {
                         // The failure is recorded where it happens.
                         let _ = answer.await;
-                        drop(room);
+                        drop(permit);
                     });
                 }
             }
@@ -200,7 +200,7 @@ fn has_use(message: &RxJsonRpcMessage<RoleServer>, flow: &Flow) -> bool {
         ClientNotification::InitializedNotification(_) => true,
         ClientNotification::CancelledNotification(cancelled) => {
             let id = cancelled.params.request_id.as_ref();
-            id.is_some_and(|id| flow.take_room(id).is_some())
+            id.is_some_and(|id| flow.take_permit(id).is_some())
         }
         _ => false,
     }

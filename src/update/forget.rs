@@ -6,7 +6,7 @@ use schemas::{ErrorCode, ToolError, nearest};
 
 use super::log_rules::{ForgottenRules, LogRules};
 use super::write_lock::take_write_lock;
-use store::{SessionBrief, Store, Verify};
+use store::{SessionSummary, Store, Verify};
 use tools::error::store_error;
 use tools::forget::ForgetData;
 
@@ -14,9 +14,9 @@ use tools::forget::ForgetData;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Returns the rule that tells which sessions the settings and marker files exclude.
-pub fn exclusion_rule() -> Result<impl Fn(&SessionBrief) -> bool, ToolError> {
+pub fn exclusion_rule() -> Result<impl Fn(&SessionSummary) -> bool, ToolError> {
     let rules = LogRules::read(ForgottenRules::default())?;
-    Ok(move |session: &SessionBrief| rules.is_unwanted_session(session))
+    Ok(move |session: &SessionSummary| rules.is_unwanted_session(session))
 }
 
 /// Forgets the sessions of `data`.

@@ -19,7 +19,7 @@ use super::known_sessions::SessionFacts;
 use super::log_rules::{ForgottenRules, LogRules};
 use super::preview::PreviewTarget;
 use super::retention::{choose_keep_levels, keep_after_ingest};
-use super::unchanged_logs::look_at_logs;
+use super::unchanged_logs::scan_logs;
 use super::write_lock::take_write_lock;
 use crate::config::environment::known_roots;
 use crate::config::user_settings::KeepRule;
@@ -180,23 +180,23 @@ fn prepare_ingest(
     }
 
     // Finding files and opening the store take about the same time, so they run in parallel.
-    let (looked, opened) = std::thread::scope(|scope| {
-        let looked = scope.spawn(|| look_at_logs(store, &roots));
+    let (scanned, opened) = std::thread::scope(|scope| {
+        let scanned = scope.spawn(|| scan_logs(store, &roots));
         let opened = OpenedStore::lock(store, options);
-        (looked.join(), opened)
+        (scanned.join(), opened)
     });
-    let (look, found) = looked.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    let (scan, found) = scanned.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     refuse_unreadable_paths(paths, found.unsorted())?;
     let OpenedStore { writer, rules, facts } = opened?;
-    let look = look.with_sources_of(&writer, found.unsorted())?;
+    let scan = scan.with_sources_of(&writer, found.unsorted())?;
     let lost = writer.find_lost_logs().map_err(store_error)?;
     let redactor = options.redactor.as_deref();
     if lost.is_empty()
         && let Some(unchanged) =
-            look.find_unchanged(found.unsorted(), &writer, &facts, &rules, rules_version(redactor))
+            scan.find_unchanged(found.unsorted(), &writer, &facts, &rules, rules_version(redactor))
     {
         let files = found.unsorted().files.len();
-        free_later((look, found));
+        free_later((scan, found));
         let segments_with_rows = writer.snapshot_before().segments_with_rows();
         tracing::debug!(files, segments_with_rows, "no log changed");
         return Ok(PreparedIngest {
@@ -208,7 +208,7 @@ fn prepare_ingest(
             unwanted_sessions: unchanged.unwanted_sessions,
         });
     }
-    drop((look, facts));
+    drop((scan, facts));
     let mut found = found.sort();
     let mut known = writer.collect_known_logs().map_err(store_error)?;
     if let Some(rules) = &options.retention {

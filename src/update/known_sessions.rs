@@ -8,7 +8,7 @@ use schemas::Provider;
 
 use super::log_rules::LogRules;
 use base::text_index::TextIndex;
-use store::{Snapshot, SourceBrief, SourceTable, StoredSession};
+use store::{Snapshot, SourceSummary, SourceTable, StoredSession};
 
 /// Facts about the sessions of a snapshot that do not depend on the sources.
 pub(super) struct SessionFacts {
@@ -68,7 +68,7 @@ impl<'s> KnownSessions<'s> {
 
     /// Returns the position of the session that a source names. `None` if it names none that is
     /// known.
-    pub(super) fn of_source(&self, source: &SourceBrief) -> Option<usize> {
+    pub(super) fn of_source(&self, source: &SourceSummary) -> Option<usize> {
         self.of_sources[source.number]
     }
 
@@ -80,8 +80,8 @@ impl<'s> KnownSessions<'s> {
     fn may_have_moved(&self) -> bool {
         let mut is_named = vec![false; self.sessions.len()];
         for at in self.of_sources.iter().copied().flatten() {
-            let brief = &self.sessions[at];
-            let is_empty = brief.live_from > brief.segment;
+            let summary = &self.sessions[at];
+            let is_empty = summary.live_from > summary.segment;
             if std::mem::replace(&mut is_named[at], true) || is_empty {
                 return true;
             }
@@ -95,7 +95,7 @@ impl<'s> KnownSessions<'s> {
     }
 
     /// Returns whether the rules exclude a source, whose session is the one at `session`.
-    pub(super) fn is_excluded(&self, source: &SourceBrief, session: Option<usize>) -> bool {
+    pub(super) fn is_excluded(&self, source: &SourceSummary, session: Option<usize>) -> bool {
         match session {
             Some(session) => self.facts.is_unwanted[session],
             None => self.rules.is_excluded(&facts_of(source.state.provider, None)),

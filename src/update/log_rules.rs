@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::config::patterns::{ExcludedFolders, FolderPatterns};
 use crate::config::user_settings::{IngestSettings, UserSettings};
-use store::{ForgottenLogs, SessionBrief, Store};
+use store::{ForgottenLogs, SessionSummary, Store};
 use tools::error::store_error;
 
 /// The file that excludes the folder it is in, and all folders below.
@@ -25,9 +25,9 @@ const EXCLUDE: &str = "ingest.exclude";
 /// Returns the rule that tells which sessions these patterns exclude, whatever the settings say.
 pub(crate) fn pattern_rule(
     patterns: &[String],
-) -> Result<impl Fn(&SessionBrief) -> bool, ToolError> {
+) -> Result<impl Fn(&SessionSummary) -> bool, ToolError> {
     let excluded = ExcludedFolders::of_setting(EXCLUDE, patterns)?;
-    Ok(move |session: &SessionBrief| {
+    Ok(move |session: &SessionSummary| {
         let is_own = session.origin.machine.is_none() && session.events > 0;
         session.origin.cwd.as_deref().is_some_and(|cwd| excluded.has_folder(cwd))
             || is_own && excluded.has_log(&session.source_path)
@@ -115,7 +115,7 @@ impl LogRules {
 
     /// Returns whether the rules exclude a session of the store. Which agents and folders are read is
     /// about logs of this machine; an excluded project is excluded wherever its session comes from.
-    pub(crate) fn is_unwanted_session(&self, session: &SessionBrief) -> bool {
+    pub(crate) fn is_unwanted_session(&self, session: &SessionSummary) -> bool {
         let cwd = session.origin.cwd.as_deref();
         if session.origin.machine.is_some() {
             return cwd.is_some_and(|cwd| self.excludes_project(cwd));

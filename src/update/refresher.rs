@@ -17,7 +17,7 @@ use super::masking::mask_by_rules_in_force;
 use super::root_watch::{FilesToCheck, RootWatch};
 use super::watch::can_be_read;
 use crate::config::{environment, settings};
-use store::{SourceBrief, SourceTable, Store, Verify};
+use store::{SourceSummary, SourceTable, Store, Verify};
 use tools::error::store_error;
 use tools::reply::pending::{find_all_changed_logs, find_changed_logs, paths_elsewhere};
 use tools::{Freshness, Refresh, UnreadReason};
@@ -364,7 +364,7 @@ fn count_status(sources: &SourceTable, status: SourceStatus) -> usize {
 }
 
 /// Returns true if the ingest did not change what the store knows of a file.
-fn has_same_state(before: Option<&SourceBrief>, after: Option<&SourceBrief>) -> bool {
+fn has_same_state(before: Option<&SourceSummary>, after: Option<&SourceSummary>) -> bool {
     match (before, after) {
         (Some(before), Some(after)) => {
             before.state.size == after.state.size

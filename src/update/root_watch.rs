@@ -34,12 +34,12 @@ struct Reported {
     last_folder: Option<Instant>,
 }
 
-/// Watches roots, once looking at all their files turned out to be slow.
+/// Watches roots, once a scan of all their files turned out to be slow.
 #[derive(Default)]
 pub(super) struct RootWatch {
     reported: Arc<Mutex<Reported>>,
     /// The watched roots, and what owns the thread that hears of changes. `None` before the first slow
-    /// look.
+    /// scan.
     watcher: Option<(Vec<PathBuf>, RecommendedWatcher)>,
     /// The end of the last scan of all files that began while the roots were watched.
     last_look: Option<Instant>,
@@ -77,7 +77,7 @@ impl RootWatch {
     }
 
     /// Records that a scan of all files took `time`. Begins to watch `roots` if that is slow
-    /// and all known files are below them; then the next look is at all files again, because some may
+    /// and all known files are below them; then the next scan covers all files again, because some may
     /// have changed before the roots were watched.
     pub(super) fn looked_at_all(&mut self, roots: &[PathBuf], time: Duration, covers_all: bool) {
         if time < SLOW_LOOK || !covers_all {

@@ -12,12 +12,12 @@ use schemas::session::SourceStatus;
 
 use super::known_sessions::{KnownSessions, SessionFacts};
 use super::log_rules::LogRules;
-use store::{LAKE_PATH, Manifest, SourceBrief, SourceTable, Store, StoreWriter};
+use store::{LAKE_PATH, Manifest, SourceSummary, SourceTable, Store, StoreWriter};
 use tools::error::store_error;
 use tools::reply::pending::is_below;
 
 /// A scan of all logs. Each is compared with the sources of the store as soon as it is found.
-pub(super) struct LogLook {
+pub(super) struct LogScan {
     /// The manifest of the store whose sources these are.
     manifest: Manifest,
     sources: SourceTable,
@@ -34,28 +34,28 @@ pub(super) struct UnchangedLogs {
 }
 
 /// Finds the logs below `roots`, and compares them with what `store` has at this moment. The store
-/// is not locked: see [`LogLook::with_sources_of`].
-pub(super) fn look_at_logs(store: &Store, roots: &[PathBuf]) -> (LogLook, UnsortedDiscovery) {
+/// is not locked: see [`LogScan::with_sources_of`].
+pub(super) fn scan_logs(store: &Store, roots: &[PathBuf]) -> (LogScan, UnsortedDiscovery) {
     // Without sources all files are new. Locking the store reports what is wrong with it.
     let known = store.read_source_table();
     let (manifest, sources) = known.unwrap_or_default();
-    let mut look = LogLook::new(manifest, sources);
+    let mut scan = LogScan::new(manifest, sources);
     let dir = real_path(store.dir()).ok();
     let found = discover_observed(roots, &|file| {
-        let is_news = !look.has_news() && look.compare(file);
+        let is_news = !scan.has_news() && scan.compare(file);
         if is_news && dir.as_ref().is_none_or(|dir| !file.path.starts_with(dir)) {
-            look.has_news.store(true, Ordering::Relaxed);
+            scan.has_news.store(true, Ordering::Relaxed);
         }
     });
     let mut found = found.without_folder(store.dir());
     // Of a log that is there plain and compressed, only the plain file counts.
-    if look.has_news() && found.remove_duplicates() {
-        look = look.compared_with(found.unsorted());
+    if scan.has_news() && found.remove_duplicates() {
+        scan = scan.compared_with(found.unsorted());
     }
-    (look, found)
+    (scan, found)
 }
 
-impl LogLook {
+impl LogScan {
     fn new(manifest: Manifest, sources: SourceTable) -> Self {
         let is_found = (0..sources.row_count()).map(|_| AtomicBool::new(false)).collect();
         Self { manifest, sources, is_found, has_news: AtomicBool::new(false) }
@@ -80,9 +80,9 @@ impl LogLook {
 
     /// Compares all files again.
     fn compared_with(self, found: &Discovery) -> Self {
-        let look = Self::new(self.manifest, self.sources);
-        let has_news = found.files.iter().any(|file| look.compare(file));
-        Self { has_news: AtomicBool::new(has_news), ..look }
+        let scan = Self::new(self.manifest, self.sources);
+        let has_news = found.files.iter().any(|file| scan.compare(file));
+        Self { has_news: AtomicBool::new(has_news), ..scan }
     }
 
     /// Compares a file with its source. Returns whether it may have to be read.
@@ -96,12 +96,12 @@ impl LogLook {
         self.has_news.load(Ordering::Relaxed)
     }
 
-    fn has_found(&self, source: &SourceBrief) -> bool {
+    fn has_found(&self, source: &SourceSummary) -> bool {
         self.is_found[source.number].load(Ordering::Relaxed)
     }
 
     /// Returns `None` if some log may have to be read, or some row to be changed. `found` are the
-    /// files of the look, and `facts` are about the sessions of the store. `rules_version` is the
+    /// files of the scan, and `facts` are about the sessions of the store. `rules_version` is the
     /// version of the rules in force that mask secrets.
     pub(super) fn find_unchanged(
         &self,
@@ -150,7 +150,7 @@ impl LogLook {
     /// and is not left out.
     fn is_read_by_rules(
         &self,
-        source: &SourceBrief,
+        source: &SourceSummary,
         session: Option<usize>,
         sessions: &KnownSessions<'_>,
         rules_version: i64,
@@ -163,7 +163,7 @@ impl LogLook {
     }
 
     /// Returns the known files next to a log that have more facts about its session.
-    fn companions(&self, source: &SourceBrief) -> impl Iterator<Item = &SourceBrief> {
+    fn companions(&self, source: &SourceSummary) -> impl Iterator<Item = &SourceSummary> {
         let provider = source.state.provider;
         let log = Path::new(self.sources.path(source));
         let paths = provider.into_iter().flat_map(move |provider| companion_paths(provider, log));
@@ -172,9 +172,9 @@ impl LogLook {
 }
 
 /// Returns whether a file in this state is read only if it changes.
-fn is_settled(source: &SourceBrief) -> bool {
+fn is_settled(source: &SourceSummary) -> bool {
     match source.status {
-        SourceStatus::Ok | SourceStatus::Empty | SourceStatus::Beside | SourceStatus::Failed => {
+        SourceStatus::Ok | SourceStatus::Empty | SourceStatus::Sidecar | SourceStatus::Failed => {
             true
         }
         SourceStatus::UnknownFormat => !source.state.has_session,

@@ -124,7 +124,7 @@ impl SegmentEdit for Forgetting<'_> {
     /// Rows that are superseded count too.
     fn changes(&self, segment: &Segment, sources: &[SourceRow]) -> bool {
         let is_changed = |id: &String| self.sessions.contains(id) || self.blanked.contains_key(id);
-        segment.briefs().iter().any(|brief| is_changed(&brief.session_id))
+        segment.summaries().iter().any(|summary| is_changed(&summary.session_id))
             || sources.iter().any(|row| self.includes_source(row))
     }
 

@@ -133,7 +133,7 @@ impl Snapshot {
     fn read_all_facts(&self, session_id: &str) -> Result<Vec<RecordFacts>, StoreError> {
         let mut facts = Vec::new();
         for segment in self.segments() {
-            for row in segment.briefs() {
+            for row in segment.summaries() {
                 if row.session_id != session_id || row.row_count <= 0 {
                     continue;
                 }

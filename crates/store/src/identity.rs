@@ -4,7 +4,7 @@
 //! has its new name in every answer at once. Only sessions of other machines have names in their
 //! rows.
 
-use super::segment::session_brief::SessionBrief;
+use super::segment::session_summary::SessionSummary;
 
 /// The machine and the user of a store.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -17,12 +17,12 @@ pub struct Identity {
 
 impl Identity {
     /// Returns the machine that wrote the log of a session.
-    pub fn machine_of<'s>(&'s self, session: &'s SessionBrief) -> &'s str {
+    pub fn machine_of<'s>(&'s self, session: &'s SessionSummary) -> &'s str {
         session.origin.machine.as_deref().unwrap_or(&self.machine)
     }
 
     /// Returns the user of a session.
-    pub fn user_of<'s>(&'s self, session: &'s SessionBrief) -> &'s str {
+    pub fn user_of<'s>(&'s self, session: &'s SessionSummary) -> &'s str {
         session.origin.user_name.as_deref().unwrap_or(&self.user_name)
     }
 }

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::segment::session_brief::SessionBrief;
+use super::segment::session_summary::SessionSummary;
 use super::segment::session_table::{SessionTable, StoredSession};
 
 /// The sessions of some segments as they are now.
@@ -19,15 +19,15 @@ pub(super) struct LatestSessions {
 impl LatestSessions {
     /// Merges the sessions of segments. The latest row of a session has the highest segment number.
     pub(super) fn of_tables(tables: &[&Arc<SessionTable>]) -> Self {
-        let rows = tables.iter().map(|table| table.briefs().len()).sum();
+        let rows = tables.iter().map(|table| table.summaries().len()).sum();
         let mut found = Vec::with_capacity(rows);
         for (segment, table) in tables.iter().enumerate() {
-            for (row, brief) in table.briefs().iter().enumerate() {
-                let (prefix, live_from) = (id_prefix(&brief.session_id), brief.live_from);
+            for (row, summary) in table.summaries().iter().enumerate() {
+                let (prefix, live_from) = (id_prefix(&summary.session_id), summary.live_from);
                 found.push(FoundSession { prefix, live_from, segment, row });
             }
         }
-        // The sessions of a segment are sorted already, which a stable sort takes advantage of. Briefs
+        // The sessions of a segment are sorted already, which a stable sort takes advantage of. Summaries
         // are elsewhere in memory, and are compared only where ids begin alike.
         found.sort_by_key(|found| found.prefix);
         for alike in found.chunk_by_mut(|a, b| a.prefix == b.prefix) {
@@ -37,7 +37,7 @@ impl LatestSessions {
         let mut sessions: Vec<StoredSession> = Vec::with_capacity(rows);
         let mut live_from = Vec::with_capacity(rows);
         let mut positions: Vec<Vec<usize>> =
-            tables.iter().map(|table| vec![0; table.briefs().len()]).collect();
+            tables.iter().map(|table| vec![0; table.summaries().len()]).collect();
         let mut last: Option<&FoundSession> = None;
         for next in &found {
             if last.is_none_or(|last| !last.has_id_of(next, tables)) {
@@ -63,19 +63,19 @@ struct FoundSession {
 }
 
 impl FoundSession {
-    fn brief<'t>(&self, tables: &'t [&Arc<SessionTable>]) -> &'t SessionBrief {
-        &tables[self.segment].briefs()[self.row]
+    fn summary<'t>(&self, tables: &'t [&Arc<SessionTable>]) -> &'t SessionSummary {
+        &tables[self.segment].summaries()[self.row]
     }
 
     /// Returns whether both are of one session.
     fn has_id_of(&self, other: &Self, tables: &[&Arc<SessionTable>]) -> bool {
         self.prefix == other.prefix
-            && self.brief(tables).session_id == other.brief(tables).session_id
+            && self.summary(tables).session_id == other.summary(tables).session_id
     }
 
     /// Orders by id, and rows of one session from the latest to the oldest.
     fn compare(&self, other: &Self, tables: &[&Arc<SessionTable>]) -> Ordering {
-        let (own, others) = (self.brief(tables), other.brief(tables));
+        let (own, others) = (self.summary(tables), other.summary(tables));
         own.session_id
             .cmp(&others.session_id)
             .then_with(|| others.segment.cmp(&own.segment))
@@ -109,8 +109,8 @@ mod tests {
                 SessionRow { session_id, live_from, segment: number, ..Default::default() }
             });
             let source = RowSource::Memory(Arc::new(rows_of(rows)));
-            let briefs = SessionTable::read_bytes(&source, number).expect("reads");
-            Arc::new(SessionTable::decode(source, number, &briefs).expect("decodes"))
+            let summaries = SessionTable::read_bytes(&source, number).expect("reads");
+            Arc::new(SessionTable::decode(source, number, &summaries).expect("decodes"))
         });
         tables.collect()
     }
@@ -144,7 +144,7 @@ mod tests {
             ];
             assert_eq!(found, expected);
             for (table, positions) in tables.iter().zip(&positions) {
-                let ids = table.briefs().iter().map(|brief| brief.session_id.as_str());
+                let ids = table.summaries().iter().map(|summary| summary.session_id.as_str());
                 assert!(ids.eq(positions.iter().map(|position| sessions[*position].id())));
             }
         }

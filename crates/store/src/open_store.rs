@@ -17,7 +17,7 @@ use super::identity::Identity;
 use super::labels::LabelBook;
 use super::lake_state::{LakeStateFile, read_lake_state};
 use super::manifest::Manifest;
-use super::segment::session_brief::SessionBrief;
+use super::segment::session_summary::SessionSummary;
 use super::segment::source_table::SourceTable;
 use super::snapshot::Snapshot;
 use super::sources::read_table_of;
@@ -28,7 +28,7 @@ use super::writer::StoreWriter;
 const MAX_ATTEMPTS: usize = 4;
 
 /// Decides which sessions a reader may see.
-pub type SessionRule = Arc<dyn Fn(&SessionBrief) -> bool + Send + Sync>;
+pub type SessionRule = Arc<dyn Fn(&SessionSummary) -> bool + Send + Sync>;
 
 /// The part of another store that a store shows.
 struct Restriction {

@@ -18,7 +18,7 @@ use super::disk::files;
 use super::disk::lock::{StoreLock, WRITE_LOCK};
 use super::error::StoreError;
 use super::forgotten::START_AGAIN;
-use super::segment::session_brief::SessionBrief;
+use super::segment::session_summary::SessionSummary;
 
 /// Name of the file in the store directory.
 pub(super) const REDUCED_FILE: &str = "reduced.json";
@@ -148,7 +148,7 @@ impl ReducedSessions {
     }
 
     /// Returns whether the stored rows of a session keep no more than `level`.
-    pub(super) fn is_current(&self, session: &SessionBrief, level: KeepLevel) -> bool {
+    pub(super) fn is_current(&self, session: &SessionSummary, level: KeepLevel) -> bool {
         self.sessions.get(&session.session_id).is_some_and(|reduced| {
             reduced.level >= level && reduced.is_written && reduced.events == session.events
         })

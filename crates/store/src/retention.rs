@@ -111,7 +111,7 @@ impl SegmentEdit for Compaction<'_> {
     /// Superseded rows of a session count too, because they have its texts.
     fn changes(&self, segment: &Segment, sources: &[SourceRow]) -> bool {
         let is_listed = |id: &str| self.levels.contains_key(id);
-        segment.briefs().iter().any(|brief| is_listed(&brief.session_id))
+        segment.summaries().iter().any(|summary| is_listed(&summary.session_id))
             || sources.iter().any(|row| row.session_id.as_deref().is_some_and(is_listed))
             || (self.drops_superseded && superseded_rows(segment) > 0)
     }

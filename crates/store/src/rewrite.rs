@@ -70,13 +70,13 @@ impl StoreWriter {
         for segment in snapshot.segments() {
             let sources = segment.read_sources()?;
             let has_moved =
-                segment.briefs().iter().any(|row| moved_sessions.contains(&row.session_id))
+                segment.summaries().iter().any(|row| moved_sessions.contains(&row.session_id))
                     || sources.iter().any(|row| moved_files.contains(&row.path));
             if !has_moved && !edit.changes(segment, &sources) {
                 continue;
             }
             old.push(segment.entry.number);
-            moved_sessions.extend(segment.briefs().iter().map(|row| row.session_id.clone()));
+            moved_sessions.extend(segment.summaries().iter().map(|row| row.session_id.clone()));
             moved_files.extend(sources.iter().map(|row| row.path.clone()));
             new.extend(self.rewrite_segment(snapshot, segment, sources, edit)?);
         }

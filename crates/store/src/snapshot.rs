@@ -17,7 +17,7 @@ use super::latest_sessions::LatestSessions;
 use super::manifest::{Manifest, SegmentEntry};
 use super::segment::open_segment::{Segment, SessionSpan, SharedSegment};
 use super::segment::segment_rows::RowSource;
-use super::segment::session_brief::SessionBrief;
+use super::segment::session_summary::SessionSummary;
 use super::segment::session_table::{SessionTable, StoredSession};
 use super::segment::small_files::read_table;
 use super::span_index::SpanIndex;
@@ -114,7 +114,7 @@ impl Snapshot {
 
     /// Returns a snapshot of the same generation that has only the allowed sessions. Rows of all
     /// others are to its readers as if they were superseded.
-    pub(super) fn restrict(&self, is_allowed: &dyn Fn(&SessionBrief) -> bool) -> Self {
+    pub(super) fn restrict(&self, is_allowed: &dyn Fn(&SessionSummary) -> bool) -> Self {
         let mut positions = vec![None; self.sessions.len()];
         let mut sessions = Vec::new();
         for (at, session) in self.sessions.iter().enumerate() {
@@ -159,12 +159,12 @@ impl Snapshot {
         for mut segment in overlay.segments() {
             let mut superseded = HashSet::new();
             let table = Arc::clone(&segment.shared.sessions);
-            for (row, brief) in table.briefs().iter().enumerate() {
-                let Some(at) = self.session_position(&brief.session_id) else { continue };
+            for (row, summary) in table.summaries().iter().enumerate() {
+                let Some(at) = self.session_position(&summary.session_id) else { continue };
                 self.sessions[at] = StoredSession::new(&table, row);
-                if brief.row_count > 0 {
+                if summary.row_count > 0 {
                     superseded.insert(at);
-                    segment.spans.push(SessionSpan::of_brief(brief, at));
+                    segment.spans.push(SessionSpan::of_summary(summary, at));
                 }
             }
             segment.spans.sort_unstable_by_key(|span| span.start);
@@ -229,11 +229,11 @@ impl Snapshot {
         let parts = self.manifest.segments.iter().zip(shared).zip(positions);
         for ((entry, shared), positions) in parts {
             let mut spans = Vec::with_capacity(positions.len());
-            for (row, session) in shared.sessions.briefs().iter().zip(positions) {
+            for (row, session) in shared.sessions.summaries().iter().zip(positions) {
                 if row.row_count <= 0 || row.segment < live_from[*session] {
                     continue;
                 }
-                spans.push(SessionSpan::of_brief(row, *session));
+                spans.push(SessionSpan::of_summary(row, *session));
             }
             spans.sort_unstable_by_key(|span| span.start);
             let dir = SegmentEntry::folder_path(&self.dir, entry.number);
@@ -250,7 +250,7 @@ impl Snapshot {
     /// Returns the number of segments whose rows of sessions were read.
     pub fn segments_with_rows(&self) -> usize {
         let tables = self.segments.iter().map(|segment| &segment.shared.sessions);
-        tables.filter(|table| table.has_rows() && !table.briefs().is_empty()).count()
+        tables.filter(|table| table.has_rows() && !table.summaries().is_empty()).count()
     }
 
     /// Returns the directory of the store.
@@ -311,7 +311,7 @@ impl Snapshot {
     }
 
     /// Returns the sessions with missing rows.
-    pub fn incomplete_sessions(&self) -> impl Iterator<Item = &SessionBrief> {
+    pub fn incomplete_sessions(&self) -> impl Iterator<Item = &SessionSummary> {
         let mut rows = vec![0; self.sessions.len()];
         for span in self.segments.iter().flat_map(|segment| &segment.spans) {
             rows[span.session] += span.count as i64;
@@ -324,11 +324,12 @@ impl Snapshot {
     }
 
     /// Returns the re-read sessions whose older rows are still stored in some segment.
-    pub fn superseded_sessions(&self) -> impl Iterator<Item = &SessionBrief> {
+    pub fn superseded_sessions(&self) -> impl Iterator<Item = &SessionSummary> {
         let mut superseded: HashSet<&str> = HashSet::new();
-        for brief in self.segments.iter().flat_map(|segment| segment.shared.sessions.briefs()) {
-            if brief.row_count > 0 && self.is_superseded(&brief.session_id, brief.segment) {
-                superseded.insert(&brief.session_id);
+        for summary in self.segments.iter().flat_map(|segment| segment.shared.sessions.summaries())
+        {
+            if summary.row_count > 0 && self.is_superseded(&summary.session_id, summary.segment) {
+                superseded.insert(&summary.session_id);
             }
         }
         let sessions = self.sessions.iter();
@@ -435,8 +436,8 @@ fn read_segments(
         let mut segments = Vec::with_capacity(positions.len());
         for at in positions {
             let number = manifest.segments[*at].number;
-            let briefs = SessionTable::read_bytes(&rows, number)?;
-            let sessions = SessionTable::decode(rows.clone(), number, &briefs)?;
+            let summaries = SessionTable::read_bytes(&rows, number)?;
+            let sessions = SessionTable::decode(rows.clone(), number, &summaries)?;
             segments.push((*at, SharedSegment::new(sessions)));
         }
         Ok::<_, StoreError>(segments)

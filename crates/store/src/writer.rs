@@ -24,7 +24,7 @@ use super::large_segments::GroupNumber;
 use super::manifest::{LostLogs, Manifest, RetiredSegment, SegmentEntry, is_old_store};
 use super::reduced_writes::ReducedInForce;
 use super::segment::segment_writer::{FinishedSegment, SegmentWriter};
-use super::segment::session_brief::SessionBrief;
+use super::segment::session_summary::SessionSummary;
 use super::snapshot::Snapshot;
 use super::visible::folder::{OverlayRemoval, remove_overlays};
 use super::{compact, conversion, folder, large_segments, lost_logs};
@@ -240,9 +240,9 @@ impl StoreWriter {
         for segment in snapshot.segments() {
             if segment.spans.is_empty()
                 && segment
-                    .briefs()
+                    .summaries()
                     .iter()
-                    .any(|brief| snapshot.is_superseded(&brief.session_id, brief.segment))
+                    .any(|summary| snapshot.is_superseded(&summary.session_id, summary.segment))
             {
                 dead.push(segment);
             }
@@ -371,7 +371,7 @@ fn open_catalog(dir: &Path, verify: Verify) -> Result<(Arc<Catalog>, Snapshot), 
         if verify == Verify::All || is_catalog_due(dir) {
             catalog.verify()?;
         }
-        // Every run needs the briefs.
+        // Every run needs the summaries.
         let snapshot = Snapshot::load(dir, manifest, None)?;
         Ok((Arc::new(catalog), snapshot))
     };
@@ -399,7 +399,7 @@ pub(super) fn require_reread(row: &mut SourceRow) {
 }
 
 /// Returns true if `row` is about the log of `session`.
-pub(super) fn is_log_of(session: &SessionBrief, row: &SourceRow) -> bool {
+pub(super) fn is_log_of(session: &SessionSummary, row: &SourceRow) -> bool {
     row.session_id.as_ref() == Some(&session.session_id)
         && is_masked_path(&session.source_path, &row.path)
 }

@@ -13,7 +13,7 @@ use super::reply::interface::Interface;
 use super::reply::session_filter::session_filter;
 use crate::error::store_error;
 use base::sanitize::clean_text;
-use store::{SessionBrief, Snapshot};
+use store::{SessionSummary, Snapshot};
 
 /// The criteria that select sessions to forget. A session is selected if it fulfils all of them.
 #[derive(Debug, Clone, Default)]
@@ -96,7 +96,7 @@ impl ForgetData {
 pub fn select_forgotten(
     tools: &Tools,
     selection: &ForgetSelection,
-    is_wanted: &dyn Fn(&SessionBrief) -> bool,
+    is_wanted: &dyn Fn(&SessionSummary) -> bool,
     call: &Call<'_>,
 ) -> Result<ForgetData, ToolError> {
     let snapshot = tools.snapshot(call)?;
@@ -270,7 +270,7 @@ fn sessions_with_copies(
     Ok(found)
 }
 
-fn describe_session(row: &SessionBrief) -> ForgetEntry {
+fn describe_session(row: &SessionSummary) -> ForgetEntry {
     ForgetEntry {
         session_id: row.session_id.clone(),
         provider: row.provider,

@@ -20,7 +20,7 @@ use super::reply::time_range::TimeRange;
 use super::reply::usage_warnings::usage_warnings;
 use super::reply::{convert, cursor};
 use crate::error::store_error;
-use store::{SessionBrief, Snapshot, StoreError, StoredSession};
+use store::{SessionSummary, Snapshot, StoreError, StoredSession};
 
 pub(super) fn run(
     shared: &SharedState,
@@ -50,7 +50,7 @@ pub(super) fn run(
         session: None,
     };
     let filter = filters.row_filter(snapshot);
-    let passes = |session: &SessionBrief| {
+    let passes = |session: &SessionSummary| {
         let has_label = |label| has_label(snapshot, &session.session_id, label);
         filter(session) && filters.label.is_none_or(has_label)
     };
@@ -159,7 +159,7 @@ fn explain_empty(interface: Interface, args: &ListArgs, known: usize) -> String 
 fn describe_left_out(
     interface: Interface,
     snapshot: &Snapshot,
-    passes: impl Fn(&SessionBrief) -> bool,
+    passes: impl Fn(&SessionSummary) -> bool,
 ) -> Result<Option<String>, StoreError> {
     let mut sessions = 0;
     let mut tokens = 0;
@@ -240,7 +240,7 @@ fn find_candidates<'s>(
 fn collect_conversations(snapshot: &Snapshot, includes_subagents: bool) -> Vec<&StoredSession> {
     // A session that only repeats another one's history is not listed, but it may still have
     // started subagents.
-    let is_listed = |session: &SessionBrief| {
+    let is_listed = |session: &SessionSummary| {
         session.is_conversation
             && (includes_subagents || !is_part_of_conversation(snapshot, session))
     };

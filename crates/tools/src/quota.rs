@@ -20,7 +20,7 @@ use serde::Serialize;
 use super::Tools;
 use super::reply::call::Call;
 use crate::error::store_error;
-use store::{SessionBrief, Snapshot};
+use store::{SessionSummary, Snapshot};
 
 /// Version of the data, which changes when a field changes its meaning or goes.
 pub const QUOTA_VERSION: u32 = 1;
@@ -106,7 +106,7 @@ pub fn quota_window(
 
 /// Returns the latest event of each limit of an agent.
 fn find_latest_quotas(snapshot: &Snapshot, provider: Provider) -> Result<LatestQuotas, ToolError> {
-    let mut sessions: Vec<(usize, &SessionBrief)> = Vec::new();
+    let mut sessions: Vec<(usize, &SessionSummary)> = Vec::new();
     for (at, row) in snapshot.sessions().iter().enumerate() {
         if row.provider == provider && row.ended_at.is_some() {
             sessions.push((at, row));
@@ -133,7 +133,7 @@ fn find_latest_quotas(snapshot: &Snapshot, provider: Provider) -> Result<LatestQ
 fn last_quotas_of(
     snapshot: &Snapshot,
     at: usize,
-    row: &SessionBrief,
+    row: &SessionSummary,
 ) -> Result<LatestQuotas, store::StoreError> {
     let end = u32::try_from(row.events).unwrap_or(u32::MAX);
     let last: Range<u32> = end.saturating_sub(MAX_EVENTS)..end;

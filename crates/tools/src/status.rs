@@ -211,7 +211,7 @@ impl StatusData {
                 }
             }
             SourceStatus::Empty
-            | SourceStatus::Beside
+            | SourceStatus::Sidecar
             | SourceStatus::Failed
             | SourceStatus::Gone
             | SourceStatus::Excluded => {}

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use schemas::Provider;
 use schemas::session::{SourceRow, SourceStatus};
 
-use super::work::{Known, LogChange};
+use super::planned_log::{Known, LogChange};
 use crate::discover::sniff::ClaimedLog;
 use crate::provider::format::{LogReader, SessionClaim};
 use crate::provider::{companion_paths, format_of, has_companions};

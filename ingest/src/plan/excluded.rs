@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::compare::{is_unchanged, last_change_us};
-use super::work::Known;
+use super::planned_log::Known;
 use crate::discover::Discovery;
 use crate::source::candidate::LogCandidate;
 use crate::source::container::Content;

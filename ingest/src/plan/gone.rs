@@ -8,8 +8,8 @@ use schemas::problem::{Problem, ProblemKind};
 use schemas::session::{SessionRow, SourceRow, SourceStatus};
 
 use super::compare::is_unrecognised;
+use super::planned_log::Known;
 use super::run_plan::Plan;
-use super::work::Known;
 use crate::discover::{Discovery, find_obstacle};
 use crate::source::candidate::LogCandidate;
 

@@ -7,14 +7,14 @@ use schemas::session::{SourceRow, SourceStatus};
 use super::compare::{
     RulesInForce, classify_change, is_unchanged, is_unrecognised, last_change_us,
 };
+use super::planned_log::{Known, LogChange, PlannedLog};
 use super::relatives::recorded_claim;
 use super::run_plan::Plan;
-use super::work::{Known, LogChange, PlannedLog};
 use crate::provider::format::SessionClaim;
 use crate::source::candidate::LogCandidate;
 
 /// Returns the work of a log that continues the session of `row`.
-pub(super) fn known_log_work(
+pub(super) fn plan_known_log(
     mut file: LogCandidate,
     claim: SessionClaim,
     row: &SourceRow,
@@ -48,7 +48,7 @@ pub(super) fn has_all_rows(row: &SourceRow, known: &Known) -> bool {
 /// still begins with the content read before. The log stays with the decoder that read it. `None`
 /// if the file has no session, or if the store does not say which decoder read it or which id the
 /// log gave.
-pub(super) fn unrecognised_log_work(
+pub(super) fn plan_unrecognised_log(
     file: LogCandidate,
     row: &SourceRow,
     reason: &'static str,
@@ -57,7 +57,7 @@ pub(super) fn unrecognised_log_work(
 ) -> Option<PlannedLog> {
     let claim = recorded_claim(row, known.session_of(row)?)?;
     let change = classify_change(&claim, row, true, rules);
-    Some(PlannedLog { reason: Some(reason), ..known_log_work(file, claim, row, change, known) })
+    Some(PlannedLog { reason: Some(reason), ..plan_known_log(file, claim, row, change, known) })
 }
 
 impl Plan {

@@ -9,11 +9,11 @@ mod in_order;
 mod known_log;
 mod lineage;
 mod original_order;
+pub(crate) mod planned_log;
 mod record_keys;
 pub(crate) mod relatives;
 mod run_plan;
 mod units;
-pub(crate) mod work;
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -33,13 +33,13 @@ pub(crate) use self::gone::path_aside;
 use self::ids::NewIds;
 pub(crate) use self::ids::is_id_of;
 pub use self::ids::safe_session_id;
-use self::known_log::{has_all_rows, known_log_work, unrecognised_log_work};
-use self::lineage::{group_into_units, link_works};
+use self::known_log::{has_all_rows, plan_known_log, plan_unrecognised_log};
+use self::lineage::{group_into_units, link_logs};
+pub use self::planned_log::{Known, LogChange, PlannedLog};
 use self::relatives::{MovedLogs, NewLogs, plan_gone_log, recorded_claim, schedule_rereads};
 pub use self::run_plan::Plan;
 pub use self::units::Units;
 pub(crate) use self::units::{Unit, UnitQueue};
-pub use self::work::{Known, LogChange, PlannedLog};
 use crate::discover::Discovery;
 use crate::discover::presence::{find_candidate, is_gone};
 use crate::discover::sniff::{ClaimedLog, Sniffed, SniffedFiles, sniff, sniff_all};
@@ -71,7 +71,7 @@ enum Successor {
 /// // An empty store knows no file.
 /// let plan = plan(discover(&[dir.path().to_owned()]), &Known::default(), None);
 /// assert_eq!(plan.files, 1);
-/// let ids: Vec<_> = plan.units.works().iter().map(|work| work.session_id.as_str()).collect();
+/// let ids: Vec<_> = plan.units.logs().iter().map(|log| log.session_id.as_str()).collect();
 /// assert_eq!(ids, ["s1"]);
 /// # Ok::<(), std::io::Error>(())
 /// ```
@@ -81,7 +81,7 @@ pub fn plan(found: Discovery, known: &Known, redactor: Option<&Redactor>) -> Pla
     plan.settle_vanished(&found, known);
     plan.problems.extend(found.problems);
 
-    let mut works = Vec::new();
+    let mut logs = Vec::new();
     let mut renamed = Vec::new();
     let mut unseen = Vec::new();
     let companion_logs = logs_of_companions(&found.files, known);
@@ -109,7 +109,7 @@ pub fn plan(found: Discovery, known: &Known, redactor: Option<&Redactor>) -> Pla
             unseen.push(file);
             continue;
         }
-        match plan.plan_known_file(file, row, rules, known, &mut works) {
+        match plan.plan_known_file(file, row, rules, known, &mut logs) {
             Some((file, Successor::SameLog)) => {
                 renamed.push(row);
                 unseen.push(file);
@@ -124,20 +124,19 @@ pub fn plan(found: Discovery, known: &Known, redactor: Option<&Redactor>) -> Pla
 
     let remaining = plan.empty_renamed_sessions(&renamed, known);
     let remaining_known = remaining.as_ref().unwrap_or(known);
-    plan.plan_new_files(unseen, rules, remaining_known, &mut works);
-    if !works.is_empty() {
+    plan.plan_new_files(unseen, rules, remaining_known, &mut logs);
+    if !logs.is_empty() {
         let mut news = NewLogs::default();
         if !remaining_known.sources.is_empty() {
-            news = NewLogs::from_works(&works);
-            plan.plan_relatives(&news, rules, remaining_known, &mut works);
+            news = NewLogs::from_logs(&logs);
+            plan.plan_relatives(&news, rules, remaining_known, &mut logs);
         }
-        link_works(&mut works, remaining_known, &news);
-        schedule_rereads(&mut works);
+        link_logs(&mut logs, remaining_known, &news);
+        schedule_rereads(&mut logs);
     }
 
-    plan.bytes =
-        works.iter().map(|work| work.file.size.saturating_sub(work.expected_start())).sum();
-    plan.units = group_into_units(works);
+    plan.bytes = logs.iter().map(|log| log.file.size.saturating_sub(log.expected_start())).sum();
+    plan.units = group_into_units(logs);
     plan
 }
 
@@ -159,7 +158,7 @@ impl Plan {
         row: &SourceRow,
         rules: RulesInForce<'_>,
         known: &Known,
-        works: &mut Vec<PlannedLog>,
+        logs: &mut Vec<PlannedLog>,
     ) -> Option<(LogCandidate, Successor)> {
         let is_same = Content::open(&file)
             .and_then(|mut content| Fingerprint::is_unchanged(&mut content, row));
@@ -172,7 +171,7 @@ impl Plan {
             }
             // The content read before stays, and the rest is read by the same decoder.
             Ok((true, Sniffed::Unknown(reason))) if row.consumed > 0 => {
-                works.extend(unrecognised_log_work(file, row, reason, rules, known));
+                logs.extend(plan_unrecognised_log(file, row, reason, rules, known));
             }
             Ok((_, Sniffed::Unknown(reason))) if has_all_rows(row, known) => {
                 self.keep_unrecognised(&file, row, reason, known);
@@ -183,7 +182,7 @@ impl Plan {
             }
             Ok((is_same, Sniffed::Log(claim))) => {
                 let change = classify_change(&claim, row, is_same, rules);
-                works.push(known_log_work(file, claim, row, change, known));
+                logs.push(plan_known_log(file, claim, row, change, known));
             }
             Err(error) => self.report_unreadable(&file, &error),
         }
@@ -196,7 +195,7 @@ impl Plan {
         files: Vec<LogCandidate>,
         rules: RulesInForce<'_>,
         known: &Known,
-        works: &mut Vec<PlannedLog>,
+        logs: &mut Vec<PlannedLog>,
     ) {
         let mut claims = self.collect_claims(files, rules, known);
         // Among logs of one id the largest is the original; a rerun after a kill decides the same.
@@ -218,11 +217,11 @@ impl Plan {
         let mut moved_logs = if count == 0 {
             MovedLogs::default()
         } else {
-            MovedLogs::new(known, works, &self.settled)
+            MovedLogs::new(known, logs, &self.settled)
         };
         let native_ids = claims.iter().flatten().map(|log| log.claim.native_id.as_str());
         let mut new_ids = NewIds::new(native_ids, &known.sessions);
-        works.reserve(count);
+        logs.reserve(count);
         for ClaimedLog { mut file, claim, content } in claims.into_iter().flatten() {
             match moved_logs.take_match(&file, &claim) {
                 Ok(Some((row, is_same))) => {
@@ -230,11 +229,11 @@ impl Plan {
                     // A log with ancestors is read from its start, like one that was out of reach.
                     let is_same = is_same && row.ancestors.is_none();
                     let change = classify_change(&claim, row, is_same, rules);
-                    works.push(known_log_work(file, claim, row, change, known));
+                    logs.push(plan_known_log(file, claim, row, change, known));
                 }
                 Ok(None) => {
                     file.modified_us = last_change_us(&file, Some(claim.provider));
-                    works.push(PlannedLog {
+                    logs.push(PlannedLog {
                         session_id: new_ids.assign(&claim.native_id),
                         file,
                         change: LogChange::New,
@@ -274,14 +273,14 @@ impl Plan {
         news: &NewLogs,
         rules: RulesInForce<'_>,
         known: &Known,
-        works: &mut Vec<PlannedLog>,
+        logs: &mut Vec<PlannedLog>,
     ) {
-        for row in news.related_logs(works, known) {
+        for row in news.related_logs(logs, known) {
             let is_earlier_version =
                 known.session_of(row).is_some_and(|session| session.is_earlier_version());
-            if is_earlier_version || !self.plan_present_relative(row, rules, known, works) {
+            if is_earlier_version || !self.plan_present_relative(row, rules, known, logs) {
                 let settled = self.settled.iter().find(|gone| gone.session_id == row.session_id);
-                works.extend(plan_gone_log(settled.unwrap_or(row), known));
+                logs.extend(plan_gone_log(settled.unwrap_or(row), known));
             }
         }
     }
@@ -293,7 +292,7 @@ impl Plan {
         row: &SourceRow,
         rules: RulesInForce<'_>,
         known: &Known,
-        works: &mut Vec<PlannedLog>,
+        logs: &mut Vec<PlannedLog>,
     ) -> bool {
         if self.has_kept_unrecognised(row) {
             return false;
@@ -301,7 +300,7 @@ impl Plan {
         let Some(file) = find_candidate(&row.path) else { return !is_gone(&row.path) };
         if !is_unchanged(&file, row) || !is_read_by_rules(row, rules) {
             // New content that overwrote the log is read in its own turn.
-            let successor = self.plan_known_file(file, row, rules, known, works);
+            let successor = self.plan_known_file(file, row, rules, known, logs);
             return !matches!(successor, Some((_, Successor::OtherContent)))
                 && !self.has_kept_unrecognised(row);
         }
@@ -314,7 +313,7 @@ impl Plan {
             Err(_) => None,
         };
         if let Some(claim) = claim {
-            works.push(known_log_work(file, claim, row, LogChange::Same, known));
+            logs.push(plan_known_log(file, claim, row, LogChange::Same, known));
         }
         true
     }
@@ -360,7 +359,7 @@ impl Plan {
     /// Settles a file that no decoder recognises.
     fn settle_unknown(&mut self, file: &LogCandidate, reason: &str, companions: &HashSet<PathBuf>) {
         if is_sidecar(file.key().as_ref()) || companions.contains(&file.path) {
-            self.settled.push(settled_row(file, SourceStatus::Beside, None));
+            self.settled.push(settled_row(file, SourceStatus::Sidecar, None));
             return;
         }
 

@@ -15,7 +15,7 @@ use schemas::session::{SessionRow, SourceRow, SourceStatus};
 use super::compare::is_unrecognised;
 use super::gone::path_aside;
 use super::ids::safe_session_id;
-use super::work::{Known, LogChange, PlannedLog};
+use super::planned_log::{Known, LogChange, PlannedLog};
 use crate::discover::presence::is_gone;
 use crate::provider::format::SessionClaim;
 use crate::provider::{format_of, is_sidecar};
@@ -35,14 +35,14 @@ pub(crate) struct NewLogs {
 }
 
 impl NewLogs {
-    /// Collects what the logs in `works` claim, except those that only grew.
-    pub(crate) fn from_works(works: &[PlannedLog]) -> Self {
+    /// Collects what the logs in `logs` claim, except those that only grew.
+    pub(crate) fn from_logs(logs: &[PlannedLog]) -> Self {
         let mut new_logs = Self::default();
-        for work in works {
-            if work.change == LogChange::Grown {
+        for log in logs {
+            if log.change == LogChange::Grown {
                 continue;
             }
-            let claim = &work.claim;
+            let claim = &log.claim;
             new_logs.native_ids.insert((claim.provider, claim.native_id.clone()));
             // A child whose parent was missing names the id that the parent was going to get.
             if let Cow::Owned(id) = safe_session_id(&claim.native_id) {
@@ -81,14 +81,14 @@ impl NewLogs {
     }
 
     /// Returns the known logs that may be originals or copies of the new logs, or copies of logs
-    /// that grew, and the earlier versions of all these and of the planned ones, sorted by path. Logs in `works` are left out, because they are planned already.
+    /// that grew, and the earlier versions of all these and of the planned ones, sorted by path. Logs in `logs` are left out, because they are planned already.
     pub(crate) fn related_logs<'k>(
         &self,
-        works: &[PlannedLog],
+        logs: &[PlannedLog],
         known: &'k Known,
     ) -> Vec<&'k SourceRow> {
         let planned: HashMap<&str, &PlannedLog> =
-            works.iter().map(|work| (work.session_id.as_str(), work)).collect();
+            logs.iter().map(|log| (log.session_id.as_str(), log)).collect();
         let mut relatives = Vec::new();
         let mut earlier_versions = Vec::new();
         let mut sessions: HashSet<&str> = planned.keys().copied().collect();
@@ -125,11 +125,11 @@ fn is_copy_of_grown(
     let mut originals = ancestors.iter().filter_map(|id| planned.get(id));
     // Without unique ids, only a log of the same session counts as a copy; the others are its
     // children.
-    originals.any(|work| {
+    originals.any(|log| {
         let is_same_session =
-            session.native_id.as_deref() == Some(truncate_name(&work.claim.native_id));
-        work.change == LogChange::Grown
-            && (format_of(work.claim.provider).has_unique_ids || is_same_session)
+            session.native_id.as_deref() == Some(truncate_name(&log.claim.native_id));
+        log.change == LogChange::Grown
+            && (format_of(log.claim.provider).has_unique_ids || is_same_session)
     })
 }
 
@@ -139,37 +139,36 @@ pub(crate) fn recorded_ancestors(row: &SourceRow) -> Vec<&str> {
 }
 
 /// Schedules logs that turn out to be copies of other sessions than before for reading again.
-/// Unchanged logs stay in `works` only if an original of theirs is read: the worker then checks
+/// Unchanged logs stay in `logs` only if an original of theirs is read: the worker then checks
 /// whether the original had been behind its copies.
-pub(crate) fn schedule_rereads(works: &mut Vec<PlannedLog>) {
-    for work in works.iter_mut() {
-        let is_known = matches!(work.change, LogChange::Same | LogChange::Grown);
-        if is_known && has_changed_ancestors(work) {
-            work.change = LogChange::Rewritten;
+pub(crate) fn schedule_rereads(logs: &mut Vec<PlannedLog>) {
+    for log in logs.iter_mut() {
+        let is_known = matches!(log.change, LogChange::Same | LogChange::Grown);
+        if is_known && has_changed_ancestors(log) {
+            log.change = LogChange::Rewritten;
         }
     }
 
-    if works.iter().all(must_be_read) {
+    if logs.iter().all(must_be_read) {
         return;
     }
-    let read = works.iter().filter(|work| must_be_read(work));
-    let read_ids: HashSet<String> = read.map(|work| work.session_id.clone()).collect();
-    works
-        .retain(|work| must_be_read(work) || work.ancestors.iter().any(|id| read_ids.contains(id)));
+    let read = logs.iter().filter(|log| must_be_read(log));
+    let read_ids: HashSet<String> = read.map(|log| log.session_id.clone()).collect();
+    logs.retain(|log| must_be_read(log) || log.ancestors.iter().any(|id| read_ids.contains(id)));
 }
 
 /// Returns whether a log must be read whatever happens to its originals.
-fn must_be_read(work: &PlannedLog) -> bool {
-    match work.change {
+fn must_be_read(log: &PlannedLog) -> bool {
+    match log.change {
         LogChange::New | LogChange::Grown | LogChange::Rewritten => true,
-        LogChange::Gone => has_changed_ancestors(work),
+        LogChange::Gone => has_changed_ancestors(log),
         LogChange::Same => false,
     }
 }
 
 /// Returns whether a log repeats other sessions than those found when it was read.
-pub(crate) fn has_changed_ancestors(work: &PlannedLog) -> bool {
-    work.source.as_ref().is_some_and(|row| recorded_ancestors(row) != work.ancestors)
+pub(crate) fn has_changed_ancestors(log: &PlannedLog) -> bool {
+    log.source.as_ref().is_some_and(|row| recorded_ancestors(row) != log.ancestors)
 }
 
 /// Returns the work for a relative whose log is gone, or no longer recognised. `row` is the future row of its file. `None`
@@ -226,11 +225,11 @@ pub(crate) struct MovedLogs<'k> {
 }
 
 impl<'k> MovedLogs<'k> {
-    /// Collects the known logs that are not in `works` and have not come back in `settled`.
-    pub(crate) fn new(known: &'k Known, works: &[PlannedLog], settled: &[SourceRow]) -> Self {
+    /// Collects the known logs that are not in `logs` and have not come back in `settled`.
+    pub(crate) fn new(known: &'k Known, logs: &[PlannedLog], settled: &[SourceRow]) -> Self {
         let mut moved_logs = Self::default();
         let mut sessions_in_place: HashSet<&str> =
-            works.iter().map(|work| work.session_id.as_str()).collect();
+            logs.iter().map(|log| log.session_id.as_str()).collect();
         for row in settled {
             let Some(session_id) = &row.session_id else { continue };
             if row.status == SourceStatus::Ok {

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use super::work::PlannedLog;
+use super::planned_log::PlannedLog;
 
 /// Maximum number of units that a worker takes at a time.
 const MAX_BATCH_UNITS: usize = 16;
@@ -17,7 +17,7 @@ const MAX_BATCH_BYTES: u64 = 16 << 10;
 /// units takes longer than to plan them.
 #[derive(Debug, Default)]
 pub struct Units {
-    works: Vec<PlannedLog>,
+    logs: Vec<PlannedLog>,
     /// The positions of the logs, unit after unit.
     positions: Vec<usize>,
     /// The end of each unit in `positions`.
@@ -25,25 +25,25 @@ pub struct Units {
 }
 
 impl Units {
-    /// Makes a unit of each log in `works`, in the order of `positions`.
-    pub(super) fn of_single_works(works: Vec<PlannedLog>, positions: Vec<usize>) -> Self {
-        Self { works, ends: (1..=positions.len()).collect(), positions }
+    /// Makes a unit of each log in `logs`, in the order of `positions`.
+    pub(super) fn of_single_logs(logs: Vec<PlannedLog>, positions: Vec<usize>) -> Self {
+        Self { logs, ends: (1..=positions.len()).collect(), positions }
     }
 
     /// Groups logs into units, which have their positions.
-    pub(super) fn of_groups(works: Vec<PlannedLog>, groups: &[Vec<usize>]) -> Self {
-        let mut positions = Vec::with_capacity(works.len());
+    pub(super) fn of_groups(logs: Vec<PlannedLog>, groups: &[Vec<usize>]) -> Self {
+        let mut positions = Vec::with_capacity(logs.len());
         let mut ends = Vec::with_capacity(groups.len());
         for group in groups {
             positions.extend_from_slice(group);
             ends.push(positions.len());
         }
-        Self { works, positions, ends }
+        Self { logs, positions, ends }
     }
 
     /// Returns the logs of all units, in no particular order.
-    pub fn works(&self) -> &[PlannedLog] {
-        &self.works
+    pub fn logs(&self) -> &[PlannedLog] {
+        &self.logs
     }
 
     /// Returns the number of units.
@@ -60,29 +60,29 @@ impl Units {
     fn unit(&self, at: usize) -> Option<Unit<'_>> {
         let end = *self.ends.get(at)?;
         let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
-        Some(Unit { works: &self.works, positions: &self.positions[start..end] })
+        Some(Unit { logs: &self.logs, positions: &self.positions[start..end] })
     }
 }
 
 impl From<Vec<PlannedLog>> for Units {
     /// Makes a unit of each work.
-    fn from(works: Vec<PlannedLog>) -> Self {
-        let positions = (0..works.len()).collect();
-        Self::of_single_works(works, positions)
+    fn from(logs: Vec<PlannedLog>) -> Self {
+        let positions = (0..logs.len()).collect();
+        Self::of_single_logs(logs, positions)
     }
 }
 
 /// Logs that are read one after the other, ancestors first.
 #[derive(Clone, Copy)]
 pub(crate) struct Unit<'u> {
-    works: &'u [PlannedLog],
+    logs: &'u [PlannedLog],
     positions: &'u [usize],
 }
 
 impl<'u> Unit<'u> {
     /// Returns the logs in their order.
-    pub(crate) fn works(self) -> impl ExactSizeIterator<Item = &'u PlannedLog> {
-        self.positions.iter().map(move |at| &self.works[*at])
+    pub(crate) fn logs(self) -> impl ExactSizeIterator<Item = &'u PlannedLog> {
+        self.positions.iter().map(move |at| &self.logs[*at])
     }
 }
 
@@ -108,7 +108,7 @@ impl<'u> UnitQueue<'u> {
         {
             *next += 1;
             // The size of a log that is gone may be any number.
-            bytes = unit.works().fold(bytes, |sum, work| sum.saturating_add(work.file.size));
+            bytes = unit.logs().fold(bytes, |sum, log| sum.saturating_add(log.file.size));
             taken.push(unit);
         }
         taken
@@ -121,12 +121,12 @@ mod tests {
 
     use schemas::Provider;
 
-    use super::super::work::LogChange;
+    use super::super::planned_log::LogChange;
     use super::*;
     use crate::provider::format::SessionClaim;
     use crate::source::candidate::{Container, LogCandidate};
 
-    fn work(name: &str, size: u64) -> PlannedLog {
+    fn log(name: &str, size: u64) -> PlannedLog {
         PlannedLog {
             file: LogCandidate {
                 path: PathBuf::from(name),
@@ -158,13 +158,13 @@ mod tests {
     #[test]
     fn small_logs_are_taken_together_and_each_once() {
         let sizes = [1, 2, MAX_BATCH_BYTES, 3, u64::MAX, u64::MAX];
-        let works = sizes.iter().zip(["a", "b", "c", "d", "e", "f"]);
-        let units = Units::from(works.map(|(size, name)| work(name, *size)).collect::<Vec<_>>());
+        let logs = sizes.iter().zip(["a", "b", "c", "d", "e", "f"]);
+        let units = Units::from(logs.map(|(size, name)| log(name, *size)).collect::<Vec<_>>());
         let queue = UnitQueue::new(&units);
         let mut taken = Vec::new();
         loop {
-            let names = queue.take().into_iter().flat_map(|unit| unit.works());
-            let names: String = names.map(|work| work.session_id.as_str()).collect();
+            let names = queue.take().into_iter().flat_map(|unit| unit.logs());
+            let names: String = names.map(|log| log.session_id.as_str()).collect();
             if names.is_empty() {
                 break;
             }
@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(taken, ["abc", "de", "f"]);
 
         let groups = [vec![1, 0]];
-        let all = Units::of_groups(vec![work("a", 1), work("b", u64::MAX)], &groups);
+        let all = Units::of_groups(vec![log("a", 1), log("b", u64::MAX)], &groups);
         assert_eq!(UnitQueue::new(&all).take().len(), 1);
     }
 }

@@ -31,7 +31,7 @@ use std::path::{Path, PathBuf};
 use schemas::Provider;
 
 use self::format::{LogFormat, ResponseKey};
-use self::shared::beside;
+use self::shared::sidecar;
 use crate::redact::has_placeholder;
 use crate::source::assembly::Assembly;
 use crate::source::container::has_log;
@@ -65,11 +65,11 @@ pub static FORMATS: [LogFormat; Provider::ALL.len()] = [
 pub(crate) fn is_sidecar(path: &Path) -> bool {
     let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     let has = |log: &str| has_log(&path.with_file_name(log));
-    beside::is_entire_metadata(&name, &has)
+    sidecar::is_entire_metadata(&name, &has)
         || FORMATS
             .iter()
             .filter_map(|format| format.quirks.is_sidecar)
-            .any(|is_beside| is_beside(&name, &has))
+            .any(|is_sidecar| is_sidecar(&name, &has))
         || FORMATS
             .iter()
             .filter_map(|format| format.quirks.is_stored_elsewhere)

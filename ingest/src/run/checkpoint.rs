@@ -56,7 +56,7 @@ impl<T: Target> Worker<'_, T> {
     /// Adds the checkpoint that the collected rows lead to. It is handed over with them.
     pub(super) fn add_checkpoint(
         &mut self,
-        work: &PlannedLog,
+        log: &PlannedLog,
         cursor: &ReadCursor,
         decoder: Option<&dyn LineDecoder>,
         content: &mut Content,
@@ -82,31 +82,31 @@ impl<T: Target> Worker<'_, T> {
         // what makes the next run continue.
         let size = if !cursor.is_at_end {
             -1
-        } else if work.file.container == Container::Plain {
-            work.file.size.max(cursor.consumed).cast_signed()
+        } else if log.file.container == Container::Plain {
+            log.file.size.max(cursor.consumed).cast_signed()
         } else {
-            work.file.size.cast_signed()
+            log.file.size.cast_signed()
         };
         let source = Box::new(SourceRow {
-            path: work.file.key(),
+            path: log.file.key(),
             status: SourceStatus::Ok,
-            session_id: Some(work.session_id.clone()),
-            provider: Some(work.claim.provider),
+            session_id: Some(log.session_id.clone()),
+            provider: Some(log.claim.provider),
             size,
-            modified_us: work.file.modified_us,
+            modified_us: log.file.modified_us,
             consumed: cursor.consumed.cast_signed(),
             lines: cursor.line.cast_signed(),
             objects: cursor.objects.cast_signed(),
             head_hash: print.head_hash,
             head_length: print.head_length,
             tail_hash: print.tail_hash,
-            first_record: work.claim.first_record.map(u64::cast_signed),
-            ancestors: (!work.ancestors.is_empty()).then(|| work.ancestors.join(" ")),
+            first_record: log.claim.first_record.map(u64::cast_signed),
+            ancestors: (!log.ancestors.is_empty()).then(|| log.ancestors.join(" ")),
             redaction_rules: rules_version(self.redactor.as_deref()),
             state,
-            reason: work.reason.map(str::to_owned),
-            first_response: work.claim.first_response.map(u64::cast_signed),
-            decoder_version: i64::from(format_of(work.claim.provider).decoder_version),
+            reason: log.reason.map(str::to_owned),
+            first_response: log.claim.first_response.map(u64::cast_signed),
+            decoder_version: i64::from(format_of(log.claim.provider).decoder_version),
             segment: 0,
         });
 
@@ -120,23 +120,23 @@ impl<T: Target> Worker<'_, T> {
     /// Keeps the content read before of a log that cannot be read now, until the log changes.
     pub(super) fn keep_known_rows(
         &mut self,
-        work: &PlannedLog,
+        log: &PlannedLog,
         session: &SessionRow,
         source: &SourceRow,
         stream: &mut Stream,
     ) -> Result<(), ReadError<T::Error>> {
         let kept_session = Box::new(SessionRow {
-            source_path: work.file.key(),
+            source_path: log.file.key(),
             source_gone: false,
             row_start: 0,
             row_count: 0,
             ..session.clone()
         });
         let kept_source = Box::new(SourceRow {
-            path: work.file.key(),
+            path: log.file.key(),
             status: SourceStatus::Ok,
-            size: work.file.size.cast_signed(),
-            modified_us: work.file.modified_us,
+            size: log.file.size.cast_signed(),
+            modified_us: log.file.modified_us,
             state: self.target.state(&source.path).map_err(ReadError::Store)?,
             ..source.clone()
         });

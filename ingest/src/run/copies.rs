@@ -16,18 +16,18 @@ impl<T: Target> Worker<'_, T> {
     /// this log.
     pub(super) fn find_shifted_records(
         &self,
-        work: &PlannedLog,
+        log: &PlannedLog,
         format: &LogFormat,
         records: &mut UnitRecords<'_>,
     ) -> Result<Option<HashSet<u64>>, T::Error> {
-        if !matches!(work.change, LogChange::Same | LogChange::Grown | LogChange::Gone) {
+        if !matches!(log.change, LogChange::Same | LogChange::Grown | LogChange::Gone) {
             return Ok(None);
         }
 
         let mut new = HashSet::new();
         let mut lost = HashSet::new();
         let mut before = HashSet::new();
-        for ancestor in &work.ancestors {
+        for ancestor in &log.ancestors {
             let Some(read_records) = records.read.get(ancestor.as_str()) else { continue };
             let is_from_start = read_records.is_from_start;
             let read_hashes: Vec<u64> = read_records.all().collect();
@@ -45,7 +45,7 @@ impl<T: Target> Worker<'_, T> {
         }
 
         let own: HashSet<u64> =
-            self.committed_records(&work.session_id, records)?.iter().copied().collect();
+            self.committed_records(&log.session_id, records)?.iter().copied().collect();
         let counted = own.difference(&before).count();
         let copied = own.len() - counted;
         let is_shifted = new.intersection(&own).count() >= min_common(format, new.len(), counted)
@@ -69,12 +69,12 @@ impl<T: Target> Worker<'_, T> {
     /// Collects the records that this log may repeat.
     pub(super) fn collect_history(
         &self,
-        work: &PlannedLog,
+        log: &PlannedLog,
         format: &LogFormat,
         records: &mut UnitRecords<'_>,
     ) -> Result<History, T::Error> {
         let mut streams = Vec::new();
-        for ancestor in &work.ancestors {
+        for ancestor in &log.ancestors {
             let mut hashes = Vec::new();
             // A log read from its start replaces everything that was committed of it.
             if !records.read.get(ancestor.as_str()).is_some_and(|read| read.is_from_start) {
@@ -86,8 +86,8 @@ impl<T: Target> Worker<'_, T> {
             streams.push(hashes);
         }
 
-        let native_id = truncate_name(&work.claim.native_id);
-        let is_same_session = work.ancestors.iter().all(|id| is_id_of(id, native_id));
+        let native_id = truncate_name(&log.claim.native_id);
+        let is_same_session = log.ancestors.iter().all(|id| is_id_of(id, native_id));
         Ok(History::new(streams, format.has_unique_ids, is_same_session))
     }
 }
@@ -109,16 +109,16 @@ pub(super) struct UnitRecords<'w> {
 
 impl<'w> UnitRecords<'w> {
     /// Creates the records of the logs of a unit, none of which has been read.
-    pub(super) fn of_unit(works: impl Iterator<Item = &'w PlannedLog>) -> Self {
+    pub(super) fn of_unit(logs: impl Iterator<Item = &'w PlannedLog>) -> Self {
         let mut records = Self::default();
-        for work in works {
-            if work.is_earlier_version()
-                && let Some(later) = &work.claim.parent
+        for log in logs {
+            if log.is_earlier_version()
+                && let Some(later) = &log.claim.parent
             {
-                records.versions.entry(later).or_default().push(work);
+                records.versions.entry(later).or_default().push(log);
             }
-            if work.source.as_ref().is_some_and(|source| source.size < 0) {
-                records.interrupted.insert(&work.session_id);
+            if log.source.as_ref().is_some_and(|source| source.size < 0) {
+                records.interrupted.insert(&log.session_id);
             }
         }
         records

@@ -120,7 +120,7 @@ impl RecordCounts {
 
 /// What is known of a log that is read again from its start, with other content than before.
 struct ChangedLog<'w> {
-    work: &'w PlannedLog,
+    planned: &'w PlannedLog,
     session: &'w SessionRow,
     source: &'w SourceRow,
     scan: LogScan,
@@ -148,29 +148,29 @@ impl<T: Target> Worker<'_, T> {
     /// other rules or another decoder.
     pub(super) fn keep_lost_records<'w>(
         &mut self,
-        work: &'w PlannedLog,
+        log: &'w PlannedLog,
         records: &mut UnitRecords<'w>,
         sink: &mut T::Sink,
     ) -> Result<io::Result<Vec<u64>>, T::Error> {
-        let (Some(session), Some(source)) = (&work.session, &work.source) else {
+        let (Some(session), Some(source)) = (&log.session, &log.source) else {
             return Ok(Ok(Vec::new()));
         };
         // A log that tells more of a session takes the place of a file that told less.
-        let has_new_log = source.path != work.file.key() && is_sidecar(source.path.as_ref());
-        if session.events == 0 || has_new_log || self.keeps_messages(work, source)? {
+        let has_new_log = source.path != log.file.key() && is_sidecar(source.path.as_ref());
+        if session.events == 0 || has_new_log || self.keeps_messages(log, source)? {
             return Ok(Ok(Vec::new()));
         }
-        let scan = match self.scan_changed_log(work, source) {
+        let scan = match self.scan_changed_log(log, source) {
             Ok(Some(scan)) => scan,
             Ok(None) => return Ok(Ok(Vec::new())),
             Err(error) => return Ok(Err(error)),
         };
 
-        let committed = self.committed_records(&work.session_id, records)?.to_vec();
-        let has_unique_ids = format_of(work.claim.provider).has_unique_ids;
+        let committed = self.committed_records(&log.session_id, records)?.to_vec();
+        let has_unique_ids = format_of(log.claim.provider).has_unique_ids;
         let lost = lost_records(has_unique_ids, &committed, &scan.hashes);
-        let versions = records.versions.get(work.session_id.as_str()).cloned().unwrap_or_default();
-        let log = ChangedLog { work, session, source, scan, lost, versions };
+        let versions = records.versions.get(log.session_id.as_str()).cloned().unwrap_or_default();
+        let log = ChangedLog { planned: log, session, source, scan, lost, versions };
         self.hand_over_read_logs(sink)?;
         self.recount_versions(&log, records, sink)?;
         if (log.lost.is_empty() && log.scan.events >= session.events)
@@ -183,8 +183,8 @@ impl<T: Target> Worker<'_, T> {
 
     /// Returns whether the messages of a document that it no longer holds are put back into its
     /// session.
-    fn keeps_messages(&self, work: &PlannedLog, source: &SourceRow) -> Result<bool, T::Error> {
-        if is_log_of_lines(work) {
+    fn keeps_messages(&self, log: &PlannedLog, source: &SourceRow) -> Result<bool, T::Error> {
+        if is_log_of_lines(log) {
             return Ok(false);
         }
         let state = self.target.state(&source.path)?;
@@ -195,20 +195,20 @@ impl<T: Target> Worker<'_, T> {
     /// document that is too large to be read.
     fn scan_changed_log(
         &self,
-        work: &PlannedLog,
+        log: &PlannedLog,
         source: &SourceRow,
     ) -> io::Result<Option<LogScan>> {
-        let mut file = Content::open(&work.file)?;
+        let mut file = Content::open(&log.file)?;
         if Fingerprint::is_unchanged(&mut file, source)? {
             return Ok(None);
         }
         drop(file);
 
-        let format = format_of(work.claim.provider);
+        let format = format_of(log.claim.provider);
         let own = format.has_unique_ids.then(HashSet::new);
         let mut stream = Stream::new(
-            work.claim.provider,
-            session_row(work, false, 0),
+            log.claim.provider,
+            session_row(log, false, 0),
             StreamState::default(),
             own,
             History::default(),
@@ -216,14 +216,14 @@ impl<T: Target> Worker<'_, T> {
             Box::default(),
         );
         let mut scan = LogScan::default();
-        match open_decoder(work, &format.reader, &mut None) {
+        match open_decoder(log, &format.reader, &mut None) {
             LogDecoder::Lines(decoder) => {
-                let lines = LogLines::of_size(Content::open(&work.file)?, 0, work.file.size);
+                let lines = LogLines::of_size(Content::open(&log.file)?, 0, log.file.size);
                 self.scan_lines(lines, decoder, &mut stream, &mut scan)?;
             }
             LogDecoder::Document(read) => {
-                let _turn = lock_giant_document(work.file.size);
-                let mut file = Content::open(&work.file)?;
+                let _turn = lock_giant_document(log.file.size);
+                let mut file = Content::open(&log.file)?;
                 if file.length()? > MAX_DOCUMENT_BYTES {
                     return Ok(None);
                 }
@@ -277,7 +277,7 @@ impl<T: Target> Worker<'_, T> {
             // Another decoder may give the same records other identities.
             let lost = if !is_of_this_decoder(log.source) {
                 HashSet::new()
-            } else if records.interrupted.contains(log.work.session_id.as_str()) {
+            } else if records.interrupted.contains(log.planned.session_id.as_str()) {
                 self.committed_records(&version.session_id, records)?.iter().copied().collect()
             } else {
                 log.lost.clone()
@@ -292,29 +292,29 @@ impl<T: Target> Worker<'_, T> {
     /// its ancestors changed.
     pub(super) fn recount_earlier_version<'w>(
         &mut self,
-        work: &'w PlannedLog,
+        log: &'w PlannedLog,
         records: &mut UnitRecords<'w>,
         sink: &mut T::Sink,
     ) -> Result<(), T::Error> {
-        let Some(later) = work.claim.parent.as_deref() else { return Ok(()) };
-        if records.recounted.contains(work.session_id.as_str()) {
+        let Some(later) = log.claim.parent.as_deref() else { return Ok(()) };
+        if records.recounted.contains(log.session_id.as_str()) {
             return Ok(());
         }
 
         let own: HashSet<u64> =
-            self.committed_records(&work.session_id, records)?.iter().copied().collect();
-        let read = work.ancestors.iter().filter_map(|id| records.read.get(id.as_str()));
+            self.committed_records(&log.session_id, records)?.iter().copied().collect();
+        let read = log.ancestors.iter().filter_map(|id| records.read.get(id.as_str()));
         let has_read = read.flat_map(|read| &read.hashes).any(|hash| own.contains(hash));
         // A run that ended while it read the log has counted records as copies that it had not read
         // yet, and that the log may have lost since.
         let is_interrupted = records.interrupted.contains(later);
-        if !has_read && !is_interrupted && !has_changed_ancestors(work) {
+        if !has_read && !is_interrupted && !has_changed_ancestors(log) {
             return Ok(());
         }
         let present = self.present_records(later, records)?;
         let lost = if is_interrupted { own } else { HashSet::new() };
         self.hand_over_read_logs(sink)?;
-        self.recount_version(work, &present, &lost, records, sink)
+        self.recount_version(log, &present, &lost, records, sink)
     }
 
     /// Counts an earlier version again, given the records that the log has now and those that it has
@@ -374,26 +374,26 @@ impl<T: Target> Worker<'_, T> {
         records: &mut UnitRecords<'_>,
         sink: &mut T::Sink,
     ) -> Result<bool, T::Error> {
-        let ChangedLog { work, session, source, .. } = log;
+        let ChangedLog { planned, session, source, .. } = log;
         let version_ids = log.versions.iter().map(|version| &version.session_id);
-        let mut ancestors: Vec<&String> = work.ancestors.iter().chain(version_ids).collect();
+        let mut ancestors: Vec<&String> = planned.ancestors.iter().chain(version_ids).collect();
         let mut others = Vec::new();
         for ancestor in &ancestors {
             others.push(self.present_records(ancestor, records)?);
         }
-        let stored = self.read_stored_records(&work.session_id, session.events)?;
+        let stored = self.read_stored_records(&planned.session_id, session.events)?;
         let now = Presence::of_records(log, &stored, &others);
         let is_lost = |(record, place): (&StoredRecord, &Place)| {
             // Messages of a document grow: only a prompt of which nothing is left was taken out.
-            *place == Place::Lost && (is_log_of_lines(work) || record.is_prompt)
+            *place == Place::Lost && (is_log_of_lines(planned) || record.is_prompt)
         };
         if !stored.iter().zip(&now.places).any(is_lost) {
             return Ok(now.places.iter().all(|place| *place != Place::Lost));
         }
 
-        let id = self.new_version_id(&work.session_id, committed, session.events)?;
-        let path = path_aside(&work.file.key(), &id);
-        ancestors.push(&work.session_id);
+        let id = self.new_version_id(&planned.session_id, committed, session.events)?;
+        let path = path_aside(&planned.file.key(), &id);
+        ancestors.push(&planned.session_id);
         ancestors.sort_unstable();
         ancestors.dedup();
         let ancestors: Vec<&str> = ancestors.into_iter().map(String::as_str).collect();
@@ -402,14 +402,14 @@ impl<T: Target> Worker<'_, T> {
             record.contents.iter().map(move |_| is_copy)
         });
         let rows = VersionRows {
-            rows_of: &work.session_id,
+            rows_of: &planned.session_id,
             events: session.events,
             copies: copies.collect(),
             session: SessionRow {
                 session_id: id.clone(),
                 native_id: Some(id.clone()),
                 agent_id: None,
-                parent_session_id: Some(work.session_id.clone()),
+                parent_session_id: Some(planned.session_id.clone()),
                 relation: Some(Relation::EarlierVersionOf.to_string()),
                 source_path: path.clone(),
                 // The log still shows what its decoder does not know.
@@ -431,7 +431,7 @@ impl<T: Target> Worker<'_, T> {
         self.write_version(rows, sink)?;
         self.report
             .earlier_versions
-            .push(EarlierVersion { session_id: work.session_id.clone(), kept_as: id });
+            .push(EarlierVersion { session_id: planned.session_id.clone(), kept_as: id });
         Ok(true)
     }
 
@@ -581,7 +581,7 @@ impl Presence {
     /// Finds the records `stored` in the log as it is now, and in the logs of `others`. A record of the
     /// log whose identity has changed is found by what its events say.
     fn of_records(log: &ChangedLog<'_>, stored: &[StoredRecord], others: &[Vec<u64>]) -> Self {
-        let has_unique_ids = format_of(log.work.claim.provider).has_unique_ids;
+        let has_unique_ids = format_of(log.planned.claim.provider).has_unique_ids;
         let now = &log.scan.hashes;
         let mut in_log = RecordCounts::of_logs(has_unique_ids, [now.as_slice()]);
         let all = others.iter().chain([now]).map(Vec::as_slice);
@@ -651,8 +651,8 @@ fn lost_records(has_unique_ids: bool, before: &[u64], now: &[u64]) -> HashSet<u6
 }
 
 /// Returns whether a log is one of lines, not a document.
-fn is_log_of_lines(work: &PlannedLog) -> bool {
-    matches!(format_of(work.claim.provider).reader, LogReader::Lines(_))
+fn is_log_of_lines(log: &PlannedLog) -> bool {
+    matches!(format_of(log.claim.provider).reader, LogReader::Lines(_))
 }
 
 /// Returns the indexes of events in ranges that are read at once.

@@ -27,21 +27,21 @@ impl<T: Target> Worker<'_, T> {
     /// records are copies of forgotten ones. Costs nothing if no session of its agent was forgotten.
     pub(super) fn find_forgotten_copies(
         &mut self,
-        work: &PlannedLog,
+        log: &PlannedLog,
         saved: Option<&SavedState>,
         own: &Option<HashSet<u64>>,
         history: &History,
     ) -> io::Result<ForgottenInLog> {
         let target = self.target;
-        let claim = &work.claim;
+        let claim = &log.claim;
         let records = target.forgotten_records();
         let Some(forgotten) = records.filter(|all| all.may_be_repeated_by(claim.provider)) else {
             return Ok(ForgottenInLog::default());
         };
 
-        let mut facts = self.probe_records(work, saved, (own, history), false)?;
+        let mut facts = self.probe_records(log, saved, (own, history), false)?;
         if forgotten.needs_texts(claim.provider, &facts) {
-            facts = self.probe_records(work, saved, (own, history), true)?;
+            facts = self.probe_records(log, saved, (own, history), true)?;
         }
         let key = forgotten.key();
         let agent_id = claim.agent_id.as_deref().map(truncate_name);
@@ -51,7 +51,7 @@ impl<T: Target> Worker<'_, T> {
         let Some(found) = found else { return Ok(ForgottenInLog::default()) };
         let records = found.record_numbers(&facts);
         target.note_forgotten_copies(ContinuedSession {
-            session_id: work.session_id.clone(),
+            session_id: log.session_id.clone(),
             forgotten_sessions: found.session_ids.into_iter().collect(),
             events_left_out: found.left_out,
             events_kept: found.kept,
@@ -64,14 +64,14 @@ impl<T: Target> Worker<'_, T> {
     /// before, and those that the log may repeat.
     fn probe_records(
         &mut self,
-        work: &PlannedLog,
+        log: &PlannedLog,
         saved: Option<&SavedState>,
         known: (&Option<HashSet<u64>>, &History),
         needs_texts: bool,
     ) -> io::Result<Vec<RecordFacts>> {
         let mut stream = Stream::new(
-            work.claim.provider,
-            session_row(work, saved.is_some(), 0),
+            log.claim.provider,
+            session_row(log, saved.is_some(), 0),
             saved.map_or_else(StreamState::default, |saved| saved.stream.clone()),
             known.0.clone(),
             known.1.clone(),
@@ -79,16 +79,16 @@ impl<T: Target> Worker<'_, T> {
             Box::default(),
         );
         stream.begin_probe(needs_texts);
-        let reader = &format_of(work.claim.provider).reader;
-        match open_decoder(work, reader, &mut saved.cloned()) {
+        let reader = &format_of(log.claim.provider).reader;
+        match open_decoder(log, reader, &mut saved.cloned()) {
             LogDecoder::Lines(decoder) => {
-                self.probe_lines(work, saved.is_some(), decoder, &mut stream)?;
+                self.probe_lines(log, saved.is_some(), decoder, &mut stream)?;
             }
             LogDecoder::Document(read) => {
-                if work.file.size <= MAX_DOCUMENT_BYTES {
-                    let _turn = lock_giant_document(work.file.size);
+                if log.file.size <= MAX_DOCUMENT_BYTES {
+                    let _turn = lock_giant_document(log.file.size);
                     let mut bytes = Vec::new();
-                    self.open_content(work, &mut stream)?.read_to_end(&mut bytes)?;
+                    self.open_content(log, &mut stream)?.read_to_end(&mut bytes)?;
                     decode_document(&bytes, read, &mut stream, &mut RecordTally::default());
                 }
             }
@@ -99,17 +99,17 @@ impl<T: Target> Worker<'_, T> {
     /// Decodes the lines of a log from its checkpoint, or from its start.
     fn probe_lines(
         &mut self,
-        work: &PlannedLog,
+        log: &PlannedLog,
         is_continued: bool,
         decoder: Box<dyn LineDecoder>,
         stream: &mut Stream,
     ) -> io::Result<()> {
-        let source = work.source.as_deref().filter(|_| is_continued);
+        let source = log.source.as_deref().filter(|_| is_continued);
         let start = source.map_or(0, |row| row.consumed.cast_unsigned());
-        let mut file = self.open_content(work, stream)?;
+        let mut file = self.open_content(log, stream)?;
         let is_line_counted = is_inside_line(&mut file, start)?;
         file.seek(SeekFrom::Start(start))?;
-        let mut lines = LogLines::of_size(file, start, work.file.size.saturating_sub(start));
+        let mut lines = LogLines::of_size(file, start, log.file.size.saturating_sub(start));
         let mut reading = LineReading {
             decoder,
             parser: Parser::default(),

@@ -55,15 +55,15 @@ impl<T: Target> Worker<'_, T> {
         failed: &AtomicBool,
         sink: &mut T::Sink,
     ) -> Result<(), T::Error> {
-        let mut records = UnitRecords::of_unit(unit.works());
-        let has_relatives = unit.works().len() > 1;
-        for work in unit.works() {
+        let mut records = UnitRecords::of_unit(unit.logs());
+        let has_relatives = unit.logs().len() > 1;
+        for log in unit.logs() {
             if failed.load(Ordering::Relaxed) || self.progress.is_cancelled() {
                 break;
             }
-            let read = self.read_file(work, &mut records, sink)?;
+            let read = self.read_file(log, &mut records, sink)?;
             if has_relatives {
-                records.read.insert(&work.session_id, read);
+                records.read.insert(&log.session_id, read);
             }
         }
         Ok(())
@@ -72,32 +72,32 @@ impl<T: Target> Worker<'_, T> {
     /// Reads one file. Returns the identities of the records read.
     fn read_file<'w>(
         &mut self,
-        work: &'w PlannedLog,
+        log: &'w PlannedLog,
         records: &mut UnitRecords<'w>,
         sink: &mut T::Sink,
     ) -> Result<ReadRecords, T::Error> {
-        if work.is_earlier_version() {
-            self.recount_earlier_version(work, records, sink)?;
+        if log.is_earlier_version() {
+            self.recount_earlier_version(log, records, sink)?;
             return Ok(ReadRecords::default());
         }
-        let format = format_of(work.claim.provider);
-        let shifted = self.find_shifted_records(work, format, records)?;
-        if work.change == LogChange::Same && shifted.is_none() {
+        let format = format_of(log.claim.provider);
+        let shifted = self.find_shifted_records(log, format, records)?;
+        if log.change == LogChange::Same && shifted.is_none() {
             return Ok(ReadRecords::default());
         }
-        if work.change == LogChange::Gone {
-            if shifted.is_some() || has_changed_ancestors(work) {
-                let history = self.collect_history(work, format, records)?;
-                self.recount_gone_log(work, history, &shifted.unwrap_or_default(), sink)?;
+        if log.change == LogChange::Gone {
+            if shifted.is_some() || has_changed_ancestors(log) {
+                let history = self.collect_history(log, format, records)?;
+                self.recount_gone_log(log, history, &shifted.unwrap_or_default(), sink)?;
             }
             return Ok(ReadRecords::default());
         }
 
         // A log without saved state cannot be continued, so it is read again from its start.
-        let saved = if shifted.is_some() { None } else { self.read_saved_state(work)? };
-        let read = match self.read_from(work, saved, records, sink)? {
+        let saved = if shifted.is_some() { None } else { self.read_saved_state(log)? };
+        let read = match self.read_from(log, saved, records, sink)? {
             Some(read) => Some(read),
-            None => self.read_from(work, None, records, sink)?,
+            None => self.read_from(log, None, records, sink)?,
         };
         Ok(read.unwrap_or_default())
     }
@@ -106,36 +106,36 @@ impl<T: Target> Worker<'_, T> {
     /// the records read. `None` if the log must be read from its start instead.
     fn read_from<'w>(
         &mut self,
-        work: &'w PlannedLog,
+        log: &'w PlannedLog,
         mut saved: Option<SavedState>,
         records: &mut UnitRecords<'w>,
         sink: &mut T::Sink,
     ) -> Result<Option<ReadRecords>, T::Error> {
-        let format = format_of(work.claim.provider);
-        let decoder = open_decoder(work, &format.reader, &mut saved);
+        let format = format_of(log.claim.provider);
+        let decoder = open_decoder(log, &format.reader, &mut saved);
         let is_continued = saved.is_some();
         let mut kept = Vec::new();
         if !is_continued {
-            match self.keep_lost_records(work, records, sink)? {
+            match self.keep_lost_records(log, records, sink)? {
                 Ok(lost) => kept = lost,
                 Err(error) => {
-                    self.report_unreadable(work, &error);
+                    self.report_unreadable(log, &error);
                     return Ok(Some(ReadRecords::default()));
                 }
             }
         }
-        let history = self.collect_history(work, format, records)?;
+        let history = self.collect_history(log, format, records)?;
         let mut own: Option<HashSet<u64>> = format.has_unique_ids.then(HashSet::new);
         if let Some(own) = &mut own
             && is_continued
         {
-            own.extend(self.target.record_hashes(&work.session_id)?);
+            own.extend(self.target.record_hashes(&log.session_id)?);
         }
-        let session = session_row(work, is_continued, sink.segment()?);
-        let forgotten = match self.find_forgotten_copies(work, saved.as_ref(), &own, &history) {
+        let session = session_row(log, is_continued, sink.segment()?);
+        let forgotten = match self.find_forgotten_copies(log, saved.as_ref(), &own, &history) {
             Ok(forgotten) => forgotten,
             Err(error) => {
-                self.report_unreadable(work, &error);
+                self.report_unreadable(log, &error);
                 return Ok(Some(ReadRecords::default()));
             }
         };
@@ -143,7 +143,7 @@ impl<T: Target> Worker<'_, T> {
         let redactor = self.redactor.clone();
         let batch = self.batch.take().unwrap_or_default();
         let mut stream =
-            Stream::new(work.claim.provider, session, state, own, history, redactor, batch);
+            Stream::new(log.claim.provider, session, state, own, history, redactor, batch);
         stream.set_forgotten(forgotten);
         stream.repositories = Arc::clone(&self.repositories);
         stream.shapes = std::mem::take(&mut self.shapes);
@@ -151,17 +151,17 @@ impl<T: Target> Worker<'_, T> {
         let events_before = stream.session.events;
         let result = match decoder {
             LogDecoder::Lines(decoder) => {
-                let source = if is_continued { work.source.as_deref() } else { None };
-                self.read_lines(work, source, decoder, &mut stream, sink)
+                let source = if is_continued { log.source.as_deref() } else { None };
+                self.read_lines(log, source, decoder, &mut stream, sink)
             }
-            LogDecoder::Document(read) => self.read_document(work, read, &mut stream, sink),
+            LogDecoder::Document(read) => self.read_document(log, read, &mut stream, sink),
         };
         self.shapes = std::mem::take(&mut stream.shapes);
         match result {
             Ok(()) => {}
             Err(ReadError::Log(error)) => {
                 self.drop_rows(&mut stream, sink)?;
-                self.report_unreadable(work, &error);
+                self.report_unreadable(log, &error);
             }
             Err(ReadError::Store(error)) => return Err(error),
             Err(ReadError::Changed) => {
@@ -170,11 +170,11 @@ impl<T: Target> Worker<'_, T> {
                 return Ok(None);
             }
         }
-        self.count_log(work, is_continued, &stream, stream.session.events - events_before);
+        self.count_log(log, is_continued, &stream, stream.session.events - events_before);
         // What is not stored is not there to be copied.
-        let last = self.read_logs.last().filter(|log| log.session.session_id == work.session_id);
+        let last = self.read_logs.last().filter(|read| read.session.session_id == log.session_id);
         let is_left_out =
-            last.is_some_and(|log| self.target.is_left_out(&log.session, &log.source));
+            last.is_some_and(|read| self.target.is_left_out(&read.session, &read.source));
         let hashes = if is_left_out { Vec::new() } else { stream.take_sequence() };
         self.batch = Some(stream.into_batch());
         self.hand_over_full_batch(sink)?;
@@ -183,20 +183,20 @@ impl<T: Target> Worker<'_, T> {
 
     /// Reads the state from which a log that grew is continued. `None` if the log did not grow, or
     /// has no state that this version can parse.
-    fn read_saved_state(&self, work: &PlannedLog) -> Result<Option<SavedState>, T::Error> {
-        if work.change != LogChange::Grown {
+    fn read_saved_state(&self, log: &PlannedLog) -> Result<Option<SavedState>, T::Error> {
+        if log.change != LogChange::Grown {
             return Ok(None);
         }
         // Looked up by the path at which the log was read: it may have moved since.
-        let Some(source) = &work.source else { return Ok(None) };
+        let Some(source) = &log.source else { return Ok(None) };
         let state = self.target.state(&source.path)?;
         Ok(state.and_then(|json| serde_json::from_str(&json).ok()))
     }
 
     /// Counts a log that was read, with the number of events that it gave.
-    fn count_log(&mut self, work: &PlannedLog, is_continued: bool, stream: &Stream, events: i64) {
+    fn count_log(&mut self, log: &PlannedLog, is_continued: bool, stream: &Stream, events: i64) {
         let report = &mut self.report;
-        match work.change {
+        match log.change {
             LogChange::New => report.files_new += 1,
             LogChange::Grown if is_continued => report.files_grown += 1,
             LogChange::Grown | LogChange::Rewritten | LogChange::Same | LogChange::Gone => {
@@ -206,16 +206,16 @@ impl<T: Target> Worker<'_, T> {
         report.sessions += 1;
         report.events += events.cast_unsigned();
         report.replay_events += stream.session.replay_events.cast_unsigned();
-        let numbers = report.provider_mut(work.claim.provider);
+        let numbers = report.provider_mut(log.claim.provider);
         numbers.files += 1;
         numbers.events += events.cast_unsigned();
     }
 
     /// Reports a log that could not be read.
-    pub(super) fn report_unreadable(&mut self, work: &PlannedLog, error: &io::Error) {
+    pub(super) fn report_unreadable(&mut self, log: &PlannedLog, error: &io::Error) {
         self.report.files_failed += 1;
         self.report.add_problem(&Problem {
-            path: work.file.key(),
+            path: log.file.key(),
             line: 0,
             byte: 0,
             kind: ProblemKind::Unreadable,
@@ -226,21 +226,21 @@ impl<T: Target> Worker<'_, T> {
     /// Reads a log of lines. `source` is its checkpoint; `None` if it is read from its start.
     fn read_lines(
         &mut self,
-        work: &PlannedLog,
+        log: &PlannedLog,
         source: Option<&SourceRow>,
         decoder: Box<dyn LineDecoder>,
         stream: &mut Stream,
         sink: &mut T::Sink,
     ) -> Result<(), ReadError<T::Error>> {
         let start = source.map_or(0, |row| row.consumed.cast_unsigned());
-        let mut file = self.open_content(work, stream)?;
-        if let Some(reason) = work.reason
+        let mut file = self.open_content(log, stream)?;
+        if let Some(reason) = log.reason
             && source.is_none_or(|source| source.reason.is_none())
         {
             let message = format!(
                 "the beginning of the log is no longer recognised ({reason}); \
                  the log is still read as a log of {}",
-                work.claim.provider
+                log.claim.provider
             );
             stream.push_problem(RecordAt::default(), ProblemKind::UnknownFormat, message);
         }
@@ -248,7 +248,7 @@ impl<T: Target> Worker<'_, T> {
         // If the last record read had no newline, its line is counted already.
         let is_line_counted = is_inside_line(&mut file, start)?;
         file.seek(SeekFrom::Start(start))?;
-        let mut lines = LogLines::of_size(file, start, work.file.size.saturating_sub(start));
+        let mut lines = LogLines::of_size(file, start, log.file.size.saturating_sub(start));
         let mut reading = LineReading {
             decoder,
             parser: self.parser.take().unwrap_or_default(),
@@ -267,7 +267,7 @@ impl<T: Target> Worker<'_, T> {
         while let Some(line) = lines.next_line()? {
             if let ControlFlow::Break(incomplete) = reading.decode_line(line, stream) {
                 if let Some(at) = incomplete {
-                    self.report_incomplete_record(work, at);
+                    self.report_incomplete_record(log, at);
                 }
                 break;
             }
@@ -278,7 +278,7 @@ impl<T: Target> Worker<'_, T> {
                 reported = reading.cursor.consumed;
                 let cursor = reading.position();
                 let decoder: &dyn LineDecoder = reading.decoder.as_ref();
-                self.add_checkpoint(work, &cursor, Some(decoder), lines.file_mut(), stream)?;
+                self.add_checkpoint(log, &cursor, Some(decoder), lines.file_mut(), stream)?;
                 self.hand_over_stream(stream, sink).map_err(ReadError::Store)?;
                 has_earlier_rows = false;
                 if self.progress.is_cancelled() {
@@ -294,10 +294,10 @@ impl<T: Target> Worker<'_, T> {
         check_earlier_rows(has_earlier_rows, stream)?;
         self.progress.add_bytes_read(consumed - reported);
         self.report.bytes_read += consumed - start;
-        self.add_tally(work, &reading.tally, consumed - start);
+        self.add_tally(log, &reading.tally, consumed - start);
         let cursor = reading.position();
         let decoder: &dyn LineDecoder = reading.decoder.as_ref();
-        self.add_checkpoint(work, &cursor, Some(decoder), lines.file_mut(), stream)?;
+        self.add_checkpoint(log, &cursor, Some(decoder), lines.file_mut(), stream)?;
         self.parser = Some(reading.parser);
         Ok(())
     }
@@ -305,32 +305,32 @@ impl<T: Target> Worker<'_, T> {
     /// Reads a document as a whole.
     fn read_document(
         &mut self,
-        work: &PlannedLog,
+        log: &PlannedLog,
         read: DocumentDecoder,
         stream: &mut Stream,
         sink: &mut T::Sink,
     ) -> Result<(), ReadError<T::Error>> {
-        let _turn = lock_giant_document(work.file.size);
-        let mut file = self.open_content(work, stream)?;
+        let _turn = lock_giant_document(log.file.size);
+        let mut file = self.open_content(log, stream)?;
         let mut bytes = Vec::new();
         let length = file.length()?;
         let mut tally = RecordTally::default();
         if length > MAX_DOCUMENT_BYTES {
             let at = RecordAt { offset: 0, length, line: 0 };
             stream.push_problem(at, ProblemKind::OversizedDocument, oversized_message(length));
-            if let (Some(session), Some(source)) = (&work.session, &work.source) {
-                return self.keep_known_rows(work, session, source, stream);
+            if let (Some(session), Some(source)) = (&log.session, &log.source) {
+                return self.keep_known_rows(log, session, source, stream);
             }
         } else {
             file.read_to_end(&mut bytes)?;
             decode_document(&bytes, read, stream, &mut tally);
             if let Some(dropped) =
-                self.read_dropped_messages(work, stream).map_err(ReadError::Store)?
+                self.read_dropped_messages(log, stream).map_err(ReadError::Store)?
             {
                 self.drop_rows(stream, sink).map_err(ReadError::Store)?;
                 let segment = sink.segment().map_err(ReadError::Store)?;
-                let before = work.session.clone().unwrap_or_default();
-                stream.restart_document(session_row(work, false, segment), &before, dropped);
+                let before = log.session.clone().unwrap_or_default();
+                stream.restart_document(session_row(log, false, segment), &before, dropped);
                 tally = RecordTally::default();
                 decode_document(&bytes, read, stream, &mut tally);
             }
@@ -341,20 +341,20 @@ impl<T: Target> Worker<'_, T> {
         drop(bytes);
         self.progress.add_bytes_read(consumed);
         self.report.bytes_read += consumed;
-        self.add_tally(work, &tally, consumed);
+        self.add_tally(log, &tally, consumed);
         let cursor =
             ReadCursor { consumed, line: tally.lines, objects: tally.objects, is_at_end: true };
-        self.add_checkpoint(work, &cursor, None, &mut file, stream)
+        self.add_checkpoint(log, &cursor, None, &mut file, stream)
     }
 
     /// Returns the messages that a document held when it was read before and no longer holds.
     /// `None` if there are none, or if the log was not read as a document before.
     fn read_dropped_messages(
         &self,
-        work: &PlannedLog,
+        log: &PlannedLog,
         stream: &Stream,
     ) -> Result<Option<DroppedMessages>, T::Error> {
-        let (Some(_), Some(source)) = (&work.session, &work.source) else { return Ok(None) };
+        let (Some(_), Some(source)) = (&log.session, &log.source) else { return Ok(None) };
         let state = self.target.state(&source.path)?;
         let Some(before) = DocumentMessages::from_state(state.as_deref()) else { return Ok(None) };
         let gone_messages = before.find_gone(stream.messages());
@@ -362,7 +362,7 @@ impl<T: Target> Worker<'_, T> {
             return Ok(None);
         }
         DroppedMessages::read_events(gone_messages, |events| {
-            self.target.events(&work.session_id, events)
+            self.target.events(&log.session_id, events)
         })
         .map(Some)
     }
@@ -370,13 +370,13 @@ impl<T: Target> Worker<'_, T> {
     /// Opens the content of a file. Reports if only a part of it could be unpacked.
     pub(super) fn open_content(
         &mut self,
-        work: &PlannedLog,
+        log: &PlannedLog,
         stream: &mut Stream,
     ) -> io::Result<Content> {
         self.report.files_opened += 1;
-        let content = match &work.content {
+        let content = match &log.content {
             Some(content) => Content::Memory(Cursor::new(content.clone())),
-            None => Content::open(&work.file)?,
+            None => Content::open(&log.file)?,
         };
         if let Some(cut) = content.cut_reason() {
             let kind = ProblemKind::UnpackedInPart;
@@ -386,17 +386,17 @@ impl<T: Target> Worker<'_, T> {
     }
 
     /// Counts the records and bytes read from a log.
-    fn add_tally(&mut self, work: &PlannedLog, tally: &RecordTally, bytes: u64) {
+    fn add_tally(&mut self, log: &PlannedLog, tally: &RecordTally, bytes: u64) {
         self.report.add_tally(tally);
-        let numbers = self.report.provider_mut(work.claim.provider);
+        let numbers = self.report.provider_mut(log.claim.provider);
         numbers.objects += tally.objects;
         numbers.bytes += bytes;
     }
 
     /// Reports an incomplete record in this run only: the next run may find the rest.
-    fn report_incomplete_record(&mut self, work: &PlannedLog, at: RecordAt) {
+    fn report_incomplete_record(&mut self, log: &PlannedLog, at: RecordAt) {
         self.report.add_problem(&Problem {
-            path: work.file.key(),
+            path: log.file.key(),
             line: at.line,
             byte: at.offset,
             kind: ProblemKind::IncompleteLine,

@@ -143,7 +143,7 @@ pub fn run<T: Target>(
         report.files_failed += u64::from(problem.kind == ProblemKind::Unreadable);
         report.add_problem(problem);
     }
-    progress.set_total(plan.units.works().len() as u64, plan.bytes);
+    progress.set_total(plan.units.logs().len() as u64, plan.bytes);
     write_settled_rows(&plan, masked_target)?;
 
     let workers = worker_count(&plan);
@@ -196,9 +196,9 @@ pub fn run<T: Target>(
 fn count_settled(plan: &Plan, report: &mut IngestReport) {
     // A log that continues under another name has not vanished.
     let mut moved = HashSet::new();
-    for work in plan.units.works() {
-        if let Some(row) = &work.source
-            && row.path != work.file.key()
+    for log in plan.units.logs() {
+        if let Some(row) = &log.source
+            && row.path != log.file.key()
         {
             moved.insert(&row.path);
         }
@@ -209,7 +209,7 @@ fn count_settled(plan: &Plan, report: &mut IngestReport) {
             SourceStatus::Gone if moved.contains(&row.path) => {}
             SourceStatus::Gone => report.files_vanished += 1,
             SourceStatus::Empty => report.files_empty += 1,
-            SourceStatus::Beside => report.files_beside += 1,
+            SourceStatus::Sidecar => report.files_sidecar += 1,
             SourceStatus::UnknownFormat => report.files_unknown += 1,
             SourceStatus::Failed => report.files_failed += 1,
             // The caller counts logs that are left out.

@@ -11,7 +11,7 @@ use super::unknown_usage::note_unknown_usage;
 use crate::plan::PlannedLog;
 use crate::provider::format::{LineDecoder, LogReader, RecordOutcome, RecordTally};
 use crate::source::panics::catch_panic;
-use crate::stream::{Draft, RecordAt, Stream};
+use crate::stream::{DecodedEvent, RecordAt, Stream};
 use crate::text::json::{LineItem, Parser};
 
 /// Decodes a document as a whole.
@@ -26,7 +26,7 @@ pub(super) enum LogDecoder {
 /// Creates the decoder of a log from its saved state. If the files next to the log have changed what
 /// the records read before give, drops the state: the log is then read from its start.
 pub(super) fn open_decoder(
-    work: &PlannedLog,
+    log: &PlannedLog,
     reader: &LogReader,
     saved: &mut Option<SavedState>,
 ) -> LogDecoder {
@@ -34,13 +34,13 @@ pub(super) fn open_decoder(
         LogReader::Document(read) => return LogDecoder::Document(*read),
         LogReader::Lines(open) => open,
     };
-    let mut decoder = open(&work.claim, saved.as_ref().map(|saved| &saved.decoder));
-    work.file.with_key(|log| {
-        let log = Path::new(log);
-        if !decoder.prepare(log) {
+    let mut decoder = open(&log.claim, saved.as_ref().map(|saved| &saved.decoder));
+    log.file.with_key(|path| {
+        let path = Path::new(path);
+        if !decoder.prepare(path) {
             *saved = None;
-            decoder = open(&work.claim, None);
-            decoder.prepare(log);
+            decoder = open(&log.claim, None);
+            decoder.prepare(path);
         }
     });
     LogDecoder::Lines(decoder)
@@ -111,8 +111,12 @@ pub(crate) fn decode_document(
 pub(crate) fn push_oversized_line(at: RecordAt, stream: &mut Stream) {
     let message = format!("a line of {} bytes was not decoded", at.length);
     stream.begin_record(at, None, None);
-    let draft = Draft { subtype: Some("oversized_record"), text: &message, ..Draft::default() };
-    stream.push(EventType::Notification, draft);
+    let decoded = DecodedEvent {
+        subtype: Some("oversized_record"),
+        text: &message,
+        ..DecodedEvent::default()
+    };
+    stream.push(EventType::Notification, decoded);
     stream.push_problem(at, ProblemKind::OversizedRecord, message);
 }
 
@@ -143,7 +147,7 @@ mod tests {
             out: &mut Stream,
         ) -> RecordOutcome {
             out.begin_record(at, None, None);
-            out.push(EventType::Message, Draft { text: "read", ..Draft::default() });
+            out.push(EventType::Message, DecodedEvent { text: "read", ..DecodedEvent::default() });
             assert!(!raw.ends_with(b"bad\"}"), "a defect");
             RecordOutcome::Events
         }

@@ -22,19 +22,19 @@ impl<T: Target> Worker<'_, T> {
     /// that its originals have `lost`.
     pub(super) fn recount_gone_log(
         &mut self,
-        work: &PlannedLog,
+        log: &PlannedLog,
         history: History,
         lost: &HashSet<u64>,
         sink: &mut T::Sink,
     ) -> Result<(), T::Error> {
-        let (Some(session), Some(source)) = (&work.session, &work.source) else { return Ok(()) };
+        let (Some(session), Some(source)) = (&log.session, &log.source) else { return Ok(()) };
 
         self.hand_over_read_logs(sink)?;
         let segment = sink.segment()?;
-        let linked = session_row(work, true, segment);
-        let own = format_of(work.claim.provider).has_unique_ids.then(HashSet::new);
+        let linked = session_row(log, true, segment);
+        let own = format_of(log.claim.provider).has_unique_ids.then(HashSet::new);
         let state = StreamState::default();
-        let provider = work.claim.provider;
+        let provider = log.claim.provider;
         let unused = Box::default();
         let mut stream =
             Stream::new(provider, without_counts(linked), state, own, history, None, unused);
@@ -43,7 +43,7 @@ impl<T: Target> Worker<'_, T> {
         let mut batch = EventBatch::default();
         for from in (0..events).step_by(BATCH_EVENTS) {
             let range = from..from.saturating_add(BATCH_EVENTS as i32);
-            for event in self.target.events(&work.session_id, std::slice::from_ref(&range))? {
+            for event in self.target.events(&log.session_id, std::slice::from_ref(&range))? {
                 let is_replay = stream.recount_event(&event, lost);
                 let cells = EventCells::of(&event);
                 batch.push(&EventCells { is_replay, is_counted_elsewhere: false, ..cells });
@@ -67,7 +67,7 @@ impl<T: Target> Worker<'_, T> {
         };
         let source = SourceRow {
             status,
-            ancestors: Some(work.ancestors.join(" ")),
+            ancestors: Some(log.ancestors.join(" ")),
             // Without state, a copy that comes back is read again from its start.
             state: None,
             ..SourceRow::clone(source)

@@ -32,7 +32,7 @@ pub struct IngestReport {
     /// Files without a record.
     pub files_empty: u64,
     /// Files that are not logs but describe the log next to them.
-    pub files_beside: u64,
+    pub files_sidecar: u64,
     /// Files that no decoder recognises.
     pub files_unknown: u64,
     /// Files that could not be read.

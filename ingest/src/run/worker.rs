@@ -67,19 +67,18 @@ impl<E> From<io::Error> for ReadError<E> {
 
 /// Returns the row that a session starts with in this run. It continues the known row if
 /// `is_continued` is true.
-pub(super) fn session_row(work: &PlannedLog, is_continued: bool, segment: i64) -> SessionRow {
-    let mut row = match &work.session {
+pub(super) fn session_row(log: &PlannedLog, is_continued: bool, segment: i64) -> SessionRow {
+    let mut row = match &log.session {
         Some(session) if is_continued => SessionRow::clone(session),
         Some(_) | None => SessionRow { live_from: segment, ..SessionRow::default() },
     };
-    row.session_id.clone_from(&work.session_id);
-    row.provider = work.claim.provider;
-    row.source_path = work.file.key();
-    row.native_id = Some(truncate_name(&work.claim.native_id).to_owned());
-    row.agent_id = work.claim.agent_id.as_deref().map(|id| truncate_name(id).to_owned());
-    row.parent_session_id =
-        work.parent_session_id.as_deref().map(|id| truncate_name(id).to_owned());
-    row.relation = work.relation.map(|relation| relation.to_string());
+    row.session_id.clone_from(&log.session_id);
+    row.provider = log.claim.provider;
+    row.source_path = log.file.key();
+    row.native_id = Some(truncate_name(&log.claim.native_id).to_owned());
+    row.agent_id = log.claim.agent_id.as_deref().map(|id| truncate_name(id).to_owned());
+    row.parent_session_id = log.parent_session_id.as_deref().map(|id| truncate_name(id).to_owned());
+    row.relation = log.relation.map(|relation| relation.to_string());
     row.source_gone = false;
     row
 }

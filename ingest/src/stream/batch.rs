@@ -179,7 +179,7 @@ macro_rules! declare {
     ($(column {
         [$(given $given:ident)? $(derived $derived:ident)?] $name:ident: $need:ident $kind:ident = $doc:literal
     })*) => {
-        /// A complete event: a draft with the fields that [`crate::stream::Stream`] adds.
+        /// A complete event: a decoded event with the fields that [`crate::stream::Stream`] adds.
         #[derive(Debug, Default)]
         pub struct EventCells<'a> {
             $($(

@@ -1,7 +1,7 @@
 //! Assigns every event its coordinates, keeps the session's sums, and holds the state needed to
 //! continue later at the same place.
 //!
-//! Decoders push draft events. This module does not know the format of any provider.
+//! Decoders push decoded events. This module does not know the format of any provider.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Display;
@@ -15,7 +15,7 @@ use schemas::{Confidence, EventType, Provider};
 
 use super::batch::{EventBatch, EventCells};
 use super::calls::{CallColumns, split_paths};
-use super::draft::{Draft, ModeWords, RecordAt};
+use super::decoded_event::{DecodedEvent, ModeWords, RecordAt};
 use super::forgotten::{ForgottenInLog, RecordProbe};
 use super::ledger::Ledger;
 use super::messages::{DocumentMessages, DroppedMessages};
@@ -256,7 +256,7 @@ impl Stream {
         self.pushed
     }
 
-    /// Marks the drafts that follow as written by a subagent inside this log. `agent` is its id, if
+    /// Marks the events that follow as written by a subagent inside this log. `agent` is its id, if
     /// known.
     pub fn set_sidechain(&mut self, agent: Option<&str>) {
         self.is_sidechain = true;
@@ -310,107 +310,108 @@ impl Stream {
 
     /// Adds an event to the present step. Prompts and notifications belong to no response, so their
     /// step is 0.
-    pub fn push(&mut self, kind: EventType, draft: Draft<'_>) {
+    pub fn push(&mut self, kind: EventType, decoded: DecodedEvent<'_>) {
         let is_outside = matches!(kind, EventType::User | EventType::Notification);
         let step = if is_outside { 0 } else { self.state.step };
-        self.push_in_step(kind, step, draft);
+        self.push_in_step(kind, step, decoded);
     }
 
     /// Adds an event to a given step. The lines of one response may be apart in the log.
-    pub fn push_in_step(&mut self, kind: EventType, step: i32, draft: Draft<'_>) {
+    pub fn push_in_step(&mut self, kind: EventType, step: i32, decoded: DecodedEvent<'_>) {
         if self.is_left_out {
             return;
         }
         // An empty answer, as before a call, carries no information.
-        if kind == EventType::Message && draft.subtype.is_none() && draft.text.trim().is_empty() {
+        if kind == EventType::Message && decoded.subtype.is_none() && decoded.text.trim().is_empty()
+        {
             return;
         }
 
         if self.probe.is_some() {
-            return self.push_probed(kind, step, &draft);
+            return self.push_probed(kind, step, &decoded);
         }
         if self.is_forgotten {
-            return self.push_forgotten(kind, step, &draft);
+            return self.push_forgotten(kind, step, &decoded);
         }
 
         // Invisible characters may split a secret, and matches must not end at a color escape.
-        let text = clean(draft.text);
-        let command = clean(draft.command);
-        let files = split_paths(draft.files);
-        let masked = self.mask_columns(&text, &command, &files, draft.answered_call(kind));
+        let text = clean(decoded.text);
+        let command = clean(decoded.command);
+        let files = split_paths(decoded.files);
+        let masked = self.mask_columns(&text, &command, &files, decoded.answered_call(kind));
         let mut call = CallColumns {
             step,
             tool: None,
             files: masked.files,
             command: masked.command.into_owned(),
-            duration_ms: draft.duration_ms,
+            duration_ms: decoded.duration_ms,
         };
-        let draft = Draft {
+        let decoded = DecodedEvent {
             text: &masked.text,
-            subtype: draft.subtype.map(truncate_name),
-            tool_name: draft.tool_name.map(truncate_name),
-            tool_call_id: draft.tool_call_id.map(truncate_name),
-            spawned_agent_id: draft.spawned_agent_id.map(truncate_name),
-            request_id: draft.request_id.map(truncate_name),
+            subtype: decoded.subtype.map(truncate_name),
+            tool_name: decoded.tool_name.map(truncate_name),
+            tool_call_id: decoded.tool_call_id.map(truncate_name),
+            spawned_agent_id: decoded.spawned_agent_id.map(truncate_name),
+            request_id: decoded.request_id.map(truncate_name),
             mode: ModeWords {
-                service_tier: draft.mode.service_tier.map(truncate_name),
-                speed: draft.mode.speed.map(truncate_name),
-                inference_geo: draft.mode.inference_geo.map(truncate_name),
+                service_tier: decoded.mode.service_tier.map(truncate_name),
+                speed: decoded.mode.speed.map(truncate_name),
+                inference_geo: decoded.mode.inference_geo.map(truncate_name),
             },
-            ..draft
+            ..decoded
         };
 
         if self.pushed == 0 {
             self.extend_time_range(self.record_time);
         }
-        let known_time = draft.timestamp.or(self.record_time);
+        let known_time = decoded.timestamp.or(self.record_time);
         let time = known_time.or(self.state.last_time);
-        if draft.timestamp.is_some() {
-            self.extend_time_range(draft.timestamp);
+        if decoded.timestamp.is_some() {
+            self.extend_time_range(decoded.timestamp);
         }
         if kind == EventType::ToolCall {
-            self.open_call(&draft, known_time, &call);
+            self.open_call(&decoded, known_time, &call);
         } else if kind == EventType::ToolResult {
-            self.close_call(&draft, known_time, &mut call);
+            self.close_call(&decoded, known_time, &mut call);
         }
 
-        self.count_event(kind, &Draft { timestamp: time, ..draft });
-        if kind == EventType::TokenUsage && !draft.usage.is_unknown() {
-            self.note_counted_step(call.step, draft.request_id);
+        self.count_event(kind, &DecodedEvent { timestamp: time, ..decoded });
+        if kind == EventType::TokenUsage && !decoded.usage.is_unknown() {
+            self.note_counted_step(call.step, decoded.request_id);
         }
-        let tool_name = draft.tool_name.or(call.tool.as_deref());
+        let tool_name = decoded.tool_name.or(call.tool.as_deref());
         self.batch.push(&EventCells {
             session_id: &self.session.session_id,
             event_index: self.state.next_index,
             turn_index: self.state.turn,
             step_index: call.step,
             event_type: kind,
-            subtype: draft.subtype,
+            subtype: decoded.subtype,
             timestamp: time,
             provider: self.provider,
-            text: draft.text,
+            text: decoded.text,
             tool_name,
             tool_kind: tool_name.map(|name| tool_kind(name, &call.command).as_str()),
-            tool_call_id: draft.tool_call_id,
+            tool_call_id: decoded.tool_call_id,
             files: &call.files,
-            spawned_agent_id: draft.spawned_agent_id.or(self.agent.as_deref()),
+            spawned_agent_id: decoded.spawned_agent_id.or(self.agent.as_deref()),
             command: (!call.command.is_empty()).then_some(call.command.as_str()),
-            is_error: draft.is_error,
-            exit_code: draft.exit_code,
+            is_error: decoded.is_error,
+            exit_code: decoded.exit_code,
             duration_ms: call.duration_ms,
             model: self.session.model.as_deref(),
             git_branch: self.session.git_branch.as_deref(),
-            request_id: draft.request_id,
+            request_id: decoded.request_id,
             is_replay: self.is_replay,
             is_sidechain: self.is_sidechain,
             source_offset: self.record.offset.cast_signed(),
             source_length: self.record.length.cast_signed(),
             record_hash: self.record_hash.cast_signed(),
             copy_hash: self.copy_hash.cast_signed(),
-            service_tier: draft.mode.service_tier,
-            speed: draft.mode.speed,
-            inference_geo: draft.mode.inference_geo,
-            ..EventCells::from_usage(draft.usage)
+            service_tier: decoded.mode.service_tier,
+            speed: decoded.mode.speed,
+            inference_geo: decoded.mode.inference_geo,
+            ..EventCells::from_usage(decoded.usage)
         });
         self.finish_event();
     }
@@ -438,12 +439,12 @@ impl Stream {
         self.pushed += 1;
     }
 
-    /// Adds an event to the session's sums. `draft.timestamp` is the time of the event.
-    pub(super) fn count_event(&mut self, kind: EventType, draft: &Draft<'_>) {
+    /// Adds an event to the session's sums. `decoded.timestamp` is the time of the event.
+    pub(super) fn count_event(&mut self, kind: EventType, decoded: &DecodedEvent<'_>) {
         let row = &mut self.session;
         row.events += 1;
         if kind == EventType::TokenUsage {
-            row.set_recorded_usage(row.recorded_usage().plus(draft.usage));
+            row.set_recorded_usage(row.recorded_usage().plus(decoded.usage));
         }
         if self.is_replay {
             row.replay_events += 1;
@@ -454,10 +455,10 @@ impl Stream {
             EventType::User => row.user_messages += i64::from(!self.is_sidechain),
             EventType::Message => row.messages += 1,
             EventType::ToolCall => row.tool_calls += 1,
-            EventType::ToolResult => row.tool_errors += i64::from(draft.is_error == Some(true)),
+            EventType::ToolResult => row.tool_errors += i64::from(decoded.is_error == Some(true)),
             EventType::TokenUsage => {
-                row.set_usage(row.usage().plus(draft.usage));
-                self.ledger.add_usage(row.model.as_deref(), draft, &mut self.state.requests);
+                row.set_usage(row.usage().plus(decoded.usage));
+                self.ledger.add_usage(row.model.as_deref(), decoded, &mut self.state.requests);
             }
             EventType::Reasoning | EventType::Notification => {}
         }

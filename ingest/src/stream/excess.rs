@@ -5,7 +5,7 @@
 use schemas::problem::ProblemKind;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::draft::RecordAt;
+use super::decoded_event::RecordAt;
 use super::events::Stream;
 use super::state::EqualRun;
 

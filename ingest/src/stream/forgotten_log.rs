@@ -6,7 +6,7 @@ use schemas::event::FORGOTTEN_TEXT;
 
 use super::batch::EventCells;
 use super::calls::CallColumns;
-use super::draft::Draft;
+use super::decoded_event::DecodedEvent;
 use super::events::Stream;
 use super::forgotten::{ForgottenInLog, RecordFacts, RecordProbe, hash_event_text, is_spoken};
 use crate::text::names::truncate_name;
@@ -35,21 +35,21 @@ impl Stream {
     }
 
     /// Notes an event of the present record without making a row of it.
-    pub(super) fn push_probed(&mut self, kind: EventType, step: i32, draft: &Draft<'_>) {
-        let answered_call = draft.answered_call(kind);
-        let time = draft.timestamp.or(self.record_time).or(self.state.last_time);
+    pub(super) fn push_probed(&mut self, kind: EventType, step: i32, decoded: &DecodedEvent<'_>) {
+        let answered_call = decoded.answered_call(kind);
+        let time = decoded.timestamp.or(self.record_time).or(self.state.last_time);
         let mut text_hash = 0;
         let needs_texts = self.probe.as_ref().is_some_and(|probe| probe.needs_texts);
         if self.pushed == 0 && (self.record_hash == 0 || needs_texts) {
-            let text = clean(draft.text);
-            let command = clean(draft.command);
-            let masked = self.mask_columns(&text, &command, draft.files, answered_call);
+            let text = clean(decoded.text);
+            let command = clean(decoded.command);
+            let masked = self.mask_columns(&text, &command, decoded.files, answered_call);
             text_hash = hash_event_text(kind, &masked.text);
         }
         // What a command printed is masked in its result.
-        let command = clean(draft.command);
+        let command = clean(decoded.command);
         let command = self.mask_columns("", &command, &[], None).command;
-        self.pair_call(kind, step, draft, &command);
+        self.pair_call(kind, step, decoded, &command);
         let spoken_events = i32::from(is_spoken(kind));
         let first_event = self.state.next_index;
         let number = self.record_number;
@@ -65,7 +65,7 @@ impl Stream {
                 text_hash,
                 event_type: kind,
                 time,
-                text_bytes: draft.text.len(),
+                text_bytes: decoded.text.len(),
                 first_event,
                 events: 1,
                 spoken_events,
@@ -77,20 +77,25 @@ impl Stream {
     }
 
     /// Adds an event of a forgotten record: only its type, its time and its place.
-    pub(super) fn push_forgotten(&mut self, kind: EventType, step: i32, draft: &Draft<'_>) {
-        let step = self.pair_call(kind, step, draft, "");
+    pub(super) fn push_forgotten(
+        &mut self,
+        kind: EventType,
+        step: i32,
+        decoded: &DecodedEvent<'_>,
+    ) {
+        let step = self.pair_call(kind, step, decoded, "");
         if self.pushed == 0 {
             self.extend_time_range(self.record_time);
         }
-        self.extend_time_range(draft.timestamp);
-        self.count_event(kind, &Draft::default());
+        self.extend_time_range(decoded.timestamp);
+        self.count_event(kind, &DecodedEvent::default());
         self.batch.push(&EventCells {
             session_id: &self.session.session_id,
             event_index: self.state.next_index,
             turn_index: self.state.turn,
             step_index: step,
             event_type: kind,
-            timestamp: draft.timestamp.or(self.record_time).or(self.state.last_time),
+            timestamp: decoded.timestamp.or(self.record_time).or(self.state.last_time),
             provider: self.provider,
             text: FORGOTTEN_TEXT,
             is_replay: true,
@@ -104,7 +109,13 @@ impl Stream {
 
     /// Pairs a call and its result by their id alone. `command` is remembered for the result. Returns the
     /// step of the event.
-    fn pair_call(&mut self, kind: EventType, step: i32, draft: &Draft<'_>, command: &str) -> i32 {
+    fn pair_call(
+        &mut self,
+        kind: EventType,
+        step: i32,
+        decoded: &DecodedEvent<'_>,
+        command: &str,
+    ) -> i32 {
         let mut columns = CallColumns {
             step,
             tool: None,
@@ -112,8 +123,8 @@ impl Stream {
             command: command.to_owned(),
             duration_ms: None,
         };
-        let tool_call_id = draft.tool_call_id.map(truncate_name);
-        let id_only = Draft { tool_call_id, ..Draft::default() };
+        let tool_call_id = decoded.tool_call_id.map(truncate_name);
+        let id_only = DecodedEvent { tool_call_id, ..DecodedEvent::default() };
         match kind {
             EventType::ToolCall => self.open_call(&id_only, None, &columns),
             EventType::ToolResult => self.close_call(&id_only, None, &mut columns),

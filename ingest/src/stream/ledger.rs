@@ -9,7 +9,7 @@ use schemas::{Timestamp, Usage};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::branches::AbandonedRanges;
-use super::draft::Draft;
+use super::decoded_event::DecodedEvent;
 use crate::redact;
 
 /// Maximum number of unknown names counted separately; further names are counted together.
@@ -81,19 +81,19 @@ impl Ledger {
         row.redactions = to_json(&redactions, redactions.is_empty());
     }
 
-    /// Adds the tokens of an own event, and remembers its request. `draft.timestamp` is the time of the
+    /// Adds the tokens of an own event, and remembers its request. `decoded.timestamp` is the time of the
     /// event, whose day decides the price.
     pub(crate) fn add_usage(
         &mut self,
         model: Option<&str>,
-        draft: &Draft<'_>,
+        decoded: &DecodedEvent<'_>,
         requests: &mut LastRequests,
     ) {
-        let mut prompt_tokens = Usage { output: None, ..draft.usage }.total();
-        if let Some(id) = draft.request_id {
+        let mut prompt_tokens = Usage { output: None, ..decoded.usage }.total();
+        if let Some(id) = decoded.request_id {
             prompt_tokens = remember_prompt(requests, id, prompt_tokens);
         }
-        if is_sum_of_requests(draft.subtype) {
+        if is_sum_of_requests(decoded.subtype) {
             prompt_tokens = 0;
         }
         let exceeded = LONG_PROMPTS.iter().rfind(|size| prompt_tokens > **size);
@@ -102,15 +102,15 @@ impl Ledger {
         let mut added = ModelUsage {
             model: model.map(str::to_owned),
             prompt_over,
-            day: draft.timestamp.map(|time| Timestamp(time).utc_day()),
-            mode: draft.mode.price_mode(),
-            cost_as_logged: draft.cost,
-            usage: draft.usage,
+            day: decoded.timestamp.map(|time| Timestamp(time).utc_day()),
+            mode: decoded.mode.price_mode(),
+            cost_as_logged: decoded.cost,
+            usage: decoded.usage,
         };
         // Requests are mostly of the newest day, whose sums are the last ones.
         let mut position = self.models.iter().rposition(|known| has_same_price(known, &added));
         if position.is_none() && self.models.len() >= MAX_MODELS {
-            added = ModelUsage { prompt_over, usage: draft.usage, ..ModelUsage::default() };
+            added = ModelUsage { prompt_over, usage: decoded.usage, ..ModelUsage::default() };
             position = self.models.iter().rposition(|known| has_same_price(known, &added));
         }
         match position.and_then(|at| self.models.get_mut(at)) {
@@ -191,8 +191,8 @@ mod tests {
         let mut requests = LastRequests::new();
         let usage = Usage { input: Some(5), output: Some(2), ..Usage::default() };
         let mut count = |usage: Usage, id: &str| {
-            let draft = Draft { usage, request_id: Some(id), ..Draft::default() };
-            ledger.add_usage(Some("m"), &draft, &mut requests);
+            let decoded = DecodedEvent { usage, request_id: Some(id), ..DecodedEvent::default() };
+            ledger.add_usage(Some("m"), &decoded, &mut requests);
         };
         count(usage, "r");
         let long = Usage { cache_read: Some(300_000), ..Usage::default() };
@@ -224,10 +224,10 @@ mod tests {
     fn models_have_an_end_and_their_tokens_none() {
         let (mut ledger, mut requests) = (Ledger::default(), LastRequests::new());
         let usage = Usage { output: Some(1), ..Usage::default() };
-        let draft = Draft { usage, ..Draft::default() };
+        let decoded = DecodedEvent { usage, ..DecodedEvent::default() };
         for round in 0..2 {
             for model in 0..5000 {
-                ledger.add_usage(Some(&format!("m{model}")), &draft, &mut requests);
+                ledger.add_usage(Some(&format!("m{model}")), &decoded, &mut requests);
             }
             assert_eq!(ledger.models.len(), MAX_MODELS + 1, "{round}");
         }

@@ -1,12 +1,12 @@
 //! Turns decoded records into rows: coordinates, joined calls, sums, copies and abandoned branches.
 //!
-//! Decoders push draft events to a [`Stream`]. This module does not know the format of any
+//! Decoders push decoded events to a [`Stream`]. This module does not know the format of any
 //! provider.
 
 pub mod batch;
 mod branches;
 mod calls;
-mod draft;
+mod decoded_event;
 mod events;
 mod excess;
 pub mod forgotten;
@@ -26,7 +26,7 @@ pub(crate) mod tool_kind;
 pub(crate) mod tree;
 mod unknown;
 
-pub use self::draft::{Draft, ModeWords, RecordAt, parse_micros};
+pub use self::decoded_event::{DecodedEvent, ModeWords, RecordAt, parse_micros};
 pub use self::events::Stream;
 pub(crate) use self::forgotten::ForgottenInLog;
 pub(crate) use self::messages::{DocumentMessages, DroppedMessages};

@@ -2,7 +2,7 @@
 //! result that comes before its call takes over the same but the step, which has not begun.
 
 use super::calls::{CallColumns, OpenCall, hash_call_id};
-use super::draft::Draft;
+use super::decoded_event::DecodedEvent;
 use super::events::Stream;
 use crate::redact::columns::mask_name;
 
@@ -24,13 +24,18 @@ impl Stream {
     }
 
     /// Remembers a call until its result comes. `time` is that of the call, if it is known.
-    pub(super) fn open_call(&mut self, draft: &Draft<'_>, time: Option<i64>, call: &CallColumns) {
-        let Some(id) = draft.tool_call_id else { return };
-        self.name_early_result(id, draft.tool_name, call);
+    pub(super) fn open_call(
+        &mut self,
+        decoded: &DecodedEvent<'_>,
+        time: Option<i64>,
+        call: &CallColumns,
+    ) {
+        let Some(id) = decoded.tool_call_id else { return };
+        self.name_early_result(id, decoded.tool_name, call);
         self.state.open_calls.add_call(OpenCall {
             id_hash: hash_call_id(id),
             step: call.step,
-            tool: draft.tool_name.map(|name| mask_name(self.redactor.as_deref(), name)),
+            tool: decoded.tool_name.map(|name| mask_name(self.redactor.as_deref(), name)),
             files: call.files.clone(),
             command: call.command.clone(),
             at: time,
@@ -41,13 +46,13 @@ impl Stream {
     /// known.
     pub(super) fn close_call(
         &mut self,
-        draft: &Draft<'_>,
+        decoded: &DecodedEvent<'_>,
         time: Option<i64>,
         columns: &mut CallColumns,
     ) {
-        let Some(id) = draft.tool_call_id else { return };
+        let Some(id) = decoded.tool_call_id else { return };
         let Some(call) = self.state.open_calls.take_call(id) else {
-            if draft.tool_name.is_none() {
+            if decoded.tool_name.is_none() {
                 self.state.early_results.add_result(id, self.state.next_index);
             }
             return;

@@ -8,7 +8,7 @@ use schemas::session::{EventRow, SessionRow};
 use schemas::{Confidence, EventType};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::draft::{Draft, RecordAt, mode_words};
+use super::decoded_event::{DecodedEvent, RecordAt, mode_words};
 use super::events::Stream;
 use super::forgotten::is_forgotten_event;
 use super::messages::{DocumentMessage, DocumentMessages, DroppedMessages};
@@ -136,7 +136,7 @@ impl Stream {
         // The event keeps its own model and branch.
         let model = std::mem::replace(&mut self.session.model, event.model.clone());
         let branch = std::mem::replace(&mut self.session.git_branch, event.git_branch.clone());
-        let draft = Draft {
+        let decoded = DecodedEvent {
             subtype: event.subtype.as_deref(),
             text: &event.text,
             tool_name: event.tool_name.as_deref(),
@@ -154,7 +154,7 @@ impl Stream {
             request_id: event.request_id.as_deref(),
             timestamp: event.timestamp,
         };
-        self.push_in_step(kind, step, draft);
+        self.push_in_step(kind, step, decoded);
 
         self.session.model = model.or(event.model);
         self.session.git_branch = branch.or(event.git_branch);

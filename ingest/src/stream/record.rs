@@ -4,7 +4,7 @@ use schemas::event::TimeSource;
 use schemas::session::SessionRow;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::draft::RecordAt;
+use super::decoded_event::RecordAt;
 use super::events::Stream;
 use super::replay::History;
 
@@ -12,7 +12,7 @@ use super::replay::History;
 const OWN_RUN_THRESHOLD: u32 = 32;
 
 impl Stream {
-    /// Begins a record; the drafts that follow come from it. `identity` is the same for copies of
+    /// Begins a record; the events that follow come from it. `identity` is the same for copies of
     /// the record and differs from that of other records. `None` is for records without an
     /// identity, which are treated like the last record that gave an event.
     pub fn begin_record(&mut self, at: RecordAt, identity: Option<u64>, time: Option<i64>) {
@@ -167,7 +167,7 @@ impl Stream {
         self.state.replay = is_copy && !self.is_forgotten;
     }
 
-    /// Sets the position of the drafts that follow, whose text is in another record.
+    /// Sets the position of the events that follow, whose text is in another record.
     pub fn set_position(&mut self, at: RecordAt) {
         self.record = at;
     }

@@ -10,7 +10,7 @@ use schemas::event::TimeSource;
 use schemas::session::{EventRow, SessionRow};
 use schemas::{EventType, Usage};
 
-use super::draft::{Draft, RecordAt, mode_words};
+use super::decoded_event::{DecodedEvent, RecordAt, mode_words};
 use super::events::Stream;
 use super::forgotten::is_forgotten_event;
 use super::ledger::{LastRequests, Ledger};
@@ -70,7 +70,7 @@ impl Stream {
         self.is_sidechain = event.is_sidechain;
         self.session.model.clone_from(&event.model);
         self.extend_time_range(event.timestamp);
-        self.count_event(event.event_type, &counted_draft(event));
+        self.count_event(event.event_type, &counted_event(event));
 
         if let Some(own) = &mut self.own {
             own.extend(record_ids(event).into_iter().filter(|hash| *hash != 0));
@@ -334,9 +334,9 @@ impl TokenRecount {
         if event.is_replay {
             self.session.replay_events += 1;
         } else if event.event_type == EventType::TokenUsage {
-            let draft = counted_draft(event);
-            self.session.set_usage(self.session.usage().plus(draft.usage));
-            self.ledger.add_usage(event.model.as_deref(), &draft, &mut self.requests);
+            let decoded = counted_event(event);
+            self.session.set_usage(self.session.usage().plus(decoded.usage));
+            self.ledger.add_usage(event.model.as_deref(), &decoded, &mut self.requests);
         }
     }
 
@@ -355,14 +355,14 @@ pub(crate) fn is_copied(event: &EventRow) -> bool {
 }
 
 /// Returns what is counted of an event.
-fn counted_draft(event: &EventRow) -> Draft<'_> {
-    Draft {
+fn counted_event(event: &EventRow) -> DecodedEvent<'_> {
+    DecodedEvent {
         subtype: event.subtype.as_deref(),
         is_error: event.is_error,
         usage: event.usage(),
         mode: mode_words(event),
         request_id: event.request_id.as_deref(),
         timestamp: event.timestamp,
-        ..Draft::default()
+        ..DecodedEvent::default()
     }
 }

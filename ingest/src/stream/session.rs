@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use schemas::session::SessionRow;
 use schemas::{Confidence, EventType};
 
-use super::draft::Draft;
+use super::decoded_event::DecodedEvent;
 use super::events::Stream;
 use super::log_folder::find_log_folder;
 use super::repository::{self, Repository};
@@ -49,7 +49,7 @@ impl Stream {
     pub fn push_prompt(&mut self, text: &str) {
         self.begin_turn();
         self.offer_title(TitleFrom::Prompt, text);
-        self.push(EventType::User, Draft { text, ..Draft::default() });
+        self.push(EventType::User, DecodedEvent { text, ..DecodedEvent::default() });
     }
 
     /// Offers a title. Prompts of copied history name the session only while it has no title of its
@@ -453,10 +453,16 @@ mod tests {
         };
         tell(&mut stream);
         tell(&mut stream);
-        let call =
-            Draft { command: "count curlew", files: &["curlew.md".to_owned()], ..Draft::default() };
+        let call = DecodedEvent {
+            command: "count curlew",
+            files: &["curlew.md".to_owned()],
+            ..DecodedEvent::default()
+        };
         stream.push(EventType::ToolCall, call);
-        stream.push(EventType::Notification, Draft { text: "a godwit", ..Draft::default() });
+        stream.push(
+            EventType::Notification,
+            DecodedEvent { text: "a godwit", ..DecodedEvent::default() },
+        );
         let row = stream.session_row();
         let all = r#"{"curlew":1,"dunlin":1,"godwit":1,"heron":1,"osprey":1,"plover":1}"#;
         assert_eq!(row.redactions.as_deref(), Some(all));

@@ -58,14 +58,14 @@ fn files_that_tell_of_a_log_are_no_unknown_ones() {
     write(&subagents.join("agent-y.meta.json"), r#"{"agentType":"Explore"}"#, 1);
     let memory = Memory::default();
     let report = memory.ingest(dir.path());
-    assert_eq!((report.files_beside, report.files_unknown), (2, 1));
+    assert_eq!((report.files_sidecar, report.files_unknown), (2, 1));
     assert_eq!(memory.ingest(dir.path()).files_unchanged, 5);
     // The other one of Kimi is an index of folders.
     for (provider, files) in
         [("grok", (1, 0)), ("kimi", (2, 1)), ("droid", (2, 0)), ("kiro", (1, 0)), ("cline", (1, 0))]
     {
         let report = Memory::default().ingest(&samples().join(provider));
-        assert_eq!((report.files_beside, report.files_unknown), files, "{provider}");
+        assert_eq!((report.files_sidecar, report.files_unknown), files, "{provider}");
     }
 }
 

@@ -100,9 +100,9 @@ fn a_file_next_to_a_log_is_not_read_if_it_is_huge() {
             }
             fs::copy(&path, &copy).expect("copies");
             let log = copy.with_extension("jsonl");
-            let is_beside = copy.extension().is_some_and(|end| end == "json")
+            let is_sidecar = copy.extension().is_some_and(|end| end == "json")
                 && path.with_extension("jsonl").exists();
-            if is_beside && log != copy {
+            if is_sidecar && log != copy {
                 write_sparse(&copy, &[], TERABYTE);
                 holes += 1;
             }

@@ -109,7 +109,7 @@ pub const SOURCES: Table = Table {
         required("path", Text, "The file.").exempt_from_masking(
             "the log is opened by it; it is shown as sessions.source_path only",
         ),
-        required("status", Text, "ok, empty, beside, unknown_format, failed, gone or excluded.")
+        required("status", Text, "ok, empty, sidecar, unknown_format, failed, gone or excluded.")
             .exempt_from_masking(OWN_WORDS),
         optional("session_id", Text, "Session made from it."),
         optional("provider", Text, "Agent that wrote it.").exempt_from_masking(OWN_WORDS),

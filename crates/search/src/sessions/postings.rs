@@ -9,7 +9,7 @@ use schemas::EventType;
 use super::question::QuestionTerm;
 use crate::text_length::typical_length;
 use store::{
-    RowFacts, RowOutline, Segment, SessionBrief, SessionSpan, Snapshot, StoreError, WordLookup,
+    RowFacts, RowOutline, Segment, SessionSpan, SessionSummary, Snapshot, StoreError, WordLookup,
 };
 
 /// What a word that only begins like one of the question counts, at most once in full.
@@ -71,7 +71,7 @@ impl AskedRows<'_> {
     }
 
     /// True if a session has events after the time to which the question is limited.
-    pub(crate) fn may_exclude_by_time(&self, session: &SessionBrief) -> bool {
+    pub(crate) fn may_exclude_by_time(&self, session: &SessionSummary) -> bool {
         let ended = session.ended_at;
         self.until.is_some_and(|until| ended.is_some_and(|ended| ended >= until))
     }

@@ -345,12 +345,12 @@ fn add_names(snapshot: &Snapshot, request: &SessionRequest<'_>, ranked: &mut Vec
     let question = request.question;
     let mut projects: HashMap<&str, bool> = HashMap::new();
     for session in ranked.iter_mut() {
-        let brief = &snapshot.sessions()[session.session];
-        if question.agents.contains(&brief.provider) {
+        let summary = &snapshot.sessions()[session.session];
+        if question.agents.contains(&summary.provider) {
             session.score += AGENT_WEIGHT;
             session.named.agent = true;
         }
-        let project = brief.origin.project.as_deref().unwrap_or_default();
+        let project = summary.origin.project.as_deref().unwrap_or_default();
         if *projects.entry(project).or_insert_with(|| question.projects.has(project)) {
             session.score += PROJECT_WEIGHT;
             session.named.project = true;

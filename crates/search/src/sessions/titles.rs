@@ -54,12 +54,12 @@ fn find_hits_of_sessions(
 ) -> Vec<TitleHit> {
     let mut found = Vec::new();
     for session in sessions.iter().copied() {
-        let brief = &snapshot.sessions()[session];
-        let is_copy = brief.events > 0 && brief.replay_events == brief.events;
-        if is_copy || !asked.includes(session) || asked.may_exclude_by_time(brief) {
+        let summary = &snapshot.sessions()[session];
+        let is_copy = summary.events > 0 && summary.replay_events == summary.events;
+        if is_copy || !asked.includes(session) || asked.may_exclude_by_time(summary) {
             continue;
         }
-        let Some(title) = &brief.title else { continue };
+        let Some(title) = &summary.title else { continue };
         let values = weigh_terms(&question.terms, title);
         if !values.is_empty() {
             found.push(TitleHit { session, length: title.len() as f32, values });

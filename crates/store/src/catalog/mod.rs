@@ -3,14 +3,14 @@
 //!
 //! ```text
 //! manifest(id 0, json)       the list of segments; see `manifest.rs`
-//! briefs(segment)            the briefs of the sessions of a segment, in the order of their ids
+//! briefs(segment)            the summaries of the sessions of a segment, in the order of their ids
 //! session_rows(segment, at)  the row of each of these sessions
 //! sources(segment)           the rows of the logs of a segment, in the order of their paths
 //! states(segment, at)        the decoder state of a log that has one
 //! ```
 //!
 //! A record never changes: a segment has all of its records from its commit on, until its files are
-//! removed. Each ends with a checksum, which also covers its kind and its place, and the briefs say
+//! removed. Each ends with a checksum, which also covers its kind and its place, and the summaries say
 //! which rows there are. So nothing is missed or mistaken after damage.
 
 pub(crate) mod records;
@@ -429,7 +429,7 @@ mod tests {
     /// The rows of a segment with two sessions and the state of a log, which have this word.
     fn rows(word: &str) -> SegmentRecords {
         let mut rows = SegmentRecords::default();
-        rows.add_record(RecordKind::Briefs, 0, format!("briefs {word}").into_bytes());
+        rows.add_record(RecordKind::Summaries, 0, format!("briefs {word}").into_bytes());
         rows.add_record(RecordKind::Sources, 0, Vec::new());
         for at in 0..2 {
             rows.add_record(RecordKind::SessionRow, at, format!("row {at} {word}").into_bytes());
@@ -442,7 +442,7 @@ mod tests {
         let Some(catalog) = Catalog::open(dir)? else { return Ok(Vec::new()) };
         let mut found = vec![catalog.read_manifest()?.into_bytes()];
         for segment in [1, 2] {
-            found.push(catalog.read(RecordKind::Briefs, segment, 0)?);
+            found.push(catalog.read(RecordKind::Summaries, segment, 0)?);
             found.push(catalog.read(RecordKind::Sources, segment, 0)?);
             found.extend(catalog.read_all(RecordKind::SessionRow, segment, 2)?);
             found.push(catalog.read(RecordKind::SessionRow, segment, 1)?);
@@ -467,8 +467,8 @@ mod tests {
         writer.verify().expect("is whole");
 
         writer.commit("manifest 2", &[], &|number| number == 1).expect("commits");
-        assert!(reader.read(RecordKind::Briefs, 2, 0).is_err());
-        assert_eq!(reader.read(RecordKind::Briefs, 1, 0).expect("reads"), b"briefs kept");
+        assert!(reader.read(RecordKind::Summaries, 2, 0).is_err());
+        assert_eq!(reader.read(RecordKind::Summaries, 1, 0).expect("reads"), b"briefs kept");
         writer.erase_deleted().expect("erases");
         for name in [CATALOG_FILE, CATALOG_SIDE_FILES[0]] {
             let bytes = fs::read(dir.path().join(name)).expect("reads");

@@ -10,19 +10,21 @@ pub(super) const CHECK_BYTES: usize = 8;
 /// A kind of record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RecordKind {
-    Briefs,
+    Summaries,
     SessionRow,
     Sources,
     State,
 }
 
 impl RecordKind {
-    pub(super) const ALL: [Self; 4] = [Self::Briefs, Self::SessionRow, Self::Sources, Self::State];
+    pub(super) const ALL: [Self; 4] =
+        [Self::Summaries, Self::SessionRow, Self::Sources, Self::State];
 
     /// Returns the name of its table.
     pub(super) fn table(self) -> &'static str {
         match self {
-            Self::Briefs => "briefs",
+            // The name that stores have.
+            Self::Summaries => "briefs",
             Self::SessionRow => "session_rows",
             Self::Sources => "sources",
             Self::State => "states",
@@ -39,8 +41,8 @@ impl RecordKind {
 /// The rows of a segment as the records of a catalog.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct SegmentRecords {
-    /// The briefs of the sessions, in the order of their ids.
-    pub(crate) briefs: Vec<u8>,
+    /// The summaries of the sessions, in the order of their ids.
+    pub(crate) summaries: Vec<u8>,
     /// The rows of these sessions.
     pub(crate) session_rows: Vec<Vec<u8>>,
     /// The rows of the logs, in the order of their paths. A log with a state has an empty one.
@@ -54,7 +56,7 @@ impl SegmentRecords {
     pub(crate) fn records(&self) -> impl Iterator<Item = (RecordKind, usize, &[u8])> {
         let rows = self.session_rows.iter().enumerate();
         let states = self.states.iter();
-        [(RecordKind::Briefs, 0, &*self.briefs), (RecordKind::Sources, 0, &*self.sources)]
+        [(RecordKind::Summaries, 0, &*self.summaries), (RecordKind::Sources, 0, &*self.sources)]
             .into_iter()
             .chain(rows.map(|(at, row)| (RecordKind::SessionRow, at, &**row)))
             .chain(states.map(|(at, state)| (RecordKind::State, *at, &**state)))
@@ -63,7 +65,7 @@ impl SegmentRecords {
     /// Adds a record that [`Self::records`] returned. They must come in the same order.
     pub(crate) fn add_record(&mut self, kind: RecordKind, at: usize, record: Vec<u8>) {
         match kind {
-            RecordKind::Briefs => self.briefs = record,
+            RecordKind::Summaries => self.summaries = record,
             RecordKind::Sources => self.sources = record,
             RecordKind::SessionRow => self.session_rows.push(record),
             RecordKind::State => {
@@ -81,7 +83,7 @@ impl SegmentRecords {
     /// Returns a record.
     pub(crate) fn record(&self, kind: RecordKind, at: usize) -> Option<&[u8]> {
         match kind {
-            RecordKind::Briefs => Some(&self.briefs),
+            RecordKind::Summaries => Some(&self.summaries),
             RecordKind::Sources => Some(&self.sources),
             RecordKind::SessionRow => self.session_rows.get(at).map(Vec::as_slice),
             RecordKind::State => self.states.get(&at).map(Vec::as_slice),

@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn a_copy_is_read_back_and_a_damaged_one_is_not() {
         let mut rows = SegmentRecords::default();
-        rows.add_record(RecordKind::Briefs, 0, b"briefs".to_vec());
+        rows.add_record(RecordKind::Summaries, 0, b"briefs".to_vec());
         rows.add_record(RecordKind::Sources, 0, b"sources".to_vec());
         rows.add_record(RecordKind::SessionRow, 0, b"row".to_vec());
         rows.add_record(RecordKind::State, 7, b"state".to_vec());

@@ -10,7 +10,7 @@ use schemas::table::EventColumn;
 use schemas::{EventType, Provider};
 
 use crate::error::StoreError;
-use crate::segment::session_brief::SessionBrief;
+use crate::segment::session_summary::SessionSummary;
 use crate::session_events::ALL_EVENTS;
 use crate::snapshot::Snapshot;
 
@@ -102,7 +102,7 @@ impl Recording {
 /// counts. Returns the rows that change.
 pub(super) fn choose_sessions(
     recordings: Vec<Recording>,
-    sessions: &[impl Deref<Target = SessionBrief>],
+    sessions: &[impl Deref<Target = SessionSummary>],
 ) -> RowChanges {
     let mut by_response: BTreeMap<(&str, String), Vec<Recording>> = BTreeMap::new();
     for recording in recordings {
@@ -134,7 +134,7 @@ pub(super) fn choose_sessions(
 /// Orders the recordings of a response; the first one counts.
 fn rank<'s>(
     recording: &Recording,
-    sessions: &'s [impl Deref<Target = SessionBrief>],
+    sessions: &'s [impl Deref<Target = SessionSummary>],
 ) -> (Reverse<i64>, bool, i64, &'s str, bool) {
     let session = &sessions[recording.session];
     (
@@ -181,13 +181,13 @@ mod tests {
     }
 
     /// Four sessions; later ones began earlier.
-    fn sessions() -> Vec<Arc<SessionBrief>> {
+    fn sessions() -> Vec<Arc<SessionSummary>> {
         let session = |n: i64| SessionRow {
             session_id: format!("s{n}"),
             started_at: Some(100 - n),
             ..SessionRow::default()
         };
-        (0..4).map(|n| Arc::new(SessionBrief::from_row(&session(n)))).collect()
+        (0..4).map(|n| Arc::new(SessionSummary::from_row(&session(n)))).collect()
     }
 
     /// Returns the changes as (session, whether another one counts it now).

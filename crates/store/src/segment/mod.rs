@@ -9,7 +9,7 @@ pub(super) mod pages;
 mod segment_folder;
 pub(super) mod segment_rows;
 pub(super) mod segment_writer;
-pub(super) mod session_brief;
+pub(super) mod session_summary;
 pub(super) mod session_table;
 pub(super) mod small_files;
 pub(super) mod source_table;

@@ -9,7 +9,7 @@ use schemas::session::{SessionRow, SourceRow};
 use schemas::table::EVENTS;
 
 use super::events_footer::{TextPage, locate_text_pages, read_footer};
-use super::session_brief::SessionBrief;
+use super::session_summary::SessionSummary;
 use super::session_table::SessionTable;
 use super::small_files::read_chunk_checksums;
 use crate::disk::checked_file::{CheckedFile, open_error};
@@ -30,14 +30,14 @@ pub struct SessionSpan {
 }
 
 impl SessionSpan {
-    /// Returns the rows that a segment has of the session at the position `session`, whose brief in the
-    /// segment is `brief`.
-    pub(crate) fn of_brief(brief: &SessionBrief, session: usize) -> Self {
+    /// Returns the rows that a segment has of the session at the position `session`, whose summary in the
+    /// segment is `summary`.
+    pub(crate) fn of_summary(summary: &SessionSummary, session: usize) -> Self {
         Self {
             session,
-            start: usize::try_from(brief.row_start).unwrap_or(0),
-            count: usize::try_from(brief.row_count).unwrap_or(0),
-            first_index: u32::try_from(brief.events - brief.row_count).unwrap_or(0),
+            start: usize::try_from(summary.row_start).unwrap_or(0),
+            count: usize::try_from(summary.row_count).unwrap_or(0),
+            first_index: u32::try_from(summary.events - summary.row_count).unwrap_or(0),
         }
     }
 }
@@ -114,9 +114,9 @@ impl Segment {
         self.shared.sessions.source().read_whole_sources(self.entry.number)
     }
 
-    /// Returns the briefs of its sessions. No row is read for them.
-    pub(crate) fn briefs(&self) -> &[SessionBrief] {
-        self.shared.sessions.briefs()
+    /// Returns the summaries of its sessions. No row is read for them.
+    pub(crate) fn summaries(&self) -> &[SessionSummary] {
+        self.shared.sessions.summaries()
     }
 
     /// Returns the path of a table's file.

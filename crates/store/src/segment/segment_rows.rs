@@ -10,7 +10,7 @@ use schemas::session::{SessionRow, SourceRow};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::session_brief::{SessionBrief, SessionBriefs};
+use super::session_summary::{SessionSummaries, SessionSummary};
 use crate::catalog::records::{RecordKind, SegmentRecords};
 use crate::catalog::{CATALOG_FILE, Catalog};
 use crate::error::StoreError;
@@ -50,7 +50,7 @@ impl RecordedRows {
 
     /// Encodes the rows.
     pub(crate) fn finish(mut self) -> io::Result<SegmentRecords> {
-        let briefs = SessionBriefs::from_rows(self.sessions.values().map(|row| &**row));
+        let summaries = SessionSummaries::from_rows(self.sessions.values().map(|row| &**row));
         let session_rows = self.sessions.values().map(encode).collect::<io::Result<_>>()?;
         let mut states = BTreeMap::new();
         for (at, row) in self.sources.values_mut().enumerate() {
@@ -61,7 +61,7 @@ impl RecordedRows {
         }
         let sources: Vec<_> = self.sources.into_values().collect();
         Ok(SegmentRecords {
-            briefs: encode(&briefs)?,
+            summaries: encode(&summaries)?,
             session_rows,
             sources: encode(&sources)?,
             states,
@@ -104,51 +104,51 @@ impl RowSource {
         }
     }
 
-    /// Returns the encoded briefs of the sessions of a segment.
-    pub(super) fn read_briefs(&self, segment: i64) -> Result<Vec<u8>, StoreError> {
-        self.read(RecordKind::Briefs, segment, 0)
+    /// Returns the encoded summaries of the sessions of a segment.
+    pub(super) fn read_summaries(&self, segment: i64) -> Result<Vec<u8>, StoreError> {
+        self.read(RecordKind::Summaries, segment, 0)
     }
 
-    /// Decodes the briefs of a segment.
-    pub(super) fn decode_briefs(&self, bytes: &[u8]) -> Result<Vec<SessionBrief>, StoreError> {
-        let briefs: SessionBriefs = self.decode(bytes)?;
-        briefs.into_briefs().ok_or_else(|| self.damaged("a session has no origin"))
+    /// Decodes the summaries of a segment.
+    pub(super) fn decode_summaries(&self, bytes: &[u8]) -> Result<Vec<SessionSummary>, StoreError> {
+        let summaries: SessionSummaries = self.decode(bytes)?;
+        summaries.into_summaries().ok_or_else(|| self.damaged("a session has no origin"))
     }
 
-    /// Returns the row of the session at a position, whose brief is given.
+    /// Returns the row of the session at a position, whose summary is given.
     pub(super) fn read_session(
         &self,
         segment: i64,
         at: usize,
-        brief: &SessionBrief,
+        summary: &SessionSummary,
     ) -> Result<Arc<SessionRow>, StoreError> {
-        self.decode_session(&self.read(RecordKind::SessionRow, segment, at)?, brief)
+        self.decode_session(&self.read(RecordKind::SessionRow, segment, at)?, summary)
     }
 
-    /// Returns the rows of all sessions of a segment, whose briefs are given.
+    /// Returns the rows of all sessions of a segment, whose summaries are given.
     pub(super) fn read_sessions(
         &self,
         segment: i64,
-        briefs: &[SessionBrief],
+        summaries: &[SessionSummary],
     ) -> Result<Vec<Arc<SessionRow>>, StoreError> {
         let rows = match self {
             Self::Catalog(catalog) => {
-                catalog.read_all(RecordKind::SessionRow, segment, briefs.len())?
+                catalog.read_all(RecordKind::SessionRow, segment, summaries.len())?
             }
             Self::Memory(rows) => rows.session_rows.clone(),
         };
-        let rows = rows.iter().zip(briefs);
-        rows.map(|(bytes, brief)| self.decode_session(bytes, brief)).collect()
+        let rows = rows.iter().zip(summaries);
+        rows.map(|(bytes, summary)| self.decode_session(bytes, summary)).collect()
     }
 
     fn decode_session(
         &self,
         bytes: &[u8],
-        brief: &SessionBrief,
+        summary: &SessionSummary,
     ) -> Result<Arc<SessionRow>, StoreError> {
         let row: SessionRow = self.decode(bytes)?;
-        if SessionBrief::from_row(&row) != *brief {
-            return Err(self.damaged("a row of a session is not that of its brief"));
+        if SessionSummary::from_row(&row) != *summary {
+            return Err(self.damaged("a row of a session is not that of its summary"));
         }
         Ok(Arc::new(row))
     }

@@ -1,7 +1,7 @@
-//! The sessions of a segment. A reader that starts reads a brief of each; a row, which has all
+//! The sessions of a segment. A reader that starts reads a summary of each; a row, which has all
 //! columns, is read when a value of it is first needed.
 //!
-//! At 20 GB of logs the rows of all sessions take five times as long to read as their briefs, and an
+//! At 20 GB of logs the rows of all sessions take five times as long to read as their summaries, and an
 //! answer shows a few of them.
 
 use std::ops::Deref;
@@ -10,12 +10,12 @@ use std::sync::{Arc, OnceLock};
 use schemas::session::SessionRow;
 
 use super::segment_rows::RowSource;
-use super::session_brief::SessionBrief;
+use super::session_summary::SessionSummary;
 use crate::error::StoreError;
 
 /// The sessions of a segment, in the order of their ids.
 pub(crate) struct SessionTable {
-    briefs: Vec<SessionBrief>,
+    summaries: Vec<SessionSummary>,
     /// The row of each session, once it was read.
     rows: Vec<OnceLock<Arc<SessionRow>>>,
     segment: i64,
@@ -23,25 +23,25 @@ pub(crate) struct SessionTable {
 }
 
 impl SessionTable {
-    /// Reads the encoded briefs of the sessions of a segment.
+    /// Reads the encoded summaries of the sessions of a segment.
     pub(crate) fn read_bytes(source: &RowSource, segment: i64) -> Result<Vec<u8>, StoreError> {
-        source.read_briefs(segment)
+        source.read_summaries(segment)
     }
 
-    /// Returns the table of the sessions of a segment with these encoded briefs.
+    /// Returns the table of the sessions of a segment with these encoded summaries.
     pub(crate) fn decode(
         source: RowSource,
         segment: i64,
-        briefs: &[u8],
+        summaries: &[u8],
     ) -> Result<Self, StoreError> {
-        let briefs = source.decode_briefs(briefs)?;
-        let rows = briefs.iter().map(|_| OnceLock::new()).collect();
-        Ok(Self { briefs, rows, segment, source })
+        let summaries = source.decode_summaries(summaries)?;
+        let rows = summaries.iter().map(|_| OnceLock::new()).collect();
+        Ok(Self { summaries, rows, segment, source })
     }
 
-    /// Returns the briefs.
-    pub(crate) fn briefs(&self) -> &[SessionBrief] {
-        &self.briefs
+    /// Returns the summaries.
+    pub(crate) fn summaries(&self) -> &[SessionSummary] {
+        &self.summaries
     }
 
     /// Returns where its rows are.
@@ -57,10 +57,10 @@ impl SessionTable {
     /// Reads all rows.
     ///
     /// # Errors
-    /// Fails if they cannot be read, or are not those of the briefs.
+    /// Fails if they cannot be read, or are not those of the summaries.
     pub(crate) fn read_rows(&self) -> Result<Vec<Arc<SessionRow>>, StoreError> {
         if self.rows.iter().any(|row| row.get().is_none()) {
-            let read = self.source.read_sessions(self.segment, &self.briefs)?;
+            let read = self.source.read_sessions(self.segment, &self.summaries)?;
             for (row, read) in self.rows.iter().zip(read) {
                 let _ = row.set(read);
             }
@@ -74,7 +74,7 @@ impl SessionTable {
         match row.get() {
             Some(row) => Ok(row),
             None => {
-                let read = self.source.read_session(self.segment, at, &self.briefs[at])?;
+                let read = self.source.read_session(self.segment, at, &self.summaries[at])?;
                 Ok(row.get_or_init(|| read))
             }
         }
@@ -102,17 +102,17 @@ impl StoredSession {
     /// Returns the row, which is read when it is first needed.
     ///
     /// # Errors
-    /// Fails if it cannot be read, or is not that of the brief.
+    /// Fails if it cannot be read, or is not that of the summary.
     pub fn row(&self) -> Result<&Arc<SessionRow>, StoreError> {
         self.table.row(self.at)
     }
 }
 
 impl Deref for StoredSession {
-    type Target = SessionBrief;
+    type Target = SessionSummary;
 
-    fn deref(&self) -> &SessionBrief {
-        &self.table.briefs[self.at]
+    fn deref(&self) -> &SessionSummary {
+        &self.table.summaries[self.at]
     }
 }
 
@@ -135,12 +135,12 @@ mod tests {
         }));
         change(&mut rows.session_rows[7]);
         let source = RowSource::Memory(Arc::new(rows));
-        let briefs = SessionTable::read_bytes(&source, 1).expect("reads");
-        Arc::new(SessionTable::decode(source, 1, &briefs).expect("decodes"))
+        let summaries = SessionTable::read_bytes(&source, 1).expect("reads");
+        Arc::new(SessionTable::decode(source, 1, &summaries).expect("decodes"))
     }
 
     #[test]
-    fn rows_are_read_when_needed_and_fit_their_briefs() {
+    fn rows_are_read_when_needed_and_fit_their_summaries() {
         let table = table(|_| {});
         let session = StoredSession::new(&table, 7);
         assert_eq!((session.source_path.as_str(), session.ended_at), ("/logs/7", Some(7)));
@@ -148,10 +148,14 @@ mod tests {
         assert_eq!(session.row().expect("reads").tool_calls, 7);
         assert!(table.has_rows());
         let rows = table.read_rows().expect("reads");
-        let briefs: Vec<_> = rows.iter().map(|row| SessionBrief::from_row(row)).collect();
-        assert_eq!(briefs, table.briefs());
-        assert!(briefs[4].is_subagent && briefs[3].is_conversation && !briefs[0].is_conversation);
-        assert!(Arc::ptr_eq(&table.briefs()[1].origin, &table.briefs()[3].origin), "shared");
+        let summaries: Vec<_> = rows.iter().map(|row| SessionSummary::from_row(row)).collect();
+        assert_eq!(summaries, table.summaries());
+        assert!(
+            summaries[4].is_subagent
+                && summaries[3].is_conversation
+                && !summaries[0].is_conversation
+        );
+        assert!(Arc::ptr_eq(&table.summaries()[1].origin, &table.summaries()[3].origin), "shared");
     }
 
     #[test]

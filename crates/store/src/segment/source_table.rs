@@ -12,7 +12,7 @@ use base::text_index::TextIndex;
 #[derive(Debug, Default)]
 pub struct SourceTable {
     /// The rows of all segments.
-    briefs: Vec<SourceBrief>,
+    summaries: Vec<SourceSummary>,
     /// The texts of the rows of each segment.
     texts: Vec<String>,
     /// The positions of the latest rows, by path.
@@ -21,7 +21,7 @@ pub struct SourceTable {
 
 /// What the store knows of a source, without its row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SourceBrief {
+pub struct SourceSummary {
     pub status: SourceStatus,
     pub state: ReadState,
     /// Position in the table. It is less than the number of rows.
@@ -38,7 +38,7 @@ pub struct SourceBrief {
 /// Sources in the order of their rows, with their texts one after the other.
 #[derive(Debug, Default)]
 pub(crate) struct SourceList {
-    briefs: Vec<SourceBrief>,
+    summaries: Vec<SourceSummary>,
     texts: String,
 }
 
@@ -46,72 +46,72 @@ impl SourceTable {
     /// Merges the sources of all segments. Of several rows of a source, the one with the highest segment
     /// number counts.
     pub(crate) fn of_lists(lists: Vec<SourceList>) -> Self {
-        let count = lists.iter().map(|list| list.briefs.len()).sum();
+        let count = lists.iter().map(|list| list.summaries.len()).sum();
         let mut table = Self {
-            briefs: Vec::with_capacity(count),
+            summaries: Vec::with_capacity(count),
             texts: Vec::with_capacity(lists.len()),
             index: TextIndex::new(count),
         };
         for list in lists {
             table.texts.push(list.texts);
-            for brief in list.briefs {
-                let (number, list) = (table.briefs.len(), table.texts.len() - 1);
-                table.push(SourceBrief { number, list, ..brief });
+            for summary in list.summaries {
+                let (number, list) = (table.summaries.len(), table.texts.len() - 1);
+                table.push(SourceSummary { number, list, ..summary });
             }
         }
         table
     }
 
-    fn push(&mut self, brief: SourceBrief) {
-        let number = brief.number;
-        self.briefs.push(brief);
-        let Self { briefs, texts, index } = self;
-        let path_at = |at: usize| path_of(&briefs[at], texts);
+    fn push(&mut self, summary: SourceSummary) {
+        let number = summary.number;
+        self.summaries.push(summary);
+        let Self { summaries, texts, index } = self;
+        let path_at = |at: usize| path_of(&summaries[at], texts);
         let Some(before) = index.insert(path_at(number), number, path_at) else { return };
-        let is_later = briefs[before].segment > briefs[number].segment;
+        let is_later = summaries[before].segment > summaries[number].segment;
         if is_later {
             index.insert(path_at(number), before, path_at);
         }
-        briefs[if is_later { number } else { before }].is_listed = false;
+        summaries[if is_later { number } else { before }].is_listed = false;
     }
 
     /// Returns the source with this path.
-    pub fn find(&self, path: &str) -> Option<&SourceBrief> {
-        let number = self.index.find(path, |at| path_of(&self.briefs[at], &self.texts))?;
-        Some(&self.briefs[number]).filter(|source| source.is_listed)
+    pub fn find(&self, path: &str) -> Option<&SourceSummary> {
+        let number = self.index.find(path, |at| path_of(&self.summaries[at], &self.texts))?;
+        Some(&self.summaries[number]).filter(|source| source.is_listed)
     }
 
     /// Returns the number of rows, which includes earlier states of sources.
     pub fn row_count(&self) -> usize {
-        self.briefs.len()
+        self.summaries.len()
     }
 
     /// Returns all sources, in no particular order.
-    pub fn iter(&self) -> impl Iterator<Item = &SourceBrief> {
-        self.briefs.iter().filter(|source| source.is_listed)
+    pub fn iter(&self) -> impl Iterator<Item = &SourceSummary> {
+        self.summaries.iter().filter(|source| source.is_listed)
     }
 
     /// Returns the path of a source of this table.
-    pub fn path(&self, source: &SourceBrief) -> &str {
+    pub fn path(&self, source: &SourceSummary) -> &str {
         path_of(source, &self.texts)
     }
 
     /// Returns the session of a source of this table.
-    pub fn session_id(&self, source: &SourceBrief) -> Option<&str> {
+    pub fn session_id(&self, source: &SourceSummary) -> Option<&str> {
         let texts = &self.texts[source.list];
         source.state.has_session.then(|| &texts[source.session_id.clone()])
     }
 
     /// Keeps the sources of these sessions only.
     pub(crate) fn retain_sessions(&mut self, is_kept: impl Fn(&str) -> bool) {
-        for brief in &mut self.briefs {
-            let session_id = &self.texts[brief.list][brief.session_id.clone()];
-            brief.is_listed &= brief.state.has_session && is_kept(session_id);
+        for summary in &mut self.summaries {
+            let session_id = &self.texts[summary.list][summary.session_id.clone()];
+            summary.is_listed &= summary.state.has_session && is_kept(session_id);
         }
     }
 }
 
-fn path_of<'t>(source: &SourceBrief, texts: &'t [String]) -> &'t str {
+fn path_of<'t>(source: &SourceSummary, texts: &'t [String]) -> &'t str {
     &texts[source.list][source.path.clone()]
 }
 
@@ -120,7 +120,7 @@ impl SourceList {
     pub(crate) fn of_rows(rows: &[SourceRow]) -> Self {
         let mut list = Self::default();
         for row in rows {
-            let brief = SourceBrief {
+            let summary = SourceSummary {
                 status: row.status,
                 state: ReadState::of_row(row),
                 number: 0,
@@ -130,7 +130,7 @@ impl SourceList {
                 path: list.push_text(&row.path),
                 session_id: list.push_text(row.session_id.as_deref().unwrap_or_default()),
             };
-            list.briefs.push(brief);
+            list.summaries.push(summary);
         }
         list.texts.shrink_to_fit();
         list

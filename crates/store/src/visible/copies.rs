@@ -71,11 +71,11 @@ impl HiddenRelations {
             if ancestors.iter().all(|id| part.session_position(id).is_some()) {
                 continue;
             }
-            let brief = &part.sessions()[*at];
+            let summary = &part.sessions()[*at];
             let relation = found.entry(*at).or_default();
-            relation.has_copies = brief.replay_events > 0;
+            relation.has_copies = summary.replay_events > 0;
             // A parent that was forgotten is among the ancestors still.
-            if let Some(parent) = &brief.parent_session_id
+            if let Some(parent) = &summary.parent_session_id
                 && part.session_position(parent).is_none()
                 && ancestors.contains(parent)
             {
@@ -99,14 +99,14 @@ impl HiddenRelations {
     pub(super) fn key(&self, whole: &Snapshot, part: &Snapshot) -> u128 {
         let mut hashed = b"copies ".to_vec();
         for (session, relation) in &self.0 {
-            append_brief(part, *session, &mut hashed);
+            append_summary(part, *session, &mut hashed);
             hashed.push(u8::from(relation.has_hidden_parent));
             for ancestor in &relation.visible {
-                append_brief(part, *ancestor, &mut hashed);
+                append_summary(part, *ancestor, &mut hashed);
             }
             hashed.push(0);
             for ancestor in &relation.hidden {
-                append_brief(whole, *ancestor, &mut hashed);
+                append_summary(whole, *ancestor, &mut hashed);
             }
         }
         xxh3_128(&hashed)
@@ -214,8 +214,8 @@ impl HiddenRelation {
 }
 
 /// Appends what identifies the rows of the session at a position.
-pub(super) fn append_brief(snapshot: &Snapshot, session: usize, out: &mut Vec<u8>) {
-    let brief = &snapshot.sessions()[session];
-    let rows = (brief.segment, brief.live_from, brief.events, brief.replay_events);
-    out.extend(format!("{} {rows:?} ", brief.session_id).into_bytes());
+pub(super) fn append_summary(snapshot: &Snapshot, session: usize, out: &mut Vec<u8>) {
+    let summary = &snapshot.sessions()[session];
+    let rows = (summary.segment, summary.live_from, summary.events, summary.replay_events);
+    out.extend(format!("{} {rows:?} ", summary.session_id).into_bytes());
 }

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use xxhash_rust::xxh3::xxh3_128;
 
-use self::copies::{HiddenRelations, append_brief};
+use self::copies::{HiddenRelations, append_summary};
 use self::folder::OverlayFolder;
 use self::overlay::Overlay;
 use super::error::StoreError;
@@ -86,7 +86,7 @@ impl VisibleCounts {
         responses.sort_unstable();
         let mut hashed = format!("responses {key} {responses:?}").into_bytes();
         for session in &undecided.sessions {
-            append_brief(&part, *session, &mut hashed);
+            append_summary(&part, *session, &mut hashed);
         }
         let overlay = self.get_or_write(store, xxh3_128(&hashed), &|begin_segment| {
             let changes = choose_rows(&part, &undecided)?;

@@ -32,8 +32,8 @@ impl Overlay {
         for finished in written {
             let rows = RowSource::Memory(Arc::clone(&finished.rows));
             let number = finished.entry.number;
-            let briefs = SessionTable::read_bytes(&rows, number)?;
-            let table = SessionTable::decode(rows, number, &briefs)?;
+            let summaries = SessionTable::read_bytes(&rows, number)?;
+            let table = SessionTable::decode(rows, number, &summaries)?;
             let shared = Arc::new(SharedSegment::new(table));
             segments.push(OverlaySegment { finished, shared });
         }

@@ -56,7 +56,7 @@ use super::reply::session_filter::session_filter;
 use super::reply::time_range::TimeRange;
 use super::reply::{convert, cursor, rows};
 use crate::error::store_error;
-use store::{SessionBrief, Snapshot};
+use store::{SessionSummary, Snapshot};
 
 /// Selects the newest session in which a call failed.
 const LAST_FAILED: &str = "last_failed";
@@ -85,7 +85,7 @@ pub(super) fn run(
     let page = FindingsPage { args: &bound, cursor: args.cursor.as_deref(), limit };
     let since = range.since.map(|since| since.0);
     let filter = session_filter(args.project.as_deref(), args.provider, since);
-    let passes = |session: &SessionBrief| filter(session) && range.begins_in_time(session);
+    let passes = |session: &SessionSummary| filter(session) && range.begins_in_time(session);
     let mut reply = match args.session_id.as_deref().map(str::trim) {
         _ if args.query.is_some() || args.tool.is_some() => {
             let wanted = wanted_sessions(snapshot, args, caller, &passes)?;
@@ -147,7 +147,7 @@ fn wanted_sessions(
     snapshot: &Snapshot,
     args: &AnalyzeArgs,
     caller: &Caller,
-    passes: &dyn Fn(&SessionBrief) -> bool,
+    passes: &dyn Fn(&SessionSummary) -> bool,
 ) -> Result<HashSet<usize>, ToolError> {
     if let Some(id) = args.session_id.as_deref() {
         let found = if id.trim() == LAST_FAILED {

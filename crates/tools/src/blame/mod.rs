@@ -23,7 +23,7 @@ use crate::error::store_error;
 use base::paths::resolve_path;
 use base::sanitize::{clean_text, one_line};
 use search::{Query, SearchRequest, search};
-use store::{SessionBrief, Snapshot, single_event_ranges};
+use store::{SessionSummary, Snapshot, single_event_ranges};
 
 /// Maximum number of calls and results about files of this name that are read.
 const MAX_ROWS: usize = 50_000;
@@ -206,7 +206,7 @@ fn read_history(
 /// Returns true if a path of a session's log is the file: the same full path, or the same path below
 /// the root of the repository. A short path identifies the file only in a session of this
 /// repository.
-fn is_same_file(path: &str, session: &SessionBrief, file: &BlamedFile) -> bool {
+fn is_same_file(path: &str, session: &SessionSummary, file: &BlamedFile) -> bool {
     let full = resolve_path(session.origin.cwd.as_deref(), path).replace('\\', "/");
     if full == file.path {
         return true;
@@ -220,7 +220,7 @@ fn is_same_file(path: &str, session: &SessionBrief, file: &BlamedFile) -> bool {
 }
 
 /// Returns true if a session, or the folder in which its log names the file, is of the repository.
-fn is_of_repository(folder: &str, session: &SessionBrief, file: &BlamedFile) -> bool {
+fn is_of_repository(folder: &str, session: &SessionSummary, file: &BlamedFile) -> bool {
     let repository = session.origin.repository.as_deref().map(|address| {
         let address = address.trim_end_matches('/');
         let name = address.rsplit(['/', '\\', ':']).next().unwrap_or(address);

@@ -30,7 +30,7 @@ use super::reply::usage_warnings::usage_warnings;
 use super::reply::{convert, cursor, rows};
 use crate::error::store_error;
 use base::json_length::json_length;
-use store::{SessionBrief, Snapshot, StoreError};
+use store::{SessionSummary, Snapshot, StoreError};
 
 /// Reads a session once, for what `get_session_details` says of it and for its transcript.
 pub(super) fn read_with_transcript(
@@ -172,7 +172,7 @@ pub(super) fn run(
 
 /// Returns the session that a session of only copies repeats: another capture of it, or the session
 /// that it continues.
-fn describe_original(snapshot: &Snapshot, session: &SessionBrief) -> Option<String> {
+fn describe_original(snapshot: &Snapshot, session: &SessionSummary) -> Option<String> {
     if session.events == 0 || session.replay_events < session.events {
         return None;
     }

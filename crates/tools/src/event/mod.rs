@@ -23,7 +23,7 @@ use super::reply::shared_state::SharedState;
 use super::reply::{convert, cursor, rows};
 use crate::error::store_error;
 use base::sanitize::{clean_text, truncate_middle_for_json};
-use store::{SessionBrief, Snapshot};
+use store::{SessionSummary, Snapshot};
 
 /// The fields of the events of a range, unless the call names some. `tool_name` comes with them.
 const RANGE_FIELDS: &[EventField] = &[EventField::Text];
@@ -173,8 +173,8 @@ fn read_page<'a>(
         let result =
             if wants_shown { read_edit_result(snapshot, session, links, &row)? } else { None };
         let whole_chars = if event.is_in_range { shorten_text(&mut row) } else { None };
-        let is_brief = event.is_in_range && args.fields.is_none();
-        page.pager.fields = if is_brief { Some(RANGE_FIELDS) } else { args.fields.as_deref() };
+        let is_summary = event.is_in_range && args.fields.is_none();
+        page.pager.fields = if is_summary { Some(RANGE_FIELDS) } else { args.fields.as_deref() };
         let session = snapshot.sessions()[session].row().map_err(store_error)?;
         let begun = std::mem::take(&mut offset);
         let fit = page.pager.push_event(&row, session, links, begun, result.as_deref());
@@ -324,7 +324,7 @@ fn describe_unknown_event(shared: &SharedState, snapshot: &Snapshot, span: &Even
     }
     let last = row.events.saturating_sub(1);
     let mut message = format!("The events of session {} are 0 to {last}; ", row.session_id);
-    let has_event = |other: &SessionBrief| {
+    let has_event = |other: &SessionSummary| {
         other.is_earlier_version
             && other.parent_session_id.as_ref() == Some(&row.session_id)
             && other.events > i64::from(span.first)

@@ -22,7 +22,7 @@ use super::reply::shared_state::SharedState;
 use super::reply::{convert, rows};
 use crate::error::store_error;
 use base::sanitize::{clean_text, one_line};
-use store::{SessionBrief, Snapshot};
+use store::{SessionSummary, Snapshot};
 
 /// Maximum size of a handover in bytes. The sizes of the sections add up to less.
 pub(crate) const MAX_HANDOVER_BYTES: usize = 20_000;
@@ -106,8 +106,8 @@ fn newest_other_session(
     let current = shared.caller.current_session(snapshot);
     let own = current.map(|at| snapshot.sessions()[at].id());
     let passes = session_filter(project.filter(|project| !project.is_empty()), None, None);
-    let is_other = |row: &SessionBrief| own != Some(row.session_id.as_str());
-    let in_folder = |row: &SessionBrief| {
+    let is_other = |row: &SessionSummary| own != Some(row.session_id.as_str());
+    let in_folder = |row: &SessionSummary| {
         let folder = row.origin.cwd.as_deref().map(std::path::Path::new);
         project.is_some() || shared.caller.folders.iter().any(|own| folder == Some(own))
     };

@@ -10,7 +10,7 @@ use schemas::{ErrorCode, EventId, ToolError};
 
 use super::convert;
 use super::interface::Interface;
-use store::{LookupError, SessionBrief, Snapshot, StoreError};
+use store::{LookupError, SessionSummary, Snapshot, StoreError};
 
 /// The name of the calling agent's session.
 const CURRENT: &str = "current";
@@ -38,7 +38,7 @@ impl Caller {
 
     /// Returns true if a session is a conversation in one of the agent's folders, and neither a
     /// subagent's nor an earlier version of another one.
-    fn works_in_folder_of(&self, session: &SessionBrief) -> bool {
+    fn works_in_folder_of(&self, session: &SessionSummary) -> bool {
         let Some(folder) = session.origin.cwd.as_deref().map(Path::new) else { return false };
         session.is_conversation
             && !session.is_subagent
@@ -93,7 +93,7 @@ impl Caller {
     }
 
     /// Returns a note about which session a name refers to, if `id` is such a name.
-    pub fn session_note(&self, id: &str, session: &SessionBrief) -> Option<Warning> {
+    pub fn session_note(&self, id: &str, session: &SessionSummary) -> Option<Warning> {
         let name = id.trim();
         if !matches!(name, CURRENT | LAST) {
             return None;
@@ -106,7 +106,7 @@ impl Caller {
 }
 
 /// Returns the position of the wanted session that ended last; of several, the last one.
-fn last_active(snapshot: &Snapshot, is_wanted: impl Fn(&SessionBrief) -> bool) -> Option<usize> {
+fn last_active(snapshot: &Snapshot, is_wanted: impl Fn(&SessionSummary) -> bool) -> Option<usize> {
     let sessions = snapshot.sessions().iter().enumerate();
     let wanted = sessions.filter(|(_, session)| is_wanted(session));
     wanted.max_by_key(|(_, session)| session.ended_at).map(|(at, _)| at)
@@ -116,7 +116,7 @@ fn last_active(snapshot: &Snapshot, is_wanted: impl Fn(&SessionBrief) -> bool) -
 /// earlier version of another one; of several, the first one.
 pub fn newest_conversation(
     snapshot: &Snapshot,
-    passes: impl Fn(&SessionBrief) -> bool,
+    passes: impl Fn(&SessionSummary) -> bool,
 ) -> Option<usize> {
     own_conversations(snapshot, passes).max().map(|(_, Reverse(at))| at)
 }
@@ -125,7 +125,7 @@ pub fn newest_conversation(
 /// before it.
 pub fn newest_failed_conversation(
     snapshot: &Snapshot,
-    passes: impl Fn(&SessionBrief) -> bool,
+    passes: impl Fn(&SessionSummary) -> bool,
 ) -> Result<Option<usize>, StoreError> {
     let mut newest: BinaryHeap<_> = own_conversations(snapshot, passes).collect();
     while let Some((_, Reverse(at))) = newest.pop() {
@@ -140,7 +140,7 @@ pub fn newest_failed_conversation(
 /// an earlier version of another one. The largest is the newest.
 fn own_conversations(
     snapshot: &Snapshot,
-    passes: impl Fn(&SessionBrief) -> bool,
+    passes: impl Fn(&SessionSummary) -> bool,
 ) -> impl Iterator<Item = (Option<i64>, Reverse<usize>)> {
     let sessions = snapshot.sessions().iter().enumerate();
     let own = sessions.filter(move |(_, session)| {

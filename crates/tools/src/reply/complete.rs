@@ -6,7 +6,7 @@ use schemas::ToolError;
 
 use crate::error::store_error;
 use base::sanitize::clean_text;
-use store::{SessionBrief, Store};
+use store::{SessionSummary, Store};
 
 /// Returns the ids of sessions that begin with `typed`, the latest session first.
 pub fn complete_session(store: &Store, typed: &str) -> Result<Vec<String>, ToolError> {
@@ -32,7 +32,7 @@ pub fn complete_project(store: &Store, typed: &str) -> Result<Vec<String>, ToolE
 /// result is empty if there is no store.
 fn latest_first(
     store: &Store,
-    value: impl Fn(&SessionBrief) -> Option<String>,
+    value: impl Fn(&SessionSummary) -> Option<String>,
 ) -> Result<Vec<String>, ToolError> {
     let snapshot = store.take_lazy_snapshot().map_err(store_error)?;
     let mut rows: Vec<_> = snapshot.sessions().iter().filter(|row| row.is_conversation).collect();

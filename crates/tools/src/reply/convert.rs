@@ -11,7 +11,7 @@ use schemas::{EventId, Timestamp, Usage};
 
 use super::session_sums::{session_counts, session_tokens};
 use base::sanitize::{clean_text, truncate_for_json, truncate_middle_for_json};
-use store::{SessionBrief, Snapshot};
+use store::{SessionSummary, Snapshot};
 
 /// Maximum size of a title in bytes of JSON.
 const MAX_TITLE_BYTES: usize = 240;
@@ -118,11 +118,11 @@ pub fn add_labels(session: &mut Session, snapshot: &Snapshot, format: ListFormat
 }
 
 /// Adds the machine and the user of a session to its output, if they are not those of the store.
-pub fn add_origin(session: &mut Session, brief: &SessionBrief, snapshot: &Snapshot) {
+pub fn add_origin(session: &mut Session, summary: &SessionSummary, snapshot: &Snapshot) {
     let local = snapshot.identity();
-    let machine = brief.origin.machine.as_ref().filter(|machine| **machine != local.machine);
+    let machine = summary.origin.machine.as_ref().filter(|machine| **machine != local.machine);
     session.machine = clean_optional(machine);
-    let user = brief.origin.user_name.as_ref().filter(|user| **user != local.user_name);
+    let user = summary.origin.user_name.as_ref().filter(|user| **user != local.user_name);
     session.user_name = clean_optional(user);
 }
 

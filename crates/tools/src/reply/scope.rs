@@ -12,7 +12,7 @@ use super::session_filter::{origin_filter, session_filter};
 use super::time_range::TimeRange;
 use base::sanitize::clean_text;
 use search::{FilterField, UnmatchedFilter};
-use store::{SessionBrief, Snapshot};
+use store::{SessionSummary, Snapshot};
 
 /// Minimum Jaro-Winkler similarity of a name that was probably meant.
 const MIN_SIMILARITY: f64 = 0.8;
@@ -43,7 +43,7 @@ pub struct SessionFilters<'a> {
 
 impl SessionFilters<'_> {
     /// Returns the filter by the values of a session's row: all filters but those by label and id.
-    pub fn row_filter(&self, snapshot: &Snapshot) -> impl Fn(&SessionBrief) -> bool {
+    pub fn row_filter(&self, snapshot: &Snapshot) -> impl Fn(&SessionSummary) -> bool {
         let since = self.since.map(|since| since.0);
         let by_place = session_filter(self.project, self.provider, since);
         let by_origin = origin_filter(snapshot, self.machine, self.user);

@@ -1,6 +1,6 @@
 //! Counts sessions by class, and describes those that an answer covers.
 
-use store::{SessionBrief, Snapshot, StoredSession};
+use store::{SessionSummary, Snapshot, StoredSession};
 
 /// How many sessions of each class pass the filters. Every session is in exactly one class, so the
 /// classes add up to `total`.
@@ -41,7 +41,7 @@ impl SessionCensus {
         census
     }
 
-    fn add(&mut self, snapshot: &Snapshot, session: &SessionBrief) {
+    fn add(&mut self, snapshot: &Snapshot, session: &SessionSummary) {
         self.total += 1;
         if !session.is_conversation {
             let has_own_events = session.events > session.replay_events;
@@ -94,7 +94,7 @@ impl SessionCensus {
 }
 
 /// Returns true if a session is a subagent's, and that of its parent has a conversation.
-pub fn is_part_of_conversation(snapshot: &Snapshot, session: &SessionBrief) -> bool {
+pub fn is_part_of_conversation(snapshot: &Snapshot, session: &SessionSummary) -> bool {
     let parent = session.parent_session_id.as_ref().filter(|_| session.is_subagent);
     let parent = parent.and_then(|parent| snapshot.session_position(parent));
     parent.is_some_and(|parent| snapshot.sessions()[parent].is_conversation)

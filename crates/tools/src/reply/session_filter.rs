@@ -2,7 +2,7 @@
 
 use schemas::Provider;
 
-use store::{SessionBrief, Snapshot};
+use store::{SessionSummary, Snapshot};
 
 /// Returns the filter that selects sessions. A criterion that is `None` selects all of them.
 /// `since` selects the sessions whose last event is not before this time, in microseconds.
@@ -10,7 +10,7 @@ pub fn session_filter(
     project: Option<&str>,
     provider: Option<Provider>,
     since: Option<i64>,
-) -> impl Fn(&SessionBrief) -> bool {
+) -> impl Fn(&SessionSummary) -> bool {
     // A folder may be given with a trailing slash.
     let project = project.map(|project| project.trim_end_matches(['/', '\\']).to_lowercase());
     move |session| {
@@ -47,7 +47,7 @@ pub fn origin_filter(
     snapshot: &Snapshot,
     machine: Option<&str>,
     user: Option<&str>,
-) -> impl Fn(&SessionBrief) -> bool {
+) -> impl Fn(&SessionSummary) -> bool {
     let local = snapshot.identity().clone();
     let machine = machine.map(|machine| machine.trim().to_lowercase());
     let user = user.map(|user| user.trim().to_lowercase());

@@ -1,7 +1,7 @@
 //! The span of time that `since` and `until` of a call select.
 
 use schemas::{Timestamp, ToolError};
-use store::SessionBrief;
+use store::SessionSummary;
 
 use super::call::Call;
 
@@ -37,7 +37,7 @@ impl TimeRange {
     }
 
     /// Returns true if a session began before the end of the span.
-    pub fn begins_in_time(self, session: &SessionBrief) -> bool {
+    pub fn begins_in_time(self, session: &SessionSummary) -> bool {
         self.until.is_none_or(|until| session.started_at.is_some_and(|start| start < until.0))
     }
 }

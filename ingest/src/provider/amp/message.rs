@@ -7,7 +7,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::prompt;
-use crate::stream::{Draft, RecordAt, Stream, parse_micros};
+use crate::stream::{DecodedEvent, RecordAt, Stream, parse_micros};
 use crate::text::json::{JsonFields, Value, string_value};
 use crate::text::render;
 
@@ -93,7 +93,10 @@ impl AmpDecoder {
         let is_prompt = !prompt.trim().is_empty();
         if is_prompt && is_thread_message(message) {
             let subtype = Some("thread_message");
-            out.push(EventType::Notification, Draft { subtype, text: &prompt, ..Draft::default() });
+            out.push(
+                EventType::Notification,
+                DecodedEvent { subtype, text: &prompt, ..DecodedEvent::default() },
+            );
         } else if is_prompt {
             prompt::push_prompt(&prompt, starts_turn, out);
         }
@@ -131,15 +134,15 @@ impl AmpDecoder {
 
         let id =
             ["toolUseID", "tool_use_id", "toolUseId"].iter().find_map(|key| block.non_empty(key));
-        let draft = Draft {
+        let decoded = DecodedEvent {
             subtype: status.filter(|status| !matches!(*status, "done" | "error" | "success")),
             text: &self.text,
             tool_call_id: id,
             is_error: Some(has_failed),
             exit_code,
-            ..Draft::default()
+            ..DecodedEvent::default()
         };
-        out.push(EventType::ToolResult, draft);
+        out.push(EventType::ToolResult, decoded);
     }
 
     /// Decodes a response of the model, with its end and its token usage.
@@ -149,7 +152,7 @@ impl AmpDecoder {
         out.begin_step();
 
         if let Some(text) = message.non_empty("content") {
-            out.push(EventType::Message, Draft { text, ..Draft::default() });
+            out.push(EventType::Message, DecodedEvent { text, ..DecodedEvent::default() });
         }
         for block in message.items("content") {
             self.decode_block(block, out);
@@ -166,7 +169,7 @@ impl AmpDecoder {
                 input: counts.int("inputTokens"),
                 output: counts.int("outputTokens"),
             });
-            out.push(EventType::TokenUsage, Draft { usage, ..Draft::default() });
+            out.push(EventType::TokenUsage, DecodedEvent { usage, ..DecodedEvent::default() });
         }
     }
 
@@ -175,7 +178,7 @@ impl AmpDecoder {
         match block.text("type") {
             Some("text") => {
                 let text = block.text("text").unwrap_or("");
-                out.push(EventType::Message, Draft { text, ..Draft::default() });
+                out.push(EventType::Message, DecodedEvent { text, ..DecodedEvent::default() });
             }
             Some("thinking" | "redacted_thinking") => {
                 if let Some(text) = block.non_empty("thinking") {
@@ -186,19 +189,22 @@ impl AmpDecoder {
                     let bytes = block.text("data").or(sealed).map_or(0, str::len);
                     self.text.push_str(&format!("[encrypted reasoning, {bytes} bytes]"));
                 }
-                out.push(EventType::Reasoning, Draft { text: &self.text, ..Draft::default() });
+                out.push(
+                    EventType::Reasoning,
+                    DecodedEvent { text: &self.text, ..DecodedEvent::default() },
+                );
             }
             Some("tool_use" | "server_tool_use") => {
                 let mut arguments = Arguments::default();
                 if let Some(input) = block.field("input") {
                     arguments.read_value(input);
                 }
-                let draft = Draft {
+                let decoded = DecodedEvent {
                     tool_name: block.text("name"),
                     tool_call_id: block.non_empty("id"),
-                    ..arguments.draft()
+                    ..arguments.decoded()
                 };
-                out.push(EventType::ToolCall, draft);
+                out.push(EventType::ToolCall, decoded);
             }
             Some("tool_result") => self.decode_tool_result(block, out),
             kind => {
@@ -224,13 +230,13 @@ impl AmpDecoder {
 
         let is_error = kind == "error";
         let subtype = if is_error { "api_error" } else { "interrupted" };
-        let draft = Draft {
+        let decoded = DecodedEvent {
             subtype: Some(subtype),
             text: &self.text,
             is_error: is_error.then_some(true),
-            ..Draft::default()
+            ..DecodedEvent::default()
         };
-        out.push(EventType::Notification, draft);
+        out.push(EventType::Notification, decoded);
     }
 
     /// Decodes a block of a note: a summary, or a command that the user ran by hand.
@@ -281,19 +287,20 @@ impl AmpDecoder {
         let exit_code = read_exit_code(run);
         let has_failed =
             run.text("status") == Some("error") || exit_code.is_some_and(|code| code != 0);
-        let draft = Draft {
+        let decoded = DecodedEvent {
             subtype: Some("bash_output"),
             text: &self.text,
             is_error: Some(has_failed),
             exit_code,
-            ..Draft::default()
+            ..DecodedEvent::default()
         };
-        out.push(EventType::Notification, draft);
+        out.push(EventType::Notification, decoded);
     }
 
     fn push_notification(&self, subtype: &str, out: &mut Stream) {
-        let draft = Draft { subtype: Some(subtype), text: &self.text, ..Draft::default() };
-        out.push(EventType::Notification, draft);
+        let decoded =
+            DecodedEvent { subtype: Some(subtype), text: &self.text, ..DecodedEvent::default() };
+        out.push(EventType::Notification, decoded);
     }
 }
 

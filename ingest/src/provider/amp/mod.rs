@@ -24,7 +24,7 @@ use crate::provider::format::{
 };
 use crate::provider::shared::chat;
 use crate::provider::shared::document::{self, Document, DocumentLayout};
-use crate::stream::{Draft, RecordAt, Stream, TitleFrom, parse_micros};
+use crate::stream::{DecodedEvent, RecordAt, Stream, TitleFrom, parse_micros};
 use crate::text::json::{JsonFields, Value};
 
 pub(super) const FORMAT: LogFormat = LogFormat {
@@ -190,13 +190,13 @@ fn push_ledger_usage(
 
         out.begin_record(whole, None, parse_micros(event.text("timestamp")));
         out.set_model(event.text("model"));
-        let draft = Draft {
+        let decoded = DecodedEvent {
             subtype: event.text("operationType"),
             usage,
             request_id: event.text("id"),
-            ..Draft::default()
+            ..DecodedEvent::default()
         };
-        out.push_in_step(EventType::TokenUsage, 0, draft);
+        out.push_in_step(EventType::TokenUsage, 0, decoded);
     }
     out.set_model(model.as_deref());
 }

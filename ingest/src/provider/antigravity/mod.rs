@@ -21,7 +21,7 @@ use crate::provider::format::{
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::chat;
 use crate::source::container::has_log;
-use crate::stream::{Draft, RecordAt, Stream, parse_micros};
+use crate::stream::{DecodedEvent, RecordAt, Stream, parse_micros};
 use crate::text::json::{JsonFields, Parser, Value, string_value};
 use crate::text::render;
 
@@ -138,8 +138,9 @@ impl LineDecoder for AntigravityDecoder {
 
 fn push_notification(subtype: &str, text: &str, has_failed: bool, out: &mut Stream) {
     let is_error = has_failed.then_some(true);
-    let draft = Draft { subtype: Some(subtype), text, is_error, ..Draft::default() };
-    out.push(EventType::Notification, draft);
+    let decoded =
+        DecodedEvent { subtype: Some(subtype), text, is_error, ..DecodedEvent::default() };
+    out.push(EventType::Notification, decoded);
 }
 
 /// Returns whether a step failed, or `None` if its status does not show how it ended.
@@ -180,10 +181,10 @@ impl AntigravityDecoder {
 
         out.begin_step();
         if let Some(text) = thought {
-            out.push(EventType::Reasoning, Draft { text, ..Draft::default() });
+            out.push(EventType::Reasoning, DecodedEvent { text, ..DecodedEvent::default() });
         }
         if let Some(text) = text {
-            out.push(EventType::Message, Draft { text, ..Draft::default() });
+            out.push(EventType::Message, DecodedEvent { text, ..DecodedEvent::default() });
         }
         let step = object.int("step_index").unwrap_or_default();
         for (number, call) in calls.into_iter().enumerate() {
@@ -200,8 +201,8 @@ impl AntigravityDecoder {
             arguments.read_json_text(&Json::Object(plain).to_string(), &mut self.inner);
         }
         let tool_name = call.text("name");
-        let draft = Draft { tool_name, tool_call_id: Some(&id), ..arguments.draft() };
-        out.push(EventType::ToolCall, draft);
+        let decoded = DecodedEvent { tool_name, tool_call_id: Some(&id), ..arguments.decoded() };
+        out.push(EventType::ToolCall, decoded);
         self.state.waiting.push_back(id);
     }
 
@@ -219,16 +220,16 @@ impl AntigravityDecoder {
             None
         };
         let is_error = exit_code.map(|code| code != 0).or(read_failure(object));
-        let draft = Draft {
+        let decoded = DecodedEvent {
             text: &self.text,
             // If the call is known, the stream knows its tool.
             tool_name: id.is_none().then_some(tool.as_str()),
             tool_call_id: id.as_deref(),
             is_error,
             exit_code,
-            ..Draft::default()
+            ..DecodedEvent::default()
         };
-        out.push(EventType::ToolResult, draft);
+        out.push(EventType::ToolResult, decoded);
     }
 }
 

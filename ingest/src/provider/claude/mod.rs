@@ -38,7 +38,7 @@ use crate::provider::format::{
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::drift;
 use crate::provider::shared::identity::{begin_identified_record, uuid_identity};
-use crate::stream::{Draft, RecordAt, Stream, parse_micros};
+use crate::stream::{DecodedEvent, RecordAt, Stream, parse_micros};
 use crate::text::json::{JsonFields, Value};
 use crate::text::render;
 
@@ -275,7 +275,11 @@ impl ClaudeDecoder {
         }
         if blocks.is_empty() {
             let text = message.text("content").unwrap_or("");
-            out.push_in_step(EventType::Message, step, Draft { text, ..Draft::default() });
+            out.push_in_step(
+                EventType::Message,
+                step,
+                DecodedEvent { text, ..DecodedEvent::default() },
+            );
         }
         self.push_usage(message, line, out);
     }
@@ -286,13 +290,13 @@ impl ClaudeDecoder {
         if let Some(content) = message.field("content") {
             render::append_content(content, &mut self.text);
         }
-        let draft = Draft {
+        let decoded = DecodedEvent {
             subtype: Some(if is_api_error { "api_error" } else { "synthetic" }),
             text: &self.text,
             is_error: is_api_error.then_some(true),
-            ..Draft::default()
+            ..DecodedEvent::default()
         };
-        out.push(EventType::Notification, draft);
+        out.push(EventType::Notification, decoded);
     }
 
     /// Decodes one content block of a model response.
@@ -302,11 +306,19 @@ impl ClaudeDecoder {
         match block.text("type") {
             Some("text") => {
                 let text = block.text("text").unwrap_or("");
-                out.push_in_step(EventType::Message, step, Draft { text, ..Draft::default() });
+                out.push_in_step(
+                    EventType::Message,
+                    step,
+                    DecodedEvent { text, ..DecodedEvent::default() },
+                );
             }
             Some("thinking") => {
                 let text = block.text("thinking").unwrap_or("");
-                out.push_in_step(EventType::Reasoning, step, Draft { text, ..Draft::default() });
+                out.push_in_step(
+                    EventType::Reasoning,
+                    step,
+                    DecodedEvent { text, ..DecodedEvent::default() },
+                );
             }
             Some("redacted_thinking") => {
                 let bytes = block.text("data").map_or(0, str::len);
@@ -314,7 +326,7 @@ impl ClaudeDecoder {
                 out.push_in_step(
                     EventType::Reasoning,
                     step,
-                    Draft { text: &text, ..Draft::default() },
+                    DecodedEvent { text: &text, ..DecodedEvent::default() },
                 );
             }
             Some("tool_use" | "server_tool_use" | "mcp_tool_use") => {
@@ -323,28 +335,29 @@ impl ClaudeDecoder {
                     arguments.read_value(input);
                 }
                 let tool_name = block.text("name");
-                let draft = Draft { tool_name, tool_call_id, ..arguments.draft() };
-                out.push_in_step(EventType::ToolCall, step, draft);
+                let decoded = DecodedEvent { tool_name, tool_call_id, ..arguments.decoded() };
+                out.push_in_step(EventType::ToolCall, step, decoded);
             }
             Some(kind) if kind.ends_with("_tool_result") => {
                 if let Some(content) = block.field("content") {
                     render::append_content(content, &mut self.text);
                 }
                 let tool_call_id = block.non_empty("tool_use_id");
-                let draft = Draft { text: &self.text, tool_call_id, ..Draft::default() };
-                out.push_in_step(EventType::ToolResult, step, draft);
+                let decoded =
+                    DecodedEvent { text: &self.text, tool_call_id, ..DecodedEvent::default() };
+                out.push_in_step(EventType::ToolResult, step, decoded);
             }
             kind => {
                 if kind != Some("fallback") {
                     out.count_unknown("block", kind.unwrap_or("untyped"));
                 }
                 render::append_notification(block, &["type"], &mut self.text);
-                let draft = Draft {
+                let decoded = DecodedEvent {
                     subtype: Some(kind.unwrap_or("block")),
                     text: &self.text,
-                    ..Draft::default()
+                    ..DecodedEvent::default()
                 };
-                out.push_in_step(EventType::Notification, step, draft);
+                out.push_in_step(EventType::Notification, step, decoded);
             }
         }
     }

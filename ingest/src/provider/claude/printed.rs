@@ -6,7 +6,7 @@ use schemas::EventType;
 use serde::{Deserialize, Serialize};
 
 use super::user::append_result_text;
-use crate::stream::{Draft, RecordAt, Stream};
+use crate::stream::{DecodedEvent, RecordAt, Stream};
 use crate::text::json::{JsonFields, Value};
 
 /// Maximum length in bytes of the end of an output that is kept. The limit is the same as for any
@@ -71,8 +71,8 @@ impl PrintedOutput {
             let (offset, length, line) = printed.at;
             out.set_position(RecordAt { offset, length, line });
             let subtype = Some("bash_output");
-            let draft = Draft { subtype, text: &printed.text, ..Draft::default() };
-            out.push(EventType::Notification, draft);
+            let decoded = DecodedEvent { subtype, text: &printed.text, ..DecodedEvent::default() };
+            out.push(EventType::Notification, decoded);
         }
         self.0 = None;
     }

@@ -5,7 +5,7 @@ use schemas::EventType;
 
 use super::{ClaudeDecoder, user};
 use crate::provider::shared::identity::uuid_identity;
-use crate::stream::{Draft, Stream, TitleFrom};
+use crate::stream::{DecodedEvent, Stream, TitleFrom};
 use crate::text::json::{JsonFields, Value};
 use crate::text::render;
 
@@ -69,8 +69,13 @@ impl ClaudeDecoder {
 
         render::append_notification(attachment, &["type", "toolUseID"], &mut self.text);
         let is_error = kind.ends_with("_error").then_some(true);
-        let draft = Draft { subtype: Some(kind), text: &self.text, is_error, ..Draft::default() };
-        out.push(EventType::Notification, draft);
+        let decoded = DecodedEvent {
+            subtype: Some(kind),
+            text: &self.text,
+            is_error,
+            ..DecodedEvent::default()
+        };
+        out.push(EventType::Notification, decoded);
     }
 
     /// Decodes a record that is not part of the conversation, of a known or unknown type.
@@ -124,9 +129,15 @@ impl ClaudeDecoder {
 
         render::truncate_notification(text);
         let subtype = Some(subtype);
-        let draft =
-            Draft { subtype, text, is_error, tool_call_id, spawned_agent_id, ..Draft::default() };
-        out.push(EventType::Notification, draft);
+        let decoded = DecodedEvent {
+            subtype,
+            text,
+            is_error,
+            tool_call_id,
+            spawned_agent_id,
+            ..DecodedEvent::default()
+        };
+        out.push(EventType::Notification, decoded);
     }
 }
 

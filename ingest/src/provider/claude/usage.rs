@@ -12,7 +12,7 @@ use schemas::{EventType, Usage};
 
 use super::ClaudeDecoder;
 use super::response::{ApiMessage, ResponseLine, extra_request_id};
-use crate::stream::{Draft, ModeWords, Stream};
+use crate::stream::{DecodedEvent, ModeWords, Stream};
 use crate::text::json::{JsonFields, Value};
 
 /// Maximum number of API messages that are remembered. The lines of one message are mostly close
@@ -42,13 +42,13 @@ impl ClaudeDecoder {
         let has_grown =
             !usage.is_unknown() && (line.known.is_none() || usage.total() > before.total());
         if has_grown {
-            let draft = Draft {
+            let decoded = DecodedEvent {
                 usage: usage.minus(before),
                 request_id: line.id.as_deref(),
                 mode: counts.map(read_mode).unwrap_or_default(),
-                ..Draft::default()
+                ..DecodedEvent::default()
             };
-            out.push_in_step(EventType::TokenUsage, line.step, draft);
+            out.push_in_step(EventType::TokenUsage, line.step, decoded);
         }
 
         let mut extra = line.known.map(|at| self.state.messages[at].extra.clone());
@@ -109,15 +109,15 @@ fn push_extra_requests(
             inference_geo: own.inference_geo.or(shared.inference_geo),
             speed: own.speed,
         };
-        let draft = Draft {
+        let decoded = DecodedEvent {
             subtype: Some(kind),
             usage: usage.minus(before),
             request_id: id.as_deref(),
             mode,
-            ..Draft::default()
+            ..DecodedEvent::default()
         };
         out.set_model(iteration.text("model"));
-        out.push_in_step(EventType::TokenUsage, line.step, draft);
+        out.push_in_step(EventType::TokenUsage, line.step, decoded);
         out.set_model(message.text("model"));
     }
 }

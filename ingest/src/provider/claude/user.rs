@@ -10,7 +10,7 @@ use super::machine;
 use crate::provider::shared::machine_text::{self, find_machine_text, split_machine_text};
 use crate::provider::shared::prompt;
 use crate::provider::shared::refusal::{USER_WORDS, push_user_words, refusal_words};
-use crate::stream::{Draft, Stream};
+use crate::stream::{DecodedEvent, Stream};
 use crate::text::json::{JsonFields, Value, string_value};
 use crate::text::render;
 
@@ -124,8 +124,8 @@ pub(super) fn push_user_text(
 }
 
 fn push_notification(subtype: &str, text: &str, out: &mut Stream) {
-    let draft = Draft { subtype: Some(subtype), text, ..Draft::default() };
-    out.push(EventType::Notification, draft);
+    let decoded = DecodedEvent { subtype: Some(subtype), text, ..DecodedEvent::default() };
+    out.push(EventType::Notification, decoded);
 }
 
 /// Returns whether a text is a machine's, at least at its beginning. `meta` is the subtype of the
@@ -243,16 +243,16 @@ fn decode_tool_result(object: Value<'_>, block: Value<'_>, text: &mut String, ou
         // Web searches report their duration in seconds.
         millis.or_else(|| twin.field("durationSeconds").and_then(seconds_to_millis))
     });
-    let draft = Draft {
+    let decoded = DecodedEvent {
         text,
         tool_call_id: block.non_empty("tool_use_id"),
         is_error: Some(block.flag("is_error").unwrap_or(false)),
         exit_code,
         duration_ms,
         spawned_agent_id: twin.and_then(|twin| twin.non_empty("agentId")),
-        ..Draft::default()
+        ..DecodedEvent::default()
     };
-    out.push(EventType::ToolResult, draft);
+    out.push(EventType::ToolResult, decoded);
 }
 
 #[cfg(test)]

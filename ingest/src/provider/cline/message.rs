@@ -7,7 +7,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::provider::format::RecordOutcome;
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::chat;
-use crate::stream::{Draft, RecordAt, Stream};
+use crate::stream::{DecodedEvent, RecordAt, Stream};
 use crate::text::json::{JsonFields, Parser, Value, decode_embedded};
 use crate::text::render;
 
@@ -100,12 +100,18 @@ impl ClineSessionDecoder {
                 Some("text") => push_message(block.text("text").unwrap_or(""), out),
                 Some("thinking") => {
                     let text = block.text("thinking").unwrap_or("");
-                    out.push(EventType::Reasoning, Draft { text, ..Draft::default() });
+                    out.push(
+                        EventType::Reasoning,
+                        DecodedEvent { text, ..DecodedEvent::default() },
+                    );
                 }
                 Some("redacted_thinking") => {
                     let bytes = block.text("data").map_or(0, str::len);
                     let text = format!("[encrypted reasoning, {bytes} bytes]");
-                    out.push(EventType::Reasoning, Draft { text: &text, ..Draft::default() });
+                    out.push(
+                        EventType::Reasoning,
+                        DecodedEvent { text: &text, ..DecodedEvent::default() },
+                    );
                 }
                 Some("tool_use") => {
                     let mut arguments = Arguments::default();
@@ -114,8 +120,8 @@ impl ClineSessionDecoder {
                     }
                     let tool_call_id = block.non_empty("id");
                     let tool_name = block.text("name");
-                    let draft = Draft { tool_name, tool_call_id, ..arguments.draft() };
-                    out.push(EventType::ToolCall, draft);
+                    let decoded = DecodedEvent { tool_name, tool_call_id, ..arguments.decoded() };
+                    out.push(EventType::ToolCall, decoded);
                 }
                 kind => self.decode_side_block(kind, *block, out),
             }
@@ -126,7 +132,10 @@ impl ClineSessionDecoder {
         if usage.total() > 0 {
             let request_id = message.non_empty("id");
             let cost = metrics.and_then(|metrics| metrics.cost("cost"));
-            out.push(EventType::TokenUsage, Draft { usage, cost, request_id, ..Draft::default() });
+            out.push(
+                EventType::TokenUsage,
+                DecodedEvent { usage, cost, request_id, ..DecodedEvent::default() },
+            );
         } else {
             out.set_confidence(Confidence::Partial);
         }
@@ -148,14 +157,14 @@ impl ClineSessionDecoder {
             render::append_content(content, text);
         }
 
-        let draft = Draft {
+        let decoded = DecodedEvent {
             text: &self.text,
             tool_name: block.text("name"),
             tool_call_id: block.non_empty("tool_use_id"),
             is_error: Some(has_failed || block.flag("is_error") == Some(true)),
-            ..Draft::default()
+            ..DecodedEvent::default()
         };
-        out.push(EventType::ToolResult, draft);
+        out.push(EventType::ToolResult, decoded);
     }
 
     /// Decodes a block without a rule of its own.
@@ -177,14 +186,14 @@ impl ClineSessionDecoder {
 }
 
 fn push_notification(subtype: &str, text: &str, out: &mut Stream) {
-    let draft = Draft { subtype: Some(subtype), text, ..Draft::default() };
-    out.push(EventType::Notification, draft);
+    let decoded = DecodedEvent { subtype: Some(subtype), text, ..DecodedEvent::default() };
+    out.push(EventType::Notification, decoded);
 }
 
 /// Pushes text of the model, unless it is empty.
 fn push_message(text: &str, out: &mut Stream) {
     if !text.is_empty() {
-        out.push(EventType::Message, Draft { text, ..Draft::default() });
+        out.push(EventType::Message, DecodedEvent { text, ..DecodedEvent::default() });
     }
 }
 

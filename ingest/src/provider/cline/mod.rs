@@ -20,8 +20,8 @@ use serde_json::Value as Json;
 use crate::provider::format::{
     AgentFolders, LogFormat, LogHead, LogReader, Quirks, RecordTally, SessionClaim,
 };
-use crate::provider::shared::beside;
 use crate::provider::shared::document::{self, Document, DocumentLayout};
+use crate::provider::shared::sidecar;
 use crate::stream::{Stream, TitleFrom};
 
 /// Maximum size in bytes of a manifest.
@@ -139,7 +139,7 @@ pub(super) fn manifest_path(log: &Path) -> Option<PathBuf> {
 
 /// Reads the manifest of a session.
 fn read_manifest(log: &Path) -> Option<Json> {
-    beside::read_json(&manifest_path(log)?, MAX_MANIFEST_BYTES)
+    sidecar::read_json(&manifest_path(log)?, MAX_MANIFEST_BYTES)
 }
 
 const SESSION_LAYOUT: DocumentLayout = DocumentLayout { list: Some("messages"), header: &[] };

@@ -8,7 +8,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::provider::format::RecordOutcome;
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::chat;
-use crate::stream::{Draft, RecordAt, Stream};
+use crate::stream::{DecodedEvent, RecordAt, Stream};
 use crate::text::json::{JsonFields, Parser, Value, decode_embedded, string_value};
 use crate::text::render;
 
@@ -84,7 +84,7 @@ impl ClineTaskDecoder {
             | "followup" => self.decode_reply(message_text, out),
             "reasoning" => {
                 let text = message.non_empty("reasoning").unwrap_or(message_text);
-                out.push(EventType::Reasoning, Draft { text, ..Draft::default() });
+                out.push(EventType::Reasoning, DecodedEvent { text, ..DecodedEvent::default() });
             }
             "tool" | "use_mcp_server" | "command" | "browser_action" => {
                 self.decode_call(kind, message_text, out);
@@ -139,7 +139,7 @@ impl ClineTaskDecoder {
         let shown = if is_json { text.as_str() } else { message_text };
         let reply = shown.strip_suffix(CHANGES_SUFFIX).unwrap_or(shown);
         if !reply.is_empty() {
-            out.push(EventType::Message, Draft { text: reply, ..Draft::default() });
+            out.push(EventType::Message, DecodedEvent { text: reply, ..DecodedEvent::default() });
         }
     }
 
@@ -163,13 +163,13 @@ impl ClineTaskDecoder {
             arguments.read_plain_text(message_text);
         }
 
-        let mut draft = Draft { tool_name: Some(&name), ..arguments.draft() };
+        let mut decoded = DecodedEvent { tool_name: Some(&name), ..arguments.decoded() };
         if is_command {
-            draft.command = message_text
+            decoded.command = message_text
                 .get(..message_text.floor_char_boundary(MAX_COMMAND_BYTES))
                 .unwrap_or("");
         }
-        out.push(EventType::ToolCall, draft);
+        out.push(EventType::ToolCall, decoded);
     }
 
     /// Pushes the result of a tool, unless it is empty.
@@ -182,8 +182,8 @@ impl ClineTaskDecoder {
             text.push_str(message_text);
         }
         if !text.is_empty() {
-            let draft = Draft { text, tool_name: Some(tool), ..Draft::default() };
-            out.push(EventType::ToolResult, draft);
+            let decoded = DecodedEvent { text, tool_name: Some(tool), ..DecodedEvent::default() };
+            out.push(EventType::ToolResult, decoded);
         }
     }
 
@@ -205,7 +205,10 @@ impl ClineTaskDecoder {
             if has_usage {
                 let subtype = (!kind.starts_with("api_req")).then_some(kind);
                 let cost = value.cost("cost");
-                out.push(EventType::TokenUsage, Draft { subtype, usage, cost, ..Draft::default() });
+                out.push(
+                    EventType::TokenUsage,
+                    DecodedEvent { subtype, usage, cost, ..DecodedEvent::default() },
+                );
             }
             if let Some(reason) = value.non_empty("cancelReason") {
                 text.push_str(reason);
@@ -221,8 +224,9 @@ impl ClineTaskDecoder {
         }
         if !text.is_empty() {
             let subtype = Some("api_req_cancelled");
-            let draft = Draft { subtype, text, is_error: Some(true), ..Draft::default() };
-            out.push(EventType::Notification, draft);
+            let decoded =
+                DecodedEvent { subtype, text, is_error: Some(true), ..DecodedEvent::default() };
+            out.push(EventType::Notification, decoded);
         }
     }
 
@@ -235,8 +239,13 @@ impl ClineTaskDecoder {
         self.text.clear();
         self.text.push_str(message_text);
         render::truncate_notification(&mut self.text);
-        let draft = Draft { subtype: Some(kind), text: &self.text, is_error, ..Draft::default() };
-        out.push(EventType::Notification, draft);
+        let decoded = DecodedEvent {
+            subtype: Some(kind),
+            text: &self.text,
+            is_error,
+            ..DecodedEvent::default()
+        };
+        out.push(EventType::Notification, decoded);
     }
 }
 

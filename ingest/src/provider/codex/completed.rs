@@ -9,7 +9,7 @@ use super::user_text::UserInput;
 use super::{CodexDecoder, RecordedForm};
 use crate::provider::format::RecordOutcome;
 use crate::provider::shared::arguments::Arguments;
-use crate::stream::{Draft, Stream};
+use crate::stream::{DecodedEvent, Stream};
 use crate::text::json::{JsonFields, Value, string_value};
 use crate::text::render;
 
@@ -117,13 +117,13 @@ impl CodexDecoder {
         let name = read_call(kind, end, &mut arguments);
         self.begin_response(out);
         self.state.after_item = false;
-        let draft = Draft {
+        let decoded = DecodedEvent {
             tool_name: Some(&name),
             tool_call_id: call,
             timestamp: begun.filter(|begun| *begun > 0),
-            ..arguments.draft()
+            ..arguments.decoded()
         };
-        out.push(EventType::ToolCall, draft);
+        out.push(EventType::ToolCall, decoded);
     }
 
     /// Pushes the result of a call as its end reports it.
@@ -139,15 +139,15 @@ impl CodexDecoder {
             .or(ended.is_error)
             .or_else(|| end.flag("success").map(|success| !success))
             .or(has_failed_status.then_some(true));
-        let draft = Draft {
+        let decoded = DecodedEvent {
             text: &text,
             tool_call_id: call,
             exit_code,
             is_error,
             duration_ms: ended.duration_ms,
-            ..Draft::default()
+            ..DecodedEvent::default()
         };
-        out.push(EventType::ToolResult, draft);
+        out.push(EventType::ToolResult, decoded);
     }
 }
 

@@ -7,7 +7,7 @@ use super::review::Review;
 use super::user_text::UserInput;
 use super::{CodexDecoder, RecordedForm, tokens};
 use crate::provider::format::RecordOutcome;
-use crate::stream::{Draft, ModeWords, Stream, TitleFrom};
+use crate::stream::{DecodedEvent, ModeWords, Stream, TitleFrom};
 use crate::text::json::{JsonFields, Value, string_value};
 use crate::text::render;
 
@@ -66,15 +66,15 @@ impl CodexDecoder {
     ) -> RecordOutcome {
         let mut text = String::new();
         render::append_notification(event, &["type"], &mut text);
-        let draft = Draft {
+        let decoded = DecodedEvent {
             subtype: Some(kind),
             text: &text,
             tool_call_id: event.non_empty("event_id"),
             spawned_agent_id: event.non_empty("agent_thread_id"),
-            ..Draft::default()
+            ..DecodedEvent::default()
         };
         self.state.after_item = false;
-        out.push(EventType::Notification, draft);
+        out.push(EventType::Notification, decoded);
         RecordOutcome::Events
     }
 
@@ -157,7 +157,7 @@ impl CodexDecoder {
         let text = &tokens::describe_quota(record);
         out.push(
             EventType::TokenUsage,
-            Draft { usage, request_id, mode, text, ..Draft::default() },
+            DecodedEvent { usage, request_id, mode, text, ..DecodedEvent::default() },
         );
         RecordOutcome::Events
     }

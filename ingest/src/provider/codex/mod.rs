@@ -38,7 +38,7 @@ use crate::provider::format::{
     AgentFolders, LineDecoder, LogFormat, LogReader, Quirks, RecordOutcome, state_json,
 };
 use crate::provider::shared::drift;
-use crate::stream::{Draft, RecordAt, Stream, parse_micros};
+use crate::stream::{DecodedEvent, RecordAt, Stream, parse_micros};
 use crate::text::json::{JsonFields, Parser, Value};
 use crate::text::render;
 
@@ -273,8 +273,12 @@ impl CodexDecoder {
         self.text.clear();
         let skip = ["instructions", "base_instructions", "dynamic_tools", "type"];
         render::append_notification(meta, &skip, &mut self.text);
-        let draft = Draft { subtype: Some("session_meta"), text: &self.text, ..Draft::default() };
-        out.push(EventType::Notification, draft);
+        let decoded = DecodedEvent {
+            subtype: Some("session_meta"),
+            text: &self.text,
+            ..DecodedEvent::default()
+        };
+        out.push(EventType::Notification, decoded);
         RecordOutcome::Events
     }
 
@@ -311,7 +315,7 @@ impl CodexDecoder {
         }
         self.begin_response(out);
         self.state.after_item = false;
-        out.push(EventType::Message, Draft { text, ..Draft::default() });
+        out.push(EventType::Message, DecodedEvent { text, ..DecodedEvent::default() });
         RecordOutcome::Events
     }
 
@@ -353,7 +357,10 @@ impl CodexDecoder {
         let (context, typed) = user_text::split_request(text);
         if let Some(text) = context {
             let subtype = Some("ide_context");
-            out.push(EventType::Notification, Draft { subtype, text, ..Draft::default() });
+            out.push(
+                EventType::Notification,
+                DecodedEvent { subtype, text, ..DecodedEvent::default() },
+            );
         }
         match command {
             Some(command) => {
@@ -408,8 +415,9 @@ impl CodexDecoder {
         out: &mut Stream,
     ) -> RecordOutcome {
         self.state.after_item = false;
-        let draft = Draft { subtype: Some(subtype), text, is_error, ..Draft::default() };
-        out.push(EventType::Notification, draft);
+        let decoded =
+            DecodedEvent { subtype: Some(subtype), text, is_error, ..DecodedEvent::default() };
+        out.push(EventType::Notification, decoded);
         RecordOutcome::Events
     }
 }

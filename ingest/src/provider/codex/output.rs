@@ -4,7 +4,7 @@ use schemas::EventType;
 
 use super::ended::CallEnd;
 use crate::provider::shared::identity::is_uuid;
-use crate::stream::{Draft, Stream};
+use crate::stream::{DecodedEvent, Stream};
 use crate::text::json::{JsonFields, Parser, Value, decode_embedded, string_value};
 use crate::text::render;
 
@@ -60,16 +60,16 @@ pub(super) fn push_tool_result(
     let seconds = facts.seconds.filter(|seconds| seconds.is_finite());
     #[expect(clippy::cast_possible_truncation, reason = "durations in milliseconds")]
     let duration_ms = seconds.map(|seconds| (seconds * 1000.0).round() as i64);
-    let draft = Draft {
+    let decoded = DecodedEvent {
         text,
         tool_call_id: item.non_empty("call_id"),
         is_error,
         exit_code,
         duration_ms: ended.duration_ms.or(duration_ms),
         spawned_agent_id: facts.spawned_agent_id.as_deref(),
-        ..Draft::default()
+        ..DecodedEvent::default()
     };
-    out.push(EventType::ToolResult, draft);
+    out.push(EventType::ToolResult, decoded);
 }
 
 /// Appends the text of an output in any of its forms. Returns the facts that it states.

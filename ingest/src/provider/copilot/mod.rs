@@ -32,7 +32,7 @@ use crate::provider::format::{
     state_json,
 };
 use crate::provider::shared::identity::{begin_identified_record, is_uuid, uuid_identity};
-use crate::stream::{Draft, RecordAt, Stream, parse_micros};
+use crate::stream::{DecodedEvent, RecordAt, Stream, parse_micros};
 use crate::text::json::{JsonFields, Parser, Value};
 use crate::text::render;
 
@@ -285,8 +285,8 @@ impl CopilotDecoder {
         tool::append_content(data.field("content"), &mut self.text);
         let requests = data.items("toolRequests");
         if !self.text.is_empty() || (requests.is_empty() && out.pushed_count() == 0) {
-            let draft = Draft { text: &self.text, ..Draft::default() };
-            out.push_in_step(EventType::Message, step, draft);
+            let decoded = DecodedEvent { text: &self.text, ..DecodedEvent::default() };
+            out.push_in_step(EventType::Message, step, decoded);
         }
         for request in requests {
             if self.is_new_call(request.non_empty("toolCallId")) {
@@ -341,8 +341,8 @@ impl CopilotDecoder {
         out: &mut Stream,
     ) {
         self.state.counted.add_usage(out.session.model.as_deref().unwrap_or(""), usage);
-        let draft = Draft { subtype, usage, request_id, ..Draft::default() };
-        out.push_in_step(EventType::TokenUsage, step, draft);
+        let decoded = DecodedEvent { subtype, usage, request_id, ..DecodedEvent::default() };
+        out.push_in_step(EventType::TokenUsage, step, decoded);
     }
 
     /// Remembers an API call instead of its earlier pieces.
@@ -391,8 +391,9 @@ impl CopilotDecoder {
             return RecordOutcome::Merged("repeated_system_prompt");
         }
         render::truncate_notification(&mut self.text);
-        let draft = Draft { subtype: Some(kind), text: &self.text, ..Draft::default() };
-        out.push(EventType::Notification, draft);
+        let decoded =
+            DecodedEvent { subtype: Some(kind), text: &self.text, ..DecodedEvent::default() };
+        out.push(EventType::Notification, decoded);
         RecordOutcome::Events
     }
 
@@ -418,8 +419,9 @@ impl CopilotDecoder {
         let model = out.session.model.clone();
         for (model, usage) in self.state.counted.take_uncounted(usage::read_sums(data)) {
             out.set_model(Some(&model));
-            let draft = Draft { subtype: Some(SHUTDOWN_SUM), usage, ..Draft::default() };
-            out.push_in_step(EventType::TokenUsage, 0, draft);
+            let decoded =
+                DecodedEvent { subtype: Some(SHUTDOWN_SUM), usage, ..DecodedEvent::default() };
+            out.push_in_step(EventType::TokenUsage, 0, decoded);
         }
         out.session.model = model;
         out.set_model(data.text("currentModel"));
@@ -464,5 +466,5 @@ fn push_message_reasoning(
 }
 
 fn push_reasoning(text: &str, step: i32, out: &mut Stream) {
-    out.push_in_step(EventType::Reasoning, step, Draft { text, ..Draft::default() });
+    out.push_in_step(EventType::Reasoning, step, DecodedEvent { text, ..DecodedEvent::default() });
 }

@@ -4,7 +4,7 @@
 
 use schemas::EventType;
 
-use crate::stream::{Draft, Stream, TitleFrom};
+use crate::stream::{DecodedEvent, Stream, TitleFrom};
 use crate::text::json::{JsonFields, Value};
 use crate::text::render;
 
@@ -75,14 +75,14 @@ pub(super) fn push_notice(kind: &str, data: Value<'_>, text: &mut String, out: &
     let has_failed = ["error", "failed", "failure"].iter().any(|end| kind.ends_with(end))
         || data.flag("success") == Some(false)
         || data.text("shutdownType") == Some("error");
-    let draft = Draft {
+    let decoded = DecodedEvent {
         subtype: Some(kind),
         text,
         tool_call_id: data.non_empty("toolCallId"),
         is_error: has_failed.then_some(true),
-        ..Draft::default()
+        ..DecodedEvent::default()
     };
-    out.push(EventType::Notification, draft);
+    out.push(EventType::Notification, decoded);
 }
 
 /// Returns the model that a record selects.

@@ -5,7 +5,7 @@ use schemas::EventType;
 
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::refusal::push_refusal_words;
-use crate::stream::{Draft, Stream};
+use crate::stream::{DecodedEvent, Stream};
 use crate::text::json::{JsonFields, Parser, Value, string_value};
 use crate::text::render;
 
@@ -26,10 +26,10 @@ pub(super) fn push_call(
         }
     }
     let tool_call_id = call.non_empty("toolCallId");
-    let draft = Draft { tool_name: name, tool_call_id, ..arguments.draft() };
+    let decoded = DecodedEvent { tool_name: name, tool_call_id, ..arguments.decoded() };
     match step {
-        Some(step) => out.push_in_step(EventType::ToolCall, step, draft),
-        None => out.push(EventType::ToolCall, draft),
+        Some(step) => out.push_in_step(EventType::ToolCall, step, decoded),
+        None => out.push(EventType::ToolCall, decoded),
     }
 }
 
@@ -64,7 +64,7 @@ pub(super) fn push_tool_result(data: Value<'_>, text: &mut String, out: &mut Str
     let has_failed = success == Some(false)
         || message.is_some_and(|message| !message.is_empty())
         || exit_code.is_some_and(|code| code != 0);
-    let draft = Draft {
+    let decoded = DecodedEvent {
         subtype: error.and_then(|error| error.non_empty("code")),
         text,
         tool_name: data.non_empty("toolName"),
@@ -72,9 +72,9 @@ pub(super) fn push_tool_result(data: Value<'_>, text: &mut String, out: &mut Str
         is_error: (success.is_some() || has_failed).then_some(has_failed),
         exit_code,
         duration_ms: metrics.and_then(|metrics| metrics.int("durationMs")),
-        ..Draft::default()
+        ..DecodedEvent::default()
     };
-    out.push(EventType::ToolResult, draft);
+    out.push(EventType::ToolResult, decoded);
     if has_failed {
         push_refusal_words(text, out);
     }

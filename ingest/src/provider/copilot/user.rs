@@ -5,7 +5,7 @@ use schemas::EventType;
 
 use super::{machine, tool};
 use crate::provider::shared::machine_text::split_machine_text;
-use crate::stream::{Draft, Stream, TitleFrom};
+use crate::stream::{DecodedEvent, Stream, TitleFrom};
 use crate::text::json::{JsonFields, Value};
 
 /// Pushes a message in the user's role. In a subagent the parent model wrote it, and it begins no
@@ -28,12 +28,15 @@ pub(super) fn push_user_message(
 
     let mut text = text.trim_start_matches('\n');
     if let Some(subtype) = machine_origin(data) {
-        let draft = Draft { subtype: Some(subtype), text, ..Draft::default() };
-        return out.push(EventType::Notification, draft);
+        let decoded = DecodedEvent { subtype: Some(subtype), text, ..DecodedEvent::default() };
+        return out.push(EventType::Notification, decoded);
     }
     while let Some(block) = split_machine_text(machine::TEXTS, text) {
         let subtype = Some(block.subtype);
-        out.push(EventType::Notification, Draft { subtype, text: block.text, ..Draft::default() });
+        out.push(
+            EventType::Notification,
+            DecodedEvent { subtype, text: block.text, ..DecodedEvent::default() },
+        );
         text = block.rest;
         if text.is_empty() {
             return;
@@ -43,7 +46,7 @@ pub(super) fn push_user_message(
         out.begin_turn();
         out.offer_title(TitleFrom::Prompt, text);
     }
-    out.push(EventType::User, Draft { text, ..Draft::default() });
+    out.push(EventType::User, DecodedEvent { text, ..DecodedEvent::default() });
 }
 
 /// Pushes a command that the user ran with `!`.

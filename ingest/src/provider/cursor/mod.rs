@@ -20,7 +20,7 @@ use crate::provider::format::{
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::identity::is_uuid;
 use crate::provider::shared::{chat, user_query};
-use crate::stream::{Draft, RecordAt, Stream};
+use crate::stream::{DecodedEvent, RecordAt, Stream};
 use crate::text::json::{JsonFields, Value, string_value};
 use crate::text::render;
 
@@ -184,8 +184,8 @@ impl CursorDecoder {
         out.set_cwd(words.workspace.as_deref());
         if !words.context.is_empty() {
             let subtype = Some(words.subtype);
-            let draft = Draft { subtype, text: &words.context, ..Draft::default() };
-            out.push(EventType::Notification, draft);
+            let decoded = DecodedEvent { subtype, text: &words.context, ..DecodedEvent::default() };
+            out.push(EventType::Notification, decoded);
         }
         if !words.prompt.is_empty() {
             out.push_prompt(&words.prompt);
@@ -202,7 +202,7 @@ impl CursorDecoder {
 
         out.begin_step();
         if let Some(text) = plain {
-            out.push(EventType::Message, Draft { text, ..Draft::default() });
+            out.push(EventType::Message, DecodedEvent { text, ..DecodedEvent::default() });
         }
         for block in blocks {
             self.decode_block(block, out);
@@ -215,11 +215,11 @@ impl CursorDecoder {
                 let text = block.text("text").unwrap_or("");
                 let is_redacted = text.trim() == REDACTED;
                 let kind = if is_redacted { EventType::Reasoning } else { EventType::Message };
-                out.push(kind, Draft { text, ..Draft::default() });
+                out.push(kind, DecodedEvent { text, ..DecodedEvent::default() });
             }
             Some("thinking" | "reasoning") => {
                 let text = block.text("thinking").or_else(|| block.text("text")).unwrap_or("");
-                out.push(EventType::Reasoning, Draft { text, ..Draft::default() });
+                out.push(EventType::Reasoning, DecodedEvent { text, ..DecodedEvent::default() });
             }
             Some("tool_use" | "tool-use" | "tool_call" | "tool-call") => push_call(block, out),
             _ if is_tool_result(block) => self.push_tool_result(block, out),
@@ -228,8 +228,12 @@ impl CursorDecoder {
                 out.count_unknown("block", kind);
                 self.text.clear();
                 render::append_notification(block, &["type"], &mut self.text);
-                let draft = Draft { subtype: Some(kind), text: &self.text, ..Draft::default() };
-                out.push(EventType::Notification, draft);
+                let decoded = DecodedEvent {
+                    subtype: Some(kind),
+                    text: &self.text,
+                    ..DecodedEvent::default()
+                };
+                out.push(EventType::Notification, decoded);
             }
         }
     }
@@ -239,14 +243,14 @@ impl CursorDecoder {
         if let Some(content) = block.field("content") {
             chat::append_content(content, &mut self.text);
         }
-        let draft = Draft {
+        let decoded = DecodedEvent {
             text: &self.text,
             tool_name: block.text("name"),
             tool_call_id: block.non_empty("tool_use_id"),
             is_error: block.flag("is_error"),
-            ..Draft::default()
+            ..DecodedEvent::default()
         };
-        out.push(EventType::ToolResult, draft);
+        out.push(EventType::ToolResult, decoded);
     }
 
     /// Decodes the end of a turn, or a record without a rule of its own.
@@ -257,8 +261,13 @@ impl CursorDecoder {
         }
         render::append_notification(object, &["type", "role"], &mut self.text);
         let is_error = (object.text("status") == Some("error")).then_some(true);
-        let draft = Draft { subtype: Some(kind), text: &self.text, is_error, ..Draft::default() };
-        out.push(EventType::Notification, draft);
+        let decoded = DecodedEvent {
+            subtype: Some(kind),
+            text: &self.text,
+            is_error,
+            ..DecodedEvent::default()
+        };
+        out.push(EventType::Notification, decoded);
     }
 }
 
@@ -278,6 +287,6 @@ fn push_call(block: Value<'_>, out: &mut Stream) {
     }
     let tool_name = block.text("name");
     let tool_call_id = block.non_empty("id");
-    let draft = Draft { tool_name, tool_call_id, ..arguments.draft() };
-    out.push(EventType::ToolCall, draft);
+    let decoded = DecodedEvent { tool_name, tool_call_id, ..arguments.decoded() };
+    out.push(EventType::ToolCall, decoded);
 }

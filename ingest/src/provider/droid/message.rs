@@ -4,7 +4,7 @@
 use schemas::EventType;
 
 use crate::provider::shared::arguments::Arguments;
-use crate::stream::{Draft, Stream};
+use crate::stream::{DecodedEvent, Stream};
 use crate::text::json::{JsonFields, Value};
 use crate::text::render;
 
@@ -53,8 +53,8 @@ pub(super) fn decode_message(
 }
 
 fn push_notification(subtype: &str, text: &str, out: &mut Stream) {
-    let draft = Draft { subtype: Some(subtype), text, ..Draft::default() };
-    out.push(EventType::Notification, draft);
+    let decoded = DecodedEvent { subtype: Some(subtype), text, ..DecodedEvent::default() };
+    out.push(EventType::Notification, decoded);
 }
 
 /// Decodes a user's prompt with the text that Droid put before it, and tool results.
@@ -120,7 +120,7 @@ fn decode_response(message: Value<'_>, text: &mut String, out: &mut Stream) {
     }
     if blocks.is_empty() {
         let text = message.text("content").unwrap_or("");
-        out.push(EventType::Message, Draft { text, ..Draft::default() });
+        out.push(EventType::Message, DecodedEvent { text, ..DecodedEvent::default() });
     }
 }
 
@@ -130,7 +130,7 @@ fn decode_block(block: Value<'_>, text: &mut String, out: &mut Stream) {
     match block.text("type").unwrap_or("block") {
         "text" => {
             let text = block.text("text").unwrap_or("");
-            out.push(EventType::Message, Draft { text, ..Draft::default() });
+            out.push(EventType::Message, DecodedEvent { text, ..DecodedEvent::default() });
         }
         "thinking" | "redacted_thinking" => {
             let sealed = block.non_empty("signature").or_else(|| block.non_empty("data"));
@@ -140,7 +140,10 @@ fn decode_block(block: Value<'_>, text: &mut String, out: &mut Stream) {
                 text.push_str(&format!("[encrypted reasoning, {} bytes]", sealed.len()));
             }
             let duration_ms = block.int("durationMs");
-            out.push(EventType::Reasoning, Draft { text, duration_ms, ..Draft::default() });
+            out.push(
+                EventType::Reasoning,
+                DecodedEvent { text, duration_ms, ..DecodedEvent::default() },
+            );
         }
         "tool_use" => push_call(block, &["input"], &["id"], &["name"], out),
         kind => {
@@ -163,12 +166,12 @@ pub(super) fn push_call(
     if let Some(input) = input.iter().find_map(|key| call.field(key)) {
         arguments.read_value(input);
     }
-    let draft = Draft {
+    let decoded = DecodedEvent {
         tool_name: name.iter().find_map(|key| call.non_empty(key)),
         tool_call_id: id.iter().find_map(|key| call.non_empty(key)),
-        ..arguments.draft()
+        ..arguments.decoded()
     };
-    out.push(EventType::ToolCall, draft);
+    out.push(EventType::ToolCall, decoded);
 }
 
 /// Decodes a tool result.
@@ -178,14 +181,14 @@ fn decode_tool_result(block: Value<'_>, text: &mut String, out: &mut Stream) {
     }
     let exit_code = parse_exit_code(text);
     let has_failed = is_failed_call(block.flag("is_error"), exit_code, text);
-    let draft = Draft {
+    let decoded = DecodedEvent {
         text,
         tool_call_id: block.non_empty("tool_use_id"),
         is_error: Some(has_failed),
         exit_code,
-        ..Draft::default()
+        ..DecodedEvent::default()
     };
-    out.push(EventType::ToolResult, draft);
+    out.push(EventType::ToolResult, decoded);
 }
 
 /// Returns whether a call failed: by its flag, its exit code, or by its text if both are missing.

@@ -25,7 +25,7 @@ use crate::provider::format::{
 };
 use crate::provider::shared::identity::{begin_identified_record, uuid_identity};
 use crate::provider::shared::shares::{TokenShares, weigh_records};
-use crate::stream::{Draft, RecordAt, Stream, TitleFrom, parse_micros};
+use crate::stream::{DecodedEvent, RecordAt, Stream, TitleFrom, parse_micros};
 use crate::text::json::{JsonFields, Value};
 use crate::text::render;
 
@@ -218,8 +218,9 @@ impl DroidDecoder {
             usage = shares.take_share(raw.len() as u64);
             out.set_confidence(Confidence::Estimated);
         }
-        let draft = Draft { subtype: Some(ESTIMATED_SHARE), usage, ..Draft::default() };
-        out.push(EventType::TokenUsage, draft);
+        let decoded =
+            DecodedEvent { subtype: Some(ESTIMATED_SHARE), usage, ..DecodedEvent::default() };
+        out.push(EventType::TokenUsage, decoded);
     }
 
     /// Decodes a record that is not part of the conversation, of a known or unknown type.
@@ -272,7 +273,8 @@ impl DroidDecoder {
             }
         }
         render::truncate_notification(text);
-        let draft = Draft { subtype: Some(kind), text, is_error, ..Draft::default() };
-        out.push(EventType::Notification, draft);
+        let decoded =
+            DecodedEvent { subtype: Some(kind), text, is_error, ..DecodedEvent::default() };
+        out.push(EventType::Notification, decoded);
     }
 }

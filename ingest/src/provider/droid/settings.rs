@@ -11,7 +11,7 @@ use schemas::Usage;
 use serde_json::Value as Json;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::provider::shared::beside;
+use crate::provider::shared::sidecar;
 
 /// Maximum size in bytes of a settings file. Larger files are not settings.
 const MAX_SETTINGS_BYTES: u64 = 1 << 20;
@@ -32,7 +32,7 @@ pub(super) struct DroidSettings {
 impl DroidSettings {
     /// Reads the settings next to a log.
     pub(super) fn read_for_log(log: &Path) -> Option<Self> {
-        let settings = beside::read_json(&settings_path(log), MAX_SETTINGS_BYTES)?;
+        let settings = sidecar::read_json(&settings_path(log), MAX_SETTINGS_BYTES)?;
         Some(Self::from_json(&settings))
     }
 

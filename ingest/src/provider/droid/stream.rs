@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use super::message;
 use crate::provider::format::RecordOutcome;
 use crate::provider::shared::chat::first_int;
-use crate::stream::{Draft, Stream};
+use crate::stream::{DecodedEvent, Stream};
 use crate::text::json::{JsonFields, Value};
 use crate::text::render;
 
@@ -79,7 +79,7 @@ pub(super) fn decode_event(
         "reasoning" => {
             run.begin_response(out);
             let text = record.text("text").unwrap_or("");
-            out.push(EventType::Reasoning, Draft { text, ..Draft::default() });
+            out.push(EventType::Reasoning, DecodedEvent { text, ..DecodedEvent::default() });
         }
         "tool_call" => {
             run.begin_response(out);
@@ -101,8 +101,9 @@ pub(super) fn decode_event(
                 text,
             );
             let is_error = (kind == "error").then_some(true);
-            let draft = Draft { subtype: Some(kind), text, is_error, ..Draft::default() };
-            out.push(EventType::Notification, draft);
+            let decoded =
+                DecodedEvent { subtype: Some(kind), text, is_error, ..DecodedEvent::default() };
+            out.push(EventType::Notification, decoded);
         }
     }
     RecordOutcome::Events
@@ -121,7 +122,7 @@ impl StreamRun {
         self.begin_response(out);
         self.said.push_str(text);
         self.said.push('\n');
-        out.push(EventType::Message, Draft { text, ..Draft::default() });
+        out.push(EventType::Message, DecodedEvent { text, ..DecodedEvent::default() });
     }
 }
 
@@ -136,8 +137,8 @@ fn decode_message(record: Value<'_>, run: &mut StreamRun, out: &mut Stream) {
         "assistant" => run.push_reply(text, out),
         role => {
             out.count_unknown("record", &format!("message {role}"));
-            let draft = Draft { subtype: Some(role), text, ..Draft::default() };
-            out.push(EventType::Notification, draft);
+            let decoded = DecodedEvent { subtype: Some(role), text, ..DecodedEvent::default() };
+            out.push(EventType::Notification, decoded);
         }
     }
 }
@@ -159,30 +160,34 @@ fn decode_tool_result(record: Value<'_>, text: &mut String, out: &mut Stream) {
         .and_then(|code| i32::try_from(code).ok())
         .or_else(|| message::parse_exit_code(text.as_str()));
     let has_failed = message::is_failed_call(record.flag("isError"), exit_code, text);
-    let draft = Draft {
+    let decoded = DecodedEvent {
         text,
         tool_call_id: record.non_empty("toolCallId").or_else(|| record.non_empty("id")),
         is_error: Some(has_failed),
         exit_code,
-        ..Draft::default()
+        ..DecodedEvent::default()
     };
-    out.push(EventType::ToolResult, draft);
+    out.push(EventType::ToolResult, decoded);
 }
 
 /// Decodes the end of a run: its final text, which is mostly in an earlier message, and its tokens.
 fn decode_completion(record: Value<'_>, run: &mut StreamRun, out: &mut Stream) -> RecordOutcome {
     let text = record.text("finalText").unwrap_or("").trim();
     if record.flag("isError") == Some(true) {
-        let draft =
-            Draft { subtype: Some("completion"), text, is_error: Some(true), ..Draft::default() };
-        out.push(EventType::Notification, draft);
+        let decoded = DecodedEvent {
+            subtype: Some("completion"),
+            text,
+            is_error: Some(true),
+            ..DecodedEvent::default()
+        };
+        out.push(EventType::Notification, decoded);
     } else if !run.said.contains(text) {
         run.push_reply(text, out);
     }
 
     let usage = record.object("usage").map(read_usage).filter(|usage| usage.total() > 0);
     if let Some(usage) = usage {
-        out.push(EventType::TokenUsage, Draft { usage, ..Draft::default() });
+        out.push(EventType::TokenUsage, DecodedEvent { usage, ..DecodedEvent::default() });
     }
     *run = StreamRun::default();
     if out.pushed_count() > 0 {

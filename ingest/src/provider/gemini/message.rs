@@ -6,7 +6,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::function_response;
-use crate::stream::{Draft, RecordAt, Stream, parse_micros};
+use crate::stream::{DecodedEvent, RecordAt, Stream, parse_micros};
 use crate::text::json::{JsonFields, Value, string_value};
 use crate::text::render;
 
@@ -46,8 +46,9 @@ impl GeminiDecoder {
                 if content.is_some_and(function_response::is_answer_only) {
                     render::truncate_notification(&mut self.text);
                     let subtype = Some(function_response::SUBTYPE);
-                    let draft = Draft { subtype, text: &self.text, ..Draft::default() };
-                    return out.push(EventType::Notification, draft);
+                    let decoded =
+                        DecodedEvent { subtype, text: &self.text, ..DecodedEvent::default() };
+                    return out.push(EventType::Notification, decoded);
                 }
                 self.push_user_text(out);
                 self.push_attached_files(message, out);
@@ -64,8 +65,9 @@ impl GeminiDecoder {
                 }
                 let is_error = (kind == Some("error")).then_some(true);
                 let subtype = Some(kind.unwrap_or("untyped"));
-                let draft = Draft { subtype, text: &self.text, is_error, ..Draft::default() };
-                out.push(EventType::Notification, draft);
+                let decoded =
+                    DecodedEvent { subtype, text: &self.text, is_error, ..DecodedEvent::default() };
+                out.push(EventType::Notification, decoded);
             }
         }
     }
@@ -75,8 +77,12 @@ impl GeminiDecoder {
         let start = self.text.trim_start();
         match MACHINE_PREFIXES.iter().find(|(prefix, _)| start.starts_with(prefix)) {
             Some((_, subtype)) => {
-                let draft = Draft { subtype: Some(subtype), text: &self.text, ..Draft::default() };
-                out.push(EventType::Notification, draft);
+                let decoded = DecodedEvent {
+                    subtype: Some(subtype),
+                    text: &self.text,
+                    ..DecodedEvent::default()
+                };
+                out.push(EventType::Notification, decoded);
             }
             None => out.push_prompt(&self.text),
         }
@@ -99,8 +105,9 @@ impl GeminiDecoder {
         let at = text.find(REFERENCED_FILES_HEADING).unwrap_or(0);
         text.drain(..at);
         render::truncate_notification(&mut text);
-        let draft = Draft { subtype: Some("attached_file"), text: &text, ..Draft::default() };
-        out.push(EventType::Notification, draft);
+        let decoded =
+            DecodedEvent { subtype: Some("attached_file"), text: &text, ..DecodedEvent::default() };
+        out.push(EventType::Notification, decoded);
     }
 
     /// Decodes one response of the model: thoughts, text, calls with their results, and tokens.
@@ -114,8 +121,8 @@ impl GeminiDecoder {
             let description = thought.text("description").unwrap_or("");
             let text = format!("{subject}\n{description}");
             let timestamp = parse_micros(thought.text("timestamp"));
-            let draft = Draft { text: text.trim(), timestamp, ..Draft::default() };
-            out.push(EventType::Reasoning, draft);
+            let decoded = DecodedEvent { text: text.trim(), timestamp, ..DecodedEvent::default() };
+            out.push(EventType::Reasoning, decoded);
         }
 
         if let Some(content) = message.field("content").or_else(|| message.field("parts")) {
@@ -123,7 +130,10 @@ impl GeminiDecoder {
         }
         let calls = message.items("toolCalls");
         if !self.text.is_empty() || (calls.is_empty() && thoughts.is_empty()) {
-            out.push(EventType::Message, Draft { text: &self.text, ..Draft::default() });
+            out.push(
+                EventType::Message,
+                DecodedEvent { text: &self.text, ..DecodedEvent::default() },
+            );
         }
 
         for call in calls {
@@ -133,8 +143,9 @@ impl GeminiDecoder {
 
         if let Some(tokens) = message.object("tokens") {
             let request_id = message.non_empty("id");
-            let draft = Draft { usage: read_usage(tokens), request_id, ..Draft::default() };
-            out.push(EventType::TokenUsage, draft);
+            let decoded =
+                DecodedEvent { usage: read_usage(tokens), request_id, ..DecodedEvent::default() };
+            out.push(EventType::TokenUsage, decoded);
         }
     }
 
@@ -144,12 +155,12 @@ impl GeminiDecoder {
         if let Some(args) = call.field("args") {
             arguments.read_value(args);
         }
-        let draft = Draft {
+        let decoded = DecodedEvent {
             tool_name: call.text("name"),
             tool_call_id: call.non_empty("id"),
-            ..arguments.draft()
+            ..arguments.decoded()
         };
-        out.push(EventType::ToolCall, draft);
+        out.push(EventType::ToolCall, decoded);
     }
 
     /// Pushes the result of an object that holds a call and its result, if it has a result.
@@ -179,7 +190,7 @@ impl GeminiDecoder {
         let exit_code = function_response::parse_exit_code(&self.text);
         let has_failed =
             has_error || status == Some("error") || exit_code.is_some_and(|code| code != 0);
-        let draft = Draft {
+        let decoded = DecodedEvent {
             exit_code,
             text: &self.text,
             tool_name: call.text("name"),
@@ -187,9 +198,9 @@ impl GeminiDecoder {
             subtype: status.filter(|status| *status == "cancelled"),
             is_error: (status.is_some() || has_failed).then_some(has_failed),
             timestamp: parse_micros(call.text("timestamp")),
-            ..Draft::default()
+            ..DecodedEvent::default()
         };
-        out.push(EventType::ToolResult, draft);
+        out.push(EventType::ToolResult, decoded);
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::provider::shared::beside;
+use crate::provider::shared::sidecar;
 use crate::source::bounded_file::read_bounded_file;
 
 /// Maximum size in bytes of such a file. Larger files are not read.
@@ -27,7 +27,7 @@ fn read_project_root(project: &Path) -> Option<String> {
 /// Returns the path that `~/.gemini/projects.json` lists for the name of the project's folder.
 fn find_listed_path(project: &Path) -> Option<String> {
     let list_path = project.parent()?.parent()?.join("projects.json");
-    let list = beside::read_json(&list_path, MAX_FILE_BYTES)?;
+    let list = sidecar::read_json(&list_path, MAX_FILE_BYTES)?;
     let name = project.file_name()?.to_str()?;
     let mut projects = list["projects"].as_object()?.iter();
     let (path, _) = projects.find(|(_, slug)| slug.as_str() == Some(name))?;

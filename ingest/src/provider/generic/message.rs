@@ -20,7 +20,7 @@ use super::state::GenericState;
 use crate::provider::format::{LogHead, SessionClaim};
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::{chat, prompt};
-use crate::stream::{Draft, Stream};
+use crate::stream::{DecodedEvent, Stream};
 use crate::text::json::{JsonFields, Parser, Value, string_value};
 use crate::text::render;
 
@@ -112,8 +112,8 @@ pub(super) fn decode_message(
                 chat::append_content(content, &mut text);
             }
             render::truncate_notification(&mut text);
-            let draft = Draft { subtype: role, text: &text, ..Draft::default() };
-            out.push(EventType::Notification, draft);
+            let decoded = DecodedEvent { subtype: role, text: &text, ..DecodedEvent::default() };
+            out.push(EventType::Notification, decoded);
         }
     }
 }
@@ -145,23 +145,26 @@ fn push_response(message: Value<'_>, parser: &mut Parser, out: &mut Stream) {
     let reasoning =
         message.non_empty("reasoning_content").or_else(|| message.non_empty("reasoning"));
     if let Some(text) = reasoning {
-        out.push(EventType::Reasoning, Draft { text, ..Draft::default() });
+        out.push(EventType::Reasoning, DecodedEvent { text, ..DecodedEvent::default() });
     }
     let answer = message.non_empty("content").or_else(|| message.non_empty("refusal"));
     if let Some(text) = answer {
-        out.push(EventType::Message, Draft { text, ..Draft::default() });
+        out.push(EventType::Message, DecodedEvent { text, ..DecodedEvent::default() });
     }
     for block in message.items("content") {
         match block.text("type") {
             Some("tool_use") => push_tool_call(block, block, "input", parser, out),
             Some("thinking") => {
                 let text = block.text("thinking").unwrap_or("");
-                out.push(EventType::Reasoning, Draft { text, ..Draft::default() });
+                out.push(EventType::Reasoning, DecodedEvent { text, ..DecodedEvent::default() });
             }
             _ => {
                 let mut text = String::new();
                 append_block(block, &mut text);
-                out.push(EventType::Message, Draft { text: &text, ..Draft::default() });
+                out.push(
+                    EventType::Message,
+                    DecodedEvent { text: &text, ..DecodedEvent::default() },
+                );
             }
         }
     }
@@ -180,7 +183,10 @@ fn push_usage(object: Value<'_>, message: Value<'_>, out: &mut Stream) {
     let usage = usage.map(read_usage).unwrap_or_default();
     if usage.total() > 0 {
         let request_id = message.non_empty("id").or_else(|| object.non_empty("id"));
-        out.push(EventType::TokenUsage, Draft { usage, request_id, ..Draft::default() });
+        out.push(
+            EventType::TokenUsage,
+            DecodedEvent { usage, request_id, ..DecodedEvent::default() },
+        );
     }
 }
 
@@ -200,12 +206,12 @@ fn push_tool_call(
             None => arguments.read_value(input),
         }
     }
-    let draft = Draft {
+    let decoded = DecodedEvent {
         tool_name: function.non_empty("name"),
         tool_call_id: item.non_empty("id"),
-        ..arguments.draft()
+        ..arguments.decoded()
     };
-    out.push(EventType::ToolCall, draft);
+    out.push(EventType::ToolCall, decoded);
 }
 
 /// Decodes a tool result.
@@ -214,14 +220,14 @@ fn push_tool_result(result: Value<'_>, tool_call_id: Option<&str>, out: &mut Str
     if let Some(content) = result.field("content") {
         chat::append_content(content, &mut text);
     }
-    let draft = Draft {
+    let decoded = DecodedEvent {
         text: &text,
         tool_name: result.non_empty("name"),
         tool_call_id,
         is_error: result.flag("is_error"),
-        ..Draft::default()
+        ..DecodedEvent::default()
     };
-    out.push(EventType::ToolResult, draft);
+    out.push(EventType::ToolResult, decoded);
 }
 
 /// Appends a block on a line of its own.

@@ -30,7 +30,7 @@ use crate::provider::format::{
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::identity::uuid_identity;
 use crate::provider::shared::{chat, prompt};
-use crate::stream::{Draft, RecordAt, Stream, TitleFrom};
+use crate::stream::{DecodedEvent, RecordAt, Stream, TitleFrom};
 use crate::text::json::{JsonFields, Parser, Value, string_value};
 use crate::text::render;
 
@@ -181,11 +181,11 @@ impl GenericDecoder {
             }
             Ok(EventType::Reasoning) => {
                 self.state.record_output(starts_step, out);
-                out.push(EventType::Reasoning, self.event_draft(object));
+                out.push(EventType::Reasoning, self.decoded_event(object));
             }
             Ok(EventType::Message) => {
                 self.state.record_output(starts_step, out);
-                out.push(EventType::Message, self.event_draft(object));
+                out.push(EventType::Message, self.decoded_event(object));
             }
             Ok(EventType::ToolCall) => {
                 self.state.record_output(starts_step, out);
@@ -198,7 +198,7 @@ impl GenericDecoder {
                 {
                     chat::append_content(output, &mut self.text);
                 }
-                out.push(EventType::ToolResult, self.event_draft(object));
+                out.push(EventType::ToolResult, self.decoded_event(object));
             }
             // Tokens belong to the response before them, or to a response without text.
             Ok(EventType::TokenUsage) => {
@@ -215,9 +215,9 @@ impl GenericDecoder {
         push_usage(object, out);
     }
 
-    /// Returns a draft with the fields that every kind of event may have.
-    fn event_draft<'d>(&'d self, object: Value<'d>) -> Draft<'d> {
-        Draft {
+    /// Returns a decoded event with the fields that every kind of event may have.
+    fn decoded_event<'d>(&'d self, object: Value<'d>) -> DecodedEvent<'d> {
+        DecodedEvent {
             subtype: object.non_empty("subtype"),
             text: &self.text,
             tool_name: object.non_empty("tool_name"),
@@ -225,7 +225,7 @@ impl GenericDecoder {
             is_error: object.flag("is_error"),
             exit_code: object.int("exit_code").and_then(|code| i32::try_from(code).ok()),
             duration_ms: object.int("duration_ms"),
-            ..Draft::default()
+            ..DecodedEvent::default()
         }
     }
 
@@ -240,13 +240,13 @@ impl GenericDecoder {
             },
             None => arguments.read_plain_text(&self.text),
         }
-        let draft = Draft {
+        let decoded = DecodedEvent {
             subtype: object.non_empty("subtype"),
             tool_name: object.non_empty("tool_name"),
             tool_call_id: object.non_empty("tool_call_id"),
-            ..arguments.draft()
+            ..arguments.decoded()
         };
-        out.push(EventType::ToolCall, draft);
+        out.push(EventType::ToolCall, decoded);
     }
 
     /// Pushes a notification. `kind` is the type of an unknown event and becomes the subtype.
@@ -256,7 +256,7 @@ impl GenericDecoder {
         }
         render::truncate_notification(&mut self.text);
         let subtype = kind.or_else(|| object.non_empty("subtype"));
-        out.push(EventType::Notification, Draft { subtype, ..self.event_draft(object) });
+        out.push(EventType::Notification, DecodedEvent { subtype, ..self.decoded_event(object) });
     }
 }
 
@@ -266,14 +266,14 @@ fn push_usage(object: Value<'_>, out: &mut Stream) {
     if usage.is_unknown() {
         return;
     }
-    let draft = Draft {
+    let decoded = DecodedEvent {
         usage,
         request_id: object.non_empty("request_id"),
         duration_ms: object.int("duration_ms"),
         subtype: object.non_empty("subtype"),
-        ..Draft::default()
+        ..DecodedEvent::default()
     };
-    out.push(EventType::TokenUsage, draft);
+    out.push(EventType::TokenUsage, decoded);
 }
 
 /// Reads token counts with the names that the tools of `sessions` use in their answers.

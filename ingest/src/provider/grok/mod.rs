@@ -29,8 +29,8 @@ use crate::provider::format::{
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::identity::is_uuid;
 use crate::provider::shared::user_query::UserText;
-use crate::provider::shared::{beside, chat, user_query};
-use crate::stream::{Draft, RecordAt, Stream, TitleFrom, parse_micros};
+use crate::provider::shared::{chat, sidecar, user_query};
+use crate::stream::{DecodedEvent, RecordAt, Stream, TitleFrom, parse_micros};
 use crate::text::json::{JsonFields, Parser, Value, string_value};
 use crate::text::render;
 
@@ -125,7 +125,7 @@ fn summary_path(log: &Path) -> PathBuf {
 
 /// Reads the summary next to the log.
 fn read_summary(log: &Path) -> Option<Json> {
-    beside::read_json(&summary_path(log), MAX_SUMMARY_BYTES)
+    sidecar::read_json(&summary_path(log), MAX_SUMMARY_BYTES)
 }
 
 /// Passes the facts about the session in the summary to the stream.
@@ -299,8 +299,8 @@ impl LineDecoder for GrokDecoder {
 }
 
 fn push_notification(subtype: &str, text: &str, out: &mut Stream) {
-    let draft = Draft { subtype: Some(subtype), text, ..Draft::default() };
-    out.push(EventType::Notification, draft);
+    let decoded = DecodedEvent { subtype: Some(subtype), text, ..DecodedEvent::default() };
+    out.push(EventType::Notification, decoded);
 }
 
 impl GrokDecoder {
@@ -354,13 +354,16 @@ impl GrokDecoder {
         let reasoning = object.object("reasoning");
         if let Some(text) = reasoning.and_then(|reasoning| reasoning.non_empty("text")) {
             self.begin_response(out);
-            out.push(EventType::Reasoning, Draft { text, ..Draft::default() });
+            out.push(EventType::Reasoning, DecodedEvent { text, ..DecodedEvent::default() });
         }
 
         self.append_field(object, "content");
         if !self.text.is_empty() {
             self.begin_response(out);
-            out.push(EventType::Message, Draft { text: &self.text, ..Draft::default() });
+            out.push(
+                EventType::Message,
+                DecodedEvent { text: &self.text, ..DecodedEvent::default() },
+            );
         }
 
         for call in object.items("tool_calls") {
@@ -380,7 +383,10 @@ impl GrokDecoder {
         for key in ["summary", "content"] {
             self.append_field(object, key);
         }
-        out.push(EventType::Reasoning, Draft { text: &self.text, ..Draft::default() });
+        out.push(
+            EventType::Reasoning,
+            DecodedEvent { text: &self.text, ..DecodedEvent::default() },
+        );
     }
 
     /// Decodes a tool that ran on the server. Its answer is not recorded.
@@ -406,8 +412,8 @@ impl GrokDecoder {
                 None => arguments.read_value(input),
             }
         }
-        let draft = Draft { tool_name, tool_call_id, ..arguments.draft() };
-        out.push(EventType::ToolCall, draft);
+        let decoded = DecodedEvent { tool_name, tool_call_id, ..arguments.decoded() };
+        out.push(EventType::ToolCall, decoded);
     }
 
     /// Decodes the result of a tool.
@@ -416,8 +422,8 @@ impl GrokDecoder {
             self.append_field(object, key);
         }
         let tool_call_id = object.non_empty("tool_call_id");
-        let draft = Draft { text: &self.text, tool_call_id, ..Draft::default() };
-        out.push(EventType::ToolResult, draft);
+        let decoded = DecodedEvent { text: &self.text, tool_call_id, ..DecodedEvent::default() };
+        out.push(EventType::ToolResult, decoded);
     }
 }
 

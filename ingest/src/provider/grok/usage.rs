@@ -20,7 +20,7 @@ use schemas::{EventType, Usage};
 use crate::source::candidate::LogCandidate;
 use crate::source::container::Content;
 use crate::source::lines::{LogLine, LogLines};
-use crate::stream::{Draft, RecordAt, Stream};
+use crate::stream::{DecodedEvent, RecordAt, Stream};
 use crate::text::json::{JsonFields, LineItem, Parser, Value};
 
 /// The word by which lines with counts are recognized.
@@ -94,8 +94,9 @@ pub(super) fn push_turn(turn: &TurnCounts, at: RecordAt, out: &mut Stream) {
     for (model, usage) in &turn.by_model {
         out.set_model(model.as_deref());
         if !usage.is_unknown() {
-            let draft = Draft { subtype: Some(TURN_SUM), usage: *usage, ..Draft::default() };
-            out.push(EventType::TokenUsage, draft);
+            let decoded =
+                DecodedEvent { subtype: Some(TURN_SUM), usage: *usage, ..DecodedEvent::default() };
+            out.push(EventType::TokenUsage, decoded);
         }
     }
     out.session.model = before.or(out.session.model.take());

@@ -6,7 +6,7 @@ use schemas::session::{ESTIMATED_SHARE, TASK_SUM};
 use schemas::{Confidence, EventType, Usage};
 
 use crate::provider::shared::shares::TokenShares;
-use crate::stream::{Draft, Stream};
+use crate::stream::{DecodedEvent, Stream};
 use crate::text::json::{JsonFields, Value};
 
 /// The sums of a session, by their numbers.
@@ -55,8 +55,9 @@ impl StoredCounts {
                 usage = sum.shares.take_share(weight);
             }
         }
-        let draft = Draft { subtype: Some(ESTIMATED_SHARE), usage, ..Draft::default() };
-        out.push(EventType::TokenUsage, draft);
+        let decoded =
+            DecodedEvent { subtype: Some(ESTIMATED_SHARE), usage, ..DecodedEvent::default() };
+        out.push(EventType::TokenUsage, decoded);
     }
 
     /// Pushes sums that no response shares.
@@ -65,9 +66,13 @@ impl StoredCounts {
         out.set_model(sum.text("model"));
         out.set_confidence(Confidence::Estimated);
         let text = sum.text("task").unwrap_or("");
-        let draft =
-            Draft { subtype: Some(TASK_SUM), text, usage: read_usage(sum), ..Draft::default() };
-        out.push(EventType::TokenUsage, draft);
+        let decoded = DecodedEvent {
+            subtype: Some(TASK_SUM),
+            text,
+            usage: read_usage(sum),
+            ..DecodedEvent::default()
+        };
+        out.push(EventType::TokenUsage, decoded);
         out.session.model = model.or(out.session.model.take());
     }
 }

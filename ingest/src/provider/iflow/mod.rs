@@ -25,7 +25,7 @@ use crate::provider::format::{
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::identity::{begin_identified_record, uuid_identity};
 use crate::provider::shared::{function_response, prompt, refusal};
-use crate::stream::{Draft, RecordAt, Stream, parse_micros};
+use crate::stream::{DecodedEvent, RecordAt, Stream, parse_micros};
 use crate::text::json::{JsonFields, Value};
 use crate::text::render;
 
@@ -225,16 +225,16 @@ impl IflowDecoder {
         let exit_code = function_response::parse_exit_code(&self.text);
         is_error |= matches!(status, Some("error" | "failed"));
         is_error |= exit_code.is_some_and(|code| code != 0);
-        let draft = Draft {
+        let decoded = DecodedEvent {
             subtype: status.filter(|status| *status == "cancelled"),
             text: &self.text,
             tool_name: summary.and_then(|summary| summary.text("toolName")),
             tool_call_id: block.non_empty("tool_use_id"),
             is_error: Some(is_error),
             exit_code,
-            ..Draft::default()
+            ..DecodedEvent::default()
         };
-        out.push(EventType::ToolResult, draft);
+        out.push(EventType::ToolResult, decoded);
         if is_error {
             refusal::push_refusal_words(&self.text, out);
         }
@@ -258,12 +258,12 @@ impl IflowDecoder {
         // Both counts are zero if the model's provider gave none.
         let usage = message.object("usage").map(read_usage).unwrap_or_default();
         if usage.total() > self.state.usage.total() {
-            let draft = Draft {
+            let decoded = DecodedEvent {
                 usage: usage.minus(self.state.usage),
                 request_id: message.non_empty("id"),
-                ..Draft::default()
+                ..DecodedEvent::default()
             };
-            out.push(EventType::TokenUsage, draft);
+            out.push(EventType::TokenUsage, decoded);
             self.state.usage = usage;
         }
     }
@@ -295,7 +295,7 @@ impl IflowDecoder {
             return;
         }
         self.state.texts.push(hash);
-        out.push(kind, Draft { text, ..Draft::default() });
+        out.push(kind, DecodedEvent { text, ..DecodedEvent::default() });
     }
 
     /// Appends a call, unless an earlier window showed it.
@@ -315,14 +315,16 @@ impl IflowDecoder {
         if let Some(input) = block.field("input") {
             arguments.read_value(input);
         }
-        let draft = Draft { tool_name: block.text("name"), tool_call_id: id, ..arguments.draft() };
-        out.push(EventType::ToolCall, draft);
+        let decoded =
+            DecodedEvent { tool_name: block.text("name"), tool_call_id: id, ..arguments.decoded() };
+        out.push(EventType::ToolCall, decoded);
     }
 
     /// Pushes a notification with the current text.
     fn push_notification(&self, subtype: &str, out: &mut Stream) {
-        let draft = Draft { subtype: Some(subtype), text: &self.text, ..Draft::default() };
-        out.push(EventType::Notification, draft);
+        let decoded =
+            DecodedEvent { subtype: Some(subtype), text: &self.text, ..DecodedEvent::default() };
+        out.push(EventType::Notification, decoded);
     }
 }
 

@@ -19,7 +19,7 @@ use crate::provider::format::RecordOutcome;
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::chat;
 use crate::provider::shared::refusal::push_refusal_words;
-use crate::stream::{Draft, Stream};
+use crate::stream::{DecodedEvent, Stream};
 use crate::text::json::{JsonFields, Value, string_value};
 use crate::text::render;
 
@@ -217,13 +217,13 @@ fn decode_message(decoder: &mut KimiDecoder, object: Value<'_>, out: &mut Stream
         Some("user") => push_user_text(decoder, message.object("origin"), &text, out),
         Some("assistant") => context::decode_response(decoder, message, out),
         Some("tool") => {
-            let draft = Draft {
+            let decoded = DecodedEvent {
                 text: &text,
                 tool_call_id: message.non_empty("toolCallId"),
                 is_error: message.flag("isError"),
-                ..Draft::default()
+                ..DecodedEvent::default()
             };
-            out.push(EventType::ToolResult, draft);
+            out.push(EventType::ToolResult, decoded);
             RecordOutcome::Events
         }
         role => push_notification(role.unwrap_or("message"), &text, out),
@@ -251,13 +251,13 @@ fn push_user_text(
         }
         TextAuthor::Machine(subtype) => {
             let has_failed = origin.and_then(|origin| origin.flag("isError")) == Some(true);
-            let draft = Draft {
+            let decoded = DecodedEvent {
                 subtype: Some(subtype),
                 text,
                 is_error: has_failed.then_some(true),
-                ..Draft::default()
+                ..DecodedEvent::default()
             };
-            out.push(EventType::Notification, draft);
+            out.push(EventType::Notification, decoded);
         }
     }
     RecordOutcome::Events
@@ -307,8 +307,8 @@ fn push_tool_call(decoder: &mut KimiDecoder, event: Value<'_>, out: &mut Stream)
     }
     let tool_name = event.text("name");
     let tool_call_id = event.non_empty("toolCallId");
-    let draft = Draft { tool_name, tool_call_id, ..arguments.draft() };
-    out.push_in_step(EventType::ToolCall, step, draft);
+    let decoded = DecodedEvent { tool_name, tool_call_id, ..arguments.decoded() };
+    out.push_in_step(EventType::ToolCall, step, decoded);
     RecordOutcome::Events
 }
 
@@ -334,15 +334,15 @@ fn decode_tool_result(
 
     // A subagent's result begins with the subagent's id.
     let heading = decoder.text.lines().next().and_then(|line| line.strip_prefix("agent_id: "));
-    let draft = Draft {
+    let decoded = DecodedEvent {
         text: &decoder.text,
         tool_call_id: event.non_empty("toolCallId"),
         spawned_agent_id: heading.map(str::trim),
         is_error: Some(is_error),
         exit_code,
-        ..Draft::default()
+        ..DecodedEvent::default()
     };
-    out.push_in_step(EventType::ToolResult, decoder.last_step(""), draft);
+    out.push_in_step(EventType::ToolResult, decoder.last_step(""), decoded);
     if is_error {
         push_refusal_words(&decoder.text, out);
     }
@@ -357,7 +357,11 @@ fn decode_usage(decoder: &mut KimiDecoder, object: Value<'_>, out: &mut Stream) 
     let ended = decoder.state.ended.remove("").filter(|(_, ended)| *ended == usage);
     let step = if object.text("usageScope") == Some("session") { 0 } else { decoder.last_step("") };
     let request_id = ended.as_ref().map(|(id, _)| id.as_str());
-    out.push_in_step(EventType::TokenUsage, step, Draft { usage, request_id, ..Draft::default() });
+    out.push_in_step(
+        EventType::TokenUsage,
+        step,
+        DecodedEvent { usage, request_id, ..DecodedEvent::default() },
+    );
     RecordOutcome::Events
 }
 

@@ -14,7 +14,7 @@ use super::wire;
 use crate::provider::format::RecordOutcome;
 use crate::provider::shared::chat;
 use crate::provider::shared::refusal::push_refusal_words;
-use crate::stream::{Draft, Stream};
+use crate::stream::{DecodedEvent, Stream};
 use crate::text::json::{JsonFields, Value};
 use crate::text::render;
 
@@ -48,13 +48,13 @@ pub(super) fn decode_record(
         "user" => push_user_text(decoder, &text, out),
         "assistant" => decode_response(decoder, object, out),
         "tool" => {
-            let draft = Draft {
+            let decoded = DecodedEvent {
                 text: &text,
                 tool_call_id: object.non_empty("tool_call_id"),
                 is_error: text.starts_with(ERROR_PREFIX).then_some(true),
-                ..Draft::default()
+                ..DecodedEvent::default()
             };
-            out.push(EventType::ToolResult, draft);
+            out.push(EventType::ToolResult, decoded);
             let error =
                 text.strip_prefix(ERROR_PREFIX).and_then(|rest| rest.split_once("</system>"));
             if let Some((message, _)) = error {
@@ -100,7 +100,11 @@ pub(super) fn decode_response(
     }
     if let Some(text) = message.non_empty("content") {
         let step = decoder.ensure_step("", out);
-        out.push_in_step(EventType::Message, step, Draft { text, ..Draft::default() });
+        out.push_in_step(
+            EventType::Message,
+            step,
+            DecodedEvent { text, ..DecodedEvent::default() },
+        );
     }
     for key in ["tool_calls", "toolCalls"] {
         for call in message.items(key) {

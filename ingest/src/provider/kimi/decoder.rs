@@ -6,10 +6,10 @@ use schemas::{EventType, Usage};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::beside::SessionFacts;
+use super::sidecar::SessionFacts;
 use crate::provider::format::RecordOutcome;
 use crate::provider::shared::agents::AgentLogs;
-use crate::stream::{Draft, Stream};
+use crate::stream::{DecodedEvent, Stream};
 use crate::text::json::{JsonFields, Parser, Value};
 use crate::text::render;
 
@@ -123,14 +123,14 @@ impl KimiDecoder {
         self.text.clear();
         render::append_notification(record, skip, &mut self.text);
         let has_error = record.non_empty("error").is_some() || record.object("error").is_some();
-        let draft = Draft {
+        let decoded = DecodedEvent {
             subtype: Some(subtype),
             text: &self.text,
             is_error: has_error.then_some(true),
             duration_ms: record.int("durationMs").or_else(|| record.int("duration_ms")),
-            ..Draft::default()
+            ..DecodedEvent::default()
         };
-        out.push(EventType::Notification, draft);
+        out.push(EventType::Notification, decoded);
         RecordOutcome::Events
     }
 }
@@ -146,7 +146,7 @@ fn split_git_context(text: &str) -> (Option<&str>, &str) {
 
 /// Pushes a notification with a text.
 pub(super) fn push_notification(subtype: &str, text: &str, out: &mut Stream) -> RecordOutcome {
-    let draft = Draft { subtype: Some(subtype), text, ..Draft::default() };
-    out.push(EventType::Notification, draft);
+    let decoded = DecodedEvent { subtype: Some(subtype), text, ..DecodedEvent::default() };
+    out.push(EventType::Notification, decoded);
     RecordOutcome::Events
 }

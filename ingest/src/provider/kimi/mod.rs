@@ -11,10 +11,10 @@
 //! session. Only `wire.jsonl` has times and tokens, so `context.jsonl` is a log only if
 //! `wire.jsonl` is missing.
 
-pub(super) mod beside;
 mod code;
 mod context;
 mod decoder;
+pub(super) mod sidecar;
 mod wire;
 
 use std::path::{Path, PathBuf};
@@ -44,7 +44,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     roots: log_roots,
     sniff: claim_log,
     quirks: Quirks {
-        companion: Some(beside::state_path),
+        companion: Some(sidecar::state_path),
         is_sidecar: Some(|name, has| name.starts_with("context") && has("wire.jsonl")),
         ..Quirks::NONE
     },
@@ -76,7 +76,7 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
 
     let (session, agent) = ids_in_path(head);
     let forked_from =
-        if agent.is_none() { beside::read_facts(head.path).forked_from } else { None };
+        if agent.is_none() { sidecar::read_facts(head.path).forked_from } else { None };
     let relation = match (agent, &forked_from) {
         (Some(_), _) => Some(Relation::SubagentOf),
         (None, Some(_)) => Some(Relation::ForkedFrom),
@@ -152,7 +152,7 @@ fn first_record_identity(head: &LogHead<'_>) -> Option<u64> {
 
 impl LineDecoder for KimiDecoder {
     fn prepare(&mut self, log: &Path) -> bool {
-        self.facts = beside::read_facts(log);
+        self.facts = sidecar::read_facts(log);
         let now = self.facts.fingerprint();
         !self.state.has_begun || now.is_none() || now == self.state.facts
     }

@@ -15,7 +15,7 @@ use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::chat;
 use crate::provider::shared::refusal::push_refusal_words;
 use crate::source::container::has_log;
-use crate::stream::{Draft, Stream};
+use crate::stream::{DecodedEvent, Stream};
 use crate::text::json::{JsonFields, Value};
 
 /// Known types that only report what happens alongside the conversation.
@@ -85,7 +85,7 @@ fn decode_prompt(
     if agent.is_empty() {
         decoder.push_prompt(&text, out);
     } else {
-        out.push(EventType::User, Draft { text: &text, ..Draft::default() });
+        out.push(EventType::User, DecodedEvent { text: &text, ..DecodedEvent::default() });
     }
     decoder.text = text;
     RecordOutcome::Events
@@ -101,12 +101,16 @@ pub(super) fn push_part(
     let step = decoder.ensure_step(agent, out);
     if part.text("type") == Some("think") {
         let text = part.text("think").unwrap_or("");
-        out.push_in_step(EventType::Reasoning, step, Draft { text, ..Draft::default() });
+        out.push_in_step(
+            EventType::Reasoning,
+            step,
+            DecodedEvent { text, ..DecodedEvent::default() },
+        );
     } else {
         decoder.text.clear();
         chat::append_part(part, &mut decoder.text);
-        let draft = Draft { text: &decoder.text, ..Draft::default() };
-        out.push_in_step(EventType::Message, step, draft);
+        let decoded = DecodedEvent { text: &decoder.text, ..DecodedEvent::default() };
+        out.push_in_step(EventType::Message, step, decoded);
     }
     RecordOutcome::Events
 }
@@ -128,8 +132,8 @@ pub(super) fn push_tool_call(
     }
     let tool_name = function.text("name");
     let tool_call_id = call.non_empty("id");
-    let draft = Draft { tool_name, tool_call_id, ..arguments.draft() };
-    out.push_in_step(EventType::ToolCall, step, draft);
+    let decoded = DecodedEvent { tool_name, tool_call_id, ..arguments.decoded() };
+    out.push_in_step(EventType::ToolCall, step, decoded);
     RecordOutcome::Events
 }
 
@@ -152,14 +156,14 @@ fn decode_tool_result(
     decoder.text.push_str(message);
 
     let exit_code = chat::parse_exit_code(message);
-    let draft = Draft {
+    let decoded = DecodedEvent {
         text: &decoder.text,
         tool_call_id: payload.non_empty("tool_call_id"),
         is_error: value.flag("is_error").or(exit_code.map(|code| code != 0)),
         exit_code,
-        ..Draft::default()
+        ..DecodedEvent::default()
     };
-    out.push_in_step(EventType::ToolResult, decoder.last_step(agent), draft);
+    out.push_in_step(EventType::ToolResult, decoder.last_step(agent), decoded);
     push_refusal_words(&decoder.text, out);
     RecordOutcome::Events
 }
@@ -192,8 +196,8 @@ fn decode_status(
     if let Some(id) = request_id {
         decoder.state.ended.insert(agent.to_owned(), (id.to_owned(), usage));
     }
-    let draft = Draft { usage: increase, request_id, ..Draft::default() };
-    out.push_in_step(EventType::TokenUsage, decoder.last_step(agent), draft);
+    let decoded = DecodedEvent { usage: increase, request_id, ..DecodedEvent::default() };
+    out.push_in_step(EventType::TokenUsage, decoder.last_step(agent), decoded);
     RecordOutcome::Events
 }
 

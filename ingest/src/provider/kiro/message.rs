@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::provider::format::RecordOutcome;
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::chat;
-use crate::stream::{Draft, RecordAt, Stream, parse_micros};
+use crate::stream::{DecodedEvent, RecordAt, Stream, parse_micros};
 use crate::text::json::{JsonFields, Value, string_value};
 use crate::text::render;
 
@@ -167,7 +167,7 @@ impl KiroDecoder {
             ("text", _) => push_message(block.text("data").unwrap_or(""), None, out),
             ("thinking", Some(thought)) => {
                 let text = thought.text("text").unwrap_or("");
-                out.push(EventType::Reasoning, Draft { text, ..Draft::default() });
+                out.push(EventType::Reasoning, DecodedEvent { text, ..DecodedEvent::default() });
             }
             ("toolUse", Some(call)) => {
                 let id = call.non_empty("toolUseId");
@@ -198,14 +198,14 @@ impl KiroDecoder {
 
         let has_error_status =
             result.text("status").is_some_and(|status| status.eq_ignore_ascii_case("error"));
-        let draft = Draft {
+        let decoded = DecodedEvent {
             text: &self.text,
             tool_call_id: id,
             is_error: Some(has_error_status || exit_code.is_some_and(|code| code != 0)),
             exit_code,
-            ..Draft::default()
+            ..DecodedEvent::default()
         };
-        out.push(EventType::ToolResult, draft);
+        out.push(EventType::ToolResult, decoded);
     }
 
     /// Pushes a notification with the fields of a record or block that has no rule of its own.
@@ -219,14 +219,14 @@ impl KiroDecoder {
 fn push_notification(subtype: &str, text: &str, out: &mut Stream) {
     let mut text = text.to_owned();
     render::truncate_notification(&mut text);
-    let draft = Draft { subtype: Some(subtype), text: &text, ..Draft::default() };
-    out.push(EventType::Notification, draft);
+    let decoded = DecodedEvent { subtype: Some(subtype), text: &text, ..DecodedEvent::default() };
+    out.push(EventType::Notification, decoded);
 }
 
 /// Pushes the model's words, if there are any.
 fn push_message(text: &str, timestamp: Option<i64>, out: &mut Stream) {
     if !text.is_empty() {
-        out.push(EventType::Message, Draft { text, timestamp, ..Draft::default() });
+        out.push(EventType::Message, DecodedEvent { text, timestamp, ..DecodedEvent::default() });
     }
 }
 
@@ -241,8 +241,8 @@ fn push_call(
     if let Some(input) = input {
         arguments.read_value(input);
     }
-    let draft = Draft { tool_name, tool_call_id, timestamp, ..arguments.draft() };
-    out.push(EventType::ToolCall, draft);
+    let decoded = DecodedEvent { tool_name, tool_call_id, timestamp, ..arguments.decoded() };
+    out.push(EventType::ToolCall, decoded);
 }
 
 /// Returns the exit code in the JSON of a command's result: `0`, `"0"` or `"exit status: 0"`.

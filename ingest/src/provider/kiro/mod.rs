@@ -21,8 +21,8 @@ use self::message::KiroDecoder;
 use crate::provider::format::{
     AgentFolders, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, RecordTally, SessionClaim,
 };
-use crate::provider::shared::beside;
 use crate::provider::shared::document::{self, Document, DocumentLayout, RecordSpan};
+use crate::provider::shared::sidecar;
 use crate::stream::{Stream, TitleFrom, parse_micros};
 use crate::text::json::{JsonFields, Value};
 
@@ -106,7 +106,7 @@ pub(super) fn session_file_path(journal: &Path) -> PathBuf {
 
 /// Reads the file next to a journal, which describes the journal's session.
 fn read_session_file(journal: &Path) -> Option<Json> {
-    beside::read_json(&session_file_path(journal), MAX_SESSION_FILE_BYTES)
+    sidecar::read_json(&session_file_path(journal), MAX_SESSION_FILE_BYTES)
 }
 
 /// The field of a conversation that holds its entries.

@@ -21,7 +21,7 @@ use super::gateway::split_inbound;
 use crate::provider::format::{LogHead, RecordOutcome, state_json};
 use crate::provider::pi::message::{append_content, decode_message, push_user_text, read_usage};
 use crate::provider::shared::arguments::Arguments;
-use crate::stream::{Draft, RecordAt, Stream, parse_micros};
+use crate::stream::{DecodedEvent, RecordAt, Stream, parse_micros};
 use crate::text::json::{JsonFields, Value, string_value};
 use crate::text::render;
 
@@ -146,8 +146,9 @@ impl TrajectoryDecoder {
         }
         render::append_notification(event, ENVELOPE, &mut self.text);
         render::truncate_notification(&mut self.text);
-        let draft = Draft { subtype: Some(kind), text: &self.text, ..Draft::default() };
-        out.push(EventType::Notification, draft);
+        let decoded =
+            DecodedEvent { subtype: Some(kind), text: &self.text, ..DecodedEvent::default() };
+        out.push(EventType::Notification, decoded);
     }
 
     /// Decodes the prompt of a run, after the messages that came before it.
@@ -186,20 +187,22 @@ impl TrajectoryDecoder {
             out.begin_step();
             for text in data.items("assistantTexts") {
                 let text = string_value(text).unwrap_or("");
-                out.push(EventType::Message, Draft { text, ..Draft::default() });
+                out.push(EventType::Message, DecodedEvent { text, ..DecodedEvent::default() });
             }
         }
         if let Some(error) = data.non_empty("promptError") {
             let (subtype, is_error) = (Some("error"), Some(true));
-            let draft = Draft { subtype, text: error, is_error, ..Draft::default() };
-            out.push(EventType::Notification, draft);
+            let decoded =
+                DecodedEvent { subtype, text: error, is_error, ..DecodedEvent::default() };
+            out.push(EventType::Notification, decoded);
         }
 
         // Messages that the snapshot lacks are in the tokens of the run.
         let rest = excess_usage(run, seen.usage);
         if rest.total() > 0 {
-            let draft = Draft { subtype: Some(TURN_SUM), usage: rest, ..Draft::default() };
-            out.push(EventType::TokenUsage, draft);
+            let decoded =
+                DecodedEvent { subtype: Some(TURN_SUM), usage: rest, ..DecodedEvent::default() };
+            out.push(EventType::TokenUsage, decoded);
         }
         if run.total() == 0 && seen.usage.total() == 0 {
             out.set_confidence(Confidence::Partial);
@@ -264,12 +267,12 @@ impl TrajectoryDecoder {
             arguments.read_value(input);
         }
         out.begin_step();
-        let draft = Draft {
+        let decoded = DecodedEvent {
             tool_name: data.non_empty("name"),
             tool_call_id: data.non_empty("toolCallId"),
-            ..arguments.draft()
+            ..arguments.decoded()
         };
-        out.push(EventType::ToolCall, draft);
+        out.push(EventType::ToolCall, decoded);
     }
 
     /// Decodes a result that is reported by itself.
@@ -287,15 +290,15 @@ impl TrajectoryDecoder {
         let is_error = data.flag("isError") == Some(true)
             || data.flag("success") == Some(false)
             || exit_code.is_some_and(|code| code != 0);
-        let draft = Draft {
+        let decoded = DecodedEvent {
             text: &self.text,
             tool_name: data.non_empty("name"),
             tool_call_id: data.non_empty("toolCallId"),
             is_error: Some(is_error),
             exit_code,
-            ..Draft::default()
+            ..DecodedEvent::default()
         };
-        out.push(EventType::ToolResult, draft);
+        out.push(EventType::ToolResult, decoded);
     }
 
     pub(super) fn save_state(&self) -> String {

@@ -6,7 +6,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::database::size_limit::OVERSIZED_RECORD;
 use crate::provider::shared::refusal::push_refusal_words;
-use crate::stream::{Draft, Stream};
+use crate::stream::{DecodedEvent, Stream};
 use crate::text::json::{JsonFields, Value};
 use crate::text::render;
 
@@ -33,8 +33,8 @@ impl OpencodeCall<'_> {
     pub(super) fn push_call(&self, arguments: &Arguments, out: &mut Stream) {
         let Self { tool_name, tool_call_id, .. } = *self;
         let timestamp = self.started;
-        let draft = Draft { tool_name, tool_call_id, timestamp, ..arguments.draft() };
-        out.push(EventType::ToolCall, draft);
+        let decoded = DecodedEvent { tool_name, tool_call_id, timestamp, ..arguments.decoded() };
+        out.push(EventType::ToolCall, decoded);
     }
 
     /// Pushes the result with `text`, if `has_answer` is true or the status shows that there is a
@@ -51,7 +51,7 @@ impl OpencodeCall<'_> {
         let exit_code = exit.and_then(|code| i32::try_from(code).ok());
         let times = self.started.zip(self.ended);
         let elapsed = times.map(|(start, end)| end.saturating_sub(start) / 1000);
-        let draft = Draft {
+        let decoded = DecodedEvent {
             text,
             tool_name: self.tool_name,
             tool_call_id: self.tool_call_id,
@@ -60,9 +60,9 @@ impl OpencodeCall<'_> {
             duration_ms: elapsed.filter(|ms| *ms >= 0),
             spawned_agent_id: subagent,
             timestamp: self.ended,
-            ..Draft::default()
+            ..DecodedEvent::default()
         };
-        out.push(EventType::ToolResult, draft);
+        out.push(EventType::ToolResult, decoded);
         if self.status == Some("error") {
             push_refusal_words(text, out);
         }
@@ -72,8 +72,9 @@ impl OpencodeCall<'_> {
 /// Pushes a notification of an error.
 pub(super) fn push_error(subtype: &str, text: &str, out: &mut Stream) {
     let is_error = Some(true);
-    let draft = Draft { subtype: Some(subtype), text, is_error, ..Draft::default() };
-    out.push(EventType::Notification, draft);
+    let decoded =
+        DecodedEvent { subtype: Some(subtype), text, is_error, ..DecodedEvent::default() };
+    out.push(EventType::Notification, decoded);
 }
 
 /// Returns the size of the piece that a record replaces. `None` if the record is a piece itself.
@@ -89,7 +90,10 @@ pub(super) fn push_usage(request: Value<'_>, request_id: Option<&str>, out: &mut
         return false;
     }
     let cost = request.cost("cost");
-    out.push(EventType::TokenUsage, Draft { usage, cost, request_id, ..Draft::default() });
+    out.push(
+        EventType::TokenUsage,
+        DecodedEvent { usage, cost, request_id, ..DecodedEvent::default() },
+    );
     true
 }
 

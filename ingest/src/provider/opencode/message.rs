@@ -27,7 +27,7 @@ use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::chat;
 use crate::provider::shared::database::size_limit::push_oversized;
 use crate::provider::shared::prompt;
-use crate::stream::{Draft, RecordAt, Stream};
+use crate::stream::{DecodedEvent, RecordAt, Stream};
 use crate::text::json::{JsonFields, Parser, Value};
 use crate::text::render;
 
@@ -205,7 +205,7 @@ impl OpencodeDecoder {
             }
             // Arguments that were still being written.
             if let Some(raw) = state.non_empty("raw")
-                && arguments.draft().text.is_empty()
+                && arguments.decoded().text.is_empty()
             {
                 arguments.read_json_text(raw, &mut Parser::default());
             }
@@ -219,7 +219,7 @@ impl OpencodeDecoder {
             ended: chat::read_millis(time, "end"),
         };
         if is_user_command {
-            out.push_prompt(&format!("!{}", arguments.draft().command));
+            out.push_prompt(&format!("!{}", arguments.decoded().command));
         }
         call.push_call(&arguments, out);
 
@@ -253,8 +253,9 @@ impl OpencodeDecoder {
             None => machine_subtype(&self.text),
         };
         render::truncate_notification(&mut self.text);
-        let draft = Draft { subtype: Some(subtype), text: &self.text, ..Draft::default() };
-        out.push(EventType::Notification, draft);
+        let decoded =
+            DecodedEvent { subtype: Some(subtype), text: &self.text, ..DecodedEvent::default() };
+        out.push(EventType::Notification, decoded);
     }
 
     /// Pushes the text that a command of the user gave to a subagent.
@@ -262,8 +263,12 @@ impl OpencodeDecoder {
         self.text.clear();
         self.text.push_str(part.text("prompt").unwrap_or(""));
         render::truncate_notification(&mut self.text);
-        let draft = Draft { subtype: Some("command_prompt"), text: &self.text, ..Draft::default() };
-        out.push(EventType::Notification, draft);
+        let decoded = DecodedEvent {
+            subtype: Some("command_prompt"),
+            text: &self.text,
+            ..DecodedEvent::default()
+        };
+        out.push(EventType::Notification, decoded);
     }
 
     /// Decodes parts that are not part of the conversation, known or unknown.
@@ -283,8 +288,12 @@ impl OpencodeDecoder {
                 self.text.clear();
                 let name = part.text("filename");
                 append_attachment(part.text("mime"), part.text("url"), name, None, &mut self.text);
-                let draft = Draft { subtype: Some(kind), text: &self.text, ..Draft::default() };
-                out.push(EventType::Notification, draft);
+                let decoded = DecodedEvent {
+                    subtype: Some(kind),
+                    text: &self.text,
+                    ..DecodedEvent::default()
+                };
+                out.push(EventType::Notification, decoded);
             }
             _ => self.push_record_fields(kind, part, out),
         }
@@ -305,8 +314,9 @@ impl OpencodeDecoder {
         self.text.clear();
         let skip = ["type", "id", "sessionID", "messageID", "synthetic"];
         render::append_notification(record, &skip, &mut self.text);
-        let draft = Draft { subtype: Some(subtype), text: &self.text, ..Draft::default() };
-        out.push(EventType::Notification, draft);
+        let decoded =
+            DecodedEvent { subtype: Some(subtype), text: &self.text, ..DecodedEvent::default() };
+        out.push(EventType::Notification, decoded);
     }
 }
 
@@ -378,15 +388,15 @@ fn full_output(metadata: Value<'_>) -> Option<&str> {
 fn push_text(kind: &str, part: Value<'_>, is_summary: bool, out: &mut Stream) {
     let text = part.text("text").unwrap_or("");
     let timestamp = chat::read_millis(part.object("time"), "start");
-    let draft = Draft { text, timestamp, ..Draft::default() };
+    let decoded = DecodedEvent { text, timestamp, ..DecodedEvent::default() };
     match kind {
-        "reasoning" => out.push(EventType::Reasoning, draft),
+        "reasoning" => out.push(EventType::Reasoning, decoded),
         _ if text.is_empty() => {}
         _ if is_summary => {
-            let draft = Draft { subtype: Some("compact_summary"), ..draft };
-            out.push(EventType::Notification, draft);
+            let decoded = DecodedEvent { subtype: Some("compact_summary"), ..decoded };
+            out.push(EventType::Notification, decoded);
         }
-        _ => out.push(EventType::Message, draft),
+        _ => out.push(EventType::Message, decoded),
     }
 }
 

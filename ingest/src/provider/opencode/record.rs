@@ -16,7 +16,7 @@ use schemas::problem::ProblemKind;
 use serde::de::IgnoredAny;
 use serde_json::{Value as Json, json};
 
-use crate::stream::{Draft, RecordAt, Stream};
+use crate::stream::{DecodedEvent, RecordAt, Stream};
 use crate::text::json::{JsonFields, Value, repair_text, string_value};
 use crate::text::render;
 
@@ -164,8 +164,9 @@ pub(super) fn push_unreadable(record: Value<'_>, text: &mut String, out: &mut St
     text.clear();
     text.push_str(record.text("data").unwrap_or(""));
     render::truncate_notification(text);
-    let draft = Draft { subtype: Some(UNREADABLE_RECORD), text, ..Draft::default() };
-    out.push(EventType::Notification, draft);
+    let decoded =
+        DecodedEvent { subtype: Some(UNREADABLE_RECORD), text, ..DecodedEvent::default() };
+    out.push(EventType::Notification, decoded);
 }
 
 /// Reports a record without a field that every record of its kind has, or with a wrong value of it.

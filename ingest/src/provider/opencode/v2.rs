@@ -19,7 +19,7 @@ use crate::provider::format::RecordOutcome;
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::chat;
 use crate::provider::shared::database::size_limit::push_oversized;
-use crate::stream::{Draft, RecordAt, Stream};
+use crate::stream::{DecodedEvent, RecordAt, Stream};
 use crate::text::json::{JsonFields, Parser, Value, string_value};
 use crate::text::render;
 
@@ -121,8 +121,8 @@ fn report_missing_fields(
 /// Pushes a notification.
 fn push_notification(subtype: &str, text: &mut String, out: &mut Stream) {
     render::truncate_notification(text);
-    let draft = Draft { subtype: Some(subtype), text, ..Draft::default() };
-    out.push(EventType::Notification, draft);
+    let decoded = DecodedEvent { subtype: Some(subtype), text, ..DecodedEvent::default() };
+    out.push(EventType::Notification, decoded);
 }
 
 /// Decodes a message of the user: one prompt from its text and its attachments.
@@ -159,14 +159,14 @@ fn decode_shell_command(message: Value<'_>, text: &mut String, out: &mut Stream)
         return;
     }
     text.push_str(output.unwrap_or(""));
-    let draft = Draft {
+    let decoded = DecodedEvent {
         subtype: Some("bash_output"),
         text,
         exit_code,
         timestamp: chat::read_millis(message.object("time"), "completed"),
-        ..Draft::default()
+        ..DecodedEvent::default()
     };
-    out.push(EventType::Notification, draft);
+    out.push(EventType::Notification, decoded);
 }
 
 /// Decodes a response of the model, and the error that ended it.
@@ -179,11 +179,12 @@ fn decode_response(message: Value<'_>, content: &[Value<'_>], text: &mut String,
         let words = part.text("text").unwrap_or("");
         match part.text("type").unwrap_or("untyped") {
             "text" if words.is_empty() => {}
-            "text" => out.push(EventType::Message, Draft { text: words, ..Draft::default() }),
+            "text" => out
+                .push(EventType::Message, DecodedEvent { text: words, ..DecodedEvent::default() }),
             "reasoning" => {
                 let timestamp = chat::read_millis(part.object("time"), "created");
-                let draft = Draft { text: words, timestamp, ..Draft::default() };
-                out.push(EventType::Reasoning, draft);
+                let decoded = DecodedEvent { text: words, timestamp, ..DecodedEvent::default() };
+                out.push(EventType::Reasoning, decoded);
             }
             "tool" => decode_tool(*part, text, out),
             kind => {

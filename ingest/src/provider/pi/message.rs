@@ -6,7 +6,7 @@ use schemas::{EventType, Usage};
 use crate::provider::openclaw::gateway::{self, QueuedMessages};
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::prompt;
-use crate::stream::{Draft, Stream};
+use crate::stream::{DecodedEvent, Stream};
 use crate::text::json::{JsonFields, Value, string_value};
 use crate::text::render;
 
@@ -73,7 +73,10 @@ pub(super) fn push_usage(record: Value<'_>, request_id: Option<&str>, out: &mut 
     let usage = read_usage(counts);
     if usage.total() > 0 {
         let cost = counts.object("cost").and_then(|cost| cost.cost("total"));
-        out.push(EventType::TokenUsage, Draft { usage, cost, request_id, ..Draft::default() });
+        out.push(
+            EventType::TokenUsage,
+            DecodedEvent { usage, cost, request_id, ..DecodedEvent::default() },
+        );
     }
 }
 
@@ -92,8 +95,9 @@ pub(in crate::provider) fn read_usage(usage: Value<'_>) -> Usage {
 
 /// Pushes a notification.
 fn push_notification(subtype: &str, text: &str, is_error: Option<bool>, out: &mut Stream) {
-    let draft = Draft { subtype: Some(subtype), text, is_error, ..Draft::default() };
-    out.push(EventType::Notification, draft);
+    let decoded =
+        DecodedEvent { subtype: Some(subtype), text, is_error, ..DecodedEvent::default() };
+    out.push(EventType::Notification, decoded);
 }
 
 /// Decodes a message in the user's role: a prompt, or text that no user typed.
@@ -169,21 +173,21 @@ fn decode_command(message: Value<'_>, text: &mut String, out: &mut Stream) {
     let mark = if message.flag("excludeFromContext") == Some(true) { "!!" } else { "!" };
     let typed = format!("{mark}{}", message.text("command").unwrap_or(""));
     out.begin_turn();
-    out.push(EventType::User, Draft { text: &typed, ..Draft::default() });
+    out.push(EventType::User, DecodedEvent { text: &typed, ..DecodedEvent::default() });
 
     text.push_str(message.text("output").unwrap_or(""));
     if message.flag("cancelled") == Some(true) {
         text.push_str("\n[cancelled]");
     }
     let exit_code = message.int("exitCode").and_then(|code| i32::try_from(code).ok());
-    let draft = Draft {
+    let decoded = DecodedEvent {
         subtype: Some("bash_output"),
         text: text.trim_start_matches('\n'),
         is_error: exit_code.map(|code| code != 0),
         exit_code,
-        ..Draft::default()
+        ..DecodedEvent::default()
     };
-    out.push(EventType::Notification, draft);
+    out.push(EventType::Notification, decoded);
 }
 
 /// Decodes one response of the model, and the error that ended it.
@@ -203,8 +207,8 @@ fn decode_response(message: Value<'_>, text: &mut String, out: &mut Stream) {
         decode_block(*part, text, out);
     }
     if content_text.is_some() || (blocks.is_empty() && error.is_none()) {
-        let draft = Draft { text: content_text.unwrap_or(""), ..Draft::default() };
-        out.push(EventType::Message, draft);
+        let decoded = DecodedEvent { text: content_text.unwrap_or(""), ..DecodedEvent::default() };
+        out.push(EventType::Message, decoded);
     }
 
     if let Some(error) = error {
@@ -220,7 +224,7 @@ fn decode_block(block: Value<'_>, text: &mut String, out: &mut Stream) {
     match block.text("type").unwrap_or("block") {
         "text" => {
             let text = block.text("text").unwrap_or("");
-            out.push(EventType::Message, Draft { text, ..Draft::default() });
+            out.push(EventType::Message, DecodedEvent { text, ..DecodedEvent::default() });
         }
         "thinking" => {
             match (block.non_empty("thinking"), block.non_empty("thinkingSignature")) {
@@ -229,19 +233,19 @@ fn decode_block(block: Value<'_>, text: &mut String, out: &mut Stream) {
                 }
                 (thinking, _) => text.push_str(thinking.unwrap_or("")),
             }
-            out.push(EventType::Reasoning, Draft { text, ..Draft::default() });
+            out.push(EventType::Reasoning, DecodedEvent { text, ..DecodedEvent::default() });
         }
         "toolCall" => {
             let mut arguments = Arguments::default();
             if let Some(input) = block.field("arguments") {
                 arguments.read_value(input);
             }
-            let draft = Draft {
+            let decoded = DecodedEvent {
                 tool_name: block.non_empty("name"),
                 tool_call_id: block.non_empty("id"),
-                ..arguments.draft()
+                ..arguments.decoded()
             };
-            out.push(EventType::ToolCall, draft);
+            out.push(EventType::ToolCall, decoded);
         }
         kind => {
             out.count_unknown("block", kind);
@@ -262,16 +266,16 @@ fn decode_tool_result(message: Value<'_>, text: &mut String, out: &mut Stream) {
     let is_error = message.flag("isError") == Some(true)
         || exit_code.is_some_and(|code| code != 0)
         || details.is_some_and(has_failed);
-    let draft = Draft {
+    let decoded = DecodedEvent {
         text,
         tool_name: message.non_empty("toolName"),
         tool_call_id: message.non_empty("toolCallId"),
         is_error: Some(is_error),
         exit_code,
         duration_ms: details.and_then(|details| details.int("durationMs")),
-        ..Draft::default()
+        ..DecodedEvent::default()
     };
-    out.push(EventType::ToolResult, draft);
+    out.push(EventType::ToolResult, decoded);
 
     // Some tools send requests to a model themselves.
     push_usage(message, None, out);

@@ -26,7 +26,7 @@ use crate::provider::format::{
 };
 use crate::provider::shared::identity::is_uuid;
 use crate::stream::tree::ROOT;
-use crate::stream::{Draft, RecordAt, Stream, TitleFrom, parse_micros};
+use crate::stream::{DecodedEvent, RecordAt, Stream, TitleFrom, parse_micros};
 use crate::text::json::{JsonFields, Value};
 use crate::text::render;
 
@@ -238,8 +238,9 @@ impl PiDecoder {
 
         render::truncate_notification(text);
         let is_error = subtype.ends_with("-error").then_some(true);
-        let draft = Draft { subtype: Some(subtype), text, is_error, ..Draft::default() };
-        out.push(EventType::Notification, draft);
+        let decoded =
+            DecodedEvent { subtype: Some(subtype), text, is_error, ..DecodedEvent::default() };
+        out.push(EventType::Notification, decoded);
         // A summary may be written by a model, which costs tokens.
         message::push_usage(entry, None, out);
     }

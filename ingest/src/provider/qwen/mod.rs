@@ -34,7 +34,7 @@ use crate::provider::format::{
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::function_response;
 use crate::provider::shared::identity::{begin_identified_record, is_uuid};
-use crate::stream::{Draft, RecordAt, Stream, parse_micros};
+use crate::stream::{DecodedEvent, RecordAt, Stream, parse_micros};
 use crate::text::json::{JsonFields, Value, string_value};
 use crate::text::render;
 
@@ -281,13 +281,13 @@ impl QwenDecoder {
         let request = self.state.telemetry.take_request(usage, out);
         if usage.total() > 0 {
             let request = request.as_ref();
-            let draft = Draft {
+            let decoded = DecodedEvent {
                 usage,
                 request_id: request.map(|request| request.id.as_str()).filter(|id| !id.is_empty()),
                 duration_ms: request.and_then(|request| request.duration_ms),
-                ..Draft::default()
+                ..DecodedEvent::default()
             };
-            out.push(EventType::TokenUsage, draft);
+            out.push(EventType::TokenUsage, decoded);
         }
         RecordOutcome::Events
     }
@@ -299,22 +299,25 @@ impl QwenDecoder {
             let is_thought = part.flag("thought") == Some(true);
             let kind = if is_thought { EventType::Reasoning } else { EventType::Message };
             if !text.is_empty() {
-                out.push(kind, Draft { text, ..Draft::default() });
+                out.push(kind, DecodedEvent { text, ..DecodedEvent::default() });
             }
         } else if let Some(call) = part.object("functionCall") {
             let mut arguments = Arguments::default();
             if let Some(args) = call.field("args") {
                 arguments.read_value(args);
             }
-            let draft = Draft {
+            let decoded = DecodedEvent {
                 tool_name: call.text("name"),
                 tool_call_id: call.non_empty("id"),
-                ..arguments.draft()
+                ..arguments.decoded()
             };
-            out.push(EventType::ToolCall, draft);
+            out.push(EventType::ToolCall, decoded);
         } else if part.object("inlineData").is_some() {
             render::append_block(part, &mut self.text);
-            out.push(EventType::Message, Draft { text: &self.text, ..Draft::default() });
+            out.push(
+                EventType::Message,
+                DecodedEvent { text: &self.text, ..DecodedEvent::default() },
+            );
         } else {
             out.count_unknown("block", "part");
             render::append_notification(part, &[], &mut self.text);
@@ -377,7 +380,7 @@ impl QwenDecoder {
             summary_text(summary, "errorType")
         };
         let duration = summary.and_then(|summary| summary.int("durationMs"));
-        let draft = Draft {
+        let decoded = DecodedEvent {
             subtype,
             text: &self.text,
             tool_name,
@@ -385,15 +388,16 @@ impl QwenDecoder {
             is_error: Some(is_error),
             exit_code,
             duration_ms: duration.or_else(|| telemetry.and_then(|tool| tool.duration_ms)),
-            ..Draft::default()
+            ..DecodedEvent::default()
         };
-        out.push(EventType::ToolResult, draft);
+        out.push(EventType::ToolResult, decoded);
     }
 
     /// Pushes a notification with the current text.
     fn push_notification(&self, subtype: &str, out: &mut Stream) {
-        let draft = Draft { subtype: Some(subtype), text: &self.text, ..Draft::default() };
-        out.push(EventType::Notification, draft);
+        let decoded =
+            DecodedEvent { subtype: Some(subtype), text: &self.text, ..DecodedEvent::default() };
+        out.push(EventType::Notification, decoded);
     }
 }
 

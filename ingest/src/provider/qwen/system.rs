@@ -8,7 +8,7 @@ use super::state::{ENVELOPE, QwenState, SlashCommand};
 use crate::provider::format::RecordOutcome;
 use crate::provider::shared::machine_text::is_client_command;
 use crate::provider::shared::prompt;
-use crate::stream::{Draft, Stream, TitleFrom};
+use crate::stream::{DecodedEvent, Stream, TitleFrom};
 use crate::text::json::{JsonFields, Value};
 use crate::text::render;
 
@@ -80,8 +80,9 @@ pub(super) fn decode_system_record(
         "at_command" => {
             render::append_notification(payload, &["userText"], text);
             let is_error = (payload.text("status") == Some("error")).then_some(true);
-            let draft = Draft { subtype: Some(subtype), text, is_error, ..Draft::default() };
-            out.push(EventType::Notification, draft);
+            let decoded =
+                DecodedEvent { subtype: Some(subtype), text, is_error, ..DecodedEvent::default() };
+            out.push(EventType::Notification, decoded);
             return RecordOutcome::Events;
         }
         "chat_compression" => append_compression(payload, text),
@@ -178,7 +179,7 @@ fn append_file_paths(payload: Value<'_>, text: &mut String) {
 }
 
 fn push_notification(subtype: &str, text: &str, out: &mut Stream) -> RecordOutcome {
-    let draft = Draft { subtype: Some(subtype), text, ..Draft::default() };
-    out.push(EventType::Notification, draft);
+    let decoded = DecodedEvent { subtype: Some(subtype), text, ..DecodedEvent::default() };
+    out.push(EventType::Notification, decoded);
     RecordOutcome::Events
 }

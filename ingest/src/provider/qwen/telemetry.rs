@@ -11,7 +11,7 @@ use schemas::{Confidence, EventType, Usage};
 use serde::{Deserialize, Serialize};
 
 use crate::provider::format::RecordOutcome;
-use crate::stream::{Draft, Stream};
+use crate::stream::{DecodedEvent, Stream};
 use crate::text::json::{JsonFields, Value};
 use crate::text::render;
 
@@ -173,15 +173,15 @@ fn push_own_request(request: &AnsweredRequest, out: &mut Stream) {
     if request.usage.total() == 0 {
         return;
     }
-    let draft = Draft {
+    let decoded = DecodedEvent {
         subtype: Some("api_response"),
         usage: request.usage,
         request_id: Some(&request.id),
-        ..Draft::default()
+        ..DecodedEvent::default()
     };
     let before = out.session.model.clone();
     out.set_model(request.model.as_deref());
-    out.push(EventType::TokenUsage, draft);
+    out.push(EventType::TokenUsage, decoded);
     out.session.model = before.or(out.session.model.take());
 }
 
@@ -235,15 +235,15 @@ fn push_api_error(event: Value<'_>, out: &mut Stream) -> RecordOutcome {
             render::append_value(value, &mut text);
         }
     }
-    let draft = Draft {
+    let decoded = DecodedEvent {
         subtype: Some("api_error"),
         text: &text,
         is_error: Some(true),
         duration_ms: event.int("duration_ms"),
         request_id: event.non_empty("response_id"),
-        ..Draft::default()
+        ..DecodedEvent::default()
     };
-    out.push(EventType::Notification, draft);
+    out.push(EventType::Notification, decoded);
     RecordOutcome::Events
 }
 

@@ -7,7 +7,7 @@ use super::machine;
 use crate::provider::shared::function_response;
 use crate::provider::shared::machine_text::find_machine_text;
 use crate::provider::shared::prompt;
-use crate::stream::{Draft, Stream};
+use crate::stream::{DecodedEvent, Stream};
 use crate::text::json::{JsonFields, Value};
 use crate::text::render;
 
@@ -114,8 +114,8 @@ fn sent_text(object: Value<'_>) -> String {
 }
 
 fn push_notification(subtype: &str, text: &str, out: &mut Stream) {
-    let draft = Draft { subtype: Some(subtype), text, ..Draft::default() };
-    out.push(EventType::Notification, draft);
+    let decoded = DecodedEvent { subtype: Some(subtype), text, ..DecodedEvent::default() };
+    out.push(EventType::Notification, decoded);
 }
 
 #[cfg(test)]

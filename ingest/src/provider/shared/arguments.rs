@@ -1,6 +1,6 @@
 //! Extracts readable text, file paths and the command line from the arguments of a tool call.
 
-use crate::stream::Draft;
+use crate::stream::DecodedEvent;
 use crate::stream::tool_kind::PATCH_BEGIN;
 use crate::text::json::{JsonFields, Parser, Value, decode_embedded, string_value};
 use crate::text::render;
@@ -114,9 +114,14 @@ impl Arguments {
         self.finish();
     }
 
-    /// Returns a draft of the call.
-    pub(crate) fn draft(&self) -> Draft<'_> {
-        Draft { text: &self.text, files: &self.files, command: &self.command, ..Draft::default() }
+    /// Returns a decoded event of the call.
+    pub(crate) fn decoded(&self) -> DecodedEvent<'_> {
+        DecodedEvent {
+            text: &self.text,
+            files: &self.files,
+            command: &self.command,
+            ..DecodedEvent::default()
+        }
     }
 
     /// Appends a command given as words. The command of `bash -lc 'x'` is `x`; the words of other
@@ -180,9 +185,9 @@ mod tests {
     fn check(json: &str, files: &[&str], command: &str) {
         let mut arguments = Arguments::default();
         arguments.read_json_text(json, &mut Parser::default());
-        let draft = arguments.draft();
-        assert_eq!(draft.files, files, "{json}");
-        assert_eq!(draft.command, command, "{json}");
+        let decoded = arguments.decoded();
+        assert_eq!(decoded.files, files, "{json}");
+        assert_eq!(decoded.command, command, "{json}");
     }
 
     #[test]
@@ -191,7 +196,7 @@ mod tests {
         let mut arguments = Arguments::default();
         let json = format!("{{\"files\":[{}]}}", paths.join(","));
         arguments.read_json_text(&json, &mut Parser::default());
-        let files = arguments.draft().files;
+        let files = arguments.decoded().files;
         let bytes = files.join("\n").len();
         assert!((30_000..=MAX_FILES_BYTES).contains(&bytes), "{bytes}");
         assert_eq!(files[0], "src/a/folder/0.rs");
@@ -215,7 +220,7 @@ mod tests {
         let mut arguments = Arguments::default();
         let json = format!(r#"{{"cmd":"{}"}}"#, "é".repeat(MAX_COMMAND_BYTES));
         arguments.read_json_text(&json, &mut Parser::default());
-        let command = arguments.draft().command;
+        let command = arguments.decoded().command;
         assert_eq!(command, "é".repeat(MAX_COMMAND_BYTES / 2) + "…");
     }
 

@@ -2,7 +2,6 @@
 
 pub(crate) mod agents;
 pub(crate) mod arguments;
-pub(crate) mod beside;
 pub(crate) mod chat;
 pub(crate) mod database;
 pub(crate) mod document;
@@ -14,4 +13,5 @@ pub(crate) mod prompt;
 pub(crate) mod records;
 pub(crate) mod refusal;
 pub(crate) mod shares;
+pub(crate) mod sidecar;
 pub(crate) mod user_query;

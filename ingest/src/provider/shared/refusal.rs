@@ -3,7 +3,7 @@
 
 use schemas::EventType;
 
-use crate::stream::{Draft, Stream};
+use crate::stream::{DecodedEvent, Stream};
 
 /// Subtype of the notification for words that a user typed and that are not a prompt.
 pub(crate) const USER_WORDS: &str = "user_words";
@@ -46,8 +46,9 @@ pub(crate) fn refusal_words(result: &str) -> Option<&str> {
 
 /// Pushes words that the user typed about a call. They are part of the turn and no prompt.
 pub(crate) fn push_user_words(words: &str, out: &mut Stream) {
-    let draft = Draft { subtype: Some(USER_WORDS), text: words, ..Draft::default() };
-    out.push(EventType::Notification, draft);
+    let decoded =
+        DecodedEvent { subtype: Some(USER_WORDS), text: words, ..DecodedEvent::default() };
+    out.push(EventType::Notification, decoded);
 }
 
 /// Pushes the words of the user in the result of a refused call, if there are any.

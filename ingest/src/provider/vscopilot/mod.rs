@@ -30,7 +30,7 @@ use crate::provider::format::{
     state_json,
 };
 use crate::provider::shared::arguments::Arguments;
-use crate::stream::{Draft, RecordAt, Stream};
+use crate::stream::{DecodedEvent, RecordAt, Stream};
 use crate::text::json::{JsonFields, Parser, Value, string_value};
 use crate::text::render;
 
@@ -167,8 +167,9 @@ impl LineDecoder for VsCopilotDecoder {
         out.count_unknown("record", "no_spans");
         self.text.clear();
         render::append_notification(object, &[], &mut self.text);
-        let draft = Draft { subtype: Some("no_spans"), text: &self.text, ..Draft::default() };
-        out.push(EventType::Notification, draft);
+        let decoded =
+            DecodedEvent { subtype: Some("no_spans"), text: &self.text, ..DecodedEvent::default() };
+        out.push(EventType::Notification, decoded);
         RecordOutcome::Events
     }
 
@@ -228,13 +229,13 @@ impl VsCopilotDecoder {
 
         let usage = span.read_usage();
         if !usage.is_unknown() {
-            let draft = Draft {
+            let decoded = DecodedEvent {
                 usage,
                 request_id: span.attribute_text("gen_ai.response.id"),
                 timestamp: span.end,
-                ..Draft::default()
+                ..DecodedEvent::default()
             };
-            out.push_in_step(EventType::TokenUsage, step, draft);
+            out.push_in_step(EventType::TokenUsage, step, decoded);
         }
     }
 
@@ -268,8 +269,8 @@ impl VsCopilotDecoder {
                 span.attribute_value("gen_ai.tool.call.arguments"),
                 &mut self.inner,
             );
-            let draft = Draft { tool_name, tool_call_id, ..arguments.draft() };
-            out.push(EventType::ToolCall, draft);
+            let decoded = DecodedEvent { tool_name, tool_call_id, ..arguments.decoded() };
+            out.push(EventType::ToolCall, decoded);
         }
 
         let result = span.attribute_value("gen_ai.tool.call.result");
@@ -283,16 +284,16 @@ impl VsCopilotDecoder {
             (Some(result), None) => render::append_value(result, &mut self.text),
             (None, None) => self.text.push_str(span.error_message()),
         }
-        let draft = Draft {
+        let decoded = DecodedEvent {
             text: &self.text,
             tool_name,
             tool_call_id,
             is_error: Some(span.has_failed()),
             duration_ms: span.duration_ms(),
             timestamp: span.end,
-            ..Draft::default()
+            ..DecodedEvent::default()
         };
-        out.push(EventType::ToolResult, draft);
+        out.push(EventType::ToolResult, decoded);
     }
 }
 
@@ -331,8 +332,9 @@ impl AnswerDecoder<'_> {
             append_text(part, self.text);
         }
         let timestamp = self.timestamp;
-        let draft = Draft { subtype, text: self.text, timestamp, ..Draft::default() };
-        out.push_in_step(event, self.step, draft);
+        let decoded =
+            DecodedEvent { subtype, text: self.text, timestamp, ..DecodedEvent::default() };
+        out.push_in_step(event, self.step, decoded);
     }
 
     /// Pushes a call, unless an earlier record held it.
@@ -344,8 +346,8 @@ impl AnswerDecoder<'_> {
         let tool_name = part.text("name");
         let arguments = parse_arguments(tool_name, part.field("arguments"), self.inner);
         let timestamp = self.timestamp;
-        let draft = Draft { tool_name, tool_call_id, timestamp, ..arguments.draft() };
-        out.push_in_step(EventType::ToolCall, self.step, draft);
+        let decoded = DecodedEvent { tool_name, tool_call_id, timestamp, ..arguments.decoded() };
+        out.push_in_step(EventType::ToolCall, self.step, decoded);
     }
 }
 

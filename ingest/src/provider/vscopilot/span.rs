@@ -4,7 +4,7 @@
 use schemas::{EventType, Usage};
 use simd_json::prelude::*;
 
-use crate::stream::{Draft, Stream};
+use crate::stream::{DecodedEvent, Stream};
 use crate::text::json::{JsonFields, Parser, Value, decode_embedded, string_value};
 use crate::text::render;
 
@@ -139,14 +139,14 @@ pub(super) fn push_notification(span: &TraceSpan<'_>, text: &mut String, out: &m
     }
     text.push_str(span.error_message());
     render::truncate_notification(text);
-    let draft = Draft {
+    let decoded = DecodedEvent {
         subtype: Some(span.operation()),
         text: text.trim_end(),
         is_error: span.has_failed().then_some(true),
         duration_ms: span.duration_ms(),
-        ..Draft::default()
+        ..DecodedEvent::default()
     };
-    out.push(EventType::Notification, draft);
+    out.push(EventType::Notification, decoded);
 }
 
 /// Passes each message of an attribute, which is a list in a string, to a callback.

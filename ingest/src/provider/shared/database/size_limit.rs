@@ -13,7 +13,7 @@ use schemas::EventType;
 use schemas::problem::ProblemKind;
 
 use crate::source::container::MAX_DOCUMENT_BYTES;
-use crate::stream::{Draft, RecordAt, Stream};
+use crate::stream::{DecodedEvent, RecordAt, Stream};
 
 /// The type of a record that replaces a piece.
 pub(crate) const OVERSIZED_RECORD: &str = "oversized_record";
@@ -99,8 +99,9 @@ pub(crate) fn oversized_record(bytes: u64, created: Option<&dyn Display>) -> Str
 /// what the piece is.
 pub(crate) fn push_oversized(name: &str, bytes: i64, at: RecordAt, out: &mut Stream) {
     let text = format!("a {name} of {bytes} bytes was not read");
-    let draft = Draft { subtype: Some(OVERSIZED_RECORD), text: &text, ..Draft::default() };
-    out.push(EventType::Notification, draft);
+    let decoded =
+        DecodedEvent { subtype: Some(OVERSIZED_RECORD), text: &text, ..DecodedEvent::default() };
+    out.push(EventType::Notification, decoded);
     let message = format!(
         "{text}: only {MAX_DOCUMENT_BYTES} bytes of a session are read, and its largest pieces \
          are left out"

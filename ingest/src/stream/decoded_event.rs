@@ -8,7 +8,7 @@ use crate::text::names::truncate_name;
 
 /// The fields of an event that a decoder knows; the stream adds the rest.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Draft<'a> {
+pub struct DecodedEvent<'a> {
     /// The kind of a notification, or the agent's own type of record. `None` if the type of the
     /// event says enough.
     pub subtype: Option<&'a str>,
@@ -43,7 +43,7 @@ pub struct Draft<'a> {
     pub timestamp: Option<i64>,
 }
 
-impl<'a> Draft<'a> {
+impl<'a> DecodedEvent<'a> {
     /// Returns the id of the call that the event answers, if it is a result.
     pub(super) fn answered_call(&self, kind: EventType) -> Option<&'a str> {
         self.tool_call_id.filter(|_| kind == EventType::ToolResult).map(truncate_name)

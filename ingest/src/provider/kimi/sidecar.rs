@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value as Json;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::provider::shared::beside;
+use crate::provider::shared::sidecar;
 use crate::stream::{Stream, TitleFrom};
 
 /// Maximum size in bytes of a file that is read. A larger file is not one of those described here.
@@ -118,7 +118,7 @@ fn non_empty_text(value: &Json) -> Option<String> {
 
 /// Returns the content of a file, or null if it cannot be read.
 fn read_json(path: &Path) -> Json {
-    beside::read_json(path, MAX_FILE_BYTES).unwrap_or_default()
+    sidecar::read_json(path, MAX_FILE_BYTES).unwrap_or_default()
 }
 
 #[cfg(test)]

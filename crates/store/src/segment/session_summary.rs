@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// The part of a session's row that says which of its events are live, in which order it comes, and
 /// whether it passes the filters of a request. The values are those of the columns of these names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SessionBrief {
+pub struct SessionSummary {
     pub session_id: String,
     pub provider: Provider,
     pub parent_session_id: Option<String>,
@@ -47,51 +47,51 @@ pub struct SessionOrigin {
     pub user_name: Option<String>,
 }
 
-/// The briefs of a segment as they are encoded: each origin once.
+/// The summaries of a segment as they are encoded: each origin once.
 #[derive(Default, Serialize, Deserialize)]
-pub(super) struct SessionBriefs {
+pub(super) struct SessionSummaries {
     origins: Vec<Arc<SessionOrigin>>,
     /// Each with the position of its origin.
-    briefs: Vec<(usize, SessionBrief)>,
+    summaries: Vec<(usize, SessionSummary)>,
 }
 
-impl SessionBriefs {
+impl SessionSummaries {
     pub(super) fn from_rows<'r>(rows: impl Iterator<Item = &'r SessionRow>) -> Self {
         let mut all = Self::default();
         let mut positions = HashMap::new();
-        for brief in rows.map(SessionBrief::from_row) {
-            let at = *positions.entry(Arc::clone(&brief.origin)).or_insert(all.origins.len());
+        for summary in rows.map(SessionSummary::from_row) {
+            let at = *positions.entry(Arc::clone(&summary.origin)).or_insert(all.origins.len());
             if at == all.origins.len() {
-                all.origins.push(Arc::clone(&brief.origin));
+                all.origins.push(Arc::clone(&summary.origin));
             }
-            all.briefs.push((at, brief));
+            all.summaries.push((at, summary));
         }
         all
     }
 
-    /// Returns the briefs. Sessions that have the same origin share it. `None` if an origin is missing.
-    pub(super) fn into_briefs(self) -> Option<Vec<SessionBrief>> {
-        let Self { origins, briefs } = self;
-        let briefs = briefs.into_iter().map(|(at, brief)| {
-            Some(SessionBrief { origin: Arc::clone(origins.get(at)?), ..brief })
+    /// Returns the summaries. Sessions that have the same origin share it. `None` if an origin is missing.
+    pub(super) fn into_summaries(self) -> Option<Vec<SessionSummary>> {
+        let Self { origins, summaries } = self;
+        let summaries = summaries.into_iter().map(|(at, summary)| {
+            Some(SessionSummary { origin: Arc::clone(origins.get(at)?), ..summary })
         });
-        briefs.collect()
+        summaries.collect()
     }
 }
 
-/// Stands in for the origin of a decoded brief until [`SessionBriefs::into_briefs`] sets it.
+/// Stands in for the origin of a decoded summary until [`SessionSummaries::into_summaries`] sets it.
 fn unknown_origin() -> Arc<SessionOrigin> {
     static UNKNOWN: LazyLock<Arc<SessionOrigin>> = LazyLock::new(Arc::default);
     Arc::clone(&UNKNOWN)
 }
 
-impl SessionBrief {
+impl SessionSummary {
     /// Returns the id that the log names.
     pub fn native_id(&self) -> &str {
         self.native_id.as_deref().unwrap_or(&self.session_id)
     }
 
-    /// Returns the brief of a session.
+    /// Returns the summary of a session.
     pub(crate) fn from_row(row: &SessionRow) -> Self {
         Self {
             session_id: row.session_id.clone(),
