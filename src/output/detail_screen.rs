@@ -4,7 +4,8 @@ use anstyle::Style;
 use schemas::EventType;
 use schemas::event::Relation;
 use schemas::tool::details::{
-    CallGlance, CallState, Child, DetailData, Excerpt, SessionEnd, Step, Summary, Turn, Uncommitted,
+    CallGlance, CallState, Continuation, DetailData, Excerpt, SessionEnd, Step, Summary, Turn,
+    Uncommitted,
 };
 
 use super::conversation::push_facts;
@@ -75,7 +76,7 @@ fn push_summary(painted: &mut Painted, summary: &Summary, errors: i64, layout: &
         push_excerpt(painted, STRONG, "compaction", compaction, layout);
     }
     push_end(painted, &summary.end, layout);
-    push_children(painted, &summary.children, layout);
+    push_related(painted, summary, layout);
 }
 
 fn push_heading(painted: &mut Painted, text: &str) {
@@ -104,6 +105,13 @@ fn push_tools(painted: &mut Painted, summary: &Summary, layout: &Layout) {
 fn push_end(painted: &mut Painted, end: &SessionEnd, layout: &Layout) {
     push_calls(painted, "Last calls", &end.last_calls, layout);
     push_calls(painted, "Calls without a result", &end.unfinished_calls, layout);
+    push_calls(painted, "Rejected plan", end.rejected_plan.as_slice(), layout);
+    if let Some(event_id) = &end.unanswered_prompt {
+        painted.end_line();
+        painted.push(WARNED, "The last prompt has no answer");
+        painted.push(ID, &format!("  {}", event_place(event_id)));
+        painted.end_line();
+    }
     if !end.todos.is_empty() {
         push_heading(painted, "Open to-dos");
     }
@@ -169,20 +177,40 @@ fn push_calls(painted: &mut Painted, heading: &str, calls: &[CallGlance], layout
     }
 }
 
-fn push_children(painted: &mut Painted, children: &[Child], layout: &Layout) {
-    if !children.is_empty() {
+/// Appends the sessions that this one continues, is continued by, and that derive from it.
+fn push_related(painted: &mut Painted, summary: &Summary, layout: &Layout) {
+    let Summary { continues, continued_by, children, .. } = summary;
+    if continues.is_some() || continued_by.is_some() || !children.is_empty() {
         push_heading(painted, "Related sessions");
+    }
+    for (relation, continuation) in [("continues", continues), ("continued by", continued_by)] {
+        if let Some(Continuation { session_id, provider, title, reason }) = continuation {
+            let note = format!("  {provider}, {reason}");
+            push_related_session(painted, relation, session_id, title.as_deref(), &note, layout);
+        }
     }
     for child in children {
         let relation = seen_from_parent(&child.relation);
-        let id = layout.short_id(&child.session_id);
-        let used = INDENT.len() + text_width(relation) + text_width(&id) + 3;
-        let title = child.title.as_deref().unwrap_or_default();
-        let title = truncate_end(&one_line(title), layout.width.saturating_sub(used));
-        painted.push(PLAIN, INDENT).push(DIM, relation).push(PLAIN, " ").push_inline(ID, &id);
-        painted.push(PLAIN, "  ").push(PLAIN, &title);
-        painted.end_line();
+        let title = child.title.as_deref();
+        push_related_session(painted, relation, &child.session_id, title, "", layout);
     }
+}
+
+fn push_related_session(
+    painted: &mut Painted,
+    relation: &str,
+    session_id: &str,
+    title: Option<&str>,
+    note: &str,
+    layout: &Layout,
+) {
+    let id = layout.short_id(session_id);
+    let used = INDENT.len() + text_width(relation) + text_width(&id) + text_width(note) + 3;
+    let title =
+        truncate_end(&one_line(title.unwrap_or_default()), layout.width.saturating_sub(used));
+    painted.push(PLAIN, INDENT).push(DIM, relation).push(PLAIN, " ").push_inline(ID, &id);
+    painted.push(PLAIN, "  ").push(PLAIN, &title).push(DIM, note);
+    painted.end_line();
 }
 
 fn push_turn(painted: &mut Painted, turn: &Turn, layout: &Layout) {

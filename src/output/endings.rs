@@ -12,6 +12,10 @@ pub(super) fn end_lines(end: &SessionEnd) -> String {
     let mut out = String::new();
     append_calls(&mut out, "last calls", &end.last_calls);
     append_calls(&mut out, "calls without a result", &end.unfinished_calls);
+    if let Some(event_id) = &end.unanswered_prompt {
+        let _ = writeln!(out, "the last prompt has no answer  {event_id}");
+    }
+    append_calls(&mut out, "rejected plan", end.rejected_plan.as_slice());
     if !end.todos.is_empty() {
         out.push_str("open to-dos\n");
     }

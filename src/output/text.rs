@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use schemas::event::TimeSource;
-use schemas::tool::details::{DetailData, Excerpt, Step, Summary, Turn};
+use schemas::tool::details::{Continuation, DetailData, Excerpt, Step, Summary, Turn};
 use schemas::tool::event::{Event, EventData};
 use schemas::tool::find::{FindData, SessionMatch};
 use schemas::tool::list::{ListData, Session, Tokens};
@@ -332,6 +332,14 @@ fn summary_lines(summary: &Summary, errors: i64) -> String {
         out.push_str(&excerpt_lines("compaction", compaction));
     }
     out.push_str(&end_lines(&summary.end));
+    let continuations =
+        [("continues", &summary.continues), ("continued by", &summary.continued_by)];
+    for (label, continuation) in continuations {
+        if let Some(Continuation { session_id, provider, title, reason }) = continuation {
+            let title = title.as_deref().unwrap_or("");
+            let _ = writeln!(out, "{label} {session_id}  {provider}  {title}  ({reason})");
+        }
+    }
     for child in &summary.children {
         let _ = writeln!(
             out,

@@ -193,7 +193,12 @@ impl<'a> FaultyValue<'a> {
             known.join(", ")
         );
         if is_qualifier(&shown) && known.contains(&"query") {
-            message.push_str(&format!(". It is a qualifier inside query: {shown}:value"));
+            let place = if tool == "search_events" {
+                "It is a qualifier inside query"
+            } else {
+                "search_events takes it inside query"
+            };
+            message.push_str(&format!(". {place}: {shown}:value"));
         }
         ToolError::new(ErrorCode::InvalidArgument, message)
             .with_detail("field", self.path_to(unknown))
@@ -279,6 +284,7 @@ fn string_values(values: &[Value]) -> Vec<String> {
 mod tests {
     use super::*;
     use schemas::tool::details::DetailArgs;
+    use schemas::tool::find::FindArgs;
     use schemas::tool::label::LabelArgs;
     use schemas::tool::list::ListArgs;
     use schemas::tool::search::SearchArgs;
@@ -361,6 +367,12 @@ mod tests {
             json!({ "query": "x", "branch": "main" }),
             "branch",
             &["a qualifier inside query: branch:value"],
+        );
+        check::<FindArgs>(
+            "search_sessions",
+            json!({ "query": "x", "sort": "newest" }),
+            "sort",
+            &["search_events takes it inside query: sort:value"],
         );
         check::<SearchArgs>(
             search,

@@ -111,7 +111,7 @@ impl ConditionWriter {
             FilterField::Tool => "tool_name",
             FilterField::Model => "replace(model, '.', '-')",
             FilterField::Branch => "git_branch",
-            FilterField::File => "nullif(array_join(files, '\\n'), '')",
+            FilterField::File => "replace(nullif(array_join(files, '\\n'), ''), '\\\\', '/')",
             // The objects that are read are those of the selected sessions.
             FilterField::Agent
             | FilterField::Project

@@ -128,6 +128,23 @@ fn every_daily_job_is_one_short_command_line() {
         terminal.type_text("clear\r");
         terminal.wait_until("a clear screen", |screen| screen.trim() == PROMPT);
     }
+
+    // A session goes for good, and a project is hidden; the shell completes which one.
+    for (beginning, completed, shown) in [
+        ("sessions forget lig", "lighthouse", "Forgot 1 session"),
+        ("sessions hide qu", "quay", "Forgot 1 session"),
+    ] {
+        terminal.keys = 0;
+        terminal.type_text(beginning);
+        terminal.press(TAB);
+        terminal.wait_for(completed);
+        terminal.type_text("--yes");
+        terminal.press(ENTER);
+        assert!(terminal.keys <= 30, "{beginning}: {} keys", terminal.keys);
+        terminal.wait_until(beginning, |screen| ends_with_prompt(screen) && screen.contains(shown));
+        terminal.type_text("clear\r");
+        terminal.wait_until("a clear screen", |screen| screen.trim() == PROMPT);
+    }
 }
 
 /// Writes a log with one request just before the midnight that began today in `zone`, and one now.

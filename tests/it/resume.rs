@@ -287,3 +287,64 @@ fn without_a_name_the_newest_session_is_handed_over() {
     let prompt = answer["result"]["messages"][0]["content"]["text"].as_str().expect("a text");
     assert!(prompt.contains("## Open ends"), "{prompt}");
 }
+
+/// Writes a session of a folder, of an agent, whose events begin at a minute of a day.
+fn write_session(env: &TestEnv, id: &str, folder: &str, minute: u32, lines: &[Value]) {
+    let mut lines = lines.to_vec();
+    for (second, line) in lines.iter_mut().enumerate() {
+        let (hour, minute) = (8 + minute / 60, minute % 60);
+        line["timestamp"] = json!(format!("2026-10-05T{hour:02}:{minute:02}:{second:02}Z"));
+    }
+    write_log(env, id, &json!({ "cwd": folder }), &lines);
+}
+
+#[test]
+fn a_session_names_the_one_that_continues_what_it_left_open() {
+    let env = TestEnv::new();
+    let answer = json!({ "type": "message", "text": "Done." });
+    let paint = user("Paint the lighthouse in red and white");
+    let plan = json!({ "type": "tool_call", "tool_name": "ExitPlanMode", "tool_call_id": "p",
+        "input": { "plan": "# Lamp\n\n1. Take the lamp down\n2. Put a new lamp up" } });
+    let refused = json!({ "type": "tool_result", "tool_call_id": "p", "is_error": true,
+        "text": "The user doesn't want to proceed with this tool use. The tool use was rejected" });
+    let (pier, quay, lamp) = ("/home/mira/pier", "/home/mira/quay", "/home/mira/lamp");
+    // A prompt without an answer; the next session of the folder begins three minutes later.
+    write_session(&env, "open", pier, 0, &[user("Order the paint for the pier")]);
+    write_session(&env, "elsewhere", quay, 1, &[user("Sweep the quay"), answer.clone()]);
+    write_session(&env, "next", pier, 3, &[user("Is the paint there?"), answer.clone()]);
+    // An answered session is continued by none.
+    write_session(&env, "after", pier, 5, &[user("Write the bill"), answer.clone()]);
+    // The same prompt again, hours later.
+    write_session(&env, "first", quay, 60, &[paint.clone()]);
+    write_session(&env, "between", quay, 100, &[user("List the boats"), answer.clone()]);
+    write_session(&env, "again", quay, 300, &[paint, answer.clone()]);
+    // A plan that the user rejected, and implements in a new session.
+    write_session(&env, "planned", lamp, 0, &[user("Repair the lamp"), plan, refused]);
+    let implement = "Implement the plan:\n\n# Lamp\n\n1. Take the lamp down\n2. Put a new lamp up";
+    write_session(&env, "built", lamp, 45, &[user(implement), answer]);
+    ingest(&env);
+
+    for (earlier, later, reason) in [
+        ("open", "next", "began in the same folder 3 min later"),
+        ("first", "again", "begins with the prompt that was left open"),
+        ("planned", "built", "begins with the plan that was left open"),
+    ] {
+        let summary = &env.json(&["show", earlier])["data"]["summary"];
+        assert_eq!(summary["continued_by"]["session_id"], later, "{summary:#}");
+        assert_eq!(summary["continued_by"]["reason"], reason, "{summary:#}");
+        let summary = &env.json(&["show", later])["data"]["summary"];
+        assert_eq!(summary["continues"]["session_id"], earlier, "{summary:#}");
+        let shown = env.run(&["show", earlier]).ok();
+        assert!(shown.contains(&format!("continued by {later}")), "{shown}");
+        let handover = env.run(&["resume", earlier, "--with", "codex", "--print"]).ok();
+        assert!(handover.contains(&format!("continued by: session {later}")), "{handover}");
+    }
+    for id in ["next", "after", "elsewhere", "between"] {
+        let summary = &env.json(&["show", id])["data"]["summary"];
+        assert!(summary.get("continued_by").is_none(), "{id}: {summary:#}");
+    }
+    let end = &env.json(&["show", "open"])["data"]["summary"]["end"];
+    assert_eq!(end["unanswered_prompt"], "open:0");
+    let end = &env.json(&["show", "planned"])["data"]["summary"]["end"];
+    assert_eq!(end["rejected_plan"]["event_id"], "planned:1");
+}

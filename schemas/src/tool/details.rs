@@ -10,6 +10,7 @@ use super::spec::{Category, Risk, ToolExample, ToolSpec};
 use crate::closed_enum::closed_enum;
 use crate::error::ErrorCode;
 use crate::event::EventType;
+use crate::provider::Provider;
 use crate::usage::Usage;
 
 /// The registry row of `get_session_details`.
@@ -149,6 +150,12 @@ pub struct Summary {
     /// How the session ended, and what it left open.
     #[serde(skip_serializing_if = "SessionEnd::is_empty")]
     pub end: SessionEnd,
+    /// The session that left open what this one continues.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub continues: Option<Continuation>,
+    /// The session that continues what this one left open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub continued_by: Option<Continuation>,
     /// Sessions that derive from this one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub children: Vec<Child>,
@@ -163,6 +170,12 @@ pub struct SessionEnd {
     /// Calls after the last prompt or message that have no result, the last one first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unfinished_calls: Vec<CallGlance>,
+    /// Id of the last prompt, if it has no answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unanswered_prompt: Option<String>,
+    /// The last plan, if the user rejected it and nothing was edited since.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rejected_plan: Option<CallGlance>,
     /// What the agent's plan or to-do tool still lists as not done.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub todos: Vec<Todo>,
@@ -246,6 +259,20 @@ pub struct Uncommitted {
     /// Number of files that are not shown.
     #[serde(skip_serializing_if = "crate::is_default")]
     pub omitted: usize,
+}
+
+/// A session that continues another one, or is continued by it, although no log says so.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Continuation {
+    /// Id of the other session.
+    pub session_id: String,
+    /// The agent of the other session.
+    pub provider: Provider,
+    /// Its title; untrusted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// What the later session has in common with the earlier one.
+    pub reason: String,
 }
 
 /// A session that derives from another.

@@ -211,12 +211,14 @@ pub struct Group {
     /// Of tool calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<Spread>,
-    /// Of tool results.
+    /// Of tool results; by tool, tool_kind, error or file, or with sort size.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_bytes: Option<Spread>,
-    /// Of all its events.
+    /// Of all its events; with sort size.
+    #[serde(skip_serializing_if = "crate::is_default")]
     pub text_bytes: u64,
-    /// Events in twelve equal spans from the first to the last time asked for; not by time.
+    /// Events in twelve equal spans from the first to the last time asked for; not by time, and
+    /// at a terminal only.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub trend: Vec<u64>,
 }

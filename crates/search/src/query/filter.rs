@@ -77,12 +77,18 @@ impl FieldFilter {
         contains_any != self.is_excluded
     }
 
-    /// Returns a text in lower case as it is compared: the version of a model may be `4.8` or `4-8`.
+    /// Returns a text in lower case as it is compared: the version of a model may be `4.8` or `4-8`,
+    /// and a path of Windows may be written with slashes.
     pub fn fold<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        if self.field == FilterField::Model {
-            Cow::Owned(text.replace('.', "-"))
-        } else {
-            Cow::Borrowed(text)
+        match self.field {
+            FilterField::Model => Cow::Owned(text.replace('.', "-")),
+            FilterField::File | FilterField::Project => Cow::Owned(text.replace('\\', "/")),
+            FilterField::Tool
+            | FilterField::Branch
+            | FilterField::Agent
+            | FilterField::Label
+            | FilterField::Machine
+            | FilterField::User => Cow::Borrowed(text),
         }
     }
 
@@ -100,7 +106,22 @@ impl FieldFilter {
 #[cfg(test)]
 mod tests {
     use super::super::qualifiers::{QUALIFIERS, is_qualifier};
-    use super::FilterField;
+    use super::{FieldFilter, FilterField};
+
+    #[test]
+    fn paths_match_with_the_separators_of_any_system() {
+        for field in [FilterField::File, FilterField::Project] {
+            for (wanted, path) in [
+                ("docs/plan.md", r"C:\Harbor\docs\plan.md"),
+                (r"docs\plan.md", "/harbor/docs/plan.md"),
+            ] {
+                let any = vec![wanted.to_owned()];
+                let filter = FieldFilter { field, any, is_excluded: false };
+                assert!(filter.passes(Some(path)), "{wanted}: {path}");
+                assert!(!filter.passes(Some("/harbor/docs-plan.md")), "{wanted}");
+            }
+        }
+    }
 
     #[test]
     fn messages_list_every_field() {

@@ -11,7 +11,7 @@ use super::finding::{MAX_RELATED_EVENTS, finding_at};
 use super::stop::{notification_stop_reason, result_stop_reason};
 use crate::reply::convert;
 use crate::reply::convert::shorten;
-use crate::reply::event_predicates::{has_failed, is_slash_or_shell_command, is_type};
+use crate::reply::event_predicates::{has_failed, is_of_tools, is_slash_or_shell_command, is_type};
 
 /// Maximum size of a shown text in bytes.
 const MAX_TEXT_BYTES: usize = 300;
@@ -27,6 +27,7 @@ pub(crate) fn find_open_ends(
         rows.iter().filter(|row| !row.is_replay && !row.is_sidechain).collect();
     let mut found = Vec::new();
     found.extend(unanswered_prompt_finding(&own));
+    found.extend(rejected_plan_finding(actions));
     found.extend(open_calls_findings(&own, actions));
     found.extend(last_event_finding(&own));
     if is_running {
@@ -38,19 +39,64 @@ pub(crate) fn find_open_ends(
     found
 }
 
+/// Returns true if a session ended with a prompt that has no answer, a call without a result or an
+/// interruption.
+pub(crate) fn is_left_open(rows: &[EventRow], actions: &[Action<'_>]) -> bool {
+    let own: Vec<&EventRow> =
+        rows.iter().filter(|row| !row.is_replay && !row.is_sidechain).collect();
+    find_unanswered_prompt(&own).is_some()
+        || !calls_left_open(&own, actions).0.is_empty()
+        || last_event_finding(&own).is_some()
+}
+
+/// The names of tools with which an agent proposes a plan, in lower case without separators.
+const PLAN_TOOLS: &[&str] = &["exitplanmode", "createplan"];
+
+/// Returns true if an agent proposes a plan with the call.
+pub(crate) fn is_plan_call(row: &EventRow) -> bool {
+    is_type(row, EventType::ToolCall) && is_of_tools(row, PLAN_TOOLS)
+}
+
+/// Returns the last plan if the user rejected it and nothing was edited since.
+pub(crate) fn find_rejected_plan<'a, 'r>(actions: &'a [Action<'r>]) -> Option<&'a Action<'r>> {
+    let is_own_plan = |action: &Action<'_>| !action.call.is_sidechain && is_plan_call(action.call);
+    let at = actions.iter().rposition(is_own_plan)?;
+    let has_edits = actions[at..].iter().any(|action| action.is_edit() && action.has_succeeded());
+    let is_rejected = matches!(actions[at].outcome, ActionOutcome::Stopped(_));
+    (is_rejected && !has_edits).then_some(&actions[at])
+}
+
+fn rejected_plan_finding(actions: &[Action<'_>]) -> Option<Finding> {
+    let plan = find_rejected_plan(actions)?;
+    let reason = "The last plan was rejected, and nothing was edited since".to_owned();
+    Some(Finding {
+        call: plan.describe_call(),
+        ..finding_at(Check::Ends, Severity::Info, plan.call, reason)
+    })
+}
+
 /// Returns true if the row shows that the model said or did something.
 fn is_answer(row: &EventRow) -> bool {
     matches!(row.event_type, EventType::Message | EventType::Reasoning | EventType::ToolCall)
 }
 
+/// Returns the position of the last prompt if it has no answer. `own` are the session's own rows.
+fn unanswered_position(own: &[&EventRow]) -> Option<usize> {
+    let at = own.iter().rposition(|row| is_type(row, EventType::User))?;
+    let is_answered = own[at + 1..].iter().any(|row| is_answer(row));
+    (!is_answered && !is_slash_or_shell_command(&own[at].text)).then_some(at)
+}
+
+/// Returns the last prompt if it has no answer. `own` are the session's own rows.
+pub(crate) fn find_unanswered_prompt<'r>(own: &[&'r EventRow]) -> Option<&'r EventRow> {
+    unanswered_position(own).map(|at| own[at])
+}
+
 /// Returns a finding if the last prompt has no answer.
 fn unanswered_prompt_finding(own_rows: &[&EventRow]) -> Option<Finding> {
-    let at = own_rows.iter().rposition(|row| is_type(row, EventType::User))?;
+    let at = unanswered_position(own_rows)?;
     let prompt = own_rows[at];
     let rows_after = &own_rows[at + 1..];
-    if is_slash_or_shell_command(&prompt.text) || rows_after.iter().any(|row| is_answer(row)) {
-        return None;
-    }
     let (severity, why) = if rows_after.iter().any(|row| notification_stop_reason(row).is_some()) {
         (Severity::Info, ": it was interrupted")
     } else if rows_after.iter().any(|row| has_failed(row)) {

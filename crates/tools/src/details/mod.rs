@@ -42,8 +42,8 @@ pub(super) fn read_with_transcript(
     let row = snapshot.sessions()[session].row().map_err(store_error)?;
     let events = rows::read_all_events(snapshot, session, call)?;
     let mut data = describe_session(shared, snapshot, session).map_err(store_error)?;
-    let summary = summarize_session(snapshot, row, &events, json_length(&data));
-    data.summary = Some(summary.map_err(store_error)?);
+    let frame = json_length(&data);
+    data.summary = Some(summarize_session(snapshot, session, row, &events, frame)?);
     let range = 0..u32::try_from(row.events).unwrap_or(u32::MAX);
     let transcript = Transcript::from_rows(row, &events, range, shared.prices(), call)?;
     Ok((data, transcript, events))
@@ -118,8 +118,7 @@ pub(super) fn run(
     let mut page = DetailPage { limit, from, next: None };
     let returned = match level {
         DetailLevel::Summary => {
-            let summary = summarize_session(snapshot, row, &events, frame);
-            data.summary = Some(summary.map_err(store_error)?);
+            data.summary = Some(summarize_session(snapshot, session, row, &events, frame)?);
             1
         }
         DetailLevel::Turns => {

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 
 use schemas::session::{EventRow, SessionRow};
 use schemas::tool::details::{Child, Excerpt, SessionEnd, Summary, ToolCount};
-use schemas::{EventType, limits};
+use schemas::{EventType, ToolError, limits};
 
-use crate::endings::{EndLimits, describe_end};
+use crate::endings::{EndLimits, describe_end, find_predecessor, find_successor};
+use crate::error::store_error;
 use crate::reply::budget::Budget;
 use crate::reply::convert;
 use crate::reply::event_predicates::{is_slash_command, shows_compaction};
@@ -49,13 +50,14 @@ const MAX_CHILDREN: usize = 8;
 /// Maximum size of the title of a child in bytes.
 const MAX_TITLE_BYTES: usize = 100;
 
-/// Summarizes a session. `frame` is the size in bytes of the rest of the answer.
+/// Summarizes the session at `position`, whose row is `session`. `frame` is the size in bytes of the rest of the answer.
 pub(super) fn summarize_session(
     snapshot: &Snapshot,
+    position: usize,
     session: &SessionRow,
     events: &[EventRow],
     frame: usize,
-) -> Result<Summary, StoreError> {
+) -> Result<Summary, ToolError> {
     let first = own_events(events, EventType::User)
         .find(|event| !is_slash_command(&event.text))
         .or_else(|| own_events(events, EventType::User).next());
@@ -77,7 +79,9 @@ pub(super) fn summarize_session(
         errors: errors.into_iter().map(|event| turn_excerpt(event, MAX_ERROR_BYTES)).collect(),
         compactions: compactions.map(|event| turn_excerpt(event, MAX_COMPACTION_BYTES)).collect(),
         end: SessionEnd::default(),
-        children: child_sessions(snapshot, session)?,
+        continues: find_predecessor(snapshot, position)?,
+        continued_by: find_successor(snapshot, position)?,
+        children: child_sessions(snapshot, session).map_err(store_error)?,
     };
     let end = describe_end(events, session.cwd.as_deref(), EndLimits::SUMMARY);
     let room = limits::SUMMARY_BYTES.saturating_sub(frame + json_length(&summary));
@@ -88,7 +92,12 @@ pub(super) fn summarize_session(
 /// Returns as much of a session's end as fits in `bytes`: what is open comes before the last calls.
 fn fit_end(end: SessionEnd, bytes: usize) -> SessionEnd {
     let mut budget = Budget::new(bytes);
-    let mut fitting = SessionEnd { todos_omitted: end.todos_omitted, ..SessionEnd::default() };
+    let mut fitting = SessionEnd {
+        unanswered_prompt: end.unanswered_prompt,
+        rejected_plan: end.rejected_plan,
+        todos_omitted: end.todos_omitted,
+        ..SessionEnd::default()
+    };
     let mut take = |item: usize| -> bool { budget.take_bytes(item + ITEM_NAME_BYTES) };
     for call in end.unfinished_calls {
         if take(json_length(&call)) {

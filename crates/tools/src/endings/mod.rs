@@ -3,6 +3,7 @@
 //! as uncommitted.
 
 mod compaction;
+mod continuation;
 mod line;
 mod tail;
 mod todos;
@@ -13,11 +14,14 @@ use schemas::session::EventRow;
 use schemas::tool::details::{CallGlance, CallState, Excerpt, SessionEnd};
 
 use self::compaction::open_sections;
+pub(crate) use self::continuation::{find_predecessor, find_successor};
 use self::line::shorten_line;
 pub use self::tail::{SessionTail, read_session_tail};
 use self::todos::collect_open_todos;
 use self::uncommitted::find_uncommitted;
-use super::analyze::{Action, ActionOutcome, calls_left_open, pair_calls};
+use super::analyze::{
+    Action, ActionOutcome, calls_left_open, find_rejected_plan, find_unanswered_prompt, pair_calls,
+};
 use super::reply::convert;
 use super::reply::event_predicates::is_type;
 use base::sanitize::{clean_text, one_line, truncate_for_json};
@@ -71,6 +75,8 @@ pub(crate) fn describe_end(
             .take(limits.calls)
             .map(|action| glance_at(action, limits.item_bytes))
             .collect(),
+        unanswered_prompt: find_unanswered_prompt(&own_rows).map(convert::event_id),
+        rejected_plan: find_rejected_plan(&actions).map(|plan| glance_at(plan, limits.item_bytes)),
         todos,
         todos_omitted,
         compaction: describe_compaction(events, limits.compaction_bytes),

@@ -4,7 +4,8 @@
 use schemas::EventType;
 use schemas::session::EventRow;
 
-use crate::reply::event_predicates::{is_slash_or_shell_command, is_type};
+use crate::analyze::is_plan_call;
+use crate::reply::event_predicates::{is_of_tools, is_slash_or_shell_command, is_type};
 use base::sanitize::clean_text;
 
 /// A decision or a prompt as the log words it.
@@ -35,9 +36,7 @@ const DECISION_WORDS: &[&str] = &[
     "tradeoff",
 ];
 
-/// Parts of the names of tools with which an agent proposes a plan or asks the user, in lower case
-/// without separators.
-const PLAN_TOOLS: &[&str] = &["exitplanmode", "createplan"];
+/// The names of tools with which an agent asks the user, in lower case without separators.
 const QUESTION_TOOLS: &[&str] = &["askuserquestion", "askuser", "requestuserinput", "question"];
 
 /// Maximum number of sentences, later prompts and answers to questions.
@@ -53,7 +52,7 @@ const MAX_PROMPT_BYTES: usize = 240;
 /// the agent; the last ones of each, in their order.
 pub(super) fn collect_decisions<'e>(own: &[&'e EventRow]) -> Vec<Decision<'e>> {
     let mut decisions = Vec::new();
-    let plan = own.iter().rfind(|event| is_call_of(event, PLAN_TOOLS));
+    let plan = own.iter().rfind(|event| is_plan_call(event));
     decisions.extend(plan.map(|event| {
         let decision = decide("The last plan", event, MAX_PLAN_BYTES);
         // Other arguments may precede the plan.
@@ -105,17 +104,6 @@ fn decide<'e>(kind: &'static str, event: &'e EventRow, max_bytes: usize) -> Deci
 
 fn last_of<T>(items: &[T], count: usize) -> &[T] {
     items.get(items.len().saturating_sub(count)..).unwrap_or_default()
-}
-
-fn is_call_of(event: &EventRow, tools: &[&str]) -> bool {
-    is_type(event, EventType::ToolCall) && is_of_tools(event, tools)
-}
-
-fn is_of_tools(event: &EventRow, tools: &[&str]) -> bool {
-    let name = event.tool_name.as_deref().unwrap_or_default();
-    let letters = name.chars().filter(char::is_ascii_alphanumeric);
-    let plain: String = letters.map(|letter| letter.to_ascii_lowercase()).collect();
-    tools.contains(&plain.as_str())
 }
 
 /// Returns the first line or sentence of a message that names a decision.

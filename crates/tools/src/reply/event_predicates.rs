@@ -15,6 +15,15 @@ pub fn has_failed(row: &EventRow) -> bool {
         && row.subtype.as_deref() != Some("bash_output")
 }
 
+/// Returns true if the event is of one of these tools. Their names are in lower case, without
+/// separators.
+pub fn is_of_tools(row: &EventRow, tools: &[&str]) -> bool {
+    let name = row.tool_name.as_deref().unwrap_or_default();
+    let letters = name.chars().filter(char::is_ascii_alphanumeric);
+    let plain: String = letters.map(|letter| letter.to_ascii_lowercase()).collect();
+    tools.contains(&plain.as_str())
+}
+
 /// Returns true if a record shows that the context was compacted. Records that announce a
 /// compaction or remove only a little do not count.
 pub fn shows_compaction(row: &EventRow) -> bool {

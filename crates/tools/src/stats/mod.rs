@@ -199,9 +199,12 @@ fn sorted_page(
 
     let mut budget = Budget::new(limits::ANSWER_BYTES);
     let mut kept: Vec<Group> = Vec::new();
-    for group in groups.into_iter().take(limit) {
-        if extent == Extent::Answer && !budget.take(&group) {
-            break;
+    for mut group in groups.into_iter().take(limit) {
+        if extent == Extent::Answer {
+            remove_sizes(&mut group, keys, sort);
+            if !budget.take(&group) {
+                break;
+            }
         }
         kept.push(group);
     }
@@ -209,6 +212,17 @@ fn sorted_page(
         kept.reverse();
     }
     kept
+}
+
+/// Removes what an agent does not need unless it asks for tools or sizes.
+fn remove_sizes(group: &mut Group, keys: &[GroupKey], sort: StatsSort) {
+    group.trend.clear();
+    if sort != StatsSort::Size {
+        group.text_bytes = 0;
+        if !keys.iter().any(|key| key.is_of_tools()) {
+            group.output_bytes = None;
+        }
+    }
 }
 
 /// Returns one key, or two different ones.
