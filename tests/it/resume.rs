@@ -315,7 +315,7 @@ fn a_session_names_the_one_that_continues_what_it_left_open() {
     // An answered session is continued by none.
     write_session(&env, "after", pier, 5, &[user("Write the bill"), answer.clone()]);
     // The same prompt again, hours later.
-    write_session(&env, "first", quay, 60, &[paint.clone()]);
+    write_session(&env, "first", quay, 60, std::slice::from_ref(&paint));
     write_session(&env, "between", quay, 100, &[user("List the boats"), answer.clone()]);
     write_session(&env, "again", quay, 300, &[paint, answer.clone()]);
     // A plan that the user rejected, and implements in a new session.
