@@ -1,19 +1,18 @@
 //! Masks values under a name: `API_KEY=...`, `"password": "..."`, `--token ...`,
 //! `<secret>...</secret>`, in any quoting and escaping.
 
-use super::encoded_login::is_encoded_login;
+use super::encoded::is_encoded_login;
 use super::entropy::{
     is_field, is_mixed, is_name, is_numbered, is_placeholder, is_random, is_signed, is_uuid,
 };
 use super::env;
 use super::names::{FOREIGN, Strength, announced_secret};
+use super::pattern::ends_with_any;
 use super::phrases::{is_name_of_secret, is_of_sentence, is_word_phrase};
-use super::placeholder::MASK;
-use super::scan::{Rank, SecretScan, is_blank, is_name_byte, is_quote, is_variable_byte};
+use super::scan::{MASK, SecretScan, is_blank, is_name_byte, is_quote, is_variable_byte};
 use super::value::{
     MAX_BETWEEN_BYTES, MAX_NAME_BYTES, ValueLink, ValueSpan, find_linked_value, read_value,
 };
-use super::words::ends_with_any;
 
 /// Minimum number of characters in a random value under any variable whose name ends in `_KEY`.
 const MIN_WEAK_KEY_CHARS: usize = 24;
@@ -64,7 +63,7 @@ pub(super) fn mask_named_value(scan: &mut SecretScan<'_>, start: usize, end: usi
     if let Some((setting_start, setting_end)) = env::setting_value(scan, start, end) {
         let text = scan.slice(setting_start, setting_end);
         if env::is_secret(text, strength) && !is_name_of_secret(text, name, strength, false) {
-            scan.add_secret(setting_start, setting_end, kind, Rank::Named);
+            scan.add_secret_of(setting_start, setting_end, kind);
         }
         return;
     }
@@ -88,7 +87,7 @@ pub(super) fn mask_named_value(scan: &mut SecretScan<'_>, start: usize, end: usi
         value,
     };
     if candidate.is_secret(scan) {
-        scan.add_secret(candidate.value.start, candidate.value.end, kind, Rank::Named);
+        scan.add_secret_of(candidate.value.start, candidate.value.end, kind);
     }
 }
 
@@ -367,7 +366,7 @@ fn mask_listed_values(scan: &mut SecretScan<'_>, list_start: usize, name: &str) 
         if !is_secret(text, Strength::Secret, value.is_quoted, false) {
             return;
         }
-        scan.add_secret(value.start, value.end, kind, Rank::Named);
+        scan.add_secret_of(value.start, value.end, kind);
         at = scan
             .skip_while(value.end, MAX_BETWEEN_BYTES, |byte| b"\\\"'`, \t\r\n-".contains(&byte));
         if at == value.end {

@@ -4,16 +4,16 @@
 //! Both are long, so only every 47th byte of a text is examined. Most of these bytes are in a word
 //! that excludes both.
 
-use super::bip39::{find_listed_word, may_be_listed};
 use super::scan::SecretScan;
-use super::{bitcoin_key, seed_phrase};
+use super::seed_phrase::{find_listed_word, may_be_listed};
+use super::{checksum_keys, seed_phrase};
 
 /// Distance in bytes between two examined bytes. The shortest phrase has twelve words of three
 /// letters and eleven blanks, and the shortest key has 51 characters.
 const STRIDE: usize = 47;
 
 /// Maximum number of bytes that are read on each side of an examined byte.
-const MAX_SIDE_BYTES: usize = bitcoin_key::MAX_KEY_CHARS + 1;
+const MAX_SIDE_BYTES: usize = checksum_keys::MAX_KEY_CHARS + 1;
 
 /// Maximum length of a word of a phrase in bytes.
 const MAX_WORD_BYTES: usize = 8;
@@ -42,7 +42,7 @@ fn examine_place(scan: &mut SecretScan<'_>, at: usize) {
         return;
     }
     match find_candidate(scan, at) {
-        Some(BareSecret::Key { start, end }) => bitcoin_key::mask_bare_key(scan, start, end),
+        Some(BareSecret::Key { start, end }) => checksum_keys::mask_bare_key(scan, start, end),
         Some(BareSecret::Phrase { word_end }) => seed_phrase::mask_bare_phrase(scan, word_end),
         None => {}
     }
@@ -131,7 +131,7 @@ mod tests {
         ) {
             let parts = words.iter().zip(&gaps);
             let text: String = parts.flat_map(|(word, gap)| [word.as_str(), gap.as_str()]).collect();
-            let scan = SecretScan::new(&text);
+            let scan = SecretScan::new(&text, |_| Vec::new());
             for at in 0..text.len() {
                 if is_in_other_word(text.as_bytes(), at) {
                     prop_assert_eq!(find_candidate(&scan, at), None, "{} at {}", text, at);

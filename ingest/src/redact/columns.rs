@@ -17,8 +17,8 @@ use schemas::text_cells::TextCells;
 use serde_json::Value;
 
 use super::known_names::{KnownNames, MAX_NAME_BYTES};
-use super::placeholder::MASK;
 use super::redactor::Redactor;
+use super::scan::MASK;
 use super::secrets::{MaskedSecrets, mask_text};
 use crate::text::names::truncate_name;
 use crate::text::sanitize::clean;

@@ -1,10 +1,10 @@
 //! Masks secrets that are recognized by the text around them: passwords in addresses, authorization
 //! headers, cookies.
 
-use super::encoded_login::is_encoded_login;
+use super::encoded::is_encoded_login;
 use super::entropy::{is_field, is_mixed, is_odd, is_placeholder, is_random, is_uuid};
-use super::pattern::PrefixPattern;
-use super::scan::{Rank, SecretScan, is_quote};
+use super::pattern::Pattern;
+use super::scan::{SecretScan, is_quote};
 use super::value::find_value_start;
 use super::wrapped;
 
@@ -16,18 +16,18 @@ const MAX_CREDENTIAL_BYTES: usize = 8192;
 
 /// The scheme of an `Authorization` header. The group matches only the scheme with a login in
 /// base64.
-static SCHEME: PrefixPattern = PrefixPattern::new(
+static SCHEME: Pattern = Pattern::at_start(
     r"(?i-u:Bearer|(Basic)|Token|Bot|ApiKey|Api-Key|Digest|GenieKey|SSWS|Key)(?:[ \t]|%20|\\{0,2}\r?\n|\\{1,2}n)+",
 );
 
 /// Name and value of a cookie in a header.
-static COOKIE: PrefixPattern = PrefixPattern::new(r#"([A-Za-z0-9_.%-]{1,64})=([^\s;"'`\\<>,]+)"#);
+static COOKIE: Pattern = Pattern::at_start(r#"([A-Za-z0-9_.%-]{1,64})=([^\s;"'`\\<>,]+)"#);
 
 /// The opening of a list of cookies.
-static COOKIE_LIST: PrefixPattern = PrefixPattern::new(r#"(?i-u:cookies)\\{0,3}["']\s*:\s*\["#);
+static COOKIE_LIST: Pattern = Pattern::at_start(r#"(?i-u:cookies)\\{0,3}["']\s*:\s*\["#);
 
 /// One cookie of a list.
-static LISTED_COOKIE: PrefixPattern = PrefixPattern::new(
+static LISTED_COOKIE: Pattern = Pattern::at_start(
     r#"[^{}\]]*\{[^{}]*?["']name\\{0,3}["']\s*:\s*\\{0,3}["']([^"'\\]{1,64})\\{0,3}["'][^{}]*?["']value\\{0,3}["']\s*:\s*\\{0,3}["']([^"'\\\s]+)[^{}]*\}"#,
 );
 
@@ -44,9 +44,14 @@ const SESSIONS: &[&str] = &[
     "clearance",
 ];
 
-/// Masks the password in `scheme://user:password@host`. `at` is where `://` begins, whose slashes
-/// may be escaped as in JSON: `sign` is how it is written.
-pub(super) fn mask_address_password(scan: &mut SecretScan<'_>, at: usize, sign: &str) {
+/// The ways to write the end of a scheme, whose slashes may be escaped as in JSON.
+const SCHEME_ENDS: &[&str] = &["://", r":\/\/", r":\\/\\/"];
+
+/// Masks the password in `scheme://user:password@host`. `at` is where `://` begins, or the byte before
+/// it.
+pub(super) fn mask_address_password(scan: &mut SecretScan<'_>, at: usize) {
+    let at = if scan.byte(at) == b':' { at } else { at + 1 };
+    let Some(sign) = SCHEME_ENDS.iter().find(|sign| scan.has_text_at(at, sign)) else { return };
     let start = at + sign.len();
     let end =
         scan.skip_while(start, MAX_AUTHORITY_BYTES, |byte| !b" \t\r\n\"'`<>\\/?#".contains(&byte));
@@ -58,11 +63,11 @@ pub(super) fn mask_address_password(scan: &mut SecretScan<'_>, at: usize, sign: 
     }
     let (user, password) = login.split_once(':').unwrap_or((login, ""));
     if host.contains("sentry") && is_sentry_key(user) {
-        scan.add_secret(start, start + login.len(), "sentry_dsn", Rank::Around);
+        scan.add_secret_of(start, start + login.len(), "sentry_dsn");
     } else if matches!(password, "" | "x-oauth-basic") {
         // Some services take the token as the user.
         if user.len() >= 20 && is_random(user) && !is_placeholder(user) {
-            scan.add_secret(start, start + user.len(), "url_password", Rank::Around);
+            scan.add_secret(start, start + user.len());
         }
     } else if password.len() >= 4
         && password != user
@@ -71,7 +76,7 @@ pub(super) fn mask_address_password(scan: &mut SecretScan<'_>, at: usize, sign: 
         && (!password.contains([',', ';']) || has_store_scheme(scan, at) && !is_port(password))
     {
         let password_at = start + user.len() + 1;
-        scan.add_secret(password_at, start + login.len(), "url_password", Rank::Around);
+        scan.add_secret(password_at, start + login.len());
     }
 }
 
@@ -137,12 +142,12 @@ fn mask_unescaped_password(scan: &mut SecretScan<'_>, at: usize, start: usize) {
         && !password.contains(['(', ')', '{', '}', '|'])
     {
         let password_at = start + user.len() + 1;
-        scan.add_secret(password_at, start + login.len(), "url_password", Rank::Around);
+        scan.add_secret(password_at, start + login.len());
     }
 }
 
 /// The escapes in an encoded address, in lower case.
-pub(super) struct EncodedSigns {
+struct EncodedSigns {
     /// `://`
     scheme_end: &'static str,
     /// `:`
@@ -154,7 +159,7 @@ pub(super) struct EncodedSigns {
 }
 
 /// The escapes of an address that is a part of another one.
-pub(super) const ENCODED: EncodedSigns = EncodedSigns {
+const ENCODED: EncodedSigns = EncodedSigns {
     scheme_end: "%3a%2f%2f",
     colon: "%3a",
     at_sign: "%40",
@@ -162,7 +167,7 @@ pub(super) const ENCODED: EncodedSigns = EncodedSigns {
 };
 
 /// The escapes of an address that is a part of an encoded one.
-pub(super) const TWICE_ENCODED: EncodedSigns = EncodedSigns {
+const TWICE_ENCODED: EncodedSigns = EncodedSigns {
     scheme_end: "%253a%252f%252f",
     colon: "%253a",
     at_sign: "%2540",
@@ -171,7 +176,8 @@ pub(super) const TWICE_ENCODED: EncodedSigns = EncodedSigns {
 
 /// Masks the password in an address that is a part of another one:
 /// `postgres%3A%2F%2Fuser%3Apassword%40host`. `at` is where the encoded `://` begins.
-pub(super) fn mask_encoded_password(scan: &mut SecretScan<'_>, at: usize, signs: &EncodedSigns) {
+pub(super) fn mask_encoded_password(scan: &mut SecretScan<'_>, at: usize) {
+    let signs = if scan.has_text_at(at, "%25") { &TWICE_ENCODED } else { &ENCODED };
     let start = at + signs.scheme_end.len();
     let mut end = scan.skip_while(start, MAX_AUTHORITY_BYTES, is_authority_byte);
     while scan.byte(end) == b'%'
@@ -196,7 +202,7 @@ pub(super) fn mask_encoded_password(scan: &mut SecretScan<'_>, at: usize, signs:
             .iter()
             .any(|hole| password.to_ascii_lowercase().starts_with(hole))
     {
-        scan.add_secret(start + password_start, start + sign, "url_password", Rank::Around);
+        scan.add_secret(start + password_start, start + sign);
     }
 }
 
@@ -217,7 +223,7 @@ fn is_path_start(scan: &SecretScan<'_>, at: usize, signs: &EncodedSigns) -> bool
 pub(super) fn mask_authorization(scan: &mut SecretScan<'_>, at: usize) {
     let Some(value_start) = find_value_start(scan, at, at + "authorization".len()) else { return };
     let scheme_start = skip_opening_quote(scan, value_start);
-    let scheme = SCHEME.at_start(scan.text_from(scheme_start, 64));
+    let scheme = SCHEME.captures(scan.text_from(scheme_start, 64));
     let start =
         scheme_start + scheme.as_ref().and_then(|found| found.get(0)).map_or(0, |all| all.len());
     if scheme.as_ref().is_some_and(|found| found.get(1).is_some()) {
@@ -227,7 +233,7 @@ pub(super) fn mask_authorization(scan: &mut SecretScan<'_>, at: usize) {
     let is_header = scheme.is_some() || is_random(value);
     if is_header && (is_uuid(value) || is_secret(value)) && !is_code_at(scan, end) {
         let end = wrapped::continued_end(scan, end, is_credential_byte, is_secret);
-        scan.add_secret(start, end, "authorization", Rank::Around);
+        scan.add_secret(start, end);
     }
 }
 
@@ -237,7 +243,7 @@ pub(super) fn mask_bearer_token(scan: &mut SecretScan<'_>, at: usize) {
     let (end, value) = read_credential(scan, start);
     if value.len() >= 16 && !is_uuid(value) && is_secret(value) && !is_code_at(scan, end) {
         let end = wrapped::continued_end(scan, end, is_credential_byte, is_secret);
-        scan.add_secret(start, end, "bearer_token", Rank::Around);
+        scan.add_secret(start, end);
     }
 }
 
@@ -251,7 +257,7 @@ fn mask_encoded_login(scan: &mut SecretScan<'_>, start: usize) {
     let end = scan.skip_while(start, MAX_CREDENTIAL_BYTES, is_credential_byte);
     let value = scan.slice(start, end);
     if value.len() >= 8 && is_encoded_login(value) {
-        scan.add_secret(start, end, "basic_auth", Rank::Around);
+        scan.add_secret_of(start, end, "basic_auth");
     }
 }
 
@@ -261,7 +267,7 @@ pub(super) fn mask_cookies(scan: &mut SecretScan<'_>, at: usize) {
     if scan.byte_before(at).is_ascii_alphanumeric() {
         return;
     }
-    if let Some(list) = COOKIE_LIST.at_start(scan.text_from(at, 40)) {
+    if let Some(list) = COOKIE_LIST.captures(scan.text_from(at, 40)) {
         return mask_cookie_list(scan, at + list.get(0).map_or(0, |opening| opening.len()));
     }
     let is_set_cookie = scan.slice(at.saturating_sub(4), at).eq_ignore_ascii_case("set-");
@@ -274,13 +280,13 @@ pub(super) fn mask_cookies(scan: &mut SecretScan<'_>, at: usize) {
 const MAX_CURL_BYTES: usize = 1000;
 
 /// The flag of `curl` before cookies, up to their opening quote.
-static CURL_COOKIES: PrefixPattern =
-    PrefixPattern::new(r#"(?s)curl\s(?:[^|;&]*?\s)?-[a-zA-Z]{0,4}b\s*\\{0,3}["']?"#);
+static CURL_COOKIES: Pattern =
+    Pattern::at_start(r#"(?s)curl\s(?:[^|;&]*?\s)?-[a-zA-Z]{0,4}b\s*\\{0,3}["']?"#);
 
 /// Masks the cookies in `curl -b 'session=...'`. The command begins at `at`.
 pub(super) fn mask_curl_cookies(scan: &mut SecretScan<'_>, at: usize) {
     let command = scan.text_from(at, MAX_CURL_BYTES);
-    if let Some(flag) = CURL_COOKIES.at_start(command).and_then(|found| found.get(0)) {
+    if let Some(flag) = CURL_COOKIES.captures(command).and_then(|found| found.get(0)) {
         mask_cookie_pairs(scan, at + flag.len(), false);
     }
 }
@@ -289,12 +295,12 @@ pub(super) fn mask_curl_cookies(scan: &mut SecretScan<'_>, at: usize) {
 /// first pair is a cookie.
 fn mask_cookie_pairs(scan: &mut SecretScan<'_>, start: usize, is_set_cookie: bool) {
     let mut at = start;
-    while let Some(found) = COOKIE.at_start(scan.text_from(at, MAX_CREDENTIAL_BYTES)) {
+    while let Some(found) = COOKIE.captures(scan.text_from(at, MAX_CREDENTIAL_BYTES)) {
         let Some(name) = found.get(1) else { return };
         let Some(value) = found.get(2) else { return };
         let end = at + value.end();
         if is_session_cookie(name.as_str(), value.as_str()) {
-            scan.add_secret(at + value.start(), end, "cookie", Rank::Around);
+            scan.add_secret(at + value.start(), end);
         }
         if is_set_cookie || scan.byte(end) != b';' {
             return;
@@ -322,12 +328,12 @@ fn mask_cookie_list(scan: &mut SecretScan<'_>, at: usize) {
     let mut at = at;
     loop {
         let window = scan.text_from(at, MAX_COOKIE_BYTES.min(end.saturating_sub(at)));
-        let Some(found) = LISTED_COOKIE.at_start(window) else { return };
+        let Some(found) = LISTED_COOKIE.captures(window) else { return };
         let Some(all) = found.get(0) else { return };
         let Some(name) = found.get(1) else { return };
         let Some(value) = found.get(2) else { return };
         if is_session_cookie(name.as_str(), value.as_str()) {
-            scan.add_secret(at + value.start(), at + value.end(), "cookie", Rank::Around);
+            scan.add_secret(at + value.start(), at + value.end());
         }
         at += all.end();
     }
@@ -335,17 +341,17 @@ fn mask_cookie_list(scan: &mut SecretScan<'_>, at: usize) {
 
 /// A line of a file of cookies of `curl` and browsers, from the second field on. The groups are name
 /// and value.
-static SAVED_COOKIE: PrefixPattern = PrefixPattern::new(
+static SAVED_COOKIE: Pattern = Pattern::at_start(
     r"\t(?:TRUE|FALSE)\t/[^\t\n]{0,200}\t(?:TRUE|FALSE)\t[0-9]{1,12}\t([^\t\n]{1,64})\t(\S+)",
 );
 
 /// Masks a cookie in a file of cookies if it gives access. `at` is where the second field begins.
 pub(super) fn mask_saved_cookie(scan: &mut SecretScan<'_>, at: usize) {
-    let Some(found) = SAVED_COOKIE.at_start(scan.text_from(at, MAX_COOKIE_BYTES)) else { return };
+    let Some(found) = SAVED_COOKIE.captures(scan.text_from(at, MAX_COOKIE_BYTES)) else { return };
     let Some(name) = found.get(1) else { return };
     let Some(value) = found.get(2) else { return };
     if is_session_cookie(name.as_str(), value.as_str()) {
-        scan.add_secret(at + value.start(), at + value.end(), "cookie", Rank::Around);
+        scan.add_secret(at + value.start(), at + value.end());
     }
 }
 

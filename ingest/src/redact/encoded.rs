@@ -1,4 +1,5 @@
-//! Finds secrets in encoded text: decodes the text around the code, so that all rules can read it.
+//! Finds secrets in encoded text: decodes the text around the code, so that all rules can read it. Also
+//! recognises a user name and a password in base64: `bWlyYTpmajByZC1uMHJ0aA==`.
 //!
 //! ```text
 //! password%3D...   \u0070assword=...   &#112;assword=...   ｐａｓｓｗｏｒｄ＝...   "pass" + "word=..."
@@ -6,9 +7,9 @@
 //! echo ... | base64 -d
 //! ```
 
-use super::encoded_login::decode_base64_bytes;
 use super::entropy::{is_placeholder, is_random, is_signed};
-use super::pattern::PrefixPattern;
+use super::pattern::Pattern;
+use super::rule::Encoding;
 use super::scan::{SecretScan, is_blank, is_quote};
 
 /// Number of bytes of a line that are decoded before a code, and after it.
@@ -32,8 +33,8 @@ const MAX_ARGUMENT_BYTES: usize = 4 << 10;
 
 /// A decoded text, and the place of the source that each of its bytes comes from.
 #[derive(Default)]
-pub(super) struct DecodedText {
-    pub(super) text: String,
+struct DecodedText {
+    text: String,
     /// Start and end in the source, for each byte.
     places: Vec<(usize, usize)>,
     /// Positions in the text right after a code.
@@ -49,7 +50,7 @@ impl DecodedText {
 
     /// Returns the part of the source that the given part of the text comes from. Returns `None` if
     /// no code is in it or near it: the rules find it in the source.
-    pub(super) fn source_of(&self, start: usize, end: usize) -> Option<(usize, usize)> {
+    fn source_of(&self, start: usize, end: usize) -> Option<(usize, usize)> {
         let near_start = start.saturating_sub(MAX_REACH_BYTES);
         let next_code = self.codes.partition_point(|code| *code < near_start);
         if self.codes.get(next_code).is_none_or(|code| *code > end + 1) {
@@ -61,8 +62,37 @@ impl DecodedText {
     }
 }
 
+/// Masks the secrets of the text around the code at `at`.
+pub(super) fn mask_text_around(scan: &mut SecretScan<'_>, at: usize) {
+    let decoded = decode_around(scan, at);
+    mask_decoded(scan, decoded);
+}
+
+/// Masks the secrets of the text around the letters of full width.
+pub(super) fn mask_wide_text(scan: &mut SecretScan<'_>) {
+    for at in wide_runs(scan.text()) {
+        mask_text_around(scan, at);
+    }
+}
+
+/// Masks the secrets of the hexdump whose first line includes `at`.
+pub(super) fn mask_dump(scan: &mut SecretScan<'_>, at: usize) {
+    let decoded = decode_dump(scan, at);
+    mask_decoded(scan, decoded);
+}
+
+/// Masks the secrets of a decoded text.
+fn mask_decoded(scan: &mut SecretScan<'_>, decoded: Option<DecodedText>) {
+    let Some(decoded) = decoded else { return };
+    for span in scan.find_decoded(&decoded.text) {
+        if let Some((start, end)) = decoded.source_of(span.start, span.end) {
+            scan.add_ranked(start, end, span.kind, span.rank);
+        }
+    }
+}
+
 /// Decodes the text around the code at `at`. Returns `None` if an earlier code included it.
-pub(super) fn decode_around(scan: &mut SecretScan<'_>, at: usize) -> Option<DecodedText> {
+fn decode_around(scan: &mut SecretScan<'_>, at: usize) -> Option<DecodedText> {
     if at < scan.decoded_end {
         return None;
     }
@@ -189,7 +219,7 @@ fn read_joint(text: &[u8], quote: usize) -> Option<Code> {
 }
 
 /// Returns the places of letters of full width, at which a run of them begins.
-pub(super) fn wide_runs(text: &str) -> impl Iterator<Item = usize> {
+fn wide_runs(text: &str) -> impl Iterator<Item = usize> {
     // The first byte of such letters.
     memchr::memchr_iter(0xef, text.as_bytes()).filter(|at| {
         let run = text.get(*at..).unwrap_or_default().chars().take(4);
@@ -198,7 +228,7 @@ pub(super) fn wide_runs(text: &str) -> impl Iterator<Item = usize> {
 }
 
 /// Decodes the hexdump whose first line includes `at`.
-pub(super) fn decode_dump(scan: &mut SecretScan<'_>, at: usize) -> Option<DecodedText> {
+fn decode_dump(scan: &mut SecretScan<'_>, at: usize) -> Option<DecodedText> {
     if at < scan.decoded_end {
         return None;
     }
@@ -262,95 +292,32 @@ fn read_dump_line(line: &str) -> Vec<(u8, usize)> {
     shown
 }
 
-/// The encoding of an argument.
-#[derive(Clone, Copy)]
-enum Encoding {
-    Base64,
-    Hex,
-}
-
-/// A command or a call that decodes its argument, which is the group of the pattern.
-pub(super) struct DecodingCommand {
-    pub(super) anchor: &'static str,
+/// Masks the argument that the command at `at` decodes if it is or contains a secret. The argument is
+/// the group of the pattern.
+pub(super) fn mask_argument(
+    scan: &mut SecretScan<'_>,
+    at: usize,
     encoding: Encoding,
-    pattern: PrefixPattern,
-}
-
-const fn base64(anchor: &'static str, source: &'static str) -> DecodingCommand {
-    DecodingCommand { anchor, encoding: Encoding::Base64, pattern: PrefixPattern::new(source) }
-}
-
-const fn hex(anchor: &'static str, source: &'static str) -> DecodingCommand {
-    DecodingCommand { anchor, encoding: Encoding::Hex, pattern: PrefixPattern::new(source) }
-}
-
-/// Builds the regex of a command that pipes its argument into another one.
-macro_rules! piped_into {
-    ($says:literal, $decoder:literal) => {
-        concat!(
-            $says,
-            r#"(?:\s+-\S+)*\s+(?:\\{0,3}["']?%s(?:\\{1,4}n)?\\{0,3}["']?\s+)?\\{0,3}["']?([A-Za-z0-9+/=_-]{8,})\\{0,3}["']?\s*\|\s*"#,
-            $decoder
-        )
+    pattern: &Pattern,
+) {
+    let Some(found) = pattern.captures(scan.text_from(at, MAX_ARGUMENT_BYTES)) else { return };
+    let Some(argument) = found.get(1) else { return };
+    let bytes = match encoding {
+        Encoding::Base64 => decode_base64_bytes(argument.as_str()),
+        Encoding::Hex => decode_hex(argument.as_str()),
     };
-}
-
-/// Builds the regex of a call whose first argument is a string.
-macro_rules! called {
-    ($call:literal, $rest:literal) => {
-        concat!($call, r#"\(\s*b?\\{0,3}["']([A-Za-z0-9+/=_-]{8,})\\{0,3}["']"#, $rest)
-    };
-}
-
-/// All commands and calls that decode an argument. Their anchors leave out the first letters, with which
-/// many words begin.
-#[rustfmt::skip]
-pub(super) static DECODING_COMMANDS: [DecodingCommand; 14] = [
-    base64("echo", piped_into!("echo", r"(?:openssl\s+)?base64\s+(?:-A\s+)?(?:-[dD]|--decode)")),
-    base64("printf", piped_into!("printf", r"(?:openssl\s+)?base64\s+(?:-A\s+)?(?:-[dD]|--decode)")),
-    base64("se64 -", r#"se64\s+(?:-[dDi]+|--decode)\s*<<<\s*\\{0,3}["']?([A-Za-z0-9+/=_-]{8,})"#),
-    base64("b64decode(", called!("b64decode", "")),
-    base64("atob(", called!("atob", "")),
-    base64("se64String(", called!("se64String", "")),
-    base64("de64(", called!("de64", "")),
-    base64("se64_decode(", called!("se64_decode", "")),
-    base64("fer.from(", called!("fer\\.from", r#"\s*,\s*\\{0,3}["']base64"#)),
-    hex("fer.from(", called!("fer\\.from", r#"\s*,\s*\\{0,3}["']hex"#)),
-    hex("omhex(", called!("omhex", "")),
-    hex("unhexlify(", called!("unhexlify", "")),
-    hex("echo", piped_into!("echo", r"xxd\s+(?:-p\s+)?-r")),
-    hex("printf", piped_into!("printf", r"xxd\s+(?:-p\s+)?-r")),
-];
-
-/// An encoded argument and its place in the source.
-pub(super) struct EncodedArgument {
-    pub(super) start: usize,
-    pub(super) end: usize,
-    pub(super) text: String,
-}
-
-impl EncodedArgument {
-    /// Reads the argument that the command at `at` decodes. `None` if it is not a text.
-    pub(super) fn read(
-        scan: &SecretScan<'_>,
-        at: usize,
-        command: &DecodingCommand,
-    ) -> Option<Self> {
-        let found = command.pattern.at_start(scan.text_from(at, MAX_ARGUMENT_BYTES))?.get(1)?;
-        let bytes = match command.encoding {
-            Encoding::Base64 => decode_base64_bytes(found.as_str())?,
-            Encoding::Hex => decode_hex(found.as_str())?,
-        };
-        let text = String::from_utf8(bytes).ok()?;
-        Some(Self { start: at + found.start(), end: at + found.end(), text })
+    let Some(text) = bytes.and_then(|bytes| String::from_utf8(bytes).ok()) else { return };
+    let kind = scan.find_decoded(&text).first().map(|span| span.kind);
+    if let Some(kind) = kind.or_else(|| is_secret_word(&text).then_some("secret")) {
+        scan.add_secret_of(at + argument.start(), at + argument.end(), kind);
     }
+}
 
-    /// Returns whether the text is a secret by itself.
-    pub(super) fn is_secret(&self) -> bool {
-        let text = self.text.trim_ascii_end();
-        let is_word = text.bytes().all(|byte| byte.is_ascii_graphic());
-        is_word && !is_placeholder(text) && (is_random(text) || is_signed(text))
-    }
+/// Returns whether a decoded text is a secret by itself.
+fn is_secret_word(text: &str) -> bool {
+    let text = text.trim_ascii_end();
+    let is_word = text.bytes().all(|byte| byte.is_ascii_graphic());
+    is_word && !is_placeholder(text) && (is_random(text) || is_signed(text))
 }
 
 /// Returns the bytes that hexadecimal digits show.
@@ -360,4 +327,61 @@ fn decode_hex(digits: &str) -> Option<Vec<u8>> {
     }
     let pairs = (0..digits.len()).step_by(2);
     pairs.map(|at| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok()).collect()
+}
+
+/// Returns whether a value is `user:password` in base64 and the password is not a placeholder.
+pub(super) fn is_encoded_login(value: &str) -> bool {
+    let Some(text) = decode_base64(value) else { return false };
+    let Some((user, password)) = text.split_once(':') else { return false };
+    password.len() >= 3 && password != user && !is_placeholder(password)
+}
+
+/// Returns the text in a base64 value. `None` if the value is too short or not base64, or if the
+/// text is not printable ASCII.
+pub(super) fn decode_base64(value: &str) -> Option<String> {
+    let bytes = decode_base64_bytes(value)?;
+    let is_printable = bytes.iter().all(|byte| (0x20..0x7f).contains(byte));
+    String::from_utf8(bytes).ok().filter(|_| is_printable)
+}
+
+/// Returns the bytes in a base64 value. `None` if the value is too short or not base64.
+fn decode_base64_bytes(value: &str) -> Option<Vec<u8>> {
+    let digits = value.trim_end_matches('=');
+    if digits.len() < 4 || digits.len() % 4 == 1 {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(digits.len());
+    let mut bits: u32 = 0;
+    // Number of bits that no byte contains yet.
+    let mut held = 0;
+    for byte in digits.bytes() {
+        let six = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' | b'-' => 62,
+            b'/' | b'_' => 63,
+            _ => return None,
+        };
+        bits = ((bits << 6) | u32::from(six)) & 0xffff;
+        held += 6;
+        if held >= 8 {
+            held -= 8;
+            let [byte, ..] = (bits >> held).to_le_bytes();
+            bytes.push(byte);
+        }
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logins_in_base64_are_read() {
+        assert!(is_encoded_login("bWlyYTpmajByZC1uMHJ0aA=="));
+        assert!(!is_encoded_login("dXNlcjpwYXNzd29yZA=="), "user:password");
+        assert!(!is_encoded_login("authentication"));
+    }
 }

@@ -5,7 +5,7 @@
 //! separate random values from names: words consist of a few pairs of letters, while random text
 //! has all pairs and puts digits between them.
 
-use super::words::{WordList, ends_with_any};
+use super::pattern::{WordList, ends_with_any};
 
 /// For each letter, the letters that often follow it. These 200 pairs make up nine tenths of words
 /// and names, and three tenths of random letters.

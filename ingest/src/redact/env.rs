@@ -11,8 +11,8 @@ use memchr::{memchr, memchr_iter, memrchr};
 
 use super::entropy::{is_mixed, is_name, is_placeholder, is_random, is_uuid};
 use super::names::Strength;
-use super::pattern::PrefixPattern;
-use super::scan::{Rank, SecretScan, is_variable_byte};
+use super::pattern::Pattern;
+use super::scan::{SecretScan, is_variable_byte};
 
 /// Maximum length in bytes of a line that counts as a setting.
 const MAX_LINE_BYTES: usize = 2000;
@@ -33,16 +33,16 @@ const SWITCHES: &[&str] = &[
 ];
 
 /// A setting. The first line of a file that a call writes comes after the name of the argument.
-pub(super) static SETTING: PrefixPattern = PrefixPattern::new(
+pub(super) static SETTING: Pattern = Pattern::at_start(
     r"[ \t]*(?:[a-z_]{1,24}:[ \t])?(?:[0-9]+(?:→|[\t:|])[ \t]?)?[+-]?[ \t]*(?:(?:export|ENV|ARG|set|declare -x)[ \t]+)?([A-Z][A-Z0-9_]*)=",
 );
 
 /// An argument of a call, as the text of the call shows it.
-static ARGUMENT: PrefixPattern = PrefixPattern::new(r"[a-z_]{1,24}:[ \t]");
+static ARGUMENT: Pattern = Pattern::at_start(r"[a-z_]{1,24}:[ \t]");
 
 /// A comment or a blank line.
-static REMARK: PrefixPattern =
-    PrefixPattern::new(r"[ \t]*(?:[0-9]+(?:→|[\t:|])[ \t]*)?[+-]?[ \t]*(?:#|\r?$)");
+static REMARK: Pattern =
+    Pattern::at_start(r"[ \t]*(?:[0-9]+(?:→|[\t:|])[ \t]*)?[+-]?[ \t]*(?:#|\r?$)");
 
 /// Returns start and end of the value of the setting whose name is from `start` to `end`, if it
 /// is a setting and another one is next to it.
@@ -60,7 +60,7 @@ pub(super) fn setting_value(
     }
 
     let line = line_around(scan, start)?;
-    let lead = SETTING.at_start(scan.slice(line.start, line.end))?.get(1)?.start();
+    let lead = SETTING.captures(scan.slice(line.start, line.end))?.get(1)?.start();
     if line.start + lead != start {
         return None;
     }
@@ -91,7 +91,7 @@ pub(super) fn mask_settings(scan: &mut SecretScan<'_>) {
     while start < scan.len() {
         let Some(end) = line_end(scan.bytes(), start) else { return };
         let line = scan.slice(start, end);
-        if let Some(name) = SETTING.at_start(line).and_then(|found| found.get(1)) {
+        if let Some(name) = SETTING.captures(line).and_then(|found| found.get(1)) {
             settings += 1;
             let after_sign = name.end() + 1;
             if let Some((value, length)) = plain_value(line.get(after_sign..).unwrap_or_default())
@@ -103,8 +103,8 @@ pub(super) fn mask_settings(scan: &mut SecretScan<'_>) {
         } else if line.starts_with("<system-reminder>") {
             // Claude Code appends this reminder to a file that it read.
             break;
-        } else if REMARK.at_start(line).is_none()
-            && (settings > 0 || ARGUMENT.at_start(line).is_none())
+        } else if REMARK.captures(line).is_none()
+            && (settings > 0 || ARGUMENT.captures(line).is_none())
         {
             return;
         }
@@ -113,7 +113,7 @@ pub(super) fn mask_settings(scan: &mut SecretScan<'_>) {
 
     if settings > 1 {
         for (at, length) in found {
-            scan.add_secret(at, at + length, "env_value", Rank::Named);
+            scan.add_secret(at, at + length);
         }
     }
 }
@@ -232,9 +232,9 @@ enum LineKind {
 
 impl LineKind {
     fn of(line: &str) -> Self {
-        if SETTING.at_start(line).is_some() {
+        if SETTING.captures(line).is_some() {
             Self::Setting
-        } else if REMARK.at_start(line).is_some() {
+        } else if REMARK.captures(line).is_some() {
             Self::Remark
         } else {
             Self::Other
@@ -261,7 +261,7 @@ mod tests {
     use super::*;
 
     fn setting<'t>(text: &'t str, name: &str) -> Option<&'t str> {
-        let scan = SecretScan::new(text);
+        let scan = SecretScan::new(text, |_| Vec::new());
         let at = text.find(name).expect("is there");
         setting_value(&scan, at, at + name.len()).map(|(from, to)| scan.slice(from, to))
     }

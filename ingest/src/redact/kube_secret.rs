@@ -6,16 +6,12 @@
 //!   password: ZmowcmQtbjBydGg=
 //! ```
 
-use std::sync::LazyLock;
-
-use regex::Regex;
-
-use super::command_pairs::is_public_name;
-use super::encoded_login::decode_base64;
+use super::command::is_public_name;
+use super::encoded::decode_base64;
 use super::env;
 use super::names::Strength;
-use super::pattern::{LINE_LEAD, PrefixPattern};
-use super::scan::{Rank, SecretScan, is_identifier_byte};
+use super::pattern::{LINE_LEAD, Pattern};
+use super::scan::{SecretScan, is_identifier_byte};
 
 /// Number of bytes of a manifest that are read before its kind, and after it.
 const MAX_SIDE_BYTES: usize = 8 << 10;
@@ -26,27 +22,22 @@ const MAX_KIND_LINE_BYTES: usize = 120;
 /// Minimum length in bytes of a value in base64 whose text is not printable.
 const MIN_BINARY_BYTES: usize = 16;
 
-/// The kind of the secrets that are masked here.
-const KIND: &str = "kubernetes_secret";
-
 /// The values of a manifest in JSON, which may be escaped. The second group holds all pairs.
-static JSON_VALUES: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r#"\\{0,3}"(data|stringData)\\{0,3}"\s*:\s*\{([^{}]{1,8000})\}"#).ok()
-});
+static JSON_VALUES: Pattern =
+    Pattern::anywhere(r#"\\{0,3}"(data|stringData)\\{0,3}"\s*:\s*\{([^{}]{1,8000})\}"#);
 
 /// A name and its value in JSON.
-static JSON_PAIR: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r#"\\{0,3}"([^"\\\s]{1,128})\\{0,3}"\s*:\s*\\{0,3}"([^"\\]{4,})"#).ok()
-});
+static JSON_PAIR: Pattern =
+    Pattern::anywhere(r#"\\{0,3}"([^"\\\s]{1,128})\\{0,3}"\s*:\s*\\{0,3}"([^"\\]{4,})"#);
 
 /// The kind of a manifest in YAML.
-static YAML_KIND: PrefixPattern =
-    PrefixPattern::new(r#"kind: ["']?Secret["']?(?:[ \t]*(?:#|\r?\n|$)|\\|")"#);
+static YAML_KIND: Pattern =
+    Pattern::at_start(r#"kind: ["']?Secret["']?(?:[ \t]*(?:#|\r?\n|$)|\\|")"#);
 
 /// Masks the values of the manifest whose kind is at `at`.
 pub(super) fn mask_manifest(scan: &mut SecretScan<'_>, at: usize) {
     if scan.has_text_at(at, "kind: ") {
-        if YAML_KIND.at_start(scan.text_from(at, 24)).is_some() {
+        if YAML_KIND.captures(scan.text_from(at, 24)).is_some() {
             mask_yaml(scan, at);
         }
         return;
@@ -66,14 +57,13 @@ fn mask_json(scan: &mut SecretScan<'_>, at: usize) {
     let start = at - before.len() + lead;
     let manifest = scan.slice(start, at + 4 + tail);
 
-    let (Some(values), Some(pair)) = (JSON_VALUES.as_ref(), JSON_PAIR.as_ref()) else { return };
-    for found in values.captures_iter(manifest) {
+    for found in JSON_VALUES.captures_iter(manifest) {
         let (Some(field), Some(pairs)) = (found.get(1), found.get(2)) else { continue };
-        for found in pair.captures_iter(pairs.as_str()) {
+        for found in JSON_PAIR.captures_iter(pairs.as_str()) {
             let (Some(name), Some(value)) = (found.get(1), found.get(2)) else { continue };
             if is_secret(field.as_str() == "data", name.as_str(), value.as_str()) {
                 let value_start = start + pairs.start() + value.start();
-                scan.add_secret(value_start, value_start + value.len(), KIND, Rank::Around);
+                scan.add_secret(value_start, value_start + value.len());
             }
         }
     }
@@ -91,7 +81,7 @@ struct YamlLine<'a> {
 impl<'a> YamlLine<'a> {
     /// Splits a line that begins at `line_start`.
     fn new(line: &'a str, line_start: usize) -> Self {
-        let lead = LINE_LEAD.at_start(line);
+        let lead = LINE_LEAD.captures(line);
         let lead = lead.and_then(|found| found.get(0)).map_or(0, |lead| lead.len());
         let line = line.get(lead..).unwrap_or_default();
         let blanks = line.bytes().take_while(|byte| *byte == b' ').count();
@@ -193,7 +183,7 @@ fn mask_yaml_values(scan: &mut SecretScan<'_>, lines: &[YamlLine<'_>], indent: u
         if block_indent.is_some_and(|name| line.indent > name) {
             let text = line.text.trim_end();
             if text.len() >= 4 {
-                scan.add_secret(line.start, line.start + text.len(), KIND, Rank::Around);
+                scan.add_secret(line.start, line.start + text.len());
             }
             continue;
         }
@@ -205,7 +195,7 @@ fn mask_yaml_values(scan: &mut SecretScan<'_>, lines: &[YamlLine<'_>], indent: u
         if block_indent.is_none() && is_secret(is_encoded, name.trim_matches(['"', '\'']), plain) {
             let offset = line.text.len() - value.len() + value.find(plain).unwrap_or_default();
             let start = line.start + offset;
-            scan.add_secret(start, start + plain.len(), KIND, Rank::Around);
+            scan.add_secret(start, start + plain.len());
         }
     }
 }

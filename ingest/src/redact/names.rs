@@ -1,6 +1,6 @@
 //! Decides which names announce a secret value: `DB_PASSWORD`, `apiKey`, `x-auth-token`.
 
-use super::words::ends_with_any;
+use super::pattern::ends_with_any;
 
 /// How strongly a name announces a secret. The stronger it does, the less its value has to look
 /// like one.
@@ -80,6 +80,16 @@ const SERVICES: &[(&str, &str)] = &[
     ("mistral", "mistral_key"), ("cohere", "cohere_key"), ("wandb", "wandb_key"),
     ("vault", "vault_token"), ("newrelic", "newrelic_key"), ("circle", "circleci_token"),
     ("fastly", "fastly_key"),
+];
+
+/// The kinds of secrets that names announce.
+#[rustfmt::skip]
+pub(super) const SECRET_KINDS: &[&str] = &[
+    "password", "secret", "token", "key", "credential", "salt", "basic_auth", "client_secret", "api_key",
+    "secret_key", "private_key", "aws_secret_key", "heroku_key", "datadog_key", "cloudflare_token",
+    "vercel_token", "netlify_token", "twilio_key", "airtable_token", "mailgun_key", "algolia_key",
+    "discord_token", "azure_secret", "okta_token", "pagerduty_key", "deepgram_key", "mistral_key",
+    "cohere_key", "wandb_key", "vault_token", "newrelic_key", "circleci_token", "fastly_key",
 ];
 
 /// Returns the kind of secret that `name` announces and how strongly, or `None` if it announces
@@ -210,6 +220,13 @@ mod tests {
         assert_eq!(kind("DD-API-KEY"), Some("datadog_key"));
         assert_eq!(kind("CLOUDFLARE_API_TOKEN"), Some("cloudflare_token"));
         assert_eq!(kind("access_token2"), Some("token"));
+    }
+
+    #[test]
+    fn the_kinds_of_all_names_are_listed() {
+        for (name, kind) in KEYS.iter().chain(SERVICES) {
+            assert!(SECRET_KINDS.contains(kind), "{name}");
+        }
     }
 
     #[test]

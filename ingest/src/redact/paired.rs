@@ -7,11 +7,7 @@
 //! Content-Disposition: form-data; name="password"
 //! ```
 
-use std::sync::LazyLock;
-
-use regex::Regex;
-
-use super::pattern::PrefixPattern;
+use super::pattern::Pattern;
 use super::scan::{SecretScan, is_blank, is_name_byte, is_quote};
 
 /// Names of the field of a value.
@@ -22,22 +18,18 @@ const MAX_FIELD_BYTES: usize = 400;
 
 /// A field of a value at the end of a text, up to the name that follows it. The group begins with the
 /// value or its opening quote.
-static FIELD_BEFORE: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(concat!(
-        r#"(?:^|[\s{,"'-])(?i:value)\\{0,3}["']?\s*[:=]\s*"#,
-        r#"(\\{0,3}"[^"\n]{1,300}"|\\{0,3}'[^'\n]{1,300}'|[^\s"'{}\[\],]{1,300})"#,
-        r#"\s*,?(?:\\n)?\s*\\{0,3}["']?(?i:name|key)\\{0,3}["']?\s*[:=]\s*\\{0,3}["']?$"#,
-    ))
-    .ok()
-});
+static FIELD_BEFORE: Pattern = Pattern::anywhere(concat!(
+    r#"(?:^|[\s{,"'-])(?i:value)\\{0,3}["']?\s*[:=]\s*"#,
+    r#"(\\{0,3}"[^"\n]{1,300}"|\\{0,3}'[^'\n]{1,300}'|[^\s"'{}\[\],]{1,300})"#,
+    r#"\s*,?(?:\\n)?\s*\\{0,3}["']?(?i:name|key)\\{0,3}["']?\s*[:=]\s*\\{0,3}["']?$"#,
+));
 
 /// The block of a variable of Terraform, from the quote after its name up to its default value.
-static TERRAFORM_DEFAULT: PrefixPattern =
-    PrefixPattern::new(r#"\s*\{[^{}]{0,300}?\bdefault\s*=\s*"#);
+static TERRAFORM_DEFAULT: Pattern = Pattern::at_start(r#"\s*\{[^{}]{0,300}?\bdefault\s*=\s*"#);
 
 /// The blank line between the head of a part of a form and its value, and the fields of the head that
 /// come before it.
-static PART_HEAD: PrefixPattern = PrefixPattern::new(
+static PART_HEAD: Pattern = Pattern::at_start(
     r"(?:(?:\r?\n|(?:\\{1,2}r)?\\{1,2}n)[A-Za-z-]{4,30}: [^\r\n\\]{1,80}){0,2}(?:\r?\n|(?:\\{1,2}r)?\\{1,2}n){2}",
 );
 
@@ -72,7 +64,7 @@ fn find_value_before(scan: &SecretScan<'_>, start: usize) -> Option<usize> {
         return None;
     }
     let before = scan.text_before(start, MAX_FIELD_BYTES);
-    let value = FIELD_BEFORE.as_ref()?.captures(before)?.get(1)?;
+    let value = FIELD_BEFORE.captures(before)?.get(1)?;
     Some(start - before.len() + value.start())
 }
 
@@ -83,7 +75,7 @@ fn find_default(scan: &SecretScan<'_>, start: usize, at: usize) -> Option<usize>
     if !is_variable {
         return None;
     }
-    let block = TERRAFORM_DEFAULT.at_start(scan.text_from(at, MAX_FIELD_BYTES))?;
+    let block = TERRAFORM_DEFAULT.captures(scan.text_from(at, MAX_FIELD_BYTES))?;
     Some(at + block.get(0)?.end())
 }
 
@@ -95,7 +87,7 @@ fn find_form_value(scan: &SecretScan<'_>, start: usize, at: usize) -> Option<usi
     if !is_part {
         return None;
     }
-    let head = PART_HEAD.at_start(scan.text_from(at, MAX_FIELD_BYTES))?;
+    let head = PART_HEAD.captures(scan.text_from(at, MAX_FIELD_BYTES))?;
     Some(at + head.get(0)?.end())
 }
 

@@ -2,7 +2,7 @@
 //! strings of JSON or code, after the file names that `grep` prints, URL-encoded, in base64, as lines
 //! of HTML, and with either end cut off.
 
-use super::scan::{Rank, SecretScan};
+use super::scan::SecretScan;
 
 /// Maximum length of a key in bytes.
 const MAX_KEY_BYTES: usize = 64 << 10;
@@ -37,6 +37,9 @@ pub(super) fn mask_key_block(scan: &mut SecretScan<'_>, at: usize) {
     mask_key(scan, at - "-----".len(), head_end, kind_of(name));
 }
 
+/// The kinds of keys that their labels tell.
+pub(super) const KEY_KINDS: &[&str] = &["ssh_private_key", "pgp_private_key"];
+
 /// Returns the kind of the key that a line with this label begins or ends.
 fn kind_of(label: &str) -> &'static str {
     match label.split(' ').next() {
@@ -68,7 +71,7 @@ pub(super) fn mask_encoded_key(scan: &mut SecretScan<'_>, at: usize) {
     let end = body_end + label_length.map_or(0, |length| "-----END".len() + length + "-----".len());
     scan.key_end = end;
     if body_end - body_start >= MIN_KEY_CHARS {
-        scan.add_secret(at - "-----".len(), end, kind_of(name), Rank::Shape);
+        scan.add_secret_of(at - "-----".len(), end, kind_of(name));
     }
 }
 
@@ -100,16 +103,14 @@ fn is_only_parameters(scan: &SecretScan<'_>, at: usize) -> bool {
     !ENCODED_LABELS.iter().any(|label| text.contains(label))
 }
 
-/// Beginnings of the body of an OpenSSH key, and of a line of a PuTTY key.
-const SSH_BODIES: &[&str] = &["b3BlbnNzaC1r", "Private-Lines: "];
-
 /// Maximum length in bytes of a file name that `grep` prints before a line.
 const MAX_FILE_NAME_BYTES: usize = 256;
 
 /// Maximum length in bytes of a line that is read before the `END` line of a key.
 const MAX_LINE_BYTES: usize = 400;
 
-/// Masks a key whose first line is missing, and any key in base64.
+/// Masks a key whose first line is missing, and any key in base64. The kind of the key is that of the
+/// rule.
 pub(super) fn mask_key_body(scan: &mut SecretScan<'_>, at: usize) {
     // `grep -A` puts `12-` before a line.
     let is_numbered = scan.byte_before(at) == b'-' && scan.byte_before(at - 1).is_ascii_digit();
@@ -117,8 +118,7 @@ pub(super) fn mask_key_body(scan: &mut SecretScan<'_>, at: usize) {
     if at < scan.key_end || !may_begin || is_only_parameters(scan, at) {
         return;
     }
-    let is_ssh = SSH_BODIES.iter().any(|beginning| scan.has_text_at(at, beginning));
-    mask_key(scan, at, at, if is_ssh { "ssh_private_key" } else { "private_key" });
+    mask_key(scan, at, at, scan.kind());
 }
 
 /// Masks a key whose first line is missing if the text at `at` begins like a private key in DER.
@@ -166,7 +166,7 @@ pub(super) fn mask_key_above_end(scan: &mut SecretScan<'_>, at: usize) {
     let rest = scan.text_from(label_end, 16);
     let key_end = label_end + rest.find("-----").map_or(0, |dashes| dashes + 5);
     scan.key_end = key_end;
-    scan.add_secret(start, key_end, kind_of(label), Rank::Shape);
+    scan.add_secret_of(start, key_end, kind_of(label));
 }
 
 /// Tags that end the lines of a key in HTML.
@@ -329,7 +329,7 @@ fn mask_key(scan: &mut SecretScan<'_>, mask_start: usize, search_from: usize, ki
 
     scan.key_end = at.max(end);
     if length >= MIN_KEY_CHARS {
-        scan.add_secret(mask_start, end, kind, Rank::Shape);
+        scan.add_secret_of(mask_start, end, kind);
     }
 }
 

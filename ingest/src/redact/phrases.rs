@@ -3,7 +3,7 @@
 
 use super::entropy::is_signed;
 use super::names::Strength;
-use super::words::WordList;
+use super::pattern::WordList;
 
 /// Words of methods and formats that sentences about secrets name instead of a secret.
 static METHODS: WordList = WordList::new(&[

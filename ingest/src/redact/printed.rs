@@ -6,16 +6,15 @@
 //! ```
 
 use std::ops::Range;
-use std::sync::{LazyLock, OnceLock};
 
-use regex::Regex;
-
-use super::command_pairs::is_public_name;
+use super::command::is_public_name;
+use super::command_rules::PRINTED_RULES;
 use super::env::{self, SETTING};
 use super::names::{Strength, announced_secret};
-use super::pattern::PrefixPattern;
+use super::pattern::Pattern;
 use super::phrases::is_word_phrase;
-use super::scan::{Rank, SecretScan};
+use super::rule::{PrintedValue, Recognizer, SecretRule};
+use super::scan::SecretScan;
 
 /// Number of bytes of the line of a command that are examined.
 const MAX_COMMAND_BYTES: usize = 1000;
@@ -23,102 +22,33 @@ const MAX_COMMAND_BYTES: usize = 1000;
 /// Number of bytes of an output that are examined.
 const MAX_OUTPUT_BYTES: usize = 4 << 10;
 
-/// A command that prints a secret. The group of its regex is the name of what it prints.
-pub(super) struct PrintingCommand {
-    pub(super) anchor: &'static str,
-    source: &'static str,
-    /// Whether the command also prints other things, so that the name has to announce a secret.
-    needs_secret_name: bool,
-    /// `None` if the source is not a regex.
-    compiled: OnceLock<Option<Regex>>,
-}
-
-/// Creates a rule for a command that prints secrets, unless the name says something else.
-const fn secret(anchor: &'static str, source: &'static str) -> PrintingCommand {
-    PrintingCommand { anchor, source, needs_secret_name: false, compiled: OnceLock::new() }
-}
-
-/// Creates a rule for a command that prints values of any name.
-const fn named(anchor: &'static str, source: &'static str) -> PrintingCommand {
-    PrintingCommand { anchor, source, needs_secret_name: true, compiled: OnceLock::new() }
-}
-
-/// All commands that print nothing but a value.
-#[rustfmt::skip]
-pub(super) static PRINTING_COMMANDS: [PrintingCommand; 33] = [
-    secret("kv get", r"(?:vault|bao) kv get\s(?:\S+\s+)*?-field[= ](\S+)"),
-    secret("vault read", r"vault read\s(?:\S+\s+)*?-field[= ](\S+)"),
-    secret("vault print token", r"vault print token()"),
-    secret("pass show", r"(?:go)?pass show\s+(?:-\S+\s+)*(\S+)"),
-    secret("op read", r"op read\s+(?:-\S+\s+)*(\S+)"),
-    secret("op item get", r"op item get\s.*--fields?[= ](?:label=|type=)?(\S+)"),
-    secret("get-secret-value", r"secretsmanager get-secret-value\s.*()(?:--output[= ]text|--query[= ]\S*SecretString)"),
-    secret("get-parameter", r"ssm get-parameters?\s.*--with-decryption\b.*()--output[= ]text"),
-    secret("get-parameter", r"ssm get-parameters?\s.*--output[= ]text\b.*()--with-decryption"),
-    secret("get-login-password", r"get-login-password()"),
-    secret("auth print-", r"gcloud auth (?:application-default )?print-(?:access|identity)-token()"),
-    secret("secrets versions access", r"secrets versions access\s.*--secret[= ](\S+)"),
-    secret("keyvault secret show", r"keyvault secret show\s.*(?:-n|--name)[= ](\S+).*(?:-o|--output)[= ]tsv"),
-    secret("get-access-token", r"get-access-token\s.*()(?:-o|--output)[= ]tsv"),
-    secret("/run/secrets/", r"(?:cat|head(?: -\S+)*|less|more)\s+(?:/var)?/run/secrets/(\S+)"),
-    named("jq -", r#"jq\s+(?:-[a-zA-Z]*r[a-zA-Z]*|--raw-output)\s+["']?[^"'\s|]*?\.([A-Za-z0-9_-]+)["']?(?:\s|$)"#),
-    named("yq -", r#"yq\s+(?:e\s+)?(?:-\S+\s+)*["']?[^"'\s|]*?\.([A-Za-z0-9_-]+)["']?(?:\s|$)"#),
-    secret("kubectl ", r"kubectl\s.*get secrets?\s.*\.data\.([A-Za-z0-9_-]+)"),
-    secret("kubectl ", r"kubectl\s.*create token()"),
-    named("tenv ", r"printenv\s+(\w+)"),
-    named("echo $", r"echo\s+\$\{?(\w+)\}?(?:\s|$)"),
-    named("echo \"$", r#"echo\s+"\$\{?(\w+)\}?""#),
-    secret("-generic-password", r"find-generic-password\s.*-[a-z]*w\b()"),
-    secret("secret-tool lookup", r"secret-tool lookup()"),
-    secret("keyring get", r"keyring get\s+\S+\s+\S+()"),
-    named("ig:get ", r"config:get\s+(\S+)"),
-    named("ig get ", r"config get\s+(?:-\S+\s+)*(\S+)"),
-    named("aws configure", r"configure get\s+(\S+)"),
-    secret("auth token", r"(?:gh|glab) auth token()"),
-    named("secrets get", r"secrets get\s+(\S+).*--plain"),
-    secret("bw get password", r"bw get password()"),
-    secret("lpass show", r"lpass show\s.*--password()"),
-    named("t -raw ", r"output -raw\s+(\S+)"),
-];
-
-/// The anchor of a command that filters the environment.
-pub(super) const FILTER_ANCHOR: &str = "v | grep ";
-
-/// Environments that a command filters by a word for secrets.
-static FILTERED_ENVIRONMENT: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"(?:^|[;&|]\s*)(?:env|printenv|set|export(?: -p)?)\s*\|\s*[efz]?grep\s[^|;&]*(?i:pass|secret|token|key|cred|auth|pw)")
-        .ok()
-});
-
 /// The prompt of a shell.
-static PROMPT: PrefixPattern = PrefixPattern::new(r"[^\n$#%❯]{0,80}[$#%❯] ");
+static PROMPT: Pattern = Pattern::at_start(r"[^\n$#%❯]{0,80}[$#%❯] ");
 
-impl PrintingCommand {
-    /// Returns the kind of the secret that the last command of a line prints, or `None` if it prints
-    /// something else.
-    fn printed_kind(&self, command: &str) -> Option<&'static str> {
-        if !command.contains(self.anchor) {
-            return None;
-        }
-        let regex = self.compiled.get_or_init(|| {
-            // No other command follows that prints something else.
-            const FILTERS: &str = "tr|base64|head|tail|cut|sed|awk|xargs|openssl|jq|rev";
-            let source = self.source;
-            Regex::new(&format!(
-                r"(?:^|[;&|]\s*|\s)(?:{source})[^|;&<>]*(?:2>\S+\s*)?(?:\|\s*(?:{FILTERS})\b[^|;&<>]*)*(?:;\s*echo\s*)?$"
-            ))
-            .ok()
-        });
-        let found = regex.as_ref()?.captures(command)?;
-        let path = found.get(1).map_or("", |name| name.as_str()).trim_matches(['"', '\'']);
-        let name = path.rsplit(['/', ':']).next().unwrap_or_default();
-        match announced_secret(name) {
-            Some((kind, _)) => Some(kind),
-            // The name of a database is often that of its password.
-            None => (!self.needs_secret_name && (name == "db" || !is_public_name(name)))
-                .then_some("secret"),
-        }
+/// Returns the kind of the secret that the last command of a line prints, or `None` if the rule is not
+/// for this command or if it prints something else.
+fn printed_kind(rule: &SecretRule, command: &str) -> Option<&'static str> {
+    let Recognizer::Printed(PrintedValue { pattern, needs_secret_name }) = &rule.recognizer else {
+        return None;
+    };
+    if !rule.anchors.iter().any(|anchor| command.contains(anchor)) {
+        return None;
     }
+    let found = pattern.captures(command)?;
+    let path = found.get(1).map_or("", |name| name.as_str()).trim_matches(['"', '\'']);
+    let name = path.rsplit(['/', ':']).next().unwrap_or_default();
+    match announced_secret(name) {
+        Some((kind, _)) => Some(kind),
+        // The name of a database is often that of its password.
+        None => (!needs_secret_name && (name == "db" || !is_public_name(name)))
+            .then_some(rule.kind.name),
+    }
+}
+
+/// Returns whether a rule is for a command that filters the environment, and the command is one.
+fn prints_settings(rule: &SecretRule, command: &str) -> bool {
+    let Recognizer::PrintedSettings(pattern) = &rule.recognizer else { return false };
+    command.contains("grep") && pattern.regex().is_some_and(|regex| regex.is_match(command))
 }
 
 /// Masks the secret in the output of a command that prints nothing else.
@@ -139,14 +69,15 @@ pub(super) fn mask_output(scan: &mut SecretScan<'_>, command: &str, output: Rang
     let value = line.unwrap_or_default().trim_ascii();
     let last_line = command.lines().next_back().unwrap_or_default();
     if is_printed_secret(value)
-        && let Some(kind) = PRINTING_COMMANDS.iter().find_map(|rule| rule.printed_kind(last_line))
+        && let Some((rule, kind)) =
+            PRINTED_RULES.iter().find_map(|rule| Some((rule, printed_kind(rule, last_line)?)))
     {
         let at = value.as_ptr() as usize - printed.as_ptr() as usize;
-        scan.add_secret(start + at, start + at + value.len(), kind, Rank::Around);
+        scan.rule = Some(&rule.kind);
+        scan.add_secret_of(start + at, start + at + value.len(), kind);
     }
-    if last_line.contains("grep")
-        && FILTERED_ENVIRONMENT.as_ref().is_some_and(|env| env.is_match(last_line))
-    {
+    if let Some(rule) = PRINTED_RULES.iter().find(|rule| prints_settings(rule, last_line)) {
+        scan.rule = Some(&rule.kind);
         mask_environment(scan, start, printed);
     }
 }
@@ -162,14 +93,14 @@ fn is_printed_secret(line: &str) -> bool {
 fn mask_environment(scan: &mut SecretScan<'_>, start: usize, printed: &str) {
     let mut line_start = start;
     for line in printed.split('\n') {
-        if let Some(name) = SETTING.at_start(line).and_then(|found| found.get(1))
+        if let Some(name) = SETTING.captures(line).and_then(|found| found.get(1))
             && let Some((_, value)) = line.split_at_checked(name.end() + 1)
         {
             let value = value.trim_matches(['"', '\'', '\r']);
-            let kind = announced_secret(name.as_str()).map_or("env_value", |(kind, _)| kind);
+            let kind = announced_secret(name.as_str()).map_or(scan.kind(), |(kind, _)| kind);
             if !is_public_name(name.as_str()) && env::is_secret(value, Strength::Secret) {
                 let value_start = line_start + line.rfind(value).unwrap_or_default();
-                scan.add_secret(value_start, value_start + value.len(), kind, Rank::Around);
+                scan.add_secret_of(value_start, value_start + value.len(), kind);
             }
         }
         line_start += line.len() + 1;
@@ -185,11 +116,11 @@ pub(super) fn mask_output_below(scan: &mut SecretScan<'_>, at: usize) {
     let line_end = scan.skip_while(at, MAX_COMMAND_BYTES, |byte| byte != b'\n');
     scan.command_end = line_end;
     let line = scan.slice(line_start, line_end);
-    let Some(prompt) = PROMPT.at_start(line).and_then(|found| found.get(0)) else { return };
+    let Some(prompt) = PROMPT.captures(line).and_then(|found| found.get(0)) else { return };
     let below = scan.text_from(line_end + 1, MAX_OUTPUT_BYTES);
     let mut length = 0;
     for line in below.split_inclusive('\n') {
-        if PROMPT.at_start(line).is_some() {
+        if PROMPT.captures(line).is_some() {
             break;
         }
         length += line.len();

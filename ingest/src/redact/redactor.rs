@@ -2,25 +2,19 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use regex::Regex;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::anchors::Anchors;
-use super::command_pairs::PAIR_COMMANDS;
-use super::commands::{self, COMMANDS};
-use super::encoded::{DECODING_COMMANDS, DecodedText, DecodingCommand, EncodedArgument};
-use super::pattern::PrefixPattern;
-use super::placeholder::MASK;
-use super::printed::{FILTER_ANCHOR, PRINTING_COMMANDS};
-use super::rules;
-use super::scan::{Rank, SecretScan, SecretSpan};
-use super::shapes::SHAPES;
+use super::command_rules::{ARGUMENT_RULES, COMMAND_RULES, PAIR_RULES, PRINTED_RULES};
+use super::context_rules::{CONTEXT_RULES, TEXT_RULES};
+use super::rule::{Recognizer, SecretRule};
+use super::scan::{MASK, Rank, SecretScan, SecretSpan};
+use super::token_rules::TOKEN_RULES;
 use super::user_rule::{RuleError, UserRule, compile_user_rules};
-use super::{
-    ansible_vault, assign, bare_secrets, bitcoin_key, command_pairs, context, dialogue, encoded,
-    env, kube_secret, nostr_key, pem, printed, seed_phrase, table_columns, web_key, written_key,
-};
+use super::{command, encoded, printed, token};
 
 /// Revision of the built-in rules. It is raised when the code of `redact` masks other texts than
 /// before. Stores are then re-read.
@@ -32,147 +26,27 @@ const REVISION: u8 = 14;
 /// (`MAX_TRIES` in `scan.rs`).
 const MAX_ROUNDS: usize = 64;
 
-/// The rule that an anchor belongs to.
-#[derive(Clone, Copy)]
-enum Rule {
-    /// The rule with this index in `SHAPES`.
-    Shape(usize),
-    /// The rule with this index in `COMMANDS`.
-    Command(usize),
-    /// The rule with this index in `PAIR_COMMANDS`.
-    CommandPairs(usize),
-    /// The rule with this index in `DECODING_COMMANDS`.
-    EncodedArgument(usize),
-    /// A command that prints nothing but a secret.
-    PrintingCommand,
-    /// A character that is written as a code.
-    Encoded,
-    Hexdump,
-    Assignment,
-    Address,
-    Authorization,
-    Bearer,
-    Basic,
-    Cookie,
-    KeyBlock,
-    KeyBody,
-    KeyDer,
-    KeyEnd,
-    EncodedAddress,
-    WebKey,
-    Dialogue,
-    AnsibleVault,
-    SeedPhrase,
-    BitcoinKey,
-    CurlCookies,
-    KubeSecret,
-    TwiceEncodedAddress,
-    EscapedAddress,
-    TwiceEscapedAddress,
-    CookieJar,
-    EncodedKey,
-    HexNumber,
-    XmlKey,
-    NostrKey,
+/// Returns all built-in rules. Rules with the same anchor are tried in this order.
+pub(super) fn all_rules() -> impl Iterator<Item = &'static SecretRule> {
+    let tables: [&[SecretRule]; 7] = [
+        &TOKEN_RULES,
+        &COMMAND_RULES,
+        &PAIR_RULES,
+        &ARGUMENT_RULES,
+        &PRINTED_RULES,
+        &CONTEXT_RULES,
+        &TEXT_RULES,
+    ];
+    tables.into_iter().flatten()
 }
 
-/// Anchors of the other rules. Most of them match in upper and lower case.
-#[rustfmt::skip]
-const CONTEXTS: &[(&[&str], Rule)] = &[
-    (&["secret", "token", "pass", "?key", "cred", "pwd=", "pwd:", "pwd\"", "pwd'", "pwd\\",
-        "_pw=", "salt=", "_auth", "api key", "\"auth", "'auth", "_pat=", "_pat:", "_pat\"", "_key=",
-        "psk=", "kennwort", "senha", "contraseña", "пароль", "hasło", "密码", "密碼", "パスワード",
-        "비밀번호"], Rule::Assignment),
-    (&["\\u00##", "\\x##", "%20?", "%22?", "%26?", "%3D?", "%3d?", "%3A?", "%3a?", "%4#%", "%5#%", "%6#%", "%7#%",
-        "%253", "%252", "&quo", "&apo", "&amp", "&lt;", "&equ", "&col", "&*^^", "&*x#", "\" + \"", "' + '", "\"+\"?",
-        "'+'?", "\" +\n", "' +\n", "\\\" + \\"], Rule::Encoded),
-    (&["00000000: ##", "00000000  ##", "0000000 ##", "0000000  ##", "00000000   ##"], Rule::Hexdump),
-    (&["?://"], Rule::Address),
-    (&["authorization"], Rule::Authorization),
-    (&["bearer "], Rule::Bearer),
-    (&["basic "], Rule::Basic),
-    (&["cookie"], Rule::Cookie),
-    (&["BEGIN "], Rule::KeyBlock),
-    (&["b3BlbnNzaC1r", "Private-Lines: "], Rule::KeyBody),
-    (&["MII?", "MIG?", "MIH?", "MHcC", "MC4C", "MFEC"], Rule::KeyDer),
-    (&["PRIVATE KEY"], Rule::KeyEnd),
-    (&["BEGIN+", "BEGIN%20"], Rule::EncodedKey),
-    (&["privateExponent:", "prime1:", "prime2:", "exponent1:", "exponent2:", "coefficient:", "priv:"],
-        Rule::HexNumber),
-    (&["<RSAKeyValue>"], Rule::XmlKey),
-    (&["nsec1"], Rule::NostrKey),
-    (&[":\\/\\/"], Rule::EscapedAddress),
-    (&[":\\\\/\\\\/"], Rule::TwiceEscapedAddress),
-    (&["\tTRUE\t/", "\tFALSE\t/"], Rule::CookieJar),
-    (&["%3A%2F%2F"], Rule::EncodedAddress),
-    (&["%253A%252F%252F"], Rule::TwiceEncodedAddress),
-    (&["curl "], Rule::CurlCookies),
-    (&["kind: Secret", "kind: \"Secret", "kind: 'Secret", "kind\": \"Secret", "kind\":\"Secret", "kind\\\": \\\"Secret",
-        "kind\\\":\\\"Secret"], Rule::KubeSecret),
-    (&["\"kty", "'kty"], Rule::WebKey),
-    (&["send \"", "send \\\"", "send -- \"", "send -- \\\"", "sendline("], Rule::Dialogue),
-    (&["$ANSIBLE_VAULT;"], Rule::AnsibleVault),
-    (&["mnemonic", "seed phrase", "seed_phrase", "seedphrase", "seed-phrase", "seed words",
-        "seed=", "seed:", "seed\"", "recovery phrase", "recovery_phrase", "recoveryphrase",
-        "recovery words", "backup phrase", "secret phrase", "wallet seed"], Rule::SeedPhrase),
-    (&["wif=", "wif:", "wif\"", "wif'", "wif ", "privkey", "private key", "private_key",
-        "privatekey", "bitcoin"], Rule::BitcoinKey),
-    // `-----BEGIN PRIVATE KEY` in base64, also with RSA, EC, DSA, OpenSSH and encrypted keys,
-    // and `-----BEGIN EC PARAMETERS`.
-    (
-        &[
-            "LS0tLS1CRUdJTiBQUklWQVRFIEtFWS",
-            "LS0tLS1CRUdJTiBSU0EgUFJJVkFURSBLRVkt",
-            "LS0tLS1CRUdJTiBFQyBQUklWQVRFIEtFWS",
-            "LS0tLS1CRUdJTiBFQyBQQVJBTUVURVJT",
-            "LS0tLS1CRUdJTiBEU0EgUFJJVkFURSBLRVkt",
-            "LS0tLS1CRUdJTiBPUEVOU1NIIFBSSVZBVEUgS0VZ",
-            "LS0tLS1CRUdJTiBFTkNSWVBURUQgUFJJVkFURSBLRV",
-        ],
-        Rule::KeyBody,
-    ),
-];
-
-impl Rule {
-    /// Returns whether the anchors of the rule match in upper and lower case.
-    fn is_case_insensitive(self) -> bool {
-        match self {
-            Self::Assignment
-            | Self::Address
-            | Self::Authorization
-            | Self::Bearer
-            | Self::Basic
-            | Self::Cookie
-            | Self::EncodedAddress
-            | Self::TwiceEncodedAddress
-            | Self::SeedPhrase
-            | Self::BitcoinKey => true,
-            Self::Shape(_)
-            | Self::Command(_)
-            | Self::CommandPairs(_)
-            | Self::EncodedArgument(_)
-            | Self::PrintingCommand
-            | Self::Encoded
-            | Self::Hexdump
-            | Self::CurlCookies
-            | Self::CookieJar
-            | Self::EscapedAddress
-            | Self::TwiceEscapedAddress
-            | Self::EncodedKey
-            | Self::HexNumber
-            | Self::XmlKey
-            | Self::NostrKey
-            | Self::KubeSecret
-            | Self::KeyBlock
-            | Self::KeyBody
-            | Self::KeyDer
-            | Self::KeyEnd
-            | Self::WebKey
-            | Self::Dialogue
-            | Self::AnsibleVault => false,
-        }
-    }
-}
+/// The anchors of all built-in rules.
+static ANCHORS: LazyLock<Anchors<&'static SecretRule>> = LazyLock::new(|| {
+    let anchors_of = |rule: &'static SecretRule| {
+        rule.anchors.iter().map(move |anchor| (*anchor, rule.is_in_any_case, rule))
+    };
+    Anchors::new(all_rules().flat_map(anchors_of))
+});
 
 /// The number of masked secrets of each kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -180,9 +54,6 @@ pub struct SecretCounts(pub BTreeMap<String, u64>);
 
 /// Finds and masks secrets. One redactor serves all threads.
 pub struct Redactor {
-    anchors: Anchors<Rule>,
-    /// One pattern for each of `SHAPES`, in their order.
-    shapes: Vec<PrefixPattern>,
     /// Name and regex of each rule of the user.
     user_rules: Vec<(String, Regex)>,
     version: u64,
@@ -196,12 +67,7 @@ impl Redactor {
     /// Returns an error if the name of a user's rule is not allowed, or if its regex cannot be
     /// compiled or matches the empty text.
     pub fn new(user_rules: &[UserRule]) -> Result<Self, RuleError> {
-        Ok(Self {
-            anchors: Anchors::new(collect_anchors()),
-            shapes: SHAPES.iter().map(|shape| PrefixPattern::new(shape.regex)).collect(),
-            user_rules: compile_user_rules(user_rules)?,
-            version: hash_rules(user_rules),
-        })
+        Ok(Self { user_rules: compile_user_rules(user_rules)?, version: hash_rules(user_rules) })
     }
 
     /// Returns a hash of the rules, which changes if the rules change.
@@ -239,164 +105,80 @@ impl Redactor {
 
     /// Returns the secrets of a text in their order.
     fn find_secrets(&self, text: &str, printed_by: &str) -> Vec<SecretSpan<'_>> {
-        let mut scan = SecretScan::new(text);
-        self.anchors
-            .for_each_match(text.as_bytes(), |at, rule| self.apply_rule(&mut scan, at, rule));
-        for at in encoded::wide_runs(text) {
-            self.mask_decoded(&mut scan, encoded::decode_around, at);
-        }
-        env::mask_settings(&mut scan);
-        bare_secrets::mask_bare_secrets(&mut scan);
-        if !printed_by.is_empty() {
-            printed::mask_output(&mut scan, printed_by, 0..text.len());
-        }
+        let scan = run_built_in(text, printed_by);
         let mut user_spans = Vec::new();
-        for (name, regex) in &self.user_rules {
+        for (kind, regex) in &self.user_rules {
             for found in regex.captures_iter(text) {
                 if let Some(secret) = found.get(1).or_else(|| found.get(0))
                     && scan.may_mask(secret.start(), secret.end())
                 {
                     let (start, end) = (secret.start(), secret.end());
-                    user_spans.push(SecretSpan { start, end, kind: name, rank: Rank::User });
+                    user_spans.push(SecretSpan { start, end, kind, rank: Rank::User, rule: None });
                 }
             }
         }
         scan.finish(user_spans)
     }
 
-    /// Masks the secrets of a text that `decode` decodes around `at`.
-    fn mask_decoded(
-        &self,
-        scan: &mut SecretScan<'_>,
-        decode: fn(&mut SecretScan<'_>, usize) -> Option<DecodedText>,
-        at: usize,
-    ) {
-        let Some(decoded) = decode(scan, at) else { return };
-        for span in self.find_by_anchors(&decoded.text) {
-            if let Some((start, end)) = decoded.source_of(span.start, span.end) {
-                scan.add_secret(start, end, span.kind, span.rank);
-            }
-        }
-    }
-
-    /// Masks the argument that the command at `at` decodes if it is or contains a secret.
-    fn mask_encoded_argument(
-        &self,
-        scan: &mut SecretScan<'_>,
-        at: usize,
-        command: &DecodingCommand,
-    ) {
-        let Some(argument) = EncodedArgument::read(scan, at, command) else { return };
-        let found = self.find_by_anchors(&argument.text);
-        let kind = found.first().map(|span| span.kind);
-        if let Some(kind) = kind.or_else(|| argument.is_secret().then_some("secret")) {
-            scan.add_secret(argument.start, argument.end, kind, Rank::Around);
-        }
-    }
-
-    /// Returns the secrets that the built-in rules with an anchor find in a decoded text.
-    fn find_by_anchors(&self, text: &str) -> Vec<SecretSpan<'static>> {
-        let mut scan = SecretScan::new(text);
-        // What is decoded is not decoded again.
-        scan.decoded_end = text.len();
-        self.anchors
-            .for_each_match(text.as_bytes(), |at, rule| self.apply_rule(&mut scan, at, rule));
-        scan.finish(Vec::new())
-    }
-
-    /// Masks the secret that a rule finds at the place of its anchor.
-    fn apply_rule(&self, scan: &mut SecretScan<'_>, at: usize, rule: Rule) {
-        match rule {
-            Rule::Shape(n) => {
-                if let (Some(shape), Some(pattern)) = (SHAPES.get(n), self.shapes.get(n)) {
-                    rules::mask_token(scan, at, shape, pattern);
-                }
-            }
-            Rule::Command(n) => {
-                if let Some(command) = COMMANDS.get(n) {
-                    commands::mask_command_password(scan, at, command);
-                }
-            }
-            Rule::CommandPairs(n) => {
-                if let Some(command) = PAIR_COMMANDS.get(n) {
-                    command_pairs::mask_pairs(scan, at, command);
-                }
-            }
-            Rule::EncodedArgument(n) => {
-                if let Some(command) = DECODING_COMMANDS.get(n) {
-                    self.mask_encoded_argument(scan, at, command);
-                }
-            }
-            Rule::PrintingCommand => printed::mask_output_below(scan, at),
-            Rule::Encoded => self.mask_decoded(scan, encoded::decode_around, at),
-            Rule::Hexdump => self.mask_decoded(scan, encoded::decode_dump, at),
-            Rule::Assignment => {
-                if let Some((start, end)) = assign::find_name(scan, at) {
-                    table_columns::mask_columns(scan, start, end);
-                    assign::mask_named_value(scan, start, end);
-                }
-            }
-            Rule::Address => context::mask_address_password(scan, at + 1, "://"),
-            Rule::EscapedAddress => context::mask_address_password(scan, at, r":\/\/"),
-            Rule::TwiceEscapedAddress => context::mask_address_password(scan, at, r":\\/\\/"),
-            Rule::CookieJar => context::mask_saved_cookie(scan, at),
-            Rule::EncodedKey => pem::mask_encoded_key(scan, at),
-            Rule::HexNumber => {
-                let name_end = scan.skip_while(at, 20, |byte| byte != b':') + 1;
-                written_key::mask_hex_number(scan, name_end);
-            }
-            Rule::XmlKey => written_key::mask_xml_key(scan, at),
-            Rule::NostrKey => nostr_key::mask_nostr_key(scan, at),
-            Rule::Authorization => context::mask_authorization(scan, at),
-            Rule::Bearer => context::mask_bearer_token(scan, at),
-            Rule::Basic => context::mask_basic_login(scan, at),
-            Rule::Cookie => context::mask_cookies(scan, at),
-            Rule::KeyBlock => pem::mask_key_block(scan, at),
-            Rule::KeyBody => pem::mask_key_body(scan, at),
-            Rule::KeyDer => pem::mask_der_key(scan, at),
-            Rule::KeyEnd => pem::mask_key_above_end(scan, at),
-            Rule::EncodedAddress => context::mask_encoded_password(scan, at, &context::ENCODED),
-            Rule::TwiceEncodedAddress => {
-                context::mask_encoded_password(scan, at, &context::TWICE_ENCODED);
-            }
-            Rule::CurlCookies => context::mask_curl_cookies(scan, at),
-            Rule::KubeSecret => kube_secret::mask_manifest(scan, at),
-            Rule::WebKey => web_key::mask_web_key(scan, at),
-            Rule::Dialogue => dialogue::mask_typed_password(scan, at),
-            Rule::AnsibleVault => ansible_vault::mask_vault_body(scan, at),
-            Rule::SeedPhrase => seed_phrase::mask_seed_phrase(scan, at),
-            Rule::BitcoinKey => bitcoin_key::mask_bitcoin_keys(scan, at),
-        }
+    /// Returns whether a rule of the user has this name.
+    pub fn has_user_rule(&self, kind: &str) -> bool {
+        self.user_rules.iter().any(|(name, _)| name == kind)
     }
 }
 
-/// Returns the anchors of all built-in rules, whether each matches in any case, and its rule.
-fn collect_anchors() -> Vec<(&'static str, bool, Rule)> {
-    let mut all = Vec::new();
-    for (number, shape) in SHAPES.iter().enumerate() {
-        for anchor in shape.anchors {
-            all.push((*anchor, false, Rule::Shape(number)));
+/// Returns the secrets of a text as each built-in rule finds them. They may overlap.
+pub(super) fn find_built_in(text: &str, printed_by: &str) -> Vec<SecretSpan<'static>> {
+    run_built_in(text, printed_by).into_spans()
+}
+
+/// Runs the built-in rules over a text. `printed_by` is the command whose output `text` is.
+fn run_built_in<'t>(text: &'t str, printed_by: &str) -> SecretScan<'t> {
+    let mut scan = SecretScan::new(text, find_by_anchors);
+    apply_anchored_rules(&mut scan);
+    for rule in &TEXT_RULES {
+        scan.rule = Some(&rule.kind);
+        if let Recognizer::Text(_, mask) = &rule.recognizer {
+            mask(&mut scan);
         }
     }
-    for (number, command) in COMMANDS.iter().enumerate() {
-        all.push((command.anchor, false, Rule::Command(number)));
+    if !printed_by.is_empty() {
+        printed::mask_output(&mut scan, printed_by, 0..text.len());
     }
-    for (number, command) in PAIR_COMMANDS.iter().enumerate() {
-        all.push((command.anchor, false, Rule::CommandPairs(number)));
-    }
-    for (number, command) in DECODING_COMMANDS.iter().enumerate() {
-        all.push((command.anchor, false, Rule::EncodedArgument(number)));
-    }
-    for command in &PRINTING_COMMANDS {
-        all.push((command.anchor, false, Rule::PrintingCommand));
-    }
-    all.push((FILTER_ANCHOR, false, Rule::PrintingCommand));
-    for (anchors, rule) in CONTEXTS {
-        for anchor in *anchors {
-            all.push((*anchor, rule.is_case_insensitive(), *rule));
+    scan
+}
+
+/// Returns the secrets that the rules with an anchor find in a decoded text.
+fn find_by_anchors(text: &str) -> Vec<SecretSpan<'static>> {
+    let mut scan = SecretScan::new(text, find_by_anchors);
+    // What is decoded is not decoded again.
+    scan.decoded_end = text.len();
+    apply_anchored_rules(&mut scan);
+    scan.finish(Vec::new())
+}
+
+/// Tries the rules at the places of their anchors.
+fn apply_anchored_rules(scan: &mut SecretScan<'_>) {
+    let text = scan.bytes();
+    ANCHORS.for_each_match(text, |at, rule| apply_rule(scan, at, rule));
+}
+
+/// Masks the secret that a rule finds at the place of its anchor.
+fn apply_rule(scan: &mut SecretScan<'_>, at: usize, rule: &'static SecretRule) {
+    scan.rule = Some(&rule.kind);
+    match &rule.recognizer {
+        Recognizer::Token(shape) => token::mask_token(scan, at, rule, shape),
+        Recognizer::Command(place) => command::mask_command_password(scan, at, place),
+        Recognizer::Pairs(stored) => command::mask_pairs(scan, at, *stored),
+        Recognizer::Argument(encoding, pattern) => {
+            encoded::mask_argument(scan, at, *encoding, pattern);
         }
+        Recognizer::Printed(_) | Recognizer::PrintedSettings(_) => {
+            printed::mask_output_below(scan, at);
+        }
+        Recognizer::Check(_, mask) => mask(scan, at),
+        // These have no anchor.
+        Recognizer::Text(..) => {}
     }
-    all
 }
 
 /// Returns the text with placeholders for its secrets, and calls `on_secret` with the kind and the
@@ -422,14 +204,90 @@ fn replace_secrets(
 
 /// Returns a hash of the built-in rules and those of the user.
 pub(crate) fn hash_rules(user_rules: &[UserRule]) -> u64 {
-    let shapes = SHAPES.iter().flat_map(|shape| [shape.kind, shape.regex]);
-    let commands = COMMANDS.iter().flat_map(|command| [command.kind, command.source]);
-    let user = user_rules.iter().flat_map(|rule| [rule.name.as_str(), rule.regex.as_str()]);
     let mut hash = Xxh3::new();
     hash.update(&[REVISION]);
-    for part in shapes.chain(commands).chain(user) {
-        hash.update(part.as_bytes());
-        hash.update(&[0]);
+    for source in all_rules().filter_map(SecretRule::source) {
+        hash_texts(&mut hash, source);
+    }
+    for rule in user_rules {
+        hash_texts(&mut hash, [&rule.name, &rule.regex]);
     }
     hash.digest()
+}
+
+fn hash_texts(hash: &mut Xxh3, texts: [&str; 2]) {
+    for text in texts {
+        hash.update(text.as_bytes());
+        hash.update(&[0]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::super::pattern::Pattern;
+    use super::*;
+
+    fn patterns(recognizer: &Recognizer) -> Option<&Pattern> {
+        match recognizer {
+            Recognizer::Token(shape) => Some(&shape.pattern),
+            Recognizer::Command(place) => Some(&place.pattern),
+            Recognizer::Printed(value) => Some(&value.pattern),
+            Recognizer::PrintedSettings(pattern) | Recognizer::Argument(_, pattern) => {
+                Some(pattern)
+            }
+            Recognizer::Pairs(_) | Recognizer::Check(..) | Recognizer::Text(..) => None,
+        }
+    }
+
+    fn has_anchor(rule: &SecretRule, text: &str) -> bool {
+        let anchors = rule.anchors.iter().map(|anchor| (*anchor, rule.is_in_any_case, ()));
+        let mut is_found = rule.anchors.is_empty();
+        Anchors::new(anchors).for_each_match(text.as_bytes(), |_, ()| is_found = true);
+        is_found
+    }
+
+    #[test]
+    fn every_rule_masks_its_sample_and_no_rule_its_lookalike() {
+        let redactor = Redactor::new(&[]).expect("the built-in rules");
+        let mut failures = Vec::new();
+        for rule in all_rules() {
+            let sample = rule.sample();
+            let text = [&*sample.before, &sample.secret, &sample.after].concat();
+            let (start, end) = (sample.before.len(), sample.before.len() + sample.secret.len());
+            let found = find_built_in(&text, "");
+            let is_masked = found.iter().any(|span| {
+                span.rule.is_some_and(|by| std::ptr::eq(by, &rule.kind))
+                    && (span.start, span.end, span.kind) == (start, end, sample.kind)
+            });
+            if !is_masked || !has_anchor(rule, &text) {
+                let spans: Vec<_> =
+                    found.iter().map(|span| (span.kind, span.start..span.end)).collect();
+                failures.push(format!("{text}: not masked: {spans:?}, wanted {start}..{end}"));
+            }
+            let lookalike = rule.lookalike.replace(SecretRule::CUT, "");
+            let masked = redactor.mask(&lookalike, &mut SecretCounts::default());
+            if masked != lookalike || !has_anchor(rule, &lookalike) {
+                failures.push(format!("{:?}: look-alike {lookalike}: {masked}", rule.anchors));
+            }
+        }
+        assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n"));
+    }
+
+    #[test]
+    fn every_rule_has_a_regex_and_anchors_that_select() {
+        let mut kinds = BTreeSet::new();
+        for rule in all_rules() {
+            kinds.insert(rule.kind.name);
+            assert!(rule.anchors.iter().all(|anchor| anchor.len() >= 4), "{:?}", rule.anchors);
+            if let Some(pattern) = patterns(&rule.recognizer) {
+                let regex = pattern.regex().expect(pattern.source);
+                let groups = regex.captures_len() - 1;
+                let is_command = matches!(rule.recognizer, Recognizer::Command(_));
+                assert!(if is_command { groups == 1 } else { groups <= 1 }, "{}", pattern.source);
+            }
+        }
+        assert!(kinds.len() >= 80, "{}", kinds.len());
+    }
 }

@@ -1,14 +1,34 @@
 //! The state of a search for secrets in one text: its bytes, and the secrets found so far.
 
-use super::placeholder::{MASK, MAX_KIND_BYTES, is_kind_byte};
+use std::ops::Range;
+
+/// The beginning of every placeholder that replaces a secret: `[REDACTED:github_token]`.
+pub(super) const MASK: &str = "[REDACTED:";
+
+/// Maximum length in bytes of the kind of secret that a placeholder shows. The name of a user's
+/// rule is such a kind.
+pub(super) const MAX_KIND_BYTES: usize = 40;
+
+/// The kind of the secrets that a rule masks. Its address identifies the rule.
+pub(super) struct RuleKind {
+    pub(super) name: &'static str,
+    /// The other kinds that the rule may mask.
+    pub(super) others: &'static [&'static str],
+    pub(super) rank: Rank,
+}
+
+/// The kind of the rules for encoded text, which mask any kind.
+pub(super) const ANY_KIND: &str = "any";
 
 /// A part of the text to be masked, and the kind of its secret. Positions are in bytes.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(super) struct SecretSpan<'a> {
     pub(super) start: usize,
     pub(super) end: usize,
     pub(super) kind: &'a str,
     pub(super) rank: Rank,
+    /// The built-in rule; `None` for a rule of the user.
+    pub(super) rule: Option<&'static RuleKind>,
 }
 
 /// How specific a rule is: where several rules find the same place, the highest rank names the
@@ -35,10 +55,17 @@ const MAX_TRIES: usize = 32;
 /// Maximum length in bytes of a run of token characters. A longer run counts as several.
 const MAX_RUN_BYTES: usize = 8 << 10;
 
+/// Returns the secrets that the rules with an anchor find in a text.
+pub(super) type FindSecrets = fn(&str) -> Vec<SecretSpan<'static>>;
+
 /// One text and the progress of the rules in it. Positions are in bytes. Bytes outside the text
 /// read as zero.
 pub(super) struct SecretScan<'a> {
     text: &'a str,
+    /// Searches a decoded text for secrets.
+    find_decoded: FindSecrets,
+    /// The rule that is tried, which gives the secrets their kind.
+    pub(super) rule: Option<&'static RuleKind>,
     /// End of the last name that was examined.
     pub(super) name_end: usize,
     /// Position up to which the last private key was followed.
@@ -69,10 +96,12 @@ pub(super) struct SecretScan<'a> {
 }
 
 impl<'a> SecretScan<'a> {
-    /// Begins a search in `text`.
-    pub(super) fn new(text: &'a str) -> Self {
+    /// Begins a search in `text`. `find_decoded` searches what rules decode.
+    pub(super) fn new(text: &'a str, find_decoded: FindSecrets) -> Self {
         Self {
             text,
+            find_decoded,
+            rule: None,
             name_end: 0,
             key_end: 0,
             web_key_end: 0,
@@ -87,6 +116,16 @@ impl<'a> SecretScan<'a> {
             failed_values: 0,
             spans: Vec::new(),
         }
+    }
+
+    /// Returns the first kind of the rule that is tried.
+    pub(super) fn kind(&self) -> &'static str {
+        self.rule.map_or("", |rule| rule.name)
+    }
+
+    /// Returns the whole text.
+    pub(super) fn text(&self) -> &'a str {
+        self.text
     }
 
     /// Returns the length of the text in bytes.
@@ -248,10 +287,27 @@ impl<'a> SecretScan<'a> {
         Some(self.last_value_end)
     }
 
-    /// Adds a secret, unless a placeholder overlaps it.
-    pub(super) fn add_secret(&mut self, start: usize, end: usize, kind: &'static str, rank: Rank) {
+    /// Returns the secrets of a text that a rule decoded.
+    pub(super) fn find_decoded(&self, text: &str) -> Vec<SecretSpan<'static>> {
+        (self.find_decoded)(text)
+    }
+
+    /// Adds a secret of the rule's kind, unless a placeholder overlaps it.
+    pub(super) fn add_secret(&mut self, start: usize, end: usize) {
+        self.add_secret_of(start, end, self.kind());
+    }
+
+    /// Adds a secret of another kind than the rule's first one.
+    pub(super) fn add_secret_of(&mut self, start: usize, end: usize, kind: &'static str) {
+        if let Some(rule) = self.rule {
+            self.add_ranked(start, end, kind, rule.rank);
+        }
+    }
+
+    /// Adds a secret of another kind and rank than the rule's.
+    pub(super) fn add_ranked(&mut self, start: usize, end: usize, kind: &'static str, rank: Rank) {
         if self.may_mask(start, end) {
-            self.spans.push(SecretSpan { start, end, kind, rank });
+            self.spans.push(SecretSpan { start, end, kind, rank, rule: self.rule });
             self.failed_values = 0;
         }
     }
@@ -277,6 +333,11 @@ impl<'a> SecretScan<'a> {
         let name = at + MASK.len();
         let end = self.skip_while(name, MAX_KIND_BYTES, is_kind_byte);
         (end > name && self.byte(end) == b']').then_some(end + 1)
+    }
+
+    /// Returns the secrets of the built-in rules as each rule found them.
+    pub(super) fn into_spans(self) -> Vec<SecretSpan<'static>> {
+        self.spans
     }
 
     /// Returns the secrets of the built-in rules, and those of the user's, in the order of the text.
@@ -321,6 +382,26 @@ fn count_examined_bytes(bytes: usize) {
 pub(super) fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
         || matches!(byte, b'_' | b'-' | b'.' | b'+' | b'/' | b'=' | b'~' | b':' | b'%')
+}
+
+/// Returns the place and the kind of each placeholder in a text.
+pub(super) fn placeholders(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
+    text.match_indices(MASK).filter_map(|(start, _)| {
+        let name_start = start + MASK.len();
+        let name_end = text.floor_char_boundary(name_start + MAX_KIND_BYTES + 1);
+        let (kind, _) = text.get(name_start..name_end)?.split_once(']')?;
+        Some((start..name_start + kind.len() + 1, kind))
+    })
+}
+
+/// Returns whether the kind in a placeholder may contain the byte.
+pub(super) fn is_kind_byte(byte: u8) -> bool {
+    byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_'
+}
+
+/// Returns whether a secret was masked in a text, here or before the log was passed on.
+pub(crate) fn has_placeholder(text: &str) -> bool {
+    text.contains("REDACTED")
 }
 
 /// Returns whether a byte is a space or a tab.

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashSet};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::placeholder::{MASK, MAX_KIND_BYTES};
 use super::redactor::{Redactor, SecretCounts};
+use super::scan::{MASK, placeholders};
 
 /// The secrets masked in a text: the kind and the hash of each.
 pub(crate) type MaskedSecrets = Vec<(String, u64)>;
@@ -140,12 +140,8 @@ impl SessionSecrets {
 
     /// Counts the placeholders in a text that was masked before.
     pub(crate) fn count_placeholders(&mut self, text: &str) {
-        for (at, _) in text.match_indices(MASK) {
-            let name = &text[at + MASK.len()..];
-            let name = &name[..name.floor_char_boundary(MAX_KIND_BYTES + 1)];
-            if let Some((kind, _)) = name.split_once(']') {
-                *self.counts.0.entry(kind.to_owned()).or_default() += 1;
-            }
+        for (_, kind) in placeholders(text) {
+            *self.counts.0.entry(kind.to_owned()).or_default() += 1;
         }
     }
 

@@ -6,12 +6,12 @@
 //! | mira | Quay#91side |                            mira | Quay#91side
 //! ```
 
-use super::assign::is_secret;
+use super::assign::{self, is_secret};
 use super::entropy::{is_numbered, is_placeholder};
 use super::names::{Strength, announced_secret};
 use super::pattern::LINE_LEAD;
 use super::phrases::is_name_of_secret;
-use super::scan::{Rank, SecretScan, is_identifier_byte, is_quote};
+use super::scan::{SecretScan, is_identifier_byte, is_quote};
 
 /// Maximum number of lines of a table below its header.
 const MAX_ROWS: usize = 200;
@@ -60,9 +60,18 @@ struct SecretColumn<'t> {
     strength: Strength,
 }
 
+/// Masks what the name around `at` announces: its value, or the columns below it. A word that announces
+/// a secret is at `at`.
+pub(super) fn mask_announced(scan: &mut SecretScan<'_>, at: usize) {
+    if let Some((start, end)) = assign::find_name(scan, at) {
+        mask_columns(scan, start, end);
+        assign::mask_named_value(scan, start, end);
+    }
+}
+
 /// Masks the columns of secrets of the table whose header includes the name from `start` to `end`. Does
 /// nothing if the name is not a cell of a header.
-pub(super) fn mask_columns(scan: &mut SecretScan<'_>, start: usize, end: usize) {
+fn mask_columns(scan: &mut SecretScan<'_>, start: usize, end: usize) {
     if start < scan.table_end {
         return;
     }
@@ -142,7 +151,7 @@ fn mask_row(
         let is_secret = is_column_secret(value, column.strength)
             && !is_name_of_secret(value, column.name, column.strength, false);
         if is_secret {
-            scan.add_secret(start, start + value.len(), column.kind, Rank::Named);
+            scan.add_secret_of(start, start + value.len(), column.kind);
         }
     }
 }
@@ -177,7 +186,7 @@ fn is_rule(line: &str) -> bool {
 
 /// Returns the length of the number that a reader of files puts before a line.
 fn number_length(line: &str) -> usize {
-    LINE_LEAD.at_start(line).and_then(|found| found.get(0)).map_or(0, |lead| lead.len())
+    LINE_LEAD.captures(line).and_then(|found| found.get(0)).map_or(0, |lead| lead.len())
 }
 
 /// Splits a line at a sign that is in no quotes. The cells have no blanks around them.

@@ -3,7 +3,7 @@
 use regex::Regex;
 use serde::Deserialize;
 
-use super::placeholder::{MAX_KIND_BYTES, is_kind_byte};
+use super::scan::{MAX_KIND_BYTES, is_kind_byte};
 
 /// A rule of the user. It masks the first group of its regex, or the whole match if it has no
 /// group.

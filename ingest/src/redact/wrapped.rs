@@ -8,8 +8,8 @@
 //! ```
 
 use super::entropy::is_random;
-use super::pattern::PrefixPattern;
-use super::scan::{Rank, SecretScan, is_identifier_byte, is_quote, is_token};
+use super::pattern::Pattern;
+use super::scan::{SecretScan, is_identifier_byte, is_quote, is_token};
 
 /// Minimum number of characters of a token before its first line break.
 const MIN_FIRST_PIECE_CHARS: usize = 8;
@@ -41,11 +41,10 @@ macro_rules! line_break {
 
 /// A line break, real or escaped, that continues a token. It includes the indentation and the
 /// opening quote of the next piece.
-static LINE_BREAK: PrefixPattern = PrefixPattern::new(concat!(line_break!(""), r#"\\{0,3}["'`]?"#));
+static LINE_BREAK: Pattern = Pattern::at_start(concat!(line_break!(""), r#"\\{0,3}["'`]?"#));
 
 /// A [line break](LINE_BREAK) in a diff, with the sign of the next line.
-static DIFF_BREAK: PrefixPattern =
-    PrefixPattern::new(concat!(line_break!("[+-]"), r#"\\{0,3}["'`]?"#));
+static DIFF_BREAK: Pattern = Pattern::at_start(concat!(line_break!("[+-]"), r#"\\{0,3}["'`]?"#));
 
 /// Returns whether a [line break](LINE_BREAK) may begin with this byte.
 fn may_begin_break(byte: u8) -> bool {
@@ -69,9 +68,8 @@ fn is_in_diff(line: &str) -> bool {
 }
 
 /// The end of a line within a token, real or escaped. It includes the closing quote of the piece.
-static LINE_END: PrefixPattern = PrefixPattern::new(
-    r#"[ \t]{0,4}\\{0,3}["'`]?[ \t]{0,4}(?:\+|\\)?[ \t]{0,4}(?:\r?\n|\\{1,3}n)"#,
-);
+static LINE_END: Pattern =
+    Pattern::at_start(r#"[ \t]{0,4}\\{0,3}["'`]?[ \t]{0,4}(?:\+|\\)?[ \t]{0,4}(?:\r?\n|\\{1,3}n)"#);
 
 /// Maximum number of bytes of blanks and quotes between the lead of a line and a piece of a token.
 const MAX_INDENT_BYTES: usize = 16;
@@ -82,7 +80,7 @@ fn break_with_lead(scan: &SecretScan<'_>, end: usize, lead: &str) -> Option<usiz
     if lead.trim_ascii().is_empty() {
         return None;
     }
-    let line_end = LINE_END.at_start(scan.text_from(end, MAX_BREAK_BYTES))?.get(0)?.end();
+    let line_end = LINE_END.captures(scan.text_from(end, MAX_BREAK_BYTES))?.get(0)?.end();
     let line_start = end + line_end;
     let next = scan.text_from(line_start, lead.len() + MAX_INDENT_BYTES);
     let mut shared = shared_lead_length(lead, next);
@@ -175,7 +173,7 @@ impl JoinedToken {
                 piece_start = end + length;
                 continue;
             }
-            let Some(line_break) = pattern.at_start(scan.text_from(end, MAX_BREAK_BYTES)) else {
+            let Some(line_break) = pattern.captures(scan.text_from(end, MAX_BREAK_BYTES)) else {
                 break;
             };
             piece_start = end + line_break.get(0)?.end();
@@ -197,7 +195,7 @@ const MAX_CONTINUED_LINES: usize = 16;
 
 /// A line break within a value: of a terminal that wraps it, of a script that continues the line, or
 /// of code that joins two strings.
-static VALUE_BREAK: PrefixPattern = PrefixPattern::new(
+static VALUE_BREAK: Pattern = Pattern::at_start(
     r#"(?:\\?\r?\n|\\{1,3}n)[ \t>|]{0,16}|["'][ \t]{0,4}\+?[ \t]{0,4}\\?\r?\n[ \t]{0,16}\+?[ \t]{0,4}["']"#,
 );
 
@@ -225,7 +223,7 @@ pub(super) fn continued_end(
     let mut end = end;
     let mut last_length = 0;
     for _ in 0..MAX_CONTINUED_LINES {
-        let found = VALUE_BREAK.at_start(scan.text_from(end, MAX_BREAK_BYTES));
+        let found = VALUE_BREAK.captures(scan.text_from(end, MAX_BREAK_BYTES));
         let Some(line_break) = found.as_ref().and_then(|found| found.get(0)) else { break };
         let start = end + line_break.len();
         let next_end = scan.skip_while(start, MAX_PIECE_CHARS, fits);
@@ -242,23 +240,18 @@ pub(super) fn continued_end(
     end
 }
 
-/// Masks the token of a kind that begins at `start` and continues on the next lines. Words of a
+/// Masks the token that begins at `start` and continues on the next lines. Words of a
 /// text may form the shape of a token by chance, so the token also has to look random.
-pub(super) fn mask_wrapped_token(
-    scan: &mut SecretScan<'_>,
-    start: usize,
-    kind: &'static str,
-    pattern: &PrefixPattern,
-) {
+pub(super) fn mask_wrapped_token(scan: &mut SecretScan<'_>, start: usize, pattern: &Pattern) {
     let Some(joined) = JoinedToken::join_lines(scan, start) else { return };
-    let Some(found) = pattern.at_start(&joined.text) else { return };
+    let Some(found) = pattern.captures(&joined.text) else { return };
     let Some(secret) = found.get(1).or_else(|| found.get(0)) else { return };
     let Some((first_byte_end, _)) = joined.place_of_end(secret.start() + 1) else { return };
     let Some((end, is_wrapped)) = joined.place_of_end(secret.end()) else { return };
     let is_whole = !is_identifier_byte(scan.byte(end));
     if is_wrapped && is_whole && is_random(secret.as_str()) {
         scan.note_token_found(start);
-        scan.add_secret(first_byte_end - 1, end, kind, Rank::Shape);
+        scan.add_secret(first_byte_end - 1, end);
     }
 }
 

@@ -41,7 +41,7 @@ pub enum TitleFrom {
     /// A title that the agent gave the session.
     Agent = 4,
     /// A title that the user gave the session.
-    Person = 5,
+    User = 5,
 }
 
 impl Stream {
@@ -449,7 +449,7 @@ mod tests {
         let tell = |stream: &mut Stream| {
             stream.set_branch(Some("osprey"));
             stream.set_model(Some("plover"));
-            stream.offer_title(TitleFrom::Person, "Of dunlin and godwit");
+            stream.offer_title(TitleFrom::User, "Of dunlin and godwit");
         };
         tell(&mut stream);
         tell(&mut stream);

@@ -1,15 +1,33 @@
 //! The services of `tests/redact/services.txt`: each is masked as its row says, and the tables of
-//! `docs/redaction.md` are made from the rows. `UPDATE_DOCS=1` writes the page.
+//! `docs/redaction.md` are made from these rows and from the rules. `UPDATE_DOCS=1` writes the page.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use ingest::redact::{Redactor, SecretCounts};
+use ingest::redact::{Redactor, SecretCounts, built_in_rules};
 
 const SERVICES: &str = include_str!("../redact/services.txt");
 const SECRETS: &str = include_str!("../redact/secrets.txt");
+
+const RULES: &str = "
+## Rules
+
+Each row is a rule of the program, with a text that it masks and a text that looks alike and stays. In
+what begins or announces a secret, `?` is any letter, digit, `_` or `-`, `#` a hexadecimal digit, `^` a
+digit and `*` a `#`. Rules of the kind `any` decode a text for the other rules.
+
+| kind | what it recognizes | masked | stays |
+|---|---|---|---|
+";
+
+/// Returns a text as code in a cell of a table.
+fn code(text: &str) -> String {
+    let line = text.replace('\n', "⏎").replace('\t', "⇥").replace('|', "\\|");
+    let fence = if line.contains('`') { "``" } else { "`" };
+    format!("{fence}{line}{fence}")
+}
 
 /// A value without a shape, as most services issue keys.
 const SAMPLE: &str = "c7e41f0a92d85b3e6f174a0d9c2b58e3";
@@ -111,7 +129,7 @@ fn each_service_is_masked_as_its_row_says() {
 }
 
 #[test]
-fn the_page_about_redaction_lists_the_services() {
+fn the_page_about_redaction_lists_services_and_rules() {
     let rows = rows();
     let mut page = String::from(HEAD);
     page.push_str(
@@ -135,6 +153,16 @@ fn the_page_about_redaction_lists_the_services() {
         };
         let _ =
             writeln!(page, "| {} | {} | {} | {here} |", row.service, row.gitleaks, row.trufflehog);
+    }
+    page.push_str(RULES);
+    for rule in built_in_rules() {
+        let kinds = match rule.kinds.as_slice() {
+            [kind, ..] if rule.kinds.len() > 3 => format!("`{kind}`, or as the name tells"),
+            kinds => format!("`{}`", kinds.join("`, `")),
+        };
+        let what = rule.what.replace('\n', "⏎").replace('\t', "⇥").replace('|', "\\|");
+        let (sample, lookalike) = (code(&rule.sample), code(&rule.lookalike));
+        let _ = writeln!(page, "| {kinds} | {what} | {sample} | {lookalike} |");
     }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/redaction.md");
     if std::env::var_os("UPDATE_DOCS").is_some() {

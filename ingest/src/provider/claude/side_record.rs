@@ -118,7 +118,7 @@ impl ClaudeDecoder {
                 let title = title.unwrap_or("");
                 text.push_str(title);
                 let is_custom = kind == "custom-title";
-                let title_source = if is_custom { TitleFrom::Person } else { TitleFrom::Agent };
+                let title_source = if is_custom { TitleFrom::User } else { TitleFrom::Agent };
                 out.offer_title(title_source, title);
             }
             "file-history-snapshot" => append_tracked_files(object, text),

@@ -232,7 +232,7 @@ impl DroidDecoder {
                 out.set_cwd(record.text("cwd"));
                 out.set_version(record.text("version"));
                 let is_by_user = record.flag("isSessionTitleManuallySet") == Some(true);
-                let title_source = if is_by_user { TitleFrom::Person } else { TitleFrom::Agent };
+                let title_source = if is_by_user { TitleFrom::User } else { TitleFrom::Agent };
                 let title = record.non_empty("sessionTitle").or_else(|| record.text("title"));
                 out.offer_title(
                     title_source,

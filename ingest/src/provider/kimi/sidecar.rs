@@ -88,7 +88,7 @@ fn session_folder(log: &Path) -> Option<(KimiGeneration, &Path)> {
 fn read_code_facts(session: &Path) -> SessionFacts {
     let state = read_json(&session.join(STATE_FILE));
     let is_custom = state["isCustomTitle"] == true;
-    let title_source = if is_custom { TitleFrom::Person } else { TitleFrom::Agent };
+    let title_source = if is_custom { TitleFrom::User } else { TitleFrom::Agent };
     SessionFacts {
         cwd: non_empty_text(&state["workDir"]).or_else(|| non_empty_text(&state["cwd"])),
         title: non_empty_text(&state["title"]).map(|title| (title_source, title)),
@@ -101,7 +101,7 @@ fn read_code_facts(session: &Path) -> SessionFacts {
 fn read_cli_facts(session: &Path) -> SessionFacts {
     let state = read_json(&session.join(STATE_FILE));
     let title_source =
-        if state["title_generated"] == true { TitleFrom::Agent } else { TitleFrom::Person };
+        if state["title_generated"] == true { TitleFrom::Agent } else { TitleFrom::User };
     let title = non_empty_text(&state["custom_title"]).map(|title| (title_source, title));
 
     let id = session.file_name().and_then(|name| name.to_str());
@@ -142,7 +142,7 @@ mod tests {
         write("cli/kimi.json", r#"{"work_dirs":[],"session_to_workdir":{"s":"/y"}}"#);
         write("cli/sessions/m/s/state.json", r#"{"custom_title":"mine"}"#);
         let found = read_facts(&home.path().join("cli/sessions/m/s/wire.jsonl"));
-        assert_eq!(found.title, Some((TitleFrom::Person, "mine".to_owned())));
+        assert_eq!(found.title, Some((TitleFrom::User, "mine".to_owned())));
         assert_eq!(found.cwd.as_deref(), Some("/y"));
     }
 }

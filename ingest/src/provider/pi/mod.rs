@@ -207,7 +207,7 @@ impl PiDecoder {
             "thinking_level_change" => text.push_str(entry.text("thinkingLevel").unwrap_or("")),
             "session_info" => {
                 let name = entry.text("name").unwrap_or("");
-                out.offer_title(TitleFrom::Person, name);
+                out.offer_title(TitleFrom::User, name);
                 text.push_str(name);
             }
             "compaction" | "branch_summary" => {

@@ -139,7 +139,7 @@ fn decode_slash_command(
 fn decode_title(payload: Value<'_>, state: &mut QwenState, out: &mut Stream) -> RecordOutcome {
     let title = payload.text("customTitle").unwrap_or("");
     let is_generated = payload.text("titleSource") == Some("auto");
-    out.offer_title(if is_generated { TitleFrom::Agent } else { TitleFrom::Person }, title);
+    out.offer_title(if is_generated { TitleFrom::Agent } else { TitleFrom::User }, title);
     if state.title.as_deref() == Some(title) {
         return RecordOutcome::Merged("repeated_title");
     }

@@ -1,13 +1,11 @@
-//! Recognizes well-known tokens by their shapes, which `shapes.rs` lists.
+//! Recognizes well-known tokens by their shapes, which `token_rules.rs` lists.
 //!
 //! Each shape has short anchors, which one pass over the text searches (`anchors.rs`), and a regex
-//! that is tried only at the places found. If the regex has a group, the group is the secret.
-//! Secrets that are recognized by the text around them are found in `assign.rs`, `context.rs`,
-//! `commands.rs` and `pem.rs`.
+//! that is tried only at the places found.
 
 use super::entropy::{is_made_up, is_random};
-use super::pattern::PrefixPattern;
-use super::scan::{Rank, SecretScan, is_identifier_byte, is_token};
+use super::rule::{SecretRule, TokenLead, TokenShape};
+use super::scan::{SecretScan, is_identifier_byte, is_token};
 use super::wrapped;
 
 /// Minimum length of a token in bytes.
@@ -16,71 +14,18 @@ const MIN_TOKEN_BYTES: usize = 20;
 /// Maximum length of a token in bytes.
 const MAX_TOKEN_BYTES: usize = 8 << 10;
 
-/// Where a match may begin.
-#[derive(Clone, Copy)]
-pub(super) enum TokenLead {
-    /// At the anchor, with no letter or digit before it.
-    Word,
-    /// At the anchor, with no letter or digit before it. Never joined to a word.
-    Alone,
-    /// At the anchor, whatever is before it.
-    Any,
-    /// Where the run of bytes of the given class before the anchor begins, if the run has at most
-    /// this many bytes.
-    Back(usize, fn(&u8) -> bool),
-}
+/// Minimum number of characters other than wildcards in an anchor that identifies a token inside a
+/// longer word.
+const MIN_FIXED_CHARS: usize = 4;
 
-/// The shape of one kind of token.
-pub(super) struct TokenShape {
-    pub(super) kind: &'static str,
-    /// Anchors of at least four bytes each. `?` matches a letter, digit, `_` or `-`, `#` matches a
-    /// hex digit, `^` matches a digit.
-    pub(super) anchors: &'static [&'static str],
-    pub(super) regex: &'static str,
-    pub(super) lead: TokenLead,
-    /// Whether words of a text can form the shape, so that the token also has to look random.
-    must_be_random: bool,
-}
+/// Minimum length of a token that is identified inside a longer word by three characters.
+const MIN_JOINED_CHARS: usize = 32;
 
-/// Creates a shape that begins at its anchor, with no letter or digit before it.
-pub(super) const fn word(
-    kind: &'static str,
-    anchors: &'static [&'static str],
-    regex: &'static str,
-) -> TokenShape {
-    TokenShape { kind, anchors, regex, lead: TokenLead::Word, must_be_random: false }
-}
+/// Maximum length in bytes of a word to which such a token is joined. Longer ones are data.
+const MAX_JOINED_WORD_BYTES: usize = 24;
 
-/// Creates a shape that stands alone and looks random: names and data begin like it, too.
-pub(super) const fn random(
-    kind: &'static str,
-    anchors: &'static [&'static str],
-    regex: &'static str,
-) -> TokenShape {
-    TokenShape { kind, anchors, regex, lead: TokenLead::Alone, must_be_random: true }
-}
-
-/// Creates a shape that begins at its anchor, with any text before it.
-pub(super) const fn inner(
-    kind: &'static str,
-    anchors: &'static [&'static str],
-    regex: &'static str,
-) -> TokenShape {
-    TokenShape { kind, anchors, regex, lead: TokenLead::Any, must_be_random: false }
-}
-
-/// Creates a shape that begins with at most `max` bytes of a class before its anchor.
-pub(super) const fn back(
-    kind: &'static str,
-    max: usize,
-    class: fn(&u8) -> bool,
-    anchors: &'static [&'static str],
-    regex: &'static str,
-) -> TokenShape {
-    TokenShape { kind, anchors, regex, lead: TokenLead::Back(max, class), must_be_random: false }
-}
-
-impl TokenShape {
+/// Decides from its anchors whether the token of a rule may be a part of a longer word.
+impl SecretRule {
     /// Returns whether every anchor is the beginning of the token itself and has at least
     /// [`MIN_FIXED_CHARS`]. Such a token is found even after a `-` or `_`, because names of files
     /// are joined to tokens this way.
@@ -131,38 +76,18 @@ impl TokenShape {
     }
 }
 
-/// Minimum number of characters other than wildcards in an anchor that identifies a token inside a
-/// longer word.
-const MIN_FIXED_CHARS: usize = 4;
-
-/// Minimum length of a token that is identified inside a longer word by three characters.
-const MIN_JOINED_CHARS: usize = 32;
-
-/// Maximum length in bytes of a word to which such a token is joined. Longer ones are data.
-const MAX_JOINED_WORD_BYTES: usize = 24;
-
-/// Returns whether a byte is a letter, a digit, `_`, `~` or `.`.
-pub(super) const fn is_tilde_word(byte: &u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(*byte, b'_' | b'~' | b'.')
-}
-
-/// Returns whether a byte is a letter, a digit, `_` or `-`.
-pub(super) const fn is_word_or_dash(byte: &u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(*byte, b'_' | b'-')
-}
-
-/// Masks the token of a shape whose anchor is at `at`.
+/// Masks the token of a rule whose anchor is at `at`.
 pub(super) fn mask_token(
     scan: &mut SecretScan<'_>,
     at: usize,
-    shape: &'static TokenShape,
-    pattern: &PrefixPattern,
+    rule: &SecretRule,
+    shape: &TokenShape,
 ) {
     let start = match shape.lead {
         TokenLead::Any => at,
         TokenLead::Word | TokenLead::Alone if scan.may_begin_token(at) => at,
         // Whether the token may be joined to the word before it is decided when it is known.
-        TokenLead::Word if shape.is_distinctive() || shape.is_signed() => at,
+        TokenLead::Word if rule.is_distinctive() || rule.is_signed() => at,
         TokenLead::Word | TokenLead::Alone => return,
         TokenLead::Back(max_length, class) => {
             let lead = scan.bytes().get(..at).unwrap_or_default().iter().rev();
@@ -177,19 +102,19 @@ pub(super) fn mask_token(
     // `path/to` begins like a token, and many words do.
     let is_short = is_token(scan.byte(start))
         && scan.skip_while(start, MIN_TOKEN_BYTES, is_token) - start < MIN_TOKEN_BYTES;
-    if is_short && !shape.is_distinctive() && !scan.may_begin_token(start) {
+    if is_short && !rule.is_distinctive() && !scan.may_begin_token(start) {
         return;
     }
     if !scan.may_try(start) {
         return;
     }
     if is_short {
-        return wrapped::mask_wrapped_token(scan, start, shape.kind, pattern);
+        return wrapped::mask_wrapped_token(scan, start, &shape.pattern);
     }
 
     let window = scan.text_from(start, MAX_TOKEN_BYTES);
-    let Some(found) = pattern.at_start(window) else {
-        return wrapped::mask_wrapped_token(scan, start, shape.kind, pattern);
+    let Some(found) = shape.pattern.captures(window) else {
+        return wrapped::mask_wrapped_token(scan, start, &shape.pattern);
     };
     let Some(secret) = found.get(1).or_else(|| found.get(0)) else { return };
     // A secret that fills the window ends only because the window ends, and `=` ends a padded one.
@@ -198,16 +123,16 @@ pub(super) fn mask_token(
     let is_cut = is_identifier_byte(next)
         && secret.end() < window.len()
         && !secret.as_str().ends_with('=')
-        && !shape.is_joined_token(secret.as_str(), next, is_word_start);
+        && !rule.is_joined_token(secret.as_str(), next, is_word_start);
     let is_inside_word = matches!(shape.lead, TokenLead::Word) && !is_word_start && {
         let word_start = scan.run_start(start, MAX_JOINED_WORD_BYTES + 1, is_token);
         let is_near_boundary = start - word_start <= MAX_JOINED_WORD_BYTES;
-        !shape.is_joined_token(secret.as_str(), scan.byte_before(start), is_near_boundary)
+        !rule.is_joined_token(secret.as_str(), scan.byte_before(start), is_near_boundary)
     };
     let is_likely = !shape.must_be_random || is_random(secret.as_str());
     if is_likely && !is_cut && !is_inside_word && !is_made_up_token(secret.as_str()) {
         scan.note_token_found(start);
-        scan.add_secret(start + secret.start(), start + secret.end(), shape.kind, Rank::Shape);
+        scan.add_secret(start + secret.start(), start + secret.end());
     }
 }
 
@@ -218,22 +143,4 @@ fn is_made_up_token(secret: &str) -> bool {
     let secret = secret.get(4..).unwrap_or_default();
     let body = secret.split('=').next().unwrap_or_default();
     is_made_up(secret) && (body.len() < MIN_TOKEN_BYTES - 4 || is_made_up(body))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::super::shapes::SHAPES;
-
-    #[test]
-    fn every_shape_is_a_regex_with_anchors_that_select() {
-        for shape in SHAPES {
-            let regex = regex::Regex::new(shape.regex).expect(shape.kind);
-            assert!(regex.captures_len() <= 2, "{}", shape.kind);
-            assert!(shape.anchors.iter().all(|anchor| anchor.len() >= 4), "{}", shape.kind);
-        }
-        let kinds: BTreeSet<_> = SHAPES.iter().map(|shape| shape.kind).collect();
-        assert!(kinds.len() >= 80, "{}", kinds.len());
-    }
 }

@@ -1,9 +1,11 @@
-//! Masks private keys of Bitcoin in the wallet import format: base58 with a checksum, after a word
-//! that announces a key.
+//! Masks private keys that have a checksum: those of Bitcoin in the wallet import format, which is
+//! base58, and those of Nostr, which are bech32 words: `nsec1` and 58 digits.
 
+use bech32::Bech32;
+use bech32::primitives::decode::CheckedHrpstring;
 use sha2::{Digest, Sha256};
 
-use super::scan::{Rank, SecretScan};
+use super::scan::SecretScan;
 
 /// Number of bytes that are read from the word on.
 const MAX_DISTANCE_BYTES: usize = 160;
@@ -26,13 +28,8 @@ pub(super) fn mask_bitcoin_keys(scan: &mut SecretScan<'_>, at: usize) {
     let text = scan.text_from(at, MAX_DISTANCE_BYTES);
     let mut word_start = 0;
     for word in text.split(|c: char| !c.is_ascii_alphanumeric()) {
-        if KEY_LENGTHS.contains(&word.len()) && is_key(word) {
-            scan.add_secret(
-                at + word_start,
-                at + word_start + word.len(),
-                "bitcoin_private_key",
-                Rank::Shape,
-            );
+        if KEY_LENGTHS.contains(&word.len()) && is_bitcoin_key(word) {
+            scan.add_secret(at + word_start, at + word_start + word.len());
         }
         word_start += word.len();
         word_start +=
@@ -48,15 +45,15 @@ pub(super) fn mask_bare_key(scan: &mut SecretScan<'_>, start: usize, end: usize)
     let start = start + usize::from(is_escape);
     if KEY_LENGTHS.contains(&(end - start))
         && FIRST_CHARS.contains(&scan.byte(start))
-        && is_key(scan.slice(start, end))
+        && is_bitcoin_key(scan.slice(start, end))
     {
-        scan.add_secret(start, end, "bitcoin_private_key", Rank::Shape);
+        scan.add_secret_of(start, end, "bitcoin_private_key");
     }
 }
 
 /// Returns whether a word is a key: its first byte names the network, its last four bytes are the
 /// checksum.
-fn is_key(word: &str) -> bool {
+fn is_bitcoin_key(word: &str) -> bool {
     let mut bytes = [0; MAX_KEY_BYTES];
     let Ok(length) = bs58::decode(word).onto(&mut bytes) else { return false };
     let bytes = bytes.get(..length).unwrap_or_default();
@@ -67,6 +64,26 @@ fn is_key(word: &str) -> bool {
         && hash.starts_with(checksum)
 }
 
+/// The part of a key of Nostr before its digits.
+const NOSTR_PREFIX: &str = "nsec1";
+
+/// Number of digits of a key of Nostr with its checksum.
+const NOSTR_DIGITS: usize = 58;
+
+/// Masks the key of Nostr at `at` if its checksum is right.
+pub(super) fn mask_nostr_key(scan: &mut SecretScan<'_>, at: usize) {
+    let end = scan
+        .skip_while(at + NOSTR_PREFIX.len(), NOSTR_DIGITS + 1, |byte| byte.is_ascii_alphanumeric());
+    if scan.may_begin_token(at) && is_nostr_key(scan.slice(at, end)) {
+        scan.add_secret(at, end);
+    }
+}
+
+/// Returns whether a word is a key of Nostr with the right checksum.
+fn is_nostr_key(word: &str) -> bool {
+    word.len() == NOSTR_PREFIX.len() + NOSTR_DIGITS && CheckedHrpstring::new::<Bech32>(word).is_ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,7 +92,12 @@ mod tests {
     fn keys_are_known_by_their_checksum() {
         // The key of the documentation of the format.
         let key = concat!("5HueCGU8rMjxEXxiPuD5BDku4MkFqe", "Zyd4dZ1jvhTVqvbTLvyTJ");
-        assert!(is_key(key));
-        assert!(!is_key(&key.replace("TJ", "TK")));
+        assert!(is_bitcoin_key(key));
+        assert!(!is_bitcoin_key(&key.replace("TJ", "TK")));
+        // The example of NIP-19.
+        let key = concat!("nsec", "1vl029mgpspedva04g90vltkh6fvh240zqtv9k0t9af8935ke9laqsnlfe5");
+        assert!(is_nostr_key(key));
+        assert!(!is_nostr_key(&key.replace("vl02", "vl03")));
+        assert!(!is_nostr_key(&key[..key.len() - 1]));
     }
 }

@@ -1,0 +1,590 @@
+//! The rules for commands: passwords on their lines, the values they store, the secrets they print and
+//! the arguments they decode. `command.rs`, `printed.rs` and `encoded.rs` match them.
+
+use super::names::SECRET_KINDS;
+use super::pattern::Pattern;
+use super::rule::Encoding::{self, Base64, Hex};
+use super::rule::Stored::{self, Secrets, Settings};
+use super::rule::{PasswordPlace, PrintedValue, Recognizer, SecretRule, rule};
+use super::scan::ANY_KIND;
+use super::scan::Rank::Around;
+
+/// Creates a rule for a place that contains nothing but passwords.
+const fn command(
+    kind: &'static str,
+    anchors: &'static [&'static str],
+    regex: &'static str,
+    sample: &'static str,
+    lookalike: &'static str,
+) -> SecretRule {
+    let place = PasswordPlace { pattern: Pattern::at_start(regex), is_strict: false };
+    rule(Around, kind, &[], anchors, Recognizer::Command(place), sample, lookalike)
+}
+
+/// Creates a rule for a place that may contain something else than a password.
+const fn strict(
+    anchors: &'static [&'static str],
+    regex: &'static str,
+    sample: &'static str,
+    lookalike: &'static str,
+) -> SecretRule {
+    checked("password", anchors, regex, sample, lookalike)
+}
+
+/// Creates a rule for a place that may contain something else than a secret of the kind.
+const fn checked(
+    kind: &'static str,
+    anchors: &'static [&'static str],
+    regex: &'static str,
+    sample: &'static str,
+    lookalike: &'static str,
+) -> SecretRule {
+    let place = PasswordPlace { pattern: Pattern::at_start(regex), is_strict: true };
+    rule(Around, kind, &[], anchors, Recognizer::Command(place), sample, lookalike)
+}
+
+/// Creates a rule for a command that stores pairs of names and values.
+const fn stores(
+    stored: Stored,
+    anchors: &'static [&'static str],
+    sample: &'static str,
+    lookalike: &'static str,
+) -> SecretRule {
+    rule(Around, "secret", SECRET_KINDS, anchors, Recognizer::Pairs(stored), sample, lookalike)
+}
+
+/// Creates a rule for a command or a call that decodes its argument.
+const fn argument(
+    encoding: Encoding,
+    anchors: &'static [&'static str],
+    regex: &'static str,
+    sample: &'static str,
+    lookalike: &'static str,
+) -> SecretRule {
+    let recognizer = Recognizer::Argument(encoding, Pattern::at_start(regex));
+    rule(Around, ANY_KIND, &[], anchors, recognizer, sample, lookalike)
+}
+
+/// Creates a rule for a command that prints secrets, unless the name says something else.
+const fn prints_secret(
+    anchors: &'static [&'static str],
+    regex: &'static str,
+    sample: &'static str,
+    lookalike: &'static str,
+) -> SecretRule {
+    let value = PrintedValue { pattern: last_command(regex), needs_secret_name: false };
+    rule(Around, "secret", SECRET_KINDS, anchors, Recognizer::Printed(value), sample, lookalike)
+}
+
+/// Creates a rule for a command that prints values of any name.
+const fn prints_value(
+    anchors: &'static [&'static str],
+    regex: &'static str,
+    sample: &'static str,
+    lookalike: &'static str,
+) -> SecretRule {
+    let value = PrintedValue { pattern: last_command(regex), needs_secret_name: true };
+    rule(Around, "secret", SECRET_KINDS, anchors, Recognizer::Printed(value), sample, lookalike)
+}
+
+/// Creates the pattern of the last command of a line. Filters may follow it, but no command that
+/// prints something else.
+const fn last_command(regex: &'static str) -> Pattern {
+    const AFTER: &str = concat!(
+        r")[^|;&<>]*(?:2>\S+\s*)?",
+        r"(?:\|\s*(?:tr|base64|head|tail|cut|sed|awk|xargs|openssl|jq|rev)\b[^|;&<>]*)*",
+        r"(?:;\s*echo\s*)?$"
+    );
+    Pattern::within(r"(?:^|[;&|]\s*|\s)(?:", regex, AFTER)
+}
+
+/// Builds the regex of a command with a flag before its password.
+macro_rules! flagged {
+    ($command:literal, $flag:literal) => {
+        concat!("(?s)", $command, r"\s(?:[^|;&]*?\s)?", $flag, r#"\\{0,3}["']?([^\s"'\\]+)"#)
+    };
+}
+
+/// Builds the regex of a command that reads its password from a here-string.
+macro_rules! here_string {
+    ($command:literal) => {
+        concat!($command, r#"\s[^|;&\n]*?<<<\s*\\{0,3}["']?([^\s"'\\]+)"#)
+    };
+}
+
+/// Builds the regex of a command of Impacket, whose target is `domain/user:password@host`.
+macro_rules! target {
+    ($command:literal) => {
+        concat!(
+            $command,
+            r#"\S*\s(?:[^|;&]*?\s)?\\{0,3}["']?(?:[^\s/:@"'\\]+/)?[^\s/:@"'\\]+:([^\s"'\\]+)@"#
+        )
+    };
+}
+
+/// Builds the regex of a command that pipes a password into a command that reads one.
+macro_rules! piped {
+    ($says:literal) => {
+        concat!(
+            $says,
+            r#"\\{0,3}["']?([^\s"'|\\]+)(?:\\{1,4}n)?\\{0,3}["']?\s*\|\s*(?:sudo\s+(?:-\S+\s+(?:[^-\s|]\S*\s+)?)*?-[A-Za-z]*S\b|(?:tr -d \S+\s*\|\s*)?(?:sudo |npx |pnpm |bunx |yarn )?(?:(?:docker|podman|buildah|skopeo|helm registry|oras|crane auth|gh auth|glab auth) login|gh secret set|chpasswd|passwd --stdin|su\b|wrangler (?:pages )?secret put|vercel env add|gcloud secrets (?:create|versions add)|(?:docker|podman) secret create|fly(?:ctl)? secrets import|pass insert|secret-tool store|cryptsetup|kinit|kubectl create secret|bw unlock|op (?:signin|item)))"#
+        )
+    };
+}
+
+/// Builds the regex of a command that pipes its argument into another one.
+macro_rules! piped_into {
+    ($says:literal, $decoder:literal) => {
+        concat!(
+            $says,
+            r#"(?:\s+-\S+)*\s+(?:\\{0,3}["']?%s(?:\\{1,4}n)?\\{0,3}["']?\s+)?\\{0,3}["']?([A-Za-z0-9+/=_-]{8,})\\{0,3}["']?\s*\|\s*"#,
+            $decoder
+        )
+    };
+}
+
+/// Builds the regex of a call whose first argument is a string.
+macro_rules! called {
+    ($call:literal, $rest:literal) => {
+        concat!($call, r#"\(\s*b?\\{0,3}["']([A-Za-z0-9+/=_-]{8,})\\{0,3}["']"#, $rest)
+    };
+}
+
+/// All commands that may contain a password.
+#[rustfmt::skip]
+pub(super) static COMMAND_RULES: [SecretRule; 140] = [
+    command("basic_auth", &["curl"], r#"(?s)curl\s(?:(?:[^|]|\|\S)*?\s)?(?:-[a-zA-Z]{0,4}[uU]\s*|--(?:proxy-)?user[ =])\\{0,3}["']?[^\s:"'\\$]+:([^\s"'\\]+)"#,
+        "curl -u mira:⟦fj0‹›rd-n0rth⟧", "curl -u user:password https://example.org"),
+    command("password", &["sshpass"], r#"sshpass\s+-p\s*\\{0,3}["']?([^\s"'\\]+)"#,
+        "sshpass -p '⟦fj0rdn0rth⟧'", r#"sshpass -p "$PASS" ssh mira@host"#),
+    command("password", &["mysql"], r#"(?s)mysql(?:dump|admin|import)?\s(?:[^|;&]*?\s)?-p\\{0,3}["']?([^\s"'\\]+)"#,
+        "mysql -u mira -p⟦Fj0rd7north⟧", r#"mysqldump -u root -p"$MYSQL_PWD" harbor"#),
+    strict(&["mariadb"], r#"(?s)mariadb(?:-dump|-admin|-import)?\s(?:[^|;&]*?\s)?-p\\{0,3}["']?([^\s"'\\]+)"#,
+        "mariadb -h 10.0.0.7 -umira -p⟦fj0rdn0rth77⟧", "mariadb -h 10.0.0.7 -umira -p$SECRET"),
+    strict(&["mongosh"], r#"(?s)mongosh\s(?:[^|;&]*?\s)?-p\s*\\{0,3}["']?([^\s"'\\]+)"#,
+        r#"mongosh "mongodb://db.example" -u mira -p ⟦Fj0rd8north⟧"#, "mongosh -u admin -p --authenticationDatabase admin"),
+    strict(&["mongodump"], r#"(?s)mongodump\s(?:[^|;&]*?\s)?-p\s*\\{0,3}["']?([^\s"'\\]+)"#,
+        "mongodump -u mira -p ⟦Quay#91side⟧", "mongodump -u mira -p $SECRET"),
+    strict(&["mongorestore"], r#"(?s)mongorestore\s(?:[^|;&]*?\s)?-p\s*\\{0,3}["']?([^\s"'\\]+)"#,
+        "mongorestore -u mira -p ⟦Quay#91side⟧", "mongorestore -u mira -p $SECRET"),
+    command("password", &["docker login"], r#"(?s)docker login\s(?:[^|;&]*?\s)?(?:-p\s*|--password[ =])\\{0,3}["']?([^\s"'\\]+)"#,
+        "docker login -u mira -p ⟦Quay#91side⟧", "docker login -u mira -p $SECRET"),
+    strict(&["podman login"], r#"(?s)podman login\s(?:[^|;&]*?\s)?(?:-p\s*|--password[ =])\\{0,3}["']?([^\s"'\\]+)"#,
+        "podman login -u mira -p ⟦fj0rdn0rth77⟧", "use podman login with the -p flag"),
+    strict(&["registry login"], r#"(?s)registry login\s(?:[^|;&]*?\s)?(?:-p\s*|--password[ =])\\{0,3}["']?([^\s"'\\]+)"#,
+        "helm registry login -u mira -p ⟦Quay#91side⟧ hub.example.org", "helm registry login -u mira -p $SECRET"),
+    command("password", &["redis-cli"], r#"(?s)redis-cli\s(?:[^|;&]*?\s)?(?:-a\s*|--pass\s+)\\{0,3}["']?([^\s"'\\]+)"#,
+        "redis-cli -h db.example -a ⟦Fj0rd6north⟧", "redis-cli -h db.example -a $SECRET"),
+    strict(&["ldapsearch"], r#"(?s)ldapsearch\s(?:[^|;&]*?\s)?-w\s*\\{0,3}["']?([^\s"'\\]+)"#,
+        "ldapsearch -D cn=admin -w ⟦Quay#91side⟧", "ldapsearch with the -w option instead"),
+    strict(&["-passin"], r#"-passin\s+\\{0,3}["']?pass:\\{0,3}["']?([^\s"'\\]+)"#,
+        "-passin pass:⟦fj0rdn0rth77⟧", "-passin pass:$SECRET"),
+    strict(&["-passout"], r#"-passout\s+\\{0,3}["']?pass:\\{0,3}["']?([^\s"'\\]+)"#,
+        "-passout 'pass:⟦gl4c13rn0rth⟧'", "-passout 'pass:$SECRET'"),
+    strict(&["-storepass"], r#"-storepass\s+\\{0,3}["']?([^\s"'\\]+)"#,
+        "-storepass ⟦fj0rdn0rth77⟧", "keytool -list -storepass STORE_PASSWORD"),
+    strict(&["-keypass"], r#"-keypass\s+\\{0,3}["']?([^\s"'\\]+)"#,
+        "-keypass ⟦Quay#91side⟧", "keytool -list -keypass keystorePassword"),
+    strict(&["-srcstorepass"], r#"-srcstorepass\s+\\{0,3}["']?([^\s"'\\]+)"#,
+        "-srcstorepass ⟦Quay#91side⟧", "-srcstorepass $SECRET"),
+    strict(&["-deststorepass"], r#"-deststorepass\s+\\{0,3}["']?([^\s"'\\]+)"#,
+        "-deststorepass ⟦Quay#91side⟧", "-deststorepass $SECRET"),
+    strict(&["htpasswd"], r#"htpasswd\s[^|;&>\n]*?-[a-zA-Z]*b[^|;&>\n]*?\s\\{0,3}["']?([^\s"'\\>|;&]+)\\{0,3}["']?\s*(?:$|[>|;&\n])"#,
+        "htpasswd -Bbn mira ⟦Quay#91side⟧", "htpasswd -Bbn mira $SECRET"),
+    strict(&["sqlcmd"], r#"(?s)sqlcmd\s(?:[^|;&]*?\s)?-P\s*\\{0,3}["']?([^\s"'\\]+)"#,
+        "sqlcmd -S db -U sa -P '⟦Quokka91!x⟧'", "sqlcmd -S db -U sa -P '$SECRET'"),
+    strict(&["az login"], r#"(?s)az login\s(?:[^|;&]*?\s)?-p\s*\\{0,3}["']?([^\s"'\\]+)"#,
+        "az login -u mira@harbor.io -p ⟦Quokka91⟧", "az login -u mira@harbor.io -p $SECRET"),
+    strict(&["twine upload"], r#"(?s)twine upload\s(?:[^|;&]*?\s)?-p\s*\\{0,3}["']?([^\s"'\\]+)"#,
+        "twine upload -u mira -p ⟦Quay#91side⟧ dist/*", "twine upload -u mira -p $SECRET"),
+    strict(&["zip -"], r#"zip\s(?:[^|;&]*?\s)?-[a-z]*P\s*\\{0,3}["']?([^\s"'\\]+)"#,
+        "zip -P ⟦Quokka91⟧", "zip -P $SECRET"),
+    strict(&["7z a "], r#"7z a\s(?:[^|;&]*?\s)?-p\\{0,3}["']?([^\s"'\\]+)"#,
+        "7z a -p⟦Quokka91!⟧", "7z a docs.7z -parameters"),
+    strict(&["7z x "], r#"7z x\s(?:[^|;&]*?\s)?-p\\{0,3}["']?([^\s"'\\]+)"#,
+        "7z x backup.7z -p'⟦fj0rdn0rth77⟧'", r#"7z x backup-2026.7z -p"$PASSPHRASE" -y"#),
+    strict(&["ConvertTo-SecureString"], r#"ConvertTo-SecureString\s+(?:-String\s+|-AsPlainText\s+|-Force\s+)*\\{0,3}["']([^\s"'\\]+)"#,
+        r#"ConvertTo-SecureString "⟦Quokka91!⟧""#, r#"ConvertTo-SecureString "$password" -AsPlainText -Force"#),
+    strict(&["-pass pass:"], r#"-pass pass:\\{0,3}["']?([^\s"'\\]+)"#,
+        "-pass pass:⟦Quokka91⟧", "-pass pass:$SECRET"),
+    strict(&["ssh-keygen"], r#"(?s)ssh-keygen\s(?:[^|;&]*?\s)?-N\s*\\{0,3}["']?([^\s"'\\]+)"#,
+        r#"ssh-keygen -t ed25519 -f id -N "⟦Quokka91!⟧""#, r#"ssh-keygen -t ed25519 -f id -N "$SECRET""#),
+    strict(&["ldapadd"], r#"(?s)ldapadd\s(?:[^|;&]*?\s)?-w\s*\\{0,3}["']?([^\s"'\\]+)"#,
+        "ldapadd -D cn=admin -w ⟦Quay#91side⟧", "ldapadd -D cn=admin -w $SECRET"),
+    strict(&["ldapmodify"], r#"(?s)ldapmodify\s(?:[^|;&]*?\s)?-w\s*\\{0,3}["']?([^\s"'\\]+)"#,
+        "ldapmodify -D cn=admin -w ⟦Quay#91side⟧", "ldapmodify -D cn=admin -w $SECRET"),
+    strict(&["plink"], r#"(?s)plink\s(?:[^|;&]*?\s)?-pw\s+\\{0,3}["']?([^\s"'\\]+)"#,
+        "plink -ssh root@10.0.0.1 -pw ⟦Quokka91⟧", "plink -ssh root@10.0.0.1 -pw $SECRET"),
+    strict(&["--secret-string"], r#"--secret-string[ =]\\{0,3}["']?([^\s"'\\]+)"#,
+        "--secret-string '⟦Quokka91!⟧'", "--secret-string '$SECRET'"),
+    strict(&["keyvault secret set"], r#"(?s)keyvault secret set\s(?:[^|;&]*?\s)?--value[ =]\\{0,3}["']?([^\s"'\\]+)"#,
+        r#"keyvault secret set --vault-name kv --name db --value "⟦Fj0rd!north9⟧""#, r#"keyvault secret set --vault-name kv --name db --value "$SECRET""#),
+    strict(&["IDENTIFIED"], r#"IDENTIFIED\s+(?:WITH\s+\S+\s+)?BY\s+(?:PASSWORD\s+)?\\{0,3}["']([^\s"'\\]+)"#,
+        "IDENTIFIED BY '⟦Quokka!91⟧'", "IDENTIFIED BY '$SECRET'"),
+    strict(&["smbclient"], r#"(?s)smbclient\s(?:[^|;&]*?\s)?-U\s*\\{0,3}["']?[^\s"'\\%]+%([^\s"'\\]+)"#,
+        "smbclient //nas/share -U mira%⟦Quay#91side⟧", "smbclient //nas/share -U mira%$SECRET"),
+    command("password", &["machine "], r"machine\s+\S*\.\S+\s+login\s+\S+\s+password\s+(\S+)",
+        "machine api.example.org login mira password ⟦fj0rdn0rth⟧", "machine api.example.org login mira password $SECRET"),
+    command("password", &[":5432:"], r":5432:[^:\s]+:[^:\s]+:([^:\s]+)",
+        ":5432:harbor:mira:⟦fj0rdn0rth⟧", ":5432:harbor:mira:$SECRET"),
+    command("discord_token", &[".login("], r#"\.login\(\s*\\{0,3}["']([MNO][A-Za-z0-9_-]{22,28}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,45})"#,
+        r#".login("⟦MTZ‹›qumpm08hsE8JNpjJOQGa2rb.19FlY0.mG‹›1ylvuhfJXqIEnomef2mSJ5CMTIeg1ZTVnVv2⟧""#, r#"client.login("token")"#),
+    // The id of an organisation and a `!` come before the token.
+    command("salesforce_token", &["!AQ?"], r"!(AQ[A-Za-z0-9_.]{60,120})",
+        "!⟦AQ4‹›Ffr1H5c95iomeivfDw1zcSEIGKxEPDIfSONhNZ2lAYYz6‹›0EwWQmsUMeHZ1QMBQetJ4vFP2wRb1THIKBtdUM6l0wneUV89m⟧", "!AQ4Ffr1H5c95"),
+    strict(&["gh secret set"], r#"(?s)gh secret set\s(?:[^|;&]*?\s)?(?:--body|-b)[ =]\s*\\{0,3}["']?([^\s"'\\]+)"#,
+        "gh secret set DEPLOY -b ⟦gl4c13rn0rth⟧", r#"gh secret set DEPLOY --body "$DEPLOY""#),
+    strict(&["put-parameter"], r#"(?s)put-parameter\s(?:[^|;&]*?\s)?--value[ =]\s*\\{0,3}["']?([^\s"'\\]+)[^|;&]*?SecureString"#,
+        "put-parameter --value ⟦Quay#91side⟧ --type SecureString", r#"put-parameter --name /a/token --value "$TOKEN" --type SecureString"#),
+    strict(&["put-parameter"], r#"(?s)put-parameter\s(?:[^|;&]*?\s)?SecureString\s[^|;&]*?--value[ =]\s*\\{0,3}["']?([^\s"'\\]+)"#,
+        "put-parameter --type SecureString --value ⟦Quay#91side⟧", "put-parameter --type SecureString --value $SECRET"),
+    strict(&["put-parameter"], r#"(?s)put-parameter\s(?:[^|;&]*?\s)?--name[ =]\s*\S*(?i:passw|secret|token|key)\S*\s(?:[^|;&]*?\s)?--value[ =]\s*\\{0,3}["']?([^\s"'\\]+)"#,
+        "put-parameter --name /harbor/db-password --value ⟦Quay#91side⟧", "put-parameter --name /harbor/db-password --value $SECRET"),
+    strict(&["openssl"], r#"(?s)openssl\s(?:enc|aes|des|camellia|chacha)\S*\s(?:[^|;&]*?\s)?-k\s+\\{0,3}["']?([^\s"'\\]+)"#,
+        "openssl aes-256-cbc -d -in a -k '⟦gl4c13rn0rth⟧'", r#"openssl enc -aes-256-cbc -k "$KEY" -in a -out b"#),
+    strict(&["openssl"], r#"(?s)openssl\s(?:enc|aes|des|camellia|chacha)\S*\s(?:[^|;&]*?\s)?-K\s+\\{0,3}["']?([0-9A-Fa-f]{16,64})\b"#,
+        "openssl enc -aes-256-cbc -K ⟦4d8‹›c4fa2815d2802827283e0ad841735‹›81569969e58b081006f7e3dfc967a64c⟧", "openssl enc -aes-256-cbc -K $SECRET"),
+    strict(&["openssl"], r#"(?s)openssl\s(?:dgst|mac)\s(?:[^|;&]*?\s)?(?:-hmac\s+|-macopt\s+(?:hex)?key:)\\{0,3}["']?([^\s"'\\]+)"#,
+        r#"openssl dgst -sha256 -hmac "⟦Rf7kQ2vX9⟧""#, r#"openssl dgst -sha256 -hmac "$SECRET""#),
+    strict(&["mongo "], r#"(?s)mongo\s(?:[^|;&]*?\s)?-p\s*\\{0,3}["']?([^\s"'\\]+)"#,
+        "mongo -u mira -p ⟦Fj0rd9north⟧", "redis-cli -h mongo -n 1 -p 6379"),
+    command("password", &["wpa_passphrase"], r#"wpa_passphrase\s+(?:\\{0,3}"[^"\\\n]{1,64}\\{0,3}"|\\{0,3}'[^'\\\n]{1,64}\\{0,3}'|[^\s"'<\[]\S*)[ \t]+\\{0,3}["']?([^\s"'\\|<>]{8,63})"#,
+        "wpa_passphrase Harbor ⟦lightshipwharf⟧", "wpa_passphrase Harbor $SECRET"),
+    strict(&["sudo -"], r#"sudo\s+(?:-\S+\s+)*?-[A-Za-z]*S\b[^|;&\n]*?<<<\s*\\{0,3}["']?([^\s"'\\]+)"#,
+        r#"sudo -S systemctl restart x <<< "⟦Fj0rd3north⟧""#, r#"sudo -S systemctl restart x <<< "$SECRET""#),
+    strict(&["gcloud secrets"], r#"(?s)gcloud secrets\s(?:create|versions add)\s[^|;&]*?<<<\s*\\{0,3}["']?([^\s"'\\]+)"#,
+        r#"gcloud secrets create db --data-file=- <<< "⟦Fj0rdnorth7⟧""#, r#"gcloud secrets create db --data-file=- <<< "$SECRET""#),
+    strict(&["docker login"], r#"(?s)docker login\s[^|;&]*?<<<\s*\\{0,3}["']?([^\s"'\\]+)"#,
+        "docker login --password-stdin <<< ⟦Quay#91side⟧", "docker login --password-stdin <<< $SECRET"),
+    strict(&["gh secret set"], r#"(?s)gh secret set\s[^|;&]*?<<<\s*\\{0,3}["']?([^\s"'\\]+)"#,
+        "gh secret set DEPLOY <<< ⟦Quay#91side⟧", "gh secret set DEPLOY <<< $SECRET"),
+    strict(&["wrangler secret"], r#"(?s)wrangler secret put\s[^|;&]*?<<<\s*\\{0,3}["']?([^\s"'\\]+)"#,
+        "wrangler secret put DEPLOY <<< ⟦Quay#91side⟧", "wrangler secret put DEPLOY <<< $SECRET"),
+    strict(&["add-generic-password"], r#"(?s)add-generic-password\s(?:[^|;&]*?\s)?-w\s*\\{0,3}["']?([^\s"'\\]+)"#,
+        "add-generic-password -a mira -s harbor -w ⟦Fj0rd2north⟧", "add-generic-password -a mira -s harbor -w $SECRET"),
+    strict(&["net user "], r#"net user\s+[^\s/"']+\s+\\{0,3}["']?([^\s"'\\/*]+)"#,
+        "net user mira ⟦Fj0rd!north1⟧", "net user mira $SECRET"),
+    strict(&["sqlplus"], r#"sqlplus\s+(?:-\S+\s+)*\\{0,3}["']?[^\s/"'@\\]+/([^\s"'@/\\]+)@"#,
+        "sqlplus mira/⟦Fj0rd1north⟧@", "sqlplus mira/$SECRET@"),
+    strict(&["sqlplus"], r#"sqlplus\s+(?:-\S+\s+)*\\{0,3}["']?[a-z][a-z0-9_]*/([^\s"'@/\\.]+)\\{0,3}["']?(?:\s|$)"#,
+        "sqlplus system/⟦KxI9F9ZeQsIIq7⟧", "sqlplus mira/$PASSWORD"),
+    strict(&["rabbitmqctl"], r#"rabbitmqctl\s(?:[^|;&]*?\s)?(?:add_user|change_password)\s+\S+\s+\\{0,3}["']?([^\s"'\\]+)"#,
+        "rabbitmqctl add_user mira ⟦Fj0rdnorth6⟧", "rabbitmqctl add_user mira $SECRET"),
+    strict(&["mosquitto_"], r#"(?s)mosquitto_(?:pub|sub|rr)\s(?:[^|;&]*?\s)?-P\s*\\{0,3}["']?([^\s"'\\]+)"#,
+        "mosquitto_pub -h q.example -u mira -P ⟦Fj0rdnorth5⟧", "mosquitto_pub -h q.example -u mira -P $SECRET"),
+    strict(&["nmcli"], r#"nmcli\s(?:[^|;&]*?\s)?password\s+\\{0,3}["']?([^\s"'\\]+)"#,
+        "nmcli dev wifi connect Harbor password ⟦fjordnorth55⟧", "nmcli dev wifi connect Harbor password $SECRET"),
+    strict(&["ipmitool"], r#"ipmitool\s(?:[^|;&]*?\s)?-P\s*\\{0,3}["']?([^\s"'\\]+)"#,
+        "ipmitool -H bmc -U mira -P ⟦Quay#91side⟧", "ipmitool -H bmc -U mira -P $SECRET"),
+    strict(&["xfreerdp"], r#"xfreerdp\s(?:[^|;&]*?\s)?/p:\\{0,3}["']?([^\s"'\\]+)"#,
+        "xfreerdp /u:mira /p:⟦Quay#91side⟧", "xfreerdp /u:mira /p:$SECRET"),
+    strict(&["add-authtoken"], r#"add-authtoken\s+\\{0,3}["']?([^\s"'\\]{20,})"#,
+        "add-authtoken ⟦2AE‹›Z7770h2dcPyGOJJhrG80u‹›sp2_w5dFjxCAyIOk6CptT9IoQ⟧", "add-authtoken $SECRET"),
+    strict(&["lftp"], r#"lftp\s(?:[^|;&]*?\s)?-u\s*\\{0,3}["']?[^\s,"'\\]+,([^\s"'\\]+)"#,
+        "lftp -u mira,⟦Fj0rdnorth4⟧", "lftp -u mira,$SECRET"),
+    strict(&["rclone obscure"], r#"rclone obscure\s+\\{0,3}["']?([^\s"'\\]+)"#,
+        "rclone obscure ⟦Quay#91side⟧", "rclone obscure $SECRET"),
+    strict(&["http "], r#"http\s(?:[^|;&\n]*?\s)?(?:-a\s*|--auth[ =])\\{0,3}["']?[^\s:"'\\$]+:([^\s"'\\]+)"#,
+        "http -a mira:⟦Quay#91side⟧ api.example.org", "http -a mira:$SECRET api.example.org"),
+    strict(&["-auth "], r#"-auth\s+\\{0,3}["']?[^\s:"'\\$]+:([^\s"'\\]+)"#,
+        "hey -auth mira:⟦Quay#91side⟧", "hey -auth mira:$SECRET"),
+    strict(&["-password "], r#"-password\s+\\{0,3}["']?([^\s"'\\]+)"#,
+        "deploy -password ⟦moorings7⟧", "find-generic-password -s harbor"),
+    strict(&["env:set"], r#"env:set\s+(?i:\w*(?:token|secret|passw|key|pwd)\w*)\s+\\{0,3}["']?([^\s"'\\]+)"#,
+        "netlify env:set API_TOKEN ⟦Quay#91side⟧", "netlify env:set API_TOKEN $SECRET"),
+    strict(&["env set"], r#"env set\s+(?i:\w*(?:token|secret|passw|key|pwd)\w*)\s+\\{0,3}["']?([^\s"'\\]+)"#,
+        "pulumi env set token ⟦Quay#91side⟧", "pulumi env set token $SECRET"),
+    strict(&["variable set"], r#"variable set\s+(?:-\S+\s+)*\w+\s+\\{0,3}["']?([^\s"'\\-][^\s"'\\]+)"#,
+        "glab variable set DB_PASSWORD ⟦Quay#91side⟧", "glab variable set DB_PASSWORD $SECRET"),
+    strict(&["config set"], r#"config set\s+--secret\s+\S+\s+\\{0,3}["']?([^\s"'\\]+)"#,
+        "pulumi config set --secret db ⟦Quay#91side⟧", "pulumi config set --secret db $SECRET"),
+    strict(&["config http-basic"], r#"config http-basic\S*\s+\S+\s+\\{0,3}["']?([^\s"'\\]+)"#,
+        "composer config http-basic.example.org mira ⟦Quay#91side⟧", "composer config http-basic.example.org mira $SECRET"),
+    strict(&["secret:create"], r#"(?s)secret:create\s(?:[^|;&]*?\s)?--value[ =]\\{0,3}["']?([^\s"'\\]+)"#,
+        "eas secret:create --name DB --value ⟦Quay#91side⟧", "eas secret:create --name DB --value $SECRET"),
+    strict(&["unzip -"], r#"unzip\s(?:[^|;&]*?\s)?-[a-zA-Z]*P\s*\\{0,3}["']?([^\s"'\\]+)"#,
+        "unzip -P ⟦Quay#91side⟧ backup.zip", "unzip -P $SECRET backup.zip"),
+    strict(&["unrar"], r#"unrar\s+[a-z]{1,2}\s(?:[^|;&]*?\s)?-h?p\\{0,3}["']?([^\s"'\\]+)"#,
+        "unrar x -p⟦Quay#91side⟧ backup.rar", "unrar x -p$SECRET backup.rar"),
+    strict(&["net use "], r#"net use\s+(?:[A-Za-z*]:?\s+)?\\+\S+\s+\\{0,3}["']?([^\s"'\\/*]+)"#,
+        r"net use Z: \\nas\share ⟦Quay#91side⟧", r"net use Z: \\nas\share $SECRET"),
+    strict(&["cqlsh"], r#"cqlsh\s(?:[^|;&]*?\s)?-p\s*\\{0,3}["']?([^\s"'\\]+)"#,
+        "cqlsh -u mira -p ⟦Quay#91side⟧", "cqlsh -u mira -p $SECRET"),
+    strict(&["rclone config"], r#"rclone config\s(?:[^|;&]*?\s)?pass[ =]\\{0,3}["']?([^\s"'\\]+)"#,
+        "rclone config create nas sftp pass=⟦Quay#91side⟧", "rclone config create nas sftp pass=$SECRET"),
+    strict(&["bw login"], r#"bw login\s+\S+@\S+\s+\\{0,3}["']?([^\s"'\\]+)"#,
+        "bw login mira@example.org ⟦Quay#91side⟧", "bw login mira@example.org $SECRET"),
+    strict(&[":thin:"], r#":thin:[^\s/"'@\\]+/([^\s"'@/\\]+)@"#,
+        "jdbc:oracle:thin:mira/⟦Quay#91side⟧@db.example", "jdbc:oracle:thin:mira/$SECRET@db.example"),
+    strict(&["PASSWORD("], r#"PASSWORD\(\s*\\{0,3}["']([^\s"'\\]+)"#,
+        "PASSWORD('⟦Quay#91side⟧')", "PASSWORD('$SECRET')"),
+    strict(&["auth=("], r#"auth=\(\s*\\{0,3}["'][^"'\\\n]+\\{0,3}["'],\s*\\{0,3}["']([^\s"'\\]+)"#,
+        r#"auth=("mira", "⟦Quay#91side⟧")"#, r#"auth=("mira", "$SECRET")"#),
+    strict(&["BasicAuth("], r#"BasicAuth\(\s*\\{0,3}["'][^"'\\\n]+\\{0,3}["'],\s*\\{0,3}["']([^\s"'\\]+)"#,
+        r#"BasicAuth("mira", "⟦Quay#91side⟧")"#, r#"BasicAuth("mira", "$SECRET")"#),
+    strict(&[".login("], r#"\.login\(\s*\\{0,3}["'][^"'\\\n]+\\{0,3}["'],\s*\\{0,3}["']([^\s"'\\]+)"#,
+        r#"smtp.login("mira", "⟦Quay#91side⟧")"#, r#"smtp.login("mira", "$SECRET")"#),
+    // Logins of package registries, clusters and clouds.
+    strict(&["cargo login"], r#"cargo login\s(?:[^|;&\n]*?\s)?\\{0,3}["']?([A-Za-z0-9][A-Za-z0-9_-]{23,})"#,
+        "cargo login ⟦aeD‹›2TXqbUKA8koKwu‹›pdZ5rqBtdVClz8NT8Z⟧", "cargo login $SECRET"),
+    command("vault_token", &["vault "], r#"vault\s+(?:login|unwrap|token\s+\w+)\s+(?:-\S+\s+)*\\{0,3}["']?(s\.[A-Za-z0-9]{24})\b"#,
+        "vault login ⟦s.l‹›nUUIqBtAUm‹›8SscuzM2fwc3g⟧", "vault login $SECRET"),
+    checked("vault_token", &["vault login"], r#"vault login\s+(?:-\S+\s+)*\\{0,3}["']?([A-Za-z0-9._-]{20,})"#,
+        "vault login ⟦s.l‹›nUUIqBtAUm‹›8SscuzM2fwc3g⟧", "vault login $SECRET"),
+    checked("wandb_key", &["wandb login"], r#"wandb login\s+(?:-\S+\s+(?:https?://\S+\s+)?)*\\{0,3}["']?([A-Za-z0-9]{32,})"#,
+        "wandb login ⟦48f‹›080dc488c093cf317‹›8ca6b81c64f8326a7f8e⟧", "wandb login $SECRET"),
+    strict(&["auth login"], here_string!("auth login"),
+        "auth login --with-token <<< ⟦1VJ‹›AttSDHxa5XOxok‹›sq7bPMTpkmGmrHZk2S⟧", r#"gh auth login --with-token <<< "$TOKEN""#),
+    strict(&["git credential"], r#"git credential(?:-\S+)?\s[^|;&\n]*?<<<[^|;&]*?password=([^\s"'\\]+)"#,
+        r#"git credential approve <<< "password=⟦Kx1oE9iwi3Bcq7⟧""#, r#"git credential approve <<< "password=$SECRET""#),
+    strict(&["acr login"], flagged!("acr login", "-p\\s*"),
+        "acr login -n x -u mira -p ⟦Kxv1y9RxNZ72q7⟧", "acr login -n x -u mira -p $SECRET"),
+    strict(&["oc login"], flagged!("oc login", "-p\\s*"),
+        "oc login -u mira -p ⟦Kxr6m9XlzaYeq7⟧", "oc login -u mira -p $SECRET"),
+    strict(&["snowsql"], flagged!("snowsql", "-p\\s*"),
+        "snowsql -a x -u mira -p ⟦Kxmbj9WEbkUNq7⟧", "snowsql -a x -u mira -p $SECRET"),
+    strict(&["poetry publish"], flagged!("poetry publish", "-p\\s*"),
+        "poetry publish -u mira -p ⟦KxkR59g7aNy0q7⟧", "poetry publish -u mira -p $SECRET"),
+    strict(&["nuget push"], flagged!("nuget push", "(?:-k\\s+|--api-key[ =])"),
+        "nuget push a.nupkg -k ⟦Kx3gA9pIV1Ltq7⟧", "dotnet nuget push a.nupkg -k $KEY"),
+    strict(&["nuget add source"], flagged!("nuget add source", "-p\\s+"),
+        "nuget add source x -u mira -p ⟦Kxg8h9ot6sLmq7⟧", "nuget add source x -u mira -p $SECRET"),
+    strict(&["user-secrets set"], r#"user-secrets set\s+(?:-\S+\s+\S+\s+)*\\{0,3}["']?[^\s"'\\]*(?i:passw|secret|token|key|pwd)[^\s"'\\]*\\{0,3}["']?\s+\\{0,3}["']?([^\s"'\\]+)"#,
+        r#"user-secrets set "Db:Password" "⟦KxHGn9skBFeyq7⟧""#, r#"user-secrets set "Db:Password" "$SECRET""#),
+    strict(&["mc alias set"], r#"mc alias set\s+\S+\s+\S+\s+\S+\s+\\{0,3}["']?([^\s"'\\]+)"#,
+        "mc alias set m https://h.example AKEY ⟦KxV5V9upGEWLq7⟧", "mc alias set m https://h.example $A $B"),
+    strict(&["influx setup"], flagged!("influx setup", "-p\\s+"),
+        "influx setup -u mira -p ⟦Kxmxw9HMTDW9q7⟧", "influx setup -u mira -p $SECRET"),
+    strict(&["altool"], flagged!("altool", "-p\\s+"),
+        "altool --upload-app -u mira -p ⟦Kxe559w80a5Yq7⟧", "altool --upload-app -u mira -p $SECRET"),
+    // Keychains, archives and encrypted files.
+    strict(&["unlock-keychain"], flagged!("unlock-keychain", "-p\\s*"),
+        "unlock-keychain -p ⟦KxBUD9FJr4TMq7⟧", r#"security unlock-keychain -p "$PASSWORD""#),
+    strict(&["security import"], flagged!("security import", "-P\\s*"),
+        "security import c.p12 -P ⟦KxVi09kr5gDJq7⟧", "security import c.p12 -P $SECRET"),
+    strict(&["bw unlock"], r#"bw unlock\s+(?:--raw\s+)?\\{0,3}["']?([^\s"'\\-][^\s"'\\]*)"#,
+        "bw unlock ⟦KxFrx9sblBlIq7⟧", "bw unlock $SECRET"),
+    strict(&["encrypt_string"], r#"encrypt_string\s+(?:--[a-z-]+[ =]\S+\s+)*\\{0,3}["']?([^\s"'\\-][^\s"'\\]*)"#,
+        "encrypt_string ⟦Kxe8D9A2Otqzq7⟧", "encrypt_string $SECRET"),
+    strict(&["cryptsetup"], here_string!("cryptsetup"),
+        "cryptsetup luksOpen /dev/sdb1 x <<< ⟦Kx4nw9J8TwZBq7⟧", "cryptsetup luksOpen /dev/sdb1 x <<< $SECRET"),
+    strict(&["kinit"], here_string!("kinit"),
+        "kinit mira <<< ⟦KxDmw9wafgiCq7⟧", "kinit mira <<< $SECRET"),
+    strict(&["pass insert"], here_string!("pass insert"),
+        "pass insert x <<< ⟦Kxo6F9WtlX3Oq7⟧", "pass insert x <<< $SECRET"),
+    strict(&["lpass login"], here_string!("lpass login"),
+        "lpass login mira <<< ⟦KxMnV9f3VzMYq7⟧", "lpass login mira <<< $SECRET"),
+    strict(&["rar a "], r#"rar a\s(?:[^|;&]*?\s)?-h?p\\{0,3}["']?([^\s"'\\]+)"#,
+        "rar a -hp⟦Quay#91side⟧ backup.rar", "rar a -hp$SECRET backup.rar"),
+    strict(&["7za "], r#"7za [a-z]\s(?:[^|;&]*?\s)?-p\\{0,3}["']?([^\s"'\\]+)"#,
+        "7za x -p⟦KxmzB9GcJkmzq7⟧", "7za x -p$SECRET"),
+    // Windows, directories, databases and networks.
+    strict(&["cmdkey"], flagged!("cmdkey", "/pass:"),
+        "cmdkey /add:h /user:mira /pass:⟦KxtqU9hAOWJUq7⟧", "cmdkey /add:h /user:mira /pass:$SECRET"),
+    strict(&["schtasks"], flagged!("schtasks", "/[rR][pP]\\s+"),
+        "schtasks /create /ru mira /rp ⟦KxzBA9HQ0q6Eq7⟧", "schtasks /create /ru mira /rp $SECRET"),
+    strict(&["psexec.py"], target!("psexec"),
+        "psexec.py mira:⟦Quay#91side⟧@10.0.0.7", "psexec.py mira:$SECRET@10.0.0.7"),
+    strict(&["wmiexec.py"], target!("wmiexec"),
+        "wmiexec.py mira:⟦Quay#91side⟧@10.0.0.7", "wmiexec.py mira:$SECRET@10.0.0.7"),
+    strict(&["smbexec.py"], target!("smbexec"),
+        "smbexec.py mira:⟦Quay#91side⟧@10.0.0.7", "smbexec.py mira:$SECRET@10.0.0.7"),
+    strict(&["secretsdump.py"], target!("secretsdump"),
+        "secretsdump.py corp/mira:⟦Quay#91side⟧@10.0.0.1", "secretsdump.py corp/mira:$SECRET@10.0.0.1"),
+    strict(&["impacket-"], target!("impacket-"),
+        "impacket-secretsdump corp/mira:⟦Quay#91side⟧@10.0.0.1", "impacket-secretsdump corp/mira:$SECRET@10.0.0.1"),
+    strict(&["rpcclient"], r#"(?s)rpcclient\s(?:[^|;&]*?\s)?-U\s*\\{0,3}["']?[^\s"'\\%]+%([^\s"'\\]+)"#,
+        r#"rpcclient -U "mira%⟦KxdSI9HI3S9sq7⟧""#, r#"rpcclient -U "mira%$SECRET""#),
+    strict(&["net rpc "], r#"(?s)net rpc\s(?:[^|;&]*?\s)?-U\s*\\{0,3}["']?[^\s"'\\%]+%([^\s"'\\]+)"#,
+        "net rpc user -U mira%⟦KxcLE9uc7OIgq7⟧", "net rpc user -U mira%$SECRET"),
+    strict(&["evil-winrm"], flagged!("evil-winrm", "-p\\s*"),
+        "evil-winrm -i h -u mira -p ⟦Kx8zD9iRu2SNq7⟧", "evil-winrm -i h -u mira -p $SECRET"),
+    strict(&["crackmapexec"], flagged!("crackmapexec", "-p\\s*"),
+        "crackmapexec smb h -u mira -p ⟦Kx8fw9s7RXoVq7⟧", "crackmapexec smb h -u mira -p $SECRET"),
+    strict(&["snmp"], flagged!("snmp[a-z]+", "-A\\s*"),
+        "snmpwalk -v3 -u mira -A ⟦KxDvp9Zs7XMKq7⟧", "snmpwalk -v2c -A -X"),
+    strict(&["snmp"], flagged!("snmp[a-z]+", "-X\\s*"),
+        "snmpwalk -v3 -u mira -X ⟦Quay#91side⟧", "snmpwalk -v3 -u mira -X $SECRET"),
+    strict(&["--oauth2-bearer"], r#"--oauth2-bearer[ =]\\{0,3}["']?([^\s"'\\]+)"#,
+        "--oauth2-bearer ⟦KxRII9CHIJKjq7⟧", r#"curl --oauth2-bearer "$TOKEN" https://a.example"#),
+    strict(&["requirepass"], r#"requirepass\s+\\{0,3}["']?([^\s"'\\]+)"#,
+        "requirepass ⟦Kx81g93UIHMlq7⟧", "# requirepass foobared"),
+    strict(&["masterauth"], r#"masterauth\s+\\{0,3}["']?([^\s"'\\]+)"#,
+        "masterauth ⟦Quay#91side⟧", "masterauth $SECRET"),
+    strict(&["bindpw"], r#"bindpw\s+\\{0,3}["']?([^\s"'\\]+)"#,
+        "bindpw ⟦Kxaa39kRaFUxq7⟧", "bindpw $SECRET"),
+    // In base64: an empty name, a user and a password, with a zero byte before each.
+    checked("basic_auth", &["AUTH PLAIN"], r"AUTH PLAIN\s+(A[D-H][A-Za-z0-9+/]{8,}={0,2})",
+        "AUTH PLAIN ⟦AG1‹›pcmEAS3g5‹›M2h3N1pxNw==⟧", "AUTH PLAIN LOGIN"),
+    // Lists of keys that AWS exports.
+    command("aws_secret_key", &["AKIA"], r"AKIA[A-Z2-7]{16}[,;\t|:] ?([A-Za-z0-9+/]{40})(?:\s|,|$)",
+        "AKIAMWVXARANAGKBNM5K,⟦N7a‹›sxmOFCtOvzSzbXGpr‹›azd45TSr9oMa9rO6HG0A⟧", "mira,AKIAIOSFODNN7EXAMPLE,wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"),
+    command("braintree_token", &["access_token$"], r"access_token\$(?:production|sandbox)\$[0-9a-z]{16}\$([0-9a-f]{32})",
+        "access_token$production$k0q4hdcyvmws877d$⟦7b1‹›97f306eba094f‹›972586f79408a95e⟧", "access_token$production$k0q4hdcyvmws877d$7b197f"),
+    strict(&["cypher-shell"], flagged!("cypher-shell", "-p\\s*"),
+        "cypher-shell -u neo4j -p ⟦Gunwale%641side⟧", r#"cypher-shell -u neo4j -p "$NEO4J_PASSWORD""#),
+    command("password", &["notarytool"], r#"(?s)notarytool\s(?:[^|;&]*?\s)?--password[ =]\\{0,3}["']?([a-z]{4}(?:-[a-z]{4}){3})"#,
+        "notarytool submit a.zip --apple-id mira@h.example --password ⟦kqw‹›z-tmvb‹›-xnrd-hjyc⟧", "notarytool submit a.zip --apple-id mira@h.example --password $SECRET"),
+    command("password", &["altool"], r#"(?s)altool\s(?:[^|;&]*?\s)?(?:--password[ =]|-p\s+)\\{0,3}["']?([a-z]{4}(?:-[a-z]{4}){3})"#,
+        "altool --upload-app -u mira@h.example --password ⟦wqk‹›z-vmtb‹›-rnxd-yhjc⟧", "altool --upload-app -u mira@h.example --password $SECRET"),
+    command("password", &["WIFI:"], r"WIFI:(?:[A-OQ-Z]:(?:\\.|[^;\\\n])*;)*?P:((?:\\.|[^;\\\n]){8,63});",
+        "WIFI:S:Harbor;T:WPA2;P:⟦gullsandbuoys⟧;", "WIFI:S:Harbor;T:WPA2;P:$SECRET;"),
+    command("secret", &["::add-mask::"], r#"::add-mask::([^\s"'\\$%{][^\s"'\\]*)"#,
+        "::add-mask::⟦gullsandbuoys5⟧", "::add-mask::$SECRET"),
+    // The name of a deployment comes before it: `prod:quick-otter-123|...`.
+    command("convex_key", &["|eyJ"], r"\|(eyJ[A-Za-z0-9+/=_-]{40,})",
+        "|⟦eyJ‹›XZZBMJrR6ULwkEvWfzi0xtYNedKst‹›bzZsRryZ0mjYKtwzB6miwPSHpJvBoprX⟧", "|eyJXZZBMJrR6"),
+    command("password_hash", &["pbkdf2_sha"], r"pbkdf2_sha(?:1|256|512)\$[0-9]+\$[A-Za-z0-9+/=]{8,}\$([A-Za-z0-9+/]{20,}={0,2})",
+        "pbkdf2_sha256$600000$FaNx4pxsTF9PVMZQtpto9n$⟦EUz‹›sNXsyDmmoMU1eSqji9H‹›MYo9CM3SLM6QKeJdHZ993=⟧", "pbkdf2_sha256$600000$salt$short"),
+    strict(&["echo"], piped!(r"echo\s+(?:-[neE]+\s+)?"),
+        "echo ⟦Fj0rd4north⟧ | sudo -S true", "echo $SECRET | sudo -S true"),
+    strict(&["printf"], piped!(r#"printf\s+(?:\\{0,3}["']?%s(?:\\{1,4}n)?\\{0,3}["']?\s+)?"#),
+        "printf '%s' ⟦Quay#91side⟧ | gh secret set DEPLOY", "printf '%s' $SECRET | gh secret set DEPLOY"),
+];
+
+/// All commands with pairs of names and values.
+#[rustfmt::skip]
+pub(super) static PAIR_RULES: [SecretRule; 16] = [
+    stores(Secrets, &["create secret generic "],
+        "kubectl create secret generic db --from-literal=password=⟦password:Quay#91side⟧", "kubectl create secret generic db --from-literal=user=mira"),
+    stores(Secrets, &["kv put "],
+        "vault kv put secret/db password=⟦password:Quay#91side⟧", "vault kv put secret/db password=@pw.txt"),
+    stores(Secrets, &["kv patch "],
+        "vault kv patch secret/db pin=⟦Quay#91side⟧", "vault kv patch secret/db ttl=30m"),
+    stores(Secrets, &["secrets set "],
+        "fly secrets set SMTP=⟦wharf-light⟧", "fly secrets set API_KEY=<your-key>"),
+    stores(Secrets, &["secrets:set "],
+        "supabase secrets:set SMTP=⟦wharf-light⟧", "supabase secrets:set DATABASE_URL=$DATABASE_URL"),
+    stores(Secrets, &["secret create "],
+        "doctl secret create SMTP=⟦wharf-light⟧", "doctl secret create HOST=h.example"),
+    stores(Settings, &["vault write "],
+        "vault write database/config/pg username=mira password=⟦password:barnacle⟧", "vault write database/config/pg allowed_roles=app"),
+    stores(Settings, &["bao write "],
+        "bao write database/config/pg password=⟦password:barnacle⟧", "bao write database/config/pg allowed_roles=app"),
+    stores(Settings, &["config:set "],
+        "heroku config:set SESSION_SECRET=⟦lantern-quay⟧", "heroku config:set NODE_ENV=production PORT=3000"),
+    stores(Settings, &["config:add "],
+        "heroku config:add SESSION_SECRET=⟦lantern-quay⟧", "heroku config:add LOG_LEVEL=debug"),
+    stores(Settings, &["env:set "],
+        "netlify env:set SESSION_SECRET=⟦lantern-quay⟧", "netlify env:set LOG_LEVEL=debug"),
+    stores(Settings, &["env set "],
+        "azd env set SESSION_SECRET=⟦lantern-quay⟧", "azd env set LOG_LEVEL=debug"),
+    stores(Settings, &["variables set "],
+        "railway variables set SESSION_SECRET=⟦lantern-quay⟧", "railway variables set LOG_LEVEL=debug"),
+    stores(Settings, &["variables --set "],
+        "railway variables --set SESSION_SECRET=⟦lantern-quay⟧", "railway variables --set LOG_LEVEL=debug"),
+    stores(Settings, &["item create "],
+        "op item create --category login password=⟦password:barnacle⟧", "op item create --category login title=Harbor"),
+    stores(Settings, &["item edit "],
+        "op item edit Harbor password=⟦password:barnacle⟧", "op item edit Harbor title=Quay"),
+];
+
+/// All commands and calls that decode an argument. Their anchors leave out the first letters, with which
+/// many words begin.
+#[rustfmt::skip]
+pub(super) static ARGUMENT_RULES: [SecretRule; 14] = [
+    argument(Base64, &["echo"], piped_into!("echo", r"(?:openssl\s+)?base64\s+(?:-A\s+)?(?:-[dD]|--decode)"),
+        "echo ⟦secret:R3V‹›ud2FsZSMzNzhzaWRl⟧ | base64 -d", "echo aGVsbG8gd29ybGQ= | base64 -d"),
+    argument(Base64, &["printf"], piped_into!("printf", r"(?:openssl\s+)?base64\s+(?:-A\s+)?(?:-[dD]|--decode)"),
+        "printf ⟦secret:R3V‹›ud2FsZSMzNzhzaWRl⟧ | base64 -d", r#"printf %s "aGFyYm9y" | base64 -d"#),
+    argument(Base64, &["se64 -"], r#"se64\s+(?:-[dDi]+|--decode)\s*<<<\s*\\{0,3}["']?([A-Za-z0-9+/=_-]{8,})"#,
+        "base64 -d <<< ⟦secret:R3V‹›ud2FsZSMzNzhzaWRl⟧", r#"base64 -d <<< "aGFyYm9yIGxhbnRlcm4=""#),
+    argument(Base64, &["b64decode("], called!("b64decode", ""),
+        r#"base64.b64decode("⟦secret:R3V‹›ud2FsZSMzNzhzaWRl⟧")"#, r#"base64.b64decode("iVBORw0KGgoAAAANSUhEUg==")"#),
+    argument(Base64, &["atob("], called!("atob", ""),
+        "atob('⟦secret:R3V‹›ud2FsZSMzNzhzaWRl⟧')", "atob('aGVsbG8gd29ybGQ=')"),
+    argument(Base64, &["se64String("], called!("se64String", ""),
+        r#"Convert.FromBase64String("⟦secret:R3V‹›ud2FsZSMzNzhzaWRl⟧")"#, r#"Convert.FromBase64String("aGVsbG8gd29ybGQ=")"#),
+    argument(Base64, &["de64("], called!("de64", ""),
+        r#"Base64.decode64("⟦secret:R3V‹›ud2FsZSMzNzhzaWRl⟧")"#, r#"Base64.decode64("aGVsbG8gd29ybGQ=")"#),
+    argument(Base64, &["se64_decode("], called!("se64_decode", ""),
+        "base64_decode('⟦secret:R3V‹›ud2FsZSMzNzhzaWRl⟧')", "base64_decode('aGVsbG8gd29ybGQ=')"),
+    argument(Base64, &["fer.from("], called!("fer\\.from", r#"\s*,\s*\\{0,3}["']base64"#),
+        "Buffer.from('⟦secret:R3V‹›ud2FsZSMzNzhzaWRl⟧', 'base64')", r#"Buffer.from("aGVsbG8gd29ybGQ=", "base64")"#),
+    argument(Hex, &["fer.from("], called!("fer\\.from", r#"\s*,\s*\\{0,3}["']hex"#),
+        "Buffer.from('⟦secret:527‹›564646572253534336d6f7373⟧', 'hex')", r#"Buffer.from("deadbeefcafebabe", "hex")"#),
+    argument(Hex, &["omhex("], called!("omhex", ""),
+        r#"bytes.fromhex("⟦secret:527‹›564646572253534336d6f7373⟧")"#, r#"bytes.fromhex("deadbeefcafebabe")"#),
+    argument(Hex, &["unhexlify("], called!("unhexlify", ""),
+        "binascii.unhexlify('⟦secret:527‹›564646572253534336d6f7373⟧')", "binascii.unhexlify('deadbeefcafebabe')"),
+    argument(Hex, &["echo"], piped_into!("echo", r"xxd\s+(?:-p\s+)?-r"),
+        "echo ⟦secret:527‹›564646572253534336d6f7373⟧ | xxd -r -p", "echo 68656c6c6f0a | xxd -r -p"),
+    argument(Hex, &["printf"], piped_into!("printf", r"xxd\s+(?:-p\s+)?-r"),
+        "printf ⟦secret:527‹›564646572253534336d6f7373⟧ | xxd -r -p", "printf 68656c6c6f0a | xxd -r -p"),
+];
+
+/// All commands that print nothing but a value.
+#[rustfmt::skip]
+pub(super) static PRINTED_RULES: [SecretRule; 34] = [
+    prints_secret(&["kv get"], r"(?:vault|bao) kv get\s(?:\S+\s+)*?-field[= ](\S+)",
+        "$ vault kv get -field=password kv/db\n⟦password:Quay@278tarn⟧", "$ vault kv get -format=json kv/db\nhalyard97"),
+    prints_secret(&["vault read"], r"vault read\s(?:\S+\s+)*?-field[= ](\S+)",
+        "$ vault read -field=password db/creds\n⟦password:Quay@278tarn⟧", "$ vault kv get kv/db; vault read sys/health\nhalyard97"),
+    prints_secret(&["vault print token"], r"vault print token()",
+        "$ vault print token\n⟦s.Q‹›uay27‹›8tarnMoss⟧", "$ vault print token | wc -c\nhalyard97"),
+    prints_secret(&["pass show"], r"(?:go)?pass show\s+(?:-\S+\s+)*(\S+)",
+        "$ pass show harbor/db\n⟦tundra91x⟧", "$ pass show harbor/username\nhalyard97"),
+    prints_secret(&["op read"], r"op read\s+(?:-\S+\s+)*(\S+)",
+        "$ op read op://Harbor/db/password\n⟦password:driftwood⟧", "$ op read op://Harbor/db/username\nhalyard97"),
+    prints_secret(&["op item get"], r"op item get\s.*--fields?[= ](?:label=|type=)?(\S+)",
+        "$ op item get Harbor --fields label=password\n⟦password:Spindle!149side⟧", "$ op item get Harbor --fields label=username\nhalyard97"),
+    prints_secret(&["get-secret-value"], r"secretsmanager get-secret-value\s.*()(?:--output[= ]text|--query[= ]\S*SecretString)",
+        "$ aws secretsmanager get-secret-value --secret-id h --query SecretString --output text\n⟦Spindle!149side⟧", "$ aws secretsmanager get-secret-value --secret-id h\nhalyard97"),
+    prints_secret(&["get-parameter"], r"ssm get-parameters?\s.*--with-decryption\b.*()--output[= ]text",
+        "$ aws ssm get-parameter --name /h/db --with-decryption --query Parameter.Value --output text\n⟦Spindle!149side⟧", "$ aws ssm get-parameter --name /h/db --output text\nhalyard97"),
+    prints_secret(&["get-parameter"], r"ssm get-parameters?\s.*--output[= ]text\b.*()--with-decryption",
+        "$ aws ssm get-parameter --name /h/db --output text --with-decryption\n⟦Spindle!149side⟧", "$ aws ssm get-parameter --name /h/db\nhalyard97"),
+    prints_secret(&["get-login-password"], r"get-login-password()",
+        "$ aws ecr get-login-password\n⟦8e0‹›jiyGxUC‹›tpTDq5RsuQ⟧", "$ aws ecr get-login-password > token\nhalyard97"),
+    prints_secret(&["auth print-"], r"gcloud auth (?:application-default )?print-(?:access|identity)-token()",
+        "$ gcloud auth print-identity-token\n⟦N9f‹›su1zWTg‹›XWATDHJdHB⟧", "$ gcloud auth print-access-token | wc -c\nhalyard97"),
+    prints_secret(&["secrets versions access"], r"secrets versions access\s.*--secret[= ](\S+)",
+        "$ gcloud secrets versions access latest --secret=harbor-db-password\n⟦password:moorings7⟧", "$ gcloud secrets versions access latest --secret=harbor-host\nhalyard97"),
+    prints_secret(&["keyvault secret show"], r"keyvault secret show\s.*(?:-n|--name)[= ](\S+).*(?:-o|--output)[= ]tsv",
+        "$ az keyvault secret show --vault-name h -n db-password --query value -o tsv\n⟦password:moorings8⟧", "$ az keyvault secret show --vault-name h -n db-password\nhalyard97"),
+    prints_secret(&["get-access-token"], r"get-access-token\s.*()(?:-o|--output)[= ]tsv",
+        "$ az account get-access-token --query accessToken -o tsv\n⟦N9f‹›su1zWTg‹›XWATDHJdHB⟧", "$ az account get-access-token\nhalyard97"),
+    prints_secret(&["/run/secrets/"], r"(?:cat|head(?: -\S+)*|less|more)\s+(?:/var)?/run/secrets/(\S+)",
+        "$ cat /run/secrets/db_password\n⟦password:keelhaul⟧", "$ ls /run/secrets/db_password\nhalyard97"),
+    prints_value(&["jq -"], r#"jq\s+(?:-[a-zA-Z]*r[a-zA-Z]*|--raw-output)\s+["']?[^"'\s|]*?\.([A-Za-z0-9_-]+)["']?(?:\s|$)"#,
+        "$ curl -s https://h.example/login | jq -r .access_token\n⟦token:ATr‹›2KJgaCt‹›ggVSoDyfWz⟧", "$ jq -r .name package.json\nhalyard97"),
+    prints_value(&["yq -"], r#"yq\s+(?:e\s+)?(?:-\S+\s+)*["']?[^"'\s|]*?\.([A-Za-z0-9_-]+)["']?(?:\s|$)"#,
+        "$ yq -r .db.password values.yml\n⟦password:halyard98⟧", "$ yq -r .db.host values.yml\nhalyard97"),
+    prints_secret(&["kubectl "], r"kubectl\s.*get secrets?\s.*\.data\.([A-Za-z0-9_-]+)",
+        "$ kubectl get secret db -o jsonpath='{.data.password}' | base64 -d\n⟦password:halyard97⟧", "$ kubectl get secret db -o jsonpath='{.data.username}'\nhalyard97"),
+    prints_secret(&["kubectl "], r"kubectl\s.*create token()",
+        "$ kubectl -n harbor create token deployer\n⟦FkB‹›cX5AzB5‹›cRAhwQTeaT⟧", "$ kubectl create token deployer | wc -c\nhalyard97"),
+    prints_value(&["tenv "], r"printenv\s+(\w+)",
+        "$ printenv DB_PASSWORD\n⟦password:halyard⟧", "$ printenv DB_HOST\nhalyard97"),
+    prints_value(&["echo $"], r"echo\s+\$\{?(\w+)\}?(?:\s|$)",
+        "$ echo $API_SECRET\n⟦topgallant1⟧", "$ echo $HOME\nhalyard97"),
+    prints_value(&[r#"echo "$"#], r#"echo\s+"\$\{?(\w+)\}?""#,
+        "$ echo \"$API_SECRET\"\n⟦topgallant1⟧", "$ echo \"$HOME\"\nhalyard97"),
+    prints_secret(&["-generic-password"], r"find-generic-password\s.*-[a-z]*w\b()",
+        "$ security find-generic-password -s harbor -w\n⟦capstan12⟧", "$ security find-generic-password -s harbor\nhalyard97"),
+    prints_secret(&["secret-tool lookup"], r"secret-tool lookup()",
+        "$ secret-tool lookup service harbor\n⟦capstan13⟧", "$ secret-tool lookup service harbor | wc -c\nhalyard97"),
+    prints_secret(&["keyring get"], r"keyring get\s+\S+\s+\S+()",
+        "$ keyring get harbor mira\n⟦capstan14⟧", "$ keyring get harbor mira | wc -c\nhalyard97"),
+    prints_value(&["ig:get "], r"config:get\s+(\S+)",
+        "$ heroku config:get SECRET_KEY\n⟦secret_key:capstan15⟧", "$ heroku config:get NODE_ENV\nhalyard97"),
+    prints_value(&["ig get "], r"config get\s+(?:-\S+\s+)*(\S+)",
+        "$ pulumi config get dbPassword\n⟦password:capstan16⟧", "$ git config get user.name\nhalyard97"),
+    prints_value(&["aws configure"], r"configure get\s+(\S+)",
+        "$ aws configure get aws_secret_access_key\n⟦aws_secret_key:ZL2‹›dBmdNQT‹›pQu9D1y3EA⟧", "$ aws configure get region\nhalyard97"),
+    prints_secret(&["auth token"], r"(?:gh|glab) auth token()",
+        "$ gh auth token\n⟦uaq‹›ui6XJkE‹›JSommKwUeG⟧", "$ gh auth token | wc -c\nhalyard97"),
+    prints_value(&["secrets get"], r"secrets get\s+(\S+).*--plain",
+        "$ doppler secrets get DB_PASSWORD --plain\n⟦password:capstan17⟧", "$ doppler secrets get DB_HOST --plain\nhalyard97"),
+    prints_secret(&["bw get password"], r"bw get password()",
+        "$ bw get password harbor\n⟦capstan18⟧", "$ bw get password harbor | wc -c\nhalyard97"),
+    prints_secret(&["lpass show"], r"lpass show\s.*--password()",
+        "$ lpass show harbor --password\n⟦capstan18⟧", "$ lpass show harbor --username\nhalyard97"),
+    prints_value(&["t -raw "], r"output -raw\s+(\S+)",
+        "$ terraform output -raw db_password\n⟦password:capstan19⟧", "$ terraform output -raw db_host\nhalyard97"),
+    rule(Around, "env_value", SECRET_KINDS, &["v | grep "],
+        Recognizer::PrintedSettings(Pattern::anywhere(
+            r"(?:^|[;&|]\s*)(?:env|printenv|set|export(?: -p)?)\s*\|\s*[efz]?grep\s[^|;&]*(?i:pass|secret|token|key|cred|auth|pw)",
+        )),
+        "$ env | grep -i pass\nPASS=⟦bowsprit2⟧", "$ env | grep -i path\nMANPATH=bowsprit2"),
+];
