@@ -6,9 +6,9 @@ use clap::{Arg, ArgAction, Parser, Subcommand, ValueEnum};
 use schemas::envelope::MetadataLevel;
 
 use super::commands::{
-    analyze, blame, compact, completions, event, export, find, forget, help, hide, hook, ingest,
-    init, label, lake, list, mcp, open, plugin, pull, push, query, report, resume, search, setup,
-    show, skill, stats, tail, tools, uninstall, usage, web,
+    analyze, blame, compact, completions, doctor, event, export, find, forget, help, hide, hook,
+    ingest, init, label, lake, list, mcp, open, plugin, pull, push, query, report, resume, search,
+    setup, show, skill, stats, tail, tools, uninstall, usage, web,
 };
 use super::startup::TextUse;
 use crate::config::environment;
@@ -171,7 +171,7 @@ pub(super) enum Command {
     /// Print one line for the status line of an agent: cost, context, quotas
     Statusline,
     /// Show where agents keep their logs, what was found, and what was not understood
-    Doctor,
+    Doctor(doctor::DoctorFlags),
     /// Serve the tools over MCP on stdin and stdout, or over HTTP
     Mcp(mcp::McpFlags),
     /// Open a local page in the browser: search, conversations, overview, live
@@ -291,7 +291,13 @@ impl Command {
             Self::Forget(_) | Self::Hide(_) => {
                 CommandNeeds { dates: true, text: TextUse::Shows, ..CommandNeeds::default() }
             }
-            Self::Label(_) | Self::Status | Self::Doctor => {
+            Self::Doctor(flags) if flags.why_masked.is_some() => CommandNeeds {
+                sessions: true,
+                refresh: true,
+                text: TextUse::Shows,
+                ..CommandNeeds::default()
+            },
+            Self::Label(_) | Self::Status | Self::Doctor(_) => {
                 CommandNeeds { text: TextUse::Shows, ..CommandNeeds::default() }
             }
             Self::Statusline => CommandNeeds { dates: true, ..CommandNeeds::default() },

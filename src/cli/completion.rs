@@ -129,7 +129,7 @@ fn with_argument_values(argument: Arg, store: &Path) -> Arg {
     }
     let store = store.to_owned();
     match argument.get_id().as_str() {
-        "session_id" | "session_ids" => {
+        "session_id" | "session_ids" | "why_masked" => {
             argument.add(ArgValueCompleter::new(move |typed: &OsStr| {
                 complete_session(&store, &typed.to_string_lossy())
             }))

@@ -309,7 +309,7 @@ fn dispatch_command(
         Command::Lake(flags) => lake::run(&flags, context),
         Command::Status => status::run(context),
         Command::Statusline => statusline::run(context),
-        Command::Doctor => doctor::run(context),
+        Command::Doctor(flags) => doctor::run(&flags, context),
         Command::Mcp(flags) => mcp::run(&flags, metadata, build_help(), context),
         Command::Web(flags) => web::run(&flags, metadata, build_help(), context),
         Command::Hook(flags) => hook::run(&flags, context),

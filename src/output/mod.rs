@@ -25,6 +25,7 @@ mod layout;
 mod live;
 pub mod logging;
 mod markdown;
+mod masks;
 mod numbers;
 mod pager;
 pub(crate) mod painted;

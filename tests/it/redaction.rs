@@ -788,3 +788,85 @@ fn labels_and_notes_obey_rules_that_were_added_later() {
     let left = env.run(&["label", "moor", "--remove", "Pelican", "--json"]).ok();
     assert!(left.contains("[REDACTED:bird]") && !left.contains("[REDACTED:fish]"), "{left}");
 }
+
+/// The rules are found from the masked texts, by any id of an event or a session, and on another machine.
+#[test]
+fn doctor_tells_which_rule_masked_what() {
+    const SESSION: &str = "5ec4e75a-1111-4000-8000-000000000000";
+    const SECRETS: [&str; 3] = ["fj0rd-n0rth", "0rT3stsN0tR34l9z", "Kittiwake"];
+    let env = machine("laptop", "mira", "include = ['**']\ncontent = 'full'");
+    write_rule(&env, "boat", "Kittiwake");
+    let token = ["gh", "p_0rT3stsN0tR34l9zQx7H4rb0rM1r4K3yW1th"].concat();
+    let texts = [
+        "nothing to hide".to_owned(),
+        format!("curl -u mira:fj0rd-n0rth https://h.example -H 'X: {token}' -H 'Y: {token}'"),
+        "the boat is called Kittiwake".to_owned(),
+    ];
+    write_log(&env.path(&format!("logs/{SESSION}.jsonl")), &texts);
+    env.run(&["ingest", "--quiet", &env.path("logs").to_string_lossy()]).ok();
+
+    let whole = env.json(&["doctor", "--why-masked", SESSION]);
+    assert_eq!(whole["session_id"], SESSION, "{whole}");
+    let masked = whole["masked"].as_array().expect("a list");
+    let find = |kind: &str, field: &str| {
+        let is_found = |mask: &&serde_json::Value| mask["kind"] == kind && mask["field"] == field;
+        masked.iter().find(is_found).unwrap_or_else(|| panic!("no {kind} in {field}: {whole}"))
+    };
+    let of_curl = find("basic_auth", "text");
+    assert_eq!(of_curl["rules"], json!(["a command or call with `curl`"]));
+    assert_eq!(find("basic_auth", "command")["rules"], of_curl["rules"]);
+    let of_token = find("github_token", "text");
+    assert_eq!(of_token["count"], 2, "{of_token}");
+    assert_eq!(of_token["rules"], json!(["a token with `ghp_?`"]));
+    assert_eq!(find("boat", "text")["is_of_user"], true);
+    assert_eq!(find("boat", "title")["event_id"], serde_json::Value::Null, "of the session");
+
+    let event = of_curl["event_id"].as_str().expect("an event");
+    let (_, index) = event.rsplit_once(':').expect("an index");
+    let alone = env.json(&["doctor", "--why-masked", event]);
+    let kinds: Vec<_> = alone["masked"].as_array().expect("a list").iter().collect();
+    assert!(!kinds.is_empty() && kinds.iter().all(|mask| mask["event_id"] == event), "{alone}");
+    assert_eq!(env.json(&["doctor", "--why-masked", &format!("5ec4e75a:{index}")]), alone);
+    let of_events = masked.iter().filter(|mask| !mask["event_id"].is_null()).count();
+    let range = env.json(&["doctor", "--why-masked", "5ec4e75a:0-99"]);
+    assert_eq!(range["masked"].as_array().expect("a list").len(), of_events);
+    assert_eq!(env.json(&["doctor", "--why-masked", "last"]), whole);
+
+    let shown = env.run(&["doctor", "--why-masked", "5ec4e75a"]).ok();
+    assert!(
+        shown.contains(&format!("{event} text: github_token ×2\n    a token with `ghp_?`\n")),
+        "{shown}"
+    );
+    assert!(shown.contains("    your rule boat in redact.toml\n"), "{shown}");
+    let plain = env.run(&["doctor", "--why-masked", "5ec4e75a:0"]);
+    assert_eq!(plain.code, 1, "{}", plain.stdout);
+    assert!(plain.stdout.contains("Nothing is masked") && plain.stdout.contains("hint: "));
+    for unknown in
+        ["5ec4e75a:999", "5ec4e75a:4294967295", "../etc", "'; x", "\u{1b}[2J", "::", "0:0-"]
+    {
+        let ran = env.run(&["doctor", "--why-masked", unknown]);
+        assert!(
+            matches!(ran.code, 1 | 2) && ran.stderr.contains("error"),
+            "{unknown}: {}",
+            ran.stderr
+        );
+        assert!(!ran.stderr.contains('\u{1b}'), "{unknown}");
+    }
+
+    let lake = env.path("lake");
+    push(&env, &lake);
+    let desk = machine("desk", "noa", "");
+    pull(&desk, &lake);
+    let pulled = desk.json(&["doctor", "--why-masked", SESSION]);
+    let is_known = pulled["masked"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .any(|mask| mask["rules"] == of_curl["rules"]);
+    assert!(is_known, "{pulled}");
+    let of_boat = desk.run(&["doctor", "--why-masked", SESSION]).ok();
+    assert!(of_boat.contains("no rule of today"), "its rule is on the other machine: {of_boat}");
+    for text in [whole.to_string(), shown, pulled.to_string(), of_boat] {
+        assert!(SECRETS.iter().all(|secret| !text.contains(secret)), "{text}");
+    }
+}

@@ -19,6 +19,7 @@ mod handover;
 mod image;
 mod label;
 mod list;
+pub mod masks;
 mod metadata;
 mod query;
 pub mod quota;
@@ -58,6 +59,7 @@ pub use self::endings::{SessionTail, read_session_tail};
 pub use self::handover::Handover;
 pub use self::image::EventImage;
 pub use self::image::count_images;
+use self::masks::MaskReport;
 use self::query::CountedWriter;
 pub use self::query::WriteError;
 pub use self::reply::answer::encoding_error;
@@ -476,6 +478,13 @@ impl Tools {
     /// Checks every agent's folders and what the store knows of its logs.
     pub fn run_doctor(&self, places: &AgentFolders<'_>) -> Result<DoctorData, ToolError> {
         doctor::run(&self.shared, places)
+    }
+
+    /// Finds the rules that masked what in an event, a range of events or a session, by any id that
+    /// names it.
+    pub fn explain_masks(&self, id: &str, call: &Call<'_>) -> Result<MaskReport, ToolError> {
+        self.shared.refuse_lake("doctor")?;
+        self.read_store(call, &mut || masks::run(&self.shared, self.snapshot(call)?, id, call))
     }
 
     /// Collects the figures of the store; `roots` are searched for new files.

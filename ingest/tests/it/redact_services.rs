@@ -17,6 +17,7 @@ const RULES: &str = "
 Each row is a rule of the program, with a text that it masks and a text that looks alike and stays. In
 what begins or announces a secret, `?` is any letter, digit, `_` or `-`, `#` a hexadecimal digit, `^` a
 digit and `*` a `#`. Rules of the kind `any` decode a text for the other rules.
+`sessions doctor --why-masked ID` tells which rule masked what in a session or an event.
 
 | kind | what it recognizes | masked | stays |
 |---|---|---|---|

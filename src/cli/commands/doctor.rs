@@ -1,5 +1,5 @@
 //! `sessions doctor`: reports where the agents keep their logs, what was found there, and what was
-//! unknown in it.
+//! unknown in it; also which rules masked what.
 
 use std::sync::Arc;
 
@@ -10,7 +10,23 @@ use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::config::environment;
 use tools::Tools;
 
-pub(in crate::cli) fn run(context: &CommandContext<'_>) -> Result<CommandOutcome, CommandFailure> {
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct DoctorFlags {
+    /// Show instead which rule masked what in a session, an event or a range of events, without the
+    /// secrets
+    #[arg(long, value_name = "ID")]
+    pub(in crate::cli) why_masked: Option<String>,
+}
+
+pub(in crate::cli) fn run(
+    flags: &DoctorFlags,
+    context: &CommandContext<'_>,
+) -> Result<CommandOutcome, CommandFailure> {
+    if let Some(id) = &flags.why_masked {
+        let report = context.create_tools().explain_masks(id, &context.call)?;
+        context.printer.print_value_on(&report, &context.layout())?;
+        return Ok(CommandOutcome::from_found(!report.masked.is_empty()));
+    }
     let data = Tools::new(Arc::clone(&context.store))
         .run_doctor(&AgentFolders::new(&environment::home_dir(), &environment::read_variable))?;
     context.printer.print_value_on(&data, &context.layout())?;

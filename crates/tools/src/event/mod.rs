@@ -11,7 +11,8 @@ use schemas::session::EventRow;
 use schemas::tool::event::{EventArgs, EventData, EventField};
 use schemas::{ErrorCode, EventType, ToolError, ToolKind, limits};
 
-use self::requested::{EventSpan, RequestedEvent, parse_spans};
+pub(crate) use self::requested::EventSpan;
+use self::requested::{RequestedEvent, parse_spans};
 
 use super::reply::answer::{Reply, RowTotal};
 use super::reply::budget::{Budget, echoed_name};
@@ -97,7 +98,9 @@ pub(super) fn run(
     };
     let page = read_page(shared, snapshot, args, start, pager, call)?;
     if page.pager.events.is_empty() && page.not_found.len() == page.requested {
-        return Err(not_found_error(shared, snapshot, args, page));
+        let spans = parse_spans(&args.event_ids)?;
+        let first = spans.iter().flatten().next();
+        return Err(unknown_event_error(shared, snapshot, first, page.not_found));
     }
 
     let returned = page.pager.events.len();
@@ -293,23 +296,21 @@ fn describe_cut(id: &str, char: usize, text_chars: Option<usize>) -> String {
     )
 }
 
-/// Returns the error for a call whose ids are all unknown.
-fn not_found_error(
+/// Returns the error for a call whose ids are all unknown. `first` is the first of them that is valid.
+pub(crate) fn unknown_event_error(
     shared: &SharedState,
     snapshot: &Snapshot,
-    args: &EventArgs,
-    page: EventPage<'_>,
+    first: Option<&EventSpan>,
+    not_found: Vec<String>,
 ) -> ToolError {
-    let spans = parse_spans(&args.event_ids).unwrap_or_default();
-    let first = spans.iter().flatten().next();
     let why = first.map(|span| describe_unknown_event(shared, snapshot, span)).unwrap_or_default();
     let message = format!(
         "No such event: {}. {why}{} and {} give event ids",
-        page.not_found.join(", "),
+        not_found.join(", "),
         shared.caller.interface.tool_name("search_events"),
         shared.caller.interface.tool_name("get_session_details")
     );
-    ToolError::new(ErrorCode::EventNotFound, message).with_detail("not_found", page.not_found)
+    ToolError::new(ErrorCode::EventNotFound, message).with_detail("not_found", not_found)
 }
 
 /// Returns why an id does not name an event.

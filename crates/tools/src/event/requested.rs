@@ -1,5 +1,7 @@
 //! Resolves the ids of a call: single events, and ranges of the events of a session.
 
+use std::ops::Range;
+
 use arrow::array::AsArray;
 use schemas::table::EventColumn;
 use schemas::{ErrorCode, EventId, EventType, ToolError};
@@ -9,20 +11,25 @@ use store::{Snapshot, column_of};
 
 /// Events that an argument names: `SESSION:64`, or `SESSION:64-94` for a range.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct EventSpan {
-    pub(super) session: String,
+pub(crate) struct EventSpan {
+    pub(crate) session: String,
     pub(super) first: u32,
     /// The last event of a range; `None` if the argument names one event.
     pub(super) last: Option<u32>,
 }
 
 impl EventSpan {
-    pub(super) fn parse(text: &str) -> Result<Self, ToolError> {
+    pub(crate) fn parse(text: &str) -> Result<Self, ToolError> {
         if let Some(range) = Self::parse_range(text) {
             return Ok(range);
         }
         let id: EventId = text.parse()?;
         Ok(Self { session: id.session, first: id.index, last: None })
+    }
+
+    /// Returns the indexes of the events.
+    pub(crate) fn indexes(&self) -> Range<u32> {
+        self.first..self.last.unwrap_or(self.first).saturating_add(1)
     }
 
     /// Parses `SESSION:64-94`. A range that ends before it begins is not one.
