@@ -10,7 +10,7 @@
 use super::entropy::{is_password_sign, is_path, is_placeholder, is_random, is_uuid};
 use super::env;
 use super::names::{Strength, announced_secret};
-use super::pattern::Pattern;
+use super::pattern::LazyRegex;
 use super::rule::{PasswordPlace, Stored};
 use super::scan::SecretScan;
 
@@ -93,7 +93,7 @@ fn command_line(text: &str) -> &str {
 const MAX_PAIRS_BYTES: usize = 2000;
 
 /// A name and its value, which may be in quotes together.
-static PAIR: Pattern = Pattern::anywhere(
+static PAIR: LazyRegex = LazyRegex::anywhere(
     r#"(?x)[\s=](?:
             \\{0,3}"([A-Za-z][A-Za-z0-9_.-]{0,63})=([^"\\\n]+)
             | \\{0,3}'([A-Za-z][A-Za-z0-9_.-]{0,63})=([^'\\\n]+)
@@ -163,7 +163,7 @@ pub(super) fn is_public_name(name: &str) -> bool {
 const MAX_QUESTION_BYTES: usize = 240;
 
 /// The text that the script types, without the line break at its end.
-static ANSWER: Pattern = Pattern::at_start(
+static ANSWER: LazyRegex = LazyRegex::at_start(
     r#"send(?:line)?(?: -- |[ (])\\{0,3}["']([^\s"'\\$\[\]]{4,128})(?:\\{1,4}[rn])*\\{0,3}["']"#,
 );
 

@@ -2,7 +2,7 @@
 //! the arguments they decode. `command.rs`, `printed.rs` and `encoded.rs` match them.
 
 use super::names::SECRET_KINDS;
-use super::pattern::Pattern;
+use super::pattern::LazyRegex;
 use super::rule::Encoding::{self, Base64, Hex};
 use super::rule::Stored::{self, Secrets, Settings};
 use super::rule::{PasswordPlace, PrintedValue, Recognizer, SecretRule, rule};
@@ -17,7 +17,7 @@ const fn command(
     sample: &'static str,
     lookalike: &'static str,
 ) -> SecretRule {
-    let place = PasswordPlace { pattern: Pattern::at_start(regex), is_strict: false };
+    let place = PasswordPlace { pattern: LazyRegex::at_start(regex), is_strict: false };
     rule(Around, kind, &[], anchors, Recognizer::Command(place), sample, lookalike)
 }
 
@@ -39,7 +39,7 @@ const fn checked(
     sample: &'static str,
     lookalike: &'static str,
 ) -> SecretRule {
-    let place = PasswordPlace { pattern: Pattern::at_start(regex), is_strict: true };
+    let place = PasswordPlace { pattern: LazyRegex::at_start(regex), is_strict: true };
     rule(Around, kind, &[], anchors, Recognizer::Command(place), sample, lookalike)
 }
 
@@ -61,7 +61,7 @@ const fn argument(
     sample: &'static str,
     lookalike: &'static str,
 ) -> SecretRule {
-    let recognizer = Recognizer::Argument(encoding, Pattern::at_start(regex));
+    let recognizer = Recognizer::Argument(encoding, LazyRegex::at_start(regex));
     rule(Around, ANY_KIND, &[], anchors, recognizer, sample, lookalike)
 }
 
@@ -89,13 +89,13 @@ const fn prints_value(
 
 /// Creates the pattern of the last command of a line. Filters may follow it, but no command that
 /// prints something else.
-const fn last_command(regex: &'static str) -> Pattern {
+const fn last_command(regex: &'static str) -> LazyRegex {
     const AFTER: &str = concat!(
         r")[^|;&<>]*(?:2>\S+\s*)?",
         r"(?:\|\s*(?:tr|base64|head|tail|cut|sed|awk|xargs|openssl|jq|rev)\b[^|;&<>]*)*",
         r"(?:;\s*echo\s*)?$"
     );
-    Pattern::within(r"(?:^|[;&|]\s*|\s)(?:", regex, AFTER)
+    LazyRegex::within(r"(?:^|[;&|]\s*|\s)(?:", regex, AFTER)
 }
 
 /// Builds the regex of a command with a flag before its password.
@@ -418,7 +418,7 @@ pub(super) static COMMAND_RULES: [SecretRule; 140] = [
         "AUTH PLAIN ⟦AG1‹›pcmEAS3g5‹›M2h3N1pxNw==⟧", "AUTH PLAIN LOGIN"),
     // Lists of keys that AWS exports.
     command("aws_secret_key", &["AKIA"], r"AKIA[A-Z2-7]{16}[,;\t|:] ?([A-Za-z0-9+/]{40})(?:\s|,|$)",
-        "AKIAMWVXARANAGKBNM5K,⟦N7a‹›sxmOFCtOvzSzbXGpr‹›azd45TSr9oMa9rO6HG0A⟧", "mira,AKIAIOSFODNN7EXAMPLE,wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"),
+        "AKI‹›AMWVXARANAGKBNM5K,⟦N7a‹›sxmOFCtOvzSzbXGpr‹›azd45TSr9oMa9rO6HG0A⟧", "AKI‹›AIOSFODNN7EXAMPLE,mira"),
     command("braintree_token", &["access_token$"], r"access_token\$(?:production|sandbox)\$[0-9a-z]{16}\$([0-9a-f]{32})",
         "access_token$production$k0q4hdcyvmws877d$⟦7b1‹›97f306eba094f‹›972586f79408a95e⟧", "access_token$production$k0q4hdcyvmws877d$7b197f"),
     strict(&["cypher-shell"], flagged!("cypher-shell", "-p\\s*"),
@@ -583,7 +583,7 @@ pub(super) static PRINTED_RULES: [SecretRule; 34] = [
     prints_value(&["t -raw "], r"output -raw\s+(\S+)",
         "$ terraform output -raw db_password\n⟦password:capstan19⟧", "$ terraform output -raw db_host\nhalyard97"),
     rule(Around, "env_value", SECRET_KINDS, &["v | grep "],
-        Recognizer::PrintedSettings(Pattern::anywhere(
+        Recognizer::PrintedSettings(LazyRegex::anywhere(
             r"(?:^|[;&|]\s*)(?:env|printenv|set|export(?: -p)?)\s*\|\s*[efz]?grep\s[^|;&]*(?i:pass|secret|token|key|cred|auth|pw)",
         )),
         "$ env | grep -i pass\nPASS=⟦bowsprit2⟧", "$ env | grep -i path\nMANPATH=bowsprit2"),

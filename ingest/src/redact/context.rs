@@ -3,7 +3,7 @@
 
 use super::encoded::is_encoded_login;
 use super::entropy::{is_field, is_mixed, is_odd, is_placeholder, is_random, is_uuid};
-use super::pattern::Pattern;
+use super::pattern::LazyRegex;
 use super::scan::{SecretScan, is_quote};
 use super::value::find_value_start;
 use super::wrapped;
@@ -16,18 +16,18 @@ const MAX_CREDENTIAL_BYTES: usize = 8192;
 
 /// The scheme of an `Authorization` header. The group matches only the scheme with a login in
 /// base64.
-static SCHEME: Pattern = Pattern::at_start(
+static SCHEME: LazyRegex = LazyRegex::at_start(
     r"(?i-u:Bearer|(Basic)|Token|Bot|ApiKey|Api-Key|Digest|GenieKey|SSWS|Key)(?:[ \t]|%20|\\{0,2}\r?\n|\\{1,2}n)+",
 );
 
 /// Name and value of a cookie in a header.
-static COOKIE: Pattern = Pattern::at_start(r#"([A-Za-z0-9_.%-]{1,64})=([^\s;"'`\\<>,]+)"#);
+static COOKIE: LazyRegex = LazyRegex::at_start(r#"([A-Za-z0-9_.%-]{1,64})=([^\s;"'`\\<>,]+)"#);
 
 /// The opening of a list of cookies.
-static COOKIE_LIST: Pattern = Pattern::at_start(r#"(?i-u:cookies)\\{0,3}["']\s*:\s*\["#);
+static COOKIE_LIST: LazyRegex = LazyRegex::at_start(r#"(?i-u:cookies)\\{0,3}["']\s*:\s*\["#);
 
 /// One cookie of a list.
-static LISTED_COOKIE: Pattern = Pattern::at_start(
+static LISTED_COOKIE: LazyRegex = LazyRegex::at_start(
     r#"[^{}\]]*\{[^{}]*?["']name\\{0,3}["']\s*:\s*\\{0,3}["']([^"'\\]{1,64})\\{0,3}["'][^{}]*?["']value\\{0,3}["']\s*:\s*\\{0,3}["']([^"'\\\s]+)[^{}]*\}"#,
 );
 
@@ -280,8 +280,8 @@ pub(super) fn mask_cookies(scan: &mut SecretScan<'_>, at: usize) {
 const MAX_CURL_BYTES: usize = 1000;
 
 /// The flag of `curl` before cookies, up to their opening quote.
-static CURL_COOKIES: Pattern =
-    Pattern::at_start(r#"(?s)curl\s(?:[^|;&]*?\s)?-[a-zA-Z]{0,4}b\s*\\{0,3}["']?"#);
+static CURL_COOKIES: LazyRegex =
+    LazyRegex::at_start(r#"(?s)curl\s(?:[^|;&]*?\s)?-[a-zA-Z]{0,4}b\s*\\{0,3}["']?"#);
 
 /// Masks the cookies in `curl -b 'session=...'`. The command begins at `at`.
 pub(super) fn mask_curl_cookies(scan: &mut SecretScan<'_>, at: usize) {
@@ -341,7 +341,7 @@ fn mask_cookie_list(scan: &mut SecretScan<'_>, at: usize) {
 
 /// A line of a file of cookies of `curl` and browsers, from the second field on. The groups are name
 /// and value.
-static SAVED_COOKIE: Pattern = Pattern::at_start(
+static SAVED_COOKIE: LazyRegex = LazyRegex::at_start(
     r"\t(?:TRUE|FALSE)\t/[^\t\n]{0,200}\t(?:TRUE|FALSE)\t[0-9]{1,12}\t([^\t\n]{1,64})\t(\S+)",
 );
 

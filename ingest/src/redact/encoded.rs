@@ -8,7 +8,7 @@
 //! ```
 
 use super::entropy::{is_placeholder, is_random, is_signed};
-use super::pattern::Pattern;
+use super::pattern::LazyRegex;
 use super::rule::Encoding;
 use super::scan::{SecretScan, is_blank, is_quote};
 
@@ -298,7 +298,7 @@ pub(super) fn mask_argument(
     scan: &mut SecretScan<'_>,
     at: usize,
     encoding: Encoding,
-    pattern: &Pattern,
+    pattern: &LazyRegex,
 ) {
     let Some(found) = pattern.captures(scan.text_from(at, MAX_ARGUMENT_BYTES)) else { return };
     let Some(argument) = found.get(1) else { return };

@@ -11,7 +11,7 @@ use memchr::{memchr, memchr_iter, memrchr};
 
 use super::entropy::{is_mixed, is_name, is_placeholder, is_random, is_uuid};
 use super::names::Strength;
-use super::pattern::Pattern;
+use super::pattern::LazyRegex;
 use super::scan::{SecretScan, is_variable_byte};
 
 /// Maximum length in bytes of a line that counts as a setting.
@@ -33,16 +33,16 @@ const SWITCHES: &[&str] = &[
 ];
 
 /// A setting. The first line of a file that a call writes comes after the name of the argument.
-pub(super) static SETTING: Pattern = Pattern::at_start(
+pub(super) static SETTING: LazyRegex = LazyRegex::at_start(
     r"[ \t]*(?:[a-z_]{1,24}:[ \t])?(?:[0-9]+(?:→|[\t:|])[ \t]?)?[+-]?[ \t]*(?:(?:export|ENV|ARG|set|declare -x)[ \t]+)?([A-Z][A-Z0-9_]*)=",
 );
 
 /// An argument of a call, as the text of the call shows it.
-static ARGUMENT: Pattern = Pattern::at_start(r"[a-z_]{1,24}:[ \t]");
+static ARGUMENT: LazyRegex = LazyRegex::at_start(r"[a-z_]{1,24}:[ \t]");
 
 /// A comment or a blank line.
-static REMARK: Pattern =
-    Pattern::at_start(r"[ \t]*(?:[0-9]+(?:→|[\t:|])[ \t]*)?[+-]?[ \t]*(?:#|\r?$)");
+static REMARK: LazyRegex =
+    LazyRegex::at_start(r"[ \t]*(?:[0-9]+(?:→|[\t:|])[ \t]*)?[+-]?[ \t]*(?:#|\r?$)");
 
 /// Returns start and end of the value of the setting whose name is from `start` to `end`, if it
 /// is a setting and another one is next to it.

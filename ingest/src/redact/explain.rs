@@ -11,6 +11,10 @@ use super::scan::{MASK, placeholders};
 const BEFORE_BYTES: usize = 4 << 10;
 const AFTER_BYTES: usize = 1 << 10;
 
+/// Maximum number of placeholders of a text that are explained. It bounds the time for a text that
+/// consists of placeholders, which a hostile log may contain.
+const MAX_PLACEHOLDERS: usize = 1000;
+
 /// A built-in rule, for readers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleInfo {
@@ -58,7 +62,7 @@ pub struct ExplainedMask {
 /// `text` is; empty if it is another text.
 pub fn explain_masks(text: &str, printed_by: &str) -> Vec<ExplainedMask> {
     let mut explained: Vec<ExplainedMask> = Vec::new();
-    for (place, kind) in placeholders(text) {
+    for (place, kind) in placeholders(text).take(MAX_PLACEHOLDERS) {
         let start = text.ceil_char_boundary(place.start.saturating_sub(BEFORE_BYTES));
         let end = text.floor_char_boundary(place.end.saturating_add(AFTER_BYTES));
         let before = text.get(start..place.start).unwrap_or_default();

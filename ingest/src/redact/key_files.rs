@@ -9,7 +9,7 @@
 //! ```
 
 use super::entropy::is_placeholder;
-use super::pattern::Pattern;
+use super::pattern::LazyRegex;
 use super::scan::{SecretScan, is_blank};
 
 /// Number of bytes that are searched on each side of `"kty"`. An RSA key with 4096 bits has about
@@ -17,7 +17,7 @@ use super::scan::{SecretScan, is_blank};
 const MAX_MEMBER_DISTANCE_BYTES: usize = 4 << 10;
 
 /// A private member of a key. `k` is private only in symmetric keys, whose type is `oct`.
-static WEB_MEMBER: Pattern = Pattern::anywhere(
+static WEB_MEMBER: LazyRegex = LazyRegex::anywhere(
     r#"\\{0,3}["'](d|p|q|dp|dq|qi|k)\\{0,3}["']\s{0,8}:\s{0,8}\\{0,3}["']([A-Za-z0-9_=-]{16,1500})\\{0,3}["']"#,
 );
 
@@ -109,8 +109,8 @@ fn skip_line_break(scan: &SecretScan<'_>, at: usize) -> usize {
 const MAX_XML_BYTES: usize = 8 << 10;
 
 /// A private member of a key.
-static XML_MEMBER: Pattern =
-    Pattern::anywhere(r"<(?:P|Q|DP|DQ|InverseQ|D)>\s{0,80}([A-Za-z0-9+/=\s]{16,3000}?)\s{0,80}<");
+static XML_MEMBER: LazyRegex =
+    LazyRegex::anywhere(r"<(?:P|Q|DP|DQ|InverseQ|D)>\s{0,80}([A-Za-z0-9+/=\s]{16,3000}?)\s{0,80}<");
 
 /// Masks the private members of the key whose element begins at `at`.
 pub(super) fn mask_xml_key(scan: &mut SecretScan<'_>, at: usize) {

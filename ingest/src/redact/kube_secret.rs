@@ -10,7 +10,7 @@ use super::command::is_public_name;
 use super::encoded::decode_base64;
 use super::env;
 use super::names::Strength;
-use super::pattern::{LINE_LEAD, Pattern};
+use super::pattern::{LINE_LEAD, LazyRegex};
 use super::scan::{SecretScan, is_identifier_byte};
 
 /// Number of bytes of a manifest that are read before its kind, and after it.
@@ -23,16 +23,16 @@ const MAX_KIND_LINE_BYTES: usize = 120;
 const MIN_BINARY_BYTES: usize = 16;
 
 /// The values of a manifest in JSON, which may be escaped. The second group holds all pairs.
-static JSON_VALUES: Pattern =
-    Pattern::anywhere(r#"\\{0,3}"(data|stringData)\\{0,3}"\s*:\s*\{([^{}]{1,8000})\}"#);
+static JSON_VALUES: LazyRegex =
+    LazyRegex::anywhere(r#"\\{0,3}"(data|stringData)\\{0,3}"\s*:\s*\{([^{}]{1,8000})\}"#);
 
 /// A name and its value in JSON.
-static JSON_PAIR: Pattern =
-    Pattern::anywhere(r#"\\{0,3}"([^"\\\s]{1,128})\\{0,3}"\s*:\s*\\{0,3}"([^"\\]{4,})"#);
+static JSON_PAIR: LazyRegex =
+    LazyRegex::anywhere(r#"\\{0,3}"([^"\\\s]{1,128})\\{0,3}"\s*:\s*\\{0,3}"([^"\\]{4,})"#);
 
 /// The kind of a manifest in YAML.
-static YAML_KIND: Pattern =
-    Pattern::at_start(r#"kind: ["']?Secret["']?(?:[ \t]*(?:#|\r?\n|$)|\\|")"#);
+static YAML_KIND: LazyRegex =
+    LazyRegex::at_start(r#"kind: ["']?Secret["']?(?:[ \t]*(?:#|\r?\n|$)|\\|")"#);
 
 /// Masks the values of the manifest whose kind is at `at`.
 pub(super) fn mask_manifest(scan: &mut SecretScan<'_>, at: usize) {

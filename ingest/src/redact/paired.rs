@@ -7,7 +7,7 @@
 //! Content-Disposition: form-data; name="password"
 //! ```
 
-use super::pattern::Pattern;
+use super::pattern::LazyRegex;
 use super::scan::{SecretScan, is_blank, is_name_byte, is_quote};
 
 /// Names of the field of a value.
@@ -18,18 +18,18 @@ const MAX_FIELD_BYTES: usize = 400;
 
 /// A field of a value at the end of a text, up to the name that follows it. The group begins with the
 /// value or its opening quote.
-static FIELD_BEFORE: Pattern = Pattern::anywhere(concat!(
+static FIELD_BEFORE: LazyRegex = LazyRegex::anywhere(concat!(
     r#"(?:^|[\s{,"'-])(?i:value)\\{0,3}["']?\s*[:=]\s*"#,
     r#"(\\{0,3}"[^"\n]{1,300}"|\\{0,3}'[^'\n]{1,300}'|[^\s"'{}\[\],]{1,300})"#,
     r#"\s*,?(?:\\n)?\s*\\{0,3}["']?(?i:name|key)\\{0,3}["']?\s*[:=]\s*\\{0,3}["']?$"#,
 ));
 
 /// The block of a variable of Terraform, from the quote after its name up to its default value.
-static TERRAFORM_DEFAULT: Pattern = Pattern::at_start(r#"\s*\{[^{}]{0,300}?\bdefault\s*=\s*"#);
+static TERRAFORM_DEFAULT: LazyRegex = LazyRegex::at_start(r#"\s*\{[^{}]{0,300}?\bdefault\s*=\s*"#);
 
 /// The blank line between the head of a part of a form and its value, and the fields of the head that
 /// come before it.
-static PART_HEAD: Pattern = Pattern::at_start(
+static PART_HEAD: LazyRegex = LazyRegex::at_start(
     r"(?:(?:\r?\n|(?:\\{1,2}r)?\\{1,2}n)[A-Za-z-]{4,30}: [^\r\n\\]{1,80}){0,2}(?:\r?\n|(?:\\{1,2}r)?\\{1,2}n){2}",
 );
 

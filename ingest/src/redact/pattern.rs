@@ -6,10 +6,11 @@ use aho_corasick::AhoCorasick;
 use regex::{Captures, Regex};
 
 /// The number of a line, or the sign of a diff, before it.
-pub(super) static LINE_LEAD: Pattern = Pattern::at_start(r"(?:[ \t]*[0-9]+(?:→|[\t:|])[ ]?)?\+?");
+pub(super) static LINE_LEAD: LazyRegex =
+    LazyRegex::at_start(r"(?:[ \t]*[0-9]+(?:→|[\t:|])[ ]?)?\+?");
 
 /// A built-in regex.
-pub(super) struct Pattern {
+pub(super) struct LazyRegex {
     before: &'static str,
     pub(super) source: &'static str,
     after: &'static str,
@@ -17,7 +18,7 @@ pub(super) struct Pattern {
     compiled: OnceLock<Option<Regex>>,
 }
 
-impl Pattern {
+impl LazyRegex {
     /// Creates a pattern that matches only at the beginning of a text.
     pub(super) const fn at_start(source: &'static str) -> Self {
         Self::within("^(?:", source, ")")

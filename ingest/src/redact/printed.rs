@@ -11,7 +11,7 @@ use super::command::is_public_name;
 use super::command_rules::PRINTED_RULES;
 use super::env::{self, SETTING};
 use super::names::{Strength, announced_secret};
-use super::pattern::Pattern;
+use super::pattern::LazyRegex;
 use super::phrases::is_word_phrase;
 use super::rule::{PrintedValue, Recognizer, SecretRule};
 use super::scan::SecretScan;
@@ -23,7 +23,7 @@ const MAX_COMMAND_BYTES: usize = 1000;
 const MAX_OUTPUT_BYTES: usize = 4 << 10;
 
 /// The prompt of a shell.
-static PROMPT: Pattern = Pattern::at_start(r"[^\n$#%❯]{0,80}[$#%❯] ");
+static PROMPT: LazyRegex = LazyRegex::at_start(r"[^\n$#%❯]{0,80}[$#%❯] ");
 
 /// Returns the kind of the secret that the last command of a line prints, or `None` if the rule is not
 /// for this command or if it prints something else.

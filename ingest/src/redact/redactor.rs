@@ -226,10 +226,10 @@ fn hash_texts(hash: &mut Xxh3, texts: [&str; 2]) {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::super::pattern::Pattern;
+    use super::super::pattern::LazyRegex;
     use super::*;
 
-    fn patterns(recognizer: &Recognizer) -> Option<&Pattern> {
+    fn patterns(recognizer: &Recognizer) -> Option<&LazyRegex> {
         match recognizer {
             Recognizer::Token(shape) => Some(&shape.pattern),
             Recognizer::Command(place) => Some(&place.pattern),

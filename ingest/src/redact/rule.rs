@@ -1,7 +1,7 @@
 //! The form of a rule: the anchors at which it is tried, what recognizes its secret, a sample that it
 //! masks and a look-alike that no rule masks.
 
-use super::pattern::Pattern;
+use super::pattern::LazyRegex;
 use super::scan::{ANY_KIND, Rank, RuleKind, SecretScan};
 
 /// A rule for secrets of one kind, or of a few. The tables of rules are `token_rules.rs`,
@@ -33,9 +33,9 @@ pub(super) enum Recognizer {
     /// A command that prints nothing but a secret.
     Printed(PrintedValue),
     /// A command that prints settings whose names announce secrets.
-    PrintedSettings(Pattern),
+    PrintedSettings(LazyRegex),
     /// A command or a call that decodes its argument, which is the group of the pattern.
-    Argument(Encoding, Pattern),
+    Argument(Encoding, LazyRegex),
     /// A check of the text around the anchor. The text says what it masks.
     Check(&'static str, fn(&mut SecretScan<'_>, usize)),
     /// A check of the whole text. The text says what it masks.
@@ -44,7 +44,7 @@ pub(super) enum Recognizer {
 
 /// The shape of a token. If its pattern has a group, the group is the secret.
 pub(super) struct TokenShape {
-    pub(super) pattern: Pattern,
+    pub(super) pattern: LazyRegex,
     pub(super) lead: TokenLead,
     /// Whether words of a text can form the shape, so that the token also has to look random.
     pub(super) must_be_random: bool,
@@ -66,7 +66,7 @@ pub(super) enum TokenLead {
 
 /// The place of a password in a command, which is the group of the pattern.
 pub(super) struct PasswordPlace {
-    pub(super) pattern: Pattern,
+    pub(super) pattern: LazyRegex,
     /// Whether the place of the password may also contain a word of a sentence, a setting or a
     /// placeholder. The value then has to look different from these.
     pub(super) is_strict: bool,
@@ -74,7 +74,7 @@ pub(super) struct PasswordPlace {
 
 /// A command that prints nothing but a value, whose name is the group of the pattern.
 pub(super) struct PrintedValue {
-    pub(super) pattern: Pattern,
+    pub(super) pattern: LazyRegex,
     /// Whether the command also prints other things, so that the name has to announce a secret.
     pub(super) needs_secret_name: bool,
 }

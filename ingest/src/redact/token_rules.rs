@@ -1,7 +1,7 @@
 //! The rules for well-known tokens, whose shapes differ from service to service. `token.rs` matches
 //! them.
 
-use super::pattern::Pattern;
+use super::pattern::LazyRegex;
 use super::rule::{Recognizer, SecretRule, TokenLead, TokenShape, rule};
 use super::scan::Rank;
 
@@ -14,7 +14,7 @@ const fn token(
     sample: &'static str,
     lookalike: &'static str,
 ) -> SecretRule {
-    let shape = TokenShape { pattern: Pattern::at_start(regex), lead, must_be_random: false };
+    let shape = TokenShape { pattern: LazyRegex::at_start(regex), lead, must_be_random: false };
     rule(Rank::Shape, kind, &[], anchors, Recognizer::Token(shape), sample, lookalike)
 }
 
@@ -37,7 +37,7 @@ const fn random(
     sample: &'static str,
     lookalike: &'static str,
 ) -> SecretRule {
-    let pattern = Pattern::at_start(regex);
+    let pattern = LazyRegex::at_start(regex);
     let shape = TokenShape { pattern, lead: TokenLead::Alone, must_be_random: true };
     rule(Rank::Shape, kind, &[], anchors, Recognizer::Token(shape), sample, lookalike)
 }

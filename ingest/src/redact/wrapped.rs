@@ -8,7 +8,7 @@
 //! ```
 
 use super::entropy::is_random;
-use super::pattern::Pattern;
+use super::pattern::LazyRegex;
 use super::scan::{SecretScan, is_identifier_byte, is_quote, is_token};
 
 /// Minimum number of characters of a token before its first line break.
@@ -41,10 +41,11 @@ macro_rules! line_break {
 
 /// A line break, real or escaped, that continues a token. It includes the indentation and the
 /// opening quote of the next piece.
-static LINE_BREAK: Pattern = Pattern::at_start(concat!(line_break!(""), r#"\\{0,3}["'`]?"#));
+static LINE_BREAK: LazyRegex = LazyRegex::at_start(concat!(line_break!(""), r#"\\{0,3}["'`]?"#));
 
 /// A [line break](LINE_BREAK) in a diff, with the sign of the next line.
-static DIFF_BREAK: Pattern = Pattern::at_start(concat!(line_break!("[+-]"), r#"\\{0,3}["'`]?"#));
+static DIFF_BREAK: LazyRegex =
+    LazyRegex::at_start(concat!(line_break!("[+-]"), r#"\\{0,3}["'`]?"#));
 
 /// Returns whether a [line break](LINE_BREAK) may begin with this byte.
 fn may_begin_break(byte: u8) -> bool {
@@ -68,8 +69,9 @@ fn is_in_diff(line: &str) -> bool {
 }
 
 /// The end of a line within a token, real or escaped. It includes the closing quote of the piece.
-static LINE_END: Pattern =
-    Pattern::at_start(r#"[ \t]{0,4}\\{0,3}["'`]?[ \t]{0,4}(?:\+|\\)?[ \t]{0,4}(?:\r?\n|\\{1,3}n)"#);
+static LINE_END: LazyRegex = LazyRegex::at_start(
+    r#"[ \t]{0,4}\\{0,3}["'`]?[ \t]{0,4}(?:\+|\\)?[ \t]{0,4}(?:\r?\n|\\{1,3}n)"#,
+);
 
 /// Maximum number of bytes of blanks and quotes between the lead of a line and a piece of a token.
 const MAX_INDENT_BYTES: usize = 16;
@@ -195,7 +197,7 @@ const MAX_CONTINUED_LINES: usize = 16;
 
 /// A line break within a value: of a terminal that wraps it, of a script that continues the line, or
 /// of code that joins two strings.
-static VALUE_BREAK: Pattern = Pattern::at_start(
+static VALUE_BREAK: LazyRegex = LazyRegex::at_start(
     r#"(?:\\?\r?\n|\\{1,3}n)[ \t>|]{0,16}|["'][ \t]{0,4}\+?[ \t]{0,4}\\?\r?\n[ \t]{0,16}\+?[ \t]{0,4}["']"#,
 );
 
@@ -242,7 +244,7 @@ pub(super) fn continued_end(
 
 /// Masks the token that begins at `start` and continues on the next lines. Words of a
 /// text may form the shape of a token by chance, so the token also has to look random.
-pub(super) fn mask_wrapped_token(scan: &mut SecretScan<'_>, start: usize, pattern: &Pattern) {
+pub(super) fn mask_wrapped_token(scan: &mut SecretScan<'_>, start: usize, pattern: &LazyRegex) {
     let Some(joined) = JoinedToken::join_lines(scan, start) else { return };
     let Some(found) = pattern.captures(&joined.text) else { return };
     let Some(secret) = found.get(1).or_else(|| found.get(0)) else { return };
