@@ -146,6 +146,7 @@ pub fn run_and_wrap<T: Serialize>(
             index_size: count_events(snapshot, lake.is_some()),
             index_last_updated: (manifest.generation > 0).then_some(updated),
             newest_event: newest,
+            debug: None,
         },
     };
 
