@@ -4,7 +4,6 @@ use std::ops::Deref;
 
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::closed_enum::closed_enum;
@@ -238,6 +237,18 @@ pub struct Metadata {
     /// Time of the newest event in the store.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub newest_event: Option<String>,
+    /// The metadata for developers, under [`MetadataLevel::Full`]; see [`Self::with_debug`].
+    #[serde(flatten)]
+    #[schemars(skip)]
+    pub debug: Option<DebugMetadata>,
+}
+
+impl Metadata {
+    /// Adds the metadata for developers, which have a confidence and a threshold of every answer.
+    #[must_use]
+    pub fn with_debug(self, debug: DebugMetadata) -> Self {
+        Self { confidence: None, threshold: None, debug: Some(debug), ..self }
+    }
 }
 
 closed_enum! {
@@ -293,13 +304,63 @@ impl DebugMetadata {
         self.confidence = answer.confidence.unwrap_or(1.0);
         self.threshold = answer.threshold.unwrap_or(0.0);
     }
+}
 
-    /// Adds the fields to the `metadata` of an answer.
-    pub fn add_to_answer(&self, answer: &mut Value) {
-        if let Ok(Value::Object(fields)) = serde_json::to_value(self)
-            && let Some(Value::Object(metadata)) = answer.get_mut("metadata")
-        {
-            metadata.extend(fields);
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::rc::Rc;
+
+    use super::*;
+
+    /// Data that counts how often its JSON is written.
+    struct CountedData(Rc<Cell<usize>>);
+
+    impl Serialize for CountedData {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            self.0.set(self.0.get() + 1);
+            serializer.serialize_str("data")
         }
+    }
+
+    #[test]
+    fn the_json_of_an_answer_is_written_once() {
+        let count = Rc::new(Cell::new(0));
+        let answer = ToolAnswer {
+            status: Status::Ok,
+            data: EncodedData::new(CountedData(Rc::clone(&count))).expect("encodes"),
+            pagination: None,
+            hint: None,
+            warnings: Vec::new(),
+            metadata: Metadata::default(),
+        };
+        // What the count of tokens, the cache and the client get.
+        let counted = serde_json::to_string(&answer).expect("JSON");
+        let cached = answer.into_json();
+        assert_eq!(serde_json::to_string(&cached.clone()).expect("JSON"), counted);
+        assert_eq!(count.get(), 1);
+    }
+
+    #[test]
+    fn each_field_of_full_metadata_occurs_once() {
+        let mut debug = DebugMetadata {
+            request_id: "7".to_owned(),
+            tool_version: "1",
+            schema_version: 1,
+            adapter: "cli",
+            tokens_input: 1,
+            tokens_output: 0,
+            api_calls_made: 0,
+            rate_limit_remaining: None,
+            confidence: 1.0,
+            threshold: 0.0,
+            tool_context: ToolContext::default(),
+        };
+        let core = Metadata { tokens: 3, confidence: Some(0.5), ..Metadata::default() };
+        debug.describe_answer(&core);
+        let json = serde_json::to_string(&core.with_debug(debug)).expect("JSON");
+        assert_eq!(json.matches("\"confidence\":0.5").count(), 1, "{json}");
+        assert_eq!(json.matches("\"confidence\"").count(), 1, "{json}");
+        assert!(json.contains("\"tokens_output\":3"), "{json}");
     }
 }

@@ -11,7 +11,7 @@ use crate::config::user_settings::UserSettings;
 use crate::config::{environment, settings};
 use crate::update::refresher::Refresher;
 use store::Store;
-use tools::{Caller, Freshness, Interface, LakeEngine, Refresh, Tools, UnreadReason};
+use tools::{Caller, Freshness, History, Interface, Refresh, Tools, UnreadReason};
 
 /// Returns the known facts about the agent that started this process. Claude Code passes its
 /// session and its project to the MCP servers and commands it starts; Codex passes its thread to
@@ -50,7 +50,7 @@ pub fn create_tools(store: impl Into<Arc<Store>>, interface: Interface) -> Tools
 pub fn create_engine(
     address: Option<&str>,
     lake: Option<&str>,
-) -> Result<Option<Arc<dyn LakeEngine>>, ToolError> {
+) -> Result<Option<Arc<dyn History>>, ToolError> {
     match (address, lake) {
         (None, _) => Ok(None),
         (Some(_), None) => {
@@ -62,13 +62,13 @@ pub fn create_engine(
 }
 
 #[cfg(feature = "spark")]
-fn open_engine(address: &str, lake: &str) -> Result<Arc<dyn LakeEngine>, ToolError> {
+fn open_engine(address: &str, lake: &str) -> Result<Arc<dyn History>, ToolError> {
     let engine = crate::spark::SparkEngine::new(address, lake, settings::create_redactor)?;
     Ok(Arc::new(engine))
 }
 
 #[cfg(not(feature = "spark"))]
-fn open_engine(address: &str, _: &str) -> Result<Arc<dyn LakeEngine>, ToolError> {
+fn open_engine(address: &str, _: &str) -> Result<Arc<dyn History>, ToolError> {
     let message = format!(
         "This build of sessions has no engine, so it cannot use '{address}'. Build it with \
         --features spark"
@@ -80,7 +80,7 @@ fn open_engine(address: &str, _: &str) -> Result<Arc<dyn LakeEngine>, ToolError>
 /// started the server.
 pub fn create_lake_tools(
     store: Arc<Store>,
-    engine: Arc<dyn LakeEngine>,
+    engine: Arc<dyn History>,
     is_local: bool,
 ) -> Result<Tools, ToolError> {
     let tools = if is_local {
@@ -88,7 +88,7 @@ pub fn create_lake_tools(
     } else {
         Tools::new(store).with_masking(settings::create_redactor)
     };
-    Ok(tools.with_prices(settings::read_prices()?).with_engine(engine))
+    Ok(tools.with_prices(settings::read_prices()?).with_history(engine))
 }
 
 /// Creates what brings a store up to date, before a command answers, with the logs of this machine and

@@ -13,7 +13,7 @@ use crate::app;
 use crate::config::{environment, settings};
 use crate::output::{Layout, Printer, Show};
 use store::Store;
-use tools::{Call, Interface, LakeEngine, Tools};
+use tools::{Call, History, Interface, Tools};
 
 /// The store and the settings that a command runs with.
 pub(super) struct CommandContext<'a> {
@@ -21,7 +21,7 @@ pub(super) struct CommandContext<'a> {
     pub(super) interface: Interface,
     pub(super) call: Call<'a>,
     /// The engine that scans a lake, if the user names one.
-    pub(super) engine: Option<Arc<dyn LakeEngine>>,
+    pub(super) engine: Option<Arc<dyn History>>,
     pub(super) printer: &'a Printer,
 }
 
@@ -30,7 +30,7 @@ impl CommandContext<'_> {
     pub(super) fn create_tools(&self) -> Tools {
         let tools = app::create_tools(Arc::clone(&self.store), self.interface);
         match &self.engine {
-            Some(engine) => tools.with_engine(Arc::clone(engine)),
+            Some(engine) => tools.with_history(Arc::clone(engine)),
             None => tools,
         }
     }

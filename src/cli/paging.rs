@@ -1,12 +1,14 @@
 //! Pages of answers: `--page N` and `--all` follow the cursors of the tools.
 
-use schemas::envelope::{EncodedAnswer, Pagination};
+use schemas::envelope::{EncodedAnswer, EncodedData, Pagination};
 use schemas::tool::analyze::AnalyzeData;
 use schemas::tool::find::FindData;
 use schemas::tool::list::ListData;
 use schemas::tool::search::SearchData;
 use schemas::{ErrorCode, ToolError};
 use serde::Serialize;
+
+use tools::encoding_error;
 
 /// Maximum number of pages that `--all` reads.
 const MAX_PAGES: u32 = 10_000;
@@ -147,10 +149,7 @@ fn read_all<T: JoinPages>(
         Pagination { total_in_page: metadata.results_returned, has_more: false, next_cursor: None };
     Ok(EncodedAnswer {
         status: last.status,
-        data: schemas::envelope::EncodedData::new(data).map_err(|error| {
-            let message = format!("the answer cannot be written as JSON, which is a bug: {error}");
-            ToolError::new(ErrorCode::InternalError, message)
-        })?,
+        data: EncodedData::new(data).map_err(encoding_error)?,
         pagination: Some(pagination),
         hint: last.hint,
         warnings: first.warnings,

@@ -6,7 +6,7 @@ use anstream::AutoStream;
 use anstyle::Style;
 
 use schemas::ToolError;
-use schemas::envelope::{DebugMetadata, EncodedAnswer, ErrorAnswer, Severity, Warning};
+use schemas::envelope::{DebugMetadata, EncodedAnswer, ErrorAnswer, Severity, ToolAnswer, Warning};
 use serde::Serialize;
 
 use super::layout::Layout;
@@ -66,11 +66,16 @@ impl Printer {
     /// Prints the envelope of an answer, with debug metadata if they are wanted.
     fn print_envelope<T>(&self, answer: &EncodedAnswer<T>) -> io::Result<()> {
         let Some(debug) = &self.debug else { return self.print_json(answer) };
-        let mut json = serde_json::to_value(answer).map_err(io::Error::other)?;
         let mut debug = debug.clone();
         debug.describe_answer(&answer.metadata);
-        debug.add_to_answer(&mut json);
-        self.print_json(&json)
+        self.print_json(&ToolAnswer {
+            status: answer.status,
+            data: &answer.data,
+            pagination: answer.pagination.clone(),
+            hint: answer.hint.clone(),
+            warnings: answer.warnings.clone(),
+            metadata: answer.metadata.clone().with_debug(debug),
+        })
     }
 
     /// Prints what an answer says about itself, on stderr. With a layout, times are those of its zone.

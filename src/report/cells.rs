@@ -4,7 +4,7 @@ use schemas::ToolError;
 use schemas::tool::OneOrMany;
 use schemas::tool::stats::{Group, GroupKey, StatsArgs};
 
-use tools::{Call, SessionSelection, Tools};
+use tools::{Call, Extent, SessionSelection, Tools};
 
 /// Returns the groups of the selected sessions by these keys.
 pub(super) fn read_cells(
@@ -26,7 +26,7 @@ pub(super) fn read_cells(
         sort: None,
         limit: None,
     };
-    let mut groups = tools.session_cells(&args, call)?.data.into_value().groups;
+    let mut groups = tools.count_sessions(&args, Extent::Cells, call)?.data.into_value().groups;
     for group in &mut groups {
         // The title is in the row of the session, and a cell is too small for a trend.
         group.title = None;

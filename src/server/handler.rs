@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::{
-    CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult,
-    CustomRequest, CustomResult, DiscoverResult, GetPromptRequestParams, GetPromptResponse,
-    Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-    ListToolsResult, MetaObject, PaginatedRequestParams, ProtocolVersion,
-    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, Tool,
+    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams,
+    CompleteResult, ContentBlock, CustomRequest, CustomResult, DiscoverResult,
+    GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, MetaObject,
+    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
+    ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -20,10 +21,11 @@ use serde_json::{Value, json};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
-use super::dispatcher::{CallDispatcher, CallOutcome, ServerOptions, ToolCall};
+use super::dispatcher::{CallDispatcher, CallOutcome, ServerOptions};
 use super::protocol_error::{invalid_request, refused_request};
+use super::tool_calls::ToolCall;
 use super::web::app;
-use super::{complete, help, progress, prompts, resources, schema, tool_calls};
+use super::{complete, help, progress, prompts, resources, schema};
 use crate::help::{Help, dashdash};
 use tools::{Call, EventImage, Tools};
 
@@ -251,31 +253,28 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some((spec, alias)) = find_tool(TOOLS, &request.name) else {
+        let arguments = Value::Object(request.arguments.unwrap_or_default());
+        let Some(tool_call) = ToolCall::new(context.id.to_string(), &request.name, arguments)
+        else {
             self.take_request()?;
             return Err(self.unknown_tool_error(&request.name));
         };
-        let tool_call = Arc::new(ToolCall {
-            id: context.id.to_string(),
-            tool: spec.name.to_owned(),
-            arguments: Value::Object(request.arguments.unwrap_or_default()),
-            alias,
-        });
+        let tool_call = Arc::new(tool_call);
 
         let work = {
             let server = self.clone();
             let tool_call = Arc::clone(&tool_call);
             let cancelled = context.ct.clone();
             self.spawn_blocking(move || {
-                server.answer_call(&tool_call, &|| cancelled.is_cancelled())
+                call_result(server.answer_call(&tool_call, &|| cancelled.is_cancelled()))
             })
         };
         let token = context.meta.get_progress_token();
         let limit = self.dispatcher.time_limit();
-        let outcome =
-            progress::wait_with_progress(work, &context.peer, token, &tool_call.tool, limit).await;
-        let outcome = outcome.unwrap_or_else(|| self.dispatcher.late_outcome(&tool_call));
-        Ok(CallToolResponse::Complete(tool_calls::call_result(outcome)))
+        let result =
+            progress::wait_with_progress(work, &context.peer, token, tool_call.spec.name, limit);
+        let result = result.await.unwrap_or_else(|| call_result(self.late_outcome(&tool_call)));
+        Ok(CallToolResponse::Complete(result))
     }
 }
 
@@ -328,9 +327,7 @@ impl Server {
         tool_call: &ToolCall,
         stop: &(dyn Fn() -> bool + Sync),
     ) -> CallOutcome {
-        self.dispatcher.dispatch_call(&self.tools, tool_call, stop, &|call: &Call<'_>| {
-            tool_calls::run_tool(&self.tools, &tool_call.tool, tool_call.arguments.clone(), call)
-        })
+        self.dispatcher.dispatch_call(&self.tools, tool_call, stop)
     }
 
     /// Returns the error for an unknown tool name.
@@ -343,6 +340,30 @@ impl Server {
         }
         invalid_request(&message)
     }
+}
+
+/// Converts the outcome of a call to the result of the protocol. Clients show the model the text or
+/// the structured content, which are the same. A failure is text only, because some clients check
+/// structured content against the schema of a success.
+fn call_result(outcome: CallOutcome) -> CallToolResult {
+    let mut result = match outcome.result {
+        Ok(answer) => {
+            let text = serde_json::to_string(&answer).unwrap_or_default();
+            // rmcp writes this from values.
+            let structured = serde_json::from_str(&text).ok();
+            let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+            result.structured_content = structured;
+            result
+        }
+        Err(error) => {
+            let text = serde_json::to_string(&error).unwrap_or_default();
+            CallToolResult::error(vec![ContentBlock::text(text)])
+        }
+    };
+    if let Ok(Value::Object(debug)) = serde_json::to_value(outcome.debug) {
+        result.meta = Some(MetaObject(debug));
+    }
+    result
 }
 
 /// Returns true if the client speaks the protocol of 2026-07-28 or a later one.

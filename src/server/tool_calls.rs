@@ -1,99 +1,167 @@
-//! Runs the tool that a request names, and converts its outcome to the result of the protocol.
+//! A call of a tool, and the table of the functions that answer the calls of each tool.
 
-use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
-use schemas::envelope::{ErrorAnswer, JsonAnswer};
-use schemas::{ErrorCode, ToolError};
+use schemas::ToolError;
+use schemas::envelope::{EncodedAnswer, JsonAnswer, Severity, Warning, WarningCode};
+use schemas::tool::{
+    TOOLS, ToolAlias, ToolSpec, analyze, details, event, find, find_tool, label, list, metadata,
+    query, search, stats,
+};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::arguments::parse_arguments;
-use super::dispatcher::{AnswerContent, CallOutcome};
 use tools::{Call, Tools};
 
-/// Runs the tool of this name.
-pub(super) fn run_tool(
-    tools: &Tools,
-    name: &str,
-    arguments: Value,
-    call: &Call<'_>,
-) -> Result<JsonAnswer, ToolError> {
-    match name {
-        "search_events" => {
-            Ok(tools.search_events(&parse_arguments(name, arguments)?, call)?.into_json())
-        }
-        "search_sessions" => {
-            Ok(tools.search_sessions(&parse_arguments(name, arguments)?, call)?.into_json())
-        }
-        "get_event_details" => {
-            Ok(tools.get_event_details(&parse_arguments(name, arguments)?, call)?.into_json())
-        }
-        "list_sessions" => {
-            Ok(tools.list_sessions(&parse_arguments(name, arguments)?, call)?.into_json())
-        }
-        "analyze_session" => {
-            Ok(tools.analyze_session(&parse_arguments(name, arguments)?, call)?.into_json())
-        }
-        "get_session_details" => {
-            Ok(tools.get_session_details(&parse_arguments(name, arguments)?, call)?.into_json())
-        }
-        "tool_metadata" => {
-            Ok(tools.tool_metadata(&parse_arguments(name, arguments)?, call)?.into_json())
-        }
-        "update_session_labels" => {
-            Ok(tools.update_session_labels(&parse_arguments(name, arguments)?, call)?.into_json())
-        }
-        "query_sql" => Ok(tools.query_sql(&parse_arguments(name, arguments)?, call)?.into_json()),
-        "session_stats" => {
-            Ok(tools.session_stats(&parse_arguments(name, arguments)?, call)?.into_json())
-        }
-        _ => Err(ToolError::new(
-            ErrorCode::InternalError,
-            format!("{name} is listed but not served"),
-        )),
+/// A function that answers the calls of one tool.
+type AnswerFunction = fn(&ToolCall, &Tools, &Call<'_>) -> Result<JsonAnswer, ToolError>;
+
+/// All tools, in the order of [`TOOLS`], with their functions.
+static FUNCTIONS: [(ToolSpec, AnswerFunction); TOOLS.len()] = [
+    (analyze::SPEC, |asked, tools, call| asked.run(Tools::analyze_session, tools, call)),
+    (event::SPEC, |asked, tools, call| asked.run(Tools::get_event_details, tools, call)),
+    (details::SPEC, |asked, tools, call| asked.run(Tools::get_session_details, tools, call)),
+    (list::SPEC, |asked, tools, call| asked.run(Tools::list_sessions, tools, call)),
+    (query::SPEC, |asked, tools, call| asked.run(Tools::query_sql, tools, call)),
+    (search::SPEC, |asked, tools, call| asked.run(Tools::search_events, tools, call)),
+    (find::SPEC, |asked, tools, call| asked.run(Tools::search_sessions, tools, call)),
+    (stats::SPEC, |asked, tools, call| asked.run(Tools::session_stats, tools, call)),
+    (metadata::SPEC, |asked, tools, call| asked.run(Tools::tool_metadata, tools, call)),
+    (label::SPEC, |asked, tools, call| asked.run(Tools::update_session_labels, tools, call)),
+];
+
+/// A call of a tool.
+pub(super) struct ToolCall {
+    pub(super) id: String,
+    pub(super) spec: &'static ToolSpec,
+    function: AnswerFunction,
+    pub(super) arguments: Value,
+    /// The earlier name by which the client called the tool, if it used one.
+    alias: Option<ToolAlias>,
+}
+
+impl ToolCall {
+    /// Creates a call of the tool with this name or earlier name; `None` if there is none.
+    pub(super) fn new(id: String, name: &str, arguments: Value) -> Option<Self> {
+        let (found, alias) = find_tool(TOOLS, name)?;
+        let (spec, function) = FUNCTIONS.iter().find(|(spec, _)| spec.name == found.name)?;
+        Some(Self { id, spec, function: *function, arguments, alias })
+    }
+
+    /// Runs the tool.
+    pub(super) fn answer(&self, tools: &Tools, call: &Call<'_>) -> Result<JsonAnswer, ToolError> {
+        (self.function)(self, tools, call)
+    }
+
+    /// Parses the arguments and runs `tool` with them.
+    fn run<A: DeserializeOwned, T>(
+        &self,
+        tool: impl Fn(&Tools, &A, &Call<'_>) -> Result<EncodedAnswer<T>, ToolError>,
+        tools: &Tools,
+        call: &Call<'_>,
+    ) -> Result<JsonAnswer, ToolError> {
+        let args = parse_arguments(self.spec.name, self.arguments.clone())?;
+        Ok(tool(tools, &args, call)?.into_json())
+    }
+
+    /// Returns a key that identifies the call: the same for the same arguments in any order.
+    pub(super) fn cache_key(&self) -> String {
+        let mut key = format!("{} ", self.spec.name);
+        write_sorted(&self.arguments, &mut key);
+        key
+    }
+
+    /// Returns a warning if the tool was called by an earlier name.
+    pub(super) fn rename_warning(&self) -> Option<Warning> {
+        let ToolAlias { name, sunset } = self.alias?;
+        let message = format!(
+            "{name} was renamed to {}; the old name may stop working on {sunset}",
+            self.spec.name
+        );
+        Some(Warning::new(WarningCode::ToolRenamed, Severity::Warning, message))
     }
 }
 
-/// Converts the outcome of a call to the result of the protocol.
-pub(super) fn call_result(answered: CallOutcome) -> CallToolResult {
-    let mut result = match answered.result {
-        Ok(answer) => success_result(answer),
-        Err(error) => failure_result(&error),
-    };
-    if let Ok(Value::Object(debug)) = serde_json::to_value(answered.debug) {
-        result.meta = Some(MetaObject(debug));
+/// Writes JSON with the keys of objects sorted.
+#[expect(clippy::wildcard_enum_match_arm, reason = "other values of JSON are alike here")]
+fn write_sorted(value: &Value, out: &mut String) {
+    match value {
+        Value::Object(fields) => {
+            let mut fields: Vec<_> = fields.iter().collect();
+            fields.sort_by_key(|(name, _)| *name);
+            out.push('{');
+            for (name, value) in fields {
+                out.push_str(&format!("{name:?}:"));
+                write_sorted(value, out);
+                out.push(',');
+            }
+            out.push('}');
+        }
+        Value::Array(values) => {
+            out.push('[');
+            for value in values {
+                write_sorted(value, out);
+                out.push(',');
+            }
+            out.push(']');
+        }
+        value => out.push_str(&value.to_string()),
     }
-    result
-}
-
-/// Returns a successful result.
-fn success_result(answer: AnswerContent) -> CallToolResult {
-    let mut result = CallToolResult::success(vec![ContentBlock::text(answer.text)]);
-    result.structured_content = Some(answer.structured);
-    result
-}
-
-/// Returns a failed result, as text only: some clients check structured content against the schema
-/// of a success.
-fn failure_result(error: &ErrorAnswer) -> CallToolResult {
-    let json = serde_json::to_string(error).unwrap_or_default();
-    CallToolResult::error(vec![ContentBlock::text(json)])
 }
 
 #[cfg(test)]
 mod tests {
-    use schemas::tool::TOOLS;
+    use schemas::{ErrorCode, Timestamp};
     use serde_json::json;
 
     use super::*;
+
+    fn call_with(arguments: Value, alias: Option<ToolAlias>) -> ToolCall {
+        let call = ToolCall::new("1".to_owned(), "list_sessions", arguments).expect("a tool");
+        ToolCall { alias, ..call }
+    }
+
+    fn key(arguments: Value) -> String {
+        call_with(arguments, None).cache_key()
+    }
 
     #[test]
     fn every_row_is_served_and_refuses_what_it_does_not_know() {
         let folder = tempfile::tempdir().expect("tempdir");
         let tools = Tools::new(store::Store::new(folder.path()));
-        let call = Call::new(schemas::Timestamp(0), &|| false);
+        let call = Call::new(Timestamp(0), &|| false);
         for spec in TOOLS {
-            let error = run_tool(&tools, spec.name, json!({ "no_such_argument": 1 }), &call)
-                .expect_err(spec.name);
+            let arguments = json!({ "no_such_argument": 1 });
+            let asked = ToolCall::new(String::new(), spec.name, arguments).expect(spec.name);
+            let error = asked.answer(&tools, &call).expect_err(spec.name);
             assert_eq!(error.code, ErrorCode::InvalidArgument, "{}: {error}", spec.name);
+            assert!(error.message.contains(spec.name), "{}: {error}", spec.name);
+        }
+    }
+
+    #[test]
+    fn an_answer_to_an_earlier_name_says_so() {
+        assert_eq!(call_with(json!({}), None).rename_warning(), None);
+        let alias = ToolAlias { name: "grep_sessions", sunset: "2027-06-01" };
+        let warning = call_with(json!({}), Some(alias)).rename_warning().expect("a warning");
+        assert_eq!(warning.code, WarningCode::ToolRenamed);
+        assert!(warning.message.contains("2027-06-01"), "{}", warning.message);
+    }
+
+    #[test]
+    fn the_order_of_arguments_makes_no_other_call() {
+        let call =
+            key(json!({ "limit": 1, "session_ids": ["a", "b"], "x": { "c": null, "d": 2 } }));
+        assert_eq!(
+            call,
+            key(json!({ "x": { "d": 2, "c": null }, "session_ids": ["a", "b"], "limit": 1 }))
+        );
+        for other in [
+            json!({ "limit": 1, "session_ids": ["b", "a"], "x": { "c": null, "d": 2 } }),
+            json!({ "limit": "1", "session_ids": ["a", "b"], "x": { "c": null, "d": 2 } }),
+            json!({ "limit": 1, "session_ids": ["a,b"], "x": { "c": null, "d": 2 } }),
+            json!({ "limit": 1, "session_ids": ["a", "b"], "x": { "c": null }, "d": 2 }),
+        ] {
+            assert_ne!(call, key(other));
         }
     }
 }

@@ -11,8 +11,8 @@ use schemas::{ErrorCode, ToolError};
 use super::connection::SparkConnection;
 use crate::lake::{LakeCatalog, LakePlace, PullContent, PullFilter, pull_sessions};
 use crate::update::write_lock::take_write_lock;
-use store::{Store, StoreWriter, Verify};
-use tools::RedactorFactory;
+use store::{Snapshot, Store, StoreWriter, Verify};
+use tools::{RedactorFactory, Stop};
 
 /// Maximum time to wait for another process that loads sessions of the same lake.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
@@ -35,6 +35,16 @@ impl Default for EngineLimits {
     fn default() -> Self {
         Self { load_bytes: 8 << 20, counted_events: 1 << 16, compared_bytes: 32 << 20 }
     }
+}
+
+/// A call for which the engine loads events.
+#[derive(Clone, Copy)]
+pub(super) struct LakeCall<'a> {
+    /// The store that they are loaded into.
+    pub(super) store: &'a Store,
+    /// The sessions of the lake, by position.
+    pub(super) snapshot: &'a Snapshot,
+    pub(super) stop: Stop<'a>,
 }
 
 /// Answers over a lake through Spark Connect.

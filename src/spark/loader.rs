@@ -10,12 +10,11 @@ use ingest::stream::batch::events_schema;
 use schemas::table::{EVENTS, EventColumn};
 use schemas::{ErrorCode, ToolError};
 
-use super::engine::SparkEngine;
+use super::engine::{LakeCall, SparkEngine};
 use super::pruning::object_path;
 use super::relation::{Parameters, read_files, select};
 use crate::lake::{LakeCatalog, LakeSession};
 use store::{check_events, order_events};
-use tools::LakeCall;
 
 /// Most bytes of objects whose rows are in memory at a time, unless one session has more.
 const BYTES_AT_A_TIME: u64 = 32 << 20;

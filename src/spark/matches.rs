@@ -10,7 +10,7 @@ use schemas::table::EVENTS;
 use schemas::tool::search::SearchSort;
 
 use super::condition::EventCondition;
-use super::engine::SparkEngine;
+use super::engine::{LakeCall, SparkEngine};
 use super::loader::{count_fitting, unreadable};
 use super::pruning::{CandidateObject, collect_objects, find_candidates, scanned_paths};
 use super::relation::{read_files, select};
@@ -18,8 +18,8 @@ use super::windows::{SearchWindow, split_windows};
 use crate::lake::LakeCatalog;
 use search::{Clause, Query, QueryPattern, SearchError, SearchRequest, search, selected_sessions};
 use store::Snapshot;
-use tools::error::store_error;
-use tools::{LakeCall, LakeScope, MatchCount};
+use tools::error::{search_error, store_error};
+use tools::{Examined, NeededMatches, RowTotal};
 
 /// Most words whose presence in the lake is looked up to explain an empty page.
 const MAX_EXPLAINED_WORDS: usize = 8;
@@ -44,12 +44,34 @@ struct LakeSearch<'a> {
 }
 
 impl SparkEngine {
+    /// Loads the events on a page of a search, and those that explain why there are none.
+    pub(super) fn load_page(
+        &self,
+        call: &LakeCall<'_>,
+        needed: &NeededMatches<'_>,
+    ) -> Result<Examined, ToolError> {
+        // The tool reports arguments that are not valid.
+        let Ok(request) = (needed.request)(call.snapshot) else { return Ok(Examined::default()) };
+        if needed.is_ranked {
+            return self.load_compared(call, &request, true);
+        }
+        let examined = self.find_matches(call, &request)?;
+        if request.after.is_some() || finds_any(call, &request, examined.matched)? {
+            return Ok(examined);
+        }
+        if needed.may_rank_instead {
+            return self.load_compared(call, &request, true);
+        }
+        let explained = self.load_compared(call, &request, false)?;
+        Ok(Examined { matched: explained.matched, ..examined })
+    }
+
     /// Loads the sessions with the matches of a page, and counts the matches.
-    pub(super) fn find_matches(
+    fn find_matches(
         &self,
         call: &LakeCall<'_>,
         request: &SearchRequest<'_>,
-    ) -> Result<LakeScope, ToolError> {
+    ) -> Result<Examined, ToolError> {
         let catalog = self.catalog()?;
         let candidates = find_candidates(&catalog, self.folder(), call.snapshot, request);
         let total = catalog.object_count();
@@ -64,7 +86,7 @@ impl SparkEngine {
         let sessions = distinct_sessions(candidates.iter());
         if session_bytes(&catalog, call.snapshot, &sessions) <= self.limits.load_bytes {
             self.load_events(call, &sessions)?;
-            return Ok(lake_search.scope(None, MatchCount::Loaded));
+            return Ok(lake_search.scope(None, None));
         }
         let condition = EventCondition::new(request);
         if condition.is_exact {
@@ -76,12 +98,12 @@ impl SparkEngine {
 
     /// Loads everything if it is little. Otherwise loads the newest of the selected sessions if
     /// `is_ranked`, and looks up the words of the query in the whole lake.
-    pub(super) fn load_compared(
+    fn load_compared(
         &self,
         call: &LakeCall<'_>,
         request: &SearchRequest<'_>,
         is_ranked: bool,
-    ) -> Result<LakeScope, ToolError> {
+    ) -> Result<Examined, ToolError> {
         let snapshot = call.snapshot;
         let catalog = self.catalog()?;
         let everything: Vec<usize> = (0..snapshot.sessions().len()).collect();
@@ -90,12 +112,12 @@ impl SparkEngine {
             self.load_events(call, &everything)?;
             let count = everything.len();
             let description = format!("all {count} sessions of the lake compared");
-            return Ok(LakeScope { description, matched: MatchCount::Loaded });
+            return Ok(Examined { description, matched: None });
         }
         self.load_words(call, request)?;
         if !is_ranked {
             let description = "the whole lake searched".to_owned();
-            return Ok(LakeScope { description, matched: MatchCount::Loaded });
+            return Ok(Examined { description, matched: None });
         }
         let wanted = selected_sessions(snapshot, request);
         let objects = collect_objects(&catalog, self.folder(), snapshot, wanted.as_ref());
@@ -107,9 +129,8 @@ impl SparkEngine {
         let count = sessions.len();
         let description =
             format!("the newest {count} of {selected} selected sessions of the lake compared");
-        let matched =
-            if count == selected { MatchCount::Loaded } else { MatchCount::AtLeastLoaded };
-        Ok(LakeScope { description, matched })
+        let matched = (count < selected).then_some(RowTotal::AtLeast(0));
+        Ok(Examined { description, matched })
     }
 
     /// Loads a session for each word of the query that the lake has, so that the answer does not call
@@ -154,7 +175,7 @@ impl LakeSearch<'_> {
         &self,
         condition: &EventCondition,
         sessions: &[usize],
-    ) -> Result<LakeScope, ToolError> {
+    ) -> Result<Examined, ToolError> {
         let request = self.request;
         let wanted = request.limit + 1;
         let is_oldest_first = request.query.sort == SearchSort::Oldest;
@@ -170,12 +191,9 @@ impl LakeSearch<'_> {
         let matches = found.iter().map(|one| one.matches).sum();
         let page = sessions_of_page(found, wanted, is_oldest_first);
         self.engine.load_events(self.call, &page)?;
-        let matched = if days.is_none() {
-            MatchCount::Exactly(matches)
-        } else {
-            MatchCount::AtLeast(matches)
-        };
-        Ok(self.scope(days, matched))
+        let matched =
+            if days.is_none() { RowTotal::Exact(matches) } else { RowTotal::AtLeast(matches) };
+        Ok(self.scope(days, Some(matched)))
     }
 
     /// Returns the windows to search, in order: only everything if that is little, or if all matches
@@ -221,7 +239,7 @@ impl LakeSearch<'_> {
 
     /// Loads the candidates of growing windows until a page is full. The store decides which rows match,
     /// because Spark cannot.
-    fn load_by_window(&self, sessions: &[usize]) -> Result<LakeScope, ToolError> {
+    fn load_by_window(&self, sessions: &[usize]) -> Result<Examined, ToolError> {
         let is_oldest_first = self.request.query.sort == SearchSort::Oldest;
         let limit = self.engine.limits.compared_bytes;
         for window in self.windows(sessions) {
@@ -236,17 +254,14 @@ impl LakeSearch<'_> {
             keep_bytes(self.catalog, self.call.snapshot, &mut sessions, limit);
             self.engine.load_events(self.call, &sessions)?;
             if sessions.len() < count {
-                return Ok(self.scope(window.days, MatchCount::AtLeastLoaded));
+                return Ok(self.scope(window.days, Some(RowTotal::AtLeast(0))));
             }
             if window.days.is_none() || self.is_page_full()? {
-                let matched = match window.days {
-                    None => MatchCount::Loaded,
-                    Some(_) => MatchCount::AtLeastLoaded,
-                };
+                let matched = window.days.map(|_| RowTotal::AtLeast(0));
                 return Ok(self.scope(window.days, matched));
             }
         }
-        Ok(self.scope(None, MatchCount::Loaded))
+        Ok(self.scope(None, None))
     }
 
     /// Returns true if the store has the matches of the page, and one more.
@@ -260,7 +275,7 @@ impl LakeSearch<'_> {
     }
 
     /// Describes what was searched: `days` of it, or everything.
-    fn scope(&self, days: Option<i64>, matched: MatchCount) -> LakeScope {
+    fn scope(&self, days: Option<i64>, matched: Option<RowTotal>) -> Examined {
         let end = if self.request.query.sort == SearchSort::Oldest { "oldest" } else { "newest" };
         let window = match days {
             None => "the whole lake searched".to_owned(),
@@ -270,8 +285,24 @@ impl LakeSearch<'_> {
         let pruned = self.total - self.candidates.len();
         let description =
             format!("{window}; the skip indexes excluded {pruned} of {} objects", self.total);
-        LakeScope { description, matched }
+        Examined { description, matched }
     }
+}
+
+/// Returns true if some matches were counted, or the store has some now.
+fn finds_any(
+    call: &LakeCall<'_>,
+    request: &SearchRequest<'_>,
+    counted: Option<RowTotal>,
+) -> Result<bool, ToolError> {
+    match counted {
+        Some(RowTotal::Exact(count)) => return Ok(count > 0),
+        Some(RowTotal::AtLeast(1..)) => return Ok(true),
+        Some(RowTotal::AtLeast(0)) | None => {}
+    }
+    let snapshot = call.store.take_snapshot().map_err(store_error)?;
+    let found = search(&snapshot, request, call.stop).map_err(search_error)?;
+    Ok(!found.hits.is_empty())
 }
 
 /// Returns the sessions of the objects, each once, by position.

@@ -15,7 +15,7 @@ use super::pruning::object_path;
 use super::relation::{Parameters, read_files, select};
 use super::statement::check_statement;
 use crate::lake::{LakeCatalog, LakeEvents};
-use tools::{LakeScope, WantedColumns};
+use tools::{ColumnPart, ColumnScan, Examined, Stop, WantedColumns};
 
 /// Computed columns of the views.
 const COMPUTED: [(&str, &str); 2] = [
@@ -32,8 +32,8 @@ pub(super) fn run_query(
     engine: &SparkEngine,
     sql: &str,
     max_rows: usize,
-    stop: &(dyn Fn() -> bool + Sync),
-) -> Result<(Vec<RecordBatch>, LakeScope), ToolError> {
+    stop: Stop<'_>,
+) -> Result<(Vec<RecordBatch>, Examined), ToolError> {
     check_statement(sql)?;
     let catalog = engine.catalog()?;
     let statement = sql.trim().trim_end_matches(';');
@@ -65,25 +65,25 @@ pub(super) fn run_query(
         }
     }
     let description = format!("Spark ran the query over {} objects", catalog.object_count());
-    Ok((batches, LakeScope { description, ..LakeScope::default() }))
+    Ok((batches, Examined { description, ..Examined::default() }))
 }
 
-/// Calls `take` with columns of the events of sessions, in order, until it returns false.
-pub(super) fn read_columns(
-    engine: &SparkEngine,
-    wanted: &WantedColumns<'_>,
-    stop: &(dyn Fn() -> bool + Sync),
-    take: &mut dyn FnMut(&str, &RecordBatch) -> Result<bool, ToolError>,
-) -> Result<LakeScope, ToolError> {
+/// Prepares to read columns of the events of sessions with one query.
+pub(super) fn plan_scan<'s>(
+    engine: &'s SparkEngine,
+    wanted: &'s WantedColumns<'s>,
+) -> Result<ColumnScan<'s>, ToolError> {
     let catalog = engine.catalog()?;
-    let sessions = wanted.sessions.iter().filter_map(|id| catalog.sessions.get(*id));
+    let selected = wanted.snapshot.sessions().iter().zip(wanted.is_selected);
+    let selected = selected.filter(|(_, is_selected)| **is_selected);
+    let sessions = selected.filter_map(|(row, _)| catalog.sessions.get(row.id()));
     let objects = sessions.flat_map(|session| &session.objects);
     let count = objects.clone().count();
     let paths = event_paths(engine, &catalog, objects);
     let description = format!("Spark read {count} of {} objects", catalog.object_count());
-    let scope = LakeScope { description, ..LakeScope::default() };
+    let examined = Examined { description, ..Examined::default() };
     if paths.is_empty() {
-        return Ok(scope);
+        return Ok(ColumnScan { parts: Vec::new(), examined });
     }
     let mut parameters = Parameters::default();
     let mut conditions = vec!["true".to_owned()];
@@ -107,16 +107,19 @@ pub(super) fn read_columns(
         conditions.join(" AND ")
     );
     let relation = select(&sql, parameters, vec![("events", read_files(paths, &EVENTS))]);
-    engine.connection().run(&relation, stop, &mut |batch| {
-        let batch = with_store_types(&batch).map_err(|error| unreadable(&error))?;
-        for (id, rows) in split_sessions(&batch) {
-            if !take(id, &rows)? {
-                return Ok(false);
+    let part: ColumnPart<'s> = Box::new(move |take| {
+        engine.connection().run(&relation, wanted.stop, &mut |batch| {
+            let batch = with_store_types(&batch).map_err(|error| unreadable(&error))?;
+            for (id, rows) in split_sessions(&batch) {
+                let Some(session) = wanted.snapshot.session_position(id) else { continue };
+                if !take(session, &rows) {
+                    return Ok(false);
+                }
             }
-        }
-        Ok(true)
-    })?;
-    Ok(scope)
+            Ok(true)
+        })
+    });
+    Ok(ColumnScan { parts: vec![part], examined })
 }
 
 fn events_view(engine: &SparkEngine, catalog: &LakeCatalog) -> Relation {

@@ -16,7 +16,7 @@ use schemas::tool::stats::{GroupKey, StatsArgs};
 use schemas::{Provider, Timestamp, Zone};
 use sessions::output::{ConversationView, Layout, Show, paint_usage};
 use store::Store;
-use tools::{Call, Tools};
+use tools::{Call, Extent, Tools};
 
 use crate::env::{Ran, TestEnv, compare, samples};
 
@@ -53,7 +53,7 @@ fn screens(tools: &Tools, width: usize) -> String {
         limit: Some(8),
     };
     let by_tool = tools.session_stats(&by(GroupKey::Tool), &call).expect("groups").data;
-    let by_day = tools.all_session_stats(&by(GroupKey::Day), &call).expect("groups").data;
+    let by_day = tools.count_sessions(&by(GroupKey::Day), Extent::All, &call).expect("groups").data;
     let transcript = tools.read_transcript(MAIN, &call).expect("a session");
     let resume = Some(format!("claude --resume {MAIN}"));
     let conversation = ConversationView::new(transcript, resume, false);

@@ -83,7 +83,7 @@ fn embedded(env: &TestEnv) -> Tools {
 fn on_spark(env: &TestEnv, address: &str, name: &str, limits: EngineLimits) -> Tools {
     let lake = env.path("lake").to_string_lossy().into_owned();
     let engine = SparkEngine::new(address, &lake, unmasked).expect("an engine");
-    Tools::new(Store::new(env.path(name))).with_engine(Arc::new(engine.with_limits(limits)))
+    Tools::new(Store::new(env.path(name))).with_history(Arc::new(engine.with_limits(limits)))
 }
 
 /// Parses the arguments of a tool.

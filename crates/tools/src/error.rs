@@ -7,6 +7,7 @@ use std::path::Path;
 use schemas::{ErrorCode, ToolError};
 
 use base::sanitize::clean_text;
+use search::SearchError;
 use sql::{Fault, Mistake, SqlError};
 use store::StoreError;
 
@@ -127,6 +128,18 @@ fn io_advice(kind: ErrorKind) -> &'static str {
             "The file system is read-only. Choose another store with --store"
         }
         _ => "Nothing that was committed is lost. Run the command again",
+    }
+}
+
+/// Returns the error of a search that ended early.
+pub fn search_error(error: SearchError) -> ToolError {
+    match error {
+        SearchError::Cancelled => ToolError::new(ErrorCode::Cancelled, "The search was cancelled"),
+        SearchError::TimedOut => {
+            let message = "The search timed out. Narrow it with project, provider, since or until";
+            ToolError::new(ErrorCode::SearchTimeout, message)
+        }
+        SearchError::Store(error) => store_error(error),
     }
 }
 

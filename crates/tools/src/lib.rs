@@ -61,15 +61,17 @@ pub use self::image::EventImage;
 pub use self::image::count_images;
 use self::masks::MaskReport;
 use self::query::CountedWriter;
-pub use self::query::WriteError;
 pub use self::reply::answer::encoding_error;
 use self::reply::answer::{Reply, run_and_wrap};
 pub use self::reply::call::Call;
 pub use self::reply::caller::Caller;
 use self::reply::complete;
 pub use self::reply::freshness::{Freshness, Refresh, UnreadReason};
+pub use self::reply::history::{
+    CallView, ColumnPart, ColumnScan, Examined, History, NeededEvents, NeededMatches, RowTotal,
+    Stop, WantedColumns, WriteError,
+};
 pub use self::reply::interface::Interface;
-pub use self::reply::lake_engine::{LakeCall, LakeEngine, LakeScope, MatchCount, WantedColumns};
 pub use self::reply::rows::read_events;
 pub use self::reply::selection::SessionSelection;
 pub use self::reply::session_filter::session_filter;
@@ -81,7 +83,8 @@ use self::reply::store_warnings::store_warnings;
 pub use self::reply::time_range::TimeRange;
 pub use self::reply::transcript::Transcript;
 pub use self::reply::transcript::linked_event;
-use self::stats::Extent;
+use self::search::ParsedSearch;
+pub use self::stats::Extent;
 use self::status::StatusData;
 use crate::error::store_error;
 use sql::{Sandbox, SqlQuery, SqlSummary};
@@ -100,7 +103,7 @@ impl Tools {
     /// Sets the program that runs queries, which is this program itself.
     #[must_use]
     pub fn with_program(mut self, program: PathBuf) -> Self {
-        self.shared.sandbox = Sandbox::new(program);
+        self.shared.store_history.sandbox = Sandbox::new(program);
         self
     }
 
@@ -125,22 +128,17 @@ impl Tools {
         self
     }
 
-    /// Sets the engine that scans a lake. The store is then a part of the lake, which the engine fills.
+    /// Sets the history that calls answer from, which loads what they need into the store.
     #[must_use]
-    pub fn with_engine(mut self, engine: Arc<dyn LakeEngine>) -> Self {
-        self.shared.engine = Some(engine);
+    pub fn with_history(mut self, history: Arc<dyn History>) -> Self {
+        self.shared.other_history = Some(history);
         self
-    }
-
-    /// Returns true if an engine scans a lake.
-    pub fn has_engine(&self) -> bool {
-        self.shared.engine.is_some()
     }
 
     /// Sets what keeps the store up to date with the logs.
     #[must_use]
     pub fn with_refresh(mut self, refresh: Arc<dyn Refresh>) -> Self {
-        self.shared.refresh = Some(refresh);
+        self.shared.store_history.refresh = Some(refresh);
         self
     }
 
@@ -200,8 +198,7 @@ impl Tools {
         args: &SearchArgs,
         call: &Call<'_>,
     ) -> Result<EncodedAnswer<SearchData>, ToolError> {
-        search::prepare(&self.shared, args, call)?;
-        self.run_tool(call, |snapshot| search::run(&self.shared, snapshot, args, call, false))
+        self.run_search(args, false, call)
     }
 
     /// Runs `search_events` for the best match of each session, if the matches are ranked.
@@ -210,7 +207,26 @@ impl Tools {
         args: &SearchArgs,
         call: &Call<'_>,
     ) -> Result<EncodedAnswer<SearchData>, ToolError> {
-        self.run_tool(call, |snapshot| search::run(&self.shared, snapshot, args, call, true))
+        self.run_search(args, true, call)
+    }
+
+    fn run_search(
+        &self,
+        args: &SearchArgs,
+        one_per_session: bool,
+        call: &Call<'_>,
+    ) -> Result<EncodedAnswer<SearchData>, ToolError> {
+        let interface = self.shared.caller.interface;
+        let parsed = ParsedSearch::parse(args, one_per_session, interface, call);
+        match &parsed {
+            Ok(parsed) => search::prepare(&self.shared, parsed, call)?,
+            // An empty history is reported first.
+            Err(_) => self.open_rows(call)?,
+        }
+        self.run_tool(call, |snapshot| {
+            let parsed = parsed.as_ref().map_err(ToolError::clone)?;
+            search::run(&self.shared, snapshot, parsed, call)
+        })
     }
 
     /// Runs `search_sessions`.
@@ -219,7 +235,7 @@ impl Tools {
         args: &FindArgs,
         call: &Call<'_>,
     ) -> Result<EncodedAnswer<FindData>, ToolError> {
-        self.shared.refuse_lake("search_sessions")?;
+        self.shared.require_all_events("search_sessions")?;
         self.run_tool(call, |snapshot| find::run(&self.shared, snapshot, args, call))
     }
 
@@ -229,7 +245,8 @@ impl Tools {
         args: &EventArgs,
         call: &Call<'_>,
     ) -> Result<EncodedAnswer<EventData>, ToolError> {
-        event::prepare(&self.shared, args, call)?;
+        let find = |snapshot: &Snapshot| event::find_sessions(&self.shared, args, snapshot);
+        self.shared.open_view(call, &NeededEvents::Sessions(&find))?;
         self.run_tool(call, |snapshot| event::run(&self.shared, snapshot, args, call))
     }
 
@@ -240,7 +257,7 @@ impl Tools {
         number: usize,
         call: &Call<'_>,
     ) -> Result<EventImage, ToolError> {
-        self.shared.refuse_lake("an image")?;
+        self.shared.require_all_events("an image")?;
         self.read_store(call, &mut || {
             image::run(&self.shared, self.snapshot(call)?, event_id, number, call)
         })
@@ -252,7 +269,7 @@ impl Tools {
         args: &ListArgs,
         call: &Call<'_>,
     ) -> Result<EncodedAnswer<ListData>, ToolError> {
-        self.shared.prepare_lake(call, |_, _| Ok(LakeScope::default()))?;
+        self.open_rows(call)?;
         self.run_tool(call, |snapshot| list::run(&self.shared, snapshot, args, call))
     }
 
@@ -307,26 +324,20 @@ impl Tools {
         details::read_with_transcript(&self.shared, snapshot, session, call)
     }
 
-    /// Has the engine, if there is one, load the events of a session. An id that is not valid is left
-    /// to the tool, which reports it.
+    /// Opens the view of a call that needs the events of a session. An id that is not valid is left to
+    /// the tool, which reports it.
     fn prepare_session(&self, session_id: &str, call: &Call<'_>) -> Result<(), ToolError> {
-        self.shared.prepare_lake(call, |engine, lake| {
-            let found = self.shared.caller.find_session(lake.snapshot, session_id);
-            let sessions: Vec<usize> = found.into_iter().collect();
-            engine.load_sessions(lake, &sessions)
-        })
+        let caller = &self.shared.caller;
+        let find =
+            |snapshot: &Snapshot| caller.find_session(snapshot, session_id).into_iter().collect();
+        self.shared.open_view(call, &NeededEvents::Sessions(&find))?;
+        Ok(())
     }
 
-    /// Runs `query_sql` over a lake.
-    fn query_lake(
-        &self,
-        args: &QueryArgs,
-        call: &Call<'_>,
-    ) -> Result<EncodedAnswer<QueryData>, ToolError> {
-        let (rows, summary) = query::prepare(&self.shared, args, call)?;
-        self.run_tool(call, |snapshot| {
-            query::wrap_rows(&self.shared, snapshot, args, &rows, &summary)
-        })
+    /// Opens the view of a call that needs the rows of sessions.
+    fn open_rows(&self, call: &Call<'_>) -> Result<(), ToolError> {
+        self.shared.open_view(call, &NeededEvents::Rows)?;
+        Ok(())
     }
 
     /// Runs `tool_metadata`, which needs no logs.
@@ -344,7 +355,7 @@ impl Tools {
         args: &LabelArgs,
         call: &Call<'_>,
     ) -> Result<EncodedAnswer<LabelData>, ToolError> {
-        self.shared.refuse_lake("update_session_labels")?;
+        self.shared.require_all_events("update_session_labels")?;
         // Before the snapshot is taken, which would report the same again.
         let notice = self.shared.store.make_private().map_err(store_error)?;
         self.run_tool(call, |snapshot| {
@@ -358,7 +369,7 @@ impl Tools {
         args: &AnalyzeArgs,
         call: &Call<'_>,
     ) -> Result<EncodedAnswer<AnalyzeData>, ToolError> {
-        self.shared.refuse_lake("analyze_session")?;
+        self.shared.require_all_events("analyze_session")?;
         self.run_tool(call, |snapshot| {
             analyze::run(snapshot, args, call, self.shared.prices(), &self.shared.caller)
         })
@@ -372,7 +383,7 @@ impl Tools {
         project: Option<&str>,
         call: &Call<'_>,
     ) -> Result<Handover, ToolError> {
-        self.shared.refuse_lake("a handover")?;
+        self.shared.require_all_events("a handover")?;
         self.read_store(call, &mut || {
             handover::run(&self.shared, self.snapshot(call)?, session_id, project, call)
         })
@@ -380,7 +391,7 @@ impl Tools {
 
     /// Finds the sessions that wrote the lines of a file.
     pub fn blame_file(&self, file: &BlamedFile, call: &Call<'_>) -> Result<BlameData, ToolError> {
-        self.shared.refuse_lake("blame")?;
+        self.shared.require_all_events("blame")?;
         self.read_store(call, &mut || blame::run(self.snapshot(call)?, file, call))
     }
 
@@ -390,9 +401,7 @@ impl Tools {
         args: &QueryArgs,
         call: &Call<'_>,
     ) -> Result<EncodedAnswer<QueryData>, ToolError> {
-        if self.shared.engine.is_some() {
-            return self.query_lake(args, call);
-        }
+        self.open_rows(call)?;
         self.run_tool(call, |snapshot| query::run(&self.shared, snapshot, args, call))
     }
 
@@ -409,7 +418,7 @@ impl Tools {
                 // Rows that were written are not written again.
                 Err(WriteError::Tool(error))
                     if out.bytes() == 0 && self.shared.renew_view(call, &error) => {}
-                result => return result,
+                result => return result.map(|(summary, _)| summary),
             }
         }
     }
@@ -435,44 +444,18 @@ impl Tools {
         args: &StatsArgs,
         call: &Call<'_>,
     ) -> Result<EncodedAnswer<StatsData>, ToolError> {
-        self.shared.prepare_lake(call, |_, _| Ok(LakeScope::default()))?;
-        self.run_tool(call, |snapshot| {
-            stats::run(&self.shared, snapshot, args, Extent::Answer, call)
-        })
+        self.count_sessions(args, Extent::Answer, call)
     }
 
-    /// Runs `session_stats` and returns as many groups as `args` ask for, for output to a program.
-    pub fn limited_session_stats(
+    /// Runs `session_stats` and returns as many groups as `extent` says.
+    pub fn count_sessions(
         &self,
         args: &StatsArgs,
+        extent: Extent,
         call: &Call<'_>,
     ) -> Result<EncodedAnswer<StatsData>, ToolError> {
-        self.shared.prepare_lake(call, |_, _| Ok(LakeScope::default()))?;
-        self.run_tool(call, |snapshot| {
-            stats::run(&self.shared, snapshot, args, Extent::Lines, call)
-        })
-    }
-
-    /// Runs `session_stats` and returns all groups, for output to users.
-    pub fn all_session_stats(
-        &self,
-        args: &StatsArgs,
-        call: &Call<'_>,
-    ) -> Result<EncodedAnswer<StatsData>, ToolError> {
-        self.shared.prepare_lake(call, |_, _| Ok(LakeScope::default()))?;
-        self.run_tool(call, |snapshot| stats::run(&self.shared, snapshot, args, Extent::All, call))
-    }
-
-    /// Runs `session_stats` with any number of keys, only the first of which may be a time, and
-    /// returns all groups, for a report.
-    pub fn session_cells(
-        &self,
-        args: &StatsArgs,
-        call: &Call<'_>,
-    ) -> Result<EncodedAnswer<StatsData>, ToolError> {
-        self.run_tool(call, |snapshot| {
-            stats::run(&self.shared, snapshot, args, Extent::Cells, call)
-        })
+        self.open_rows(call)?;
+        self.run_tool(call, |snapshot| stats::run(&self.shared, snapshot, args, extent, call))
     }
 
     /// Checks every agent's folders and what the store knows of its logs.

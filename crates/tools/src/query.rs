@@ -1,9 +1,8 @@
 //! Runs `query_sql`, which answers SQL queries over the views of the store.
 
 use std::io::{self, Write};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use arrow::array::RecordBatch;
 use schemas::envelope::{Severity, Warning, WarningCode};
 use schemas::tool::checked_limit;
 use schemas::tool::query::{QueryArgs, QueryData, QueryFormat};
@@ -11,27 +10,14 @@ use schemas::{ErrorCode, ToolError, limits};
 
 use super::reply::answer::{Reply, RowTotal};
 use super::reply::call::Call;
+use super::reply::history::{Examined, NeededEvents, WriteError};
 use super::reply::interface::Interface;
 use super::reply::scope::SessionFilters;
 use super::reply::shared_state::SharedState;
 use super::reply::usage_warnings::usage_warnings;
-use crate::error::{sql_error, store_error};
-use sql::{SqlError, SqlLimit, SqlQuery, SqlSummary, encode_rows};
+use crate::error::store_error;
+use sql::{SqlLimit, SqlQuery, SqlSummary};
 use store::Snapshot;
-
-/// The error that ended a query whose rows go to a file or to the terminal.
-#[derive(Debug)]
-pub enum WriteError {
-    Tool(ToolError),
-    /// The output can no longer be written to.
-    Output(io::Error),
-}
-
-impl From<ToolError> for WriteError {
-    fn from(error: ToolError) -> Self {
-        Self::Tool(error)
-    }
-}
 
 /// Counts the bytes that pass through it.
 pub(super) struct CountedWriter<'w> {
@@ -61,27 +47,17 @@ impl Write for CountedWriter<'_> {
     }
 }
 
-/// Runs a query and writes its rows to `out` in the requested format.
+/// Runs a query and writes its rows to `out` in the requested format. Returns what was written and
+/// what was examined.
 pub(super) fn write_rows(
     shared: &SharedState,
     query: &SqlQuery<'_>,
     out: &mut dyn Write,
     call: &Call<'_>,
-) -> Result<SqlSummary, WriteError> {
-    if shared.engine.is_some() {
-        let (rows, summary) = encode_lake_rows(shared, query, call)?;
-        out.write_all(&rows).map_err(WriteError::Output)?;
-        return Ok(summary);
-    }
+) -> Result<(SqlSummary, Examined), WriteError> {
+    shared.open_view(call, &NeededEvents::Rows)?;
     let snapshot = shared.snapshot(call)?;
-    let result = shared.sandbox.run(snapshot, shared.prices(), query, out, call.stop);
-    result.map_err(|error| {
-        if let SqlError::Output(error) = error {
-            WriteError::Output(error)
-        } else {
-            sql_error(error).into()
-        }
-    })
+    shared.history().run_query(snapshot, shared.prices(), query, out, call.stop)
 }
 
 /// Returns the rows that a view has of some sessions, session by session. `order` is the order within a
@@ -104,10 +80,7 @@ pub(super) fn read_view(
         sessions: Some(sessions),
     };
     let mut rows = Vec::new();
-    let summary = shared
-        .sandbox
-        .run(shared.snapshot(call)?, shared.prices(), &query, &mut rows, call.stop)
-        .map_err(sql_error)?;
+    let (summary, _) = write_rows(shared, &query, &mut rows, call)?;
     if summary.cut.is_some() {
         let message = format!("the rows of {view} do not fit into {} bytes", query.max_bytes);
         return Err(ToolError::new(ErrorCode::InternalError, message));
@@ -127,15 +100,6 @@ fn limited_query<'a>(args: &'a QueryArgs, call: &Call<'_>) -> Result<SqlQuery<'a
     })
 }
 
-/// Has the engine run the query of a call. Returns its rows, and what of them is in the answer.
-pub(super) fn prepare(
-    shared: &SharedState,
-    args: &QueryArgs,
-    call: &Call<'_>,
-) -> Result<(Vec<u8>, SqlSummary), ToolError> {
-    encode_lake_rows(shared, &limited_query(args, call)?, call)
-}
-
 pub(super) fn run(
     shared: &SharedState,
     snapshot: &Snapshot,
@@ -144,56 +108,8 @@ pub(super) fn run(
 ) -> Result<Reply<QueryData>, ToolError> {
     let query = limited_query(args, call)?;
     let mut json = Vec::new();
-    let result = shared.sandbox.run(snapshot, shared.prices(), &query, &mut json, call.stop);
-    wrap_rows(shared, snapshot, args, &json, &result.map_err(sql_error)?)
-}
-
-/// Has the engine run a query. One row more than requested shows that there are more.
-fn read_lake_rows(
-    shared: &SharedState,
-    query: &SqlQuery<'_>,
-    call: &Call<'_>,
-) -> Result<Vec<RecordBatch>, ToolError> {
-    if query.sql.len() > limits::SQL_BYTES {
-        return Err(sql_error(SqlError::TooLong));
-    }
-    let until = Instant::now() + query.max_time;
-    let is_over = || Instant::now() >= until;
-    let mut batches = Vec::new();
-    let result = shared.prepare_lake(call, |engine, _| {
-        let stop = || (call.stop)() || is_over();
-        let (rows, scope) = engine.query(query.sql, query.max_rows.saturating_add(1), &stop)?;
-        batches = rows;
-        Ok(scope)
-    });
-    match result {
-        Ok(()) => Ok(batches),
-        Err(error) if error.code == ErrorCode::Cancelled && is_over() => {
-            Err(sql_error(SqlError::OutOfTime(query.max_time)))
-        }
-        Err(error) => Err(error),
-    }
-}
-
-/// Returns the rows of a lake for a query, in its format.
-fn encode_lake_rows(
-    shared: &SharedState,
-    query: &SqlQuery<'_>,
-    call: &Call<'_>,
-) -> Result<(Vec<u8>, SqlSummary), ToolError> {
-    let batches = read_lake_rows(shared, query, call)?;
-    encode_rows(&batches, query).map_err(|error| ToolError::new(ErrorCode::InternalError, error))
-}
-
-/// Returns the reply with rows, which are the JSON of a tool's data.
-pub(super) fn wrap_rows(
-    shared: &SharedState,
-    snapshot: &Snapshot,
-    args: &QueryArgs,
-    json: &[u8],
-    summary: &SqlSummary,
-) -> Result<Reply<QueryData>, ToolError> {
-    let data: QueryData = serde_json::from_slice(json)
+    let (summary, examined) = write_rows(shared, &query, &mut json, call)?;
+    let data: QueryData = serde_json::from_slice(&json)
         .map_err(|error| ToolError::new(ErrorCode::InternalError, error.to_string()))?;
     let mut reply = Reply::new(data, summary.rows);
     let has_more = summary.cut.is_some();
@@ -205,9 +121,10 @@ pub(super) fn wrap_rows(
     });
     let census = SessionFilters::default().count_sessions(snapshot);
     let total = census.total;
-    reply.scope =
-        Some(format!("the whole store: {total} sessions ({})", census.describe_classes()));
-    reply.warnings = cut_warnings(shared.caller.interface, summary);
+    let mut scope = format!("the whole store: {total} sessions ({})", census.describe_classes());
+    examined.append_to(&mut scope);
+    reply.scope = Some(scope);
+    reply.warnings = cut_warnings(shared.caller.interface, &summary);
     if args.sql.to_ascii_lowercase().contains("usage") {
         let rows = snapshot.read_rows().map_err(store_error)?;
         reply.warnings.extend(usage_warnings(rows, shared.prices()));

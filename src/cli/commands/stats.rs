@@ -7,6 +7,7 @@ use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::cli::stats_filter::StatsFilter;
 use crate::output::{Printer, StatsSummary};
+use tools::Extent;
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct StatsFlags {
@@ -101,7 +102,7 @@ pub(in crate::cli) fn run(
     }
     let args = flags.filter.into_args(flags.group_by, flags.sort, flags.limit);
     let tools = context.create_query_tools()?;
-    let answer = tools.limited_session_stats(&args, &context.call)?;
+    let answer = tools.count_sessions(&args, Extent::Lines, &context.call)?;
     let printer = context.printer;
     context.print_answer(&answer)?;
     if !printer.is_json && answer.metadata.results_truncated {

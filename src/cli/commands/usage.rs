@@ -11,6 +11,7 @@ use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::cli::stats_filter::StatsFilter;
 use crate::output::{Layout, paint_usage, usage_table};
+use tools::Extent;
 use tools::quota::read_quotas;
 
 #[derive(Debug, clap::Args)]
@@ -129,7 +130,8 @@ pub(in crate::cli) fn run(
         return Ok(CommandOutcome::from_found(!answer.data.groups.is_empty()));
     }
 
-    let answer = tools.all_session_stats(&filter.into_args(vec![key], None, None), call)?;
+    let answer =
+        tools.count_sessions(&filter.into_args(vec![key], None, None), Extent::All, call)?;
     printer.print_warnings(&answer.warnings)?;
     let data = keep_newest(&answer.data, flags.limit);
     let has_tokens = answer.data.groups.iter().any(|group| group.tokens.is_some());

@@ -12,6 +12,7 @@ use hyper::header::{COOKIE, HOST, HeaderName, HeaderValue, ORIGIN, SET_COOKIE};
 use hyper::{HeaderMap, Method, Request, StatusCode, Uri};
 use schemas::ErrorCode;
 use serde::Deserialize;
+use serde_json::json;
 use subtle::ConstantTimeEq;
 
 use super::response::{answer_json, refuse, refuse_body};
@@ -124,7 +125,7 @@ impl Access {
             return refuse(StatusCode::INTERNAL_SERVER_ERROR, ErrorCode::InternalError, message);
         };
         self.show_link();
-        let mut answer = answer_json(StatusCode::OK, r#"{"status":"ok"}"#.to_owned());
+        let mut answer = answer_json(StatusCode::OK, &json!({ "status": "ok" }));
         answer.headers_mut().insert(SET_COOKIE, cookie);
         answer
     }

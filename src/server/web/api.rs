@@ -8,17 +8,17 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::{Request, StatusCode};
+use schemas::ErrorCode;
 use schemas::envelope::ErrorAnswer;
-use schemas::tool::{TOOLS, find_tool};
-use schemas::{ErrorCode, ToolError};
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::response::{answer_bytes, answer_json, refuse, refuse_body, refuse_with};
 use crate::server::connections::{HttpAnswer, MAX_BODY_TIME, is_json, read_body};
-use crate::server::dispatcher::{CallOutcome, ToolCall};
+use crate::server::dispatcher::CallOutcome;
 use crate::server::flow::{TOO_MANY_VALUES, has_too_many_values};
 use crate::server::handler::Server;
+use crate::server::tool_calls::ToolCall;
 
 /// A call ends itself at its time limit. The server waits for this much longer, then gives up.
 const MAX_OVERRUN: Duration = Duration::from_secs(2);
@@ -107,14 +107,12 @@ pub(super) async fn answer_tool(
         let message = "The arguments of a tool are an object of JSON";
         return refuse(StatusCode::BAD_REQUEST, ErrorCode::InvalidArgument, message);
     };
-    let Some((spec, alias)) = find_tool(TOOLS, name) else {
-        let error =
-            ToolError::new(ErrorCode::InvalidArgument, format!("There is no tool '{name}'"));
-        return refuse_with(StatusCode::NOT_FOUND, error);
-    };
     let id = format!("web-{}", NEXT_CALL.fetch_add(1, Ordering::Relaxed));
-    let call = ToolCall { id, tool: spec.name.to_owned(), arguments, alias };
-    let turn = queue.wait_for_turn(&call.tool).await;
+    let Some(call) = ToolCall::new(id, name, arguments) else {
+        let message = format!("There is no tool '{name}'");
+        return refuse(StatusCode::NOT_FOUND, ErrorCode::InvalidArgument, &message);
+    };
+    let turn = queue.wait_for_turn(call.spec.name).await;
     answer_outcome(run_call(server, call, turn).await)
 }
 
@@ -182,7 +180,7 @@ async fn run_call(server: &Server, call: ToolCall, turn: Turn) -> CallOutcome {
 /// Answers with the envelope of an outcome.
 fn answer_outcome(outcome: CallOutcome) -> HttpAnswer {
     match outcome.result {
-        Ok(content) => answer_json(StatusCode::OK, content.text),
+        Ok(answer) => answer_json(StatusCode::OK, &answer),
         Err(ErrorAnswer { error, .. }) => refuse_with(status_of(error.code), error),
     }
 }

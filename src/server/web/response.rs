@@ -6,6 +6,7 @@ use hyper::header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderNa
 use hyper::{Response, StatusCode};
 use schemas::envelope::ErrorAnswer;
 use schemas::{ErrorCode, ToolError};
+use serde::Serialize;
 
 use crate::page::BundledFile;
 use crate::server::connections::HttpAnswer;
@@ -54,7 +55,8 @@ pub(super) fn answer_file(file: &'static BundledFile) -> HttpAnswer {
 }
 
 /// Answers with JSON.
-pub(super) fn answer_json(status: StatusCode, json: String) -> HttpAnswer {
+pub(super) fn answer_json(status: StatusCode, json: &impl Serialize) -> HttpAnswer {
+    let json = serde_json::to_vec(json).unwrap_or_default();
     answer_bytes(status, "application/json", Bytes::from(json))
 }
 
@@ -68,7 +70,7 @@ pub(super) fn refuse(status: StatusCode, code: ErrorCode, message: &str) -> Http
 pub(super) fn refuse_with(status: StatusCode, error: ToolError) -> HttpAnswer {
     let mut json = serde_json::to_value(ErrorAnswer::from(error)).unwrap_or_default();
     clean_strings(&mut json);
-    answer_json(status, json.to_string())
+    answer_json(status, &json)
 }
 
 /// Refuses a request whose body could not be read, and closes its connection.

@@ -52,20 +52,15 @@ struct PageStart {
     event_id: String,
 }
 
-/// Has the engine, if there is one, load the sessions of the requested events. An id that is not valid
-/// is left to [`run`], which reports it.
-pub(super) fn prepare(
+/// Returns the positions of the sessions of the requested events. An id that is not valid is left to
+/// [`run`], which reports it.
+pub(super) fn find_sessions(
     shared: &SharedState,
     args: &EventArgs,
-    call: &Call<'_>,
-) -> Result<(), ToolError> {
-    shared.prepare_lake(call, |engine, lake| {
-        let mut sessions = Vec::new();
-        for span in parse_spans(&args.event_ids).into_iter().flatten().flatten() {
-            sessions.extend(shared.caller.find_session(lake.snapshot, &span.session));
-        }
-        engine.load_sessions(lake, &sessions)
-    })
+    snapshot: &Snapshot,
+) -> Vec<usize> {
+    let spans = parse_spans(&args.event_ids).into_iter().flatten().flatten();
+    spans.filter_map(|span| shared.caller.find_session(snapshot, &span.session).ok()).collect()
 }
 
 pub(super) fn run(

@@ -9,6 +9,7 @@ use schemas::tool::find::{FindArgs, FindData, SessionMatch};
 use schemas::{ErrorCode, Timestamp, ToolError, limits};
 
 use self::fit::{fit_page, shorten};
+use crate::error::search_error;
 use crate::reply::answer::{Reply, RowTotal};
 use crate::reply::budget::echoed_name;
 use crate::reply::call::Call;
@@ -18,7 +19,6 @@ use crate::reply::scope::{Coverage, SessionFilters};
 use crate::reply::session_filter::session_filter;
 use crate::reply::shared_state::SharedState;
 use crate::reply::store_warnings::store_warnings;
-use crate::search::search_error;
 use base::json_length::json_length;
 use base::sanitize::{clean_text, one_line};
 use search::{FoundSession, SessionQuestion, SessionRank, SessionRequest, search_sessions};

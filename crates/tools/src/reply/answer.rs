@@ -11,8 +11,10 @@ use schemas::limits::BYTES_PER_TOKEN;
 use schemas::{ErrorCode, Timestamp, ToolError};
 use serde::Serialize;
 
-use super::call::{Call, CallView};
+use super::call::Call;
 use super::convert;
+use super::history::CallView;
+pub use super::history::RowTotal;
 use super::store_warnings::store_warnings;
 use store::Snapshot;
 
@@ -21,13 +23,6 @@ const MASK: &[u8] = b"[REDACTED:";
 
 /// Maximum length in bytes of the name of a kind of secret.
 const MAX_KIND_BYTES: usize = 32;
-
-/// The number of rows over all pages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RowTotal {
-    Exact(usize),
-    AtLeast(usize),
-}
 
 /// A tool's data, and the facts about it for the envelope.
 pub struct Reply<T> {
@@ -82,14 +77,13 @@ pub fn run_and_wrap<T: Serialize>(
     view: &CallView,
     tool: impl FnOnce(&Snapshot) -> Result<Reply<T>, ToolError>,
 ) -> Result<EncodedAnswer<T>, ToolError> {
-    let CallView { snapshot, freshness, lake } = view;
+    let CallView { snapshot, freshness, examined } = view;
     let mut reply = tool(snapshot)?;
-    if let Some(lake) = lake.as_ref().filter(|lake| !lake.description.is_empty()) {
-        let scope = reply.scope.take().unwrap_or_else(|| "the lake".to_owned());
-        reply.scope = Some(format!("{scope}; {}", lake.description));
+    if let Some(examined) = examined.as_ref().filter(|part| !part.description.is_empty()) {
+        examined.append_to(reply.scope.get_or_insert_with(|| "the lake".to_owned()));
     }
     let manifest = snapshot.manifest();
-    let newest = match lake {
+    let newest = match examined {
         // The store has the events of some sessions only.
         Some(_) => snapshot.sessions().iter().filter_map(|session| session.ended_at).max(),
         None => snapshot.newest_event(),
@@ -143,9 +137,10 @@ pub fn run_and_wrap<T: Serialize>(
             results_truncated: reply.is_truncated || reply.next_cursor.is_some(),
             confidence: reply.best_confidence,
             threshold: reply.best_confidence.map(|_| CONFIDENCE_THRESHOLD),
-            index_size: count_events(snapshot, lake.is_some()),
+            index_size: count_events(snapshot, examined.is_none()),
             index_last_updated: (manifest.generation > 0).then_some(updated),
             newest_event: newest,
+            debug: None,
         },
     };
 
@@ -157,9 +152,9 @@ pub fn run_and_wrap<T: Serialize>(
     Ok(answer)
 }
 
-/// Returns the number of events that can be found. A lake has more than the store.
-fn count_events(snapshot: &Snapshot, is_of_lake: bool) -> u64 {
-    if !is_of_lake {
+/// Returns the number of events that can be found, which the store may not have all.
+fn count_events(snapshot: &Snapshot, has_all_events: bool) -> u64 {
+    if has_all_events {
         return snapshot.event_count();
     }
     let events = snapshot.sessions().iter().map(|session| session.events);

@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 use schemas::envelope::Warning;
 use schemas::{ErrorCode, Timestamp, ToolError, Zone, limits};
 
-use super::freshness::Freshness;
-use super::lake_engine::LakeScope;
+use super::history::{CallView, Examined};
 use store::Snapshot;
 
 /// The inputs of a call besides its arguments. Create one for each call: the first access to the
@@ -34,14 +33,6 @@ pub struct Call<'a> {
     renewed_view: OnceLock<CallView>,
     /// True while a part of the call runs that is run again if files are removed.
     is_guarded: AtomicBool,
-}
-
-/// The data that a call answers from.
-pub struct CallView {
-    pub snapshot: Arc<Snapshot>,
-    pub freshness: Freshness,
-    /// What the engine examined; `None` without an engine.
-    pub lake: Option<LakeScope>,
 }
 
 impl<'a> Call<'a> {
@@ -125,9 +116,9 @@ impl<'a> Call<'a> {
         Self { deadline: Some(deadline), ..self }
     }
 
-    /// Returns what the engine examined for this call; `None` without an engine.
-    pub fn lake_scope(&self) -> Option<&LakeScope> {
-        self.taken_view()?.lake.as_ref()
+    /// Returns what was examined for this call; `None` if the store has all events.
+    pub fn examined(&self) -> Option<&Examined> {
+        self.taken_view()?.examined.as_ref()
     }
 
     /// Returns the view that the call answers from. The first access gets it from `take`.

@@ -38,12 +38,17 @@ pub fn decode<P: DeserializeOwned>(args: &impl Serialize, cursor: &str) -> Resul
     let bytes = URL_SAFE_NO_PAD
         .decode(cursor.trim())
         .map_err(|_| invalid_cursor("it does not come from an earlier page"))?;
-    let content: CursorContent<P> = serde_json::from_slice(&bytes)
-        .map_err(|_| invalid_cursor("it belongs to another kind of call"))?;
+    let content: CursorContent<P> =
+        serde_json::from_slice(&bytes).map_err(|_| other_call_error())?;
     if content.b != hash_arguments(args) {
         return Err(invalid_cursor("it belongs to a call with other arguments"));
     }
     Ok(content.p)
+}
+
+/// Returns the error for a cursor with a position of another kind.
+pub fn other_call_error() -> ToolError {
+    invalid_cursor("it belongs to another kind of call")
 }
 
 fn invalid_cursor(why: &str) -> ToolError {

@@ -10,11 +10,11 @@ use ingest::redact::Redactor;
 use schemas::price::PriceTable;
 use schemas::{ErrorCode, ToolError, limits};
 
-use super::call::{Call, CallView};
+use super::call::Call;
 use super::caller::Caller;
-use super::freshness::{Freshness, Refresh, UnreadReason};
-use super::lake_engine::{LakeCall, LakeEngine, LakeScope};
-use crate::error::store_error;
+use super::freshness::UnreadReason;
+use super::history::{CallView, History, NeededEvents};
+use super::store_history::StoreHistory;
 use sql::Sandbox;
 use store::{Snapshot, Store};
 
@@ -28,11 +28,10 @@ pub struct SharedState {
     /// The given prices, or the built-in ones, which are loaded on first use.
     pub prices: OnceLock<PriceTable>,
     pub caller: Caller,
-    pub refresh: Option<Arc<dyn Refresh>>,
-    pub sandbox: Sandbox,
     pub masking: Option<RedactorFactory>,
-    /// The engine that scans a lake; `None` if the store has all events itself.
-    pub engine: Option<Arc<dyn LakeEngine>>,
+    pub store_history: StoreHistory,
+    /// The history that calls answer from instead of the store's.
+    pub other_history: Option<Arc<dyn History>>,
 }
 
 impl SharedState {
@@ -41,10 +40,9 @@ impl SharedState {
             store,
             prices: OnceLock::new(),
             caller: Caller::default(),
-            refresh: None,
-            sandbox: Sandbox::new(PathBuf::new()),
             masking: None,
-            engine: None,
+            store_history: StoreHistory { refresh: None, sandbox: Sandbox::new(PathBuf::new()) },
+            other_history: None,
         }
     }
 
@@ -54,18 +52,29 @@ impl SharedState {
 
     /// Checks whether logs grew, and ingests what was added for at most `REFRESH_MS` milliseconds.
     pub fn refresh_store(&self) {
-        if let Some(refresh) = &self.refresh {
+        if let Some(refresh) = &self.store_history.refresh {
             refresh.refresh(Duration::from_millis(limits::REFRESH_MS));
         }
     }
 
-    /// Returns the view that the call answers from: the store at the time of the first access.
+    /// Returns the history that calls answer from.
+    pub fn history(&self) -> &dyn History {
+        self.other_history.as_deref().unwrap_or(&self.store_history)
+    }
+
+    /// Returns the view that the call answers from. The first access takes it, and only then is what
+    /// the call needs loaded.
+    pub fn open_view<'c>(
+        &self,
+        call: &'c Call<'_>,
+        needed: &NeededEvents<'_>,
+    ) -> Result<&'c CallView, ToolError> {
+        call.view(|| self.history().open_view(&self.store, needed, call.stop))
+    }
+
+    /// Returns the view that the call answers from. Nothing is loaded for it.
     pub fn view<'c>(&self, call: &'c Call<'_>) -> Result<&'c CallView, ToolError> {
-        call.view(|| {
-            let snapshot = self.store.take_lazy_snapshot().map_err(store_error)?;
-            let freshness = self.refresh.as_ref().map(|refresh| refresh.current_freshness());
-            Ok(CallView { snapshot, freshness: freshness.unwrap_or_default(), lake: None })
-        })
+        self.open_view(call, &NeededEvents::None)
     }
 
     /// Runs a part of a call that reads the store. If it fails because files of its snapshot were
@@ -93,35 +102,16 @@ impl SharedState {
     /// is not that of removed files.
     pub fn renew_view(&self, call: &Call<'_>, error: &ToolError) -> bool {
         let Some(view) = call.taken_view() else { return false };
-        if self.engine.is_some() || !may_be_of_files(error.code) {
+        if !self.history().has_all_events() || !may_be_of_files(error.code) {
             return false;
         }
         let Some(snapshot) = self.store.take_newer_snapshot(&view.snapshot) else { return false };
-        call.renew_view(CallView { snapshot, freshness: view.freshness.clone(), lake: None })
+        call.renew_view(CallView { snapshot, freshness: view.freshness.clone(), examined: None })
     }
 
-    /// Has the engine load what a call needs, if there is one. `load` gets the engine and what it
-    /// loads into, and the call answers from the store as it is afterwards.
-    pub fn prepare_lake(
-        &self,
-        call: &Call<'_>,
-        load: impl FnOnce(&dyn LakeEngine, &LakeCall<'_>) -> Result<LakeScope, ToolError>,
-    ) -> Result<(), ToolError> {
-        let Some(engine) = &self.engine else { return Ok(()) };
-        call.view(|| {
-            engine.refresh(&self.store)?;
-            let sessions = self.store.take_snapshot().map_err(store_error)?;
-            let lake = LakeCall { store: &self.store, snapshot: &sessions, stop: call.stop };
-            let scope = load(&**engine, &lake)?;
-            let snapshot = self.store.take_snapshot().map_err(store_error)?;
-            Ok(CallView { snapshot, freshness: Freshness::default(), lake: Some(scope) })
-        })?;
-        Ok(())
-    }
-
-    /// Returns an error if an engine scans the lake: then the store does not have what `tool` needs.
-    pub fn refuse_lake(&self, tool: &str) -> Result<(), ToolError> {
-        if self.engine.is_none() {
+    /// Returns an error if the store does not have all events, which `tool` needs.
+    pub fn require_all_events(&self, tool: &str) -> Result<(), ToolError> {
+        if self.history().has_all_events() {
             return Ok(());
         }
         let name = self.caller.interface.tool_name(tool);
@@ -163,8 +153,8 @@ impl SharedState {
     /// Returns the generation of the store, and a hash of everything that the answer depends on
     /// besides its arguments. Returns `None` if the store is empty or cannot be read.
     pub fn answer_state(&self, call: &Call<'_>) -> Option<(u64, u64)> {
-        // The lake may have changed since.
-        if self.engine.is_some() {
+        // Another history may have changed since.
+        if !self.history().has_all_events() {
             return None;
         }
         let generation = self.snapshot(call).ok()?.manifest().generation;

@@ -4,106 +4,66 @@ mod context;
 mod explain;
 mod later;
 mod page;
+mod parsed;
 mod quotes;
 mod selection;
 
 use std::cell::OnceCell;
 use std::collections::HashSet;
 
+use schemas::ToolError;
 use schemas::envelope::{Severity, Warning, WarningCode};
-use schemas::tool::checked_limit;
 use schemas::tool::search::{SearchArgs, SearchData, SearchSort};
-use schemas::{ErrorCode, Timestamp, ToolError, limits};
 
-use self::explain::{excludes_current, names_order};
-pub(super) use self::page::search_error;
+use self::explain::excludes_current;
 use self::page::{MatchPage, find_best_matches, find_matches_by_time};
+pub(super) use self::parsed::ParsedSearch;
+use self::parsed::is_ranked;
 use self::selection::SelectedSessions;
-use crate::error::store_error;
+use crate::error::search_error;
 use crate::reply::answer::{Reply, RowTotal};
 use crate::reply::call::Call;
-use crate::reply::cursor::{self, PageEnd};
+use crate::reply::history::{NeededEvents, NeededMatches};
 use crate::reply::interface::Interface;
-use crate::reply::lake_engine::{LakeScope, MatchCount};
 use crate::reply::shared_state::SharedState;
-use search::{
-    AbsentWord, COUNTED_ROWS, KnownAbsence, Query, RankedPosition, ResultPosition, SearchError,
-    SearchRequest,
-};
+use search::{AbsentWord, COUNTED_ROWS, KnownAbsence, Query, SearchError, SearchRequest};
 use store::Snapshot;
 
-/// Has the engine, if there is one, load what a search needs. Arguments that are not valid are left to
-/// [`run`], which reports them.
+/// Opens the view that a search answers from, with the events that it needs.
 pub(super) fn prepare(
     shared: &SharedState,
-    args: &SearchArgs,
+    parsed: &ParsedSearch<'_>,
     call: &Call<'_>,
 ) -> Result<(), ToolError> {
-    shared.prepare_lake(call, |engine, lake| {
-        let snapshot = lake.snapshot;
-        let Ok(since) = parse_since(args, call) else { return Ok(LakeScope::default()) };
-        let one_per_session = false;
-        let mut search = EventSearch::new(shared, snapshot, args, call, since, one_per_session);
-        let Ok(query) = search.parse_query() else { return Ok(LakeScope::default()) };
-        search.since = search.since.max(query.since.map(Timestamp));
-        let Ok(mut request) = search.request(&query) else { return Ok(LakeScope::default()) };
-
-        if !is_ranked(&query) && !search.continues_ranking(&query) {
-            let bound = search.bound_arguments();
-            let cursor = args.cursor.as_deref();
-            let after = cursor.map(|text| cursor::decode::<PageEnd<ResultPosition>>(&bound, text));
-            request.after = after.and_then(Result::ok).map(|after| after.at);
-            let scope = engine.load_matches(lake, &request)?;
-            if request.after.is_some() || finds_any(shared, &request, scope.matched, call)? {
-                return Ok(scope);
-            }
-            if !may_rank_instead(args, &query) {
-                let explained = engine.load_for_comparison(lake, &request, false)?;
-                return Ok(LakeScope { matched: explained.matched, ..scope });
-            }
-        }
-        engine.load_for_comparison(lake, &request, true)
-    })
-}
-
-/// Returns true if the store has matches now, or the engine counted some.
-fn finds_any(
-    shared: &SharedState,
-    request: &SearchRequest<'_>,
-    counted: MatchCount,
-    call: &Call<'_>,
-) -> Result<bool, ToolError> {
-    match counted {
-        MatchCount::Exactly(count) | MatchCount::AtLeast(count) => Ok(count > 0),
-        MatchCount::Loaded | MatchCount::AtLeastLoaded => {
-            let snapshot = shared.store.take_snapshot().map_err(store_error)?;
-            let found = search::search(&snapshot, request, call.stop);
-            Ok(!found.map_err(search_error)?.hits.is_empty())
-        }
-    }
+    let request = |snapshot: &Snapshot| {
+        EventSearch::new(shared, snapshot, parsed, call).request(&parsed.query)
+    };
+    let needed = NeededMatches {
+        request: &request,
+        is_ranked: is_ranked(&parsed.query),
+        may_rank_instead: parsed.may_rank_instead(),
+    };
+    shared.open_view(call, &NeededEvents::Matches(needed))?;
+    Ok(())
 }
 
 pub(super) fn run(
     shared: &SharedState,
     snapshot: &Snapshot,
-    args: &SearchArgs,
+    parsed: &ParsedSearch<'_>,
     call: &Call<'_>,
-    one_per_session: bool,
 ) -> Result<Reply<SearchData>, ToolError> {
-    let since = parse_since(args, call)?;
-    let mut search = EventSearch::new(shared, snapshot, args, call, since, one_per_session);
-    let mut query = search.parse_query()?;
-    search.since = search.since.max(query.since.map(Timestamp));
-    let mut page = search.find_page(&query)?;
-    let mut is_ranked_instead = search.continues_ranking(&query);
-    if is_ranked_instead {
-        query.sort = SearchSort::Relevance;
-    }
-    if page.is_empty() && !page.is_timed_out && may_rank_instead(args, &query) {
-        let ranked = Query { sort: SearchSort::Relevance, ..query.clone() };
+    let args = parsed.args;
+    let search = EventSearch::new(shared, snapshot, parsed, call);
+    let ranked;
+    let mut query = &parsed.query;
+    let mut page = search.find_page(query)?;
+    let mut is_ranked_instead = parsed.continues_ranking;
+    if page.is_empty() && !page.is_timed_out && parsed.may_rank_instead() {
+        ranked = Query { sort: SearchSort::Relevance, ..query.clone() };
         let ranked_page = search.find_page(&ranked)?;
         if !ranked_page.is_empty() {
-            query = ranked;
+            query = &ranked;
             page = ranked_page;
             is_ranked_instead = true;
         }
@@ -112,7 +72,7 @@ pub(super) fn run(
         return Err(search_error(SearchError::TimedOut));
     }
 
-    let absent = search.find_absent_words(&query, &page)?;
+    let absent = search.find_absent_words(query, &page)?;
     let mut reply = Reply::new(
         SearchData { query: query.to_parsed_query(), matches: std::mem::take(&mut page.matches) },
         0,
@@ -121,39 +81,29 @@ pub(super) fn run(
     reply.next_cursor.clone_from(&page.next);
     reply.before = page.before;
     let matched = page.matched.max(reply.before + reply.returned);
-    let count = call.lake_scope().map_or(MatchCount::Loaded, |lake| lake.matched);
-    reply.total = Some(match count {
+    reply.total = Some(match call.examined().and_then(|examined| examined.matched) {
         // A page that is ranked instead has what was loaded for it.
-        MatchCount::Exactly(count) if !is_ranked(&query) => {
+        Some(RowTotal::Exact(count)) if !is_ranked(query) => {
             RowTotal::Exact(matched.max(reply.before + count))
         }
-        MatchCount::AtLeast(count) if !is_ranked(&query) => {
-            RowTotal::AtLeast(matched.max(reply.before + count))
-        }
-        MatchCount::AtLeastLoaded => RowTotal::AtLeast(matched),
-        MatchCount::Loaded | MatchCount::Exactly(_) | MatchCount::AtLeast(_)
-            if page.is_complete =>
-        {
-            RowTotal::Exact(matched)
-        }
-        MatchCount::Loaded | MatchCount::Exactly(_) | MatchCount::AtLeast(_) => {
-            RowTotal::AtLeast(matched)
-        }
+        Some(RowTotal::AtLeast(count)) => RowTotal::AtLeast(matched.max(reply.before + count)),
+        Some(RowTotal::Exact(_)) | None if page.is_complete => RowTotal::Exact(matched),
+        Some(RowTotal::Exact(_)) | None => RowTotal::AtLeast(matched),
     });
-    if is_ranked(&query) {
+    if is_ranked(query) {
         let best = reply.data.matches.first().and_then(|found| found.confidence);
         reply.best_confidence = Some(best.unwrap_or(0.0));
     }
 
     let selected = search.selected()?;
-    reply.scope = Some(explain::describe_scope(snapshot, args, selected, search.since));
+    reply.scope = Some(explain::describe_scope(snapshot, args, selected, parsed.since));
     let mut hints: Vec<String> = explain::describe_absent_words(&absent).into_iter().collect();
     if !(page.is_timed_out && reply.data.matches.is_empty()) {
         hints.push(explain::describe_next_step(
             shared.caller.interface,
             snapshot,
             args,
-            &query,
+            query,
             &reply.data,
             selected,
         )?);
@@ -162,41 +112,16 @@ pub(super) fn run(
     reply.warnings = caller_notes(shared, snapshot, args)?;
     reply.warnings.extend(selected.dropped_texts_note(snapshot)?);
     reply.warnings.extend(explain::unknown_qualifier_warning(&reply.data, is_ranked_instead));
-    reply.warnings.extend(describe_page(&query, &page, is_ranked_instead));
+    reply.warnings.extend(describe_page(query, &page, is_ranked_instead));
     Ok(reply)
 }
 
-/// Returns true if matches are ranked, which requires a word that has a weight.
-fn is_ranked(query: &Query) -> bool {
-    query.sort == SearchSort::Relevance && search::can_rank(query)
-}
-
-/// Returns true if a query that nothing matches exactly may be answered by relevance: it has several
-/// words, and the caller asked neither for another order nor for an exact total.
-fn may_rank_instead(args: &SearchArgs, query: &Query) -> bool {
-    let words = query.clauses.iter().filter(|clause| clause.is_optional && !clause.is_excluded);
-    words.count() > 1
-        && args.cursor.is_none()
-        && !names_order(args, query)
-        && !query.must_count_all
-        && search::can_rank(query)
-}
-
-/// Returns the time of `since`.
-fn parse_since(args: &SearchArgs, call: &Call<'_>) -> Result<Option<Timestamp>, ToolError> {
-    let parse = |since: &String| call.zone.parse_since("since", since, call.now);
-    args.since.as_ref().map(parse).transpose()
-}
-
-/// The search of one call.
+/// The search of one call over a snapshot.
 struct EventSearch<'a> {
     shared: &'a SharedState,
     snapshot: &'a Snapshot,
-    args: &'a SearchArgs,
+    parsed: &'a ParsedSearch<'a>,
     call: &'a Call<'a>,
-    since: Option<Timestamp>,
-    /// True for the best match of each session only.
-    one_per_session: bool,
     /// The sessions that the filters select; see [`Self::selected`].
     selected: OnceCell<SelectedSessions<'a>>,
 }
@@ -205,13 +130,10 @@ impl<'a> EventSearch<'a> {
     fn new(
         shared: &'a SharedState,
         snapshot: &'a Snapshot,
-        args: &'a SearchArgs,
+        parsed: &'a ParsedSearch<'a>,
         call: &'a Call<'a>,
-        since: Option<Timestamp>,
-        one_per_session: bool,
     ) -> Self {
-        let selected = OnceCell::new();
-        Self { shared, snapshot, args, call, since, one_per_session, selected }
+        Self { shared, snapshot, parsed, call, selected: OnceCell::new() }
     }
 
     /// Returns the sessions that the filters of the call select. The first access finds them.
@@ -219,72 +141,36 @@ impl<'a> EventSearch<'a> {
         if let Some(selected) = self.selected.get() {
             return Ok(selected);
         }
-        let found = SelectedSessions::find(self.shared, self.snapshot, self.args)?;
+        let found = SelectedSessions::find(self.shared, self.snapshot, self.parsed.args)?;
         Ok(self.selected.get_or_init(|| found))
     }
 
     /// Returns the positions of the sessions to search; `None` means all.
     fn searched_sessions(&self) -> Result<Option<HashSet<usize>>, ToolError> {
-        let is_excluded = excludes_current(self.args);
+        let is_excluded = excludes_current(self.parsed.args);
         let current =
             if is_excluded { self.shared.caller.current_session(self.snapshot) } else { None };
         Ok(self.selected()?.without(current, self.snapshot))
-    }
-
-    /// Parses the query, to which the arguments `until` and `sort` belong, too.
-    fn parse_query(&self) -> Result<Query, ToolError> {
-        let Self { args, call, .. } = self;
-        let interface = self.shared.caller.interface;
-        let mut query = Query::parse_in_zone(&args.query, call.now, &call.zone)
-            .map_err(|error| interface.query_error(&error))?;
-        if let Some(until) = &args.until {
-            let until = call.zone.parse_since("until", until, call.now)?.0;
-            query.until = Some(query.until.map_or(until, |other| other.min(until)));
-        }
-        if let Some(sort) = args.sort {
-            query.sort = sort;
-        }
-        let since = self.since.max(query.since.map(Timestamp));
-        if since.zip(query.until).is_some_and(|(since, until)| since.0 >= until) {
-            let message = "since: it is not before until. Swap them, or leave one out";
-            return Err(
-                ToolError::new(ErrorCode::InvalidArgument, message).with_detail("field", "since")
-            );
-        }
-        Ok(query)
-    }
-
-    /// Returns the arguments to which cursors are bound.
-    fn bound_arguments(&self) -> SearchArgs {
-        SearchArgs { cursor: None, ..self.args.clone() }
-    }
-
-    /// True if the cursor is from a page that was ranked because nothing matched exactly.
-    fn continues_ranking(&self, query: &Query) -> bool {
-        let bound = self.bound_arguments();
-        let decode = |text: &String| cursor::decode::<PageEnd<RankedPosition>>(&bound, text);
-        !is_ranked(query) && self.args.cursor.as_ref().is_some_and(|text| decode(text).is_ok())
     }
 
     /// True if the best matches come with more of their texts than snippets: in one session, for a
     /// caller that reads no screen.
     fn shows_texts(&self) -> bool {
         let is_tool = self.shared.caller.interface == Interface::Tools;
-        is_tool && self.args.session_id.is_some()
+        is_tool && self.parsed.args.session_id.is_some()
     }
 
     fn request<'q>(&self, query: &'q Query) -> Result<SearchRequest<'q>, ToolError> {
-        let Self { args, .. } = self;
-        let limit =
-            checked_limit("limit", args.limit, limits::SEARCH_LIMIT, limits::SEARCH_LIMIT_MAX)?;
+        let parsed = self.parsed;
+        let event_types = parsed.args.event_type.as_ref().map(|types| types.to_vec());
         Ok(SearchRequest {
             query,
             sessions: self.searched_sessions()?,
-            event_types: args.event_type.as_ref().map(|types| types.to_vec()).unwrap_or_default(),
-            since: self.since.map(|since| since.0),
-            limit,
-            one_per_session: self.one_per_session,
-            after: None,
+            event_types: event_types.unwrap_or_default(),
+            since: parsed.since.map(|since| since.0),
+            limit: parsed.limit,
+            one_per_session: parsed.one_per_session,
+            after: parsed.after_time.clone(),
             counted_rows: COUNTED_ROWS,
             deadline: Some(self.call.search_deadline()),
         })
@@ -292,34 +178,17 @@ impl<'a> EventSearch<'a> {
 
     /// Finds the page of matches that the cursor names, or the first one.
     fn find_page(&self, query: &Query) -> Result<MatchPage, ToolError> {
-        let bound = self.bound_arguments();
-        let context = context::checked_count(self.args.context)?;
-        let mut request = self.request(query)?;
-        let cursor = self.args.cursor.as_deref();
-        let mut page = if is_ranked(query) || self.continues_ranking(query) {
-            let after = cursor
-                .map(|text| cursor::decode::<PageEnd<RankedPosition>>(&bound, text))
-                .transpose()?;
-            find_best_matches(
-                self.snapshot,
-                &request,
-                after,
-                &bound,
-                self.shows_texts(),
-                self.call,
-            )?
+        let Self { snapshot, parsed, call, .. } = self;
+        let request = self.request(query)?;
+        let mut page = if is_ranked(query) {
+            find_best_matches(snapshot, &request, parsed, self.shows_texts(), call)?
         } else {
-            let after = cursor
-                .map(|text| cursor::decode::<PageEnd<ResultPosition>>(&bound, text))
-                .transpose()?;
-            let seen = after.as_ref().map_or(0, |after| after.seen);
-            request.after = after.map(|after| after.at);
-            find_matches_by_time(self.snapshot, &request, seen, &bound, self.call)?
+            find_matches_by_time(snapshot, &request, parsed, call)?
         };
-        if is_ranked(query) && cursor.is_none() && self.shows_texts() {
-            later::add_later_messages(self.snapshot, &mut page.matches)?;
+        if is_ranked(query) && parsed.args.cursor.is_none() && self.shows_texts() {
+            later::add_later_messages(snapshot, &mut page.matches)?;
         }
-        context::add_context(self.snapshot, &mut page.matches, context)?;
+        context::add_context(snapshot, &mut page.matches, parsed.context)?;
         Ok(page)
     }
 

@@ -3,16 +3,17 @@
 use std::collections::BTreeMap;
 
 use schemas::tool::search::{Match, SearchArgs};
-use schemas::{ErrorCode, EventId, ToolError, limits};
+use schemas::{EventId, ToolError, limits};
 
+use super::parsed::ParsedSearch;
 use super::quotes::{quote_diff, quote_snippet, show_texts};
-use crate::error::store_error;
+use crate::error::{search_error, store_error};
 use crate::reply::budget::Budget;
 use crate::reply::call::Call;
 use crate::reply::convert;
 use crate::reply::cursor::{self, PageEnd};
 use base::sanitize::clean_text;
-use search::{RankedPosition, ResultPosition, SearchError, SearchHit, SearchRequest};
+use search::{ResultPosition, SearchHit, SearchRequest};
 use store::{Snapshot, StoreError};
 
 /// A page of matches, within the budget of an answer.
@@ -41,10 +42,10 @@ impl MatchPage {
 pub(super) fn find_matches_by_time(
     snapshot: &Snapshot,
     request: &SearchRequest<'_>,
-    seen: usize,
-    bound: &SearchArgs,
+    parsed: &ParsedSearch<'_>,
     call: &Call<'_>,
 ) -> Result<MatchPage, ToolError> {
+    let ParsedSearch { bound, seen, .. } = parsed;
     let found = search::search(snapshot, request, call.stop).map_err(search_error)?;
     let shows_diffs = request.query.clauses.is_empty();
     let matches = collect_matches(snapshot, bound, &found.hits, 0, shows_diffs)?;
@@ -61,7 +62,7 @@ pub(super) fn find_matches_by_time(
 
     Ok(MatchPage {
         matches,
-        before: seen,
+        before: *seen,
         next,
         matched: seen + found.matched,
         is_complete: found.is_complete,
@@ -84,14 +85,12 @@ fn hit_position(
 pub(super) fn find_best_matches(
     snapshot: &Snapshot,
     request: &SearchRequest<'_>,
-    after: Option<PageEnd<RankedPosition>>,
-    bound: &SearchArgs,
+    parsed: &ParsedSearch<'_>,
     shows_texts: bool,
     call: &Call<'_>,
 ) -> Result<MatchPage, ToolError> {
-    let seen = after.as_ref().map_or(0, |after| after.seen);
-    let after = after.map(|after| after.at);
-    let found = search::search_ranked(snapshot, request, after.as_ref(), call.stop)
+    let ParsedSearch { bound, seen, .. } = parsed;
+    let found = search::search_ranked(snapshot, request, parsed.after_rank.as_ref(), call.stop)
         .map_err(search_error)?;
     let mut matches = collect_matches(snapshot, bound, &found.hits, found.cursor_bytes(), false)?;
     if shows_texts {
@@ -109,7 +108,7 @@ pub(super) fn find_best_matches(
 
     Ok(MatchPage {
         matches,
-        before: seen,
+        before: *seen,
         next,
         matched: seen + found.matched,
         is_complete: found.is_complete,
@@ -173,16 +172,4 @@ fn convert_hit(snapshot: &Snapshot, hit: &SearchHit) -> Result<Match, StoreError
         is_diff: false,
         context: BTreeMap::new(),
     })
-}
-
-/// Returns the error of a search that ended early.
-pub(crate) fn search_error(error: SearchError) -> ToolError {
-    match error {
-        SearchError::Cancelled => ToolError::new(ErrorCode::Cancelled, "The search was cancelled"),
-        SearchError::TimedOut => {
-            let message = "The search timed out. Narrow it with project, provider, since or until";
-            ToolError::new(ErrorCode::SearchTimeout, message)
-        }
-        SearchError::Store(error) => store_error(error),
-    }
 }

@@ -3,7 +3,6 @@
 
 mod fact;
 mod group;
-mod lake_scan;
 mod plan;
 mod scan;
 mod sums;
@@ -15,13 +14,12 @@ use schemas::tool::stats::{Group, GroupKey, StatsArgs, StatsData, StatsSort};
 use schemas::tool::{OneOrMany, checked_limit};
 use schemas::{ErrorCode, Timestamp, ToolError, Zone, limits};
 
-use self::lake_scan::collect_lake_groups;
 use self::plan::StatsPlan;
 use self::scan::collect_groups;
 use super::reply::answer::{Reply, RowTotal};
 use super::reply::budget::Budget;
 use super::reply::call::Call;
-use super::reply::lake_engine::LakeScope;
+use super::reply::history::Examined;
 use super::reply::scope::{Coverage, SessionFilters};
 use super::reply::shared_state::SharedState;
 use super::reply::usage_warnings::usage_warnings;
@@ -30,14 +28,14 @@ use store::{Snapshot, StoredSession};
 
 /// The number of groups requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Extent {
+pub enum Extent {
     /// The groups that fit into an answer.
     Answer,
-    /// As many groups as the call asks for, whatever their size.
+    /// As many groups as the call asks for, whatever their size, for output to a program.
     Lines,
-    /// All groups.
+    /// All groups, for output to users.
     All,
-    /// All groups, of any number of keys.
+    /// All groups, of any number of keys, only the first of which may be a time, for a report.
     Cells,
 }
 
@@ -96,10 +94,7 @@ pub(super) fn run(
         prices: shared.prices(),
         group_count: AtomicUsize::new(0),
     };
-    let (groups, lake) = match &shared.engine {
-        None => (collect_groups(&plan, call.stop)?, LakeScope::default()),
-        Some(engine) => collect_lake_groups(&plan, &**engine, call.stop)?,
-    };
+    let (groups, examined) = collect_groups(&plan, shared.history(), call.stop)?;
     let total = groups.len();
     let kept = sorted_page(groups, &keys, args.sort, limit, extent);
 
@@ -113,7 +108,7 @@ pub(super) fn run(
         .warnings
         .extend(id.zip(one).and_then(|(id, at)| shared.caller.session_note(id, &sessions[at])));
     let covered = filters.describe_scope(snapshot, Coverage::OwnEvents);
-    reply.scope = Some(describe_scope(covered, since, until, &lake));
+    reply.scope = Some(describe_scope(covered, since, until, &examined));
     if one.is_none() {
         // Most calls count most sessions.
         snapshot.read_rows().map_err(store_error)?;
@@ -148,12 +143,12 @@ pub(super) fn run(
     Ok(reply)
 }
 
-/// Describes the sessions and the times that an answer covers, and what an engine examined.
+/// Describes the sessions and the times that an answer covers, and what was examined.
 fn describe_scope(
     sessions: String,
     since: Option<i64>,
     until: Option<i64>,
-    lake: &LakeScope,
+    examined: &Examined,
 ) -> String {
     let mut scope = sessions;
     if let Some(since) = since {
@@ -162,9 +157,7 @@ fn describe_scope(
     if let Some(until) = until {
         scope.push_str(&format!("; events before {}", Timestamp(until)));
     }
-    if !lake.description.is_empty() {
-        scope.push_str(&format!("; {}", lake.description));
-    }
+    examined.append_to(&mut scope);
     scope
 }
 

@@ -6,7 +6,7 @@ use schemas::price::PriceTable;
 use schemas::tool::stats::GroupKey;
 use schemas::{ErrorCode, ToolError, Zone, limits};
 
-use store::{Segment, Snapshot};
+use store::Snapshot;
 
 /// The selection of rows, and how they are counted.
 pub(super) struct StatsPlan<'a> {
@@ -43,20 +43,5 @@ impl StatsPlan<'_> {
             limits::STATS_GROUPS
         );
         ToolError::new(ErrorCode::InvalidArgument, message).with_detail("field", "group_by")
-    }
-
-    pub(super) fn is_selected(&self, session: usize) -> bool {
-        self.is_selected.get(session).copied().unwrap_or(false)
-    }
-
-    /// Returns true if a segment may contain events of the requested times.
-    pub(super) fn may_have_events(&self, segment: &Segment) -> bool {
-        if self.since.is_none() && self.until.is_none() {
-            return true;
-        }
-        segment.entry.times.is_some_and(|(first, last)| {
-            self.since.is_none_or(|since| last >= since)
-                && self.until.is_none_or(|until| first < until)
-        })
     }
 }

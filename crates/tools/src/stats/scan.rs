@@ -1,4 +1,4 @@
-//! Reads the selected rows, segment by segment, in parallel on all cores.
+//! Reads the selected rows, part by part, in parallel on all cores.
 
 use std::collections::HashMap;
 
@@ -9,127 +9,79 @@ use schemas::{ErrorCode, ToolError};
 use super::group::StatsGroups;
 use super::plan::StatsPlan;
 use super::sums::GroupSums;
-use crate::error::store_error;
+use crate::reply::history::{ColumnPart, ColumnScan, Examined, History, Stop, WantedColumns};
 use base::parallel::in_parallel;
-use store::{EventReader, RowSpan, Segment, StoreError};
 
-/// Minimum number of rows that a core takes at a time; the rows of one span stay together.
-const MIN_UNIT_ROWS: usize = 1 << 14;
+/// The groups of a part, with its number.
+type PartGroups = (usize, HashMap<String, GroupSums>);
 
-/// Number of rows decoded at a time.
-const BATCH_ROWS: usize = 1 << 13;
-
-/// Some spans of a segment.
-struct StatsUnit<'a> {
-    number: usize,
-    segment: &'a Segment,
-    /// The session and the rows of each span.
-    spans: Vec<(usize, RowSpan)>,
-}
-
-/// Returns the groups, in no particular order.
+/// Returns the groups, in no particular order, and what was examined for them.
 pub(super) fn collect_groups(
     plan: &StatsPlan<'_>,
-    stop: &(dyn Fn() -> bool + Sync),
-) -> Result<Vec<Group>, ToolError> {
-    let units = plan_units(plan);
-    let parts = in_parallel(&units, 1, |units| read_units(plan, units, stop));
-    let mut parts: Vec<_> = parts.map_err(store_error)?.into_iter().flatten().collect();
+    history: &dyn History,
+    stop: Stop<'_>,
+) -> Result<(Vec<Group>, Examined), ToolError> {
+    let wanted = WantedColumns {
+        snapshot: plan.snapshot,
+        is_selected: plan.is_selected,
+        columns: columns_to_read(plan),
+        since: plan.since,
+        until: plan.until,
+        stop,
+    };
+    let ColumnScan { parts, examined } = history.plan_scan(&wanted)?;
+    let parts: Vec<_> = parts.iter().enumerate().collect();
+    let sums = in_parallel(&parts, 1, |parts| sum_parts(plan, parts, stop))?;
+    let mut sums: Vec<_> = sums.into_iter().flatten().collect();
     if plan.has_too_many_groups() {
         return Err(plan.too_many_groups_error());
     }
-    if parts.len() < units.len() {
+    if sums.len() < parts.len() {
         return Err(ToolError::new(ErrorCode::Cancelled, "The call was cancelled"));
     }
 
     // The order is fixed, so that the same call gives the same cost to the last digit.
-    parts.sort_by_key(|part| part.number);
+    sums.sort_by_key(|(number, _)| *number);
     let mut all: HashMap<String, GroupSums> = HashMap::new();
-    for (key, sums) in parts.into_iter().flat_map(|part| part.groups) {
+    for (key, sums) in sums.into_iter().flat_map(|(_, groups)| groups) {
         all.entry(key).or_default().merge(sums);
     }
     let groups = all.into_iter().filter(|(_, sums)| !sums.is_empty());
-    Ok(groups.map(|(key, sums)| sums.into_group(plan, &key)).collect())
+    Ok((groups.map(|(key, sums)| sums.into_group(plan, &key)).collect(), examined))
 }
 
-/// Divides the selected rows into units.
-fn plan_units<'a>(plan: &'a StatsPlan<'_>) -> Vec<StatsUnit<'a>> {
-    let mut units: Vec<StatsUnit<'a>> = Vec::new();
-    for segment in plan.snapshot.segments().iter().filter(|segment| plan.may_have_events(segment)) {
-        let mut rows = MIN_UNIT_ROWS;
-        for span in segment.spans.iter().filter(|span| plan.is_selected(span.session)) {
-            if rows >= MIN_UNIT_ROWS {
-                units.push(StatsUnit { number: units.len(), segment, spans: Vec::new() });
-                rows = 0;
-            }
-            rows += span.count;
-            let row_span = RowSpan { start: span.start, count: span.count };
-            if let Some(unit) = units.last_mut() {
-                unit.spans.push((span.session, row_span));
-            }
-        }
-    }
-    units
-}
-
-/// The groups of one unit.
-struct UnitGroups {
-    /// The position of the unit among all units.
-    number: usize,
-    groups: HashMap<String, GroupSums>,
-}
-
-/// Returns the groups of each unit. Units after a stopped one are missing.
-fn read_units(
+/// Returns the groups of each part, with its number. Parts after a stopped one are missing.
+fn sum_parts(
     plan: &StatsPlan<'_>,
-    units: &[StatsUnit<'_>],
-    stop: &(dyn Fn() -> bool + Sync),
-) -> Result<Vec<UnitGroups>, StoreError> {
-    let mut parts = Vec::new();
-    for unit in units {
-        let Some(groups) = read_unit(plan, unit, stop)? else { break };
-        parts.push(UnitGroups { number: unit.number, groups });
-    }
-    Ok(parts)
-}
-
-/// Returns the groups of a unit; `None` if it was stopped or there are too many groups.
-fn read_unit(
-    plan: &StatsPlan<'_>,
-    unit: &StatsUnit<'_>,
-    stop: &(dyn Fn() -> bool + Sync),
-) -> Result<Option<HashMap<String, GroupSums>>, StoreError> {
-    let mut groups = StatsGroups::new(plan);
-    let rows = merge_adjacent_spans(unit.spans.iter().map(|(_, span)| *span));
-    let mut reader = EventReader::open(unit.segment, &rows, &columns_to_read(plan), BATCH_ROWS)?;
-
-    let mut spans = unit.spans.iter();
-    // The session of the current span, and the number of its rows that were not added yet.
-    let mut session = 0;
-    let mut span_rows_left = 0;
-    while let Some(batch) = reader.next_batch()? {
-        if stop() || plan.has_too_many_groups() {
-            return Ok(None);
-        }
-        let mut batch_rows_done = 0;
-        while batch_rows_done < batch.num_rows() {
-            if span_rows_left == 0 {
-                let Some((next, span)) = spans.next() else { break };
-                session = *next;
-                span_rows_left = span.count;
+    parts: &[(usize, &ColumnPart<'_>)],
+    stop: Stop<'_>,
+) -> Result<Vec<PartGroups>, ToolError> {
+    let mut sums = Vec::new();
+    for (number, part) in parts {
+        let mut groups = StatsGroups::new(plan);
+        let mut current = None;
+        let mut is_stopped = false;
+        part(&mut |session, rows| {
+            is_stopped = stop() || plan.has_too_many_groups();
+            if is_stopped {
+                return false;
+            }
+            if current.replace(session) != Some(session) {
                 groups.begin_session();
             }
-            let row_count = span_rows_left.min(batch.num_rows() - batch_rows_done);
-            groups.add_rows(session, &batch.slice(batch_rows_done, row_count));
-            span_rows_left -= row_count;
-            batch_rows_done += row_count;
+            groups.add_rows(session, rows);
+            true
+        })?;
+        if is_stopped {
+            break;
         }
+        sums.push((*number, groups.finish()));
     }
-    Ok(Some(groups.finish()))
+    Ok(sums)
 }
 
 /// Returns the columns to read: never the text, and no tokens if only calls and results have a key.
-pub(super) fn columns_to_read(plan: &StatsPlan<'_>) -> Vec<EventColumn> {
+fn columns_to_read(plan: &StatsPlan<'_>) -> Vec<EventColumn> {
     let mut columns = vec![
         EventColumn::EventType,
         EventColumn::Timestamp,
@@ -163,16 +115,4 @@ pub(super) fn columns_to_read(plan: &StatsPlan<'_>) -> Vec<EventColumn> {
         | GroupKey::User => None,
     }));
     columns
-}
-
-/// Merges adjacent spans.
-fn merge_adjacent_spans(spans: impl Iterator<Item = RowSpan>) -> Vec<RowSpan> {
-    let mut all: Vec<RowSpan> = Vec::new();
-    for span in spans {
-        match all.last_mut() {
-            Some(last) if last.start + last.count == span.start => last.count += span.count,
-            _ => all.push(span),
-        }
-    }
-    all
 }
