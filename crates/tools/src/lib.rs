@@ -466,7 +466,7 @@ impl Tools {
     /// Finds the rules that masked what in an event, a range of events or a session, by any id that
     /// names it.
     pub fn explain_masks(&self, id: &str, call: &Call<'_>) -> Result<MaskReport, ToolError> {
-        self.shared.refuse_lake("doctor")?;
+        self.shared.require_all_events("doctor")?;
         self.read_store(call, &mut || masks::run(&self.shared, self.snapshot(call)?, id, call))
     }
 
