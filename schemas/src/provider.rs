@@ -45,6 +45,54 @@ closed_enum! {
         VsCopilot = "vscopilot",
         /// Any other program that writes the line format documented for custom agents.
         Generic = "generic",
+        /// Claude Cowork, the local agent of the Claude app.
+        Cowork = "cowork",
+        /// Claude in Xcode.
+        Xcode = "xcode",
+        /// Cherry Studio.
+        CherryStudio = "cherrystudio",
+        /// OpenClaude.
+        OpenClaude = "openclaude",
+        /// Qoder CLI.
+        Qoder = "qoder",
+        /// QoderWork.
+        QoderWork = "qoderwork",
+        /// TraeX, the CLI of Trae.
+        TraeX = "traex",
+        /// Kilo, the CLI and the extension that shares its store.
+        Kilo = "kilo",
+        /// MiMo Code.
+        MimoCode = "mimocode",
+        /// IcodeMate.
+        IcodeMate = "icodemate",
+        /// Oh My Pi.
+        Omp = "omp",
+        /// OmO.
+        Omo = "omo",
+        /// StepCode.
+        StepCode = "stepcode",
+        /// Prime Agent.
+        Prime = "prime",
+        /// Campfire.
+        Campfire = "campfire",
+        /// Senpi.
+        Senpi = "senpi",
+        /// gajae-code.
+        Gjc = "gjc",
+        /// Kimchi.
+        Kimchi = "kimchi",
+        /// QClaw.
+        QClaw = "qclaw",
+        /// KimiClaw.
+        KimiClaw = "kimiclaw",
+        /// Kimi Work, the desktop app of Kimi.
+        KimiWork = "kimiwork",
+        /// Roo Code.
+        Roo = "roo",
+        /// Zoo Code.
+        Zoo = "zoo",
+        /// The Kilo Code extension before it shared the store of Kilo.
+        KiloCode = "kilocode",
     }
 }
 

@@ -18,14 +18,17 @@ const INDENT: &str = "    ";
 /// The cells of the name of an agent.
 const NAME_WIDTH: usize = 13;
 
+/// What it means that an agent is not verified.
+const UNVERIFIED: &str = "unverified: its folders and format are known from one other reader only";
+
 impl Show for DoctorData {
     fn to_text(&self) -> String {
         let mut out = String::new();
         for health in &self.providers {
             let _ = write!(
                 out,
-                "{:<12} {}, {} in the store",
-                health.provider,
+                "{:<NAME_WIDTH$}{}, {} in the store",
+                health.provider.as_str(),
                 count_of(health.sessions, "session"),
                 count_of(health.events, "event")
             );
@@ -36,7 +39,10 @@ impl Show for DoctorData {
                 let _ = write!(out, ", {} logs gone (events kept)", health.sources_gone);
             }
             out.push('\n');
-            for place in &health.places {
+            if health.is_unverified {
+                let _ = writeln!(out, "{INDENT}{UNVERIFIED}");
+            }
+            for place in shown_places(health) {
                 let found = if place.exists {
                     format!("{} files, {:.1} MB", place.files, to_megabytes(place.bytes))
                 } else {
@@ -92,7 +98,7 @@ impl Show for DoctorData {
             push_provider(&mut painted, health, layout);
         }
         if !absent.is_empty() {
-            let names: Vec<&str> = absent.iter().map(|health| health.provider.as_str()).collect();
+            let names: Vec<String> = absent.into_iter().map(name_absent).collect();
             let text = format!("no logs or sessions of: {}", names.join(", "));
             push_wrapped(&mut painted, DIM, "", &text, layout.width, usize::MAX);
         }
@@ -137,8 +143,19 @@ fn is_present(health: &ProviderHealth) -> bool {
     health.sessions > 0 || health.places.iter().any(|place| place.exists)
 }
 
-/// Appends an agent: what the store has of it, and the folders of its logs. Folders that do not exist
-/// are named only if none exists.
+/// Returns the name of an agent of which nothing is known.
+fn name_absent(health: &ProviderHealth) -> String {
+    let mark = if health.is_unverified { " (unverified)" } else { "" };
+    format!("{}{mark}", health.provider)
+}
+
+/// Returns the folders of an agent that exist, or the first one if none does.
+fn shown_places(health: &ProviderHealth) -> Vec<&LogFolder> {
+    let existing: Vec<&LogFolder> = health.places.iter().filter(|place| place.exists).collect();
+    if existing.is_empty() { health.places.first().into_iter().collect() } else { existing }
+}
+
+/// Appends an agent: what the store has of it, and the folders of its logs.
 fn push_provider(painted: &mut Painted, health: &ProviderHealth, layout: &Layout) {
     let name = health.provider.as_str();
     painted.push(AGENT, &format!("{name:<NAME_WIDTH$}"));
@@ -154,12 +171,10 @@ fn push_provider(painted: &mut Painted, health: &ProviderHealth, layout: &Layout
     painted.push_inline(PLAIN, &truncate_end(&facts, layout.width.saturating_sub(NAME_WIDTH)));
     painted.end_line();
 
-    let has_folder = health.places.iter().any(|place| place.exists);
-    let shown = health.places.iter().filter(|place| place.exists);
-    for place in shown {
-        push_folder(painted, place, layout);
+    if health.is_unverified {
+        push_wrapped(painted, DIM, INDENT, UNVERIFIED, layout.width, usize::MAX);
     }
-    if let (false, Some(place)) = (has_folder, health.places.first()) {
+    for place in shown_places(health) {
         push_folder(painted, place, layout);
     }
 }

@@ -274,9 +274,11 @@ pub fn found_logs_text(found: &DoctorData) -> Option<String> {
     has_logs.then_some(out)
 }
 
-/// Returns the folders in which logs were looked for; those in `home` begin with `~`.
+/// Returns the first folder of each agent with a decoder of its own, in which logs were looked for.
+/// Those in `home` begin with `~`.
 pub fn searched_folders(found: &DoctorData, home: &Path) -> String {
-    let places = found.providers.iter().flat_map(|health| &health.places);
+    let with_decoder = found.providers.iter().filter(|health| health.base.is_none());
+    let places = with_decoder.filter_map(|health| health.places.first());
     let folders = places.map(|place| match place.path.strip_prefix(home) {
         Ok(below) => Path::new("~").join(below).display().to_string(),
         Err(_) => place.path.display().to_string(),

@@ -102,6 +102,24 @@ pub(super) fn commands_of(agent: Provider) -> &'static AgentCommands {
             resume: ById(&["--resume"]),
             start: StartWay::Impossible,
         },
+        // Not verified in its own documentation; a public program uses it with version 18.16.
+        Provider::Omp => &AgentCommands {
+            program: "omp",
+            resume: ById(&["--resume"]),
+            start: StartWay::Impossible,
+        },
+        // Not verified in its own documentation; a public program uses it.
+        Provider::TraeX => &AgentCommands {
+            program: "traex",
+            resume: ById(&["resume"]),
+            start: StartWay::Impossible,
+        },
+        // Not verified in its own documentation; a public program uses it.
+        Provider::Campfire => &AgentCommands {
+            program: "campfire",
+            resume: ById(&["--session"]),
+            start: StartWay::Impossible,
+        },
         Provider::OpenClaw => &AgentCommands {
             program: "openclaw",
             resume: Impossible("OpenClaw keeps its conversations in its gateway"),
@@ -135,6 +153,31 @@ pub(super) fn commands_of(agent: Provider) -> &'static AgentCommands {
         Provider::VsCopilot => &AgentCommands {
             program: "devenv",
             resume: Impossible("Copilot in Visual Studio resumes only in its window"),
+            start: StartWay::Impossible,
+        },
+        Provider::Cowork
+        | Provider::Xcode
+        | Provider::CherryStudio
+        | Provider::OpenClaude
+        | Provider::Qoder
+        | Provider::QoderWork
+        | Provider::Kilo
+        | Provider::MimoCode
+        | Provider::IcodeMate
+        | Provider::Omo
+        | Provider::StepCode
+        | Provider::Prime
+        | Provider::Senpi
+        | Provider::Gjc
+        | Provider::Kimchi
+        | Provider::QClaw
+        | Provider::KimiClaw
+        | Provider::KimiWork
+        | Provider::Roo
+        | Provider::Zoo
+        | Provider::KiloCode => &AgentCommands {
+            program: "",
+            resume: Impossible("no command is known with which its agent resumes a session by id"),
             start: StartWay::Impossible,
         },
         Provider::Generic => &AgentCommands {

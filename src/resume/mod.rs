@@ -237,6 +237,7 @@ mod tests {
             (Provider::OpenCode, "opencode --session a-1"),
             (Provider::Copilot, "copilot --resume a-1"),
             (Provider::Pi, "pi --session a-1"),
+            (Provider::TraeX, "traex resume a-1"),
         ] {
             let wanted = format!("cd '/home/mira/my code' && {line}");
             assert_eq!(resume_line(session(provider, "a-1")), Ok(wanted));

@@ -36,18 +36,16 @@ pub(super) fn client_folder(client: Client, places: &AgentFolders<'_>) -> PathBu
         Client::Copilot => env_or_home(places, "COPILOT_HOME", ".copilot"),
         Client::Gemini => places.home_path(".gemini"),
         Client::Opencode => places.config_path("opencode"),
-        Client::Vscode => application_folder(places, "Code/User"),
+        Client::Vscode => places.application_path("Code/User"),
         Client::Cursor => places.home_path(".cursor"),
-        Client::ClaudeDesktop => application_folder(places, "Claude"),
+        Client::ClaudeDesktop => places.application_path("Claude"),
         Client::Windsurf => places.home_path(".codeium/windsurf"),
         // On macOS, too, Zed keeps its settings below `.config`.
-        Client::Zed if cfg!(windows) => application_folder(places, "Zed"),
+        Client::Zed if cfg!(windows) => places.application_path("Zed"),
         Client::Zed => places.config_path("zed"),
         Client::Jetbrains => places.home_path(".junie"),
-        Client::Cline => {
-            application_folder(places, "Code/User/globalStorage/saoudrizwan.claude-dev")
-        }
-        Client::Goose if cfg!(windows) => application_folder(places, "Block/goose/config"),
+        Client::Cline => places.application_path("Code/User/globalStorage/saoudrizwan.claude-dev"),
+        Client::Goose if cfg!(windows) => places.application_path("Block/goose/config"),
         Client::Goose => places.config_path("goose"),
         Client::Kiro => places.home_path(".kiro"),
         Client::Antigravity => antigravity_folder(places),
@@ -56,17 +54,6 @@ pub(super) fn client_folder(client: Client, places: &AgentFolders<'_>) -> PathBu
 
 fn env_or_home(places: &AgentFolders<'_>, variable: &str, folder: &str) -> PathBuf {
     places.env_path(variable).unwrap_or_else(|| places.home_path(folder))
-}
-
-/// Returns a folder where desktop programs keep their settings on this system.
-fn application_folder(places: &AgentFolders<'_>, folder: &str) -> PathBuf {
-    if cfg!(target_os = "macos") {
-        return places.home_path("Library/Application Support").join(folder);
-    }
-    match places.env_path("APPDATA") {
-        Some(dir) if cfg!(windows) => dir.join(folder),
-        _ => places.config_path(folder),
-    }
 }
 
 /// Returns the folder that the editor and the command line share, or that of an earlier version, of

@@ -3,6 +3,7 @@
 //! One binary: every further one would link DuckDB again. Tests on real logs need
 //! `SESSIONS_REAL_LOGS`; without it they say that they were left out.
 
+mod aliases;
 mod analyze;
 mod answers;
 mod archive;

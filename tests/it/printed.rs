@@ -1,7 +1,7 @@
 //! The screens of the main commands at four widths, as text and with their colours, and what a
 //! terminal changes.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ingest::provider::format::AgentFolders;
@@ -102,7 +102,7 @@ fn screens(tools: &Tools, width: usize) -> String {
     let checked = tools.run_doctor(&AgentFolders::new(&PathBuf::from("/home/mira"), &|_| None));
     let mut doctor = checked.expect("a store");
     for place in doctor.providers.iter_mut().flat_map(|health| &mut health.places) {
-        if place.path.ends_with(".claude/projects") {
+        if place.path == Path::new("/home/mira/.claude/projects") {
             (place.exists, place.files, place.bytes) = (true, 12, 3_400_000);
         }
     }

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use ingest::provider::format_of;
+use ingest::provider::{base_of, format_of};
 use ingest::stream::forgotten::{
     ForgottenCopies, ForgottenRecords, ForgottenSession, MarkKey, RecordFacts,
 };
@@ -119,10 +119,11 @@ impl Snapshot {
         let mut records: Vec<_> = marks.map(|record| key.mark_record(record)).collect();
         records.dedup();
         let native_id = row.native_id.as_deref().unwrap_or(&row.session_id);
+        let base = base_of(row.provider);
         Ok(ForgottenSession {
             session_id: row.session_id.clone(),
-            provider: row.provider,
-            own_id: key.mark_id(row.provider, native_id, row.agent_id.as_deref()),
+            provider: base,
+            own_id: key.mark_id(base, native_id, row.agent_id.as_deref()),
             title: row.title.as_deref().map_or(0, |title| key.mark_title(title)),
             records,
         })
@@ -161,7 +162,7 @@ impl Snapshot {
         let mut candidates = Vec::new();
         for (at, session) in self.sessions().iter().enumerate() {
             if session.events > 0
-                && records.may_be_repeated_by(session.provider)
+                && records.may_be_repeated_by(base_of(session.provider))
                 && !sessions.contains(session.id())
             {
                 candidates.push(at);
@@ -233,14 +234,15 @@ pub(super) fn find_copies(
     session: &SessionRow,
     facts: &[RecordFacts],
 ) -> Option<ForgottenCopies> {
-    let has_unique_ids = format_of(session.provider).has_unique_ids;
-    records.find_copies(session.provider, has_unique_ids, own_id_of(records.key(), session), facts)
+    let base = base_of(session.provider);
+    let has_unique_ids = format_of(base).has_unique_ids;
+    records.find_copies(base, has_unique_ids, own_id_of(records.key(), session), facts)
 }
 
 /// Returns the hash of the id that the log of a session names.
 fn own_id_of(key: MarkKey, session: &SessionRow) -> u64 {
     let native_id = session.native_id.as_deref().unwrap_or(&session.session_id);
-    key.mark_id(session.provider, native_id, session.agent_id.as_deref())
+    key.mark_id(base_of(session.provider), native_id, session.agent_id.as_deref())
 }
 
 /// Which sessions repeat which.

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ingest::discover::{discover, is_absent};
-use ingest::provider::FORMATS;
+use ingest::provider::alias::alias_of;
 use ingest::provider::format::AgentFolders;
+use ingest::provider::{all_providers, log_folders};
 use schemas::price::PriceTable;
 use schemas::session::SessionRow;
 use schemas::{Provider, ToolError};
@@ -22,7 +23,7 @@ use base::sanitize::clean_text;
 /// The findings of the doctor.
 #[derive(Debug, Default, Serialize)]
 pub struct DoctorData {
-    /// Every supported agent, in the order in which log formats are recognized.
+    /// Every supported agent, those with a decoder of their own first.
     pub providers: Vec<ProviderHealth>,
     /// The record types, fields and blocks that the decoders did not know, most frequent first.
     pub drift: Vec<Drift>,
@@ -48,6 +49,13 @@ pub struct CostDifference {
 #[derive(Debug, Serialize)]
 pub struct ProviderHealth {
     pub provider: Provider,
+    /// The agent whose format the logs have. `None` if the agent has a decoder of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base: Option<Provider>,
+    /// True if neither a real log was read nor two independent readers agree on the folders and the
+    /// format.
+    #[serde(skip_serializing_if = "schemas::is_default")]
+    pub is_unverified: bool,
     pub places: Vec<LogFolder>,
     /// The number of sessions in the store.
     pub sessions: usize,
@@ -102,12 +110,10 @@ pub(super) fn run(
     let snapshot = shared.store.take_snapshot().map_err(store_error)?;
     let sessions = snapshot.read_rows().map_err(store_error)?;
     let mut data = DoctorData {
-        providers: FORMATS
-            .iter()
-            .map(|format| ProviderHealth {
-                provider: format.provider,
-                places: format.log_folders(places).into_iter().map(inspect_folder).collect(),
-                ..provider_health(format.provider, &sessions)
+        providers: all_providers()
+            .map(|provider| ProviderHealth {
+                places: log_folders(provider, places).into_iter().map(inspect_folder).collect(),
+                ..provider_health(provider, &sessions)
             })
             .collect(),
         drift: sum_drift(&sessions),
@@ -151,8 +157,11 @@ fn provider_health(provider: Provider, sessions: &[&Arc<SessionRow>]) -> Provide
         }
     }
 
+    let alias = alias_of(provider);
     ProviderHealth {
         provider,
+        base: alias.map(|alias| alias.base),
+        is_unverified: alias.is_some_and(|alias| !alias.is_verified),
         places: Vec::new(),
         sessions: provider_sessions.len(),
         events: provider_sessions.iter().map(|row| row.events).sum(),

@@ -7,6 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
+use crate::provider::alias::{FolderUse, folder_use};
 use crate::provider::{FORMATS, assemblies};
 use crate::source::candidate::{Container, FileState, LogCandidate};
 
@@ -143,6 +144,7 @@ impl FolderWalk {
             Ok(entries) => entries,
             Err(error) => return self.errors.push((folder, error)),
         };
+        let has_logs = folder_use(&folder) == FolderUse::Logs;
         let mut files = Vec::new();
         for entry in entries {
             match entry.and_then(|entry| Ok((entry.file_type()?, entry))) {
@@ -152,9 +154,9 @@ impl FolderWalk {
                         queue.add(WalkStep::Folder(path));
                     }
                 }
-                Ok((kind, entry)) if kind.is_file() => {
+                Ok((kind, entry)) if kind.is_file() && has_logs => {
                     let path = entry.path();
-                    if is_log_name(&path) {
+                    if has_log_name(&path) {
                         files.push(FolderFile { path, entry });
                     }
                 }
@@ -187,8 +189,13 @@ impl FolderWalk {
     }
 }
 
-/// Returns whether a file inside a folder may be a log, by its name.
+/// Returns whether a file inside a folder may be a log, by its name and its folder.
 pub fn is_log_name(path: &Path) -> bool {
+    has_log_name(path) && path.parent().is_none_or(|folder| folder_use(folder) == FolderUse::Logs)
+}
+
+/// Returns whether a file inside a folder of logs may be a log, by its name.
+fn has_log_name(path: &Path) -> bool {
     let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     let (_, plain) = Container::of_name(&name);
 
@@ -198,9 +205,10 @@ pub fn is_log_name(path: &Path) -> bool {
     is_log || assemblies().any(|assembly| assembly.shares_file && assembly.has_source(path))
 }
 
-/// Returns whether a folder holds only parts of sessions, which are read with their sessions.
+/// Returns whether a folder holds no logs: parts of sessions, which are read with their sessions, or
+/// other files of an agent.
 fn is_part_folder(path: &Path) -> bool {
-    assemblies().any(|assembly| (assembly.is_part)(path))
+    assemblies().any(|assembly| (assembly.is_part)(path)) || folder_use(path) == FolderUse::Other
 }
 
 #[cfg(test)]

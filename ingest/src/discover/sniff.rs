@@ -5,6 +5,7 @@ use std::io::{self, Read as _};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::log_head::read_head;
+use crate::provider::alias::alias_at;
 use crate::provider::format::{LogFormat, LogHead, LogReader, SessionClaim};
 use crate::provider::{FORMATS, format_of};
 use crate::redact::Redactor;
@@ -198,10 +199,14 @@ fn examine_file(file: &LogCandidate, content: Option<&[u8]>) -> io::Result<Sniff
     Ok(claim.map_or(Sniffed::Unknown("no known agent writes such records"), Sniffed::Log))
 }
 
-/// Returns the claim of the first format that recognizes the beginning of a file.
+/// Returns the claim of the first format that recognizes the beginning of a file. The names of the
+/// folders above the file tell which of the agents with this format wrote it.
 pub(super) fn claim_head(head: &LogHead<'_>) -> Option<SessionClaim> {
     let mut readers = FORMATS.iter().filter(|format| may_read(format, head));
-    readers.find_map(|format| (format.sniff)(head))
+    let claim = readers.find_map(|format| (format.sniff)(head))?;
+    let provider =
+        alias_at(claim.provider, head.path).map_or(claim.provider, |alias| alias.provider);
+    Some(SessionClaim { provider, ..claim })
 }
 
 /// Returns whether a format may read a file. A list is a document, which no reader of lines can

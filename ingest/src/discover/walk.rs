@@ -12,7 +12,7 @@ use super::reach::{find_obstacle, is_absent, shared_database};
 use super::real_path::real_path;
 use super::sorted_files::group_by_folder;
 use crate::provider::format::AgentFolders;
-use crate::provider::{FORMATS, assemblies};
+use crate::provider::{all_providers, assemblies, log_folders};
 use crate::source::candidate::{Container, FileState, LogCandidate};
 
 /// The result of a search for files.
@@ -29,7 +29,8 @@ pub struct Discovery {
 /// Returns the roots of every provider that exist, or that cannot be examined: [`discover`] reports
 /// those. The environment variables that the agents themselves honour move them.
 pub fn default_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {
-    let mut roots: Vec<_> = FORMATS.iter().flat_map(|format| format.log_folders(places)).collect();
+    let mut roots: Vec<_> =
+        all_providers().flat_map(|provider| log_folders(provider, places)).collect();
     roots.retain(|root| !is_absent(root));
     roots.sort();
     roots.dedup();
@@ -339,8 +340,8 @@ mod tests {
         let home = Path::new("home/");
         let variable = |name: &str| ["TMP", "TEMP"].contains(&name).then(|| "temp/".to_owned());
         let places = AgentFolders::new(home, &variable);
-        for format in &FORMATS {
-            let folders = format.log_folders(&places);
+        for provider in all_providers() {
+            let folders = log_folders(provider, &places);
             for (at, folder) in folders.iter().enumerate() {
                 assert!(!folders[..at].contains(folder), "{folders:?}");
                 let native = folder.components().collect::<PathBuf>();

@@ -18,7 +18,7 @@ use super::record_keys::{RecordKey, RecordKeys};
 use super::relatives::{NewLogs, recorded_ancestors};
 use super::units::Units;
 use crate::provider::format::SessionClaim;
-use crate::provider::format_of;
+use crate::provider::{base_of, format_of};
 
 /// Session ids by native id: those in the store first, in the order of their numbers.
 type SessionsByNativeId<'w> = HashMap<(Provider, &'w str), Vec<&'w str>>;
@@ -222,7 +222,7 @@ impl<'w> SessionGroups<'w> {
     /// so that one log of each group stays the original.
     fn ancestors_of(&self, log: &PlannedLog) -> Vec<&'w str> {
         let claim = &log.claim;
-        let same_id = self.by_native.get(&(claim.provider, claim.native_id.as_str()));
+        let same_id = self.by_native.get(&(base_of(claim.provider), claim.native_id.as_str()));
         let group =
             self.keys.group_of_log(claim.provider, claim.first_record, claim.first_response);
         let same_record = group.and_then(|group| self.by_record.get(&group));
@@ -260,7 +260,7 @@ fn first_session<'w>(
     provider: Provider,
     native_id: &str,
 ) -> Option<&'w str> {
-    by_native.get(&(provider, native_id))?.first().copied()
+    by_native.get(&(base_of(provider), native_id))?.first().copied()
 }
 
 /// Returns the sessions of a group that come before `session_id`.
@@ -284,11 +284,12 @@ fn group_by_native_id<'w>(logs: &'w [PlannedLog], known: &'w Known) -> SessionsB
     sessions.sort_by_key(|session| (session.session_id.len(), &session.session_id));
     for session in sessions {
         if let Some(native) = session.native_id.as_deref() {
-            by_native.entry((session.provider, native)).or_default().push(&*session.session_id);
+            let key = (base_of(session.provider), native);
+            by_native.entry(key).or_default().push(&*session.session_id);
         }
     }
     for log in logs.iter().filter(|log| log.change == LogChange::New) {
-        let key = (log.claim.provider, log.claim.native_id.as_str());
+        let key = (base_of(log.claim.provider), log.claim.native_id.as_str());
         // Most logs have an id of their own, and a vector that grows from nothing has space for
         // four.
         by_native.entry(key).or_insert_with(|| Vec::with_capacity(1)).push(&*log.session_id);

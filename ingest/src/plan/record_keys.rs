@@ -5,7 +5,9 @@ use std::collections::HashMap;
 
 use schemas::Provider;
 
-/// The identity of a first record or a first response of one provider.
+use crate::provider::base_of;
+
+/// The identity of a first record or a first response of one format.
 pub(super) type RecordKey = (Provider, u64);
 
 /// Sets of identities that occur together in a log.
@@ -19,8 +21,8 @@ impl RecordKeys {
     /// Joins the first record and the first response of a log.
     pub(super) fn join(&mut self, provider: Provider, record: Option<u64>, response: Option<u64>) {
         let (Some(record), Some(response)) = (record, response) else { return };
-        let record = self.group_of((provider, record));
-        let response = self.group_of((provider, response));
+        let record = self.group_of((base_of(provider), record));
+        let response = self.group_of((base_of(provider), response));
         // The smaller one represents the set, so that the order of the logs does not matter.
         if record != response {
             self.nearer.insert(record.max(response), record.min(response));
@@ -44,7 +46,7 @@ impl RecordKeys {
         record: Option<u64>,
         response: Option<u64>,
     ) -> Option<RecordKey> {
-        record.or(response).map(|key| self.group_of((provider, key)))
+        record.or(response).map(|key| self.group_of((base_of(provider), key)))
     }
 }
 

@@ -18,7 +18,7 @@ use super::ids::safe_session_id;
 use super::planned_log::{Known, LogChange, PlannedLog};
 use crate::discover::presence::is_gone;
 use crate::provider::format::SessionClaim;
-use crate::provider::{format_of, is_sidecar};
+use crate::provider::{base_of, format_of, is_sidecar};
 use crate::source::candidate::{Container, LogCandidate};
 use crate::source::container::Content;
 use crate::source::fingerprint::Fingerprint;
@@ -43,16 +43,17 @@ impl NewLogs {
                 continue;
             }
             let claim = &log.claim;
-            new_logs.native_ids.insert((claim.provider, claim.native_id.clone()));
+            let base = base_of(claim.provider);
+            new_logs.native_ids.insert((base, claim.native_id.clone()));
             // A child whose parent was missing names the id that the parent was going to get.
             if let Cow::Owned(id) = safe_session_id(&claim.native_id) {
-                new_logs.native_ids.insert((claim.provider, id));
+                new_logs.native_ids.insert((base, id));
             }
             if let Some(parent) = &claim.parent {
-                new_logs.parent_ids.insert((claim.provider, parent.clone()));
+                new_logs.parent_ids.insert((base, parent.clone()));
             }
             for record in [claim.first_record, claim.first_response].into_iter().flatten() {
-                new_logs.first_records.insert((claim.provider, record));
+                new_logs.first_records.insert((base, record));
             }
         }
         new_logs
@@ -60,7 +61,7 @@ impl NewLogs {
 
     /// Returns whether a known log may be the original or a copy of one of the new logs.
     pub(crate) fn is_relative(&self, row: &SourceRow, session: &SessionRow) -> bool {
-        let Some(provider) = row.provider else { return false };
+        let Some(provider) = row.provider.map(base_of) else { return false };
         let mut records = [row.first_record, row.first_response].into_iter().flatten();
         if records.any(|hash| self.first_records.contains(&(provider, hash.cast_unsigned()))) {
             return true;

@@ -26,7 +26,7 @@ pub struct LogFormat {
     /// logs read by another version are read again.
     pub decoder_version: u32,
     /// Returns the folders where the agent keeps its logs; they need not exist.
-    /// [`Self::log_folders`] lists each once.
+    /// [`log_folders`](super::log_folders) lists each once.
     pub roots: fn(&AgentFolders<'_>) -> Vec<PathBuf>,
     /// Recognizes a log by its beginning.
     pub sniff: fn(&LogHead<'_>) -> Option<SessionClaim>,
@@ -108,10 +108,10 @@ pub struct ResponseKey<'a> {
 }
 
 impl ResponseKey<'_> {
-    /// Returns a hash of the response. Keys of one response have the same hash, whether they name
-    /// the request or not.
-    pub fn response_hash(&self, provider: Provider) -> u64 {
-        xxh3_64_with_seed(self.response.as_bytes(), xxh3_64(provider.as_str().as_bytes()))
+    /// Returns a hash of the response. `base` is the provider whose format the log has. Keys of one
+    /// response have the same hash, whether they name the request or not.
+    pub fn response_hash(&self, base: Provider) -> u64 {
+        xxh3_64_with_seed(self.response.as_bytes(), xxh3_64(base.as_str().as_bytes()))
     }
 }
 
@@ -123,36 +123,79 @@ pub enum LogReader {
     Document(fn(&[u8], &mut Stream, &mut RecordTally)),
 }
 
-impl LogFormat {
-    /// Returns the folders where the agent keeps its logs, each once, with the separators of this
-    /// system. They need not exist.
-    pub fn log_folders(&self, places: &AgentFolders<'_>) -> Vec<PathBuf> {
-        let mut folders = Vec::new();
-        for root in (self.roots)(places) {
-            let folder = with_native_separators(&root);
-            if !folders.contains(&folder) {
-                folders.push(folder);
-            }
-        }
-        folders
-    }
-}
-
 /// Returns a path with the separators of this system between all of its names.
-fn with_native_separators(path: &Path) -> PathBuf {
+pub(super) fn with_native_separators(path: &Path) -> PathBuf {
     path.components().collect()
 }
+
+/// A kind of system, which decides where programs keep their files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Platform {
+    /// Linux and the systems like it.
+    Linux,
+    /// macOS.
+    MacOs,
+    /// Windows.
+    Windows,
+}
+
+impl Platform {
+    /// The platform of this program.
+    pub const CURRENT: Self = if cfg!(target_os = "macos") {
+        Self::MacOs
+    } else if cfg!(windows) {
+        Self::Windows
+    } else {
+        Self::Linux
+    };
+}
+
+/// Editors that run the extensions of VS Code, by the folder of each in the folder of programs.
+const EDITORS: &[&str] = &[
+    "Code",
+    "Code - Insiders",
+    "VSCodium",
+    "Cursor",
+    "Windsurf",
+    "Windsurf - Next",
+    "Trae",
+    "Trae CN",
+];
+
+/// The folders in the home folder that these editors use on a machine to which they connect.
+const EDITOR_SERVERS: &[&str] = &[
+    ".vscode-server",
+    ".vscode-server-insiders",
+    ".vscodium-server",
+    ".cursor-server",
+    ".windsurf-server",
+];
 
 /// The folders in which agents keep their files on this machine.
 pub struct AgentFolders<'a> {
     home: &'a Path,
     variable: &'a dyn Fn(&str) -> Option<String>,
+    platform: Platform,
 }
 
 impl<'a> AgentFolders<'a> {
     /// Creates the places below `home`. `variable` reads the environment.
     pub fn new(home: &'a Path, variable: &'a dyn Fn(&str) -> Option<String>) -> Self {
-        Self { home, variable }
+        Self::on_platform(Platform::CURRENT, home, variable)
+    }
+
+    /// Creates the places below `home` on a platform.
+    pub fn on_platform(
+        platform: Platform,
+        home: &'a Path,
+        variable: &'a dyn Fn(&str) -> Option<String>,
+    ) -> Self {
+        Self { home, variable, platform }
+    }
+
+    /// Returns the platform.
+    pub fn platform(&self) -> Platform {
+        self.platform
     }
 
     /// Returns a path below the home folder.
@@ -170,6 +213,27 @@ impl<'a> AgentFolders<'a> {
     pub fn config_path(&self, path: &str) -> PathBuf {
         let folder = self.env_path("XDG_CONFIG_HOME");
         with_native_separators(&folder.unwrap_or_else(|| self.home_path(".config")).join(path))
+    }
+
+    /// Returns a path below the folder in which desktop programs keep their files.
+    pub fn application_path(&self, path: &str) -> PathBuf {
+        match self.platform {
+            Platform::Linux => self.config_path(path),
+            Platform::MacOs => self.home_path("Library/Application Support").join(path),
+            Platform::Windows => {
+                let folder = self.env_path("APPDATA");
+                let folder = folder.unwrap_or_else(|| self.home_path("AppData/Roaming"));
+                with_native_separators(&folder.join(path))
+            }
+        }
+    }
+
+    /// Returns the paths below the folders in which VS Code and the editors derived from it keep the
+    /// files of a user.
+    pub fn editor_paths(&self, path: &str) -> Vec<PathBuf> {
+        let local = EDITORS.iter().map(|editor| self.application_path(editor));
+        let servers = EDITOR_SERVERS.iter().map(|server| self.home_path(server).join("data"));
+        local.chain(servers).map(|folder| folder.join("User").join(path)).collect()
     }
 
     /// Returns the path in an environment variable, unless that is unset or empty.

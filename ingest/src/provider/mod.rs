@@ -1,8 +1,10 @@
 //! Recognizes and decodes the logs of every provider.
 //!
-//! A provider has a folder with its decoder, and a row in the table [`FORMATS`]. Code that several
-//! providers share is in `shared/`.
+//! A provider has a folder with its decoder, and a row in the table [`FORMATS`], or its logs have the
+//! format of another one: then it is a row in the table [`ALIASES`]. Code that several providers
+//! share is in `shared/`.
 
+pub mod alias;
 mod amp;
 mod antigravity;
 mod claude;
@@ -30,14 +32,15 @@ use std::path::{Path, PathBuf};
 
 use schemas::Provider;
 
-use self::format::{LogFormat, ResponseKey};
+use self::alias::{ALIASES, AgentAlias};
+use self::format::{AgentFolders, LogFormat, ResponseKey, with_native_separators};
 use self::shared::sidecar;
 use crate::redact::has_placeholder;
 use crate::source::assembly::Assembly;
 use crate::source::container::has_log;
 
 /// Every format, in the order in which a file is offered to them.
-pub static FORMATS: [LogFormat; Provider::ALL.len()] = [
+pub static FORMATS: [LogFormat; Provider::ALL.len() - ALIASES.len()] = [
     droid::FORMAT,
     qwen::FORMAT,
     iflow::FORMAT,
@@ -104,7 +107,8 @@ pub(crate) fn assemblies() -> impl Iterator<Item = &'static Assembly> {
     FORMATS.iter().flat_map(|format| format.quirks.assemblies)
 }
 
-/// Row of each provider in [`FORMATS`]. A provider without a row does not compile.
+/// Row of each provider's format in [`FORMATS`]. A provider that is in neither table does not
+/// compile, and neither does one that is in both.
 const ROWS: [usize; Provider::ALL.len()] = {
     let mut rows = [usize::MAX; Provider::ALL.len()];
     let mut at = 0;
@@ -112,15 +116,49 @@ const ROWS: [usize; Provider::ALL.len()] = {
         rows[FORMATS[at].provider as usize] = at;
         at += 1;
     }
-    let mut provider = 0;
-    while provider < rows.len() {
-        assert!(rows[provider] != usize::MAX, "a provider has no row in FORMATS");
-        provider += 1;
+    let mut at = 0;
+    while at < ALIASES.len() {
+        let AgentAlias { provider, base, .. } = &ALIASES[at];
+        assert!(rows[*provider as usize] == usize::MAX, "a provider has two rows");
+        assert!(rows[*base as usize] < FORMATS.len(), "an alias has no format");
+        rows[*provider as usize] = rows[*base as usize];
+        at += 1;
     }
     rows
 };
 
-/// Returns the format of a provider.
+/// Returns the format of a provider's logs.
 pub fn format_of(provider: Provider) -> &'static LogFormat {
     &FORMATS[ROWS[provider as usize]]
+}
+
+/// Returns the provider whose format the logs of a provider have. Logs of one format may be copies
+/// of each other, whichever agent keeps them: agents take over the sessions of those that they
+/// derive from.
+pub fn base_of(provider: Provider) -> Provider {
+    format_of(provider).provider
+}
+
+/// Returns all providers: those with a decoder in the order in which a file is offered to them, then
+/// the others.
+pub fn all_providers() -> impl Iterator<Item = Provider> {
+    let own = FORMATS.iter().map(|format| format.provider);
+    own.chain(ALIASES.iter().map(|alias| alias.provider))
+}
+
+/// Returns the folders and databases where an agent keeps its logs, each once, with the separators
+/// of this system. They need not exist.
+pub fn log_folders(provider: Provider, places: &AgentFolders<'_>) -> Vec<PathBuf> {
+    let roots = match alias::alias_of(provider) {
+        Some(alias) => alias.roots(places),
+        None => (format_of(provider).roots)(places),
+    };
+    let mut folders = Vec::new();
+    for root in roots {
+        let folder = with_native_separators(&root);
+        if !folders.contains(&folder) {
+            folders.push(folder);
+        }
+    }
+    folders
 }

@@ -7,7 +7,7 @@ use super::target::Target;
 use super::worker::Worker;
 use crate::plan::{LogChange, PlannedLog, is_id_of};
 use crate::provider::format::LogFormat;
-use crate::stream::replay::History;
+use crate::stream::replay::CopiedHistory;
 use crate::text::names::truncate_name;
 
 impl<T: Target> Worker<'_, T> {
@@ -72,7 +72,7 @@ impl<T: Target> Worker<'_, T> {
         log: &PlannedLog,
         format: &LogFormat,
         records: &mut UnitRecords<'_>,
-    ) -> Result<History, T::Error> {
+    ) -> Result<CopiedHistory, T::Error> {
         let mut streams = Vec::new();
         for ancestor in &log.ancestors {
             let mut hashes = Vec::new();
@@ -88,7 +88,7 @@ impl<T: Target> Worker<'_, T> {
 
         let native_id = truncate_name(&log.claim.native_id);
         let is_same_session = log.ancestors.iter().all(|id| is_id_of(id, native_id));
-        Ok(History::new(streams, format.has_unique_ids, is_same_session))
+        Ok(CopiedHistory::new(streams, format.has_unique_ids, is_same_session))
     }
 }
 

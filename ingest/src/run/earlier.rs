@@ -33,7 +33,7 @@ use crate::source::container::{Content, MAX_DOCUMENT_BYTES, lock_giant_document}
 use crate::source::fingerprint::Fingerprint;
 use crate::source::lines::LogLines;
 use crate::stream::batch::{EventBatch, EventCells};
-use crate::stream::replay::History;
+use crate::stream::replay::CopiedHistory;
 use crate::stream::{DocumentMessages, RecordAt, Stream, StreamState, is_copied, without_counts};
 use crate::text::json::Parser;
 
@@ -211,7 +211,7 @@ impl<T: Target> Worker<'_, T> {
             session_row(log, false, 0),
             StreamState::default(),
             own,
-            History::default(),
+            CopiedHistory::default(),
             self.redactor.clone(),
             Box::default(),
         );
@@ -521,7 +521,7 @@ impl<T: Target> Worker<'_, T> {
             without_counts(session),
             StreamState::default(),
             None,
-            History::default(),
+            CopiedHistory::default(),
             None,
             Box::default(),
         );

@@ -13,11 +13,11 @@ use super::target::Target;
 use super::worker::{Worker, session_row};
 use crate::plan::PlannedLog;
 use crate::provider::format::{LineDecoder, RecordTally};
-use crate::provider::format_of;
+use crate::provider::{base_of, format_of};
 use crate::source::container::{MAX_DOCUMENT_BYTES, lock_giant_document};
 use crate::source::lines::LogLines;
 use crate::stream::forgotten::RecordFacts;
-use crate::stream::replay::History;
+use crate::stream::replay::CopiedHistory;
 use crate::stream::{ForgottenInLog, RecordAt, Stream, StreamState};
 use crate::text::json::Parser;
 use crate::text::names::truncate_name;
@@ -30,24 +30,25 @@ impl<T: Target> Worker<'_, T> {
         log: &PlannedLog,
         saved: Option<&SavedState>,
         own: &Option<HashSet<u64>>,
-        history: &History,
+        history: &CopiedHistory,
     ) -> io::Result<ForgottenInLog> {
         let target = self.target;
         let claim = &log.claim;
+        let base = base_of(claim.provider);
         let records = target.forgotten_records();
-        let Some(forgotten) = records.filter(|all| all.may_be_repeated_by(claim.provider)) else {
+        let Some(forgotten) = records.filter(|all| all.may_be_repeated_by(base)) else {
             return Ok(ForgottenInLog::default());
         };
 
         let mut facts = self.probe_records(log, saved, (own, history), false)?;
-        if forgotten.needs_texts(claim.provider, &facts) {
+        if forgotten.needs_texts(base, &facts) {
             facts = self.probe_records(log, saved, (own, history), true)?;
         }
         let key = forgotten.key();
         let agent_id = claim.agent_id.as_deref().map(truncate_name);
-        let own_id = key.mark_id(claim.provider, truncate_name(&claim.native_id), agent_id);
-        let has_unique_ids = format_of(claim.provider).has_unique_ids;
-        let found = forgotten.find_copies(claim.provider, has_unique_ids, own_id, &facts);
+        let own_id = key.mark_id(base, truncate_name(&claim.native_id), agent_id);
+        let has_unique_ids = format_of(base).has_unique_ids;
+        let found = forgotten.find_copies(base, has_unique_ids, own_id, &facts);
         let Some(found) = found else { return Ok(ForgottenInLog::default()) };
         let records = found.record_numbers(&facts);
         target.note_forgotten_copies(ContinuedSession {
@@ -66,7 +67,7 @@ impl<T: Target> Worker<'_, T> {
         &mut self,
         log: &PlannedLog,
         saved: Option<&SavedState>,
-        known: (&Option<HashSet<u64>>, &History),
+        known: (&Option<HashSet<u64>>, &CopiedHistory),
         needs_texts: bool,
     ) -> io::Result<Vec<RecordFacts>> {
         let mut stream = Stream::new(

@@ -130,7 +130,7 @@ fn push_decoder_failure(at: RecordAt, stream: &mut Stream) {
 mod tests {
     use super::*;
     use crate::stream::StreamState;
-    use crate::stream::replay::History;
+    use crate::stream::replay::CopiedHistory;
     use crate::text::json::Value;
     use schemas::Provider;
     use schemas::session::SessionRow;
@@ -169,7 +169,7 @@ mod tests {
     fn a_decoder_that_fails_costs_the_record() {
         let session = SessionRow::default();
         let state = StreamState::default();
-        let (history, batch) = (History::default(), Box::default());
+        let (history, batch) = (CopiedHistory::default(), Box::default());
         let mut stream = Stream::new(Provider::Generic, session, state, None, history, None, batch);
         let mut tally = RecordTally::default();
         let (mut parser, line) = (Parser::default(), br#"{"a":"good"}{"a":"bad"}{"a":"good"}"#);

@@ -14,7 +14,7 @@ use crate::plan::compare::is_unrecognised;
 use crate::provider::format_of;
 use crate::stream::batch::{EventBatch, EventCells};
 use crate::stream::forgotten::is_forgotten_event;
-use crate::stream::replay::History;
+use crate::stream::replay::CopiedHistory;
 use crate::stream::{Stream, StreamState, TitleFrom, is_title_of, without_counts};
 
 impl<T: Target> Worker<'_, T> {
@@ -23,7 +23,7 @@ impl<T: Target> Worker<'_, T> {
     pub(super) fn recount_gone_log(
         &mut self,
         log: &PlannedLog,
-        history: History,
+        history: CopiedHistory,
         lost: &HashSet<u64>,
         sink: &mut T::Sink,
     ) -> Result<(), T::Error> {
@@ -91,7 +91,7 @@ impl ForgottenRecount {
     pub fn new(session: &SessionRow) -> Self {
         let counted = SessionRow { title: None, ..without_counts(session.clone()) };
         let state = StreamState::default();
-        let history = History::default();
+        let history = CopiedHistory::default();
         let unused = Box::default();
         let stream = Stream::new(session.provider, counted, state, None, history, None, unused);
         Self { before: session.clone(), stream, keeps_title: false }

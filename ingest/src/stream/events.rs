@@ -19,7 +19,7 @@ use super::decoded_event::{DecodedEvent, ModeWords, RecordAt};
 use super::forgotten::{ForgottenInLog, RecordProbe};
 use super::ledger::Ledger;
 use super::messages::{DocumentMessages, DroppedMessages};
-use super::replay::History;
+use super::replay::CopiedHistory;
 use super::repository::Repositories;
 use super::state::StreamState;
 use super::tool_kind::tool_kind;
@@ -50,7 +50,7 @@ pub struct Stream {
     first_text_bytes: usize,
     /// True if a call came whose result was in rows taken before.
     pub(super) has_missed_result: bool,
-    pub(super) history: History,
+    pub(super) history: CopiedHistory,
     /// Ids of the records of this stream, to find repeated records. `None` for formats whose
     /// records are known by content only.
     pub(super) own: Option<HashSet<u64>>,
@@ -118,7 +118,7 @@ impl Stream {
         session: SessionRow,
         state: StreamState,
         own: Option<HashSet<u64>>,
-        history: History,
+        history: CopiedHistory,
         redactor: Option<Arc<Redactor>>,
         batch: Box<EventBatch>,
     ) -> Self {

@@ -6,7 +6,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::decoded_event::RecordAt;
 use super::events::Stream;
-use super::replay::History;
+use super::replay::CopiedHistory;
 
 /// Number of consecutive own records after which a fork no longer repeats history.
 const OWN_RUN_THRESHOLD: u32 = 32;
@@ -50,7 +50,7 @@ impl Stream {
     }
 
     /// Asks the history whether a record is a copy, unless the log no longer repeats history.
-    fn detect_copy(&mut self, is_known: impl FnOnce(&History, &mut usize) -> bool) -> bool {
+    fn detect_copy(&mut self, is_known: impl FnOnce(&CopiedHistory, &mut usize) -> bool) -> bool {
         let may_repeat = self.state.own_run < OWN_RUN_THRESHOLD;
         let is_copy = may_repeat && is_known(&self.history, &mut self.state.history_at);
         self.state.own_run = if is_copy { 0 } else { self.state.own_run.saturating_add(1) };

@@ -14,7 +14,7 @@ use super::decoded_event::{DecodedEvent, RecordAt, mode_words};
 use super::events::Stream;
 use super::forgotten::is_forgotten_event;
 use super::ledger::{LastRequests, Ledger};
-use super::replay::History;
+use super::replay::CopiedHistory;
 use super::session::prompt_title;
 use super::state::StreamState;
 use crate::redact::SecretCounts;
@@ -132,7 +132,7 @@ impl CopyRecount {
         visible: Vec<Vec<u64>>,
         hidden: HashSet<u64>,
     ) -> Self {
-        let history = History::new(visible, has_ids, false);
+        let history = CopiedHistory::new(visible, has_ids, false);
         let own = has_ids.then(HashSet::new);
         let state = StreamState::default();
         let row = without_counts(session.clone());
@@ -290,7 +290,7 @@ impl SessionRecount {
     pub fn new(session: &SessionRow) -> Self {
         let counted = without_counts(session.clone());
         let state = StreamState::default();
-        let history = History::default();
+        let history = CopiedHistory::default();
         let batch = Box::default();
         let stream = Stream::new(session.provider, counted, state, None, history, None, batch);
         Self { before: session.clone(), stream }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 /// Records of other streams that this stream may repeat.
 #[derive(Debug, Default, Clone)]
-pub struct History {
+pub struct CopiedHistory {
     /// Ids of the records, for formats with record ids: a copy is recognised at any position.
     ids: Option<HashSet<u64>>,
     /// Records in order, for formats whose records are known by content only. Contents may repeat
@@ -18,7 +18,7 @@ pub struct History {
 /// gave no event are missing from the order on either side.
 const ORDER_WINDOW_RECORDS: usize = 64;
 
-impl History {
+impl CopiedHistory {
     /// Creates the history from several streams, each in its order. `has_ids` is true if records
     /// are known by ids; `is_same_session` if all streams are captures of the session that this one
     /// captures too.

@@ -404,7 +404,7 @@ mod tests {
 
     use super::*;
     use crate::redact::{Redactor, UserRule};
-    use crate::stream::replay::History;
+    use crate::stream::replay::CopiedHistory;
     use crate::stream::state::StreamState;
 
     #[test]
@@ -438,7 +438,7 @@ mod tests {
         let rule = |name: &str| UserRule { name: name.to_owned(), regex: name.to_owned() };
         let rules = ["heron", "osprey", "plover", "dunlin", "curlew", "godwit"].map(rule);
         let redactor = Redactor::new(&rules).expect("rules");
-        let (own, history, batch) = (None, History::default(), Box::default());
+        let (own, history, batch) = (None, CopiedHistory::default(), Box::default());
         Stream::new(Provider::Generic, row, state, own, history, Some(Arc::new(redactor)), batch)
     }
 

@@ -1,5 +1,6 @@
 //! Ingest as a whole, into memory: golden files, cuts of growing logs, traps of the formats.
 
+mod aliases;
 mod arrival;
 mod batches;
 mod claude;

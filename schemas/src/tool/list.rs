@@ -61,8 +61,9 @@ pub struct ListArgs {
     /// Part of the name
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// Only this agent
+    /// Only this agent: 'claude', 'codex', 'gemini', 'opencode', 'cursor', 'kilo', ... as answers name it
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
     pub provider: Option<Provider>,
     /// Also list subagents
     #[serde(default, skip_serializing_if = "Option::is_none")]

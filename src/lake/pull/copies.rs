@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 
+use ingest::provider::base_of;
 use schemas::session::SourceRow;
 use schemas::{Provider, ToolError};
 
@@ -86,7 +87,7 @@ fn read_members(snapshot: &Snapshot) -> Result<Vec<Member>, ToolError> {
         };
         let at = snapshot.session_position(id).filter(|_| source.path.starts_with(LAKE_PATH));
         let Some(at) = at else { continue };
-        let first_record = source.provider.zip(source.first_record);
+        let first_record = source.provider.map(base_of).zip(source.first_record);
         let log = from.log.clone();
         imported.push(Member { at, log, first_record, imported: Some((from, source)) });
     }
@@ -98,7 +99,7 @@ fn read_members(snapshot: &Snapshot) -> Result<Vec<Member>, ToolError> {
     });
     let mut members = Vec::new();
     for own in own_sessions(snapshot)? {
-        let first_record = own.source.first_record.map(|first| (own.row.provider, first));
+        let first_record = own.source.first_record.map(|first| (base_of(own.row.provider), first));
         members.push(Member { at: own.at, log: own.identity, first_record, imported: None });
     }
     members.extend(imported);

@@ -82,15 +82,21 @@ fn sessions_with_id(snapshot: &Snapshot, id: &str) -> Vec<usize> {
     found.map(|(position, _)| position).collect()
 }
 
-/// Replaces the names of agents with which something happened by blanks, and returns them.
-pub(super) fn take_agents(question: &mut String) -> Vec<Provider> {
+/// Replaces the names of agents with which something happened by blanks, and returns them. The name
+/// of an agent without sessions is a word: some are words of everyday.
+pub(super) fn take_agents(
+    question: &mut String,
+    has_sessions: &dyn Fn(Provider) -> bool,
+) -> Vec<Provider> {
     let Some(pattern) = &*AGENTS else { return Vec::new() };
     let mut agents = Vec::new();
     let mut names = Vec::new();
     for found in pattern.captures_iter(question) {
         let Some(place) = found.get(1).or_else(|| found.get(2)) else { continue };
         let name = place.as_str().split_whitespace().next().unwrap_or_default();
-        if let Ok(agent) = name.to_ascii_lowercase().parse::<Provider>() {
+        if let Ok(agent) = name.to_ascii_lowercase().parse::<Provider>()
+            && has_sessions(agent)
+        {
             agents.push(agent);
             names.push(place.range());
         }
@@ -145,7 +151,7 @@ mod tests {
     fn agents_are_taken_where_they_say_with_what_something_was_done() {
         let agents = |question: &str| {
             let mut rest = question.to_owned();
-            let agents = take_agents(&mut rest);
+            let agents = take_agents(&mut rest, &|agent| agent != Provider::Kimchi);
             (agents, rest.split_whitespace().collect::<Vec<_>>().join(" "))
         };
         let what = "what did I do with Gemini?";
@@ -154,7 +160,12 @@ mod tests {
         let agents_of_it = vec![Provider::Codex, Provider::Claude];
         assert_eq!(fixed, (agents_of_it, "the that fixed it in".to_owned()));
         // Here they are what the session is about.
-        for matter in ["the gemini api key", "resume in codex desktop", "move the cursor"] {
+        for matter in [
+            "the gemini api key",
+            "resume in codex desktop",
+            "move the cursor",
+            "what goes with kimchi?",
+        ] {
             assert_eq!(agents(matter), (Vec::new(), matter.to_owned()));
         }
     }

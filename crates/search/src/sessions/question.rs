@@ -76,7 +76,9 @@ impl SessionQuestion {
         let mut words = question.to_owned();
         let sessions = take_sessions(snapshot, &mut words);
         let with_agents = words.clone();
-        let agents = take_agents(&mut words);
+        let has_sessions =
+            |agent| snapshot.sessions().iter().any(|session| session.provider == agent);
+        let agents = take_agents(&mut words, &has_sessions);
         let mut named = Self { sessions, agents, ..Self::parse(&words) };
         named.terms.retain(|term| !is_time_word(&named.dates, &term.word.to_lowercase()));
         named.projects = NamedProjects::new(&words);

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Deref;
 
-use ingest::provider::response_key;
+use ingest::provider::{base_of, response_key};
 use schemas::session::EventRow;
 use schemas::table::EventColumn;
 use schemas::{EventType, Provider};
@@ -68,7 +68,7 @@ pub(super) fn read_recordings(
         for row in rows.iter().filter(|row| row.event_type == EventType::TokenUsage) {
             let Some(request_id) = &row.request_id else { continue };
             let Some(key) = response_key(row.provider, request_id) else { continue };
-            if !responses.contains(&key.response_hash(row.provider)) {
+            if !responses.contains(&key.response_hash(base_of(row.provider))) {
                 continue;
             }
             let recording = recordings.entry(request_id.clone()).or_insert_with(|| Recording {
@@ -106,7 +106,7 @@ pub(super) fn choose_sessions(
 ) -> RowChanges {
     let mut by_response: BTreeMap<(&str, String), Vec<Recording>> = BTreeMap::new();
     for recording in recordings {
-        let key = (recording.provider.as_str(), recording.response.clone());
+        let key = (base_of(recording.provider).as_str(), recording.response.clone());
         by_response.entry(key).or_default().push(recording);
     }
 

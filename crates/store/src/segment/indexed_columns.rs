@@ -5,7 +5,7 @@ use arrow::array::{
     TimestampMicrosecondArray,
 };
 use arrow::datatypes::{Int32Type, TimestampMicrosecondType};
-use ingest::provider::response_key;
+use ingest::provider::{base_of, response_key};
 use schemas::EventType;
 use schemas::table::EventColumn;
 
@@ -102,7 +102,7 @@ impl<'b> IndexedColumns<'b> {
         let is_counted_elsewhere = read_flag(self.counted_elsewhere, row).unwrap_or(false);
         let is_replay = read_flag(self.replays, row).unwrap_or(false);
         (is_counted_elsewhere || !is_replay)
-            .then(|| (response.response_hash(provider), is_counted_elsewhere))
+            .then(|| (response.response_hash(base_of(provider)), is_counted_elsewhere))
     }
 
     /// Returns the paths that a row names, with newlines between them.

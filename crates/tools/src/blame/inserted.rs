@@ -1,5 +1,6 @@
 //! Reads from an edit which lines it inserted into a file, and which of its lines were there before.
 
+use ingest::provider::base_of;
 use schemas::session::EventRow;
 use schemas::{EventType, Provider, ToolKind};
 
@@ -146,7 +147,7 @@ fn creates_file(call: &EventRow, result: Option<&EventRow>, known: &KnownFile) -
     }
     let tool = call.tool_name.as_deref().unwrap_or_default().to_lowercase();
     let says_created = beginning.contains("created") || tool.contains("create");
-    says_created || (!known.was_seen && READ_BEFORE_WRITE.contains(&call.provider))
+    says_created || (!known.was_seen && READ_BEFORE_WRITE.contains(&base_of(call.provider)))
 }
 
 /// Returns what the sections of a patch for the file do.

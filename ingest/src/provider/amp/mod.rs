@@ -218,7 +218,7 @@ mod tests {
 
     use super::*;
     use crate::stream::StreamState;
-    use crate::stream::replay::History;
+    use crate::stream::replay::CopiedHistory;
 
     /// Tokens of a thread: uncached input, cache writes, output.
     fn tokens(model: &str, usage: &str, ledger: &str) -> (Option<i64>, Option<i64>, Option<i64>) {
@@ -229,7 +229,7 @@ mod tests {
         );
         let (row, state) = (SessionRow::default(), StreamState::default());
         let mut stream =
-            Stream::new(Provider::Amp, row, state, None, History::default(), None, Box::default());
+            Stream::new(Provider::Amp, row, state, None, CopiedHistory::default(), None, Box::default());
         decode_log(thread.as_bytes(), &mut stream, &mut RecordTally::default());
         let usage = stream.session.usage();
         (usage.input, usage.cache_write, usage.output)

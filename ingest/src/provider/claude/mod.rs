@@ -22,7 +22,7 @@ mod usage;
 mod user;
 
 use std::collections::VecDeque;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use schemas::{Confidence, EventType, Provider};
 use serde::{Deserialize, Serialize};
@@ -70,15 +70,15 @@ pub(super) const FORMAT: LogFormat = LogFormat {
 };
 
 fn log_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {
-    match places.env_path("CLAUDE_CONFIG_DIR") {
+    let configs: Vec<PathBuf> = match places.env_path("CLAUDE_CONFIG_DIR") {
         // The variable may name several folders, separated by commas.
-        Some(list) => list
-            .to_string_lossy()
-            .split(',')
-            .map(|dir| Path::new(dir.trim()).join("projects"))
-            .collect(),
-        None => vec![places.home_path(".claude/projects"), places.config_path("claude/projects")],
-    }
+        Some(list) => list.to_string_lossy().split(',').map(|dir| dir.trim().into()).collect(),
+        None => vec![places.home_path(".claude"), places.config_path("claude")],
+    };
+    configs
+        .iter()
+        .flat_map(|config| [config.join("projects"), config.join("transcripts")])
+        .collect()
 }
 
 /// Fields that have not left their defaults are not written.

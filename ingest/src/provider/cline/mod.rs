@@ -48,22 +48,12 @@ pub(super) const FORMAT: LogFormat = LogFormat {
 /// File name of a task's log.
 const TASK_FILE: &str = "ui_messages.json";
 
-/// Configuration folders of the editors in which the extension keeps its tasks.
-const EDITORS: &[&str] = &["Code", "Code - Insiders", "Cursor", "VSCodium", "Windsurf"];
-
 fn log_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {
     let data = places.env_path("CLINE_DATA_DIR").unwrap_or_else(|| places.home_path(".cline/data"));
     let sessions =
         places.env_path("CLINE_SESSION_DATA_DIR").unwrap_or_else(|| data.join("sessions"));
-    let tasks = "User/globalStorage/saoudrizwan.claude-dev/tasks";
-
     let mut roots = vec![sessions, data.join("tasks")];
-    for editor in EDITORS {
-        roots.push(places.config_path(&format!("{editor}/{tasks}")));
-        roots.push(places.home_path(&format!("Library/Application Support/{editor}/{tasks}")));
-        roots.extend(places.env_path("APPDATA").map(|data| data.join(editor).join(tasks)));
-    }
-    roots.push(places.home_path(".vscode-server/data").join(tasks));
+    roots.extend(places.editor_paths("globalStorage/saoudrizwan.claude-dev/tasks"));
     roots
 }
 

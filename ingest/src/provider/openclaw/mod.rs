@@ -48,10 +48,10 @@ pub(super) const FORMAT: LogFormat = LogFormat {
         machine_texts: machine::TEXTS,
         ..Quirks::NONE
     },
-    reader: LogReader::Lines(|claim, state| {
+    reader: LogReader::Lines(|_, state| {
         let state = state.and_then(|state| TrajectoryState::deserialize(state).ok());
         Box::new(OpenClawDecoder {
-            entries: pi::open_decoder(claim, None),
+            entries: pi::open_decoder(true),
             trajectory: TrajectoryDecoder::new(state.unwrap_or_default()),
         })
     }),

@@ -16,10 +16,12 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Result};
+use schemas::Provider;
 use serde_json::{Map, Value as Json};
 
 use super::listing::{DatabaseListing, DatabaseSession, list_sessions};
 use super::rows::{MessageTables, read_messages};
+use crate::provider::alias;
 use crate::provider::shared::database::cells::read_table_names;
 use crate::provider::shared::database::connection::{find_unread_rows, query_database};
 use crate::provider::shared::database::document_text::document_bytes;
@@ -45,9 +47,6 @@ const SESSION_COLUMNS: &[(&str, &str)] = &[
 /// it may hold the diff of what was undone.
 const MAX_CELL_BYTES: u64 = 8 << 20;
 
-/// The name of the program that keeps the database.
-const AGENT: &str = "OpenCode";
-
 /// Assembles the sessions in a database. The path of a session is `<database>#<session id>`.
 pub(super) const ASSEMBLY: Assembly = Assembly {
     name: "OpenCode database",
@@ -61,7 +60,7 @@ pub(super) const ASSEMBLY: Assembly = Assembly {
         let sessions = sessions.map(|session| assembled_session(database, session)).collect();
         Ok(SessionList { sessions, defects: listing.defects })
     },
-    find_defect: |database| find_unread_rows(database, AGENT),
+    find_defect: |database| find_unread_rows(database, agent_name(database)),
     assemble: |path| {
         let path = path.to_string_lossy();
         let (database, session) = path.rsplit_once('#').ok_or_else(missing_session)?;
@@ -90,20 +89,27 @@ pub(super) fn find_databases(data: &Path) -> Vec<PathBuf> {
     databases
 }
 
-/// Returns whether the file is named like a database of OpenCode.
+/// Returns whether the file is named like a database of OpenCode, or of an agent with the same
+/// database.
 fn is_database(path: &Path) -> bool {
     let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-    name.starts_with("opencode") && name.ends_with(".db")
+    name.ends_with(".db")
+        && (name.starts_with("opencode") || alias::alias_at(Provider::OpenCode, path).is_some())
+}
+
+/// Returns the name of the program that keeps a database.
+fn agent_name(database: &Path) -> &'static str {
+    alias::alias_at(Provider::OpenCode, database).map_or("OpenCode", |alias| alias.name)
 }
 
 /// Lists the sessions in a database.
 fn list_database(db: &Path) -> io::Result<DatabaseListing> {
-    query_database(db, AGENT, list_sessions)
+    query_database(db, agent_name(db), list_sessions)
 }
 
 /// Assembles the export document of a session in a database.
 fn assemble_database(db: &Path, session_id: &str) -> io::Result<Vec<u8>> {
-    query_database(db, AGENT, |connection| assemble_document(connection, session_id))?
+    query_database(db, agent_name(db), |connection| assemble_document(connection, session_id))?
         .ok_or_else(missing_session)
 }
 

@@ -39,7 +39,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     roots: log_roots,
     sniff: claim_log,
     quirks: Quirks { is_named_by_start: true, ..Quirks::NONE },
-    reader: LogReader::Lines(open_decoder),
+    reader: LogReader::Lines(|_, _| open_decoder(false)),
 };
 
 fn log_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {
@@ -139,9 +139,10 @@ fn entry_time(entry: Value<'_>) -> Option<i64> {
 /// Fields of an entry's envelope, which no notification repeats.
 const ENVELOPE: &[&str] = &["type", "id", "parentId", "timestamp", "version"];
 
-/// Opens a decoder. Entries are self-contained, so there is no state to resume from.
-pub(super) fn open_decoder(claim: &SessionClaim, _: Option<&Json>) -> Box<dyn LineDecoder> {
-    Box::new(PiDecoder { is_openclaw: claim.provider == Provider::OpenClaw, text: String::new() })
+/// Opens a decoder of a log of Pi or of OpenClaw. Entries are self-contained, so there is no state to
+/// resume from.
+pub(super) fn open_decoder(is_openclaw: bool) -> Box<dyn LineDecoder> {
+    Box::new(PiDecoder { is_openclaw, text: String::new() })
 }
 
 /// Decoder of one log of this engine.

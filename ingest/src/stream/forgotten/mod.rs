@@ -45,7 +45,7 @@ const SAMPLE_RATE: u64 = 8;
 pub struct ForgottenSession {
     /// Its id in the store.
     pub session_id: String,
-    /// The agent that wrote its log.
+    /// The provider whose format its log has.
     pub provider: Provider,
     /// Keyed hash of the id that its log names; see [`MarkKey::mark_id`].
     pub own_id: u64,
