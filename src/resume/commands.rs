@@ -27,6 +27,7 @@ pub(super) enum StartWay {
 }
 
 /// Returns the commands of an agent. Each arm says where they were verified, as of November 2026.
+#[expect(clippy::too_many_lines, reason = "an arm for each agent")]
 pub(super) fn commands_of(agent: Provider) -> &'static AgentCommands {
     use ResumeWay::{ById, Impossible};
     use StartWay::WithPrompt;
