@@ -72,7 +72,7 @@ fn print_summary(
     for (key, groups) in SUMMARY {
         let limit = flags.limit.or(Some(*groups));
         let args = flags.filter.clone().into_args(vec![*key], flags.sort, limit);
-        let answer = tools.limited_session_stats(&args, &context.call)?;
+        let answer = tools.count_sessions(&args, Extent::Lines, &context.call)?;
         newest_event = answer.metadata.newest_event;
         warnings = answer.warnings;
         tables.push(answer.data.into_value());

@@ -228,8 +228,15 @@ mod tests {
             r#"{{"v":1,"id":"T-1","messages":[{answer},"usage":{usage}}}],"usageLedger":{{"events":[{ledger}]}}}}"#
         );
         let (row, state) = (SessionRow::default(), StreamState::default());
-        let mut stream =
-            Stream::new(Provider::Amp, row, state, None, CopiedHistory::default(), None, Box::default());
+        let mut stream = Stream::new(
+            Provider::Amp,
+            row,
+            state,
+            None,
+            CopiedHistory::default(),
+            None,
+            Box::default(),
+        );
         decode_log(thread.as_bytes(), &mut stream, &mut RecordTally::default());
         let usage = stream.session.usage();
         (usage.input, usage.cache_write, usage.output)
