@@ -17,7 +17,7 @@ use tools::error::store_error;
 use tools::reply::pending::is_below;
 
 /// A scan of all logs. Each is compared with the sources of the store as soon as it is found.
-pub(super) struct LogScan {
+pub(super) struct SourceScan {
     /// The manifest of the store whose sources these are.
     manifest: Manifest,
     sources: SourceTable,
@@ -34,12 +34,12 @@ pub(super) struct UnchangedLogs {
 }
 
 /// Finds the logs below `roots`, and compares them with what `store` has at this moment. The store
-/// is not locked: see [`LogScan::with_sources_of`].
-pub(super) fn scan_logs(store: &Store, roots: &[PathBuf]) -> (LogScan, UnsortedDiscovery) {
+/// is not locked: see [`SourceScan::with_sources_of`].
+pub(super) fn scan_logs(store: &Store, roots: &[PathBuf]) -> (SourceScan, UnsortedDiscovery) {
     // Without sources all files are new. Locking the store reports what is wrong with it.
     let known = store.read_source_table();
     let (manifest, sources) = known.unwrap_or_default();
-    let mut scan = LogScan::new(manifest, sources);
+    let mut scan = SourceScan::new(manifest, sources);
     let dir = real_path(store.dir()).ok();
     let found = discover_observed(roots, &|file| {
         let is_news = !scan.has_news() && scan.compare(file);
@@ -55,7 +55,7 @@ pub(super) fn scan_logs(store: &Store, roots: &[PathBuf]) -> (LogScan, UnsortedD
     (scan, found)
 }
 
-impl LogScan {
+impl SourceScan {
     fn new(manifest: Manifest, sources: SourceTable) -> Self {
         let is_found = (0..sources.row_count()).map(|_| AtomicBool::new(false)).collect();
         Self { manifest, sources, is_found, has_news: AtomicBool::new(false) }

@@ -83,9 +83,13 @@ fn every_cited_file_of_code_is_there() {
 
     let mut found = 0;
     for (file, text) in texts() {
-        // The example of a new provider is not in the repository, and earlier files are history.
+        // The example of a new provider is not in the repository, earlier files are history, and the
+        // rules for secrets know other people's programs.
         let is_history = file.ends_with("CHANGELOG.md") || file.starts_with("benches/records");
-        for line in prose(&file, &text).filter(|line| !is_history && !line.contains("dockhand")) {
+        let is_cited = |line: &&str| {
+            !is_history && !["dockhand", "[REDACTED:"].iter().any(|part| line.contains(part))
+        };
+        for line in prose(&file, &text).filter(is_cited) {
             for path in cited.captures_iter(line).map(|one| one[1].to_owned()) {
                 let end = format!("/{path}");
                 let is_there = places.iter().any(|place| place.ends_with(&end));

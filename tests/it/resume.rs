@@ -322,9 +322,19 @@ fn a_session_names_the_one_that_continues_what_it_left_open() {
     write_session(&env, "planned", lamp, 0, &[user("Repair the lamp"), plan, refused]);
     let implement = "Implement the plan:\n\n# Lamp\n\n1. Take the lamp down\n2. Put a new lamp up";
     write_session(&env, "built", lamp, 45, &[user(implement), answer]);
+    // The same prompt three times within two minutes.
+    for (id, second) in [("try1", 0), ("try2", 20), ("try3", 50)] {
+        let mut prompt = user("Count the gulls on the pier");
+        prompt["timestamp"] = json!(format!("2026-10-06T08:00:{second:02}Z"));
+        let mut told = json!({ "type": "notification", "subtype": "note", "text": "waiting" });
+        told["timestamp"] = json!(format!("2026-10-06T08:01:{second:02}Z"));
+        write_log(&env, id, &json!({ "cwd": "/home/mira/gulls" }), &[prompt, told]);
+    }
     ingest(&env);
 
     for (earlier, later, reason) in [
+        ("try1", "try2", "begins with the prompt that was left open"),
+        ("try2", "try3", "begins with the prompt that was left open"),
         ("open", "next", "began in the same folder 3 min later"),
         ("first", "again", "begins with the prompt that was left open"),
         ("planned", "built", "begins with the plan that was left open"),
@@ -339,7 +349,7 @@ fn a_session_names_the_one_that_continues_what_it_left_open() {
         let handover = env.run(&["resume", earlier, "--with", "codex", "--print"]).ok();
         assert!(handover.contains(&format!("continued by: session {later}")), "{handover}");
     }
-    for id in ["next", "after", "elsewhere", "between"] {
+    for id in ["try3", "next", "after", "elsewhere", "between"] {
         let summary = &env.json(&["show", id])["data"]["summary"];
         assert!(summary.get("continued_by").is_none(), "{id}: {summary:#}");
     }

@@ -122,7 +122,7 @@ fn the_other_numbers_are_those_of_sql() {
         ("text_bytes", "sum(text_bytes)"),
     ] {
         let sql = format!("SELECT provider, {sum} {LIVE} GROUP BY 1");
-        compare(&env, &["--by", "provider"], number(name), &sql);
+        compare(&env, &["--by", "provider", "--sort", "size"], number(name), &sql);
     }
     let rate = "round(count(*) FILTER (is_error) / count(*), 6)";
     let sql = format!("SELECT lower(tool_name), {rate} {results} GROUP BY 1");
@@ -196,8 +196,12 @@ fn filters_choose_sessions_and_times() {
     let none = env.run(&["stats", "--by", "day", "--since", "2031-01-01"]);
     assert_eq!(none.code, 1);
     assert!(none.stderr.contains("No event matches"), "{}", none.stderr);
-    let trend =
-        &groups(&env, &["--by", "session", "--session-id", "9ae82b3a"])[&vec![MAIN.to_owned()]];
+    let mut by_session = vec!["--by", "session", "--session-id", "9ae82b3a"];
+    let id = vec![MAIN.to_owned()];
+    let small = &groups(&env, &by_session)[&id];
+    assert!(["trend", "text_bytes", "output_bytes"].iter().all(|name| small.get(*name).is_none()));
+    by_session.extend(["--sort", "size"]);
+    let trend = &groups(&env, &by_session)[&id];
     let parts = trend["trend"].as_array().expect("trend");
     let sum: u64 = parts.iter().filter_map(Value::as_u64).sum();
     assert_eq!((parts.len(), Some(sum)), (12, trend["events"].as_u64()));

@@ -19,6 +19,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::compare::{is_unchanged, last_change_us};
 use super::planned_log::Known;
 use crate::discover::Discovery;
+use crate::provider::base_of;
 use crate::source::candidate::LogCandidate;
 use crate::source::container::Content;
 use crate::source::fingerprint::Fingerprint;
@@ -77,7 +78,7 @@ pub struct LeftOut {
 pub fn log_identity(session: &SessionRow, source: &SourceRow) -> String {
     let name = session.native_id.as_deref().unwrap_or(&session.session_id);
     let first = source.first_record.unwrap_or(0);
-    let identity = format!("{} {name} {first}", session.provider);
+    let identity = format!("{} {name} {first}", base_of(session.provider));
     format!("{:016x}", xxh3_64(identity.as_bytes()))
 }
 

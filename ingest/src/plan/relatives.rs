@@ -82,7 +82,8 @@ impl NewLogs {
     }
 
     /// Returns the known logs that may be originals or copies of the new logs, or copies of logs
-    /// that grew, and the earlier versions of all these and of the planned ones, sorted by path. Logs in `logs` are left out, because they are planned already.
+    /// that grew, and the earlier versions of all these and of the planned ones, sorted by path. Logs
+    /// in `logs` are left out, because they are planned already.
     pub(crate) fn related_logs<'k>(
         &self,
         logs: &[PlannedLog],
@@ -172,7 +173,8 @@ pub(crate) fn has_changed_ancestors(log: &PlannedLog) -> bool {
     log.source.as_ref().is_some_and(|row| recorded_ancestors(row) != log.ancestors)
 }
 
-/// Returns the work for a relative whose log is gone, or no longer recognised. `row` is the future row of its file. `None`
+/// Returns what is to be done with a relative whose log is gone, or no longer recognised. `row` is the
+/// future row of its file. `None`
 /// if the file has no known session, or if the store does not say which decoder read it or which id
 /// the log gave. Also `None` if rows of the session were lost by damage, which a negative
 /// modification time marks; those sessions are left alone.

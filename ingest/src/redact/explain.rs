@@ -11,9 +11,9 @@ use super::scan::{MASK, placeholders};
 const BEFORE_BYTES: usize = 4 << 10;
 const AFTER_BYTES: usize = 1 << 10;
 
-/// Maximum number of placeholders of a text that are explained. It bounds the time for a text that
-/// consists of placeholders, which a hostile log may contain.
-const MAX_PLACEHOLDERS: usize = 1000;
+/// Maximum number of placeholders of a text that are explained; the others are counted. It bounds the
+/// time for a text that consists of placeholders, which a hostile log may contain.
+const MAX_EXPLAINED: usize = 100;
 
 /// A built-in rule, for readers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub struct ExplainedMask {
     /// The number of placeholders.
     pub count: u64,
     /// The built-in rules that mask a secret at the place. None does if what announced the secret is
-    /// not in the text, or if a rule of the user masked it.
+    /// not in the text, if a rule of the user masked it, or if too many placeholders precede it.
     pub rules: Vec<RuleInfo>,
 }
 
@@ -62,12 +62,13 @@ pub struct ExplainedMask {
 /// `text` is; empty if it is another text.
 pub fn explain_masks(text: &str, printed_by: &str) -> Vec<ExplainedMask> {
     let mut explained: Vec<ExplainedMask> = Vec::new();
-    for (place, kind) in placeholders(text).take(MAX_PLACEHOLDERS) {
+    for (at, (place, kind)) in placeholders(text).enumerate() {
         let start = text.ceil_char_boundary(place.start.saturating_sub(BEFORE_BYTES));
         let end = text.floor_char_boundary(place.end.saturating_add(AFTER_BYTES));
         let before = text.get(start..place.start).unwrap_or_default();
         let after = text.get(place.end..end).unwrap_or_default();
-        let rules = rules_at(before, kind, after, printed_by);
+        let rules =
+            if at < MAX_EXPLAINED { rules_at(before, kind, after, printed_by) } else { Vec::new() };
         match explained.iter_mut().find(|mask| mask.kind == kind && mask.rules == rules) {
             Some(mask) => mask.count += 1,
             None => explained.push(ExplainedMask { kind: kind.to_owned(), count: 1, rules }),
@@ -119,6 +120,9 @@ mod tests {
         );
         assert!(explain("[REDACTED:password]").is_empty(), "nothing announces it");
         assert!(explain("[REDACTED:badge] [REDACTED] text").is_empty());
+        let many = explain_masks(&"token [REDACTED:github_token] ".repeat(MAX_EXPLAINED + 7), "");
+        let counts: Vec<u64> = many.iter().map(|mask| mask.count).collect();
+        assert_eq!(counts, [MAX_EXPLAINED as u64, 7], "all are counted");
     }
 
     #[test]

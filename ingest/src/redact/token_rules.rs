@@ -147,7 +147,7 @@ pub(super) static TOKEN_RULES: [SecretRule; 239] = [
     word("langsmith_key", &["lsv2_pt_", "lsv2_sk_"], r"lsv2_(?:pt|sk)_[0-9a-f]{32}_[0-9a-f]{10}",
         "lsv‹›2_pt_ace7c0ffee5eed0dd‹›ba11f00d1dea4ba_fee5eed0dd", "lsv2_pt_ace7"),
     word("langsmith_key", &["ls__"], r"ls__[0-9a-f]{32}",
-        "ls_‹›_7df65f65707037‹›4e52ccd95926e303a7", "ls__init__.py"),
+        "ls_‹›_7df65f65707037‹›4e52ccd95926e303a7", "ls__init__"),
     word("tavily_key", &["tvly-?"], r"tvly-[A-Za-z0-9-]{28,}",
         "tvl‹›y-dev-H4rb0rM1r4K‹›3yW1thN0D00r5vJk2C0ff", "tvly-dev-H"),
     word("firecrawl_key", &["fc-#"], r"fc-[0-9a-f]{32}",

@@ -218,7 +218,7 @@ pub struct Group {
     #[serde(skip_serializing_if = "crate::is_default")]
     pub text_bytes: u64,
     /// Events in twelve equal spans from the first to the last time asked for; not by time, and
-    /// at a terminal only.
+    /// with sort size.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub trend: Vec<u64>,
 }

@@ -72,7 +72,7 @@ fn print_summary(
     for (key, groups) in SUMMARY {
         let limit = flags.limit.or(Some(*groups));
         let args = flags.filter.clone().into_args(vec![*key], flags.sort, limit);
-        let answer = tools.count_sessions(&args, Extent::Lines, &context.call)?;
+        let answer = tools.count_sessions(&args, Extent::Table, &context.call)?;
         newest_event = answer.metadata.newest_event;
         warnings = answer.warnings;
         tables.push(answer.data.into_value());
@@ -102,8 +102,9 @@ pub(in crate::cli) fn run(
     }
     let args = flags.filter.into_args(flags.group_by, flags.sort, flags.limit);
     let tools = context.create_query_tools()?;
-    let answer = tools.count_sessions(&args, Extent::Lines, &context.call)?;
     let printer = context.printer;
+    let extent = if printer.is_json { Extent::Lines } else { Extent::Table };
+    let answer = tools.count_sessions(&args, extent, &context.call)?;
     context.print_answer(&answer)?;
     if !printer.is_json && answer.metadata.results_truncated {
         printer.print_note(answer.hint.as_deref().unwrap_or(""))?;

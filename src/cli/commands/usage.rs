@@ -125,7 +125,7 @@ pub(in crate::cli) fn run(
     if printer.is_json {
         let limit = flags.limit.unwrap_or(limits::STATS_LIMIT_MAX);
         let args = filter.into_args(vec![key], None, Some(limit));
-        let answer = tools.session_stats(&args, call)?;
+        let answer = tools.count_sessions(&args, Extent::Lines, call)?;
         printer.print_json(&answer)?;
         return Ok(CommandOutcome::from_found(!answer.data.groups.is_empty()));
     }

@@ -24,5 +24,6 @@ SELECT
     c.text AS input, r.text AS output
 FROM events c
 LEFT JOIN pairs p ON p.session_id = c.session_id AND p.call_index = c.event_index
-LEFT JOIN events r ON r.session_id = p.session_id AND r.event_index = p.result_index
+LEFT JOIN events r
+    ON r.event_type = 'tool_result' AND r.session_id = p.session_id AND r.event_index = p.result_index
 WHERE c.event_type = 'tool_call' AND NOT c.is_replay

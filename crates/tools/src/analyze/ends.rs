@@ -8,7 +8,7 @@ use schemas::tool::analyze::{Check, Finding};
 
 use super::action::{Action, ActionOutcome};
 use super::finding::{MAX_RELATED_EVENTS, finding_at};
-use super::stop::{notification_stop_reason, result_stop_reason};
+use super::stop::{StopReason, notification_stop_reason, result_stop_reason};
 use crate::reply::convert;
 use crate::reply::convert::shorten;
 use crate::reply::event_predicates::{has_failed, is_of_tools, is_slash_or_shell_command, is_type};
@@ -62,7 +62,7 @@ pub(crate) fn find_rejected_plan<'a, 'r>(actions: &'a [Action<'r>]) -> Option<&'
     let is_own_plan = |action: &Action<'_>| !action.call.is_sidechain && is_plan_call(action.call);
     let at = actions.iter().rposition(is_own_plan)?;
     let has_edits = actions[at..].iter().any(|action| action.is_edit() && action.has_succeeded());
-    let is_rejected = matches!(actions[at].outcome, ActionOutcome::Stopped(_));
+    let is_rejected = actions[at].outcome == ActionOutcome::Stopped(StopReason::Denied);
     (is_rejected && !has_edits).then_some(&actions[at])
 }
 

@@ -8,6 +8,7 @@ mod turns;
 
 use std::ops::RangeInclusive;
 
+use ingest::provider::base_of;
 use schemas::envelope::{Severity, Warning, WarningCode};
 use schemas::session::{EventRow, SessionRow};
 use schemas::tool::details::{DetailArgs, DetailData, DetailLevel};
@@ -176,7 +177,7 @@ fn describe_original(snapshot: &Snapshot, session: &SessionSummary) -> Option<St
         return None;
     }
     let captured = snapshot.sessions().iter().find(|other| {
-        other.provider == session.provider
+        base_of(other.provider) == base_of(session.provider)
             && other.replay_events < other.events
             && other.native_id() == session.native_id()
     });

@@ -50,7 +50,8 @@ const MAX_CHILDREN: usize = 8;
 /// Maximum size of the title of a child in bytes.
 const MAX_TITLE_BYTES: usize = 100;
 
-/// Summarizes the session at `position`, whose row is `session`. `frame` is the size in bytes of the rest of the answer.
+/// Summarizes the session at `position`, whose row is `session`. `frame` is the size in bytes of the
+/// rest of the answer.
 pub(super) fn summarize_session(
     snapshot: &Snapshot,
     position: usize,
@@ -92,13 +93,10 @@ pub(super) fn summarize_session(
 /// Returns as much of a session's end as fits in `bytes`: what is open comes before the last calls.
 fn fit_end(end: SessionEnd, bytes: usize) -> SessionEnd {
     let mut budget = Budget::new(bytes);
-    let mut fitting = SessionEnd {
-        unanswered_prompt: end.unanswered_prompt,
-        rejected_plan: end.rejected_plan,
-        todos_omitted: end.todos_omitted,
-        ..SessionEnd::default()
-    };
+    let mut fitting = SessionEnd { todos_omitted: end.todos_omitted, ..SessionEnd::default() };
     let mut take = |item: usize| -> bool { budget.take_bytes(item + ITEM_NAME_BYTES) };
+    fitting.unanswered_prompt = end.unanswered_prompt.filter(|id| take(id.len()));
+    fitting.rejected_plan = end.rejected_plan.filter(|plan| take(json_length(plan)));
     for call in end.unfinished_calls {
         if take(json_length(&call)) {
             fitting.unfinished_calls.push(call);

@@ -9,6 +9,7 @@ use crate::analyze::{find_rejected_plan, is_left_open, is_plan_call, pair_calls}
 use crate::error::store_error;
 use crate::reply::event_predicates::{is_slash_or_shell_command, is_type};
 use crate::reply::rows;
+use base::dropped_text::kept_part;
 use base::sanitize::{clean_text, one_line, truncate_for_json};
 use store::{SessionSummary, Snapshot};
 
@@ -39,9 +40,10 @@ const PLAN_CHARS: usize = 200;
 /// Maximum size of the title of a session in bytes.
 const MAX_TITLE_BYTES: usize = 100;
 
-/// What a session left open.
+/// The texts of a session that a continuation may repeat.
 struct OpenEnd {
-    /// The last prompt and the last plan, with single spaces. They are empty if there is none.
+    /// The last prompt and the last plan, with single spaces. They are empty if there is none, or if
+    /// their text was dropped or forgotten.
     prompt: String,
     plan: String,
 }
@@ -63,11 +65,11 @@ pub(crate) fn find_predecessor(
     session: usize,
 ) -> Result<Option<Continuation>, ToolError> {
     let later = &snapshot.sessions()[session];
-    let Some(started) = later.started_at.filter(|_| is_of_user(later)) else { return Ok(None) };
     let mut earlier: Vec<(i64, usize)> = Vec::new();
     for (at, other) in snapshot.sessions().iter().enumerate() {
-        let Some(ended) = other.ended_at else { continue };
-        if at != session && is_after(started, ended) && may_continue(later, other) {
+        if let Some((_, ended)) = times_between(other, later)
+            && may_continue(later, other)
+        {
             earlier.push((ended, at));
         }
     }
@@ -85,19 +87,21 @@ pub(crate) fn find_predecessor(
 /// Returns the position of the session that continues this one, and what both have in common.
 fn successor_of(snapshot: &Snapshot, session: usize) -> Result<Option<(usize, String)>, ToolError> {
     let earlier = &snapshot.sessions()[session];
-    let Some(ended) = earlier.ended_at.filter(|_| is_of_user(earlier)) else { return Ok(None) };
     let mut later: Vec<(i64, usize)> = Vec::new();
     for (at, other) in snapshot.sessions().iter().enumerate() {
-        let Some(started) = other.started_at else { continue };
-        if at != session && is_after(started, ended) && may_continue(other, earlier) {
-            later.push((started, at));
+        if let Some((pause, _)) = times_between(earlier, other)
+            && may_continue(other, earlier)
+        {
+            later.push((pause, at));
         }
+    }
+    if later.is_empty() {
+        return Ok(None);
     }
     later.sort_unstable();
     later.truncate(MAX_CANDIDATES);
-    let Some(&(first_started, first)) = later.first() else { return Ok(None) };
     let Some(end) = read_open_end(snapshot, session)? else { return Ok(None) };
-    for (_, at) in later {
+    for &(_, at) in &later {
         let prompt = read_first_prompt(snapshot, at)?;
         if is_repeated(&end.prompt, &prompt) {
             return Ok(Some((at, "begins with the prompt that was left open".to_owned())));
@@ -107,13 +111,13 @@ fn successor_of(snapshot: &Snapshot, session: usize) -> Result<Option<(usize, St
             return Ok(Some((at, "begins with the plan that was left open".to_owned())));
         }
     }
-    if first_started - ended > MAX_PAUSE {
-        return Ok(None);
-    }
-    let minutes = (first_started - ended).max(0) / 60_000_000;
+    // Sessions that overlap may be two tasks at a time.
+    let next = later.into_iter().find(|(pause, _)| (0..=MAX_PAUSE).contains(pause));
+    let Some((pause, at)) = next else { return Ok(None) };
+    let minutes = pause / 60_000_000;
     let pause =
         if minutes == 0 { "less than a minute".to_owned() } else { format!("{minutes} min") };
-    Ok(Some((first, format!("began in the same folder {pause} later"))))
+    Ok(Some((at, format!("began in the same folder {pause} later"))))
 }
 
 /// Returns true for a session that a user began, and that is not a copy of another one.
@@ -124,7 +128,8 @@ fn is_of_user(session: &SessionSummary) -> bool {
         && session.replay_events < session.events
 }
 
-/// Returns true if `later` may continue `earlier` by its place: the same folder of the same machine.
+/// Returns true if `later` may continue `earlier` by its place: the same folder, of the same machine and
+/// user.
 fn may_continue(later: &SessionSummary, earlier: &SessionSummary) -> bool {
     let is_fork = later.parent_session_id.as_deref() == Some(earlier.session_id.as_str())
         || earlier.parent_session_id.as_deref() == Some(later.session_id.as_str());
@@ -134,11 +139,15 @@ fn may_continue(later: &SessionSummary, earlier: &SessionSummary) -> bool {
         && later.origin.cwd.is_some()
         && later.origin.cwd == earlier.origin.cwd
         && later.origin.machine == earlier.origin.machine
+        && later.origin.user_name == earlier.origin.user_name
 }
 
-/// Returns true if a session may have begun after another one ended.
-fn is_after(started: i64, ended: i64) -> bool {
-    (-MAX_OVERLAP..=MAX_REPEAT_PAUSE).contains(&started.saturating_sub(ended))
+/// Returns the time from the end of `earlier` to the beginning of `later`, and that end, in
+/// microseconds, if the one may continue the other by these times.
+fn times_between(earlier: &SessionSummary, later: &SessionSummary) -> Option<(i64, i64)> {
+    let (begin, end, started) = (earlier.started_at?, earlier.ended_at?, later.started_at?);
+    let pause = started.saturating_sub(end);
+    (started > begin && (-MAX_OVERLAP..=MAX_REPEAT_PAUSE).contains(&pause)).then_some((pause, end))
 }
 
 /// Reads what a session left open. `None` if it ended with an answer.
@@ -150,12 +159,12 @@ fn read_open_end(snapshot: &Snapshot, session: usize) -> Result<Option<OpenEnd>,
         return Ok(None);
     }
     let own = || rows.iter().filter(|row| !row.is_replay && !row.is_sidechain);
-    let plan = own().rfind(|row| is_plan_call(row)).map(|row| row.text.as_str());
+    let plan = own().rfind(|row| is_plan_call(row)).map(|row| kept_part(&row.text));
     let plan = plan.map(|text| text.split_once("plan: ").map_or(text, |(_, plan)| plan));
     Ok(Some(OpenEnd {
         prompt: own()
             .rfind(|row| is_prompt(row))
-            .map_or_else(String::new, |row| one_line(&row.text)),
+            .map_or_else(String::new, |row| one_line(kept_part(&row.text))),
         plan: plan.map_or_else(String::new, one_line),
     }))
 }
@@ -164,7 +173,7 @@ fn read_open_end(snapshot: &Snapshot, session: usize) -> Result<Option<OpenEnd>,
 fn read_first_prompt(snapshot: &Snapshot, session: usize) -> Result<String, ToolError> {
     let rows = rows::read_events(snapshot, session, 0, FIRST_EVENTS)?;
     let prompt = rows.iter().find(|row| !row.is_replay && !row.is_sidechain && is_prompt(row));
-    Ok(prompt.map_or_else(String::new, |row| one_line(&row.text)))
+    Ok(prompt.map_or_else(String::new, |row| one_line(kept_part(&row.text))))
 }
 
 fn is_prompt(row: &EventRow) -> bool {

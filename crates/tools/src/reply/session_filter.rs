@@ -11,8 +11,9 @@ pub fn session_filter(
     provider: Option<Provider>,
     since: Option<i64>,
 ) -> impl Fn(&SessionSummary) -> bool {
-    // A folder may be given with a trailing slash.
-    let project = project.map(|project| project.trim_end_matches(['/', '\\']).to_lowercase());
+    // A folder may be given with a trailing slash, and with the separators of any system.
+    let project = project
+        .map(|project| project.trim_end_matches(['/', '\\']).replace('\\', "/").to_lowercase());
     move |session| {
         let is_in_project = project.as_ref().is_none_or(|wanted| {
             [&session.origin.cwd, &session.origin.project, &session.origin.repository]
@@ -26,11 +27,11 @@ pub fn session_filter(
     }
 }
 
-/// Returns whether `text` contains `wanted`, which is in lower case. It is asked for every session of a
+/// Returns whether `text` contains `wanted`, which is in lower case, with slashes for backslashes. It is asked for every session of a
 /// long history several times in a call.
 fn contains_in_any_case(text: &str, wanted: &str) -> bool {
-    if !text.is_ascii() || wanted.is_empty() {
-        return text.to_lowercase().contains(wanted);
+    if !text.is_ascii() || wanted.is_empty() || text.contains('\\') {
+        return text.replace('\\', "/").to_lowercase().contains(wanted);
     }
     let text = text.as_bytes();
     let wanted = wanted.as_bytes();

@@ -33,6 +33,8 @@ pub enum Extent {
     Answer,
     /// As many groups as the call asks for, whatever their size, for output to a program.
     Lines,
+    /// As many groups as the call asks for, with all numbers, for output to users.
+    Table,
     /// All groups, for output to users.
     All,
     /// All groups, of any number of keys, only the first of which may be a time, for a report.
@@ -47,11 +49,13 @@ pub(super) fn run(
     call: &Call<'_>,
 ) -> Result<Reply<StatsData>, ToolError> {
     let keys = match extent {
-        Extent::Answer | Extent::Lines | Extent::All => checked_keys(&args.group_by)?,
+        Extent::Answer | Extent::Lines | Extent::Table | Extent::All => {
+            checked_keys(&args.group_by)?
+        }
         Extent::Cells => args.group_by.to_vec(),
     };
     let limit = match extent {
-        Extent::Answer | Extent::Lines => {
+        Extent::Answer | Extent::Lines | Extent::Table => {
             checked_limit("limit", args.limit, limits::STATS_LIMIT, limits::STATS_LIMIT_MAX)?
         }
         Extent::All | Extent::Cells => usize::MAX,
@@ -193,11 +197,11 @@ fn sorted_page(
     let mut budget = Budget::new(limits::ANSWER_BYTES);
     let mut kept: Vec<Group> = Vec::new();
     for mut group in groups.into_iter().take(limit) {
-        if extent == Extent::Answer {
-            remove_sizes(&mut group, keys, sort);
-            if !budget.take(&group) {
-                break;
-            }
+        if matches!(extent, Extent::Answer | Extent::Lines) && sort != StatsSort::Size {
+            remove_sizes(&mut group, keys);
+        }
+        if extent == Extent::Answer && !budget.take(&group) {
+            break;
         }
         kept.push(group);
     }
@@ -207,14 +211,12 @@ fn sorted_page(
     kept
 }
 
-/// Removes what an agent does not need unless it asks for tools or sizes.
-fn remove_sizes(group: &mut Group, keys: &[GroupKey], sort: StatsSort) {
+/// Removes the numbers that only an answer in the order of sizes, or about tools, is asked for.
+fn remove_sizes(group: &mut Group, keys: &[GroupKey]) {
     group.trend.clear();
-    if sort != StatsSort::Size {
-        group.text_bytes = 0;
-        if !keys.iter().any(|key| key.is_of_tools()) {
-            group.output_bytes = None;
-        }
+    group.text_bytes = 0;
+    if !keys.iter().any(|key| key.is_of_tools()) {
+        group.output_bytes = None;
     }
 }
 

@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
+use schemas::Provider;
 use serde_json::Value as Json;
 
+use crate::provider::alias::alias_at;
 use crate::provider::format::LogHead;
 
 /// Names of the state folder: the present one first, then the former ones.
@@ -26,6 +28,12 @@ fn is_openclaw_entry(entry: &Json) -> bool {
 /// Returns whether a path is inside a state folder of OpenClaw. The nearest folder with a known
 /// name decides, because a project that Pi works on may be OpenClaw itself.
 fn is_openclaw_path(path: &Path) -> bool {
+    if alias_at(Provider::OpenClaw, path).is_some() {
+        return true;
+    }
+    if alias_at(Provider::Pi, path).is_some() {
+        return false;
+    }
     let folders: Vec<&str> = path
         .parent()
         .into_iter()
@@ -60,5 +68,7 @@ mod tests {
         assert!(own("/srv/state/agents/main/sessions/a.jsonl"));
         assert!(!own("/home/mira/code/openclaw/.pi/agent/sessions/--x--/a.jsonl"));
         assert!(!own("/home/mira/.pi/agent/sessions/--x--/a.jsonl"));
+        assert!(own("/home/pi/.qclaw/agents/main/sessions/a.jsonl"));
+        assert!(!own("/home/openclaw/.omp/agent/sessions/--x--/a.jsonl"));
     }
 }
