@@ -57,6 +57,11 @@ pub(crate) fn is_plan_call(row: &EventRow) -> bool {
     is_type(row, EventType::ToolCall) && is_of_tools(row, PLAN_TOOLS)
 }
 
+/// Returns the plan in the text of a plan call. Other arguments may precede it.
+pub(crate) fn plan_text(call: &str) -> &str {
+    call.split_once("plan: ").map_or(call, |(_, plan)| plan)
+}
+
 /// Returns the last plan if the user rejected it and nothing was edited since.
 pub(crate) fn find_rejected_plan<'a, 'r>(actions: &'a [Action<'r>]) -> Option<&'a Action<'r>> {
     let is_own_plan = |action: &Action<'_>| !action.call.is_sidechain && is_plan_call(action.call);

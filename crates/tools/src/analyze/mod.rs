@@ -41,7 +41,7 @@ pub(super) use self::action::{Action, ActionOutcome, pair_calls};
 pub use self::decisions::{Decision, find_decisions};
 pub(super) use self::ends::{
     calls_left_open, find_open_ends, find_rejected_plan, find_unanswered_prompt, is_left_open,
-    is_plan_call,
+    is_plan_call, plan_text,
 };
 pub use self::failing_call::find_failing_call;
 pub use self::known_fix::{LiveFailure, find_known_fix};

@@ -11,12 +11,13 @@ use std::ops::RangeInclusive;
 use ingest::provider::base_of;
 use schemas::envelope::{Severity, Warning, WarningCode};
 use schemas::session::{EventRow, SessionRow};
-use schemas::tool::details::{DetailArgs, DetailData, DetailLevel};
+use schemas::tool::details::{DetailArgs, DetailData, DetailLevel, Summary};
 use schemas::tool::list::{ListFormat, Session};
 use schemas::{EventType, ToolError, limits};
 
 use self::page::{DetailPage, TextPlace};
 use self::summary::summarize_session;
+use super::endings::{find_predecessor, find_successor};
 use super::reply::answer::Reply;
 use super::reply::budget::Budget;
 use super::reply::call::Call;
@@ -43,8 +44,8 @@ pub(super) fn read_with_transcript(
     let row = snapshot.sessions()[session].row().map_err(store_error)?;
     let events = rows::read_all_events(snapshot, session, call)?;
     let mut data = describe_session(shared, snapshot, session).map_err(store_error)?;
-    let frame = json_length(&data);
-    data.summary = Some(summarize_session(snapshot, session, row, &events, frame)?);
+    let summary = summarize_session(snapshot, row, &events, json_length(&data));
+    data.summary = Some(summary.map_err(store_error)?);
     let range = 0..u32::try_from(row.events).unwrap_or(u32::MAX);
     let transcript = Transcript::from_rows(row, &events, range, shared.prices(), call)?;
     Ok((data, transcript, events))
@@ -119,7 +120,11 @@ pub(super) fn run(
     let mut page = DetailPage { limit, from, next: None };
     let returned = match level {
         DetailLevel::Summary => {
-            data.summary = Some(summarize_session(snapshot, session, row, &events, frame)?);
+            let continues = find_predecessor(snapshot, session)?;
+            let continued_by = find_successor(snapshot, session)?;
+            let frame = frame + json_length(&(&continues, &continued_by));
+            let summary = summarize_session(snapshot, row, &events, frame).map_err(store_error)?;
+            data.summary = Some(Summary { continues, continued_by, ..summary });
             1
         }
         DetailLevel::Turns => {

@@ -4,15 +4,14 @@ use std::collections::HashMap;
 
 use schemas::session::{EventRow, SessionRow};
 use schemas::tool::details::{Child, Excerpt, SessionEnd, Summary, ToolCount};
-use schemas::{EventType, ToolError, limits};
+use schemas::{EventType, limits};
 
-use crate::endings::{EndLimits, describe_end, find_predecessor, find_successor};
-use crate::error::store_error;
+use crate::endings::{EndLimits, describe_end};
 use crate::reply::budget::Budget;
 use crate::reply::convert;
 use crate::reply::event_predicates::{is_slash_command, shows_compaction};
 use base::json_length::json_length;
-use base::sanitize::{clean_text, truncate_for_json};
+use base::sanitize::clean_text;
 use store::{Snapshot, StoreError};
 
 // Together these limits keep the level under its target.
@@ -47,18 +46,14 @@ const ITEM_NAME_BYTES: usize = 20;
 /// Maximum number of child sessions shown.
 const MAX_CHILDREN: usize = 8;
 
-/// Maximum size of the title of a child in bytes.
-const MAX_TITLE_BYTES: usize = 100;
-
-/// Summarizes the session at `position`, whose row is `session`. `frame` is the size in bytes of the
-/// rest of the answer.
+/// Summarizes a session, without the sessions that it continues or is continued by. `frame` is the size
+/// in bytes of the rest of the answer.
 pub(super) fn summarize_session(
     snapshot: &Snapshot,
-    position: usize,
     session: &SessionRow,
     events: &[EventRow],
     frame: usize,
-) -> Result<Summary, ToolError> {
+) -> Result<Summary, StoreError> {
     let first = own_events(events, EventType::User)
         .find(|event| !is_slash_command(&event.text))
         .or_else(|| own_events(events, EventType::User).next());
@@ -80,9 +75,9 @@ pub(super) fn summarize_session(
         errors: errors.into_iter().map(|event| turn_excerpt(event, MAX_ERROR_BYTES)).collect(),
         compactions: compactions.map(|event| turn_excerpt(event, MAX_COMPACTION_BYTES)).collect(),
         end: SessionEnd::default(),
-        continues: find_predecessor(snapshot, position)?,
-        continued_by: find_successor(snapshot, position)?,
-        children: child_sessions(snapshot, session).map_err(store_error)?,
+        continues: None,
+        continued_by: None,
+        children: child_sessions(snapshot, session)?,
     };
     let end = describe_end(events, session.cwd.as_deref(), EndLimits::SUMMARY);
     let room = limits::SUMMARY_BYTES.saturating_sub(frame + json_length(&summary));
@@ -163,10 +158,9 @@ fn child_sessions(snapshot: &Snapshot, session: &SessionRow) -> Result<Vec<Child
 }
 
 fn convert_child(row: &SessionRow) -> Child {
-    let title = row.title.as_deref().map(clean_text);
     Child {
         session_id: row.session_id.clone(),
         relation: row.relation.clone().unwrap_or_default(),
-        title: title.map(|title| truncate_for_json(&title, MAX_TITLE_BYTES).0.to_owned()),
+        title: convert::short_title(row),
     }
 }

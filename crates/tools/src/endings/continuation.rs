@@ -5,12 +5,12 @@ use schemas::session::EventRow;
 use schemas::tool::details::Continuation;
 use schemas::{EventType, ToolError};
 
-use crate::analyze::{find_rejected_plan, is_left_open, is_plan_call, pair_calls};
+use crate::analyze::{find_rejected_plan, is_left_open, is_plan_call, pair_calls, plan_text};
 use crate::error::store_error;
 use crate::reply::event_predicates::{is_slash_or_shell_command, is_type};
-use crate::reply::rows;
+use crate::reply::{convert, rows};
 use base::dropped_text::kept_part;
-use base::sanitize::{clean_text, one_line, truncate_for_json};
+use base::sanitize::one_line;
 use store::{SessionSummary, Snapshot};
 
 /// Maximum time in microseconds between the end of a session and the beginning of another one in its
@@ -37,13 +37,10 @@ const MIN_REPEATED_CHARS: usize = 20;
 /// Number of characters at the beginning of a plan that the later prompt must have.
 const PLAN_CHARS: usize = 200;
 
-/// Maximum size of the title of a session in bytes.
-const MAX_TITLE_BYTES: usize = 100;
-
 /// The texts of a session that a continuation may repeat.
 struct OpenEnd {
-    /// The last prompt and the last plan, with single spaces. They are empty if there is none, or if
-    /// their text was dropped or forgotten.
+    /// The last prompt and the beginning of the last plan, with single spaces. They are empty if there is
+    /// none, or if their text was dropped or forgotten.
     prompt: String,
     plan: String,
 }
@@ -65,16 +62,7 @@ pub(crate) fn find_predecessor(
     session: usize,
 ) -> Result<Option<Continuation>, ToolError> {
     let later = &snapshot.sessions()[session];
-    let mut earlier: Vec<(i64, usize)> = Vec::new();
-    for (at, other) in snapshot.sessions().iter().enumerate() {
-        if let Some((_, ended)) = times_between(other, later)
-            && may_continue(later, other)
-        {
-            earlier.push((ended, at));
-        }
-    }
-    earlier.sort_unstable();
-    for (_, at) in earlier.into_iter().rev().take(MAX_CANDIDATES) {
+    for (_, at) in nearest_sessions(snapshot, |earlier| pause_between(earlier, later)) {
         if let Some((successor, reason)) = successor_of(snapshot, at)?
             && successor == session
         {
@@ -84,30 +72,33 @@ pub(crate) fn find_predecessor(
     Ok(None)
 }
 
+/// Returns the sessions with the shortest pauses, each with its pause and its position.
+fn nearest_sessions(
+    snapshot: &Snapshot,
+    pause: impl Fn(&SessionSummary) -> Option<i64>,
+) -> Vec<(i64, usize)> {
+    let sessions = snapshot.sessions().iter().enumerate();
+    let mut found: Vec<(i64, usize)> =
+        sessions.filter_map(|(at, session)| Some((pause(session)?, at))).collect();
+    found.sort_unstable();
+    found.truncate(MAX_CANDIDATES);
+    found
+}
+
 /// Returns the position of the session that continues this one, and what both have in common.
 fn successor_of(snapshot: &Snapshot, session: usize) -> Result<Option<(usize, String)>, ToolError> {
     let earlier = &snapshot.sessions()[session];
-    let mut later: Vec<(i64, usize)> = Vec::new();
-    for (at, other) in snapshot.sessions().iter().enumerate() {
-        if let Some((pause, _)) = times_between(earlier, other)
-            && may_continue(other, earlier)
-        {
-            later.push((pause, at));
-        }
-    }
+    let later = nearest_sessions(snapshot, |later| pause_between(earlier, later));
     if later.is_empty() {
         return Ok(None);
     }
-    later.sort_unstable();
-    later.truncate(MAX_CANDIDATES);
     let Some(end) = read_open_end(snapshot, session)? else { return Ok(None) };
     for &(_, at) in &later {
         let prompt = read_first_prompt(snapshot, at)?;
-        if is_repeated(&end.prompt, &prompt) {
+        if is_long_enough(&end.prompt) && prompt == end.prompt {
             return Ok(Some((at, "begins with the prompt that was left open".to_owned())));
         }
-        let plan: String = end.plan.chars().take(PLAN_CHARS).collect();
-        if plan.chars().count() >= MIN_REPEATED_CHARS && prompt.contains(&plan) {
+        if is_long_enough(&end.plan) && prompt.contains(&end.plan) {
             return Ok(Some((at, "begins with the plan that was left open".to_owned())));
         }
     }
@@ -128,26 +119,22 @@ fn is_of_user(session: &SessionSummary) -> bool {
         && session.replay_events < session.events
 }
 
-/// Returns true if `later` may continue `earlier` by its place: the same folder, of the same machine and
-/// user.
-fn may_continue(later: &SessionSummary, earlier: &SessionSummary) -> bool {
-    let is_fork = later.parent_session_id.as_deref() == Some(earlier.session_id.as_str())
-        || earlier.parent_session_id.as_deref() == Some(later.session_id.as_str());
-    is_of_user(later)
-        && is_of_user(earlier)
-        && !is_fork
+/// Returns the time in microseconds from the end of `earlier` to the beginning of `later`, if the one may
+/// continue the other by its time and place: the same folder, of the same machine and user.
+fn pause_between(earlier: &SessionSummary, later: &SessionSummary) -> Option<i64> {
+    let pause = later.started_at?.saturating_sub(earlier.ended_at?);
+    let is_fork = later.parent_session_id.as_ref() == Some(&earlier.session_id)
+        || earlier.parent_session_id.as_ref() == Some(&later.session_id);
+    let may_continue = later.started_at > earlier.started_at
+        && (-MAX_OVERLAP..=MAX_REPEAT_PAUSE).contains(&pause)
         && later.origin.cwd.is_some()
         && later.origin.cwd == earlier.origin.cwd
         && later.origin.machine == earlier.origin.machine
         && later.origin.user_name == earlier.origin.user_name
-}
-
-/// Returns the time from the end of `earlier` to the beginning of `later`, and that end, in
-/// microseconds, if the one may continue the other by these times.
-fn times_between(earlier: &SessionSummary, later: &SessionSummary) -> Option<(i64, i64)> {
-    let (begin, end, started) = (earlier.started_at?, earlier.ended_at?, later.started_at?);
-    let pause = started.saturating_sub(end);
-    (started > begin && (-MAX_OVERLAP..=MAX_REPEAT_PAUSE).contains(&pause)).then_some((pause, end))
+        && is_of_user(later)
+        && is_of_user(earlier)
+        && !is_fork;
+    may_continue.then_some(pause)
 }
 
 /// Reads what a session left open. `None` if it ended with an answer.
@@ -159,13 +146,11 @@ fn read_open_end(snapshot: &Snapshot, session: usize) -> Result<Option<OpenEnd>,
         return Ok(None);
     }
     let own = || rows.iter().filter(|row| !row.is_replay && !row.is_sidechain);
-    let plan = own().rfind(|row| is_plan_call(row)).map(|row| kept_part(&row.text));
-    let plan = plan.map(|text| text.split_once("plan: ").map_or(text, |(_, plan)| plan));
+    let prompt = own().rfind(|row| is_prompt(row)).map(|row| kept_part(&row.text));
+    let plan = own().rfind(|row| is_plan_call(row)).map(|row| plan_text(kept_part(&row.text)));
     Ok(Some(OpenEnd {
-        prompt: own()
-            .rfind(|row| is_prompt(row))
-            .map_or_else(String::new, |row| one_line(kept_part(&row.text))),
-        plan: plan.map_or_else(String::new, one_line),
+        prompt: prompt.map_or_else(String::new, one_line),
+        plan: plan.map_or_else(String::new, one_line).chars().take(PLAN_CHARS).collect(),
     }))
 }
 
@@ -180,17 +165,17 @@ fn is_prompt(row: &EventRow) -> bool {
     is_type(row, EventType::User) && !is_slash_or_shell_command(&row.text)
 }
 
-fn is_repeated(prompt: &str, first_prompt: &str) -> bool {
-    prompt == first_prompt && prompt.chars().count() >= MIN_REPEATED_CHARS
+/// Returns true if a text is so long that only a continuation repeats it.
+fn is_long_enough(text: &str) -> bool {
+    text.chars().count() >= MIN_REPEATED_CHARS
 }
 
 fn describe(snapshot: &Snapshot, at: usize, reason: String) -> Result<Continuation, ToolError> {
     let row = snapshot.sessions()[at].row().map_err(store_error)?;
-    let title = row.title.as_deref().map(clean_text);
     Ok(Continuation {
         session_id: row.session_id.clone(),
         provider: row.provider,
-        title: title.map(|title| truncate_for_json(&title, MAX_TITLE_BYTES).0.to_owned()),
+        title: convert::short_title(row),
         reason,
     })
 }

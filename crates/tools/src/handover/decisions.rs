@@ -4,7 +4,7 @@
 use schemas::EventType;
 use schemas::session::EventRow;
 
-use crate::analyze::is_plan_call;
+use crate::analyze::{is_plan_call, plan_text};
 use crate::reply::event_predicates::{is_of_tools, is_slash_or_shell_command, is_type};
 use base::sanitize::clean_text;
 
@@ -55,12 +55,7 @@ pub(super) fn collect_decisions<'e>(own: &[&'e EventRow]) -> Vec<Decision<'e>> {
     let plan = own.iter().rfind(|event| is_plan_call(event));
     decisions.extend(plan.map(|event| {
         let decision = decide("The last plan", event, MAX_PLAN_BYTES);
-        // Other arguments may precede the plan.
-        let text = match decision.text.split_once("plan: ") {
-            Some((_, plan)) => plan.to_owned(),
-            None => decision.text.clone(),
-        };
-        Decision { text, ..decision }
+        Decision { text: plan_text(&decision.text).to_owned(), ..decision }
     }));
 
     let answers: Vec<_> = own

@@ -16,6 +16,9 @@ use store::{SessionSummary, Snapshot};
 /// Maximum size of a title in bytes of JSON.
 const MAX_TITLE_BYTES: usize = 240;
 
+/// Maximum size in bytes of the title of a session that another one names.
+const MAX_SHORT_TITLE_BYTES: usize = 100;
+
 /// Maximum size of a title in bytes of JSON in the minimal format, of which a page of 20 sessions
 /// takes less than 1,000 tokens.
 const MAX_MINIMAL_TITLE_BYTES: usize = 40;
@@ -46,6 +49,11 @@ pub fn parse_counts(json: Option<&String>) -> BTreeMap<String, u64> {
 
 fn clean_optional(text: Option<&String>) -> Option<String> {
     text.map(|text| clean_text(text))
+}
+
+/// Returns the title of a session that another one names.
+pub fn short_title(row: &SessionRow) -> Option<String> {
+    row.title.as_deref().map(|title| shorten(title, MAX_SHORT_TITLE_BYTES))
 }
 
 /// Returns the beginning of a text from a log, cleaned, in at most `bytes` of JSON.
