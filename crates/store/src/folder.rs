@@ -20,9 +20,7 @@ use super::disk::files;
 use super::disk::lock::{StoreLock, WRITE_LOCK};
 use super::error::StoreError;
 use super::forgotten::{FORGOTTEN_FILE, is_records_file};
-use super::manifest::{
-    Manifest, ROW_COPY, SEGMENT_TABLES, SegmentEntry, file_name, is_old_store,
-};
+use super::manifest::{Manifest, ROW_COPY, SEGMENT_TABLES, SegmentEntry, file_name, is_old_store};
 use super::reduced_sessions::REDUCED_FILE;
 
 /// Names of the store's files directly in its folder.
