@@ -11,7 +11,7 @@ use schemas::tool::stats::{GroupKey, StatsArgs};
 use schemas::{ErrorCode, ToolError, limits};
 
 use crate::cli::context::CommandContext;
-use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::cli::exit::{CommandFailure, CommandOutcome, CommandResult};
 use crate::config::environment;
 use tools::BlamedFile;
 
@@ -35,10 +35,7 @@ pub(in crate::cli) struct BlameFlags {
     edits: bool,
 }
 
-pub(in crate::cli) fn run(
-    flags: &BlameFlags,
-    context: &CommandContext<'_>,
-) -> Result<CommandOutcome, CommandFailure> {
+pub(in crate::cli) fn run(flags: &BlameFlags, context: &CommandContext<'_>) -> CommandResult {
     let chosen = match &flags.place {
         Some(place) => Some(place.clone()),
         None => choose_file(context)?,
