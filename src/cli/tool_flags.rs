@@ -2,7 +2,7 @@
 //! bounds, defaults and values; this file adds what only a command line has: short forms, synonyms, and
 //! descriptions where those for models are too short.
 
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser as _};
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches, value_parser};
 use schemars::JsonSchema;
@@ -146,15 +146,8 @@ fn create_arg(argument: &str, property: &Value) -> Arg {
         let synonym = SYNONYMS.iter().find(|(known, _)| *known == value);
         PossibleValue::new(value.to_owned()).aliases(synonym.map(|(_, synonym)| *synonym))
     });
-    let parser = PossibleValuesParser::new(values).map(replace_synonym);
-    let arg = arg.value_parser(parser).hide_possible_values(true);
+    let arg = arg.value_parser(PossibleValuesParser::new(values)).hide_possible_values(true);
     if is_list { arg.value_delimiter(',') } else { arg }
-}
-
-/// Returns the value that a word means.
-fn replace_synonym(word: String) -> String {
-    let known = SYNONYMS.iter().find(|(_, synonym)| *synonym == word);
-    known.map_or(word, |(value, _)| (*value).to_owned())
 }
 
 /// Gives an argument its flag.
@@ -217,8 +210,16 @@ fn read_value(matches: &ArgMatches, argument: &str, property: &Value) -> Option<
         "integer" => matches.try_get_one::<u32>(argument).ok()?.copied().map(Value::from),
         kind => {
             let words = matches.try_get_many::<String>(argument).ok()??;
-            let words: Vec<&str> = words.map(String::as_str).collect();
+            let values = valid_values(property);
+            let words: Vec<&str> = words.map(|word| meant_value(word, &values)).collect();
             Some(if kind == "array" { words.into() } else { words.join(" ").into() })
         }
     }
+}
+
+/// Returns the value that a word is a synonym of. Other words stay.
+fn meant_value<'w>(word: &'w str, values: &[&str]) -> &'w str {
+    let is_synonym = |(value, synonym): &&(&str, &str)| *synonym == word && values.contains(value);
+    let known = SYNONYMS.iter().find(is_synonym).filter(|_| !values.contains(&word));
+    known.map_or(word, |(value, _)| value)
 }

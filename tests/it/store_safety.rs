@@ -331,9 +331,12 @@ fn temporary_files_of_killed_runs_go_with_the_next_one() {
     let write = |name: &str| fs::write(env.store().join(name), "half").expect("writes");
     write(".catalog.db.tmp-a1B2c3");
     write(".labels.json.tmp-a1B2c3");
-    write(".tmpa1B2c3");
+    write(".http-token.tmp-a1B2c3");
     write("mine.tmp");
-    let old = fs::File::options().write(true).open(env.store().join(".tmpa1B2c3")).expect("opens");
+    let old = fs::File::options()
+        .write(true)
+        .open(env.store().join(".http-token.tmp-a1B2c3"))
+        .expect("opens");
     let an_hour = Duration::from_secs(3600);
     old.set_modified(std::time::SystemTime::now() - an_hour).expect("sets");
     env.run(&["ingest", "--quiet", &pi_logs()]).ok();
