@@ -7,8 +7,8 @@ use schemas::envelope::MetadataLevel;
 
 use super::commands::{
     analyze, blame, compact, completions, doctor, event, export, find, forget, help, hide, hook,
-    ingest, init, label, lake, list, mcp, open, plugin, pull, push, query, report, resume, search,
-    setup, show, skill, stats, tail, tools, uninstall, usage, web,
+    ingest, init, label, lake, list, mcp, open, plugin, pull, push, query, report, restore, resume,
+    search, secrets, setup, show, skill, stats, tail, tools, uninstall, usage, web,
 };
 use super::startup::TextUse;
 use crate::config::environment;
@@ -150,6 +150,8 @@ pub(super) enum Command {
     Resume(resume::ResumeFlags),
     /// Show which session wrote each line of a file
     Blame(blame::BlameFlags),
+    /// Restore the text of a file as agents last read or wrote it
+    Restore(restore::RestoreFlags),
     /// Run one SQL SELECT over the store
     Query(query::QueryFlags),
     /// Count and sum by tool, model, day and other keys
@@ -172,6 +174,8 @@ pub(super) enum Command {
     Statusline,
     /// Show where agents keep their logs, what was found, and what was not understood
     Doctor(doctor::DoctorFlags),
+    /// List the secrets in the logs on this machine: kind, place and time, never the secret
+    Secrets(secrets::SecretFlags),
     /// Serve the tools over MCP on stdin and stdout, or over HTTP
     Mcp(mcp::McpFlags),
     /// Open a local page in the browser: search, conversations, overview, live
@@ -240,7 +244,11 @@ impl Command {
                 lake: false,
                 text: TextUse::Shows,
             },
-            Self::Find(_) | Self::Analyze(_) | Self::Blame(_) => CommandNeeds {
+            Self::Find(_)
+            | Self::Analyze(_)
+            | Self::Blame(_)
+            | Self::Restore(_)
+            | Self::Secrets(_) => CommandNeeds {
                 sessions: true,
                 refresh: true,
                 dates: true,

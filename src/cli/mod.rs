@@ -41,9 +41,9 @@ use self::command_groups::{HelpScope, arrange_help};
 use self::commands::help::HelpFlags;
 use self::commands::{
     analyze, blame, compact, completions, config, doctor, event, export, find, forget, hide, hook,
-    ingest, init, label, lake, list, mcp, open, plugin, pull, push, query, report, resume, search,
-    setup, show, skill, sql_worker, stats, status, statusline, tail, tools, uninstall, upgrade,
-    usage, web,
+    ingest, init, label, lake, list, mcp, open, plugin, pull, push, query, report, restore, resume,
+    search, secrets, setup, show, skill, sql_worker, stats, status, statusline, tail, tools,
+    uninstall, upgrade, usage, web,
 };
 use self::context::{CommandContext, debug_metadata};
 use self::exit::{CommandFailure, CommandOutcome, report_result, report_unwritten};
@@ -299,6 +299,7 @@ fn dispatch_command(
             None => pick_session("resume", flags, context),
         },
         Command::Blame(flags) => blame::run(&flags, context),
+        Command::Restore(flags) => restore::run(&flags, context),
         Command::Query(flags) => query::run(flags, context),
         Command::Stats(flags) => stats::run(flags, context),
         Command::Usage(flags) => usage::run(flags, context),
@@ -310,6 +311,7 @@ fn dispatch_command(
         Command::Status => status::run(context),
         Command::Statusline => statusline::run(context),
         Command::Doctor(flags) => doctor::run(&flags, context),
+        Command::Secrets(flags) => secrets::run(&flags, context),
         Command::Mcp(flags) => mcp::run(&flags, metadata, build_help(), context),
         Command::Web(flags) => web::run(&flags, metadata, build_help(), context),
         Command::Hook(flags) => hook::run(&flags, context),

@@ -34,6 +34,7 @@ mod progress;
 mod quota;
 mod screen_writer;
 mod search;
+mod secrets;
 mod session_table;
 mod settings;
 mod show;
@@ -46,7 +47,8 @@ mod watch;
 mod wrapped;
 
 pub use self::conversation::ConversationView;
-pub use self::files::{ImageWritten, ReportWritten};
+pub(crate) use self::files::describe_restored;
+pub use self::files::{FileRestored, ImageWritten, ReportWritten};
 pub use self::health::{
     describe_ingest_failures, first_ingest_line, found_logs_line, found_logs_text, searched_folders,
 };

@@ -75,11 +75,13 @@ mod redaction;
 mod removed_files;
 mod report;
 mod responses;
+mod restore;
 mod resume;
 mod rounds;
 mod samples;
 #[cfg(unix)]
 mod screens;
+mod secrets;
 #[cfg(unix)]
 mod shell_completion;
 mod shell_terminal;

@@ -25,6 +25,7 @@ mod query;
 pub mod quota;
 pub mod reply;
 mod search;
+pub mod secrets;
 mod stats;
 pub mod status;
 
@@ -53,7 +54,9 @@ pub use self::analyze::{
     Decision, HistoryScope, KnownFix, LiveFailure, find_decisions, find_failing_call,
     find_fix_of_event, find_known_fix,
 };
-pub use self::blame::{BlameData, BlameSpan, BlamedFile, CountedEdit, WrittenBy};
+use self::blame::restore;
+pub use self::blame::restore::{BaseCall, BaseKind, RestoredFile};
+pub use self::blame::{BlameData, BlameSpan, BlamedFile, CountedEdit, FilePlace, WrittenBy};
 use self::doctor::DoctorData;
 pub use self::endings::{SessionTail, read_session_tail};
 pub use self::handover::Handover;
@@ -84,6 +87,7 @@ pub use self::reply::time_range::TimeRange;
 pub use self::reply::transcript::Transcript;
 pub use self::reply::transcript::linked_event;
 use self::search::ParsedSearch;
+use self::secrets::{SecretFilter, SecretsData};
 pub use self::stats::Extent;
 use self::status::StatusData;
 use crate::error::store_error;
@@ -395,6 +399,20 @@ impl Tools {
         self.read_store(call, &mut || blame::run(self.snapshot(call)?, file, call))
     }
 
+    /// Restores the text of a file from the calls that read and wrote it, as it was at the event `at`: a
+    /// call is not carried out yet then, a result shows what the call led to.
+    pub fn restore_file(
+        &self,
+        file: &FilePlace,
+        at: Option<&str>,
+        call: &Call<'_>,
+    ) -> Result<RestoredFile, ToolError> {
+        self.shared.require_all_events("restore")?;
+        self.read_store(call, &mut || {
+            restore::run(&self.shared, self.snapshot(call)?, file, at, call)
+        })
+    }
+
     /// Runs `query_sql`.
     pub fn query_sql(
         &self,
@@ -468,6 +486,18 @@ impl Tools {
     pub fn explain_masks(&self, id: &str, call: &Call<'_>) -> Result<MaskReport, ToolError> {
         self.shared.require_all_events("doctor")?;
         self.read_store(call, &mut || masks::run(&self.shared, self.snapshot(call)?, id, call))
+    }
+
+    /// Lists the secrets in the logs of this machine. `is_published` says whether the session at a
+    /// position of the snapshot was published.
+    pub fn list_secrets(
+        &self,
+        filter: SecretFilter<'_>,
+        is_published: &dyn Fn(usize) -> bool,
+        call: &Call<'_>,
+    ) -> Result<SecretsData, ToolError> {
+        self.shared.require_all_events("secrets")?;
+        secrets::run(self.snapshot(call)?, filter, is_published, call)
     }
 
     /// Collects the figures of the store; `roots` are searched for new files.
