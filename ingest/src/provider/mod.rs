@@ -25,6 +25,7 @@ mod openclaw;
 mod opencode;
 mod pi;
 mod qwen;
+pub mod retention;
 pub mod shared;
 mod vscopilot;
 
