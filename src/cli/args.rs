@@ -4,13 +4,15 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, Parser, Subcommand, ValueEnum};
 use schemas::envelope::MetadataLevel;
+use schemas::tool::metadata::MetadataArgs;
 
 use super::commands::{
     analyze, blame, compact, completions, doctor, event, export, find, forget, help, hide, hook,
     ingest, init, label, lake, list, mcp, open, plugin, pull, push, query, report, restore, resume,
-    search, secrets, setup, show, skill, stats, tail, tools, uninstall, usage, web,
+    search, secrets, setup, show, skill, stats, tail, uninstall, usage, web,
 };
 use super::startup::TextUse;
+use super::tool_flags::ToolFlags;
 use crate::config::environment;
 use crate::output::ColorChoice;
 
@@ -189,7 +191,7 @@ pub(super) enum Command {
     /// Print a SKILL.md that teaches agents the tools
     Skill(skill::SkillFlags),
     /// Describe the tools: title, risk, category
-    Tools(tools::ToolFlags),
+    Tools(ToolFlags<MetadataArgs>),
     /// Run a query handed over by another process of this program
     #[command(hide = true)]
     SqlWorker,

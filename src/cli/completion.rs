@@ -12,14 +12,8 @@ use clap::{Arg, Command};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, complete};
 use ingest::text::sanitize::clean;
 use schemas::client::Client;
-use schemas::tool::analyze::Check;
-use schemas::tool::details::DetailLevel;
-use schemas::tool::event::EventField;
-use schemas::tool::list::ListSort;
 use schemas::tool::query::QueryFormat;
-use schemas::tool::search::SearchSort;
-use schemas::tool::stats::GroupKey;
-use schemas::{EventType, ExportFormat, ExportTable, Provider};
+use schemas::{ExportFormat, ExportTable, Provider};
 
 use super::commands::usage::PERIODS;
 use super::typed_words::replace_synonym;
@@ -118,7 +112,8 @@ fn with_values(command: Command, store: &Path) -> Command {
     command.mut_subcommands(|subcommand| with_values(subcommand, store))
 }
 
-/// Adds the values of an argument: by its type if it has fixed names, otherwise by its own name.
+/// Adds the values of an argument: by its type if it has fixed names, otherwise by its own name. The
+/// values of an argument of a tool are known to clap.
 fn with_argument_values(argument: Arg, store: &Path) -> Arg {
     if let Some(names) = fixed_names(&argument) {
         return argument.add(ArgValueCompleter::new(move |typed: &OsStr| {
@@ -150,19 +145,12 @@ fn with_argument_values(argument: Arg, store: &Path) -> Arg {
 
 /// Returns the names of the values of an argument whose type has a fixed number of them.
 fn fixed_names(argument: &Arg) -> Option<&'static [&'static str]> {
-    let known: [(TypeId, &'static [&'static str]); 12] = [
-        (TypeId::of::<Check>(), Check::NAMES),
+    let known: [(TypeId, &'static [&'static str]); 5] = [
         (TypeId::of::<Client>(), Client::NAMES),
-        (TypeId::of::<DetailLevel>(), DetailLevel::NAMES),
-        (TypeId::of::<EventField>(), EventField::NAMES),
-        (TypeId::of::<EventType>(), EventType::NAMES),
         (TypeId::of::<ExportFormat>(), ExportFormat::NAMES),
         (TypeId::of::<ExportTable>(), ExportTable::NAMES),
-        (TypeId::of::<GroupKey>(), GroupKey::NAMES),
-        (TypeId::of::<ListSort>(), ListSort::NAMES),
         (TypeId::of::<Provider>(), Provider::NAMES),
         (TypeId::of::<QueryFormat>(), QueryFormat::NAMES),
-        (TypeId::of::<SearchSort>(), SearchSort::NAMES),
     ];
     let own = argument.get_value_parser().type_id();
     known.into_iter().find(|(id, _)| own == *id).map(|(_, names)| names)

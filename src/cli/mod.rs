@@ -20,8 +20,9 @@ mod output_path;
 mod paging;
 mod reference;
 mod screens;
+mod selection_flags;
 mod startup;
-mod stats_filter;
+mod tool_flags;
 mod typed_words;
 
 use std::ffi::OsString;
@@ -79,10 +80,11 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
             Err(error) => report_unwritten(&printer, &error),
         };
     }
-    let arguments = replace_synonym(&Args::command(), arguments);
-    let arguments = blank_values::remove_blank_options(&Args::command(), arguments);
+    let program = Args::command();
+    let arguments = replace_synonym(&program, arguments);
+    let arguments = blank_values::remove_blank_options(&program, arguments);
     let terminal = Terminal::detect(named_color(&arguments), &environment::read_variable);
-    let program = arrange_help(Args::command(), terminal, HelpScope::EveryDay);
+    let program = arrange_help(program, terminal, HelpScope::EveryDay);
     let parsed = program.try_get_matches_from(&arguments).and_then(|matches| {
         let name = matches.subcommand_name().unwrap_or_default().to_owned();
         let args = Args::from_arg_matches(&matches)?.with_environment();
@@ -318,7 +320,7 @@ fn dispatch_command(
         Command::Setup(flags) => setup::run(&flags, named_store, printer),
         Command::Plugin(flags) => plugin::run(flags, &build_help(), printer),
         Command::Skill(flags) => skill::run(flags, &build_help(), printer),
-        Command::Tools(flags) => tools::run(flags, context),
+        Command::Tools(flags) => tools::run(&flags.0, context),
         Command::Config => config::run(named_store, timezone, context),
         Command::Upgrade => upgrade::run(printer),
         Command::SqlWorker => sql_worker::run(printer),

@@ -17,14 +17,9 @@ pub(super) fn read_cells(
         group_by: OneOrMany::Many(keys.to_vec()),
         provider: selection.provider,
         project: selection.project.clone(),
-        machine: None,
-        user: None,
-        session_id: None,
         since: selection.since.clone(),
         until: selection.until.clone(),
-        timezone: None,
-        sort: None,
-        limit: None,
+        ..StatsArgs::default()
     };
     let mut groups = tools.count_sessions(&args, Extent::Cells, call)?.data.into_value().groups;
     for group in &mut groups {

@@ -8,7 +8,7 @@ use schemas::Timestamp;
 use schemas::tool::details::DetailArgs;
 use schemas::tool::event::EventArgs;
 use schemas::tool::namespace;
-use schemas::{ErrorCode, ToolError, limits};
+use schemas::{ToolError, limits};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -251,26 +251,11 @@ fn answer_as_json(
 /// Converts an error to the protocol, which distinguishes a missing resource from a failure.
 fn protocol_error(uri: &str, error: ToolError) -> ErrorData {
     let data = Some(json!({ "uri": uri, "code": error.code, "details": error.details }));
-    match error.code {
-        ErrorCode::StoreUnavailable
-        | ErrorCode::StoreDamaged
-        | ErrorCode::StoreBusy
-        | ErrorCode::InternalError => ErrorData::internal_error(error.message, data),
-        ErrorCode::InvalidArgument
-        | ErrorCode::InvalidQuery
-        | ErrorCode::InvalidCursor
-        | ErrorCode::InvalidSessionId
-        | ErrorCode::InvalidEventId
-        | ErrorCode::InvalidDetailLevel
-        | ErrorCode::AmbiguousSessionPrefix
-        | ErrorCode::SessionNotFound
-        | ErrorCode::EventNotFound
-        | ErrorCode::SqlError
-        | ErrorCode::SqlNotAllowed
-        | ErrorCode::SearchTimeout
-        | ErrorCode::Cancelled
-        | ErrorCode::RateLimitExceeded
-        | ErrorCode::IndexEmpty => ErrorData::resource_not_found(error.message, data),
+    // The program exits with this code if the data or the store is the problem.
+    if error.code.exit_code() == 3 {
+        ErrorData::internal_error(error.message, data)
+    } else {
+        ErrorData::resource_not_found(error.message, data)
     }
 }
 

@@ -52,15 +52,11 @@ pub(super) fn name_app(tool: &mut Tool) {
     }
 }
 
-/// Returns the arguments as the list of tools shows them. Only one tool lists the names of the
-/// agents, which take twenty words; wherever else an agent is an argument, the description refers
-/// to that list.
+/// Returns the arguments as the list of tools shows them. The names of the agents, which take forty
+/// words, are left out: a description names the usual ones.
 fn listed_input_schema(spec: &ToolSpec) -> Value {
     let mut schema = input_schema(spec.name).clone();
-    if spec.name != "list_sessions"
-        && let Some(provider) = schema.pointer_mut("/properties/provider")
-        && let Some(provider) = provider.as_object_mut()
-    {
+    if let Some(Value::Object(provider)) = schema.pointer_mut("/properties/provider") {
         provider.remove("enum");
     }
     schema

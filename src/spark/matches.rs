@@ -151,18 +151,7 @@ impl SparkEngine {
                 includes_replay: request.query.includes_replay,
                 ..Query::default()
             };
-            let word_request = SearchRequest {
-                query: &query,
-                sessions: None,
-                event_types: Vec::new(),
-                since: None,
-                limit: 1,
-                one_per_session: false,
-                after: None,
-                counted_rows: 0,
-                deadline: None,
-            };
-            self.find_matches(call, &word_request)?;
+            self.find_matches(call, &SearchRequest::any(&query, None))?;
         }
         Ok(())
     }

@@ -17,7 +17,6 @@ use schemas::{ErrorCode, ToolError};
 use super::filtered_target::FilteredTarget;
 use super::known_sessions::SessionFacts;
 use super::log_rules::{ForgottenRules, LogRules};
-use super::preview::PreviewTarget;
 use super::retention::{choose_keep_levels, keep_after_ingest};
 use super::unchanged_logs::scan_logs;
 use super::write_lock::take_write_lock;
@@ -89,10 +88,10 @@ pub fn ingest_logs(
     let redactor = options.redactor.as_ref();
 
     let known_sessions = std::mem::take(&mut prepared.known_sessions);
-    let target = FilteredTarget::new(&writer, &prepared.rules, known_sessions);
-    let run = ingest::run::run(prepared.plan, &&target, redactor, progress);
+    let target = FilteredTarget::new(writer, &prepared.rules, known_sessions, false);
+    let run = ingest::run::run(prepared.plan, &target, redactor, progress);
     let mut report = run.map_err(store_error)?;
-    target.into_excluded().correct_report(&mut report);
+    report.continued.extend(target.into_continued());
     report.excluded_logs.clear();
     report.files_excluded += prepared.left_out.paths.len() as u64;
     report.notices.extend(unwanted_notice(prepared.unwanted_sessions));
@@ -144,11 +143,11 @@ pub fn preview_ingest(
     let empty = Store::new(scratch.path().join("store"));
     let prepared = prepare_ingest(if store.is_absent() { &empty } else { store }, paths, options)?;
     let notice = prepared.writer.notice().map(str::to_owned);
-    let writer = PreviewTarget(&prepared.writer);
-    let target = FilteredTarget::new(&writer, &prepared.rules, prepared.known_sessions);
-    let run = ingest::run::run(prepared.plan, &&target, options.redactor.as_ref(), progress);
+    let known_sessions = prepared.known_sessions;
+    let target = FilteredTarget::new(&prepared.writer, &prepared.rules, known_sessions, true);
+    let run = ingest::run::run(prepared.plan, &target, options.redactor.as_ref(), progress);
     let mut report = run.map_err(store_error)?;
-    target.into_excluded().correct_report(&mut report);
+    report.continued.extend(target.into_continued());
 
     report.files_excluded += prepared.left_out.paths.len() as u64;
     for path in prepared.left_out.paths {

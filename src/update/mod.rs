@@ -6,7 +6,6 @@ pub mod ingest_logs;
 mod known_sessions;
 pub(crate) mod log_rules;
 pub(crate) mod masking;
-mod preview;
 pub(crate) mod refresher;
 pub mod retention;
 mod root_watch;

@@ -96,31 +96,16 @@ impl WordSearch<'_> {
             ..self.query()
         };
         self.has_match(&SearchRequest {
-            query: &narrow,
             sessions: self.request.sessions.clone(),
             event_types: self.request.event_types.clone(),
             since: self.request.since,
-            limit: 1,
-            one_per_session: false,
-            after: None,
-            counted_rows: 0,
-            deadline: self.request.deadline,
+            ..SearchRequest::any(&narrow, self.request.deadline)
         })
     }
 
     /// Returns true if any event of the store has the word, or if this is not known in time.
     fn occurs_in_store(&self) -> Result<bool, SearchError> {
-        self.has_match(&SearchRequest {
-            query: &self.query(),
-            sessions: None,
-            event_types: Vec::new(),
-            since: None,
-            limit: 1,
-            one_per_session: false,
-            after: None,
-            counted_rows: 0,
-            deadline: self.request.deadline,
-        })
+        self.has_match(&SearchRequest::any(&self.query(), self.request.deadline))
     }
 
     /// Returns the query that searches for the word alone.

@@ -40,7 +40,22 @@ pub struct SearchRequest<'a> {
     pub deadline: Option<Instant>,
 }
 
-impl SearchRequest<'_> {
+impl<'a> SearchRequest<'a> {
+    /// Creates the request for any one event that `query` matches.
+    pub fn any(query: &'a Query, deadline: Option<Instant>) -> Self {
+        Self {
+            query,
+            sessions: None,
+            event_types: Vec::new(),
+            since: None,
+            limit: 1,
+            one_per_session: false,
+            after: None,
+            counted_rows: 0,
+            deadline,
+        }
+    }
+
     pub(super) fn is_past_deadline(&self) -> bool {
         self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }

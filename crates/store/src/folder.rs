@@ -20,7 +20,7 @@ use super::disk::files;
 use super::disk::lock::{StoreLock, WRITE_LOCK};
 use super::error::StoreError;
 use super::forgotten::{FORGOTTEN_FILE, is_records_file};
-use super::manifest::{Manifest, ROW_COPY, SEGMENT_TABLES, SegmentEntry, file_name};
+use super::manifest::{Manifest, ROW_COPY, SEGMENT_TABLES, SegmentEntry, file_name, is_old_store};
 use super::reduced_sessions::REDUCED_FILE;
 
 /// Names of the store's files directly in its folder.
@@ -71,14 +71,14 @@ const DAMAGED_FOLDER: &str = "damaged";
 /// Digits of a segment's folder name.
 const NUMBER_DIGITS: usize = 10;
 
-/// Age after which temporary files of earlier versions are removed. Their names are `.tmp` and six
-/// characters, whichever process wrote them, so only old ones are certainly left behind.
+/// Age after which temporary copies of the token are removed. A process writes it without a lock, so
+/// only old ones are certainly left behind.
 const MAX_TEMPORARY_AGE: Duration = Duration::from_secs(10 * 60);
 
 /// Checks a folder that has no manifest before anything is written into it.
 ///
 /// # Errors
-/// [`StoreError::LostManifest`] as [`refuse_lost_manifest`] returns it.
+/// The errors of [`refuse_lost_manifest`].
 /// [`StoreError::ForeignFolder`] if it holds anything that an interrupted first ingest does not
 /// leave, or if `segments` is not a real folder. [`StoreError::Io`] if it cannot be read.
 pub(super) fn refuse_foreign_folder(dir: &Path) -> Result<(), StoreError> {
@@ -93,8 +93,11 @@ pub(super) fn refuse_foreign_folder(dir: &Path) -> Result<(), StoreError> {
 ///
 /// # Errors
 /// [`StoreError::LostManifest`] if it holds complete segments: the manifest is written before the
-/// first of them, so it was removed.
+/// first of them, so it was removed. [`StoreError::WithoutCatalog`] if it is a store without a catalog.
 pub(super) fn refuse_lost_manifest(dir: &Path) -> Result<(), StoreError> {
+    if is_old_store(dir) {
+        return Err(StoreError::WithoutCatalog { path: dir.to_owned() });
+    }
     let Ok(entries) = fs::read_dir(dir.join(SEGMENTS_FOLDER)) else { return Ok(()) };
     // A segment whose writer was killed has no copy of its rows, which is written last.
     let copy = file_name(ROW_COPY);
@@ -153,12 +156,7 @@ fn find_foreign_entry(dir: &Path) -> Result<Option<String>, StoreError> {
 fn is_own_file(name: &OsStr) -> bool {
     let is_listed =
         name.to_str().is_some_and(|name| OWN_FILES.contains(&name) || is_records_file(name));
-    is_listed || files::is_temporary_copy(name, &OWN_FILES) || is_old_temporary_name(name)
-}
-
-fn is_old_temporary_name(name: &OsStr) -> bool {
-    let end = name.to_str().and_then(|name| name.strip_prefix(".tmp"));
-    end.is_some_and(|end| end.len() == 6 && end.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+    is_listed || files::is_temporary_copy(name, &OWN_FILES)
 }
 
 fn is_empty_folder(dir: &Path) -> Result<bool, StoreError> {
@@ -295,8 +293,7 @@ fn remove_old_temporary_files(dir: &Path) {
     let Ok(entries) = fs::read_dir(dir) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
-        let is_temporary =
-            is_old_temporary_name(&name) || files::is_temporary_copy(&name, &[TOKEN_FILE]);
+        let is_temporary = files::is_temporary_copy(&name, &[TOKEN_FILE]);
         let Ok(found) = entry.metadata() else { continue };
         let age = found.modified().ok().and_then(|modified| modified.elapsed().ok());
         if is_temporary && found.is_file() && age.is_some_and(|age| age > MAX_TEMPORARY_AGE) {
@@ -392,7 +389,7 @@ mod tests {
     #[test]
     fn what_an_interrupted_first_ingest_leaves_is_a_store() {
         let dir = tempfile::tempdir().expect("tempdir");
-        for name in ["write.lock", ".catalog.db.tmp-a1B2c3", ".tmpa1B2c3", TOKEN_FILE] {
+        for name in ["write.lock", ".catalog.db.tmp-a1B2c3", TOKEN_FILE] {
             fs::write(dir.path().join(name), "").expect("writes");
         }
         fs::create_dir(dir.path().join(SEGMENTS_FOLDER)).expect("creates");

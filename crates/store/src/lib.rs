@@ -7,7 +7,6 @@
 mod catalog;
 mod compact;
 mod condition;
-mod conversion;
 mod damage;
 mod disk;
 mod error;

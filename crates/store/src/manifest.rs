@@ -12,7 +12,7 @@ use super::disk::files;
 use super::error::StoreError;
 
 /// Name of the manifest of a store without a catalog.
-pub(super) const OLD_MANIFEST: &str = "manifest.json";
+const OLD_MANIFEST: &str = "manifest.json";
 
 /// First bytes of a manifest with a checksum, which follows them: xxh3 over all bytes after
 /// [`CHECKSUM_END`]. Earlier versions wrote manifests without one.
@@ -173,7 +173,7 @@ impl Manifest {
     /// Reads the manifest of the store in `dir`; `None` if there is no store.
     ///
     /// # Errors
-    /// [`StoreError::Unconverted`] for a store of a version that had no catalog.
+    /// [`StoreError::WithoutCatalog`] for a store of a version that had no catalog.
     pub fn read(dir: &Path) -> Result<Option<Self>, StoreError> {
         let json = Self::read_json(dir)?;
         json.map(|json| Self::parse(&dir.join(CATALOG_FILE), json.as_bytes())).transpose()
@@ -184,7 +184,7 @@ impl Manifest {
     pub(super) fn read_json(dir: &Path) -> Result<Option<String>, StoreError> {
         match Catalog::open(dir)? {
             Some(catalog) => catalog.read_manifest().map(Some),
-            None if is_old_store(dir) => Err(StoreError::Unconverted { path: dir.to_owned() }),
+            None if is_old_store(dir) => Err(StoreError::WithoutCatalog { path: dir.to_owned() }),
             None => Ok(None),
         }
     }

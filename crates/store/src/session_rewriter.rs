@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch};
 use arrow::datatypes::Int32Type;
 use arrow::error::ArrowError;
-use schemas::session::{ProblemRow, SessionRow};
+use schemas::session::{ProblemRow, SessionRow, SourceRow};
 use schemas::table::EventColumn;
 
 use super::compact::parse_problem_row;
@@ -78,6 +78,12 @@ impl<'s> SessionRewriter<'s> {
             self.end_segment()?;
         }
         Ok(())
+    }
+
+    /// Writes the row of the log of a session whose events were written last.
+    pub(super) fn write_source(&mut self, source: SourceRow) {
+        let writer = self.writer.get_or_insert_with(self.begin_segment);
+        writer.record_source(Box::new(source));
     }
 
     /// Writes the row of a session whose events stay where they are.

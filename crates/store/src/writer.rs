@@ -21,13 +21,13 @@ use super::disk::lock::{StoreLock, WRITE_LOCK};
 use super::error::StoreError;
 use super::lake::keys::LAKE_PATH;
 use super::large_segments::GroupNumber;
-use super::manifest::{LostLogs, Manifest, RetiredSegment, SegmentEntry, is_old_store};
+use super::manifest::{LostLogs, Manifest, RetiredSegment, SegmentEntry};
 use super::reduced_writes::ReducedInForce;
 use super::segment::segment_writer::{FinishedSegment, SegmentWriter};
 use super::segment::session_summary::SessionSummary;
 use super::snapshot::Snapshot;
 use super::visible::folder::{OverlayRemoval, remove_overlays};
-use super::{compact, conversion, folder, large_segments, lost_logs};
+use super::{compact, folder, large_segments, lost_logs};
 use base::parallel::free_later;
 
 /// How long retired segments stay, in microseconds: readers of an older manifest may need them.
@@ -67,7 +67,7 @@ impl StoreWriter {
         files::create_private_dirs(dir)?;
         // Looks for the catalog again after checking the folder: another process may be in its first
         // ingest.
-        let has_catalog = || dir.join(CATALOG_FILE).exists() || is_old_store(dir);
+        let has_catalog = || dir.join(CATALOG_FILE).exists();
         if !has_catalog()
             && let Err(error) = folder::refuse_foreign_folder(dir)
             && !has_catalog()
@@ -76,9 +76,6 @@ impl StoreWriter {
         }
 
         let lock = StoreLock::acquire(dir, WRITE_LOCK)?;
-        if !dir.join(CATALOG_FILE).exists() && is_old_store(dir) {
-            conversion::convert(dir)?;
-        }
         folder::create_catalog(dir, &lock)?;
         lock.check_not_replaced()?;
         let (catalog, checked) = open_catalog(dir, verify)?;
@@ -94,9 +91,6 @@ impl StoreWriter {
         if manifest.retired.len() < checked.manifest().retired.len() {
             catalog
                 .commit(&manifest.to_json(), &[], &|number| manifest.includes_segment(number))?;
-        }
-        if is_old_store(dir) {
-            conversion::remove_old_files(dir, &manifest);
         }
         let highest_on_disk = folder::remove_leftovers(dir, &manifest);
         // What cannot be removed now stays for the next run.

@@ -30,10 +30,10 @@ pub fn store_error(error: StoreError) -> ToolError {
             ),
         )
         .with_detail("schema_version", found),
-        StoreError::Unconverted { path } => ToolError::new(
+        StoreError::WithoutCatalog { path } => ToolError::new(
             ErrorCode::StoreUnavailable,
             format!(
-                "The store in {} was written by an earlier version. Run `sessions ingest` once, which converts it and keeps everything",
+                "The store in {} was written by an earlier version. Move it away and run `sessions ingest`: the logs are read again",
                 path.display()
             ),
         ),

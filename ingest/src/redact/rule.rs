@@ -46,8 +46,6 @@ pub(super) enum Recognizer {
 pub(super) struct TokenShape {
     pub(super) pattern: LazyRegex,
     pub(super) lead: TokenLead,
-    /// Whether words of a text can form the shape, so that the token also has to look random.
-    pub(super) must_be_random: bool,
 }
 
 /// Where a token may begin.
@@ -55,7 +53,8 @@ pub(super) struct TokenShape {
 pub(super) enum TokenLead {
     /// At the anchor, with no letter or digit before it.
     Word,
-    /// At the anchor, with no letter or digit before it. Never joined to a word.
+    /// At the anchor, with no letter or digit before it. Names and data begin like the token, too, so it
+    /// is never joined to a word and has to look random.
     Alone,
     /// At the anchor, whatever is before it.
     Any,

@@ -129,7 +129,7 @@ pub(super) fn mask_token(
         let is_near_boundary = start - word_start <= MAX_JOINED_WORD_BYTES;
         !rule.is_joined_token(secret.as_str(), scan.byte_before(start), is_near_boundary)
     };
-    let is_likely = !shape.must_be_random || is_random(secret.as_str());
+    let is_likely = !matches!(shape.lead, TokenLead::Alone) || is_random(secret.as_str());
     if is_likely && !is_cut && !is_inside_word && !is_made_up_token(secret.as_str()) {
         scan.note_token_found(start);
         scan.add_secret(start + secret.start(), start + secret.end());

@@ -2,10 +2,11 @@
 //! them.
 
 use super::pattern::LazyRegex;
-use super::rule::{Recognizer, SecretRule, TokenLead, TokenShape, rule};
+use super::rule::TokenLead::{self, Alone, Any, Back, Word};
+use super::rule::{Recognizer, SecretRule, TokenShape, rule};
 use super::scan::Rank;
 
-/// Creates a rule for a token that need not look random.
+/// Creates a rule for a token.
 const fn token(
     kind: &'static str,
     lead: TokenLead,
@@ -14,7 +15,7 @@ const fn token(
     sample: &'static str,
     lookalike: &'static str,
 ) -> SecretRule {
-    let shape = TokenShape { pattern: LazyRegex::at_start(regex), lead, must_be_random: false };
+    let shape = TokenShape { pattern: LazyRegex::at_start(regex), lead };
     rule(Rank::Shape, kind, &[], anchors, Recognizer::Token(shape), sample, lookalike)
 }
 
@@ -26,44 +27,7 @@ const fn word(
     sample: &'static str,
     lookalike: &'static str,
 ) -> SecretRule {
-    token(kind, TokenLead::Word, anchors, regex, sample, lookalike)
-}
-
-/// Creates a token that stands alone and looks random: names and data begin like it, too.
-const fn random(
-    kind: &'static str,
-    anchors: &'static [&'static str],
-    regex: &'static str,
-    sample: &'static str,
-    lookalike: &'static str,
-) -> SecretRule {
-    let pattern = LazyRegex::at_start(regex);
-    let shape = TokenShape { pattern, lead: TokenLead::Alone, must_be_random: true };
-    rule(Rank::Shape, kind, &[], anchors, Recognizer::Token(shape), sample, lookalike)
-}
-
-/// Creates a token that begins at its anchor, with any text before it.
-const fn inner(
-    kind: &'static str,
-    anchors: &'static [&'static str],
-    regex: &'static str,
-    sample: &'static str,
-    lookalike: &'static str,
-) -> SecretRule {
-    token(kind, TokenLead::Any, anchors, regex, sample, lookalike)
-}
-
-/// Creates a token that begins with at most `max` bytes of a class before its anchor.
-const fn back(
-    kind: &'static str,
-    max: usize,
-    class: fn(&u8) -> bool,
-    anchors: &'static [&'static str],
-    regex: &'static str,
-    sample: &'static str,
-    lookalike: &'static str,
-) -> SecretRule {
-    token(kind, TokenLead::Back(max, class), anchors, regex, sample, lookalike)
+    token(kind, Word, anchors, regex, sample, lookalike)
 }
 
 /// Returns whether a byte is a letter, a digit, `_`, `~` or `.`.
@@ -167,7 +131,7 @@ pub(super) static TOKEN_RULES: [SecretRule; 239] = [
         "ABS‹›K9qEwjky40UVsWmflzdE1F8ResqEDusTpkr0cStY4qWB8dWKn‹›HfDNxSIvPZZ63fFKcZjR4I0b3jRtaWr4Y9OJFLJOqOAf1lLQSAJa", "ABSK9qEw"),
     word("aws_bedrock_key", &["bedrock-api-key-"], r"bedrock-api-key-[A-Za-z0-9+/_-]{40,}={0,2}",
         "bed‹›rock-api-key-epElDtJpJP8it5yTDrm7I35wMkMp4t3skn2H7‹›sCB2jZ5uK8pRA2pocvvDvkzkdfPBScRTaQES2kQU8KhDetUPPDABk", "bedrock-api-key-rotation-lambda"),
-    inner("aws_presigned_url", &["Amz-Signature=", "Amz-Security-Token="], r"Amz-S(?:ignature|ecurity-Token)=([A-Za-z0-9%/+=_-]{32,})",
+    token("aws_presigned_url", Any, &["Amz-Signature=", "Amz-Security-Token="], r"Amz-S(?:ignature|ecurity-Token)=([A-Za-z0-9%/+=_-]{32,})",
         "Amz-Signature=⟦d0d‹›dba11f00d1dea4bad5afe7ea9c0de‹›2b1d6e3d8fab0b5cea1e7f3ac9e4d2b6⟧", "Amz-Signature=d0dd"),
     word("google_oauth_secret", &["GOCSPX-"], r"GOCSPX-[A-Za-z0-9_-]{24,}",
         "GOC‹›SPX-K3yW1thN0D‹›00r-vJk2C0ff33B34n", "GOCSPX-K3yW"),
@@ -175,15 +139,15 @@ pub(super) static TOKEN_RULES: [SecretRule; 239] = [
         "ya2‹›9.iXnkU8Is2g8n‹›prvDd53x83rzjZZZZG", "ya29.iXnk"),
     word("google_refresh_token", &["1//0?"], r"1//0[A-Za-z0-9_-]{40,}",
         "1//‹›0vJk2C0ff33B34nGr1nd3rW4lkTh3D0gTw‹›1c3L4nt3rnP4rk8bZy6M4d3UpF0rT3stsN0tR", "1//0vJk2C"),
-    inner("azure_storage_key", &["tKey="], r"tKey=([A-Za-z0-9+/]{86}==)",
+    token("azure_storage_key", Any, &["tKey="], r"tKey=([A-Za-z0-9+/]{86}==)",
         "tKey=⟦f33‹›B34nGr1nd3rW4lkTh3D0gTw1c3L4nt3rnP4rk8bZy‹›6M4d3UpF0rT3stsN0tR34l+zQx7H4rb0rM1r4K3yW1==⟧", r#"sortKey="createdAt2024""#),
-    inner("azure_access_key", &["sKey="], r"sKey=([A-Za-z0-9+/]{40,88}={0,2})",
+    token("azure_access_key", Any, &["sKey="], r"sKey=([A-Za-z0-9+/]{40,88}={0,2})",
         "sKey=⟦Gr1‹›nd3rW4lkTh3D0gTw1c3‹›L4nt3rnP4rk8bZy6M4d3U=⟧", "sKey=Gr1n"),
     word("azure_sas", &["sig=?"], r"sig=([A-Za-z0-9+/%_-]{40,}(?:%3[Dd]|=))",
         "sig=⟦W4l‹›kTh3D0gTw1c3L4nt3rn‹›P4rk8bZy6M4d3UpF0rT3%3D⟧", "sig=W4lkT"),
-    back("azure_client_secret", 3, is_tilde_word, &["^Q~?"], r"[A-Za-z0-9_~.]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34}",
+    token("azure_client_secret", Back(3, is_tilde_word), &["^Q~?"], r"[A-Za-z0-9_~.]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34}",
         "7Hx‹›8Q~D0gTw1c3L4nt3r‹›nP4rk8bZy6M4d3UpF0rT", "7Hx8Q~D0gTw"),
-    back("azure_devops_token", 76, u8::is_ascii_alphanumeric, &["AZDO"], r"[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4}",
+    token("azure_devops_token", Back(76, u8::is_ascii_alphanumeric), &["AZDO"], r"[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4}",
         "3L4‹›nt3rnP4rk8bZy6M4d3UpF0rT3stsN0tR34l9zQx‹›7H4rb0rM1r4K3yW1thN0D00r5vJk2C0ff3AZDOnP4r", "2C0ff3AZDOnP4r"),
     word("digitalocean_token", &["dop_v1_", "doo_v1_", "dor_v1_"], r"do[opr]_v1_[0-9a-f]{64}",
         "dop‹›_v1_5a1ad8cab2fade3bee4dad9ace7c‹›0ffee5eed0ddba11f00d1dea4bad5afe7ea9", "dop_v1_5a1a"),
@@ -214,7 +178,7 @@ pub(super) static TOKEN_RULES: [SecretRule; 239] = [
     // Secret stores, infrastructure, monitoring.
     word("vault_token", &["hvs.?", "hvb.?", "hvr.?"], r"hv[sbr]\.[A-Za-z0-9_-]{24,}",
         "hvs‹›.0rT3stsN0tR34l_zQx7H4rb0rM1r4K3yW1thN0D00r-‹›vJk2C0ff33B34nGr1nd3rW4lkTh3D0gTw1c3L4nt3rnP4rk", "hvs.0rT3s"),
-    back("terraform_token", 14, u8::is_ascii_alphanumeric, &[".atlasv1."], r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,70}",
+    token("terraform_token", Back(14, u8::is_ascii_alphanumeric), &[".atlasv1."], r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,70}",
         "9zQ‹›x7H4rb0rM1r.atlasv1.rb0rM1r4K3yW1thN0D00r-‹›vJk2C0ff33B34nGr1nd3rW4lkTh3D0gTw1c3L4nt3rnP4", "b0rM1r.atlasv1.rb0r"),
     word("doppler_token", &["dp.pt.", "dp.st.", "dp.ct.", "dp.sa.", "dp.scim.", "dp.audit."], r"dp\.(?:pt|st|ct|sa|scim|audit)\.(?:[a-z0-9_-]{2,35}\.)?[A-Za-z0-9]{40,44}",
         "dp.‹›st.dev.4K3yW1thN0D00r5v‹›Jk2C0ff33B34nGr1nd3rW4lkTh3", "dp.pt.size"),
@@ -228,7 +192,7 @@ pub(super) static TOKEN_RULES: [SecretRule; 239] = [
         "snt‹›ryu_3ac9e4d2b60ff1ce5a1ad8cab2fa‹›de3bee4dad9ace7c0ffee5eed0ddba11f00d", "sntryu_3ac9"),
     word("newrelic_key", &["NRAK-", "NRII-"], r"NR(?:AK-[A-Z0-9]{27}|II-[A-Za-z0-9_-]{32})",
         "NRA‹›K-LY7NEVER2RE‹›AL3HARBOR4MIRA5L", "NRAK-LY7N"),
-    back("newrelic_key", 40, u8::is_ascii_alphanumeric, &["NRAL"], r"[0-9a-f]{32,36}(?:FFFF)?NRAL",
+    token("newrelic_key", Back(40, u8::is_ascii_alphanumeric), &["NRAL"], r"[0-9a-f]{32,36}(?:FFFF)?NRAL",
         "dad‹›9ace7c0ffee5eed0d‹›dba11f00d1dea4baNRAL", "dea4baNRAL"),
     word("posthog_key", &["phx_?"], r"phx_[A-Za-z0-9_]{40,}",
         "phx‹›_yW1thN0D00r5vJk2C0f‹›f33B34nGr1nd3rW4lkTh3D0g", "phx_yW1th"),
@@ -243,17 +207,17 @@ pub(super) static TOKEN_RULES: [SecretRule; 239] = [
     // Messages and mail.
     word("slack_token", &["xoxa-", "xoxb-", "xoxc-", "xoxd-", "xoxe-", "xoxe.", "xoxo-", "xoxp-", "xoxr-", "xoxs-", "xapp-", "xwfp-"], r"xwfp-[0-9]{8,}-[A-Za-z0-9-]{20,}|xox(?:[a-eoprs]|e\.xox[bp])-[A-Za-z0-9%/+=-]{20,}|xapp-[0-9]-[A-Z0-9]+-[0-9]+-[A-Za-z0-9]{20,}",
         "xwf‹›p-702951353541-102540649‹›922-wACe0R9rWgixhruoC2KkM0aP", "xoxb-"),
-    inner("google_signature", &["Goog-Signature="], r"Goog-Signature=([0-9a-f]{64,})",
+    token("google_signature", Any, &["Goog-Signature="], r"Goog-Signature=([0-9a-f]{64,})",
         "Goog-Signature=⟦9e5‹›8b081006f7e3dfc967a64cb14028d‹›512c9791e558e08baa7196b50ac2f867⟧", "Goog-Signature=9e58"),
     word("oauth_code", &["code="], r"code=((?:4(?:/|%2F)0)[A-Za-z0-9_-]{30,}|[A-Za-z0-9_]{40,})",
         "code=⟦MXy‹›TQCDhl9CLrVCwCiVD8‹›F0Rd5knRX5rsi5OU0Mkebx⟧", "code=MXyT"),
-    inner("slack_webhook", &["slack.com/"], r"slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9/]{20,})",
+    token("slack_webhook", Any, &["slack.com/"], r"slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9/]{20,})",
         "slack.com/services/⟦TAR‹›BOR4MI/BIRA5LANTER/4‹›nGr1nd3rW4lkTh3D0gTw1c3⟧", "slack.com/help"),
-    inner("discord_webhook", &["/webhooks/"], r"/webhooks/[0-9]{15,21}/([A-Za-z0-9_-]{50,})",
+    token("discord_webhook", Any, &["/webhooks/"], r"/webhooks/[0-9]{15,21}/([A-Za-z0-9_-]{50,})",
         "/webhooks/407193652840719365/⟦3rW‹›4lkTh3D0gTw1c3L4nt3rnP4rk8bZy6M‹›4d3UpF0rT3stsN0tR34l_zQx7H4rb0rM1r⟧", "/webhooks/4071"),
-    inner("teams_webhook", &["/IncomingWebhook/"], r"/IncomingWebhook/([0-9a-f]{32}/[0-9a-f-]{36})",
+    token("teams_webhook", Any, &["/IncomingWebhook/"], r"/IncomingWebhook/([0-9a-f]{32}/[0-9a-f-]{36})",
         "/IncomingWebhook/⟦ad8‹›cab2fade3bee4dad9ace7c0ffee5e/c‹›0ffee5e-ed0d-4ba1-9f00-d1dea4bad5af⟧", "/IncomingWebhook/ad8c"),
-    back("telegram_bot_token", 10, u8::is_ascii_digit, &[":AA?"], r"[0-9]{5,10}:AA[A-Za-z0-9_-]{33}",
+    token("telegram_bot_token", Back(10, u8::is_ascii_digit), &[":AA?"], r"[0-9]{5,10}:AA[A-Za-z0-9_-]{33}",
         "389‹›673:AATCMbkAhGdOTU‹›XcMILJFbi8xIvSBwQOO1E", "389673:AATCMbk"),
     word("twilio_key", &["SK##"], r"SK[0-9a-f]{32}",
         "SK0‹›0d1dea4bad5afe‹›7ea9c0de2b1d6e3d8", "SKabc"),
@@ -261,7 +225,7 @@ pub(super) static TOKEN_RULES: [SecretRule; 239] = [
         "SG.‹›r1nd3rW4lkTh3D0gTw1c3L.4lkTh3D0‹›gTw1c3L4nt3rnP4rk8bZy6M4d3UpF0rT3st", "SG.com"),
     word("mailgun_key", &["key-#"], r"key-[0-9a-f]{32}",
         "key‹›-de2b1d6e3d8fab‹›0b5cea1e7f3ac9e4d2", "key-0,"),
-    back("mailchimp_key", 32, u8::is_ascii_hexdigit, &["-us^"], r"[0-9a-f]{32}-us[0-9]{1,2}",
+    token("mailchimp_key", Back(32, u8::is_ascii_hexdigit), &["-us^"], r"[0-9a-f]{32}-us[0-9]{1,2}",
         "e3d‹›8fab0b5cea1e7f3‹›ac9e4d2b60ff1c-us14", "60ff1c-us14"),
     word("resend_key", &["re_?"], r"re_[A-Za-z0-9]{8}_[A-Za-z0-9]{24}",
         "re_‹›P4rk8bZy_y6M4d3‹›UpF0rT3stsN0tR34l9", "re_export_all_symbols"),
@@ -288,24 +252,24 @@ pub(super) static TOKEN_RULES: [SecretRule; 239] = [
         "fig‹›d_rT3stsN0tR34l_zQx‹›7H4rb0rM1r4K3yW1thN0D00", "figd_rT3st"),
     word("postman_key", &["PMAK-"], r"PMAK-[0-9a-f]{24}-[0-9a-f]{34}",
         "PMA‹›K-0ff1ce5a1ad8cab2fade3bee-a1‹›ad8cab2fade3bee4dad9ace7c0ffee5e", "PMAK-0ff1"),
-    random("dropbox_token", &["sl.?"], r"sl\.(?:u\.)?[A-Za-z0-9_-]{100,}",
+    token("dropbox_token", Alone, &["sl.?"], r"sl\.(?:u\.)?[A-Za-z0-9_-]{100,}",
         "sl.‹›gxAFQ0FJZlCZBTToOFl9h2wJq5ty4mYwUufJSunpJC01t5go‹›buszgI6hwgk10zB0rlz5tr9spOFBCIoX9GY1cjDoBoirPfQAdzEv", "sl.dark.mode"),
     word("contentful_token", &["CFPAT-"], r"CFPAT-[A-Za-z0-9_-]{43}",
         "CFP‹›AT-7g5iFqhEvveQzE2QPu‹›wNOvpdf2YEe6rSxCnopMEmJVQ", "CFPAT-7g5i"),
     word("sourcegraph_token", &["sgp_#", "sgp_local_"], r"sgp_(?:(?:[0-9a-f]{16}|local)_)?[0-9a-f]{40}",
         "sgp‹›_local_fe129a793db74cc‹›bb6f273bc8b81d905ea5446ae", "sgp_local_"),
     // Keys of Azure have a fixed signature at a fixed place.
-    back("azure_registry_password", 42, is_base64_digit, &["+ACR"], r"[A-Za-z0-9+/]{42}\+ACR[A-Za-z0-9+/]{6}",
+    token("azure_registry_password", Back(42, is_base64_digit), &["+ACR"], r"[A-Za-z0-9+/]{42}\+ACR[A-Za-z0-9+/]{6}",
         "g7g‹›P6URVFqh1nmrMlGNKkApFA8‹›x5pj4e2Jekl5JEXh+ACRvG8sBR", "+ACR"),
-    back("azure_search_key", 42, u8::is_ascii_alphanumeric, &["AzSe"], r"[A-Za-z0-9]{42}AzSe[A-Za-z0-9]{6}",
+    token("azure_search_key", Back(42, u8::is_ascii_alphanumeric), &["AzSe"], r"[A-Za-z0-9]{42}AzSe[A-Za-z0-9]{6}",
         "iz7‹›fLm9Pvp16rKa78IVYsnvLrR‹›KGyKDk4xGj413ElCAzSeA3A03x", "MAzSeries,"),
-    back("azure_storage_key", 76, is_base64_digit, &["+ASt", "+ABa"], r"[A-Za-z0-9+/]{76}\+A(?:St|Ba)[A-Za-z0-9+/]{6,7}==",
+    token("azure_storage_key", Back(76, is_base64_digit), &["+ASt", "+ABa"], r"[A-Za-z0-9+/]{76}\+A(?:St|Ba)[A-Za-z0-9+/]{6,7}==",
         "n5h‹›jzO/3kAgcCapvyr4B0fimTBMis/OSVIExPynwXll7‹›973kF7TwGT5/R7MuQpFK89DMcUA9zFBE+AStfdWgZ9==", "A9zFBE+AStfdWg"),
-    back("azure_cosmos_key", 76, is_base64_digit, &["ACDb"], r"[A-Za-z0-9+/]{76}ACDb[A-Za-z0-9+/]{6}==",
+    token("azure_cosmos_key", Back(76, is_base64_digit), &["ACDb"], r"[A-Za-z0-9+/]{76}ACDb[A-Za-z0-9+/]{6}==",
         "lSD‹›du7Ig10VQlJm80lDnCwp8GkzDTAG7RnGcDl9Y9VU5‹›66wbtzdtLyccrH4xwRS44SfDWKuOmkQQACDbtmphXw==", "ACDbTests"),
-    back("azure_access_key", 33, is_base64_digit, &["+ASb", "+AEh", "+ARm", "AIoT"], r"[A-Za-z0-9+/]{33}(?:\+A(?:Sb|Eh|Rm)|AIoT)[A-Za-z0-9+/]{6}=",
+    token("azure_access_key", Back(33, is_base64_digit), &["+ASb", "+AEh", "+ARm", "AIoT"], r"[A-Za-z0-9+/]{33}(?:\+A(?:Sb|Eh|Rm)|AIoT)[A-Za-z0-9+/]{6}=",
         "o90‹›Kgzi7WSWobXMNm0GBwm‹›nTOIHxJ6YnE+ASbXHOcAc=", "xJ6YnE+ASbXHOc"),
-    back("azure_openai_key", 52, u8::is_ascii_alphanumeric, &["JQQJ9"], r"[A-Za-z0-9]{52}JQQJ9[9DH][A-Za-z0-9]{26}",
+    token("azure_openai_key", Back(52, u8::is_ascii_alphanumeric), &["JQQJ9"], r"[A-Za-z0-9]{52}JQQJ9[9DH][A-Za-z0-9]{26}",
         "Mwr‹›z7z9lT2Qi3h7BQ8S9n9av9SJjAA3L24plOhNcn7‹›PL7UCnoXfrJQQJ99BAACYeBjFXJ3w3AAABACOGZqQu", "JQQJ9"),
     word("azure_refresh_token", &["0.A?", "1.A?"], r"[01]\.A[A-Za-z0-9_-]{10,100}\.AgAB[A-Za-z0-9_-]{100,}",
         "1.A‹›nkIAeDfRrG.AgABsNrfSthSdddxH5jMTF7eBSdE0g9cRYN687NElFJvh‹›Q8XIm0ogR4HtXOf54fZBKA8frcZTuJaWYUH1VAUwV1ZH87MtA5vSQXEZY3l", "1.Apple"),
@@ -323,7 +287,7 @@ pub(super) static TOKEN_RULES: [SecretRule; 239] = [
     // Maps, messages, packages, parcels, forms, tasks.
     word("mapbox_token", &["sk.eyJ1"], r"sk\.eyJ1[A-Za-z0-9_-]{20,}\.[A-Za-z0-9_-]{20,}",
         "sk.‹›eyJ1fgKD0f6YYIgrCOX6Jhw7Hd11XzWL‹›8MHpoKEzViXZ.ya8cdFOcVwWBhqG5KSFdPE", "sk.eyJ1fgKD"),
-    back("firebase_key", 11, is_word_or_dash, &[":APA91b"], r"[A-Za-z0-9_-]{11}:APA91b[A-Za-z0-9_-]{120,150}",
+    token("firebase_key", Back(11, is_word_or_dash), &[":APA91b"], r"[A-Za-z0-9_-]{11}:APA91b[A-Za-z0-9_-]{120,150}",
         "EX7‹›bwR2DRGD:APA91b1qSo7JPRbgUMxXy9b4BzwoZ648jjNuFD7uacnwIp3SfD67jIKea‹›VSTQvvpQZpPTejqZHKpKENg5zfjOc6VwcbIjMPFLVjFUPXQzkM4Bv3aYavhNYRVwDfRk9", "R2DRGD:APA91b1qSo"),
     word("nuget_key", &["oy2?"], r"oy2[a-z0-9]{43}",
         "oy2‹›47z68zqy9tfrgjixdn9d‹›7bhirkvd7yftfx3ad2j5z8e", "oy247z68"),
@@ -396,7 +360,7 @@ pub(super) static TOKEN_RULES: [SecretRule; 239] = [
         "5AE‹›P861HqWtJ0ayuHaUlVrD5rTvnGoOWZ3nzyjXbmVG‹›MW1ZzbQVkgOryvse6NKnHDiXvoT1kliFTUJT9bBERL6r", "5AEP861HqWt"),
     word("zoho_token", &["1000."], r"1000\.[0-9a-f]{32}\.[0-9a-f]{32}",
         "100‹›0.b1c34121ca65b9c75aecf4bc6b467d‹›26.22815000ec6d21d20d71d36451d6188e", "1000.b1c3"),
-    random("facebook_token", &["EAA?"], r"EAA[B-Z][A-Za-z0-9]{100,}",
+    token("facebook_token", Alone, &["EAA?"], r"EAA[B-Z][A-Za-z0-9]{100,}",
         "EAA‹›B9atpTDBMf4rpaFQOqb7XOfCsVtaXrZMAzSv2gENfMTx0MOdO‹›Qw4SG8nfnL5Ofa6qD8mJ7ZDNBmJaDtDLZc5t4UuHF7KVMLp7hvdC", "EAAB9atp"),
     word("defined_networking_token", &["dnkey-"], r"dnkey-[A-Za-z0-9=_-]{26}-[A-Za-z0-9=_-]{52}",
         "dnk‹›ey-5vEtrSzVJffr0f1DZSVgmqnx37-1ErDOLz3K‹›r8oJYnGjvSR85oMUckCycX8aoAevpHBPAC2e0hmzCfW", "dnkey-5vEt"),
@@ -423,7 +387,7 @@ pub(super) static TOKEN_RULES: [SecretRule; 239] = [
         "hca‹›ik_1vs9o8rvyhrz3i6e2zye9yr67u‹›hwwt7v9jmbw0b21a10txdin4ivy8bctv", "hcaik_1vs9"),
     word("infracost_key", &["ico-?"], r"ico-[A-Za-z0-9]{32}",
         "ico‹›-AE7zol8N6jFfZq‹›AWrqNJLfKFHineuAqQ", "ico-menu"),
-    back("maxmind_key", 36, is_word_or_dash, &["_mmk"], r"[A-Za-z0-9]{6}_[A-Za-z0-9]{29}_mmk",
+    token("maxmind_key", Back(36, is_word_or_dash), &["_mmk"], r"[A-Za-z0-9]{6}_[A-Za-z0-9]{29}_mmk",
         "QXP‹›2kq_OxptuTkQytEO8‹›QIMU9IAirpUH6rTb_mmk", "UH6rTb_mmk"),
     word("newrelic_key", &["NRRA-", "NRIQ-", "NRSP-", "NRJS-"], r"NR(?:RA|IQ|SP|JS)-[A-Za-z0-9_-]{19,42}",
         "NRI‹›Q-FvZrbYOdO6DkP‹›VGsSMwMoWESYkAUloD2", "NRIQ-FvZr"),
@@ -480,17 +444,17 @@ pub(super) static TOKEN_RULES: [SecretRule; 239] = [
         "VF.‹›DM.b65457a4c21fb9402‹›d527a07.jlZIp8tXxVrMHOV1", "VF.DM.b6"),
     word("photoroom_key", &["sk_pr_"], r"sk_pr_[A-Za-z0-9_]{30,}",
         "sk_‹›pr_qQMLC8NqjGvn4U3G4‹›hgpGnB7gLkD756qiNl3pjoT", "sk_pr_qQML"),
-    inner("zapier_webhook", &["hooks.zapier.com/"], r"hooks\.zapier\.com/hooks/catch/([A-Za-z0-9/]{15,})",
+    token("zapier_webhook", Any, &["hooks.zapier.com/"], r"hooks\.zapier\.com/hooks/catch/([A-Za-z0-9/]{15,})",
         "hooks.zapier.com/hooks/catch/⟦765‹›4321/7‹›xx6a8wxzx⟧", "hooks.zapier.com/hook"),
-    inner("tines_webhook", &["tines.com/webhook/"], r"tines\.com/webhook/([0-9a-f]{32}/[0-9a-f]{32})",
+    token("tines_webhook", Any, &["tines.com/webhook/"], r"tines\.com/webhook/([0-9a-f]{32}/[0-9a-f]{32})",
         "tines.com/webhook/⟦1b2‹›defa1b8543fb3b21ae8e154a7b5ef‹›/a44d0e8011867d074a67284cfb01c5cf⟧", "tines.com/webhook/1b2d"),
     // The login of a server of packages, in the settings of Bundler.
-    inner("sidekiq_secret", &["CONTRIBSYS__COM"], r#"CONTRIBSYS__COM["' ]{0,2}[=:][ ]?["']?([0-9a-f]{8}:[0-9a-f]{8})"#,
+    token("sidekiq_secret", Any, &["CONTRIBSYS__COM"], r#"CONTRIBSYS__COM["' ]{0,2}[=:][ ]?["']?([0-9a-f]{8}:[0-9a-f]{8})"#,
         "CONTRIBSYS__COM=⟦7c1‹›e9a40‹›:b3f6d825⟧", "CONTRIBSYS__COM=7c1"),
-    inner("gitlab_session", &["_gitlab_session="], r"_gitlab_session=([0-9a-f]{32})",
+    token("gitlab_session", Any, &["_gitlab_session="], r"_gitlab_session=([0-9a-f]{32})",
         "_gitlab_session=⟦532‹›4e60f2bf5cede‹›bf13669e234190ea⟧", "_gitlab_session="),
     // Sessions of people, clusters, trackers of time and of tasks.
-    random("discord_token", &["mfa.?"], r"mfa\.[A-Za-z0-9_-]{84}",
+    token("discord_token", Alone, &["mfa.?"], r"mfa\.[A-Za-z0-9_-]{84}",
         "mfa‹›.cQDxj0gdsM3m15QMl06W7cue4YT9TRawjy5r4lTW‹›IoMVeEXrMSsvXuGo60yiBtfW284UgjhcCCXHsjDP8TlN", "mfa.cQDxj"),
     word("docker_swarm_token", &["SWMTKN-1-"], r"SWMTKN-1-[a-z0-9]{48,52}-[a-z0-9]{25}",
         "SWM‹›TKN-1-wic1wqz3kg2j64ejt0ov5g47rsh3rpr9d‹›8pcmgbmgjoul93mp6-8m2i4jd5kuez9qxsbpy0fem0l", "SWMTKN-1-xxxx"),
@@ -500,31 +464,31 @@ pub(super) static TOKEN_RULES: [SecretRule; 239] = [
         "wak‹›a_6d00a6d1-94d9-6‹›999-1ae9-93cc3444ec85", "waka_6d00"),
     word("trello_token", &["ATTA#"], r"ATTA[0-9a-f]{64}[0-9A-Za-z]{8}",
         "ATT‹›Acd9fcfb457cde877f1368d62701c668bf6‹›da6ee69bd84fc8b333d895454f7a95816EE9E1", "ATTACH"),
-    random("twitter_token", &["AAAAAAAAAAAAAAAAAAAAA"], r"A{21,25}[A-Za-z0-9]{4,60}%(?:2[BbFf]|3[Dd])[A-Za-z0-9%]{30,}",
+    token("twitter_token", Alone, &["AAAAAAAAAAAAAAAAAAAAA"], r"A{21,25}[A-Za-z0-9]{4,60}%(?:2[BbFf]|3[Dd])[A-Za-z0-9%]{30,}",
         "AAA‹›AAAAAAAAAAAAAAAAAA9xYy%2F6‹›b0fI7fLAz7vT0sxJmPU3UdXyymFgM", "AAAAAAAAAAAAAAAAAAAAA9xYy"),
     // Clouds, identity, data and models.
     word("google_hmac_key_id", &["GOOG1E"], r"GOOG1E[A-Z0-9]{55}",
         "GOO‹›G1E20HVJA53CLN8QUVSHRUNZLLC‹›00ENAQE2C9X1ZFG46F7RPAT4ABDOKU9", "GOOG1E-2"),
-    random("tencent_key_id", &["AKID?"], r"AKID[A-Za-z0-9]{32}",
+    token("tencent_key_id", Alone, &["AKID?"], r"AKID[A-Za-z0-9]{32}",
         "AKI‹›Dyi7oYb8jlmNHnc‹›9tdxnMBBaMdou7GALN", "AKIDOfTheOldestCustomerInTheHarborTable"),
     word("jumpcloud_key", &["jca_?"], r"jca_[A-Za-z0-9]{36}",
         "jca‹›_30bGqlTQBKYsnyXu‹›1beFTo7G3AvA4U9jNPTY", "jca_30bGq"),
-    random("nightfall_key", &["NF-?"], r"NF-[A-Za-z0-9]{32}",
+    token("nightfall_key", Alone, &["NF-?"], r"NF-[A-Za-z0-9]{32}",
         "NF-‹›0vvspE4IR6jZti‹›E3GtH73Sg5FYx85Kiu", "NF-0123"),
     word("dbt_token", &["dbtc_", "dbtu_"], r"dbt[cu]_[A-Za-z0-9_-]{40,}",
         "dbt‹›c_FAKBEiKA8uNwKDhbBD9‹›Ot2OQvqzuwF437JkPUL6jMyh7", "dbtc_run"),
-    random("anyscale_key", &["esecret_"], r"esecret_[a-z0-9]{24,}",
+    token("anyscale_key", Alone, &["esecret_"], r"esecret_[a-z0-9]{24,}",
         "ese‹›cret_gkfzg02gl‹›ys842u3vvyzkqvwc5", "esecret_name_of_the_client_application"),
     // Hosts and tools of agents, tests, jobs and shops.
-    random("fireworks_key", &["fw_?"], r"fw_[A-Za-z0-9]{22,40}",
+    token("fireworks_key", Alone, &["fw_?"], r"fw_[A-Za-z0-9]{22,40}",
         "fw_‹›f0LEYSWQUP‹›JEi43EEJ8as0tz", "fw_f0LEY"),
-    random("factory_key", &["fk-?"], r"fk-[A-Za-z0-9_-]{36,}",
+    token("factory_key", Alone, &["fk-?"], r"fk-[A-Za-z0-9_-]{36,}",
         "fk-‹›MXSe8DtFs59PrPdEex‹›xCdR4CvXomZWaypCDHYCZj", "fk-users-organisation-id-and-account"),
     word("daytona_key", &["dtn_#"], r"dtn_[0-9a-f]{64}",
         "dtn‹›_005f40816a4ca6f3473ab63bae861c‹›462a8c4228f2ca49871d63f97352d97198", "dtn_005f4"),
     word("browserbase_key", &["bb_live_", "bb_test_"], r"bb_(?:live|test)_[A-Za-z0-9_-]{20,}",
         "bb_‹›live_PLpvnUUEL‹›GNDnn0F8SpmWJME9Yg", "bb_live_PLpv"),
-    back("inngest_key", 2, u8::is_ascii_lowercase, &["gnkey-"], r"signkey-(?:prod|test|branch)-[0-9a-f]{32,64}",
+    token("inngest_key", Back(2, u8::is_ascii_lowercase), &["gnkey-"], r"signkey-(?:prod|test|branch)-[0-9a-f]{32,64}",
         "sig‹›nkey-prod-19ef6683d053b082709657972‹›f1b7915ebdedffd7049b71287326ea9f58dbf2f", "signkey-prod-harbor"),
     word("trigger_key", &["tr_prod_", "tr_dev_", "tr_stg_", "tr_preview_", "tr_pat_"], r"tr_(?:prod|dev|stg|preview|pat)_[A-Za-z0-9]{20,}",
         "tr_‹›dev_kZ2YJU‹›8fTtXVojmA7qtN", "tr_prod_environment_settings_for_harbor"),
@@ -540,7 +504,7 @@ pub(super) static TOKEN_RULES: [SecretRule; 239] = [
         "wk-‹›1.9483493a4e3643de8b80e20258a54‹›b7ba8d982f5f663f9fc80ac249df7bd30a9", "wk-1.9483"),
     word("friendli_token", &["flp_?"], r"flp_[A-Za-z0-9]{40,}",
         "flp‹›_NqmG1u4tM0qV9vij0AcuT‹›Pdy2Bz65MJqLg1HFCXhbQsrEn", "flp_NqmG1"),
-    random("voyage_key", &["pa-?"], r"pa-[A-Za-z0-9_-]{43}",
+    token("voyage_key", Alone, &["pa-?"], r"pa-[A-Za-z0-9_-]{43}",
         "pa-‹›WfV0AwAvxFzyxEt0d7mR‹›SRvxGEMPHQawHgEFGpoTGvJ", "pa-WfV0A"),
     word("cartesia_key", &["sk_car_"], r"sk_car_[A-Za-z0-9_-]{20,}",
         "sk_‹›car_PsZ8gFZ‹›2nLWUivJjveWKqm", "sk_car_PsZ8"),
@@ -564,7 +528,7 @@ pub(super) static TOKEN_RULES: [SecretRule; 239] = [
         "uca‹›t_41EW4PX65C‹›ZKXKD3PEWBSTTTWQ", "ucat_41EW4"),
     word("akamai_token", &["akab-?"], r"akab-[a-z0-9]{16}-[a-z0-9]{16}",
         "aka‹›b-jnayeqyqdbtmxr‹›ku-qxhpgejgsd2ha4yj", "akab-harbor.luna.akamaiapis.net"),
-    back("rapidapi_key", 10, u8::is_ascii_hexdigit, &["msh#"], r"[0-9a-f]{10}msh[0-9a-f]{15}p1[0-9a-f]{5}jsn[0-9a-f]{12}",
+    token("rapidapi_key", Back(10, u8::is_ascii_hexdigit), &["msh#"], r"[0-9a-f]{10}msh[0-9a-f]{15}p1[0-9a-f]{5}jsn[0-9a-f]{12}",
         "cd6‹›a1b1779mshcaf162c7e2db‹›b02p14186ajsn81f52a091109", "msh5"),
     word("telnyx_key", &["KEY0"], r"KEY0[0-9A-F]{31}_[A-Za-z0-9]{22}",
         "KEY‹›08385587C27EE69EB0E2F55B8D‹›66CF50_dkwnPRcat9Bg6f3hBVdibK", "KEY08385"),

@@ -425,7 +425,7 @@ impl<T: Target> Worker<'_, T> {
                 ..SourceRow::clone(source)
             },
         };
-        if self.target.is_left_out(&rows.session, &rows.source) {
+        if self.target.find_excluded_row(&rows.session, &rows.source).is_some() {
             return Ok(true);
         }
         self.write_version(rows, sink)?;

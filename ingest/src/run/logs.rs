@@ -131,6 +131,7 @@ impl<T: Target> Worker<'_, T> {
         {
             own.extend(self.target.record_hashes(&log.session_id)?);
         }
+        self.has_written_rows = false;
         let session = session_row(log, is_continued, sink.segment()?);
         let forgotten = match self.find_forgotten_copies(log, saved.as_ref(), &own, &history) {
             Ok(forgotten) => forgotten,
@@ -170,12 +171,13 @@ impl<T: Target> Worker<'_, T> {
                 return Ok(None);
             }
         }
-        self.count_log(log, is_continued, &stream, stream.session.events - events_before);
-        // What is not stored is not there to be copied.
-        let last = self.read_logs.last().filter(|read| read.session.session_id == log.session_id);
-        let is_left_out =
-            last.is_some_and(|read| self.target.is_left_out(&read.session, &read.source));
-        let hashes = if is_left_out { Vec::new() } else { stream.take_sequence() };
+        let hashes = if self.leave_out_unwanted(log, &mut stream, sink)? {
+            // What is not stored is not there to be copied.
+            Vec::new()
+        } else {
+            self.count_log(log, is_continued, &stream, stream.session.events - events_before);
+            stream.take_sequence()
+        };
         self.batch = Some(stream.into_batch());
         self.hand_over_full_batch(sink)?;
         Ok(Some(ReadRecords { is_from_start: !is_continued, hashes, kept }))
@@ -279,7 +281,9 @@ impl<T: Target> Worker<'_, T> {
                 let cursor = reading.position();
                 let decoder: &dyn LineDecoder = reading.decoder.as_ref();
                 self.add_checkpoint(log, &cursor, Some(decoder), lines.file_mut(), stream)?;
-                self.hand_over_stream(stream, sink).map_err(ReadError::Store)?;
+                if !self.leave_out_unwanted(log, stream, sink).map_err(ReadError::Store)? {
+                    self.hand_over_stream(stream, sink).map_err(ReadError::Store)?;
+                }
                 has_earlier_rows = false;
                 if self.progress.is_cancelled() {
                     return Ok(());

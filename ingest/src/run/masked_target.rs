@@ -54,8 +54,8 @@ impl<'t, T: Target> Target for MaskedTarget<'t, T> {
         self.target.state(path)
     }
 
-    fn is_left_out(&self, session: &SessionRow, source: &SourceRow) -> bool {
-        self.target.is_left_out(session, source)
+    fn find_excluded_row(&self, session: &SessionRow, source: &SourceRow) -> Option<SourceRow> {
+        self.target.find_excluded_row(session, source)
     }
 
     fn events(

@@ -162,6 +162,7 @@ pub fn run<T: Target>(
                 report: IngestReport::default(),
                 batch: None,
                 read_logs: Vec::new(),
+                has_written_rows: false,
                 harmless_state: String::new(),
                 parser: None,
                 shapes: HashSet::new(),
@@ -181,6 +182,8 @@ pub fn run<T: Target>(
         }
     });
 
+    // What was read of logs that are left out has no provider of its own.
+    report.by_provider.retain(|_, numbers| numbers.files > 0);
     let mut masker = ColumnMasker::default();
     for problem in &mut report.problem_list {
         let redactor = masked_target.redactor;
@@ -212,7 +215,7 @@ fn count_settled(plan: &Plan, report: &mut IngestReport) {
             SourceStatus::Sidecar => report.files_sidecar += 1,
             SourceStatus::UnknownFormat => report.files_unknown += 1,
             SourceStatus::Failed => report.files_failed += 1,
-            // The caller counts logs that are left out.
+            // The caller counts logs that are left out before they are read.
             SourceStatus::Ok | SourceStatus::Excluded => {}
         }
     }

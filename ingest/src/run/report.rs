@@ -169,6 +169,8 @@ impl IngestReport {
         self.files_rewritten += other.files_rewritten;
         self.earlier_versions.extend(other.earlier_versions);
         self.files_failed += other.files_failed;
+        self.files_excluded += other.files_excluded;
+        self.excluded_logs.extend(other.excluded_logs);
         self.files_opened += other.files_opened;
         self.bytes_read += other.bytes_read;
         self.lines += other.lines;

@@ -39,6 +39,28 @@ pub trait Sink {
     fn finish(self) -> Result<(), Self::Error>;
 }
 
+/// `None` drops what it takes, for a dry run.
+impl<S: Sink> Sink for Option<S> {
+    type Error = S::Error;
+
+    fn segment(&mut self) -> Result<i64, S::Error> {
+        // Nobody sees the number of a segment that is not written.
+        self.as_mut().map_or(Ok(i64::MAX), Sink::segment)
+    }
+
+    fn events(&mut self, batch: &RecordBatch) -> Result<(), S::Error> {
+        self.as_mut().map_or(Ok(()), |sink| sink.events(batch))
+    }
+
+    fn checkpoint(&mut self, logs: Vec<LogCheckpoint>) -> Result<(), S::Error> {
+        self.as_mut().map_or(Ok(()), |sink| sink.checkpoint(logs))
+    }
+
+    fn finish(self) -> Result<(), S::Error> {
+        self.map_or(Ok(()), Sink::finish)
+    }
+}
+
 /// The store, as ingest uses it.
 pub trait Target: Sync {
     /// The error of the store.
@@ -56,9 +78,10 @@ pub trait Target: Sync {
     /// Returns the decoder state saved for a file; `None` if there is none.
     fn state(&self, path: &str) -> Result<Option<String>, Self::Error>;
 
-    /// Returns whether the user does not want this session, of which the store has nothing.
-    fn is_left_out(&self, _session: &SessionRow, _source: &SourceRow) -> bool {
-        false
+    /// Returns the row of a log that the user does not want and of which the store has nothing. It is
+    /// all that is written of the log. `None` if the log is wanted.
+    fn find_excluded_row(&self, _session: &SessionRow, _source: &SourceRow) -> Option<SourceRow> {
+        None
     }
 
     /// Reads the committed events of a session whose indices are in `ranges`, which ascend.

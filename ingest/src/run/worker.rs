@@ -40,6 +40,8 @@ pub(super) struct Worker<'t, T: Target> {
     pub(super) batch: Option<Box<EventBatch>>,
     /// The checkpoints of these logs, and of logs without new rows.
     pub(super) read_logs: Vec<LogCheckpoint>,
+    /// Whether rows of the log that is being read were handed over. Then all of it is stored.
+    pub(super) has_written_rows: bool,
     /// The last state of a decoder that was found to have no secret.
     pub(super) harmless_state: String,
     /// The parser, which logs of lines use one after the other. `None` if one of them has it.

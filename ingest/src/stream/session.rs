@@ -52,6 +52,12 @@ impl Stream {
         self.push(EventType::User, DecodedEvent { text, ..DecodedEvent::default() });
     }
 
+    /// Adds a notification that is nothing but a text of this kind.
+    pub fn push_notification(&mut self, subtype: &str, text: &str) {
+        let decoded = DecodedEvent { subtype: Some(subtype), text, ..DecodedEvent::default() };
+        self.push(EventType::Notification, decoded);
+    }
+
     /// Offers a title. Prompts of copied history name the session only while it has no title of its
     /// own. Forgotten records offer none, and the title of a forgotten session is not taken.
     pub fn offer_title(&mut self, offered_by: TitleFrom, text: &str) {

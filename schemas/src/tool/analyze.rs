@@ -33,6 +33,7 @@ severe first.",
     category: Category::Analysis,
     action_template: "Analyze session {session_id}",
     command: "analyze",
+    position: Some("session_id"),
     answers: "failures with their fixes, loops, slow and oversized calls, context growth, unfinished ends",
     use_when: &[
         "why did that session fail",
@@ -67,35 +68,25 @@ severe first.",
 #[serde(deny_unknown_fields)]
 pub struct AnalyzeArgs {
     /// Session id; any unique prefix, 'current', 'last' or 'last_failed'
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
     /// Error as a terminal shows it; 'file:PATH' for calls on a file
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub query: Option<String>,
     /// Only errors of this tool or program: Edit, cargo
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
     /// Only these checks
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checks: Option<OneOrMany<Check>>,
     /// Part of the folder
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
     /// Only this agent
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<Provider>,
     /// Since '7d', a date or time (UTC)
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
     /// Before that time
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
     /// Findings per page
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100), extend("default" = 20))]
     pub limit: Option<u32>,
     /// next_cursor of the prior page
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
 }
 

@@ -19,6 +19,12 @@ pub enum OneOrMany<T> {
     Many(Vec<T>),
 }
 
+impl<T> Default for OneOrMany<T> {
+    fn default() -> Self {
+        Self::Many(Vec::new())
+    }
+}
+
 /// Written by hand, so that the error for a wrong value lists the valid ones.
 impl<'de, T: DeserializeOwned> Deserialize<'de> for OneOrMany<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

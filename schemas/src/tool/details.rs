@@ -29,6 +29,7 @@ full (whole events; up to 96 KB a page). Narrow with turns '3-5', or last 10 for
     category: Category::Read,
     action_template: "Read session {session_id}",
     command: "show",
+    position: Some("session_id"),
     answers: "one session as summary, turns, steps or whole events",
     use_when: &[
         "what happened in that session",
@@ -71,25 +72,19 @@ pub struct DetailArgs {
     /// Session id; any unique prefix, 'current' or 'last'
     pub session_id: String,
     /// How much to show; with last: steps
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("default" = "summary"))]
     pub detail_level: Option<DetailLevel>,
     /// Show the model's reasoning too; at steps and full
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("default" = false))]
     pub include_reasoning: Option<bool>,
     /// Only these turns: '4', '3-5', '3-'
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns: Option<String>,
     /// Only the last N steps; at turns, turns
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 500))]
     pub last: Option<u32>,
     /// next_cursor of the prior page
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Max entries per page
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 500))]
     pub limit: Option<u32>,
 }

@@ -28,6 +28,7 @@ In the order asked; unknown ids in not_found. Text beyond max_chars continues on
     category: Category::Read,
     action_template: "Read events {event_ids}",
     command: "event",
+    position: Some("event_ids"),
     answers: "whole events by id, where each record is in its log, in pages when huge",
     use_when: &["show me exactly what that command printed", "what was the full diff of that edit"],
     examples: &[ToolExample {
@@ -54,14 +55,11 @@ pub struct EventArgs {
     #[schemars(length(min = 1, max = 50))]
     pub event_ids: Vec<String>,
     /// All but shown by default
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fields: Option<Vec<EventField>>,
     /// Characters of text per page
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 100, max = 80000), extend("default" = 20000))]
     pub max_chars: Option<u32>,
     /// next_cursor of the prior page
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
 }
 

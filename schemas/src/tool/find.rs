@@ -27,6 +27,7 @@ is the most recent.",
     category: Category::Search,
     action_template: "Find past sessions about {query}",
     command: "find",
+    position: Some("query"),
     answers: "which sessions a question is about: ids, titles, passages",
     use_when: &[
         "which session was that, and how did it end",
@@ -51,23 +52,17 @@ pub struct FindArgs {
     /// What you remember, in plain words
     pub query: String,
     /// Only this agent, named as in list_sessions
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<Provider>,
     /// Part of the folder
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
     /// Active since '7d', a date or time (UTC)
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
     /// Begun before that time
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
     /// Sessions per page
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 50), extend("default" = 10))]
     pub limit: Option<u32>,
     /// next_cursor of the prior page
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
 }
 

@@ -23,6 +23,7 @@ Each update succeeds or fails alone.",
     category: Category::Labels,
     action_template: "Label sessions {updates}",
     command: "label",
+    position: Some("session_ids"),
     answers: "which sessions were labelled; the only tool that writes, and only labels",
     use_when: &[
         "mark this session as the one that fixed the bug",
@@ -60,13 +61,10 @@ pub struct LabelUpdate {
     /// Session id; any unique prefix
     pub session_id: String,
     /// Labels to add, up to 40 characters each
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub add: Option<Vec<String>>,
     /// Labels to remove
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remove: Option<Vec<String>>,
     /// Note in place of the present one, up to 1000 characters; empty removes it
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 

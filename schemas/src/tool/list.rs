@@ -27,6 +27,7 @@ format: minimal (ids, titles, times), summary (default: counts and tokens too), 
     category: Category::Read,
     action_template: "List sessions of project {project}",
     command: "list",
+    position: None,
     answers: "sessions with counts, tokens, duration, title",
     use_when: &[
         "what did I work on this week",
@@ -53,49 +54,35 @@ format: minimal (ids, titles, times), summary (default: counts and tokens too), 
 #[serde(deny_unknown_fields)]
 pub struct ListArgs {
     /// Part of the folder
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
     /// Part of its name
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,
     /// Part of the name
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// Only this agent: 'claude', 'codex', 'gemini', 'opencode', 'cursor', 'kilo', ... as answers name it
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub provider: Option<Provider>,
     /// Also list subagents
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("default" = false))]
     pub subagents: Option<bool>,
     /// Active since '7d', a date or time (UTC)
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
     /// Begun before that time
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
     /// Only these sessions; any unique prefixes, or 'current'
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 50))]
     pub session_ids: Option<Vec<String>>,
     /// With this label
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// Detail
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("default" = "summary"))]
     pub format: Option<ListFormat>,
     /// Order
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("default" = "recent"))]
     pub sort: Option<ListSort>,
     /// Sessions per page
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100), extend("default" = 20))]
     pub limit: Option<u32>,
     /// next_cursor of the prior page
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
 }
 

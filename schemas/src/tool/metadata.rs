@@ -22,6 +22,7 @@ actionTemplate with {argument} placeholders. All tools, or those named.",
     category: Category::Help,
     action_template: "Describe the tools {tools}",
     command: "tools",
+    position: Some("tools"),
     answers: "title, risk, category and action template of the tools",
     use_when: &["which of these tools write anything", "how should a call be shown to the user"],
     examples: &[ToolExample {
@@ -43,7 +44,6 @@ pub const CONNECTOR: &str = "sessions";
 #[serde(deny_unknown_fields)]
 pub struct MetadataArgs {
     /// Only these tools
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<OneOrMany<String>>,
 }
 

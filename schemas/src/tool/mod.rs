@@ -18,7 +18,7 @@ mod spec;
 pub mod stats;
 
 pub use argument::{OneOrMany, checked_limit};
-pub use spec::{COMMON_ERRORS, Category, Risk, ToolAlias, ToolExample, ToolSpec};
+pub use spec::{COMMON_ERRORS, Category, Risk, ToolAlias, ToolExample, ToolSpec, flag_name};
 
 /// Returns the prefix of the project's own keys in `_meta` and among the extensions, which is also the
 /// first part of the server's name in `server.json`. It belongs to the owner of the repository on GitHub.

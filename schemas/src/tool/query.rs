@@ -26,6 +26,7 @@ Times are UTC. At most 30 s, 512 MB, 1,000 rows; long texts are cut, so select l
     category: Category::Statistics,
     action_template: "Run {sql}",
     command: "query",
+    position: Some("sql"),
     answers: "the rows of one read-only SELECT over documented views",
     use_when: &["any question about the history that needs joining or counting in its own way"],
     examples: &[ToolExample {
@@ -46,7 +47,6 @@ pub struct QueryArgs {
     /// One SELECT, for example: SELECT tool_name, count(*) FROM tool_calls WHERE is_error GROUP BY 1
     pub sql: String,
     /// Max rows to return
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1000), extend("default" = 100))]
     pub max_rows: Option<u32>,
 }

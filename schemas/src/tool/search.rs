@@ -31,6 +31,7 @@ Newest first; sort relevance makes words optional, best first; also used if noth
     category: Category::Search,
     action_template: "Search past sessions for {query}",
     command: "search",
+    position: Some("query"),
     answers: "which events contain these words: ids, coordinates, snippet",
     use_when: &[
         "did I see this error before, and how was it fixed",
@@ -69,48 +70,35 @@ pub struct SearchArgs {
     /// Words and "phrases" in one event
     pub query: String,
     /// Only these event types
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_type: Option<OneOrMany<EventType>>,
     /// Only this agent
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<Provider>,
     /// Part of the folder
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
     /// Part of the name of the machine; the qualifier `machine:` says the same
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
     pub machine: Option<String>,
     /// Part of the name of the user; the qualifier `user:` says the same
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
     pub user: Option<String>,
     /// Only this session; any unique prefix, or 'current'
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
     /// Leave out the session you are in
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("default" = false))]
     pub exclude_current: Option<bool>,
     /// Since '7d', a date or time (UTC)
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
     /// Before that time
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
     /// Order
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sort: Option<SearchSort>,
     /// Show N events around each match
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 5))]
     pub context: Option<u32>,
     /// Matches per page
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 50), extend("default" = 10))]
     pub limit: Option<u32>,
     /// next_cursor of the prior page
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
 }
 

@@ -34,6 +34,8 @@ pub struct ToolSpec {
     pub action_template: &'static str,
     /// The command that does the same.
     pub command: &'static str,
+    /// The argument that the command takes without a flag. `None` if every argument has one.
+    pub position: Option<&'static str>,
     /// What the tool answers, in one line for tables.
     pub answers: &'static str,
     /// Requests that the tool is for, as users word them.
@@ -54,6 +56,19 @@ impl ToolSpec {
     /// Returns all errors that the tool may return.
     pub fn all_errors(&self) -> impl Iterator<Item = ErrorCode> {
         self.errors.iter().chain(COMMON_ERRORS).copied()
+    }
+}
+
+/// Returns the flag of an argument on a command line. A list such as `session_ids` is given by
+/// `--session-id`, which may be repeated.
+pub fn flag_name(argument: &str) -> String {
+    match argument {
+        "group_by" => "by".to_owned(),
+        _ => argument
+            .strip_suffix('s')
+            .filter(|name| name.ends_with("id"))
+            .unwrap_or(argument)
+            .replace('_', "-"),
     }
 }
 

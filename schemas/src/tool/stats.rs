@@ -29,6 +29,7 @@ the latest limit of them; others largest first. hour is the hour of day, week it
     category: Category::Statistics,
     action_template: "Count by {group_by}",
     command: "stats",
+    position: None,
     answers: "counts, errors, tokens, cost and durations by provider, project, model, tool, time",
     use_when: &[
         "where did the tokens go",
@@ -51,40 +52,30 @@ the latest limit of them; others largest first. hour is the hour of day, week it
 };
 
 /// Arguments.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StatsArgs {
     /// One or two keys
     pub group_by: OneOrMany<GroupKey>,
     /// Only this agent
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<Provider>,
     /// Part of the folder
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
     /// Part of its name
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,
     /// Part of the name
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// Only this session; any unique prefix
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
     /// Since '7d', a date or time
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
     /// Before that time
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
     /// IANA name; default UTC
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timezone: Option<String>,
     /// Order
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sort: Option<StatsSort>,
     /// Max groups
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 500), extend("default" = 50))]
     pub limit: Option<u32>,
 }

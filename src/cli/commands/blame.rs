@@ -68,16 +68,8 @@ fn choose_file(context: &CommandContext<'_>) -> Result<Option<String>, CommandFa
     let here = environment::current_dir().unwrap_or_default();
     let args = StatsArgs {
         group_by: OneOrMany::One(GroupKey::File),
-        provider: None,
-        project: None,
-        machine: None,
-        user: None,
-        session_id: None,
-        since: None,
-        until: None,
-        timezone: None,
-        sort: None,
         limit: Some(limits::STATS_LIMIT_MAX),
+        ..StatsArgs::default()
     };
     let answer = context.create_query_tools()?.session_stats(&args, &context.call)?;
     let mut files = Vec::new();

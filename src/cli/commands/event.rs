@@ -3,27 +3,21 @@
 use std::io::Write as _;
 use std::path::PathBuf;
 
-use schemas::tool::event::{EventArgs, EventField};
+use schemas::tool::event::EventArgs;
 use schemas::{ErrorCode, ToolError};
 
 use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::cli::output_path::output_file;
 use crate::cli::paging::OnePageFlags;
+use crate::cli::tool_flags::ToolFlags;
 use crate::files::outfile::{self, file_error};
 use crate::output::ImageWritten;
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct EventFlags {
-    /// Event ids: <session_id>:<event_index>, any unique session prefix; a range is <session_id>:60-80
-    #[arg(required = true, value_name = "ID")]
-    event_ids: Vec<String>,
-    /// Fields to show besides the ids: text, tool, usage, context, source, shown
-    #[arg(long, value_name = "FIELD", value_delimiter = ',')]
-    fields: Vec<EventField>,
-    /// Characters of text per page [default: 20000]
-    #[arg(long, value_name = "N")]
-    max_chars: Option<u32>,
+    #[command(flatten)]
+    args: ToolFlags<EventArgs>,
     #[command(flatten)]
     pages: OnePageFlags,
     /// Write an image of the event, read from its log: the first one, or that with this number
@@ -44,24 +38,13 @@ pub(in crate::cli) struct EventFlags {
     force: bool,
 }
 
-impl From<EventFlags> for EventArgs {
-    fn from(flags: EventFlags) -> Self {
-        Self {
-            event_ids: flags.event_ids,
-            fields: (!flags.fields.is_empty()).then_some(flags.fields),
-            max_chars: flags.max_chars,
-            cursor: None,
-        }
-    }
-}
-
 /// Writes an image of the event to a file, or to stdout.
 fn write_image(
     flags: &EventFlags,
     number: usize,
     context: &CommandContext<'_>,
 ) -> Result<CommandOutcome, CommandFailure> {
-    let [event_id] = flags.event_ids.as_slice() else {
+    let [event_id] = flags.args.0.event_ids.as_slice() else {
         let message = "--image takes one event ID";
         return Err(ToolError::new(ErrorCode::InvalidArgument, message).into());
     };
@@ -104,8 +87,7 @@ pub(in crate::cli) fn run(
         return write_image(&flags, number, context);
     }
     let tools = context.create_tools();
-    let pages = flags.pages.clone();
-    let args = EventArgs::from(flags);
+    let EventFlags { args: ToolFlags(args), pages, .. } = flags;
     let answer = pages.read(|cursor| {
         context
             .read_page(|call| tools.get_event_details(&EventArgs { cursor, ..args.clone() }, call))

@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use schemas::{ExportFormat, ExportTable, Provider, ToolError};
+use schemas::{ExportFormat, ExportTable, ToolError};
 
 use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::cli::output_path::output_file;
+use crate::cli::selection_flags::SelectionFlags;
 use crate::config::settings;
 use crate::export::{self, ExportArgs};
-use tools::SessionSelection;
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct ExportFlags {
@@ -32,18 +32,8 @@ pub(in crate::cli) struct ExportFlags {
     /// Only this session; any unique prefix (can be repeated)
     #[arg(long = "session-id", value_name = "ID")]
     session_ids: Vec<String>,
-    /// Only this agent's sessions
-    #[arg(long, visible_alias = "agent")]
-    provider: Option<Provider>,
-    /// Only sessions whose working directory contains this text
-    #[arg(long, short)]
-    project: Option<String>,
-    /// Only sessions active since: '24h', '7d', 'yesterday', 'last week', a date or time
-    #[arg(long)]
-    since: Option<String>,
-    /// Only sessions that began before that time
-    #[arg(long)]
-    until: Option<String>,
+    #[command(flatten)]
+    selection: SelectionFlags,
     /// Put the images of the logs into HTML transcripts
     #[arg(long)]
     images: bool,
@@ -80,13 +70,7 @@ pub(in crate::cli) fn run(
     let args = ExportArgs {
         format,
         table: flags.table,
-        selection: SessionSelection {
-            session_ids,
-            provider: flags.provider,
-            project: flags.project,
-            since: flags.since,
-            until: flags.until,
-        },
+        selection: flags.selection.select(session_ids),
         output: output_file(flags.output),
         force: flags.force,
         images: flags.images,

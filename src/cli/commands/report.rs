@@ -2,33 +2,21 @@
 
 use std::path::PathBuf;
 
-use schemas::Provider;
-
 use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::cli::output_path::is_stdout;
+use crate::cli::selection_flags::SelectionFlags;
 use crate::config::settings;
 use crate::output::ReportWritten;
 use crate::report::SessionsReport;
-use tools::SessionSelection;
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct ReportFlags {
     /// File to write; - prints the page
     #[arg(long, short, value_name = "FILE", default_value = "report.html")]
     output: PathBuf,
-    /// Only what happened since: '24h', '7d', 'yesterday', 'last week', a date or time
-    #[arg(long)]
-    since: Option<String>,
-    /// Only what happened before that time
-    #[arg(long)]
-    until: Option<String>,
-    /// Only sessions whose working directory contains this text
-    #[arg(long, short)]
-    project: Option<String>,
-    /// Only this agent's sessions
-    #[arg(long, visible_alias = "agent")]
-    provider: Option<Provider>,
+    #[command(flatten)]
+    selection: SelectionFlags,
 }
 
 pub(in crate::cli) fn run(
@@ -37,13 +25,7 @@ pub(in crate::cli) fn run(
 ) -> Result<CommandOutcome, CommandFailure> {
     let tools = context.create_priced_tools()?;
     context.printer.print_warnings(&tools.store_warnings(&context.call)?)?;
-    let selection = SessionSelection {
-        session_ids: Vec::new(),
-        provider: flags.provider,
-        project: flags.project,
-        since: flags.since,
-        until: flags.until,
-    };
+    let selection = flags.selection.select(Vec::new());
     let prices = settings::read_prices()?;
     let mut report = SessionsReport::read(&tools, &selection, &prices, &context.call)?;
     if is_stdout(&flags.output) {

@@ -1,7 +1,7 @@
 //! `sessions show`: shows one session.
 
 use schemas::event::Relation;
-use schemas::tool::details::{DetailArgs, DetailLevel};
+use schemas::tool::details::DetailArgs;
 use schemas::tool::list::Session;
 
 use super::resume::ResumeFlags;
@@ -9,67 +9,39 @@ use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::cli::paging::OnePageFlags;
 use crate::cli::screens::pick_session;
+use crate::cli::tool_flags::ToolFlags;
 use crate::output::ConversationView;
 use crate::resume::{AgentCommand, ResumedSession};
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct ShowFlags {
-    /// Session id; any unique prefix, 'current' or 'last' [default: choose in the picker]
-    #[arg(value_name = "ID")]
-    session_id: Option<String>,
-    /// summary, turns, steps or full [default: summary]
-    #[arg(long, value_name = "LEVEL")]
-    detail_level: Option<DetailLevel>,
-    /// Show the model's reasoning too; at steps and full
-    #[arg(long)]
-    include_reasoning: bool,
-    /// Only these turns: '4', '3-5', '3-'
-    #[arg(long)]
-    turns: Option<String>,
-    /// Only the last N steps; at turns, turns
-    #[arg(long, value_name = "N")]
-    last: Option<u32>,
+    #[command(flatten)]
+    args: ToolFlags<DetailArgs>,
     #[command(flatten)]
     pages: OnePageFlags,
-    /// Maximum number of turns, steps or events per page
-    #[arg(long, short = 'n', value_name = "N")]
-    limit: Option<u32>,
 }
 
 impl ShowFlags {
-    fn into_args(self, session_id: String) -> DetailArgs {
-        let flags = self;
-        DetailArgs {
-            session_id,
-            detail_level: flags.detail_level,
-            include_reasoning: flags.include_reasoning.then_some(true),
-            turns: flags.turns,
-            last: flags.last,
-            cursor: None,
-            limit: flags.limit,
-        }
-    }
-
     /// True if nothing but the session is named, so that a terminal shows the conversation.
     fn is_conversation(&self) -> bool {
-        self.detail_level.is_none()
-            && self.turns.is_none()
-            && self.last.is_none()
+        let args = &self.args.0;
+        args.detail_level.is_none()
+            && args.turns.is_none()
+            && args.last.is_none()
+            && args.limit.is_none()
             && !self.pages.is_given()
-            && self.limit.is_none()
     }
 }
 
 /// Shows a session as a conversation.
 fn show_conversation(
-    session_id: &str,
-    flags: &ShowFlags,
+    args: &DetailArgs,
     context: &CommandContext<'_>,
 ) -> Result<CommandOutcome, CommandFailure> {
     let tools = context.create_priced_tools()?;
-    let transcript = tools.read_transcript(session_id, &context.call)?;
+    let transcript = tools.read_transcript(&args.session_id, &context.call)?;
     let resume_line = describe_resume(&transcript.session);
-    let view = ConversationView::new(transcript, resume_line, flags.include_reasoning);
+    let view = ConversationView::new(transcript, resume_line, args.include_reasoning == Some(true));
     context.printer.print_painted(&view.paint(&context.layout()))?;
     Ok(CommandOutcome::Done)
 }
@@ -92,18 +64,17 @@ fn describe_resume(session: &Session) -> Option<String> {
 }
 
 pub(in crate::cli) fn run(
-    mut flags: ShowFlags,
+    flags: ShowFlags,
     context: &CommandContext<'_>,
 ) -> Result<CommandOutcome, CommandFailure> {
-    let Some(session_id) = flags.session_id.take() else {
+    if flags.args.0.session_id.is_empty() {
         return pick_session("show", ResumeFlags::default(), context);
-    };
-    if context.printer.terminal.is_screen && !context.printer.is_json && flags.is_conversation() {
-        return show_conversation(&session_id, &flags, context);
     }
+    if context.printer.terminal.is_screen && !context.printer.is_json && flags.is_conversation() {
+        return show_conversation(&flags.args.0, context);
+    }
+    let ShowFlags { args: ToolFlags(args), pages } = flags;
     let tools = context.create_priced_tools()?;
-    let pages = flags.pages.clone();
-    let args = flags.into_args(session_id);
     let answer = pages.read(|cursor| {
         context.read_page(|call| {
             tools.get_session_details(&DetailArgs { cursor, ..args.clone() }, call)

@@ -1,39 +1,22 @@
 //! `sessions stats`: counts and sums by tool, model, day or another key.
 
-use schemas::tool::stats::{GroupKey, StatsSort};
+use schemas::tool::OneOrMany;
+use schemas::tool::stats::{GroupKey, StatsArgs};
 use schemas::{ErrorCode, ToolError};
 
 use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome};
-use crate::cli::stats_filter::StatsFilter;
-use crate::output::{Printer, StatsSummary};
+use crate::cli::tool_flags::ToolFlags;
+use crate::output::StatsSummary;
 use tools::Extent;
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct StatsFlags {
-    /// agent, project, model, tool, tool_kind, event_type, error, day, week, month, hour,
-    /// session, branch, file, machine or user; one, or two with a comma between them [default: a summary]
-    #[arg(long = "by", value_name = "KEY", value_delimiter = ',', value_parser = parse_key)]
-    group_by: Vec<GroupKey>,
     #[command(flatten)]
-    filter: StatsFilter,
-    /// key, events, errors, error_rate, tokens, cost, duration or size
-    #[arg(long)]
-    sort: Option<StatsSort>,
-    /// Maximum number of groups [default: 50, at most 500]
-    #[arg(long, short = 'n', value_name = "N")]
-    limit: Option<u32>,
+    args: ToolFlags<StatsArgs>,
     /// Count everything; by default a terminal shows the last 30 days
     #[arg(long)]
     all: bool,
-}
-
-/// Parses a key; a provider is an agent in tables.
-fn parse_key(name: &str) -> Result<GroupKey, String> {
-    if name == "agent" {
-        return Ok(GroupKey::Provider);
-    }
-    name.parse().map_err(|error: ToolError| error.message)
 }
 
 /// The span that a screen shows if the user names none.
@@ -46,18 +29,18 @@ const USUAL_SPAN_NOTE: &str = "the last 30 days; --all counts everything";
 const SUMMARY: &[(GroupKey, u32)] =
     &[(GroupKey::Provider, 5), (GroupKey::Project, 5), (GroupKey::Model, 5), (GroupKey::Tool, 8)];
 
-/// Limits the events that a screen shows to the usual span, unless the flags limit them, and says so.
-fn set_usual_span(flags: &mut StatsFlags, printer: &Printer) -> std::io::Result<()> {
-    let is_screen = printer.terminal.is_screen && !printer.is_json;
-    if is_screen && !flags.all && flags.filter.set_usual_span(USUAL_SPAN) {
-        printer.print_note(USUAL_SPAN_NOTE)?;
+/// Limits the events to the latest ones, unless the arguments limit them. Returns true if it did.
+pub(super) fn set_usual_span(args: &mut StatsArgs, span: &str) -> bool {
+    let is_free = args.since.is_none() && args.until.is_none() && args.session_id.is_none();
+    if is_free {
+        args.since = Some(span.to_owned());
     }
-    Ok(())
+    is_free
 }
 
 /// Prints the largest groups by agent, project, model and tool.
 fn print_summary(
-    flags: &StatsFlags,
+    args: &StatsArgs,
     context: &CommandContext<'_>,
 ) -> Result<CommandOutcome, CommandFailure> {
     let printer = context.printer;
@@ -70,8 +53,11 @@ fn print_summary(
     let mut warnings = Vec::new();
     let mut newest_event = None;
     for (key, groups) in SUMMARY {
-        let limit = flags.limit.or(Some(*groups));
-        let args = flags.filter.clone().into_args(vec![*key], flags.sort, limit);
+        let args = StatsArgs {
+            group_by: OneOrMany::One(*key),
+            limit: args.limit.or(Some(*groups)),
+            ..args.clone()
+        };
         let answer = tools.count_sessions(&args, Extent::Table, &context.call)?;
         newest_event = answer.metadata.newest_event;
         warnings = answer.warnings;
@@ -93,16 +79,19 @@ fn print_summary(
 }
 
 pub(in crate::cli) fn run(
-    mut flags: StatsFlags,
+    flags: StatsFlags,
     context: &CommandContext<'_>,
 ) -> Result<CommandOutcome, CommandFailure> {
-    set_usual_span(&mut flags, context.printer)?;
-    if flags.group_by.is_empty() {
-        return print_summary(&flags, context);
-    }
-    let args = flags.filter.into_args(flags.group_by, flags.sort, flags.limit);
-    let tools = context.create_query_tools()?;
+    let StatsFlags { args: ToolFlags(mut args), all } = flags;
     let printer = context.printer;
+    let is_screen = printer.terminal.is_screen && !printer.is_json;
+    if is_screen && !all && set_usual_span(&mut args, USUAL_SPAN) {
+        printer.print_note(USUAL_SPAN_NOTE)?;
+    }
+    if args.group_by.to_vec().is_empty() {
+        return print_summary(&args, context);
+    }
+    let tools = context.create_query_tools()?;
     let extent = if printer.is_json { Extent::Lines } else { Extent::Table };
     let answer = tools.count_sessions(&args, extent, &context.call)?;
     context.print_answer(&answer)?;

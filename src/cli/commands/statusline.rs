@@ -98,16 +98,8 @@ fn claude_windows(input: &Value, now: Timestamp) -> Vec<QuotaWindow> {
 fn read_cost_of_today(tools: &Tools, call: &Call<'_>) -> Result<Option<f64>, ToolError> {
     let args = StatsArgs {
         group_by: OneOrMany::One(GroupKey::Provider),
-        provider: None,
-        project: None,
-        machine: None,
-        user: None,
-        session_id: None,
         since: call.zone.day(call.now),
-        until: None,
-        timezone: None,
-        sort: None,
-        limit: None,
+        ..StatsArgs::default()
     };
     let answer = tools.session_stats(&args, call)?;
     let costs = answer.data.groups.iter().filter_map(|group| group.cost_usd);

@@ -1,15 +1,15 @@
 //! `sessions usage`: shows tokens and cost by day, week or month.
 
-use std::borrow::Cow;
-
 use jiff::civil::Date;
 use schemas::envelope::EncodedAnswer;
 use schemas::limits;
-use schemas::tool::stats::{GroupKey, StatsData};
+use schemas::tool::OneOrMany;
+use schemas::tool::stats::{GroupKey, StatsArgs, StatsData};
 
+use super::stats::set_usual_span;
 use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome};
-use crate::cli::stats_filter::StatsFilter;
+use crate::cli::tool_flags::ToolFlags;
 use crate::output::{Layout, paint_usage, usage_table};
 use tools::Extent;
 use tools::quota::read_quotas;
@@ -32,7 +32,7 @@ pub(in crate::cli) struct UsageFlags {
     #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(limits::STATS_LIMIT_MAX)))]
     limit: Option<u32>,
     #[command(flatten)]
-    filter: StatsFilter,
+    args: ToolFlags<StatsArgs>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -109,56 +109,51 @@ pub(in crate::cli) fn run(
         return Ok(CommandOutcome::from_found(!quotas.windows.is_empty()));
     }
     let period = flags.period.or(flags.by).unwrap_or(Period::Daily);
-    let key = period.key();
-    let mut filter = flags.filter;
+    let mut args = flags.args.0;
+    args.group_by = OneOrMany::One(period.key());
+    args.limit = flags.limit.or(Some(limits::STATS_LIMIT_MAX));
     let (since, until) = period.bounds();
-    filter.set_bounds(since, until);
+    args.since = args.since.or(since);
+    args.until = args.until.or(until);
     let is_screen = printer.terminal.is_screen && !printer.is_json;
     let mut shown_span = None;
     if is_screen
         && !flags.all
         && let Some((span, name)) = period.usual_span()
-        && filter.set_usual_span(span)
+        && set_usual_span(&mut args, span)
     {
         shown_span = Some(name);
     }
+    let extent = if printer.is_json {
+        Extent::Lines
+    } else if flags.limit.is_some() {
+        Extent::Table
+    } else {
+        Extent::All
+    };
+    let answer = tools.count_sessions(&args, extent, call)?;
     if printer.is_json {
-        let limit = flags.limit.unwrap_or(limits::STATS_LIMIT_MAX);
-        let args = filter.into_args(vec![key], None, Some(limit));
-        let answer = tools.count_sessions(&args, Extent::Lines, call)?;
         printer.print_json(&answer)?;
         return Ok(CommandOutcome::from_found(!answer.data.groups.is_empty()));
     }
 
-    let answer =
-        tools.count_sessions(&filter.into_args(vec![key], None, None), Extent::All, call)?;
     printer.print_warnings(&answer.warnings)?;
-    let data = keep_newest(&answer.data, flags.limit);
     let has_tokens = answer.data.groups.iter().any(|group| group.tokens.is_some());
     if let Some(span) = shown_span.filter(|_| has_tokens) {
         printer.print_note(&format!("{span}; --all shows everything"))?;
     }
     if has_tokens {
         if is_screen {
-            printer.print_painted(&paint_usage(&data, &context.layout()))?;
+            printer.print_painted(&paint_usage(&answer.data, &context.layout()))?;
         } else {
-            printer.print_data(&usage_table(&data))?;
+            printer.print_data(&usage_table(&answer.data))?;
         }
+    } else if flags.limit.is_some() && !answer.data.groups.is_empty() {
+        printer.print_note("no tokens in these periods; without -n all are shown")?;
     } else {
         printer.print_note(&describe_no_tokens(&answer, shown_span, &context.layout()))?;
     }
     Ok(CommandOutcome::from_found(has_tokens))
-}
-
-/// Keeps the newest periods with tokens, which are in order.
-fn keep_newest(data: &StatsData, limit: Option<u32>) -> Cow<'_, StatsData> {
-    let Some(limit) = limit.and_then(|limit| usize::try_from(limit).ok()) else {
-        return Cow::Borrowed(data);
-    };
-    let mut data = data.clone();
-    data.groups.retain(|group| group.tokens.is_some());
-    data.groups.drain(..data.groups.len().saturating_sub(limit));
-    Cow::Owned(data)
 }
 
 /// Says why there are no tokens. `shown_span` is the usual span, if the user named none.

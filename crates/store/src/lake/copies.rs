@@ -1,18 +1,10 @@
 //! Marks the first events of an imported session as copies, because another session counts them.
 
-use std::sync::Arc;
-
-use arrow::array::{ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch};
-use arrow::datatypes::Int32Type;
-use arrow::error::ArrowError;
 use ingest::stream::SessionRecount;
 use schemas::session::{EventRow, SourceRow};
-use schemas::table::EventColumn;
 
 use crate::error::StoreError;
-use crate::segment::event_reader::column_of;
-use crate::segment::segment_writer::SegmentWriter;
-use crate::session_events::ALL_EVENTS;
+use crate::session_rewriter::{EventFlags, SessionRewriter};
 use crate::snapshot::Snapshot;
 use crate::writer::StoreWriter;
 
@@ -36,82 +28,32 @@ impl StoreWriter {
         snapshot: &Snapshot,
         copied: Vec<CopiedEvents>,
     ) -> Result<(), StoreError> {
-        let mut finished = Vec::new();
-        for copied in copied {
-            let mut writer = self.begin_segment();
-            write_session(snapshot, copied, &mut writer)?;
-            finished.extend(writer.finish()?);
+        let begin_segment = || self.begin_segment();
+        let mut rewriter = SessionRewriter::new(snapshot, &begin_segment);
+        for CopiedEvents { session, count, source } in copied {
+            let mut recount = SessionRecount::new(snapshot.sessions()[session].row()?);
+            let change = |event_index: i32, flags: EventFlags| {
+                if usize::try_from(event_index).is_ok_and(|index| index < count) {
+                    EventFlags { is_replay: true, is_counted_elsewhere: false }
+                } else {
+                    flags
+                }
+            };
+            rewriter.write_events(session, &change, &mut |batch| {
+                let rows: Vec<EventRow> =
+                    serde_arrow::from_record_batch(batch).map_err(|error| error.to_string())?;
+                for row in &rows {
+                    recount.add_event(row);
+                }
+                Ok(())
+            })?;
+            rewriter.write_source(source);
+            rewriter.write_row(recount.into_session())?;
         }
-        self.commit(finished, |_| ())?;
+        self.commit(rewriter.finish()?, |_| ())?;
         // The events of earlier segments are superseded.
         self.retire_superseded_segments()?;
         self.count_responses_once()?;
         self.merge_small_segments()
     }
-}
-
-/// Writes a session again, whose first events are copies.
-fn write_session(
-    snapshot: &Snapshot,
-    copied: CopiedEvents,
-    writer: &mut SegmentWriter,
-) -> Result<(), StoreError> {
-    let CopiedEvents { session, count, source } = copied;
-    let known = snapshot.sessions()[session].row()?;
-    let mut recount = SessionRecount::new(known);
-    let mut events = snapshot.events_of(session, ALL_EVENTS, &[]);
-    while let Some(batch) = events.next_batch()? {
-        let marked = mark_rows(&batch, count, writer.number());
-        let marked = marked.map_err(|error| events.damaged_batch(error))?;
-        let rows: Vec<EventRow> =
-            serde_arrow::from_record_batch(&marked).map_err(|error| events.damaged_batch(error))?;
-        for row in &rows {
-            recount.add_event(row);
-        }
-        writer.push_events(&marked)?;
-    }
-    let mut row = recount.into_session();
-    row.live_from = writer.number();
-    writer.record_session(Box::new(row));
-    writer.record_source(Box::new(source));
-    Ok(())
-}
-
-/// Returns a batch with the first `count` events marked, as rows of the segment `number`.
-fn mark_rows(batch: &RecordBatch, count: usize, number: i64) -> Result<RecordBatch, ArrowError> {
-    let missing = || ArrowError::SchemaError("a column of events is missing".to_owned());
-    let indexes = column_of(batch, EventColumn::EventIndex)
-        .and_then(|column| column.as_primitive_opt::<Int32Type>())
-        .ok_or_else(missing)?;
-    let replays = column_of(batch, EventColumn::IsReplay)
-        .and_then(|column| column.as_boolean_opt())
-        .ok_or_else(missing)?;
-    let elsewhere = column_of(batch, EventColumn::IsCountedElsewhere)
-        .and_then(|column| column.as_boolean_opt())
-        .ok_or_else(missing)?;
-    let is_copied = |row| usize::try_from(indexes.value(row)).is_ok_and(|index| index < count);
-    let rows = 0..batch.num_rows();
-    let replays: BooleanArray =
-        rows.clone().map(|row| Some(replays.value(row) || is_copied(row))).collect();
-    let elsewhere: BooleanArray =
-        rows.map(|row| Some(elsewhere.value(row) && !is_copied(row))).collect();
-    let replays: ArrayRef = Arc::new(replays);
-    let elsewhere: ArrayRef = Arc::new(elsewhere);
-    let segments: ArrayRef = Arc::new(Int64Array::from_value(number, batch.num_rows()));
-
-    let schema = batch.schema();
-    let mut columns = Vec::with_capacity(batch.num_columns());
-    for (field, column) in schema.fields().iter().zip(batch.columns()) {
-        let name = field.name().as_str();
-        columns.push(Arc::clone(if name == EventColumn::IsReplay.name() {
-            &replays
-        } else if name == EventColumn::IsCountedElsewhere.name() {
-            &elsewhere
-        } else if name == EventColumn::Segment.name() {
-            &segments
-        } else {
-            column
-        }));
-    }
-    RecordBatch::try_new(schema, columns)
 }

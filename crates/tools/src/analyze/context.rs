@@ -11,7 +11,9 @@ use super::action::Action;
 use super::finding::finding_at;
 use crate::reply::convert;
 use crate::reply::convert::shorten;
-use crate::reply::event_predicates::{is_slash_or_shell_command, is_type, shows_compaction};
+use crate::reply::event_predicates::{
+    is_slash_or_shell_command, is_type, own_rows, shows_compaction,
+};
 
 /// Minimum growth in tokens of one request that is reported.
 const MIN_JUMP_TOKENS: i64 = 20_000;
@@ -61,8 +63,7 @@ pub(super) fn analyze_context(
     rows: &[EventRow],
     actions: &[Action<'_>],
 ) -> (Option<Context>, Vec<Finding>) {
-    let own: Vec<&EventRow> =
-        rows.iter().filter(|row| !row.is_replay && !row.is_sidechain).collect();
+    let own = own_rows(rows);
     let requests = collect_requests(&own);
     let compactions = collect_compactions(&own);
     let mut found = Vec::new();

@@ -11,7 +11,9 @@ use super::finding::{MAX_RELATED_EVENTS, finding_at};
 use super::stop::{StopReason, notification_stop_reason, result_stop_reason};
 use crate::reply::convert;
 use crate::reply::convert::shorten;
-use crate::reply::event_predicates::{has_failed, is_of_tools, is_slash_or_shell_command, is_type};
+use crate::reply::event_predicates::{
+    has_failed, is_of_tools, is_slash_or_shell_command, is_type, own_rows,
+};
 
 /// Maximum size of a shown text in bytes.
 const MAX_TEXT_BYTES: usize = 300;
@@ -23,8 +25,7 @@ pub(crate) fn find_open_ends(
     actions: &[Action<'_>],
     is_running: bool,
 ) -> Vec<Finding> {
-    let own: Vec<&EventRow> =
-        rows.iter().filter(|row| !row.is_replay && !row.is_sidechain).collect();
+    let own = own_rows(rows);
     let mut found = Vec::new();
     found.extend(unanswered_prompt_finding(&own));
     found.extend(rejected_plan_finding(actions));
@@ -42,8 +43,7 @@ pub(crate) fn find_open_ends(
 /// Returns true if a session ended with a prompt that has no answer, a call without a result or an
 /// interruption.
 pub(crate) fn is_left_open(rows: &[EventRow], actions: &[Action<'_>]) -> bool {
-    let own: Vec<&EventRow> =
-        rows.iter().filter(|row| !row.is_replay && !row.is_sidechain).collect();
+    let own = own_rows(rows);
     find_unanswered_prompt(&own).is_some()
         || !calls_left_open(&own, actions).0.is_empty()
         || last_event_finding(&own).is_some()

@@ -176,15 +176,9 @@ fn find_calls(
     let text = format!("file:\"{name}\"");
     let Ok(query) = Query::parse_in_zone(&text, call.now, &call.zone) else { return Ok(found) };
     let request = SearchRequest {
-        query: &query,
-        sessions: None,
         event_types: vec![EventType::ToolCall, EventType::ToolResult],
-        since: None,
         limit: MAX_ROWS,
-        one_per_session: false,
-        after: None,
-        counted_rows: 0,
-        deadline: Some(call.search_deadline()),
+        ..SearchRequest::any(&query, Some(call.search_deadline()))
     };
     let page = search(snapshot, &request, call.stop).map_err(search_error)?;
     for hit in page.hits {

@@ -7,7 +7,7 @@ use schemas::{EventType, ToolError};
 
 use crate::analyze::{find_rejected_plan, is_left_open, is_plan_call, pair_calls, plan_text};
 use crate::error::store_error;
-use crate::reply::event_predicates::{is_slash_or_shell_command, is_type};
+use crate::reply::event_predicates::{is_own, is_slash_or_shell_command, is_type, own_rows};
 use crate::reply::{convert, rows};
 use base::dropped_text::kept_part;
 use base::sanitize::one_line;
@@ -145,9 +145,9 @@ fn read_open_end(snapshot: &Snapshot, session: usize) -> Result<Option<OpenEnd>,
     if !is_left_open(&rows, &actions) && find_rejected_plan(&actions).is_none() {
         return Ok(None);
     }
-    let own = || rows.iter().filter(|row| !row.is_replay && !row.is_sidechain);
-    let prompt = own().rfind(|row| is_prompt(row)).map(|row| kept_part(&row.text));
-    let plan = own().rfind(|row| is_plan_call(row)).map(|row| plan_text(kept_part(&row.text)));
+    let own = own_rows(&rows);
+    let prompt = own.iter().rfind(|row| is_prompt(row)).map(|row| kept_part(&row.text));
+    let plan = own.iter().rfind(|row| is_plan_call(row)).map(|row| plan_text(kept_part(&row.text)));
     Ok(Some(OpenEnd {
         prompt: prompt.map_or_else(String::new, one_line),
         plan: plan.map_or_else(String::new, one_line).chars().take(PLAN_CHARS).collect(),
@@ -157,7 +157,7 @@ fn read_open_end(snapshot: &Snapshot, session: usize) -> Result<Option<OpenEnd>,
 /// Reads the first prompt of a session, with single spaces.
 fn read_first_prompt(snapshot: &Snapshot, session: usize) -> Result<String, ToolError> {
     let rows = rows::read_events(snapshot, session, 0, FIRST_EVENTS)?;
-    let prompt = rows.iter().find(|row| !row.is_replay && !row.is_sidechain && is_prompt(row));
+    let prompt = rows.iter().find(|row| is_own(row) && is_prompt(row));
     Ok(prompt.map_or_else(String::new, |row| one_line(kept_part(&row.text))))
 }
 

@@ -23,7 +23,7 @@ use super::analyze::{
     Action, ActionOutcome, calls_left_open, find_rejected_plan, find_unanswered_prompt, pair_calls,
 };
 use super::reply::convert;
-use super::reply::event_predicates::is_type;
+use super::reply::event_predicates::{is_type, own_rows};
 use base::sanitize::{clean_text, one_line, truncate_for_json};
 
 /// How much of a session's end is described.
@@ -61,9 +61,8 @@ pub(crate) fn describe_end(
     let actions = pair_calls(events);
     let own: Vec<&Action<'_>> = actions.iter().filter(|action| !action.call.is_sidechain).collect();
     let last_calls = own.iter().skip(own.len().saturating_sub(limits.calls));
-    let own_rows: Vec<&EventRow> =
-        events.iter().filter(|row| !row.is_replay && !row.is_sidechain).collect();
-    let (unfinished, _) = calls_left_open(&own_rows, &actions);
+    let rows = own_rows(events);
+    let (unfinished, _) = calls_left_open(&rows, &actions);
     let mut todos = collect_open_todos(&own, limits.item_bytes);
     let todos_omitted = todos.len().saturating_sub(limits.todos);
     todos.truncate(limits.todos);
@@ -75,7 +74,7 @@ pub(crate) fn describe_end(
             .take(limits.calls)
             .map(|action| glance_at(action, limits.item_bytes))
             .collect(),
-        unanswered_prompt: find_unanswered_prompt(&own_rows).map(convert::event_id),
+        unanswered_prompt: find_unanswered_prompt(&rows).map(convert::event_id),
         rejected_plan: find_rejected_plan(&actions).map(|plan| glance_at(plan, limits.item_bytes)),
         todos,
         todos_omitted,

@@ -16,7 +16,7 @@ use super::analyze::{Action, pair_calls};
 use super::endings::{EndLimits, describe_end, find_successor};
 use super::reply::call::Call;
 use super::reply::caller::{LAST, newest_conversation};
-use super::reply::event_predicates::{has_failed, is_slash_command, is_type};
+use super::reply::event_predicates::{has_failed, is_slash_command, is_type, own_rows};
 use super::reply::session_filter::session_filter;
 use super::reply::shared_state::SharedState;
 use super::reply::{convert, rows};
@@ -126,8 +126,7 @@ fn write_handover(
 ) -> String {
     let actions = pair_calls(events);
     let end = describe_end(events, row.cwd.as_deref(), EndLimits::HANDOVER);
-    let own: Vec<&EventRow> =
-        events.iter().filter(|event| !event.is_replay && !event.is_sidechain).collect();
+    let own = own_rows(events);
     // A session of only copies is handed over as what it copies.
     let own = if own.is_empty() { events.iter().collect() } else { own };
 

@@ -8,6 +8,17 @@ pub fn is_type(row: &EventRow, kind: EventType) -> bool {
     row.event_type == kind
 }
 
+/// Returns true if the main agent of the session recorded the event: it is not copied from another
+/// session, and not of a subagent.
+pub fn is_own(row: &EventRow) -> bool {
+    !row.is_replay && !row.is_sidechain
+}
+
+/// Returns the events that the main agent of the session recorded.
+pub fn own_rows(rows: &[EventRow]) -> Vec<&EventRow> {
+    rows.iter().filter(|row| is_own(row)).collect()
+}
+
 /// Returns true if a result or a notification is marked as failed. A command that the user ran
 /// outside the conversation does not count as one of its failures.
 pub fn has_failed(row: &EventRow) -> bool {

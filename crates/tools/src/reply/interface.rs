@@ -1,7 +1,7 @@
 //! Formats the next step as the caller would take it: a client calls tools with arguments, a user
 //! at a terminal types commands with flags.
 
-use schemas::tool::TOOLS;
+use schemas::tool::{TOOLS, flag_name};
 use schemas::{ErrorCode, ToolError};
 
 use base::shell_word::shell_word;
@@ -26,7 +26,7 @@ impl Interface {
     /// --session-id` at a terminal. A description of several words stays as it is.
     pub fn argument_names(self, names: &[&str]) -> String {
         let names = names.iter().map(|name| match self {
-            Self::Commands if !name.contains(' ') => format!("--{}", name.replace('_', "-")),
+            Self::Commands if !name.contains(' ') => format!("--{}", flag_name(name)),
             Self::Commands | Self::Tools => (*name).to_owned(),
         });
         names.collect::<Vec<_>>().join(", ")
@@ -36,8 +36,8 @@ impl Interface {
     /// at a terminal. An argument that a command takes without a flag is printed as its value
     /// alone, quoted for a shell; an argument with an empty value means any value.
     pub fn format_call(self, name: &str, arguments: &[(&str, &str)]) -> String {
-        let command = TOOLS.iter().find(|tool| tool.name == name).map(|tool| tool.command);
-        let (Self::Commands, Some(command)) = (self, command) else {
+        let tool = TOOLS.iter().find(|tool| tool.name == name);
+        let (Self::Commands, Some(tool)) = (self, tool) else {
             let arguments = arguments.iter().map(|argument| match argument {
                 (name, "") => (*name).to_owned(),
                 (name, value) => format!("{name}={value}"),
@@ -47,12 +47,11 @@ impl Interface {
                 arguments => format!("{name}({})", arguments.join(", ")),
             };
         };
-        let mut line = format!("sessions {command}");
+        let mut line = format!("sessions {}", tool.command);
         for (name, value) in arguments {
             line.push(' ');
-            if !takes_without_flag(command, name) {
-                line.push_str(&flag_name(command, name));
-                line.push(' ');
+            if tool.position != Some(name) {
+                line.push_str(&format!("--{} ", flag_name(name)));
             }
             match value.trim_matches(['[', ']']) {
                 "" => line.push_str(&format!("<{name}>")),
@@ -116,30 +115,6 @@ impl Interface {
             | QueryErrorKind::WrongRegex { .. } => answer,
         }
     }
-}
-
-/// Returns true if a command takes an argument by position, without a flag. A test in `cli` checks
-/// this against clap.
-fn takes_without_flag(command: &str, argument: &str) -> bool {
-    matches!(
-        (command, argument),
-        ("search" | "find", "query")
-            | ("event", "event_ids")
-            | ("query", "sql")
-            | ("show" | "analyze", "session_id")
-            | ("label", "session_ids")
-            | ("tools", "tools")
-    )
-}
-
-/// Returns the flag of an argument. For example, `session_ids` is given as `--session-id`, which
-/// may be repeated.
-fn flag_name(command: &str, argument: &str) -> String {
-    if (command, argument) == ("stats", "group_by") {
-        return "--by".to_owned();
-    }
-    let name = argument.strip_suffix("ids").map(|of| format!("{of}id"));
-    format!("--{}", name.as_deref().unwrap_or(argument).replace('_', "-"))
 }
 
 #[cfg(test)]

@@ -168,25 +168,12 @@ impl SharedState {
 /// Returns whether an error may be about files of the store. DuckDB words a missing file as an access
 /// that is not allowed.
 fn may_be_of_files(code: ErrorCode) -> bool {
-    match code {
+    matches!(
+        code,
         ErrorCode::StoreDamaged
-        | ErrorCode::StoreUnavailable
-        | ErrorCode::InternalError
-        | ErrorCode::SqlError
-        | ErrorCode::SqlNotAllowed => true,
-        ErrorCode::InvalidArgument
-        | ErrorCode::InvalidQuery
-        | ErrorCode::InvalidCursor
-        | ErrorCode::InvalidSessionId
-        | ErrorCode::InvalidEventId
-        | ErrorCode::InvalidDetailLevel
-        | ErrorCode::AmbiguousSessionPrefix
-        | ErrorCode::SessionNotFound
-        | ErrorCode::EventNotFound
-        | ErrorCode::SearchTimeout
-        | ErrorCode::Cancelled
-        | ErrorCode::RateLimitExceeded
-        | ErrorCode::IndexEmpty
-        | ErrorCode::StoreBusy => false,
-    }
+            | ErrorCode::StoreUnavailable
+            | ErrorCode::InternalError
+            | ErrorCode::SqlError
+            | ErrorCode::SqlNotAllowed
+    )
 }

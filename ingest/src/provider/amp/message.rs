@@ -77,7 +77,7 @@ impl AmpDecoder {
                 _ if block.flag("hidden") == Some(true) => {
                     self.text.clear();
                     render::append_block(block, &mut self.text);
-                    self.push_notification("hidden", out);
+                    out.push_notification("hidden", &self.text);
                 }
                 Some("image") => {
                     render::begin_new_line(&mut prompt);
@@ -92,11 +92,7 @@ impl AmpDecoder {
 
         let is_prompt = !prompt.trim().is_empty();
         if is_prompt && is_thread_message(message) {
-            let subtype = Some("thread_message");
-            out.push(
-                EventType::Notification,
-                DecodedEvent { subtype, text: &prompt, ..DecodedEvent::default() },
-            );
+            out.push_notification("thread_message", &prompt);
         } else if is_prompt {
             prompt::push_prompt(&prompt, starts_turn, out);
         }
@@ -107,7 +103,7 @@ impl AmpDecoder {
             render::append_value(context, &mut self.text);
             render::truncate_notification(&mut self.text);
             if !self.text.is_empty() {
-                self.push_notification(subtype, out);
+                out.push_notification(subtype, &self.text);
             }
         }
     }
@@ -211,7 +207,7 @@ impl AmpDecoder {
                 let kind = kind.unwrap_or("block");
                 out.count_unknown("block", kind);
                 render::append_notification(block, &["type"], &mut self.text);
-                self.push_notification(kind, out);
+                out.push_notification(kind, &self.text);
             }
         }
     }
@@ -254,7 +250,7 @@ impl AmpDecoder {
                     let text = summary.non_empty("summary").or_else(|| summary.non_empty("thread"));
                     self.text.push_str(text.unwrap_or(""));
                 }
-                self.push_notification("compact_summary", out);
+                out.push_notification("compact_summary", &self.text);
             }
             Some("manual_bash_invocation") => {
                 let args = block.object("args");
@@ -268,13 +264,13 @@ impl AmpDecoder {
             }
             Some("text") => {
                 self.text.push_str(block.text("text").unwrap_or(""));
-                self.push_notification(role, out);
+                out.push_notification(role, &self.text);
             }
             kind => {
                 let kind = kind.unwrap_or("block");
                 out.count_unknown("block", kind);
                 render::append_notification(block, &["type"], &mut self.text);
-                self.push_notification(kind, out);
+                out.push_notification(kind, &self.text);
             }
         }
     }
@@ -294,12 +290,6 @@ impl AmpDecoder {
             exit_code,
             ..DecodedEvent::default()
         };
-        out.push(EventType::Notification, decoded);
-    }
-
-    fn push_notification(&self, subtype: &str, out: &mut Stream) {
-        let decoded =
-            DecodedEvent { subtype: Some(subtype), text: &self.text, ..DecodedEvent::default() };
         out.push(EventType::Notification, decoded);
     }
 }

@@ -2,11 +2,10 @@
 //! docs/formats.md#claude-code). The result leaves this output out if the command continues in the
 //! background or printed too much.
 
-use schemas::EventType;
 use serde::{Deserialize, Serialize};
 
 use super::user::append_result_text;
-use crate::stream::{DecodedEvent, RecordAt, Stream};
+use crate::stream::{RecordAt, Stream};
 use crate::text::json::{JsonFields, Value};
 
 /// Maximum length in bytes of the end of an output that is kept. The limit is the same as for any
@@ -70,9 +69,7 @@ impl PrintedOutput {
         if last.is_some_and(|last| !out.clean_and_mask(text).contains(last.trim())) {
             let (offset, length, line) = printed.at;
             out.set_position(RecordAt { offset, length, line });
-            let subtype = Some("bash_output");
-            let decoded = DecodedEvent { subtype, text: &printed.text, ..DecodedEvent::default() };
-            out.push(EventType::Notification, decoded);
+            out.push_notification("bash_output", &printed.text);
         }
         self.0 = None;
     }

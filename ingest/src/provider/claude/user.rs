@@ -107,7 +107,7 @@ pub(super) fn push_user_text(
         while let Some(block) = split_machine_text(machine::TEXTS, text)
             && !block.rest.is_empty()
         {
-            push_notification(block.subtype, block.text, out);
+            out.push_notification(block.subtype, block.text);
             text = block.rest;
         }
     }
@@ -117,15 +117,10 @@ pub(super) fn push_user_text(
         TextOrigin::ClientCommand(typed) => {
             let (name, words) = typed.split_once(' ').unwrap_or((&typed, ""));
             let is_worded = !words.trim().is_empty() && machine::WORDED_COMMANDS.contains(&name);
-            push_notification(if is_worded { USER_WORDS } else { CLIENT_COMMAND }, &typed, out);
+            out.push_notification(if is_worded { USER_WORDS } else { CLIENT_COMMAND }, &typed);
         }
-        TextOrigin::Machine(subtype) => push_notification(subtype, text, out),
+        TextOrigin::Machine(subtype) => out.push_notification(subtype, text),
     }
-}
-
-fn push_notification(subtype: &str, text: &str, out: &mut Stream) {
-    let decoded = DecodedEvent { subtype: Some(subtype), text, ..DecodedEvent::default() };
-    out.push(EventType::Notification, decoded);
 }
 
 /// Returns whether a text is a machine's, at least at its beginning. `meta` is the subtype of the

@@ -181,13 +181,8 @@ impl ClineSessionDecoder {
     /// Pushes the text of the decoder, cut to the length of a notification.
     fn push_cut_notification(&mut self, subtype: &str, out: &mut Stream) {
         render::truncate_notification(&mut self.text);
-        push_notification(subtype, &self.text, out);
+        out.push_notification(subtype, &self.text);
     }
-}
-
-fn push_notification(subtype: &str, text: &str, out: &mut Stream) {
-    let decoded = DecodedEvent { subtype: Some(subtype), text, ..DecodedEvent::default() };
-    out.push(EventType::Notification, decoded);
 }
 
 /// Pushes text of the model, unless it is empty.
@@ -239,13 +234,13 @@ fn collect_prompt(content_text: Option<&str>, blocks: &[Value<'_>], out: &mut St
 /// notifications.
 fn append_typed_text(text: &str, prompt: &mut String, out: &mut Stream) {
     if text.trim_start().starts_with("<SYSTEM_NOTICE>") {
-        return push_notification("system_notice", text, out);
+        return out.push_notification("system_notice", text);
     }
 
     let mut rest = text.trim().to_owned();
     for tag in NOTICE_TAGS.iter().copied() {
         while let Some(element) = TextElement::find(&rest, tag) {
-            push_notification(tag, element.inner, out);
+            out.push_notification(tag, element.inner);
             rest = format!("{}{}", element.before, element.after).trim().to_owned();
         }
     }

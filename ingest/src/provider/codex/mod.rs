@@ -273,12 +273,7 @@ impl CodexDecoder {
         self.text.clear();
         let skip = ["instructions", "base_instructions", "dynamic_tools", "type"];
         render::append_notification(meta, &skip, &mut self.text);
-        let decoded = DecodedEvent {
-            subtype: Some("session_meta"),
-            text: &self.text,
-            ..DecodedEvent::default()
-        };
-        out.push(EventType::Notification, decoded);
+        out.push_notification("session_meta", &self.text);
         RecordOutcome::Events
     }
 
@@ -356,11 +351,7 @@ impl CodexDecoder {
 
         let (context, typed) = user_text::split_request(text);
         if let Some(text) = context {
-            let subtype = Some("ide_context");
-            out.push(
-                EventType::Notification,
-                DecodedEvent { subtype, text, ..DecodedEvent::default() },
-            );
+            out.push_notification("ide_context", text);
         }
         match command {
             Some(command) => {

@@ -391,9 +391,7 @@ impl CopilotDecoder {
             return RecordOutcome::Merged("repeated_system_prompt");
         }
         render::truncate_notification(&mut self.text);
-        let decoded =
-            DecodedEvent { subtype: Some(kind), text: &self.text, ..DecodedEvent::default() };
-        out.push(EventType::Notification, decoded);
+        out.push_notification(kind, &self.text);
         RecordOutcome::Events
     }
 

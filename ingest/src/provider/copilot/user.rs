@@ -28,15 +28,10 @@ pub(super) fn push_user_message(
 
     let mut text = text.trim_start_matches('\n');
     if let Some(subtype) = machine_origin(data) {
-        let decoded = DecodedEvent { subtype: Some(subtype), text, ..DecodedEvent::default() };
-        return out.push(EventType::Notification, decoded);
+        return out.push_notification(subtype, text);
     }
     while let Some(block) = split_machine_text(machine::TEXTS, text) {
-        let subtype = Some(block.subtype);
-        out.push(
-            EventType::Notification,
-            DecodedEvent { subtype, text: block.text, ..DecodedEvent::default() },
-        );
+        out.push_notification(block.subtype, block.text);
         text = block.rest;
         if text.is_empty() {
             return;

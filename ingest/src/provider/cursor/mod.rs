@@ -183,9 +183,7 @@ impl CursorDecoder {
 
         out.set_cwd(words.workspace.as_deref());
         if !words.context.is_empty() {
-            let subtype = Some(words.subtype);
-            let decoded = DecodedEvent { subtype, text: &words.context, ..DecodedEvent::default() };
-            out.push(EventType::Notification, decoded);
+            out.push_notification(words.subtype, &words.context);
         }
         if !words.prompt.is_empty() {
             out.push_prompt(&words.prompt);
@@ -228,12 +226,7 @@ impl CursorDecoder {
                 out.count_unknown("block", kind);
                 self.text.clear();
                 render::append_notification(block, &["type"], &mut self.text);
-                let decoded = DecodedEvent {
-                    subtype: Some(kind),
-                    text: &self.text,
-                    ..DecodedEvent::default()
-                };
-                out.push(EventType::Notification, decoded);
+                out.push_notification(kind, &self.text);
             }
         }
     }

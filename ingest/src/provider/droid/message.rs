@@ -47,14 +47,9 @@ pub(super) fn decode_message(
                 render::append_content(content, text);
             }
             render::truncate_notification(text);
-            push_notification(hidden.or(role).unwrap_or("message"), text, out);
+            out.push_notification(hidden.or(role).unwrap_or("message"), text);
         }
     }
-}
-
-fn push_notification(subtype: &str, text: &str, out: &mut Stream) {
-    let decoded = DecodedEvent { subtype: Some(subtype), text, ..DecodedEvent::default() };
-    out.push(EventType::Notification, decoded);
 }
 
 /// Decodes a user's prompt with the text that Droid put before it, and tool results.
@@ -84,7 +79,7 @@ fn decode_user_message(
         _ if words.is_empty() && out.pushed_count() > 0 => {}
         Some(subtype) => {
             render::truncate_notification(&mut words);
-            push_notification(subtype, &words, out);
+            out.push_notification(subtype, &words);
         }
         None => push_user_text(&words, out),
     }
@@ -104,7 +99,7 @@ fn split_reminders<'a>(text: &'a str, out: &mut Stream) -> &'a str {
     let mut rest = text;
     while let Some(inside) = rest.trim_start().strip_prefix("<system-reminder>") {
         let (reminder, after) = inside.split_once("</system-reminder>").unwrap_or((inside, ""));
-        push_notification("system_reminder", reminder.trim(), out);
+        out.push_notification("system_reminder", reminder.trim());
         rest = after.trim_start();
     }
     rest
@@ -149,7 +144,7 @@ fn decode_block(block: Value<'_>, text: &mut String, out: &mut Stream) {
         kind => {
             out.count_unknown("block", kind);
             render::append_notification(block, &["type"], text);
-            push_notification(kind, text, out);
+            out.push_notification(kind, text);
         }
     }
 }

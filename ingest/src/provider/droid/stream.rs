@@ -137,8 +137,7 @@ fn decode_message(record: Value<'_>, run: &mut StreamRun, out: &mut Stream) {
         "assistant" => run.push_reply(text, out),
         role => {
             out.count_unknown("record", &format!("message {role}"));
-            let decoded = DecodedEvent { subtype: Some(role), text, ..DecodedEvent::default() };
-            out.push(EventType::Notification, decoded);
+            out.push_notification(role, text);
         }
     }
 }

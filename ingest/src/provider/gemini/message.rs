@@ -45,10 +45,7 @@ impl GeminiDecoder {
                 }
                 if content.is_some_and(function_response::is_answer_only) {
                     render::truncate_notification(&mut self.text);
-                    let subtype = Some(function_response::SUBTYPE);
-                    let decoded =
-                        DecodedEvent { subtype, text: &self.text, ..DecodedEvent::default() };
-                    return out.push(EventType::Notification, decoded);
+                    return out.push_notification(function_response::SUBTYPE, &self.text);
                 }
                 self.push_user_text(out);
                 self.push_attached_files(message, out);
@@ -77,12 +74,7 @@ impl GeminiDecoder {
         let start = self.text.trim_start();
         match MACHINE_PREFIXES.iter().find(|(prefix, _)| start.starts_with(prefix)) {
             Some((_, subtype)) => {
-                let decoded = DecodedEvent {
-                    subtype: Some(subtype),
-                    text: &self.text,
-                    ..DecodedEvent::default()
-                };
-                out.push(EventType::Notification, decoded);
+                out.push_notification(subtype, &self.text);
             }
             None => out.push_prompt(&self.text),
         }
@@ -105,9 +97,7 @@ impl GeminiDecoder {
         let at = text.find(REFERENCED_FILES_HEADING).unwrap_or(0);
         text.drain(..at);
         render::truncate_notification(&mut text);
-        let decoded =
-            DecodedEvent { subtype: Some("attached_file"), text: &text, ..DecodedEvent::default() };
-        out.push(EventType::Notification, decoded);
+        out.push_notification("attached_file", &text);
     }
 
     /// Decodes one response of the model: thoughts, text, calls with their results, and tokens.

@@ -271,12 +271,12 @@ impl LineDecoder for GrokDecoder {
             "system" => {
                 self.append_field(object, "content");
                 render::truncate_notification(&mut self.text);
-                push_notification("system_prompt", &self.text, out);
+                out.push_notification("system_prompt", &self.text);
             }
             _ => {
                 out.count_unknown("record", kind);
                 render::append_notification(object, &["type"], &mut self.text);
-                push_notification(kind, &self.text, out);
+                out.push_notification(kind, &self.text);
             }
         }
         if matches!(kind, "user" | "assistant" | "tool_result") {
@@ -296,11 +296,6 @@ impl LineDecoder for GrokDecoder {
     fn save_state(&self) -> String {
         state_json(&self.state)
     }
-}
-
-fn push_notification(subtype: &str, text: &str, out: &mut Stream) {
-    let decoded = DecodedEvent { subtype: Some(subtype), text, ..DecodedEvent::default() };
-    out.push(EventType::Notification, decoded);
 }
 
 impl GrokDecoder {
@@ -326,14 +321,14 @@ impl GrokDecoder {
         out.set_cwd(words.workspace.as_deref());
         let reason = object.non_empty("synthetic_reason");
         if let Some(reason) = reason.filter(|reason| *reason != "interjection") {
-            return push_notification(reason, &self.text, out);
+            return out.push_notification(reason, &self.text);
         }
 
         if let Some(interrupt) = object.non_empty("prior_turn_interrupt") {
-            push_notification("interrupted", &out.words_of_name(interrupt), out);
+            out.push_notification("interrupted", &out.words_of_name(interrupt));
         }
         if !words.context.is_empty() {
-            push_notification(words.subtype, &words.context, out);
+            out.push_notification(words.subtype, &words.context);
         }
         if !words.prompt.is_empty() {
             out.push_prompt(&words.prompt);

@@ -146,7 +146,7 @@ impl LineDecoder for IflowDecoder {
                 out.count_unknown("record", kind);
                 self.text.clear();
                 render::append_notification(object, ENVELOPE, &mut self.text);
-                self.push_notification(kind, out);
+                out.push_notification(kind, &self.text);
             }
         }
         // A window may show nothing new.
@@ -195,9 +195,9 @@ impl IflowDecoder {
         let start = self.text.trim_start();
         let machine = MACHINE_PREFIXES.iter().find(|(prefix, _)| start.starts_with(prefix));
         if let Some((_, subtype)) = machine {
-            self.push_notification(subtype, out);
+            out.push_notification(subtype, &self.text);
         } else if object.flag("isMeta") == Some(true) {
-            self.push_notification("meta", out);
+            out.push_notification("meta", &self.text);
         } else {
             prompt::push_prompt(&self.text, starts_turn, out);
         }
@@ -283,7 +283,7 @@ impl IflowDecoder {
                 out.count_unknown("block", kind);
                 self.text.clear();
                 render::append_notification(block, &["type"], &mut self.text);
-                self.push_notification(kind, out);
+                out.push_notification(kind, &self.text);
             }
         }
     }
@@ -318,13 +318,6 @@ impl IflowDecoder {
         let decoded =
             DecodedEvent { tool_name: block.text("name"), tool_call_id: id, ..arguments.decoded() };
         out.push(EventType::ToolCall, decoded);
-    }
-
-    /// Pushes a notification with the current text.
-    fn push_notification(&self, subtype: &str, out: &mut Stream) {
-        let decoded =
-            DecodedEvent { subtype: Some(subtype), text: &self.text, ..DecodedEvent::default() };
-        out.push(EventType::Notification, decoded);
     }
 }
 

@@ -146,7 +146,6 @@ fn split_git_context(text: &str) -> (Option<&str>, &str) {
 
 /// Pushes a notification with a text.
 pub(super) fn push_notification(subtype: &str, text: &str, out: &mut Stream) -> RecordOutcome {
-    let decoded = DecodedEvent { subtype: Some(subtype), text, ..DecodedEvent::default() };
-    out.push(EventType::Notification, decoded);
+    out.push_notification(subtype, text);
     RecordOutcome::Events
 }

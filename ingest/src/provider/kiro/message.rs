@@ -219,8 +219,7 @@ impl KiroDecoder {
 fn push_notification(subtype: &str, text: &str, out: &mut Stream) {
     let mut text = text.to_owned();
     render::truncate_notification(&mut text);
-    let decoded = DecodedEvent { subtype: Some(subtype), text: &text, ..DecodedEvent::default() };
-    out.push(EventType::Notification, decoded);
+    out.push_notification(subtype, &text);
 }
 
 /// Pushes the model's words, if there are any.

@@ -146,9 +146,7 @@ impl TrajectoryDecoder {
         }
         render::append_notification(event, ENVELOPE, &mut self.text);
         render::truncate_notification(&mut self.text);
-        let decoded =
-            DecodedEvent { subtype: Some(kind), text: &self.text, ..DecodedEvent::default() };
-        out.push(EventType::Notification, decoded);
+        out.push_notification(kind, &self.text);
     }
 
     /// Decodes the prompt of a run, after the messages that came before it.

@@ -253,9 +253,7 @@ impl OpencodeDecoder {
             None => machine_subtype(&self.text),
         };
         render::truncate_notification(&mut self.text);
-        let decoded =
-            DecodedEvent { subtype: Some(subtype), text: &self.text, ..DecodedEvent::default() };
-        out.push(EventType::Notification, decoded);
+        out.push_notification(subtype, &self.text);
     }
 
     /// Pushes the text that a command of the user gave to a subagent.
@@ -263,12 +261,7 @@ impl OpencodeDecoder {
         self.text.clear();
         self.text.push_str(part.text("prompt").unwrap_or(""));
         render::truncate_notification(&mut self.text);
-        let decoded = DecodedEvent {
-            subtype: Some("command_prompt"),
-            text: &self.text,
-            ..DecodedEvent::default()
-        };
-        out.push(EventType::Notification, decoded);
+        out.push_notification("command_prompt", &self.text);
     }
 
     /// Decodes parts that are not part of the conversation, known or unknown.
@@ -288,12 +281,7 @@ impl OpencodeDecoder {
                 self.text.clear();
                 let name = part.text("filename");
                 append_attachment(part.text("mime"), part.text("url"), name, None, &mut self.text);
-                let decoded = DecodedEvent {
-                    subtype: Some(kind),
-                    text: &self.text,
-                    ..DecodedEvent::default()
-                };
-                out.push(EventType::Notification, decoded);
+                out.push_notification(kind, &self.text);
             }
             _ => self.push_record_fields(kind, part, out),
         }
@@ -314,9 +302,7 @@ impl OpencodeDecoder {
         self.text.clear();
         let skip = ["type", "id", "sessionID", "messageID", "synthetic"];
         render::append_notification(record, &skip, &mut self.text);
-        let decoded =
-            DecodedEvent { subtype: Some(subtype), text: &self.text, ..DecodedEvent::default() };
-        out.push(EventType::Notification, decoded);
+        out.push_notification(subtype, &self.text);
     }
 }
 

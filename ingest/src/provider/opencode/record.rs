@@ -11,12 +11,11 @@
 
 use std::fmt::Write as _;
 
-use schemas::EventType;
 use schemas::problem::ProblemKind;
 use serde::de::IgnoredAny;
 use serde_json::{Value as Json, json};
 
-use crate::stream::{DecodedEvent, RecordAt, Stream};
+use crate::stream::{RecordAt, Stream};
 use crate::text::json::{JsonFields, Value, repair_text, string_value};
 use crate::text::render;
 
@@ -164,9 +163,7 @@ pub(super) fn push_unreadable(record: Value<'_>, text: &mut String, out: &mut St
     text.clear();
     text.push_str(record.text("data").unwrap_or(""));
     render::truncate_notification(text);
-    let decoded =
-        DecodedEvent { subtype: Some(UNREADABLE_RECORD), text, ..DecodedEvent::default() };
-    out.push(EventType::Notification, decoded);
+    out.push_notification(UNREADABLE_RECORD, text);
 }
 
 /// Reports a record without a field that every record of its kind has, or with a wrong value of it.

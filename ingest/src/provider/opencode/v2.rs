@@ -121,8 +121,7 @@ fn report_missing_fields(
 /// Pushes a notification.
 fn push_notification(subtype: &str, text: &mut String, out: &mut Stream) {
     render::truncate_notification(text);
-    let decoded = DecodedEvent { subtype: Some(subtype), text, ..DecodedEvent::default() };
-    out.push(EventType::Notification, decoded);
+    out.push_notification(subtype, text);
 }
 
 /// Decodes a message of the user: one prompt from its text and its attachments.

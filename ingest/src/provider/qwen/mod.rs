@@ -193,7 +193,7 @@ impl LineDecoder for QwenDecoder {
                 out.count_unknown("record", kind);
                 self.text.clear();
                 render::append_notification(object, ENVELOPE, &mut self.text);
-                self.push_notification(kind, out);
+                out.push_notification(kind, &self.text);
                 RecordOutcome::Events
             }
         };
@@ -321,7 +321,7 @@ impl QwenDecoder {
         } else {
             out.count_unknown("block", "part");
             render::append_notification(part, &[], &mut self.text);
-            self.push_notification("part", out);
+            out.push_notification("part", &self.text);
         }
     }
 
@@ -391,13 +391,6 @@ impl QwenDecoder {
             ..DecodedEvent::default()
         };
         out.push(EventType::ToolResult, decoded);
-    }
-
-    /// Pushes a notification with the current text.
-    fn push_notification(&self, subtype: &str, out: &mut Stream) {
-        let decoded =
-            DecodedEvent { subtype: Some(subtype), text: &self.text, ..DecodedEvent::default() };
-        out.push(EventType::Notification, decoded);
     }
 }
 

@@ -179,7 +179,6 @@ fn append_file_paths(payload: Value<'_>, text: &mut String) {
 }
 
 fn push_notification(subtype: &str, text: &str, out: &mut Stream) -> RecordOutcome {
-    let decoded = DecodedEvent { subtype: Some(subtype), text, ..DecodedEvent::default() };
-    out.push(EventType::Notification, decoded);
+    out.push_notification(subtype, text);
     RecordOutcome::Events
 }

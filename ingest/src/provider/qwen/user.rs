@@ -1,13 +1,11 @@
 //! Decodes Qwen Code's `user` records: typed prompts, and text that no user typed
 //! (docs/formats.md#qwen-code).
 
-use schemas::EventType;
-
 use super::machine;
 use crate::provider::shared::function_response;
 use crate::provider::shared::machine_text::find_machine_text;
 use crate::provider::shared::prompt;
-use crate::stream::{DecodedEvent, Stream};
+use crate::stream::Stream;
 use crate::text::json::{JsonFields, Value};
 use crate::text::render;
 
@@ -33,7 +31,7 @@ pub(super) fn decode_user_record(object: Value<'_>, starts_turn: bool, out: &mut
     if let Some(subtype) = subtype {
         let mut text = sent_text(object);
         render::truncate_notification(&mut text);
-        return push_notification(subtype, &text, out);
+        return out.push_notification(subtype, &text);
     }
 
     let parts = sort_parts(object);
@@ -44,16 +42,16 @@ pub(super) fn decode_user_record(object: Value<'_>, starts_turn: bool, out: &mut
     prompt::push_prompt(&format!("{prompt}{separator}{}", parts.attached), starts_turn, out);
 
     if prompt.trim() != typed.trim() {
-        push_notification("expanded_prompt", typed, out);
+        out.push_notification("expanded_prompt", typed);
     }
     for (subtype, text) in &parts.machine {
-        push_notification(subtype, text, out);
+        out.push_notification(subtype, text);
     }
 }
 
 /// Decodes the text that a slash command sent to the model. The command itself is the prompt.
 pub(super) fn push_expansion(object: Value<'_>, out: &mut Stream) {
-    push_notification("command_prompt", &sent_text(object), out);
+    out.push_notification("command_prompt", &sent_text(object));
 }
 
 /// Returns the prompt in a record as sent to the model.
@@ -111,11 +109,6 @@ fn sent_text(object: Value<'_>) -> String {
         render::append_content(parts, &mut text);
     }
     text
-}
-
-fn push_notification(subtype: &str, text: &str, out: &mut Stream) {
-    let decoded = DecodedEvent { subtype: Some(subtype), text, ..DecodedEvent::default() };
-    out.push(EventType::Notification, decoded);
 }
 
 #[cfg(test)]

@@ -1,9 +1,7 @@
 //! Finds the words that a user typed while refusing a call: they are only in the result of the call
 //! (docs/formats.md#words-of-the-user-in-results).
 
-use schemas::EventType;
-
-use crate::stream::{DecodedEvent, Stream};
+use crate::stream::Stream;
 
 /// Subtype of the notification for words that a user typed and that are not a prompt.
 pub(crate) const USER_WORDS: &str = "user_words";
@@ -46,9 +44,7 @@ pub(crate) fn refusal_words(result: &str) -> Option<&str> {
 
 /// Pushes words that the user typed about a call. They are part of the turn and no prompt.
 pub(crate) fn push_user_words(words: &str, out: &mut Stream) {
-    let decoded =
-        DecodedEvent { subtype: Some(USER_WORDS), text: words, ..DecodedEvent::default() };
-    out.push(EventType::Notification, decoded);
+    out.push_notification(USER_WORDS, words);
 }
 
 /// Pushes the words of the user in the result of a refused call, if there are any.

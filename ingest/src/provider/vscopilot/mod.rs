@@ -167,9 +167,7 @@ impl LineDecoder for VsCopilotDecoder {
         out.count_unknown("record", "no_spans");
         self.text.clear();
         render::append_notification(object, &[], &mut self.text);
-        let decoded =
-            DecodedEvent { subtype: Some("no_spans"), text: &self.text, ..DecodedEvent::default() };
-        out.push(EventType::Notification, decoded);
+        out.push_notification("no_spans", &self.text);
         RecordOutcome::Events
     }
 

@@ -9,11 +9,10 @@
 
 use std::fmt::{Display, Write as _};
 
-use schemas::EventType;
 use schemas::problem::ProblemKind;
 
 use crate::source::container::MAX_DOCUMENT_BYTES;
-use crate::stream::{DecodedEvent, RecordAt, Stream};
+use crate::stream::{RecordAt, Stream};
 
 /// The type of a record that replaces a piece.
 pub(crate) const OVERSIZED_RECORD: &str = "oversized_record";
@@ -99,9 +98,7 @@ pub(crate) fn oversized_record(bytes: u64, created: Option<&dyn Display>) -> Str
 /// what the piece is.
 pub(crate) fn push_oversized(name: &str, bytes: i64, at: RecordAt, out: &mut Stream) {
     let text = format!("a {name} of {bytes} bytes was not read");
-    let decoded =
-        DecodedEvent { subtype: Some(OVERSIZED_RECORD), text: &text, ..DecodedEvent::default() };
-    out.push(EventType::Notification, decoded);
+    out.push_notification(OVERSIZED_RECORD, &text);
     let message = format!(
         "{text}: only {MAX_DOCUMENT_BYTES} bytes of a session are read, and its largest pieces \
          are left out"
