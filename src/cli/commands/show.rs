@@ -9,7 +9,7 @@ use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::cli::paging::OnePageFlags;
 use crate::cli::screens::pick_session;
-use crate::output::ConversationView;
+use crate::output::{ConversationView, Show as _};
 use crate::resume::{AgentCommand, ResumedSession};
 
 #[derive(Debug, clap::Args)]

@@ -10,7 +10,7 @@ use schemas::tool::stats::{GroupKey, StatsData};
 use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::cli::stats_filter::StatsFilter;
-use crate::output::{Layout, paint_usage, usage_table};
+use crate::output::{Layout, Show as _, UsageTable};
 use tools::Extent;
 use tools::quota::read_quotas;
 
@@ -105,7 +105,7 @@ pub(in crate::cli) fn run(
         if quotas.windows.is_empty() && !printer.is_json {
             printer.print_note("No log in the store records a quota. Codex records them.")?;
         }
-        printer.print_value_on(&quotas, &context.layout())?;
+        printer.print_value(&quotas, &context.layout())?;
         return Ok(CommandOutcome::from_found(!quotas.windows.is_empty()));
     }
     let period = flags.period.or(flags.by).unwrap_or(Period::Daily);
@@ -139,11 +139,7 @@ pub(in crate::cli) fn run(
         printer.print_note(&format!("{span}; --all shows everything"))?;
     }
     if has_tokens {
-        if is_screen {
-            printer.print_painted(&paint_usage(&data, &context.layout()))?;
-        } else {
-            printer.print_data(&usage_table(&data))?;
-        }
+        printer.print_painted(&UsageTable(&data).paint(&context.layout()))?;
     } else {
         printer.print_note(&describe_no_tokens(&answer, shown_span, &context.layout()))?;
     }
