@@ -6,7 +6,7 @@ use std::ops::Range;
 use schemas::tool::event::{EditDiff, Event};
 use schemas::tool::list::Session;
 
-use super::numbers::format_bytes;
+use super::image_notes::{has_image_note, shorten_image_notes};
 use crate::export::transcript::{
     TranscriptPart, accompany_calls, call_text, collect_turns, describe_notices, event_line,
     event_remarks, has_failed, session_title, truncate_chars,
@@ -178,10 +178,7 @@ fn push_block(blocks: &mut Vec<ConversationBlock>, event: &Event, content: Block
         timestamp: event.timestamp.clone(),
         model: event.model.clone(),
         is_abandoned: event.is_abandoned,
-        has_image: event
-            .text
-            .as_deref()
-            .is_some_and(|text| shorten_image_notes(text).len() < text.len()),
+        has_image: event.text.as_deref().is_some_and(has_image_note),
     });
 }
 
@@ -267,38 +264,4 @@ fn shown_text(text: &str, max_chars: usize, event: &Event) -> String {
         shown.push_str(&format!("\n{omitted} more characters: sessions event {id}"));
     }
     shown
-}
-
-/// Shortens the notes in place of images: `[image/png 20480 bytes]` becomes `[image 20 KB]`.
-pub(crate) fn shorten_image_notes(text: &str) -> String {
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some(at) = rest.find("[image/") {
-        let (before, note) = rest.split_at(at);
-        let Some(end) = note.find(']') else { break };
-        out.push_str(before);
-        let words: Vec<&str> = note[1..end].split(' ').collect();
-        match words.as_slice() {
-            [_, bytes, "bytes"] if bytes.parse::<u64>().is_ok() => {
-                let bytes = bytes.parse().unwrap_or(0);
-                out.push_str(&format!("[image {}]", format_bytes(bytes)));
-            }
-            _ => out.push_str(&note[..=end]),
-        }
-        rest = &note[end + 1..];
-    }
-    out.push_str(rest);
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn images_are_named_by_their_size() {
-        let text = "see [image/png 20480 bytes] and [image/x] or [image/png";
-        assert_eq!(shorten_image_notes(text), "see [image 20 KB] and [image/x] or [image/png");
-        assert_eq!(shorten_image_notes("none"), "none");
-    }
 }

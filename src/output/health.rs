@@ -9,12 +9,14 @@ use std::time::Duration;
 use ingest::run::report::IngestReport;
 use schemas::problem::{Problem, ProblemKind};
 
-use super::numbers::{count_of, list_counts, to_megabytes};
+use super::layout::Layout;
+use super::painted::Painted;
 use super::show::Show;
 use crate::setup::check::RegistrationChecks;
 use crate::setup::installation::Installation;
 use crate::setup::uninstall::Uninstall;
 use crate::setup::{AllClientsSetup, ConfigWritten};
+use base::numbers::{count_of, list_counts, to_megabytes};
 use base::sanitize::one_line;
 use tools::doctor::DoctorData;
 
@@ -36,7 +38,7 @@ const MAX_EXCLUDED_LOGS: usize = 50;
 const MAX_EARLIER_VERSIONS: usize = 20;
 
 impl Show for IngestReport {
-    fn to_text(&self) -> String {
+    fn paint(&self, _: &Layout) -> Painted {
         let mut out = String::new();
         if self.is_dry_run {
             out.push_str("Dry run: nothing was written. An ingest would read:\n");
@@ -123,7 +125,7 @@ impl Show for IngestReport {
         if self.sessions > 0 && !self.is_dry_run {
             out.push_str(NEXT_STEP);
         }
-        out
+        Painted::from_text(&out)
     }
 }
 
@@ -181,32 +183,36 @@ fn problem_lines(report: &IngestReport) -> String {
 }
 
 impl Show for ConfigWritten {
-    fn to_text(&self) -> String {
-        let path = self.path.display();
-        match (&self.backup, self.changed) {
-            (_, false) => format!("{path} is already up to date\n"),
-            (None, true) => format!("wrote {path}\n"),
-            (Some(backup), true) => {
-                format!("wrote {path}; the previous file is {}\n", backup.display())
-            }
+    fn paint(&self, _: &Layout) -> Painted {
+        Painted::from_text(&describe_written(self))
+    }
+}
+
+fn describe_written(written: &ConfigWritten) -> String {
+    let path = written.path.display();
+    match (&written.backup, written.changed) {
+        (_, false) => format!("{path} is already up to date\n"),
+        (None, true) => format!("wrote {path}\n"),
+        (Some(backup), true) => {
+            format!("wrote {path}; the previous file is {}\n", backup.display())
         }
     }
 }
 
 impl Show for Installation {
-    fn to_text(&self) -> String {
-        format!(
+    fn paint(&self, _: &Layout) -> Painted {
+        Painted::from_text(&format!(
             "sessions {} at {}, installed by: {}\nto upgrade: {}\n",
             self.version,
             self.path.display(),
             self.installed_by,
             self.upgrade
-        )
+        ))
     }
 }
 
 impl Show for Uninstall {
-    fn to_text(&self) -> String {
+    fn paint(&self, _: &Layout) -> Painted {
         let mut out = String::new();
         let verb = if self.is_done { "removed" } else { "would remove" };
         for part in &self.parts {
@@ -222,12 +228,12 @@ impl Show for Uninstall {
         if !self.is_done {
             out.push_str("Nothing was changed. Add --yes to remove this.\n");
         }
-        out
+        Painted::from_text(&out)
     }
 }
 
 impl Show for RegistrationChecks {
-    fn to_text(&self) -> String {
+    fn paint(&self, _: &Layout) -> Painted {
         let mut out = String::new();
         for check in &self.checks {
             let _ = match (&check.problem, check.tools, check.start_ms) {
@@ -238,21 +244,23 @@ impl Show for RegistrationChecks {
                 (None, ..) => writeln!(out, "{}: works", check.client),
             };
         }
-        out
+        Painted::from_text(&out)
     }
 }
 
 impl Show for AllClientsSetup {
-    fn to_text(&self) -> String {
+    fn paint(&self, _: &Layout) -> Painted {
         let mut out = String::new();
         for setup in &self.clients {
             let _ = match (&setup.written, &setup.error) {
-                (Some(written), _) => write!(out, "{}: {}", setup.client, written.to_text()),
+                (Some(written), _) => {
+                    write!(out, "{}: {}", setup.client, describe_written(written))
+                }
                 (None, Some(error)) => writeln!(out, "{}: {error}", setup.client),
                 (None, None) => writeln!(out, "{}: {}", setup.client, setup.path.display()),
             };
         }
-        out
+        Painted::from_text(&out)
     }
 }
 

@@ -2,16 +2,18 @@
 
 use std::fmt::Write as _;
 
-use super::numbers::{count_of, to_megabytes};
+use super::layout::Layout;
+use super::painted::Painted;
 use super::show::Show;
 use crate::lake::{LakeCompaction, PullReport, PushReport};
+use base::numbers::{count_of, to_megabytes};
 use base::sanitize::one_line;
 
 /// Maximum number of sessions and problems listed.
 const MAX_LISTED: usize = 100;
 
 impl Show for PushReport {
-    fn to_text(&self) -> String {
+    fn paint(&self, _: &Layout) -> Painted {
         let mut out = String::new();
         if self.is_dry_run {
             out.push_str("Dry run: nothing was written. A push would do this:\n");
@@ -64,12 +66,12 @@ impl Show for PushReport {
             let _ = writeln!(out, "warning    {}", one_line(warning));
         }
         let _ = writeln!(out, "requests   {}", self.requests);
-        out
+        Painted::from_text(&out)
     }
 }
 
 impl Show for PullReport {
-    fn to_text(&self) -> String {
+    fn paint(&self, _: &Layout) -> Painted {
         let mut out = String::new();
         let _ = writeln!(out, "lake       {}", one_line(&self.source));
         let _ = writeln!(out, "machines   {}", self.machines);
@@ -106,12 +108,12 @@ impl Show for PullReport {
         }
         append_omitted(self.problems.len(), &mut out);
         let _ = writeln!(out, "requests   {}", self.requests);
-        out
+        Painted::from_text(&out)
     }
 }
 
 impl Show for LakeCompaction {
-    fn to_text(&self) -> String {
+    fn paint(&self, _: &Layout) -> Painted {
         let mut out = String::new();
         let _ = writeln!(out, "lake       {}", one_line(&self.destination));
         let _ = writeln!(out, "days       {} past ones, {} changed", self.days, self.changed_days);
@@ -139,7 +141,7 @@ impl Show for LakeCompaction {
         }
         append_omitted(self.problems.len(), &mut out);
         let _ = writeln!(out, "requests   {}", self.requests);
-        out
+        Painted::from_text(&out)
     }
 }
 

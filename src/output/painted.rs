@@ -38,6 +38,15 @@ pub(crate) const FOUND: Style = Style::new()
     .bg_color(Some(Color::Ansi(AnsiColor::Yellow)))
     .bold();
 
+/// Returns the style of a line of a diff.
+pub(super) fn diff_style(line: &str) -> Style {
+    match line.as_bytes().first() {
+        Some(b'-') => FAILED,
+        Some(b'+') => SUCCEEDED,
+        Some(_) | None => DIM,
+    }
+}
+
 /// Text with styles, safe for a terminal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Painted(String);

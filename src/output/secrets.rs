@@ -4,10 +4,9 @@ use std::fmt::Write as _;
 
 use super::columns::{Cell, Column, FittedTable};
 use super::layout::Layout;
-use super::numbers::count_of;
 use super::painted::{AGENT, DIM, FAILED, ID, PLAIN, PROJECT, Painted};
 use super::show::Show;
-use base::sanitize::one_line;
+use base::numbers::count_of;
 use tools::secrets::{LoggedSecrets, SecretsData};
 
 const COLUMNS: &[Column] = &[
@@ -22,25 +21,6 @@ const COLUMNS: &[Column] = &[
 ];
 
 impl Show for SecretsData {
-    fn to_text(&self) -> String {
-        let mut out = String::new();
-        for secrets in &self.secrets {
-            let _ = writeln!(
-                out,
-                "{}  {}  {}  {}  {}  {}  {}{}",
-                one_line(first_place(secrets)),
-                one_line(&secrets.kind),
-                secrets.count,
-                secrets.timestamp.as_deref().unwrap_or("no time"),
-                secrets.provider,
-                one_line(&secrets.file),
-                if secrets.log_exists { "" } else { "(gone)" },
-                if secrets.published { "pushed" } else { "" },
-            );
-        }
-        out + &summarize(self)
-    }
-
     fn paint(&self, layout: &Layout) -> Painted {
         let mut painted = Painted::new();
         if !self.secrets.is_empty() {
@@ -62,9 +42,9 @@ fn secrets_row(secrets: &LoggedSecrets, layout: &Layout) -> Vec<Cell> {
         Cell::new(DIM, "the log is gone")
     };
     vec![
-        Cell::new(ID, &layout.short_event_id(first_place(secrets))),
+        Cell::new(ID, &layout.event_id(first_place(secrets))),
         Cell::new(FAILED, &secrets.kind),
-        Cell::new(PLAIN, &secrets.count.to_string()),
+        Cell::new(PLAIN, &layout.count(secrets.count)),
         Cell::new(DIM, &layout.time(secrets.timestamp.as_deref())),
         Cell::new(AGENT, secrets.provider.as_str()),
         Cell::new(PROJECT, secrets.project.as_deref().unwrap_or("")),

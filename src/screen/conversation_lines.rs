@@ -1,13 +1,16 @@
 //! A conversation as lines of a screen.
 
+use ratatui::style::Style;
 use ratatui::text::{Line, Span};
+use schemas::Zone;
 
-use super::text::{Marker, justify};
+use super::facts::format_time;
+use super::text::{justify, mark_words, matching_lines};
 use super::theme::Theme;
 use crate::output::conversation_blocks::{
     BlockContent, CallEntry, CallStatus, Conversation, ConversationBlock, describe_tools,
 };
-use crate::output::{PieceKind, wrap_lines, wrap_markdown};
+use crate::output::{Highlighter, PieceKind, wrap_lines, wrap_markdown};
 use base::cells::{truncate, truncate_end};
 
 /// The cells before the text of a message.
@@ -56,9 +59,10 @@ pub(super) struct ConversationLine {
 pub(super) struct ConversationFormat<'a> {
     pub(super) width: usize,
     pub(super) theme: Theme,
-    pub(super) marker: &'a Marker,
-    /// Formats the time of a prompt.
-    pub(super) format_time: &'a dyn Fn(&str) -> String,
+    /// The words that are marked.
+    pub(super) words: &'a Highlighter,
+    /// The zone of the times of prompts.
+    pub(super) zone: &'a Zone,
 }
 
 impl ConversationFormat<'_> {
@@ -79,7 +83,7 @@ impl ConversationFormat<'_> {
                 own.remove(0);
             }
             let texts: Vec<String> = own.iter().map(Line::to_string).collect();
-            let matches = self.marker.matching_lines(&texts);
+            let matches = matching_lines(self.words, &texts);
             lines.extend(own.into_iter().enumerate().map(|(at, line)| ConversationLine {
                 is_match: matches.contains(&at),
                 line,
@@ -117,12 +121,13 @@ impl ConversationFormat<'_> {
 
     fn append_prompt(&self, out: &mut Vec<Line<'static>>, block: &ConversationBlock, text: &str) {
         out.push(Line::default());
-        let time = block.timestamp.as_deref().map(self.format_time).unwrap_or_default();
+        let time = block.timestamp.as_deref().map(|time| format_time(time, self.zone));
+        let time = time.unwrap_or_default();
         let room = self.width.saturating_sub(INDENT);
         for (row, line) in wrap_lines(text, room).into_iter().enumerate() {
             let sign = if row == 0 { "❯ " } else { "  " };
             let mut spans = vec![Span::styled(sign, self.theme.prompt())];
-            spans.extend(self.marker.mark(&line, self.theme.strong(), self.theme.found()));
+            spans.extend(self.mark(&line, self.theme.strong()));
             let time = if row == 0 { time.as_str() } else { "" };
             let time = Line::styled(time.to_owned(), self.theme.dim());
             out.push(justify(Line::from(spans), time, self.width));
@@ -134,35 +139,34 @@ impl ConversationFormat<'_> {
     fn append_answer(&self, out: &mut Vec<Line<'static>>, text: &str) {
         out.push(Line::default());
         for pieces in wrap_markdown(text, self.width.saturating_sub(INDENT)) {
-            let pieces: Vec<(ratatui::style::Style, &str)> = pieces
+            let pieces: Vec<(Style, &str)> = pieces
                 .iter()
                 .map(|piece| (self.piece_style(piece.kind), piece.text.as_str()))
                 .collect();
             let mut spans = vec![Span::raw(" ".repeat(INDENT))];
-            spans.extend(self.marker.mark_pieces(&pieces, self.theme.found()));
+            spans.extend(mark_words(self.words, &pieces, self.theme.found()));
             out.push(Line::from(spans));
         }
     }
 
-    fn piece_style(&self, kind: PieceKind) -> ratatui::style::Style {
+    /// Returns a text as spans, with its words marked.
+    fn mark(&self, text: &str, style: Style) -> Vec<Span<'static>> {
+        mark_words(self.words, &[(style, text)], self.theme.found())
+    }
+
+    fn piece_style(&self, kind: PieceKind) -> Style {
         match kind {
-            PieceKind::Text => ratatui::style::Style::new(),
+            PieceKind::Text => Style::new(),
             PieceKind::Strong => self.theme.strong(),
             PieceKind::Code => self.theme.code(),
             PieceKind::Mark => self.theme.dim(),
         }
     }
 
-    fn append_text(
-        &self,
-        out: &mut Vec<Line<'static>>,
-        text: &str,
-        indent: usize,
-        style: ratatui::style::Style,
-    ) {
+    fn append_text(&self, out: &mut Vec<Line<'static>>, text: &str, indent: usize, style: Style) {
         for line in wrap_lines(text, self.width.saturating_sub(indent)) {
             let mut spans = vec![Span::raw(" ".repeat(indent))];
-            spans.extend(self.marker.mark(&line, style, self.theme.found()));
+            spans.extend(self.mark(&line, style));
             out.push(Line::from(spans));
         }
     }
@@ -179,14 +183,14 @@ impl ConversationFormat<'_> {
             }
             for line in wrap_lines(&call.details, self.width.saturating_sub(DETAIL_INDENT)) {
                 let mut spans = vec![Span::raw(" ".repeat(DETAIL_INDENT))];
-                spans.extend(self.marker.mark(&line, self.detail_style(&line), self.theme.found()));
+                spans.extend(self.mark(&line, self.detail_style(&line)));
                 out.push(Line::from(spans));
             }
         }
     }
 
     /// Returns the style of a line of a call's details. Lines of a diff have the colours of diffs.
-    fn detail_style(&self, line: &str) -> ratatui::style::Style {
+    fn detail_style(&self, line: &str) -> Style {
         match line.as_bytes().first() {
             Some(b'+') => self.theme.succeeded(),
             Some(b'-') => self.theme.failed(),
@@ -230,11 +234,7 @@ impl ConversationFormat<'_> {
         let subject = truncate(&call.subject, room);
         if !subject.is_empty() {
             spans.push(Span::raw(" "));
-            spans.extend(self.marker.mark(
-                &subject,
-                ratatui::style::Style::new(),
-                self.theme.found(),
-            ));
+            spans.extend(self.mark(&subject, Style::new()));
         }
         justify(Line::from(spans), remarks, self.width)
     }

@@ -29,6 +29,6 @@ pub(in crate::cli) fn run(
     } else {
         compact_store(&context.store, &rules)?
     };
-    printer.print_value(&data)?;
+    printer.print_report(&data)?;
     Ok(CommandOutcome::Done)
 }

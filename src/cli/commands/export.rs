@@ -94,7 +94,7 @@ pub(in crate::cli) fn run(
     }
     // Without an output, the data itself was printed.
     if args.output.is_some() {
-        context.printer.print_value(&summary)?;
+        context.printer.print_report(&summary)?;
     }
     Ok(CommandOutcome::Done)
 }

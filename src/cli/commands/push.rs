@@ -51,6 +51,6 @@ pub(in crate::cli) fn run(
             report.unredacted
         ))?;
     }
-    printer.print_value(&report)?;
+    printer.print_report(&report)?;
     Ok(if report.unredacted > 0 { CommandOutcome::NothingFound } else { CommandOutcome::Done })
 }

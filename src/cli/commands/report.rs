@@ -39,6 +39,6 @@ pub(in crate::cli) fn run(
         files: sizes.len(),
         bytes: sizes.iter().sum(),
     };
-    context.printer.print_value(&written)?;
+    context.printer.print_report(&written)?;
     Ok(CommandOutcome::Done)
 }

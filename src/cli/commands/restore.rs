@@ -57,10 +57,8 @@ pub(in crate::cli) fn run(
         "Replace it with --force, or name another file with -o",
         |file| file.write_all(text.as_bytes()).map_err(|error| file_error(&path, &error)),
     )?;
-    printer.print_value(&FileRestored {
-        output: path.display().to_string(),
-        bytes: text.len() as u64,
-    })?;
+    let written = FileRestored { output: path.display().to_string(), bytes: text.len() as u64 };
+    printer.print_value(&written, &context.layout())?;
     Ok(outcome)
 }
 

@@ -34,7 +34,7 @@ pub(in crate::cli) fn run(
         let published: BTreeSet<usize> = find_published(tools.store(), tools.snapshot(call)?)?;
         tools.list_secrets(filter, &|at| published.contains(&at), call)
     })?;
-    context.printer.print_value_on(&data, &context.layout())?;
+    context.printer.print_value(&data, &context.layout())?;
     // As from a check: secrets are a failure.
     Ok(CommandOutcome::from_found(data.secrets.is_empty()))
 }

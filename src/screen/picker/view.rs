@@ -10,14 +10,15 @@ use schemas::Timestamp;
 use super::filters::Filters;
 use super::row::PickerRow;
 use super::state::{Focus, Picker, Preview};
+use crate::output::Highlighter;
 use crate::screen::age::describe_age;
 use crate::screen::conversation_lines::{ConversationFormat, Detail};
 use crate::screen::facts::describe_session;
 use crate::screen::key_line::key_line;
-use crate::screen::text::{Marker, fit_text, justify};
+use crate::screen::text::{fit_text, highlight_query, justify, mark_words};
 use crate::screen::theme::Theme;
-use crate::screen::times::format_time;
 use base::cells::truncate_end;
+use base::numbers::format_dollars;
 
 /// The fewest columns at which the preview is next to the list.
 const MIN_COLUMNS_FOR_RIGHT_PREVIEW: u16 = 110;
@@ -129,7 +130,7 @@ impl Picker {
         let format = RowFormat {
             width: usize::from(area.width).saturating_sub(1),
             theme: self.theme,
-            marker: &Marker::new(self.search.text()),
+            words: &highlight_query(self.search.text()),
             now: Timestamp::now(),
         };
         let shown = self.rows.iter().enumerate().skip(self.top).take(usize::from(area.height));
@@ -211,14 +212,8 @@ impl Preview {
         self.width = width;
         text.clone_into(&mut self.text);
         self.event_index = event_index;
-        let now = Timestamp::now();
-        let marker = Marker::new(text);
-        let format = ConversationFormat {
-            width: usize::from(width),
-            theme,
-            marker: &marker,
-            format_time: &|time| format_time(time, zone, now),
-        };
+        let words = highlight_query(text);
+        let format = ConversationFormat { width: usize::from(width), theme, words: &words, zone };
         let found = event_index.map(|event| self.conversation.block_of_event(event));
         let detail = |block| if Some(block) == found { Detail::Outputs } else { Detail::Folded };
         let lines = format.format(&self.conversation, detail);
@@ -238,7 +233,7 @@ impl Preview {
 struct RowFormat<'a> {
     width: usize,
     theme: Theme,
-    marker: &'a Marker,
+    words: &'a Highlighter,
     now: Timestamp,
 }
 
@@ -259,7 +254,8 @@ impl RowFormat<'_> {
         let room = self.width.saturating_sub(used + right.width() + 1);
         let title = if row.title.is_empty() { &row.id } else { &row.title };
         let title = truncate_end(title, room);
-        spans.extend(self.marker.mark(&title, Style::new(), self.theme.found()));
+        let pieces = [(Style::new(), title.as_str())];
+        spans.extend(mark_words(self.words, &pieces, self.theme.found()));
         let mut line = justify(Line::from(spans), right, self.width);
         if is_selected {
             let missing = self.width.saturating_sub(line.width());
@@ -286,7 +282,7 @@ impl RowFormat<'_> {
             spans.push(Span::styled(format!("{turns:>room$}"), self.theme.dim()));
             spans.push(Span::styled(failed, self.theme.failed()));
         }
-        let cost = row.cost().map(|cost| format!("${cost:.2}")).unwrap_or_default();
+        let cost = row.cost().map(format_dollars).unwrap_or_default();
         spans.push(Span::raw(format!("{cost:>COST_CELLS$}")));
         Line::from(spans)
     }

@@ -1,50 +1,50 @@
-//! Formats one session for a screen at the levels summary, turns, steps and full.
+//! Formats one session at the levels summary, turns, steps and full.
 
 use anstyle::Style;
-use schemas::EventType;
 use schemas::event::Relation;
 use schemas::tool::details::{
     CallGlance, CallState, Continuation, DetailData, Excerpt, SessionEnd, Step, Summary, Turn,
     Uncommitted,
 };
 
-use super::conversation::push_facts;
-use super::conversation_blocks::shorten_image_notes;
-use super::event_screen::push_event;
+use super::event::{abandoned_note, describe_event, push_event};
 use super::layout::Layout;
-use super::numbers::count_of;
+use super::list::push_session;
 use super::painted::{DIM, FAILED, ID, PLAIN, PROJECT, PROMPT, Painted, STRONG, SUCCEEDED, WARNED};
+use super::show::Show;
 use super::wrapped::push_wrapped;
-use crate::export::transcript::session_title;
 use base::cells::{text_width, truncate_end};
+use base::numbers::count_of;
 use base::sanitize::{clean_text, one_line};
 
 /// The cells before a text.
 const INDENT: &str = "  ";
 
-/// Formats a session: its facts, then what the level shows.
-pub(super) fn paint_details(data: &DetailData, layout: &Layout) -> Painted {
-    let mut painted = Painted::new();
-    painted.push_inline(STRONG, &truncate_end(&session_title(&data.session), layout.width));
-    painted.end_line();
-    push_facts(&mut painted, &data.session, layout);
-    if let Some(summary) = &data.summary {
-        let errors = data.session.counts.map_or(0, |counts| counts.tool_errors);
-        push_summary(&mut painted, summary, errors, layout);
+/// Most cells of the name of a tool.
+const MAX_TOOL_WIDTH: usize = 24;
+
+impl Show for DetailData {
+    fn paint(&self, layout: &Layout) -> Painted {
+        let mut painted = Painted::new();
+        push_session(&mut painted, &self.session, layout);
+        if let Some(summary) = &self.summary {
+            let errors = self.session.counts.map_or(0, |counts| counts.tool_errors);
+            push_summary(&mut painted, summary, errors, layout);
+        }
+        for turn in self.turns.iter().flatten() {
+            painted.end_line();
+            push_turn(&mut painted, turn, layout);
+        }
+        for step in self.steps.iter().flatten() {
+            painted.end_line();
+            push_step(&mut painted, step, layout);
+        }
+        for event in self.events.iter().flatten() {
+            painted.end_line();
+            push_event(&mut painted, event, layout, false);
+        }
+        painted
     }
-    for turn in data.turns.iter().flatten() {
-        painted.end_line();
-        push_turn(&mut painted, turn, layout);
-    }
-    for step in data.steps.iter().flatten() {
-        painted.end_line();
-        push_step(&mut painted, step, layout);
-    }
-    for event in data.events.iter().flatten() {
-        painted.end_line();
-        push_event(&mut painted, event, layout, false);
-    }
-    painted
 }
 
 /// Appends the summary of a session; `errors` is the number of all its errors.
@@ -68,8 +68,7 @@ fn push_summary(painted: &mut Painted, summary: &Summary, errors: i64, layout: &
         push_heading(painted, "Failures");
     }
     for error in &summary.errors {
-        let tool = error.tool_name.as_deref().unwrap_or("tool");
-        push_excerpt(painted, FAILED, tool, error, layout);
+        push_described(painted, error, layout);
     }
     for compaction in &summary.compactions {
         painted.end_line();
@@ -109,18 +108,18 @@ fn push_end(painted: &mut Painted, end: &SessionEnd, layout: &Layout) {
     if let Some(event_id) = &end.unanswered_prompt {
         painted.end_line();
         painted.push(WARNED, "The last prompt has no answer");
-        painted.push(ID, &format!("  {}", event_place(event_id)));
+        painted.push_inline(ID, &format!("  {}", layout.event_place(event_id)));
         painted.end_line();
     }
     if !end.todos.is_empty() {
         push_heading(painted, "Open to-dos");
     }
     for todo in &end.todos {
-        let place = event_place(&todo.event_id);
+        let place = layout.event_place(&todo.event_id);
         let room = layout.width.saturating_sub(text_width(&place) + todo.state.len() + 5);
         painted.push(PLAIN, INDENT).push_inline(WARNED, &todo.state).push(PLAIN, " ");
         painted.push_inline(PLAIN, &truncate_end(&one_line(&todo.text), room));
-        painted.push(ID, &format!("  {place}"));
+        painted.push_inline(ID, &format!("  {place}"));
         painted.end_line();
     }
     if end.todos_omitted > 0 {
@@ -138,13 +137,19 @@ fn push_end(painted: &mut Painted, end: &SessionEnd, layout: &Layout) {
 
 fn push_uncommitted(painted: &mut Painted, uncommitted: &Uncommitted, layout: &Layout) {
     push_heading(painted, "Not committed");
-    for (note, files) in [("git status", &uncommitted.files), ("edited", &uncommitted.edited)] {
+    let sources = [
+        ("git status", &uncommitted.event_id, &uncommitted.files),
+        ("edited since", &uncommitted.edit_event_id, &uncommitted.edited),
+    ];
+    for (source, event_id, files) in sources {
+        let place = event_id.as_ref().map(|id| format!(" {}", layout.event_place(id)));
+        let note = format!("{source}{}", place.unwrap_or_default());
         for file in files {
             let room = layout.width.saturating_sub(INDENT.len() + note.len() + 2);
             let shown = truncate_end(&one_line(file), room);
             painted.push(PLAIN, INDENT);
             layout.push_path(painted, PROJECT, file, &shown);
-            painted.push(DIM, &format!("  {note}"));
+            painted.push_inline(DIM, &format!("  {note}"));
             painted.end_line();
         }
     }
@@ -165,14 +170,16 @@ fn push_calls(painted: &mut Painted, heading: &str, calls: &[CallGlance], layout
             CallState::Stopped => (WARNED, "■"),
             CallState::Open => (DIM, "…"),
         };
-        let tool = truncate_end(&one_line(call.tool_name.as_deref().unwrap_or("tool")), 24);
-        let place = event_place(&call.event_id);
+        let mark = layout.mark(mark, call.state.as_str());
+        let tool = one_line(call.tool_name.as_deref().unwrap_or("tool"));
+        let tool = truncate_end(&tool, layout.limit(MAX_TOOL_WIDTH));
+        let place = layout.event_place(&call.event_id);
         let used = INDENT.len() + 2 + text_width(&tool) + 1 + text_width(&place) + 1;
         let room = layout.width.saturating_sub(used);
         let subject = one_line(call.call.as_deref().unwrap_or_default());
         painted.push(PLAIN, INDENT).push(style, mark).push(PLAIN, " ").push(STRONG, &tool);
         painted.push(PLAIN, " ").push(PLAIN, &truncate_end(&subject, room));
-        painted.push(ID, &format!(" {place}"));
+        painted.push_inline(ID, &format!(" {place}"));
         painted.end_line();
     }
 }
@@ -204,7 +211,7 @@ fn push_related_session(
     note: &str,
     layout: &Layout,
 ) {
-    let id = layout.short_id(session_id);
+    let id = layout.session_id(session_id);
     let used = INDENT.len() + text_width(relation) + text_width(&id) + text_width(note) + 3;
     let title =
         truncate_end(&one_line(title.unwrap_or_default()), layout.width.saturating_sub(used));
@@ -222,15 +229,10 @@ fn push_turn(painted: &mut Painted, turn: &Turn, layout: &Layout) {
     if turn.tool_errors > 0 {
         painted.push(DIM, ", ").push(FAILED, &format!("{} failed", turn.tool_errors));
     }
-    if turn.is_abandoned {
-        painted.push(DIM, "  abandoned by a rewind");
-    }
+    painted.push(DIM, abandoned_note(turn.is_abandoned));
     painted.end_line();
-    if let Some(prompt) = &turn.prompt {
-        push_excerpt(painted, PROMPT, "you", prompt, layout);
-    }
-    if let Some(answer) = &turn.answer {
-        push_excerpt(painted, STRONG, "answer", answer, layout);
+    for excerpt in [&turn.prompt, &turn.answer].into_iter().flatten() {
+        push_described(painted, excerpt, layout);
     }
 }
 
@@ -239,30 +241,19 @@ fn push_step(painted: &mut Painted, step: &Step, layout: &Layout) {
     painted.push(DIM, &format!("  {}", layout.time(step.timestamp.as_deref())));
     painted.end_line();
     for event in &step.events {
-        let (style, label) = describe_excerpt(event);
-        push_excerpt(painted, style, &label, event, layout);
+        push_described(painted, event, layout);
     }
 }
 
-/// Returns what an event is in a few words, with their style.
-fn describe_excerpt(event: &Excerpt) -> (Style, String) {
-    let tool = event.tool_name.as_deref().unwrap_or("tool");
-    let is_failed = event.is_error == Some(true);
-    match event.event_type {
-        EventType::User => (PROMPT, "you".to_owned()),
-        EventType::Message => (STRONG, "answer".to_owned()),
-        EventType::Reasoning => (DIM, "reasoning".to_owned()),
-        EventType::ToolCall => (STRONG, tool.to_owned()),
-        EventType::ToolResult if is_failed => (FAILED, format!("{tool} failed")),
-        EventType::ToolResult => (STRONG, format!("{tool} result")),
-        EventType::TokenUsage => (DIM, "tokens".to_owned()),
-        EventType::Notification => {
-            (DIM, event.subtype.clone().unwrap_or_else(|| "notice".to_owned()))
-        }
-    }
+/// Appends an excerpt under what its event is.
+fn push_described(painted: &mut Painted, excerpt: &Excerpt, layout: &Layout) {
+    let Excerpt { event_type, tool_name, subtype, is_error, .. } = excerpt;
+    let (style, label) =
+        describe_event(*event_type, tool_name.as_deref(), subtype.as_deref(), *is_error);
+    push_excerpt(painted, style, &label, excerpt, layout);
 }
 
-/// Appends what an event is, its place and its shortened text.
+/// Appends a label, the place of an event and its shortened text.
 fn push_excerpt(
     painted: &mut Painted,
     style: Style,
@@ -270,14 +261,12 @@ fn push_excerpt(
     excerpt: &Excerpt,
     layout: &Layout,
 ) {
-    let place = event_place(&excerpt.event_id);
+    let place = layout.event_place(&excerpt.event_id);
     let room = layout.width.saturating_sub(text_width(&place) + 2);
     painted.push_inline(style, &truncate_end(&one_line(label), room));
-    painted.push(ID, &format!("  {place}"));
+    painted.push_inline(ID, &format!("  {place}"));
     painted.end_line();
-    let whole = clean_text(&excerpt.text).replace('\t', "    ");
-    let text = shorten_image_notes(whole.trim_end());
-    push_wrapped(painted, PLAIN, INDENT, &text, layout.width, usize::MAX);
+    push_wrapped(painted, PLAIN, INDENT, &layout.text(&excerpt.text), layout.width, usize::MAX);
     if excerpt.omitted > 0 {
         let note = format!("{INDENT}{} more", count_of(excerpt.omitted, "character"));
         painted.push(DIM, &note);
@@ -285,13 +274,8 @@ fn push_excerpt(
     }
 }
 
-/// Returns the place of an event in its session: `:12`.
-fn event_place(event_id: &str) -> String {
-    event_id.rsplit_once(':').map_or_else(String::new, |(_, index)| format!(":{index}"))
-}
-
 /// Describes a session from the view of the session that it is related to.
-pub(super) fn seen_from_parent(relation: &str) -> &str {
+fn seen_from_parent(relation: &str) -> &str {
     match relation.parse() {
         Ok(Relation::SubagentOf) => "subagent",
         Ok(Relation::ForkedFrom) => "forked as",

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 
 /// Formats an amount of money; less than a cent is `<$0.01`.
-pub(super) fn format_dollars(cost: f64) -> String {
+pub fn format_dollars(cost: f64) -> String {
     if cost > 0.0 && cost < 0.005 {
         return "<$0.01".to_owned();
     }
@@ -15,7 +15,7 @@ pub(super) fn format_dollars(cost: f64) -> String {
 }
 
 /// Formats a number with its digits in groups of three.
-pub(super) fn format_count(number: u64) -> String {
+pub fn format_count(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
     for (at, digit) in digits.chars().enumerate() {
@@ -28,14 +28,14 @@ pub(super) fn format_count(number: u64) -> String {
 }
 
 /// Formats counts by name in one line.
-pub(super) fn list_counts(counts: &BTreeMap<impl Display, impl Display>) -> String {
+pub fn list_counts(counts: &BTreeMap<impl Display, impl Display>) -> String {
     let counts: Vec<_> = counts.iter().map(|(name, count)| format!("{name} {count}")).collect();
     counts.join(", ")
 }
 
 /// Formats a number in at most six characters: `940`, `62.3K`, `174.1M`, `1.02B`.
 #[expect(clippy::cast_precision_loss, reason = "a rounded number for people")]
-pub(super) fn format_short_count(number: u64) -> String {
+pub fn format_short_count(number: u64) -> String {
     let exact = number as f64;
     match number {
         0..1_000 => number.to_string(),
@@ -46,22 +46,21 @@ pub(super) fn format_short_count(number: u64) -> String {
 }
 
 /// Returns the bar of a number, where the bar of `peak` is the highest.
-pub(super) fn bar(number: i64, peak: i64) -> char {
+pub fn bar(number: u64, peak: u64) -> char {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-    let level = number.saturating_mul(8) / peak.max(1);
-    let level = usize::try_from(level).unwrap_or(0).min(7);
-    BARS.get(level).copied().unwrap_or(' ')
+    let height = u128::from(number) * (BARS.len() as u128 - 1) / u128::from(peak.max(1));
+    usize::try_from(height).ok().and_then(|height| BARS.get(height)).copied().unwrap_or(' ')
 }
 
 /// Returns a count with its noun: `1 error`, `2 errors`.
-pub(crate) fn count_of(count: impl std::fmt::Display, noun: &str) -> String {
+pub fn count_of(count: impl std::fmt::Display, noun: &str) -> String {
     let count = count.to_string();
     let plural = if count == "1" { "" } else { "s" };
     format!("{count} {noun}{plural}")
 }
 
 /// Formats a size in bytes.
-pub(super) fn format_bytes(number: u64) -> String {
+pub fn format_bytes(number: u64) -> String {
     match number {
         0..1_000 => format!("{number} B"),
         1_000..1_000_000 => format!("{} KB", number / 1000),
@@ -69,18 +68,21 @@ pub(super) fn format_bytes(number: u64) -> String {
     }
 }
 
-/// Formats a duration in milliseconds.
-pub(super) fn format_milliseconds(number: u64) -> String {
-    match number {
-        0..1_000 => format!("{number} ms"),
-        1_000..60_000 => format!("{}.{} s", number / 1000, number % 1000 / 100),
-        60_000..7_200_000 => format!("{} min", number / 60_000),
-        _ => format!("{} h", number / 3_600_000),
+/// Formats a duration in milliseconds with its two largest units.
+pub fn format_duration(milliseconds: u64) -> String {
+    let seconds = milliseconds / 1000;
+    let minutes = seconds / 60;
+    match milliseconds {
+        0..1000 => format!("{milliseconds} ms"),
+        1000..60_000 => format!("{seconds}.{} s", milliseconds % 1000 / 100),
+        60_000..3_600_000 => format!("{minutes} min {} s", seconds % 60),
+        _ => format!("{} h {} min", minutes / 60, minutes % 60),
     }
 }
 
+/// Returns a number of bytes in megabytes.
 #[expect(clippy::cast_precision_loss, reason = "sizes for people")]
-pub(super) fn to_megabytes(bytes: u64) -> f64 {
+pub fn to_megabytes(bytes: u64) -> f64 {
     bytes as f64 / 1e6
 }
 
@@ -98,8 +100,8 @@ mod tests {
         let money = [0.0, 0.001, 0.125, 1.005, 12_345.678].map(format_dollars);
         assert_eq!(money, ["$0.00", "<$0.01", "$0.12", "$1.00", "$12,345.68"]);
         assert_eq!((format_bytes(999), format_bytes(2_500_000)), ("999 B".into(), "2.5 MB".into()));
-        let times = [950, 1_250, 125_000, 9_000_000].map(format_milliseconds);
-        assert_eq!(times, ["950 ms", "1.2 s", "2 min", "2 h"]);
+        let times = [350, 1_250, 61_000, 3_720_000].map(format_duration);
+        assert_eq!(times, ["350 ms", "1.2 s", "1 min 1 s", "1 h 2 min"]);
         assert_eq!(
             (count_of(1, "error"), count_of(0, "error")),
             ("1 error".into(), "0 errors".into())

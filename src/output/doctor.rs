@@ -1,16 +1,16 @@
-//! Formats the state of the agents' logs, as text and for a screen.
+//! Formats the state of the agents' logs.
 
 use std::fmt::Write as _;
 
 use super::health::UNREADABLE_ADVICE;
 use super::layout::Layout;
-use super::numbers::{count_of, format_count, format_dollars, list_counts, to_megabytes};
 use super::painted::{AGENT, DIM, FAILED, PLAIN, Painted, STRONG, WARNED};
 use super::show::Show;
 use super::wrapped::push_wrapped;
 use base::cells::{truncate_end, truncate_start};
+use base::numbers::{count_of, format_dollars, list_counts, to_megabytes};
 use base::sanitize::{clean_text, one_line};
-use tools::doctor::{CostDifference, DoctorData, Drift, LogFolder, ProviderHealth};
+use tools::doctor::{CostDifference, DoctorData, Drift, LogFolder, ProviderHealth, Retention};
 
 /// The cells before the lines about an agent.
 const INDENT: &str = "    ";
@@ -22,78 +22,10 @@ const NAME_WIDTH: usize = 13;
 const UNVERIFIED: &str = "unverified: its folders and format are known from one other reader only";
 
 impl Show for DoctorData {
-    fn to_text(&self) -> String {
-        let mut out = String::new();
-        for health in &self.providers {
-            let _ = write!(
-                out,
-                "{:<NAME_WIDTH$}{}, {} in the store",
-                health.provider.as_str(),
-                count_of(health.sessions, "session"),
-                count_of(health.events, "event")
-            );
-            if !health.versions.is_empty() {
-                let _ = write!(out, ", versions {}", health.versions.join(", "));
-            }
-            if health.sources_gone > 0 {
-                let _ = write!(out, ", {} logs gone (events kept)", health.sources_gone);
-            }
-            out.push('\n');
-            if health.is_unverified {
-                let _ = writeln!(out, "{INDENT}{UNVERIFIED}");
-            }
-            for place in shown_places(health) {
-                let found = if place.exists {
-                    format!("{} files, {:.1} MB", place.files, to_megabytes(place.bytes))
-                } else {
-                    "does not exist".to_owned()
-                };
-                let _ = writeln!(out, "    {}: {found}", place.path.display());
-                for unreadable in &place.unreadable {
-                    let unreadable = one_line(unreadable);
-                    let _ =
-                        writeln!(out, "        cannot be read: {unreadable}. {UNREADABLE_ADVICE}");
-                }
-            }
-        }
-
-        if !self.redactions.is_empty() {
-            out.push_str("secrets masked\n");
-        }
-        for (kind, count) in &self.redactions {
-            let _ = writeln!(out, "    {kind} {count}");
-        }
-
-        if !self.cost_differences.is_empty() {
-            out.push_str("costs that differ by more than 5 % from those in the logs\n");
-        }
-        for difference in &self.cost_differences {
-            let _ = writeln!(out, "    {}", describe_difference(difference));
-        }
-
-        if self.drift.is_empty() {
-            out.push_str("no unknown records or fields\n");
-        } else {
-            out.push_str("unknown to the decoders (kept as notifications)\n");
-        }
-        for drift in &self.drift {
-            let version = if drift.version.is_empty() { "no version" } else { &drift.version };
-            let _ = writeln!(
-                out,
-                "    {} {version}: {} {} ({})",
-                drift.provider, drift.kind, drift.name, drift.count
-            );
-        }
-        for warning in &self.warnings {
-            let _ = writeln!(out, "WARNING: {warning}");
-        }
-        out
-    }
-
     fn paint(&self, layout: &Layout) -> Painted {
         let mut painted = Painted::new();
         let (present, absent): (Vec<&ProviderHealth>, Vec<&ProviderHealth>) =
-            self.providers.iter().partition(|health| is_present(health));
+            self.providers.iter().partition(|health| layout.is_plain || is_present(health));
         for health in present {
             push_provider(&mut painted, health, layout);
         }
@@ -159,14 +91,14 @@ fn shown_places(health: &ProviderHealth) -> Vec<&LogFolder> {
 fn push_provider(painted: &mut Painted, health: &ProviderHealth, layout: &Layout) {
     let name = health.provider.as_str();
     painted.push(AGENT, &format!("{name:<NAME_WIDTH$}"));
-    let sessions = count_of(format_count(health.sessions as u64), "session");
-    let events = count_of(format_count(health.events.unsigned_abs()), "event");
+    let sessions = count_of(layout.count(health.sessions as u64), "session");
+    let events = count_of(layout.count(health.events.unsigned_abs()), "event");
     let mut facts = format!("{sessions}, {events}");
-    if let Some(version) = health.versions.first() {
-        let _ = write!(facts, ", version {version}");
-    }
     if health.sources_gone > 0 {
         let _ = write!(facts, ", {} gone", count_of(health.sources_gone, "log"));
+    }
+    if !health.versions.is_empty() {
+        let _ = write!(facts, ", version {}", health.versions.join(", "));
     }
     painted.push_inline(PLAIN, &truncate_end(&facts, layout.width.saturating_sub(NAME_WIDTH)));
     painted.end_line();
@@ -177,6 +109,19 @@ fn push_provider(painted: &mut Painted, health: &ProviderHealth, layout: &Layout
     for place in shown_places(health) {
         push_folder(painted, place, layout);
     }
+    if let Some(retention) = health.retention.as_ref().filter(|_| is_present(health)) {
+        let text = describe_retention(retention);
+        push_wrapped(painted, DIM, INDENT, &text, layout.width, usize::MAX);
+    }
+}
+
+fn describe_retention(retention: &Retention) -> String {
+    let Retention { days, setting, file, due } = retention;
+    let file = clean_text(&file.to_string_lossy());
+    format!(
+        "deletes logs after {days} days ({setting} in {}): {due} within a week. The store keeps their text",
+        one_line(&file)
+    )
 }
 
 fn push_folder(painted: &mut Painted, place: &LogFolder, layout: &Layout) {

@@ -1,12 +1,12 @@
-//! Formats what a store holds and how fresh it is, as text and for a screen.
+//! Formats what a store holds and how fresh it is.
 
 use anstyle::Style;
 
 use super::layout::Layout;
-use super::numbers::{count_of, format_count, list_counts, to_megabytes};
 use super::painted::{DIM, FAILED, PLAIN, Painted, WARNED};
 use super::show::Show;
 use super::wrapped::wrap_lines;
+use base::numbers::{count_of, list_counts, to_megabytes};
 use base::sanitize::{clean_text, one_line};
 use tools::status::StatusData;
 
@@ -25,15 +25,9 @@ struct StatusRow {
 }
 
 impl Show for StatusData {
-    fn to_text(&self) -> String {
-        let rows = collect_rows(self, &str::to_owned, &|count| count.to_string());
-        let lines = rows.iter().map(|row| format!("{:<LABEL_WIDTH$}{}\n", row.label, row.value));
-        lines.collect()
-    }
-
     fn paint(&self, layout: &Layout) -> Painted {
         let mut painted = Painted::new();
-        for row in collect_rows(self, &|time| layout.time(Some(time)), &format_count) {
+        for row in collect_rows(self, layout) {
             let room = layout.width.saturating_sub(LABEL_WIDTH);
             for (at, line) in wrap_lines(&clean_text(&row.value), room).iter().enumerate() {
                 let label = if at == 0 { row.label } else { "" };
@@ -47,12 +41,8 @@ impl Show for StatusData {
     }
 }
 
-/// Collects the figures. `time` formats a time given as RFC 3339, and `number` a count.
-fn collect_rows(
-    data: &StatusData,
-    time: &dyn Fn(&str) -> String,
-    number: &dyn Fn(u64) -> String,
-) -> Vec<StatusRow> {
+/// Collects the figures.
+fn collect_rows(data: &StatusData, layout: &Layout) -> Vec<StatusRow> {
     let mut rows = Vec::new();
     let mut push = |label, value| rows.push(StatusRow { style: PLAIN, label, value });
     let of_store =
@@ -63,23 +53,24 @@ fn collect_rows(
         let advice = format!("`sessions compact` merges them into about {after} large ones");
         push("", advice);
     }
-    let never = || "never: run `sessions ingest`".to_owned();
-    push("updated", data.last_updated.as_deref().map_or_else(never, time));
+    let updated = data.last_updated.as_deref().map(|time| layout.time(Some(time)));
+    push("updated", updated.unwrap_or_else(|| "never: run `sessions ingest`".to_owned()));
     let classes = list_counts(&data.sessions_by_class);
-    push("sessions", format!("{} ({classes})", number(data.sessions as u64)));
-    let copied = number(data.replay_events.unsigned_abs());
-    push("events", format!("{} ({copied} copied)", number(data.events)));
+    push("sessions", format!("{} ({classes})", layout.count(data.sessions as u64)));
+    let copied = layout.count(data.replay_events.unsigned_abs());
+    push("events", format!("{} ({copied} copied)", layout.count(data.events)));
     let by_provider: Vec<(&String, String)> = data
         .events_by_provider
         .iter()
-        .map(|(provider, events)| (provider, number(events.unsigned_abs())))
+        .map(|(provider, events)| (provider, layout.count(events.unsigned_abs())))
         .collect();
     let names = by_provider.iter().map(|(provider, _)| provider.len()).max().unwrap_or(0);
     let digits = by_provider.iter().map(|(_, events)| events.len()).max().unwrap_or(0);
     for (provider, events) in by_provider {
         push("", format!("{provider:<names$}  {events:>digits$}"));
     }
-    push("newest", data.newest_event.as_deref().map_or_else(|| "none".to_owned(), time));
+    let newest = data.newest_event.as_deref().map(|time| layout.time(Some(time)));
+    push("newest", newest.unwrap_or_else(|| "none".to_owned()));
     let size = format!(
         "{:.1} MB for {:.1} MB of logs ({:.1} %)",
         to_megabytes(data.store_bytes),
@@ -157,7 +148,11 @@ mod tests {
                 ..StatusData::default()
             };
             let advice = format!("`sessions compact` merges them into about {after} large");
-            assert_eq!(data.to_text().contains(&advice), is_recommended, "{after}");
+            assert_eq!(
+                data.paint(&Layout::plain(None)).as_str().contains(&advice),
+                is_recommended,
+                "{after}"
+            );
         }
     }
 }
