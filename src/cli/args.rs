@@ -8,8 +8,8 @@ use schemas::tool::metadata::MetadataArgs;
 
 use super::commands::{
     analyze, blame, compact, completions, doctor, event, export, find, forget, help, hide, hook,
-    ingest, init, label, lake, list, mcp, open, plugin, pull, push, query, report, restore, resume,
-    search, secrets, setup, show, skill, stats, tail, uninstall, usage, web,
+    ingest, init, label, lake, list, mcp, open, plugin, pull, push, query, report, resume, search,
+    secrets, setup, show, skill, stats, tail, uninstall, usage, web,
 };
 use super::startup::TextUse;
 use super::tool_flags::ToolFlags;
@@ -152,8 +152,6 @@ pub(super) enum Command {
     Resume(resume::ResumeFlags),
     /// Show which session wrote each line of a file
     Blame(blame::BlameFlags),
-    /// Restore the text of a file as agents last read or wrote it
-    Restore(restore::RestoreFlags),
     /// Run one SQL SELECT over the store
     Query(query::QueryFlags),
     /// Count and sum by tool, model, day and other keys
@@ -246,11 +244,7 @@ impl Command {
                 lake: false,
                 text: TextUse::Shows,
             },
-            Self::Find(_)
-            | Self::Analyze(_)
-            | Self::Blame(_)
-            | Self::Restore(_)
-            | Self::Secrets(_) => CommandNeeds {
+            Self::Find(_) | Self::Analyze(_) | Self::Blame(_) | Self::Secrets(_) => CommandNeeds {
                 sessions: true,
                 refresh: true,
                 dates: true,

@@ -43,8 +43,7 @@ mod watch;
 mod wrapped;
 
 pub use self::conversation::ConversationView;
-pub(crate) use self::files::describe_restored;
-pub use self::files::{FileRestored, ImageWritten, ReportWritten};
+pub use self::files::{ImageWritten, ReportWritten};
 pub use self::health::{
     describe_ingest_failures, first_ingest_line, found_logs_line, found_logs_text, searched_folders,
 };

@@ -59,22 +59,21 @@ fn first_place(secrets: &LoggedSecrets) -> &str {
 }
 
 fn summarize(data: &SecretsData) -> String {
-    let total: u64 = data.by_kind.values().sum();
     let mut out = match data.sessions {
-        0 => "No secrets were found in the logs.\n".to_owned(),
+        0 => "The store knows of no secrets in the logs.\n".to_owned(),
         sessions => format!(
-            "{} of {} in the logs of {}. The store and what is pushed have them masked; the logs \
-             themselves do not.\n",
-            count_of(total, "secret"),
+            "{} with secrets of {} in the logs of {}. The store and what is pushed have them masked; \
+             the logs themselves do not.\n",
+            count_of(data.by_kind.values().sum::<u64>(), "place"),
             count_of(data.by_kind.len(), "kind"),
             count_of(sessions, "session"),
         ),
     };
     if data.unmasked_logs > 0 {
+        let logs = count_of(data.unmasked_logs, "log");
         let _ = writeln!(
             out,
-            "{} read with --no-redact: their secrets are not known.",
-            count_of(data.unmasked_logs, "log"),
+            "Not known: the secrets of {logs} read with --no-redact. `sessions ingest` masks them."
         );
     }
     out

@@ -75,7 +75,6 @@ mod redaction;
 mod removed_files;
 mod report;
 mod responses;
-mod restore;
 mod resume;
 mod rounds;
 mod samples;

@@ -4,7 +4,8 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::env::{TestEnv, samples};
+use crate::answers::{ingest, write_log};
+use crate::env::TestEnv;
 use crate::lake::{machine, push};
 
 fn token() -> String {
@@ -30,8 +31,8 @@ fn secrets(env: &TestEnv, args: &[&str]) -> Value {
     let ran = env.run(&[&["secrets", "--json"], args].concat());
     assert!(!ran.stdout.contains("ghp_a1"), "{}", ran.stdout);
     let answer: Value = serde_json::from_str(&ran.stdout).expect("JSON");
-    let has_secrets = !answer["secrets"].as_array().expect("a list").is_empty();
-    assert_eq!(ran.code, i32::from(has_secrets), "{}", ran.stderr);
+    let is_clean = answer["secrets"] == json!([]) && answer["unmasked_logs"] == 0;
+    assert_eq!(ran.code, i32::from(!is_clean), "{}", ran.stderr);
     answer
 }
 
@@ -78,6 +79,8 @@ fn filters_narrow_what_is_listed() {
     assert_eq!(ids(&["--since", "2026-11-01"]), ["new"]);
     assert_eq!(ids(&["--kind", "github_token"]).len(), 2);
     assert!(ids(&["--kind", "aws_secret_key"]).is_empty());
+    let unknown = env.run(&["secrets", "--kind", "github-token"]).fails(2);
+    assert!(unknown.contains("github_token"), "{unknown}");
     env.run(&["forget", "new", "--yes"]).ok();
     assert_eq!(ids(&[]), ["old"]);
 }
@@ -95,13 +98,26 @@ fn a_session_says_whether_its_log_exists_and_whether_it_was_pushed() {
 }
 
 #[test]
-fn a_fork_has_the_secrets_of_its_own_log() {
-    let env = TestEnv::new();
-    env.run(&["ingest", "--quiet", &samples().to_string_lossy()]).ok();
-    let before = env.json(&["status"])["redactions"].clone();
-    let listed = secrets(&env, &[])["by_kind"].clone();
-    // The samples have secrets in texts only, so that every one has a place.
-    assert_eq!(listed, before);
+fn places_are_counted_as_status_counts_them() {
+    let env = TestEnv::with_samples();
+    ingest_leak(&env, "leak", "/work/harbor", "2026-11-20T08:00:00Z");
+    let name = format!("/work/{}.txt", token());
+    let read = [
+        json!({ "type": "user", "text": "Read it, and mind [REDACTED:github_token]" }),
+        json!({ "type": "tool_call", "tool_name": "Read", "tool_call_id": "r",
+            "input": { "file_path": name }, "files": [name] }),
+        json!({ "type": "tool_result", "tool_call_id": "r", "text": "empty" }),
+    ];
+    write_log(&env, "reader", &json!({ "model": token() }), &read);
+    ingest(&env);
+    let counted = env.json(&["status"])["redactions"].clone();
+    let answer = secrets(&env, &[]);
+    assert_eq!(answer["by_kind"], counted);
+    let reader = answer["secrets"].as_array().expect("a list").iter();
+    let reader = reader.clone().find(|found| found["session_id"] == "reader").expect("found");
+    let events: Vec<&Value> =
+        reader["places"].as_array().expect("places").iter().map(|at| &at["event_id"]).collect();
+    assert_eq!(events, ["reader:0", "reader:1"], "{reader}");
 }
 
 #[test]

@@ -54,9 +54,7 @@ pub use self::analyze::{
     Decision, HistoryScope, KnownFix, LiveFailure, find_decisions, find_failing_call,
     find_fix_of_event, find_known_fix,
 };
-use self::blame::restore;
-pub use self::blame::restore::{BaseCall, BaseKind, RestoredFile};
-pub use self::blame::{BlameData, BlameSpan, BlamedFile, CountedEdit, FilePlace, WrittenBy};
+pub use self::blame::{BlameData, BlameSpan, BlamedFile, CountedEdit, WrittenBy};
 use self::doctor::DoctorData;
 pub use self::endings::{SessionTail, read_session_tail};
 pub use self::handover::Handover;
@@ -399,20 +397,6 @@ impl Tools {
         self.read_store(call, &mut || blame::run(self.snapshot(call)?, file, call))
     }
 
-    /// Restores the text of a file from the calls that read and wrote it, as it was at the event `at`: a
-    /// call is not carried out yet then, a result shows what the call led to.
-    pub fn restore_file(
-        &self,
-        file: &FilePlace,
-        at: Option<&str>,
-        call: &Call<'_>,
-    ) -> Result<RestoredFile, ToolError> {
-        self.shared.require_all_events("restore")?;
-        self.read_store(call, &mut || {
-            restore::run(&self.shared, self.snapshot(call)?, file, at, call)
-        })
-    }
-
     /// Runs `query_sql`.
     pub fn query_sql(
         &self,
@@ -497,7 +481,7 @@ impl Tools {
         call: &Call<'_>,
     ) -> Result<SecretsData, ToolError> {
         self.shared.require_all_events("secrets")?;
-        secrets::run(self.snapshot(call)?, filter, is_published, call)
+        secrets::run(&self.shared, self.snapshot(call)?, filter, is_published, call)
     }
 
     /// Collects the figures of the store; `roots` are searched for new files.

@@ -3,16 +3,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ingest::redact::masked_kinds;
+use ingest::redact::{built_in_rules, masked_kinds};
 use schemas::session::{EventRow, SessionRow};
-use schemas::{Provider, Timestamp, ToolError};
+use schemas::{ErrorCode, EventType, Provider, Timestamp, ToolError, nearest};
 use serde::Serialize;
 
+use super::reply::budget::echoed_name;
 use super::reply::call::Call;
 use super::reply::convert;
 use super::reply::rows::for_each_event;
 use super::reply::scope::SessionFilters;
+use super::reply::shared_state::SharedState;
 use crate::error::store_error;
+use base::sanitize::clean_text;
 use store::Snapshot;
 
 /// Which secrets are listed; `None` selects all.
@@ -21,7 +24,7 @@ pub struct SecretFilter<'a> {
     /// A part of the session's folder or project.
     pub project: Option<&'a str>,
     pub kind: Option<&'a str>,
-    /// The earliest time of an event.
+    /// The earliest time of an event. Secrets without a time are listed, too.
     pub since: Option<Timestamp>,
 }
 
@@ -31,7 +34,7 @@ pub struct SecretsData {
     /// The newest session first.
     pub secrets: Vec<LoggedSecrets>,
     pub sessions: usize,
-    /// Number of places by kind.
+    /// The number of places by kind.
     pub by_kind: BTreeMap<String, u64>,
     /// Logs that were read with `--no-redact`, whose secrets are not known.
     pub unmasked_logs: usize,
@@ -41,12 +44,13 @@ pub struct SecretsData {
 #[derive(Debug, Serialize)]
 pub struct LoggedSecrets {
     pub kind: String,
+    /// The number of places, as `status` counts them.
     pub count: u64,
     pub session_id: String,
     pub provider: Provider,
     pub project: Option<String>,
     pub title: Option<String>,
-    /// When the latest of them was written.
+    /// When the latest of them was written, if an event shows it.
     pub timestamp: Option<String>,
     /// The log.
     pub file: String,
@@ -54,8 +58,8 @@ pub struct LoggedSecrets {
     pub log_exists: bool,
     /// Whether `sessions push` published the session. What it publishes is masked.
     pub published: bool,
-    /// The events with the secrets, in order. Secrets of the session's own values, such as its title,
-    /// and of values that events do not show have none.
+    /// The events with such placeholders, in order. Secrets of the session's own values, such as its
+    /// title, have none.
     pub places: Vec<SecretPlace>,
 }
 
@@ -65,8 +69,8 @@ pub struct SecretPlace {
     pub event_id: String,
     pub timestamp: Option<String>,
     pub count: u64,
-    /// The record of the log: its first byte and its length. In a database they count within the
-    /// records of the session.
+    /// The record of the log: its first byte and its length, after decompression. In a database they
+    /// count within the records of the session.
     pub byte: i64,
     pub bytes: i64,
 }
@@ -74,11 +78,15 @@ pub struct SecretPlace {
 /// Lists the secrets that were masked in the logs of this machine. `is_published` says whether the
 /// session at a position was published.
 pub(super) fn run(
+    shared: &SharedState,
     snapshot: &Snapshot,
     filter: SecretFilter<'_>,
     is_published: &dyn Fn(usize) -> bool,
     call: &Call<'_>,
 ) -> Result<SecretsData, ToolError> {
+    if let Some(kind) = filter.kind {
+        check_kind(shared, snapshot, kind)?;
+    }
     let filters = SessionFilters {
         project: filter.project,
         since: filter.since,
@@ -116,6 +124,28 @@ pub(super) fn run(
         data.secrets.push(secrets);
     }
     Ok(data)
+}
+
+/// Fails if no rule has this kind, and no log of the store.
+fn check_kind(shared: &SharedState, snapshot: &Snapshot, kind: &str) -> Result<(), ToolError> {
+    let built_in: BTreeSet<&str> = built_in_rules().flat_map(|rule| rule.kinds).collect();
+    let redactor = shared.masking.map(|masking| masking()).transpose()?;
+    if built_in.contains(kind) || redactor.is_some_and(|redactor| redactor.has_user_rule(kind)) {
+        return Ok(());
+    }
+    for row in snapshot.read_rows().map_err(store_error)? {
+        if convert::parse_counts(row.redactions.as_ref()).contains_key(kind) {
+            return Ok(());
+        }
+    }
+    let message = format!(
+        "kind: no rule is for '{}'. `sessions doctor` lists the kinds of the masked secrets, and docs/redaction.md all",
+        echoed_name(kind)
+    );
+    let meant = nearest(kind, built_in);
+    Err(ToolError::new(ErrorCode::InvalidArgument, message)
+        .with_detail("field", "kind")
+        .with_suggestion(meant))
 }
 
 /// Finds the secrets of a session. `kinds` has their numbers, as they were counted when the log was
@@ -156,20 +186,16 @@ fn find_in_session(
         if had_places && places.is_empty() {
             continue;
         }
-        let in_events: u64 = places.iter().map(|place| place.count).sum();
+        let placed = places.iter().map(|place| place.count).sum();
         found.push(LoggedSecrets {
-            kind,
-            count: if had_places { in_events } else { count },
+            kind: clean_text(&kind),
+            count: if had_places && since.is_some() { count.min(placed) } else { count },
             session_id: row.session_id.clone(),
             provider: row.provider,
-            project: row.project.clone(),
-            title: row.title.clone(),
-            timestamp: places
-                .iter()
-                .filter_map(|place| place.timestamp.clone())
-                .max()
-                .or_else(|| convert::format_time(row.ended_at)),
-            file: row.source_path.clone(),
+            project: row.project.as_deref().map(clean_text),
+            title: row.title.as_deref().map(clean_text),
+            timestamp: places.iter().filter_map(|place| place.timestamp.clone()).max(),
+            file: clean_text(&row.source_path),
             log_exists: !row.source_gone,
             published: false,
             places,
@@ -179,11 +205,14 @@ fn find_in_session(
 }
 
 /// Counts the placeholders of an event by kind. The command and the files of a call are part of its
-/// text; where a secret is masked in them only, it counts once.
+/// text; where a secret is masked in them only, it counts once. A result repeats those of its call.
 fn count_kinds(event: &EventRow) -> BTreeMap<&str, u64> {
     let mut kinds = BTreeMap::new();
     for kind in masked_kinds(&event.text) {
         *kinds.entry(kind).or_default() += 1;
+    }
+    if event.event_type == EventType::ToolResult {
+        return kinds;
     }
     let others = event.command.iter().chain(event.files.iter().flatten());
     for kind in others.flat_map(|text| masked_kinds(text)) {

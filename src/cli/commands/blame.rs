@@ -11,9 +11,9 @@ use schemas::tool::stats::{GroupKey, StatsArgs};
 use schemas::{ErrorCode, ToolError, limits};
 
 use crate::cli::context::CommandContext;
-use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::cli::exit::{CommandFailure, CommandOutcome, CommandResult};
 use crate::config::environment;
-use tools::{BlamedFile, FilePlace};
+use tools::BlamedFile;
 
 /// Maximum size in bytes of a file whose lines are examined.
 const MAX_FILE_BYTES: u64 = 16 << 20;
@@ -35,10 +35,7 @@ pub(in crate::cli) struct BlameFlags {
     edits: bool,
 }
 
-pub(in crate::cli) fn run(
-    flags: &BlameFlags,
-    context: &CommandContext<'_>,
-) -> Result<CommandOutcome, CommandFailure> {
+pub(in crate::cli) fn run(flags: &BlameFlags, context: &CommandContext<'_>) -> CommandResult {
     let chosen = match &flags.place {
         Some(place) => Some(place.clone()),
         None => choose_file(context)?,
@@ -102,19 +99,17 @@ fn read_file(place: &str) -> Result<BlamedFile, ToolError> {
         return Err(unreadable(&message));
     }
 
-    Ok(BlamedFile { place: describe_place(&full), text, lines, has_edits: false })
-}
-
-/// Returns what identifies a file, given its full path, in logs of this machine and of others.
-pub(super) fn describe_place(full: &Path) -> FilePlace {
     let root = full.ancestors().skip(1).find(|dir| dir.join(".git").exists());
     let relative = root.and_then(|root| full.strip_prefix(root).ok());
-    let relative = relative.or_else(|| full.file_name().map(Path::new)).unwrap_or(full);
-    FilePlace {
+    let relative = relative.or_else(|| full.file_name().map(Path::new)).unwrap_or(&full);
+    Ok(BlamedFile {
         path: full.to_string_lossy().replace('\\', "/"),
         relative: relative.to_string_lossy().replace('\\', "/"),
         names: root.map(repository_names).unwrap_or_default(),
-    }
+        text,
+        lines,
+        has_edits: false,
+    })
 }
 
 fn read_text(path: &Path, max_bytes: u64) -> std::io::Result<String> {

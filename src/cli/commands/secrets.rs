@@ -35,6 +35,6 @@ pub(in crate::cli) fn run(
         tools.list_secrets(filter, &|at| published.contains(&at), call)
     })?;
     context.printer.print_value(&data, &context.layout())?;
-    // As from a check: secrets are a failure.
-    Ok(CommandOutcome::from_found(data.secrets.is_empty()))
+    // As from a check: secrets are a failure, and so is that they are not known.
+    Ok(CommandOutcome::from_found(data.secrets.is_empty() && data.unmasked_logs == 0))
 }

@@ -7,7 +7,7 @@ use schemas::{ErrorCode, ToolError};
 use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome};
 use crate::cli::tool_flags::ToolFlags;
-use crate::output::{Printer, Show as _, StatsSummary};
+use crate::output::{Show as _, StatsSummary};
 use tools::Extent;
 
 #[derive(Debug, clap::Args)]

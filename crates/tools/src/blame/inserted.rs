@@ -72,8 +72,16 @@ impl KnownFile {
         }
         let Some(result) = action.result.filter(|_| action.kind == ToolKind::Read) else { return };
         self.was_seen = true;
-        if let Some(text) = read_whole_file(action.call, result) {
-            self.text = Some(text);
+        let text = clean_text(&result.text);
+        let call = clean_text(&action.call.text);
+        let is_part = call.lines().any(|line| {
+            ["offset", "limit", "start_line", "end_line", "view_range", "lines"]
+                .iter()
+                .any(|name| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(':')))
+        });
+        if !is_part && !text.contains("truncated") {
+            let lines: Vec<&str> = read_lines(&text).collect();
+            self.text = Some(lines.join("\n"));
         }
     }
 
@@ -183,46 +191,18 @@ pub(super) fn read_lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().map(|line| strip_number(line).trim_end())
 }
 
-/// Returns the text of a file that a call read from its beginning to its end. Without numbers of lines
-/// a note at its end cannot be told from the file.
-pub(super) fn read_whole_file(call: &EventRow, result: &EventRow) -> Option<String> {
-    let call = clean_text(&call.text);
-    let is_part = call.lines().any(|line| {
-        ["offset", "limit", "start_line", "end_line", "view_range", "lines"]
-            .iter()
-            .any(|name| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(':')))
-    });
-    let text = clean_text(&result.text);
-    if is_part || text.contains("truncated") {
-        return None;
-    }
-    let Some((first, _)) = split_number(text.split('\n').next()?) else { return Some(text) };
-    if first != 1 {
-        return None;
-    }
-    let mut lines = Vec::new();
-    for line in text.split('\n') {
-        match split_number(line) {
-            Some((number, line)) if number == lines.len() + 1 => lines.push(line),
-            // What follows the numbered lines is a remark of the reader.
-            _ => break,
-        }
-    }
-    Some(lines.join("\n"))
-}
-
 /// Returns a line of a reader's output without the number at its beginning.
 fn strip_number(line: &str) -> &str {
-    split_number(line).map_or(line, |(_, text)| text)
-}
-
-/// Splits the number from a line of a reader's output.
-fn split_number(line: &str) -> Option<(usize, &str)> {
-    let line = line.trim_start();
-    let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());
-    let number = line[..line.len() - rest.len()].parse().ok()?;
-    let mut separators = ["→", "\t", "| ", ": ", "|"].iter();
-    separators.find_map(|separator| rest.strip_prefix(separator)).map(|text| (number, text))
+    let rest = line.trim_start().trim_start_matches(|c: char| c.is_ascii_digit());
+    if rest.len() == line.trim_start().len() {
+        return line;
+    }
+    for separator in ["→", "\t", "| ", ": ", "|"] {
+        if let Some(text) = rest.strip_prefix(separator) {
+            return text;
+        }
+    }
+    line
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@
 
 mod history;
 mod inserted;
-pub(crate) mod restore;
 mod runs;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,21 +30,15 @@ const MAX_ROWS: usize = 50_000;
 /// Number of folders of a relative path from which the path alone identifies the file.
 const MIN_PATH_PARTS: usize = 3;
 
-/// What identifies a file in logs.
+/// The file to examine.
 #[derive(Debug, Clone)]
-pub struct FilePlace {
+pub struct BlamedFile {
     /// The full path on this machine.
     pub path: String,
     /// The path below the root of its repository, with `/`; the file name without one.
     pub relative: String,
     /// Names of the repository: of its folder, and at the end of the addresses of its remotes.
     pub names: Vec<String>,
-}
-
-/// The file to examine.
-#[derive(Debug, Clone)]
-pub struct BlamedFile {
-    pub place: FilePlace,
     pub text: String,
     /// Only these lines, from 1; `None` means all.
     pub lines: Option<RangeInclusive<usize>>,
@@ -106,7 +99,7 @@ pub(super) fn run(
     call: &Call<'_>,
 ) -> Result<BlameData, ToolError> {
     let lines = FileLines::new(&file.text);
-    let edits = read_history(snapshot, &file.place, call)?.into_edits();
+    let edits = read_history(snapshot, file, call)?.into_edits();
     let mut writers: Vec<Option<&FileEdit>> = vec![None; lines.len()];
     for edit in &edits {
         for part in &edit.parts {
@@ -125,7 +118,7 @@ pub(super) fn run(
         removed: edit.removed,
     });
     let mut data = BlameData {
-        path: file.place.path.clone(),
+        path: file.path.clone(),
         spans: Vec::new(),
         known_lines: 0,
         lines: 0,
@@ -144,22 +137,13 @@ pub(super) fn run(
 }
 
 fn describe_edit(snapshot: &Snapshot, edit: &FileEdit) -> WrittenBy {
-    describe_event(snapshot, edit.session, edit.event_index, edit.time)
-}
-
-fn describe_event(
-    snapshot: &Snapshot,
-    session: usize,
-    event_index: i32,
-    time: Option<i64>,
-) -> WrittenBy {
-    let row = &snapshot.sessions()[session];
-    let index = convert::unsigned_index(event_index);
+    let row = &snapshot.sessions()[edit.session];
+    let index = convert::unsigned_index(edit.event_index);
     WrittenBy {
         session_id: row.session_id.clone(),
         event_id: schemas::EventId::format(&row.session_id, index),
         provider: row.provider,
-        timestamp: convert::format_time(time),
+        timestamp: convert::format_time(edit.time),
         title: row.title.as_deref().map(|title| one_line(&clean_text(title))),
     }
 }
@@ -167,7 +151,7 @@ fn describe_event(
 /// Finds the calls and results about files with this name: the indexes of their events by session.
 fn find_calls(
     snapshot: &Snapshot,
-    file: &FilePlace,
+    file: &BlamedFile,
     call: &Call<'_>,
 ) -> Result<BTreeMap<usize, BTreeSet<u32>>, ToolError> {
     let name = file.relative.rsplit('/').next().unwrap_or(&file.relative);
@@ -190,7 +174,7 @@ fn find_calls(
 /// Reads the calls on the file, and what the sessions that edited it printed.
 fn read_history(
     snapshot: &Snapshot,
-    file: &FilePlace,
+    file: &BlamedFile,
     call: &Call<'_>,
 ) -> Result<FileHistory, ToolError> {
     let mut history = FileHistory::default();
@@ -215,7 +199,7 @@ fn read_history(
 /// Returns true if a path of a session's log is the file: the same full path, or the same path below
 /// the root of the repository. A short path identifies the file only in a session of this
 /// repository.
-fn is_same_file(path: &str, session: &SessionSummary, file: &FilePlace) -> bool {
+fn is_same_file(path: &str, session: &SessionSummary, file: &BlamedFile) -> bool {
     let full = resolve_path(session.origin.cwd.as_deref(), path).replace('\\', "/");
     if full == file.path {
         return true;
@@ -229,7 +213,7 @@ fn is_same_file(path: &str, session: &SessionSummary, file: &FilePlace) -> bool 
 }
 
 /// Returns true if a session, or the folder in which its log names the file, is of the repository.
-fn is_of_repository(folder: &str, session: &SessionSummary, file: &FilePlace) -> bool {
+fn is_of_repository(folder: &str, session: &SessionSummary, file: &BlamedFile) -> bool {
     let repository = session.origin.repository.as_deref().map(|address| {
         let address = address.trim_end_matches('/');
         let name = address.rsplit(['/', '\\', ':']).next().unwrap_or(address);

@@ -131,53 +131,28 @@ impl Edit {
     }
 
     fn from_arguments(text: &str) -> Self {
-        let mut all = Self::default();
-        for edit in Self::parse_list(text) {
-            all.push_line(EditSide::Removed, &edit.removed);
-            all.push_line(EditSide::Added, &edit.added);
-        }
-        all
-    }
-
-    /// Reads the arguments of an edit like [`Self::parse`], each edit of a list by itself. A line break
-    /// at the end of a text is known only if no argument follows it.
-    pub(crate) fn parse_list(text: &str) -> Vec<Self> {
+        let mut edit = Self::default();
         let is_list = text.lines().any(|line| line == "edits:");
-        let mut edits: Vec<Self> = Vec::new();
-        // The sides that the last edit has so far.
-        let mut known = Vec::new();
-        let mut open = None;
-        for line in text.split('\n') {
-            let Some((begun, value)) = parse_argument(line, is_list) else {
-                if let (Some(side), Some(edit)) = (open, edits.last_mut()) {
-                    edit.side_mut(side).extend(["\n", line]);
-                }
-                continue;
-            };
-            open = begun;
-            let Some(side) = begun else { continue };
-            if edits.is_empty() || known.contains(&side) {
-                edits.push(Self::default());
-                known.clear();
+        let mut side = None;
+        for text_line in text.lines() {
+            let mut line = text_line;
+            if let Some((begun, value)) = parse_argument(line, is_list) {
+                side = begun;
+                line = value;
             }
-            known.push(side);
-            if let Some(edit) = edits.last_mut() {
-                edit.side_mut(side).push_str(value);
+            if let Some(side) = side {
+                edit.push_line(side, line);
             }
         }
-        edits
-    }
-
-    fn side_mut(&mut self, side: EditSide) -> &mut String {
-        match side {
-            EditSide::Removed => &mut self.removed,
-            EditSide::Added => &mut self.added,
-        }
+        edit
     }
 
     /// Adds a line to one side.
     fn push_line(&mut self, side: EditSide, line: &str) {
-        let text = self.side_mut(side);
+        let text = match side {
+            EditSide::Removed => &mut self.removed,
+            EditSide::Added => &mut self.added,
+        };
         if !text.is_empty() {
             text.push('\n');
         }
