@@ -228,84 +228,52 @@ pub(super) struct CommandNeeds {
     pub(super) text: TextUse,
 }
 
+/// The needs of most commands: they read sessions and show their text.
+const SHOWS_SESSIONS: CommandNeeds = CommandNeeds {
+    sessions: true,
+    refresh: true,
+    engine: false,
+    lake: false,
+    dates: true,
+    text: TextUse::Shows,
+};
+
 impl Command {
     pub(super) fn needs(&self) -> CommandNeeds {
+        let nothing = CommandNeeds::default();
         match self {
             Self::Search(_)
             | Self::List(_)
             | Self::Stats(_)
             | Self::Usage(_)
             | Self::Event(_)
-            | Self::Show(_) => CommandNeeds {
-                sessions: true,
-                refresh: true,
-                engine: true,
-                dates: true,
-                lake: false,
-                text: TextUse::Shows,
-            },
-            Self::Find(_) | Self::Analyze(_) | Self::Blame(_) | Self::Secrets(_) => CommandNeeds {
-                sessions: true,
-                refresh: true,
-                dates: true,
-                text: TextUse::Shows,
-                ..CommandNeeds::default()
-            },
-            Self::Report(_) | Self::Export(_) => CommandNeeds {
-                sessions: true,
-                refresh: true,
-                dates: true,
-                text: TextUse::PassesOn,
-                ..CommandNeeds::default()
-            },
-            Self::Query(flags) if flags.is_schema() => CommandNeeds::default(),
-            Self::Query(_) => CommandNeeds {
-                sessions: true,
-                refresh: true,
-                engine: true,
-                text: TextUse::Shows,
-                ..CommandNeeds::default()
-            },
-            Self::Resume(_) => CommandNeeds {
-                sessions: true,
-                refresh: true,
-                dates: true,
-                text: TextUse::PassesOn,
-                ..CommandNeeds::default()
-            },
+            | Self::Show(_) => CommandNeeds { engine: true, ..SHOWS_SESSIONS },
+            Self::Find(_) | Self::Analyze(_) | Self::Blame(_) | Self::Secrets(_) => SHOWS_SESSIONS,
+            Self::Report(_) | Self::Export(_) | Self::Resume(_) => {
+                CommandNeeds { text: TextUse::PassesOn, ..SHOWS_SESSIONS }
+            }
+            Self::Query(flags) if flags.is_schema() => nothing,
+            Self::Query(_) => CommandNeeds { engine: true, dates: false, ..SHOWS_SESSIONS },
             // They read new log data themselves.
-            Self::Open(_) => CommandNeeds {
-                sessions: true,
-                dates: true,
-                text: TextUse::Shows,
-                ..CommandNeeds::default()
-            },
-            Self::Tail(_) => {
-                CommandNeeds { sessions: true, text: TextUse::Shows, ..CommandNeeds::default() }
-            }
+            Self::Open(_) => CommandNeeds { refresh: false, ..SHOWS_SESSIONS },
+            Self::Tail(_) => CommandNeeds { refresh: false, dates: false, ..SHOWS_SESSIONS },
             // Without a store there is nothing to publish.
-            Self::Push(_) => CommandNeeds {
-                refresh: true,
-                lake: true,
-                text: TextUse::PassesOn,
-                ..CommandNeeds::default()
-            },
-            Self::Pull(_) => CommandNeeds { dates: true, lake: true, ..CommandNeeds::default() },
-            Self::Lake(_) => CommandNeeds { lake: true, ..CommandNeeds::default() },
+            Self::Push(_) => {
+                CommandNeeds { refresh: true, lake: true, text: TextUse::PassesOn, ..nothing }
+            }
+            Self::Pull(_) => CommandNeeds { dates: true, lake: true, ..nothing },
+            Self::Lake(_) => CommandNeeds { lake: true, ..nothing },
             Self::Forget(_) | Self::Hide(_) => {
-                CommandNeeds { dates: true, text: TextUse::Shows, ..CommandNeeds::default() }
+                CommandNeeds { dates: true, text: TextUse::Shows, ..nothing }
             }
-            Self::Doctor(flags) if flags.why_masked.is_some() => CommandNeeds {
-                sessions: true,
-                refresh: true,
-                text: TextUse::Shows,
-                ..CommandNeeds::default()
-            },
+            Self::Doctor(flags) if flags.why_masked.is_some() => {
+                CommandNeeds { dates: false, ..SHOWS_SESSIONS }
+            }
             Self::Label(_) | Self::Status | Self::Doctor(_) => {
-                CommandNeeds { text: TextUse::Shows, ..CommandNeeds::default() }
+                CommandNeeds { text: TextUse::Shows, ..nothing }
             }
-            Self::Statusline => CommandNeeds { dates: true, ..CommandNeeds::default() },
-            Self::Mcp(_) => CommandNeeds { engine: true, ..CommandNeeds::default() },
+            Self::Statusline => CommandNeeds { dates: true, ..nothing },
+            Self::Mcp(_) => CommandNeeds { engine: true, ..nothing },
             Self::Ingest(_)
             | Self::Compact(_)
             | Self::Web(_)
@@ -321,7 +289,7 @@ impl Command {
             | Self::Help(_)
             | Self::Init(_)
             | Self::CompleteLine(_)
-            | Self::Completions(_) => CommandNeeds::default(),
+            | Self::Completions(_) => nothing,
         }
     }
 }

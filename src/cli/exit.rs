@@ -7,6 +7,9 @@ use schemas::ToolError;
 
 use crate::output::Printer;
 
+/// How a command ends.
+pub(super) type CommandResult = Result<CommandOutcome, CommandFailure>;
+
 /// The result of a command that ran to its end.
 pub(super) enum CommandOutcome {
     Done,
@@ -45,10 +48,7 @@ impl From<io::Error> for CommandFailure {
 
 /// Reports a failure to the user and returns the exit code: 0 done, 1 nothing found, 2 wrong usage,
 /// 3 data or store trouble.
-pub(super) fn report_result(
-    result: Result<CommandOutcome, CommandFailure>,
-    printer: &Printer,
-) -> ExitCode {
+pub(super) fn report_result(result: CommandResult, printer: &Printer) -> ExitCode {
     match result {
         Ok(CommandOutcome::Done) => ExitCode::SUCCESS,
         Ok(CommandOutcome::NothingFound) => ExitCode::from(1),

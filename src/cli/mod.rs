@@ -47,7 +47,7 @@ use self::commands::{
     upgrade, usage, web,
 };
 use self::context::{CommandContext, debug_metadata};
-use self::exit::{CommandFailure, CommandOutcome, report_result, report_unwritten};
+use self::exit::{CommandOutcome, CommandResult, report_result, report_unwritten};
 use self::first_run::ingest_on_first_use;
 use self::freshness::StoreRefresh;
 use self::misspelled_flag::{describe_misspelled_flag, describe_unknown_flag};
@@ -139,11 +139,7 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
 }
 
 /// Starts the log of the program and runs the command.
-fn run_parsed(
-    command: Command,
-    args: Args,
-    printer: &Printer,
-) -> Result<CommandOutcome, CommandFailure> {
+fn run_parsed(command: Command, args: Args, printer: &Printer) -> CommandResult {
     // The process of a query writes its report to stderr, and nothing else may be there.
     if !matches!(command, Command::SqlWorker) {
         start_logging(args.verbose)?;
@@ -211,11 +207,7 @@ fn choose_zone(needs: CommandNeeds, timezone: Option<&str>) -> Result<Zone, Tool
 }
 
 /// Runs the command.
-fn run_command(
-    command: Command,
-    args: Args,
-    printer: &Printer,
-) -> Result<CommandOutcome, CommandFailure> {
+fn run_command(command: Command, args: Args, printer: &Printer) -> CommandResult {
     let named_store = args.store.clone();
     let needs = command.needs();
     let zone = choose_zone(needs, args.timezone.as_deref())?;
@@ -280,7 +272,7 @@ fn dispatch_command(
     named_store: Option<&Path>,
     timezone: Option<&str>,
     context: &CommandContext<'_>,
-) -> Result<CommandOutcome, CommandFailure> {
+) -> CommandResult {
     let printer = context.printer;
     match command {
         Command::Ingest(flags) => ingest::run(&flags, context),
@@ -333,7 +325,7 @@ fn dispatch_command(
     }
 }
 
-fn print_help(flags: &HelpFlags, printer: &Printer) -> Result<CommandOutcome, CommandFailure> {
+fn print_help(flags: &HelpFlags, printer: &Printer) -> CommandResult {
     let scope = if flags.lists_all { HelpScope::All } else { HelpScope::EveryDay };
     let help = arrange_help(Args::command(), printer.terminal, scope).render_help();
     printer.print_painted(&paint_help(&help.to_string()))?;

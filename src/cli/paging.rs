@@ -8,7 +8,7 @@ use schemas::tool::search::SearchData;
 use schemas::{ErrorCode, ToolError};
 use serde::Serialize;
 
-use tools::encoding_error;
+use tools::{AnswerResult, encoding_error};
 
 /// Maximum number of pages that `--all` reads.
 const MAX_PAGES: u32 = 10_000;
@@ -81,8 +81,8 @@ impl OnePageFlags {
     /// Fails if a page cannot be read, or if there are fewer pages.
     pub(super) fn read<T>(
         &self,
-        mut read: impl FnMut(Option<String>) -> Result<EncodedAnswer<T>, ToolError>,
-    ) -> Result<EncodedAnswer<T>, ToolError> {
+        mut read: impl FnMut(Option<String>) -> AnswerResult<T>,
+    ) -> AnswerResult<T> {
         let wanted = self.page.unwrap_or(1);
         if wanted == 0 {
             return Err(ToolError::invalid_value("page", "0", &["a number from 1"]));
@@ -117,16 +117,16 @@ impl PageFlags {
     /// Fails if a page cannot be read, or if there are fewer pages.
     pub(super) fn read<T: JoinPages>(
         &self,
-        read: impl FnMut(Option<String>) -> Result<EncodedAnswer<T>, ToolError>,
-    ) -> Result<EncodedAnswer<T>, ToolError> {
+        read: impl FnMut(Option<String>) -> AnswerResult<T>,
+    ) -> AnswerResult<T> {
         if self.all { read_all(read) } else { self.one.read(read) }
     }
 }
 
 /// Reads all pages and joins them.
 fn read_all<T: JoinPages>(
-    mut read: impl FnMut(Option<String>) -> Result<EncodedAnswer<T>, ToolError>,
-) -> Result<EncodedAnswer<T>, ToolError> {
+    mut read: impl FnMut(Option<String>) -> AnswerResult<T>,
+) -> AnswerResult<T> {
     let mut last = read(None)?;
     let mut pages = Vec::new();
     while let Some(cursor) = next_cursor(&last)

@@ -7,7 +7,7 @@ use schemas::{ErrorCode, Timestamp, ToolError, Zone};
 
 use super::commands::resume::{self, ResumeFlags};
 use super::context::CommandContext;
-use super::exit::{CommandFailure, CommandOutcome};
+use super::exit::{CommandOutcome, CommandResult};
 use super::startup::{TextUse, mask_stored_text};
 use crate::app;
 use crate::config::user_settings::UserSettings;
@@ -29,7 +29,7 @@ pub(super) fn open_picker(
     timezone: Option<&str>,
     refresh: ScreenRefresh,
     printer: &Printer,
-) -> Result<CommandOutcome, CommandFailure> {
+) -> CommandResult {
     let zone = UserSettings::read()?.zone(timezone)?;
     let context = CommandContext {
         store: Arc::new(app::open_store(store)),
@@ -52,7 +52,7 @@ pub(super) fn pick_session(
     command: &str,
     resume_flags: ResumeFlags,
     context: &CommandContext<'_>,
-) -> Result<CommandOutcome, CommandFailure> {
+) -> CommandResult {
     if context.printer.is_json || context.engine.is_some() || !can_show_screen(context.printer) {
         let message = format!(
             "'sessions {command}' needs the ID of a session. `sessions list` lists them; 'last' is the newest one"
@@ -65,10 +65,7 @@ pub(super) fn pick_session(
 }
 
 /// Opens the reading view of a session.
-pub(super) fn open_reader(
-    session_id: &str,
-    context: &CommandContext<'_>,
-) -> Result<CommandOutcome, CommandFailure> {
+pub(super) fn open_reader(session_id: &str, context: &CommandContext<'_>) -> CommandResult {
     if !can_show_screen(context.printer) {
         let message = format!(
             "'sessions open' needs a terminal. `sessions show {}` prints the session",
@@ -110,7 +107,7 @@ fn finish(
     end: ScreenEnd,
     resume_flags: ResumeFlags,
     context: &CommandContext<'_>,
-) -> Result<CommandOutcome, CommandFailure> {
+) -> CommandResult {
     match end {
         ScreenEnd::Closed => Ok(CommandOutcome::Done),
         ScreenEnd::Signal(code) => Ok(CommandOutcome::Ended(code)),

@@ -29,6 +29,7 @@
 //! ```
 
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use schemas::hook::HookName;
@@ -41,7 +42,7 @@ use super::settings::{invalid_file_error, read_settings_file, settings_file};
 use store::{Identity, KeepLevel};
 
 /// The settings of a user. A setting that the file does not have is at its default.
-#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct UserSettings {
     display: DisplaySettings,
@@ -56,6 +57,10 @@ pub struct UserSettings {
     pub hooks: HookSettings,
 }
 
+/// The text of the file as it was parsed last, with its settings. A command asks for them in several
+/// places, and a server again when the file may have changed.
+static PARSED: Mutex<Option<(String, UserSettings)>> = Mutex::new(None);
+
 /// The environment variable that switches hooks off.
 const HOOKS_VARIABLE: &str = "SESSIONS_HOOKS";
 
@@ -66,7 +71,7 @@ const OFF_VALUES: [&str; 4] = ["off", "0", "false", "no"];
 const HOOK_TIMEOUT_MS: u64 = 100;
 
 /// What hooks of agents say.
-#[derive(Debug, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HookSettings {
     /// False if no hook says or does anything.
@@ -110,7 +115,7 @@ impl HookSettings {
 
 /// Which logs are read. A pattern is matched against the working directory of a session and
 /// against the path of its log.
-#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct IngestSettings {
     /// Patterns of logs that are left out.
@@ -122,7 +127,7 @@ pub struct IngestSettings {
 }
 
 /// The names of this machine and its user in answers, and in what is published.
-#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct IdentitySettings {
     /// Name of the machine; that of the host if absent or empty.
@@ -132,7 +137,7 @@ struct IdentitySettings {
 }
 
 /// What `sessions push` publishes. A pattern is matched against the working directory of a session.
-#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PublishSettings {
     /// Patterns of the only projects that are published; none is if the list is empty.
@@ -171,7 +176,7 @@ impl PublishedContent {
 }
 
 /// How commands show times.
-#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct DisplaySettings {
     /// The zone of days and dates; that of the system if absent.
@@ -179,7 +184,7 @@ struct DisplaySettings {
 }
 
 /// How much is kept of old sessions.
-#[derive(Debug, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StoreSettings {
     /// `full`, or `transcripts` or `usage` with the age from which it holds.
@@ -257,7 +262,13 @@ impl UserSettings {
         let Some((path, text)) = read_settings_file(VARIABLE, FILE_NAME)? else {
             return Ok(Self::default());
         };
-        parse_settings(&text).map_err(|reason| invalid_file_error(&path, reason))
+        let mut parsed = PARSED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, settings)) = parsed.as_ref().filter(|(known, _)| *known == text) {
+            return Ok(settings.clone());
+        }
+        let settings = parse_settings(&text).map_err(|reason| invalid_file_error(&path, reason))?;
+        *parsed = Some((text, settings.clone()));
+        Ok(settings)
     }
 
     /// Returns the path of that file, which need not exist.

@@ -1,7 +1,7 @@
 //! A call of a tool, and the table of the functions that answer the calls of each tool.
 
 use schemas::ToolError;
-use schemas::envelope::{EncodedAnswer, JsonAnswer, Severity, Warning, WarningCode};
+use schemas::envelope::{JsonAnswer, Severity, Warning, WarningCode};
 use schemas::tool::{
     TOOLS, ToolAlias, ToolSpec, analyze, details, event, find, find_tool, label, list, metadata,
     query, search, stats,
@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::arguments::parse_arguments;
-use tools::{Call, Tools};
+use tools::{AnswerResult, Call, Tools};
 
 /// A function that answers the calls of one tool.
 type AnswerFunction = fn(&ToolCall, &Tools, &Call<'_>) -> Result<JsonAnswer, ToolError>;
@@ -55,7 +55,7 @@ impl ToolCall {
     /// Parses the arguments and runs `tool` with them.
     fn run<A: DeserializeOwned, T>(
         &self,
-        tool: impl Fn(&Tools, &A, &Call<'_>) -> Result<EncodedAnswer<T>, ToolError>,
+        tool: impl Fn(&Tools, &A, &Call<'_>) -> AnswerResult<T>,
         tools: &Tools,
         call: &Call<'_>,
     ) -> Result<JsonAnswer, ToolError> {

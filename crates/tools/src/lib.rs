@@ -35,7 +35,7 @@ use std::sync::{Arc, OnceLock};
 
 use ingest::provider::format::AgentFolders;
 use schemas::ToolError;
-use schemas::envelope::{EncodedAnswer, Warning};
+use schemas::envelope::Warning;
 use schemas::price::PriceTable;
 use schemas::session::EventRow;
 use schemas::tool::analyze::{AnalyzeArgs, AnalyzeData};
@@ -62,7 +62,7 @@ pub use self::image::EventImage;
 pub use self::image::count_images;
 use self::masks::MaskReport;
 use self::query::CountedWriter;
-pub use self::reply::answer::encoding_error;
+pub use self::reply::answer::{AnswerResult, encoding_error};
 use self::reply::answer::{Reply, run_and_wrap};
 pub use self::reply::call::Call;
 pub use self::reply::caller::Caller;
@@ -187,7 +187,7 @@ impl Tools {
         &self,
         call: &Call<'_>,
         tool: impl Fn(&Snapshot) -> Result<Reply<T>, ToolError>,
-    ) -> Result<EncodedAnswer<T>, ToolError> {
+    ) -> AnswerResult<T> {
         self.read_store(call, &mut || {
             self.shared.snapshot(call)?;
             run_and_wrap(call, self.shared.view(call)?, &tool)
@@ -195,11 +195,7 @@ impl Tools {
     }
 
     /// Runs `search_events`.
-    pub fn search_events(
-        &self,
-        args: &SearchArgs,
-        call: &Call<'_>,
-    ) -> Result<EncodedAnswer<SearchData>, ToolError> {
+    pub fn search_events(&self, args: &SearchArgs, call: &Call<'_>) -> AnswerResult<SearchData> {
         self.run_search(args, false, call)
     }
 
@@ -208,7 +204,7 @@ impl Tools {
         &self,
         args: &SearchArgs,
         call: &Call<'_>,
-    ) -> Result<EncodedAnswer<SearchData>, ToolError> {
+    ) -> AnswerResult<SearchData> {
         self.run_search(args, true, call)
     }
 
@@ -217,7 +213,7 @@ impl Tools {
         args: &SearchArgs,
         one_per_session: bool,
         call: &Call<'_>,
-    ) -> Result<EncodedAnswer<SearchData>, ToolError> {
+    ) -> AnswerResult<SearchData> {
         let interface = self.shared.caller.interface;
         let parsed = ParsedSearch::parse(args, one_per_session, interface, call);
         match &parsed {
@@ -232,21 +228,13 @@ impl Tools {
     }
 
     /// Runs `search_sessions`.
-    pub fn search_sessions(
-        &self,
-        args: &FindArgs,
-        call: &Call<'_>,
-    ) -> Result<EncodedAnswer<FindData>, ToolError> {
+    pub fn search_sessions(&self, args: &FindArgs, call: &Call<'_>) -> AnswerResult<FindData> {
         self.shared.require_all_events("search_sessions")?;
         self.run_tool(call, |snapshot| find::run(&self.shared, snapshot, args, call))
     }
 
     /// Runs `get_event_details`.
-    pub fn get_event_details(
-        &self,
-        args: &EventArgs,
-        call: &Call<'_>,
-    ) -> Result<EncodedAnswer<EventData>, ToolError> {
+    pub fn get_event_details(&self, args: &EventArgs, call: &Call<'_>) -> AnswerResult<EventData> {
         let find = |snapshot: &Snapshot| event::find_sessions(&self.shared, args, snapshot);
         self.shared.open_view(call, &NeededEvents::Sessions(&find))?;
         self.run_tool(call, |snapshot| event::run(&self.shared, snapshot, args, call))
@@ -266,11 +254,7 @@ impl Tools {
     }
 
     /// Runs `list_sessions`.
-    pub fn list_sessions(
-        &self,
-        args: &ListArgs,
-        call: &Call<'_>,
-    ) -> Result<EncodedAnswer<ListData>, ToolError> {
+    pub fn list_sessions(&self, args: &ListArgs, call: &Call<'_>) -> AnswerResult<ListData> {
         self.open_rows(call)?;
         self.run_tool(call, |snapshot| list::run(&self.shared, snapshot, args, call))
     }
@@ -280,7 +264,7 @@ impl Tools {
         &self,
         args: &DetailArgs,
         call: &Call<'_>,
-    ) -> Result<EncodedAnswer<DetailData>, ToolError> {
+    ) -> AnswerResult<DetailData> {
         self.prepare_session(&args.session_id, call)?;
         self.run_tool(call, |snapshot| details::run(&self.shared, snapshot, args, call))
     }
@@ -347,7 +331,7 @@ impl Tools {
         &self,
         args: &MetadataArgs,
         call: &Call<'_>,
-    ) -> Result<EncodedAnswer<MetadataData>, ToolError> {
+    ) -> AnswerResult<MetadataData> {
         run_and_wrap(call, self.shared.view(call)?, |_| metadata::run(args))
     }
 
@@ -356,7 +340,7 @@ impl Tools {
         &self,
         args: &LabelArgs,
         call: &Call<'_>,
-    ) -> Result<EncodedAnswer<LabelData>, ToolError> {
+    ) -> AnswerResult<LabelData> {
         self.shared.require_all_events("update_session_labels")?;
         // Before the snapshot is taken, which would report the same again.
         let notice = self.shared.store.make_private().map_err(store_error)?;
@@ -370,7 +354,7 @@ impl Tools {
         &self,
         args: &AnalyzeArgs,
         call: &Call<'_>,
-    ) -> Result<EncodedAnswer<AnalyzeData>, ToolError> {
+    ) -> AnswerResult<AnalyzeData> {
         self.shared.require_all_events("analyze_session")?;
         self.run_tool(call, |snapshot| {
             analyze::run(snapshot, args, call, self.shared.prices(), &self.shared.caller)
@@ -398,11 +382,7 @@ impl Tools {
     }
 
     /// Runs `query_sql`.
-    pub fn query_sql(
-        &self,
-        args: &QueryArgs,
-        call: &Call<'_>,
-    ) -> Result<EncodedAnswer<QueryData>, ToolError> {
+    pub fn query_sql(&self, args: &QueryArgs, call: &Call<'_>) -> AnswerResult<QueryData> {
         self.open_rows(call)?;
         self.run_tool(call, |snapshot| query::run(&self.shared, snapshot, args, call))
     }
@@ -441,11 +421,7 @@ impl Tools {
     }
 
     /// Runs `session_stats`.
-    pub fn session_stats(
-        &self,
-        args: &StatsArgs,
-        call: &Call<'_>,
-    ) -> Result<EncodedAnswer<StatsData>, ToolError> {
+    pub fn session_stats(&self, args: &StatsArgs, call: &Call<'_>) -> AnswerResult<StatsData> {
         self.count_sessions(args, Extent::Answer, call)
     }
 
@@ -455,7 +431,7 @@ impl Tools {
         args: &StatsArgs,
         extent: Extent,
         call: &Call<'_>,
-    ) -> Result<EncodedAnswer<StatsData>, ToolError> {
+    ) -> AnswerResult<StatsData> {
         self.open_rows(call)?;
         self.run_tool(call, |snapshot| stats::run(&self.shared, snapshot, args, extent, call))
     }

@@ -9,15 +9,17 @@ use super::rule::{PasswordPlace, PrintedValue, Recognizer, SecretRule, rule};
 use super::scan::ANY_KIND;
 use super::scan::Rank::Around;
 
-/// Creates a rule for a place that contains nothing but passwords.
+/// Creates a rule for the place of a secret of the kind. It is strict if the place may contain something
+/// else.
 const fn command(
     kind: &'static str,
+    is_strict: bool,
     anchors: &'static [&'static str],
     regex: &'static str,
     sample: &'static str,
     lookalike: &'static str,
 ) -> SecretRule {
-    let place = PasswordPlace { pattern: LazyRegex::at_start(regex), is_strict: false };
+    let place = PasswordPlace { pattern: LazyRegex::at_start(regex), is_strict };
     rule(Around, kind, &[], anchors, Recognizer::Command(place), sample, lookalike)
 }
 
@@ -28,19 +30,7 @@ const fn strict(
     sample: &'static str,
     lookalike: &'static str,
 ) -> SecretRule {
-    checked("password", anchors, regex, sample, lookalike)
-}
-
-/// Creates a rule for a place that may contain something else than a secret of the kind.
-const fn checked(
-    kind: &'static str,
-    anchors: &'static [&'static str],
-    regex: &'static str,
-    sample: &'static str,
-    lookalike: &'static str,
-) -> SecretRule {
-    let place = PasswordPlace { pattern: LazyRegex::at_start(regex), is_strict: true };
-    rule(Around, kind, &[], anchors, Recognizer::Command(place), sample, lookalike)
+    command("password", true, anchors, regex, sample, lookalike)
 }
 
 /// Creates a rule for a command that stores pairs of names and values.
@@ -153,11 +143,11 @@ macro_rules! called {
 /// All commands that may contain a password.
 #[rustfmt::skip]
 pub(super) static COMMAND_RULES: [SecretRule; 140] = [
-    command("basic_auth", &["curl"], r#"(?s)curl\s(?:(?:[^|]|\|\S)*?\s)?(?:-[a-zA-Z]{0,4}[uU]\s*|--(?:proxy-)?user[ =])\\{0,3}["']?[^\s:"'\\$]+:([^\s"'\\]+)"#,
+    command("basic_auth", false, &["curl"], r#"(?s)curl\s(?:(?:[^|]|\|\S)*?\s)?(?:-[a-zA-Z]{0,4}[uU]\s*|--(?:proxy-)?user[ =])\\{0,3}["']?[^\s:"'\\$]+:([^\s"'\\]+)"#,
         "curl -u mira:⟦fj0‹›rd-n0rth⟧", "curl -u user:password https://example.org"),
-    command("password", &["sshpass"], r#"sshpass\s+-p\s*\\{0,3}["']?([^\s"'\\]+)"#,
+    command("password", false, &["sshpass"], r#"sshpass\s+-p\s*\\{0,3}["']?([^\s"'\\]+)"#,
         "sshpass -p '⟦fj0rdn0rth⟧'", r#"sshpass -p "$PASS" ssh mira@host"#),
-    command("password", &["mysql"], r#"(?s)mysql(?:dump|admin|import)?\s(?:[^|;&]*?\s)?-p\\{0,3}["']?([^\s"'\\]+)"#,
+    command("password", false, &["mysql"], r#"(?s)mysql(?:dump|admin|import)?\s(?:[^|;&]*?\s)?-p\\{0,3}["']?([^\s"'\\]+)"#,
         "mysql -u mira -p⟦Fj0rd7north⟧", r#"mysqldump -u root -p"$MYSQL_PWD" harbor"#),
     strict(&["mariadb"], r#"(?s)mariadb(?:-dump|-admin|-import)?\s(?:[^|;&]*?\s)?-p\\{0,3}["']?([^\s"'\\]+)"#,
         "mariadb -h 10.0.0.7 -umira -p⟦fj0rdn0rth77⟧", "mariadb -h 10.0.0.7 -umira -p$SECRET"),
@@ -167,13 +157,13 @@ pub(super) static COMMAND_RULES: [SecretRule; 140] = [
         "mongodump -u mira -p ⟦Quay#91side⟧", "mongodump -u mira -p $SECRET"),
     strict(&["mongorestore"], r#"(?s)mongorestore\s(?:[^|;&]*?\s)?-p\s*\\{0,3}["']?([^\s"'\\]+)"#,
         "mongorestore -u mira -p ⟦Quay#91side⟧", "mongorestore -u mira -p $SECRET"),
-    command("password", &["docker login"], r#"(?s)docker login\s(?:[^|;&]*?\s)?(?:-p\s*|--password[ =])\\{0,3}["']?([^\s"'\\]+)"#,
+    command("password", false, &["docker login"], r#"(?s)docker login\s(?:[^|;&]*?\s)?(?:-p\s*|--password[ =])\\{0,3}["']?([^\s"'\\]+)"#,
         "docker login -u mira -p ⟦Quay#91side⟧", "docker login -u mira -p $SECRET"),
     strict(&["podman login"], r#"(?s)podman login\s(?:[^|;&]*?\s)?(?:-p\s*|--password[ =])\\{0,3}["']?([^\s"'\\]+)"#,
         "podman login -u mira -p ⟦fj0rdn0rth77⟧", "use podman login with the -p flag"),
     strict(&["registry login"], r#"(?s)registry login\s(?:[^|;&]*?\s)?(?:-p\s*|--password[ =])\\{0,3}["']?([^\s"'\\]+)"#,
         "helm registry login -u mira -p ⟦Quay#91side⟧ hub.example.org", "helm registry login -u mira -p $SECRET"),
-    command("password", &["redis-cli"], r#"(?s)redis-cli\s(?:[^|;&]*?\s)?(?:-a\s*|--pass\s+)\\{0,3}["']?([^\s"'\\]+)"#,
+    command("password", false, &["redis-cli"], r#"(?s)redis-cli\s(?:[^|;&]*?\s)?(?:-a\s*|--pass\s+)\\{0,3}["']?([^\s"'\\]+)"#,
         "redis-cli -h db.example -a ⟦Fj0rd6north⟧", "redis-cli -h db.example -a $SECRET"),
     strict(&["ldapsearch"], r#"(?s)ldapsearch\s(?:[^|;&]*?\s)?-w\s*\\{0,3}["']?([^\s"'\\]+)"#,
         "ldapsearch -D cn=admin -w ⟦Quay#91side⟧", "ldapsearch with the -w option instead"),
@@ -223,14 +213,14 @@ pub(super) static COMMAND_RULES: [SecretRule; 140] = [
         "IDENTIFIED BY '⟦Quokka!91⟧'", "IDENTIFIED BY '$SECRET'"),
     strict(&["smbclient"], r#"(?s)smbclient\s(?:[^|;&]*?\s)?-U\s*\\{0,3}["']?[^\s"'\\%]+%([^\s"'\\]+)"#,
         "smbclient //nas/share -U mira%⟦Quay#91side⟧", "smbclient //nas/share -U mira%$SECRET"),
-    command("password", &["machine "], r"machine\s+\S*\.\S+\s+login\s+\S+\s+password\s+(\S+)",
+    command("password", false, &["machine "], r"machine\s+\S*\.\S+\s+login\s+\S+\s+password\s+(\S+)",
         "machine api.example.org login mira password ⟦fj0rdn0rth⟧", "machine api.example.org login mira password $SECRET"),
-    command("password", &[":5432:"], r":5432:[^:\s]+:[^:\s]+:([^:\s]+)",
+    command("password", false, &[":5432:"], r":5432:[^:\s]+:[^:\s]+:([^:\s]+)",
         ":5432:harbor:mira:⟦fj0rdn0rth⟧", ":5432:harbor:mira:$SECRET"),
-    command("discord_token", &[".login("], r#"\.login\(\s*\\{0,3}["']([MNO][A-Za-z0-9_-]{22,28}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,45})"#,
+    command("discord_token", false, &[".login("], r#"\.login\(\s*\\{0,3}["']([MNO][A-Za-z0-9_-]{22,28}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,45})"#,
         r#".login("⟦MTZ‹›qumpm08hsE8JNpjJOQGa2rb.19FlY0.mG‹›1ylvuhfJXqIEnomef2mSJ5CMTIeg1ZTVnVv2⟧""#, r#"client.login("token")"#),
     // The id of an organisation and a `!` come before the token.
-    command("salesforce_token", &["!AQ?"], r"!(AQ[A-Za-z0-9_.]{60,120})",
+    command("salesforce_token", false, &["!AQ?"], r"!(AQ[A-Za-z0-9_.]{60,120})",
         "!⟦AQ4‹›Ffr1H5c95iomeivfDw1zcSEIGKxEPDIfSONhNZ2lAYYz6‹›0EwWQmsUMeHZ1QMBQetJ4vFP2wRb1THIKBtdUM6l0wneUV89m⟧", "!AQ4Ffr1H5c95"),
     strict(&["gh secret set"], r#"(?s)gh secret set\s(?:[^|;&]*?\s)?(?:--body|-b)[ =]\s*\\{0,3}["']?([^\s"'\\]+)"#,
         "gh secret set DEPLOY -b ⟦gl4c13rn0rth⟧", r#"gh secret set DEPLOY --body "$DEPLOY""#),
@@ -248,7 +238,7 @@ pub(super) static COMMAND_RULES: [SecretRule; 140] = [
         r#"openssl dgst -sha256 -hmac "⟦Rf7kQ2vX9⟧""#, r#"openssl dgst -sha256 -hmac "$SECRET""#),
     strict(&["mongo "], r#"(?s)mongo\s(?:[^|;&]*?\s)?-p\s*\\{0,3}["']?([^\s"'\\]+)"#,
         "mongo -u mira -p ⟦Fj0rd9north⟧", "redis-cli -h mongo -n 1 -p 6379"),
-    command("password", &["wpa_passphrase"], r#"wpa_passphrase\s+(?:\\{0,3}"[^"\\\n]{1,64}\\{0,3}"|\\{0,3}'[^'\\\n]{1,64}\\{0,3}'|[^\s"'<\[]\S*)[ \t]+\\{0,3}["']?([^\s"'\\|<>]{8,63})"#,
+    command("password", false, &["wpa_passphrase"], r#"wpa_passphrase\s+(?:\\{0,3}"[^"\\\n]{1,64}\\{0,3}"|\\{0,3}'[^'\\\n]{1,64}\\{0,3}'|[^\s"'<\[]\S*)[ \t]+\\{0,3}["']?([^\s"'\\|<>]{8,63})"#,
         "wpa_passphrase Harbor ⟦lightshipwharf⟧", "wpa_passphrase Harbor $SECRET"),
     strict(&["sudo -"], r#"sudo\s+(?:-\S+\s+)*?-[A-Za-z]*S\b[^|;&\n]*?<<<\s*\\{0,3}["']?([^\s"'\\]+)"#,
         r#"sudo -S systemctl restart x <<< "⟦Fj0rd3north⟧""#, r#"sudo -S systemctl restart x <<< "$SECRET""#),
@@ -327,11 +317,11 @@ pub(super) static COMMAND_RULES: [SecretRule; 140] = [
     // Logins of package registries, clusters and clouds.
     strict(&["cargo login"], r#"cargo login\s(?:[^|;&\n]*?\s)?\\{0,3}["']?([A-Za-z0-9][A-Za-z0-9_-]{23,})"#,
         "cargo login ⟦aeD‹›2TXqbUKA8koKwu‹›pdZ5rqBtdVClz8NT8Z⟧", "cargo login $SECRET"),
-    command("vault_token", &["vault "], r#"vault\s+(?:login|unwrap|token\s+\w+)\s+(?:-\S+\s+)*\\{0,3}["']?(s\.[A-Za-z0-9]{24})\b"#,
+    command("vault_token", false, &["vault "], r#"vault\s+(?:login|unwrap|token\s+\w+)\s+(?:-\S+\s+)*\\{0,3}["']?(s\.[A-Za-z0-9]{24})\b"#,
         "vault login ⟦s.l‹›nUUIqBtAUm‹›8SscuzM2fwc3g⟧", "vault login $SECRET"),
-    checked("vault_token", &["vault login"], r#"vault login\s+(?:-\S+\s+)*\\{0,3}["']?([A-Za-z0-9._-]{20,})"#,
+    command("vault_token", true, &["vault login"], r#"vault login\s+(?:-\S+\s+)*\\{0,3}["']?([A-Za-z0-9._-]{20,})"#,
         "vault login ⟦s.l‹›nUUIqBtAUm‹›8SscuzM2fwc3g⟧", "vault login $SECRET"),
-    checked("wandb_key", &["wandb login"], r#"wandb login\s+(?:-\S+\s+(?:https?://\S+\s+)?)*\\{0,3}["']?([A-Za-z0-9]{32,})"#,
+    command("wandb_key", true, &["wandb login"], r#"wandb login\s+(?:-\S+\s+(?:https?://\S+\s+)?)*\\{0,3}["']?([A-Za-z0-9]{32,})"#,
         "wandb login ⟦48f‹›080dc488c093cf317‹›8ca6b81c64f8326a7f8e⟧", "wandb login $SECRET"),
     strict(&["auth login"], here_string!("auth login"),
         "auth login --with-token <<< ⟦1VJ‹›AttSDHxa5XOxok‹›sq7bPMTpkmGmrHZk2S⟧", r#"gh auth login --with-token <<< "$TOKEN""#),
@@ -414,27 +404,27 @@ pub(super) static COMMAND_RULES: [SecretRule; 140] = [
     strict(&["bindpw"], r#"bindpw\s+\\{0,3}["']?([^\s"'\\]+)"#,
         "bindpw ⟦Kxaa39kRaFUxq7⟧", "bindpw $SECRET"),
     // In base64: an empty name, a user and a password, with a zero byte before each.
-    checked("basic_auth", &["AUTH PLAIN"], r"AUTH PLAIN\s+(A[D-H][A-Za-z0-9+/]{8,}={0,2})",
+    command("basic_auth", true, &["AUTH PLAIN"], r"AUTH PLAIN\s+(A[D-H][A-Za-z0-9+/]{8,}={0,2})",
         "AUTH PLAIN ⟦AG1‹›pcmEAS3g5‹›M2h3N1pxNw==⟧", "AUTH PLAIN LOGIN"),
     // Lists of keys that AWS exports.
-    command("aws_secret_key", &["AKIA"], r"AKIA[A-Z2-7]{16}[,;\t|:] ?([A-Za-z0-9+/]{40})(?:\s|,|$)",
+    command("aws_secret_key", false, &["AKIA"], r"AKIA[A-Z2-7]{16}[,;\t|:] ?([A-Za-z0-9+/]{40})(?:\s|,|$)",
         "AKI‹›AMWVXARANAGKBNM5K,⟦N7a‹›sxmOFCtOvzSzbXGpr‹›azd45TSr9oMa9rO6HG0A⟧", "AKI‹›AIOSFODNN7EXAMPLE,mira"),
-    command("braintree_token", &["access_token$"], r"access_token\$(?:production|sandbox)\$[0-9a-z]{16}\$([0-9a-f]{32})",
+    command("braintree_token", false, &["access_token$"], r"access_token\$(?:production|sandbox)\$[0-9a-z]{16}\$([0-9a-f]{32})",
         "access_token$production$k0q4hdcyvmws877d$⟦7b1‹›97f306eba094f‹›972586f79408a95e⟧", "access_token$production$k0q4hdcyvmws877d$7b197f"),
     strict(&["cypher-shell"], flagged!("cypher-shell", "-p\\s*"),
         "cypher-shell -u neo4j -p ⟦Gunwale%641side⟧", r#"cypher-shell -u neo4j -p "$NEO4J_PASSWORD""#),
-    command("password", &["notarytool"], r#"(?s)notarytool\s(?:[^|;&]*?\s)?--password[ =]\\{0,3}["']?([a-z]{4}(?:-[a-z]{4}){3})"#,
+    command("password", false, &["notarytool"], r#"(?s)notarytool\s(?:[^|;&]*?\s)?--password[ =]\\{0,3}["']?([a-z]{4}(?:-[a-z]{4}){3})"#,
         "notarytool submit a.zip --apple-id mira@h.example --password ⟦kqw‹›z-tmvb‹›-xnrd-hjyc⟧", "notarytool submit a.zip --apple-id mira@h.example --password $SECRET"),
-    command("password", &["altool"], r#"(?s)altool\s(?:[^|;&]*?\s)?(?:--password[ =]|-p\s+)\\{0,3}["']?([a-z]{4}(?:-[a-z]{4}){3})"#,
+    command("password", false, &["altool"], r#"(?s)altool\s(?:[^|;&]*?\s)?(?:--password[ =]|-p\s+)\\{0,3}["']?([a-z]{4}(?:-[a-z]{4}){3})"#,
         "altool --upload-app -u mira@h.example --password ⟦wqk‹›z-vmtb‹›-rnxd-yhjc⟧", "altool --upload-app -u mira@h.example --password $SECRET"),
-    command("password", &["WIFI:"], r"WIFI:(?:[A-OQ-Z]:(?:\\.|[^;\\\n])*;)*?P:((?:\\.|[^;\\\n]){8,63});",
+    command("password", false, &["WIFI:"], r"WIFI:(?:[A-OQ-Z]:(?:\\.|[^;\\\n])*;)*?P:((?:\\.|[^;\\\n]){8,63});",
         "WIFI:S:Harbor;T:WPA2;P:⟦gullsandbuoys⟧;", "WIFI:S:Harbor;T:WPA2;P:$SECRET;"),
-    command("secret", &["::add-mask::"], r#"::add-mask::([^\s"'\\$%{][^\s"'\\]*)"#,
+    command("secret", false, &["::add-mask::"], r#"::add-mask::([^\s"'\\$%{][^\s"'\\]*)"#,
         "::add-mask::⟦gullsandbuoys5⟧", "::add-mask::$SECRET"),
     // The name of a deployment comes before it: `prod:quick-otter-123|...`.
-    command("convex_key", &["|eyJ"], r"\|(eyJ[A-Za-z0-9+/=_-]{40,})",
+    command("convex_key", false, &["|eyJ"], r"\|(eyJ[A-Za-z0-9+/=_-]{40,})",
         "|⟦eyJ‹›XZZBMJrR6ULwkEvWfzi0xtYNedKst‹›bzZsRryZ0mjYKtwzB6miwPSHpJvBoprX⟧", "|eyJXZZBMJrR6"),
-    command("password_hash", &["pbkdf2_sha"], r"pbkdf2_sha(?:1|256|512)\$[0-9]+\$[A-Za-z0-9+/=]{8,}\$([A-Za-z0-9+/]{20,}={0,2})",
+    command("password_hash", false, &["pbkdf2_sha"], r"pbkdf2_sha(?:1|256|512)\$[0-9]+\$[A-Za-z0-9+/=]{8,}\$([A-Za-z0-9+/]{20,}={0,2})",
         "pbkdf2_sha256$600000$FaNx4pxsTF9PVMZQtpto9n$⟦EUz‹›sNXsyDmmoMU1eSqji9H‹›MYo9CM3SLM6QKeJdHZ993=⟧", "pbkdf2_sha256$600000$salt$short"),
     strict(&["echo"], piped!(r"echo\s+(?:-[neE]+\s+)?"),
         "echo ⟦Fj0rd4north⟧ | sudo -S true", "echo $SECRET | sudo -S true"),

@@ -1,7 +1,7 @@
 //! `sessions compact`: drops texts that the settings do not keep, and merges small segments.
 
 use crate::cli::context::CommandContext;
-use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::cli::exit::{CommandOutcome, CommandResult};
 use crate::config::user_settings::UserSettings;
 use crate::update::retention::{compact_store, preview_compaction};
 
@@ -12,10 +12,7 @@ pub(in crate::cli) struct CompactFlags {
     dry_run: bool,
 }
 
-pub(in crate::cli) fn run(
-    flags: &CompactFlags,
-    context: &CommandContext<'_>,
-) -> Result<CommandOutcome, CommandFailure> {
+pub(in crate::cli) fn run(flags: &CompactFlags, context: &CommandContext<'_>) -> CommandResult {
     let rules = UserSettings::read()?.store.keep_rules(context.call.now)?;
     let printer = context.printer;
     printer.print_warnings(&context.create_tools().store_warnings(&context.call)?)?;

@@ -4,7 +4,7 @@ use clap::Command;
 use clap_complete::{Shell, generate};
 
 use super::init::{InteractiveShell, completion_code};
-use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::cli::exit::{CommandOutcome, CommandResult};
 use crate::output::Printer;
 
 #[derive(Debug, clap::Args)]
@@ -19,7 +19,7 @@ pub(in crate::cli) fn run(
     flags: &CompletionFlags,
     mut program: Command,
     printer: &Printer,
-) -> Result<CommandOutcome, CommandFailure> {
+) -> CommandResult {
     let shells = [
         (Shell::Bash, InteractiveShell::Bash),
         (Shell::Zsh, InteractiveShell::Zsh),

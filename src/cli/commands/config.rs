@@ -5,7 +5,7 @@ use std::path::Path;
 use schemas::envelope::{Severity, Warning, WarningCode};
 
 use crate::cli::context::CommandContext;
-use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::cli::exit::{CommandFailure, CommandOutcome, CommandResult};
 use crate::config::overview::list_settings;
 use crate::config::user_settings::UserSettings;
 use crate::output::settings_table;
@@ -16,7 +16,7 @@ pub(in crate::cli) fn run(
     store: Option<&Path>,
     timezone: Option<&str>,
     context: &CommandContext<'_>,
-) -> Result<CommandOutcome, CommandFailure> {
+) -> CommandResult {
     let printer = context.printer;
     let settings = list_settings(store, timezone)?;
     if printer.is_json {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ingest::provider::format::AgentFolders;
 
 use crate::cli::context::CommandContext;
-use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::cli::exit::{CommandOutcome, CommandResult};
 use crate::config::environment;
 use tools::Tools;
 
@@ -18,10 +18,7 @@ pub(in crate::cli) struct DoctorFlags {
     pub(in crate::cli) why_masked: Option<String>,
 }
 
-pub(in crate::cli) fn run(
-    flags: &DoctorFlags,
-    context: &CommandContext<'_>,
-) -> Result<CommandOutcome, CommandFailure> {
+pub(in crate::cli) fn run(flags: &DoctorFlags, context: &CommandContext<'_>) -> CommandResult {
     if let Some(id) = &flags.why_masked {
         let report = context.create_tools().explain_masks(id, &context.call)?;
         context.printer.print_value(&report, &context.layout())?;

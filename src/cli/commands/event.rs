@@ -7,7 +7,7 @@ use schemas::tool::event::EventArgs;
 use schemas::{ErrorCode, ToolError};
 
 use crate::cli::context::CommandContext;
-use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::cli::exit::{CommandOutcome, CommandResult};
 use crate::cli::output_path::output_file;
 use crate::cli::paging::OnePageFlags;
 use crate::cli::tool_flags::ToolFlags;
@@ -39,11 +39,7 @@ pub(in crate::cli) struct EventFlags {
 }
 
 /// Writes an image of the event to a file, or to stdout.
-fn write_image(
-    flags: &EventFlags,
-    number: usize,
-    context: &CommandContext<'_>,
-) -> Result<CommandOutcome, CommandFailure> {
+fn write_image(flags: &EventFlags, number: usize, context: &CommandContext<'_>) -> CommandResult {
     let [event_id] = flags.args.0.event_ids.as_slice() else {
         let message = "--image takes one event ID";
         return Err(ToolError::new(ErrorCode::InvalidArgument, message).into());
@@ -79,10 +75,7 @@ fn write_image(
     Ok(CommandOutcome::Done)
 }
 
-pub(in crate::cli) fn run(
-    flags: EventFlags,
-    context: &CommandContext<'_>,
-) -> Result<CommandOutcome, CommandFailure> {
+pub(in crate::cli) fn run(flags: EventFlags, context: &CommandContext<'_>) -> CommandResult {
     if let Some(number) = flags.image {
         return write_image(&flags, number, context);
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use schemas::{ExportFormat, ExportTable, ToolError};
 
 use crate::cli::context::CommandContext;
-use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::cli::exit::{CommandOutcome, CommandResult};
 use crate::cli::output_path::output_file;
 use crate::cli::selection_flags::SelectionFlags;
 use crate::config::settings;
@@ -56,10 +56,7 @@ fn parse_format(name: &str) -> Result<ExportFormat, String> {
     name.parse().map_err(|error: ToolError| error.message)
 }
 
-pub(in crate::cli) fn run(
-    flags: ExportFlags,
-    context: &CommandContext<'_>,
-) -> Result<CommandOutcome, CommandFailure> {
+pub(in crate::cli) fn run(flags: ExportFlags, context: &CommandContext<'_>) -> CommandResult {
     // One of them is required.
     let format = flags.form.or(flags.format).unwrap_or(ExportFormat::Jsonl);
     let mut session_ids = flags.session_ids;

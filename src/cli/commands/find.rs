@@ -3,7 +3,7 @@
 use schemas::tool::find::FindArgs;
 
 use crate::cli::context::CommandContext;
-use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::cli::exit::{CommandOutcome, CommandResult};
 use crate::cli::paging::PageFlags;
 use crate::cli::tool_flags::ToolFlags;
 
@@ -15,10 +15,7 @@ pub(in crate::cli) struct FindFlags {
     pages: PageFlags,
 }
 
-pub(in crate::cli) fn run(
-    flags: FindFlags,
-    context: &CommandContext<'_>,
-) -> Result<CommandOutcome, CommandFailure> {
+pub(in crate::cli) fn run(flags: FindFlags, context: &CommandContext<'_>) -> CommandResult {
     let tools = context.create_tools();
     let FindFlags { args: ToolFlags(args), pages } = flags;
     let answer = pages.read(|cursor| {

@@ -3,7 +3,7 @@
 use schemas::Provider;
 
 use crate::cli::context::CommandContext;
-use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::cli::exit::{CommandFailure, CommandOutcome, CommandResult};
 use crate::config::environment;
 use crate::files::lake_cache::remove_cached_stores;
 use crate::output::Printer;
@@ -45,10 +45,7 @@ pub(in crate::cli) struct ForgetFlags {
     undo: bool,
 }
 
-pub(in crate::cli) fn run(
-    flags: ForgetFlags,
-    context: &CommandContext<'_>,
-) -> Result<CommandOutcome, CommandFailure> {
+pub(in crate::cli) fn run(flags: ForgetFlags, context: &CommandContext<'_>) -> CommandResult {
     let printer = context.printer;
     if flags.undo {
         let ids = undo_forget(&context.store, &flags.session_ids)?;

@@ -6,7 +6,7 @@ use schemas::{ErrorCode, ToolError};
 
 use super::forget::clear_lake_cache;
 use crate::cli::context::CommandContext;
-use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::cli::exit::{CommandFailure, CommandOutcome, CommandResult};
 use crate::config::patterns::pattern_of_name;
 use crate::config::user_settings::UserSettings;
 use crate::setup::{change_config, exclude_folders};
@@ -31,10 +31,7 @@ pub(in crate::cli) struct HideFlags {
 
 /// Adds the projects to `exclude` in the settings file, and then forgets their sessions: logs that are
 /// read in between are left out already.
-pub(in crate::cli) fn run(
-    flags: &HideFlags,
-    context: &CommandContext<'_>,
-) -> Result<CommandOutcome, CommandFailure> {
+pub(in crate::cli) fn run(flags: &HideFlags, context: &CommandContext<'_>) -> CommandResult {
     let printer = context.printer;
     let has_store = is_store(context.store.dir());
     let patterns = patterns_of(&flags.project, has_store, context)?;

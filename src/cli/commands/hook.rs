@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::cli::blank_values::find_option;
 use crate::cli::context::CommandContext;
-use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::cli::exit::{CommandOutcome, CommandResult};
 use crate::config::environment;
 use crate::config::user_settings::UserSettings;
 use crate::hooks::{HookHistory, HookInput, ServedBefore, background, encode_reply, parse_input};
@@ -253,10 +253,7 @@ fn read_input() -> Option<Vec<u8>> {
 }
 
 /// Runs the commands that agents do not call.
-pub(in crate::cli) fn run(
-    flags: &HookFlags,
-    context: &CommandContext<'_>,
-) -> Result<CommandOutcome, CommandFailure> {
+pub(in crate::cli) fn run(flags: &HookFlags, context: &CommandContext<'_>) -> CommandResult {
     match &flags.command {
         HookCommand::Log(flags) => show_log(flags, context),
         HookCommand::Ingest => {
@@ -274,10 +271,7 @@ pub(in crate::cli) fn run(
 }
 
 /// Shows what hooks said, the newest first.
-fn show_log(
-    flags: &LogFlags,
-    context: &CommandContext<'_>,
-) -> Result<CommandOutcome, CommandFailure> {
+fn show_log(flags: &LogFlags, context: &CommandContext<'_>) -> CommandResult {
     let mut rows = context.store.read_hook_log().map_err(store_error)?;
     if let Some(id) = &flags.session_id {
         rows.retain(|row| row.session.as_ref().is_some_and(|session| session.starts_with(id)));

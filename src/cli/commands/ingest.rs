@@ -7,7 +7,7 @@ use ingest::run::report::IngestReport;
 use schemas::{Timestamp, ToolError};
 
 use crate::cli::context::CommandContext;
-use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::cli::exit::{CommandOutcome, CommandResult};
 use crate::config::settings;
 use crate::config::user_settings::UserSettings;
 use crate::output::{IngestBar, Printer, describe_ingest_failures, watch_line};
@@ -37,10 +37,7 @@ pub(in crate::cli) struct IngestFlags {
     no_redact: bool,
 }
 
-pub(in crate::cli) fn run(
-    flags: &IngestFlags,
-    context: &CommandContext<'_>,
-) -> Result<CommandOutcome, CommandFailure> {
+pub(in crate::cli) fn run(flags: &IngestFlags, context: &CommandContext<'_>) -> CommandResult {
     let printer = context.printer;
     if flags.watch {
         return run_watch(flags, context);
@@ -88,10 +85,7 @@ fn create_options(flags: &IngestFlags) -> Result<IngestOptions, ToolError> {
 
 /// Ingests until stdout is closed or the process is ended. Shows only the runs that found
 /// something: the first one as a report, each later one in a line.
-fn run_watch(
-    flags: &IngestFlags,
-    context: &CommandContext<'_>,
-) -> Result<CommandOutcome, CommandFailure> {
+fn run_watch(flags: &IngestFlags, context: &CommandContext<'_>) -> CommandResult {
     let printer = context.printer;
     // The error of stdout that ended the watch.
     let mut closed = None;

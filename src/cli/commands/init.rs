@@ -9,7 +9,7 @@ use clap::{Command, ValueEnum};
 
 use crate::cli::bash_line::{BashPlace, harmless_description};
 use crate::cli::completion::complete_line;
-use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::cli::exit::{CommandOutcome, CommandResult};
 use crate::output::Printer;
 
 #[derive(Debug, clap::Args)]
@@ -122,10 +122,7 @@ bind \cg __sessions_picker
 ";
 
 /// Prints the code for a shell.
-pub(in crate::cli) fn run(
-    flags: &InitFlags,
-    printer: &Printer,
-) -> Result<CommandOutcome, CommandFailure> {
+pub(in crate::cli) fn run(flags: &InitFlags, printer: &Printer) -> CommandResult {
     let (place, key) = match flags.shell {
         InteractiveShell::Bash => ("Add this line to ~/.bashrc", BASH_KEY),
         InteractiveShell::Zsh => ("Add this line to ~/.zshrc, after compinit", ZSH_KEY),
@@ -159,7 +156,7 @@ pub(in crate::cli) fn run_complete_line(
     program: Command,
     store: &Path,
     printer: &Printer,
-) -> Result<CommandOutcome, CommandFailure> {
+) -> CommandResult {
     let CompleteLineFlags { shell, describe, mut words } = flags;
     let lines = match shell {
         InteractiveShell::Bash => complete_in_bash(program, store, &words, describe)?,

@@ -3,7 +3,7 @@
 use schemas::tool::label::{LabelArgs, LabelUpdate};
 
 use crate::cli::context::CommandContext;
-use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::cli::exit::{CommandOutcome, CommandResult};
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct LabelFlags {
@@ -39,10 +39,7 @@ impl From<LabelFlags> for LabelArgs {
     }
 }
 
-pub(in crate::cli) fn run(
-    flags: LabelFlags,
-    context: &CommandContext<'_>,
-) -> Result<CommandOutcome, CommandFailure> {
+pub(in crate::cli) fn run(flags: LabelFlags, context: &CommandContext<'_>) -> CommandResult {
     let answer = context.create_tools().update_session_labels(&flags.into(), &context.call)?;
     context.print_answer(&answer)?;
     let failed = &answer.data.failed;

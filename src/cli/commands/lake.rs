@@ -1,7 +1,7 @@
 //! `sessions lake compact`: joins the small objects of a lake.
 
 use crate::cli::context::CommandContext;
-use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::cli::exit::{CommandOutcome, CommandResult};
 use crate::lake::{LakePlace, compact_lake};
 
 #[derive(Debug, clap::Args)]
@@ -23,10 +23,7 @@ struct LakeCompactFlags {
     destination: String,
 }
 
-pub(in crate::cli) fn run(
-    flags: &LakeFlags,
-    context: &CommandContext<'_>,
-) -> Result<CommandOutcome, CommandFailure> {
+pub(in crate::cli) fn run(flags: &LakeFlags, context: &CommandContext<'_>) -> CommandResult {
     let LakeAction::Compact(flags) = &flags.action;
     let place = LakePlace::open(&flags.destination)?;
     let report = compact_lake(&place, schemas::Timestamp::now())?;

@@ -4,7 +4,7 @@ use schemas::limits;
 use schemas::tool::list::ListArgs;
 
 use crate::cli::context::CommandContext;
-use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::cli::exit::{CommandOutcome, CommandResult};
 use crate::cli::paging::PageFlags;
 use crate::cli::tool_flags::ToolFlags;
 
@@ -19,10 +19,7 @@ pub(in crate::cli) struct ListFlags {
     pages: PageFlags,
 }
 
-pub(in crate::cli) fn run(
-    flags: ListFlags,
-    context: &CommandContext<'_>,
-) -> Result<CommandOutcome, CommandFailure> {
+pub(in crate::cli) fn run(flags: ListFlags, context: &CommandContext<'_>) -> CommandResult {
     let tools = context.create_priced_tools()?;
     let ListFlags { args: ToolFlags(mut args), is_long, pages } = flags;
     if pages.has_all() {

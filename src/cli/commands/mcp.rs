@@ -10,7 +10,7 @@ use schemas::{ErrorCode, ToolError, limits};
 
 use crate::app;
 use crate::cli::context::CommandContext;
-use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::cli::exit::{CommandFailure, CommandOutcome, CommandResult};
 use crate::config::readers::{Reader, read_readers};
 use crate::config::{environment, http_token};
 use crate::help::Help;
@@ -65,7 +65,7 @@ pub(in crate::cli) fn run(
     metadata: MetadataLevel,
     help: Help,
     context: &CommandContext<'_>,
-) -> Result<CommandOutcome, CommandFailure> {
+) -> CommandResult {
     let store = &context.store;
     if context.engine.is_some() && (flags.readers.is_some() || flags.allow_labels) {
         let message = "--readers and --allow-labels do not work with --engine. Import the lake with sessions pull, and serve it without --engine";

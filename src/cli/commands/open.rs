@@ -2,7 +2,7 @@
 
 use super::resume::ResumeFlags;
 use crate::cli::context::CommandContext;
-use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::cli::exit::CommandResult;
 use crate::cli::screens::{open_reader, pick_session};
 
 #[derive(Debug, clap::Args)]
@@ -12,10 +12,7 @@ pub(in crate::cli) struct OpenFlags {
     session_id: Option<String>,
 }
 
-pub(in crate::cli) fn run(
-    flags: &OpenFlags,
-    context: &CommandContext<'_>,
-) -> Result<CommandOutcome, CommandFailure> {
+pub(in crate::cli) fn run(flags: &OpenFlags, context: &CommandContext<'_>) -> CommandResult {
     match &flags.session_id {
         Some(session_id) => open_reader(session_id, context),
         None => pick_session("open", ResumeFlags::default(), context),

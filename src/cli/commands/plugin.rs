@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::cli::exit::{CommandOutcome, CommandResult};
 use crate::files::outfile::{file_error, require_folder, write_output};
 use crate::help::Help;
 use crate::output::Printer;
@@ -34,11 +34,7 @@ struct BuildFlags {
     force: bool,
 }
 
-pub(in crate::cli) fn run(
-    flags: PluginFlags,
-    help: &Help,
-    printer: &Printer,
-) -> Result<CommandOutcome, CommandFailure> {
+pub(in crate::cli) fn run(flags: PluginFlags, help: &Help, printer: &Printer) -> CommandResult {
     let PluginAction::Build(flags) = flags.action;
     require_folder(&flags.output, "a plugin")?;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use schemas::ToolError;
 
 use crate::cli::context::CommandContext;
-use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::cli::exit::{CommandOutcome, CommandResult};
 use crate::config::settings::create_redactor;
 use crate::lake::{LakePlace, PullContent, PullFilter, PullReport, pull_sessions};
 use crate::update::write_lock::take_write_lock;
@@ -39,10 +39,7 @@ pub(in crate::cli) struct PullFlags {
     every: u64,
 }
 
-pub(in crate::cli) fn run(
-    flags: &PullFlags,
-    context: &CommandContext<'_>,
-) -> Result<CommandOutcome, CommandFailure> {
+pub(in crate::cli) fn run(flags: &PullFlags, context: &CommandContext<'_>) -> CommandResult {
     let printer = context.printer;
     if !flags.watch {
         let report = pull_once(flags, context)?;

@@ -1,7 +1,7 @@
 //! `sessions push`: publishes sessions to a lake.
 
 use crate::cli::context::CommandContext;
-use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::cli::exit::{CommandOutcome, CommandResult};
 use crate::config::environment::home_dir;
 use crate::config::settings::create_redactor;
 use crate::config::user_settings::UserSettings;
@@ -20,10 +20,7 @@ pub(in crate::cli) struct PushFlags {
     unredacted: bool,
 }
 
-pub(in crate::cli) fn run(
-    flags: &PushFlags,
-    context: &CommandContext<'_>,
-) -> Result<CommandOutcome, CommandFailure> {
+pub(in crate::cli) fn run(flags: &PushFlags, context: &CommandContext<'_>) -> CommandResult {
     let options = PushOptions {
         settings: UserSettings::read()?.publish,
         home: home_dir(),

@@ -10,7 +10,7 @@ use schemas::{ErrorCode, ToolError, limits};
 
 use super::query_shell;
 use crate::cli::context::CommandContext;
-use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::cli::exit::{CommandFailure, CommandOutcome, CommandResult};
 use crate::cli::output_path::output_file;
 use crate::files::outfile::{self, file_error};
 use crate::files::stdin::{read_stdin_text, read_text};
@@ -66,10 +66,7 @@ impl From<WriteError> for CommandFailure {
     }
 }
 
-pub(in crate::cli) fn run(
-    flags: QueryFlags,
-    context: &CommandContext<'_>,
-) -> Result<CommandOutcome, CommandFailure> {
+pub(in crate::cli) fn run(flags: QueryFlags, context: &CommandContext<'_>) -> CommandResult {
     let tools = context.create_query_tools()?;
     let call = &context.call;
     let printer = context.printer;

@@ -9,7 +9,7 @@ use schemas::{Timestamp, limits};
 
 use crate::app;
 use crate::cli::context::CommandContext;
-use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::cli::exit::{CommandFailure, CommandOutcome, CommandResult};
 use crate::config::environment;
 use crate::output::Printer;
 use crate::screen::{InputLanguage, InterruptFlag, LineEditor, TypedInput};
@@ -82,7 +82,7 @@ pub(super) fn run(
     max_rows: u32,
     format: Option<QueryFormat>,
     context: &CommandContext<'_>,
-) -> Result<CommandOutcome, CommandFailure> {
+) -> CommandResult {
     let tools = app::create_screen_tools(Arc::clone(&context.store))?;
     // Without a store, every query would fail with the same error.
     tools.snapshot(&context.call)?;

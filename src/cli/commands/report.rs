@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::cli::context::CommandContext;
-use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::cli::exit::{CommandOutcome, CommandResult};
 use crate::cli::output_path::is_stdout;
 use crate::cli::selection_flags::SelectionFlags;
 use crate::config::settings;
@@ -19,10 +19,7 @@ pub(in crate::cli) struct ReportFlags {
     selection: SelectionFlags,
 }
 
-pub(in crate::cli) fn run(
-    flags: ReportFlags,
-    context: &CommandContext<'_>,
-) -> Result<CommandOutcome, CommandFailure> {
+pub(in crate::cli) fn run(flags: ReportFlags, context: &CommandContext<'_>) -> CommandResult {
     let tools = context.create_priced_tools()?;
     context.printer.print_warnings(&tools.store_warnings(&context.call)?)?;
     let selection = flags.selection.select(Vec::new());

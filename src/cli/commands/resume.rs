@@ -6,7 +6,7 @@ use schemas::{Provider, ToolError};
 use serde_json::json;
 
 use crate::cli::context::CommandContext;
-use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::cli::exit::{CommandFailure, CommandOutcome, CommandResult};
 use crate::config::environment;
 use crate::resume::{AgentCommand, ResumedSession, program_not_found, session_folder};
 use tools::Handover;
@@ -32,7 +32,7 @@ pub(in crate::cli) fn run(
     session_id: &str,
     flags: &ResumeFlags,
     context: &CommandContext<'_>,
-) -> Result<CommandOutcome, CommandFailure> {
+) -> CommandResult {
     let tools = context.create_tools();
     let handover = tools.write_handover(Some(session_id), None, &context.call)?;
     if let (Some(agent), true) = (flags.with, flags.print) {
@@ -108,7 +108,7 @@ fn print_command(
     handover: &Handover,
     command: &AgentCommand,
     context: &CommandContext<'_>,
-) -> Result<CommandOutcome, CommandFailure> {
+) -> CommandResult {
     if context.printer.is_json {
         context.printer.print_json(&json!({
             "session_id": handover.session_id,
@@ -126,7 +126,7 @@ fn print_handover(
     agent: Provider,
     handover: &Handover,
     context: &CommandContext<'_>,
-) -> Result<CommandOutcome, CommandFailure> {
+) -> CommandResult {
     if context.printer.is_json {
         context.printer.print_json(&json!({
             "session_id": handover.session_id,

@@ -6,7 +6,7 @@ use schemas::limits;
 use schemas::tool::search::SearchArgs;
 
 use crate::cli::context::CommandContext;
-use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::cli::exit::{CommandOutcome, CommandResult};
 use crate::cli::paging::PageFlags;
 use crate::cli::tool_flags::ToolFlags;
 use crate::output::{MatchingSessions, Show as _};
@@ -77,10 +77,7 @@ impl SearchFlags {
     }
 }
 
-pub(in crate::cli) fn run(
-    flags: SearchFlags,
-    context: &CommandContext<'_>,
-) -> Result<CommandOutcome, CommandFailure> {
+pub(in crate::cli) fn run(flags: SearchFlags, context: &CommandContext<'_>) -> CommandResult {
     let tools = context.create_tools();
     let pages = &flags.pages;
     let mut args = flags.to_args();

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::cli::context::CommandContext;
-use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::cli::exit::{CommandOutcome, CommandResult};
 use crate::lake::find_published;
 use tools::reply::time_range::TimeRange;
 use tools::secrets::SecretFilter;
@@ -21,10 +21,7 @@ pub(in crate::cli) struct SecretFlags {
     since: Option<String>,
 }
 
-pub(in crate::cli) fn run(
-    flags: &SecretFlags,
-    context: &CommandContext<'_>,
-) -> Result<CommandOutcome, CommandFailure> {
+pub(in crate::cli) fn run(flags: &SecretFlags, context: &CommandContext<'_>) -> CommandResult {
     let tools = context.create_tools();
     let call = &context.call;
     let since = TimeRange::parse(flags.since.as_deref(), None, call)?.since;

@@ -8,7 +8,7 @@ use schemas::client::Client;
 use schemas::hook::HookClient;
 use schemas::{ErrorCode, Timestamp, ToolError};
 
-use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::cli::exit::{CommandFailure, CommandOutcome, CommandResult};
 use crate::config::environment;
 use crate::output::Printer;
 use crate::setup::check::{RegistrationChecks, check_registration};
@@ -47,7 +47,7 @@ pub(in crate::cli) fn run(
     flags: &SetupFlags,
     store: Option<&Path>,
     printer: &Printer,
-) -> Result<CommandOutcome, CommandFailure> {
+) -> CommandResult {
     let mut arguments = Vec::new();
     if let Some(store) = store {
         // The client starts the server elsewhere, and without this environment.
@@ -120,7 +120,7 @@ fn choose_clients(
 fn check_clients(
     registrations: impl Iterator<Item = Registration>,
     printer: &Printer,
-) -> Result<CommandOutcome, CommandFailure> {
+) -> CommandResult {
     let checks: Vec<_> =
         registrations.map(|registration| check_registration(&registration)).collect();
     let is_working = !checks.is_empty() && checks.iter().all(|check| check.problem.is_none());
@@ -132,11 +132,7 @@ fn check_clients(
 }
 
 /// Registers the server with one client, or shows the entry.
-fn set_up_client(
-    registration: Registration,
-    write: bool,
-    printer: &Printer,
-) -> Result<CommandOutcome, CommandFailure> {
+fn set_up_client(registration: Registration, write: bool, printer: &Printer) -> CommandResult {
     if write {
         let written = registration.write_config(Timestamp::now())?;
         printer.print_report(&written)?;
@@ -166,7 +162,7 @@ fn set_up_hooks(
     places: &AgentFolders<'_>,
     arguments: &[String],
     printer: &Printer,
-) -> Result<CommandOutcome, CommandFailure> {
+) -> CommandResult {
     let Some(client) = HookClient::of_client(client) else {
         return Err(ToolError::invalid_value("client", client.as_str(), HookClient::NAMES).into());
     };
@@ -196,11 +192,7 @@ fn set_up_hooks(
 
 /// Registers the server with each of several clients, or lists them. A file that cannot take the
 /// entry does not keep the others from getting it.
-fn set_up_all(
-    registrations: Vec<Registration>,
-    write: bool,
-    printer: &Printer,
-) -> Result<CommandOutcome, CommandFailure> {
+fn set_up_all(registrations: Vec<Registration>, write: bool, printer: &Printer) -> CommandResult {
     let mut clients = Vec::new();
     for registration in registrations {
         let mut result = ClientSetup {

@@ -6,7 +6,7 @@ use schemas::tool::list::Session;
 
 use super::resume::ResumeFlags;
 use crate::cli::context::CommandContext;
-use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::cli::exit::{CommandOutcome, CommandResult};
 use crate::cli::paging::OnePageFlags;
 use crate::cli::screens::pick_session;
 use crate::cli::tool_flags::ToolFlags;
@@ -34,10 +34,7 @@ impl ShowFlags {
 }
 
 /// Shows a session as a conversation.
-fn show_conversation(
-    args: &DetailArgs,
-    context: &CommandContext<'_>,
-) -> Result<CommandOutcome, CommandFailure> {
+fn show_conversation(args: &DetailArgs, context: &CommandContext<'_>) -> CommandResult {
     let tools = context.create_priced_tools()?;
     let transcript = tools.read_transcript(&args.session_id, &context.call)?;
     let resume_line = describe_resume(&transcript.session);
@@ -63,10 +60,7 @@ fn describe_resume(session: &Session) -> Option<String> {
     Some(command.to_shell_line())
 }
 
-pub(in crate::cli) fn run(
-    flags: ShowFlags,
-    context: &CommandContext<'_>,
-) -> Result<CommandOutcome, CommandFailure> {
+pub(in crate::cli) fn run(flags: ShowFlags, context: &CommandContext<'_>) -> CommandResult {
     if flags.args.0.session_id.is_empty() {
         return pick_session("show", ResumeFlags::default(), context);
     }

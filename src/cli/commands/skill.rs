@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::path::PathBuf;
 
-use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::cli::exit::{CommandOutcome, CommandResult};
 use crate::cli::output_path::output_file;
 use crate::files::outfile::{self, file_error};
 use crate::help::Help;
@@ -19,11 +19,7 @@ pub(in crate::cli) struct SkillFlags {
     force: bool,
 }
 
-pub(in crate::cli) fn run(
-    flags: SkillFlags,
-    help: &Help,
-    printer: &Printer,
-) -> Result<CommandOutcome, CommandFailure> {
+pub(in crate::cli) fn run(flags: SkillFlags, help: &Help, printer: &Printer) -> CommandResult {
     let text = help.skill_text();
     let Some(path) = output_file(flags.output) else {
         printer.print_data(&text)?;

@@ -5,7 +5,7 @@ use schemas::tool::stats::{GroupKey, StatsArgs};
 use schemas::{ErrorCode, ToolError};
 
 use crate::cli::context::CommandContext;
-use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::cli::exit::{CommandOutcome, CommandResult};
 use crate::cli::tool_flags::ToolFlags;
 use crate::output::{Show as _, StatsSummary};
 use tools::Extent;
@@ -39,10 +39,7 @@ pub(super) fn set_usual_span(args: &mut StatsArgs, span: &str) -> bool {
 }
 
 /// Prints the largest groups by agent, project, model and tool.
-fn print_summary(
-    args: &StatsArgs,
-    context: &CommandContext<'_>,
-) -> Result<CommandOutcome, CommandFailure> {
+fn print_summary(args: &StatsArgs, context: &CommandContext<'_>) -> CommandResult {
     let printer = context.printer;
     if printer.is_json {
         let message = "stats: --json needs --by KEY, for example --by tool";
@@ -78,10 +75,7 @@ fn print_summary(
     Ok(CommandOutcome::from_found(is_found))
 }
 
-pub(in crate::cli) fn run(
-    flags: StatsFlags,
-    context: &CommandContext<'_>,
-) -> Result<CommandOutcome, CommandFailure> {
+pub(in crate::cli) fn run(flags: StatsFlags, context: &CommandContext<'_>) -> CommandResult {
     let StatsFlags { args: ToolFlags(mut args), all } = flags;
     let printer = context.printer;
     let is_screen = printer.terminal.is_screen && !printer.is_json;

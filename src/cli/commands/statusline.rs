@@ -17,7 +17,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::cli::context::CommandContext;
-use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::cli::exit::{CommandOutcome, CommandResult};
 use crate::output::{join_status, quota_summary};
 use base::numbers::format_dollars;
 use tools::quota::{QUOTA_VERSION, QuotaWindow, quota_window, read_quotas};
@@ -45,7 +45,7 @@ struct StatusLine {
     windows: Vec<QuotaWindow>,
 }
 
-pub(in crate::cli) fn run(context: &CommandContext<'_>) -> Result<CommandOutcome, CommandFailure> {
+pub(in crate::cli) fn run(context: &CommandContext<'_>) -> CommandResult {
     let input = read_input();
     let tools = context.create_priced_tools()?;
     let call = &context.call;

@@ -7,7 +7,7 @@ use schemas::{ErrorCode, Timestamp, ToolError};
 
 use crate::app;
 use crate::cli::context::CommandContext;
-use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::cli::exit::{CommandOutcome, CommandResult};
 use crate::cli::screens::can_show_screen;
 use crate::output::LiveLines;
 use tools::{Call, Tools, Transcript};
@@ -27,10 +27,7 @@ pub(in crate::cli) struct TailFlags {
 
 /// Prints the last turn of a session and everything that follows, until stdout is closed or the process
 /// is ended. If the user named no session, newer sessions of the folder are followed as they begin.
-pub(in crate::cli) fn run(
-    flags: &TailFlags,
-    context: &CommandContext<'_>,
-) -> Result<CommandOutcome, CommandFailure> {
+pub(in crate::cli) fn run(flags: &TailFlags, context: &CommandContext<'_>) -> CommandResult {
     let printer = context.printer;
     let named = flags.session_id.as_deref();
     let tools = app::create_screen_tools(Arc::clone(&context.store))?;

@@ -3,12 +3,9 @@
 use schemas::tool::metadata::MetadataArgs;
 
 use crate::cli::context::CommandContext;
-use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::cli::exit::{CommandOutcome, CommandResult};
 
-pub(in crate::cli) fn run(
-    args: &MetadataArgs,
-    context: &CommandContext<'_>,
-) -> Result<CommandOutcome, CommandFailure> {
+pub(in crate::cli) fn run(args: &MetadataArgs, context: &CommandContext<'_>) -> CommandResult {
     let answer = context.create_tools().tool_metadata(args, &context.call)?;
     context.print_answer(&answer)?;
     Ok(CommandOutcome::Done)

@@ -4,7 +4,7 @@ use ingest::discover::real_path;
 use ingest::provider::format::AgentFolders;
 
 use crate::cli::context::CommandContext;
-use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::cli::exit::{CommandOutcome, CommandResult};
 use crate::config::environment;
 use crate::setup::uninstall::uninstall;
 use store::is_store;
@@ -19,10 +19,7 @@ pub(in crate::cli) struct UninstallFlags {
     yes: bool,
 }
 
-pub(in crate::cli) fn run(
-    flags: &UninstallFlags,
-    context: &CommandContext<'_>,
-) -> Result<CommandOutcome, CommandFailure> {
+pub(in crate::cli) fn run(flags: &UninstallFlags, context: &CommandContext<'_>) -> CommandResult {
     let store = context.store.dir().to_owned();
     let mut folders = Vec::new();
     if flags.store_too && is_store(&store) {

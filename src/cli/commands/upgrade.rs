@@ -2,13 +2,13 @@
 
 use ingest::discover::real_path;
 
-use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::cli::exit::{CommandOutcome, CommandResult};
 use crate::config::environment;
 use crate::output::Printer;
 use crate::setup::installation::describe_installation;
 
 /// Prints the command. It runs nothing and asks no server.
-pub(in crate::cli) fn run(printer: &Printer) -> Result<CommandOutcome, CommandFailure> {
+pub(in crate::cli) fn run(printer: &Printer) -> CommandResult {
     let path = environment::program_path();
     let path = real_path(&path).unwrap_or(path);
     printer.print_report(&describe_installation(&path))?;

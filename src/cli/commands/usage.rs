@@ -8,7 +8,7 @@ use schemas::tool::stats::{GroupKey, StatsArgs, StatsData};
 
 use super::stats::set_usual_span;
 use crate::cli::context::CommandContext;
-use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::cli::exit::{CommandOutcome, CommandResult};
 use crate::cli::tool_flags::ToolFlags;
 use crate::output::{Layout, Show as _, UsageTable};
 use tools::Extent;
@@ -93,10 +93,7 @@ impl Period {
     }
 }
 
-pub(in crate::cli) fn run(
-    flags: UsageFlags,
-    context: &CommandContext<'_>,
-) -> Result<CommandOutcome, CommandFailure> {
+pub(in crate::cli) fn run(flags: UsageFlags, context: &CommandContext<'_>) -> CommandResult {
     let tools = context.create_query_tools()?;
     let call = &context.call;
     let printer = context.printer;

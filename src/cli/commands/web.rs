@@ -10,7 +10,7 @@ use schemas::{ErrorCode, ToolError, limits};
 use crate::app;
 use crate::cli::browser::{find_browser, open_link};
 use crate::cli::context::CommandContext;
-use crate::cli::exit::{CommandFailure, CommandOutcome};
+use crate::cli::exit::{CommandOutcome, CommandResult};
 use crate::cli::heap::restart_with_one_heap;
 use crate::config::{environment, settings};
 use crate::help::Help;
@@ -42,7 +42,7 @@ pub(in crate::cli) fn run(
     metadata: MetadataLevel,
     help: Help,
     context: &CommandContext<'_>,
-) -> Result<CommandOutcome, CommandFailure> {
+) -> CommandResult {
     let address = flags.http.unwrap_or((Ipv4Addr::LOCALHOST, DEFAULT_PORT).into());
     if !address.ip().is_loopback() {
         let message = format!(

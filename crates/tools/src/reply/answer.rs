@@ -71,12 +71,15 @@ impl<T> Reply<T> {
     }
 }
 
+/// What a tool returns.
+pub type AnswerResult<T> = Result<EncodedAnswer<T>, ToolError>;
+
 /// Runs a tool on the snapshot of a call, and wraps its reply in the envelope.
 pub fn run_and_wrap<T: Serialize>(
     call: &Call<'_>,
     view: &CallView,
     tool: impl FnOnce(&Snapshot) -> Result<Reply<T>, ToolError>,
-) -> Result<EncodedAnswer<T>, ToolError> {
+) -> AnswerResult<T> {
     let CallView { snapshot, freshness, examined } = view;
     let mut reply = tool(snapshot)?;
     if let Some(examined) = examined.as_ref().filter(|part| !part.description.is_empty()) {
