@@ -2,19 +2,16 @@
 //! lines, edits as diffs.
 
 use super::conversation_blocks::{
-    BlockContent, CallEntry, CallStatus, Conversation, ConversationBlock, describe_tools,
+    BlockContent, CallEntry, CallStatus, Conversation, ConversationBlock, run_line,
 };
 use super::event::abandoned_note;
 use super::layout::Layout;
 use super::list::push_session;
-use super::markdown::{push_pieces, wrap_markdown};
-use super::painted::{
-    AGENT, DIM, FAILED, ID, PLAIN, PROMPT, Painted, STRONG, SUCCEEDED, diff_style,
-};
+use super::markdown::wrap_markdown;
+use super::painted::{AGENT, DIM, FAILED, ID, PLAIN, PROMPT, Painted, STRONG, diff_style};
 use super::show::Show;
 use super::wrapped::push_wrapped;
-use base::cells::{text_width, truncate, truncate_end, truncate_start};
-use base::numbers::count_of;
+use base::cells::{text_width, truncate_end, truncate_start};
 use base::sanitize::{clean_text, one_line};
 use base::shell_word::shell_word;
 use tools::Transcript;
@@ -28,11 +25,11 @@ const MAX_DIFF_LINES: usize = 12;
 /// Most calls of a run that have a line of their own, if none of them failed or edited a file.
 const MAX_LISTED_CALLS: usize = 3;
 
-/// Most cells of the name of a tool.
-const MAX_TOOL_WIDTH: usize = 24;
-
 /// The cells before the text of a message.
 const INDENT: &str = "  ";
+
+/// The cells before a call.
+const CALL_INDENT: &str = "    ";
 
 /// A session to be read on a screen.
 pub struct ConversationView {
@@ -118,7 +115,9 @@ fn push_answer(painted: &mut Painted, text: &str, width: usize) -> usize {
     let lines = wrap_markdown(text, width.saturating_sub(INDENT.len()));
     for line in lines.iter().take(MAX_MESSAGE_LINES) {
         painted.push(PLAIN, INDENT);
-        push_pieces(painted, line);
+        for piece in line {
+            painted.push(piece.kind.style(), &piece.text);
+        }
         painted.end_line();
     }
     lines.len().saturating_sub(MAX_MESSAGE_LINES)
@@ -126,13 +125,8 @@ fn push_answer(painted: &mut Painted, text: &str, width: usize) -> usize {
 
 /// Appends a run of calls: a line with their number, then failures, edits and the first few others.
 fn push_calls(painted: &mut Painted, calls: &[CallEntry], layout: &Layout) {
-    let failed = calls.iter().filter(|call| call.status == CallStatus::Failed).count();
-    painted.push(DIM, &format!("{INDENT}{}", count_of(calls.len(), "call")));
-    if failed > 0 {
-        painted.push(DIM, ", ").push(FAILED, &format!("{failed} failed"));
-    }
-    let room = layout.width.saturating_sub(30);
-    painted.push_inline(DIM, &format!("  {}", truncate_end(&describe_tools(calls), room)));
+    painted.push(PLAIN, INDENT);
+    painted.push_texts(&run_line(calls, layout.width.saturating_sub(INDENT.len())));
     painted.end_line();
 
     let mut listed = 0;
@@ -149,18 +143,9 @@ fn push_calls(painted: &mut Painted, calls: &[CallEntry], layout: &Layout) {
 /// Appends the line of a call: its outcome, tool, subject and place; then the error of a failed one, and
 /// the diff of an edit.
 fn push_call(painted: &mut Painted, call: &CallEntry, layout: &Layout) {
-    let (style, mark) = match call.status {
-        CallStatus::Failed => (FAILED, "✗"),
-        CallStatus::Succeeded => (SUCCEEDED, "✓"),
-        CallStatus::Unknown => (DIM, "…"),
-    };
-    let tool = truncate_end(&call.tool, MAX_TOOL_WIDTH);
     let place = format!(" :{}", call.event_index);
-    let used = 6 + text_width(&tool) + 1 + text_width(&place);
-    let subject = truncate(&call.subject, layout.width.saturating_sub(used));
-    painted.push(PLAIN, "    ").push(style, mark).push(PLAIN, " ");
-    painted.push_inline(STRONG, &tool).push(PLAIN, " ").push_inline(PLAIN, &subject);
-    painted.push(ID, &place);
+    let room = layout.width.saturating_sub(CALL_INDENT.len() + text_width(&place));
+    painted.push(PLAIN, CALL_INDENT).push_texts(&call.line(room)).push(ID, &place);
     painted.end_line();
     if let Some(error) = &call.error {
         let line = truncate_end(error, layout.width.saturating_sub(6));

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::layout::Layout;
 use super::painted::Painted;
-use super::show::Show;
+use super::show::{Show, append_omitted};
 use super::wrapped::wrap_lines;
 use base::cells::truncate_end;
 use base::numbers::count_of;
@@ -60,13 +60,11 @@ fn describe(data: &ForgetData, layout: &Layout) -> String {
 
 /// Appends the first lines.
 fn append_lines(lines: impl ExactSizeIterator<Item = String>, layout: &Layout, out: &mut String) {
-    let omitted = lines.len().saturating_sub(MAX_LISTED);
+    let count = lines.len();
     for line in lines.take(MAX_LISTED) {
         let _ = writeln!(out, "{}", truncate_end(&line, layout.width));
     }
-    if omitted > 0 {
-        let _ = writeln!(out, "  and {omitted} more; --json lists them all");
-    }
+    append_omitted(count, MAX_LISTED, out);
 }
 
 fn entry_line(entry: &ForgetEntry, layout: &Layout) -> String {

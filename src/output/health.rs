@@ -7,11 +7,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use ingest::run::report::IngestReport;
+use schemas::Provider;
 use schemas::problem::{Problem, ProblemKind};
 
 use super::layout::Layout;
 use super::painted::Painted;
-use super::show::Show;
+use super::show::{Show, append_omitted};
 use crate::setup::check::RegistrationChecks;
 use crate::setup::installation::Installation;
 use crate::setup::uninstall::Uninstall;
@@ -83,10 +84,7 @@ impl Show for IngestReport {
                 version.session_id, version.kept_as
             );
         }
-        if self.earlier_versions.len() > MAX_EARLIER_VERSIONS {
-            let more = self.earlier_versions.len() - MAX_EARLIER_VERSIONS;
-            let _ = writeln!(out, "and {more} more earlier versions; --json lists them all");
-        }
+        append_omitted(self.earlier_versions.len(), MAX_EARLIER_VERSIONS, &mut out);
         if self.files_excluded > 0 {
             let _ = writeln!(
                 out,
@@ -98,10 +96,7 @@ impl Show for IngestReport {
             let project = log.project.as_deref().map(|name| format!(" ({})", one_line(name)));
             let _ = writeln!(out, "    {}{}", one_line(&log.path), project.unwrap_or_default());
         }
-        if self.excluded_logs.len() > MAX_EXCLUDED_LOGS {
-            let more = self.excluded_logs.len() - MAX_EXCLUDED_LOGS;
-            let _ = writeln!(out, "    and {more} more; --json lists them all");
-        }
+        append_omitted(self.excluded_logs.len(), MAX_EXCLUDED_LOGS, &mut out);
         for session in self.continued.iter().take(MAX_EXCLUDED_LOGS) {
             let _ = writeln!(
                 out,
@@ -111,10 +106,7 @@ impl Show for IngestReport {
                 session.events_kept
             );
         }
-        if self.continued.len() > MAX_EXCLUDED_LOGS {
-            let more = self.continued.len() - MAX_EXCLUDED_LOGS;
-            let _ = writeln!(out, "    and {more} more; --json lists them all");
-        }
+        append_omitted(self.continued.len(), MAX_EXCLUDED_LOGS, &mut out);
         if self.segments_set_aside > 0 {
             let _ = writeln!(out, "{}", describe_set_aside(self));
         }
@@ -264,22 +256,33 @@ impl Show for AllClientsSetup {
     }
 }
 
+/// The logs of an agent that were found.
+struct FoundLogs {
+    provider: Provider,
+    files: usize,
+    bytes: u64,
+}
+
+/// Returns what was found of each agent that has logs.
+fn found_logs(found: &DoctorData) -> Vec<FoundLogs> {
+    let found = found.providers.iter().map(|health| FoundLogs {
+        provider: health.provider,
+        files: health.places.iter().map(|place| place.files).sum(),
+        bytes: health.places.iter().map(|place| place.bytes).sum(),
+    });
+    found.filter(|logs| logs.files > 0).collect()
+}
+
 /// Returns the agents whose logs were found, with the number and size of the files. `None` if there
 /// are no logs.
 pub fn found_logs_text(found: &DoctorData) -> Option<String> {
     let mut out = String::from("Found the logs of:\n");
-    let mut has_logs = false;
-    for health in &found.providers {
-        let files: usize = health.places.iter().map(|place| place.files).sum();
-        let bytes: u64 = health.places.iter().map(|place| place.bytes).sum();
-        if files > 0 {
-            has_logs = true;
-            let provider = health.provider.as_str();
-            let _ =
-                writeln!(out, "    {provider:<12} {files} files, {:.1} MB", to_megabytes(bytes));
-        }
+    let found = found_logs(found);
+    for FoundLogs { provider, files, bytes } in &found {
+        let provider = provider.as_str();
+        let _ = writeln!(out, "    {provider:<12} {files} files, {:.1} MB", to_megabytes(*bytes));
     }
-    has_logs.then_some(out)
+    (!found.is_empty()).then_some(out)
 }
 
 /// Returns the first folder of each agent with a decoder of its own, in which logs were looked for.
@@ -297,17 +300,12 @@ pub fn searched_folders(found: &DoctorData, home: &Path) -> String {
 
 /// Returns the agents whose logs were found, on one line. `None` if there are no logs.
 pub fn found_logs_line(found: &DoctorData) -> Option<String> {
-    let mut parts = Vec::new();
-    let mut all_bytes = 0;
-    for health in &found.providers {
-        let files: usize = health.places.iter().map(|place| place.files).sum();
-        all_bytes += health.places.iter().map(|place| place.bytes).sum::<u64>();
-        if files > 0 {
-            parts.push(format!("{} of {}", count_of(files as u64, "log"), health.provider));
-        }
-    }
-    let size = to_megabytes(all_bytes);
-    if parts.is_empty() { None } else { Some(format!("{} ({size:.1} MB)", parts.join(", "))) }
+    let found = found_logs(found);
+    let size = to_megabytes(found.iter().map(|logs| logs.bytes).sum());
+    let agents =
+        found.iter().map(|logs| format!("{} of {}", count_of(logs.files, "log"), logs.provider));
+    let agents = agents.collect::<Vec<_>>().join(", ");
+    (!found.is_empty()).then(|| format!("{agents} ({size:.1} MB)"))
 }
 
 /// Returns what failed in a run, for output that has no report.

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::layout::Layout;
 use super::painted::Painted;
-use super::show::Show;
+use super::show::{Show, append_omitted};
 use crate::lake::{LakeCompaction, PullReport, PushReport};
 use base::numbers::{count_of, to_megabytes};
 use base::sanitize::one_line;
@@ -30,7 +30,7 @@ impl Show for PushReport {
                     describe_counts("unmasked in the lake until now", &session.unmasked)
                 );
             }
-            append_omitted(self.published.len(), &mut out);
+            append_omitted(self.published.len(), MAX_LISTED, &mut out);
         }
         let _ = writeln!(out, "lake       {}", one_line(&self.destination));
         let _ = writeln!(out, "as         {} of {}", self.user_name, self.machine);
@@ -106,7 +106,7 @@ impl Show for PullReport {
         for problem in self.problems.iter().take(MAX_LISTED) {
             let _ = writeln!(out, "problem    {}", one_line(problem));
         }
-        append_omitted(self.problems.len(), &mut out);
+        append_omitted(self.problems.len(), MAX_LISTED, &mut out);
         let _ = writeln!(out, "requests   {}", self.requests);
         Painted::from_text(&out)
     }
@@ -139,7 +139,7 @@ impl Show for LakeCompaction {
         for problem in self.problems.iter().take(MAX_LISTED) {
             let _ = writeln!(out, "problem    {}", one_line(problem));
         }
-        append_omitted(self.problems.len(), &mut out);
+        append_omitted(self.problems.len(), MAX_LISTED, &mut out);
         let _ = writeln!(out, "requests   {}", self.requests);
         Painted::from_text(&out)
     }
@@ -153,11 +153,4 @@ fn describe_counts(what: &str, secrets: &std::collections::BTreeMap<String, u64>
     }
     let kinds: Vec<_> = secrets.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
     format!(", {what} {}", one_line(&kinds.join(", ")))
-}
-
-/// Says how many of a list were left out.
-fn append_omitted(count: usize, out: &mut String) {
-    if count > MAX_LISTED {
-        let _ = writeln!(out, "  and {} more; --json lists them all", count - MAX_LISTED);
-    }
 }

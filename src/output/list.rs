@@ -193,13 +193,13 @@ fn describe_tokens(tokens: &Tokens, layout: &Layout) -> String {
     parts.extend(
         tokens.cost_as_logged.map(|cost| format!("cost as logged: {}", format_dollars(cost))),
     );
-    if !tokens.unpriced_models.is_empty() {
-        parts.push(format!("no price is known for {}", tokens.unpriced_models.join(", ")));
-    }
     parts.push(format!("tokens: {}", describe_usage(tokens.counted_once, layout)));
     if let Some(recorded) = tokens.as_recorded {
         let total = layout.short_count(recorded.total());
         parts.push(format!("{total} as recorded, including copied history"));
+    }
+    if !tokens.unpriced_models.is_empty() {
+        parts.push(format!("no price is known for {}", tokens.unpriced_models.join(", ")));
     }
     let text = parts.join("; ");
     if tokens.confidence == Confidence::Measured {

@@ -5,12 +5,13 @@
 use schemas::EventType;
 use schemas::tool::event::Event;
 
+use super::conversation_blocks::{CallStatus, call_line};
 use super::layout::Layout;
-use super::markdown::{push_pieces, wrap_markdown};
-use super::painted::{COST, DIM, FAILED, PLAIN, PROMPT, Painted, STRONG, SUCCEEDED};
+use super::markdown::wrap_markdown;
+use super::painted::{COST, DIM, FAILED, PLAIN, PROMPT, Painted, STRONG};
 use super::wrapped::wrap_lines;
-use crate::export::transcript::{event_line, has_failed, truncate_chars};
-use base::cells::{text_width, truncate, truncate_end};
+use crate::export::transcript::{event_line, truncate_chars};
+use base::cells::{text_width, truncate_end};
 use base::numbers::{count_of, format_dollars};
 use base::sanitize::one_line;
 use tools::Transcript;
@@ -121,7 +122,9 @@ impl LiveLines {
         } else {
             for line in wrap_markdown(&text, room) {
                 out.push(PLAIN, INDENT);
-                push_pieces(out, &line);
+                for piece in &line {
+                    out.push(piece.kind.style(), &piece.text);
+                }
                 out.end_line();
             }
         }
@@ -133,12 +136,7 @@ impl LiveLines {
 
     /// Appends the line of a call: its outcome, tool, subject, exit code and duration.
     fn push_call(&self, out: &mut Painted, call: &Event, result: Option<&Event>) {
-        let has_failed = result.is_some_and(has_failed);
-        let (style, sign) = match (result, has_failed) {
-            (None, _) => (DIM, '…'),
-            (Some(_), true) => (FAILED, '✗'),
-            (Some(_), false) => (SUCCEEDED, '✓'),
-        };
+        let status = CallStatus::of(result);
         let code = result.and_then(|result| result.exit_code).filter(|code| *code != 0);
         let code = code.map(|code| format!("  exit code {code}")).unwrap_or_default();
         let duration = result.and_then(|result| result.duration_ms.or(call.duration_ms));
@@ -146,16 +144,13 @@ impl LiveLines {
         let duration = duration.map(|ms| format!("  {}", self.layout.duration(ms)));
         let duration = duration.unwrap_or_default();
         let tool = one_line(call.tool_name.as_deref().unwrap_or("tool"));
-        let used =
-            INDENT.len() + 2 + text_width(&tool) + 1 + text_width(&code) + text_width(&duration);
+        let used = INDENT.len() + text_width(&code) + text_width(&duration);
         let room = self.layout.width.saturating_sub(used);
 
         // A path is relative where a user reads it, and whole for programs.
         let path = call.files.first().filter(|_| self.layout.is_plain && call.command.is_none());
         let subject = one_line(path.map_or_else(|| event_line(call), String::as_str));
-        let subject = truncate(&subject, room);
-        out.push(PLAIN, INDENT).push(style, &sign.to_string()).push(PLAIN, " ");
-        out.push(STRONG, &tool).push(PLAIN, " ").push(PLAIN, &subject);
+        out.push(PLAIN, INDENT).push_texts(&call_line(status, &tool, &subject, room));
         out.push(FAILED, &code).push(DIM, &duration);
         out.end_line();
     }

@@ -53,7 +53,7 @@ pub use self::hooks::HookLogList;
 pub use self::layout::Layout;
 pub(crate) use self::list::all_tokens;
 pub use self::live::LiveLines;
-pub(crate) use self::markdown::{PieceKind, wrap_markdown};
+pub(crate) use self::markdown::wrap_markdown;
 pub use self::pager::UserPager;
 pub use self::painted::Painted;
 pub use self::printer::Printer;

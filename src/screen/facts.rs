@@ -1,9 +1,14 @@
 //! The facts of a session in one line.
 
+use ratatui::text::Line;
 use schemas::tool::list::Session;
 use schemas::{Timestamp, Zone};
 
+use super::theme::Theme;
 use crate::output::all_tokens;
+use crate::output::conversation_blocks::Conversation;
+use crate::output::painted::{DIM, STRONG};
+use base::cells::truncate_end;
 use base::numbers::{count_of, format_dollars};
 use base::sanitize::{clean_text, one_line};
 
@@ -20,8 +25,22 @@ pub(super) fn format_time(time: &str, zone: &Zone) -> String {
     Timestamp::parse(time).map(|time| zone.short_time(time, Timestamp::now())).unwrap_or_default()
 }
 
+/// Returns the title of a conversation and the facts of its session, a line each.
+pub(super) fn heading_lines(
+    conversation: &Conversation,
+    zone: &Zone,
+    width: usize,
+    theme: Theme,
+) -> Vec<Line<'static>> {
+    let facts = describe_session(&conversation.session, zone);
+    vec![
+        Line::styled(truncate_end(&conversation.title, width), theme.style(STRONG)),
+        Line::styled(truncate_end(&facts, width), theme.style(DIM)),
+    ]
+}
+
 /// Describes a session in one line: agent, project, branch, time, counts, cost and id.
-pub(super) fn describe_session(session: &Session, zone: &Zone) -> String {
+fn describe_session(session: &Session, zone: &Zone) -> String {
     let mut facts = vec![session.provider.to_string()];
     facts.extend(session.project.clone());
     facts.extend(session.git_branch.clone());

@@ -8,6 +8,7 @@ use schemas::tool::list::{Session, Tokens};
 
 use super::text::fit_text;
 use super::theme::Theme;
+use crate::output::painted::STRONG;
 use base::numbers::{format_count, format_dollars};
 use base::sanitize::{clean_text, one_line};
 
@@ -109,7 +110,7 @@ impl Popup {
             .rows
             .iter()
             .map(|(name, value)| {
-                let name = Span::styled(fit_text(name, name_cells + 2), theme.key());
+                let name = Span::styled(fit_text(name, name_cells + 2), theme.style(STRONG));
                 Line::from(vec![name, Span::raw(value.as_str())])
             })
             .collect();

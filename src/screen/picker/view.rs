@@ -11,9 +11,10 @@ use super::filters::Filters;
 use super::row::PickerRow;
 use super::state::{Focus, Picker, Preview};
 use crate::output::Highlighter;
+use crate::output::painted::{AGENT, DIM, FAILED, PROJECT, PROMPT, STRONG};
 use crate::screen::age::describe_age;
 use crate::screen::conversation_lines::{ConversationFormat, Detail};
-use crate::screen::facts::describe_session;
+use crate::screen::facts::heading_lines;
 use crate::screen::key_line::key_line;
 use crate::screen::text::{fit_text, highlight_query, justify, mark_words};
 use crate::screen::theme::Theme;
@@ -107,7 +108,7 @@ impl Picker {
 
     fn render_search(&self, frame: &mut Frame<'_>, area: Rect) {
         let cursor = (self.focus == Focus::Search).then(|| self.theme.selected());
-        let left = self.search.to_line(Span::styled("> ", self.theme.prompt()), cursor);
+        let left = self.search.to_line(Span::styled("> ", self.theme.style(PROMPT)), cursor);
         let count = match (self.rows.len(), self.is_complete) {
             (count, false) => format!("{count} …"),
             (count, true) if self.has_more => format!("{count}+ sessions"),
@@ -115,16 +116,16 @@ impl Picker {
             (count, true) => format!("{count} sessions"),
         };
         let right = format!("{} · {count}", self.filters.describe());
-        let right = Line::styled(right, self.theme.dim());
+        let right = Line::styled(right, self.theme.style(DIM));
         let line = justify(left, right, usize::from(area.width));
-        let border = Block::new().borders(Borders::BOTTOM).border_style(self.theme.dim());
+        let border = Block::new().borders(Borders::BOTTOM).border_style(self.theme.style(DIM));
         frame.render_widget(Paragraph::new(line).block(border), area);
     }
 
     fn render_list(&self, frame: &mut Frame<'_>, area: Rect) {
         if self.rows.is_empty() {
             let text = if self.is_complete { self.describe_nothing() } else { String::new() };
-            frame.render_widget(Paragraph::new(text).style(self.theme.dim()), area);
+            frame.render_widget(Paragraph::new(text).style(self.theme.style(DIM)), area);
             return;
         }
         let format = RowFormat {
@@ -155,7 +156,7 @@ impl Picker {
     fn render_preview(&mut self, frame: &mut Frame<'_>, area: Rect) {
         let is_right = area.y == self.list_area.y;
         let borders = if is_right { Borders::LEFT } else { Borders::TOP };
-        let border = Block::new().borders(borders).border_style(self.theme.dim());
+        let border = Block::new().borders(borders).border_style(self.theme.style(DIM));
         let inner = border.inner(area);
         frame.render_widget(border, area);
         if self.previewed().is_none() {
@@ -171,12 +172,7 @@ impl Picker {
         let text = self.search.text().to_owned();
         let Some(preview) = &mut self.preview else { return };
         preview.format_lines(body.width, &text, event_index, theme, &zone);
-        let conversation = &preview.conversation;
-        let facts = describe_session(&conversation.session, &zone);
-        let heading_lines = vec![
-            Line::styled(truncate_end(&conversation.title, width), theme.strong()),
-            Line::styled(truncate_end(&facts, width), theme.dim()),
-        ];
+        let heading_lines = heading_lines(&preview.conversation, &zone, width, theme);
         frame.render_widget(Paragraph::new(heading_lines), heading);
         let lines = preview.lines.as_deref().unwrap_or_default();
         let shown = lines.iter().skip(preview.top).take(usize::from(body.height));
@@ -187,7 +183,7 @@ impl Picker {
     fn render_keys(&self, frame: &mut Frame<'_>, area: Rect, message: Option<&str>) {
         let width = usize::from(area.width);
         let line = match message.or(self.trouble.as_deref()) {
-            Some(message) => Line::styled(truncate_end(message, width), self.theme.strong()),
+            Some(message) => Line::styled(truncate_end(message, width), self.theme.style(STRONG)),
             None if self.focus == Focus::List => key_line(LIST_KEYS, "", width, self.theme),
             None => key_line(SEARCH_KEYS, "", width, self.theme),
         };
@@ -240,14 +236,14 @@ struct RowFormat<'a> {
 impl RowFormat<'_> {
     fn format(&self, row: &PickerRow, is_selected: bool) -> Line<'static> {
         let age = row.ended.map(|ended| describe_age(ended, self.now)).unwrap_or_default();
-        let mut spans = vec![Span::styled(format!("{age:>AGE_CELLS$}  "), self.theme.dim())];
+        let mut spans = vec![Span::styled(format!("{age:>AGE_CELLS$}  "), self.theme.style(DIM))];
         if self.width >= MIN_CELLS_FOR_AGENT {
             let agent = fit_text(&row.session.provider.to_string(), AGENT_CELLS);
-            spans.push(Span::styled(format!("{agent} "), self.theme.agent()));
+            spans.push(Span::styled(format!("{agent} "), self.theme.style(AGENT)));
         }
         if self.width >= MIN_CELLS_FOR_PROJECT {
             let project = fit_text(&row.project, PROJECT_CELLS);
-            spans.push(Span::styled(format!("{project}  "), self.theme.project()));
+            spans.push(Span::styled(format!("{project}  "), self.theme.style(PROJECT)));
         }
         let right = self.numbers(row);
         let used: usize = spans.iter().map(Span::width).sum();
@@ -279,8 +275,8 @@ impl RowFormat<'_> {
             };
             let turns = format!("{}t", counts.turns);
             let room = COUNT_CELLS.saturating_sub(failed.chars().count());
-            spans.push(Span::styled(format!("{turns:>room$}"), self.theme.dim()));
-            spans.push(Span::styled(failed, self.theme.failed()));
+            spans.push(Span::styled(format!("{turns:>room$}"), self.theme.style(DIM)));
+            spans.push(Span::styled(failed, self.theme.style(FAILED)));
         }
         let cost = row.cost().map(format_dollars).unwrap_or_default();
         spans.push(Span::raw(format!("{cost:>COST_CELLS$}")));
