@@ -43,6 +43,8 @@ closed_enum! {
         Kiro = "kiro",
         /// GitHub Copilot in Visual Studio.
         VsCopilot = "vscopilot",
+        /// The chat of VS Code and of editors derived from it, mostly with GitHub Copilot.
+        VsCode = "vscode",
         /// Any other program that writes the line format documented for custom agents.
         Generic = "generic",
         /// Claude Cowork, the local agent of the Claude app.

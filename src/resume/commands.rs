@@ -156,6 +156,11 @@ pub(super) fn commands_of(agent: Provider) -> &'static AgentCommands {
             resume: Impossible("Copilot in Visual Studio resumes only in its window"),
             start: StartWay::Impossible,
         },
+        Provider::VsCode => &AgentCommands {
+            program: "code",
+            resume: Impossible("VS Code resumes chats only in its window"),
+            start: StartWay::Impossible,
+        },
         Provider::Cowork
         | Provider::Xcode
         | Provider::CherryStudio

@@ -26,6 +26,7 @@ mod opencode;
 mod pi;
 mod qwen;
 pub mod shared;
+mod vscode;
 mod vscopilot;
 
 use std::path::{Path, PathBuf};
@@ -51,6 +52,7 @@ pub static FORMATS: [LogFormat; Provider::ALL.len() - ALIASES.len()] = [
     pi::FORMAT,
     openclaw::FORMAT,
     vscopilot::FORMAT,
+    vscode::FORMAT,
     kimi::FORMAT,
     grok::FORMAT,
     hermes::FORMAT,
