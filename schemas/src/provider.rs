@@ -45,6 +45,8 @@ closed_enum! {
         VsCopilot = "vscopilot",
         /// The chat of VS Code and of editors derived from it, mostly with GitHub Copilot.
         VsCode = "vscode",
+        /// Goose.
+        Goose = "goose",
         /// Any other program that writes the line format documented for custom agents.
         Generic = "generic",
         /// Claude Cowork, the local agent of the Claude app.

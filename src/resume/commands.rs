@@ -121,6 +121,12 @@ pub(super) fn commands_of(agent: Provider) -> &'static AgentCommands {
             resume: ById(&["--session"]),
             start: StartWay::Impossible,
         },
+        // Not verified in its own documentation; a public program uses it.
+        Provider::Goose => &AgentCommands {
+            program: "goose",
+            resume: ById(&["session", "--resume", "--session-id"]),
+            start: StartWay::Impossible,
+        },
         Provider::OpenClaw => &AgentCommands {
             program: "openclaw",
             resume: Impossible("OpenClaw keeps its conversations in its gateway"),

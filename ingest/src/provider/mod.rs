@@ -16,6 +16,7 @@ mod droid;
 pub mod format;
 mod gemini;
 mod generic;
+mod goose;
 mod grok;
 mod hermes;
 mod iflow;
@@ -53,6 +54,7 @@ pub static FORMATS: [LogFormat; Provider::ALL.len() - ALIASES.len()] = [
     openclaw::FORMAT,
     vscopilot::FORMAT,
     vscode::FORMAT,
+    goose::FORMAT,
     kimi::FORMAT,
     grok::FORMAT,
     hermes::FORMAT,
