@@ -47,6 +47,8 @@ closed_enum! {
         VsCode = "vscode",
         /// Goose.
         Goose = "goose",
+        /// Crush.
+        Crush = "crush",
         /// Any other program that writes the line format documented for custom agents.
         Generic = "generic",
         /// Claude Cowork, the local agent of the Claude app.

@@ -127,6 +127,11 @@ pub(super) fn commands_of(agent: Provider) -> &'static AgentCommands {
             resume: ById(&["session", "--resume", "--session-id"]),
             start: StartWay::Impossible,
         },
+        Provider::Crush => &AgentCommands {
+            program: "crush",
+            resume: Impossible("Crush resumes sessions only in its window"),
+            start: StartWay::Impossible,
+        },
         Provider::OpenClaw => &AgentCommands {
             program: "openclaw",
             resume: Impossible("OpenClaw keeps its conversations in its gateway"),

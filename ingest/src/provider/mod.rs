@@ -11,6 +11,7 @@ mod claude;
 mod cline;
 mod codex;
 mod copilot;
+mod crush;
 mod cursor;
 mod droid;
 pub mod format;
@@ -55,6 +56,7 @@ pub static FORMATS: [LogFormat; Provider::ALL.len() - ALIASES.len()] = [
     vscopilot::FORMAT,
     vscode::FORMAT,
     goose::FORMAT,
+    crush::FORMAT,
     kimi::FORMAT,
     grok::FORMAT,
     hermes::FORMAT,

@@ -29,6 +29,14 @@ const DATABASES: &[SampleDatabase] = &[
             VALUES ('20261025_1', 'user', '[{"type":"text","text":"One more thing."}]', 1793000000)"#,
         title: Some("UPDATE sessions SET name = 'Another title' WHERE id = '20261025_1'"),
     },
+    SampleDatabase {
+        path: "crush/crush.db",
+        session: "4e7a0d16-93c8-4f25-b0a1-6d82e9f5c374",
+        prompt: r#"INSERT INTO messages (id, session_id, role, parts, created_at, updated_at)
+            VALUES ('2d6e', '4e7a0d16-93c8-4f25-b0a1-6d82e9f5c374', 'user',
+            '[{"type":"text","data":{"text":"One more thing."}}]', 1793000000, 1793000000)"#,
+        title: Some("UPDATE sessions SET title = 'Another title' WHERE parent_session_id IS NULL"),
+    },
 ];
 
 /// A copy of a sample database in a folder of its own, as its agent names the folders.
@@ -164,6 +172,14 @@ fn hostile_rows_are_kept_as_text_or_reported() {
              INSERT INTO sessions (id, working_dir) VALUES ('../../etc/passwd#x', '/');
              INSERT INTO messages (session_id, role, content_json, created_timestamp)
              VALUES ('../../etc/passwd#x', 'odd role', '[{{\"type\":\"new kind\"}}]', 1)"
+            ),
+        ),
+        (
+            "crush/crush.db",
+            format!(
+                "UPDATE messages SET parts = '{deep}' WHERE role = 'user';
+             UPDATE messages SET parts = '[{{\"type\":\"new\",\"data\":7}}]' WHERE role = 'tool';
+             UPDATE sessions SET cost = 1e308, prompt_tokens = -1, updated_at = 'now'"
             ),
         ),
     ];
