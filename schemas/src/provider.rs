@@ -49,6 +49,8 @@ closed_enum! {
         Goose = "goose",
         /// Crush.
         Crush = "crush",
+        /// The chats of the Cursor editor.
+        CursorIde = "cursoride",
         /// Any other program that writes the line format documented for custom agents.
         Generic = "generic",
         /// Claude Cowork, the local agent of the Claude app.

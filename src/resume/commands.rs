@@ -132,6 +132,11 @@ pub(super) fn commands_of(agent: Provider) -> &'static AgentCommands {
             resume: Impossible("Crush resumes sessions only in its window"),
             start: StartWay::Impossible,
         },
+        Provider::CursorIde => &AgentCommands {
+            program: "cursor",
+            resume: Impossible("the Cursor editor resumes chats only in its window"),
+            start: StartWay::Impossible,
+        },
         Provider::OpenClaw => &AgentCommands {
             program: "openclaw",
             resume: Impossible("OpenClaw keeps its conversations in its gateway"),

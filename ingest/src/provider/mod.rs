@@ -13,6 +13,7 @@ mod codex;
 mod copilot;
 mod crush;
 mod cursor;
+mod cursoride;
 mod droid;
 pub mod format;
 mod gemini;
@@ -57,6 +58,7 @@ pub static FORMATS: [LogFormat; Provider::ALL.len() - ALIASES.len()] = [
     vscode::FORMAT,
     goose::FORMAT,
     crush::FORMAT,
+    cursoride::FORMAT,
     kimi::FORMAT,
     grok::FORMAT,
     hermes::FORMAT,

@@ -37,6 +37,20 @@ const DATABASES: &[SampleDatabase] = &[
             '[{"type":"text","data":{"text":"One more thing."}}]', 1793000000, 1793000000)"#,
         title: Some("UPDATE sessions SET title = 'Another title' WHERE parent_session_id IS NULL"),
     },
+    SampleDatabase {
+        path: "cursoride/globalStorage/state.vscdb",
+        session: "8c3f51d0-a2e7-4b96-8d14-70f9e6b5c2a3",
+        prompt: r#"INSERT INTO cursorDiskKV VALUES
+            ('bubbleId:8c3f51d0-a2e7-4b96-8d14-70f9e6b5c2a3:b1',
+            '{"bubbleId":"b1","type":1,"text":"One more thing."}');
+            UPDATE cursorDiskKV SET value = json_insert(value, '$.fullConversationHeadersOnly[#]',
+            json('{"bubbleId":"b1","type":1}'))
+            WHERE key = 'composerData:8c3f51d0-a2e7-4b96-8d14-70f9e6b5c2a3'"#,
+        title: Some(
+            "UPDATE cursorDiskKV SET value = json_set(value, '$.name', 'Another title')
+            WHERE key = 'composerData:8c3f51d0-a2e7-4b96-8d14-70f9e6b5c2a3'",
+        ),
+    },
 ];
 
 /// A copy of a sample database in a folder of its own, as its agent names the folders.
@@ -180,6 +194,15 @@ fn hostile_rows_are_kept_as_text_or_reported() {
                 "UPDATE messages SET parts = '{deep}' WHERE role = 'user';
              UPDATE messages SET parts = '[{{\"type\":\"new\",\"data\":7}}]' WHERE role = 'tool';
              UPDATE sessions SET cost = 1e308, prompt_tokens = -1, updated_at = 'now'"
+            ),
+        ),
+        (
+            "cursoride/globalStorage/state.vscdb",
+            format!(
+                "UPDATE cursorDiskKV SET value = '{deep}' WHERE key LIKE 'bubbleId:%:1%';
+             UPDATE cursorDiskKV SET value = 7 WHERE key LIKE 'bubbleId:%:2%';
+             INSERT INTO cursorDiskKV VALUES ('composerData:../x', '{{}}'),
+             ('bubbleId:../x:y', '{{\"type\":99}}')"
             ),
         ),
     ];
