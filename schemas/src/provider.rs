@@ -51,6 +51,8 @@ closed_enum! {
         Crush = "crush",
         /// The chats of the Cursor editor.
         CursorIde = "cursoride",
+        /// The agent of Zed.
+        Zed = "zed",
         /// Any other program that writes the line format documented for custom agents.
         Generic = "generic",
         /// Claude Cowork, the local agent of the Claude app.

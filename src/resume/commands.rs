@@ -137,6 +137,11 @@ pub(super) fn commands_of(agent: Provider) -> &'static AgentCommands {
             resume: Impossible("the Cursor editor resumes chats only in its window"),
             start: StartWay::Impossible,
         },
+        Provider::Zed => &AgentCommands {
+            program: "zed",
+            resume: Impossible("Zed resumes threads only in its window"),
+            start: StartWay::Impossible,
+        },
         Provider::OpenClaw => &AgentCommands {
             program: "openclaw",
             resume: Impossible("OpenClaw keeps its conversations in its gateway"),

@@ -31,6 +31,7 @@ mod qwen;
 pub mod shared;
 mod vscode;
 mod vscopilot;
+mod zed;
 
 use std::path::{Path, PathBuf};
 
@@ -59,6 +60,7 @@ pub static FORMATS: [LogFormat; Provider::ALL.len() - ALIASES.len()] = [
     goose::FORMAT,
     crush::FORMAT,
     cursoride::FORMAT,
+    zed::FORMAT,
     kimi::FORMAT,
     grok::FORMAT,
     hermes::FORMAT,

@@ -51,6 +51,15 @@ const DATABASES: &[SampleDatabase] = &[
             WHERE key = 'composerData:8c3f51d0-a2e7-4b96-8d14-70f9e6b5c2a3'",
         ),
     },
+    SampleDatabase {
+        path: "zed/threads/threads.db",
+        session: "3fa1c90e-5d28-47b6-9e04-8b7c6d1f2a53",
+        prompt: r#"UPDATE threads SET updated_at = '2025-11-03T11:00:00+00:00', data =
+            CAST(json_insert(CAST(data AS TEXT), '$.messages[#]', json('{"id":3,"role":"user",
+            "segments":[{"type":"text","text":"One more thing."}]}')) AS BLOB)
+            WHERE data_type = 'json'"#,
+        title: None,
+    },
 ];
 
 /// A copy of a sample database in a folder of its own, as its agent names the folders.
@@ -203,6 +212,13 @@ fn hostile_rows_are_kept_as_text_or_reported() {
              UPDATE cursorDiskKV SET value = 7 WHERE key LIKE 'bubbleId:%:2%';
              INSERT INTO cursorDiskKV VALUES ('composerData:../x', '{{}}'),
              ('bubbleId:../x:y', '{{\"type\":99}}')"
+            ),
+        ),
+        (
+            "zed/threads/threads.db",
+            format!(
+                "UPDATE threads SET data = CAST('{deep}' AS BLOB) WHERE data_type = 'json';
+             UPDATE threads SET data = x'28b52ffd00' WHERE data_type = 'zstd'"
             ),
         ),
     ];
