@@ -53,6 +53,8 @@ closed_enum! {
         CursorIde = "cursoride",
         /// The agent of Zed.
         Zed = "zed",
+        /// Continue, the editor extension and the CLI.
+        Continue = "continue",
         /// Any other program that writes the line format documented for custom agents.
         Generic = "generic",
         /// Claude Cowork, the local agent of the Claude app.

@@ -142,6 +142,11 @@ pub(super) fn commands_of(agent: Provider) -> &'static AgentCommands {
             resume: Impossible("Zed resumes threads only in its window"),
             start: StartWay::Impossible,
         },
+        Provider::Continue => &AgentCommands {
+            program: "cn",
+            resume: Impossible("Continue documents no command that resumes a session by id"),
+            start: StartWay::Impossible,
+        },
         Provider::OpenClaw => &AgentCommands {
             program: "openclaw",
             resume: Impossible("OpenClaw keeps its conversations in its gateway"),

@@ -10,6 +10,7 @@ mod antigravity;
 mod claude;
 mod cline;
 mod codex;
+mod continuedev;
 mod copilot;
 mod crush;
 mod cursor;
@@ -61,6 +62,7 @@ pub static FORMATS: [LogFormat; Provider::ALL.len() - ALIASES.len()] = [
     crush::FORMAT,
     cursoride::FORMAT,
     zed::FORMAT,
+    continuedev::FORMAT,
     kimi::FORMAT,
     grok::FORMAT,
     hermes::FORMAT,
