@@ -142,11 +142,13 @@ fn create_arg(argument: &str, property: &Value) -> Arg {
     if values.is_empty() {
         return arg;
     }
+    let own: Vec<String> = values.iter().map(|value| (*value).to_owned()).collect();
     let values = values.into_iter().map(|value| {
         let synonym = SYNONYMS.iter().find(|(known, _)| *known == value);
         PossibleValue::new(value.to_owned()).aliases(synonym.map(|(_, synonym)| *synonym))
     });
-    let parser = PossibleValuesParser::new(values).map(replace_synonym);
+    let parser = PossibleValuesParser::new(values)
+        .map(move |word| if own.contains(&word) { word } else { replace_synonym(word) });
     let arg = arg.value_parser(parser).hide_possible_values(true);
     if is_list { arg.value_delimiter(',') } else { arg }
 }

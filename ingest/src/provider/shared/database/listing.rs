@@ -11,25 +11,54 @@ use rusqlite::{Connection, ErrorCode, Result, Row};
 use schemas::problem::ProblemKind;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::record::plain_name;
-use crate::provider::shared::database::cells::{cell_integer, cell_text, read_table_names};
+use super::cells::{cell_integer, cell_text, read_columns, read_table_names};
+use super::plain_name;
 use crate::source::assembly::SourceDefect;
 
 /// A session in a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct DatabaseSession {
-    pub(super) id: String,
+pub(crate) struct DatabaseSession {
+    pub(crate) id: String,
     /// Time of the latest change of any row of the session, in microseconds.
-    pub(super) updated_us: i64,
+    pub(crate) updated_us: i64,
     /// Approximate size of the session's rows in bytes.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
+    /// Sum of the hashes of the [state](ListedTable::state) of all rows of the session.
+    pub(crate) state: u64,
 }
 
-/// The tables of sessions. A session may be in both.
-const SESSION_TABLES: [&str; 2] = ["session", "session_v2"];
+/// The tables of an agent that name sessions.
+pub(crate) struct ListedTables<'t> {
+    /// The name of the program that keeps the database.
+    pub(crate) agent: &'t str,
+    /// The tables of sessions. A session may be in several.
+    pub(crate) sessions: &'t [ListedTable<'t>],
+    /// The tables whose rows name their session.
+    pub(crate) records: &'t [ListedTable<'t>],
+    /// The tables that a database has together.
+    pub(crate) generations: &'t [TableGeneration<'t>],
+}
 
-/// The tables of messages and parts. Their rows name their session.
-const RECORD_TABLES: [&str; 3] = ["message", "part", "session_message"];
+/// A table that names sessions. It has a column `id`.
+pub(crate) struct ListedTable<'t> {
+    pub(crate) name: &'t str,
+    /// The column with the id of the session.
+    pub(crate) session: &'t str,
+    /// SQL of the time of the latest change of a row, in milliseconds since 1970.
+    pub(crate) time: &'t str,
+    /// SQL of the size of a row in bytes.
+    pub(crate) size: &'t str,
+    /// Columns that may change without a new time. Those that the table lacks are ignored.
+    pub(crate) state: &'t [&'t str],
+}
+
+/// Tables that one version of an agent writes.
+pub(crate) struct TableGeneration<'t> {
+    /// A database with any of these tables is of this version.
+    pub(crate) marks: &'t [&'t str],
+    /// The tables that it then has.
+    pub(crate) tables: &'t [&'t str],
+}
 
 /// What to do about a damaged database.
 const ADVICE: &str = "check it with `PRAGMA integrity_check` of sqlite3, and rebuild it with `REINDEX` \
@@ -37,21 +66,24 @@ const ADVICE: &str = "check it with `PRAGMA integrity_check` of sqlite3, and reb
 
 /// The sessions of a database, and its defects.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct DatabaseListing {
+pub(crate) struct DatabaseListing {
     /// The sessions, sorted by id.
-    pub(super) sessions: Vec<DatabaseSession>,
-    pub(super) defects: Vec<SourceDefect>,
+    pub(crate) sessions: Vec<DatabaseSession>,
+    pub(crate) defects: Vec<SourceDefect>,
 }
 
 /// Lists the sessions in a database.
-pub(super) fn list_sessions(connection: &Connection) -> Result<DatabaseListing> {
+pub(crate) fn list_sessions(
+    connection: &Connection,
+    listed: &ListedTables<'_>,
+) -> Result<DatabaseListing> {
     let tables = read_table_names(connection)?;
     let mut lister = SessionLister { connection, found: BTreeMap::new(), defects: Vec::new() };
-    lister.report_missing_tables(&tables)?;
-    for table in SESSION_TABLES.into_iter().filter(|table| tables.contains(*table)) {
+    lister.report_missing_tables(&tables, listed)?;
+    for table in listed.sessions.iter().filter(|table| tables.contains(table.name)) {
         lister.add_sessions(table)?;
     }
-    for table in RECORD_TABLES.into_iter().filter(|table| tables.contains(*table)) {
+    for table in listed.records.iter().filter(|table| tables.contains(table.name)) {
         lister.add_records(table)?;
     }
     let sessions = lister.found.into_values().collect();
@@ -66,38 +98,40 @@ struct SessionLister<'c> {
 }
 
 impl SessionLister<'_> {
-    /// Reports tables that a database of OpenCode has and this one has not.
-    fn report_missing_tables(&mut self, tables: &HashSet<String>) -> Result<()> {
-        let has_any = |names: &[&str]| names.iter().any(|name| tables.contains(*name));
-        if !has_any(&SESSION_TABLES) && !has_any(&RECORD_TABLES) {
-            // A database that OpenCode is about to fill has no pages yet.
+    /// Reports tables that a database of the agent has and this one has not.
+    fn report_missing_tables(
+        &mut self,
+        tables: &HashSet<String>,
+        listed: &ListedTables<'_>,
+    ) -> Result<()> {
+        if !listed.sessions.iter().chain(listed.records).any(|table| tables.contains(table.name)) {
+            // A database that the agent is about to fill has no pages yet.
             let pages: i64 =
                 self.connection.query_row("PRAGMA page_count", [], |row| row.get(0))?;
             if pages > 0 {
-                self.report_damage("the database has none of the tables of OpenCode".to_owned());
+                let agent = listed.agent;
+                self.report_damage(format!("the database has none of the tables of {agent}"));
             }
             return Ok(());
         }
 
-        let mut expected: Vec<&str> = Vec::new();
-        if has_any(&["session", "message", "part"]) {
-            expected.extend(["session", "message", "part"]);
-        }
-        if has_any(&["session_v2"]) {
-            expected.push("session_message");
-        }
-        for table in expected.into_iter().filter(|table| !tables.contains(*table)) {
-            self.report_damage(format!(
-                "the database has no table `{table}`, so its rows are missing"
-            ));
+        for generation in listed.generations {
+            if !generation.marks.iter().any(|mark| tables.contains(*mark)) {
+                continue;
+            }
+            for table in generation.tables.iter().filter(|table| !tables.contains(**table)) {
+                self.report_damage(format!(
+                    "the database has no table `{table}`, so its rows are missing"
+                ));
+            }
         }
         Ok(())
     }
 
     /// Adds the sessions in a table.
-    fn add_sessions(&mut self, table: &str) -> Result<()> {
+    fn add_sessions(&mut self, table: &ListedTable<'_>) -> Result<()> {
         let found = &mut self.found;
-        let scan = scan_table(self.connection, table, "id", "512", &mut |session, _| {
+        let scan = scan_table(self.connection, table, &mut |session, _| {
             match found.get_mut(&session.id) {
                 Some(known) => add_change(known, &session),
                 None => {
@@ -106,18 +140,16 @@ impl SessionLister<'_> {
             }
             Ok(())
         })?;
-        self.compare_indexes(table, "id", &scan)
+        self.compare_indexes(table, &scan)
     }
 
     /// Adds the sizes and times of the rows in a table to their sessions, and reports rows without
     /// a session.
-    fn add_records(&mut self, table: &str) -> Result<()> {
+    fn add_records(&mut self, table: &ListedTable<'_>) -> Result<()> {
         let found = &mut self.found;
         let mut strays = 0_u64;
         let mut example = String::new();
-        // SQLite reads no data to return its length.
-        let size = "octet_length(data)";
-        let scan = scan_table(self.connection, table, "session_id", size, &mut |change, row| {
+        let scan = scan_table(self.connection, table, &mut |change, row| {
             match found.get_mut(&change.id) {
                 Some(session) => add_change(session, &change),
                 None => {
@@ -131,19 +163,20 @@ impl SessionLister<'_> {
         })?;
         if strays > 0 {
             let message = format!(
-                "{strays} rows of the table `{table}` name a session that the database does not \
+                "{strays} rows of the table `{}` name a session that the database does not \
                  have, and were not read (the first is `{}`): either their session was deleted, or \
                  the database is damaged; {ADVICE}",
+                table.name,
                 plain_name(&example)
             );
             self.defects.push(SourceDefect { kind: ProblemKind::IncompleteRecord, message });
         }
-        self.compare_indexes(table, "session_id", &scan)
+        self.compare_indexes(table, &scan)
     }
 
-    /// Compares a table with the indexes that find its rows. `key` is the column that names the
-    /// session.
-    fn compare_indexes(&mut self, table: &str, key: &str, scan: &TableScan) -> Result<()> {
+    /// Compares a table with the indexes that find its rows.
+    fn compare_indexes(&mut self, table: &ListedTable<'_>, scan: &TableScan) -> Result<()> {
+        let ListedTable { name: table, session: key, .. } = *table;
         if let Some(error) = &scan.error {
             self.report_damage(format!(
                 "the table `{table}` can only be read up to its row number {} ({error}), so rows \
@@ -202,18 +235,23 @@ struct TableScan {
 }
 
 /// Passes the change that each row of a table describes to `take`, with the row. Its fifth column is
-/// the id. `key` is the column that names the session, and `size` is the SQL of the size.
+/// the id.
 ///
 /// Rows are read in table order, because an index would read all over the file. Grouping in SQLite
 /// would hold the rows with their data in memory.
 fn scan_table(
     connection: &Connection,
-    table: &str,
-    key: &str,
-    size: &str,
+    table: &ListedTable<'_>,
     take: &mut dyn FnMut(DatabaseSession, &Row<'_>) -> Result<()>,
 ) -> Result<TableScan> {
-    let sql = format!("SELECT {key}, time_updated, {size}, rowid, id FROM {table} NOT INDEXED");
+    let ListedTable { name, session, time, size, state } = table;
+    let known = if state.is_empty() { HashSet::new() } else { read_columns(connection, name)? };
+    let state: String = state
+        .iter()
+        .filter(|column| known.contains(**column))
+        .map(|column| format!(", {column}"))
+        .collect();
+    let sql = format!("SELECT {session}, {time}, {size}, rowid, id{state} FROM {name} NOT INDEXED");
     let mut statement = connection.prepare(&sql)?;
     let mut rows = statement.query([])?;
     let mut sums = RowSums::default();
@@ -280,10 +318,18 @@ fn is_damage(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt)
 }
 
-/// Reads the first three columns of a row: a session's id, a time in milliseconds, and a size in
-/// bytes.
+/// Reads the columns of a row: a session's id, a time in milliseconds, a size in bytes, and from the
+/// sixth on its state.
 fn read_change(row: &Row<'_>) -> Result<DatabaseSession> {
+    let mut state = 0_u64;
+    // The columns from 3 on tell the rows apart.
+    for at in 3..row.as_ref().column_count() {
+        if at != 4 {
+            state = hash_cell(state.cast_signed(), row.get_ref(at)?);
+        }
+    }
     Ok(DatabaseSession {
+        state,
         id: cell_text(row.get_ref(0)?),
         updated_us: cell_integer(row.get_ref(1)?).saturating_mul(1000),
         bytes: cell_integer(row.get_ref(2)?).max(0).cast_unsigned(),
@@ -294,4 +340,5 @@ fn read_change(row: &Row<'_>) -> Result<DatabaseSession> {
 fn add_change(session: &mut DatabaseSession, rows: &DatabaseSession) {
     session.updated_us = session.updated_us.max(rows.updated_us);
     session.bytes = session.bytes.saturating_add(rows.bytes);
+    session.state = session.state.wrapping_add(rows.state);
 }
