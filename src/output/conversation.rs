@@ -55,7 +55,7 @@ impl ConversationView {
         Self { conversation: Conversation::new(transcript, has_reasoning), resume_line }
     }
 
-    /// Appends what is known of the session, its folder and the command that resumes it.
+    /// Appends the session, its folder and the command that resumes it.
     fn push_heading(&self, painted: &mut Painted, layout: &Layout) {
         let session = &self.conversation.session;
         push_session(painted, session, layout);

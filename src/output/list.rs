@@ -127,7 +127,7 @@ pub(super) fn push_title(painted: &mut Painted, title: Option<&str>, layout: &La
     }
 }
 
-/// Appends what is known of a session: its line, its title, and its facts.
+/// Appends everything about a session: its line, its title, and its facts.
 pub(super) fn push_session(painted: &mut Painted, session: &Session, layout: &Layout) {
     let line = SessionLine {
         id: &session.session_id,
@@ -143,7 +143,7 @@ pub(super) fn push_session(painted: &mut Painted, session: &Session, layout: &La
     }
 }
 
-/// Returns the facts about a session, each of which has a line.
+/// Returns the facts about a session, one for each line.
 fn collect_facts(session: &Session, layout: &Layout) -> Vec<String> {
     let mut facts = Vec::new();
     if let Some(counts) = session.counts {

@@ -1,4 +1,4 @@
-//! Formats what the program tells about its tools.
+//! Formats the metadata of tools.
 
 use schemas::tool::metadata::MetadataData;
 

@@ -110,11 +110,7 @@ fn screens(tools: &Tools, width: Option<usize>) -> String {
             (place.exists, place.files, place.bytes) = (true, 12, 3_400_000);
         }
     }
-    let snapshot = call.taken_snapshot();
-    let layout = match width {
-        Some(width) => Layout { width, zone, now, snapshot, has_links: false, is_plain: false },
-        None => Layout::plain(snapshot),
-    };
+    let layout = layout(width, zone, &call);
 
     let mut out = String::new();
     for (line, screen) in [
@@ -139,6 +135,13 @@ fn screens(tools: &Tools, width: Option<usize>) -> String {
         out.push_str(&format!("$ {line}\n{}\n", details.paint(&layout).as_str()));
     }
     out
+}
+
+/// Returns the layout of a screen of a width, or of a pipe without one.
+fn layout(width: Option<usize>, zone: Zone, call: &Call<'_>) -> Layout {
+    let snapshot = call.taken_snapshot();
+    let Some(width) = width else { return Layout::plain(snapshot) };
+    Layout { width, zone, now: call.now(), snapshot, has_links: false, is_plain: false }
 }
 
 #[test]
