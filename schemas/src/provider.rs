@@ -43,6 +43,18 @@ closed_enum! {
         Kiro = "kiro",
         /// GitHub Copilot in Visual Studio.
         VsCopilot = "vscopilot",
+        /// The chat of VS Code and of editors derived from it, mostly with GitHub Copilot.
+        VsCode = "vscode",
+        /// Goose.
+        Goose = "goose",
+        /// Crush.
+        Crush = "crush",
+        /// The chats of the Cursor editor.
+        CursorIde = "cursoride",
+        /// The agent of Zed.
+        Zed = "zed",
+        /// Continue, the editor extension and the CLI.
+        Continue = "continue",
         /// Any other program that writes the line format documented for custom agents.
         Generic = "generic",
         /// Claude Cowork, the local agent of the Claude app.

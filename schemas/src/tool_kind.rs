@@ -49,6 +49,8 @@ const NAMES: &[(ToolKind, &[&str])] = &[
             "readimage",
             "viewfileoutline",
             "viewcodeitem",
+            "geterrors",
+            "readfilev2",
         ],
     ),
     (
@@ -75,6 +77,13 @@ const NAMES: &[(ToolKind, &[&str])] = &[
             "patch",
             "fswrite",
             "hashlineedit",
+            "replacestring",
+            "replacestringinfile",
+            "multireplacestring",
+            "multireplacestringinfile",
+            "inserteditintofile",
+            "editfilev2",
+            "texteditor",
             "editor",
         ],
     ),
@@ -90,6 +99,10 @@ const NAMES: &[(ToolKind, &[&str])] = &[
             "deletefile",
             "newfile",
             "move",
+            "createdirectory",
+            "copypath",
+            "deletepath",
+            "movepath",
         ],
     ),
     (
@@ -133,6 +146,10 @@ const NAMES: &[(ToolKind, &[&str])] = &[
             "taskoutput",
             "taskstop",
             "monitor",
+            "runinterminal",
+            "getterminaloutput",
+            "runtests",
+            "runterminalcommandv2",
         ],
     ),
     (
@@ -162,6 +179,12 @@ const NAMES: &[(ToolKind, &[&str])] = &[
             "rg",
             "globsearch",
             "findbyname",
+            "findtextinfiles",
+            "searchcodebase",
+            "listcodeusages",
+            "findpath",
+            "globfilesearch",
+            "ripgreprawsearch",
         ],
     ),
     (
@@ -179,6 +202,7 @@ const NAMES: &[(ToolKind, &[&str])] = &[
             "readwebpage",
             "webreader",
             "browsersubagent",
+            "fetchwebpage",
         ],
     ),
     (
@@ -203,6 +227,7 @@ const NAMES: &[(ToolKind, &[&str])] = &[
             "createplan",
             "reportintent",
             "taskboundary",
+            "managetodolist",
         ],
     ),
     (
@@ -232,9 +257,14 @@ const NAMES: &[(ToolKind, &[&str])] = &[
     ),
 ];
 
+/// What VS Code and Continue put before the names of their own tools.
+const OWN_PREFIXES: &[&str] = &["copilot", "builtin"];
+
 impl ToolKind {
     /// Returns the kind of the tool that a log calls `name`.
     pub fn from_name(name: &str) -> Self {
+        // The extension that is a part of Goose.
+        let name = name.strip_prefix("developer__").unwrap_or(name);
         if name.starts_with("mcp_") || name.contains("__") {
             return Self::Mcp;
         }
@@ -245,6 +275,8 @@ impl ToolKind {
             .map(|letter| letter.to_ascii_lowercase())
             .collect();
         let plain = plain.strip_suffix("tool").filter(|rest| !rest.is_empty()).unwrap_or(&plain);
+        let own = OWN_PREFIXES.iter().find_map(|prefix| plain.strip_prefix(prefix));
+        let plain = own.unwrap_or(plain);
         for (kind, names) in NAMES {
             if names.contains(&plain) {
                 return *kind;
@@ -276,6 +308,10 @@ mod tests {
             ("Task", ToolKind::Agent),
             ("mcp__github__create_issue", ToolKind::Mcp),
             ("ReadFile", ToolKind::Read),
+            ("copilot_readFile", ToolKind::Read),
+            ("run_in_terminal", ToolKind::Execute),
+            ("builtin_grep_search", ToolKind::Search),
+            ("developer__shell", ToolKind::Execute),
             ("tool", ToolKind::Other),
             ("", ToolKind::Other),
         ] {

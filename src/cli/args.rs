@@ -9,7 +9,7 @@ use schemas::tool::metadata::MetadataArgs;
 use super::commands::{
     analyze, blame, compact, completions, doctor, event, export, find, forget, help, hide, hook,
     ingest, init, label, lake, list, mcp, open, plugin, pull, push, query, report, resume, search,
-    setup, show, skill, stats, tail, uninstall, usage, web,
+    secrets, setup, show, skill, stats, tail, uninstall, usage, web,
 };
 use super::startup::TextUse;
 use super::tool_flags::ToolFlags;
@@ -174,6 +174,8 @@ pub(super) enum Command {
     Statusline,
     /// Show where agents keep their logs, what was found, and what was not understood
     Doctor(doctor::DoctorFlags),
+    /// List the secrets in the logs on this machine: kind, place and time, never the secret
+    Secrets(secrets::SecretFlags),
     /// Serve the tools over MCP on stdin and stdout, or over HTTP
     Mcp(mcp::McpFlags),
     /// Open a local page in the browser: search, conversations, overview, live
@@ -246,7 +248,7 @@ impl Command {
             | Self::Usage(_)
             | Self::Event(_)
             | Self::Show(_) => CommandNeeds { engine: true, ..SHOWS_SESSIONS },
-            Self::Find(_) | Self::Analyze(_) | Self::Blame(_) => SHOWS_SESSIONS,
+            Self::Find(_) | Self::Analyze(_) | Self::Blame(_) | Self::Secrets(_) => SHOWS_SESSIONS,
             Self::Report(_) | Self::Export(_) | Self::Resume(_) => {
                 CommandNeeds { text: TextUse::PassesOn, ..SHOWS_SESSIONS }
             }

@@ -14,7 +14,10 @@ const GROUPS: &[(&str, &[&str])] = &[
         &["list", "search", "find", "show", "open", "tail", "event", "resume", "blame"],
     ),
     ("Count and explain", &["usage", "stats", "analyze", "report", "query", "web"]),
-    ("Keep", &["ingest", "status", "doctor", "label", "forget", "hide", "compact", "export"]),
+    (
+        "Keep",
+        &["ingest", "status", "doctor", "secrets", "label", "forget", "hide", "compact", "export"],
+    ),
     ("Share", &["push", "pull", "lake"]),
     ("Agents", &["setup", "mcp", "hook", "plugin", "skill", "tools", "statusline"]),
 ];
@@ -68,6 +71,7 @@ const EXAMPLES: &[(&str, [&str; 2])] = &[
         ],
     ),
     ("ingest", ["sessions ingest", "sessions ingest --watch"]),
+    ("secrets", ["sessions secrets --since 30d", "sessions secrets --kind github_token"]),
     ("label", ["sessions label last --add good", "sessions label 9ae82b3a --note 'the fix'"]),
     ("forget", ["sessions forget 9ae82b3a", "sessions forget --project secret --yes"]),
     ("hide", ["sessions hide acme", "sessions hide '~/clients/**' --yes"]),

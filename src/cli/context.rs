@@ -41,15 +41,26 @@ impl CommandContext<'_> {
         if self.engine.is_some() { read(&self.call.next()) } else { read(&self.call) }
     }
 
-    /// Returns the layout of screens. Ids are shortened if the call has read the store.
+    /// Returns the layout of answers, for the user's screen or for a pipe. Ids are shortened if the call
+    /// has read the store.
     pub(super) fn layout(&self) -> Layout {
+        let terminal = self.printer.terminal;
+        if !terminal.is_screen {
+            return self.plain_layout();
+        }
         Layout {
-            width: self.printer.terminal.width,
+            width: terminal.width,
             zone: self.call.zone().clone(),
             now: self.call.now(),
             snapshot: self.call.taken_snapshot(),
-            has_links: self.printer.terminal.has_links,
+            has_links: terminal.has_links,
+            is_plain: false,
         }
+    }
+
+    /// Returns the layout of a pipe.
+    fn plain_layout(&self) -> Layout {
+        Layout::plain(self.call.taken_snapshot())
     }
 
     /// Prints the answer of a tool.
@@ -66,13 +77,13 @@ impl CommandContext<'_> {
         self.printer.print_answer(answer, &self.layout(), page)
     }
 
-    /// Prints a page of an answer in its long form, also at a terminal.
+    /// Prints a page of an answer as a pipe gets it, also at a terminal.
     pub(super) fn print_long<T: Show>(
         &self,
         answer: &EncodedAnswer<T>,
         page: Option<u32>,
     ) -> std::io::Result<()> {
-        self.printer.print_long_answer(answer, page)
+        self.printer.print_answer(answer, &self.plain_layout(), page)
     }
 
     /// Creates the tools with the user's prices.

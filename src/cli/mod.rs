@@ -43,8 +43,8 @@ use self::commands::help::HelpFlags;
 use self::commands::{
     analyze, blame, compact, completions, config, doctor, event, export, find, forget, hide, hook,
     ingest, init, label, lake, list, mcp, open, plugin, pull, push, query, report, resume, search,
-    setup, show, skill, sql_worker, stats, status, statusline, tail, tools, uninstall, upgrade,
-    usage, web,
+    secrets, setup, show, skill, sql_worker, stats, status, statusline, tail, tools, uninstall,
+    upgrade, usage, web,
 };
 use self::context::{CommandContext, debug_metadata};
 use self::exit::{CommandOutcome, CommandResult, report_result, report_unwritten};
@@ -304,6 +304,7 @@ fn dispatch_command(
         Command::Status => status::run(context),
         Command::Statusline => statusline::run(context),
         Command::Doctor(flags) => doctor::run(&flags, context),
+        Command::Secrets(flags) => secrets::run(&flags, context),
         Command::Mcp(flags) => mcp::run(&flags, metadata, build_help(), context),
         Command::Web(flags) => web::run(&flags, metadata, build_help(), context),
         Command::Hook(flags) => hook::run(&flags, context),

@@ -100,24 +100,10 @@ fn append_part(out: &mut String, part: &TranscriptPart<'_>, options: MarkdownOpt
     let limits = options.limits;
     match part {
         TranscriptPart::Prompt(event) => {
-            let (text, left) = truncate_chars(event_text(event), limits.message_chars);
-            let _ = write!(
-                out,
-                "\n**Prompt**{}\n\n{}",
-                options.describe_event(event, None),
-                fence_text(&text)
-            );
-            append_omission(out, event, left);
+            append_message(out, "Prompt", event, fence_text, options);
         }
         TranscriptPart::Answer(event) => {
-            let (text, left) = truncate_chars(event_text(event), limits.message_chars);
-            let _ = write!(
-                out,
-                "\n**Answer**{}\n\n{}",
-                options.describe_event(event, None),
-                quote_markdown(&text)
-            );
-            append_omission(out, event, left);
+            append_message(out, "Answer", event, quote_markdown, options);
         }
         TranscriptPart::Reasoning(event) => {
             let _ = write!(out, "\n**Reasoning**{}\n\n", options.describe_event(event, None));
@@ -155,6 +141,20 @@ fn append_part(out: &mut String, part: &TranscriptPart<'_>, options: MarkdownOpt
             out.push('\n');
         }
     }
+}
+
+/// Appends a prompt or an answer.
+fn append_message(
+    out: &mut String,
+    name: &str,
+    event: &Event,
+    format_text: fn(&str) -> String,
+    options: MarkdownOptions<'_>,
+) {
+    let (text, left) = truncate_chars(event_text(event), options.limits.message_chars);
+    let line = options.describe_event(event, None);
+    let _ = write!(out, "\n**{name}**{line}\n\n{}", format_text(&text));
+    append_omission(out, event, left);
 }
 
 /// Appends the edit of a call as a block in the language `diff`, folded at first.

@@ -8,6 +8,7 @@ use schemas::EventType;
 use schemas::tool::event::Event;
 use schemas::tool::list::Session;
 
+use base::numbers::{format_dollars, format_duration};
 use base::shell_word::shell_word;
 
 /// A prompt with everything up to the next prompt.
@@ -156,7 +157,9 @@ pub(super) fn outcome_remarks(event: &Event, result: Option<&Event>) -> Vec<Stri
     let outcome = result.unwrap_or(event);
     let mut remarks: Vec<String> = Vec::new();
     remarks.extend(event.diff.as_ref().map(|diff| format!("+{} -{}", diff.added, diff.removed)));
-    remarks.extend(outcome.duration_ms.or(event.duration_ms).map(format_duration));
+    remarks.extend(
+        outcome.duration_ms.or(event.duration_ms).map(|ms| format_duration(ms.unsigned_abs())),
+    );
     if outcome.is_error == Some(true) {
         remarks.push("failed".to_owned());
     }
@@ -202,7 +205,7 @@ pub(crate) fn session_facts(session: &Session) -> Vec<(&'static str, String)> {
         ("Model", session.model.clone()),
         ("Began", session.started_at.clone()),
         ("Ended", session.ended_at.clone()),
-        ("Duration", session.duration_ms.map(format_duration)),
+        ("Duration", session.duration_ms.map(|ms| format_duration(ms.unsigned_abs()))),
     ];
     facts.extend(known.into_iter().filter_map(|(name, value)| Some((name, value?))));
     if let Some((relation, parent)) = session.relation.zip(session.parent_session_id.as_ref()) {
@@ -216,7 +219,8 @@ pub(crate) fn session_facts(session: &Session) -> Vec<(&'static str, String)> {
         facts.push(("Counts", text));
     }
     if let Some(tokens) = &session.tokens {
-        let cost = tokens.cost_usd.map(|cost| format!(", ${cost:.2}")).unwrap_or_default();
+        let cost = tokens.cost_usd.map(|cost| format!(", {}", format_dollars(cost)));
+        let cost = cost.unwrap_or_default();
         facts.push(("Tokens", format!("{}{cost}", tokens.counted_once.total())));
     }
     facts
@@ -248,27 +252,9 @@ pub(crate) fn omission_sentence(event: &Event, chars: usize) -> Option<String> {
     Some(format!("{chars} more characters: sessions event {}", shell_word(&event.event_id)))
 }
 
-/// Formats a duration in milliseconds.
-fn format_duration(ms: i64) -> String {
-    let seconds = ms / 1000;
-    let minutes = ms / 60_000;
-    match ms {
-        ..1000 => format!("{ms} ms"),
-        1000..60_000 => format!("{seconds}.{} s", ms % 1000 / 100),
-        60_000..3_600_000 => format!("{minutes} min {} s", seconds % 60),
-        _ => format!("{} h {} min", minutes / 60, minutes % 60),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn durations_read_well() {
-        let all = [350, 1250, 61_000, 3_720_000].map(format_duration);
-        assert_eq!(all, ["350 ms", "1.2 s", "1 min 1 s", "1 h 2 min"]);
-    }
 
     #[test]
     fn texts_are_cut_at_characters() {

@@ -35,3 +35,4 @@ pub use place::LakePlace;
 pub use pull::pull_sessions;
 pub use pull_report::{PullContent, PullFilter, PullReport};
 pub use push::{PushOptions, PushReport, PushedSession, push_sessions};
+pub use selection::find_published;

@@ -1,6 +1,6 @@
 //! Selects the sessions that are published, and names them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use ingest::plan::excluded::log_identity;
 use ingest::plan::safe_session_id;
@@ -8,10 +8,12 @@ use schemas::ToolError;
 use schemas::session::{SessionRow, SourceRow};
 
 use super::entry::sha256;
+use super::listing::{MachineListing, parse_listing};
+use super::state::LakeState;
 use crate::config::patterns::{ExcludedFolders, FolderPatterns};
 use crate::config::user_settings::PublishSettings;
 use crate::update::log_rules::{ForgottenRules, LogRules};
-use store::{SessionSummary, Snapshot};
+use store::{SessionSummary, Snapshot, Store};
 use tools::error::store_error;
 
 /// Minimum number of characters of an id that no other log has: agents draw such ids at random.
@@ -84,6 +86,22 @@ pub(super) fn own_sessions(snapshot: &Snapshot) -> Result<Vec<OwnSession<'_>>, T
         own.push(OwnSession { at, row, source, identity, lake_id });
     }
     Ok(own)
+}
+
+/// Returns the positions of the sessions that this machine publishes in some lake, by its listings as
+/// they were last read or written here.
+pub fn find_published(store: &Store, snapshot: &Snapshot) -> Result<BTreeSet<usize>, ToolError> {
+    let state = LakeState::read(store)?;
+    let listings = state.lakes.values().filter_map(|lake| lake.listing.as_deref());
+    let listings: Vec<MachineListing> =
+        listings.filter_map(|json| parse_listing(json.as_bytes(), &state.id).ok()).collect();
+    let logs: BTreeSet<&str> =
+        listings.iter().flat_map(|listing| listing.sessions.values()).map(|s| &*s.log).collect();
+    if logs.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let own = own_sessions(snapshot)?;
+    Ok(own.iter().filter(|own| logs.contains(&*own.identity)).map(|own| own.at).collect())
 }
 
 /// Returns the id of a session in the lake. It follows from the log alone: an id that other logs may

@@ -1,134 +1,232 @@
-//! Formats findings as text.
+//! Formats findings: the session, the counts, the context, and what was found, most severe first.
 
-use std::fmt::Write as _;
+use anstyle::Style;
+use schemas::envelope::Severity;
+use schemas::tool::analyze::{AnalyzeData, CheckCount, Context, Finding, Fix, Lost};
 
-use schemas::tool::analyze::{AnalyzeData, Context, Finding, Fix, Lost};
-
-use super::analyze_screen::paint_findings;
 use super::layout::Layout;
-use super::numbers::{bar, count_of};
-use super::painted::Painted;
-use super::show::{Show, indent_lines};
-use base::sanitize::one_line;
+use super::list::{SessionLine, push_title};
+use super::painted::{
+    DIM, FAILED, ID, PLAIN, PROJECT, PROMPT, Painted, STRONG, SUCCEEDED, WARNED, diff_style,
+};
+use super::show::Show;
+use super::wrapped::push_wrapped;
+use base::cells::{text_width, truncate_end};
+use base::numbers::{bar, count_of};
+use base::sanitize::{clean_text, one_line};
+
+/// The cells before the lines of a finding.
+const INDENT: &str = "    ";
+
+/// Least and most cells of the name of a tool.
+const MIN_TOOL_WIDTH: usize = 6;
+const MAX_TOOL_WIDTH: usize = 24;
+
+/// Most lines of the message of a finding on a screen.
+const MAX_MESSAGE_LINES: usize = 6;
+
+/// Most lines of a diff on a screen.
+const MAX_DIFF_LINES: usize = 8;
 
 impl Show for AnalyzeData {
-    fn to_text(&self) -> String {
-        let mut out = String::new();
+    fn paint(&self, layout: &Layout) -> Painted {
+        let mut painted = Painted::new();
         match &self.session {
             Some(session) => {
-                let title = one_line(session.title.as_deref().unwrap_or(""));
-                let _ = writeln!(out, "{}  {}  {title}", session.session_id, session.provider);
+                let line = SessionLine {
+                    id: &session.session_id,
+                    time: &layout.time(session.ended_at.as_deref()),
+                    agent: session.provider.as_str(),
+                    project: session.project.as_deref(),
+                };
+                line.push_to(&mut painted, layout);
+                painted.end_line();
+                // The answer has the beginning of the title only.
+                let title = layout.session_title(&session.session_id).or(session.title.clone());
+                push_title(&mut painted, title.as_deref(), layout);
             }
-            None => _ = writeln!(out, "{}", count_of(self.sessions, "session")),
+            None => {
+                painted.push(STRONG, &count_of(self.sessions, "session")).end_line();
+            }
         }
-        for count in &self.counts {
-            let _ = writeln!(
-                out,
-                "    {}: {} ({} errors, {} warnings)",
-                count.check, count.findings, count.errors, count.warnings
-            );
+        push_counts(&mut painted, self, layout);
+        if let Some(context) = &self.context {
+            push_context(&mut painted, context, layout);
         }
-        if !self.tools.is_empty() {
-            out.push_str("tools that failed most\n");
+        for finding in &self.findings {
+            painted.end_line();
+            push_finding(&mut painted, finding, layout);
         }
-        for tool in &self.tools {
-            let _ = writeln!(out, "    {} {} of {} calls", tool.tool_name, tool.errors, tool.calls);
-        }
-        out.extend(self.context.as_ref().map(context_lines));
-        out.push('\n');
-        out.extend(self.findings.iter().map(finding_lines));
-        out
-    }
-
-    fn paint(&self, layout: &Layout) -> Painted {
-        paint_findings(self, layout)
+        painted
     }
 }
 
-fn context_lines(context: &Context) -> String {
-    format!(
-        "context: {} tokens at the start, {} at the peak ({}), {} at the end; {} requests, {} \
-        compactions\n    {}\n",
-        context.first_tokens,
-        context.peak_tokens,
-        context.peak_event_id,
-        context.last_tokens,
-        context.requests,
-        context.compactions,
-        context_sparkline(context),
-    )
+/// Appends how many findings each check has, and which tools failed most.
+fn push_counts(painted: &mut Painted, data: &AnalyzeData, layout: &Layout) {
+    if !data.counts.is_empty() {
+        let counts: Vec<String> = data.counts.iter().map(describe_count).collect();
+        push_wrapped(painted, PLAIN, "", &counts.join(" · "), layout.width, usize::MAX);
+    }
+    let mut tools = Vec::new();
+    for tool in &data.tools {
+        tools.push(format!("{} {} of {}", tool.tool_name, tool.errors, tool.calls));
+    }
+    if !tools.is_empty() {
+        let text = clean_text(&format!("failed most: {}", tools.join(", ")));
+        push_wrapped(painted, DIM, "", &text, layout.width, usize::MAX);
+    }
 }
 
-/// Draws the context size over the session, one bar per request.
-fn context_sparkline(context: &Context) -> String {
-    context.series.iter().map(|[_, tokens]| bar(*tokens, context.peak_tokens)).collect()
+/// Describes the findings of a check: `failures 5 (2 errors, 3 warnings)`.
+fn describe_count(count: &CheckCount) -> String {
+    let mut severities = Vec::new();
+    for (number, noun) in [(count.errors, "error"), (count.warnings, "warning")] {
+        if number > 0 {
+            severities.push(count_of(number, noun));
+        }
+    }
+    let findings = format!("{} {}", count.check, count.findings);
+    if severities.is_empty() { findings } else { format!("{findings} ({})", severities.join(", ")) }
 }
 
-fn finding_lines(finding: &Finding) -> String {
-    let mut out = String::new();
-    let tool = finding.tool_name.as_deref().map(|tool| format!(" {tool}")).unwrap_or_default();
-    let _ = writeln!(
-        out,
-        "{} {}{tool}  {}  turn {}  {}",
-        finding.severity,
-        finding.check,
-        finding.event_id,
-        finding.turn_index,
-        finding.timestamp.as_deref().unwrap_or("no time"),
+/// Appends how the context grew, with one bar for each request, or for each few.
+fn push_context(painted: &mut Painted, context: &Context, layout: &Layout) {
+    let text = format!(
+        "context {} at the start, {} at the peak ({}), {} at the end; {}, {}",
+        layout.short_count(context.first_tokens),
+        layout.short_count(context.peak_tokens),
+        layout.event_place(&context.peak_event_id),
+        layout.short_count(context.last_tokens),
+        count_of(context.requests, "request"),
+        count_of(context.compactions, "compaction"),
     );
-    let _ = writeln!(out, "    {}", finding.reason);
-    append_labelled_text(&mut out, "call", finding.call.as_deref());
-    append_labelled_text(&mut out, "message", finding.message.as_deref());
-    append_labelled_text(&mut out, "signature", finding.signature.as_deref());
-    out.extend(finding.fix.as_ref().map(fix_lines));
-    out.extend(finding.lost.as_ref().map(lost_lines));
+    push_wrapped(painted, DIM, "", &text, layout.width, usize::MAX);
+    let step = context.series.len().div_ceil(layout.width.max(1)).max(1);
+    let peak = context.peak_tokens.unsigned_abs();
+    let bars: String = context
+        .series
+        .chunks(step)
+        .filter_map(|requests| requests.iter().map(|[_, tokens]| tokens.unsigned_abs()).max())
+        .map(|tokens| bar(tokens, peak))
+        .collect();
+    painted.push(DIM, &bars);
+    painted.end_line();
+}
+
+fn push_finding(painted: &mut Painted, finding: &Finding, layout: &Layout) {
+    let (style, mark) = match finding.severity {
+        Severity::Error => (FAILED, "✗"),
+        Severity::Warning => (WARNED, "!"),
+        Severity::Info => (DIM, "·"),
+    };
+    let mark = layout.mark(mark, finding.severity.as_str());
+    let check = finding.check.as_str();
+    let id = layout.event_id(&finding.event_id);
+    let time = layout.time(finding.timestamp.as_deref());
+    let place = format!("  turn {}  {time}", finding.turn_index);
+    painted.push(style, mark).push(PLAIN, " ").push(style, check);
+    if let Some(tool) = &finding.tool_name {
+        let used = check.len() + text_width(&id) + text_width(&place) + 5;
+        let room = layout.width.saturating_sub(used);
+        let room = room.clamp(MIN_TOOL_WIDTH, layout.limit(MAX_TOOL_WIDTH));
+        painted.push(PLAIN, " ").push_inline(STRONG, &truncate_end(tool, room));
+    }
+    painted.push(PLAIN, "  ").push_inline(ID, &id).push(DIM, &place);
+    painted.end_line();
+    push_text(painted, PLAIN, &finding.reason, layout, usize::MAX);
+    if let Some(call) = &finding.call {
+        let call = truncate_end(&one_line(call), layout.width.saturating_sub(INDENT.len()));
+        push_text(painted, STRONG, &call, layout, 1);
+    }
+    if let Some(message) = &finding.message {
+        let lines = message.lines().filter(|line| !line.trim().is_empty());
+        let message = lines.collect::<Vec<_>>().join("\n");
+        push_text(painted, style, &message, layout, MAX_MESSAGE_LINES);
+    }
+    if let Some(fix) = &finding.fix {
+        push_fix(painted, fix, layout);
+    }
+    if let Some(lost) = &finding.lost {
+        push_lost(painted, lost, layout);
+    }
     if !finding.related_event_ids.is_empty() {
-        let _ = writeln!(out, "    see also {}", finding.related_event_ids.join(" "));
-    }
-    out.push('\n');
-    out
-}
-
-/// Writes a labelled text, on the line of its label if the text is a single line.
-fn append_labelled_text(out: &mut String, label: &str, text: Option<&str>) {
-    let Some(text) = text.map(str::trim_end).filter(|text| !text.is_empty()) else { return };
-    if text.contains('\n') {
-        let _ = write!(out, "    {label}\n{}", indent_lines(text, "      "));
-    } else {
-        let _ = writeln!(out, "    {label}  {text}");
+        let ids = finding.related_event_ids.iter().map(|id| layout.event_id(id));
+        let text = format!("see also {}", ids.collect::<Vec<_>>().join(" "));
+        push_text(painted, DIM, &text, layout, 2);
     }
 }
 
-fn fix_lines(fix: &Fix) -> String {
-    let mut out = String::new();
-    let result = fix.result_event_id.as_deref().unwrap_or("no result");
-    let _ = writeln!(out, "    fixed by  {} ({}, {result})", fix.event_id, fix.matched);
-    append_labelled_text(&mut out, "changed", fix.diff.as_deref());
+/// Appends a text in the indent of a finding, with a mark if its last lines are left out.
+fn push_text(painted: &mut Painted, style: Style, text: &str, layout: &Layout, max_lines: usize) {
+    let max_lines = layout.limit(max_lines);
+    let omitted = push_wrapped(painted, style, INDENT, &layout.text(text), layout.width, max_lines);
+    if omitted > 0 && max_lines > 1 {
+        painted.push(DIM, &format!("{INDENT}… {}", count_of(omitted, "more line")));
+        painted.end_line();
+    }
+}
+
+/// Appends the call that worked, with what changed before it.
+fn push_fix(painted: &mut Painted, fix: &Fix, layout: &Layout) {
+    let id = layout.event_id(&fix.event_id);
+    painted.push(PLAIN, INDENT).push(SUCCEEDED, "✓ fixed by ").push_inline(ID, &id);
+    painted.end_line();
+    let kind = fix.matched.as_str().replace('_', " ");
+    let result = fix.result_event_id.as_deref().map(|id| layout.event_place(id));
+    let result = result.map(|place| format!(", result {place}")).unwrap_or_default();
+    let text = format!("{kind}, {} between{result}", count_of(fix.calls_between, "call"));
+    push_text(painted, DIM, &text, layout, usize::MAX);
+    push_changes(painted, fix.diff.as_deref(), layout);
     if fix.edits_omitted > 0 {
-        let _ = writeln!(out, "    and {} earlier edits", fix.edits_omitted);
+        let text = format!("and {}", count_of(fix.edits_omitted, "earlier edit"));
+        push_text(painted, DIM, &text, layout, 1);
     }
     for edit in &fix.edits {
-        let _ = writeln!(out, "    edit  {}  {}", edit.event_id, edit.files.join(" "));
-        out.push_str(&indent_lines(edit.diff.as_deref().unwrap_or(""), "      "));
+        let files = one_line(&edit.files.join(" "));
+        let files = truncate_end(&files, layout.width.saturating_sub(30));
+        painted.push(PLAIN, INDENT).push(STRONG, "edit ");
+        painted.push_inline(ID, &layout.event_id(&edit.event_id)).push(PLAIN, " ");
+        painted.push_inline(PROJECT, &files);
+        painted.end_line();
+        push_changes(painted, edit.diff.as_deref(), layout);
     }
-    out
 }
 
-fn lost_lines(lost: &Lost) -> String {
-    let mut out = String::new();
+/// Appends the lines of a diff in their colours.
+fn push_changes(painted: &mut Painted, diff: Option<&str>, layout: &Layout) {
+    let diff = layout.text(diff.unwrap_or(""));
+    let max_lines = layout.limit(MAX_DIFF_LINES);
+    for line in diff.lines().take(max_lines) {
+        let shown = truncate_end(line, layout.width.saturating_sub(INDENT.len() + 2));
+        painted.push(PLAIN, "      ").push(diff_style(line), &shown);
+        painted.end_line();
+    }
+    let omitted = diff.lines().count().saturating_sub(max_lines);
+    if omitted > 0 {
+        painted.push(DIM, &format!("      … {}", count_of(omitted, "more line")));
+        painted.end_line();
+    }
+}
+
+/// Appends what a compaction lost.
+fn push_lost(painted: &mut Painted, lost: &Lost, layout: &Layout) {
     for prompt in &lost.prompts {
-        let text = one_line(prompt.text.trim());
         let cut = if prompt.omitted > 0 { "…" } else { "" };
-        let _ = writeln!(out, "    lost prompt  {}  {text}{cut}", prompt.event_id);
+        let place = layout.event_place(&prompt.event_id);
+        let text = format!("lost prompt {place}  {}{cut}", one_line(prompt.text.trim()));
+        let room = layout.width.saturating_sub(INDENT.len());
+        push_text(painted, PROMPT, &truncate_end(&text, room), layout, 1);
     }
     if lost.prompts_omitted > 0 {
-        let _ = writeln!(out, "    and {} more prompts", lost.prompts_omitted);
+        let text = format!("and {}", count_of(lost.prompts_omitted, "more prompt"));
+        push_text(painted, DIM, &text, layout, 1);
     }
     if !lost.files.is_empty() {
-        let _ = writeln!(out, "    lost files  {}", lost.files.join(" "));
+        let more = match lost.files_omitted {
+            0 => String::new(),
+            omitted => format!(" and {omitted} more"),
+        };
+        let text = format!("lost files {}{more}", lost.files.join(" "));
+        push_text(painted, PLAIN, &text, layout, 3);
     }
-    if lost.files_omitted > 0 {
-        let _ = writeln!(out, "    and {} more files", lost.files_omitted);
-    }
-    out
 }

@@ -1,12 +1,10 @@
 //! Formats the sessions that wrote a file, and the edits that changed it.
 
-use std::fmt::Write as _;
-
 use super::columns::{Cell, Column, FittedTable};
 use super::layout::Layout;
-use super::numbers::count_of;
 use super::painted::{AGENT, DIM, FAILED, ID, PLAIN, Painted, STRONG, SUCCEEDED};
 use super::show::Show;
+use base::numbers::count_of;
 use tools::{BlameData, BlameSpan, CountedEdit, WrittenBy};
 
 /// The columns of the lines of a file.
@@ -29,27 +27,6 @@ const EDIT_COLUMNS: &[Column] = &[
 ];
 
 impl Show for BlameData {
-    fn to_text(&self) -> String {
-        if let Some(edits) = &self.edits {
-            return edits.iter().map(edit_line).collect();
-        }
-        let mut out = String::new();
-        for span in &self.spans {
-            let lines = format_lines(span);
-            let Some(writer) = &span.written_by else {
-                let _ = writeln!(out, "{lines}  none");
-                continue;
-            };
-            let _ = writeln!(out, "{lines}  {}", describe_writer(writer));
-        }
-        let _ = writeln!(
-            out,
-            "{} of {} lines were written by a known session",
-            self.known_lines, self.lines
-        );
-        out
-    }
-
     fn paint(&self, layout: &Layout) -> Painted {
         let mut painted = Painted::new();
         if let Some(edits) = &self.edits {
@@ -86,20 +63,6 @@ fn format_lines(span: &BlameSpan) -> String {
     if first == last { first.to_string() } else { format!("{first}-{last}") }
 }
 
-fn describe_writer(writer: &WrittenBy) -> String {
-    format!(
-        "{}  {}  {}  {}",
-        writer.event_id,
-        writer.timestamp.as_deref().unwrap_or("no time"),
-        writer.provider,
-        writer.title.as_deref().unwrap_or("")
-    )
-}
-
-fn edit_line(edit: &CountedEdit) -> String {
-    format!("+{} -{}  {}\n", edit.added, edit.removed, describe_writer(&edit.edit))
-}
-
 fn line_row(span: &BlameSpan, layout: &Layout) -> Vec<Cell> {
     let lines = Cell::new(STRONG, &format_lines(span));
     let Some(writer) = &span.written_by else {
@@ -123,7 +86,7 @@ fn edit_row(edit: &CountedEdit, layout: &Layout) -> Vec<Cell> {
 /// Returns the event, the time and the agent of an edit.
 fn writer_cells(writer: &WrittenBy, layout: &Layout) -> [Cell; 3] {
     [
-        Cell::new(ID, &layout.short_event_id(&writer.event_id)),
+        Cell::new(ID, &layout.event_id(&writer.event_id)),
         Cell::new(DIM, &layout.time(writer.timestamp.as_deref())),
         Cell::new(AGENT, writer.provider.as_str()),
     ]

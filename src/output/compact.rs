@@ -2,12 +2,14 @@
 
 use std::fmt::Write as _;
 
-use super::numbers::count_of;
+use super::layout::Layout;
+use super::painted::Painted;
 use super::show::Show;
+use base::numbers::count_of;
 use tools::compact::CompactData;
 
 impl Show for CompactData {
-    fn to_text(&self) -> String {
+    fn paint(&self, _: &Layout) -> Painted {
         let mut out = String::new();
         if self.is_dry_run {
             out.push_str("Dry run: nothing was changed. A compaction would do this:\n");
@@ -35,6 +37,6 @@ impl Show for CompactData {
             "freed      {about}{} of {} bytes on disk",
             self.freed_bytes, self.store_bytes
         );
-        out
+        Painted::from_text(&out)
     }
 }

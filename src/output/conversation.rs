@@ -1,20 +1,17 @@
 //! Formats a session as a conversation for a screen: prompts and answers, runs of calls in a few
 //! lines, edits as diffs.
 
-use schemas::tool::list::Session;
-
 use super::conversation_blocks::{
-    BlockContent, CallEntry, CallStatus, Conversation, ConversationBlock, describe_tools,
+    BlockContent, CallEntry, CallStatus, Conversation, ConversationBlock, run_line,
 };
+use super::event::abandoned_note;
 use super::layout::Layout;
-use super::markdown::{push_pieces, wrap_markdown};
-use super::numbers::{count_of, format_dollars, format_short_count};
-use super::painted::{
-    AGENT, COST, DIM, FAILED, ID, PLAIN, PROJECT, PROMPT, Painted, STRONG, SUCCEEDED,
-};
-use super::session_table::all_tokens;
+use super::list::push_session;
+use super::markdown::wrap_markdown;
+use super::painted::{AGENT, DIM, FAILED, ID, PLAIN, PROMPT, Painted, STRONG, diff_style};
+use super::show::Show;
 use super::wrapped::push_wrapped;
-use base::cells::{text_width, truncate, truncate_end, truncate_start};
+use base::cells::{text_width, truncate_end, truncate_start};
 use base::sanitize::{clean_text, one_line};
 use base::shell_word::shell_word;
 use tools::Transcript;
@@ -28,17 +25,28 @@ const MAX_DIFF_LINES: usize = 12;
 /// Most calls of a run that have a line of their own, if none of them failed or edited a file.
 const MAX_LISTED_CALLS: usize = 3;
 
-/// Most cells of the name of a tool.
-const MAX_TOOL_WIDTH: usize = 24;
-
 /// The cells before the text of a message.
 const INDENT: &str = "  ";
 
-/// A session to be read.
+/// The cells before a call.
+const CALL_INDENT: &str = "    ";
+
+/// A session to be read on a screen.
 pub struct ConversationView {
     conversation: Conversation,
     /// The command line that resumes the session; `None` if its agent cannot.
     resume_line: Option<String>,
+}
+
+impl Show for ConversationView {
+    fn paint(&self, layout: &Layout) -> Painted {
+        let mut painted = Painted::new();
+        self.push_heading(&mut painted, layout);
+        for block in &self.conversation.blocks {
+            self.push_block(&mut painted, block, layout);
+        }
+        painted
+    }
 }
 
 impl ConversationView {
@@ -47,22 +55,10 @@ impl ConversationView {
         Self { conversation: Conversation::new(transcript, has_reasoning), resume_line }
     }
 
-    /// Formats the conversation.
-    pub fn paint(&self, layout: &Layout) -> Painted {
-        let mut painted = Painted::new();
-        self.push_heading(&mut painted, layout);
-        for block in &self.conversation.blocks {
-            self.push_block(&mut painted, block, layout);
-        }
-        painted
-    }
-
-    /// Appends the title, the facts, the folder and the command that resumes the session.
+    /// Appends the session, its folder and the command that resumes it.
     fn push_heading(&self, painted: &mut Painted, layout: &Layout) {
         let session = &self.conversation.session;
-        painted.push_inline(STRONG, &truncate_end(&self.conversation.title, layout.width));
-        painted.end_line();
-        push_facts(painted, session, layout);
+        push_session(painted, session, layout);
         if let Some(folder) = &session.cwd {
             painted.push(DIM, "folder  ");
             let shown = truncate_start(folder, layout.width.saturating_sub(8));
@@ -90,9 +86,7 @@ impl ConversationView {
         painted.end_line();
         painted.push(style, who).push(ID, &format!("  :{}", block.first_event));
         painted.push(DIM, &format!("  {}", layout.time(block.timestamp.as_deref())));
-        if block.is_abandoned {
-            painted.push(DIM, "  abandoned by a rewind");
-        }
+        painted.push(DIM, abandoned_note(block.is_abandoned));
         painted.end_line();
 
         let text = text.trim();
@@ -103,7 +97,7 @@ impl ConversationView {
             push_wrapped(painted, style, INDENT, text, layout.width, MAX_MESSAGE_LINES)
         };
         let id = format!("{}:{}", self.conversation.session.session_id, block.first_event);
-        let id = layout.short_event_id(&id);
+        let id = layout.event_id(&id);
         let id = shell_word(&id);
         if omitted > 0 {
             painted.push(DIM, &format!("{INDENT}{omitted} more lines: sessions event {id}"));
@@ -116,53 +110,14 @@ impl ConversationView {
     }
 }
 
-/// Appends id, agent, project, branch, time, counts, tokens and cost, on as many lines as they need.
-pub(super) fn push_facts(painted: &mut Painted, session: &Session, layout: &Layout) {
-    let counts = session.counts.unwrap_or_default();
-    let mut facts = vec![
-        (ID, layout.short_id(&session.session_id).into_owned()),
-        (AGENT, session.provider.to_string()),
-    ];
-    facts.extend(session.user_name.clone().map(|user| (AGENT, user)));
-    facts.extend(session.machine.clone().map(|machine| (DIM, machine)));
-    facts.extend(session.project.clone().map(|project| (PROJECT, project)));
-    facts.extend(session.git_branch.clone().map(|branch| (DIM, branch)));
-    facts.push((DIM, layout.time(session.ended_at.as_deref())));
-    facts.push((PLAIN, count_of(counts.turns, "turn")));
-    facts.push((PLAIN, count_of(counts.tool_calls, "call")));
-    if counts.tool_errors > 0 {
-        facts.push((FAILED, format!("{} failed", counts.tool_errors)));
-    }
-    if let Some(tokens) = all_tokens(session) {
-        let total = u64::try_from(tokens.counted_once.total()).unwrap_or(0);
-        facts.push((PLAIN, format!("{} tokens", format_short_count(total))));
-        facts.extend(tokens.cost_usd.map(|cost| (COST, format_dollars(cost))));
-    }
-
-    let mut used = 0;
-    for (style, fact) in facts {
-        let fact = truncate_end(&one_line(&clean_text(&fact)), layout.width);
-        let cells = text_width(&fact);
-        if used > 0 && used + 2 + cells > layout.width {
-            painted.end_line();
-            used = 0;
-        }
-        if used > 0 {
-            painted.push(PLAIN, "  ");
-            used += 2;
-        }
-        painted.push(style, &fact);
-        used += cells;
-    }
-    painted.end_line();
-}
-
 /// Appends an answer, wrapped to the width. Returns the number of lines that were left out.
 fn push_answer(painted: &mut Painted, text: &str, width: usize) -> usize {
     let lines = wrap_markdown(text, width.saturating_sub(INDENT.len()));
     for line in lines.iter().take(MAX_MESSAGE_LINES) {
         painted.push(PLAIN, INDENT);
-        push_pieces(painted, line);
+        for piece in line {
+            painted.push(piece.kind.style(), &piece.text);
+        }
         painted.end_line();
     }
     lines.len().saturating_sub(MAX_MESSAGE_LINES)
@@ -170,13 +125,8 @@ fn push_answer(painted: &mut Painted, text: &str, width: usize) -> usize {
 
 /// Appends a run of calls: a line with their number, then failures, edits and the first few others.
 fn push_calls(painted: &mut Painted, calls: &[CallEntry], layout: &Layout) {
-    let failed = calls.iter().filter(|call| call.status == CallStatus::Failed).count();
-    painted.push(DIM, &format!("{INDENT}{}", count_of(calls.len(), "call")));
-    if failed > 0 {
-        painted.push(DIM, ", ").push(FAILED, &format!("{failed} failed"));
-    }
-    let room = layout.width.saturating_sub(30);
-    painted.push_inline(DIM, &format!("  {}", truncate_end(&describe_tools(calls), room)));
+    painted.push(PLAIN, INDENT);
+    painted.push_texts(&run_line(calls, layout.width.saturating_sub(INDENT.len())));
     painted.end_line();
 
     let mut listed = 0;
@@ -193,18 +143,9 @@ fn push_calls(painted: &mut Painted, calls: &[CallEntry], layout: &Layout) {
 /// Appends the line of a call: its outcome, tool, subject and place; then the error of a failed one, and
 /// the diff of an edit.
 fn push_call(painted: &mut Painted, call: &CallEntry, layout: &Layout) {
-    let (style, mark) = match call.status {
-        CallStatus::Failed => (FAILED, "✗"),
-        CallStatus::Succeeded => (SUCCEEDED, "✓"),
-        CallStatus::Unknown => (DIM, "…"),
-    };
-    let tool = truncate_end(&call.tool, MAX_TOOL_WIDTH);
     let place = format!(" :{}", call.event_index);
-    let used = 6 + text_width(&tool) + 1 + text_width(&place);
-    let subject = truncate(&call.subject, layout.width.saturating_sub(used));
-    painted.push(PLAIN, "    ").push(style, mark).push(PLAIN, " ");
-    painted.push_inline(STRONG, &tool).push(PLAIN, " ").push_inline(PLAIN, &subject);
-    painted.push(ID, &place);
+    let room = layout.width.saturating_sub(CALL_INDENT.len() + text_width(&place));
+    painted.push(PLAIN, CALL_INDENT).push_texts(&call.line(room)).push(ID, &place);
     painted.end_line();
     if let Some(error) = &call.error {
         let line = truncate_end(error, layout.width.saturating_sub(6));
@@ -222,14 +163,5 @@ fn push_call(painted: &mut Painted, call: &CallEntry, layout: &Layout) {
             painted.push(DIM, &format!("      +{added} -{removed} lines in total"));
             painted.end_line();
         }
-    }
-}
-
-/// Returns the style of a line of a diff.
-pub(super) fn diff_style(line: &str) -> anstyle::Style {
-    match line.as_bytes().first() {
-        Some(b'-') => FAILED,
-        Some(b'+') => SUCCEEDED,
-        _ => DIM,
     }
 }

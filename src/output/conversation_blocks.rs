@@ -6,11 +6,14 @@ use std::ops::Range;
 use schemas::tool::event::{EditDiff, Event};
 use schemas::tool::list::Session;
 
-use super::numbers::format_bytes;
+use super::image_notes::{has_image_note, shorten_image_notes};
+use super::painted::{DIM, FAILED, PLAIN, STRONG, SUCCEEDED, StyledText};
 use crate::export::transcript::{
     TranscriptPart, accompany_calls, call_text, collect_turns, describe_notices, event_line,
     event_remarks, has_failed, session_title, truncate_chars,
 };
+use base::cells::{text_width, truncate, truncate_end};
+use base::numbers::count_of;
 use base::sanitize::clean_text;
 use base::shell_word::shell_word;
 use tools::Transcript;
@@ -23,6 +26,9 @@ const MAX_OUTPUT_CHARS: usize = 4_000;
 
 /// The most tools named in the line of a run of calls.
 const MAX_NAMED_TOOLS: usize = 4;
+
+/// Most cells of the name of a tool.
+const MAX_TOOL_WIDTH: usize = 24;
 
 /// A session as a conversation.
 #[derive(Debug)]
@@ -89,6 +95,17 @@ pub(crate) enum CallStatus {
     Failed,
     /// The log has no result.
     Unknown,
+}
+
+impl CallStatus {
+    /// Returns the outcome that a result shows.
+    pub(super) fn of(result: Option<&Event>) -> Self {
+        match result {
+            None => Self::Unknown,
+            Some(result) if has_failed(result) => Self::Failed,
+            Some(_) => Self::Succeeded,
+        }
+    }
 }
 
 impl Conversation {
@@ -178,10 +195,7 @@ fn push_block(blocks: &mut Vec<ConversationBlock>, event: &Event, content: Block
         timestamp: event.timestamp.clone(),
         model: event.model.clone(),
         is_abandoned: event.is_abandoned,
-        has_image: event
-            .text
-            .as_deref()
-            .is_some_and(|text| shorten_image_notes(text).len() < text.len()),
+        has_image: event.text.as_deref().is_some_and(has_image_note),
     });
 }
 
@@ -203,11 +217,7 @@ fn push_call(blocks: &mut Vec<ConversationBlock>, call: &Event, result: Option<&
 }
 
 fn describe_entry(call: &Event, result: Option<&Event>) -> CallEntry {
-    let status = match result {
-        None => CallStatus::Unknown,
-        Some(result) if has_failed(result) => CallStatus::Failed,
-        Some(_) => CallStatus::Succeeded,
-    };
+    let status = CallStatus::of(result);
     let mut details = shown_text(call_text(call), MAX_OUTPUT_CHARS, call);
     let output = result.filter(|result| result.event_id != call.event_id);
     if let Some(output) = output {
@@ -236,8 +246,47 @@ fn describe_entry(call: &Event, result: Option<&Event>) -> CallEntry {
     }
 }
 
+impl CallEntry {
+    /// Returns the outcome, the tool and the subject in at most `room` cells.
+    pub(crate) fn line(&self, room: usize) -> [StyledText; 4] {
+        call_line(self.status, &truncate_end(&self.tool, MAX_TOOL_WIDTH), &self.subject, room)
+    }
+}
+
+/// Returns the line of a call in at most `room` cells: its outcome, its tool and its subject.
+pub(super) fn call_line(
+    status: CallStatus,
+    tool: &str,
+    subject: &str,
+    room: usize,
+) -> [StyledText; 4] {
+    let (style, mark) = match status {
+        CallStatus::Succeeded => (SUCCEEDED, "✓"),
+        CallStatus::Failed => (FAILED, "✗"),
+        CallStatus::Unknown => (DIM, "…"),
+    };
+    let used = text_width(mark) + text_width(tool) + 2;
+    let subject = truncate(subject, room.saturating_sub(used));
+    let gap = (PLAIN, " ".to_owned());
+    [(style, mark.to_owned()), gap, (STRONG, tool.to_owned()), (PLAIN, format!(" {subject}"))]
+}
+
+/// Returns the line of a run of calls in at most `room` cells: how many, how many failed, and with which
+/// tools.
+pub(crate) fn run_line(calls: &[CallEntry], room: usize) -> Vec<StyledText> {
+    let failed = calls.iter().filter(|call| call.status == CallStatus::Failed).count();
+    let mut line = vec![(PLAIN, count_of(calls.len(), "call"))];
+    if failed > 0 {
+        line.push((FAILED, format!(", {failed} failed")));
+    }
+    let used: usize = line.iter().map(|(_, text)| text_width(text)).sum();
+    let tools = truncate_end(&describe_tools(calls), room.saturating_sub(used + 2));
+    line.push((DIM, format!("  {tools}")));
+    line
+}
+
 /// Names the tools of calls, the one with the most calls first: `Bash ×9, Edit ×4, Read`.
-pub(crate) fn describe_tools(calls: &[CallEntry]) -> String {
+fn describe_tools(calls: &[CallEntry]) -> String {
     let mut counts: Vec<(&str, usize)> = Vec::new();
     for call in calls {
         match counts.iter_mut().find(|(tool, _)| *tool == call.tool) {
@@ -267,38 +316,4 @@ fn shown_text(text: &str, max_chars: usize, event: &Event) -> String {
         shown.push_str(&format!("\n{omitted} more characters: sessions event {id}"));
     }
     shown
-}
-
-/// Shortens the notes in place of images: `[image/png 20480 bytes]` becomes `[image 20 KB]`.
-pub(crate) fn shorten_image_notes(text: &str) -> String {
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some(at) = rest.find("[image/") {
-        let (before, note) = rest.split_at(at);
-        let Some(end) = note.find(']') else { break };
-        out.push_str(before);
-        let words: Vec<&str> = note[1..end].split(' ').collect();
-        match words.as_slice() {
-            [_, bytes, "bytes"] if bytes.parse::<u64>().is_ok() => {
-                let bytes = bytes.parse().unwrap_or(0);
-                out.push_str(&format!("[image {}]", format_bytes(bytes)));
-            }
-            _ => out.push_str(&note[..=end]),
-        }
-        rest = &note[end + 1..];
-    }
-    out.push_str(rest);
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn images_are_named_by_their_size() {
-        let text = "see [image/png 20480 bytes] and [image/x] or [image/png";
-        assert_eq!(shorten_image_notes(text), "see [image 20 KB] and [image/x] or [image/png");
-        assert_eq!(shorten_image_notes("none"), "none");
-    }
 }

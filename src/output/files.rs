@@ -2,10 +2,12 @@
 
 use serde::Serialize;
 
-use super::numbers::count_of;
+use super::layout::Layout;
+use super::painted::Painted;
 use super::show::Show;
 use crate::export::Exported;
 use crate::plugin::PluginsWritten;
+use base::numbers::{count_of, format_bytes};
 
 /// A report that was written.
 #[derive(Debug, Serialize)]
@@ -18,15 +20,16 @@ pub struct ReportWritten {
 }
 
 impl Show for ReportWritten {
-    fn to_text(&self) -> String {
-        let size = format_size(self.bytes);
+    fn paint(&self, _: &Layout) -> Painted {
+        let size = format_bytes(self.bytes);
         let others = match self.files {
             0 | 1 => String::new(),
             files => format!(" and {} next to it", count_of(files - 1, "file")),
         };
         let sessions = count_of(self.sessions, "session");
         let output = &self.output;
-        format!("{sessions} in {output}{others} ({size}); open it in a browser\n")
+        let text = format!("{sessions} in {output}{others} ({size}); open it in a browser\n");
+        Painted::from_text(&text)
     }
 }
 
@@ -40,13 +43,14 @@ pub struct ImageWritten {
 }
 
 impl Show for ImageWritten {
-    fn to_text(&self) -> String {
-        format!("{} in {} ({})\n", self.kind, self.output, format_size(self.bytes))
+    fn paint(&self, _: &Layout) -> Painted {
+        let size = format_bytes(self.bytes);
+        Painted::from_text(&format!("{} in {} ({size})\n", self.kind, self.output))
     }
 }
 
 impl Show for Exported {
-    fn to_text(&self) -> String {
+    fn paint(&self, _: &Layout) -> Painted {
         let unchanged = match self.files_unchanged {
             0 => String::new(),
             files => format!(", {files} unchanged"),
@@ -58,23 +62,20 @@ impl Show for Exported {
         } else {
             count_of(rows, "event")
         };
-        format!(
+        let text = format!(
             "{}, {noun} as {}: {} written ({}){unchanged}{place}\n",
             count_of(self.sessions, "session"),
             self.format,
             count_of(self.files, "file"),
-            format_size(self.bytes)
-        )
+            format_bytes(self.bytes)
+        );
+        Painted::from_text(&text)
     }
 }
 
 impl Show for PluginsWritten {
-    fn to_text(&self) -> String {
-        format!("{} in {}\n", count_of(self.files.len(), "file"), self.output.display())
+    fn paint(&self, _: &Layout) -> Painted {
+        let files = count_of(self.files.len(), "file");
+        Painted::from_text(&format!("{files} in {}\n", self.output.display()))
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "sizes for people")]
-fn format_size(bytes: u64) -> String {
-    if bytes < 100_000 { format!("{bytes} bytes") } else { format!("{:.1} MB", bytes as f64 / 1e6) }
 }

@@ -1,13 +1,13 @@
-//! Formats the sessions that are forgotten as text, with short ids and local times for a screen.
+//! Formats the sessions that are forgotten.
 
 use std::fmt::Write as _;
 
 use super::layout::Layout;
-use super::numbers::count_of;
 use super::painted::Painted;
-use super::show::Show;
+use super::show::{Show, append_omitted};
 use super::wrapped::wrap_lines;
 use base::cells::truncate_end;
+use base::numbers::count_of;
 use base::sanitize::one_line;
 use tools::forget::{ForgetCopy, ForgetData, ForgetEntry};
 
@@ -15,17 +15,13 @@ use tools::forget::{ForgetCopy, ForgetData, ForgetEntry};
 const MAX_LISTED: usize = 100;
 
 impl Show for ForgetData {
-    fn to_text(&self) -> String {
-        describe(self, None)
-    }
-
     fn paint(&self, layout: &Layout) -> Painted {
-        Painted::from_text(&describe(self, Some(layout)))
+        Painted::from_text(&describe(self, layout))
     }
 }
 
-/// Describes what is forgotten; for a screen if there is a layout.
-fn describe(data: &ForgetData, layout: Option<&Layout>) -> String {
+/// Describes what is forgotten.
+fn describe(data: &ForgetData, layout: &Layout) -> String {
     if data.sessions.is_empty() {
         return "No session matches.\n".to_owned();
     }
@@ -56,41 +52,26 @@ fn describe(data: &ForgetData, layout: Option<&Layout>) -> String {
         "Nothing was changed. Add --yes to forget them. The agents' own log files are never changed."
     };
     let _ = write!(summary, ", with {events}.\n{next}\n");
-    match layout {
-        Some(layout) => {
-            for line in wrap_lines(&summary, layout.width) {
-                let _ = writeln!(out, "{line}");
-            }
-        }
-        None => out.push_str(&summary),
+    for line in wrap_lines(&summary, layout.width) {
+        let _ = writeln!(out, "{line}");
     }
     out
 }
 
-/// Appends the first lines; on a screen they are cut to its width.
-fn append_lines(
-    lines: impl ExactSizeIterator<Item = String>,
-    layout: Option<&Layout>,
-    out: &mut String,
-) {
-    let omitted = lines.len().saturating_sub(MAX_LISTED);
+/// Appends the first lines.
+fn append_lines(lines: impl ExactSizeIterator<Item = String>, layout: &Layout, out: &mut String) {
+    let count = lines.len();
     for line in lines.take(MAX_LISTED) {
-        let line = layout.map_or_else(|| line.clone(), |layout| truncate_end(&line, layout.width));
-        let _ = writeln!(out, "{line}");
+        let _ = writeln!(out, "{}", truncate_end(&line, layout.width));
     }
-    if omitted > 0 {
-        let _ = writeln!(out, "  and {omitted} more; --json lists them all");
-    }
+    append_omitted(count, MAX_LISTED, out);
 }
 
-fn entry_line(entry: &ForgetEntry, layout: Option<&Layout>) -> String {
-    let time = match layout {
-        Some(layout) => layout.time(entry.last_active.as_deref()),
-        None => entry.last_active.clone().unwrap_or_else(|| "no time".to_owned()),
-    };
+fn entry_line(entry: &ForgetEntry, layout: &Layout) -> String {
     format!(
-        "  {}  {time}  {}  {}  {}  {}",
-        shown_id(entry, layout),
+        "  {}  {}  {}  {}  {}  {}",
+        layout.session_id(&entry.session_id),
+        layout.time(entry.last_active.as_deref()),
         entry.provider,
         count_of(entry.events.cast_unsigned(), "event"),
         one_line(entry.project.as_deref().unwrap_or("")),
@@ -99,7 +80,7 @@ fn entry_line(entry: &ForgetEntry, layout: Option<&Layout>) -> String {
 }
 
 /// Describes what happens to a session with copies.
-fn copy_line(copy: &ForgetCopy, layout: Option<&Layout>) -> String {
+fn copy_line(copy: &ForgetCopy, layout: &Layout) -> String {
     let ForgetCopy { session, events_left_out, events_kept, is_removed } = copy;
     let effect = match (is_removed, events_left_out) {
         (true, _) => "removed: it is only a copy".to_owned(),
@@ -110,12 +91,5 @@ fn copy_line(copy: &ForgetCopy, layout: Option<&Layout>) -> String {
         }
     };
     let title = one_line(session.title.as_deref().unwrap_or(""));
-    format!("  {}  {effect}  {title}", shown_id(session, layout))
-}
-
-fn shown_id(entry: &ForgetEntry, layout: Option<&Layout>) -> String {
-    layout.map_or_else(
-        || entry.session_id.clone(),
-        |layout| layout.short_id(&entry.session_id).into_owned(),
-    )
+    format!("  {}  {effect}  {title}", layout.session_id(&session.session_id))
 }

@@ -7,14 +7,17 @@ use std::path::Path;
 use std::time::Duration;
 
 use ingest::run::report::IngestReport;
+use schemas::Provider;
 use schemas::problem::{Problem, ProblemKind};
 
-use super::numbers::{count_of, list_counts, to_megabytes};
-use super::show::Show;
+use super::layout::Layout;
+use super::painted::Painted;
+use super::show::{Show, append_omitted};
 use crate::setup::check::RegistrationChecks;
 use crate::setup::installation::Installation;
 use crate::setup::uninstall::Uninstall;
 use crate::setup::{AllClientsSetup, ConfigWritten};
+use base::numbers::{count_of, list_counts, to_megabytes};
 use base::sanitize::one_line;
 use tools::doctor::DoctorData;
 
@@ -36,7 +39,7 @@ const MAX_EXCLUDED_LOGS: usize = 50;
 const MAX_EARLIER_VERSIONS: usize = 20;
 
 impl Show for IngestReport {
-    fn to_text(&self) -> String {
+    fn paint(&self, _: &Layout) -> Painted {
         let mut out = String::new();
         if self.is_dry_run {
             out.push_str("Dry run: nothing was written. An ingest would read:\n");
@@ -81,10 +84,7 @@ impl Show for IngestReport {
                 version.session_id, version.kept_as
             );
         }
-        if self.earlier_versions.len() > MAX_EARLIER_VERSIONS {
-            let more = self.earlier_versions.len() - MAX_EARLIER_VERSIONS;
-            let _ = writeln!(out, "and {more} more earlier versions; --json lists them all");
-        }
+        append_omitted(self.earlier_versions.len(), MAX_EARLIER_VERSIONS, &mut out);
         if self.files_excluded > 0 {
             let _ = writeln!(
                 out,
@@ -96,10 +96,7 @@ impl Show for IngestReport {
             let project = log.project.as_deref().map(|name| format!(" ({})", one_line(name)));
             let _ = writeln!(out, "    {}{}", one_line(&log.path), project.unwrap_or_default());
         }
-        if self.excluded_logs.len() > MAX_EXCLUDED_LOGS {
-            let more = self.excluded_logs.len() - MAX_EXCLUDED_LOGS;
-            let _ = writeln!(out, "    and {more} more; --json lists them all");
-        }
+        append_omitted(self.excluded_logs.len(), MAX_EXCLUDED_LOGS, &mut out);
         for session in self.continued.iter().take(MAX_EXCLUDED_LOGS) {
             let _ = writeln!(
                 out,
@@ -109,10 +106,7 @@ impl Show for IngestReport {
                 session.events_kept
             );
         }
-        if self.continued.len() > MAX_EXCLUDED_LOGS {
-            let more = self.continued.len() - MAX_EXCLUDED_LOGS;
-            let _ = writeln!(out, "    and {more} more; --json lists them all");
-        }
+        append_omitted(self.continued.len(), MAX_EXCLUDED_LOGS, &mut out);
         if self.segments_set_aside > 0 {
             let _ = writeln!(out, "{}", describe_set_aside(self));
         }
@@ -123,7 +117,7 @@ impl Show for IngestReport {
         if self.sessions > 0 && !self.is_dry_run {
             out.push_str(NEXT_STEP);
         }
-        out
+        Painted::from_text(&out)
     }
 }
 
@@ -181,32 +175,36 @@ fn problem_lines(report: &IngestReport) -> String {
 }
 
 impl Show for ConfigWritten {
-    fn to_text(&self) -> String {
-        let path = self.path.display();
-        match (&self.backup, self.changed) {
-            (_, false) => format!("{path} is already up to date\n"),
-            (None, true) => format!("wrote {path}\n"),
-            (Some(backup), true) => {
-                format!("wrote {path}; the previous file is {}\n", backup.display())
-            }
+    fn paint(&self, _: &Layout) -> Painted {
+        Painted::from_text(&describe_written(self))
+    }
+}
+
+fn describe_written(written: &ConfigWritten) -> String {
+    let path = written.path.display();
+    match (&written.backup, written.changed) {
+        (_, false) => format!("{path} is already up to date\n"),
+        (None, true) => format!("wrote {path}\n"),
+        (Some(backup), true) => {
+            format!("wrote {path}; the previous file is {}\n", backup.display())
         }
     }
 }
 
 impl Show for Installation {
-    fn to_text(&self) -> String {
-        format!(
+    fn paint(&self, _: &Layout) -> Painted {
+        Painted::from_text(&format!(
             "sessions {} at {}, installed by: {}\nto upgrade: {}\n",
             self.version,
             self.path.display(),
             self.installed_by,
             self.upgrade
-        )
+        ))
     }
 }
 
 impl Show for Uninstall {
-    fn to_text(&self) -> String {
+    fn paint(&self, _: &Layout) -> Painted {
         let mut out = String::new();
         let verb = if self.is_done { "removed" } else { "would remove" };
         for part in &self.parts {
@@ -222,12 +220,12 @@ impl Show for Uninstall {
         if !self.is_done {
             out.push_str("Nothing was changed. Add --yes to remove this.\n");
         }
-        out
+        Painted::from_text(&out)
     }
 }
 
 impl Show for RegistrationChecks {
-    fn to_text(&self) -> String {
+    fn paint(&self, _: &Layout) -> Painted {
         let mut out = String::new();
         for check in &self.checks {
             let _ = match (&check.problem, check.tools, check.start_ms) {
@@ -238,40 +236,53 @@ impl Show for RegistrationChecks {
                 (None, ..) => writeln!(out, "{}: works", check.client),
             };
         }
-        out
+        Painted::from_text(&out)
     }
 }
 
 impl Show for AllClientsSetup {
-    fn to_text(&self) -> String {
+    fn paint(&self, _: &Layout) -> Painted {
         let mut out = String::new();
         for setup in &self.clients {
             let _ = match (&setup.written, &setup.error) {
-                (Some(written), _) => write!(out, "{}: {}", setup.client, written.to_text()),
+                (Some(written), _) => {
+                    write!(out, "{}: {}", setup.client, describe_written(written))
+                }
                 (None, Some(error)) => writeln!(out, "{}: {error}", setup.client),
                 (None, None) => writeln!(out, "{}: {}", setup.client, setup.path.display()),
             };
         }
-        out
+        Painted::from_text(&out)
     }
+}
+
+/// The logs of an agent that were found.
+struct FoundLogs {
+    provider: Provider,
+    files: usize,
+    bytes: u64,
+}
+
+/// Returns what was found of each agent that has logs.
+fn found_logs(found: &DoctorData) -> Vec<FoundLogs> {
+    let found = found.providers.iter().map(|health| FoundLogs {
+        provider: health.provider,
+        files: health.places.iter().map(|place| place.files).sum(),
+        bytes: health.places.iter().map(|place| place.bytes).sum(),
+    });
+    found.filter(|logs| logs.files > 0).collect()
 }
 
 /// Returns the agents whose logs were found, with the number and size of the files. `None` if there
 /// are no logs.
 pub fn found_logs_text(found: &DoctorData) -> Option<String> {
     let mut out = String::from("Found the logs of:\n");
-    let mut has_logs = false;
-    for health in &found.providers {
-        let files: usize = health.places.iter().map(|place| place.files).sum();
-        let bytes: u64 = health.places.iter().map(|place| place.bytes).sum();
-        if files > 0 {
-            has_logs = true;
-            let provider = health.provider.as_str();
-            let _ =
-                writeln!(out, "    {provider:<12} {files} files, {:.1} MB", to_megabytes(bytes));
-        }
+    let found = found_logs(found);
+    for FoundLogs { provider, files, bytes } in &found {
+        let provider = provider.as_str();
+        let _ = writeln!(out, "    {provider:<12} {files} files, {:.1} MB", to_megabytes(*bytes));
     }
-    has_logs.then_some(out)
+    (!found.is_empty()).then_some(out)
 }
 
 /// Returns the first folder of each agent with a decoder of its own, in which logs were looked for.
@@ -289,17 +300,12 @@ pub fn searched_folders(found: &DoctorData, home: &Path) -> String {
 
 /// Returns the agents whose logs were found, on one line. `None` if there are no logs.
 pub fn found_logs_line(found: &DoctorData) -> Option<String> {
-    let mut parts = Vec::new();
-    let mut all_bytes = 0;
-    for health in &found.providers {
-        let files: usize = health.places.iter().map(|place| place.files).sum();
-        all_bytes += health.places.iter().map(|place| place.bytes).sum::<u64>();
-        if files > 0 {
-            parts.push(format!("{} of {}", count_of(files as u64, "log"), health.provider));
-        }
-    }
-    let size = to_megabytes(all_bytes);
-    if parts.is_empty() { None } else { Some(format!("{} ({size:.1} MB)", parts.join(", "))) }
+    let found = found_logs(found);
+    let size = to_megabytes(found.iter().map(|logs| logs.bytes).sum());
+    let agents =
+        found.iter().map(|logs| format!("{} of {}", count_of(logs.files, "log"), logs.provider));
+    let agents = agents.collect::<Vec<_>>().join(", ");
+    (!found.is_empty()).then(|| format!("{agents} ({size:.1} MB)"))
 }
 
 /// Returns what failed in a run, for output that has no report.

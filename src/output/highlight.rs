@@ -1,4 +1,6 @@
-//! Marks the words of a query where they occur in a text.
+//! Finds the words of a query where they occur in a text.
+
+use std::ops::Range;
 
 use anstyle::Style;
 use regex::{Regex, RegexBuilder};
@@ -7,15 +9,23 @@ use schemas::tool::search::ParsedQuery;
 use super::painted::{FOUND, Painted};
 
 /// The words of a query.
-pub(super) struct Highlighter(Option<Regex>);
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Highlighter(Option<Regex>);
 
 impl Highlighter {
     /// Collects the words, phrases and patterns that a query looks for.
-    pub(super) fn new(query: &ParsedQuery) -> Self {
-        let mut patterns = Vec::new();
-        for term in query.all_of.iter().chain(&query.any_of) {
-            patterns.extend(term.split(" OR ").filter_map(term_pattern));
-        }
+    pub(crate) fn new(query: &ParsedQuery) -> Self {
+        let terms = query.all_of.iter().chain(&query.any_of);
+        Self::find_any(terms.flat_map(|term| term.split(" OR ")))
+    }
+
+    /// Finds a text as it was typed, also where a line breaks within it; `/regex/` is a pattern.
+    pub(crate) fn phrase(text: &str) -> Self {
+        Self::find_any([text].into_iter())
+    }
+
+    fn find_any<'t>(terms: impl Iterator<Item = &'t str>) -> Self {
+        let mut patterns: Vec<String> = terms.filter_map(term_pattern).collect();
         // The longest first: of two that begin at the same place, it is marked.
         patterns.sort_by_key(|pattern| std::cmp::Reverse(pattern.len()));
         if patterns.is_empty() {
@@ -25,27 +35,25 @@ impl Highlighter {
         Self(RegexBuilder::new(&pattern).case_insensitive(true).build().ok())
     }
 
-    /// Returns the bytes of the first match.
-    pub(super) fn find(&self, text: &str) -> Option<std::ops::Range<usize>> {
-        self.0.as_ref()?.find(text).map(|found| found.range())
+    /// Returns the places of the matches in bytes, from the first on.
+    pub(crate) fn find_in(&self, text: &str) -> impl Iterator<Item = Range<usize>> {
+        let found = self.0.iter().flat_map(|pattern| pattern.find_iter(text));
+        found.map(|found| found.range()).filter(|place| !place.is_empty())
     }
 
     /// Appends a text with its matches marked, and the rest in `style`.
     pub(super) fn push(&self, painted: &mut Painted, style: Style, text: &str) {
         let mut done = 0;
-        if let Some(pattern) = &self.0 {
-            for found in pattern.find_iter(text).filter(|found| !found.is_empty()) {
-                painted.push(style, &text[done..found.start()]);
-                painted.push(FOUND, found.as_str());
-                done = found.end();
-            }
+        for Range { start, end } in self.find_in(text) {
+            painted.push(style, &text[done..start]).push(FOUND, &text[start..end]);
+            done = end;
         }
         painted.push(style, &text[done..]);
     }
 }
 
 /// Returns the regular expression of a term as the query repeats it: `word`, `"a phrase"`, `/regex/`.
-pub(crate) fn term_pattern(term: &str) -> Option<String> {
+fn term_pattern(term: &str) -> Option<String> {
     let term = term.trim();
     if let Some(pattern) = term.strip_prefix('/').and_then(|rest| rest.strip_suffix('/'))
         && !pattern.is_empty()

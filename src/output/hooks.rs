@@ -1,11 +1,12 @@
 //! Formats the log of hooks as text.
 
-use std::fmt::Write as _;
-
 use schemas::Timestamp;
 use serde::Serialize;
 
-use super::show::{Show, indent_lines};
+use super::layout::Layout;
+use super::painted::{DIM, PLAIN, Painted};
+use super::show::Show;
+use super::wrapped::push_wrapped;
 use base::sanitize::clean_text;
 use store::HookLogRow;
 
@@ -16,24 +17,32 @@ pub struct HookLogList {
 }
 
 impl Show for HookLogList {
-    fn to_text(&self) -> String {
-        let mut out = String::new();
+    fn paint(&self, layout: &Layout) -> Painted {
+        let mut painted = Painted::new();
         for row in &self.rows {
             let session = row.session.as_deref().unwrap_or("unknown session");
-            let _ = writeln!(
-                out,
-                "{}  {} {}  {} in {}  {} bytes, {} ms",
+            let heading = format!(
+                "{}  {} {}  {session} in {}  {} bytes, {} ms",
                 Timestamp(row.time),
                 row.client,
                 row.hook,
-                clean_text(session),
-                clean_text(&row.project),
+                row.project,
                 row.bytes,
                 row.ms,
             );
-            let why = format!("{}\n{}", row.reason, row.ids.join(" "));
-            out.push_str(&indent_lines(&clean_text(&why), "    "));
+            painted.push_inline(PLAIN, &heading);
+            painted.end_line();
+            for line in [&row.reason, &row.ids.join(" ")] {
+                push_wrapped(
+                    &mut painted,
+                    DIM,
+                    "    ",
+                    &clean_text(line),
+                    layout.width,
+                    usize::MAX,
+                );
+            }
         }
-        out
+        painted
     }
 }

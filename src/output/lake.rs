@@ -2,16 +2,18 @@
 
 use std::fmt::Write as _;
 
-use super::numbers::{count_of, to_megabytes};
-use super::show::Show;
+use super::layout::Layout;
+use super::painted::Painted;
+use super::show::{Show, append_omitted};
 use crate::lake::{LakeCompaction, PullReport, PushReport};
+use base::numbers::{count_of, to_megabytes};
 use base::sanitize::one_line;
 
 /// Maximum number of sessions and problems listed.
 const MAX_LISTED: usize = 100;
 
 impl Show for PushReport {
-    fn to_text(&self) -> String {
+    fn paint(&self, _: &Layout) -> Painted {
         let mut out = String::new();
         if self.is_dry_run {
             out.push_str("Dry run: nothing was written. A push would do this:\n");
@@ -28,7 +30,7 @@ impl Show for PushReport {
                     describe_counts("unmasked in the lake until now", &session.unmasked)
                 );
             }
-            append_omitted(self.published.len(), &mut out);
+            append_omitted(self.published.len(), MAX_LISTED, &mut out);
         }
         let _ = writeln!(out, "lake       {}", one_line(&self.destination));
         let _ = writeln!(out, "as         {} of {}", self.user_name, self.machine);
@@ -64,12 +66,12 @@ impl Show for PushReport {
             let _ = writeln!(out, "warning    {}", one_line(warning));
         }
         let _ = writeln!(out, "requests   {}", self.requests);
-        out
+        Painted::from_text(&out)
     }
 }
 
 impl Show for PullReport {
-    fn to_text(&self) -> String {
+    fn paint(&self, _: &Layout) -> Painted {
         let mut out = String::new();
         let _ = writeln!(out, "lake       {}", one_line(&self.source));
         let _ = writeln!(out, "machines   {}", self.machines);
@@ -104,14 +106,14 @@ impl Show for PullReport {
         for problem in self.problems.iter().take(MAX_LISTED) {
             let _ = writeln!(out, "problem    {}", one_line(problem));
         }
-        append_omitted(self.problems.len(), &mut out);
+        append_omitted(self.problems.len(), MAX_LISTED, &mut out);
         let _ = writeln!(out, "requests   {}", self.requests);
-        out
+        Painted::from_text(&out)
     }
 }
 
 impl Show for LakeCompaction {
-    fn to_text(&self) -> String {
+    fn paint(&self, _: &Layout) -> Painted {
         let mut out = String::new();
         let _ = writeln!(out, "lake       {}", one_line(&self.destination));
         let _ = writeln!(out, "days       {} past ones, {} changed", self.days, self.changed_days);
@@ -137,9 +139,9 @@ impl Show for LakeCompaction {
         for problem in self.problems.iter().take(MAX_LISTED) {
             let _ = writeln!(out, "problem    {}", one_line(problem));
         }
-        append_omitted(self.problems.len(), &mut out);
+        append_omitted(self.problems.len(), MAX_LISTED, &mut out);
         let _ = writeln!(out, "requests   {}", self.requests);
-        out
+        Painted::from_text(&out)
     }
 }
 
@@ -151,11 +153,4 @@ fn describe_counts(what: &str, secrets: &std::collections::BTreeMap<String, u64>
     }
     let kinds: Vec<_> = secrets.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
     format!(", {what} {}", one_line(&kinds.join(", ")))
-}
-
-/// Says how many of a list were left out.
-fn append_omitted(count: usize, out: &mut String) {
-    if count > MAX_LISTED {
-        let _ = writeln!(out, "  and {} more; --json lists them all", count - MAX_LISTED);
-    }
 }

@@ -5,32 +5,26 @@
 use schemas::EventType;
 use schemas::tool::event::Event;
 
-use super::markdown::{push_pieces, wrap_markdown};
-use super::numbers::{count_of, format_dollars, format_milliseconds};
-use super::painted::{COST, DIM, FAILED, PLAIN, PROMPT, Painted, STRONG, SUCCEEDED};
-use super::terminal::Terminal;
+use super::conversation_blocks::{CallStatus, call_line};
+use super::layout::Layout;
+use super::markdown::wrap_markdown;
+use super::painted::{COST, DIM, FAILED, PLAIN, PROMPT, Painted, STRONG};
 use super::wrapped::wrap_lines;
-use crate::export::transcript::{event_line, has_failed, truncate_chars};
-use base::cells::{text_width, truncate, truncate_end};
+use crate::export::transcript::{event_line, truncate_chars};
+use base::cells::{text_width, truncate_end};
+use base::numbers::{count_of, format_dollars};
 use base::sanitize::one_line;
 use tools::Transcript;
 
 /// The most characters of a prompt or an answer.
 const MAX_MESSAGE_CHARS: usize = 2_000;
 
-/// The cells of a line where the output is not a screen: nothing is cut there.
-const UNLIMITED_WIDTH: usize = 100_000;
-
 /// The cells before each text.
 const INDENT: &str = "  ";
 
 /// Formats a session as it grows.
-#[derive(Debug)]
 pub struct LiveLines {
-    /// The cells of a line.
-    width: usize,
-    /// True if a user reads the lines on a screen.
-    is_screen: bool,
+    layout: Layout,
     /// The event after the last one that was formatted; `None` before the first lines.
     next: Option<u32>,
     /// The calls without a result, in their order.
@@ -40,22 +34,15 @@ pub struct LiveLines {
 }
 
 impl LiveLines {
-    pub(crate) fn new(terminal: Terminal) -> Self {
-        let width = if terminal.is_screen { terminal.width } else { UNLIMITED_WIDTH };
-        Self {
-            width,
-            is_screen: terminal.is_screen,
-            next: None,
-            open_calls: Vec::new(),
-            state_rows: 0,
-        }
+    pub(crate) const fn new(layout: Layout) -> Self {
+        Self { layout, next: None, open_calls: Vec::new(), state_rows: 0 }
     }
 
     /// Returns the line that names the session.
     pub(crate) fn heading(&self, whole: &Transcript) -> String {
         let title = whole.session.title.as_deref().unwrap_or_default();
         let heading = format!("following {}  {}", whole.session.session_id, one_line(title));
-        truncate_end(&heading, self.width)
+        truncate_end(&heading, self.layout.width)
     }
 
     /// Returns the number of lines that the next ones replace.
@@ -123,10 +110,10 @@ impl LiveLines {
 
     fn push_message(&self, out: &mut Painted, is_prompt: bool, text: &str) {
         let (text, omitted) = truncate_chars(text, MAX_MESSAGE_CHARS);
-        let text = text.replace('\t', "    ");
+        let text = self.layout.text(&text);
         out.end_line();
-        let room = self.width.saturating_sub(INDENT.len());
-        if is_prompt || !self.is_screen {
+        let room = self.layout.width.saturating_sub(INDENT.len());
+        if is_prompt || self.layout.is_plain {
             for (row, line) in wrap_lines(&text, room).iter().enumerate() {
                 let sign = if is_prompt && row == 0 { "> " } else { INDENT };
                 out.push(PROMPT, sign).push(if is_prompt { STRONG } else { PLAIN }, line);
@@ -135,7 +122,9 @@ impl LiveLines {
         } else {
             for line in wrap_markdown(&text, room) {
                 out.push(PLAIN, INDENT);
-                push_pieces(out, &line);
+                for piece in &line {
+                    out.push(piece.kind.style(), &piece.text);
+                }
                 out.end_line();
             }
         }
@@ -147,39 +136,23 @@ impl LiveLines {
 
     /// Appends the line of a call: its outcome, tool, subject, exit code and duration.
     fn push_call(&self, out: &mut Painted, call: &Event, result: Option<&Event>) {
-        let has_failed = result.is_some_and(has_failed);
-        let (style, sign) = match (result, has_failed) {
-            (None, _) => (DIM, '…'),
-            (Some(_), true) => (FAILED, '✗'),
-            (Some(_), false) => (SUCCEEDED, '✓'),
-        };
+        let status = CallStatus::of(result);
         let code = result.and_then(|result| result.exit_code).filter(|code| *code != 0);
         let code = code.map(|code| format!("  exit code {code}")).unwrap_or_default();
         let duration = result.and_then(|result| result.duration_ms.or(call.duration_ms));
         let duration = duration.and_then(|duration| u64::try_from(duration).ok());
-        let duration =
-            duration.map(|duration| self.describe_duration(duration)).unwrap_or_default();
+        let duration = duration.map(|ms| format!("  {}", self.layout.duration(ms)));
+        let duration = duration.unwrap_or_default();
         let tool = one_line(call.tool_name.as_deref().unwrap_or("tool"));
-        let used =
-            INDENT.len() + 2 + text_width(&tool) + 1 + text_width(&code) + text_width(&duration);
-        let room = self.width.saturating_sub(used);
+        let used = INDENT.len() + text_width(&code) + text_width(&duration);
+        let room = self.layout.width.saturating_sub(used);
 
         // A path is relative where a user reads it, and whole for programs.
-        let path = call.files.first().filter(|_| !self.is_screen && call.command.is_none());
+        let path = call.files.first().filter(|_| self.layout.is_plain && call.command.is_none());
         let subject = one_line(path.map_or_else(|| event_line(call), String::as_str));
-        let subject = truncate(&subject, room);
-        out.push(PLAIN, INDENT).push(style, &sign.to_string()).push(PLAIN, " ");
-        out.push(STRONG, &tool).push(PLAIN, " ").push(PLAIN, &subject);
+        out.push(PLAIN, INDENT).push_texts(&call_line(status, &tool, &subject, room));
         out.push(FAILED, &code).push(DIM, &duration);
         out.end_line();
-    }
-
-    fn describe_duration(&self, milliseconds: u64) -> String {
-        if self.is_screen {
-            format!("  {}", format_milliseconds(milliseconds))
-        } else {
-            format!("  {milliseconds} ms")
-        }
     }
 
     /// Appends the cost and the calls so far.

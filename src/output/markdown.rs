@@ -3,9 +3,10 @@
 
 use std::ops::Range;
 
+use anstyle::Style;
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
-use super::painted::{CODE, DIM, PLAIN, Painted, STRONG};
+use super::painted::{CODE, DIM, PLAIN, STRONG};
 use super::wrapped::wrap_lines;
 use base::cells::text_width;
 
@@ -24,6 +25,17 @@ pub(crate) enum PieceKind {
     Code,
     /// A mark of the block around the text, or the address of a link.
     Mark,
+}
+
+impl PieceKind {
+    pub(crate) const fn style(self) -> Style {
+        match self {
+            Self::Text => PLAIN,
+            Self::Strong => STRONG,
+            Self::Code => CODE,
+            Self::Mark => DIM,
+        }
+    }
 }
 
 /// A piece of a line. Its text has no line break.
@@ -313,19 +325,6 @@ impl MarkdownPage<'_> {
                 self.push_line(vec![piece(PieceKind::Mark, &"─".repeat(width))]);
             }
         }
-    }
-}
-
-/// Appends the pieces of a line.
-pub(super) fn push_pieces(painted: &mut Painted, pieces: &[Piece]) {
-    for piece in pieces {
-        let style = match piece.kind {
-            PieceKind::Text => PLAIN,
-            PieceKind::Strong => STRONG,
-            PieceKind::Code => CODE,
-            PieceKind::Mark => DIM,
-        };
-        painted.push(style, &piece.text);
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use super::layout::Layout;
+use super::painted::Painted;
 use super::show::Show;
 use base::sanitize::one_line;
 use tools::masks::{MaskReport, MaskedText};
@@ -10,12 +12,12 @@ use tools::masks::{MaskReport, MaskedText};
 const MAX_RULES: usize = 10;
 
 impl Show for MaskReport {
-    fn to_text(&self) -> String {
+    fn paint(&self, _: &Layout) -> Painted {
         let mut out = String::new();
         if self.masked.is_empty() {
             let _ = writeln!(out, "Nothing is masked in {}.", one_line(&self.session_id));
             out.push_str("hint: `sessions doctor` counts the masked secrets of all sessions\n");
-            return out;
+            return Painted::from_text(&out);
         }
         for masked in &self.masked {
             let place = masked.event_id.as_deref().unwrap_or(&self.session_id);
@@ -44,7 +46,7 @@ impl Show for MaskReport {
                 let _ = writeln!(out, "    and {omitted} more, which --json lists");
             }
         }
-        out
+        Painted::from_text(&out)
     }
 }
 

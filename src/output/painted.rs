@@ -38,6 +38,18 @@ pub(crate) const FOUND: Style = Style::new()
     .bg_color(Some(Color::Ansi(AnsiColor::Yellow)))
     .bold();
 
+/// Returns the style of a line of a diff.
+pub(crate) fn diff_style(line: &str) -> Style {
+    match line.as_bytes().first() {
+        Some(b'-') => FAILED,
+        Some(b'+') => SUCCEEDED,
+        Some(_) | None => DIM,
+    }
+}
+
+/// A text with one style.
+pub(crate) type StyledText = (Style, String);
+
 /// Text with styles, safe for a terminal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Painted(String);
@@ -72,6 +84,14 @@ impl Painted {
     /// Appends a text in a style on the same line: its line breaks become spaces.
     pub(crate) fn push_inline(&mut self, style: Style, text: &str) -> &mut Self {
         self.push(style, &one_line(text))
+    }
+
+    /// Appends texts on the same line.
+    pub(crate) fn push_texts(&mut self, texts: &[StyledText]) -> &mut Self {
+        for (style, text) in texts {
+            self.push_inline(*style, text);
+        }
+        self
     }
 
     /// Appends text that is painted already.

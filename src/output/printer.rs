@@ -34,7 +34,7 @@ pub struct Printer {
 }
 
 impl Printer {
-    /// Prints an answer: the envelope with `--json`, a screen at a terminal, otherwise text.
+    /// Prints an answer: the envelope with `--json`, otherwise as the layout says.
     pub fn print_answer<T: Show>(
         &self,
         answer: &EncodedAnswer<T>,
@@ -44,23 +44,8 @@ impl Printer {
         if self.is_json {
             return self.print_envelope(answer);
         }
-        self.print_shown(&*answer.data, layout)?;
-        let layout = Some(layout).filter(|_| self.terminal.is_screen);
+        self.print_painted(&answer.data.paint(layout))?;
         self.print_remarks(answer, layout, page)
-    }
-
-    /// Prints an answer: the envelope with `--json`, otherwise its text for a pipe, also at a
-    /// terminal.
-    pub fn print_long_answer<T: Show>(
-        &self,
-        answer: &EncodedAnswer<T>,
-        page: Option<u32>,
-    ) -> io::Result<()> {
-        if self.is_json {
-            return self.print_envelope(answer);
-        }
-        self.print_painted(&Painted::from_text(&answer.data.to_text()))?;
-        self.print_remarks(answer, None, page)
     }
 
     /// Prints the envelope of an answer, with debug metadata if they are wanted.
@@ -78,11 +63,11 @@ impl Printer {
         })
     }
 
-    /// Prints what an answer says about itself, on stderr. With a layout, times are those of its zone.
+    /// Prints what an answer says about itself, on stderr.
     fn print_remarks<T>(
         &self,
         answer: &EncodedAnswer<T>,
-        layout: Option<&Layout>,
+        layout: &Layout,
         page: Option<u32>,
     ) -> io::Result<()> {
         self.print_warnings(&answer.warnings)?;
@@ -94,10 +79,7 @@ impl Printer {
             remarks.extend(answer.hint.clone());
         }
         for remark in remarks {
-            match layout {
-                Some(layout) => self.print_note(&layout.localize_times(&remark))?,
-                None => self.print_note(&remark)?,
-            }
+            self.print_note(&layout.localize_times(&remark))?;
         }
         Ok(())
     }
@@ -118,27 +100,18 @@ impl Printer {
         Ok(())
     }
 
-    /// Prints a value: as JSON with `--json`, otherwise as text.
-    pub fn print_value<T: Serialize + Show>(&self, value: &T) -> io::Result<()> {
-        if self.is_json { self.print_json(value) } else { self.print_data(&value.to_text()) }
-    }
-
-    /// Prints a value: as JSON with `--json`, a screen at a terminal, otherwise text.
-    pub fn print_value_on<T: Serialize + Show>(
-        &self,
-        value: &T,
-        layout: &Layout,
-    ) -> io::Result<()> {
-        if self.is_json { self.print_json(value) } else { self.print_shown(value, layout) }
-    }
-
-    /// Prints a value as a screen at a terminal, otherwise as text.
-    pub fn print_shown(&self, value: &impl Show, layout: &Layout) -> io::Result<()> {
-        if self.terminal.is_screen {
-            self.print_painted(&value.paint(layout))
-        } else {
-            self.print_data(&value.to_text())
+    /// Prints what a command did, which is the same everywhere and never in the pager: as JSON with
+    /// `--json`.
+    pub fn print_report<T: Serialize + Show>(&self, report: &T) -> io::Result<()> {
+        if self.is_json {
+            return self.print_json(report);
         }
+        self.print_lines(&report.paint(&Layout::plain(None)))
+    }
+
+    /// Prints a value: as JSON with `--json`, otherwise as the layout says.
+    pub fn print_value<T: Serialize + Show>(&self, value: &T, layout: &Layout) -> io::Result<()> {
+        if self.is_json { self.print_json(value) } else { self.print_painted(&value.paint(layout)) }
     }
 
     /// Prints styled text; in the pager if it is longer than the screen.

@@ -1,4 +1,4 @@
-//! Formats quotas as text.
+//! Formats quotas.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use base::sanitize::one_line;
 use tools::quota::{QuotaData, QuotaWindow};
 
 impl Show for QuotaData {
-    fn to_text(&self) -> String {
+    fn paint(&self, layout: &Layout) -> Painted {
         let mut out = String::new();
         for window in &self.windows {
             let _ = write!(out, "{} {}", window.provider, describe_limit(window.window_minutes));
@@ -20,20 +20,14 @@ impl Show for QuotaData {
             }
             let _ = write!(out, ": {} used", format_used(window.used_percent));
             if let Some(time) = &window.resets_at {
-                let _ = write!(out, ", resets {time}");
+                let _ = write!(out, ", resets {}", layout.time(Some(time)));
             }
             if let Some(time) = &window.seen_at {
-                let _ = write!(out, ", seen {time}");
+                let _ = write!(out, ", seen {}", layout.time(Some(time)));
             }
             out.push('\n');
         }
-        out
-    }
-
-    fn paint(&self, layout: &Layout) -> Painted {
-        let lines: Vec<String> =
-            self.to_text().lines().map(|line| layout.localize_times(line)).collect();
-        Painted::from_text(&(lines.join("\n") + "\n"))
+        Painted::from_text(&out)
     }
 }
 

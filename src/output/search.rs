@@ -1,26 +1,25 @@
-//! Formats the matches of a search: grouped by session for a screen, one by one for a pipe.
+//! Formats the matches of a search: grouped by session on a screen, one by one in a pipe.
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
 
 use anstyle::Style;
+use schemas::Provider;
 use schemas::tool::search::{Match, SearchData};
-use schemas::{EventType, Provider};
 
-use super::conversation::diff_style;
+use super::event::{abandoned_note, describe_event};
 use super::highlight::Highlighter;
 use super::layout::Layout;
-use super::painted::{AGENT, DIM, FAILED, ID, PLAIN, PROJECT, PROMPT, Painted, STRONG};
-use super::show::{Show, abandoned_note, indent_lines};
-use super::text::tool_part;
+use super::list::{SessionLine, push_title};
+use super::painted::{DIM, ID, PLAIN, PROJECT, Painted, STRONG, diff_style};
+use super::show::Show;
 use base::cells::{text_width, truncate_end};
 use base::sanitize::one_line;
 
 /// Most lines of a match on a screen.
 const MAX_SNIPPET_LINES: usize = 3;
 
-/// Most cells of the name of a project.
-const MAX_PROJECT_WIDTH: usize = 20;
+/// Fewest cells of a title, unless it is shorter.
+const MIN_TITLE_WIDTH: usize = 20;
 
 /// The cells before the further lines of a match.
 const SNIPPET_INDENT: usize = 6;
@@ -29,48 +28,26 @@ const SNIPPET_INDENT: usize = 6;
 const CHARS_BEFORE_MATCH: usize = 60;
 
 impl Show for SearchData {
-    fn to_text(&self) -> String {
-        let mut out = String::new();
-        let mut session_id = "";
-        let mut project = "";
-        for found in &self.matches {
-            // Further matches of a session do not repeat its project.
-            if found.session_id != session_id {
-                session_id = &found.session_id;
-                project = found.project.as_deref().unwrap_or("");
-            }
-            let subtype =
-                found.subtype.as_deref().map(|subtype| format!("/{subtype}")).unwrap_or_default();
-            let _ = writeln!(
-                out,
-                "{}  {}  {}{subtype}{}  turn {}{}  {}",
-                found.event_id,
-                found.timestamp.as_deref().unwrap_or("no time"),
-                found.event_type,
-                tool_part(found.tool_name.as_ref(), found.is_error),
-                found.turn_index,
-                abandoned_note(found.is_abandoned),
-                project,
-            );
-            out.push_str(&indent_lines(found.snippet.trim(), "    "));
-            out.push('\n');
-            for (index, line) in &found.context {
-                let _ = writeln!(out, "      :{index} {line}");
-            }
-        }
-        out
-    }
-
     fn paint(&self, layout: &Layout) -> Painted {
         let highlighter = Highlighter::new(&self.query);
         let mut painted = Painted::new();
+        if layout.is_plain {
+            for session in self.matches.chunk_by(|a, b| a.session_id == b.session_id) {
+                // Further matches of a session do not repeat its project.
+                let project = session.first().and_then(|first| first.project.as_deref());
+                for found in session {
+                    push_record(&mut painted, found, project, &highlighter, layout);
+                }
+            }
+            return painted;
+        }
         for (at, session) in group_by_session(&self.matches).iter().enumerate() {
             if at > 0 {
                 painted.end_line();
             }
             push_session_line(&mut painted, session, layout);
             for found in session {
-                push_match(&mut painted, found, &highlighter, layout.width);
+                push_match(&mut painted, found, &highlighter, layout);
             }
         }
         painted
@@ -81,16 +58,16 @@ impl Show for SearchData {
 pub struct MatchingSessions<'d>(pub &'d SearchData);
 
 impl Show for MatchingSessions<'_> {
-    fn to_text(&self) -> String {
-        let groups = group_by_session(&self.0.matches);
-        let ids = groups.iter().filter_map(|group| group.first());
-        ids.map(|found| format!("{}\n", found.session_id)).collect()
-    }
-
     fn paint(&self, layout: &Layout) -> Painted {
         let mut painted = Painted::new();
         for session in group_by_session(&self.0.matches) {
-            push_session_line(&mut painted, &session, layout);
+            match session.first() {
+                // Other commands take the ids as they are.
+                Some(first) if layout.is_plain => {
+                    painted.push_inline(ID, &first.session_id).end_line();
+                }
+                Some(_) | None => push_session_line(&mut painted, &session, layout),
+            }
         }
         painted
     }
@@ -112,68 +89,101 @@ fn group_by_session(matches: &[Match]) -> Vec<Vec<&Match>> {
     groups
 }
 
-/// Appends the line of a session with matches: id, agent, project, time, count and title.
+/// Appends the line of a session with matches: id, time, agent, project, count and title.
 fn push_session_line(painted: &mut Painted, matches: &[&Match], layout: &Layout) {
     let Some(first) = matches.first() else { return };
-    let id = layout.short_id(&first.session_id);
-    let time = layout.time(first.timestamp.as_deref());
-    let project = truncate_end(first.project.as_deref().unwrap_or(""), MAX_PROJECT_WIDTH);
-    let hits = if matches.len() == 1 {
-        "1 match".to_owned()
-    } else {
-        format!("{} matches", matches.len())
+    let line = SessionLine {
+        id: &first.session_id,
+        time: &layout.time(first.timestamp.as_deref()),
+        agent: first.provider.map_or("", Provider::as_str),
+        project: first.project.as_deref(),
     };
-    painted.push_inline(ID, &id).push(PLAIN, "  ").push(DIM, &time);
-    let agent = first.provider.map_or("", Provider::as_str);
-    painted.push(PLAIN, "  ").push(AGENT, agent);
-    let mut used = text_width(&id) + text_width(&time) + agent.len() + 4;
-    for (style, text) in [(PROJECT, project.as_str()), (PLAIN, hits.as_str())] {
-        if !text.is_empty() {
-            painted.push(PLAIN, "  ").push_inline(style, text);
-            used += text_width(text) + 2;
-        }
-    }
+    let hits = match matches.len() {
+        1 => "1 match".to_owned(),
+        count => format!("{count} matches"),
+    };
+    let used = line.push_to(painted, layout) + text_width(&hits) + 4;
+    painted.push(PLAIN, "  ").push(PLAIN, &hits);
     let title = layout.session_title(&first.session_id).map(|title| one_line(&title));
-    if let Some(title) = title {
-        let room = layout.width.saturating_sub(used + 2);
-        if room >= text_width(&title).min(20) {
+    let room = layout.width.saturating_sub(used);
+    match title {
+        Some(title) if room >= text_width(&title).min(MIN_TITLE_WIDTH) => {
             painted.push(PLAIN, "  ").push_inline(STRONG, &truncate_end(&title, room));
-        } else {
             painted.end_line();
-            let title = truncate_end(&title, layout.width.saturating_sub(2));
-            painted.push(PLAIN, "  ").push_inline(STRONG, &title);
+        }
+        title => {
+            painted.end_line();
+            push_title(painted, title.as_deref(), layout);
         }
     }
-    painted.end_line();
 }
 
-/// Appends a match: what it is, and the text around the words.
-fn push_match(painted: &mut Painted, found: &Match, highlighter: &Highlighter, width: usize) {
+/// Appends a match as a record of its own: its id, time, place and project, then its text.
+fn push_record(
+    painted: &mut Painted,
+    found: &Match,
+    project: Option<&str>,
+    highlighter: &Highlighter,
+    layout: &Layout,
+) {
     let (style, label) = describe_match(found);
-    let index = format!("  :{}", found.event_index);
-    painted.push(ID, &index).push(PLAIN, " ").push(style, &label).push(PLAIN, "  ");
+    painted.push_inline(ID, &found.event_id);
+    painted.push(DIM, &format!("  {}  ", layout.time(found.timestamp.as_deref())));
+    painted.push_inline(style, &label).push(DIM, &format!("  turn {}", found.turn_index));
+    if let Some(project) = project {
+        painted.push(PLAIN, "  ").push_inline(PROJECT, project);
+    }
+    painted.end_line();
+    push_lines(painted, found, highlighter, layout);
+    push_context(painted, found, layout);
+}
 
+/// Appends a match below its session: what it is, then the text around the words.
+fn push_match(painted: &mut Painted, found: &Match, highlighter: &Highlighter, layout: &Layout) {
+    let (style, label) = describe_match(found);
+    let place = format!("  :{}", found.event_index);
+    painted.push(ID, &place).push(PLAIN, " ").push_inline(style, &label).push(PLAIN, "  ");
     if found.is_diff {
         painted.end_line();
-        for line in found.snippet.lines() {
-            let shown = format!("{}{line}", " ".repeat(SNIPPET_INDENT)).replace('\t', "    ");
-            painted.push_inline(diff_style(line), &truncate_end(&shown, width));
+        push_lines(painted, found, highlighter, layout);
+    } else {
+        let text = focus_match(&found.snippet, highlighter);
+        let used = text_width(&place) + text_width(&label) + 3;
+        let lines = wrap_after_label(&text, layout.width.saturating_sub(used), layout.width);
+        for (at, line) in lines.iter().enumerate() {
+            let indent = if at == 0 { 0 } else { SNIPPET_INDENT };
+            painted.push(PLAIN, &" ".repeat(indent));
+            highlighter.push(painted, PLAIN, line);
             painted.end_line();
         }
-        return;
     }
-    let text = focus_match(&found.snippet, highlighter);
-    let first_room = width.saturating_sub(text_width(&index) + text_width(&label) + 3);
-    for (at, line) in wrap_after_label(&text, first_room, width).iter().enumerate() {
-        if at > 0 {
-            painted.push(PLAIN, &" ".repeat(SNIPPET_INDENT));
-        }
-        highlighter.push(painted, PLAIN, line);
+    push_context(painted, found, layout);
+}
+
+/// Returns what a match is in a few words, with their style.
+fn describe_match(found: &Match) -> (Style, String) {
+    let Match { event_type, tool_name, subtype, is_error, is_abandoned, .. } = found;
+    let (style, label) =
+        describe_event(*event_type, tool_name.as_deref(), subtype.as_deref(), *is_error);
+    (style, format!("{label}{}", abandoned_note(*is_abandoned)))
+}
+
+/// Appends the lines of a snippet as they are.
+fn push_lines(painted: &mut Painted, found: &Match, highlighter: &Highlighter, layout: &Layout) {
+    let room = layout.width.saturating_sub(SNIPPET_INDENT);
+    for line in found.snippet.trim_end().lines() {
+        let style = if found.is_diff { diff_style(line) } else { PLAIN };
+        painted.push(PLAIN, &" ".repeat(SNIPPET_INDENT));
+        highlighter.push(painted, style, &truncate_end(&layout.text(line), room));
         painted.end_line();
     }
+}
+
+/// Appends the lines of the events before and after a match.
+fn push_context(painted: &mut Painted, found: &Match, layout: &Layout) {
     for (index, line) in &found.context {
-        let line = format!("      :{index} {line}");
-        painted.push_inline(DIM, &truncate_end(&one_line(&line), width));
+        let line = format!("{}:{index} {line}", " ".repeat(SNIPPET_INDENT));
+        painted.push_inline(DIM, &truncate_end(&one_line(&line), layout.width));
         painted.end_line();
     }
 }
@@ -201,7 +211,7 @@ fn wrap_after_label(text: &str, first_room: usize, width: usize) -> Vec<String> 
 /// Returns a snippet on one line, cut at its beginning if its first match would come late.
 fn focus_match(snippet: &str, highlighter: &Highlighter) -> String {
     let text = snippet.split_whitespace().collect::<Vec<_>>().join(" ");
-    let start = highlighter.find(&text).map_or(0, |found| found.start);
+    let start = highlighter.find_in(&text).next().map_or(0, |found| found.start);
     let before = text[..start].chars().count();
     if before <= CHARS_BEFORE_MATCH {
         return text;
@@ -209,23 +219,4 @@ fn focus_match(snippet: &str, highlighter: &Highlighter) -> String {
     let kept: String = text.chars().skip(before - CHARS_BEFORE_MATCH).collect();
     let from = kept.find(' ').map_or(0, |at| at + 1);
     format!("…{}", &kept[from..])
-}
-
-/// Returns what an event is in a few words, with their style.
-fn describe_match(found: &Match) -> (Style, String) {
-    let tool = found.tool_name.as_deref().unwrap_or("tool");
-    let (style, label) = match found.event_type {
-        EventType::User => (PROMPT, "prompt".to_owned()),
-        EventType::Message => (STRONG, "answer".to_owned()),
-        EventType::Reasoning => (DIM, "reasoning".to_owned()),
-        EventType::ToolCall => (PLAIN, tool.to_owned()),
-        EventType::ToolResult if found.is_error == Some(true) => (FAILED, format!("{tool} failed")),
-        EventType::ToolResult => (PLAIN, format!("{tool} result")),
-        EventType::TokenUsage => (DIM, "tokens".to_owned()),
-        EventType::Notification => {
-            (DIM, found.subtype.clone().unwrap_or_else(|| "notice".to_owned()))
-        }
-    };
-    let abandoned = if found.is_abandoned { " abandoned" } else { "" };
-    (style, format!("{label}{abandoned}"))
 }

@@ -1,31 +1,17 @@
 //! The trait of values that are shown to users.
 
-use std::fmt::Write as _;
-
 use super::layout::Layout;
 use super::painted::Painted;
 
 /// A value that is shown to users. Text from logs is already cleaned.
 pub trait Show {
-    /// Formats the value for a pipe or a file: whole ids and times, nothing cut, no styles.
-    fn to_text(&self) -> String;
-
-    /// Formats the value for a screen.
-    fn paint(&self, _: &Layout) -> Painted {
-        Painted::from_text(&self.to_text())
-    }
+    /// Formats the value for a screen, or for a pipe or a file, as the layout says.
+    fn paint(&self, layout: &Layout) -> Painted;
 }
 
-/// Returns the note on an event or a turn of a branch that a rewind abandoned.
-pub(super) const fn abandoned_note(is_abandoned: bool) -> &'static str {
-    if is_abandoned { "  abandoned" } else { "" }
-}
-
-/// Indents every line of a text.
-pub(super) fn indent_lines(text: &str, by: &str) -> String {
-    let mut out = String::new();
-    for line in text.trim_end().lines() {
-        let _ = writeln!(out, "{by}{line}");
+/// Says how many of a list are left out after the first `max`.
+pub(super) fn append_omitted(count: usize, max: usize, out: &mut String) {
+    if let Some(omitted) = count.checked_sub(max).filter(|omitted| *omitted > 0) {
+        out.push_str(&format!("  and {omitted} more; --json lists them all\n"));
     }
-    out
 }

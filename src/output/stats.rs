@@ -1,108 +1,105 @@
-//! Formats statistics as tables with sparklines.
+//! Formats statistics and usage: the columns that fit the width, a sum and sparklines.
 
-use schemas::tool::stats::{Group, GroupKey, Spread, StatsData};
+use anstyle::Style;
+use schemas::Usage;
+use schemas::tool::stats::{Group, GroupKey, StatsData};
 
-use super::group_values::{
-    cache_read_tokens, cache_write_tokens, format_nonzero, format_percent, input_tokens,
-    key_heading, output_tokens, sparkline, sum_groups, total_tokens, total_tokens_or_zero,
-    unpriced_note,
-};
+use super::columns::{Cell, Column, FittedTable};
 use super::layout::Layout;
-use super::numbers::{format_bytes, format_count, format_dollars, format_milliseconds};
-use super::painted::Painted;
+use super::painted::{COST, DIM, FAILED, ID, PLAIN, Painted, STRONG};
 use super::show::Show;
-use super::stats_screen::paint_groups;
-use base::cells::truncate;
-use base::sanitize::one_line;
-use base::text_table::format_table;
+use super::wrapped::push_wrapped;
+use base::numbers::{bar, format_count, format_dollars};
 
-/// A column of a table.
+/// Maximum number of models named for a group on a screen.
+const MAX_MODELS: usize = 3;
+
+/// A column after the keys.
 struct StatsColumn {
-    name: &'static str,
-    /// True if the column is aligned to the right.
-    is_number: bool,
+    column: Column,
+    style: Style,
     /// Formats the value of a group.
-    cell: fn(&Group) -> String,
+    cell: fn(&Group, &Layout) -> String,
 }
 
-const fn number_column(name: &'static str, cell: fn(&Group) -> String) -> StatsColumn {
-    StatsColumn { name, is_number: true, cell }
+const fn stats_column(
+    column: Column,
+    style: Style,
+    cell: fn(&Group, &Layout) -> String,
+) -> StatsColumn {
+    StatsColumn { column, style, cell }
 }
 
-const fn text_column(name: &'static str, cell: fn(&Group) -> String) -> StatsColumn {
-    StatsColumn { name, is_number: false, cell }
-}
-
-/// The columns after the keys; columns that are empty in every row are left out.
+/// The columns of statistics.
 const STATS_COLUMNS: &[StatsColumn] = &[
-    number_column("sessions", |group| format_count(group.sessions as u64)),
-    number_column("events", |group| format_count(group.events)),
-    number_column("calls", |group| format_nonzero(group.tool_calls)),
-    number_column("errors", |group| format_nonzero(group.tool_errors)),
-    number_column("error rate", |group| group.error_rate.map(format_percent).unwrap_or_default()),
-    number_column("tokens", |group| token_cell(group, total_tokens)),
-    number_column("output", |group| token_cell(group, output_tokens)),
-    number_column("cost", |group| group.cost_usd.map(format_dollars).unwrap_or_default()),
-    number_column("p50", |group| {
-        group.duration_ms.map(|d| format_milliseconds(d.p50)).unwrap_or_default()
+    stats_column(Column::number("sessions").drop_at(5), PLAIN, |group, layout| {
+        nonzero_cell(group.sessions as u64, layout)
     }),
-    number_column("p95", |group| {
-        group.duration_ms.map(|d| format_milliseconds(d.p95)).unwrap_or_default()
+    stats_column(Column::number("events").drop_at(6), PLAIN, |group, layout| {
+        layout.short_count(group.events)
     }),
-    number_column("result p95", |group| {
-        group.output_bytes.map(format_p95_bytes).unwrap_or_default()
+    stats_column(Column::number("calls"), PLAIN, |group, layout| {
+        nonzero_cell(group.tool_calls, layout)
     }),
-    number_column("text", |group| format_bytes(group.text_bytes)),
-    text_column("trend", |group| sparkline(&group.trend)),
+    stats_column(Column::number("errors"), FAILED, |group, layout| {
+        nonzero_cell(group.tool_errors, layout)
+    }),
+    stats_column(Column::number("rate").drop_at(1), PLAIN, |group, _| {
+        group.error_rate.map(|rate| format!("{:.1} %", rate * 100.0)).unwrap_or_default()
+    }),
+    stats_column(Column::number("tokens"), STRONG, total_cell),
+    stats_column(Column::number("output").drop_at(7), PLAIN, output_cell),
+    stats_column(Column::number("cost"), COST, partial_cost),
+    stats_column(Column::number("p50").drop_at(8), PLAIN, |group, layout| {
+        group.duration_ms.map(|spread| layout.duration(spread.p50)).unwrap_or_default()
+    }),
+    stats_column(Column::number("p95").drop_at(4), PLAIN, |group, layout| {
+        group.duration_ms.map(|spread| layout.duration(spread.p95)).unwrap_or_default()
+    }),
+    stats_column(Column::number("result p95").drop_at(9), PLAIN, |group, layout| {
+        group.output_bytes.map(|spread| layout.bytes(spread.p95)).unwrap_or_default()
+    }),
+    stats_column(Column::number("text").drop_at(10), PLAIN, |group, layout| {
+        layout.bytes(group.text_bytes)
+    }),
+    stats_column(Column::text("trend").drop_at(3), DIM, |group, _| sparkline(&group.trend)),
 ];
 
-/// The columns of `sessions usage`.
+/// The columns of usage.
 const USAGE_COLUMNS: &[StatsColumn] = &[
-    text_column("models", model_names),
-    number_column("input", |group| token_cell(group, input_tokens)),
-    number_column("output", |group| token_cell(group, output_tokens)),
-    number_column("cache write", |group| token_cell(group, cache_write_tokens)),
-    number_column("cache read", |group| token_cell(group, cache_read_tokens)),
-    number_column("total", |group| token_cell(group, total_tokens)),
-    number_column("cost", partial_cost),
+    stats_column(Column::text(MODELS).cut_to(12).drop_at(3), PLAIN, model_names),
+    stats_column(Column::number("input").drop_at(2), PLAIN, |group, layout| {
+        tokens_cell(group, |usage| usage.input.unwrap_or(0), layout)
+    }),
+    stats_column(Column::number("output").drop_at(1), PLAIN, output_cell),
+    stats_column(Column::number("cache write").drop_at(5), PLAIN, |group, layout| {
+        tokens_cell(group, |usage| usage.cache_write.unwrap_or(0), layout)
+    }),
+    stats_column(Column::number("cache read").drop_at(4), PLAIN, |group, layout| {
+        tokens_cell(group, |usage| usage.cache_read.unwrap_or(0), layout)
+    }),
+    stats_column(Column::number("total"), STRONG, total_cell),
+    stats_column(Column::number("cost"), COST, partial_cost),
 ];
 
-/// Formats the cost, marked with `*` if it does not cover all tokens.
-fn partial_cost(group: &Group) -> String {
-    let cost = group.cost_usd.map(format_dollars).unwrap_or_default();
-    if group.unpriced_tokens > 0 { format!("{cost}*") } else { cost }
-}
-
-/// Maximum number of model names shown for a group.
-const MAX_MODELS: usize = 2;
-
-/// Maximum number of cells of a session's title.
-const MAX_TITLE_WIDTH: usize = 40;
-
-/// Maximum number of cells of a group's key.
-const MAX_KEY_WIDTH: usize = 60;
-
-fn model_names(group: &Group) -> String {
-    let more = group.models.len().saturating_sub(MAX_MODELS);
-    let names =
-        group.models.iter().take(MAX_MODELS).map(String::as_str).collect::<Vec<_>>().join(", ");
-    if more > 0 { format!("{names} +{more}") } else { names }
-}
+/// The column of models, which have no sum.
+const MODELS: &str = "models";
 
 impl Show for StatsData {
-    fn to_text(&self) -> String {
-        let mut out = format_groups(self, &self.groups, STATS_COLUMNS);
-        if self.group_by.first().is_some_and(|key| key.is_time()) && self.group_by.len() == 1 {
-            out.push('\n');
-            append_trend(&mut out, "events", self.groups.iter().map(|group| group.events));
-            append_trend(&mut out, "tokens", self.groups.iter().map(total_tokens_or_zero));
-            append_trend(&mut out, "errors", self.groups.iter().map(|group| group.tool_errors));
-        }
-        out
-    }
-
     fn paint(&self, layout: &Layout) -> Painted {
-        paint_groups(self, layout)
+        // There may be more groups than the shown ones.
+        let label = format!("these {}", self.groups.len());
+        let mut painted = paint_table(self, &self.groups, STATS_COLUMNS, &label, layout);
+        let is_by_time = self.group_by.first().is_some_and(|key| key.is_time());
+        if is_by_time && self.group_by.len() == 1 {
+            painted.end_line();
+            push_trend(&mut painted, "events", layout, &self.groups, |group| group.events);
+            push_trend(&mut painted, "tokens", layout, &self.groups, total_tokens);
+            push_trend(&mut painted, "errors", layout, &self.groups, |group| group.tool_errors);
+            push_zone(&mut painted, self);
+        }
+        push_unpriced_note(&mut painted, &self.groups, layout);
+        painted
     }
 }
 
@@ -110,10 +107,6 @@ impl Show for StatsData {
 pub struct StatsSummary(pub Vec<StatsData>);
 
 impl Show for StatsSummary {
-    fn to_text(&self) -> String {
-        self.0.iter().map(Show::to_text).collect::<Vec<_>>().join("\n")
-    }
-
     fn paint(&self, layout: &Layout) -> Painted {
         let mut painted = Painted::new();
         for (at, table) in self.0.iter().filter(|table| !table.groups.is_empty()).enumerate() {
@@ -126,84 +119,241 @@ impl Show for StatsSummary {
     }
 }
 
-/// Appends a line with the sparkline of a value over time, if there are enough values for one.
-fn append_trend(out: &mut String, name: &str, values: impl Iterator<Item = u64>) {
-    let line = sparkline(&values.collect::<Vec<_>>());
-    if !line.is_empty() {
-        out.push_str(&format!("{name:<8}{line}\n"));
+/// Tokens and cost by day, week or month.
+pub struct UsageTable<'d>(pub &'d StatsData);
+
+impl Show for UsageTable<'_> {
+    fn paint(&self, layout: &Layout) -> Painted {
+        let Self(data) = self;
+        let used: Vec<Group> =
+            data.groups.iter().filter(|group| group.tokens.is_some()).cloned().collect();
+        let mut painted = paint_table(data, &used, USAGE_COLUMNS, "total", layout);
+        painted.end_line();
+        push_trend(&mut painted, "tokens", layout, &used, total_tokens);
+        push_trend(&mut painted, "cost", layout, &used, |group| {
+            to_cents(group.cost_usd.unwrap_or(0.0))
+        });
+        push_zone(&mut painted, data);
+        push_unpriced_note(&mut painted, &used, layout);
+        painted
     }
 }
 
-/// Formats the table of tokens and cost by day, week or month, with the total at the end.
-pub fn usage_table(data: &StatsData) -> String {
-    let mut rows: Vec<_> =
-        data.groups.iter().filter(|group| group.tokens.is_some()).cloned().collect();
-    let mut all = sum_groups(&rows);
-    let values: Vec<_> = rows.iter().map(total_tokens_or_zero).collect();
-    let unpriced = all.unpriced_tokens;
-    if rows.len() > 1 {
-        if let Some(key) = data.group_by.first() {
-            all.group.insert(key.to_string(), "total".into());
+/// Formats a table of groups and their sum, which is named `label`.
+fn paint_table(
+    data: &StatsData,
+    groups: &[Group],
+    columns: &[StatsColumn],
+    label: &str,
+    layout: &Layout,
+) -> Painted {
+    let is_by_session = data.group_by.contains(&GroupKey::Session);
+    let key_width = if data.group_by.len() == 1 { 16 } else { 10 };
+    let mut shown: Vec<Column> =
+        data.group_by.iter().map(|key| Column::text(key_heading(*key)).cut_to(key_width)).collect();
+    if is_by_session {
+        shown.push(Column::text("title").cut_to(12));
+    }
+    shown.extend(columns.iter().map(|column| column.column));
+
+    let mut table = FittedTable::new(&shown);
+    for group in groups {
+        let mut row = key_cells(group, &data.group_by, layout);
+        if is_by_session {
+            row.push(Cell::new(PLAIN, group.title.as_deref().unwrap_or("")));
         }
-        rows.push(all);
+        let cells = columns.iter();
+        row.extend(cells.map(|column| Cell::new(column.style, &(column.cell)(group, layout))));
+        table.push(row);
     }
-    let mut out = format_groups(data, &rows, USAGE_COLUMNS);
-    let line = sparkline(&values);
-    if !line.is_empty() {
-        out.push_str(&format!("\n{line}\n"));
+    // A call that names several files is counted for each of them.
+    if groups.len() > 1 && !data.group_by.contains(&GroupKey::File) {
+        let all = sum_groups(groups);
+        let mut row = vec![Cell::new(STRONG, label)];
+        row.resize(data.group_by.len() + usize::from(is_by_session), Cell::new(PLAIN, ""));
+        for column in columns {
+            let has_sum = column.column.name != MODELS;
+            let text = if has_sum { (column.cell)(&all, layout) } else { String::new() };
+            row.push(Cell::new(column.style.bold(), &text));
+        }
+        table.push(row);
     }
-    if unpriced > 0 {
-        out.push_str(&format!("\n{}\n", unpriced_note(unpriced)));
-    }
-    out
+    table.paint(layout.width)
 }
 
-/// Formats the groups as a table: their keys, then the columns that are not empty in every row.
-fn format_groups(data: &StatsData, groups: &[Group], columns: &[StatsColumn]) -> String {
-    let mut names: Vec<&str> = data.group_by.iter().map(|key| key_heading(*key)).collect();
-    let mut right = vec![false; names.len()];
-    let mut rows: Vec<Vec<String>> =
-        groups.iter().map(|group| key_cells(group, &data.group_by)).collect();
-    if data.group_by.contains(&GroupKey::Session) {
-        names.push("title");
-        right.push(false);
-        for (row, group) in rows.iter_mut().zip(groups) {
-            row.push(truncate(&one_line(group.title.as_deref().unwrap_or("")), MAX_TITLE_WIDTH));
-        }
-    }
-
-    for column in columns {
-        let cells: Vec<_> = groups.iter().map(column.cell).collect();
-        if cells.iter().all(String::is_empty) {
-            continue;
-        }
-        names.push(column.name);
-        right.push(column.is_number);
-        for (row, cell) in rows.iter_mut().zip(cells) {
-            row.push(cell);
-        }
-    }
-    format_table(&names, &right, &rows)
+/// Returns the heading of the column of a key.
+const fn key_heading(key: GroupKey) -> &'static str {
+    if matches!(key, GroupKey::Provider) { "agent" } else { key.as_str() }
 }
 
 /// Formats the values of a group's keys.
-fn key_cells(group: &Group, group_by: &[GroupKey]) -> Vec<String> {
+fn key_cells(group: &Group, group_by: &[GroupKey], layout: &Layout) -> Vec<Cell> {
     let mut cells = Vec::new();
     for key in group_by {
         let value = group.group.get(key.as_str()).and_then(|value| value.as_str());
-        cells.push(truncate(&one_line(value.unwrap_or("(none)")), MAX_KEY_WIDTH));
+        cells.push(match value {
+            Some(id) if *key == GroupKey::Session => Cell::new(ID, &layout.session_id(id)),
+            Some(value) => Cell::new(STRONG, value),
+            None => Cell::new(DIM, "(none)"),
+        });
     }
     cells
 }
 
-/// Formats a count of tokens; empty if the logs do not record any.
-fn token_cell(group: &Group, count_tokens: fn(&Group) -> i64) -> String {
-    if group.tokens.is_none() {
-        return String::new();
+/// Adds up what groups without common events have.
+fn sum_groups(groups: &[Group]) -> Group {
+    let mut all = Group::default();
+    for group in groups {
+        all.events += group.events;
+        all.tool_calls += group.tool_calls;
+        all.tool_results += group.tool_results;
+        all.tool_errors += group.tool_errors;
+        all.unpriced_tokens += group.unpriced_tokens;
+        all.text_bytes += group.text_bytes;
+        if let Some(tokens) = group.tokens {
+            let sum = all.tokens.get_or_insert_default();
+            sum.counted_once = sum.counted_once.plus(tokens.counted_once);
+        }
+        if let Some(cost) = group.cost_usd {
+            *all.cost_usd.get_or_insert(0.0) += cost;
+        }
     }
-    format_count(u64::try_from(count_tokens(group)).unwrap_or(0))
+    if all.tool_results > 0 {
+        #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
+        let rate = all.tool_errors as f64 / all.tool_results as f64;
+        all.error_rate = Some(rate);
+    }
+    all
 }
 
-fn format_p95_bytes(spread: Spread) -> String {
-    format_bytes(spread.p95)
+/// Appends a line with the sparkline of a value over time, if there are enough values for one. Of
+/// more than fit into a line, the latest are shown.
+fn push_trend(
+    painted: &mut Painted,
+    name: &str,
+    layout: &Layout,
+    groups: &[Group],
+    value: fn(&Group) -> u64,
+) {
+    const NAME_WIDTH: usize = 8;
+    let skipped = groups.len().saturating_sub(layout.width - NAME_WIDTH);
+    let values: Vec<u64> = groups.iter().skip(skipped).map(value).collect();
+    let line = sparkline(&values);
+    if !line.is_empty() {
+        painted.push(DIM, &format!("{name:<NAME_WIDTH$}")).push(PLAIN, &line);
+        painted.end_line();
+    }
+}
+
+/// Draws bars as high as the values; empty for fewer than two values.
+fn sparkline(values: &[u64]) -> String {
+    let max = values.iter().max().copied().unwrap_or(0);
+    if values.len() < 2 || max == 0 {
+        return String::new();
+    }
+    values.iter().map(|value| bar(*value, max)).collect()
+}
+
+/// Appends the zone of the days, once.
+fn push_zone(painted: &mut Painted, data: &StatsData) {
+    if let Some(zone) = &data.timezone {
+        let zone = zone.strip_prefix("Etc/").unwrap_or(zone);
+        painted.push(DIM, &format!("times in {zone}"));
+        painted.end_line();
+    }
+}
+
+/// Appends what the costs marked with `*` leave out.
+fn push_unpriced_note(painted: &mut Painted, groups: &[Group], layout: &Layout) {
+    let unpriced: i64 = groups.iter().map(|group| group.unpriced_tokens).sum();
+    if unpriced > 0 {
+        let sum = format_count(unpriced.unsigned_abs());
+        let note = format!("* excludes {sum} tokens of models without a known price");
+        push_wrapped(painted, DIM, "", &note, layout.width, usize::MAX);
+    }
+}
+
+/// Formats a number; empty if it is zero.
+fn nonzero_cell(number: u64, layout: &Layout) -> String {
+    if number == 0 { String::new() } else { layout.count(number) }
+}
+
+/// Formats a count of tokens; empty if the logs do not record any.
+fn tokens_cell(group: &Group, count_tokens: fn(Usage) -> i64, layout: &Layout) -> String {
+    let tokens = group.tokens.map(|tokens| count_tokens(tokens.counted_once));
+    tokens.map(|count| layout.short_count(count)).unwrap_or_default()
+}
+
+fn total_cell(group: &Group, layout: &Layout) -> String {
+    tokens_cell(group, |usage| usage.total(), layout)
+}
+
+fn output_cell(group: &Group, layout: &Layout) -> String {
+    tokens_cell(group, |usage| usage.output.unwrap_or(0), layout)
+}
+
+/// Returns the number of tokens of a group; 0 if the logs do not record any.
+fn total_tokens(group: &Group) -> u64 {
+    group.tokens.map_or(0, |tokens| u64::try_from(tokens.counted_once.total()).unwrap_or(0))
+}
+
+/// Formats the cost, marked with `*` if it does not cover all tokens.
+fn partial_cost(group: &Group, _: &Layout) -> String {
+    let cost = group.cost_usd.map(format_dollars).unwrap_or_default();
+    if group.unpriced_tokens > 0 { format!("{cost}*") } else { cost }
+}
+
+/// Names the models of a group: a few of them in short on a screen.
+fn model_names(group: &Group, layout: &Layout) -> String {
+    if layout.is_plain {
+        return group.models.join(", ");
+    }
+    let names: Vec<String> =
+        group.models.iter().take(MAX_MODELS).map(|name| short_model(name)).collect();
+    let more = group.models.len().saturating_sub(MAX_MODELS);
+    let names = names.join(", ");
+    if more > 0 { format!("{names} +{more}") } else { names }
+}
+
+/// Shortens the name of a model: without its vendor, and without the date of its release.
+fn short_model(name: &str) -> String {
+    let name = name.rsplit('/').next().unwrap_or(name);
+    let name = name.strip_prefix("claude-").unwrap_or(name);
+    match name.rsplit_once('-') {
+        Some((model, date))
+            if date.len() == 8 && date.bytes().all(|byte| byte.is_ascii_digit()) =>
+        {
+            model.to_owned()
+        }
+        _ => name.to_owned(),
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the height of a bar")]
+fn to_cents(dollars: f64) -> u64 {
+    (dollars * 100.0).max(0.0) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sparklines_show_the_shape() {
+        assert_eq!(sparkline(&[0, 1, 2, 4, 7]), "▁▂▃▅█");
+        assert_eq!(sparkline(&[5]), "");
+        assert_eq!(sparkline(&[0, 0]), "");
+    }
+
+    #[test]
+    fn models_have_short_names() {
+        for (name, short) in [
+            ("claude-sonnet-4-5-20250929", "sonnet-4-5"),
+            ("anthropic/claude-opus-4.8-fast", "opus-4.8-fast"),
+            ("mistralai/voxtral-small-24b-2507", "voxtral-small-24b-2507"),
+            ("gpt-5.4-mini", "gpt-5.4-mini"),
+        ] {
+            assert_eq!(short_model(name), short);
+        }
+    }
 }

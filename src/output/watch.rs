@@ -2,26 +2,23 @@
 
 use ingest::run::report::IngestReport;
 
+use base::numbers::count_of;
+
 /// Returns the line for a run that found changes: the events of each agent, and what failed.
 pub fn watch_line(report: &IngestReport) -> String {
     let mut parts: Vec<String> = Vec::new();
     for (provider, numbers) in &report.by_provider {
-        let events = count_noun(numbers.events, "event");
-        parts.push(format!("{provider}: {events} from {}", count_noun(numbers.files, "log")));
+        let events = count_of(numbers.events, "event");
+        parts.push(format!("{provider}: {events} from {}", count_of(numbers.files, "log")));
     }
     if report.files_failed > 0 {
-        parts.push(format!("{} unreadable", count_noun(report.files_failed, "file")));
+        parts.push(format!("{} unreadable", count_of(report.files_failed, "file")));
     }
     let problems: u64 = report.problems.values().sum();
     if problems > 0 {
-        parts.push(format!("{}; see `sessions doctor`", count_noun(problems, "problem")));
+        parts.push(format!("{}; see `sessions doctor`", count_of(problems, "problem")));
     }
     format!("{}\n", parts.join(", "))
-}
-
-fn count_noun(count: u64, noun: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {noun}{plural}")
 }
 
 #[cfg(test)]

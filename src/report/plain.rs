@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::data::{ReportData, TITLE};
 use crate::page::escape_html;
+use base::numbers::{count_of, format_dollars};
 
 /// Returns the list of the sessions.
 pub(super) fn describe_report(data: &ReportData) -> String {
@@ -19,9 +20,9 @@ pub(super) fn describe_report(data: &ReportData) -> String {
         facts.extend(
             session.started_at.as_deref().and_then(|time| time.get(..10)).map(str::to_owned),
         );
-        facts.extend(session.counts.map(|counts| format!("{} turns", counts.turns)));
+        facts.extend(session.counts.map(|counts| count_of(counts.turns, "turn")));
         let cost = session.tokens.as_ref().and_then(|tokens| tokens.cost_usd);
-        facts.extend(cost.map(|cost| format!("${cost:.2}")));
+        facts.extend(cost.map(format_dollars));
         let facts = escape_html(&facts.join(" · "));
         let _ = writeln!(out, "<li>{} <span class=\"dim\">{facts}</span></li>", escape_html(title));
     }

@@ -121,6 +121,32 @@ pub(super) fn commands_of(agent: Provider) -> &'static AgentCommands {
             resume: ById(&["--session"]),
             start: StartWay::Impossible,
         },
+        // Not verified in its own documentation; a public program uses it.
+        Provider::Goose => &AgentCommands {
+            program: "goose",
+            resume: ById(&["session", "--resume", "--session-id"]),
+            start: StartWay::Impossible,
+        },
+        Provider::Crush => &AgentCommands {
+            program: "crush",
+            resume: Impossible("Crush resumes sessions only in its window"),
+            start: StartWay::Impossible,
+        },
+        Provider::CursorIde => &AgentCommands {
+            program: "cursor",
+            resume: Impossible("the Cursor editor resumes chats only in its window"),
+            start: StartWay::Impossible,
+        },
+        Provider::Zed => &AgentCommands {
+            program: "zed",
+            resume: Impossible("Zed resumes threads only in its window"),
+            start: StartWay::Impossible,
+        },
+        Provider::Continue => &AgentCommands {
+            program: "cn",
+            resume: Impossible("Continue documents no command that resumes a session by id"),
+            start: StartWay::Impossible,
+        },
         Provider::OpenClaw => &AgentCommands {
             program: "openclaw",
             resume: Impossible("OpenClaw keeps its conversations in its gateway"),
@@ -154,6 +180,11 @@ pub(super) fn commands_of(agent: Provider) -> &'static AgentCommands {
         Provider::VsCopilot => &AgentCommands {
             program: "devenv",
             resume: Impossible("Copilot in Visual Studio resumes only in its window"),
+            start: StartWay::Impossible,
+        },
+        Provider::VsCode => &AgentCommands {
+            program: "code",
+            resume: Impossible("VS Code resumes chats only in its window"),
             start: StartWay::Impossible,
         },
         Provider::Cowork

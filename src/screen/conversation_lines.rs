@@ -1,14 +1,18 @@
 //! A conversation as lines of a screen.
 
+use ratatui::style::Style;
 use ratatui::text::{Line, Span};
+use schemas::Zone;
 
-use super::text::{Marker, justify};
+use super::facts::format_time;
+use super::text::{justify, mark_words, matching_lines};
 use super::theme::Theme;
 use crate::output::conversation_blocks::{
-    BlockContent, CallEntry, CallStatus, Conversation, ConversationBlock, describe_tools,
+    BlockContent, CallEntry, CallStatus, Conversation, ConversationBlock, run_line,
 };
-use crate::output::{PieceKind, wrap_lines, wrap_markdown};
-use base::cells::{truncate, truncate_end};
+use crate::output::painted::{DIM, FAILED, PLAIN, PROMPT, STRONG, StyledText, diff_style};
+use crate::output::{Highlighter, wrap_lines, wrap_markdown};
+use base::cells::truncate_end;
 
 /// The cells before the text of a message.
 const INDENT: usize = 2;
@@ -56,9 +60,10 @@ pub(super) struct ConversationLine {
 pub(super) struct ConversationFormat<'a> {
     pub(super) width: usize,
     pub(super) theme: Theme,
-    pub(super) marker: &'a Marker,
-    /// Formats the time of a prompt.
-    pub(super) format_time: &'a dyn Fn(&str) -> String,
+    /// The words that are marked.
+    pub(super) words: &'a Highlighter,
+    /// The zone of the times of prompts.
+    pub(super) zone: &'a Zone,
 }
 
 impl ConversationFormat<'_> {
@@ -79,7 +84,7 @@ impl ConversationFormat<'_> {
                 own.remove(0);
             }
             let texts: Vec<String> = own.iter().map(Line::to_string).collect();
-            let matches = self.marker.matching_lines(&texts);
+            let matches = matching_lines(self.words, &texts);
             lines.extend(own.into_iter().enumerate().map(|(at, line)| ConversationLine {
                 is_match: matches.contains(&at),
                 line,
@@ -101,30 +106,31 @@ impl ConversationFormat<'_> {
             BlockContent::Reasoning(text) if detail == Detail::Folded => {
                 let words = text.split_whitespace().count();
                 let summary = format!("  ▸ thought, {words} words");
-                out.push(Line::styled(summary, self.theme.dim()));
+                out.push(Line::styled(summary, self.theme.style(DIM)));
             }
             BlockContent::Reasoning(text) => {
-                out.push(Line::styled("  ▾ thought", self.theme.dim()));
-                self.append_text(out, text, INDENT + 2, self.theme.dim());
+                out.push(Line::styled("  ▾ thought", self.theme.style(DIM)));
+                self.append_text(out, text, INDENT + 2, self.theme.style(DIM));
             }
             BlockContent::Calls(calls) => self.append_calls(out, calls, detail),
             BlockContent::Notices(summary) => {
                 let summary = truncate_end(summary, self.width.saturating_sub(INDENT + 2));
-                out.push(Line::styled(format!("  · {summary}"), self.theme.dim()));
+                out.push(Line::styled(format!("  · {summary}"), self.theme.style(DIM)));
             }
         }
     }
 
     fn append_prompt(&self, out: &mut Vec<Line<'static>>, block: &ConversationBlock, text: &str) {
         out.push(Line::default());
-        let time = block.timestamp.as_deref().map(self.format_time).unwrap_or_default();
+        let time = block.timestamp.as_deref().map(|time| format_time(time, self.zone));
+        let time = time.unwrap_or_default();
         let room = self.width.saturating_sub(INDENT);
         for (row, line) in wrap_lines(text, room).into_iter().enumerate() {
             let sign = if row == 0 { "❯ " } else { "  " };
-            let mut spans = vec![Span::styled(sign, self.theme.prompt())];
-            spans.extend(self.marker.mark(&line, self.theme.strong(), self.theme.found()));
+            let mut spans = vec![Span::styled(sign, self.theme.style(PROMPT))];
+            spans.extend(self.mark(&line, self.theme.style(STRONG)));
             let time = if row == 0 { time.as_str() } else { "" };
-            let time = Line::styled(time.to_owned(), self.theme.dim());
+            let time = Line::styled(time.to_owned(), self.theme.style(DIM));
             out.push(justify(Line::from(spans), time, self.width));
         }
         out.push(Line::default());
@@ -134,35 +140,25 @@ impl ConversationFormat<'_> {
     fn append_answer(&self, out: &mut Vec<Line<'static>>, text: &str) {
         out.push(Line::default());
         for pieces in wrap_markdown(text, self.width.saturating_sub(INDENT)) {
-            let pieces: Vec<(ratatui::style::Style, &str)> = pieces
+            let pieces: Vec<(Style, &str)> = pieces
                 .iter()
-                .map(|piece| (self.piece_style(piece.kind), piece.text.as_str()))
+                .map(|piece| (self.theme.style(piece.kind.style()), piece.text.as_str()))
                 .collect();
             let mut spans = vec![Span::raw(" ".repeat(INDENT))];
-            spans.extend(self.marker.mark_pieces(&pieces, self.theme.found()));
+            spans.extend(mark_words(self.words, &pieces, self.theme.found()));
             out.push(Line::from(spans));
         }
     }
 
-    fn piece_style(&self, kind: PieceKind) -> ratatui::style::Style {
-        match kind {
-            PieceKind::Text => ratatui::style::Style::new(),
-            PieceKind::Strong => self.theme.strong(),
-            PieceKind::Code => self.theme.code(),
-            PieceKind::Mark => self.theme.dim(),
-        }
+    /// Returns a text as spans, with its words marked.
+    fn mark(&self, text: &str, style: Style) -> Vec<Span<'static>> {
+        mark_words(self.words, &[(style, text)], self.theme.found())
     }
 
-    fn append_text(
-        &self,
-        out: &mut Vec<Line<'static>>,
-        text: &str,
-        indent: usize,
-        style: ratatui::style::Style,
-    ) {
+    fn append_text(&self, out: &mut Vec<Line<'static>>, text: &str, indent: usize, style: Style) {
         for line in wrap_lines(text, self.width.saturating_sub(indent)) {
             let mut spans = vec![Span::raw(" ".repeat(indent))];
-            spans.extend(self.marker.mark(&line, style, self.theme.found()));
+            spans.extend(self.mark(&line, style));
             out.push(Line::from(spans));
         }
     }
@@ -179,63 +175,32 @@ impl ConversationFormat<'_> {
             }
             for line in wrap_lines(&call.details, self.width.saturating_sub(DETAIL_INDENT)) {
                 let mut spans = vec![Span::raw(" ".repeat(DETAIL_INDENT))];
-                spans.extend(self.marker.mark(&line, self.detail_style(&line), self.theme.found()));
+                spans.extend(self.mark(&line, self.theme.style(diff_style(&line))));
                 out.push(Line::from(spans));
             }
         }
     }
 
-    /// Returns the style of a line of a call's details. Lines of a diff have the colours of diffs.
-    fn detail_style(&self, line: &str) -> ratatui::style::Style {
-        match line.as_bytes().first() {
-            Some(b'+') => self.theme.succeeded(),
-            Some(b'-') => self.theme.failed(),
-            _ => self.theme.dim(),
-        }
-    }
-
-    /// Returns the line for a run of calls: how many, how many failed, and with which tools.
+    /// Returns the line for a run of calls.
     fn folded_calls(&self, calls: &[CallEntry]) -> Line<'static> {
-        let failed = calls.iter().filter(|call| call.status == CallStatus::Failed).count();
-        let mut spans = vec![
-            Span::styled("  ▸ ", self.theme.dim()),
-            Span::raw(format!("{} calls", calls.len())),
-        ];
-        if failed > 0 {
-            spans.push(Span::styled(format!(", {failed} failed"), self.theme.failed()));
-        }
-        let used: usize = spans.iter().map(Span::width).sum();
-        let room = self.width.saturating_sub(used + 2);
-        let tools = truncate_end(&describe_tools(calls), room);
-        spans.push(Span::styled(format!("  {tools}"), self.theme.dim()));
-        Line::from(spans)
+        let mut line = vec![(DIM, "  ▸ ".to_owned())];
+        line.extend(run_line(calls, self.width.saturating_sub(INDENT + 2)));
+        Line::from(self.mark_texts(&line))
     }
 
     fn call_line(&self, call: &CallEntry) -> Line<'static> {
-        let (sign, style) = match call.status {
-            CallStatus::Succeeded => ("  ✓ ", self.theme.succeeded()),
-            CallStatus::Failed => ("  ✗ ", self.theme.failed()),
-            CallStatus::Unknown => ("  … ", self.theme.dim()),
-        };
-        let remarks = call.remarks.join(", ");
-        let remarks_style =
-            if call.status == CallStatus::Failed { style } else { self.theme.dim() };
-        let remarks = Line::styled(remarks, remarks_style);
-        let used = sign.chars().count() + remarks.width() + 2;
-        let room = self.width.saturating_sub(used).min(MAX_CALL_CELLS);
-        let tool = truncate_end(&call.tool, room);
-        let mut spans = vec![Span::styled(sign, style), Span::styled(tool, self.theme.strong())];
-        let used: usize = spans.iter().skip(1).map(Span::width).sum();
-        let room = room.saturating_sub(used + 1);
-        let subject = truncate(&call.subject, room);
-        if !subject.is_empty() {
-            spans.push(Span::raw(" "));
-            spans.extend(self.marker.mark(
-                &subject,
-                ratatui::style::Style::new(),
-                self.theme.found(),
-            ));
-        }
-        justify(Line::from(spans), remarks, self.width)
+        let style = if call.status == CallStatus::Failed { FAILED } else { DIM };
+        let remarks = Line::styled(call.remarks.join(", "), self.theme.style(style));
+        let room = self.width.saturating_sub(INDENT + remarks.width() + 1).min(MAX_CALL_CELLS);
+        let mut line = vec![(PLAIN, " ".repeat(INDENT))];
+        line.extend(call.line(room));
+        justify(Line::from(self.mark_texts(&line)), remarks, self.width)
+    }
+
+    /// Returns texts as spans, with their words marked.
+    fn mark_texts(&self, texts: &[StyledText]) -> Vec<Span<'static>> {
+        let pieces: Vec<(Style, &str)> =
+            texts.iter().map(|(style, text)| (self.theme.style(*style), text.as_str())).collect();
+        mark_words(self.words, &pieces, self.theme.found())
     }
 }

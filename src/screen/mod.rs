@@ -24,7 +24,6 @@ mod setup;
 mod terminal;
 mod text;
 mod theme;
-mod times;
 
 pub(crate) use self::app::{run_picker, run_reader};
 pub(crate) use self::interrupt::InterruptFlag;

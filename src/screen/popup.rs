@@ -8,6 +8,8 @@ use schemas::tool::list::{Session, Tokens};
 
 use super::text::fit_text;
 use super::theme::Theme;
+use crate::output::painted::STRONG;
+use base::numbers::{format_count, format_dollars};
 use base::sanitize::{clean_text, one_line};
 
 /// The cells and rows that the border and its padding take.
@@ -80,7 +82,8 @@ impl Popup {
             append_tokens(&mut rows, tokens);
         }
         if let Some(family) = &session.with_subagents {
-            let cost = family.tokens.cost_usd.map_or_else(|| "not known".to_owned(), format_cost);
+            let cost =
+                family.tokens.cost_usd.map_or_else(|| "not known".to_owned(), format_dollars);
             rows.push((format!("with {} subagents", family.subagents), cost));
         }
         if rows.is_empty() {
@@ -107,7 +110,7 @@ impl Popup {
             .rows
             .iter()
             .map(|(name, value)| {
-                let name = Span::styled(fit_text(name, name_cells + 2), theme.key());
+                let name = Span::styled(fit_text(name, name_cells + 2), theme.style(STRONG));
                 Line::from(vec![name, Span::raw(value.as_str())])
             })
             .collect();
@@ -126,9 +129,11 @@ fn append_tokens(rows: &mut Vec<(String, String)>, tokens: &Tokens) {
         ("cache write", usage.cache_write),
     ];
     for (name, count) in counts {
-        rows.extend(count.map(|count| (format!("{name} tokens"), group_digits(count))));
+        rows.extend(
+            count.map(|count| (format!("{name} tokens"), format_count(count.unsigned_abs()))),
+        );
     }
-    let cost = tokens.cost_usd.map_or_else(|| "not known".to_owned(), format_cost);
+    let cost = tokens.cost_usd.map_or_else(|| "not known".to_owned(), format_dollars);
     rows.push(("cost".to_owned(), cost));
     if !tokens.unpriced_models.is_empty() {
         let models = one_line(&clean_text(&tokens.unpriced_models.join(", ")));
@@ -137,36 +142,9 @@ fn append_tokens(rows: &mut Vec<(String, String)>, tokens: &Tokens) {
     rows.push(("counts are".to_owned(), tokens.confidence.to_string()));
 }
 
-fn format_cost(cost: f64) -> String {
-    format!("${cost:.2}")
-}
-
-/// Formats a number with a separator after each three digits.
-fn group_digits(number: i64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
-
 /// Returns a place of this size in the middle of `area`.
 fn centered(area: Rect, width: u16, height: u16) -> Rect {
     let [area] = Layout::horizontal([Constraint::Length(width)]).flex(Flex::Center).areas(area);
     let [area] = Layout::vertical([Constraint::Length(height)]).flex(Flex::Center).areas(area);
     area
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn large_numbers_are_grouped() {
-        assert_eq!([7, 1_234, 174_100_000].map(group_digits), ["7", "1,234", "174,100,000"]);
-    }
 }

@@ -1,9 +1,11 @@
-//! The colours of the screens. They are those of the terminal's own palette, so that they fit a light
-//! and a dark one. Plain blue is hard to read on many dark palettes, and yellow text on all light ones.
+//! The styles of the output, as the screens draw them.
 
+use anstyle::Effects;
 use ratatui::style::{Color, Modifier, Style};
 
-/// The styles of the screens.
+use crate::output::painted::FOUND;
+
+/// Draws styles, with or without colours.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Theme {
     has_color: bool,
@@ -14,67 +16,42 @@ impl Theme {
         Self { has_color }
     }
 
-    fn color(self, color: Color) -> Style {
-        if self.has_color { Style::new().fg(color) } else { Style::new() }
-    }
-
-    /// A heading, or a name that matters.
-    pub(super) fn strong(self) -> Style {
-        Style::new().add_modifier(Modifier::BOLD)
-    }
-
-    /// Less important text.
-    pub(super) fn dim(self) -> Style {
-        Style::new().add_modifier(Modifier::DIM)
-    }
-
-    /// What the user typed.
-    pub(super) fn prompt(self) -> Style {
-        self.color(Color::Cyan).add_modifier(Modifier::BOLD)
-    }
-
-    /// Code in the text of an answer.
-    pub(super) fn code(self) -> Style {
-        self.color(Color::Cyan)
+    /// Returns a style of the output as it is drawn.
+    pub(super) fn style(self, style: anstyle::Style) -> Style {
+        let mut drawn = Style::new();
+        if self.has_color {
+            drawn.fg = style.get_fg_color().and_then(draw_color);
+            drawn.bg = style.get_bg_color().and_then(draw_color);
+        }
+        let effects = style.get_effects();
+        for (effect, modifier) in
+            [(Effects::BOLD, Modifier::BOLD), (Effects::DIMMED, Modifier::DIM)]
+        {
+            if effects.contains(effect) {
+                drawn = drawn.add_modifier(modifier);
+            }
+        }
+        drawn
     }
 
     /// A match of the search.
     pub(super) fn found(self) -> Style {
-        let style = Style::new().add_modifier(Modifier::BOLD);
-        if self.has_color {
-            style.fg(Color::Black).bg(Color::Yellow)
-        } else {
-            style.add_modifier(Modifier::UNDERLINED)
-        }
-    }
-
-    /// A failure.
-    pub(super) fn failed(self) -> Style {
-        self.color(Color::Red)
-    }
-
-    /// A success.
-    pub(super) fn succeeded(self) -> Style {
-        self.color(Color::Green)
-    }
-
-    /// The name of an agent.
-    pub(super) fn agent(self) -> Style {
-        self.color(Color::Magenta)
-    }
-
-    /// The name of a project.
-    pub(super) fn project(self) -> Style {
-        self.color(Color::LightBlue)
+        let style = self.style(FOUND);
+        if self.has_color { style } else { style.add_modifier(Modifier::UNDERLINED) }
     }
 
     /// The selected row.
     pub(super) fn selected(self) -> Style {
         Style::new().add_modifier(Modifier::REVERSED)
     }
+}
 
-    /// A key in the line of keys.
-    pub(super) fn key(self) -> Style {
-        self.strong()
+/// Returns a colour of the terminal's palette, the only ones that the output has.
+fn draw_color(color: anstyle::Color) -> Option<Color> {
+    match color {
+        anstyle::Color::Ansi(color) => {
+            Some(Color::Indexed(anstyle::Ansi256Color::from_ansi(color).index()))
+        }
+        anstyle::Color::Ansi256(_) | anstyle::Color::Rgb(_) => None,
     }
 }

@@ -4,7 +4,9 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
+
+use serde_json::json;
 
 use crate::env::{TestEnv, copy_folder, samples};
 
@@ -508,4 +510,37 @@ fn a_line_is_there_within_a_second_of_being_written() {
     assert_eq!(grown["files_grown"], 1, "{grown}");
     // A second is the promise on an idle machine; a busy one may take longer.
     assert!(waited < Duration::from_secs(10), "{waited:?}");
+}
+
+#[test]
+fn doctor_counts_the_logs_that_an_agent_deletes_soon() {
+    let env = TestEnv::new();
+    let folder = env.path(".claude/projects/-work-harbor");
+    fs::create_dir_all(&folder).expect("creates");
+    let day = Duration::from_secs(86_400);
+    for (at, age) in [(1, 1), (2, 24), (3, 29)] {
+        let id = format!("0000000{at}-0000-4000-8000-000000000000");
+        let record = json!({ "type": "user", "uuid": id, "sessionId": id, "cwd": "/work/harbor",
+            "timestamp": "2026-11-01T10:00:00Z", "version": "2.0.0",
+            "message": { "role": "user", "content": "Count boats" } });
+        let log = folder.join(format!("{id}.jsonl"));
+        fs::write(&log, format!("{record}\n")).expect("writes");
+        let file = fs::File::options().append(true).open(&log).expect("opens");
+        file.set_modified(SystemTime::now() - day * age).expect("sets the time");
+    }
+    env.run(&["ingest", "--quiet"]).ok();
+    let retention = || {
+        let doctor = env.json(&["doctor"]);
+        let agents = doctor["providers"].as_array().expect("a list").clone();
+        let claude = agents.into_iter().find(|agent| agent["provider"] == "claude");
+        claude.expect("Claude Code")["retention"].clone()
+    };
+    let found = retention();
+    assert_eq!([&found["days"], &found["due"]], [&json!(30), &json!(2)], "{found}");
+    let said = env.run(&["doctor"]).ok();
+    assert!(said.contains("30 days") && said.contains("2 within a week"), "{said}");
+
+    fs::write(env.path(".claude/settings.json"), r#"{"cleanupPeriodDays": 365}"#).expect("writes");
+    let found = retention();
+    assert_eq!([&found["days"], &found["due"]], [&json!(365), &json!(0)], "{found}");
 }

@@ -178,7 +178,7 @@ fn a_list_leaves_out_bare_commands_and_says_what_is_not_priced() {
     env.run(&["ingest", "--quiet", &env.path("logs").to_string_lossy()]).ok();
     let list = env.run(&["list"]).ok();
     assert!(list.contains("no price is known for claude-nova-99"), "{list}");
-    assert_eq!(list.matches("claude  ").count(), 1, "{list}");
+    assert_eq!(list.matches("Z  claude").count(), 1, "{list}");
     assert!(env.run(&["event", "1:0"]).ok().contains("/exit"), "it is kept all the same");
 }
 
@@ -353,7 +353,7 @@ fn what_is_shown_of_a_call_says_how_it_went() {
     // Seen from the parent.
     let parent = env.rows("SELECT parent_session_id FROM sessions WHERE relation = 'subagent_of' AND provider = 'claude'");
     let shown = env.run(&["show", parent[0][0].as_str().expect("an id")]).ok();
-    assert!(shown.contains("\nsubagent ") && !shown.contains("\nsubagent_of "), "{shown}");
+    assert!(shown.contains("\n  subagent ") && !shown.contains("subagent of "), "{shown}");
 }
 
 #[test]

@@ -317,8 +317,8 @@ fn words_that_people_type_work_or_lead() {
         let (typed, meant) = (env.run(typed), env.run(meant));
         assert_eq!((typed.code, &typed.stdout), (meant.code, &meant.stdout), "{}", typed.stderr);
     }
-    assert!(env.run(&["usage", "2026-10-29"]).ok().contains("70,0"));
-    assert!(env.run(&["usage", "week", "--project", "pier"]).ok().contains("70,0"));
+    assert!(env.run(&["usage", "2026-10-29"]).ok().contains("700"));
+    assert!(env.run(&["usage", "week", "--project", "pier"]).ok().contains("700"));
     assert!(env.run(&["stats", "--by", "agent"]).ok().starts_with("agent "));
     for (typed, hint) in [
         (&["delet", "x"][..], "Did you mean `sessions forget`?"),

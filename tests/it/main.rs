@@ -80,6 +80,7 @@ mod rounds;
 mod samples;
 #[cfg(unix)]
 mod screens;
+mod secrets;
 #[cfg(unix)]
 mod shell_completion;
 mod shell_terminal;

@@ -14,7 +14,7 @@ use schemas::tool::list::ListArgs;
 use schemas::tool::search::SearchArgs;
 use schemas::tool::stats::{GroupKey, StatsArgs};
 use schemas::{Provider, Timestamp, Zone};
-use sessions::output::{ConversationView, Layout, Show, paint_usage};
+use sessions::output::{ConversationView, Layout, Show, UsageTable};
 use store::Store;
 use tools::{Call, Extent, Tools};
 
@@ -25,8 +25,12 @@ const WIDTHS: [usize; 4] = [60, 80, 120, 200];
 /// The session with the edit and its failure.
 const MAIN: &str = "9ae82b3a-fd82-48da-afd8-479f58648cbe";
 
-/// The screens of the main commands at one width, under their command lines.
-fn screens(tools: &Tools, width: usize) -> String {
+/// The command that shows its conversation.
+const SHOW: &str = "sessions show 9ae82b3a";
+
+/// What the main commands print on a screen of one width, or into a pipe without a width, under their
+/// command lines.
+fn screens(tools: &Tools, width: Option<usize>) -> String {
     let now = Timestamp::parse("2026-11-26T12:00:00Z").expect("valid");
     let zone = Zone::find("timezone", "America/Los_Angeles").expect("a zone");
     let call = Call::new(now, &|| false).with_zone(zone.clone());
@@ -106,14 +110,14 @@ fn screens(tools: &Tools, width: usize) -> String {
             (place.exists, place.files, place.bytes) = (true, 12, 3_400_000);
         }
     }
-    let layout = Layout { width, zone, now, snapshot: call.taken_snapshot(), has_links: false };
+    let layout = layout(width, zone, &call);
 
     let mut out = String::new();
     for (line, screen) in [
         ("sessions list --provider claude", listed.paint(&layout)),
         ("sessions search 'budget remaining' --provider claude", found.paint(&layout)),
-        ("sessions show 9ae82b3a", conversation.paint(&layout)),
-        ("sessions usage --provider claude --all", paint_usage(&by_day, &layout)),
+        (SHOW, conversation.paint(&layout)),
+        ("sessions usage --provider claude --all", UsageTable(&by_day).paint(&layout)),
         ("sessions stats --by tool --provider claude", by_tool.paint(&layout)),
         ("sessions find where did the retry budget fail -n 3", matching.paint(&layout)),
         ("sessions analyze 9ae82b3a", analyzed.paint(&layout)),
@@ -122,7 +126,10 @@ fn screens(tools: &Tools, width: usize) -> String {
         ("sessions status", status.paint(&layout)),
         ("sessions doctor", doctor.paint(&layout)),
     ] {
-        out.push_str(&format!("$ {line}\n{}\n", screen.as_str()));
+        // A pipe gets the summary of a session instead of its conversation.
+        if width.is_some() || line != SHOW {
+            out.push_str(&format!("$ {line}\n{}\n", screen.as_str()));
+        }
     }
     for (line, details) in levels {
         out.push_str(&format!("$ {line}\n{}\n", details.paint(&layout).as_str()));
@@ -130,12 +137,19 @@ fn screens(tools: &Tools, width: usize) -> String {
     out
 }
 
+/// Returns the layout of a screen of a width, or of a pipe without one.
+fn layout(width: Option<usize>, zone: Zone, call: &Call<'_>) -> Layout {
+    let snapshot = call.taken_snapshot();
+    let Some(width) = width else { return Layout::plain(snapshot) };
+    Layout { width, zone, now: call.now(), snapshot, has_links: false, is_plain: false }
+}
+
 #[test]
 fn screens_fit_four_widths() {
     let env = TestEnv::with_samples();
     let tools = Tools::new(Arc::new(Store::new(env.store())));
     for width in WIDTHS {
-        let screens = screens(&tools, width);
+        let screens = screens(&tools, Some(width));
         let text = without_escapes(&screens);
         for line in text.lines().filter(|line| !line.starts_with('$')) {
             let cells = unicode_width::UnicodeWidthStr::width(line);
@@ -146,6 +160,14 @@ fn screens_fit_four_widths() {
         let colored = screens.replace('\u{1b}', "ESC");
         compare("UPDATE_GOLDEN", &format!("tests/golden/screens/{width}.ansi"), &colored);
     }
+}
+
+#[test]
+fn a_pipe_gets_whole_values() {
+    let env = TestEnv::with_samples();
+    let tools = Tools::new(Arc::new(Store::new(env.store())));
+    let text = without_escapes(&screens(&tools, None));
+    compare("UPDATE_GOLDEN", "tests/golden/screens/pipe.txt", &text);
 }
 
 /// Removes the sequences that set styles, the only ones of the screens.

@@ -57,7 +57,7 @@ fn a_summary_says_what_was_left_open() {
     assert_eq!(end["uncommitted"]["files"], json!(["src/berth.rs"]));
     assert_eq!(end["uncommitted"]["edited"], json!(["src/pier.rs"]));
     let text = env.run(&["show", "open-one"]).ok();
-    for word in ["open to-dos", "calls without a result", "uncommitted (git status open-one:6)"] {
+    for word in ["Open to-dos", "Calls without a result", "src/berth.rs  git status open-one:6"] {
         assert!(text.contains(word), "{word}: {text}");
     }
 }

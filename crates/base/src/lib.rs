@@ -1,5 +1,5 @@
 //! Code that every layer uses: text cleaning, folding, dropped and indexed texts, word stems,
-//! names of models, paths, words of shells, cells and tables of a terminal, random bytes, and threads.
+//! names of models, numbers, paths, words of shells, cells and tables of a terminal, random bytes, and threads.
 
 pub mod cells;
 pub mod dropped_text;
@@ -7,6 +7,7 @@ pub mod fold;
 pub mod home_paths;
 pub mod json_length;
 pub mod model_name;
+pub mod numbers;
 pub mod parallel;
 pub mod paths;
 pub mod random;

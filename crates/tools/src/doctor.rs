@@ -2,16 +2,17 @@
 //! parts of their formats the decoders do not know.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ingest::discover::{discover, is_absent};
 use ingest::provider::alias::alias_of;
 use ingest::provider::format::AgentFolders;
+use ingest::provider::retention::{LogRetention, log_retention};
 use ingest::provider::{all_providers, log_folders};
 use schemas::price::PriceTable;
-use schemas::session::SessionRow;
-use schemas::{Provider, ToolError};
+use schemas::session::{SessionRow, SourceRow, SourceStatus};
+use schemas::{Provider, Timestamp, ToolError};
 use serde::Serialize;
 
 use super::reply::convert::parse_counts;
@@ -64,6 +65,21 @@ pub struct ProviderHealth {
     pub versions: Vec<String>,
     /// The number of sessions whose log was deleted; the store keeps their ingested content.
     pub sources_gone: usize,
+    /// When the agent deletes its logs. `None` if it keeps them, as far as it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retention: Option<Retention>,
+}
+
+/// When an agent deletes its logs.
+#[derive(Debug, PartialEq, Serialize)]
+pub struct Retention {
+    /// The days without a change after which a log is deleted.
+    pub days: u32,
+    /// The setting that changes this, and its file.
+    pub setting: &'static str,
+    pub file: PathBuf,
+    /// The number of logs of the store that the agent deletes within a week.
+    pub due: usize,
 }
 
 /// A folder where an agent keeps its logs.
@@ -96,6 +112,10 @@ pub struct Drift {
 /// Differences of up to this share of the logged cost are not reported.
 const MAX_COST_DIFFERENCE: f64 = 0.05;
 
+/// A week in days, and a day in microseconds.
+const WEEK_DAYS: i64 = 7;
+const DAY_US: i64 = 86_400_000_000;
+
 /// Maximum number of unreadable files and folders listed for one folder of an agent.
 const MAX_UNREADABLE: usize = 10;
 
@@ -109,11 +129,17 @@ pub(super) fn run(
 ) -> Result<DoctorData, ToolError> {
     let snapshot = shared.store.take_snapshot().map_err(store_error)?;
     let sessions = snapshot.read_rows().map_err(store_error)?;
+    let sources = snapshot.read_sources(false).map_err(store_error)?;
     let mut data = DoctorData {
         providers: all_providers()
-            .map(|provider| ProviderHealth {
-                places: log_folders(provider, places).into_iter().map(inspect_folder).collect(),
-                ..provider_health(provider, &sessions)
+            .map(|provider| {
+                let folders = log_folders(provider, places);
+                ProviderHealth {
+                    retention: log_retention(provider, places)
+                        .map(|retention| count_due(retention, &folders, &sources)),
+                    places: folders.into_iter().map(inspect_folder).collect(),
+                    ..provider_health(provider, &sessions)
+                }
             })
             .collect(),
         drift: sum_drift(&sessions),
@@ -167,7 +193,21 @@ fn provider_health(provider: Provider, sessions: &[&Arc<SessionRow>]) -> Provide
         events: provider_sessions.iter().map(|row| row.events).sum(),
         versions,
         sources_gone: provider_sessions.iter().filter(|row| row.source_gone).count(),
+        retention: None,
     }
+}
+
+/// Counts the logs in the folders of an agent that it deletes within a week.
+fn count_due(retention: LogRetention, folders: &[PathBuf], sources: &[SourceRow]) -> Retention {
+    let LogRetention { days, setting, file } = retention;
+    let kept_days = i64::from(days) - WEEK_DAYS;
+    let due_before = Timestamp::now().0.saturating_sub(kept_days.saturating_mul(DAY_US));
+    let is_due = |source: &&SourceRow| {
+        source.status == SourceStatus::Ok
+            && source.modified_us < due_before
+            && folders.iter().any(|folder| Path::new(&source.path).starts_with(folder))
+    };
+    Retention { days, setting, file, due: sources.iter().filter(is_due).count() }
 }
 
 /// Compares the costs that logs state with those by the price table.

@@ -25,6 +25,7 @@ mod query;
 pub mod quota;
 pub mod reply;
 mod search;
+pub mod secrets;
 mod stats;
 pub mod status;
 
@@ -84,6 +85,7 @@ pub use self::reply::time_range::TimeRange;
 pub use self::reply::transcript::Transcript;
 pub use self::reply::transcript::linked_event;
 use self::search::ParsedSearch;
+use self::secrets::{SecretFilter, SecretsData};
 pub use self::stats::Extent;
 use self::status::StatusData;
 use crate::error::store_error;
@@ -444,6 +446,18 @@ impl Tools {
     pub fn explain_masks(&self, id: &str, call: &Call<'_>) -> Result<MaskReport, ToolError> {
         self.shared.require_all_events("doctor")?;
         self.read_store(call, &mut || masks::run(&self.shared, self.snapshot(call)?, id, call))
+    }
+
+    /// Lists the secrets in the logs of this machine. `is_published` says whether the session at a
+    /// position of the snapshot was published.
+    pub fn list_secrets(
+        &self,
+        filter: SecretFilter<'_>,
+        is_published: &dyn Fn(usize) -> bool,
+        call: &Call<'_>,
+    ) -> Result<SecretsData, ToolError> {
+        self.shared.require_all_events("secrets")?;
+        secrets::run(&self.shared, self.snapshot(call)?, filter, is_published, call)
     }
 
     /// Collects the figures of the store; `roots` are searched for new files.

@@ -10,12 +10,16 @@ mod antigravity;
 mod claude;
 mod cline;
 mod codex;
+mod continuedev;
 mod copilot;
+mod crush;
 mod cursor;
+mod cursoride;
 mod droid;
 pub mod format;
 mod gemini;
 mod generic;
+mod goose;
 mod grok;
 mod hermes;
 mod iflow;
@@ -25,8 +29,11 @@ mod openclaw;
 mod opencode;
 mod pi;
 mod qwen;
+pub mod retention;
 pub mod shared;
+mod vscode;
 mod vscopilot;
+mod zed;
 
 use std::path::{Path, PathBuf};
 
@@ -51,6 +58,12 @@ pub static FORMATS: [LogFormat; Provider::ALL.len() - ALIASES.len()] = [
     pi::FORMAT,
     openclaw::FORMAT,
     vscopilot::FORMAT,
+    vscode::FORMAT,
+    goose::FORMAT,
+    crush::FORMAT,
+    cursoride::FORMAT,
+    zed::FORMAT,
+    continuedev::FORMAT,
     kimi::FORMAT,
     grok::FORMAT,
     hermes::FORMAT,

@@ -54,5 +54,6 @@ pub use explain::{ExplainedMask, RuleInfo, built_in_rules, explain_masks};
 pub(crate) use redactor::hash_rules;
 pub use redactor::{Redactor, SecretCounts};
 pub(crate) use scan::has_placeholder;
+pub use scan::masked_kinds;
 pub(crate) use secrets::{MaskedColumns, MaskedSecrets, SessionSecrets, mask_text};
 pub use user_rule::{RuleError, UserRule, parse_user_rules};

@@ -394,6 +394,11 @@ pub(super) fn placeholders(text: &str) -> impl Iterator<Item = (Range<usize>, &s
     })
 }
 
+/// Returns the kind of each placeholder in a text.
+pub fn masked_kinds(text: &str) -> impl Iterator<Item = &str> {
+    placeholders(text).map(|(_, kind)| kind)
+}
+
 /// Returns whether the kind in a placeholder may contain the byte.
 pub(super) fn is_kind_byte(byte: u8) -> bool {
     byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_'

@@ -7,6 +7,7 @@ mod claude;
 mod codex;
 mod codex_forks;
 mod cuts;
+mod databases;
 mod earlier;
 mod flips;
 mod golden;

@@ -44,7 +44,7 @@ pub(in crate::cli) fn run(flags: &BlameFlags, context: &CommandContext<'_>) -> C
     let mut file = read_file(&place)?;
     file.has_edits = flags.edits;
     let data = context.create_tools().blame_file(&file, &context.call)?;
-    context.printer.print_value_on(&data, &context.layout())?;
+    context.printer.print_value(&data, &context.layout())?;
     let has_edits = data.edits.as_ref().is_some_and(|edits| !edits.is_empty());
     Ok(CommandOutcome::from_found(data.known_lines > 0 || has_edits))
 }

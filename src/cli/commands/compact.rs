@@ -26,6 +26,6 @@ pub(in crate::cli) fn run(flags: &CompactFlags, context: &CommandContext<'_>) ->
     } else {
         compact_store(&context.store, &rules)?
     };
-    printer.print_value(&data)?;
+    printer.print_report(&data)?;
     Ok(CommandOutcome::Done)
 }

@@ -8,8 +8,9 @@ use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome, CommandResult};
 use crate::config::overview::list_settings;
 use crate::config::user_settings::UserSettings;
-use crate::output::{count_of, settings_table};
+use crate::output::settings_table;
 use crate::update::log_rules::{ExcludedByPattern, count_excluded};
+use base::numbers::count_of;
 
 pub(in crate::cli) fn run(
     store: Option<&Path>,
@@ -26,11 +27,7 @@ pub(in crate::cli) fn run(
         .iter()
         .map(|setting| [setting.name, setting.value.as_str(), setting.source.as_str()])
         .collect();
-    if printer.terminal.is_screen {
-        printer.print_painted(&settings_table(&rows, printer.terminal.width))?;
-    } else {
-        printer.print_painted(&settings_table(&rows, usize::MAX))?;
-    }
+    printer.print_painted(&settings_table(&rows, context.layout().width))?;
     print_exclusions(context)?;
     Ok(CommandOutcome::Done)
 }

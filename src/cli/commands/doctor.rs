@@ -21,11 +21,11 @@ pub(in crate::cli) struct DoctorFlags {
 pub(in crate::cli) fn run(flags: &DoctorFlags, context: &CommandContext<'_>) -> CommandResult {
     if let Some(id) = &flags.why_masked {
         let report = context.create_tools().explain_masks(id, &context.call)?;
-        context.printer.print_value_on(&report, &context.layout())?;
+        context.printer.print_value(&report, &context.layout())?;
         return Ok(CommandOutcome::from_found(!report.masked.is_empty()));
     }
     let data = Tools::new(Arc::clone(&context.store))
         .run_doctor(&AgentFolders::new(&environment::home_dir(), &environment::read_variable))?;
-    context.printer.print_value_on(&data, &context.layout())?;
+    context.printer.print_value(&data, &context.layout())?;
     Ok(CommandOutcome::Done)
 }

@@ -67,7 +67,7 @@ fn write_image(flags: &EventFlags, number: usize, context: &CommandContext<'_>) 
         advice,
         |file| file.write_all(&image.bytes).map_err(|error| file_error(&path, &error)),
     )?;
-    printer.print_value(&ImageWritten {
+    printer.print_report(&ImageWritten {
         output: path.display().to_string(),
         kind: image.kind,
         bytes: image.bytes.len() as u64,

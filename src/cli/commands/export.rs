@@ -91,7 +91,7 @@ pub(in crate::cli) fn run(flags: ExportFlags, context: &CommandContext<'_>) -> C
     }
     // Without an output, the data itself was printed.
     if args.output.is_some() {
-        context.printer.print_value(&summary)?;
+        context.printer.print_report(&summary)?;
     }
     Ok(CommandOutcome::Done)
 }

@@ -87,7 +87,7 @@ pub(in crate::cli) fn run(flags: ForgetFlags, context: &CommandContext<'_>) -> C
         forget_sessions(&context.store, &mut data)?;
         clear_lake_cache(printer)?;
     }
-    printer.print_value_on(&data, &layout)?;
+    printer.print_value(&data, &layout)?;
     Ok(CommandOutcome::from_found(is_found))
 }
 

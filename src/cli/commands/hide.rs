@@ -56,7 +56,7 @@ pub(in crate::cli) fn run(flags: &HideFlags, context: &CommandContext<'_>) -> Co
         clear_lake_cache(printer)?;
     }
     if is_found || !flags.yes {
-        printer.print_value_on(&data, &context.layout())?;
+        printer.print_value(&data, &context.layout())?;
     }
     if !flags.yes {
         let names = quoted(&patterns);

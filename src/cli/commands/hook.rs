@@ -279,7 +279,7 @@ fn show_log(flags: &LogFlags, context: &CommandContext<'_>) -> CommandResult {
     rows.reverse();
     rows.truncate(flags.limit.unwrap_or(DEFAULT_LOG_ROWS));
     let is_found = !rows.is_empty();
-    context.printer.print_value(&HookLogList { rows })?;
+    context.printer.print_report(&HookLogList { rows })?;
     if !is_found {
         context.printer.print_note(
             "No hook has answered yet; `sessions setup CLIENT --hooks` installs them",

@@ -111,7 +111,7 @@ fn run_watch(flags: &IngestFlags, context: &CommandContext<'_>) -> CommandResult
 /// Prints the report of a run; only what failed if the user asked for quiet output.
 fn print_report(report: &IngestReport, printer: &Printer) -> std::io::Result<()> {
     if printer.is_json || !printer.is_quiet {
-        return printer.print_value(report);
+        return printer.print_report(report);
     }
     print_failures(report, printer)
 }

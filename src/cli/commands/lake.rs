@@ -27,7 +27,7 @@ pub(in crate::cli) fn run(flags: &LakeFlags, context: &CommandContext<'_>) -> Co
     let LakeAction::Compact(flags) = &flags.action;
     let place = LakePlace::open(&flags.destination)?;
     let report = compact_lake(&place, schemas::Timestamp::now())?;
-    context.printer.print_value(&report)?;
+    context.printer.print_report(&report)?;
     let is_whole = report.problems.is_empty();
     Ok(if is_whole { CommandOutcome::Done } else { CommandOutcome::NothingFound })
 }

@@ -28,6 +28,7 @@ mod query_shell;
 pub(super) mod report;
 pub(super) mod resume;
 pub(super) mod search;
+pub(super) mod secrets;
 pub(super) mod setup;
 pub(super) mod show;
 pub(super) mod skill;

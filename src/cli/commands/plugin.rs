@@ -49,7 +49,7 @@ pub(in crate::cli) fn run(flags: PluginFlags, help: &Help, printer: &Printer) ->
         )?;
         written.push(file.path);
     }
-    printer.print_value(&PluginsWritten { output: flags.output.clone(), files: written })?;
+    printer.print_report(&PluginsWritten { output: flags.output.clone(), files: written })?;
     let readme = Path::new(&flags.output).join("README.md");
     printer.print_note(&format!("Installation instructions: {}", readme.display()))?;
     Ok(CommandOutcome::Done)

@@ -43,7 +43,7 @@ pub(in crate::cli) fn run(flags: &PullFlags, context: &CommandContext<'_>) -> Co
     let printer = context.printer;
     if !flags.watch {
         let report = pull_once(flags, context)?;
-        printer.print_value(&report)?;
+        printer.print_report(&report)?;
         let is_whole = report.problems.is_empty();
         return Ok(if is_whole { CommandOutcome::Done } else { CommandOutcome::NothingFound });
     }
@@ -51,7 +51,7 @@ pub(in crate::cli) fn run(flags: &PullFlags, context: &CommandContext<'_>) -> Co
         // A lake that cannot be reached for a while must not end a server.
         match pull_once(flags, context) {
             Ok(report) if report.has_changes() || !report.problems.is_empty() => {
-                printer.print_value(&report)?;
+                printer.print_report(&report)?;
             }
             Ok(_) => {}
             Err(error) => printer.print_failure(&format!("{}; trying again", error.message))?,

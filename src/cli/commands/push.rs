@@ -48,6 +48,6 @@ pub(in crate::cli) fn run(flags: &PushFlags, context: &CommandContext<'_>) -> Co
             report.unredacted
         ))?;
     }
-    printer.print_value(&report)?;
+    printer.print_report(&report)?;
     Ok(if report.unredacted > 0 { CommandOutcome::NothingFound } else { CommandOutcome::Done })
 }

@@ -36,6 +36,6 @@ pub(in crate::cli) fn run(flags: ReportFlags, context: &CommandContext<'_>) -> C
         files: sizes.len(),
         bytes: sizes.iter().sum(),
     };
-    context.printer.print_value(&written)?;
+    context.printer.print_report(&written)?;
     Ok(CommandOutcome::Done)
 }

@@ -9,7 +9,7 @@ use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandOutcome, CommandResult};
 use crate::cli::paging::PageFlags;
 use crate::cli::tool_flags::ToolFlags;
-use crate::output::MatchingSessions;
+use crate::output::{MatchingSessions, Show as _};
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct SearchFlags {
@@ -93,7 +93,7 @@ pub(in crate::cli) fn run(flags: SearchFlags, context: &CommandContext<'_>) -> C
         SearchView::Sessions if context.printer.is_json => context.print_page(&answer, None)?,
         SearchView::Sessions => {
             let sessions = MatchingSessions(&answer.data);
-            context.printer.print_shown(&sessions, &context.layout())?;
+            context.printer.print_painted(&sessions.paint(&context.layout()))?;
         }
     }
     Ok(CommandOutcome::from_found(!answer.data.matches.is_empty()))

@@ -127,7 +127,7 @@ fn check_clients(
     if checks.is_empty() {
         printer.print_note(NO_CLIENT)?;
     }
-    printer.print_value(&RegistrationChecks { checks })?;
+    printer.print_report(&RegistrationChecks { checks })?;
     Ok(CommandOutcome::from_found(is_working))
 }
 
@@ -135,7 +135,7 @@ fn check_clients(
 fn set_up_client(registration: Registration, write: bool, printer: &Printer) -> CommandResult {
     if write {
         let written = registration.write_config(Timestamp::now())?;
-        printer.print_value(&written)?;
+        printer.print_report(&written)?;
         return Ok(CommandOutcome::Done);
     }
     if printer.is_json {
@@ -181,7 +181,7 @@ fn set_up_hooks(
     }
     let now = Timestamp::now();
     let written = if flags.remove { plan.remove(now)? } else { plan.install(now)? };
-    printer.print_value(&written)?;
+    printer.print_report(&written)?;
     if written.changed && !flags.remove {
         printer.print_note(
             "`sessions hook log` lists their answers; SESSIONS_HOOKS=off turns them off",
@@ -212,7 +212,7 @@ fn set_up_all(registrations: Vec<Registration>, write: bool, printer: &Printer) 
 
     let is_found = !clients.is_empty();
     let has_errors = clients.iter().any(|result| result.error.is_some());
-    printer.print_value(&AllClientsSetup { clients })?;
+    printer.print_report(&AllClientsSetup { clients })?;
     if !is_found {
         printer.print_note(NO_CLIENT)?;
     } else if !write {

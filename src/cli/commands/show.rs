@@ -10,7 +10,7 @@ use crate::cli::exit::{CommandOutcome, CommandResult};
 use crate::cli::paging::OnePageFlags;
 use crate::cli::screens::pick_session;
 use crate::cli::tool_flags::ToolFlags;
-use crate::output::ConversationView;
+use crate::output::{ConversationView, Show as _};
 use crate::resume::{AgentCommand, ResumedSession};
 
 #[derive(Debug, clap::Args)]

@@ -7,7 +7,7 @@ use schemas::{ErrorCode, ToolError};
 use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandOutcome, CommandResult};
 use crate::cli::tool_flags::ToolFlags;
-use crate::output::StatsSummary;
+use crate::output::{Show as _, StatsSummary};
 use tools::Extent;
 
 #[derive(Debug, clap::Args)]
@@ -62,7 +62,7 @@ fn print_summary(args: &StatsArgs, context: &CommandContext<'_>) -> CommandResul
     }
     let is_found = tables.iter().any(|table| !table.groups.is_empty());
     let layout = context.layout();
-    printer.print_shown(&StatsSummary(tables), &layout)?;
+    printer.print_painted(&StatsSummary(tables).paint(&layout))?;
     printer.print_warnings(&warnings)?;
     let note = match newest_event {
         _ if is_found => "the largest of each; `sessions stats --by KEY` shows more".to_owned(),

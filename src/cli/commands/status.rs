@@ -6,6 +6,6 @@ use crate::config::environment;
 
 pub(in crate::cli) fn run(context: &CommandContext<'_>) -> CommandResult {
     let status = context.create_tools().collect_status(&environment::known_roots())?;
-    context.printer.print_value_on(&status, &context.layout())?;
+    context.printer.print_value(&status, &context.layout())?;
     Ok(CommandOutcome::Done)
 }

@@ -19,6 +19,7 @@ use serde_json::Value;
 use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandOutcome, CommandResult};
 use crate::output::{join_status, quota_summary};
+use base::numbers::format_dollars;
 use tools::quota::{QUOTA_VERSION, QuotaWindow, quota_window, read_quotas};
 use tools::{Call, Tools};
 
@@ -111,8 +112,8 @@ impl StatusLine {
     fn to_line(&self, call: &Call<'_>) -> String {
         let mut parts = Vec::new();
         parts.extend(self.model.clone());
-        parts.extend(self.session_cost_usd.map(|cost| format!("${cost:.2}")));
-        parts.extend(self.today_cost_usd.map(|cost| format!("today ${cost:.2}")));
+        parts.extend(self.session_cost_usd.map(format_dollars));
+        parts.extend(self.today_cost_usd.map(|cost| format!("today {}", format_dollars(cost))));
         parts.extend(self.context_used_percent.map(|used| format!("context {used:.0} %")));
         for window in &self.windows {
             parts.push(quota_summary(window, call.now));

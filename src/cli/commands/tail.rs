@@ -33,7 +33,7 @@ pub(in crate::cli) fn run(flags: &TailFlags, context: &CommandContext<'_>) -> Co
     let tools = app::create_screen_tools(Arc::clone(&context.store))?;
     tools.refresh_store();
     let mut whole = read_newest(&tools, named)?;
-    let mut lines = LiveLines::new(printer.terminal);
+    let mut lines = LiveLines::new(context.layout());
     printer.print_note(&lines.heading(&whole))?;
     printer.print_lines(&lines.next_lines(&whole))?;
     if flags.once {
@@ -51,7 +51,7 @@ pub(in crate::cli) fn run(flags: &TailFlags, context: &CommandContext<'_>) -> Co
             let newest = read_newest(&tools, named)?;
             if named.is_none() && began_later(&newest, &whole) {
                 printer.replace_lines(rows, &lines.next_lines(&read_named(&tools, &whole)?))?;
-                lines = LiveLines::new(printer.terminal);
+                lines = LiveLines::new(context.layout());
                 printer.print_note(&lines.heading(&newest))?;
                 printer.print_lines(&lines.next_lines(&newest))?;
                 whole = newest;

@@ -37,6 +37,6 @@ pub(in crate::cli) fn run(flags: &UninstallFlags, context: &CommandContext<'_>) 
         let store = store.display();
         done.remaining.push(format!("The store in {store} stays; --store-too removes it"));
     }
-    context.printer.print_value(&done)?;
+    context.printer.print_report(&done)?;
     Ok(if done.has_errors() { CommandOutcome::Wrong } else { CommandOutcome::Done })
 }

@@ -11,6 +11,6 @@ use crate::setup::installation::describe_installation;
 pub(in crate::cli) fn run(printer: &Printer) -> CommandResult {
     let path = environment::program_path();
     let path = real_path(&path).unwrap_or(path);
-    printer.print_value(&describe_installation(&path))?;
+    printer.print_report(&describe_installation(&path))?;
     Ok(CommandOutcome::Done)
 }

@@ -10,7 +10,7 @@ use super::stats::set_usual_span;
 use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandOutcome, CommandResult};
 use crate::cli::tool_flags::ToolFlags;
-use crate::output::{Layout, paint_usage, usage_table};
+use crate::output::{Layout, Show as _, UsageTable};
 use tools::Extent;
 use tools::quota::read_quotas;
 
@@ -102,7 +102,7 @@ pub(in crate::cli) fn run(flags: UsageFlags, context: &CommandContext<'_>) -> Co
         if quotas.windows.is_empty() && !printer.is_json {
             printer.print_note("No log in the store records a quota. Codex records them.")?;
         }
-        printer.print_value_on(&quotas, &context.layout())?;
+        printer.print_value(&quotas, &context.layout())?;
         return Ok(CommandOutcome::from_found(!quotas.windows.is_empty()));
     }
     let period = flags.period.or(flags.by).unwrap_or(Period::Daily);
@@ -140,11 +140,7 @@ pub(in crate::cli) fn run(flags: UsageFlags, context: &CommandContext<'_>) -> Co
         printer.print_note(&format!("{span}; --all shows everything"))?;
     }
     if has_tokens {
-        if is_screen {
-            printer.print_painted(&paint_usage(&answer.data, &context.layout()))?;
-        } else {
-            printer.print_data(&usage_table(&answer.data))?;
-        }
+        printer.print_painted(&UsageTable(&answer.data).paint(&context.layout()))?;
     } else if flags.limit.is_some() && !answer.data.groups.is_empty() {
         printer.print_note("no tokens in these periods; without -n all are shown")?;
     } else {

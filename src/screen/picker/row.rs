@@ -3,7 +3,7 @@
 use schemas::Timestamp;
 use schemas::tool::list::Session;
 
-use crate::screen::facts::all_tokens;
+use crate::output::all_tokens;
 use base::sanitize::{clean_text, one_line};
 
 /// A session in the list, with what was found in it.

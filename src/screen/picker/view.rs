@@ -10,14 +10,16 @@ use schemas::Timestamp;
 use super::filters::Filters;
 use super::row::PickerRow;
 use super::state::{Focus, Picker, Preview};
+use crate::output::Highlighter;
+use crate::output::painted::{AGENT, DIM, FAILED, PROJECT, PROMPT, STRONG};
 use crate::screen::age::describe_age;
 use crate::screen::conversation_lines::{ConversationFormat, Detail};
-use crate::screen::facts::describe_session;
+use crate::screen::facts::heading_lines;
 use crate::screen::key_line::key_line;
-use crate::screen::text::{Marker, fit_text, justify};
+use crate::screen::text::{fit_text, highlight_query, justify, mark_words};
 use crate::screen::theme::Theme;
-use crate::screen::times::format_time;
 use base::cells::truncate_end;
+use base::numbers::format_dollars;
 
 /// The fewest columns at which the preview is next to the list.
 const MIN_COLUMNS_FOR_RIGHT_PREVIEW: u16 = 110;
@@ -106,7 +108,7 @@ impl Picker {
 
     fn render_search(&self, frame: &mut Frame<'_>, area: Rect) {
         let cursor = (self.focus == Focus::Search).then(|| self.theme.selected());
-        let left = self.search.to_line(Span::styled("> ", self.theme.prompt()), cursor);
+        let left = self.search.to_line(Span::styled("> ", self.theme.style(PROMPT)), cursor);
         let count = match (self.rows.len(), self.is_complete) {
             (count, false) => format!("{count} …"),
             (count, true) if self.has_more => format!("{count}+ sessions"),
@@ -114,22 +116,22 @@ impl Picker {
             (count, true) => format!("{count} sessions"),
         };
         let right = format!("{} · {count}", self.filters.describe());
-        let right = Line::styled(right, self.theme.dim());
+        let right = Line::styled(right, self.theme.style(DIM));
         let line = justify(left, right, usize::from(area.width));
-        let border = Block::new().borders(Borders::BOTTOM).border_style(self.theme.dim());
+        let border = Block::new().borders(Borders::BOTTOM).border_style(self.theme.style(DIM));
         frame.render_widget(Paragraph::new(line).block(border), area);
     }
 
     fn render_list(&self, frame: &mut Frame<'_>, area: Rect) {
         if self.rows.is_empty() {
             let text = if self.is_complete { self.describe_nothing() } else { String::new() };
-            frame.render_widget(Paragraph::new(text).style(self.theme.dim()), area);
+            frame.render_widget(Paragraph::new(text).style(self.theme.style(DIM)), area);
             return;
         }
         let format = RowFormat {
             width: usize::from(area.width).saturating_sub(1),
             theme: self.theme,
-            marker: &Marker::new(self.search.text()),
+            words: &highlight_query(self.search.text()),
             now: Timestamp::now(),
         };
         let shown = self.rows.iter().enumerate().skip(self.top).take(usize::from(area.height));
@@ -154,7 +156,7 @@ impl Picker {
     fn render_preview(&mut self, frame: &mut Frame<'_>, area: Rect) {
         let is_right = area.y == self.list_area.y;
         let borders = if is_right { Borders::LEFT } else { Borders::TOP };
-        let border = Block::new().borders(borders).border_style(self.theme.dim());
+        let border = Block::new().borders(borders).border_style(self.theme.style(DIM));
         let inner = border.inner(area);
         frame.render_widget(border, area);
         if self.previewed().is_none() {
@@ -170,12 +172,7 @@ impl Picker {
         let text = self.search.text().to_owned();
         let Some(preview) = &mut self.preview else { return };
         preview.format_lines(body.width, &text, event_index, theme, &zone);
-        let conversation = &preview.conversation;
-        let facts = describe_session(&conversation.session, &zone);
-        let heading_lines = vec![
-            Line::styled(truncate_end(&conversation.title, width), theme.strong()),
-            Line::styled(truncate_end(&facts, width), theme.dim()),
-        ];
+        let heading_lines = heading_lines(&preview.conversation, &zone, width, theme);
         frame.render_widget(Paragraph::new(heading_lines), heading);
         let lines = preview.lines.as_deref().unwrap_or_default();
         let shown = lines.iter().skip(preview.top).take(usize::from(body.height));
@@ -186,7 +183,7 @@ impl Picker {
     fn render_keys(&self, frame: &mut Frame<'_>, area: Rect, message: Option<&str>) {
         let width = usize::from(area.width);
         let line = match message.or(self.trouble.as_deref()) {
-            Some(message) => Line::styled(truncate_end(message, width), self.theme.strong()),
+            Some(message) => Line::styled(truncate_end(message, width), self.theme.style(STRONG)),
             None if self.focus == Focus::List => key_line(LIST_KEYS, "", width, self.theme),
             None => key_line(SEARCH_KEYS, "", width, self.theme),
         };
@@ -211,14 +208,8 @@ impl Preview {
         self.width = width;
         text.clone_into(&mut self.text);
         self.event_index = event_index;
-        let now = Timestamp::now();
-        let marker = Marker::new(text);
-        let format = ConversationFormat {
-            width: usize::from(width),
-            theme,
-            marker: &marker,
-            format_time: &|time| format_time(time, zone, now),
-        };
+        let words = highlight_query(text);
+        let format = ConversationFormat { width: usize::from(width), theme, words: &words, zone };
         let found = event_index.map(|event| self.conversation.block_of_event(event));
         let detail = |block| if Some(block) == found { Detail::Outputs } else { Detail::Folded };
         let lines = format.format(&self.conversation, detail);
@@ -238,28 +229,29 @@ impl Preview {
 struct RowFormat<'a> {
     width: usize,
     theme: Theme,
-    marker: &'a Marker,
+    words: &'a Highlighter,
     now: Timestamp,
 }
 
 impl RowFormat<'_> {
     fn format(&self, row: &PickerRow, is_selected: bool) -> Line<'static> {
         let age = row.ended.map(|ended| describe_age(ended, self.now)).unwrap_or_default();
-        let mut spans = vec![Span::styled(format!("{age:>AGE_CELLS$}  "), self.theme.dim())];
+        let mut spans = vec![Span::styled(format!("{age:>AGE_CELLS$}  "), self.theme.style(DIM))];
         if self.width >= MIN_CELLS_FOR_AGENT {
             let agent = fit_text(&row.session.provider.to_string(), AGENT_CELLS);
-            spans.push(Span::styled(format!("{agent} "), self.theme.agent()));
+            spans.push(Span::styled(format!("{agent} "), self.theme.style(AGENT)));
         }
         if self.width >= MIN_CELLS_FOR_PROJECT {
             let project = fit_text(&row.project, PROJECT_CELLS);
-            spans.push(Span::styled(format!("{project}  "), self.theme.project()));
+            spans.push(Span::styled(format!("{project}  "), self.theme.style(PROJECT)));
         }
         let right = self.numbers(row);
         let used: usize = spans.iter().map(Span::width).sum();
         let room = self.width.saturating_sub(used + right.width() + 1);
         let title = if row.title.is_empty() { &row.id } else { &row.title };
         let title = truncate_end(title, room);
-        spans.extend(self.marker.mark(&title, Style::new(), self.theme.found()));
+        let pieces = [(Style::new(), title.as_str())];
+        spans.extend(mark_words(self.words, &pieces, self.theme.found()));
         let mut line = justify(Line::from(spans), right, self.width);
         if is_selected {
             let missing = self.width.saturating_sub(line.width());
@@ -283,10 +275,10 @@ impl RowFormat<'_> {
             };
             let turns = format!("{}t", counts.turns);
             let room = COUNT_CELLS.saturating_sub(failed.chars().count());
-            spans.push(Span::styled(format!("{turns:>room$}"), self.theme.dim()));
-            spans.push(Span::styled(failed, self.theme.failed()));
+            spans.push(Span::styled(format!("{turns:>room$}"), self.theme.style(DIM)));
+            spans.push(Span::styled(failed, self.theme.style(FAILED)));
         }
-        let cost = row.cost().map(|cost| format!("${cost:.2}")).unwrap_or_default();
+        let cost = row.cost().map(format_dollars).unwrap_or_default();
         spans.push(Span::raw(format!("{cost:>COST_CELLS$}")));
         Line::from(spans)
     }

@@ -4,22 +4,22 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use ratatui::layout::Rect;
-use schemas::{Timestamp, Zone};
+use schemas::Zone;
 
 use super::areas::divide_screen;
+use crate::output::Highlighter;
 use crate::output::conversation_blocks::{BlockContent, Conversation};
 use crate::screen::conversation_lines::{ConversationFormat, ConversationLine, Detail};
 use crate::screen::line_edit::LineEdit;
-use crate::screen::text::Marker;
+use crate::screen::text::highlight_query;
 use crate::screen::theme::Theme;
-use crate::screen::times::format_time;
 
 /// A conversation on the screen.
 pub(in crate::screen) struct Reader {
     pub(super) conversation: Arc<Conversation>,
     pub(super) theme: Theme,
     pub(super) zone: Zone,
-    pub(super) marker: Marker,
+    pub(super) words: Highlighter,
     /// How much of the calls is shown.
     pub(super) detail: Detail,
     /// How much of single blocks is shown, where it differs.
@@ -48,7 +48,7 @@ impl Reader {
             conversation,
             theme,
             zone,
-            marker: Marker::new(query),
+            words: highlight_query(query),
             detail: Detail::Folded,
             block_details: HashMap::new(),
             lines: Vec::new(),
@@ -79,13 +79,11 @@ impl Reader {
 
     /// Formats the lines again, after a change of the width or of the details.
     pub(super) fn format_lines(&mut self) {
-        let now = Timestamp::now();
-        let zone = &self.zone;
         let format = ConversationFormat {
             width: usize::from(self.area.width),
             theme: self.theme,
-            marker: &self.marker,
-            format_time: &|time| format_time(time, zone, now),
+            words: &self.words,
+            zone: &self.zone,
         };
         let detail = |block| self.block_details.get(&block).copied().unwrap_or(self.detail);
         self.lines = format.format(&self.conversation, detail);
@@ -151,29 +149,24 @@ impl Reader {
             let content = self.conversation.blocks.get(block).map(|block| &block.content);
             is_first && matches!(content, Some(BlockContent::Prompt(_)))
         };
-        let mut lines = (0..self.lines.len()).filter(|line| is_prompt(*line));
-        let found = if is_next {
-            lines.find(|line| *line > self.top)
-        } else {
-            lines.take_while(|line| *line < self.top).last()
-        };
-        if let Some(line) = found {
-            self.scroll_to(line);
-        }
+        let found = self.find_line(is_prompt, is_next);
+        self.scroll_to(found.unwrap_or(self.top));
     }
 
     /// Scrolls to the next line with a match, or to the one before. Returns false if there is none.
     pub(super) fn show_match(&mut self, is_next: bool) -> bool {
-        let mut lines = (0..self.lines.len()).filter(|line| self.lines[*line].is_match);
-        let found = if is_next {
-            lines.find(|line| *line > self.top)
-        } else {
-            lines.take_while(|line| *line < self.top).last()
-        };
-        if let Some(line) = found {
-            self.scroll_to(line);
-        }
+        let found = self.find_line(|line| self.lines[line].is_match, is_next);
+        self.scroll_to(found.unwrap_or(self.top));
         found.is_some()
+    }
+
+    /// Finds the next wanted line after the first one on the screen, or the one before it.
+    fn find_line(&self, is_wanted: impl Fn(usize) -> bool, is_next: bool) -> Option<usize> {
+        if is_next {
+            (self.top + 1..self.lines.len()).find(|line| is_wanted(*line))
+        } else {
+            (0..self.top).rev().find(|line| is_wanted(*line))
+        }
     }
 
     /// Shows more of all calls, or folds them again.
@@ -197,7 +190,7 @@ impl Reader {
 
     /// Looks for the typed text from the top of the screen on. Returns false if nothing has it.
     pub(super) fn run_search(&mut self, text: &str) -> bool {
-        self.marker = Marker::phrase(text);
+        self.words = Highlighter::phrase(text);
         self.format_again();
         let is_shown = self.lines.get(self.top).is_some_and(|line| line.is_match);
         is_shown || self.show_match(true) || self.show_match(false)

@@ -7,7 +7,8 @@ use ratatui::widgets::Paragraph;
 
 use super::areas::{ReaderAreas, divide_screen};
 use super::state::Reader;
-use crate::screen::facts::describe_session;
+use crate::output::painted::STRONG;
+use crate::screen::facts::heading_lines;
 use crate::screen::key_line::key_line;
 use base::cells::truncate_end;
 
@@ -29,14 +30,8 @@ impl Reader {
     pub(in crate::screen) fn render(&self, frame: &mut Frame<'_>, message: Option<&str>) {
         let ReaderAreas { header, body, footer } = divide_screen(frame.area());
         let width = usize::from(header.width);
-        let session = &self.conversation.session;
-        let title = truncate_end(&self.conversation.title, width);
-        let facts = describe_session(session, &self.zone);
-        let header_lines = vec![
-            Line::styled(title, self.theme.strong()),
-            Line::styled(truncate_end(&facts, width), self.theme.dim()),
-        ];
-        frame.render_widget(Paragraph::new(header_lines), header);
+        let heading = heading_lines(&self.conversation, &self.zone, width, self.theme);
+        frame.render_widget(Paragraph::new(heading), header);
 
         let shown = self.lines.iter().skip(self.top).take(usize::from(body.height));
         let lines: Vec<Line<'_>> = shown.map(|line| line.line.clone()).collect();
@@ -47,12 +42,12 @@ impl Reader {
     fn footer(&self, area: Rect, message: Option<&str>) -> Line<'static> {
         if let Some(search) = &self.search {
             return search
-                .to_line(Span::styled("/", self.theme.key()), Some(self.theme.selected()));
+                .to_line(Span::styled("/", self.theme.style(STRONG)), Some(self.theme.selected()));
         }
         if let Some(message) = message {
             return Line::styled(
                 truncate_end(message, usize::from(area.width)),
-                self.theme.strong(),
+                self.theme.style(STRONG),
             );
         }
         let place = match self.lines.len().saturating_sub(self.height()) {

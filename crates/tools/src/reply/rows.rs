@@ -62,6 +62,26 @@ pub fn read_event_range(
     Ok(events)
 }
 
+/// Calls `use_event` for each event of a session, unless the call ends. Few of them are in memory at a
+/// time.
+pub fn for_each_event(
+    snapshot: &Snapshot,
+    session: usize,
+    call: &Call<'_>,
+    mut use_event: impl FnMut(&EventRow),
+) -> Result<(), ToolError> {
+    let end = u32::try_from(snapshot.sessions()[session].events).unwrap_or(u32::MAX);
+    let mut first = 0;
+    while first < end {
+        let chunk_end = first.saturating_add(CHUNK_EVENTS).min(end);
+        read_event_range(snapshot, session, first..chunk_end, call)?
+            .iter()
+            .for_each(&mut use_event);
+        first = chunk_end;
+    }
+    Ok(())
+}
+
 /// The columns that link a call with its result.
 const LINK_COLUMNS: &[EventColumn] = &[
     EventColumn::EventIndex,

@@ -25,11 +25,12 @@ use xxhash_rust::xxh3::Xxh3;
 use super::counts::{MODEL_TABLE, SessionCounts, TOKEN_COLUMNS, token_cells};
 use super::rows::{length_sql, read_messages};
 use crate::provider::shared::database::cells::{
-    cell_integer, cell_json, cell_micros, cell_text, read_columns, read_table_names,
+    cell_integer, cell_json, cell_micros, cell_text, read_columns, read_table_names, select_cells,
 };
 use crate::provider::shared::database::connection::{find_unread_rows, query_database};
 use crate::provider::shared::database::document_text::document_bytes;
 use crate::provider::shared::database::size_limit::limited_size;
+use crate::provider::shared::database::tables::{self, missing_session, session_path, stamp_state};
 use crate::source::assembly::{AssembledSession, Assembly, SessionList};
 
 /// Value of `store` in the documents of these sessions.
@@ -56,10 +57,6 @@ const PARENT: &str = "parent_session_id";
 
 /// Columns of a message that change after it was stored.
 const CHANGING_COLUMNS: &[&str] = &["active", "compacted", "display_kind"];
-
-/// Maximum size in bytes of a cell of a session that is read. All of them are names, or a
-/// configuration of a few lines.
-const MAX_CELL_BYTES: u64 = 64 << 10;
 
 /// Approximate size in bytes of a session without its messages.
 const SESSION_BYTES: u64 = 512;
@@ -91,10 +88,7 @@ pub(super) fn database_path(home: &Path) -> PathBuf {
 /// Splits the path of a session in a database into the database and the id. `None` for any other
 /// path.
 pub(super) fn split_session_path(path: &Path) -> Option<(PathBuf, String)> {
-    let path = path.to_str()?;
-    let (database, session) = path.rsplit_once('#')?;
-    let database = PathBuf::from(database);
-    (ASSEMBLY.is_source)(&database).then(|| (database, session.to_owned()))
+    tables::split_session_path(path).filter(|(database, _)| (ASSEMBLY.is_source)(database))
 }
 
 /// Returns the number of messages that a database has of a session; 0 if it cannot be read.
@@ -111,11 +105,6 @@ pub(super) fn count_messages(database: &Path, session_id: &str) -> u64 {
         connection.query_row(sql, [session_id], |row| row.get::<_, i64>(0))
     });
     count.map_or(0, |count| count.max(0).cast_unsigned())
-}
-
-/// Returns the error for a session that a database does not have.
-fn missing_session() -> io::Error {
-    io::Error::new(io::ErrorKind::NotFound, "the session is not in the database")
 }
 
 /// A session in a database.
@@ -141,22 +130,13 @@ fn list_sessions(database: &Path) -> io::Result<Vec<AssembledSession>> {
         if !session.has_content {
             continue;
         }
-        let mut path = database.as_os_str().to_owned();
-        path.push(format!("#{id}"));
         sessions.push(AssembledSession {
-            path: path.into(),
+            path: session_path(database, &id),
             bytes: limited_size(0, session.bytes),
             updated_us: stamp_state(session.updated_us, session.state),
         });
     }
     Ok(sessions)
-}
-
-/// Returns a time with `state` in place of its microseconds. Counts, titles and messages that were
-/// taken back change without a new time, and a log is read again only if its time changes.
-fn stamp_state(time_us: i64, state: u64) -> i64 {
-    let fraction = i64::try_from(state % 1_000_000).unwrap_or(0);
-    time_us - time_us.rem_euclid(1_000_000) + fraction
 }
 
 /// Returns the sessions in a database by id.
@@ -168,12 +148,9 @@ fn collect_sessions(connection: &Connection) -> Result<ListedSessions> {
     }
 
     let columns = read_columns(connection, "sessions")?;
-    let shown = SESSION_COLUMNS
-        .iter()
-        .chain(TOKEN_COLUMNS)
-        .chain(&[PARENT])
-        .filter(|name| columns.contains(**name));
-    let sql = format!("SELECT id, started_at, {} FROM sessions", select_cells(shown));
+    let shown = SESSION_COLUMNS.iter().chain(TOKEN_COLUMNS).chain(&[PARENT]).copied();
+    let shown: Vec<&str> = shown.filter(|name| columns.contains(*name)).collect();
+    let sql = format!("SELECT id, started_at{} FROM sessions", select_cells(&shown));
     let mut statement = connection.prepare(&sql)?;
     let count = statement.column_count();
     let mut rows = statement.query([])?;
@@ -275,11 +252,11 @@ fn read_session(connection: &Connection, id: &str) -> Result<Option<Map<String, 
     let columns = read_columns(connection, "sessions")?;
     let shown: Vec<&str> =
         SESSION_COLUMNS.iter().copied().filter(|name| columns.contains(*name)).collect();
-    let sql = format!("SELECT {} FROM sessions WHERE id = ?1", select_cells(shown.iter()));
+    let sql = format!("SELECT id{} FROM sessions WHERE id = ?1", select_cells(&shown));
     let read = |row: &Row<'_>| {
         let mut info = Map::new();
         for (at, name) in shown.iter().enumerate() {
-            if let Some(value) = cell_json(row.get_ref(at)?) {
+            if let Some(value) = cell_json(row.get_ref(at + 1)?) {
                 info.insert((*name).to_owned(), value);
             }
         }
@@ -308,11 +285,11 @@ fn read_parent(
     let config = if columns.contains("model_config") { "model_config" } else { "NULL" };
     let end = if columns.contains("end_reason") { "end_reason" } else { "NULL" };
     let sql = format!(
-        "SELECT child.parent_session_id, {}, (SELECT {end} FROM sessions \
-         WHERE id = child.parent_session_id) FROM sessions AS child WHERE child.id = ?1",
-        select_cells([config].iter()),
+        "SELECT child.parent_session_id, (SELECT {end} FROM sessions \
+         WHERE id = child.parent_session_id){} FROM sessions AS child WHERE child.id = ?1",
+        select_cells(&[config]),
     );
-    let (parent, config, end) = connection.query_row(&sql, [id], |row| {
+    let (parent, end, config) = connection.query_row(&sql, [id], |row| {
         Ok((cell_text(row.get_ref(0)?), cell_text(row.get_ref(1)?), cell_text(row.get_ref(2)?)))
     })?;
     if parent.is_empty() {
@@ -337,10 +314,3 @@ fn read_parent(
 /// The `end_reason` of sessions after which a chat begins a conversation of its own.
 const RESET_REASONS: &[&str] =
     &["session_reset", "session_switch", "idle", "daily", "suspended", "resume_pending_expired"];
-
-/// Returns SQL that selects columns of a session. A cell of more than [`MAX_CELL_BYTES`] is NULL.
-fn select_cells<'n>(names: impl Iterator<Item = &'n &'n str>) -> String {
-    let cell =
-        |name: &&str| format!("CASE WHEN octet_length({name}) <= {MAX_CELL_BYTES} THEN {name} END");
-    names.map(cell).collect::<Vec<_>>().join(", ")
-}

@@ -19,12 +19,14 @@ use rusqlite::{Connection, Result};
 use schemas::Provider;
 use serde_json::{Map, Value as Json};
 
-use super::listing::{DatabaseListing, DatabaseSession, list_sessions};
 use super::rows::{MessageTables, read_messages};
 use crate::provider::alias;
 use crate::provider::shared::database::cells::read_table_names;
 use crate::provider::shared::database::connection::{find_unread_rows, query_database};
 use crate::provider::shared::database::document_text::document_bytes;
+use crate::provider::shared::database::listing::{
+    DatabaseListing, DatabaseSession, ListedTable, ListedTables, TableGeneration, list_sessions,
+};
 use crate::provider::shared::database::size_limit::limited_size;
 use crate::source::assembly::{AssembledSession, Assembly, SessionList};
 
@@ -42,6 +44,30 @@ const SESSION_COLUMNS: &[(&str, &str)] = &[
     ("model", "model"),
     ("revert", "revert"),
 ];
+
+/// The tables of both versions.
+const TABLES: ListedTables<'_> = ListedTables {
+    agent: "OpenCode",
+    sessions: &[sessions_table("session"), sessions_table("session_v2")],
+    records: &[records_table("message"), records_table("part"), records_table("session_message")],
+    generations: &[
+        TableGeneration {
+            marks: &["session", "message", "part"],
+            tables: &["session", "message", "part"],
+        },
+        TableGeneration { marks: &["session_v2"], tables: &["session_message"] },
+    ],
+};
+
+const fn sessions_table(name: &str) -> ListedTable<'_> {
+    ListedTable { name, session: "id", time: "time_updated", size: "512", state: &[] }
+}
+
+const fn records_table(name: &str) -> ListedTable<'_> {
+    // SQLite reads no data to return its length.
+    let size = "octet_length(data)";
+    ListedTable { name, session: "session_id", time: "time_updated", size, state: &[] }
+}
 
 /// Maximum size in bytes of a cell of a session that is read. Only `revert` has more than a line:
 /// it may hold the diff of what was undone.
@@ -104,7 +130,7 @@ fn agent_name(database: &Path) -> &'static str {
 
 /// Lists the sessions in a database.
 fn list_database(db: &Path) -> io::Result<DatabaseListing> {
-    query_database(db, agent_name(db), list_sessions)
+    query_database(db, agent_name(db), |connection| list_sessions(connection, &TABLES))
 }
 
 /// Assembles the export document of a session in a database.

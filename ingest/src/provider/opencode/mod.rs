@@ -12,7 +12,6 @@
 
 mod database;
 mod events;
-mod listing;
 mod message;
 mod record;
 mod rows;

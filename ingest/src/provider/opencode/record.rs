@@ -15,6 +15,7 @@ use schemas::problem::ProblemKind;
 use serde::de::IgnoredAny;
 use serde_json::{Value as Json, json};
 
+use crate::provider::shared::database::plain_name;
 use crate::stream::{RecordAt, Stream};
 use crate::text::json::{JsonFields, Value, repair_text, string_value};
 use crate::text::render;
@@ -31,9 +32,6 @@ const MAX_KEPT_BYTES: usize = 16 << 10;
 /// Maximum number of bytes by which a repair may enlarge a record, so that its document stays below
 /// the size that was computed for it.
 const MAX_REPAIR_BYTES: usize = 4 << 10;
-
-/// Maximum number of characters of a name in a message.
-const MAX_NAME_CHARS: usize = 120;
 
 /// The place where a record is stored.
 #[derive(Clone, Copy)]
@@ -173,13 +171,6 @@ pub(super) fn report_missing_field(kind: &str, field: &str, at: RecordAt, out: &
          compare the record with a copy of the log"
     );
     out.push_problem(at, ProblemKind::IncompleteRecord, message);
-}
-
-/// Returns an id or the name of a file without characters that ids do not have, because messages
-/// contain no other text of a log.
-pub(super) fn plain_name(name: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
-    name.chars().take(MAX_NAME_CHARS).map(|c| if is_plain(c) { c } else { '?' }).collect()
 }
 
 #[cfg(test)]

@@ -17,6 +17,8 @@ const PATH_KEYS: &[&str] = &[
     "TargetFile",
     "AbsolutePath",
     "relative_workspace_path",
+    "relativeWorkspacePath",
+    "targetFile",
     "dir_path",
     "DirectoryPath",
 ];

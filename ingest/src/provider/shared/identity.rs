@@ -24,6 +24,14 @@ pub(crate) fn begin_identified_record(
     }
 }
 
+/// Begins the record of what a document says about its session as a whole, such as its token counts.
+/// Copies of a session have the same id in their documents.
+pub(crate) fn begin_header_record(time: Option<i64>, out: &mut Stream) {
+    let id = out.session.native_id.as_deref().unwrap_or_default();
+    let identity = xxhash_rust::xxh3::xxh3_64(format!("header of {id}").as_bytes()) | 1;
+    out.begin_record(RecordAt::default(), Some(identity), time);
+}
+
 /// Returns whether `text` has the form of a uuid.
 pub(crate) fn is_uuid(text: &str) -> bool {
     let Ok(bytes) = <&[u8; 36]>::try_from(text.as_bytes()) else { return false };

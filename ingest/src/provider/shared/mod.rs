@@ -6,6 +6,7 @@ pub(crate) mod chat;
 pub(crate) mod database;
 pub(crate) mod document;
 pub(crate) mod drift;
+pub(crate) mod file_uri;
 pub(crate) mod function_response;
 pub(crate) mod identity;
 pub mod machine_text;

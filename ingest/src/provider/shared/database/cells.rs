@@ -1,6 +1,7 @@
 //! Reads names and cells of a database.
 
 use std::collections::HashSet;
+use std::fmt::Write as _;
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Result};
@@ -17,6 +18,21 @@ pub(crate) fn read_table_names(connection: &Connection) -> Result<HashSet<String
 pub(crate) fn read_columns(connection: &Connection, table: &str) -> Result<HashSet<String>> {
     let statement = connection.prepare(&format!("SELECT * FROM {table}"))?;
     Ok(statement.column_names().map(str::to_owned).collect())
+}
+
+/// Maximum size in bytes of a cell with a name, a title or a mark. A larger one is read as NULL.
+const MAX_SHORT_CELL_BYTES: u64 = 64 << 10;
+
+/// Returns SQL of the cells of short columns, each after a comma.
+pub(crate) fn select_cells(columns: &[&str]) -> String {
+    let mut sql = String::new();
+    for name in columns {
+        let _ = write!(
+            sql,
+            ", CASE WHEN octet_length({name}) <= {MAX_SHORT_CELL_BYTES} THEN {name} END"
+        );
+    }
+    sql
 }
 
 /// Returns a cell as text. A cell that is neither text nor a number is an empty text.

@@ -1,0 +1,59 @@
+//! Reads the path out of a `file:` URI, as editors write it.
+
+/// Schemes of URIs whose path is that of a file: on this machine, and on one that an editor is
+/// connected to.
+const SCHEMES: &[&str] = &["file://", "vscode-remote://"];
+
+/// Returns the path that a URI names. `None` if the text is not a URI of a file.
+///
+/// The authority, such as the name of a remote machine, is left out. A path on Windows begins with
+/// its drive.
+pub(crate) fn file_uri_path(uri: &str) -> Option<String> {
+    let rest = SCHEMES.iter().find_map(|scheme| uri.strip_prefix(scheme))?;
+    let path = decode_percent(&rest[rest.find('/')?..])?;
+    let has_drive =
+        matches!(path.as_bytes(), [b'/', drive, b':', ..] if drive.is_ascii_alphabetic());
+    Some(if has_drive { path[1..].to_owned() } else { path })
+}
+
+/// Replaces the percent-encoded bytes of a text. `None` if the result is not UTF-8.
+fn decode_percent(text: &str) -> Option<String> {
+    let bytes = text.as_bytes();
+    let mut decoded = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        let digits = text.get(at + 1..at + 3).filter(|_| *byte == b'%');
+        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(value) => {
+                decoded.push(value);
+                at += 3;
+            }
+            None => {
+                decoded.push(*byte);
+                at += 1;
+            }
+        }
+    }
+    String::from_utf8(decoded).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uris_name_paths_of_every_system() {
+        let check = |uri: &str, want: Option<&str>| {
+            assert_eq!(file_uri_path(uri).as_deref(), want, "{uri}");
+        };
+        check("file:///home/mira/code/my%20harbor", Some("/home/mira/code/my harbor"));
+        check("file:///d%3A/code/harbor", Some("d:/code/harbor"));
+        check("file:///C:/code", Some("C:/code"));
+        check("vscode-remote://ssh-remote%2Bbox/srv/harbor", Some("/srv/harbor"));
+        check("file:///100%/%zz/%C3%A9", Some("/100%/%zz/é"));
+        check("file:///%ff", None);
+        check("file://host", None);
+        check("https://example.org/x", None);
+        check("/home/mira", None);
+    }
+}

@@ -1,0 +1,257 @@
+//! Sessions that agents keep in a database: a database that grows, is locked, is vacuumed or is
+//! damaged, read with the samples of each agent.
+
+use std::fs;
+use std::path::PathBuf;
+
+use rusqlite::Connection;
+use schemas::EventType;
+
+use crate::memory::{Memory, samples};
+
+/// A database among the samples, and how its agent continues a session in it.
+struct SampleDatabase {
+    /// The path below the samples.
+    path: &'static str,
+    /// A session in it.
+    session: &'static str,
+    /// Adds the prompt "One more thing." to the session.
+    prompt: &'static str,
+    /// Changes the title of the session to "Another title", without a new time.
+    title: Option<&'static str>,
+}
+
+const DATABASES: &[SampleDatabase] = &[
+    SampleDatabase {
+        path: "goose/sessions/sessions.db",
+        session: "20261025_1",
+        prompt: r#"INSERT INTO messages (session_id, role, content_json, created_timestamp)
+            VALUES ('20261025_1', 'user', '[{"type":"text","text":"One more thing."}]', 1793000000)"#,
+        title: Some("UPDATE sessions SET name = 'Another title' WHERE id = '20261025_1'"),
+    },
+    SampleDatabase {
+        path: "crush/crush.db",
+        session: "4e7a0d16-93c8-4f25-b0a1-6d82e9f5c374",
+        prompt: r#"INSERT INTO messages (id, session_id, role, parts, created_at, updated_at)
+            VALUES ('2d6e', '4e7a0d16-93c8-4f25-b0a1-6d82e9f5c374', 'user',
+            '[{"type":"text","data":{"text":"One more thing."}}]', 1793000000, 1793000000)"#,
+        title: Some("UPDATE sessions SET title = 'Another title' WHERE parent_session_id IS NULL"),
+    },
+    SampleDatabase {
+        path: "cursoride/globalStorage/state.vscdb",
+        session: "8c3f51d0-a2e7-4b96-8d14-70f9e6b5c2a3",
+        prompt: r#"INSERT INTO cursorDiskKV VALUES
+            ('bubbleId:8c3f51d0-a2e7-4b96-8d14-70f9e6b5c2a3:b1',
+            '{"bubbleId":"b1","type":1,"text":"One more thing."}');
+            UPDATE cursorDiskKV SET value = json_insert(value, '$.fullConversationHeadersOnly[#]',
+            json('{"bubbleId":"b1","type":1}'))
+            WHERE key = 'composerData:8c3f51d0-a2e7-4b96-8d14-70f9e6b5c2a3'"#,
+        title: Some(
+            "UPDATE cursorDiskKV SET value = json_set(value, '$.name', 'Another title')
+            WHERE key = 'composerData:8c3f51d0-a2e7-4b96-8d14-70f9e6b5c2a3'",
+        ),
+    },
+    SampleDatabase {
+        path: "zed/threads/threads.db",
+        session: "3fa1c90e-5d28-47b6-9e04-8b7c6d1f2a53",
+        prompt: r#"UPDATE threads SET updated_at = '2025-11-03T11:00:00+00:00', data =
+            CAST(json_insert(CAST(data AS TEXT), '$.messages[#]', json('{"id":3,"role":"user",
+            "segments":[{"type":"text","text":"One more thing."}]}')) AS BLOB)
+            WHERE data_type = 'json'"#,
+        title: None,
+    },
+];
+
+/// A copy of a sample database in a folder of its own, as its agent names the folders.
+fn copy(sample: &SampleDatabase) -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let path = dir.path().join(sample.path);
+    fs::create_dir_all(path.parent().expect("folder")).expect("creates");
+    fs::copy(samples().join(sample.path), &path).expect("copies");
+    (dir, path)
+}
+
+fn prompts(memory: &Memory, session: &str) -> Vec<String> {
+    let events = memory.events().into_iter().filter(|event| event.session_id == session);
+    let prompts = events.filter(|event| event.event_type == EventType::User && !event.is_replay);
+    prompts.map(|event| event.text).collect()
+}
+
+#[test]
+fn a_database_that_grows_gives_the_same_as_one_read_at_once() {
+    for sample in DATABASES {
+        let (dir, path) = copy(sample);
+        let connection = Connection::open(&path).expect("opens");
+        connection.pragma_update(None, "journal_mode", "wal").expect("wal");
+        let memory = Memory::default();
+        memory.ingest(dir.path());
+        let before = memory.events();
+        assert!(!prompts(&memory, sample.session).is_empty(), "{}", sample.path);
+
+        connection.execute_batch(sample.prompt).expect(sample.path);
+        memory.ingest(dir.path());
+        assert_eq!(
+            prompts(&memory, sample.session).last().map(String::as_str),
+            Some("One more thing."),
+            "{}",
+            sample.path
+        );
+        let whole = Memory::default();
+        whole.ingest(dir.path());
+        assert_eq!(memory.events().len(), whole.events().len(), "{}", sample.path);
+        for (a, b) in memory.events().iter().zip(&whole.events()) {
+            assert_eq!(a.event_index, b.event_index, "{}", sample.path);
+            assert_eq!(a.text, b.text, "{}", sample.path);
+        }
+        // The events of before keep their places.
+        for event in &before {
+            let now = memory.events();
+            let same = now.iter().find(|now| {
+                now.session_id == event.session_id && now.event_index == event.event_index
+            });
+            assert_eq!(same.map(|same| &same.text), Some(&event.text), "{}", sample.path);
+        }
+    }
+}
+
+#[test]
+fn a_title_that_changes_without_a_new_time_is_read() {
+    for sample in DATABASES {
+        let Some(title) = sample.title else { continue };
+        let (dir, path) = copy(sample);
+        let memory = Memory::default();
+        memory.ingest(dir.path());
+        Connection::open(&path).expect("opens").execute_batch(title).expect(sample.path);
+        memory.ingest(dir.path());
+        let session = memory.session(sample.session);
+        assert_eq!(session.title.as_deref(), Some("Another title"), "{}", sample.path);
+    }
+}
+
+#[test]
+fn a_database_is_read_while_its_agent_holds_locks_and_is_never_changed() {
+    for sample in DATABASES {
+        let (dir, path) = copy(sample);
+        let connection = Connection::open(&path).expect("opens");
+        connection.execute_batch("BEGIN EXCLUSIVE").expect("locks");
+        let before = fs::read(&path).expect("reads");
+        let memory = Memory::default();
+        let report = memory.ingest(dir.path());
+        assert!(report.problems.is_empty(), "{} {:?}", sample.path, report.problem_list);
+        assert!(!prompts(&memory, sample.session).is_empty(), "{}", sample.path);
+        drop(connection);
+
+        assert_eq!(fs::read(&path).expect("reads"), before);
+        let files = fs::read_dir(path.parent().expect("folder")).expect("lists").count();
+        assert_eq!(files, 1, "nothing is left next to {}", sample.path);
+    }
+}
+
+#[test]
+fn a_database_that_is_vacuumed_is_not_read_again() {
+    for sample in DATABASES {
+        let (dir, path) = copy(sample);
+        let memory = Memory::default();
+        memory.ingest(dir.path());
+        let before = memory.events();
+        let connection = Connection::open(&path).expect("opens");
+        connection.pragma_update(None, "page_size", 4096).expect("page size");
+        connection.execute_batch("VACUUM").expect("vacuums");
+        let report = memory.ingest(dir.path());
+        assert_eq!(report.objects, 0, "{}", sample.path);
+        assert_eq!(memory.events(), before, "{}", sample.path);
+    }
+}
+
+/// Every byte that is flipped, and every end that is missing, is a problem at most.
+#[test]
+fn a_damaged_database_is_a_problem_at_most() {
+    for sample in DATABASES {
+        let (dir, path) = copy(sample);
+        let whole = fs::read(&path).expect("reads");
+        for at in (0..whole.len()).step_by(whole.len() / 97) {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 0xa5;
+            fs::write(&path, &bytes).expect("writes");
+            Memory::default().ingest(dir.path());
+            fs::write(&path, &whole[..at]).expect("writes");
+            Memory::default().ingest(dir.path());
+        }
+    }
+}
+
+/// Cells of other types than the agent writes, ids that are paths, and content that is not JSON.
+#[test]
+fn hostile_rows_are_kept_as_text_or_reported() {
+    let deep = "[".repeat(100_000);
+    let cases = [
+        (
+            "goose/sessions/sessions.db",
+            format!(
+                "UPDATE messages SET content_json = '{deep}' WHERE id = 1;
+             UPDATE messages SET content_json = x'ff00ff', created_timestamp = 'soon' WHERE id = 2;
+             UPDATE messages SET content_json = '\"plain words\"' WHERE id = 3;
+             UPDATE usage_ledger SET input_tokens = -9, total_tokens = 9223372036854775807;
+             INSERT INTO sessions (id, working_dir) VALUES ('../../etc/passwd#x', '/');
+             INSERT INTO messages (session_id, role, content_json, created_timestamp)
+             VALUES ('../../etc/passwd#x', 'odd role', '[{{\"type\":\"new kind\"}}]', 1)"
+            ),
+        ),
+        (
+            "crush/crush.db",
+            format!(
+                "UPDATE messages SET parts = '{deep}' WHERE role = 'user';
+             UPDATE messages SET parts = '[{{\"type\":\"new\",\"data\":7}}]' WHERE role = 'tool';
+             UPDATE sessions SET cost = 1e308, prompt_tokens = -1, updated_at = 'now'"
+            ),
+        ),
+        (
+            "cursoride/globalStorage/state.vscdb",
+            format!(
+                "UPDATE cursorDiskKV SET value = '{deep}' WHERE key LIKE 'bubbleId:%:1%';
+             UPDATE cursorDiskKV SET value = 7 WHERE key LIKE 'bubbleId:%:2%';
+             INSERT INTO cursorDiskKV VALUES ('composerData:../x', '{{}}'),
+             ('bubbleId:../x:y', '{{\"type\":99}}')"
+            ),
+        ),
+        (
+            "zed/threads/threads.db",
+            format!(
+                "UPDATE threads SET data = CAST('{deep}' AS BLOB) WHERE data_type = 'json';
+             UPDATE threads SET data = x'28b52ffd00' WHERE data_type = 'zstd'"
+            ),
+        ),
+    ];
+    for (path, sql) in cases {
+        let sample = DATABASES.iter().find(|sample| sample.path == path).expect(path);
+        let (dir, path) = copy(sample);
+        let connection = Connection::open(&path).expect("opens");
+        connection.execute_batch(&sql).expect(sample.path);
+        drop(connection);
+        let memory = Memory::default();
+        let report = memory.ingest(dir.path());
+        let is_reported = !report.problems.is_empty()
+            || memory.sessions().iter().any(|session| session.drift.is_some());
+        assert!(is_reported, "{}", sample.path);
+    }
+}
+
+/// A copy of a database, as in a backup, counts nothing a second time.
+#[test]
+fn copies_of_a_database_count_once() {
+    for sample in DATABASES {
+        let (dir, path) = copy(sample);
+        let counts = |memory: &Memory| {
+            let own: Vec<_> = memory.events().into_iter().filter(|e| !e.is_replay).collect();
+            let tokens: i64 = own.iter().map(|event| event.usage().total()).sum();
+            (own.len(), tokens)
+        };
+        let one = Memory::default();
+        one.ingest(dir.path());
+
+        let (other, _) = copy(sample);
+        let both = Memory::default();
+        both.ingest_all(&[dir.path().to_owned(), other.path().to_owned()]);
+        assert_eq!(counts(&both), counts(&one), "{}", path.display());
+    }
+}
