@@ -145,7 +145,7 @@ fn money(agent: &mut Agent) {
     let models = agent.ask("session_stats", by("model"));
     let names: Vec<_> =
         items(&models, "groups").iter().map(|group| text(group, "/group/model")).collect();
-    assert_eq!(names, ["claude-opus-4-6", "gpt-5.5", "claude-opus-4-7"]);
+    assert_eq!(names, ["claude-opus-4-6", "gpt-5.5", "claude-sonnet-4-6"]);
     let sessions = agent.ask("session_stats", by("session"));
     let groups = items(&sessions, "groups");
     assert_eq!(groups[0]["group"]["session"], MAIN);

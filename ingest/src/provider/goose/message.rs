@@ -11,7 +11,6 @@
 use schemas::{EventType, Usage};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{LEDGER, MESSAGES};
 use crate::provider::format::RecordOutcome;
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::chat;
@@ -19,6 +18,12 @@ use crate::provider::shared::database::size_limit::{OVERSIZED_RECORD, push_overs
 use crate::stream::{DecodedEvent, RecordAt, Stream};
 use crate::text::json::{JsonFields, Parser, Value, decode_embedded, string_value};
 use crate::text::render;
+
+/// The table of token counts, one row for each request.
+pub(super) const LEDGER: &str = "usage_ledger";
+
+/// The table of messages, and the field of a document that holds the records.
+pub(super) const MESSAGES: &str = "messages";
 
 /// Kinds of blocks that tell the user something, and are not reported as drift.
 const NOTED_BLOCKS: &[&str] = &[

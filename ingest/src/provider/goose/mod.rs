@@ -22,7 +22,7 @@ use schemas::session::SHUTDOWN_SUM;
 use schemas::{EventType, Provider, Usage};
 use serde_json::Value as Json;
 
-use self::message::GooseDecoder;
+use self::message::{GooseDecoder, LEDGER, MESSAGES};
 use crate::provider::format::{
     AgentFolders, LogFormat, LogHead, LogReader, Platform, Quirks, RecordOutcome, RecordTally,
     SessionClaim,
@@ -57,9 +57,6 @@ const AGENT: &str = "Goose";
 
 /// Value of `store` in the documents of these sessions.
 const STORE: &str = "goose";
-
-/// The table of token counts, one row for each request.
-const LEDGER: &str = "usage_ledger";
 
 const TABLES: SessionTables = SessionTables {
     agent: AGENT,
@@ -118,9 +115,6 @@ const ASSEMBLY: Assembly = Assembly {
     find_defect: |database| TABLES.find_defect(database),
     assemble: |path| TABLES.assemble(path),
 };
-
-/// The field of a document that holds the records.
-const MESSAGES: &str = "messages";
 
 const LAYOUT: DocumentLayout = DocumentLayout { list: Some(MESSAGES), header: &["info"] };
 

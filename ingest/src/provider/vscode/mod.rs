@@ -22,10 +22,9 @@ use std::path::{Path, PathBuf};
 
 use schemas::Provider;
 use serde_json::Value as Json;
-use xxhash_rust::xxh3::xxh3_64;
 
-use self::operations::ChatReplay;
-use self::request::RequestDecoder;
+use self::operations::{ChatReplay, HEADER, REQUESTS};
+use self::request::{RequestDecoder, request_identity};
 use crate::provider::format::{
     AgentFolders, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, RecordTally, SessionClaim,
 };
@@ -44,13 +43,6 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     quirks: Quirks { is_sidecar: Some(|name, _| name == WORKSPACE_FILE), ..Quirks::NONE },
     reader: LogReader::Document(decode_log),
 };
-
-/// The field of a chat that holds its requests.
-const REQUESTS: &str = "requests";
-
-/// The fields of a chat that are read besides its requests.
-const HEADER: &[&str] =
-    &["creationDate", "lastMessageDate", "customTitle", "computedTitle", "workingDirectory"];
 
 const LAYOUT: DocumentLayout = DocumentLayout { list: Some(REQUESTS), header: HEADER };
 
@@ -102,11 +94,6 @@ fn claim_chat(head: &LogHead<'_>, id: Option<&str>, requests: &Json) -> SessionC
         first_record: requests[0]["requestId"].as_str().map(|id| request_identity(id, 0)),
         first_response: None,
     }
-}
-
-/// Returns the identity of a run of the parts of a response, by its number in the request.
-fn request_identity(request_id: &str, run: u64) -> u64 {
-    xxh3_64(format!("{request_id} {run}").as_bytes()) | 1
 }
 
 /// Decodes a chat of either form.

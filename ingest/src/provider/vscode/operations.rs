@@ -15,9 +15,15 @@ use std::collections::HashMap;
 use schemas::problem::ProblemKind;
 use serde_json::{Map, Value as Json};
 
-use super::{HEADER, REQUESTS};
 use crate::provider::format::RecordOutcome;
 use crate::stream::{RecordAt, Stream};
+
+/// The field of a chat that holds its requests.
+pub(super) const REQUESTS: &str = "requests";
+
+/// The fields of a chat that are read besides its requests.
+pub(super) const HEADER: &[&str] =
+    &["creationDate", "lastMessageDate", "customTitle", "computedTitle", "workingDirectory"];
 
 /// A request of a chat.
 pub(super) struct ReplayedRequest {

@@ -11,8 +11,8 @@
 //! ```
 
 use schemas::{EventType, Usage};
+use xxhash_rust::xxh3::xxh3_64;
 
-use super::request_identity;
 use super::tool::{ToolRounds, markdown_text, push_invocation};
 use crate::provider::shared::chat;
 use crate::provider::shared::file_uri::file_uri_path;
@@ -347,4 +347,9 @@ fn push_notification(subtype: &str, text: &str, is_error: Option<bool>, out: &mu
     let decoded =
         DecodedEvent { subtype: Some(subtype), text, is_error, ..DecodedEvent::default() };
     out.push(EventType::Notification, decoded);
+}
+
+/// Returns the identity of a run of the parts of a response, by its number in the request.
+pub(super) fn request_identity(request_id: &str, run: u64) -> u64 {
+    xxh3_64(format!("{request_id} {run}").as_bytes()) | 1
 }
