@@ -255,3 +255,29 @@ fn copies_of_a_database_count_once() {
         assert_eq!(counts(&both), counts(&one), "{}", path.display());
     }
 }
+
+/// The editor keeps a chat in its database, and writes a transcript of it without tokens and results.
+#[test]
+fn a_transcript_of_a_chat_in_the_database_is_no_second_session() {
+    let chat = "8c3f51d0-a2e7-4b96-8d14-70f9e6b5c2a3";
+    let other = "0b6f1f7e-3f0c-4a4e-9f4b-1d2c3b4a5f60";
+    let home = tempfile::tempdir().expect("tempdir");
+    let record =
+        r#"{"role":"user","message":{"content":[{"type":"text","text":"Count the boats"}]}}"#;
+    for id in [chat, other] {
+        let folder = home.path().join(".cursor/projects/work-pier/agent-transcripts").join(id);
+        fs::create_dir_all(&folder).expect("creates");
+        fs::write(folder.join(format!("{id}.jsonl")), format!("{record}\n")).expect("writes");
+    }
+    let database = home.path().join(".config/Cursor/User/globalStorage/state.vscdb");
+    fs::create_dir_all(database.parent().expect("a folder")).expect("creates");
+    fs::copy(samples().join("cursoride/globalStorage/state.vscdb"), &database).expect("copies");
+
+    let memory = Memory::default();
+    let report = memory.ingest(home.path());
+    assert_eq!(report.files_sidecar, 1, "{report:?}");
+    let mut found: Vec<String> = memory.sessions().into_iter().map(|row| row.session_id).collect();
+    found.retain(|id| [chat, other].iter().any(|known| id.starts_with(known)));
+    found.sort();
+    assert_eq!(found, [other, chat]);
+}

@@ -3,8 +3,8 @@
 //! (docs/formats.md#cursor).
 //!
 //! The records have no ids, no model, no tokens and no tool results. The only times are those that
-//! newer versions put around a prompt. The editor's own chats (`state.vscdb`, `store.db`) are
-//! databases and are not read here.
+//! newer versions put around a prompt. A chat that the editor has in its database is read from there
+//! (`cursoride`), with tokens and results.
 
 mod place;
 
@@ -14,6 +14,7 @@ use schemas::event::Relation;
 use schemas::{EventType, Provider};
 use serde::{Deserialize, Serialize};
 
+use crate::provider::cursoride::database::{DATABASE, has_bubbles};
 use crate::provider::format::{
     LineDecoder, LogFormat, LogHead, LogReader, Quirks, RecordOutcome, SessionClaim, state_json,
 };
@@ -30,7 +31,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     decoder_version: 1,
     roots: |places| vec![places.home_path(".cursor/projects")],
     sniff: claim_log,
-    quirks: Quirks::NONE,
+    quirks: Quirks { is_stored_elsewhere: Some(is_in_database), ..Quirks::NONE },
     reader: LogReader::Lines(|_, state| {
         let state = state.and_then(|state| CursorState::deserialize(state).ok());
         Box::new(CursorDecoder { state: state.unwrap_or_default(), text: String::new() })
@@ -40,8 +41,21 @@ pub(super) const FORMAT: LogFormat = LogFormat {
 /// Placeholder for reasoning that Cursor does not record.
 const REDACTED: &str = "[REDACTED]";
 
+/// The folders in which the editor may keep its data on Linux, macOS and Windows, below the home folder.
+const EDITOR_FOLDERS: [&str; 3] = [".config", "Library/Application Support", "AppData/Roaming"];
+
+/// Returns whether the database of the editor has the chat of a transcript.
+fn is_in_database(path: &Path) -> bool {
+    let Some(chat) = path.file_stem().and_then(|stem| stem.to_str()) else { return false };
+    let home = path.ancestors().find(|folder| folder.ends_with(".cursor")).and_then(Path::parent);
+    let databases = home.into_iter().flat_map(|home| EDITOR_FOLDERS.map(|data| home.join(data)));
+    databases
+        .map(|data| data.join("Cursor/User/globalStorage").join(DATABASE))
+        .any(|database| database.is_file() && has_bubbles(&database, chat))
+}
+
 fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
-    if !head.objects.iter().any(is_cursor_record) {
+    if !head.objects.iter().any(is_cursor_record) || is_in_database(head.path) {
         return None;
     }
 

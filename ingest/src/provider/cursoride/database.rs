@@ -33,7 +33,7 @@ use crate::source::assembly::{Assembly, SessionList};
 pub(super) const STORE: &str = "cursoride";
 
 /// File name of the database. Every editor derived from VS Code has one.
-pub(super) const DATABASE: &str = "state.vscdb";
+pub(in crate::provider) const DATABASE: &str = "state.vscdb";
 
 /// The name of the program.
 const AGENT: &str = "Cursor";
@@ -104,6 +104,18 @@ pub(super) const ASSEMBLY: Assembly = Assembly {
 fn is_database(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name == DATABASE)
         && path.parent().is_some_and(|folder| folder.ends_with("globalStorage"))
+}
+
+/// Returns whether a database has bubbles of a chat. One that cannot be read has none.
+pub(in crate::provider) fn has_bubbles(database: &Path, chat: &str) -> bool {
+    let keys = [format!("{BUBBLE_KEY}{chat}:"), format!("{BUBBLE_KEY}{chat};")];
+    let found = query_database(database, AGENT, |connection| {
+        let sql = format!(
+            "SELECT EXISTS (SELECT 1 FROM {VALUES} WHERE key >= ?1 AND key < ?2 AND value IS NOT NULL)"
+        );
+        connection.query_row(&sql, keys, |row| row.get(0))
+    });
+    found.unwrap_or(false)
 }
 
 /// Lists the chats in a database that have bubbles or a list of them.

@@ -12,7 +12,7 @@
 //! A chat is assembled into a document of its bubbles (`database.rs`), which `bubble.rs` decodes.
 
 mod bubble;
-mod database;
+pub(super) mod database;
 
 use std::path::PathBuf;
 
