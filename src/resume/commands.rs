@@ -129,7 +129,7 @@ pub(super) fn commands_of(agent: Provider) -> &'static AgentCommands {
         },
         Provider::Crush => &AgentCommands {
             program: "crush",
-            resume: Impossible("Crush resumes sessions only in its window"),
+            resume: ById(&["--session"]),
             start: StartWay::Impossible,
         },
         Provider::CursorIde => &AgentCommands {

@@ -11,6 +11,7 @@ use crate::provider::shared::document::{ListSeed, first_elements};
 use crate::source::candidate::{Container, LogCandidate};
 use crate::source::line_source::LineSource;
 use crate::source::lines::{LogLine, LogLines, MAX_LINE_BYTES, SMALL_CHUNK_BYTES, fitting_chunk};
+use crate::text::json::legible_json;
 
 /// Maximum number of objects examined. Objects that name a session are at the top, and the first
 /// response of the model is mostly among these.
@@ -68,7 +69,7 @@ fn read_head_until(
             beginning.push(b'\n');
         }
 
-        let text = String::from_utf8_lossy(bytes);
+        let text = legible_json(bytes);
         // In a document over several lines, or in a list, no line is a record.
         let opens_document =
             matches!(text.trim(), "{" | "[") || text.trim_start().starts_with("[{");
@@ -87,7 +88,7 @@ fn read_head_until(
     }
 
     if beginning.trim_ascii_start().starts_with(b"[") {
-        let objects = first_elements(&String::from_utf8_lossy(&beginning), MAX_OBJECTS);
+        let objects = first_elements(&legible_json(&beginning), MAX_OBJECTS);
         return Ok(Some(LogHead { path, objects, fields: None, is_object: false, is_list: true }));
     }
     // A document on one line is one object; one over several lines gives no objects.
@@ -96,7 +97,7 @@ fn read_head_until(
     let fields = if is_object {
         None
     } else if objects.is_empty() || is_single {
-        parse_top_fields(&String::from_utf8_lossy(&beginning))
+        parse_top_fields(&legible_json(&beginning))
     } else {
         None
     };

@@ -11,6 +11,7 @@ use schemas::problem::ProblemKind;
 use simd_json::prelude::*;
 use simd_json::{INPUT_PADDING, Node, Tape};
 
+pub(crate) use super::repair::replace_lone_surrogates;
 use super::repair::{is_plain, repair_body};
 
 /// A decoded JSON value, which borrows from the parser.
@@ -155,6 +156,13 @@ impl Parser {
 pub(crate) fn repair_text(bytes: &[u8]) -> (Cow<'_, str>, Vec<(ProblemKind, String)>) {
     let (line, repairs) = repair_body(bytes);
     (line.json, repairs)
+}
+
+/// Returns the text of JSON for serde_json, which takes neither invalid UTF-8 nor half a surrogate pair:
+/// JavaScript writes one where it cuts a text.
+pub(crate) fn legible_json(bytes: &[u8]) -> Cow<'_, str> {
+    let text = String::from_utf8_lossy(bytes);
+    replace_lone_surrogates(&text).map_or(text, Cow::Owned)
 }
 
 /// Describes bytes that are not JSON, with serde_json's message without its line number, which is

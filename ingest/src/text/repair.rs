@@ -90,9 +90,9 @@ pub(super) fn repair_body(body: &[u8]) -> (RepairedLine<'_>, Vec<(ProblemKind, S
     (RepairedLine { json: Cow::Owned(json), seams }, repairs)
 }
 
-/// Replaces `\uD8xx` without its other half by `\ufffd`. Returns `None` if there is nothing to
-/// replace.
-fn replace_lone_surrogates(text: &str) -> Option<String> {
+/// Replaces `\uD8xx` without its other half by `\ufffd`, which is as long. Returns `None` if there is
+/// nothing to replace.
+pub(crate) fn replace_lone_surrogates(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
     let mut out: Option<Vec<u8>> = None;
     let mut at = 0;

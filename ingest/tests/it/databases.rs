@@ -281,3 +281,30 @@ fn a_transcript_of_a_chat_in_the_database_is_no_second_session() {
     found.sort();
     assert_eq!(found, [other, chat]);
 }
+
+/// A change that is not committed may be rolled back.
+#[test]
+fn an_unfinished_change_with_a_rollback_journal_is_not_read() {
+    let sample = DATABASES.iter().find(|sample| sample.path.starts_with("cursoride"));
+    let sample = sample.expect("a sample");
+    let (dir, path) = copy(sample);
+    let connection = Connection::open(&path).expect("opens");
+    connection.pragma_update(None, "journal_mode", "delete").expect("a journal");
+    // Pages are written into the database before the commit.
+    connection.pragma_update(None, "cache_size", 1).expect("a small cache");
+    connection.execute_batch("BEGIN").expect("begins");
+    let filler = "INSERT INTO cursorDiskKV SELECT 'filler:' || column1, printf('%.5000c', 'x') \
+        FROM (VALUES (1), (2), (3), (4), (5), (6))";
+    connection.execute_batch(filler).expect("inserts");
+    connection.execute_batch(sample.prompt).expect("inserts");
+
+    let memory = Memory::default();
+    memory.ingest(dir.path());
+    let found = prompts(&memory, sample.session);
+    assert!(!found.iter().any(|prompt| prompt == "One more thing."), "{found:?}");
+
+    connection.execute_batch("COMMIT").expect("commits");
+    memory.ingest(dir.path());
+    let found = prompts(&memory, sample.session);
+    assert_eq!(found.last().map(String::as_str), Some("One more thing."));
+}

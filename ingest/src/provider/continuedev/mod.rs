@@ -13,6 +13,7 @@
 //! `sessions.json` next to them lists the sessions with the times at which they began. Messages have
 //! no times.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
@@ -231,11 +232,12 @@ impl ContinueDecoder {
         let states = item.items("toolCallStates");
         let old_state = item.object("toolCallState");
         let states: Vec<_> = states.into_iter().chain(old_state).collect();
-        let is_shown = |call: &Value<'_>| {
-            states.iter().any(|state| state.text("toolCallId") == call.text("id"))
-        };
-        for call in message.items("toolCalls").into_iter().filter(|call| !is_shown(call)) {
-            self.push_call(call, out);
+        let shown: HashSet<Option<&str>> =
+            states.iter().map(|state| state.text("toolCallId")).collect();
+        for call in message.items("toolCalls") {
+            if !shown.contains(&call.text("id")) {
+                self.push_call(call, out);
+            }
         }
         for state in &states {
             if let Some(call) = state.object("toolCall") {

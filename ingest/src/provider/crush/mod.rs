@@ -174,12 +174,15 @@ fn decode_header(info: Value<'_>, model: Option<&str>, out: &mut Stream) {
     begin_header_record(updated, out);
     let last = DecodedEvent { subtype: Some("last_request"), usage, ..DecodedEvent::default() };
     out.push(EventType::TokenUsage, last);
-    let cost = DecodedEvent {
-        subtype: Some("session_cost"),
-        cost: info.cost("cost"),
-        ..DecodedEvent::default()
-    };
-    out.push(EventType::TokenUsage, cost);
+    // Crush adds the cost of a subagent to that of its parent.
+    if info.non_empty("parent_session_id").is_none() {
+        let cost = DecodedEvent {
+            subtype: Some("session_cost"),
+            cost: info.cost("cost"),
+            ..DecodedEvent::default()
+        };
+        out.push(EventType::TokenUsage, cost);
+    }
 }
 
 /// Returns the folder of the project whose database holds a session. `None` if the database is in

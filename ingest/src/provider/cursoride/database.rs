@@ -28,6 +28,7 @@ use crate::provider::shared::database::tables::{
     assembled_session, missing_session, split_session_path,
 };
 use crate::source::assembly::{Assembly, SessionList};
+use crate::text::json::legible_json;
 
 /// Value of `store` in the documents of these chats.
 pub(super) const STORE: &str = "cursoride";
@@ -113,7 +114,7 @@ pub(in crate::provider) fn has_bubbles(database: &Path, chat: &str) -> bool {
         let sql = format!(
             "SELECT EXISTS (SELECT 1 FROM {VALUES} WHERE key >= ?1 AND key < ?2 AND value IS NOT NULL)"
         );
-        connection.query_row(&sql, keys, |row| row.get(0))
+        connection.query_row(&sql, [&keys[0], &keys[1]], |row| row.get(0))
     });
     found.unwrap_or(false)
 }
@@ -153,11 +154,26 @@ fn list_chats(connection: &Connection) -> Result<Vec<DatabaseSession>> {
     if tables.contains(HEADERS) {
         add_times(connection, &mut found)?;
     }
+    for chat in found.values_mut().filter(|chat| chat.bytes == 0) {
+        chat.bytes = inside_bytes(connection, &chat.id)?;
+    }
     // A draft has no bubbles.
     // The document has a part of the fields only. A size above its own would look like a log that
     // ends within a line.
     let chats = found.into_values().filter(|chat| chat.bytes > 0);
     Ok(chats.map(|chat| DatabaseSession { bytes: chat.bytes / 2, ..chat }).collect())
+}
+
+/// Returns the bytes of a chat of an old version, which has its bubbles in itself; 0 if it has none.
+fn inside_bytes(connection: &Connection, id: &str) -> Result<u64> {
+    let sql = format!(
+        "SELECT octet_length(value) FROM {VALUES} WHERE key = ?1 \
+         AND octet_length(value) <= {MAX_CHAT_BYTES} \
+         AND instr(CAST(value AS TEXT), '\"conversation\":[{{') > 0"
+    );
+    let read = |row: &rusqlite::Row<'_>| Ok(cell_integer(row.get_ref(0)?));
+    let bytes = connection.query_row(&sql, [format!("{CHAT_KEY}{id}")], read).optional()?;
+    Ok(bytes.unwrap_or(0).max(0).cast_unsigned())
 }
 
 /// Adds the times of the latest changes, which only newer versions have outside of the chats.
@@ -182,7 +198,7 @@ fn read_document(connection: &Connection, id: &str) -> Result<Option<Vec<u8>>> {
     let Some(chat) = read_value(connection, &format!("{CHAT_KEY}{id}"), MAX_CHAT_BYTES)? else {
         return Ok(None);
     };
-    let chat: Map<String, Json> = serde_json::from_slice(&chat).unwrap_or_default();
+    let chat: Map<String, Json> = serde_json::from_str(&legible_json(&chat)).unwrap_or_default();
     let mut info: Map<String, Json> = CHAT_FIELDS
         .iter()
         .filter_map(|key| Some(((*key).to_owned(), chat.get(*key)?.clone())))
@@ -198,7 +214,13 @@ fn read_document(connection: &Connection, id: &str) -> Result<Option<Vec<u8>>> {
     let listed = chat.get("fullConversationHeadersOnly").and_then(Json::as_array);
     let inside = chat.get("conversation").and_then(Json::as_array);
     let messages = match (listed.filter(|listed| !listed.is_empty()), inside) {
-        (None, Some(inside)) => inside.iter().map(Json::to_string).collect(),
+        (None, Some(inside)) => {
+            let bubble_of = |bubble: &Json| {
+                let id = bubble["bubbleId"].as_str().unwrap_or_default();
+                bubble_json(bubble.to_string().as_bytes(), id)
+            };
+            inside.iter().map(bubble_of).collect()
+        }
         (listed, _) => {
             let ids = listed.into_iter().flatten().filter_map(|head| head["bubbleId"].as_str());
             let keys: Vec<String> = match listed {
@@ -218,7 +240,7 @@ fn add_head(connection: &Connection, id: &str, info: &mut Map<String, Json>) -> 
     );
     let read = |row: &rusqlite::Row<'_>| Ok(cell_bytes(row.get_ref(0)?).to_vec());
     let Some(head) = connection.query_row(&sql, [id], read).optional()? else { return Ok(()) };
-    let head: Map<String, Json> = serde_json::from_slice(&head).unwrap_or_default();
+    let head: Map<String, Json> = serde_json::from_str(&legible_json(&head)).unwrap_or_default();
     for key in CHAT_FIELDS {
         if let Some(value) = head.get(*key).filter(|value| !value.is_null()) {
             info.entry((*key).to_owned()).or_insert_with(|| value.clone());
@@ -280,7 +302,7 @@ fn read_bubbles(
 
 /// Returns the fields of a bubble that are read. Of one that is not JSON, only the text is kept.
 fn bubble_json(value: &[u8], id: &str) -> String {
-    let text = String::from_utf8_lossy(value);
+    let text = legible_json(value);
     let mut record = format!("{{\"bubbleId\":{}", Json::from(id));
     match serde_json::from_str::<BTreeMap<String, &RawValue>>(&text) {
         Ok(fields) => {

@@ -233,8 +233,10 @@ fn decode_header(info: Value<'_>, has_counts: bool, out: &mut Stream) {
     out.extend_time_range(updated);
     out.set_cwd(info.text("working_dir"));
     let title = info.non_empty("name").or_else(|| info.non_empty("description")).unwrap_or("");
-    if !PLACEHOLDER_TITLES.iter().any(|start| title.starts_with(start)) {
-        let is_users = info.int("user_set_name") == Some(1);
+    let is_users = info.int("user_set_name") == Some(1);
+    // A number may follow.
+    let words = title.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, ' ' | '#'));
+    if is_users || !PLACEHOLDER_TITLES.contains(&words) {
         out.offer_title(if is_users { TitleFrom::User } else { TitleFrom::Agent }, title);
     }
     let mut model = None;

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use crate::provider::format::{RecordOutcome, RecordTally};
 use crate::source::lines::{LogLine, LogLines};
 use crate::stream::{RecordAt, Stream};
-use crate::text::json::{LineItem, Parser, Value};
+use crate::text::json::{LineItem, Parser, Value, replace_lone_surrogates};
 
 /// The position of a record in its log.
 #[derive(Debug, Clone, Copy)]
@@ -204,11 +204,12 @@ pub(crate) fn first_elements(text: &str, max_elements: usize) -> Vec<serde_json:
 }
 
 /// Converts the bytes to text of the same length. Every byte that is not UTF-8 and every control
-/// character that JSON does not allow becomes a question mark, so positions do not change.
+/// character that JSON does not allow becomes a question mark, and half a surrogate pair the replacement
+/// character, so positions do not change.
 fn to_legible_text(bytes: &[u8]) -> Cow<'_, str> {
     let has_controls = bytes.iter().copied().any(is_raw_control);
     if !has_controls && let Ok(text) = std::str::from_utf8(bytes) {
-        return Cow::Borrowed(text);
+        return replace_lone_surrogates(text).map_or(Cow::Borrowed(text), Cow::Owned);
     }
 
     let mut text = String::with_capacity(bytes.len());
@@ -219,7 +220,7 @@ fn to_legible_text(bytes: &[u8]) -> Cow<'_, str> {
         }
         text.extend(chunk.invalid().iter().map(|_| '?'));
     }
-    Cow::Owned(text)
+    Cow::Owned(replace_lone_surrogates(&text).unwrap_or(text))
 }
 
 /// Reports the bytes that were replaced in the document at `whole`.
@@ -230,6 +231,10 @@ fn report_replaced_bytes(bytes: &[u8], whole: RecordAt, out: &mut Stream) {
     if bytes.iter().copied().any(is_raw_control) {
         let message = "raw control characters were replaced";
         out.push_problem(whole, ProblemKind::ControlCharacters, message);
+    }
+    if str::from_utf8(bytes).is_ok_and(|text| replace_lone_surrogates(text).is_some()) {
+        let message = "half a surrogate pair was replaced";
+        out.push_problem(whole, ProblemKind::LoneSurrogate, message);
     }
 }
 
@@ -338,6 +343,7 @@ mod tests {
     fn bad_bytes_keep_their_place() {
         assert_eq!(to_legible_text(b"a\xff\xe2\x82b"), "a???b");
         assert_eq!(to_legible_text("\u{1}é\t\n\0".as_bytes()), "?é\t\n?");
+        assert_eq!(to_legible_text(br"a\ud83d\ude00 \ud83d."), r"a\ud83d\ude00 \ufffd.");
         assert!(matches!(to_legible_text("é".as_bytes()), Cow::Borrowed("é")));
     }
 

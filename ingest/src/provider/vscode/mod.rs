@@ -144,10 +144,11 @@ fn decode_operations(
     for request in replay.requests() {
         let raw = request.value.to_string();
         let first = out.position();
-        parser.for_each_item(raw.as_bytes(), &mut |found| {
-            if let LineItem::Object(object, _) = found {
+        parser.for_each_item(raw.as_bytes(), &mut |found| match found {
+            LineItem::Object(object, _) => {
                 decoder.decode_request(object, raw.as_bytes(), request.at, out);
             }
+            LineItem::Problem(kind, _, message) => out.push_problem(request.at, kind, message),
         });
         if request.is_removed {
             out.abandon_from(first);

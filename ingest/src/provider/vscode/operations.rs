@@ -17,6 +17,7 @@ use serde_json::{Map, Value as Json};
 
 use crate::provider::format::RecordOutcome;
 use crate::stream::{RecordAt, Stream};
+use crate::text::json::legible_json;
 
 /// The field of a chat that holds its requests.
 pub(super) const REQUESTS: &str = "requests";
@@ -24,6 +25,10 @@ pub(super) const REQUESTS: &str = "requests";
 /// The fields of a chat that are read besides its requests.
 pub(super) const HEADER: &[&str] =
     &["creationDate", "lastMessageDate", "customTitle", "computedTitle", "workingDirectory"];
+
+/// Most keys of the path of an operation. Real ones have six. It limits how deep a chat becomes: values
+/// of operations are nested into those of earlier ones.
+const MAX_PATH_KEYS: usize = 16;
 
 /// A request of a chat.
 pub(super) struct ReplayedRequest {
@@ -65,7 +70,7 @@ impl ChatReplay {
         at: RecordAt,
         out: &mut Stream,
     ) -> RecordOutcome {
-        let operation: Json = match serde_json::from_slice(line) {
+        let operation: Json = match serde_json::from_str(&legible_json(line)) {
             Ok(operation) => operation,
             Err(error) => {
                 let message = format!("an operation was not applied: {error}");
@@ -94,6 +99,9 @@ impl ChatReplay {
             Some(Json::Array(path)) => path,
             _ => Vec::new(),
         };
+        if path.len() > MAX_PATH_KEYS {
+            return false;
+        }
         let index = operation["i"].as_u64().and_then(|index| usize::try_from(index).ok());
         match (operation["kind"].as_u64(), value) {
             (Some(0), Some(Json::Object(chat))) => {
@@ -256,7 +264,7 @@ fn set_at(mut owner: &mut Json, path: &[Json], value: Option<Json>) -> bool {
         }
         (Json::Object(fields), None) => {
             let Some(key) = last.as_str() else { return false };
-            fields.shift_remove(key);
+            fields.swap_remove(key);
         }
         (Json::Array(items), value) => {
             let Some(index) = list_index(last) else { return false };
@@ -352,6 +360,7 @@ mod tests {
             json!({"kind": 1, "k": ["requests", 0, "list", 9_000_000_000_u64], "v": 1}),
             json!({"kind": 2, "k": ["requests", 0, "requestId"], "v": [1]}),
             json!({"kind": 1, "k": [], "v": 1}),
+            json!({"kind": 1, "k": vec!["requests"; MAX_PATH_KEYS + 1], "v": 1}),
             json!({"kind": 1, "k": "requests", "v": 1}),
             json!({"kind": 9}),
             json!({}),

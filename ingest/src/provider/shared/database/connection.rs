@@ -20,17 +20,32 @@ const MAX_LOCK_WAIT: Duration = Duration::from_secs(5);
 /// A running agent keeps changes in a log (`-wal`) with a shared index (`-shm`). If the agent was
 /// killed or the database was copied, there may be a log without an index. SQLite then builds the
 /// index in memory if it uses no locks. Without a log, the database is opened as immutable, which
-/// keeps SQLite from creating either file.
+/// keeps SQLite from creating either file. It ignores locks, so a database with a rollback journal
+/// (`-journal`), in which a change is not committed yet, is opened with locks instead: the query waits
+/// for the change, and fails if the agent does not end it.
 pub(crate) fn query_database<T>(
     db: &Path,
     agent: &str,
     query: impl Fn(&Connection) -> Result<T>,
 ) -> io::Result<T> {
-    let has_log = std::fs::metadata(with_suffix(db, "-wal")).is_ok_and(|log| log.len() > 0);
-    if !has_log {
-        let result = connect_read_only(db, "immutable=1")
-            .and_then(|connection| run_query(&connection, &query));
-        return result.map_err(io::Error::other);
+    let has_bytes =
+        |suffix| std::fs::metadata(with_suffix(db, suffix)).is_ok_and(|file| file.len() > 0);
+    if !has_bytes("-wal") {
+        let read = |parameters| {
+            connect_read_only(db, parameters).and_then(|connection| run_query(&connection, &query))
+        };
+        if !has_bytes("-journal") {
+            let result = read("immutable=1");
+            // A change that began meanwhile may be half in the result.
+            if !has_bytes("-journal") {
+                return result.map_err(io::Error::other);
+            }
+        }
+        return read("mode=ro").map_err(|error| {
+            io::Error::other(format!(
+                "{agent} has not ended a change of it (-journal): {error}; the next run reads it again"
+            ))
+        });
     }
 
     if with_suffix(db, "-shm").exists() {
