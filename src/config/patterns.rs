@@ -108,9 +108,12 @@ impl ExcludedFolders {
         self.folders.is_match(folder)
     }
 
-    /// Returns whether the path of a log is left out, whatever its project is.
+    /// Returns whether the path of a log is left out, whatever its project is. That of a session in a
+    /// database is `<database>#<session>`.
     pub fn has_log(&self, path: &str) -> bool {
+        let database = path.rsplit_once('#').filter(|(_, session)| !session.contains('/'));
         self.logs.is_match(path)
+            || database.is_some_and(|(database, _)| self.logs.is_match(database))
     }
 
     pub fn is_empty(&self) -> bool {
@@ -201,6 +204,8 @@ mod tests {
         }
         assert!(!name.has_folder("/code/sessions2") && !name.has_log("/h/.codex/sessions/a.jsonl"));
         assert!(excluded("/h/.codex/sessions").has_log("/h/.codex/sessions/a.jsonl"));
+        let database = excluded("**/crush.db");
+        assert!(database.has_log("/h/a/crush.db#7") && !database.has_log("/h/a/crush.db#/b/c"));
         let odd = pattern_of_name("my[app]*");
         assert!(
             excluded(&odd).has_folder("/code/my[app]*") && !excluded(&odd).has_folder("/code/mya")
