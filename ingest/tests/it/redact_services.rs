@@ -33,6 +33,27 @@ fn code(text: &str) -> String {
 /// A value without a shape, as most services issue keys.
 const SAMPLE: &str = "c7e41f0a92d85b3e6f174a0d9c2b58e3";
 
+const LOGS: &str = "
+## Secrets in the logs
+
+The store has no secrets, but the logs that it was read from still do. `sessions secrets` lists them: one
+line for each kind in a session, with the first event, the file, and whether the log still exists and the
+session was pushed (what is pushed is masked). `--json` names every place: the event, and where its record
+begins in the decompressed log, in bytes. Places are counted as `status` counts them. Copied history counts in
+each log that has it. Secrets of the session's own values, such as its title, are counted, but have no event
+and no time. An event may also have placeholders that were in the log before it was read. Sessions of other
+machines and forgotten ones are not listed. In a path or an id that contains a secret it is masked, too.
+
+The command exits with 1 if there are secrets, or if logs were read with `--no-redact`, whose secrets are not
+known. So a hook or CI job can fail on them:
+
+```sh
+sessions secrets --since 24h --project harbor
+```
+
+To remove a secret, revoke it where it was issued; the log is the agent's own file.
+";
+
 const HEAD: &str = "# Redaction
 
 Secrets are masked before anything is stored. A placeholder names the kind: `[REDACTED:github_token]`.
@@ -144,6 +165,7 @@ fn the_page_about_redaction_lists_services_and_rules() {
         let (all, shape, name) = (listed.len(), count("shape"), count("name"));
         let _ = writeln!(page, "| {list} | {all} | {shape} | {name} | {} |", all - shape - name);
     }
+    page.push_str(LOGS);
     page.push_str(
         "\n## Services\n\n| service | gitleaks | trufflehog | here |\n|---|---|---|---|\n",
     );
