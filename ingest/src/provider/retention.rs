@@ -1,7 +1,7 @@
 //! How long agents keep their logs, by their settings.
 //!
-//! Sources, as of November 2026: the settings reference of Claude Code (`cleanupPeriodDays`, at a start it
-//! deletes the logs that did not change for so many days) and of Gemini CLI
+//! Sources, as of November 2026: the settings reference of Claude Code (`cleanupPeriodDays`: when it
+//! starts, it deletes logs that have not changed for that many days) and of Gemini CLI
 //! (`general.sessionRetention`). No documentation of another agent names such a setting.
 
 use std::fs::File;

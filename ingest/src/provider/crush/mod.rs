@@ -12,7 +12,6 @@ mod message;
 
 use std::path::{Path, PathBuf};
 
-use schemas::event::Relation;
 use schemas::{Confidence, EventType, Provider, Usage};
 use serde_json::Value as Json;
 
@@ -20,7 +19,9 @@ use self::message::CrushDecoder;
 use crate::provider::format::{
     AgentFolders, LogFormat, LogHead, LogReader, Platform, Quirks, RecordTally, SessionClaim,
 };
-use crate::provider::shared::database::tables::{RecordTable, SessionTables, split_session_path};
+use crate::provider::shared::database::tables::{
+    RecordTable, SessionTables, claim_stored, split_session_path,
+};
 use crate::provider::shared::document::{self, Document, DocumentLayout};
 use crate::provider::shared::identity::begin_header_record;
 use crate::provider::shared::{chat, sidecar};
@@ -119,16 +120,7 @@ fn log_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {
 fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     let info = head.document()?.get("info").filter(|info| info["store"] == STORE)?;
     let id = info["id"].as_str()?;
-    let parent = info["parent_session_id"].as_str().filter(|parent| !parent.is_empty());
-    Some(SessionClaim {
-        provider: Provider::Crush,
-        native_id: id.to_owned(),
-        agent_id: parent.map(|_| id.to_owned()),
-        parent: parent.map(str::to_owned),
-        relation: parent.map(|_| Relation::SubagentOf),
-        first_record: None,
-        first_response: None,
-    })
+    Some(claim_stored(Provider::Crush, id, &info["parent_session_id"]))
 }
 
 fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {

@@ -155,7 +155,7 @@ fn list_chats(connection: &Connection) -> Result<Vec<DatabaseSession>> {
         add_times(connection, &mut found)?;
     }
     for chat in found.values_mut().filter(|chat| chat.bytes == 0) {
-        chat.bytes = inside_bytes(connection, &chat.id)?;
+        chat.bytes = inline_bytes(connection, &chat.id)?;
     }
     // A draft has no bubbles.
     // The document has a part of the fields only. A size above its own would look like a log that
@@ -164,8 +164,8 @@ fn list_chats(connection: &Connection) -> Result<Vec<DatabaseSession>> {
     Ok(chats.map(|chat| DatabaseSession { bytes: chat.bytes / 2, ..chat }).collect())
 }
 
-/// Returns the bytes of a chat of an old version, which has its bubbles in itself; 0 if it has none.
-fn inside_bytes(connection: &Connection, id: &str) -> Result<u64> {
+/// Returns the size of a chat of an old version, whose value has the bubbles itself; 0 if it has none.
+fn inline_bytes(connection: &Connection, id: &str) -> Result<u64> {
     let sql = format!(
         "SELECT octet_length(value) FROM {VALUES} WHERE key = ?1 \
          AND octet_length(value) <= {MAX_CHAT_BYTES} \

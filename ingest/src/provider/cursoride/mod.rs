@@ -17,13 +17,13 @@ pub(super) mod database;
 use std::path::PathBuf;
 
 use schemas::Provider;
-use schemas::event::Relation;
 
 use self::bubble::BubbleDecoder;
 use crate::provider::format::{
     AgentFolders, LogFormat, LogHead, LogReader, Quirks, RecordTally, SessionClaim,
 };
 use crate::provider::shared::chat;
+use crate::provider::shared::database::tables::claim_stored;
 use crate::provider::shared::document::{self, Document, DocumentLayout};
 use crate::stream::{Stream, TitleFrom};
 use crate::text::json::{JsonFields, Value};
@@ -48,16 +48,7 @@ fn log_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {
 fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     let info = head.document()?.get("info").filter(|info| info["store"] == database::STORE)?;
     let id = info["composerId"].as_str()?;
-    let parent = info["subagentInfo"]["parentComposerId"].as_str().filter(|id| !id.is_empty());
-    Some(SessionClaim {
-        provider: Provider::CursorIde,
-        native_id: id.to_owned(),
-        agent_id: parent.map(|_| id.to_owned()),
-        parent: parent.map(str::to_owned),
-        relation: parent.map(|_| Relation::SubagentOf),
-        first_record: None,
-        first_response: None,
-    })
+    Some(claim_stored(Provider::CursorIde, id, &info["subagentInfo"]["parentComposerId"]))
 }
 
 fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {

@@ -17,7 +17,6 @@ mod message;
 
 use std::path::{Path, PathBuf};
 
-use schemas::event::Relation;
 use schemas::session::SHUTDOWN_SUM;
 use schemas::{EventType, Provider, Usage};
 use serde_json::Value as Json;
@@ -28,7 +27,7 @@ use crate::provider::format::{
     SessionClaim,
 };
 use crate::provider::shared::database::connection::query_database;
-use crate::provider::shared::database::tables::{RecordTable, SessionTables};
+use crate::provider::shared::database::tables::{RecordTable, SessionTables, claim_stored};
 use crate::provider::shared::document::{self, Document, DocumentLayout};
 use crate::provider::shared::identity::begin_header_record;
 use crate::source::assembly::Assembly;
@@ -159,37 +158,15 @@ fn is_in_database(path: &Path) -> bool {
 /// Claims a session of the database by the name of its store, and a file by its first line.
 fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     if let Some(info) = head.document().and_then(|document| document.get("info")) {
-        return (info["store"] == STORE).then(|| claim_session(info))?;
+        let id = info["id"].as_str().filter(|_| info["store"] == STORE)?;
+        return Some(claim_stored(Provider::Goose, id, &info["parent_session_id"]));
     }
     let first = head.objects.first()?;
     let is_header = first["working_dir"].is_string()
         && first["description"].is_string()
         && first.get("role").is_none();
-    (is_header && !is_in_database(head.path)).then(|| claim(head.file_stem()))
-}
-
-/// Claims a session of the database by its fields.
-fn claim_session(info: &Json) -> Option<SessionClaim> {
-    let id = info["id"].as_str()?;
-    let parent = info["parent_session_id"].as_str().filter(|parent| !parent.is_empty());
-    Some(SessionClaim {
-        agent_id: parent.map(|_| id.to_owned()),
-        parent: parent.map(str::to_owned),
-        relation: parent.map(|_| Relation::SubagentOf),
-        ..claim(id)
-    })
-}
-
-fn claim(id: &str) -> SessionClaim {
-    SessionClaim {
-        provider: Provider::Goose,
-        native_id: id.to_owned(),
-        agent_id: None,
-        parent: None,
-        relation: None,
-        first_record: None,
-        first_response: None,
-    }
+    (is_header && !is_in_database(head.path))
+        .then(|| claim_stored(Provider::Goose, head.file_stem(), &Json::Null))
 }
 
 /// Decodes a log of either form.

@@ -17,7 +17,6 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OptionalExtension, Result, Row};
-use schemas::event::Relation;
 use schemas::session::SHUTDOWN_SUM;
 use schemas::{EventType, Provider};
 use serde::Deserialize;
@@ -37,7 +36,7 @@ use crate::provider::shared::database::listing::{
     ListedTable, ListedTables, TableGeneration, list_sessions,
 };
 use crate::provider::shared::database::tables::{
-    assembled_session, missing_session, split_session_path,
+    assembled_session, claim_stored, missing_session, split_session_path,
 };
 use crate::provider::shared::document::{self, Document, DocumentLayout};
 use crate::provider::shared::identity::begin_header_record;
@@ -228,16 +227,7 @@ fn decompress(data: &[u8]) -> io::Result<Vec<u8>> {
 fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     let info = head.document()?.get("info").filter(|info| info["store"] == STORE)?;
     let id = info["id"].as_str()?;
-    let parent = info["parent_id"].as_str().filter(|parent| !parent.is_empty());
-    Some(SessionClaim {
-        provider: Provider::Zed,
-        native_id: id.to_owned(),
-        agent_id: parent.map(|_| id.to_owned()),
-        parent: parent.map(str::to_owned),
-        relation: parent.map(|_| Relation::SubagentOf),
-        first_record: None,
-        first_response: None,
-    })
+    Some(claim_stored(Provider::Zed, id, &info["parent_id"]))
 }
 
 fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {

@@ -43,7 +43,7 @@ pub(crate) fn query_database<T>(
         }
         return read("mode=ro").map_err(|error| {
             io::Error::other(format!(
-                "{agent} has not ended a change of it (-journal): {error}; the next run reads it again"
+                "{agent} is changing it (-journal): {error}; the next run tries again"
             ))
         });
     }

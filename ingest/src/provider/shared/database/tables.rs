@@ -17,6 +17,8 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Result, Row, Statement};
+use schemas::Provider;
+use schemas::event::Relation;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value as Json};
 
@@ -27,6 +29,7 @@ use super::connection::{find_unread_rows, query_database};
 use super::document_text::document_bytes;
 use super::listing::{DatabaseSession, ListedTable, ListedTables, TableGeneration, list_sessions};
 use super::size_limit::{OVERSIZED_RECORD, Piece, SizeLimit, limited_size};
+use crate::provider::format::SessionClaim;
 use crate::source::assembly::{AssembledSession, SessionList};
 
 /// The table of sessions. Its column `id` is the id of a session.
@@ -299,6 +302,20 @@ pub(crate) fn session_path(database: &Path, id: &str) -> PathBuf {
 pub(crate) fn split_session_path(path: &Path) -> Option<(PathBuf, String)> {
     let (database, session) = path.to_str()?.rsplit_once('#')?;
     Some((PathBuf::from(database), session.to_owned()))
+}
+
+/// Claims the session with an id. It is a subagent's if the field of its parent has an id.
+pub(crate) fn claim_stored(provider: Provider, id: &str, parent: &Json) -> SessionClaim {
+    let parent = parent.as_str().filter(|parent| !parent.is_empty());
+    SessionClaim {
+        provider,
+        native_id: id.to_owned(),
+        agent_id: parent.map(|_| id.to_owned()),
+        parent: parent.map(str::to_owned),
+        relation: parent.map(|_| Relation::SubagentOf),
+        first_record: None,
+        first_response: None,
+    }
 }
 
 /// Returns the error for a session that a database does not have.
