@@ -6,10 +6,12 @@
 //! lakes.lock                   locked while stores are chosen and removed
 //! ```
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
+
+use base::files::open_lock;
 
 /// Beginning of the names of stores.
 const PREFIX: &str = "lake-";
@@ -148,10 +150,6 @@ fn count_bytes(dir: &Path) -> u64 {
         }
     }
     bytes
-}
-
-fn open_lock(path: &Path) -> io::Result<File> {
-    OpenOptions::new().create(true).truncate(false).read(true).write(true).open(path)
 }
 
 fn lock_path(store: &Path) -> PathBuf {

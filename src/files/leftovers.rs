@@ -12,6 +12,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+#[cfg(unix)]
+use base::files::open_for_reading;
 use tempfile::NamedTempFile;
 
 /// Beginning of the name of every temporary file.
@@ -101,7 +103,7 @@ fn remove_if_abandoned(path: &Path) -> io::Result<()> {
     if !metadata.is_file() || metadata.uid() != rustix::process::geteuid().as_raw() {
         return Ok(());
     }
-    let file = open_without_waiting(path)?;
+    let file = open_for_reading(path)?;
     if file.try_lock().is_ok() {
         // The lock is held meanwhile, so that a process that just created the file notices.
         fs::remove_file(path)?;
@@ -113,21 +115,6 @@ fn remove_if_abandoned(path: &Path) -> io::Result<()> {
 #[cfg(not(unix))]
 fn remove_if_abandoned(_path: &Path) -> io::Result<()> {
     Ok(())
-}
-
-/// Opens a file for reading. It does not follow a link in the last part of `path`, and does not
-/// wait for a writer if a named pipe is there.
-pub(crate) fn open_without_waiting(path: &Path) -> io::Result<File> {
-    let mut options = fs::OpenOptions::new();
-    options.read(true);
-    #[cfg(unix)]
-    {
-        use rustix::fs::OFlags;
-        let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW;
-        let bits = i32::try_from(flags.bits()).map_err(io::Error::other)?;
-        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, bits);
-    }
-    options.open(path)
 }
 
 #[cfg(all(test, unix))]

@@ -9,7 +9,8 @@ use ingest::discover::real_path;
 use schemas::ToolError;
 use tempfile::NamedTempFile;
 
-use crate::files::leftovers::{create_temporary, open_without_waiting};
+use crate::files::leftovers::create_temporary;
+use base::files::open_for_reading;
 use store::is_store;
 use tools::error::unusable_path;
 
@@ -183,11 +184,7 @@ fn special_file_error(path: &Path, kind: &str) -> ToolError {
 /// Opens the regular file at `path`, or at the target of a link, without waiting for another
 /// process.
 pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
-    let file = open_without_waiting(&real_path(path)?)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("not a regular file"));
-    }
-    Ok(file)
+    open_for_reading(&real_path(path)?)
 }
 
 /// Creates the error for a file or folder that cannot be read or written.

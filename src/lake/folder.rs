@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Once;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use base::files::open_for_reading;
+
 use super::objects::{ObjectContent, ObjectInfo, Objects, too_long};
-use crate::files::leftovers::open_without_waiting;
 
 /// The folder of a lake in which objects are written before they are moved to their place.
 const UNFINISHED: &str = "v1/unfinished";
@@ -105,7 +106,7 @@ fn read_regular(path: &Path, max_bytes: u64) -> std::io::Result<ObjectContent> {
         return Ok(not_a_file());
     }
     // Another machine may have replaced it meanwhile.
-    let file = open_without_waiting(path)?;
+    let file = open_for_reading(path)?;
     let metadata = file.metadata()?;
     if !metadata.is_file() {
         return Ok(not_a_file());

@@ -1,8 +1,9 @@
 //! Code that every layer uses: text cleaning, folding, dropped and indexed texts, word stems,
-//! names of models, numbers, paths, words of shells, cells and tables of a terminal, random bytes, and threads.
+//! names of models, numbers, paths, words of shells, cells and tables of a terminal, files, random bytes, and threads.
 
 pub mod cells;
 pub mod dropped_text;
+pub mod files;
 pub mod fold;
 pub mod home_paths;
 pub mod json_length;

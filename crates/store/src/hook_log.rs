@@ -12,6 +12,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
+use base::files::open_regular;
 use serde::{Deserialize, Serialize};
 
 use super::disk::files;
@@ -90,7 +91,7 @@ impl HookLog {
         let mut options = OpenOptions::new();
         options.append(true).create(true);
         let mut file =
-            files::open_regular(&self.path, &mut options).map_err(StoreError::io(&self.path))?;
+            open_regular(&self.path, &mut options).map_err(StoreError::io(&self.path))?;
         file.write_all(encode_row(row).as_bytes()).map_err(StoreError::io(&self.path))
     }
 

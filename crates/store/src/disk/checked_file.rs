@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use base::files::open_for_reading;
 use bytes::Bytes;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
@@ -46,7 +47,7 @@ impl CheckedFile {
     /// Opens the file at `path`, which must have `length` bytes. `checksums` has one entry for each
     /// chunk, or none at all if the chunks cannot be checked.
     pub(crate) fn open(path: &Path, length: u64, checksums: Vec<u32>) -> Result<Self, StoreError> {
-        let file = files::open_for_reading(path).map_err(|error| open_error(path, error))?;
+        let file = open_for_reading(path).map_err(|error| open_error(path, error))?;
         let found = file.metadata().map_err(StoreError::io(path))?.len();
         if found != length {
             return Err(StoreError::damaged(path, format!("{found} bytes instead of {length}")));

@@ -4,10 +4,11 @@
 //! old or its new content after a crash. No other module of the store opens a file by itself.
 
 use std::ffi::OsStr;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read as _, Write};
 use std::path::Path;
 
+use base::files::open_for_reading;
 use tempfile::NamedTempFile;
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
@@ -40,15 +41,6 @@ fn private_dir_builder(is_recursive: bool) -> fs::DirBuilder {
     builder
 }
 
-/// Opens a regular file for reading.
-///
-/// # Errors
-/// Fails if the file cannot be opened, or if `path` is a symbolic link, a device, a FIFO or anything
-/// else that is not a regular file.
-pub(super) fn open_for_reading(path: &Path) -> io::Result<File> {
-    open_regular(path, OpenOptions::new().read(true))
-}
-
 /// Returns the content of a regular file.
 ///
 /// # Errors
@@ -58,30 +50,6 @@ pub(crate) fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(usize::try_from(file.metadata()?.len()).unwrap_or(0));
     file.read_to_end(&mut bytes)?;
     Ok(bytes)
-}
-
-/// Opens the lock file at `path`, creating it if it does not exist. Its content is not changed.
-pub(super) fn open_lock(path: &Path) -> Result<File, StoreError> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false);
-    open_regular(path, &mut options).map_err(StoreError::io(path))
-}
-
-/// Opens `path` without following a link and without waiting for the other end of a FIFO.
-pub(crate) fn open_regular(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
-    #[cfg(unix)]
-    {
-        use rustix::fs::OFlags;
-        use std::os::unix::fs::OpenOptionsExt as _;
-        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
-        options.mode(0o600).custom_flags(flags.cast_signed());
-    }
-    if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
-        return Err(io::Error::other(
-            "it is not a regular file, and a store follows no links. Remove it and run the command again",
-        ));
-    }
-    options.open(path)
 }
 
 /// Bytes that are collected before they are written. The Parquet writer hands over a few KB at a
@@ -275,34 +243,15 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn links_devices_and_fifos_are_not_opened() {
+    fn a_link_is_no_file_of_a_store() {
         let dir = tempfile::tempdir().expect("tempdir");
         let target = dir.path().join("target");
         fs::write(&target, "theirs").expect("writes");
-        let link = dir.path().join("write.lock");
+        let link = dir.path().join("labels.json");
         symlink(&target, &link).expect("links");
-        assert!(
-            open_for_reading(&link).is_err()
-                && read_file(&link).is_err()
-                && open_lock(&link).is_err()
-        );
         let folder = HeldFolder::open(dir.path()).expect("opens");
-        assert!(folder.create_file("write.lock").is_err());
+        assert!(read_file(&link).is_err() && folder.create_file("labels.json").is_err());
         assert_eq!(fs::read(&target).expect("reads"), b"theirs");
-        fs::remove_file(&link).expect("removes");
-        symlink(dir.path().join("nowhere"), &link).expect("links");
-        assert!(open_lock(&link).is_err(), "a dangling link");
-        assert!(!dir.path().join("nowhere").exists());
-        assert!(open_for_reading(Path::new("/dev/null")).is_err());
-    }
-
-    #[test]
-    fn a_lock_file_keeps_its_content() {
-        let dir = tempfile::tempdir().expect("tempdir");
-        let path = dir.path().join("write.lock");
-        fs::write(&path, "kept").expect("writes");
-        open_lock(&path).expect("opens");
-        assert_eq!(fs::read(&path).expect("reads"), b"kept");
     }
 
     #[test]

@@ -6,6 +6,8 @@ use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use base::files::open_lock;
+
 use super::files;
 use crate::error::StoreError;
 
@@ -29,7 +31,7 @@ impl StoreLock {
     /// opened or locked.
     pub(crate) fn acquire(dir: &Path, name: &str) -> Result<Self, StoreError> {
         let path = dir.join(name);
-        let file = files::open_lock(&path)?;
+        let file = open_lock(&path).map_err(StoreError::io(&path))?;
         match file.try_lock() {
             Ok(()) => Ok(Self { path, file }),
             Err(TryLockError::WouldBlock) => Err(StoreError::Busy { path: dir.to_owned() }),
