@@ -17,7 +17,7 @@ mod help;
 mod highlight;
 mod hooks;
 mod image_notes;
-mod labels;
+mod label;
 mod lake;
 mod layout;
 mod list;
