@@ -1,4 +1,5 @@
-//! The rounds of tests that try many cases: a fifth of them, or all with `cargo xtask test --full`.
+//! The rounds of tests that try many cases: a fifth of them, or all with `cargo xtask test --full`. The
+//! tests of `ingest` share this file.
 
 use crate::left_out::report_left_out;
 

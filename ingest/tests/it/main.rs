@@ -22,6 +22,8 @@ mod redact;
 mod redact_services;
 mod reported;
 mod rewritten;
+#[path = "../../../tests/it/rounds.rs"]
+mod rounds;
 #[cfg(target_os = "linux")]
 mod sparse;
 mod traps;
