@@ -12,7 +12,7 @@ use crate::shell;
 
 pub(crate) fn run(root: &Path, options: TaskOptions) -> Result<()> {
     options.refuse_rest("demo")?;
-    // The dev profile is used: its dependencies are optimised, and it builds in half the time.
+    // The dev profile is fast enough for the samples.
     let program = Cargo::new(root, options.bundled)?.build_program(false)?;
     let scratch = Scratch::new(&std::env::temp_dir())?;
     let demo = Demo { root, program: &program, scratch: &scratch };

@@ -18,6 +18,9 @@ const SPARK_FLAG: &str = "--spark";
 /// The flag that does all rounds of tests that try many cases.
 const FULL_FLAG: &str = "--full";
 
+/// The configuration of cargo that such a run compiles with.
+const OPTIMISED: [&str; 2] = ["--config", ".config/optimised.toml"];
+
 /// The variable with the percentage of rounds, and the one that names the file to which tests append
 /// what they leave out (tests/it/left_out.rs).
 const ROUNDS_VARIABLE: &str = "SESSIONS_TEST_ROUNDS";
@@ -33,15 +36,16 @@ pub(crate) fn run(root: &Path, mut options: TaskOptions) -> Result<()> {
     if is_full {
         cargo = cargo.with_variable(ROUNDS_VARIABLE, "100");
     }
+    let config: &[&str] = if is_full { &OPTIMISED } else { &[] };
 
     let result = if has_spark {
         let cargo = cargo.with_spark(root)?;
         // It starts while the tests are compiled.
         spark::start(root)?;
-        let result = run_suite(&cargo, &options);
+        let result = run_suite(&cargo, config, &options);
         result.and(spark::stop(root))
     } else {
-        run_suite(&cargo, &options)
+        run_suite(&cargo, config, &options)
     };
     let mut left_out = read_list(&list);
     if !has_spark {
@@ -51,23 +55,23 @@ pub(crate) fn run(root: &Path, mut options: TaskOptions) -> Result<()> {
     result
 }
 
-/// Runs the suite.
-fn run_suite(cargo: &Cargo<'_>, options: &TaskOptions) -> Result<()> {
+/// Runs the suite. `config` are the flags with the configuration of cargo.
+fn run_suite(cargo: &Cargo<'_>, config: &[&str], options: &TaskOptions) -> Result<()> {
     if cargo.has_subcommand("nextest") {
-        run_with_nextest(cargo, &options.rest)
+        run_with_nextest(cargo, config, &options.rest)
     } else {
-        cargo.run(&["test", "--workspace"], &options.rest)
+        cargo.run(&[&["test", "--workspace"], config].concat(), &options.rest)
     }
 }
 
 /// Runs the suite with nextest, which does not run the examples in the documentation. They run first,
 /// unless `arguments` select other tests.
-fn run_with_nextest(cargo: &Cargo, arguments: &[String]) -> Result<()> {
+fn run_with_nextest(cargo: &Cargo, config: &[&str], arguments: &[String]) -> Result<()> {
     if arguments.is_empty() {
         // With fewer packages, features of dependencies would differ, and they would be compiled twice.
-        cargo.run(&["test", "--doc", "--workspace"], &[])?;
+        cargo.run(&[&["test", "--doc", "--workspace"], config].concat(), &[])?;
     }
-    cargo.run(&["nextest", "run", "--workspace"], arguments)
+    cargo.run(&[&["nextest", "run", "--workspace"], config].concat(), arguments)
 }
 
 /// Empties the list of what tests leave out. They print it, too, but the runner hides the output of
