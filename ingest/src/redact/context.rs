@@ -324,9 +324,14 @@ fn is_session_cookie(name: &str, value: &str) -> bool {
 /// Masks the values in a list of cookies as browsers save it:
 /// `"cookies":[{"name":"sid","value":"..."}]`. The first object of the list begins after `at`.
 fn mask_cookie_list(scan: &mut SecretScan<'_>, at: usize) {
+    // The objects of a list within another were examined with the outer one.
+    if at < scan.cookies_end {
+        return;
+    }
     let end = at + MAX_LIST_BYTES;
-    let mut at = at;
+    scan.cookies_end = at;
     loop {
+        let at = scan.cookies_end;
         let window = scan.text_from(at, MAX_COOKIE_BYTES.min(end.saturating_sub(at)));
         let Some(found) = LISTED_COOKIE.captures(window) else { return };
         let Some(all) = found.get(0) else { return };
@@ -335,7 +340,7 @@ fn mask_cookie_list(scan: &mut SecretScan<'_>, at: usize) {
         if is_session_cookie(name.as_str(), value.as_str()) {
             scan.add_secret(at + value.start(), at + value.end());
         }
-        at += all.end();
+        scan.cookies_end = at + all.end();
     }
 }
 

@@ -83,6 +83,8 @@ pub(super) struct SecretScan<'a> {
     pub(super) command_end: usize,
     /// End of the last text that was decoded.
     pub(super) decoded_end: usize,
+    /// Position up to which the last list of cookies was examined.
+    pub(super) cookies_end: usize,
     /// End of the last run of token characters in which a token was tried.
     run_end: usize,
     /// Number of failed tries in that run.
@@ -110,6 +112,7 @@ impl<'a> SecretScan<'a> {
             table_end: 0,
             command_end: 0,
             decoded_end: 0,
+            cookies_end: 0,
             run_end: 0,
             failed_tries: 0,
             last_value_end: 0,
