@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 
 use super::catalog::CATALOG_FILE;
 use super::error::StoreError;
-use super::folder::{LABELS_FILE, SEGMENTS_FOLDER};
+use super::folder::SEGMENTS_FOLDER;
 use super::manifest::{Manifest, SegmentEntry, file_name};
+use super::statements::StatementFile;
 use base::parallel::in_parallel;
 
 /// Number of segments whose files one thread checks before it takes more.
@@ -68,8 +69,10 @@ pub(super) fn inspect_store(dir: &Path, manifest: &Manifest) -> StoreCondition {
 }
 
 /// Returns the folders and files of the store outside its segments.
-fn store_places(dir: &Path) -> [PathBuf; 4] {
-    [dir.to_owned(), dir.join(CATALOG_FILE), dir.join(LABELS_FILE), dir.join(SEGMENTS_FOLDER)]
+fn store_places(dir: &Path) -> Vec<PathBuf> {
+    let statements = StatementFile::ALL.map(StatementFile::name);
+    let names = [CATALOG_FILE, SEGMENTS_FOLDER].into_iter().chain(statements);
+    std::iter::once(dir.to_owned()).chain(names.map(|name| dir.join(name))).collect()
 }
 
 /// Returns the path of each file of a segment that the manifest lists, with its size.
@@ -165,7 +168,7 @@ fn mode_of(found: &Metadata) -> Option<u32> {
 /// # Errors
 /// [`StoreError::Io`] if the mode of a file of this user cannot be changed.
 pub(super) fn make_private(dir: &Path, manifest: &Manifest) -> Result<Option<String>, StoreError> {
-    let mut places = store_places(dir).to_vec();
+    let mut places = store_places(dir);
     for segment in &manifest.segments {
         places.push(SegmentEntry::folder_path(dir, segment.number));
         places.extend(segment_files(dir, segment).map(|(path, _)| path));

@@ -4,6 +4,8 @@ use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::statements::StatementFile;
+
 /// An error of a store. `crate::error` converts it to a message for users and models.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -28,12 +30,10 @@ pub enum StoreError {
     /// A file of a segment changed before the segment was committed.
     #[error("{} was changed while its segment was being written: {reason}", path.display())]
     Disturbed { path: PathBuf, reason: String },
+    /// A file with what only the user said cannot be read. `path` is the file, or one that belongs to
+    /// it.
     #[error("{} cannot be read: {reason}", path.display())]
-    BadLabels { path: PathBuf, reason: String },
-    #[error("{} cannot be read: {reason}", path.display())]
-    BadForgotten { path: PathBuf, reason: String },
-    #[error("{} cannot be read: {reason}", path.display())]
-    BadReduced { path: PathBuf, reason: String },
+    BadStatements { file: StatementFile, path: PathBuf, reason: String },
     #[error("{} is damaged: {reason}", path.display())]
     Damaged { path: PathBuf, reason: String },
     #[error("another process is writing to {}", path.display())]

@@ -19,9 +19,9 @@ use super::catalog::{CATALOG_FILE, CATALOG_SIDE_FILES, Catalog};
 use super::disk::files;
 use super::disk::lock::{StoreLock, WRITE_LOCK};
 use super::error::StoreError;
-use super::forgotten::{FORGOTTEN_FILE, is_records_file};
+use super::forgotten::is_records_file;
 use super::manifest::{Manifest, ROW_COPY, SEGMENT_TABLES, SegmentEntry, file_name, is_old_store};
-use super::reduced_sessions::REDUCED_FILE;
+use super::statements::StatementFile;
 
 /// Names of the store's files directly in its folder.
 const OWN_FILES: [&str; 14] = [
@@ -30,19 +30,16 @@ const OWN_FILES: [&str; 14] = [
     CATALOG_SIDE_FILES[1],
     CATALOG_SIDE_FILES[2],
     WRITE_LOCK,
-    LABELS_FILE,
     LABELS_LOCK,
-    FORGOTTEN_FILE,
-    REDUCED_FILE,
+    StatementFile::Labels.name(),
+    StatementFile::Forgotten.name(),
+    StatementFile::Reduced.name(),
     TOKEN_FILE,
     HOOK_LOG,
     HOOK_LOG_LOCK,
     LAKE_STATE,
     LAKE_STATE_LOCK,
 ];
-
-/// Name of the file with the labels.
-pub(super) const LABELS_FILE: &str = "labels.json";
 
 /// Name of the lock file that is held while the labels change.
 pub(super) const LABELS_LOCK: &str = "labels.lock";

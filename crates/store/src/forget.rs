@@ -206,7 +206,7 @@ impl StoreWriter {
                 ForgottenLog {
                     log: log_identity(session.row()?, row),
                     forgotten_at,
-                    provider: Some(session.provider),
+                    provider: session.provider,
                     own_id: known.map_or(0, |known| known.own_id),
                     title: known.map_or(0, |known| known.title),
                     records: 0,

@@ -3,9 +3,9 @@
 //!
 //! ```text
 //! forgotten.json
-//! {"version":2,"checksum":"..","key":77,"records":"forgotten-5c0bcc12d8ae2ba1.bin","sessions":{
-//!  "9ae82b3a":{"log":"6c62272e07bb0142","forgotten_at":1,"provider":"claude","own_id":5,"title":9,
-//!   "records":52}}}
+//! {"version":3,"checksum":"..","content":{"key":77,"records":"forgotten-5c0bcc12d8ae2ba1.bin",
+//!  "sessions":{"9ae82b3a":{"log":"6c62272e07bb0142","forgotten_at":1,"provider":"claude","own_id":5,
+//!   "title":9,"records":52}}}}
 //! forgotten-5c0bcc12d8ae2ba1.bin
 //! for each record, session after session, little-endian:
 //! u64 identity | u64 what it says | u32 type and time | u32 type and text
@@ -26,18 +26,13 @@ use schemas::Provider;
 use serde::{Deserialize, Serialize};
 
 use super::disk::files;
-use super::disk::lock::{StoreLock, WRITE_LOCK};
+use super::disk::lock::StoreLock;
 use super::error::StoreError;
+use super::statements::StatementFile;
 use base::random::random_bytes;
 
-/// Name of the file in the store directory.
-pub(super) const FORGOTTEN_FILE: &str = "forgotten.json";
-
-/// Content by which the user says that a lost file of this kind is to begin again.
-pub(super) const START_AGAIN: &[u8] = b"{}";
-
-/// Version of the file. A newer one is refused. Version 1 had no hashes of records.
-const FORGOTTEN_VERSION: u32 = 2;
+/// The file with the forgotten sessions.
+const FILE: StatementFile = StatementFile::Forgotten;
 
 /// Beginning and end of the name of the file with the hashes of records. Between them is its checksum.
 const RECORDS_START: &str = "forgotten-";
@@ -49,14 +44,9 @@ const RECORD_BYTES: usize = 24;
 /// The forgotten logs of a store.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct ForgottenLogs {
-    version: u32,
-    /// xxh3 of `key`, `records` and `sessions` as JSON; in version 1, of `sessions`.
-    checksum: String,
     /// The key of the hashes of records. 0 if there are none.
-    #[serde(default)]
     key: u64,
     /// Name of the file with the hashes of records; empty if there are none.
-    #[serde(default)]
     records: String,
     sessions: BTreeMap<String, ForgottenLog>,
 }
@@ -68,9 +58,8 @@ pub(super) struct ForgottenLog {
     pub(super) log: String,
     /// When it was forgotten, microseconds since the epoch.
     pub(super) forgotten_at: i64,
-    /// The agent that wrote it. `None` if it was forgotten by version 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) provider: Option<Provider>,
+    /// The agent that wrote it.
+    pub(super) provider: Provider,
     /// Keyed hash of the id that the log names; 0 if it is not known.
     #[serde(default, skip_serializing_if = "schemas::is_default")]
     pub(super) own_id: u64,
@@ -88,31 +77,7 @@ impl ForgottenLogs {
     /// # Errors
     /// A file that cannot be read is an error: an ingest without it would read forgotten logs.
     pub(super) fn read(dir: &Path) -> Result<Self, StoreError> {
-        let path = dir.join(FORGOTTEN_FILE);
-        let bytes = match files::read_file(&path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                if StoreLock::has_written(dir, WRITE_LOCK, FORGOTTEN_FILE) {
-                    let reason = "it is missing, although sessions were forgotten".to_owned();
-                    return Err(StoreError::BadForgotten { path, reason });
-                }
-                return Ok(Self::default());
-            }
-            Err(error) => return Err(StoreError::io(&path)(error)),
-        };
-        if bytes.trim_ascii() == START_AGAIN {
-            return Ok(Self::default());
-        }
-        let bad = |reason: String| StoreError::BadForgotten { path: path.clone(), reason };
-        let found: Self = serde_json::from_slice(&bytes).map_err(|error| bad(error.to_string()))?;
-        if found.version > FORGOTTEN_VERSION {
-            let newer = format!("it has version {}, newer than {FORGOTTEN_VERSION}", found.version);
-            return Err(bad(newer));
-        }
-        if found.checksum != found.content_checksum() {
-            return Err(bad("its checksum differs".to_owned()));
-        }
-        Ok(found)
+        FILE.read(dir)
     }
 
     /// Reads the hashes of the records of the forgotten sessions of the store at `dir`.
@@ -129,13 +94,12 @@ impl ForgottenLogs {
             let Some((own, others)) = rest.split_at_checked(length) else {
                 let path = dir.join(&self.records);
                 let reason = "it has fewer records than forgotten.json says".to_owned();
-                return Err(StoreError::BadForgotten { path, reason });
+                return Err(StoreError::BadStatements { file: FILE, path, reason });
             };
             rest = others;
-            let Some(provider) = log.provider else { continue };
             sessions.push(ForgottenSession {
                 session_id: session_id.clone(),
-                provider,
+                provider: log.provider,
                 own_id: log.own_id,
                 title: log.title,
                 records: own.chunks_exact(RECORD_BYTES).map(decode_marks).collect(),
@@ -146,7 +110,8 @@ impl ForgottenLogs {
 
     fn read_records_file(&self, dir: &Path) -> Result<Vec<u8>, StoreError> {
         let path = dir.join(&self.records);
-        let bad = |reason: String| StoreError::BadForgotten { path: path.clone(), reason };
+        let bad =
+            |reason: String| StoreError::BadStatements { file: FILE, path: path.clone(), reason };
         if !is_records_file(&self.records) {
             return Err(bad("its name is not one of the store".to_owned()));
         }
@@ -189,18 +154,13 @@ impl ForgottenLogs {
                 bytes.extend([*moment, *text].into_iter().flat_map(u32::to_le_bytes));
             }
         }
-        self.version = FORGOTTEN_VERSION;
         self.records = if bytes.is_empty() { String::new() } else { records_file_name(&bytes) };
-        self.checksum = self.content_checksum();
-        let json = serde_json::to_vec(self).unwrap_or_default();
 
-        files::remove_temporary_copies(&dir.join(FORGOTTEN_FILE));
-        lock.check_not_replaced()?;
         if !self.records.is_empty() {
+            lock.check_not_replaced()?;
             files::replace_file(&dir.join(&self.records), &bytes)?;
         }
-        files::replace_file(&dir.join(FORGOTTEN_FILE), &json)?;
-        lock.record_written(FORGOTTEN_FILE)?;
+        FILE.write(dir, lock, self)?;
         self.remove_other_records(dir);
         Ok(())
     }
@@ -220,15 +180,6 @@ impl ForgottenLogs {
                 let _ = fs::remove_file(entry.path());
             }
         }
-    }
-
-    fn content_checksum(&self) -> String {
-        let json = if self.version < 2 {
-            serde_json::to_vec(&self.sessions)
-        } else {
-            serde_json::to_vec(&(self.key, &self.records, &self.sessions))
-        };
-        files::checksum_bytes(&json.unwrap_or_default())
     }
 
     /// Adds a session.
@@ -285,7 +236,7 @@ mod tests {
         ForgottenLog {
             log: log.into(),
             forgotten_at: 7,
-            provider: Some(Provider::Claude),
+            provider: Provider::Claude,
             own_id: 3,
             title: 4,
             records: 0,
@@ -304,12 +255,12 @@ mod tests {
     }
 
     #[test]
-    fn reads_what_it_writes_and_refuses_what_was_changed() {
+    fn reads_what_it_writes() {
         let dir = tempfile::tempdir().expect("tempdir");
         let mut logs = ForgottenLogs::read(dir.path()).expect("no file");
         logs.insert("s1", forgotten_log("f0"));
         logs.insert("s2", forgotten_log("f2"));
-        let lock = StoreLock::acquire(dir.path(), WRITE_LOCK).expect("locks");
+        let lock = StoreLock::acquire(dir.path(), FILE.lock_name()).expect("locks");
         let sessions = [session("s1", 3), session("s2", 2)];
         logs.write(dir.path(), &lock, &sessions).expect("writes");
         let read = ForgottenLogs::read(dir.path()).expect("reads");
@@ -317,24 +268,6 @@ mod tests {
         assert_eq!(read.identities(), HashSet::from(["f0".to_owned(), "f2".to_owned()]));
         let records = read.read_records(dir.path()).expect("reads");
         assert_eq!(records.sessions(), sessions);
-
-        let path = dir.path().join(FORGOTTEN_FILE);
-        let text = std::fs::read_to_string(&path).expect("reads").replace("f0", "f1");
-        std::fs::write(&path, text).expect("writes");
-        assert!(matches!(
-            ForgottenLogs::read(dir.path()),
-            Err(StoreError::BadForgotten { reason, .. }) if reason.contains("checksum")
-        ));
-
-        std::fs::remove_file(&path).expect("removes");
-        assert!(matches!(
-            ForgottenLogs::read(dir.path()),
-            Err(StoreError::BadForgotten { reason, .. }) if reason.contains("missing")
-        ));
-        std::fs::write(&path, "{}\n").expect("writes");
-        let begun = ForgottenLogs::read(dir.path()).expect("begins again");
-        assert!(begun.sessions.is_empty());
-        assert_eq!(begun.read_records(dir.path()).expect("reads").sessions(), []);
     }
 
     #[test]
@@ -346,7 +279,7 @@ mod tests {
             let names = names.map(|name| name.expect("text"));
             names.filter(|name| name.ends_with(RECORDS_END)).collect::<Vec<_>>()
         };
-        let lock = StoreLock::acquire(dir.path(), WRITE_LOCK).expect("locks");
+        let lock = StoreLock::acquire(dir.path(), FILE.lock_name()).expect("locks");
         let mut logs = ForgottenLogs::default();
         logs.insert("s1", forgotten_log("f0"));
         logs.write(dir.path(), &lock, &[session("s1", 3)]).expect("writes");
@@ -363,31 +296,14 @@ mod tests {
         let read = ForgottenLogs::read(dir.path()).expect("reads");
         assert!(matches!(
             read.read_records(dir.path()),
-            Err(StoreError::BadForgotten { reason, .. }) if reason.contains("checksum")
+            Err(StoreError::BadStatements { reason, .. }) if reason.contains("checksum")
         ));
         std::fs::remove_file(&path).expect("removes");
-        assert!(matches!(read.read_records(dir.path()), Err(StoreError::BadForgotten { .. })));
+        assert!(matches!(read.read_records(dir.path()), Err(StoreError::BadStatements { .. })));
 
         logs.remove("s1");
         logs.remove("s2");
         logs.write(dir.path(), &lock, &[]).expect("writes");
         assert!(names().is_empty());
-    }
-
-    #[test]
-    fn a_file_of_the_first_version_is_read() {
-        let dir = tempfile::tempdir().expect("tempdir");
-        let sessions = r#"{"s1":{"log":"f0","forgotten_at":7}}"#;
-        let logs: ForgottenLogs = serde_json::from_str(&format!(
-            r#"{{"version":1,"checksum":"","sessions":{sessions}}}"#
-        ))
-        .expect("parses");
-        // The first version hashed the sessions as they are in the file.
-        let checksum = files::checksum_bytes(sessions.as_bytes());
-        let json = format!(r#"{{"version":1,"checksum":"{checksum}","sessions":{sessions}}}"#);
-        std::fs::write(dir.path().join(FORGOTTEN_FILE), json).expect("writes");
-        let read = ForgottenLogs::read(dir.path()).expect("reads");
-        assert_eq!(read.identities(), logs.identities());
-        assert_eq!(read.read_records(dir.path()).expect("reads").sessions(), []);
     }
 }

@@ -2,10 +2,10 @@
 //! keyed by session id.
 //!
 //! The file has its own lock, which is held only briefly, so that labelling never waits for an
-//! ingest. No ingest, merge or damage of segments touches the file. It is replaced by
-//! rename.
+//! ingest. No ingest, merge or damage of segments touches the file (`statements.rs`).
 
 use std::collections::{BTreeMap, HashSet};
+use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -17,16 +17,12 @@ use ingest::redact::{Redactor, SecretCounts};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::disk::files;
 use super::disk::lock::StoreLock;
 use super::error::StoreError;
-use super::folder::{LABELS_FILE, LABELS_LOCK};
+use super::statements::StatementFile;
 
-/// Version of the file. A file with a newer version is not changed.
-const LABELS_VERSION: u32 = 2;
-
-/// First version whose files always have a checksum.
-const CHECKSUM_VERSION: u32 = 2;
+/// The file with the labels.
+const FILE: StatementFile = StatementFile::Labels;
 
 /// How long to wait for another process that holds the lock.
 const MAX_LOCK_WAIT: Duration = Duration::from_secs(2);
@@ -34,10 +30,6 @@ const MAX_LOCK_WAIT: Duration = Duration::from_secs(2);
 /// The labels of every session that has any, at one moment.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct LabelBook {
-    version: u32,
-    /// xxh3 of `sessions` as JSON; may be absent before [`CHECKSUM_VERSION`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    checksum: Option<String>,
     sessions: BTreeMap<String, SessionLabels>,
     /// Version of the rules that masked all labels and notes; 0 if that is not known.
     #[serde(default)]
@@ -90,20 +82,18 @@ impl LabelBook {
     /// Reads the labels in the store at `dir`. Returns `before` if nothing changed since. Labels
     /// that cannot be read count as none, and [`LabelBook::damage`] gives the reason.
     pub(super) fn read(dir: &Path, before: Option<&Arc<Self>>) -> Arc<Self> {
-        let labels = match read_labels_file(dir) {
-            Ok(Some(bytes)) => {
-                let hash = xxh3_64(&bytes);
-                if let Some(before) = before.filter(|before| before.hash == hash) {
-                    return Arc::clone(before);
-                }
-                Self::parse(&bytes).unwrap_or_else(|error| Self::damaged(hash, error))
-            }
-            Ok(None) if StoreLock::has_written(dir, LABELS_LOCK, LABELS_FILE) => {
-                let reason = "it is missing, although sessions were labelled. Restore it from a backup; the next label begins a new file";
-                Self::damaged(0, reason)
-            }
-            Ok(None) => Self::default(),
-            Err(error) => Self::damaged(0, error),
+        let bytes = FILE.read_bytes(dir);
+        let hash = bytes.as_ref().ok().and_then(Option::as_ref).map_or(0, |bytes| xxh3_64(bytes));
+        if let Some(before) = before.filter(|before| hash != 0 && before.hash == hash) {
+            return Arc::clone(before);
+        }
+        let labels = bytes.and_then(|bytes| match bytes {
+            Some(bytes) => FILE.parse(dir, &bytes),
+            None => Ok(Self::default()),
+        });
+        let labels = match labels {
+            Ok(labels) => Self { hash, ..labels },
+            Err(error) => Self { hash, damage: Some(damage_reason(error)), ..Self::default() },
         };
         match before {
             Some(before) if before.hash == labels.hash && before.damage == labels.damage => {
@@ -113,55 +103,17 @@ impl LabelBook {
         }
     }
 
-    /// Returns labels that could not be read: none, and the reason.
-    fn damaged(hash: u64, reason: impl ToString) -> Self {
-        Self { hash, damage: Some(reason.to_string()), ..Self::default() }
-    }
-
-    /// Parses the file.
-    ///
-    /// # Errors
-    /// Returns the reason if the file is not valid, has a newer version or a wrong checksum.
-    fn parse(bytes: &[u8]) -> Result<Self, String> {
-        let mut labels: Self = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-        if labels.version > LABELS_VERSION {
-            return Err(format!(
-                "it has version {}, newer than the supported version {LABELS_VERSION}",
-                labels.version
-            ));
-        }
-        match &labels.checksum {
-            Some(written) if *written != labels.sessions_checksum() => {
-                return Err("its checksum differs".to_owned());
-            }
-            None if labels.version >= CHECKSUM_VERSION => {
-                return Err("its checksum is missing".to_owned());
-            }
-            Some(_) | None => {}
-        }
-        labels.hash = xxh3_64(bytes);
-        Ok(labels)
-    }
-
-    /// Returns the value of [`LabelBook::checksum`].
-    fn sessions_checksum(&self) -> String {
-        files::checksum_bytes(&serde_json::to_vec(&self.sessions).unwrap_or_default())
-    }
-
     /// Applies `change` to the labels while holding their lock, and writes the file if they
     /// changed.
     pub(super) fn update<T>(
         dir: &Path,
         change: impl FnOnce(&mut Self) -> T,
     ) -> Result<T, StoreError> {
-        let lock = StoreLock::acquire_within(dir, LABELS_LOCK, MAX_LOCK_WAIT)?;
-        let path = dir.join(LABELS_FILE);
-        files::remove_temporary_copies(&path);
-        // A file that cannot be read must not be overwritten.
-        let mut labels = match read_labels_file(dir).map_err(StoreError::io(&path))? {
-            Some(bytes) => Self::parse(&bytes)
-                .map_err(|reason| StoreError::BadLabels { path: path.clone(), reason })?,
-            None => Self::default(),
+        let lock = StoreLock::acquire_within(dir, FILE.lock_name(), MAX_LOCK_WAIT)?;
+        // A file that cannot be read must not be overwritten, but one that is gone begins again.
+        let mut labels: Self = match fs::symlink_metadata(dir.join(FILE.name())) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Self::default(),
+            Ok(_) | Err(_) => FILE.read(dir)?,
         };
 
         let before = labels.sessions.clone();
@@ -169,14 +121,7 @@ impl LabelBook {
         let result = change(&mut labels);
         labels.sessions.retain(|_, session| !session.is_empty());
         if labels.sessions != before || labels.rules != rules_before {
-            labels.version = LABELS_VERSION;
-            labels.checksum = Some(labels.sessions_checksum());
-            lock.check_not_replaced()?;
-            files::replace_file(&path, &serde_json::to_vec(&labels).unwrap_or_default())?;
-            // The labels are written already, so a full disk must not fail the call now.
-            if let Err(error) = lock.record_written(LABELS_FILE) {
-                tracing::warn!(%error, "labels.lock could not be marked");
-            }
+            FILE.write(dir, &lock, &labels)?;
         }
         Ok(result)
     }
@@ -259,18 +204,21 @@ impl LabelBook {
     }
 }
 
-/// Returns the bytes of the file; `None` if there is no file.
-fn read_labels_file(dir: &Path) -> io::Result<Option<Vec<u8>>> {
-    match files::read_file(&dir.join(LABELS_FILE)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        result => result.map(Some),
+/// Returns the reason why labels cannot be read, without the path of the file.
+fn damage_reason(error: StoreError) -> String {
+    match error {
+        StoreError::BadStatements { reason, .. } => {
+            format!(
+                "{reason}. Restore it from a backup; if it is gone, the next label begins a new file"
+            )
+        }
+        StoreError::Io { source, .. } => source.to_string(),
+        other => other.to_string(),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     fn label(dir: &Path, session: &str, label: &str) {
@@ -301,29 +249,12 @@ mod tests {
     #[test]
     fn a_file_that_cannot_be_read_is_said_and_kept() {
         let dir = tempfile::tempdir().expect("tempdir");
-        let changed = r#"{"version":1,"checksum":"0123456789abcdef","sessions":{}}"#;
-        let unsigned = r#"{"version":2,"sessions":{}}"#;
-        for text in ["", "{", r#"{"version":9,"sessions":{}}"#, changed, unsigned] {
-            fs::write(dir.path().join(LABELS_FILE), text).expect("writes");
-            assert!(LabelBook::read(dir.path(), None).damage().is_some(), "{text}");
-            assert!(matches!(
-                LabelBook::update(dir.path(), |_| ()),
-                Err(StoreError::BadLabels { .. })
-            ));
-            assert_eq!(fs::read_to_string(dir.path().join(LABELS_FILE)).expect("reads"), text);
-        }
-    }
-
-    #[test]
-    fn a_file_of_the_first_version_needs_no_checksum() {
-        let dir = tempfile::tempdir().expect("tempdir");
-        let text = r#"{"version":1,"sessions":{"a":{"labels":["kept"],"updated_at":1}}}"#;
-        fs::write(dir.path().join(LABELS_FILE), text).expect("writes");
-        let labels = LabelBook::read(dir.path(), None);
-        assert_eq!((labels.rows().count(), labels.damage()), (1, None));
-        label(dir.path(), "b", "later");
-        let written = fs::read_to_string(dir.path().join(LABELS_FILE)).expect("reads");
-        assert!(written.contains("checksum") && written.contains("kept"), "{written}");
+        let path = dir.path().join(FILE.name());
+        fs::write(&path, "{").expect("writes");
+        assert!(LabelBook::read(dir.path(), None).damage().is_some());
+        let refused = LabelBook::update(dir.path(), |_| ());
+        assert!(matches!(refused, Err(StoreError::BadStatements { .. })));
+        assert_eq!(fs::read_to_string(&path).expect("reads"), "{");
     }
 
     #[test]
@@ -332,7 +263,7 @@ mod tests {
         LabelBook::update(dir.path(), |_| ()).expect("changes nothing");
         assert_eq!(LabelBook::read(dir.path(), None).damage(), None, "none were written yet");
         label(dir.path(), "a", "bug");
-        fs::remove_file(dir.path().join(LABELS_FILE)).expect("removes");
+        fs::remove_file(dir.path().join(FILE.name())).expect("removes");
         let labels = LabelBook::read(dir.path(), None);
         assert!(labels.damage().is_some_and(|damage| damage.contains("missing")));
         label(dir.path(), "b", "later");
@@ -349,7 +280,8 @@ mod tests {
             }
         });
         assert_eq!(LabelBook::read(dir.path(), None).rows().count(), 8);
-        let held = StoreLock::acquire_within(dir.path(), LABELS_LOCK, MAX_LOCK_WAIT).expect("lock");
+        let held =
+            StoreLock::acquire_within(dir.path(), FILE.lock_name(), MAX_LOCK_WAIT).expect("lock");
         assert!(matches!(LabelBook::update(dir.path(), |_| ()), Err(StoreError::Busy { .. })));
         drop(held);
     }

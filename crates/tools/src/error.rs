@@ -9,7 +9,7 @@ use schemas::{ErrorCode, ToolError};
 use base::sanitize::clean_text;
 use search::SearchError;
 use sql::{Fault, Mistake, SqlError};
-use store::StoreError;
+use store::{StatementFile, StoreError};
 
 /// Converts an error of the store to a tool error.
 pub fn store_error(error: StoreError) -> ToolError {
@@ -70,18 +70,19 @@ pub fn store_error(error: StoreError) -> ToolError {
             ),
         )
         .with_path(&path),
-        StoreError::BadLabels { path, reason } => unreadable_file(
-            &path,
-            format!("({reason}) and was not changed. Repair it, or move it away to start without labels"),
-        ),
-        StoreError::BadForgotten { path, reason } => unreadable_file(
-            &path,
-            format!("({reason}). Restore it from a backup, or write {{}} into it; then forgotten logs that still exist are read again"),
-        ),
-        StoreError::BadReduced { path, reason } => unreadable_file(
-            &path,
-            format!("({reason}). Restore it from a backup, or write {{}} into it; then logs that are read again bring back texts that the retention dropped, until the next `sessions compact`"),
-        ),
+        StoreError::BadStatements { file, path, reason } => {
+            let outcome = match file {
+                StatementFile::Labels => "there are no labels",
+                StatementFile::Forgotten => "forgotten logs that still exist are read again",
+                StatementFile::Reduced => {
+                    "logs that are read again bring back texts that the retention dropped, until the next `sessions compact`"
+                }
+            };
+            unreadable_file(
+                &path,
+                format!("({reason}). Restore it from a backup, or write {{}} into it; then {outcome}"),
+            )
+        }
         StoreError::Damaged { path, reason } => ToolError::new(
             ErrorCode::StoreDamaged,
             format!(
