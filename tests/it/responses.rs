@@ -57,7 +57,9 @@ struct Logs {
 
 impl Logs {
     fn new() -> Self {
-        Self { env: TestEnv::new() }
+        let env = TestEnv::new();
+        std::fs::create_dir(env.path("logs")).expect("creates");
+        Self { env }
     }
 
     fn path(&self, session: usize) -> PathBuf {

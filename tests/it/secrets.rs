@@ -105,6 +105,6 @@ fn logs_read_without_masking_are_named() {
     let log = ingest_leak(&env, "leak", "/work/harbor", "2026-11-20T08:00:00Z");
     let fresh = TestEnv::new();
     fresh.run(["ingest", "--quiet", "--no-redact", &log.to_string_lossy()]).ok();
-    fresh.run(["secrets"]).shows("--no-redact");
+    fresh.run(["secrets"]).fails(1).shows("--no-redact");
     assert_eq!(secrets(&fresh, &[])["unmasked_logs"], 1);
 }
