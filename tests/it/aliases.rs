@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde_json::json;
 
+use crate::checks::JsonChecks;
 use crate::env::TestEnv;
 
 const OWN: &str = "01a15338-58d8-7a36-8980-b409e8a22c87";
@@ -25,38 +26,35 @@ fn a_session_has_the_name_of_the_agent_that_wrote_it() {
     write_log(&env.path(".openclaude/projects/-w"), OWN);
     write_log(&env.path(".claude/projects/-w"), OTHER);
     fs::create_dir_all(env.path(".local/share/icodemate/storage/session")).expect("creates");
-    env.run(&["ingest", "--quiet"]).ok();
+    env.run(["ingest", "--quiet"]).ok();
 
     let of_agent = |answer: &serde_json::Value| {
-        let rows = answer["data"]["sessions"].as_array().expect("sessions");
+        let rows = answer["data"]["sessions"].list();
         let ids = rows.iter().filter_map(|row| row["session_id"].as_str());
         ids.map(str::to_owned).collect::<Vec<_>>()
     };
-    let listed = env.json(&["list", "--provider", "openclaude"]);
+    let listed = env.json(["list", "--provider", "openclaude"]);
     assert_eq!(of_agent(&listed), [OWN]);
     assert_eq!(listed["data"]["sessions"][0]["provider"], "openclaude");
     // An agent that a question names comes first.
-    assert_eq!(of_agent(&env.json(&["find", "the gauge with OpenClaude"])), [OWN, OTHER]);
-    assert_eq!(of_agent(&env.json(&["find", "the gauge with Claude Code"])), [OTHER, OWN]);
-    let found = env.run(&["search", "gauge provider:openclaude"]).ok();
-    assert!(found.contains(OWN) && !found.contains(OTHER), "{found}");
+    assert_eq!(of_agent(&env.json(["find", "the gauge with OpenClaude"])), [OWN, OTHER]);
+    assert_eq!(of_agent(&env.json(["find", "the gauge with Claude Code"])), [OTHER, OWN]);
+    env.run(["search", "gauge provider:openclaude"]).shows(OWN).lacks(OTHER);
     let counted = env.rows("SELECT provider, count(*) FROM events GROUP BY ALL ORDER BY ALL");
     assert_eq!(counted, [[json!("claude"), json!(1)], [json!("openclaude"), json!(1)]]);
 
-    let refused = env.run(&["resume", OWN, "--print"]).fails(2);
-    assert!(refused.contains("no command is known"), "{refused}");
-    let unknown = env.run(&["list", "--provider", "openclaud"]).fails(2);
-    assert!(unknown.contains("openclaude"), "{unknown}");
+    env.run(["resume", OWN, "--print"]).fails(2).says("no command is known");
+    env.run(["list", "--provider", "openclaud"]).fails(2).says("openclaude");
 
-    let doctor = env.json(&["doctor"]);
-    let rows = doctor["providers"].as_array().expect("providers");
+    let doctor = env.json(["doctor"]);
+    let rows = doctor["providers"].list();
     let row = |name: &str| rows.iter().find(|row| row["provider"] == name).expect("a row");
     assert_eq!(row("openclaude")["base"], "claude");
     assert_eq!(row("openclaude")["sessions"], 1);
     assert!(row("openclaude")["is_unverified"].is_null() && row("claude")["base"].is_null());
     assert_eq!(row("icodemate")["is_unverified"], true);
-    let printed = env.run(&["doctor"]).ok();
-    assert_eq!(printed.matches("unverified").count(), 1, "{printed}");
+    let printed = env.run(["doctor"]).ok();
+    assert_eq!(printed.matches("unverified").count(), 1);
 }
 
 /// A folder that was copied keeps the names by which its logs are known.
@@ -65,8 +63,7 @@ fn a_named_folder_tells_whose_its_logs_are() {
     let env = TestEnv::new();
     write_log(&env.path("backup/.openclaude/projects/-w"), OWN);
     write_log(&env.path("backup/plain"), OTHER);
-    let backup = env.path("backup").to_string_lossy().into_owned();
-    env.run(&["ingest", "--quiet", &backup]).ok();
+    env.ingest("backup");
     let sessions = env.rows("SELECT provider, session_id FROM sessions ORDER BY ALL");
     assert_eq!(sessions, [[json!("claude"), json!(OTHER)], [json!("openclaude"), json!(OWN)]]);
 }

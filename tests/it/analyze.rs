@@ -7,13 +7,15 @@ use serde_json::{Value, json};
 use store::Store;
 use tools::{Call, Tools};
 
+use crate::checks::{Checks, JsonChecks};
 use crate::env::{TestEnv, real_logs, samples};
 
 const MAIN: &str = "9ae82b3a-fd82-48da-afd8-479f58648cbe";
+const CLOSED: &str = "error: the harbor is closed";
 const REBASED: &str = "01a13941-6cb9-7f1e-a741-65890d73c8a5";
 
 fn findings(answer: &Value) -> &[Value] {
-    answer["data"]["findings"].as_array().expect("findings")
+    answer["data"]["findings"].list()
 }
 
 /// The finding of a check at an event.
@@ -25,66 +27,49 @@ fn at<'a>(answer: &'a Value, check: &str, event: &str) -> &'a Value {
 #[test]
 fn the_failing_test_and_its_fix_come_out() {
     let env = TestEnv::with_samples();
-    let answer = env.json(&["analyze", "9ae82b3a"]);
+    let answer = env.json(["analyze", "9ae82b3a"]);
     let failure = at(&answer, "failures", &format!("{MAIN}:14"));
-    assert_eq!((&failure["severity"], &failure["turn_index"]), (&"warning".into(), &1.into()));
-    assert_eq!(failure["call"], "cargo test --lib retry 2>&1");
-    let starts = |value: &Value, text: &str| value.as_str().is_some_and(|v| v.starts_with(text));
-    assert!(starts(&failure["message"], "assertion failed: budget.remaining() == 3"), "{failure}");
-    assert_eq!(
-        failure["reason"],
-        "Failed with exit code 101. The same command succeeded after 3 other calls, including 1 edit."
-    );
-    let fix = &failure["fix"];
-    assert_eq!(
-        (&fix["event_id"], &fix["result_event_id"], &fix["match"]),
-        (&format!("{MAIN}:34").into(), &format!("{MAIN}:36").into(), &"same_call".into())
-    );
-    assert!(fix.get("diff").is_none(), "the command is the same");
-    let edit = &fix["edits"][0];
+    failure.has(json!({
+        "severity": "warning", "turn_index": 1, "call": "cargo test --lib retry 2>&1",
+        "reason": "Failed with exit code 101. The same command succeeded after 3 other calls, including 1 edit.",
+        "fix": {
+            "event_id": format!("{MAIN}:34"), "result_event_id": format!("{MAIN}:36"),
+            "match": "same_call",
+        },
+    }));
+    let starts = |value: &Value, text: &str| value.text().starts_with(text);
+    assert!(starts(&failure["message"], "assertion failed: budget.remaining() == 3"));
+    assert!(failure["fix"].get("diff").is_none(), "the command is the same");
+    let edit = &failure["fix"]["edits"][0];
     assert_eq!(edit["event_id"], format!("{MAIN}:31"));
     assert!(starts(&edit["diff"], "+ use std::sync::Arc;\n- /// Counts"), "{edit}");
-    let text = env.run(&["analyze", "9ae82b3a"]).ok();
-    assert!(text.contains("fixed by") && text.contains("+ use std::sync::Arc;"), "{text}");
+    env.run(["analyze", "9ae82b3a"]).shows(["fixed by", "+ use std::sync::Arc;"]);
 }
 
 #[test]
 fn what_stopped_a_session_and_what_it_forgot() {
     let env = TestEnv::with_samples();
-    let answer = env.json(&["analyze", "9ae82b3a", "--limit", "100"]);
+    let answer = env.json(["analyze", "9ae82b3a", "--limit", "100"]);
     let stopped = at(&answer, "interruptions", &format!("{MAIN}:61"));
     assert_eq!(stopped["related_event_ids"][0], format!("{MAIN}:62"));
-    assert!(stopped["message"].as_str().is_some_and(|text| text.starts_with("No, leave that")));
-    let compacted = at(&answer, "context", &format!("{MAIN}:44"));
-    assert_eq!(
-        compacted["reason"],
-        "Compacted from 25533 to 21553 tokens; the summary leaves out 0 of 2 prompts and 0 of 1 files"
-    );
+    assert!(stopped["message"].text().starts_with("No, leave that"));
+    at(&answer, "context", &format!("{MAIN}:44")).has(json!({
+        "reason": "Compacted from 25533 to 21553 tokens; the summary leaves out 0 of 2 prompts and 0 of 1 files",
+    }));
     let context = &answer["data"]["context"];
-    assert_eq!(
-        (&context["requests"], &context["compactions"], &context["peak_tokens"]),
-        (&11.into(), &1.into(), &25533.into())
-    );
-    assert_eq!(context["series"][0], serde_json::json!([7, 20333]));
+    context.has(json!({"requests": 11, "compactions": 1, "peak_tokens": 25533}));
+    assert_eq!(context["series"][0], json!([7, 20333]));
     // A refusal is no failure.
-    let refused = env.json(&["analyze", "be34bc14", "--limit", "100"]);
-    let denied =
-        findings(&refused).iter().find(|f| f["check"] == "interruptions").expect("refused");
-    assert_eq!((&denied["severity"], &denied["event_index"]), (&"warning".into(), &32.into()));
-    assert!(
-        findings(&refused).iter().all(|f| f["check"] != "failures" || f["event_index"] != 32),
-        "{refused:#}"
-    );
+    let refused = env.json(["analyze", "be34bc14", "--limit", "100"]);
+    let denied = findings(&refused).iter().find(|f| f["check"] == "interruptions");
+    denied.expect("refused").has(json!({"severity": "warning", "event_index": 32}));
+    let is_failure = |f: &Value| f["check"] == "failures" && f["event_index"] == 32;
+    assert!(!findings(&refused).iter().any(is_failure));
     // Only what was asked for.
-    let ended = env.json(&["analyze", "14612321", "--checks", "ends"]);
-    let reasons: Vec<_> = findings(&ended).iter().map(|f| f["reason"].as_str()).collect();
-    assert_eq!(
-        reasons,
-        [
-            Some("The last prompt has no answer: an error came instead"),
-            Some("The session ends with an error")
-        ]
-    );
+    let ended = env.json(["analyze", "14612321", "--checks", "ends"]);
+    let reasons =
+        ["The last prompt has no answer: an error came instead", "The session ends with an error"];
+    assert_eq!(ended["data"]["findings"].each("reason"), reasons);
     assert!(ended["data"].get("context").is_none());
 }
 
@@ -92,55 +77,49 @@ fn what_stopped_a_session_and_what_it_forgot() {
 fn an_error_of_two_agents_recurs_with_the_fix_that_worked_last() {
     // Of these agents only: the story is told in the samples of others too.
     let env = TestEnv::new();
-    let folders = ["claude", "codex"].map(|name| samples().join(name));
-    let folders = folders.map(|path| path.to_string_lossy().into_owned());
-    env.run(&["ingest", "--quiet", &folders[0], &folders[1]]).ok();
-    let answer = env.json(&["analyze", "--limit", "100"]);
+    env.cli(["ingest"]).args(["claude", "codex"].map(|name| samples().join(name))).run().ok();
+    let answer = env.json(["analyze", "--limit", "100"]);
     let signature = "assertion failed: budget.remaining() == <n>";
-    let error = findings(&answer)
-        .iter()
-        .find(|finding| finding["signature"] == signature)
-        .unwrap_or_else(|| panic!("{answer:#}"));
-    assert_eq!(
-        (&error["occurrences"], &error["sessions"], &error["fixed"]),
-        (&2.into(), &2.into(), &2.into())
-    );
-    assert_eq!(error["event_id"], format!("{REBASED}:9"), "the last time");
-    assert_eq!(error["related_event_ids"][0], format!("{MAIN}:14"));
-    assert_eq!(error["fix"]["event_id"], format!("{REBASED}:25"));
-    assert_eq!(error["fix"]["edits"][0]["event_id"], format!("{REBASED}:22"));
-    let tools = answer["data"]["tools"].as_array().expect("tools");
-    assert!(
-        tools.iter().any(|tool| tool["tool_name"] == "Bash" && tool["errors"] == 2),
-        "{tools:?}"
-    );
-    // Of one agent it happened once.
-    let claude = env.json(&["analyze", "--provider", "claude", "--limit", "100"]);
-    assert!(findings(&claude).iter().all(|finding| finding["signature"] != signature));
-    let late = env.json(&["analyze", "--since", "2026-10-13", "--limit", "100"]);
-    assert!(findings(&late).iter().all(|finding| finding["signature"] != signature));
-    let has = |until: &str| {
-        let early = env.json(&["analyze", "--until", until, "--limit", "100"]);
-        findings(&early).iter().any(|finding| finding["signature"] == signature)
+    let recurring = |answer: &Value| {
+        let found = findings(answer).iter().find(|finding| finding["signature"] == signature);
+        found.cloned()
     };
-    assert!(has("2026-10-15") && !has("2026-10-01"));
-    let one = env.json(&["analyze", REBASED, "--until", "2026-10-01"]);
-    assert!(one["warnings"][0]["message"].as_str().is_some_and(|text| text.contains("until")));
+    let error = recurring(&answer).expect("the error");
+    error.has(json!({
+        "occurrences": 2, "sessions": 2, "fixed": 2,
+        // The last time.
+        "event_id": format!("{REBASED}:9"),
+        "fix": {"event_id": format!("{REBASED}:25")},
+    }));
+    assert_eq!(error["related_event_ids"][0], format!("{MAIN}:14"));
+    assert_eq!(error["fix"]["edits"][0]["event_id"], format!("{REBASED}:22"));
+    let is_bash = |tool: &Value| tool["tool_name"] == "Bash" && tool["errors"] == 2;
+    assert!(answer["data"]["tools"].list().iter().any(is_bash));
+    // Of one agent it happened once.
+    for (flag, value, is_found) in [
+        ("--provider", "claude", false),
+        ("--since", "2026-10-13", false),
+        ("--until", "2026-10-15", true),
+        ("--until", "2026-10-01", false),
+    ] {
+        let narrowed = env.json(["analyze", flag, value, "--limit", "100"]);
+        assert_eq!(recurring(&narrowed).is_some(), is_found, "{flag} {value}");
+    }
+    let one = env.json(["analyze", REBASED, "--until", "2026-10-01"]);
+    one["warnings"][0]["message"].shows("until");
 }
 
 #[test]
 fn last_is_the_newest_that_passes_and_pages_follow_each_other() {
     let env = TestEnv::with_samples();
     for filters in [&[][..], &["--provider", "codex"], &["--project", "harbor"]] {
-        let listed = env.json(&[&["list", "--limit", "1"][..], filters].concat());
-        let last = env.json(&[&["analyze", "last"][..], filters].concat());
-        assert_eq!(
-            last["data"]["session"]["session_id"], listed["data"]["sessions"][0]["session_id"],
-            "{filters:?}"
-        );
-        let listed = env.json(&[&["list", "--limit", "100"][..], filters].concat());
-        let listed = listed["data"]["sessions"].as_array().expect("sessions").clone();
-        let failed = env.json(&[&["analyze", "last_failed"][..], filters].concat());
+        let listed = env.json([&["list", "--limit", "1"][..], filters].concat());
+        env.json([&["analyze", "last"][..], filters].concat()).has(json!({
+            "data": {"session": {"session_id": listed["data"]["sessions"][0]["session_id"]}},
+        }));
+        let listed = env.json([&["list", "--limit", "100"][..], filters].concat());
+        let listed = listed["data"]["sessions"].list().to_vec();
+        let failed = env.json([&["analyze", "last_failed"][..], filters].concat());
         let newest = env.rows(&format!(
             "SELECT session_id FROM sessions WHERE tool_errors > 0 AND session_id IN ('{}') ORDER BY ended_at DESC",
             listed.iter().filter_map(|row| row["session_id"].as_str()).collect::<Vec<_>>().join("','")
@@ -149,20 +128,9 @@ fn last_is_the_newest_that_passes_and_pages_follow_each_other() {
         assert!(!findings(&failed).is_empty(), "{filters:?}");
     }
     for args in [&["analyze", "9ae82b3a"][..], &["analyze"]] {
-        let whole = env.json(&[args, &["--limit", "100"]].concat());
-        let (mut paged, mut cursor) = (Vec::new(), None);
-        loop {
-            let held: Option<String> = cursor.take();
-            let mut args: Vec<&str> = args.to_vec();
-            args.extend(["--limit", "1"]);
-            args.extend(held.iter().flat_map(|cursor| ["--cursor", cursor.as_str()]));
-            let page = env.json(&args);
-            paged.extend(findings(&page).to_vec());
-            cursor = page["pagination"]["next_cursor"].as_str().map(str::to_owned);
-            if cursor.is_none() {
-                break;
-            }
-        }
+        let whole = env.json([args, &["--limit", "100"]].concat());
+        let pages = env.pages(&[args, &["--limit", "1"]].concat());
+        let paged: Vec<Value> = pages.iter().flat_map(|page| findings(page).to_vec()).collect();
         assert_eq!(paged, findings(&whole), "{args:?}");
         assert_eq!(whole["metadata"]["results_total"], paged.len());
         let ranks: Vec<_> = paged
@@ -176,17 +144,13 @@ fn last_is_the_newest_that_passes_and_pages_follow_each_other() {
 #[test]
 fn wrong_arguments_say_what_is_right() {
     let env = TestEnv::with_samples();
-    assert!(env.run(&["analyze", "ffffffff"]).fails(1).contains("sessions list"));
-    assert!(env.run(&["analyze", "--checks", "all"]).fails(2).contains("interruptions"));
-    assert!(env.run(&["analyze", "--limit", "0"]).fails(2).contains("1-100"));
-    assert!(env.run(&["analyze", "--cursor", "abc"]).fails(2).contains("next_cursor"));
-    assert!(env.run(&["analyze", "last", "--project", "nowhere"]).fails(1).contains("No session"));
-    assert!(
-        env.run(&["analyze", "--project", "nowhere"])
-            .fails(1)
-            .contains("No session has project 'nowhere'")
-    );
-    let ignored = env.json(&["analyze", "9ae82b3a", "--project", "harbor"]);
+    env.run(["analyze", "ffffffff"]).fails(1).says("sessions list");
+    env.run(["analyze", "--checks", "all"]).fails(2).says("interruptions");
+    env.run(["analyze", "--limit", "0"]).fails(2).says("1-100");
+    env.run(["analyze", "--cursor", "abc"]).fails(2).says("next_cursor");
+    env.run(["analyze", "last", "--project", "nowhere"]).fails(1).says("No session");
+    env.run(["analyze", "--project", "nowhere"]).fails(1).says("No session has project 'nowhere'");
+    let ignored = env.json(["analyze", "9ae82b3a", "--project", "harbor"]);
     assert_eq!(ignored["warnings"][0]["code"], "PARAMETER_IGNORED");
 }
 
@@ -198,22 +162,14 @@ fn counts_as_sql_does(env: &TestEnv, least: usize) {
     let rows = env.rows(sql);
     assert!(rows.len() >= least, "{}", rows.len());
     for row in rows {
-        let session = row[0].as_str().expect("id");
+        let session = row[0].text();
+        let args = ["analyze", session, "--limit", "100"];
         let checks = ["--checks", "failures", "--checks", "interruptions"];
-        let (mut counted, mut cursor) = (0, None);
-        loop {
-            let held: Option<String> = cursor.take();
-            let mut args = vec!["analyze", session, "--limit", "100"];
-            args.extend(checks);
-            args.extend(held.iter().flat_map(|cursor| ["--cursor", cursor.as_str()]));
-            let answer = env.json(&args);
+        let mut counted = 0;
+        for answer in env.pages(&[&args[..], &checks].concat()) {
             assert!(answer.to_string().len() <= 100_000, "{session}");
             let results = findings(&answer).iter().filter(|f| f["event_type"] == "tool_result");
             counted += results.map(|f| f["occurrences"].as_u64().unwrap_or(1)).sum::<u64>();
-            cursor = answer["pagination"]["next_cursor"].as_str().map(str::to_owned);
-            if cursor.is_none() {
-                break;
-            }
         }
         assert!(Some(counted) >= row[1].as_u64(), "{session}: {counted}, {row:?}");
     }
@@ -229,7 +185,7 @@ fn real_failures_are_all_found_and_recurring_ones_fit_an_answer() {
     let Some(logs) = real_logs() else { return };
     let env = TestEnv::with_real_logs(&logs);
     counts_as_sql_does(&env, 50);
-    let answer = env.json(&["analyze", "--limit", "100"]);
+    let answer = env.json(["analyze", "--limit", "100"]);
     assert!(answer.to_string().len() <= 100_000);
     let fixed: Vec<&Value> =
         findings(&answer).iter().filter(|finding| finding["fix"].is_object()).collect();
@@ -242,22 +198,18 @@ fn real_failures_are_all_found_and_recurring_ones_fit_an_answer() {
     }
 }
 
-/// Writes a log of calls of one tool, which fail and succeed in turn.
-fn write_calls(env: &TestEnv, name: &str, tool: &str, inputs: &[Value]) {
-    let mut lines = vec![json!({"format": "sessions", "version": 1, "session_id": name})];
-    lines.push(json!({"type": "user", "timestamp": "2026-11-01T10:00:00Z", "text": "Go on"}));
+/// Ingests a log of calls of one tool, which fail and succeed in turn.
+fn ingest_calls(env: &TestEnv, name: &str, tool: &str, inputs: &[Value]) {
+    let mut log = env.log(name).user("Go on");
     for (at, input) in inputs.iter().enumerate() {
-        let (id, time) = (format!("c{at}"), format!("2026-11-01T10:{:02}:00Z", at + 1));
-        let has_failed = at % 2 == 0;
-        let text = if has_failed { "Entity not found: no such entity" } else { "Here it is" };
-        lines.push(json!({"type": "tool_call", "timestamp": time, "tool_name": tool,
-                          "tool_call_id": id, "input": input}));
-        lines.push(json!({"type": "tool_result", "timestamp": time, "tool_call_id": id,
-                          "text": text, "is_error": has_failed}));
+        log = log.call(&format!("c{at}"), tool, input.clone());
+        log = if at % 2 == 0 {
+            log.failure(&format!("c{at}"), "Entity not found: no such entity")
+        } else {
+            log.result(&format!("c{at}"), "Here it is")
+        };
     }
-    let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
-    std::fs::write(env.path(&format!("{name}.jsonl")), lines.join("\n")).expect("writes");
-    env.run(&["ingest", "--quiet", &format!("{name}.jsonl")]).ok();
+    log.ingest();
 }
 
 #[test]
@@ -267,25 +219,25 @@ fn a_call_of_the_same_tool_fixes_only_the_same_target() {
         json!({"title": "Mend the pier", "team": "Troy", "limit": 30}),
         json!({"title": "Mend the pier", "team": "Harbor", "limit": 30}),
     ];
-    write_calls(&env, "same", "mcp__tracker__create", &same);
+    ingest_calls(&env, "same", "mcp__tracker__create", &same);
     let others = [
         json!({"issue": "A-1", "limit": 30}),
         json!({"issue": "B-2", "limit": 30}),
         json!({"plan": "Paint it", "limit": 30}),
         json!({"plan": "Burn it", "limit": 30}),
     ];
-    write_calls(&env, "others", "ExitPlanMode", &others);
+    ingest_calls(&env, "others", "ExitPlanMode", &others);
 
-    let answer = env.json(&["analyze", "same"]);
+    let answer = env.json(["analyze", "same"]);
     let fix = &findings(&answer)[0]["fix"];
-    assert_eq!(fix["match"], "same_tool", "{answer:#}");
-    let answer = env.json(&["analyze", "others"]);
+    assert_eq!(fix["match"], "same_tool");
+    let answer = env.json(["analyze", "others"]);
     let of_failures = findings(&answer).iter().filter(|finding| finding["check"] == "failures");
     for finding in of_failures {
         assert_eq!(finding.get("fix"), None, "{finding:#}");
     }
 
-    let recurring = env.json(&["analyze"]);
+    let recurring = env.json(["analyze"]);
     let of_tool = |tool: &str| {
         let finding = findings(&recurring).iter().find(|finding| {
             finding["signature"].as_str().is_some_and(|signature| signature.contains(tool))
@@ -300,51 +252,34 @@ fn a_call_of_the_same_tool_fixes_only_the_same_target() {
 #[test]
 fn an_error_that_was_only_pasted_is_found_with_what_the_agent_did() {
     let env = TestEnv::new();
-    let pasted = "CI fails:\nE   ImportError: libpier.so.3: cannot open shared object file";
-    let events = [
-        serde_json::json!({"format": "sessions", "version": 1, "session_id": "pasted-1", "agent": "pier", "cwd": "/p"}),
-        serde_json::json!({"type": "user", "timestamp": "2026-10-01T10:00:00Z", "text": pasted}),
-        serde_json::json!({"type": "tool_call", "timestamp": "2026-10-01T10:01:00Z", "tool_name": "Edit", "tool_call_id": "c1",
-            "input": {"file_path": "/p/ci.yml", "old_string": "a", "new_string": "b"}}),
-        serde_json::json!({"type": "tool_result", "timestamp": "2026-10-01T10:01:01Z", "tool_call_id": "c1", "text": "ok"}),
-        serde_json::json!({"type": "message", "timestamp": "2026-10-01T10:02:00Z", "text": "CI now installs libpier3."}),
-        serde_json::json!({"type": "user", "timestamp": "2026-10-01T10:03:00Z", "text": "Thanks."}),
-    ];
-    let lines = events.map(|event| event.to_string());
-    let path = env.path("pasted.jsonl");
-    std::fs::write(&path, lines.join("\n") + "\n").expect("writes");
-    env.run(&["ingest", "--quiet", &path.to_string_lossy()]).ok();
+    env.log("pasted-1")
+        .cwd("/p")
+        .at("2026-10-01T10:00:00Z")
+        .user("CI fails:\nE   ImportError: libpier.so.3: cannot open shared object file")
+        .edit("/p/ci.yml", "a", "b")
+        .message("CI now installs libpier3.")
+        .user("Thanks.")
+        .ingest();
 
     let asked = "ImportError: libpier.so.3: cannot open shared object file";
-    let answer = env.json(&["analyze", "--query", asked]);
-    let finding = &findings(&answer)[0];
-    assert_eq!(finding["event_id"], "pasted-1:0", "{answer:#}");
-    assert_eq!(finding["message"], "CI now installs libpier3.");
-    assert_eq!(finding["related_event_ids"], serde_json::json!(["pasted-1:3", "pasted-1:1"]));
-    let later = env.json(&["analyze", "--query", asked, "--since", "2026-10-02"]);
-    assert!(findings(&later).is_empty(), "{later:#}");
+    let answer = env.json(["analyze", "--query", asked]);
+    findings(&answer)[0].has(json!({
+        "event_id": "pasted-1:0", "message": "CI now installs libpier3.",
+        "related_event_ids": ["pasted-1:3", "pasted-1:1"],
+    }));
+    let later = env.json(["analyze", "--query", asked, "--since", "2026-10-02"]);
+    assert!(findings(&later).is_empty());
 }
 
 /// Only the newest sessions are compared, the answer says so, and `until` reaches the others.
 #[test]
 fn a_long_history_is_compared_from_its_newest_sessions_on() {
     let env = TestEnv::new();
-    let logs = env.path("logs");
-    std::fs::create_dir_all(&logs).expect("creates");
     for day in 1..=6 {
-        let time = format!("2026-10-{day:02}T10:00:00Z");
-        let lines = [
-            json!({"format": "sessions", "version": 1, "session_id": format!("day{day}")}),
-            json!({"type": "user", "timestamp": time, "text": "build it"}),
-            json!({"type": "tool_call", "timestamp": time, "tool_call_id": "c", "tool_name": "Bash",
-                "input": {"command": "make harbor"}}),
-            json!({"type": "tool_result", "timestamp": time, "tool_call_id": "c",
-                "text": "error: the harbor is closed", "exit_code": 2, "is_error": true}),
-        ];
-        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-        std::fs::write(logs.join(format!("day{day}.jsonl")), text).expect("writes");
+        let log = env.log(&format!("day{day}")).all_at(&format!("2026-10-{day:02}T10:00:00Z"));
+        log.user("build it").command("make harbor", CLOSED, 2).write();
     }
-    env.run(&["ingest", "--quiet", &logs.to_string_lossy()]).ok();
+    env.ingest("logs");
     let tools = Tools::new(Store::new(env.store()));
     let analyze = |events: u64, args: &AnalyzeArgs| {
         let call = Call::new(Timestamp(0), &|| false).with_analyzed_events(events);
@@ -384,25 +319,13 @@ fn a_long_history_is_compared_from_its_newest_sessions_on() {
 #[test]
 fn a_session_that_goes_on_is_among_the_newest() {
     let env = TestEnv::new();
-    let logs = env.path("logs");
-    std::fs::create_dir_all(&logs).expect("creates");
-    for (id, times) in [("long", ["01", "20"]), ("one", ["10", "10"]), ("other", ["10", "10"])] {
-        let mut text = json!({"format": "sessions", "version": 1, "session_id": id}).to_string();
-        for (at, day) in times.iter().enumerate() {
-            let time = format!("2026-10-{day}T10:00:00Z");
-            let call = format!("c{at}");
-            for line in [
-                json!({"type": "tool_call", "timestamp": time, "tool_call_id": call,
-                    "tool_name": "Bash", "input": {"command": "make harbor"}}),
-                json!({"type": "tool_result", "timestamp": time, "tool_call_id": call,
-                    "text": "error: the harbor is closed", "exit_code": 2, "is_error": true}),
-            ] {
-                text.push_str(&format!("\n{line}"));
-            }
-        }
-        std::fs::write(logs.join(format!("{id}.jsonl")), text + "\n").expect("writes");
+    for (id, days) in [("long", ["01", "20"]), ("one", ["10", "10"]), ("other", ["10", "10"])] {
+        let log = days.iter().fold(env.log(id), |log, day| {
+            log.all_at(&format!("2026-10-{day}T10:00:00Z")).command("make harbor", CLOSED, 2)
+        });
+        log.write();
     }
-    env.run(&["ingest", "--quiet", &logs.to_string_lossy()]).ok();
+    env.ingest("logs");
     let tools = Tools::new(Store::new(env.store()));
     let analyze = |until: Option<&str>| {
         let call = Call::new(Timestamp(0), &|| false).with_analyzed_events(1);

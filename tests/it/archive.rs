@@ -6,16 +6,18 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant, SystemTime};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::env::{TestEnv, copy_folder, samples};
+use crate::checks::{Checks, JsonChecks};
+use crate::env::{TestEnv, copy_folder, files_below, samples};
+use crate::log::claude_record;
 
 const CODEX: &str = "codex/sessions/2026/10/14/rollout-2026-10-14T09-12-31-01a13941-6cb9-7f1e-a741-65890d73c8a5.jsonl";
 
 /// Its id is its name.
 const CURSOR: &str = "cursor/projects/home-mira-code-harbor/agent-transcripts/bd9a5fef-432c-429a-93ba-2f5d10a06795/bd9a5fef-432c-429a-93ba-2f5d10a06795.jsonl";
 
-fn events(env: &TestEnv) -> serde_json::Value {
+fn events(env: &TestEnv) -> Value {
     let sql = "SELECT session_id, event_index, event_type, text, source_offset, source_length \
         FROM events ORDER BY ALL";
     env.rows(sql).into()
@@ -23,31 +25,25 @@ fn events(env: &TestEnv) -> serde_json::Value {
 
 #[test]
 fn a_log_stays_the_same_when_it_is_compressed() {
-    let suffixes = ["zst", "gz"].into_iter();
-    for (log, suffix) in suffixes.flat_map(|suffix| [(CODEX, suffix), (CURSOR, suffix)]) {
+    for (log, suffix) in [(CODEX, "zst"), (CURSOR, "zst"), (CODEX, "gz"), (CURSOR, "gz")] {
         let bytes = fs::read(samples().join(log)).expect("sample");
         let env = TestEnv::new();
-        let plain = env.path("logs/rollout.jsonl");
-        let packed = env.path(&format!("logs/rollout.jsonl.{suffix}"));
-        fs::create_dir_all(env.path("logs")).expect("creates");
-        let half = bytes[..bytes.len() / 2].to_vec();
-        fs::write(&plain, &half).expect("writes");
-        let logs = env.path("logs").to_string_lossy().into_owned();
-        env.run(&["ingest", "--quiet", &logs]).ok();
+        let packed = format!("logs/rollout.jsonl.{suffix}");
+        env.write("logs/rollout.jsonl", &bytes[..bytes.len() / 2]);
+        env.ingest("logs");
         // For a moment both are there: the plain one counts.
-        fs::write(&plain, &bytes).expect("writes");
-        fs::write(&packed, pack(&bytes, suffix)).expect("writes");
-        let grown = env.json(&["ingest", &logs]);
-        assert_eq!((&grown["files_grown"], &grown["files_new"]), (&1.into(), &0.into()), "{grown}");
+        env.write("logs/rollout.jsonl", &bytes);
+        env.write(&packed, pack(&bytes, suffix));
+        env.ingest("logs").has(json!({"files_grown": 1, "files_new": 0}));
         let before = events(&env);
-        fs::remove_file(&plain).expect("removes");
-        let after = env.json(&["ingest", &logs]);
-        assert_eq!((&after["events"], &after["files_vanished"]), (&0.into(), &0.into()), "{after}");
-        assert_eq!(env.json(&["ingest", &logs])["files_opened"], 0, "known again");
+        env.remove("logs/rollout.jsonl");
+        env.ingest("logs").has(json!({"events": 0, "files_vanished": 0}));
+        // It is known again.
+        env.ingest("logs").has(json!({"files_opened": 0}));
         assert_eq!(events(&env), before);
         // One that was never seen plain gives the same.
         let fresh = TestEnv::new();
-        fresh.run(&["ingest", "--quiet", &packed.to_string_lossy()]).ok();
+        fresh.ingest(env.path(&packed));
         assert_eq!(events(&fresh), before, "{suffix}");
     }
 }
@@ -57,13 +53,11 @@ fn a_log_stays_the_same_when_it_is_compressed() {
 #[test]
 fn folders_stay_the_same_when_all_their_logs_are_compressed() {
     let [plain, packed] = [(); 2].map(|()| TestEnv::new());
-    for env in [&plain, &packed] {
-        copy_folder(&samples(), &env.path("logs"));
-    }
+    copy_folder(&samples(), &plain.path("logs"));
+    copy_folder(&samples(), &packed.path("logs"));
     compress(&packed.path("logs"));
-    for env in [&plain, &packed] {
-        env.json(&["ingest", &env.path("logs").to_string_lossy()]);
-    }
+    plain.ingest("logs");
+    packed.ingest("logs");
     let counted =
         "SELECT session_id, events, replay_events, output_tokens FROM sessions ORDER BY 1";
     assert_eq!(packed.rows(counted), plain.rows(counted));
@@ -72,15 +66,11 @@ fn folders_stay_the_same_when_all_their_logs_are_compressed() {
 
 /// Compresses all files of lines below a folder.
 fn compress(folder: &Path) {
-    for entry in fs::read_dir(folder).expect("reads").flatten() {
-        let path = entry.path();
-        if path.is_dir() {
-            compress(&path);
-        } else if path.extension().is_some_and(|extension| extension == "jsonl") {
-            let bytes = fs::read(&path).expect("reads");
-            fs::remove_file(&path).expect("removes");
-            fs::write(format!("{}.gz", path.display()), pack(&bytes, "gz")).expect("writes");
-        }
+    let files = files_below(folder).into_iter();
+    for path in files.filter(|path| path.extension().is_some_and(|end| end == "jsonl")) {
+        let bytes = fs::read(&path).expect("reads");
+        fs::remove_file(&path).expect("removes");
+        fs::write(format!("{}.gz", path.display()), pack(&bytes, "gz")).expect("writes");
     }
 }
 
@@ -89,44 +79,37 @@ fn compress(folder: &Path) {
 #[test]
 fn every_record_of_a_line_is_known_again() {
     let span = |id: &str| {
-        let attribute = |key: &str, value: &str| {
-            format!(r#"{{"key":"{key}","value":{{"stringValue":"{value}"}}}}"#)
-        };
         let attributes = [
-            attribute("gen_ai.operation.name", "execute_tool"),
-            attribute("gen_ai.conversation.id", "harbor-1"),
-            attribute("gen_ai.tool.name", "run_build"),
-            attribute("gen_ai.tool.call.result", &format!("built {id}")),
+            ("gen_ai.operation.name", "execute_tool"),
+            ("gen_ai.conversation.id", "harbor-1"),
+            ("gen_ai.tool.name", "run_build"),
+            ("gen_ai.tool.call.result", &format!("built {id}")),
         ];
-        let attributes = attributes.join(",");
-        format!(
-            r#"{{"traceId":"t1","spanId":"{id}","name":"execute_tool","attributes":[{attributes}]}}"#
-        )
+        let attributes =
+            attributes.map(|(key, value)| json!({"key": key, "value": {"stringValue": value}}));
+        json!({"traceId": "t1", "spanId": id, "name": "execute_tool", "attributes": attributes})
     };
-    let spans = ["a", "b", "c"].map(span).join(",");
-    let line = format!(
-        r#"{{"resourceSpans":[{{"resource":{{"attributes":[{{"key":"service.name","value":{{"stringValue":"vs-copilot"}}}}]}},"scopeSpans":[{{"spans":[{spans}]}}]}}]}}"#
-    ) + "\n";
+    let spans = ["a", "b", "c"].map(span);
+    let service = json!({"key": "service.name", "value": {"stringValue": "vs-copilot"}});
+    let line = json!({"resourceSpans": [{
+        "resource": {"attributes": [service]},
+        "scopeSpans": [{"spans": spans}],
+    }]});
     let sql = "SELECT text, is_replay, count(*) FROM events WHERE event_type = 'tool_result' \
         GROUP BY ALL ORDER BY ALL";
     let [at_once, one_by_one] = [[2].as_slice(), &[1, 2]].map(|lengths| {
         let env = TestEnv::new();
-        let log = env.path("logs/1_VSGitHubCopilot_traces.jsonl");
-        fs::create_dir_all(env.path("logs")).expect("creates");
         for lines in lengths {
-            fs::write(&log, line.repeat(*lines)).expect("writes");
-            env.run(&["ingest", "--quiet", &env.path("logs").to_string_lossy()]).ok();
+            env.write("logs/1_VSGitHubCopilot_traces.jsonl", format!("{line}\n").repeat(*lines));
+            env.ingest("logs");
         }
-        env.rows(sql)
+        json!(env.rows(sql))
     });
     let wanted = ["a", "b", "c"].map(|id| {
-        [false, true].map(|again| {
-            let row: Vec<serde_json::Value> =
-                vec![format!("built {id}").into(), again.into(), 1.into()];
-            row
-        })
+        let text = format!("built {id}");
+        [json!([text, false, 1]), json!([text, true, 1])]
     });
-    assert_eq!(at_once, wanted.concat());
+    assert_eq!(at_once, json!(wanted.concat()));
     assert_eq!(one_by_one, at_once);
 }
 
@@ -145,10 +128,10 @@ fn a_damaged_compressed_log_keeps_what_can_be_read() {
     let env = TestEnv::new();
     let mut packed = pack(&bytes, "gz");
     packed.truncate(packed.len() / 2);
-    fs::write(env.path("cut.jsonl.gz"), packed).expect("writes");
-    let report = env.json(&["ingest", &env.path("cut.jsonl.gz").to_string_lossy()]);
-    assert!(report["events"].as_u64() > Some(5), "{report}");
-    assert_eq!(report["problems"]["unpacked_in_part"], 1, "{report}");
+    env.write("cut.jsonl.gz", packed);
+    let report = env.ingest("cut.jsonl.gz");
+    assert!(report["events"].as_u64() > Some(5));
+    assert_eq!(report["problems"]["unpacked_in_part"], 1);
 }
 
 /// A file of a few kilobytes that unpacks to more than any log of its size.
@@ -159,48 +142,46 @@ fn a_compressed_log_that_is_a_bomb_is_read_up_to_the_limit() {
     bytes.resize(LIMIT + (8 << 20), 0);
     let env = TestEnv::new();
     let packed = env.path("bomb.jsonl.zst");
-    fs::write(&packed, pack(&bytes, "zst")).expect("writes");
-    let report = env.json(&["ingest", &packed.to_string_lossy()]);
-    assert!(report["events"].as_u64() > Some(5), "{report}");
-    assert_eq!(report["problems"]["unpacked_in_part"], 1, "{report}");
-    assert!(report["problem_list"].to_string().contains(&LIMIT.to_string()), "{report}");
+    env.write(&packed, pack(&bytes, "zst"));
+    let report = env.ingest(&packed);
+    assert!(report["events"].as_u64() > Some(5));
+    assert_eq!(report["problems"]["unpacked_in_part"], 1);
+    assert!(report["problem_list"].to_string().contains(&LIMIT.to_string()));
 }
 
 #[test]
 fn what_was_read_stays_when_the_log_vanishes() {
     let env = TestEnv::new();
-    let log = env.path("logs/rollout.jsonl");
-    fs::create_dir_all(env.path("logs")).expect("creates");
-    fs::copy(samples().join(CODEX), &log).expect("copies");
-    let logs = env.path("logs").to_string_lossy().into_owned();
-    env.run(&["ingest", "--quiet", &logs]).ok();
+    let log = env.copy_sample(CODEX, "logs/rollout.jsonl");
+    env.ingest("logs");
     let before = events(&env);
-    fs::remove_file(&log).expect("removes");
-    assert_eq!(env.json(&["ingest", &logs])["files_vanished"], 1);
+    env.remove(log);
+    env.ingest("logs").has(json!({"files_vanished": 1}));
     assert_eq!(events(&env), before);
-    let doctor = env.json(&["doctor"]);
-    let codex = doctor["providers"].as_array().expect("providers");
-    let codex = codex.iter().find(|row| row["provider"] == "codex").expect("codex");
-    assert_eq!(codex["sources_gone"], 1, "{codex}");
+    let doctor = env.json(["doctor"]);
+    let codex = doctor["providers"].list().iter().find(|row| row["provider"] == "codex");
+    assert_eq!(codex.expect("codex")["sources_gone"], 1);
+}
+
+/// The bytes of a log, and the length of its first half, which ends with a line.
+fn log_and_half() -> (Vec<u8>, usize) {
+    let bytes = fs::read(samples().join(CODEX)).expect("sample");
+    let half = bytes.iter().take(bytes.len() / 2).rposition(|byte| *byte == b'\n');
+    (bytes, half.expect("lines") + 1)
 }
 
 #[test]
 fn a_log_that_was_away_goes_on_where_it_was() {
     let env = TestEnv::new();
-    let bytes = fs::read(samples().join(CODEX)).expect("sample");
-    let half = bytes.iter().take(bytes.len() / 2).rposition(|byte| *byte == b'\n').expect("lines");
-    let log = env.path("logs/rollout.jsonl");
-    fs::create_dir_all(env.path("logs")).expect("creates");
-    fs::write(&log, &bytes[..=half]).expect("writes");
-    let logs = env.path("logs").to_string_lossy().into_owned();
-    env.run(&["ingest", "--quiet", &logs]).ok();
-    fs::remove_file(&log).expect("removes");
-    env.run(&["ingest", "--quiet", &logs]).ok();
-    fs::write(&log, &bytes).expect("writes");
-    let back = env.json(&["ingest", &logs]);
-    assert_eq!(back["bytes_read"], bytes.len() - half - 1, "{back}");
+    let (bytes, half) = log_and_half();
+    env.write("logs/rollout.jsonl", &bytes[..half]);
+    env.ingest("logs");
+    env.remove("logs/rollout.jsonl");
+    env.ingest("logs");
+    env.write("logs/rollout.jsonl", &bytes);
+    env.ingest("logs").has(json!({"bytes_read": bytes.len() - half}));
     let fresh = TestEnv::new();
-    fresh.run(&["ingest", "--quiet", &logs]).ok();
+    fresh.ingest(env.path("logs"));
     assert_eq!(events(&env), events(&fresh));
 }
 
@@ -210,15 +191,13 @@ fn what_a_rewritten_document_no_longer_holds_stays() {
     const LOG: &str = "gemini/tmp/harbor/chats/session-2026-10-16T07-45-be34bc14.json";
     let env = TestEnv::new();
     let log = env.path("logs/session-1.json");
-    fs::create_dir_all(env.path("logs")).expect("creates");
-    let logs = env.path("logs").to_string_lossy().into_owned();
-    let mut document: serde_json::Value =
+    let mut document: Value =
         serde_json::from_slice(&fs::read(samples().join(LOG)).expect("sample")).expect("json");
-    let all = document["messages"].as_array().expect("messages").clone();
-    let mut ingest = |messages: Vec<serde_json::Value>| {
+    let all = document["messages"].list().to_vec();
+    let mut ingest = |messages: Vec<Value>| {
         document["messages"] = messages.into();
-        fs::write(&log, document.to_string()).expect("writes");
-        env.run(&["ingest", "--quiet", &logs]).ok();
+        env.write(&log, document.to_string());
+        env.ingest("logs");
     };
     let sql = "SELECT event_index, turn_index, event_type, text, tool_name, files, command, model, \
         output_tokens, timestamp FROM events ORDER BY event_index";
@@ -226,7 +205,7 @@ fn what_a_rewritten_document_no_longer_holds_stays() {
     ingest(all.clone());
     let (rows, counts) = (env.rows(sql), env.rows(sums));
     let mut prompt = all[1].clone();
-    (prompt["id"], prompt["displayContent"]) = ("again".into(), serde_json::Value::Null);
+    (prompt["id"], prompt["displayContent"]) = ("again".into(), Value::Null);
     // Back to the second prompt, and on, so often that segments are merged.
     for length in 1..10 {
         let mut left = all[..7].to_vec();
@@ -237,83 +216,60 @@ fn what_a_rewritten_document_no_longer_holds_stays() {
     let now = env.rows(sql);
     assert_eq!(now[..rows.len()], rows);
     assert_eq!(now.len(), rows.len() + 1);
-    let turns = |counts: &[Vec<serde_json::Value>]| counts[0][0].as_i64().expect("turns");
+    let turns = |counts: &[Vec<Value>]| counts[0][0].as_i64().expect("turns");
     let after = env.rows(sums);
     assert_eq!((turns(&after), &after[0][1..]), (turns(&counts) + 1, &counts[0][1..]));
-    let found = env.json(&["search", "Zephyr again"]);
-    assert_eq!(found["data"]["matches"].as_array().map(Vec::len), Some(1), "{found}");
-    let id = found["data"]["matches"][0]["event_id"].as_str().expect("an id").to_owned();
+    let found = env.json(["search", "Zephyr again"]);
+    assert_eq!(found["data"]["matches"].list().len(), 1);
+    let id = found["data"]["matches"][0]["event_id"].text().to_owned();
     let last = rows.len() - 1;
     let gone = id.rsplit_once(':').map(|(session, _)| format!("{session}:{last}"));
-    let gone = env.json(&["event", &gone.expect("coordinates")]);
+    let gone = env.json(["event", &gone.expect("coordinates")]);
     let gone = &gone["data"]["events"][0];
-    assert_eq!((&gone["is_abandoned"], gone.get("source")), (&true.into(), None), "{gone}");
+    assert_eq!((&gone["is_abandoned"], gone.get("source")), (&true.into(), None));
 }
 
 /// The rules of masking change while the document is away, so that the store's rows are masked again.
 #[test]
 fn what_a_document_no_longer_holds_survives_new_rules() {
     let env = TestEnv::new();
-    let (log, rules) = (env.path("logs/session-1.json"), env.path("redact.toml"));
-    fs::create_dir_all(env.path("logs")).expect("creates");
-    let message =
-        |n: usize| format!(r#"{{"id":"m{n}","type":"user","content":"prompt {n} of Kittiwake"}}"#);
-    let write = |messages: &[usize]| {
-        let messages: Vec<_> = messages.iter().map(|n| message(*n)).collect();
-        let messages = messages.join(",");
-        let document =
-            format!(r#"{{"sessionId":"s-1","projectHash":"p","messages":[{messages}]}}"#);
-        fs::write(&log, document).expect("writes");
+    let ingest = |messages: &[usize]| {
+        let messages: Vec<_> = messages
+            .iter()
+            .map(|n| json!({"id": format!("m{n}"), "type": "user", "content": format!("prompt {n} of Kittiwake")}))
+            .collect();
+        let document = json!({"sessionId": "s-1", "projectHash": "p", "messages": messages});
+        env.write("logs/session-1.json", document.to_string());
+        env.ingest("logs");
     };
-    let ingest = || {
-        let mut command = env.command();
-        command.env("SESSIONS_REDACT", &rules).args(["ingest", "--quiet"]).arg(env.path("logs"));
-        assert!(command.status().expect("runs").success());
-    };
-    fs::write(&rules, "").expect("writes");
-    write(&[1, 2]);
-    ingest();
-    write(&[1]);
-    ingest();
-    fs::remove_file(&log).expect("removes");
-    fs::write(&rules, "[[rule]]\nname = \"boat\"\nregex = \"Kittiwake\"\n").expect("writes");
-    ingest();
-    write(&[1, 3]);
-    ingest();
-    let texts: Vec<_> =
-        [1, 2, 3].map(|n| serde_json::json!([format!("prompt {n} of [REDACTED:boat]")])).to_vec();
-    let rows = env.rows("SELECT text FROM events ORDER BY event_index");
-    assert_eq!(serde_json::json!(rows), serde_json::json!(texts));
-    let counted = env.rows("SELECT redactions FROM sessions");
-    assert_eq!(counted, [[serde_json::json!(r#"{"boat":3}"#)]]);
+    ingest(&[1, 2]);
+    ingest(&[1]);
+    env.remove("logs/session-1.json");
+    env.write_rule("boat", "Kittiwake");
+    env.ingest("logs");
+    ingest(&[1, 3]);
+    let texts = [1, 2, 3].map(|n| format!("prompt {n} of [REDACTED:boat]"));
+    assert_eq!(env.texts("SELECT text FROM events ORDER BY event_index"), texts);
+    assert_eq!(env.texts("SELECT redactions FROM sessions"), [r#"{"boat":3}"#]);
 }
 
 #[test]
 fn a_log_that_moved_is_the_same_session() {
     let env = TestEnv::new();
-    let bytes = fs::read(samples().join(CODEX)).expect("sample");
-    let half = bytes.iter().take(bytes.len() / 2).rposition(|byte| *byte == b'\n').expect("lines");
-    for folder in ["logs/sessions", "logs/archived_sessions"] {
-        fs::create_dir_all(env.path(folder)).expect("creates");
-    }
-    let [old, new] = ["sessions", "archived_sessions"]
-        .map(|folder| env.path(&format!("logs/{folder}/rollout.jsonl")));
-    fs::write(&old, &bytes[..=half]).expect("writes");
-    let logs = env.path("logs").to_string_lossy().into_owned();
-    env.run(&["ingest", "--quiet", &logs]).ok();
-    fs::remove_file(&old).expect("removes");
-    fs::write(&new, &bytes).expect("writes");
-    let moved = env.json(&["ingest", &logs]);
-    assert_eq!((&moved["files_new"], &moved["files_grown"]), (&0.into(), &1.into()), "{moved}");
-    assert_eq!(moved["bytes_read"], bytes.len() - half - 1);
-    let again = env.json(&["ingest", &logs]);
-    assert_eq!((&again["files_opened"], &again["files_vanished"]), (&0.into(), &0.into()));
+    let (bytes, half) = log_and_half();
+    env.write("logs/sessions/rollout.jsonl", &bytes[..half]);
+    env.ingest("logs");
+    env.remove("logs/sessions/rollout.jsonl");
+    let moved = env.write("logs/archived_sessions/rollout.jsonl", &bytes);
+    let report = env.ingest("logs");
+    report.has(json!({"files_new": 0, "files_grown": 1, "bytes_read": bytes.len() - half}));
+    env.ingest("logs").has(json!({"files_opened": 0, "files_vanished": 0}));
     let fresh = TestEnv::new();
-    fresh.run(&["ingest", "--quiet", &new.to_string_lossy()]).ok();
+    fresh.ingest(moved);
     assert_eq!(events(&env), events(&fresh));
     let gone = env.rows("SELECT source_gone, count(*) FROM sessions GROUP BY ALL");
-    assert_eq!(gone, [[serde_json::json!(false), 1.into()]]);
-    assert_eq!(env.json(&["status"])["files"], serde_json::json!({"moved": 1, "ok": 1}));
+    assert_eq!(gone, [[json!(false), json!(1)]]);
+    assert_eq!(env.json(["status"])["files"], json!({"moved": 1, "ok": 1}));
 }
 
 #[test]
@@ -334,25 +290,17 @@ fn a_file_that_tells_of_a_log_may_change_alone() {
         format!("{grok}/summary.json"),
     ];
     for file in &files {
-        let place = env.path("logs").join(file);
-        fs::create_dir_all(place.with_file_name("")).expect("creates");
-        fs::copy(samples().join(file), place).expect("copies");
+        env.copy_sample(file, format!("logs/{file}"));
     }
-    let logs = env.path("logs").to_string_lossy().into_owned();
-    let replace = |file: &str, from: &str, to: &str| {
-        let place = env.path("logs").join(file);
-        let text = fs::read_to_string(&place).expect("reads");
-        assert!(text.contains(from), "{file}: {from}");
-        fs::write(place, text.replace(from, to)).expect("writes");
-    };
+    let replace = |file: &str, from: &str, to: &str| env.replace(format!("logs/{file}"), from, to);
     let output = || {
         env.rows("SELECT sum(output_tokens) FROM events WHERE provider = 'droid'")[0][0].as_i64()
     };
     let titles = || env.rows("SELECT title FROM sessions ORDER BY provider")[1..].concat();
-    env.run(&["ingest", "--quiet", &logs]).ok();
+    env.ingest("logs");
     let before = events(&env);
     assert_eq!(output(), Some(1388));
-    assert_eq!(env.json(&["ingest", &logs])["files_opened"], 0);
+    assert_eq!(env.ingest("logs")["files_opened"], 0);
 
     replace(&files[1], "\"outputTokens\": 1388", "\"outputTokens\": 1400");
     replace(&files[3], "Is budget.remaining() == 3 still asserted", "Of Kimi");
@@ -362,8 +310,8 @@ fn a_file_that_tells_of_a_log_may_change_alone() {
         "\"generated_title\": \"Ordering",
         "\"generated_title\": \"Of Grok, ordering",
     );
-    let told = env.json(&["ingest", &logs]);
-    assert_eq!(told["files_opened"], 4, "{told}");
+    let told = env.ingest("logs");
+    assert_eq!(told["files_opened"], 4);
     let total: u64 = [0, 2, 4, 6]
         .map(|at| fs::metadata(env.path("logs").join(&files[at])).expect("is there").len())
         .iter()
@@ -372,47 +320,41 @@ fn a_file_that_tells_of_a_log_may_change_alone() {
     assert_eq!(output(), Some(1400), "shares of the new total");
     assert_eq!(titles(), ["Of Grok, ordering of the budget counter", "Of Kimi", "Of Kiro"]);
     let after = events(&env);
-    let rows = |value: &serde_json::Value| value.as_array().map_or(0, Vec::len);
+    let rows = |value: &Value| value.as_array().map_or(0, Vec::len);
     assert_eq!(rows(&after), rows(&before), "the shares change, not the events");
-    assert_eq!(env.json(&["ingest", &logs])["files_opened"], 0);
+    assert_eq!(env.ingest("logs")["files_opened"], 0);
 
     // A watch names the file that changed alone.
     replace(&files[1], "\"outputTokens\": 1400", "\"outputTokens\": 1450");
-    let settings = env.path("logs").join(&files[1]).to_string_lossy().into_owned();
-    assert_eq!(env.json(&["ingest", &settings])["files_opened"], 1);
+    assert_eq!(env.ingest(format!("logs/{}", files[1]))["files_opened"], 1);
     assert_eq!(output(), Some(1450));
 }
 
 #[test]
 fn doctor_names_every_agent_and_what_was_unknown() {
-    let env = TestEnv::with_samples();
-    let doctor = env.json(&["doctor"]);
-    let providers = doctor["providers"].as_array().expect("providers");
+    let doctor = TestEnv::with_samples().json(["doctor"]);
+    let providers = doctor["providers"].list();
     assert_eq!(providers.len(), schemas::Provider::ALL.len());
     for row in providers.iter().filter(|row| row["base"].is_null()) {
         assert!(row["sessions"].as_u64() > Some(0), "a sample of each decoder: {row}");
     }
-    let drift = doctor["drift"].as_array().expect("drift");
-    let unknown = |row: &&serde_json::Value| row["provider"] == "claude" && row["kind"] == "record";
-    assert!(drift.iter().any(|row| unknown(&row)), "{drift:?}");
+    let is_unknown = |row: &Value| row["provider"] == "claude" && row["kind"] == "record";
+    assert!(doctor["drift"].list().iter().any(is_unknown));
 }
 
 /// Checks that an ingest and `doctor` report the unreadable folders of Codex.
 #[cfg(unix)]
 fn check_unreadable(env: &TestEnv) {
-    let said = env.run(&["ingest"]).ok();
+    let said = env.run(["ingest"]).ok();
     let line = said.lines().find(|line| line.contains(".codex/sessions")).expect("a problem");
-    assert!(line.contains("unreadable"), "{line}");
-    assert!(said.contains("Check their permissions"), "{said}");
-    let report = env.json(&["ingest"]);
-    assert!(report["problems"]["unreadable"].as_u64() >= Some(1), "{report}");
+    line.shows("unreadable");
+    said.shows("Check their permissions");
+    assert!(env.json(["ingest"])["problems"]["unreadable"].as_u64() >= Some(1));
 
-    let said = env.run(&["doctor"]).ok();
+    let said = env.run(["doctor"]).ok();
     let mut lines = said.lines().skip_while(|line| !line.contains(".codex/sessions"));
-    let place = lines.next().expect("the folder");
-    assert!(!place.contains("does not exist"), "{place}");
-    let reason = lines.next().expect("the reason");
-    assert!(reason.contains("cannot be read") && reason.contains("permissions"), "{said}");
+    lines.next().expect("the folder").lacks("does not exist");
+    lines.next().expect("the reason").shows(["cannot be read", "permissions"]);
 }
 
 #[cfg(unix)]
@@ -438,48 +380,41 @@ fn an_unreadable_folder_of_an_agent_is_a_problem_and_not_taken_for_gone() {
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).ok();
         fs::remove_file(&folder).or_else(|_| fs::remove_dir_all(&folder)).expect("removes");
     }
-    let said = env.run(&["doctor"]).ok();
+    let said = env.run(["doctor"]).ok();
     let place = said.lines().find(|line| line.contains(".codex/sessions")).expect("the folder");
-    assert!(place.contains("does not exist"), "{place}");
+    place.shows("does not exist");
 }
 
 #[test]
 fn subagents_count_into_the_session_that_started_them() {
     let env = TestEnv::with_samples();
-    let list = env.json(&["list", "--limit", "100"]);
-    let sessions = list["data"]["sessions"].as_array().expect("sessions");
-    let parent = sessions
-        .iter()
-        .find(|row| row["session_id"] == "9ae82b3a-fd82-48da-afd8-479f58648cbe")
-        .expect("the parent");
-    assert_eq!(parent["with_subagents"]["subagents"], 1, "{parent}");
-    let sum = |tokens: &serde_json::Value| tokens["counted_once"]["output_tokens"].as_i64();
-    let own = sum(&parent["tokens"]).expect("tokens");
-    assert_eq!(sum(&parent["with_subagents"]["tokens"]), Some(own + 441));
+    let list = env.json(["list", "--limit", "100"]);
+    let find = |list: &Value, field: &str, value: &str| {
+        list["data"]["sessions"].list().iter().find(|row| row[field] == value).cloned()
+    };
+    let parent = find(&list, "session_id", "9ae82b3a-fd82-48da-afd8-479f58648cbe");
+    let parent = parent.expect("the parent");
+    assert_eq!(parent["with_subagents"]["subagents"], 1);
+    let sum = |tokens: &Value, way: &str| tokens[way]["output_tokens"].as_i64();
+    let own = sum(&parent["tokens"], "counted_once").expect("tokens");
+    assert_eq!(sum(&parent["with_subagents"]["tokens"], "counted_once"), Some(own + 441));
     assert!(parent["tokens"]["cost_usd"].as_f64() > Some(0.0), "{parent}");
+    let all = env.json(["list", "--limit", "100", "--subagents"]);
     let agent = "agent-ab20cdd8693cc94e2";
-    assert!(!sessions.iter().any(|row| row["session_id"] == agent));
-    let all = env.json(&["list", "--limit", "100", "--subagents"]);
-    let all = all["data"]["sessions"].as_array().expect("sessions");
-    assert!(all.iter().any(|row| row["session_id"] == agent));
+    assert!(find(&list, "session_id", agent).is_none());
+    assert!(find(&all, "session_id", agent).is_some());
     // A fork is a session of its own, and what it copied is recorded but counted once.
-    let fork = sessions.iter().find(|row| row["relation"] == "forked_from").expect("a fork");
-    let tokens = &fork["tokens"];
-    assert!(
-        tokens["as_recorded"]["output_tokens"].as_i64()
-            > tokens["counted_once"]["output_tokens"].as_i64(),
-        "{fork}"
-    );
+    let tokens = &find(&list, "relation", "forked_from").expect("a fork")["tokens"];
+    assert!(sum(tokens, "as_recorded") > sum(tokens, "counted_once"), "{tokens}");
 }
 
 #[test]
 fn a_line_is_there_within_a_second_of_being_written() {
     let env = TestEnv::new();
-    fs::create_dir_all(env.path("logs")).expect("creates");
     let log = env.path("logs/rollout.jsonl");
     let bytes = fs::read(samples().join(CODEX)).expect("sample");
     let cut = bytes.iter().position(|b| *b == b'\n').expect("a line") + 1;
-    fs::write(&log, &bytes[..cut]).expect("writes");
+    env.write(&log, &bytes[..cut]);
     let mut child = env
         .command()
         .args(["ingest", "--watch", "--json"])
@@ -494,7 +429,7 @@ fn a_line_is_there_within_a_second_of_being_written() {
         loop {
             let read = reports.read_line(&mut text).expect("reads");
             assert!(read > 0, "ended: {text}");
-            if let Ok(value) = serde_json::from_str::<serde_json::Value>(&text) {
+            if let Ok(value) = serde_json::from_str::<Value>(&text) {
                 return value;
             }
         }
@@ -515,32 +450,24 @@ fn a_line_is_there_within_a_second_of_being_written() {
 #[test]
 fn doctor_counts_the_logs_that_an_agent_deletes_soon() {
     let env = TestEnv::new();
-    let folder = env.path(".claude/projects/-work-harbor");
-    fs::create_dir_all(&folder).expect("creates");
     let day = Duration::from_secs(86_400);
     for (at, age) in [(1, 1), (2, 24), (3, 29)] {
         let id = format!("0000000{at}-0000-4000-8000-000000000000");
-        let record = json!({ "type": "user", "uuid": id, "sessionId": id, "cwd": "/work/harbor",
-            "timestamp": "2026-11-01T10:00:00Z", "version": "2.0.0",
-            "message": { "role": "user", "content": "Count boats" } });
-        let log = folder.join(format!("{id}.jsonl"));
-        fs::write(&log, format!("{record}\n")).expect("writes");
-        let file = fs::File::options().append(true).open(&log).expect("opens");
+        let record = claude_record(&id, "/work/harbor", at, "user", "Count boats");
+        let name = format!(".claude/projects/-work-harbor/{id}.jsonl");
+        env.append_event(&name, &record);
+        let file = fs::File::options().append(true).open(env.path(&name)).expect("opens");
         file.set_modified(SystemTime::now() - day * age).expect("sets the time");
     }
-    env.run(&["ingest", "--quiet"]).ok();
+    env.run(["ingest", "--quiet"]).ok();
     let retention = || {
-        let doctor = env.json(&["doctor"]);
-        let agents = doctor["providers"].as_array().expect("a list").clone();
-        let claude = agents.into_iter().find(|agent| agent["provider"] == "claude");
+        let doctor = env.json(["doctor"]);
+        let claude = doctor["providers"].list().iter().find(|agent| agent["provider"] == "claude");
         claude.expect("Claude Code")["retention"].clone()
     };
-    let found = retention();
-    assert_eq!([&found["days"], &found["due"]], [&json!(30), &json!(2)], "{found}");
-    let said = env.run(&["doctor"]).ok();
-    assert!(said.contains("30 days") && said.contains("2 within a week"), "{said}");
+    retention().has(json!({"days": 30, "due": 2}));
+    env.run(["doctor"]).shows(["30 days", "2 within a week"]);
 
-    fs::write(env.path(".claude/settings.json"), r#"{"cleanupPeriodDays": 365}"#).expect("writes");
-    let found = retention();
-    assert_eq!([&found["days"], &found["due"]], [&json!(365), &json!(0)], "{found}");
+    env.write(".claude/settings.json", r#"{"cleanupPeriodDays": 365}"#);
+    retention().has(json!({"days": 365, "due": 0}));
 }

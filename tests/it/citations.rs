@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use regex::Regex;
 
+use crate::env::files_below;
+
 /// Folders with text that people wrote.
 const FOLDERS: [&str; 10] = [
     "src",
@@ -27,14 +29,8 @@ fn root() -> &'static Path {
 /// Files of code and documentation, by their path from the root.
 fn texts() -> Vec<(PathBuf, String)> {
     let top = fs::read_dir(root()).expect("lists").map(|entry| entry.expect("entry").path());
-    let mut left: Vec<PathBuf> = FOLDERS.iter().map(|folder| root().join(folder)).collect();
     let mut files: Vec<PathBuf> = top.filter(|path| path.is_file()).collect();
-    while let Some(dir) = left.pop() {
-        for entry in fs::read_dir(&dir).expect("lists") {
-            let path = entry.expect("entry").path();
-            if path.is_dir() { left.push(path) } else { files.push(path) }
-        }
-    }
+    files.extend(FOLDERS.iter().flat_map(|folder| files_below(&root().join(folder))));
     let is_text = |path: &PathBuf| path.extension().is_some_and(|end| end == "rs" || end == "md");
     let read = |path: PathBuf| {
         let text = fs::read_to_string(&path).expect("reads");
@@ -66,19 +62,10 @@ fn prose<'t>(file: &Path, text: &'t str) -> impl Iterator<Item = &'t str> {
 #[test]
 fn every_cited_file_of_code_is_there() {
     let cited = Regex::new(r"`((?:[\w.-]+/)*[\w-]+\.(?:rs|py))(?:::\w+)?`").expect("a pattern");
-    let mut places: Vec<String> = Vec::new();
-    for folder in FOLDERS {
-        let mut open = vec![root().join(folder)];
-        while let Some(dir) = open.pop() {
-            for entry in fs::read_dir(&dir).expect("lists") {
-                let path = entry.expect("entry").path();
-                places.push(format!("/{}", path.strip_prefix(root()).expect("below").display()));
-                if path.is_dir() {
-                    open.push(path);
-                }
-            }
-        }
-    }
+    let files = FOLDERS.iter().flat_map(|folder| files_below(&root().join(folder)));
+    let mut places: Vec<String> = files
+        .map(|path| format!("/{}", path.strip_prefix(root()).expect("below").display()))
+        .collect();
     places.push("/build.rs".to_owned());
 
     let mut found = 0;

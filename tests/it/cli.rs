@@ -1,24 +1,21 @@
 //! The command line on the sample sessions: answers, exit codes, messages.
 
-use std::fs;
+use serde_json::{Value, json};
 
-use serde_json::json;
-
-use crate::env::{Ran, TestEnv, samples};
+use crate::checks::{Checks, JsonChecks};
+use crate::env::{TestEnv, samples};
 
 const MAIN: &str = "9ae82b3a-fd82-48da-afd8-479f58648cbe";
 
 #[test]
 fn the_story_from_the_failure_to_its_fix() {
     let env = TestEnv::with_samples();
-    let listed = env.run(&["list", "--limit", "50"]).ok();
-    assert!(
-        listed.contains(MAIN) && listed.contains("Make clones of RetryBudget share one counter"),
-        "{listed}"
-    );
+    env.run(["list", "--limit", "50"])
+        .shows("Make clones of RetryBudget share one counter")
+        .shows(MAIN);
     let found =
-        env.json(&["search", "\"budget.remaining() == 3\" is:error", "--provider", "claude"]);
-    let matches = found["data"]["matches"].as_array().expect("matches");
+        env.json(["search", "\"budget.remaining() == 3\" is:error", "--provider", "claude"]);
+    let matches = found["data"]["matches"].list();
     assert!(
         matches.iter().all(|m| m["is_error"] == true
             && m["snippet"].as_str().is_some_and(|s| s.contains("remaining")))
@@ -27,16 +24,14 @@ fn the_story_from_the_failure_to_its_fix() {
         |m: &&serde_json::Value| m["event_id"].as_str().is_some_and(|id| id.starts_with(MAIN));
     let first = matches.iter().find(is_of_main).expect("the failing result");
     assert_eq!((first["turn_index"].as_u64(), first["step_index"].as_u64()), (Some(1), Some(1)));
-    let event = env.json(&["event", &format!("{MAIN}:31")]);
+    let event = env.json(["event", &format!("{MAIN}:31")]);
     let edit = &event["data"]["events"][0];
     assert_eq!(
         (edit["tool_name"].as_str(), edit["event_type"].as_str()),
         (Some("Edit"), Some("tool_call"))
     );
-    assert_eq!(edit["linked_event_id"], format!("{MAIN}:33"));
-    assert_eq!(edit["duration_ms"], 119);
-    let shown = env.run(&["show", "9ae82b3a", "--detail-level", "turns"]).ok();
-    assert!(shown.contains("Share the counter."), "{shown}");
+    edit.has(json!({"linked_event_id": format!("{MAIN}:33"), "duration_ms": 119}));
+    env.run(["show", "9ae82b3a", "--detail-level", "turns"]).shows("Share the counter.");
 }
 
 #[test]
@@ -44,8 +39,8 @@ fn calls_and_results_are_linked_in_any_company() {
     let env = TestEnv::with_samples();
     // The first event of the session in the request has no call, so it has no link either.
     let ids = [30, 31, 33].map(|index| format!("{MAIN}:{index}"));
-    let found = env.json(&["event", &ids[0], &ids[1], &ids[2]]);
-    let events = found["data"]["events"].as_array().expect("events");
+    let found = env.json(["event", &ids[0], &ids[1], &ids[2]]);
+    let events = found["data"]["events"].list();
     let linked: Vec<_> = events.iter().map(|event| event["linked_event_id"].as_str()).collect();
     assert_eq!(linked, [None, Some(&*ids[2]), Some(&*ids[1])]);
 }
@@ -53,41 +48,37 @@ fn calls_and_results_are_linked_in_any_company() {
 #[test]
 fn exit_codes_and_messages_say_what_to_do() {
     let env = TestEnv::new();
-    assert!(env.run(&["search", "x"]).fails(1).contains("sessions ingest"), "nothing ingested yet");
-    assert!(env.run(&["ingest"]).fails(2).contains("PATH"), "no logs in this home");
-    assert!(env.run(&["ingest", "nowhere"]).fails(2).contains("nowhere"));
-    env.run(&["ingest", "--quiet", &samples().to_string_lossy()]).ok();
-    assert!(env.run(&["search", "zzz-not-there"]).fails(1).contains("Nothing matches"));
-    assert!(env.run(&["search", "\"open"]).fails(2).contains("not closed"));
-    assert!(env.run(&["search", "x", "--event-type", "tool"]).fails(2).contains("tool_call"));
-    assert!(env.run(&["search", "x", "--limit", "51"]).fails(2).contains("1-50"));
-    assert!(env.run(&["search", "budget", "--cursor", "abc"]).fails(2).contains("next_cursor"));
-    assert!(env.run(&["show", "ffffffff"]).fails(1).contains("sessions list"));
-    assert!(env.run(&["show", "0"]).fails(2).contains("too short"));
-    let of_event = env.run(&["show", &format!("{MAIN}:31")]).ok();
-    assert!(of_event.starts_with(MAIN), "{of_event}");
-    assert!(env.run(&["show", "ffffffff:31"]).fails(1).contains("sessions list"));
-    let few = env.json(&["event", &format!("{MAIN}:31"), "--fields", "tool,usage"]);
+    assert!(env.run(["search", "x"]).error(1).contains("sessions ingest"), "nothing ingested yet");
+    assert!(env.run(["ingest"]).error(2).contains("PATH"), "no logs in this home");
+    env.run(["ingest", "nowhere"]).fails(2).says("nowhere");
+    env.ingest(samples());
+    env.run(["search", "zzz-not-there"]).fails(1).says("Nothing matches");
+    env.run(["search", "\"open"]).fails(2).says("not closed");
+    env.run(["search", "x", "--event-type", "tool"]).fails(2).says("tool_call");
+    env.run(["search", "x", "--limit", "51"]).fails(2).says("1-50");
+    env.run(["search", "budget", "--cursor", "abc"]).fails(2).says("next_cursor");
+    env.run(["show", "ffffffff"]).fails(1).says("sessions list");
+    env.run(["show", "0"]).fails(2).says("too short");
+    let of_event = env.run(["show", &format!("{MAIN}:31")]).ok();
+    assert!(of_event.starts_with(MAIN));
+    env.run(["show", "ffffffff:31"]).fails(1).says("sessions list");
+    let few = env.json(["event", &format!("{MAIN}:31"), "--fields", "tool,usage"]);
     assert!(few["data"]["events"][0].get("text").is_none());
-    let ambiguous = env.run(&["show", "01a"]).fails(2);
-    assert!(ambiguous.contains("matches") && ambiguous.contains("more characters"), "{ambiguous}");
-    assert!(env.run(&["event", "nonsense"]).fails(2).contains("event id"));
-    assert!(env.run(&["event", &format!("{MAIN}:9999")]).fails(1).contains("No such event"));
-    assert!(env.run(&["frobnicate"]).fails(2).contains("frobnicate"));
-    assert!(env.run(&["query", "DROP VIEW events"]).fails(2).contains("SELECT"));
-    assert!(env.run(&["query", "SELECT 1; SELECT 2"]).fails(2).contains("one SELECT"));
-    assert!(
-        env.run(&["query", "SELECT * FROM read_text('/etc/hostname')"]).fails(2).contains("error")
-    );
-    assert!(env.run(&["query", "SELECT nonsense FROM events"]).fails(2).contains("nonsense"));
+    env.run(["show", "01a"]).fails(2).says(["matches", "more characters"]);
+    env.run(["event", "nonsense"]).fails(2).says("event id");
+    env.run(["event", &format!("{MAIN}:9999")]).fails(1).says("No such event");
+    env.run(["frobnicate"]).fails(2).says("frobnicate");
+    env.run(["query", "DROP VIEW events"]).fails(2).says("SELECT");
+    env.run(["query", "SELECT 1; SELECT 2"]).fails(2).says("one SELECT");
+    env.run(["query", "SELECT * FROM read_text('/etc/hostname')"]).fails(2).says("error");
+    env.run(["query", "SELECT nonsense FROM events"]).fails(2).says("nonsense");
 }
 
 #[test]
 fn json_errors_are_the_envelope() {
     let env = TestEnv::with_samples();
-    let error = env.json(&["show", "01a"]);
-    assert_eq!(error["status"], "error");
-    assert_eq!(error["error"]["code"], "ambiguous_session_prefix");
+    let error = env.json(["show", "01a"]);
+    error.has(json!({"status": "error", "error": {"code": "ambiguous_session_prefix"}}));
     assert!(error["error"]["details"]["matches"].as_array().is_some_and(|m| m.len() > 1));
     assert_eq!(error["error"]["retryable"], false);
 }
@@ -106,19 +97,15 @@ fn every_page_says_the_same_total_and_how_many_follow() {
         &["analyze", "9ae82b3a", "--limit", "1"],
         events.as_slice(),
     ] {
-        let (mut cursor, mut totals, mut rests) = (None::<String>, Vec::new(), Vec::new());
-        loop {
-            let more = cursor.iter().flat_map(|cursor| ["--cursor", cursor.as_str()]);
-            let page = env.json(&args.iter().copied().chain(more).collect::<Vec<_>>());
-            totals.push(page["metadata"]["results_total"].as_u64().expect("a total"));
-            cursor = page["pagination"]["next_cursor"].as_str().map(str::to_owned);
-            let hint = page["hint"].as_str().unwrap_or_default();
-            let rest = hint.split_once(" more:").and_then(|(rest, _)| rest.parse().ok());
-            rests.push(rest.unwrap_or(0_u64));
-            if cursor.is_none() {
-                break;
-            }
-        }
+        let pages = env.pages(args);
+        let totals: Vec<u64> =
+            pages.iter().filter_map(|page| page["metadata"]["results_total"].as_u64()).collect();
+        let rest = |page: &Value| {
+            let (rest, _) = page["hint"].as_str().unwrap_or_default().split_once(" more:")?;
+            rest.parse().ok()
+        };
+        let rests: Vec<u64> = pages.iter().map(|page| rest(page).unwrap_or(0)).collect();
+        assert_eq!(totals.len(), pages.len(), "every page has a total");
         assert!(totals.len() > 2, "{args:?}");
         assert!(totals.iter().all(|total| *total == totals[0]), "{args:?}: {totals:?}");
         assert!(
@@ -133,7 +120,7 @@ fn every_page_says_the_same_total_and_how_many_follow() {
 fn an_event_shows_the_fields_that_were_asked_for() {
     let env = TestEnv::with_samples();
     let shown = |field: &str, key: &str| {
-        let answer = env.json(&["event", "9ae82b3a:14", "--fields", field]);
+        let answer = env.json(["event", "9ae82b3a:14", "--fields", field]);
         let event = &answer["data"]["events"][0];
         assert!(event["event_id"].is_string() && event["is_error"] == true, "{event}");
         event.get(key).is_some()
@@ -154,10 +141,9 @@ fn an_event_shows_the_fields_that_were_asked_for() {
 #[test]
 fn an_empty_list_names_what_was_asked_for() {
     let env = TestEnv::with_samples();
-    let ran = env.run(&["list", "--since", "2099-01-01", "--provider", "pi"]).fails(1);
-    assert!(ran.contains("No session was active since 2099-01-01T00:00:00.000Z."), "{ran}");
-    let ran = env.run(&["list", "--project", "no such"]).fails(1);
-    assert!(ran.contains("No session has project 'no such'"), "{ran}");
+    let ran = env.run(["list", "--since", "2099-01-01", "--provider", "pi"]).error(1);
+    ran.shows("No session was active since 2099-01-01T00:00:00.000Z.");
+    env.run(["list", "--project", "no such"]).fails(1).says("No session has project 'no such'");
 }
 
 /// Ended before anything was said, and one with an answer of a model that nobody knows.
@@ -172,68 +158,41 @@ fn a_list_leaves_out_bare_commands_and_says_what_is_not_priced() {
     let answer = r#"{"type":"assistant","uuid":"00000002-0000-4000-8000-000000000002","sessionId":"2","requestId":"r","timestamp":"2026-10-01T10:00:01.000Z","message":{"id":"m","role":"assistant","model":"claude-nova-99","content":[{"type":"text","text":"done"}],"usage":{"input_tokens":3,"output_tokens":4}}}"#;
     let exit = "<command-name>/exit</command-name><command-args></command-args>";
     std::fs::create_dir_all(env.path("logs")).expect("creates");
-    let write = |name: &str, log: String| std::fs::write(env.path(name), log).expect("writes");
+    let write = |name: &str, log: String| env.write(name, log);
     write("logs/1.jsonl", user("1", exit));
     write("logs/2.jsonl", user("2", exit) + answer + "\n");
-    env.run(&["ingest", "--quiet", &env.path("logs").to_string_lossy()]).ok();
-    let list = env.run(&["list"]).ok();
-    assert!(list.contains("no price is known for claude-nova-99"), "{list}");
-    assert_eq!(list.matches("Z  claude").count(), 1, "{list}");
-    assert!(env.run(&["event", "1:0"]).ok().contains("/exit"), "it is kept all the same");
+    env.ingest("logs");
+    let list = env.run(["list"]).ok();
+    list.shows("no price is known for claude-nova-99");
+    assert_eq!(list.matches("Z  claude").count(), 1);
+    assert!(env.run(["event", "1:0"]).ok().contains("/exit"), "it is kept all the same");
 }
 
 #[test]
 fn pages_follow_each_other_without_gap_or_repeat() {
     let env = TestEnv::with_samples();
-    let all = env.json(&["search", "a", "--limit", "50"]);
-    let mut want: Vec<String> = ids(&all);
-    let mut cursor = all["pagination"]["next_cursor"].as_str().map(str::to_owned);
-    while let Some(next) = cursor {
-        let page = env.json(&["search", "a", "--limit", "50", "--cursor", &next]);
-        want.extend(ids(&page));
-        cursor = page["pagination"]["next_cursor"].as_str().map(str::to_owned);
-    }
-    let mut got = Vec::new();
-    let mut cursor: Option<String> = None;
-    loop {
-        let mut args = vec!["search", "a", "--limit", "7"];
-        let held;
-        if let Some(next) = cursor.take() {
-            held = next;
-            args.extend(["--cursor", &held]);
-        }
-        let page = env.json(&args);
-        got.extend(ids(&page));
-        match page["pagination"]["next_cursor"].as_str() {
-            Some(next) => cursor = Some(next.to_owned()),
-            None => break,
-        }
-    }
+    let found = |limit: &str| {
+        let pages = env.pages(&["search", "a", "--limit", limit]);
+        let matches = pages.iter().flat_map(|page| page["data"]["matches"].each("event_id"));
+        matches.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let got = found("7");
     assert!(got.len() > 50, "{}", got.len());
-    assert_eq!(got, want);
-}
-
-fn ids(answer: &serde_json::Value) -> Vec<String> {
-    let matches = answer["data"]["matches"].as_array().expect("matches");
-    matches.iter().map(|m| m["event_id"].as_str().expect("id").to_owned()).collect()
+    assert_eq!(got, found("50"));
 }
 
 #[test]
 fn sql_reads_the_live_rows_only() {
     let env = TestEnv::with_samples();
-    let listed = env.json(&["status"]);
+    let listed = env.json(["status"]);
     let counted = env.rows("SELECT count(*) AS n FROM events");
     assert_eq!(counted[0][0], listed["events"]);
     let latest = env.rows("SELECT count(*), count(DISTINCT session_id) FROM sessions");
     assert_eq!(latest[0][0], latest[0][1]);
     let times = env.rows(&format!("SELECT timestamp FROM events WHERE event_id = '{MAIN}:5'"));
-    assert_eq!(times[0][0], time_of(&env));
-}
-
-/// The time that the event tool gives, so that both agree.
-fn time_of(env: &TestEnv) -> String {
-    let event = env.json(&["event", &format!("{MAIN}:5")]);
-    event["data"]["events"][0]["timestamp"].as_str().expect("time").to_owned()
+    // The event tool gives the same.
+    let event = env.json(["event", &format!("{MAIN}:5")]);
+    assert_eq!(times[0][0], event["data"]["events"][0]["timestamp"]);
 }
 
 #[test]
@@ -254,23 +213,16 @@ fn hostile_text_comes_out_clean() {
             );
         }
     }
-    let needle = env.json(&["search", "THE-NEEDLE-IN-THE-LONG-LINE"]);
-    assert!(
-        needle["data"]["matches"][0]["snippet"]
-            .as_str()
-            .is_some_and(|s| s.contains("THE-NEEDLE-IN-THE-LONG-LINE"))
-    );
+    let needle = env.json(["search", "THE-NEEDLE-IN-THE-LONG-LINE"]);
+    needle["data"]["matches"][0]["snippet"].shows("THE-NEEDLE-IN-THE-LONG-LINE");
 }
 
 #[test]
 fn a_broken_pipe_is_no_failure() {
     let env = TestEnv::with_samples();
-    let mut child = env
-        .command()
-        .args(["search", "a", "--limit", "50"])
-        .stdout(std::process::Stdio::piped())
-        .spawn()
-        .expect("spawns");
+    let mut command = env.command();
+    command.args(["search", "a", "--limit", "50"]).stdout(std::process::Stdio::piped());
+    let mut child = command.spawn().expect("spawns");
     drop(child.stdout.take());
     assert_eq!(child.wait().expect("ends").code(), Some(0));
 }
@@ -278,109 +230,102 @@ fn a_broken_pipe_is_no_failure() {
 #[test]
 fn the_usual_places_are_found_and_grown_logs_are_pending() {
     let env = TestEnv::new();
-    let projects = env.path(".claude/projects/-home-mira");
-    fs::create_dir_all(&projects).expect("creates");
     let record = |n: u32| {
-        format!(
-            "{{\"type\":\"user\",\"sessionId\":\"s\",\"message\":{{\"role\":\"user\",\"content\":\"prompt {n}\"}}}}\n"
-        )
+        let message = json!({ "role": "user", "content": format!("prompt {n}") });
+        json!({ "type": "user", "sessionId": "s", "message": message })
     };
-    fs::write(projects.join("s.jsonl"), record(1)).expect("writes");
-    let report = env.json(&["ingest"]);
-    assert_eq!((report["files_new"].as_u64(), report["events"].as_u64()), (Some(1), Some(1)));
-    fs::write(projects.join("s.jsonl"), record(1) + &record(2)).expect("writes");
-    fs::write(projects.join("t.jsonl"), record(3)).expect("writes");
-    assert_eq!(env.json(&["status"])["pending"], 2);
-    let report = env.json(&["ingest"]);
-    assert_eq!((report["files_new"].as_u64(), report["files_grown"].as_u64()), (Some(1), Some(1)));
-    assert_eq!(env.json(&["status"])["pending"], 0);
+    let folder = ".claude/projects/-home-mira";
+    env.append_event(format!("{folder}/s.jsonl"), &record(1));
+    env.json(["ingest"]).has(json!({"files_new": 1, "events": 1}));
+    env.append_event(format!("{folder}/s.jsonl"), &record(2));
+    env.append_event(format!("{folder}/t.jsonl"), &record(3));
+    env.json(["status"]).has(json!({"pending": 2}));
+    env.json(["ingest"]).has(json!({"files_new": 1, "files_grown": 1}));
+    env.json(["status"]).has(json!({"pending": 0}));
     // Logs from elsewhere are looked at where they lie, those inside a database too.
-    assert_eq!(TestEnv::with_samples().json(&["status"])["pending"], 0);
-    let packed = env.path("packed.jsonl.zst");
-    fs::write(&packed, zstd::encode_all(record(4).as_bytes(), 1).expect("packs")).expect("writes");
-    env.json(&["ingest", packed.to_str().expect("UTF-8")]);
-    assert_eq!(env.json(&["status"])["pending"], 0);
+    TestEnv::with_samples().json(["status"]).has(json!({"pending": 0}));
+    let packed = zstd::encode_all(format!("{}\n", record(4)).as_bytes(), 1).expect("packs");
+    env.write("packed.jsonl.zst", packed);
+    env.ingest("packed.jsonl.zst");
+    env.json(["status"]).has(json!({"pending": 0}));
 }
 
 #[test]
 fn help_and_version_are_data_and_end_well() {
     let env = TestEnv::new();
-    assert!(env.run(&["--help"]).ok().contains("ingest"));
-    assert!(env.run(&["--version"]).ok().contains(env!("CARGO_PKG_VERSION")));
-    assert!(env.run(&["completions", "bash"]).ok().contains("_sessions"));
-    let ran: Ran = env.run(&[]);
-    assert_eq!(ran.code, 2);
+    env.run(["--help"]).shows("ingest");
+    env.run(["--version"]).shows(env!("CARGO_PKG_VERSION"));
+    env.run(["completions", "bash"]).shows("_sessions");
+    env.run([""; 0]).fails(2);
 }
 
 #[test]
 fn the_newest_session_has_a_name() {
     let env = TestEnv::with_samples();
-    let last = env.json(&["show", "last"]);
-    let listed = env.json(&["list", "--limit", "1"]);
+    let last = env.json(["show", "last"]);
+    let listed = env.json(["list", "--limit", "1"]);
     assert_eq!(last["data"]["session"]["session_id"], listed["data"]["sessions"][0]["session_id"]);
     assert_eq!(last["warnings"][0]["code"], "CURRENT_SESSION");
-    assert!(env.run(&["show", "last"]).ok().contains("turns"));
+    env.run(["show", "last"]).shows("turns");
     let empty = TestEnv::new();
-    fs::write(empty.path("s.jsonl"), "{\"type\":\"user\",\"sessionId\":\"s\"}\n").expect("writes");
-    empty.run(&["ingest", "--quiet", &empty.path("s.jsonl").to_string_lossy()]).ok();
-    assert!(empty.run(&["show", "last"]).fails(1).contains("'last'"));
+    empty.write("s.jsonl", "{\"type\":\"user\",\"sessionId\":\"s\"}\n");
+    empty.ingest("s.jsonl");
+    empty.run(["show", "last"]).fails(1).says("'last'");
 }
 
 #[test]
 fn one_ambiguous_id_does_not_spoil_the_others() {
     let env = TestEnv::with_samples();
-    let events = env.json(&["event", &format!("{MAIN}:0"), "01a:0"]);
-    assert_eq!(events["data"]["events"].as_array().map(Vec::len), Some(1));
+    let events = env.json(["event", &format!("{MAIN}:0"), "01a:0"]);
+    assert_eq!(events["data"]["events"].list().len(), 1);
     assert_eq!(events["data"]["not_found"], json!(["01a:0"]));
     assert_eq!(events["warnings"][0]["code"], "AMBIGUOUS_PREFIX");
-    let listed = env.json(&["list", "--session-id", MAIN, "--session-id", "01a"]);
-    assert_eq!(listed["data"]["sessions"].as_array().map(Vec::len), Some(1));
-    let told = listed["warnings"][0]["message"].as_str().expect("a message");
-    assert!(told.contains("'01a' matches"), "{told}");
-    assert_eq!(env.run(&["event", "01a:0"]).code, 2, "alone it is an error");
+    let listed = env.json(["list", "--session-id", MAIN, "--session-id", "01a"]);
+    assert_eq!(listed["data"]["sessions"].list().len(), 1);
+    listed["warnings"][0]["message"].shows("'01a' matches");
+    assert_eq!(env.run(["event", "01a:0"]).code, 2, "alone it is an error");
 }
 
 #[test]
 fn what_is_shown_of_a_call_says_how_it_went() {
     let env = TestEnv::with_samples();
     let sql = "SELECT event_id FROM events WHERE event_type = 'tool_result' AND exit_code > 0 AND duration_ms > 0 LIMIT 1";
-    let result = env.rows(sql)[0][0].as_str().expect("an id").to_owned();
-    let shown = env.run(&["event", &result]).ok();
+    let result = env.rows(sql)[0][0].text().to_owned();
+    let shown = env.run(["event", &result]).ok();
     let call = shown.split("call ").nth(1).and_then(|rest| rest.split_whitespace().next());
-    assert!(shown.contains("exit code ") && shown.contains("took "), "{shown}");
-    let shown = env.run(&["event", call.expect("its call")]).ok();
-    assert!(shown.contains(&format!("result {result}")), "{shown}");
+    shown.shows(["exit code ", "took "]);
+    let shown = env.run(["event", call.expect("its call")]).ok();
+    shown.shows(format!("result {result}"));
     // Seen from the parent.
     let parent = env.rows("SELECT parent_session_id FROM sessions WHERE relation = 'subagent_of' AND provider = 'claude'");
-    let shown = env.run(&["show", parent[0][0].as_str().expect("an id")]).ok();
-    assert!(shown.contains("\n  subagent ") && !shown.contains("subagent of "), "{shown}");
+    env.run(["show", parent[0][0].text()]).shows("\n  subagent ").lacks("subagent of ");
 }
 
 #[test]
 fn a_copy_says_what_it_is_a_copy_of() {
     let env = TestEnv::new();
-    let record = "{\"type\":\"user\",\"uuid\":\"00000000-0000-4000-8000-000000000001\",\"sessionId\":\"s\",\"message\":{\"role\":\"user\",\"content\":\"hello\"}}\n";
-    fs::create_dir_all(env.path("logs")).expect("creates");
-    for name in ["a", "b"] {
-        fs::write(env.path(&format!("logs/{name}.jsonl")), record).expect("writes");
-    }
-    env.run(&["ingest", "--quiet", &env.path("logs").to_string_lossy()]).ok();
-    let rows = env.rows("SELECT session_id, replay_events FROM sessions ORDER BY 2");
-    let [original, copy] = [0, 1].map(|at| rows[at][0].as_str().expect("an id"));
-    let hint = |id: &str| env.json(&["show", id])["hint"].as_str().unwrap_or("").to_owned();
-    assert!(hint(copy).contains(&format!("copy from session {original}")), "{}", hint(copy));
-    assert!(!hint(original).contains("copy"));
+    let record = json!({
+        "type": "user", "uuid": "00000000-0000-4000-8000-000000000001", "sessionId": "s",
+        "message": { "role": "user", "content": "hello" },
+    });
+    env.append_event("logs/a.jsonl", &record);
+    env.append_event("logs/b.jsonl", &record);
+    env.ingest("logs");
+    let ids = env.texts("SELECT session_id, replay_events FROM sessions ORDER BY 2");
+    let hint = |id: &str| env.json(["show", id])["hint"].clone();
+    hint(&ids[1]).shows(format!("copy from session {}", ids[0]));
+    hint(&ids[0]).lacks("copy");
 }
 
 #[test]
 fn wrong_words_end_with_the_code_of_wrong_usage() {
     let env = TestEnv::with_samples();
-    assert!(env.run(&["label", MAIN]).fails(2).contains("--add"));
-    assert_eq!(env.run(&["label", MAIN, "--add", ""]).code, 2);
-    assert_eq!(env.run(&["label", "ffffffff", "--add", "x"]).code, 1);
-    let since = env.run(&["search", "budget until:2026-01-01", "--since", "2026-02-01"]).fails(2);
-    assert!(since.contains("until"), "{since}");
+    env.run(["label", MAIN]).fails(2).says("--add");
+    env.run(["label", MAIN, "--add", ""]).fails(2);
+    env.run(["label", "ffffffff", "--add", "x"]).fails(1);
+    env.run(["search", "budget until:2026-01-01", "--since", "2026-02-01"]).fails(2).says("until");
     let store = env.store().to_string_lossy().into_owned();
-    let full = env.json(&["--store", &store, "--metadata", "full", "list", "--limit", "1"]);
-    assert_eq!(full["metadata"]["tool_context"]["tool"], "list");
+    env.json(["--store", &store, "--metadata", "full", "list", "--limit", "1"]).has(json!({
+        "metadata": {"tool_context": {"tool": "list"}},
+    }));
 }

@@ -15,6 +15,7 @@ use store::{Store, Verify};
 use tokio::runtime::Runtime;
 use tools::{Call, Freshness, Refresh, Tools};
 
+use crate::checks::{Checks, JsonChecks};
 use crate::env::{TestEnv, samples};
 use crate::freshness::until;
 use crate::mcp::Client;
@@ -108,7 +109,7 @@ struct Seen(BTreeSet<String>);
 impl Seen {
     fn check(&mut self, error: &Value, code: &str, says: &str) {
         assert_eq!(error["code"], code, "{error}");
-        assert!(error["message"].as_str().is_some_and(|text| text.contains(says)), "{error}");
+        error["message"].shows(says);
         let passing = ["search_timeout", "cancelled", "rate_limit_exceeded", "store_busy"];
         let retryable = passing.contains(&code);
         assert_eq!(error["retryable"], retryable, "{error}");
@@ -191,7 +192,7 @@ fn every_error_code_is_met_and_says_how_to_go_on() {
 
     let segments = fs::read_dir(env.store().join("segments")).expect("segments");
     for path in segments.map(|entry| entry.expect("entry").path().join("events.parquet")) {
-        fs::write(&path, b"PAR1").expect("damages");
+        env.write(&path, b"PAR1");
     }
     let damaged = Rmcp::start(&env, &[]);
     let error = damaged.fails("search_events", json!({ "query": "budget" }));
@@ -213,15 +214,14 @@ fn validation_errors_name_the_field_its_value_and_what_is_valid() {
     let error =
         client.fails("search_events", json!({ "query": "x", "event_type": ["user", "tool_cal"] }));
     let details = &error["details"];
-    assert_eq!((&details["field"], &details["value"]), (&json!("event_type"), &json!("tool_cal")));
-    assert_eq!(details["valid"].as_array().map(Vec::len), Some(7));
+    details.has(json!({"field": "event_type", "value": "tool_cal"}));
+    assert_eq!(details["valid"].list().len(), 7);
     assert_eq!(details["did_you_mean"], "tool_call");
     let error = client.fails("list_sessions", json!({ "labels": "x" }));
     assert_eq!(error["details"]["did_you_mean"], "label");
     let mut raw = Client::legacy(&env);
     let unknown = raw.request("tools/call", json!({ "name": "search_event", "arguments": {} }));
-    let message = unknown["error"]["message"].as_str().expect("message");
-    assert!(message.contains("Did you mean search_events?"), "{unknown}");
+    unknown["error"]["message"].shows("Did you mean search_events?");
 }
 
 #[test]
@@ -276,9 +276,10 @@ fn debug_metadata_stand_beside_the_result_and_inside_when_asked_for() {
             let is_core = ["confidence", "threshold"].contains(field);
             assert_eq!(answer["metadata"].get(field).is_some(), inside || is_core, "{field}");
         }
-        assert_eq!(meta["adapter"], "mcp_stdio");
-        assert_eq!(meta["tokens_output"], answer["metadata"]["tokens"]);
-        assert_eq!(meta["confidence"], answer["data"]["matches"][0]["confidence"]);
+        meta.has(json!({
+            "adapter": "mcp_stdio", "tokens_output": answer["metadata"]["tokens"],
+            "confidence": answer["data"]["matches"][0]["confidence"],
+        }));
         for field in ["confidence", "threshold"] {
             assert_eq!(answer["metadata"][field], meta[field]);
         }
@@ -295,9 +296,8 @@ fn debug_metadata_stand_beside_the_result_and_inside_when_asked_for() {
     let text = failed.content[0].as_text().expect("text").text.clone();
     assert_eq!(meta(&failed)["tokens_output"], json!(text.len().div_ceil(4)));
     assert!(meta(&failed)["request_id"].is_string());
-    let printed = env.json(&["search", "budget", "--metadata", "full"]);
-    assert_eq!(printed["metadata"]["adapter"], "cli");
-    assert!(env.json(&["search", "budget"])["metadata"].get("adapter").is_none());
+    assert_eq!(env.json(["search", "budget", "--metadata", "full"])["metadata"]["adapter"], "cli");
+    assert!(env.json(["search", "budget"])["metadata"].get("adapter").is_none());
 }
 
 #[test]
@@ -322,7 +322,7 @@ fn the_same_call_is_answered_from_memory_until_something_changes() {
     assert_eq!(third["data"]["sessions"][0]["session_id"], MAIN);
     let logs = env.path("logs");
     append(&logs, 1, &prompt(1, 1, "one more"));
-    env.run(&["ingest", "--quiet", &logs.to_string_lossy()]).ok();
+    env.ingest(&logs);
     assert_eq!(ask()["metadata"]["cached"], false, "another generation");
 }
 
@@ -341,17 +341,16 @@ fn masked_secrets_are_said() {
     let env = TestEnv::new();
     let logs = env.path("logs");
     append(&logs, 1, &prompt(1, 1, "the key [REDACTED:github_token] and [REDACTED:jwt]"));
-    env.run(&["ingest", "--quiet", &logs.to_string_lossy()]).ok();
+    env.ingest(&logs);
     let answer = Rmcp::start(&env, &[]).ok("search_events", json!({ "query": "key" }));
-    let warnings = answer["warnings"].as_array().expect("warnings");
+    let warnings = answer["warnings"].list();
     let warning = warnings.iter().find(|warning| warning["code"] == "REDACTED").expect("a word");
-    let message = warning["message"].as_str().expect("message");
-    assert!(message.contains("github_token 1, jwt 1"), "{message}");
+    warning["message"].shows("github_token 1, jwt 1");
 }
 
 /// Ids of the sessions in an answer, each once.
 fn sessions_of(answer: &Value, list: &str) -> BTreeSet<String> {
-    let items = answer["data"][list].as_array().expect("a list");
+    let items = answer["data"][list].list();
     let ids = items.iter().map(|item| item["session_id"].as_str().or(item["event_id"].as_str()));
     ids.map(|id| id.expect("id").split(':').next().unwrap_or_default().to_owned()).collect()
 }
@@ -367,8 +366,9 @@ fn labels_are_set_one_by_one_found_and_kept() {
         { "session_id": "14612321" },
         { "session_id": "14612321", "add": ["bug"], "remove": ["none"] },
     ] });
-    let error = Rmcp::start(&env, &[]).fails("update_session_labels", updates.clone());
-    assert_eq!(error["details"]["needs"], "--allow-labels", "{error}");
+    Rmcp::start(&env, &[]).fails("update_session_labels", updates.clone()).has(json!({
+        "details": {"needs": "--allow-labels"},
+    }));
 
     let client = Rmcp::start(&env, &["--allow-labels"]);
     let answer = client.ok("update_session_labels", updates);
@@ -376,13 +376,10 @@ fn labels_are_set_one_by_one_found_and_kept() {
         answer["data"]["succeeded"][0],
         json!({ "session_id": MAIN, "labels": ["Bug", "retry"] })
     );
-    assert_eq!(answer["data"]["succeeded"].as_array().map(Vec::len), Some(2));
-    let failed: Vec<_> = answer["data"]["failed"].as_array().expect("failed").iter().collect();
-    let codes: Vec<_> = failed.iter().map(|item| item["code"].as_str().expect("code")).collect();
-    assert_eq!(
-        codes,
-        ["ambiguous_session_prefix", "session_not_found", "invalid_argument", "invalid_argument"]
-    );
+    assert_eq!(answer["data"]["succeeded"].list().len(), 2);
+    let codes =
+        ["ambiguous_session_prefix", "session_not_found", "invalid_argument", "invalid_argument"];
+    assert_eq!(answer["data"]["failed"].each("code"), codes);
     let both = sessions_of(&answer, "succeeded");
 
     let found = client.ok("search_events", json!({ "query": "label:BUG", "limit": 50 }));
@@ -397,53 +394,50 @@ fn labels_are_set_one_by_one_found_and_kept() {
 
     let listed = client.ok("list_sessions", json!({ "label": "bug" }));
     assert_eq!(sessions_of(&listed, "sessions"), both);
-    let shown = client.ok("get_session_details", json!({ "session_id": MAIN }));
-    assert_eq!(shown["data"]["session"]["labels"], json!(["Bug", "retry"]));
-    assert_eq!(shown["data"]["session"]["note"], "the fix [REDACTED:github_token]");
+    client.ok("get_session_details", json!({ "session_id": MAIN })).has(json!({
+        "data": {"session": {"labels": ["Bug", "retry"], "note": "the fix [REDACTED:github_token]"}},
+    }));
 }
 
 #[test]
 fn labels_outlive_ingests_merges_and_damage_and_wait_for_none() {
     let env = TestEnv::with_samples();
-    env.run(&["label", "9ae82b3a", "14612321", "--add", "bug", "--note", "why", "--quiet"]).ok();
+    env.run(["label", "9ae82b3a", "14612321", "--add", "bug", "--note", "why", "--quiet"]).ok();
     let store = Store::new(env.store());
     let writer = store.open_writer(Verify::Some).expect("lock");
-    env.run(&["label", "14612321", "--add", "later"]).ok();
+    env.run(["label", "14612321", "--add", "later"]).ok();
     drop(writer);
     let logs = env.path("logs");
     for round in 0..9 {
         append(&logs, 1, &prompt(1, round, "more"));
-        env.run(&["ingest", "--quiet", &logs.to_string_lossy()]).ok();
+        env.ingest(&logs);
     }
     fs::remove_dir_all(env.store().join("segments")).expect("damages");
-    env.run(&["ingest", "--quiet", &samples().to_string_lossy()]).ok();
-    let listed = env.json(&["list", "--label", "bug", "--format", "full"]);
-    let sessions = listed["data"]["sessions"].as_array().expect("sessions");
+    env.ingest(samples());
+    let listed = env.json(["list", "--label", "bug", "--format", "full"]);
+    let sessions = listed["data"]["sessions"].list();
     assert_eq!(sessions.len(), 2);
     assert!(sessions.iter().all(|session| session["note"] == "why"), "{sessions:?}");
     assert_eq!(
-        env.json(&["list", "--label", "later"])["data"]["sessions"][0]["labels"],
+        env.json(["list", "--label", "later"])["data"]["sessions"][0]["labels"],
         json!(["bug", "later"])
     );
-    assert!(env.run(&["list", "--label", "bug"]).ok().contains("labels: bug"));
+    env.run(["list", "--label", "bug"]).shows("labels: bug");
     let snapshot = Store::new(env.store()).take_snapshot().expect("snapshot");
     let rows: Vec<_> = snapshot.labels().rows().filter_map(|row| row.label).collect();
     assert_eq!(rows, ["bug", "later", "bug"]);
-    env.run(&["label", "9ae82b3a", "--remove", "BUG", "--note", ""]).ok();
-    let said = env.run(&["label", "nowhere", "--add", "x", "--quiet"]).fails(1);
-    assert!(!said.contains("was damaged"), "every log was read again: {said}");
-    assert_eq!(
-        env.json(&["list", "--label", "bug"])["data"]["sessions"].as_array().map(Vec::len),
-        Some(1)
-    );
+    env.run(["label", "9ae82b3a", "--remove", "BUG", "--note", ""]).ok();
+    // Every log was read again.
+    env.run(["label", "nowhere", "--add", "x", "--quiet"]).fails(1).lacks("was damaged");
+    assert_eq!(env.json(["list", "--label", "bug"])["data"]["sessions"].list().len(), 1);
 }
 
 #[test]
 fn labels_that_cannot_be_read_are_said_and_left_alone() {
     let env = TestEnv::with_samples();
-    fs::write(env.store().join("labels.json"), "{").expect("writes");
-    let answer = env.json(&["list", "--limit", "1"]);
+    env.write("store/labels.json", "{");
+    let answer = env.json(["list", "--limit", "1"]);
     assert_eq!(answer["warnings"][0]["code"], "LABELS_UNREADABLE");
-    assert!(env.run(&["label", MAIN, "--add", "x"]).fails(3).contains("labels.json"));
-    assert_eq!(fs::read_to_string(env.store().join("labels.json")).expect("reads"), "{");
+    env.run(["label", MAIN, "--add", "x"]).fails(3).says("labels.json");
+    assert_eq!(env.read("store/labels.json"), "{");
 }

@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use store::Store;
 use tools::{Call, Tools};
 
+use crate::checks::{Checks, JsonChecks};
 use crate::env::{Random, TestEnv, copy_folder, samples};
 use crate::rounds;
 
@@ -134,10 +135,10 @@ fn store_with_everything() -> (TestEnv, String) {
         "{\"type\":\"session\",\"version\":3,\"id\":\"5f3a\"}\n{\"type\":\n",
     )
     .expect("writes");
-    env.run(&["ingest", "--quiet", &logs.to_string_lossy()]).ok();
+    env.ingest(&logs);
     let rows = env.rows("SELECT session_id FROM events GROUP BY 1 ORDER BY count(*) DESC LIMIT 1");
-    let session = rows[0][0].as_str().expect("an id").to_owned();
-    env.run(&["label", &session, "--add", "kept", "--note", "for later"]).ok();
+    let session = rows[0][0].text().to_owned();
+    env.run(["label", &session, "--add", "kept", "--note", "for later"]).ok();
     (env, format!("{session}:3"))
 }
 
@@ -242,9 +243,9 @@ fn sizes_are_compared_with_the_manifest() {
             ] {
                 let ran = env.run(args);
                 let said = format!("{}{}", ran.stdout, ran.stderr);
-                assert!(said.contains("damaged"), "{name}: {args:?} {said}");
+                said.shows("damaged");
             }
-            let ran = env.run(&["search", "retry", "--quiet"]);
+            let ran = env.run(["search", "retry", "--quiet"]);
             assert_eq!(ran.code, if is_read { 3 } else { 0 }, "{name}: {}", ran.stderr);
             assert!(!is_read || ran.stderr.contains("sessions ingest --verify"), "{name}");
         }
@@ -257,17 +258,15 @@ fn segments_without_a_catalog_are_no_empty_store() {
     let (env, _) = store_with_everything();
     fs::remove_file(env.store().join("catalog.db")).expect("removes");
     for args in [&["search", "retry"][..], &["list"], &["status"], &["query", "SELECT 1"]] {
-        let message = env.run(args).fails(3);
-        assert!(message.contains("no catalog.db") && message.contains("rebuild"), "{message}");
+        env.run(args).fails(3).says(["no catalog.db", "rebuild"]);
     }
     let logs = env.path("logs");
-    let message = env.run(&["ingest", "--quiet", &logs.to_string_lossy()]).fails(3);
-    assert!(message.contains("no catalog.db"), "{message}");
+    env.run(["ingest", "--quiet", &logs.to_string_lossy()]).fails(3).says("no catalog.db");
     assert!(env.store().join("segments").is_dir(), "nothing is removed");
     // What the message advises.
     fs::rename(env.store(), env.path("moved")).expect("moves");
-    env.run(&["ingest", "--quiet", &logs.to_string_lossy()]).ok();
-    env.run(&["search", "retry", "--quiet"]).ok();
+    env.ingest(&logs);
+    env.run(["search", "retry", "--quiet"]).ok();
 }
 
 #[test]
@@ -277,7 +276,7 @@ fn a_removed_label_file_is_said_by_every_command() {
     for args in [&["search", "label:kept"][..], &["list"], &["status"], &["doctor"]] {
         let answer = env.json(args);
         let warnings = answer["warnings"].to_string();
-        assert!(warnings.contains("labels.json") && warnings.contains("missing"), "{answer}");
+        warnings.shows(["labels.json", "missing"]);
     }
     let written = fs::read_dir(env.store()).expect("lists").flatten();
     assert!(written.into_iter().all(|entry| entry.file_name() != "labels.json"));
@@ -287,21 +286,21 @@ fn a_removed_label_file_is_said_by_every_command() {
 fn a_label_file_without_its_checksum_is_said() {
     let (env, _) = store_with_everything();
     let path = env.store().join("labels.json");
-    let text = fs::read_to_string(&path).expect("reads");
+    let text = env.read(&path);
     let mut labels: Value = serde_json::from_str(&text).expect("JSON");
     labels.as_object_mut().expect("an object").remove("checksum").expect("a checksum");
-    fs::write(&path, labels.to_string()).expect("writes");
+    env.write(&path, labels.to_string());
     for args in [&["list"][..], &["status"]] {
         let answer = env.json(args);
-        assert!(answer["warnings"].to_string().contains("its checksum is missing"), "{answer}");
+        answer["warnings"].to_string().shows("its checksum is missing");
     }
 }
 
 #[test]
 fn an_emptied_label_file_is_said() {
     let (env, _) = store_with_everything();
-    fs::write(env.store().join("labels.json"), "").expect("empties");
-    let answer = env.json(&["search", "label:kept"]);
-    assert!(answer["warnings"].to_string().contains("labels.json"), "{answer}");
-    assert!(env.json(&["list"])["warnings"].to_string().contains("labels.json"));
+    env.write("store/labels.json", "");
+    let answer = env.json(["search", "label:kept"]);
+    answer["warnings"].to_string().shows("labels.json");
+    assert!(env.json(["list"])["warnings"].to_string().contains("labels.json"));
 }

@@ -3,6 +3,7 @@
 use schemas::price::{STANDARD_GEOS, STANDARD_SPEEDS, STANDARD_TIERS};
 use serde_json::{Value, json};
 
+use crate::checks::Checks;
 use crate::env::TestEnv;
 
 /// A line of a response of Claude's, with this usage.
@@ -17,8 +18,8 @@ fn ingest(responses: &[(&str, &str)]) -> TestEnv {
     let env = TestEnv::new();
     let log: String =
         (1..).zip(responses).map(|(n, (model, usage))| response(n, model, usage)).collect();
-    std::fs::write(env.path("c.jsonl"), log).expect("writes");
-    env.run(&["ingest", "--quiet", &env.path("c.jsonl").to_string_lossy()]).ok();
+    env.write("c.jsonl", log);
+    env.ingest("c.jsonl");
     env
 }
 
@@ -56,9 +57,9 @@ fn every_mode_has_its_price_and_all_answers_agree() {
         close(&row[0], *cost);
     }
     let sum: f64 = modes.iter().map(|(_, cost)| cost).sum();
-    let stats = env.json(&["stats", "--by", "session"]);
+    let stats = env.json(["stats", "--by", "session"]);
     close(&stats["data"]["groups"][0]["cost_usd"], sum);
-    let listed = env.json(&["list"]);
+    let listed = env.json(["list"]);
     close(&listed["data"]["sessions"][0]["tokens"]["cost_usd"], sum);
     assert_eq!(price_warning(&listed), None);
 }
@@ -74,16 +75,16 @@ fn the_day_of_a_request_decides_its_price_in_all_answers() {
         let line = response(n, "gpt-5.6-sol", usage);
         log.push_str(&line.replace(&format!("2026-10-01T10:00:{n:02}.000Z"), time));
     }
-    std::fs::write(env.path("c.jsonl"), log).expect("writes");
-    env.run(&["ingest", "--quiet", &env.path("c.jsonl").to_string_lossy()]).ok();
+    env.write("c.jsonl", log);
+    env.ingest("c.jsonl");
 
     let rows = env.rows("SELECT cost_usd FROM usage ORDER BY timestamp");
-    let days = env.json(&["stats", "--by", "day"]);
+    let days = env.json(["stats", "--by", "day"]);
     for (day, cost) in [55.0, 38.0].into_iter().enumerate() {
         close(&rows[day][0], cost);
         close(&days["data"]["groups"][day]["cost_usd"], cost);
     }
-    close(&env.json(&["list"])["data"]["sessions"][0]["tokens"]["cost_usd"], 93.0);
+    close(&env.json(["list"])["data"]["sessions"][0]["tokens"]["cost_usd"], 93.0);
     close(&env.rows("SELECT cost_usd FROM sessions")[0][0], 93.0);
 }
 
@@ -96,7 +97,7 @@ fn a_mode_without_a_price_is_named_and_costs_nothing_known() {
     assert_eq!(rows[1], [Value::Null, json!("scale")]);
     for call in [&["list"][..], &["stats", "--by", "model"]] {
         let message = price_warning(&env.json(call)).expect("a warning");
-        assert!(message.contains("claude-opus-4-8 (service_tier scale)"), "{message}");
+        message.shows("claude-opus-4-8 (service_tier scale)");
     }
 }
 
@@ -120,8 +121,8 @@ fn codex_requests_cost_what_their_tier_costs() {
         + &record(4, "event_msg", &settings("default"))
         + &record(5, "token_usage_record", &response("r2"));
     let env = TestEnv::new();
-    std::fs::write(env.path("rollout-d.jsonl"), log).expect("writes");
-    env.run(&["ingest", "--quiet", &env.path("rollout-d.jsonl").to_string_lossy()]).ok();
+    env.write("rollout-d.jsonl", log);
+    env.ingest("rollout-d.jsonl");
     let rows = env.rows("SELECT cost_usd, request_id FROM usage ORDER BY timestamp");
     close(&rows[0][0], 0.64);
     close(&rows[1][0], 0.32);
@@ -153,48 +154,43 @@ fn the_cost_that_a_log_states_stands_beside_ours() {
     log += "\n";
     log += &priced_response(1, "claude-opus-4-8", "0.056");
     let path = env.path("pi.jsonl");
-    std::fs::write(&path, &log).expect("writes");
-    let ingest = || env.run(&["ingest", "--quiet", &path.to_string_lossy()]).ok();
+    env.write(&path, &log);
+    let ingest = || env.ingest(&path);
     ingest();
-    let tokens = |env: &TestEnv| env.json(&["list"])["data"]["sessions"][0]["tokens"].clone();
+    let tokens = |env: &TestEnv| env.json(["list"])["data"]["sessions"][0]["tokens"].clone();
     close(&tokens(&env)["cost_usd"], 0.055);
     close(&tokens(&env)["cost_as_logged"], 0.056);
-    assert_eq!(env.json(&["doctor"])["cost_differences"], json!([]), "below 5 %");
+    assert_eq!(env.json(["doctor"])["cost_differences"], json!([]), "below 5 %");
 
     // The sum goes on where the log goes on. What is free or unknown to the agent is no cost, and tokens
     // without one are not compared.
     log += &priced_response(2, "claude-opus-4-8", "0.08");
     log += &priced_response(3, "claude-opus-4-8", "0");
     log += &priced_response(4, "claude-opus-4-8", "-1");
-    std::fs::write(&path, &log).expect("writes");
+    env.write(&path, &log);
     ingest();
     close(&tokens(&env)["cost_usd"], 4.0 * 0.055);
     close(&tokens(&env)["cost_as_logged"], 0.136);
     close(&env.rows("SELECT cost_as_logged FROM sessions")[0][0], 0.136);
-    let differences = env.json(&["doctor"])["cost_differences"].clone();
+    let differences = env.json(["doctor"])["cost_differences"].clone();
     assert_eq!(differences[0]["model"], "claude-opus-4-8");
     close(&differences[0]["cost_usd"], 0.110);
     close(&differences[0]["cost_as_logged"], 0.136);
-    let printed = env.run(&["doctor"]).ok();
-    assert!(
-        printed.contains("claude-opus-4-8: $0.11 by the price table, $0.14 in the logs (-19 %)"),
-        "{printed}"
-    );
-    let shown = env.run(&["show", "01a15338"]).ok();
-    assert!(shown.contains("as logged"), "{shown}");
+    env.run(["doctor"])
+        .shows("claude-opus-4-8: $0.11 by the price table, $0.14 in the logs (-19 %)");
+    env.run(["show", "01a15338"]).shows("as logged");
 }
 
 #[test]
 fn opencode_and_cline_state_costs_too() {
     let env = TestEnv::new();
     let open = r#"{"info":{"id":"ses_1","projectID":"p","directory":"/w","title":"berths","time":{"created":1792396697004,"updated":1792396701586}},"messages":[{"info":{"role":"user","id":"msg_1","sessionID":"ses_1","time":{"created":1792396697904}},"parts":[{"type":"text","text":"measure","id":"prt_1"}]},{"info":{"role":"assistant","id":"msg_2","sessionID":"ses_1","modelID":"claude-haiku-4.5","cost":0.25,"tokens":{"input":100,"output":7,"reasoning":0,"cache":{"read":0,"write":0}},"time":{"created":1792396698256}},"parts":[{"type":"text","text":"done","id":"prt_2"}]}]}"#;
-    std::fs::write(env.path("export.json"), open).expect("writes");
+    env.write("export.json", open);
     let cline = r#"[{"ts":1792396697004,"type":"say","say":"task","text":"measure the quay"},{"ts":1792396697104,"type":"say","say":"api_req_started","text":"{\"request\":\"x\",\"tokensIn\":10,\"tokensOut\":5,\"cost\":0.5}"},{"ts":1792396698004,"type":"say","say":"text","text":"done"}]"#;
     let task = env.path("tasks/1792396697004");
-    std::fs::create_dir_all(&task).expect("creates");
-    std::fs::write(task.join("ui_messages.json"), cline).expect("writes");
+    env.write(task.join("ui_messages.json"), cline);
     for log in ["export.json", "tasks"] {
-        env.run(&["ingest", "--quiet", &env.path(log).to_string_lossy()]).ok();
+        env.ingest(log);
     }
     let rows = env.rows("SELECT provider, cost_as_logged FROM sessions ORDER BY provider");
     assert_eq!(rows, [[json!("cline"), json!(0.5)], [json!("opencode"), json!(0.25)]]);

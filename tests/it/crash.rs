@@ -3,6 +3,9 @@
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use serde_json::json;
+
+use crate::checks::JsonChecks;
 use crate::env::{Random, TestEnv, real_logs, samples};
 use crate::rounds::rounds;
 
@@ -10,7 +13,7 @@ use crate::rounds::rounds;
 pub(crate) fn content(env: &TestEnv) -> serde_json::Value {
     let events = "SELECT session_id, count(*), max(event_index), bit_xor(hash(e)) FROM events e GROUP BY 1 ORDER BY 1";
     let sessions = "SELECT bit_xor(hash(s)), count(*) FROM sessions s";
-    serde_json::json!([env.rows(events), env.rows(sessions)])
+    json!([env.rows(events), env.rows(sessions)])
 }
 
 fn killed_runs(paths: &[String], kills: usize, seed: u64) {
@@ -47,7 +50,7 @@ fn killed_runs(paths: &[String], kills: usize, seed: u64) {
 
 /// Names the sessions that differ, not all of them.
 pub(crate) fn compare(want: &serde_json::Value, got: &serde_json::Value, killed: usize) {
-    let rows = |content: &serde_json::Value| content[0].as_array().expect("rows").clone();
+    let rows = |content: &serde_json::Value| content[0].list().to_vec();
     let differing: Vec<_> = rows(want)
         .into_iter()
         .filter(|row| !rows(got).contains(row))

@@ -4,7 +4,7 @@
 use schemas::{Timestamp, Zone};
 use serde_json::json;
 
-use crate::answers::{command, ingest, user, write_log};
+use crate::checks::{Checks, JsonChecks};
 use crate::env::TestEnv;
 use crate::shell_terminal::{PROMPT, ends_with_prompt, start_shell};
 use crate::terminal::{ENTER, TAB};
@@ -15,34 +15,21 @@ const PICKER_KEY: &str = "\u{7}";
 /// A store with two sessions, one of which edits a file that exists.
 fn with_sessions() -> TestEnv {
     let env = TestEnv::new();
-    let folder = env.path("pier");
-    std::fs::create_dir(&folder).expect("creates");
-    let file = folder.join("lamp.rs");
-    let edit = json!({
-        "file_path": file, "old_string": "let lamp = broken();",
-        "new_string": "let lamp = repaired_with_copper();\nlamp.light();",
-    });
-    std::fs::write(&file, "let lamp = repaired_with_copper();\nlamp.light();\n").expect("writes");
-    let mut lines = vec![user("Paint the lighthouse")];
-    lines.extend(command("a", json!({ "command": "cargo paint" }), "painted", 0));
-    lines.extend(command("b", json!({ "command": "cargo test" }), "1 failed: lamp", 101));
-    lines.push(
-        json!({ "type": "tool_call", "tool_name": "Edit", "tool_call_id": "c", "input": edit }),
-    );
-    lines.push(
-        json!({ "type": "tool_result", "tool_call_id": "c", "text": "edited", "is_error": false }),
-    );
-    lines.push(json!({ "type": "message", "text": "The zeppelin lamp is broken.",
-        "model": "claude-sonnet-4-5", "usage": { "input_tokens": 100_000, "output_tokens": 100_000 } }));
-    let header = json!({ "cwd": folder, "model": "claude-sonnet-4-5" });
-    write_log(&env, "lighthouse", &header, &lines);
-    write_log(
-        &env,
-        "harbor-walk",
-        &json!({ "cwd": "/home/mira/quay" }),
-        &[user("Walk along the quay")],
-    );
-    ingest(&env);
+    let code = "let lamp = repaired_with_copper();\nlamp.light();";
+    let file = env.write("pier/lamp.rs", format!("{code}\n"));
+    env.log("lighthouse")
+        .cwd(env.path("pier"))
+        .header("model", "claude-sonnet-4-5")
+        .user("Paint the lighthouse")
+        .command("cargo paint", "painted", 0)
+        .command("cargo test", "1 failed: lamp", 101)
+        .edit(&file, "let lamp = broken();", code)
+        .event(json!({ "type": "message", "text": "The zeppelin lamp is broken.",
+            "model": "claude-sonnet-4-5",
+            "usage": { "input_tokens": 100_000, "output_tokens": 100_000 } }))
+        .write();
+    env.log("harbor-walk").cwd("/home/mira/quay").user("Walk along the quay").write();
+    env.ingest("logs");
     env
 }
 
@@ -54,7 +41,7 @@ fn check_shell(name: &str) {
     terminal.press(PICKER_KEY);
     terminal.wait_for("2 sessions");
     terminal.type_text("zeppelin");
-    terminal.wait_until("one session", |screen| screen.contains("1 session"));
+    terminal.wait_for("1 session");
     terminal.press(ENTER);
     terminal.wait_for("q back");
     assert!(terminal.keys <= 12, "{} keys", terminal.keys);
@@ -84,9 +71,7 @@ fn check_shell(name: &str) {
     terminal.type_text("sessions show ");
     terminal.press(TAB);
     terminal.press(TAB);
-    terminal.wait_until("ids with titles", |screen| {
-        screen.contains("Walk along the quay") && screen.contains("Paint the lighthouse")
-    });
+    terminal.wait_for_all(["Walk along the quay", "Paint the lighthouse"]);
 }
 
 #[test]
@@ -147,19 +132,21 @@ fn every_daily_job_is_one_short_command_line() {
     }
 }
 
-/// Writes a log with one request just before the midnight that began today in `zone`, and one now.
-fn write_two_days(env: &TestEnv, zone: &Zone, now: Timestamp) {
+/// Ingests a log with one request just before the midnight that began today in `zone`, and one now.
+fn ingest_two_days(env: &TestEnv, zone: &Zone, now: Timestamp) {
     let midnight = zone.parse_since("since", "today", now).expect("today");
+    let before = |seconds: i64| Timestamp(midnight.0 - seconds * 1_000_000);
     let request = |time: Timestamp, tokens: u64| {
         json!({ "type": "message", "timestamp": time.to_string(), "text": "done",
             "model": "claude-sonnet-4-5", "usage": { "input_tokens": tokens, "output_tokens": 0 } })
     };
-    let lines = [
-        json!({ "type": "user", "timestamp": Timestamp(midnight.0 - 2_000_000).to_string(), "text": "Go" }),
-        request(Timestamp(midnight.0 - 1_000_000), 70_000),
-        request(now, 20_000),
-    ];
-    write_log(env, "two-days", &json!({ "cwd": "/home/mira/quay" }), &lines);
+    env.log("two-days")
+        .cwd("/home/mira/quay")
+        .at(&before(2).to_string())
+        .user("Go")
+        .event(request(before(1), 70_000))
+        .event(request(now, 20_000))
+        .ingest();
 }
 
 #[test]
@@ -168,20 +155,16 @@ fn today_is_the_day_of_the_user() {
         let env = TestEnv::new();
         let now = Timestamp::now();
         let zone = Zone::find("timezone", name).expect("a zone");
-        write_two_days(&env, &zone, now);
-        ingest(&env);
-        let usage = |args: &[&str]| {
-            let mut command = env.command();
-            command.env("TZ", name).args(["usage", "--color", "always"]).args(args);
-            let output = command.output().expect("runs");
-            String::from_utf8(output.stdout).expect("UTF-8")
+        ingest_two_days(&env, &zone, now);
+        let usage = |period: &str| {
+            env.cli(["usage", "--color", "always", period]).env("TZ", name).run().ok()
         };
-        let (today, yesterday) = (usage(&["today"]), usage(&["yesterday"]));
+        let (today, yesterday) = (usage("today"), usage("yesterday"));
         let day = zone.day(now).expect("a day");
-        assert!(today.contains("20.0K") && today.contains("$0.06"), "{name}: {today}");
-        assert!(!today.contains("70.0K") && !today.contains("90.0K"), "{name}: {today}");
+        today.shows(["20.0K", "$0.06"]);
+        today.lacks(["70.0K", "90.0K"]);
         assert!(today.contains(&day) && today.contains(name), "{name}, {day}: {today}");
-        assert!(yesterday.contains("70.0K") && !yesterday.contains("20.0K"), "{name}: {yesterday}");
+        yesterday.shows("70.0K").lacks("20.0K");
     }
 }
 
@@ -189,26 +172,24 @@ fn today_is_the_day_of_the_user() {
 fn words_and_flags_that_people_try() {
     let env = TestEnv::new();
     let zone = Zone::find("timezone", "UTC").expect("a zone");
-    write_two_days(&env, &zone, Timestamp::now());
-    ingest(&env);
+    ingest_two_days(&env, &zone, Timestamp::now());
     // The newest periods only.
-    let usage = env.run(&["usage", "-n", "1"]).ok();
-    assert!(usage.contains("20000") && !usage.contains("70000"), "{usage}");
-    let answer = env.json(&["usage", "day", "--limit", "1"]);
-    let groups = answer["data"]["groups"].as_array().expect("groups");
-    assert_eq!(groups.len(), 1, "{answer}");
-    assert!(usage.contains(groups[0]["group"]["day"].as_str().expect("a day")), "{answer}");
-    assert!(env.run(&["usage", "-n", "0"]).fails(2).contains("0"));
+    let usage = env.run(["usage", "-n", "1"]).ok();
+    usage.shows("20000").lacks("70000");
+    let answer = env.json(["usage", "day", "--limit", "1"]);
+    let groups = answer["data"]["groups"].list();
+    assert_eq!(groups.len(), 1);
+    assert!(usage.contains(groups[0]["group"]["day"].text()));
+    env.run(["usage", "-n", "0"]).fails(2).says("0");
 
-    let exported = env.run(&["export", "md", "two-days", "-o", "two-days.md"]);
+    let exported = env.run(["export", "md", "two-days", "-o", "two-days.md"]);
     let said = exported.stdout + &exported.stderr;
-    assert!(said.contains("1 session, ") && said.contains(": 1 file written"), "{said}");
+    said.shows(["1 session, ", ": 1 file written"]);
 
     // What could be a qualifier, and is none, is named although something matches.
-    let ran = env.run(&["search", "done lang:rust"]);
-    assert!(ran.stderr.contains("'lang:' is not a qualifier"), "{}", ran.stderr);
+    let ran = env.run(["search", "done lang:rust"]);
+    ran.stderr.shows("'lang:' is not a qualifier");
     for query in ["done std::mem", "done http://127.0.0.1", "done"] {
-        let ran = env.run(&["search", query]);
-        assert!(!ran.stderr.contains("is not a qualifier"), "{query}: {}", ran.stderr);
+        env.run(["search", query]).lacks("is not a qualifier");
     }
 }

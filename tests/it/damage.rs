@@ -4,6 +4,9 @@
 use std::fs;
 use std::process::Command;
 
+use serde_json::json;
+
+use crate::checks::{Checks, JsonChecks};
 use crate::env::{Ran, TestEnv, manifest_of, replace_manifest, samples};
 
 fn count(env: &TestEnv) -> serde_json::Value {
@@ -20,8 +23,7 @@ fn a_newer_or_older_store_is_refused_and_left_alone() {
         replace_manifest(&env.store(), changed);
         let changed = manifest_of(&env.store());
         for args in [&["list"][..], &["ingest", "--quiet", &samples().to_string_lossy()]] {
-            let message = env.run(args).fails(3);
-            assert!(message.contains(&other.to_string()) && message.contains(says), "{message}");
+            env.run(args).fails(3).says(other.to_string()).says(says);
         }
         assert_eq!(manifest_of(&env.store()), changed);
     }
@@ -31,12 +33,11 @@ fn a_newer_or_older_store_is_refused_and_left_alone() {
 fn a_store_without_a_catalog_is_refused_and_left_alone() {
     let env = TestEnv::new();
     fs::create_dir_all(env.store().join("segments")).expect("creates");
-    fs::write(env.store().join("manifest.json"), "{}").expect("writes");
+    env.write("store/manifest.json", "{}");
     for args in [&["list"][..], &["ingest", "--quiet", &samples().to_string_lossy()]] {
-        let message = env.run(args).fails(3);
-        assert!(message.contains("earlier version. Move it away and run"), "{message}");
+        env.run(args).fails(3).says("earlier version. Move it away and run");
     }
-    assert_eq!(fs::read_to_string(env.store().join("manifest.json")).expect("reads"), "{}");
+    assert_eq!(env.read("store/manifest.json"), "{}");
     assert!(!env.store().join("catalog.db").exists());
 }
 
@@ -52,12 +53,11 @@ fn a_damaged_segment_is_set_aside_and_read_again() {
     let mut bytes = fs::read(&events).expect("reads");
     let middle = bytes.len() / 2;
     bytes[middle..middle + 64].fill(0xff);
-    fs::write(&events, &bytes).expect("writes");
-    assert!(env.run(&["status"]).ok().contains("DAMAGED"));
-    fs::write(&events, &bytes[..middle]).expect("cuts");
-    let message = env.run(&["search", "budget"]).fails(3);
-    assert!(message.contains("damaged") && message.contains("sessions ingest"), "{message}");
-    env.run(&["ingest", "--quiet", &samples().to_string_lossy()]).ok();
+    env.write(&events, &bytes);
+    env.run(["status"]).shows("DAMAGED");
+    env.write(&events, &bytes[..middle]);
+    env.run(["search", "budget"]).fails(3).says(["damaged", "sessions ingest"]);
+    env.ingest(samples());
     assert_eq!(count(&env), before);
     assert!(env.store().join("damaged").is_dir());
 }
@@ -71,21 +71,20 @@ fn tables_of_later_versions_are_left_alone() {
     for segment in changed["segments"].as_array_mut().expect("segments") {
         let folder = format!("segments/{:010}", segment["number"].as_i64().expect("a number"));
         let file = env.store().join(folder).join("tides.idx");
-        fs::write(&file, "tides").expect("writes");
+        env.write(&file, "tides");
         kept.push(file);
-        let table = serde_json::json!({ "table": "tides", "bytes": 5, "xxh3": "0" });
+        let table = json!({ "table": "tides", "bytes": 5, "xxh3": "0" });
         segment["files"].as_array_mut().expect("files").push(table);
     }
     replace_manifest(&env.store(), changed);
 
-    let status = env.json(&["status"]);
-    assert_eq!(status["warnings"].as_array().map(Vec::len), Some(0), "{status}");
+    let status = env.json(["status"]);
+    assert_eq!(status["warnings"].list().len(), 0);
     let log = env.path("moor.jsonl");
     let head = r#"{"format":"sessions","version":1,"session_id":"moor","cwd":"/code"}"#;
     let event = r#"{"type":"user","timestamp":"2026-10-29T06:00:00Z","text":"Moor."}"#;
-    fs::write(&log, format!("{head}\n{event}\n")).expect("writes");
-    let report = env.json(&["ingest", "--verify", &log.to_string_lossy()]);
-    assert_eq!(report["segments_set_aside"], 0, "{report}");
+    env.write(&log, format!("{head}\n{event}\n"));
+    env.json(["ingest", "--verify", &log.to_string_lossy()]).has(json!({"segments_set_aside": 0}));
     assert_eq!(count(&env)[0].as_i64(), before[0].as_i64().map(|events| events + 1));
     let tables = manifest_of(&env.store()).to_string().matches("tides").count();
     assert!(tables > 0 && tables == kept.len(), "{tables} of {}", kept.len());
@@ -107,7 +106,7 @@ fn store_of_two_folders() -> (TestEnv, String, String) {
         let logs = env.path(name);
         crate::env::copy_folder(&samples().join(name), &logs);
         let logs = logs.to_string_lossy().into_owned();
-        env.run(&["ingest", "--quiet", &logs]).ok();
+        env.ingest(&logs);
         logs
     });
     (env, pi, codex)
@@ -119,26 +118,25 @@ fn logs_outside_the_given_folders_are_read_again_after_damage() {
     let before = count(&env);
     for file in ["events.parquet", "rows.copy"] {
         fs::write(newest_segment(&env).join(file), "damaged").expect("writes");
-        let report = env.json(&["ingest", &pi]);
-        assert_eq!(report["segments_set_aside"], 1, "{report}");
+        env.ingest(&pi).has(json!({"segments_set_aside": 1}));
         assert_eq!(count(&env), before, "{file}");
-        let status = env.json(&["status"]);
-        assert_eq!(status["warnings"].as_array().map(Vec::len), Some(0), "{file}: {status}");
+        let status = env.json(["status"]);
+        assert_eq!(status["warnings"].list().len(), 0);
     }
 
     // Logs that are away, as on a disk that is not mounted, stay known as missing.
     fs::write(newest_segment(&env).join("events.parquet"), "damaged").expect("writes");
     fs::rename(&codex, env.path("away")).expect("moves");
-    let report = env.json(&["ingest", &pi]);
-    assert!(report["notices"].to_string().contains("missing since"), "{report}");
+    let report = env.ingest(&pi);
+    report["notices"].to_string().shows("missing since");
     for args in [&["status"][..], &["list"], &["search", "retry"]] {
         let answer = env.json(args);
-        assert!(answer["warnings"].to_string().contains("missing since"), "{args:?} {answer}");
+        answer["warnings"].to_string().shows("missing since");
     }
     fs::rename(env.path("away"), &codex).expect("moves");
-    env.run(&["ingest", "--quiet", &pi]).ok();
+    env.ingest(&pi);
     assert_eq!(count(&env), before);
-    assert!(env.json(&["list"])["warnings"].is_null(), "nothing is missing any more");
+    assert!(env.json(["list"])["warnings"].is_null(), "nothing is missing any more");
 }
 
 #[test]
@@ -146,9 +144,9 @@ fn a_segment_that_is_gone_is_read_again() {
     let (env, pi, _) = store_of_two_folders();
     let before = count(&env);
     fs::remove_dir_all(newest_segment(&env)).expect("removes");
-    env.run(&["ingest", "--quiet", &pi]).ok();
+    env.ingest(&pi);
     assert_eq!(count(&env), before);
-    assert_eq!(env.json(&["status"])["warnings"].to_string(), "[]");
+    assert_eq!(env.json(["status"])["warnings"].to_string(), "[]");
 }
 
 /// The catalog is made again from the copies in the segments, also for logs that are gone.
@@ -160,11 +158,9 @@ fn a_damaged_catalog_is_made_again() {
     let catalog = env.store().join("catalog.db");
     let size = fs::metadata(&catalog).expect("found").len() as usize;
     for damaged in [vec![0; size], b"{".to_vec()] {
-        fs::write(&catalog, damaged).expect("damages");
-        let message = env.run(&["list"]).fails(3);
-        assert!(message.contains("catalog.db is damaged"), "{message}");
-        let report = env.json(&["ingest", &pi]);
-        assert_eq!((&report["files_new"], &report["segments_set_aside"]), (&0.into(), &0.into()));
+        env.write(&catalog, damaged);
+        env.run(["list"]).fails(3).says("catalog.db is damaged");
+        env.ingest(&pi).has(json!({"files_new": 0, "segments_set_aside": 0}));
         let after = [count(&env), env.rows("SELECT * FROM sessions ORDER BY ALL").into()];
         assert_eq!(after, before);
     }
@@ -183,11 +179,12 @@ fn verify_finds_what_size_and_time_do_not_tell() {
     let modified = fs::metadata(&skip).and_then(|data| data.modified()).expect("time");
     let mut bytes = fs::read(&skip).expect("reads");
     *bytes.last_mut().expect("bytes") ^= 1;
-    fs::write(&skip, &bytes).expect("writes");
+    env.write(&skip, &bytes);
     let file = fs::File::options().write(true).open(&skip).expect("opens");
     file.set_modified(modified).expect("sets");
-    let report = env.json(&["ingest", "--verify", &samples().to_string_lossy()]);
-    assert_eq!(report["segments_set_aside"], 1);
+    env.json(["ingest", "--verify", &samples().to_string_lossy()]).has(json!({
+        "segments_set_aside": 1,
+    }));
     assert_eq!(count(&env), before);
 }
 
@@ -196,20 +193,18 @@ fn verify_finds_what_size_and_time_do_not_tell() {
 fn a_full_disk_loses_nothing_that_was_there() {
     let env = TestEnv::new();
     let claude = samples().join("claude");
-    env.run(&["ingest", "--quiet", &claude.to_string_lossy()]).ok();
+    env.ingest(&claude);
     let before = count(&env);
     // Writes beyond 8 KiB a file fail, as on a full disk.
     let script = "trap '' XFSZ; ulimit -f 16; exec \"$0\" ingest --quiet \"$1\"";
     let mut shell = Command::new("sh");
     shell.args(["-c", script, env!("CARGO_BIN_EXE_sessions")]).arg(samples());
     shell.env("SESSIONS_STORE", env.store()).env("HOME", env.root.path());
-    let message = Ran::from(shell.output().expect("runs")).fails(3);
-    assert!(
-        message.contains("store") && message.contains("Nothing that was committed is lost"),
-        "{message}"
-    );
+    Ran::from(shell.output().expect("runs"))
+        .fails(3)
+        .says(["store", "Nothing that was committed is lost"]);
     assert_eq!(count(&env), before);
-    env.run(&["ingest", "--quiet", &samples().to_string_lossy()]).ok();
+    env.ingest(samples());
     let fresh = TestEnv::with_samples();
     assert_eq!(count(&env), count(&fresh));
 }
@@ -218,9 +213,8 @@ fn a_full_disk_loses_nothing_that_was_there() {
 fn a_store_that_cannot_be_made_is_said() {
     let env = TestEnv::new();
     fs::write(env.store(), "a file where the store should be").expect("writes");
-    let message = env.run(&["ingest", "--quiet", &samples().to_string_lossy()]).fails(3);
-    assert!(message.contains("store"), "{message}");
-    env.run(&["list"]).fails(3);
+    env.run(["ingest", "--quiet", &samples().to_string_lossy()]).fails(3).says("store");
+    env.run(["list"]).fails(3);
 }
 
 #[cfg(unix)]
@@ -246,9 +240,10 @@ fn only_one_writes_and_the_other_is_told() {
     let env = TestEnv::with_samples();
     let store = store::Store::new(env.store());
     let writer = store.open_writer(store::Verify::Some).expect("first");
-    let message = env.run(&["ingest", "--quiet", &samples().to_string_lossy()]).fails(3);
-    assert!(message.contains("Another process is writing"), "{message}");
-    env.run(&["search", "budget", "--quiet"]).ok();
+    env.run(["ingest", "--quiet", &samples().to_string_lossy()])
+        .fails(3)
+        .says("Another process is writing");
+    env.run(["search", "budget", "--quiet"]).ok();
     drop(writer);
-    env.run(&["ingest", "--quiet", &samples().to_string_lossy()]).ok();
+    env.ingest(samples());
 }

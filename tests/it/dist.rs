@@ -4,8 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::checks::{Checks, JsonChecks};
 use crate::left_out::report_left_out;
 use crate::packages::registry_rules;
 
@@ -100,8 +101,8 @@ impl Packages {
         let logs = root().join("sample-sessions/claude");
         run(&mut command(&["ingest", "--quiet", &logs.to_string_lossy()]));
         let found = run(&mut command(&["search", "budget", "--json"]));
-        let answer: Value = serde_json::from_slice(&found.stdout).expect("JSON");
-        assert_eq!(answer["status"], "ok", "{answer}");
+        let found: Value = serde_json::from_slice(&found.stdout).expect("JSON");
+        found.has(json!({"status": "ok"}));
         let missed = command(&["search", "zzqqxx"]).output().expect("runs");
         assert_eq!(missed.status.code(), Some(1), "nothing found");
     }
@@ -162,9 +163,8 @@ fn check_equal_packages(packages: &Packages) {
 fn check_sbom(packages: &Packages) {
     let path = packages.find(&format!("sessions-mcp-{VERSION}-"), ".cdx.json");
     let sbom: Value = serde_json::from_slice(&fs::read(path).expect("reads")).expect("JSON");
-    assert_eq!(sbom["bomFormat"], "CycloneDX");
-    assert_eq!(sbom["specVersion"], "1.6");
-    let components = sbom["components"].as_array().expect("components");
+    sbom.has(json!({"bomFormat": "CycloneDX", "specVersion": "1.6"}));
+    let components = sbom["components"].list();
     let names: Vec<&str> = components.iter().filter_map(|item| item["name"].as_str()).collect();
     for name in ["arrow", "duckdb", "libduckdb-sys", "rmcp", "sessions-mcp-ingest"] {
         assert!(names.contains(&name), "{name} is in the program");
@@ -186,14 +186,9 @@ fn check_bundle(packages: &Packages) {
     unzip(&packages.find("sessions-mcp-", ".mcpb"), &into);
     let text = fs::read(into.join("manifest.json")).expect("reads");
     let manifest: Value = serde_json::from_slice(&text).expect("JSON");
-    assert_eq!(manifest["manifest_version"], "0.3");
-    assert_eq!(manifest["server"]["type"], "binary");
-    let listed: Vec<&str> = manifest["tools"]
-        .as_array()
-        .expect("tools")
-        .iter()
-        .filter_map(|tool| tool["name"].as_str())
-        .collect();
+    manifest.has(json!({"manifest_version": "0.3", "server": {"type": "binary"}}));
+    let listed: Vec<&str> =
+        manifest["tools"].list().iter().filter_map(|tool| tool["name"].as_str()).collect();
     // Those that `sessions mcp` offers without further flags.
     let offered: Vec<&str> = schemas::tool::TOOLS
         .iter()
@@ -201,7 +196,7 @@ fn check_bundle(packages: &Packages) {
         .filter(|name| *name != "update_session_labels")
         .collect();
     assert_eq!(listed, offered);
-    let program = into.join(manifest["server"]["entry_point"].as_str().expect("a path"));
+    let program = into.join(manifest["server"]["entry_point"].text());
     packages.check_program(&program);
 
     // The entry for the MCP registry names the bundle, and keeps its rules.
@@ -210,7 +205,7 @@ fn check_bundle(packages: &Packages) {
     let errors: Vec<String> =
         registry_rules().iter_errors(&entry).map(|error| error.to_string()).collect();
     assert!(errors.is_empty(), "{errors:?}");
-    let mut packages = entry["packages"].as_array().expect("packages").iter();
+    let mut packages = entry["packages"].list().iter();
     assert!(packages.any(|package| package["registryType"] == "mcpb"), "{entry}");
 }
 
@@ -229,7 +224,7 @@ fn check_deb(packages: &Packages) {
     run(Command::new("dpkg-deb").arg("-x").arg(&deb).arg(&into));
     let package = run(Command::new("dpkg-deb").arg("-f").arg(&deb).args(["Package", "Depends"]));
     let fields = String::from_utf8_lossy(&package.stdout).into_owned();
-    assert!(fields.contains("Package: sessions-mcp\nDepends: libc6 (>= 2."), "{fields}");
+    fields.shows("Package: sessions-mcp\nDepends: libc6 (>= 2.");
     assert!(into.join("usr/share/doc/sessions-mcp/copyright").exists());
     packages.check_program(&into.join("usr/bin/sessions"));
 }
@@ -248,7 +243,7 @@ fn check_wheel(packages: &Packages) {
 
     let shown = run(Command::new(&pip).args(["show", "--files", "sessions-mcp"]));
     let files = String::from_utf8_lossy(&shown.stdout).into_owned();
-    assert!(files.contains("dist-info/sboms/sessions-mcp.cdx.json"), "{files}");
+    files.shows("dist-info/sboms/sessions-mcp.cdx.json");
     let into = packages.folder("wheel");
     unzip(&wheel, &into);
     let metadata = into.join(format!("sessions_mcp-{VERSION}.dist-info/METADATA"));
@@ -353,11 +348,8 @@ fn the_installer_builds_in_a_clone_where_there_is_no_release() {
         let without_rust = install(&in_clone, &elsewhere, &[]);
         let message = String::from_utf8_lossy(&without_rust.stderr).into_owned();
         assert_eq!(without_rust.status.code(), Some(1));
-        assert!(message.contains("there is no release of sessions for"), "{message}");
-        assert!(
-            message.contains("needs cargo") && message.contains("hint: install Rust"),
-            "{message}"
-        );
+        message.shows("there is no release of sessions for");
+        message.shows(["needs cargo", "hint: install Rust"]);
     }
 
     write_tool("cargo", r#"echo "in $(pwd -P): $*""#);
@@ -377,7 +369,7 @@ fn the_installer_builds_in_a_clone_where_there_is_no_release() {
     let without_clone = install(&alone, &elsewhere, &[]);
     let message = String::from_utf8_lossy(&without_clone.stderr).into_owned();
     assert_eq!(without_clone.status.code(), Some(1));
-    assert!(message.contains("hint: give a clone"), "{message}");
+    message.shows("hint: give a clone");
 }
 
 fn check_installer(packages: &Packages) {
@@ -401,10 +393,7 @@ fn check_installer(packages: &Packages) {
     let refused = install(&mirror).output().expect("runs");
     assert_eq!(refused.status.code(), Some(1));
     let message = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(
-        message.contains("SHA-256") && message.contains("hint: nothing was installed"),
-        "{message}"
-    );
+    message.shows(["SHA-256", "hint: nothing was installed"]);
     assert!(!prefix.join("bin/sessions").exists());
 
     let unknown = Command::new("sh").arg(&script).arg("--sudo").output().expect("runs");

@@ -34,7 +34,7 @@ fn the_readme_names_the_server_for_the_registry() {
 /// `npx skills add` reads this file of the repository.
 #[test]
 fn the_skill_in_the_repository_is_the_one_that_is_printed() {
-    check("skills/sessions/SKILL.md", &TestEnv::new().run(&["skill"]).ok());
+    check("skills/sessions/SKILL.md", &TestEnv::new().run(["skill"]).ok());
 }
 
 const HEAD: &str = "\
@@ -126,19 +126,18 @@ fn provoke(code: ErrorCode, client: &mut Client) -> Option<(Value, Option<TestEn
         ErrorCode::StoreBusy => {
             let env = TestEnv::with_samples();
             let _writer = Store::new(env.store()).open_writer(Verify::Some).expect("lock");
-            let logs = samples().to_string_lossy().into_owned();
-            let answer = env.json(&["ingest", &logs]);
+            let answer = env.json(["ingest", &samples().to_string_lossy()]);
             Some((answer["error"].clone(), Some(env)))
         }
         ErrorCode::StoreDamaged => {
             let env = TestEnv::with_samples();
-            fs::write(env.store().join("catalog.db"), "{").expect("writes");
+            env.write("store/catalog.db", "{");
             command(env, &["list"])
         }
         ErrorCode::StoreUnavailable => {
             let env = TestEnv::new();
             fs::create_dir_all(env.store()).expect("creates");
-            fs::write(env.store().join("notes.txt"), "mine").expect("writes");
+            env.write("store/notes.txt", "mine");
             let logs = samples().to_string_lossy().into_owned();
             command(env, &["ingest", &logs])
         }

@@ -1,13 +1,12 @@
 //! Logs that are cut or begun again: what was ingested of them stays as an earlier version of the
 //! session, counts once, and goes with the session.
 
-use std::fs;
-use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::checks::JsonChecks;
 use crate::env::{Random, TestEnv};
 use crate::forget::files_with;
 use crate::lake::machine;
@@ -40,41 +39,37 @@ fn turns(numbers: impl IntoIterator<Item = usize>) -> String {
     numbers.into_iter().map(|n| turn(n, "")).collect()
 }
 
-fn log(env: &TestEnv) -> PathBuf {
-    env.path("logs").join(format!("{ID}.jsonl"))
-}
-
-fn ingest(env: &TestEnv) -> Value {
-    env.json(&["ingest", &env.path("logs").to_string_lossy()])
+/// The log.
+fn log() -> String {
+    format!("logs/{ID}.jsonl")
 }
 
 /// Writes the log and ingests it.
 fn read(env: &TestEnv, text: &str) -> Value {
-    fs::create_dir_all(env.path("logs")).expect("creates");
-    fs::write(log(env), text).expect("writes");
-    ingest(env)
+    env.write(log(), text);
+    env.ingest("logs")
 }
 
 /// The prompts that SQL finds, and the output tokens that it counts.
 fn found(env: &TestEnv) -> (Vec<String>, i64) {
-    let rows =
-        env.rows("SELECT text FROM events WHERE event_type = 'user' AND NOT is_replay ORDER BY timestamp, text");
-    let prompts = rows.iter().map(|row| row[0].as_str().expect("text").to_owned()).collect();
+    let prompts = env.texts("SELECT text FROM events WHERE event_type = 'user' AND NOT is_replay ORDER BY timestamp, text");
     let tokens = env.rows("SELECT CAST(sum(output_tokens) AS BIGINT) FROM sessions");
     (prompts, tokens[0][0].as_i64().unwrap_or(0))
 }
 
+fn prompts(numbers: impl IntoIterator<Item = usize>) -> Vec<String> {
+    numbers.into_iter().map(|n| format!("prompt {n}")).collect()
+}
+
 fn expect(env: &TestEnv, numbers: impl IntoIterator<Item = usize>) {
-    let prompts: Vec<String> = numbers.into_iter().map(|n| format!("prompt {n}")).collect();
+    let prompts = prompts(numbers);
     let tokens = prompts.len() as i64 * 5;
     assert_eq!(found(env), (prompts, tokens));
 }
 
 /// The ids of the earlier versions.
 fn versions(env: &TestEnv) -> Vec<String> {
-    let rows =
-        env.rows("SELECT session_id FROM lineage WHERE relation = 'earlier_version_of' ORDER BY 1");
-    rows.iter().map(|row| row[0].as_str().expect("an id").to_owned()).collect()
+    env.texts("SELECT session_id FROM lineage WHERE relation = 'earlier_version_of' ORDER BY 1")
 }
 
 #[test]
@@ -94,18 +89,13 @@ fn every_prompt_is_found_once_however_its_log_is_rewritten() {
         let env = TestEnv::new();
         read(&env, &all);
         read(&env, &text);
-        assert_eq!(
-            found(&env).0,
-            expected.clone().map(|n| format!("prompt {n}")).collect::<Vec<_>>(),
-            "{way}"
-        );
-        ingest(&env);
-        let matches = env.json(&["search", "prompt", "--limit", "20"])["data"]["matches"].clone();
-        assert_eq!(matches.as_array().map(Vec::len), Some(expected.len()), "{way}");
+        assert_eq!(found(&env).0, prompts(expected.clone()), "{way}");
+        env.ingest("logs");
+        let answer = env.json(["search", "prompt", "--limit", "20"]);
+        assert_eq!(answer["data"]["matches"].list().len(), expected.len(), "{way}");
         // Restored from a backup, it is as before.
         read(&env, &all);
-        let expected: Vec<String> = expected.map(|n| format!("prompt {n}")).collect();
-        assert_eq!(found(&env).0, expected, "{way}, and restored");
+        assert_eq!(found(&env).0, prompts(expected), "{way}, and restored");
     }
 }
 
@@ -114,58 +104,42 @@ fn the_report_and_the_list_name_the_earlier_version() {
     let env = TestEnv::new();
     read(&env, &turns(1..4));
     let report = read(&env, &turns([1, 9]));
-    let kept = &report["earlier_versions"][0];
-    assert_eq!(
-        (kept["session_id"].as_str(), report["files_rewritten"].as_u64()),
-        (Some(ID), Some(1))
-    );
-    let version = kept["kept_as"].as_str().expect("an id").to_owned();
-    assert_eq!(versions(&env), std::slice::from_ref(&version));
+    report.has(json!({"files_rewritten": 1, "earlier_versions": [{"session_id": ID}]}));
+    let version = report["earlier_versions"][0]["kept_as"].text();
+    assert_eq!(versions(&env), [version]);
     expect(&env, [1, 2, 3, 9]);
 
-    let list = env.json(&["list"]);
+    let list = env.json(["list"]);
     let listed = |id: &str| {
-        let sessions = list["data"]["sessions"].as_array().expect("sessions");
-        sessions.iter().find(|row| row["session_id"] == id).cloned().expect("listed")
+        let sessions = list["data"]["sessions"].list();
+        sessions.iter().find(|row| row["session_id"] == id).expect("listed")
     };
-    let row = listed(&version);
-    assert_eq!(
-        (&row["relation"], &row["parent_session_id"]),
-        (&json!("earlier_version_of"), &json!(ID))
-    );
-    assert_eq!(
-        (row["source_gone"].as_bool(), listed(ID)["source_gone"].as_bool()),
-        (Some(true), None)
-    );
-    let shown = env.run(&["show", ID]).ok();
-    assert!(shown.contains("earlier version"), "{shown}");
-    let resumed = env.run(&["resume", &version, "--print"]);
-    assert!(
-        resumed.code != 0 && resumed.stderr.contains(&format!("Resume {ID}")),
-        "{}",
-        resumed.stderr
-    );
-    let last = env.json(&["show", "last"]);
-    assert_eq!(last["data"]["session"]["session_id"], ID);
+    listed(version).has(json!({
+        "relation": "earlier_version_of", "parent_session_id": ID, "source_gone": true,
+    }));
+    listed(ID).has(json!({"source_gone": null}));
+    env.run(["show", ID]).shows("earlier version");
+    let resumed = env.run(["resume", version, "--print"]);
+    resumed.fails(2).says(format!("Resume {ID}"));
+    env.json(["show", "last"]).has(json!({"data": {"session": {"session_id": ID}}}));
 
     // A place that was cited before says where it is now.
-    let moved = env.run(&["event", &format!("{ID}:7")]);
-    assert!(moved.stderr.contains(&format!("{version}:7")), "{}", moved.stderr);
+    env.run(["event", &format!("{ID}:7")]).fails(1).says(format!("{version}:7"));
 
     // Once the content is back, the earlier version has nothing of its own.
     read(&env, &turns([1, 2, 3, 9]));
     expect(&env, [1, 2, 3, 9]);
-    let list = env.json(&["list"]);
-    assert_eq!(list["data"]["sessions"].as_array().map(Vec::len), Some(1));
-    let status = env.json(&["status"]);
-    assert_eq!(status["sessions"].as_u64(), Some(2), "{status}");
+    let list = env.json(["list"]);
+    assert_eq!(list["data"]["sessions"].list().len(), 1);
+    let status = env.json(["status"]);
+    assert_eq!(status["sessions"].as_u64(), Some(2));
 }
 
 #[test]
 fn labels_stay_with_the_session_of_the_log() {
     let env = TestEnv::new();
     read(&env, &turns(1..4));
-    env.run(&["label", ID, "--add", "kept"]).ok();
+    env.run(["label", ID, "--add", "kept"]).ok();
     read(&env, &turns(8..9));
     let labels = env.rows("SELECT session_id, label FROM labels");
     assert_eq!(labels, [[json!(ID), json!("kept")]]);
@@ -178,17 +152,17 @@ fn an_earlier_version_is_forgotten_with_its_session_or_alone() {
     read(&env, &secret());
     read(&env, &turns([1, 7]));
     let version = versions(&env).remove(0);
-    let preview = env.json(&["forget", ID]);
-    let sessions = preview["sessions"].as_array().expect("sessions").clone();
-    assert_eq!(sessions.len(), 2, "{preview}");
+    let preview = env.json(["forget", ID]);
+    let sessions = preview["sessions"].list().to_vec();
+    assert_eq!(sessions.len(), 2);
     let of_version = sessions.iter().find(|entry| entry["session_id"] == version.as_str());
     assert_eq!(of_version.map(|entry| &entry["is_earlier_version"]), Some(&json!(true)));
-    env.run(&["forget", ID, "--yes"]).ok();
+    env.run(["forget", ID, "--yes"]).ok();
     assert_eq!(files_with(&env, "zebrafinch"), [""; 0]);
-    ingest(&env);
+    env.ingest("logs");
     assert_eq!(found(&env).0, [""; 0]);
-    env.run(&["forget", "--undo", ID]).ok();
-    ingest(&env);
+    env.run(["forget", "--undo", ID]).ok();
+    env.ingest("logs");
     expect(&env, [1, 7]);
 
     // Alone: the session of the log stays, and the same content is not kept again.
@@ -196,9 +170,9 @@ fn an_earlier_version_is_forgotten_with_its_session_or_alone() {
     read(&env, &secret());
     read(&env, &turns([1, 7]));
     let version = versions(&env).remove(0);
-    env.run(&["forget", &version, "--yes"]).ok();
+    env.run(["forget", &version, "--yes"]).ok();
     assert_eq!(files_with(&env, "zebrafinch"), [""; 0]);
-    ingest(&env);
+    env.ingest("logs");
     expect(&env, [1, 7]);
     read(&env, &secret());
     read(&env, &turns([1, 7]));
@@ -211,20 +185,14 @@ fn an_earlier_version_is_masked_by_new_rules() {
     let env = TestEnv::new();
     read(&env, &(turns(1..3) + &turn(3, " kittiwake")));
     read(&env, &(turns([1, 4]) + &turn(5, " kittiwake")));
-    let settings = env.path(".config/sessions");
-    fs::create_dir_all(&settings).expect("creates");
-    let rule = "[[rule]]\nname = 'boat'\nregex = 'kittiwake'\n";
-    fs::write(settings.join("redact.toml"), rule).expect("writes");
+    env.write_rule("boat", "kittiwake");
     // The rules are new when the log is rewritten again.
     read(&env, &turns([1, 6]));
-    env.run(&["compact"]).ok();
+    env.run(["compact"]).ok();
     assert_eq!(files_with(&env, "kittiwake"), [""; 0]);
     let prompts = found(&env).0;
-    assert_eq!(
-        prompts.iter().filter(|text| text.contains("[REDACTED:boat]")).count(),
-        2,
-        "{prompts:?}"
-    );
+    let masked = prompts.iter().filter(|text| text.contains("[REDACTED:boat]"));
+    assert_eq!(masked.count(), 2, "{prompts:?}");
     assert_eq!(prompts.len(), 6, "{prompts:?}");
 }
 
@@ -234,17 +202,17 @@ fn earlier_versions_are_published_and_imported_like_sessions() {
     read(&env, &turns(1..4));
     read(&env, &turns([1, 9]));
     let lake = env.path("lake").to_string_lossy().into_owned();
-    env.run(&["push", &lake]).ok();
+    env.run(["push", &lake]).ok();
     let version = versions(&env).remove(0);
 
     let other = machine("wren", "ana", "include = []");
-    other.run(&["pull", &lake]).ok();
+    other.run(["pull", &lake]).ok();
     assert_eq!(versions(&other), std::slice::from_ref(&version));
     assert_eq!(found(&other), found(&env));
     // What is forgotten here goes there.
-    env.run(&["forget", ID, "--yes"]).ok();
-    env.run(&["push", &lake]).ok();
-    other.run(&["pull", &lake]).ok();
+    env.run(["forget", ID, "--yes"]).ok();
+    env.run(["push", &lake]).ok();
+    other.run(["pull", &lake]).ok();
     assert_eq!(found(&other).0, [""; 0]);
 }
 
@@ -254,10 +222,10 @@ fn a_store_that_is_merged_verified_and_damaged_keeps_earlier_versions() {
     read(&env, &turns(1..4));
     read(&env, &turns([1, 9]));
     read(&env, &turns([1, 9, 10]));
-    env.run(&["compact"]).ok();
+    env.run(["compact"]).ok();
     expect(&env, [1, 2, 3, 9, 10]);
     let logs = env.path("logs").to_string_lossy().into_owned();
-    env.run(&["ingest", "--verify", &logs]).ok();
+    env.run(["ingest", "--verify", &logs]).ok();
     expect(&env, [1, 2, 3, 9, 10]);
     assert_eq!(versions(&env).len(), 1);
 }
@@ -277,7 +245,7 @@ fn a_log_that_was_rewritten_survives_kills() {
             WHERE event_type = 'user' AND NOT is_replay";
         // A query that looks for new log data would be a second writer.
         let args = ["query", "--quiet", "--no-refresh", "--output", "csv", counts];
-        let table = env.run(&args).ok();
+        let table = env.run(args).ok();
         let numbers = table.lines().nth(1).expect("a row").split(',');
         numbers.map(|count| count.parse::<u64>().expect("a count")).collect::<Vec<_>>()
     };
@@ -286,7 +254,7 @@ fn a_log_that_was_rewritten_survives_kills() {
     let mut most = 700;
     for numbers in [500..1200, 0..300, 0..700, 500..1200] {
         most = most.max(numbers.end as u64);
-        fs::write(log(&env), text(numbers)).expect("writes");
+        env.write(log(), text(numbers));
         for _ in 0..3 {
             let mut command = env.command();
             let ingest = command.args(["ingest", "--quiet", &logs]).stdout(Stdio::null());
@@ -298,7 +266,7 @@ fn a_log_that_was_rewritten_survives_kills() {
             let is_once = counted.first() == counted.last();
             assert!(is_once && (700..=most).contains(&counted[0]), "{counted:?}");
         }
-        env.run(&["ingest", "--quiet", &logs]).ok();
+        env.ingest(&logs);
         assert_eq!(prompts(), [most, most]);
     }
 }

@@ -1,47 +1,71 @@
-//! A place of its own for every test: a home, a store, the binary with a bare environment.
+//! A place of its own for every test, and what a test expects of a command as one statement:
+//!
+//! ```text
+//! env.log("acme").cwd("/home/mira/acme").user("Fix the invoices").write();
+//! env.ingest("logs").has(json!({"files_new": 1, "events": 1}));
+//! env.run(["search", "invoices"]).shows(["acme:0", "Fix the"]).lacks("lights");
+//! env.run(["search", "lights"]).fails(1).says("Nothing matches");
+//! ```
+//!
+//! No check needs a message: a test that fails prints the last command that it ran, its exit code
+//! and its output (`outcome.rs`). Names of files are relative to the home of the test.
 
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::checks::{JsonChecks, Parts};
 use crate::left_out::report_left_out;
+use crate::log::Log;
+use crate::outcome;
 
 pub(crate) struct TestEnv {
     pub root: tempfile::TempDir,
 }
 
 /// What a command printed and how it ended.
-#[must_use = "check the exit code"]
 pub(crate) struct Ran {
     pub code: i32,
     pub stdout: String,
     pub stderr: String,
+    /// Whether the test has said which exit code it expects.
+    is_code_checked: bool,
+}
+
+/// A command that is not run yet.
+#[must_use = "run it"]
+pub(crate) struct Cli {
+    command: Command,
+    stdin: Option<Vec<u8>>,
 }
 
 impl TestEnv {
     pub(crate) fn new() -> Self {
+        outcome::print_on_panic();
         Self { root: tempfile::tempdir().expect("tempdir") }
     }
 
     /// A store with the sample sessions in it.
     pub(crate) fn with_samples() -> Self {
         let env = Self::new();
-        env.run(&["ingest", "--quiet", &samples().to_string_lossy()]).ok();
+        env.ingest(samples());
         env
     }
 
     /// A store with the real logs in it.
     pub(crate) fn with_real_logs(logs: &Path) -> Self {
         let env = Self::new();
-        let providers = ["claude", "codex", "gemini"]
-            .map(|name| logs.join(name).to_string_lossy().into_owned());
-        env.run(&["ingest", "--quiet", &providers[0], &providers[1], &providers[2]]).ok();
+        let providers = ["claude", "codex", "gemini"].map(|name| logs.join(name));
+        env.cli(["ingest", "--quiet"]).args(providers).run().ok();
         env
     }
 
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
         self.root.path().join(name)
     }
 
@@ -49,6 +73,7 @@ impl TestEnv {
         self.path("store")
     }
 
+    /// A command without arguments, for tests that start it in a way of their own.
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_sessions"));
         command.env_clear().current_dir(self.root.path());
@@ -62,28 +87,192 @@ impl TestEnv {
         command
     }
 
-    pub(crate) fn run(&self, args: &[&str]) -> Ran {
-        Ran::from(self.command().args(args).output().expect("runs"))
+    /// A command with arguments, to which input and variables can be added.
+    pub(crate) fn cli(&self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Cli {
+        Cli { command: self.command(), stdin: None }.args(args)
+    }
+
+    #[must_use = "check the exit code"]
+    pub(crate) fn run(&self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Ran {
+        self.cli(args).run()
     }
 
     /// Runs with `--json` and reads the answer.
-    pub(crate) fn json(&self, args: &[&str]) -> Value {
-        let ran = Ran::from(self.command().arg("--json").args(args).output().expect("runs"));
-        serde_json::from_str(&ran.stdout)
-            .unwrap_or_else(|error| panic!("{args:?}: {error}: {}{}", ran.stdout, ran.stderr))
+    #[track_caller]
+    pub(crate) fn json(&self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Value {
+        let ran = self.cli(["--json"]).args(args).run();
+        serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("not JSON: {error}"))
+    }
+
+    /// All pages of an answer.
+    #[track_caller]
+    pub(crate) fn pages(&self, args: &[&str]) -> Vec<Value> {
+        let mut pages = vec![self.json(args)];
+        while let Some(cursor) = pages[pages.len() - 1]["pagination"]["next_cursor"].as_str() {
+            let page = self.json([args, &["--cursor", cursor]].concat());
+            pages.push(page);
+        }
+        pages
+    }
+
+    /// Ingests a file or folder, and returns the report.
+    #[track_caller]
+    pub(crate) fn ingest(&self, logs: impl AsRef<Path>) -> Value {
+        let printed = self.cli(["--json", "ingest"]).args([self.path(logs)]).run().ok();
+        serde_json::from_str(&printed).expect("JSON")
     }
 
     /// All rows of a query.
+    #[track_caller]
     #[expect(clippy::wildcard_enum_match_arm, reason = "other values of JSON are alike here")]
     pub(crate) fn rows(&self, sql: &str) -> Vec<Vec<Value>> {
         let args = ["query", "--quiet", "--max-rows", "1000000", "--output", "ndjson", sql];
-        let ran = self.run(&args);
-        assert!(ran.code <= 1, "{sql}: {}", ran.stderr);
+        let ran = self.run(args);
+        assert!(ran.code <= 1, "the query failed");
         let row = |line: &str| match serde_json::from_str(line).expect("JSON") {
             Value::Object(row) => row.into_iter().map(|(_, value)| value).collect(),
             other => panic!("{other} is no row"),
         };
         ran.stdout.lines().map(row).collect()
+    }
+
+    /// The number that a query returns.
+    #[track_caller]
+    pub(crate) fn number(&self, sql: &str) -> i64 {
+        self.rows(sql)[0][0].as_i64().expect("a number")
+    }
+
+    /// The first column of the rows of a query, which are texts.
+    #[track_caller]
+    pub(crate) fn texts(&self, sql: &str) -> Vec<String> {
+        let rows = self.rows(sql).into_iter();
+        rows.map(|row| row[0].as_str().expect("a text").to_owned()).collect()
+    }
+
+    /// The log of a session, in the format for logs of any program.
+    pub(crate) fn log(&self, session: &str) -> Log<'_> {
+        Log::new(self, session)
+    }
+
+    /// Writes a file, with the folders above it, and returns its path.
+    pub(crate) fn write(&self, name: impl AsRef<Path>, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("creates");
+        fs::write(&path, content).expect("writes");
+        path
+    }
+
+    /// Adds to the end of a file, which it creates if it is missing.
+    pub(crate) fn append(&self, name: impl AsRef<Path>, text: &str) {
+        let before = fs::read(self.path(&name)).unwrap_or_default();
+        self.write(name, [before, text.into()].concat());
+    }
+
+    pub(crate) fn read(&self, name: impl AsRef<Path>) -> String {
+        fs::read_to_string(self.path(name)).expect("reads")
+    }
+
+    pub(crate) fn read_json(&self, name: impl AsRef<Path>) -> Value {
+        serde_json::from_str(&self.read(name)).expect("JSON")
+    }
+
+    /// Replaces a text that a file must have.
+    #[track_caller]
+    pub(crate) fn replace(&self, name: impl AsRef<Path>, from: &str, to: &str) {
+        let text = self.read(&name);
+        assert!(text.contains(from), "{from} is not in {text}");
+        self.write(name, text.replace(from, to));
+    }
+
+    /// Removes a file or folder.
+    pub(crate) fn remove(&self, name: impl AsRef<Path>) {
+        let path = self.path(name);
+        let is_folder = fs::symlink_metadata(&path).expect("is there").is_dir();
+        if is_folder { fs::remove_dir_all(path) } else { fs::remove_file(path) }.expect("removes");
+    }
+
+    /// Copies a sample log.
+    pub(crate) fn copy_sample(&self, sample: &str, name: impl AsRef<Path>) -> PathBuf {
+        self.write(name, fs::read(samples().join(sample)).expect("a sample"))
+    }
+
+    /// Adds a line with an event to a log.
+    pub(crate) fn append_event(&self, name: impl AsRef<Path>, event: &Value) {
+        self.append(name, &format!("{event}\n"));
+    }
+
+    /// Adds a prompt to a log in the format for logs of any program.
+    pub(crate) fn append_prompt(&self, name: impl AsRef<Path>, time: &str, text: &str) {
+        self.append_event(name, &json!({ "type": "user", "timestamp": time, "text": text }));
+    }
+
+    /// The ids of the sessions that `list` shows, sorted.
+    pub(crate) fn session_ids(&self) -> Vec<String> {
+        let answer = self.json(["list"]);
+        let sessions = answer["data"]["sessions"].as_array().cloned().unwrap_or_default();
+        let ids = sessions.iter().map(|session| session["session_id"].text().to_owned());
+        let mut ids: Vec<String> = ids.collect();
+        ids.sort();
+        ids
+    }
+
+    /// Replaces the settings of the user.
+    pub(crate) fn write_settings(&self, text: impl AsRef<[u8]>) {
+        self.write(SETTINGS, text);
+    }
+
+    /// Adds a rule for secrets to those of the user.
+    pub(crate) fn write_rule(&self, name: &str, regex: &str) {
+        self.append(RULES, &format!("[[rule]]\nname = '{name}'\nregex = '{regex}'\n"));
+    }
+}
+
+/// The settings file of the user.
+pub(crate) const SETTINGS: &str = ".config/sessions/settings.toml";
+
+/// The file with the user's rules for secrets.
+pub(crate) const RULES: &str = ".config/sessions/redact.toml";
+
+impl Cli {
+    pub(crate) fn args(mut self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
+        self.command.args(args);
+        self
+    }
+
+    pub(crate) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    pub(crate) fn stdin(mut self, input: impl Into<Vec<u8>>) -> Self {
+        self.stdin = Some(input.into());
+        self
+    }
+
+    /// Starts the command, whose output is dropped.
+    pub(crate) fn start(mut self) -> Running {
+        self.command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        Running(self.command.spawn().expect("starts"))
+    }
+
+    pub(crate) fn run(self) -> Ran {
+        let Self { mut command, stdin } = self;
+        let Some(input) = stdin else { return Ran::of(&mut command) };
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("starts");
+        // A command that does not need its input need not read all of it.
+        let _ = child.stdin.take().expect("stdin").write_all(&input);
+        Ran::new(&command, child.wait_with_output().expect("ends"))
+    }
+}
+
+/// A command that runs next to the test, and ends with it.
+pub(crate) struct Running(pub Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
@@ -93,21 +282,95 @@ impl From<Output> for Ran {
             code: output.status.code().unwrap_or(-1),
             stdout: String::from_utf8(output.stdout).expect("stdout is UTF-8"),
             stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+            is_code_checked: false,
         }
     }
 }
 
 impl Ran {
+    /// Runs a command to its end.
+    pub(crate) fn of(command: &mut Command) -> Self {
+        let output = command.output().expect("runs");
+        Self::new(command, output)
+    }
+
+    /// What a command that has ended printed.
+    pub(crate) fn new(command: &Command, output: Output) -> Self {
+        let ran = Self::from(output);
+        let args: Vec<OsString> = command.get_args().map(OsStr::to_owned).collect();
+        outcome::remember(format!(
+            "{} {args:?}\nexit code: {}\nstdout:\n{}\nstderr:\n{}",
+            command.get_program().display(),
+            ran.code,
+            ran.stdout,
+            ran.stderr,
+        ));
+        ran
+    }
+
     /// stdout of a command that must have succeeded.
+    #[track_caller]
     pub(crate) fn ok(self) -> String {
-        assert_eq!(self.code, 0, "{}{}", self.stdout, self.stderr);
-        self.stdout
+        self.exits(0).stdout
     }
 
     /// stderr of a command that must have failed with `code`.
-    pub(crate) fn fails(self, code: i32) -> String {
-        assert_eq!(self.code, code, "{}{}", self.stdout, self.stderr);
-        self.stderr
+    #[track_caller]
+    pub(crate) fn error(self, code: i32) -> String {
+        self.fails(code).stderr
+    }
+
+    /// Checks that the command failed with `code`.
+    #[track_caller]
+    pub(crate) fn fails(self, code: i32) -> Self {
+        self.exits(code)
+    }
+
+    /// Checks the exit code.
+    #[track_caller]
+    pub(crate) fn exits(mut self, code: i32) -> Self {
+        assert_eq!(self.code, code, "the exit code");
+        self.is_code_checked = true;
+        self
+    }
+
+    /// Checks that the command succeeded, unless the test expects another exit code.
+    #[track_caller]
+    fn succeeds(self) -> Self {
+        if self.is_code_checked { self } else { self.exits(0) }
+    }
+
+    /// Checks that stdout has all these parts, and that the command succeeded.
+    #[track_caller]
+    pub(crate) fn shows(self, parts: impl Parts) -> Self {
+        let ran = self.succeeds();
+        parts.check(&ran.stdout, true, "stdout");
+        ran
+    }
+
+    /// Checks that stderr has all these parts, and the exit code as `shows` does.
+    #[track_caller]
+    pub(crate) fn says(self, parts: impl Parts) -> Self {
+        let ran = self.succeeds();
+        parts.check(&ran.stderr, true, "stderr");
+        ran
+    }
+
+    /// Checks that neither stdout nor stderr has one of these parts, and the exit code as `shows`
+    /// does.
+    #[track_caller]
+    pub(crate) fn lacks(self, parts: impl Parts) -> Self {
+        let ran = self.succeeds();
+        parts.check(&format!("{}{}", ran.stdout, ran.stderr), false, "the output");
+        ran
+    }
+
+    /// Checks that stdout is this text, and that the command succeeded.
+    #[track_caller]
+    pub(crate) fn prints(self, text: &str) -> Self {
+        let ran = self.succeeds();
+        assert_eq!(ran.stdout, text, "stdout");
+        ran
     }
 }
 
@@ -124,14 +387,38 @@ pub(crate) fn parts(
     }
 }
 
+/// All files below a folder, sorted. None if there is no such folder.
+pub(crate) fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for path in paths_in(folder) {
+        if path.is_dir() { files.extend(files_below(&path)) } else { files.push(path) }
+    }
+    files
+}
+
+/// The paths in a folder, sorted. None if there is no such folder.
+pub(crate) fn paths_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten();
+    let mut paths: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    paths.sort();
+    paths
+}
+
+/// All files below a folder, by their path in it.
+pub(crate) fn contents_below(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let name = |file: &Path| file.strip_prefix(folder).expect("below").to_owned();
+    let files = files_below(folder).into_iter();
+    files.map(|file| (name(&file), fs::read(&file).expect("reads"))).collect()
+}
+
 pub(crate) fn copy_folder(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).expect("creates");
-    for entry in std::fs::read_dir(from).expect("reads").flatten() {
-        let into = to.join(entry.file_name());
-        if entry.path().is_dir() {
-            copy_folder(&entry.path(), &into);
+    fs::create_dir_all(to).expect("creates");
+    for path in paths_in(from) {
+        let into = to.join(path.file_name().expect("a name"));
+        if path.is_dir() {
+            copy_folder(&path, &into);
         } else {
-            std::fs::copy(entry.path(), into).expect("copies");
+            fs::copy(path, into).expect("copies");
         }
     }
 }

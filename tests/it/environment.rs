@@ -68,7 +68,7 @@ fn run(env: &TestEnv, args: &[&str], variables: &[&str], are_empty: bool) -> Ran
             command.env(variable, "");
         }
     }
-    Ran::from(command.output().expect("runs"))
+    Ran::of(&mut command)
 }
 
 #[track_caller]
@@ -103,9 +103,7 @@ fn a_flag_comes_before_its_variable() {
     let store = env.store().to_string_lossy().into_owned();
     let args = ["--store", &store, "--no-refresh", "list", "-n", "1"];
     for value in ["", "elsewhere"] {
-        let mut command = env.command();
-        command.args(args).env("SESSIONS_STORE", value);
-        assert!(!Ran::from(command.output().expect("runs")).ok().is_empty(), "{value:?}");
+        assert_ne!(env.cli(args).env("SESSIONS_STORE", value).run().ok(), "", "{value:?}");
     }
 }
 
@@ -129,8 +127,7 @@ fn a_variable_may_name_a_store_that_is_not_unicode() {
 
     let env = TestEnv::new();
     let store = env.root.path().join(OsStr::from_bytes(b"st\xffore"));
-    let mut command = env.command();
-    command.env("SESSIONS_STORE", &store).args(["ingest", "--quiet"]).arg(samples());
-    Ran::from(command.output().expect("runs")).ok();
+    let ingest = env.cli(["ingest", "--quiet"]).args([samples()]);
+    ingest.env("SESSIONS_STORE", &store).run().ok();
     assert!(store.join("catalog.db").is_file());
 }

@@ -3,226 +3,167 @@
 
 use std::path::PathBuf;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::env::TestEnv;
+use crate::checks::{Checks, JsonChecks};
+use crate::env::{SETTINGS, TestEnv};
 use crate::lake::{ingest_log, machine, pull, push};
+use crate::log::claude_record;
 
 /// Writes the log of one session about `subject` in a project.
 fn write_log(env: &TestEnv, name: &str, project: &str, subject: &str) -> PathBuf {
-    let logs = env.path("logs");
-    std::fs::create_dir_all(&logs).expect("creates");
-    let path = logs.join(format!("{name}.jsonl"));
-    let lines = [
-        json!({"format": "sessions", "version": 1, "session_id": name, "cwd": project}),
-        json!({"type": "user", "timestamp": "2026-11-01T10:00:00Z", "text": format!("Fix the {subject}")}),
-        json!({"type": "message", "timestamp": "2026-11-01T10:00:09Z", "text": format!("The {subject} works")}),
-    ];
-    let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
-    std::fs::write(&path, lines.join("\n") + "\n").expect("writes");
-    path
+    let log = env.log(name).cwd(project).at("2026-11-01T10:00:00Z");
+    log.user(&format!("Fix the {subject}")).message(&format!("The {subject} works")).write()
 }
 
-/// Appends a message to a log.
-fn append(path: &PathBuf, text: &str) {
-    let mut log = std::fs::read_to_string(path).expect("reads");
-    log +=
-        &json!({"type": "message", "timestamp": "2026-11-01T11:00:00Z", "text": text}).to_string();
-    log.push('\n');
-    std::fs::write(path, log).expect("writes");
+/// A store without sessions, with the logs of two projects.
+fn with_two_logs() -> TestEnv {
+    let env = TestEnv::new();
+    write_log(&env, "harbor", "/home/mira/code/harbor", "lights");
+    write_log(&env, "acme", "/home/mira/clients/acme", "invoices");
+    env
 }
 
-fn write_settings(env: &TestEnv, text: &str) {
-    std::fs::create_dir_all(env.path(".config/sessions")).expect("creates");
-    std::fs::write(env.path(".config/sessions/settings.toml"), text).expect("writes");
+const ACME: &str = "logs/acme.jsonl";
+
+fn append(env: &TestEnv, log: &str, text: &str) {
+    env.append_prompt(log, "2026-11-01T11:00:00Z", text);
 }
 
-fn ingest(env: &TestEnv, flags: &[&str]) -> Value {
-    let logs = env.path("logs").to_string_lossy().into_owned();
-    let mut args = vec!["ingest", &logs];
-    args.extend(flags);
-    env.json(&args)
-}
-
-fn session_ids(env: &TestEnv) -> Vec<String> {
-    let answer = env.json(&["list"]);
-    let sessions = answer["data"]["sessions"].as_array().cloned().unwrap_or_default();
-    let mut ids: Vec<String> = sessions
-        .iter()
-        .map(|session| session["session_id"].as_str().unwrap_or("").to_owned())
-        .collect();
-    ids.sort();
-    ids
+fn exclude(env: &TestEnv, patterns: &str) {
+    env.write_settings(format!("[ingest]\nexclude = [{patterns}]\n"));
 }
 
 #[test]
 fn an_excluded_project_is_left_out_until_the_pattern_goes() {
-    let env = TestEnv::new();
-    write_log(&env, "harbor", "/home/mira/code/harbor", "lights");
-    let acme = write_log(&env, "acme", "/home/mira/clients/acme/api", "invoices");
-    write_settings(&env, "[ingest]\nexclude = ['/home/mira/clients/acme/**']\n");
-
-    let report = ingest(&env, &[]);
-    assert_eq!(
-        (&report["files_excluded"], &report["sessions"]),
-        (&json!(1), &json!(1)),
-        "{report}"
-    );
-    assert_eq!((&report["files_new"], &report["events"]), (&json!(1), &json!(2)), "{report}");
-    assert_eq!(session_ids(&env), ["harbor"]);
-    assert_eq!(env.run(&["search", "invoices"]).code, 1);
+    let env = with_two_logs();
+    exclude(&env, "'/home/mira/clients/acme/**'");
+    let counts = json!({"files_excluded": 1, "sessions": 1, "files_new": 1, "events": 2});
+    env.ingest("logs").has(counts);
+    assert_eq!(env.session_ids(), ["harbor"]);
+    env.run(["search", "invoices"]).fails(1);
 
     // The log is not decoded again, even when it grows.
-    append(&acme, "More invoices");
-    let report = ingest(&env, &[]);
-    assert_eq!((&report["files_excluded"], &report["lines"]), (&json!(1), &json!(0)), "{report}");
-    assert_eq!(env.json(&["status"])["pending"], 0);
+    append(&env, ACME, "More invoices");
+    env.ingest("logs").has(json!({"files_excluded": 1, "lines": 0}));
+    env.json(["status"]).has(json!({"pending": 0}));
 
-    write_settings(&env, "");
-    assert_eq!(ingest(&env, &[])["sessions"], 1);
-    assert_eq!(session_ids(&env), ["acme", "harbor"]);
-    assert!(env.run(&["search", "\"More invoices\""]).code == 0);
+    env.write_settings("");
+    env.ingest("logs").has(json!({"sessions": 1}));
+    assert_eq!(env.session_ids(), ["acme", "harbor"]);
+    env.run(["search", "\"More invoices\""]).ok();
 }
 
 #[test]
 fn a_dry_run_shows_what_is_left_out_and_writes_nothing() {
-    let env = TestEnv::new();
-    write_log(&env, "harbor", "/home/mira/code/harbor", "lights");
-    let acme = write_log(&env, "acme", "/home/mira/clients/acme", "invoices");
-    write_settings(&env, "[ingest]\nexclude = ['/home/mira/clients/**']\n");
-    let report = ingest(&env, &["--dry-run"]);
-    assert_eq!((&report["is_dry_run"], &report["sessions"]), (&json!(true), &json!(1)), "{report}");
-    let path = acme.canonicalize().expect("a path");
+    let env = with_two_logs();
+    exclude(&env, "'/home/mira/clients/**'");
+    let path = env.path(ACME).canonicalize().expect("a path");
+    let report = env.json(["ingest", "logs", "--dry-run"]);
+    report.has(json!({"is_dry_run": true, "sessions": 1}));
     assert_eq!(
         report["excluded_logs"],
         json!([{"path": path, "project": "/home/mira/clients/acme"}])
     );
-    assert_eq!(env.run(&["list"]).code, 1, "nothing was ingested");
-    let logs = env.path("logs").to_string_lossy().into_owned();
-    let text = env.run(&["ingest", "--dry-run", &logs]).ok();
-    assert!(text.contains("nothing was written") && text.contains("acme.jsonl"), "{text}");
+    env.run(["list"]).fails(1);
+    env.run(["ingest", "--dry-run", "logs"]).shows(["nothing was written", "acme.jsonl"]);
 }
 
 #[test]
 fn sessions_ingested_before_an_exclude_are_offered_to_forget() {
     let env = TestEnv::new();
-    let acme = write_log(&env, "acme", "/home/mira/clients/acme", "invoices");
-    ingest(&env, &[]);
-    write_settings(&env, "[ingest]\nexclude = ['~/../mira/clients', '/home/*/clients']\n");
-    append(&acme, "More invoices");
-    let report = ingest(&env, &[]);
-    let notice = report["notices"][0].as_str().unwrap_or("");
-    assert!(
-        notice.contains("1 excluded session is") && notice.contains("forget --excluded"),
-        "{report}"
-    );
-    assert_eq!(env.run(&["search", "\"More invoices\""]).code, 1, "it is not read further");
-    assert_eq!(env.json(&["status"])["pending"], 0);
+    write_log(&env, "acme", "/home/mira/clients/acme", "invoices");
+    env.ingest("logs");
+    exclude(&env, "'~/../mira/clients', '/home/*/clients'");
+    append(&env, ACME, "More invoices");
+    env.ingest("logs")["notices"][0].shows(["1 excluded session is", "forget --excluded"]);
+    // It is not read further.
+    env.run(["search", "\"More invoices\""]).fails(1);
+    env.json(["status"]).has(json!({"pending": 0}));
 
-    write_settings(&env, "");
-    assert_eq!(ingest(&env, &[])["files_grown"], 1);
-    env.run(&["search", "\"More invoices\""]).ok();
+    env.write_settings("");
+    env.ingest("logs").has(json!({"files_grown": 1}));
+    env.run(["search", "\"More invoices\""]).ok();
 }
 
 #[test]
 fn a_hidden_project_is_gone_and_stays_out() {
     let env = TestEnv::new();
-    let secret = write_log(&env, "secret", "/home/mira/clients/acme/api", "lamp");
+    write_log(&env, "secret", "/home/mira/clients/acme/api", "lamp");
     write_log(&env, "open", "/home/mira/pier", "gate");
-    ingest(&env, &[]);
-    write_settings(&env, "# mine\n[display]\ntimezone = \"UTC\"\n");
+    env.ingest("logs");
+    env.write_settings("# mine\n[display]\ntimezone = \"UTC\"\n");
 
-    let shown = env.run(&["hide", "acme"]).ok();
-    assert!(shown.contains("secret") && shown.contains("Would forget 1 session"), "{shown}");
-    assert_eq!(session_ids(&env), ["open", "secret"], "it was only shown");
-    assert!(env.run(&["hide", "acme", "--yes"]).ok().contains("Forgot 1 session"));
-    assert_eq!(session_ids(&env), ["open"]);
+    env.run(["hide", "acme"]).shows(["secret", "Would forget 1 session"]);
+    assert_eq!(env.session_ids(), ["open", "secret"], "it was only shown");
+    env.run(["hide", "acme", "--yes"]).shows("Forgot 1 session");
+    assert_eq!(env.session_ids(), ["open"]);
 
-    let settings = std::fs::read_to_string(env.path(".config/sessions/settings.toml"));
-    let settings = settings.expect("settings");
-    assert!(
-        settings.starts_with("# mine\n") && settings.contains("exclude = [\"acme\"]"),
-        "{settings}"
-    );
-    append(&secret, "The lamp is whole");
+    let settings = env.read(SETTINGS);
+    assert!(settings.starts_with("# mine\n"));
+    settings.shows("exclude = [\"acme\"]");
+    append(&env, "logs/secret.jsonl", "The lamp is whole");
     write_log(&env, "next", "/home/mira/clients/acme", "hinge");
-    ingest(&env, &[]);
-    assert_eq!(session_ids(&env), ["open"], "logs that grow or come later stay out");
+    env.ingest("logs");
+    assert_eq!(env.session_ids(), ["open"], "logs that grow or come later stay out");
     // Nothing is left to forget, and nothing is written twice.
-    env.run(&["exclude", "acme", "--yes"]).ok();
-    let again = std::fs::read_to_string(env.path(".config/sessions/settings.toml"));
-    assert_eq!(again.expect("settings"), settings);
-    let none = env.run(&["hide", "zeppelin"]);
-    assert!(none.code == 1 && none.stdout.contains("No session matches"), "{}", none.stdout);
+    env.run(["exclude", "acme", "--yes"]).ok();
+    assert_eq!(env.read(SETTINGS), settings);
+    env.run(["hide", "zeppelin"]).fails(1).shows("No session matches");
 
     // A marker file is another reason to be left out, and a blank name none to leave out everything.
-    std::fs::create_dir_all(env.path("beta")).expect("creates");
-    std::fs::write(env.path("beta/.sessionsignore"), "").expect("writes");
+    env.write("beta/.sessionsignore", "");
     write_log(&env, "marked", &env.path("beta").to_string_lossy(), "roof");
-    let none = env.run(&["hide", "zeppelin"]);
-    assert!(!none.stdout.contains("marked"), "{}", none.stdout);
+    env.run(["hide", "zeppelin"]).fails(1).lacks("marked");
     for blank in ["", " ", "*", "**", "/", "."] {
-        assert!(
-            env.run(&["hide", blank, "--yes"]).fails(2).contains("names no project"),
-            "{blank}"
-        );
+        env.run(["hide", blank, "--yes"]).fails(2).says("names no project");
     }
-    assert_eq!(session_ids(&env), ["open"]);
+    assert_eq!(env.session_ids(), ["open"]);
 
-    write_settings(&env, "[ingest]\nexclude = 3\n");
-    let refused = env.run(&["hide", "pier", "--yes"]).fails(2);
-    assert!(refused.contains("settings.toml"), "{refused}");
-    write_settings(&env, "");
-    assert_eq!(session_ids(&env), ["open"], "nothing was forgotten");
+    env.write_settings("[ingest]\nexclude = 3\n");
+    env.run(["hide", "pier", "--yes"]).fails(2).says("settings.toml");
+    env.write_settings("");
+    assert_eq!(env.session_ids(), ["open"], "nothing was forgotten");
 }
 
 #[test]
 fn a_project_is_hidden_before_its_logs_are_read() {
     let env = TestEnv::new();
-    assert!(!env.run(&["hide", "acme", "--yes"]).ok().contains("Forgot"));
+    env.run(["hide", "acme", "--yes"]).ok().lacks("Forgot");
     write_log(&env, "secret", "/home/mira/clients/acme.worktrees/fix", "lamp");
     write_log(&env, "open", "/home/mira/pier", "gate");
-    ingest(&env, &[]);
-    assert_eq!(session_ids(&env), ["open"]);
+    env.ingest("logs");
+    assert_eq!(env.session_ids(), ["open"]);
 }
 
 #[test]
-fn only_included_projects_and_agents_are_read() {
-    let env = TestEnv::new();
-    write_log(&env, "harbor", "/home/mira/code/harbor", "lights");
-    write_log(&env, "acme", "/home/mira/clients/acme", "invoices");
-    write_settings(&env, "[ingest]\ninclude = ['/home/mira/code/**']\n");
-    ingest(&env, &[]);
-    assert_eq!(session_ids(&env), ["harbor"]);
-    write_settings(&env, "[ingest]\nproviders = ['claude']\n");
-    let other = TestEnv::new();
-    write_log(&other, "harbor", "/home/mira/code/harbor", "lights");
-    write_settings(&other, "[ingest]\nproviders = ['claude']\n");
-    assert_eq!(ingest(&other, &[])["files_excluded"], 1);
-}
-
-#[test]
-fn patterns_match_the_path_of_a_log() {
-    let env = TestEnv::new();
-    write_log(&env, "harbor", "/home/mira/code/harbor", "lights");
-    write_log(&env, "acme", "/home/mira/clients/acme", "invoices");
-    write_settings(&env, "[ingest]\nexclude = ['**/logs/acme.jsonl']\n");
-    let report = ingest(&env, &[]);
-    assert_eq!((&report["files_excluded"], &report["files_opened"]), (&json!(1), &json!(1)));
-    assert_eq!(session_ids(&env), ["harbor"]);
+fn only_what_the_settings_include_is_read() {
+    for (settings, report, sessions) in [
+        ("include = ['/home/mira/code/**']", json!({"files_excluded": 1}), &["harbor"][..]),
+        ("providers = ['claude']", json!({"files_excluded": 2}), &[]),
+        // A pattern of the path of a log.
+        (
+            "exclude = ['**/logs/acme.jsonl']",
+            json!({"files_excluded": 1, "files_opened": 1}),
+            &["harbor"],
+        ),
+    ] {
+        let env = with_two_logs();
+        env.write_settings(format!("[ingest]\n{settings}\n"));
+        env.ingest("logs").has(report);
+        assert_eq!(env.session_ids(), sessions);
+    }
 }
 
 #[test]
 fn a_marker_file_leaves_out_its_project() {
     let env = TestEnv::new();
-    let project = env.path("clients/acme/api");
-    std::fs::create_dir_all(&project).expect("creates");
-    std::fs::write(env.path("clients/acme/.sessionsignore"), "").expect("writes");
-    write_log(&env, "acme", &project.to_string_lossy(), "invoices");
-    assert_eq!(ingest(&env, &[])["files_excluded"], 1);
-    std::fs::remove_file(env.path("clients/acme/.sessionsignore")).expect("removes");
-    assert_eq!(ingest(&env, &[])["sessions"], 1);
-    assert_eq!(session_ids(&env), ["acme"]);
+    env.write("clients/acme/.sessionsignore", "");
+    write_log(&env, "acme", &env.path("clients/acme/api").to_string_lossy(), "invoices");
+    env.ingest("logs").has(json!({"files_excluded": 1}));
+    env.remove("clients/acme/.sessionsignore");
+    env.ingest("logs").has(json!({"sessions": 1}));
+    assert_eq!(env.session_ids(), ["acme"]);
 }
 
 /// The log of a session of Windows, read elsewhere.
@@ -231,7 +172,7 @@ fn a_folder_of_another_platform_is_excluded() {
     let env = TestEnv::new();
     write_log(&env, "starcar", r"C:\Users\mira\git\starcar", "engine");
     write_log(&env, "harbor", "/home/mira/code/harbor", "lights");
-    ingest(&env, &[]);
+    env.ingest("logs");
     for pattern in [
         "starcar",
         "**/starcar",
@@ -240,75 +181,65 @@ fn a_folder_of_another_platform_is_excluded() {
         r"C:\Users\mira\git\starcar",
         r"c:\users\mira\git\**",
     ] {
-        write_settings(&env, &format!("[ingest]\nexclude = ['{pattern}', 'nowhere']\n"));
-        let forgotten = env.json(&["forget", "--excluded"]);
-        assert_eq!(forgotten["sessions"][0]["session_id"], "starcar", "{pattern}: {forgotten}");
-        assert_eq!(forgotten["sessions"].as_array().map(Vec::len), Some(1), "{pattern}");
-        let config = env.run(&["config"]);
-        let counted = format!("exclude '{pattern}' leaves out 1 session\n");
-        assert!(config.stderr.contains(&counted), "{}", config.stderr);
-        let warned = "warning: exclude 'nowhere' leaves out no session";
-        assert!(config.stderr.contains(warned), "{}", config.stderr);
+        exclude(&env, &format!("'{pattern}', 'nowhere'"));
+        let forgotten = env.json(["forget", "--excluded"]);
+        forgotten.has(json!({"sessions": [{"session_id": "starcar"}]}));
+        env.run(["config"])
+            .says(format!("exclude '{pattern}' leaves out 1 session\n"))
+            .says("warning: exclude 'nowhere' leaves out no session");
     }
-    env.run(&["forget", "--excluded", "--yes"]).ok();
-    assert_eq!(session_ids(&env), ["harbor"]);
+    env.run(["forget", "--excluded", "--yes"]).ok();
+    assert_eq!(env.session_ids(), ["harbor"]);
 
     // A log that is excluded from the first is counted as well.
     let fresh = TestEnv::new();
     write_log(&fresh, "starcar", r"C:\Users\mira\git\starcar", "engine");
-    write_settings(&fresh, "[ingest]\nexclude = ['starcar']\n");
-    assert_eq!(ingest(&fresh, &[])["files_excluded"], 1);
-    let config = fresh.run(&["config"]).stderr;
-    assert!(config.contains("exclude 'starcar' leaves out 1 session\n"), "{config}");
+    exclude(&fresh, "'starcar'");
+    fresh.ingest("logs").has(json!({"files_excluded": 1}));
+    fresh.run(["config"]).says("exclude 'starcar' leaves out 1 session\n");
 }
 
 #[test]
 fn a_wrong_pattern_ends_the_ingest() {
-    let env = TestEnv::new();
-    write_log(&env, "acme", "/home/mira/clients/acme", "invoices");
-    write_settings(&env, "[ingest]\nexclude = ['/a/[b']\n");
-    let logs = env.path("logs").to_string_lossy().into_owned();
-    let error = env.run(&["ingest", &logs]).fails(2);
-    assert!(error.contains("ingest.exclude") && error.contains("/a/[b"), "{error}");
+    let env = with_two_logs();
+    exclude(&env, "'/a/[b'");
+    env.run(["ingest", "logs"]).fails(2).says(["ingest.exclude", "/a/[b"]);
 }
 
 #[test]
 fn a_dry_run_creates_no_store() {
     let env = TestEnv::new();
     write_log(&env, "harbor", "/home/mira/code/harbor", "lights");
-    let report = ingest(&env, &["--dry-run"]);
-    assert_eq!((&report["files_new"], &report["is_dry_run"]), (&json!(1), &json!(true)));
+    let report = env.json(["ingest", "logs", "--dry-run"]);
+    report.has(json!({"files_new": 1, "is_dry_run": true}));
     assert!(!env.store().exists(), "a dry run created the store");
     // The sessions of an ingest are those of all other counts.
-    let report = ingest(&env, &[]);
-    let status = env.json(&["status"]);
-    assert_eq!(report["sessions_by_class"], status["sessions_by_class"]);
-    assert_eq!(report["sessions_by_class"]["conversations"], 1);
+    let report = env.ingest("logs");
+    report.has(json!({"sessions_by_class": {"conversations": 1}}));
+    assert_eq!(report["sessions_by_class"], env.json(["status"])["sessions_by_class"]);
 }
 
 #[test]
 fn an_excluded_session_in_the_store_is_masked_again() {
     let env = TestEnv::new();
     write_log(&env, "acme", "/home/mira/clients/acme", "kingfisher");
-    ingest(&env, &[]);
-    write_settings(&env, "[ingest]\nexclude = ['/home/mira/clients/**']\n");
-    ingest(&env, &[]);
-    let rules = "[[rule]]\nname = 'bird'\nregex = 'kingfisher'\n";
-    std::fs::write(env.path(".config/sessions/redact.toml"), rules).expect("writes");
-    let report = ingest(&env, &[]);
-    assert_eq!((&report["lines"], &report["files_excluded"]), (&json!(0), &json!(1)), "{report}");
-    let texts = env.rows("SELECT text FROM events ORDER BY event_index");
-    assert_eq!(texts[0], [json!("Fix the [REDACTED:bird]")], "{texts:?}");
-    assert_eq!(env.run(&["search", "kingfisher"]).code, 1);
+    env.ingest("logs");
+    exclude(&env, "'/home/mira/clients/**'");
+    env.ingest("logs");
+    env.write_rule("bird", "kingfisher");
+    env.ingest("logs").has(json!({"lines": 0, "files_excluded": 1}));
+    let texts = env.texts("SELECT text FROM events ORDER BY event_index");
+    assert_eq!(texts[0], "Fix the [REDACTED:bird]");
+    env.run(["search", "kingfisher"]).fails(1);
     // It stays excluded, and is masked once.
-    let generation = env.json(&["status"])["generation"].clone();
-    assert_eq!(env.json(&["status"])["files"]["excluded"], 1);
-    ingest(&env, &[]);
-    assert_eq!(env.json(&["status"])["generation"], generation);
+    let status = env.json(["status"]);
+    status.has(json!({"files": {"excluded": 1}}));
+    env.ingest("logs");
+    env.json(["status"]).has(json!({"generation": status["generation"]}));
     // When the pattern goes, the log is continued with the rules in force.
-    write_settings(&env, "");
-    assert_eq!(ingest(&env, &[])["files_excluded"], Value::Null);
-    assert_eq!(env.run(&["search", "kingfisher"]).code, 1);
+    env.write_settings("");
+    env.ingest("logs").has(json!({"files_excluded": null}));
+    env.run(["search", "kingfisher"]).fails(1);
 }
 
 /// What a machine excludes does not leave it, and does not come to it from others.
@@ -320,25 +251,23 @@ fn an_excluded_project_is_neither_published_nor_imported() {
     ingest_log(&mira, "harbor-lights-of-mira", "/home/mira/code/harbor", "Fix the lights");
     ingest_log(&mira, "acme-invoices-of-mira", "/home/mira/clients/acme/api", "Fix the invoices");
     push(&mira, &lake);
-    assert_eq!(pull(&tom, &lake)["imported"], 2);
+    pull(&tom, &lake).has(json!({"imported": 2}));
 
     // Excluded later, on the machine that has published it: by a pattern, or by its folder alone.
     let named = "[identity]\nmachine = 'pier'\nuser = 'mira'\n[publish]\ninclude = ['**']\n";
-    write_settings(&mira, &format!("{named}[ingest]\nexclude = ['/home/mira/clients/acme']\n"));
-    let report = push(&mira, &lake);
-    assert_eq!(report["removed"].as_array().map(Vec::len), Some(1), "{report}");
+    mira.write_settings(format!("{named}[ingest]\nexclude = ['/home/mira/clients/acme']\n"));
+    assert_eq!(push(&mira, &lake)["removed"].list().len(), 1);
     pull(&tom, &lake);
-    assert_eq!(session_ids(&tom).len(), 1);
+    assert_eq!(tom.session_ids().len(), 1);
 
     // Excluded on the machine that reads the lake, in which `~` is the home of each machine.
-    write_settings(&mira, named);
+    mira.write_settings(named);
     push(&mira, &lake);
     for (exclude, imported) in
         [("~/clients/acme/**", 1), ("**/acme/**", 1), ("~/code/elsewhere", 2)]
     {
         let ana = machine("dock", "ana", &format!("{publish}\n[ingest]\nexclude = ['{exclude}']"));
-        let report = pull(&ana, &lake);
-        assert_eq!(report["imported"], imported, "{exclude}: {report}");
+        pull(&ana, &lake).has(json!({"imported": imported}));
     }
 }
 
@@ -347,41 +276,32 @@ fn an_excluded_project_is_neither_published_nor_imported() {
 #[test]
 fn a_fork_of_an_excluded_session_counts_what_it_repeats() {
     let env = TestEnv::new();
-    let record = |session: &str, cwd: &str, number: u32, text: &str| {
-        let id = format!("{number:08x}-0000-4000-8000-000000000000");
-        let at = format!("2026-11-01T10:{number:02}:00.000Z");
-        json!({"type": "user", "uuid": id, "sessionId": session, "timestamp": at, "cwd": cwd,
-               "version": "2.1.0", "message": {"role": "user", "content": text}})
-        .to_string()
+    let write = |session: &str, cwd: &str, prompts: &[&str]| {
+        for (number, text) in (1..).zip(prompts) {
+            let record = claude_record(session, cwd, number, "user", *text);
+            env.append_event(format!("logs/{session}.jsonl"), &record);
+        }
     };
-    let (original, fork) =
-        ("aaaaaaaa-0000-4000-8000-000000000000", "bbbbbbbb-0000-4000-8000-000000000000");
-    let (acme, harbor) = ("/home/mira/clients/acme", "/home/mira/code/harbor");
-    let first = [record(original, acme, 1, "Fix the invoices"), record(original, acme, 2, "Go on")];
-    let second = [
-        record(fork, harbor, 1, "Fix the invoices"),
-        record(fork, harbor, 2, "Go on"),
-        record(fork, harbor, 3, "Now the lights"),
-    ];
-    std::fs::create_dir_all(env.path("logs")).expect("creates");
-    for (session, lines) in [(original, &first[..]), (fork, &second[..])] {
-        let path = env.path(&format!("logs/{session}.jsonl"));
-        std::fs::write(path, lines.join("\n") + "\n").expect("writes");
-    }
-    let counted =
-        "SELECT session_id, count(*) FROM events WHERE NOT is_replay GROUP BY 1 ORDER BY 1";
+    let original = "aaaaaaaa-0000-4000-8000-000000000000";
+    let fork = "bbbbbbbb-0000-4000-8000-000000000000";
+    write(original, "/home/mira/clients/acme", &["Fix the invoices", "Go on"]);
+    write(fork, "/home/mira/code/harbor", &["Fix the invoices", "Go on", "Now the lights"]);
+    let counted = || {
+        env.rows(
+            "SELECT session_id, count(*) FROM events WHERE NOT is_replay GROUP BY 1 ORDER BY 1",
+        )
+    };
 
-    write_settings(&env, "[ingest]\nexclude = ['/home/mira/clients/acme']\n");
-    ingest(&env, &[]);
-    assert_eq!(env.rows(counted), [[json!(fork), json!(3)]]);
-    write_settings(&env, "");
-    ingest(&env, &[]);
-    assert_eq!(env.rows(counted), [[json!(original), json!(2)], [json!(fork), json!(1)]]);
+    exclude(&env, "'/home/mira/clients/acme'");
+    env.ingest("logs");
+    assert_eq!(counted(), [[json!(fork), json!(3)]]);
+    env.write_settings("");
+    env.ingest("logs");
+    assert_eq!(counted(), [[json!(original), json!(2)], [json!(fork), json!(1)]]);
 
     // A new rule has both logs read again, and changes nothing about what is a copy.
-    let rules = "[[rule]]\nname = 'bill'\nregex = 'invoices'\n";
-    std::fs::write(env.path(".config/sessions/redact.toml"), rules).expect("writes");
-    assert_eq!(ingest(&env, &[])["files_rewritten"], 2);
-    assert_eq!(env.rows(counted), [[json!(original), json!(2)], [json!(fork), json!(1)]]);
-    assert_eq!(env.run(&["search", "invoices"]).code, 1);
+    env.write_rule("bill", "invoices");
+    env.ingest("logs").has(json!({"files_rewritten": 2}));
+    assert_eq!(counted(), [[json!(original), json!(2)], [json!(fork), json!(1)]]);
+    env.run(["search", "invoices"]).fails(1);
 }

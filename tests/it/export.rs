@@ -1,15 +1,16 @@
 //! `sessions export`: what it writes holds what the store holds, and every text stays text.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::{DataType, Date32Type, Int64Type, TimeUnit};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Value, json};
 
-use crate::env::TestEnv;
+use crate::checks::Checks;
+use crate::env::{TestEnv, contents_below};
 
 const MAIN: &str = "9ae82b3a-fd82-48da-afd8-479f58648cbe";
 const HOSTILE: &str = "c8564f25-71e8-4af6-b5dc-c26a951636c4";
@@ -18,32 +19,14 @@ fn number(env: &TestEnv, sql: &str) -> i64 {
     env.rows(sql)[0][0].as_i64().expect("a number")
 }
 
-/// Every file below a folder, by its path in it.
-fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    let mut open = vec![dir.to_owned()];
-    while let Some(next) = open.pop() {
-        for entry in fs::read_dir(next).expect("lists") {
-            let path = entry.expect("entry").path();
-            if path.is_dir() {
-                open.push(path);
-            } else {
-                let name = path.strip_prefix(dir).expect("below").to_owned();
-                found.insert(name, fs::read(&path).expect("reads"));
-            }
-        }
-    }
-    found
-}
-
 #[test]
 fn parquet_holds_every_event_in_the_layout_of_the_lake() {
     let env = TestEnv::with_samples();
-    let done = env.json(&["export", "--format", "parquet", "-o", "lake"]);
+    let done = env.json(["export", "--format", "parquet", "-o", "lake"]);
     let events = number(&env, "SELECT count(*) FROM events");
     assert_eq!(done["events"], events);
     let (mut rows, mut output) = (0, 0);
-    for path in files(&env.path("lake")).keys() {
+    for path in contents_below(&env.path("lake")).keys() {
         let parts: Vec<_> = path.iter().map(|part| part.to_string_lossy().into_owned()).collect();
         let [provider, date, name] = parts.as_slice() else { panic!("{}", path.display()) };
         assert!(name.ends_with("-0.parquet"), "{name}");
@@ -84,17 +67,17 @@ fn parquet_holds_every_event_in_the_layout_of_the_lake() {
 fn files_that_are_there_stay_unless_they_hold_the_same() {
     let env = TestEnv::with_samples();
     let args = ["export", "--format", "parquet", "-o", "lake", "--session-id", MAIN];
-    let first = env.json(&args);
+    let first = env.json(args);
     assert_eq!(first["files_unchanged"], 0);
-    let again = env.json(&args);
+    let again = env.json(args);
     assert_eq!((again["files"].as_u64(), &again["files_unchanged"]), (Some(0), &first["files"]));
-    let lake = files(&env.path("lake"));
+    let lake = contents_below(&env.path("lake"));
     let victim = env.path("lake").join(lake.keys().next().expect("a file"));
-    fs::write(&victim, "something else").expect("writes");
-    assert!(env.run(&args).fails(2).contains("--force"));
-    assert_eq!(fs::read_to_string(&victim).expect("reads"), "something else");
-    env.run(&[&args[..], &["--force"]].concat()).ok();
-    assert_eq!(files(&env.path("lake")), lake);
+    env.write(&victim, "something else");
+    env.run(args).fails(2).says("--force");
+    assert_eq!(env.read(&victim), "something else");
+    env.run([&args[..], &["--force"]].concat()).ok();
+    assert_eq!(contents_below(&env.path("lake")), lake);
 }
 
 /// Two machines that see the same log, one in pieces, publish the same bytes.
@@ -110,11 +93,11 @@ fn bytes_follow_from_the_content_alone() {
     let lake = |pieces: &[usize]| {
         let env = TestEnv::new();
         for end in pieces {
-            fs::write(env.path("s.jsonl"), lines[..*end].concat()).expect("writes");
-            env.run(&["ingest", "--quiet", "s.jsonl"]).ok();
+            env.write("s.jsonl", lines[..*end].concat());
+            env.ingest("s.jsonl");
         }
-        env.run(&["export", "--format", "parquet", "-o", "lake"]).ok();
-        files(&env.path("lake"))
+        env.run(["export", "--format", "parquet", "-o", "lake"]).ok();
+        contents_below(&env.path("lake"))
     };
     let whole = lake(&[40]);
     assert_eq!(whole.len(), 3, "{:?}", whole.keys());
@@ -124,7 +107,7 @@ fn bytes_follow_from_the_content_alone() {
 #[test]
 fn arrow_is_one_file_with_every_event() {
     let env = TestEnv::with_samples();
-    env.run(&["export", "--format", "arrow", "-o", "events.arrow", "--provider", "codex"]).ok();
+    env.run(["export", "--format", "arrow", "-o", "events.arrow", "--provider", "codex"]).ok();
     let file = fs::File::open(env.path("events.arrow")).expect("opens");
     let reader = arrow::ipc::reader::FileReader::try_new(file, None).expect("Arrow");
     let rows: usize = reader.map(|batch| batch.expect("reads").num_rows()).sum();
@@ -135,7 +118,7 @@ fn arrow_is_one_file_with_every_event() {
 #[test]
 fn json_lines_are_events_as_the_tools_give_them() {
     let env = TestEnv::with_samples();
-    let text = env.run(&["export", "--format", "jsonl"]).ok();
+    let text = env.run(["export", "--format", "jsonl"]).ok();
     let events: Vec<Value> =
         text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let ids: BTreeSet<_> = events.iter().map(|event| event["event_id"].to_string()).collect();
@@ -145,9 +128,9 @@ fn json_lines_are_events_as_the_tools_give_them() {
     assert_eq!(output, number(&env, "SELECT sum(output_tokens)::BIGINT FROM events"));
     let id = format!("{MAIN}:14");
     let one = events.iter().find(|event| event["event_id"] == id.as_str()).expect("there");
-    assert_eq!(*one, env.json(&["event", &id])["data"]["events"][0]);
-    env.run(&["export", "--format", "jsonl", "-o", "events.jsonl"]).ok();
-    assert_eq!(fs::read_to_string(env.path("events.jsonl")).expect("reads"), text);
+    assert_eq!(*one, env.json(["event", &id])["data"]["events"][0]);
+    env.run(["export", "--format", "jsonl", "-o", "events.jsonl"]).ok();
+    assert_eq!(env.read("events.jsonl"), text);
 }
 
 #[test]
@@ -156,7 +139,7 @@ fn transcripts_tell_the_story_with_coordinates() {
     for format in ["markdown", "html"] {
         let ids: &[&str] = if format == "markdown" { &["--ids"] } else { &[] };
         let args = ["export", "--format", format, "--session-id", "9ae82b3a"];
-        let text = env.run(&[&args, ids].concat()).ok();
+        let text = env.run([&args, ids].concat()).ok();
         let order = [
             "Make clones of RetryBudget share one counter",
             "Since the connection pool landed",
@@ -174,20 +157,20 @@ fn transcripts_tell_the_story_with_coordinates() {
         for id in ["5", "9", "14", "17", "31"] {
             assert!(text.contains(&format!("{MAIN}:{id}")), "{format}: no event {id}");
         }
-        assert!(text.contains("failed"), "{format}");
+        text.shows("failed");
     }
     // Without --ids a reader sees the id of the session alone, and times of the own clock.
-    let export = |zone: &str| env.run(&["export", "md", MAIN, "--timezone", zone]).ok();
+    let export = |zone: &str| env.run(["export", "md", MAIN, "--timezone", zone]).ok();
     let (utc, tokyo) = (export("utc"), export("Asia/Tokyo"));
     assert!(!utc.contains(&format!("`{MAIN}:")) && utc.contains(MAIN), "{utc}");
     assert!(tokyo.contains(" Asia/Tokyo |") && tokyo != utc, "{tokyo}");
-    assert!(!tokyo.contains("Z |") && !tokyo.contains("Z\n"), "{tokyo}");
-    assert!(env.run(&["export", "jsonl", MAIN, "--ids"]).fails(2).contains("--ids"));
-    env.run(&["export", "--format", "markdown", "-o", "out", "--provider", "codex"]).ok();
+    tokyo.lacks(["Z |", "Z\n"]);
+    env.run(["export", "jsonl", MAIN, "--ids"]).fails(2).says("--ids");
+    env.run(["export", "--format", "markdown", "-o", "out", "--provider", "codex"]).ok();
     let sql = "SELECT count(*) FROM sessions WHERE provider = 'codex' \
         AND user_messages + messages + tool_calls > 0";
-    assert_eq!(files(&env.path("out")).len() as i64, number(&env, sql));
-    env.run(&["export", "--format", "html", "-o", "one.html", "--session-id", MAIN]).ok();
+    assert_eq!(contents_below(&env.path("out")).len() as i64, number(&env, sql));
+    env.run(["export", "--format", "html", "-o", "one.html", "--session-id", MAIN]).ok();
     assert!(env.path("one.html").is_file());
 }
 
@@ -217,12 +200,11 @@ fn a_log_that_repeats_its_own_rows_is_told_once() {
     };
     let kept = row(2, "Paint the pier.") + &row(3, "Go on.");
     let log = row(1, "Count the berths.") + &kept + &row(4, "Go on.") + &kept + &row(5, "Thanks.");
-    fs::create_dir_all(env.path("logs")).expect("creates");
-    fs::write(env.path("logs").join(format!("{id}.jsonl")), log).expect("writes");
-    env.run(&["ingest", "logs"]).ok();
+    env.write(format!("logs/{id}.jsonl"), log);
+    env.run(["ingest", "logs"]).ok();
     assert_eq!(env.rows(&page_map_query(id)), [[json!("pppp==p")]], "the live page");
     for format in ["markdown", "html"] {
-        let text = env.run(&["export", "--format", format, "--session-id", id]).ok();
+        let text = env.run(["export", "--format", format, "--session-id", id]).ok();
         // The page has a list of the turns before them.
         let text = text.rsplit_once("<main>").map_or(&*text, |(_, events)| events);
         let text = text.split("<script").next().expect("the events");
@@ -235,7 +217,7 @@ fn a_log_that_repeats_its_own_rows_is_told_once() {
 #[test]
 fn transcripts_show_edits_as_diffs() {
     let env = TestEnv::with_samples();
-    let markdown = env.run(&["export", "--format", "markdown", "--session-id", MAIN]).ok();
+    let markdown = env.run(["export", "--format", "markdown", "--session-id", MAIN]).ok();
     let (_, diff) = markdown.split_once("```diff\n").expect("a diff");
     let (diff, _) = diff.split_once("\n```").expect("its end");
     assert!(diff.lines().any(|line| line.starts_with('+')), "{diff}");
@@ -247,39 +229,35 @@ fn long_results_are_whole_if_asked_for() {
     let env = TestEnv::new();
     let result = format!("{}the end", "boats ".repeat(1000));
     let lines = [
-        serde_json::json!({"format": "sessions", "version": 1, "session_id": "long"}),
-        serde_json::json!({"type": "user", "text": "Count the boats"}),
-        serde_json::json!({"type": "tool_call", "tool_name": "shell", "tool_call_id": "c", "input": {"command": "ls"}}),
-        serde_json::json!({"type": "tool_result", "tool_call_id": "c", "text": result}),
+        json!({"format": "sessions", "version": 1, "session_id": "long"}),
+        json!({"type": "user", "text": "Count the boats"}),
+        json!({"type": "tool_call", "tool_name": "shell", "tool_call_id": "c", "input": {"command": "ls"}}),
+        json!({"type": "tool_result", "tool_call_id": "c", "text": result}),
     ];
-    std::fs::write(env.path("long.jsonl"), lines.map(|line| format!("{line}\n")).concat())
-        .expect("writes");
-    env.run(&["ingest", "--quiet", "long.jsonl"]).ok();
-    let cut = env.run(&["export", "md", "long"]).ok();
-    assert!(cut.contains("more characters: sessions event") && !cut.contains("the end"), "{cut}");
-    let whole = env.run(&["export", "md", "long", "--whole"]).ok();
-    assert!(!whole.contains("more characters") && whole.contains("the end"), "{whole}");
-    assert!(env.run(&["export", "html", "long", "--whole"]).fails(2).contains("--whole"));
+    env.write("long.jsonl", lines.map(|line| format!("{line}\n")).concat());
+    env.ingest("long.jsonl");
+    env.run(["export", "md", "long"]).shows("more characters: sessions event").lacks("the end");
+    let whole = env.run(["export", "md", "long", "--whole"]).ok();
+    whole.shows("the end").lacks("more characters");
+    env.run(["export", "html", "long", "--whole"]).fails(2).says("--whole");
 }
 
 #[test]
 fn hostile_text_stays_text() {
     let env = TestEnv::with_samples();
-    let html = env.run(&["export", "--format", "html", "--session-id", HOSTILE]).ok();
+    let html = env.run(["export", "--format", "html", "--session-id", HOSTILE]).ok();
     let (head, rest) = html.split_once("<div id=\"plain\">").expect("the events");
-    assert!(head.contains("default-src 'none'; script-src 'sha256-"));
+    head.shows("default-src 'none'; script-src 'sha256-");
     let (plain, data) = rest.split_once("<script type=\"application/json\"").expect("the data");
     let lower = plain.to_lowercase();
-    for bad in ["<script", "<img", "onerror=alert(1)>", "href=\"javascript", "<iframe"] {
-        assert!(!lower.contains(bad), "{bad}");
-    }
+    lower.lacks(["<script", "<img", "onerror=alert(1)>", "href=\"javascript", "<iframe"]);
     assert!(plain.contains("&lt;script&gt;"), "it is there as text");
     let (data, script) = data.split_once("</script>").expect("the data ends");
     assert!(!data.contains('<'), "nothing in the data can end it");
     assert_eq!(script.matches("<script").count(), 2, "the licences and the page's own script");
-    let markdown = env.run(&["export", "--format", "markdown", "--session-id", HOSTILE]).ok();
+    let markdown = env.run(["export", "--format", "markdown", "--session-id", HOSTILE]).ok();
     let outside = outside_of_fences(&markdown);
-    assert!(!outside.contains("<script") && !outside.contains("<img"), "{outside}");
+    outside.lacks(["<script", "<img"]);
     for text in [plain.to_owned(), data.to_owned(), markdown] {
         for bad in ['\u{1b}', '\u{202e}', '\u{200b}', '\u{7}'] {
             assert!(!text.contains(bad), "{bad:?}");
@@ -317,14 +295,16 @@ fn outside_of_fences(markdown: &str) -> String {
 #[test]
 fn wrong_calls_say_what_is_needed() {
     let env = TestEnv::with_samples();
-    assert!(env.run(&["export", "--format", "parquet"]).fails(2).contains("-o"));
-    assert!(env.run(&["export", "--format", "arrow"]).fails(2).contains("-o"));
-    assert!(env.run(&["export", "--format", "html"]).fails(2).contains("--session-id"));
-    assert!(env.run(&["export", "--format", "xml"]).fails(2).contains("markdown"));
-    let nothing = env.run(&["export", "--format", "jsonl", "--since", "2099-01-01"]).fails(1);
-    assert!(nothing.contains("No session was active since"), "{nothing}");
-    let unknown = env.run(&["export", "--format", "jsonl", "--session-id", "ffffff"]).fails(1);
-    assert!(unknown.contains("sessions list"), "{unknown}");
+    env.run(["export", "--format", "parquet"]).fails(2).says("-o");
+    env.run(["export", "--format", "arrow"]).fails(2).says("-o");
+    env.run(["export", "--format", "html"]).fails(2).says("--session-id");
+    env.run(["export", "--format", "xml"]).fails(2).says("markdown");
+    env.run(["export", "--format", "jsonl", "--since", "2099-01-01"])
+        .fails(1)
+        .says("No session was active since");
+    env.run(["export", "--format", "jsonl", "--session-id", "ffffff"])
+        .fails(1)
+        .says("sessions list");
 }
 
 /// The rows of a Parquet file and the sum of a column of whole numbers.
@@ -348,17 +328,17 @@ fn tables_hold_the_rows_of_their_views() {
         [("sessions", "output_tokens"), ("usage", "output_tokens"), ("tool_calls", "duration_ms")]
     {
         let name = format!("{table}.parquet");
-        let done = env.json(&["export", "parquet", "--table", table, "-o", &name]);
+        let done = env.json(["export", "parquet", "--table", table, "-o", &name]);
         let sql = format!("SELECT count(*), sum({column})::BIGINT FROM {table}");
         let want = env.rows(&sql)[0].clone();
         let (rows, sum) = count_and_sum(&env.path(&name), column);
         assert_eq!(want, [Value::from(rows), Value::from(sum)], "{table}");
         assert_eq!(done["rows"], rows, "{table}");
 
-        let lines = env.run(&["export", "jsonl", "--table", table]).ok();
+        let lines = env.run(["export", "jsonl", "--table", table]).ok();
         assert_eq!(lines.lines().count() as i64, rows, "{table}");
         let arrow = format!("{table}.arrow");
-        env.run(&["export", "arrow", "--table", table, "-o", &arrow]).ok();
+        env.run(["export", "arrow", "--table", table, "-o", &arrow]).ok();
         let file = fs::File::open(env.path(&arrow)).expect("opens");
         let reader = arrow::ipc::reader::FileReader::try_new(file, None).expect("Arrow");
         let zone = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
@@ -367,15 +347,14 @@ fn tables_hold_the_rows_of_their_views() {
         assert_eq!(schema.field_with_name(time).expect(time).data_type(), &zone, "{table}");
     }
 
-    let one = env.run(&["export", "jsonl", MAIN, "--table", "tool_calls"]).ok();
+    let one = env.run(["export", "jsonl", MAIN, "--table", "tool_calls"]).ok();
     let sql = format!("SELECT count(*) FROM tool_calls WHERE session_id = '{MAIN}'");
     assert_eq!(one.lines().count() as i64, number(&env, &sql));
-    assert!(one.lines().all(|line| line.contains(MAIN)), "{one}");
-    let early = env.run(&["export", "jsonl", "--table", "sessions", "--until", "2026-10-10"]).ok();
+    assert!(one.lines().all(|line| line.contains(MAIN)));
+    let early = env.run(["export", "jsonl", "--table", "sessions", "--until", "2026-10-10"]).ok();
     let sql = "SELECT count(*) FROM sessions WHERE started_at < TIMESTAMP '2026-10-10'";
     assert_eq!(early.lines().count() as i64, number(&env, sql));
-    let error = env.run(&["export", "parquet", "--table", "usage"]).fails(2);
-    assert!(error.contains("-o usage.parquet"), "{error}");
-    let error = env.run(&["export", "md", "--table", "usage"]).fails(2);
-    assert!(error.contains("parquet, arrow or jsonl"), "{error}");
+    let error = env.run(["export", "parquet", "--table", "usage"]).error(2);
+    error.shows("-o usage.parquet");
+    env.run(["export", "md", "--table", "usage"]).fails(2).says("parquet, arrow or jsonl");
 }

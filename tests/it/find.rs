@@ -1,5 +1,6 @@
 //! Which sessions `search_sessions` finds, in which order, and what it says about them.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
@@ -7,86 +8,68 @@ use search::{SessionQuestion, SessionRequest, search_sessions};
 use serde_json::{Value, json};
 use store::Store;
 
-use crate::answers::{ingest, user, write_log};
+use crate::checks::{Checks, JsonChecks};
 use crate::env::TestEnv;
+use crate::log::claude_record;
 use crate::mcp::Client;
 
-fn message(text: &str) -> Value {
-    json!({ "type": "message", "text": text })
-}
-
 fn ids(answer: &Value) -> Vec<&str> {
-    let sessions = answer["data"]["sessions"].as_array().expect("sessions");
-    sessions.iter().map(|session| session["session_id"].as_str().expect("an id")).collect()
+    answer["data"]["sessions"].each("session_id")
 }
 
 /// Writes three sessions of two projects.
 fn with_three_sessions() -> TestEnv {
     let env = TestEnv::new();
-    write_log(
-        &env,
-        "lighthouse",
-        &json!({ "cwd": "/home/mira/harbor", "title": "Lamp timing" }),
-        &[
-            json!({ "type": "user", "text": "How long should the lamp wait between retries?", "timestamp": "2026-05-07T08:00:00Z" }),
-            json!({ "type": "message", "text": "We decided on a retry budget of 3 seconds.", "timestamp": "2026-05-07T08:00:05Z" }),
-            json!({ "type": "user", "text": "That is too short.", "timestamp": "2026-05-07T08:01:00Z" }),
-            json!({ "type": "message", "text": "Then the retry budget is 9 seconds from now on.", "timestamp": "2026-05-07T08:01:05Z" }),
-        ],
-    );
-    write_log(
-        &env,
-        "ferries",
-        &json!({ "cwd": "/home/mira/pier" }),
-        &[
-            json!({ "type": "user", "text": "Print the budget of the ferries.", "timestamp": "2026-09-01T08:00:00Z" }),
-            json!({ "type": "message", "text": "The ferries cost 40 crowns.", "timestamp": "2026-09-01T08:00:05Z" }),
-        ],
-    );
-    write_log(
-        &env,
-        "gulls",
-        &json!({ "cwd": "/home/mira/pier", "title": "Counting kittiwakes" }),
-        &[
-            json!({ "type": "user", "text": "Count the birds.", "timestamp": "2026-10-01T08:00:00Z" }),
-            json!({ "type": "message", "text": "There are 12 on the roof.", "timestamp": "2026-10-01T08:00:05Z" }),
-        ],
-    );
-    ingest(&env);
+    env.log("lighthouse")
+        .cwd("/home/mira/harbor")
+        .title("Lamp timing")
+        .at("2026-05-07T08:00:00Z")
+        .user("How long should the lamp wait between retries?")
+        .message("We decided on a retry budget of 3 seconds.")
+        .at("2026-05-07T08:01:00Z")
+        .user("That is too short.")
+        .message("Then the retry budget is 9 seconds from now on.")
+        .write();
+    let ferries = env.log("ferries").cwd("/home/mira/pier").at("2026-09-01T08:00:00Z");
+    let ferries = ferries.user("Print the budget of the ferries.");
+    ferries.message("The ferries cost 40 crowns.").write();
+    let gulls = env.log("gulls").cwd("/home/mira/pier").title("Counting kittiwakes");
+    let gulls = gulls.at("2026-10-01T08:00:00Z").user("Count the birds.");
+    gulls.message("There are 12 on the roof.").write();
+    env.ingest("logs");
     env
 }
 
 #[test]
 fn a_half_remembered_question_finds_its_session_and_the_newest_decision() {
     let env = with_three_sessions();
-    let answer = env.json(&["find", "what", "budget did we decide for retrying the zeppelin?"]);
-    assert_eq!(ids(&answer), ["lighthouse", "ferries"], "{answer:#}");
+    let answer = env.json(["find", "what", "budget did we decide for retrying the zeppelin?"]);
+    assert_eq!(ids(&answer), ["lighthouse", "ferries"]);
     let best = &answer["data"]["sessions"][0];
-    assert_eq!(best["project"], "harbor");
-    assert_eq!(best["provider"], "generic");
-    assert_eq!(best["title"], "Lamp timing");
-    assert_eq!(best["ended"], "2026-05-07");
-    assert_eq!(best["events"], 3);
-    assert_eq!(best["why"], "3 of 4 words; lacks zeppelin");
-    let passages = best["passages"].as_object().expect("passages");
-    assert_eq!(passages.len(), 2, "{answer:#}");
-    assert!(passages["1"].as_str().expect("text").contains("3 seconds"), "{answer:#}");
-    assert!(passages["3"].as_str().expect("text").contains("9 seconds"), "{answer:#}");
-
-    assert_eq!(answer["data"]["looked_for"], json!(["budget", "decide", "retrying", "zeppelin"]));
-    assert_eq!(answer["data"]["absent"], json!(["zeppelin"]));
-    assert_eq!(answer["metadata"]["scope"], "3 sessions");
-    assert!(answer["hint"].as_str().expect("a hint").contains("get_session_details"));
+    best.has(json!({
+        "project": "harbor", "provider": "generic", "title": "Lamp timing", "ended": "2026-05-07",
+        "events": 3, "why": "3 of 4 words; lacks zeppelin",
+    }));
+    assert_eq!(best["passages"].as_object().map(|passages| passages.len()), Some(2));
+    best["passages"]["1"].shows("3 seconds");
+    best["passages"]["3"].shows("9 seconds");
+    answer.has(json!({
+        "data": {
+            "looked_for": ["budget", "decide", "retrying", "zeppelin"], "absent": ["zeppelin"],
+        },
+        "metadata": {"scope": "3 sessions"},
+    }));
+    answer["hint"].shows("get_session_details");
 }
 
 #[test]
 fn titles_and_dates_find_sessions_that_have_none_of_the_words() {
     let env = with_three_sessions();
-    let by_title = env.json(&["find", "kittiwake"]);
+    let by_title = env.json(["find", "kittiwake"]);
     assert_eq!(ids(&by_title), ["gulls"]);
     assert_eq!(by_title["data"]["sessions"][0]["why"], "all words, title");
-    let by_date = env.json(&["find", "what did we do on 7 May 2026?"]);
-    assert_eq!(ids(&by_date)[0], "lighthouse", "{by_date:#}");
+    let by_date = env.json(["find", "what did we do on 7 May 2026?"]);
+    assert_eq!(ids(&by_date)[0], "lighthouse");
     assert_eq!(by_date["data"]["sessions"][0]["why"], "date");
 }
 
@@ -95,10 +78,10 @@ fn a_session_that_is_named_by_its_id_comes_first() {
     let env = TestEnv::new();
     let id = "2915986c-7c1d-4e2f-9a3b-5d6e7f809a1b";
     let other = "141e8ef3-7c1d-4e2f-9a3b-5d6e7f809a1b";
-    write_log(&env, id, &json!({}), &[user("Which gate was decided on?")]);
+    env.log(id).user("Which gate was decided on?").write();
     let mention = format!("What was decided in session {id} (2915986c) about the gate?");
-    write_log(&env, other, &json!({}), &[user(&mention)]);
-    ingest(&env);
+    env.log(other).user(&mention).write();
+    env.ingest("logs");
     let event = format!("{id}:0");
     for question in [
         id,
@@ -107,52 +90,50 @@ fn a_session_that_is_named_by_its_id_comes_first() {
         "what was the gate of 2915986c?",
         &event,
     ] {
-        let answer = env.json(&["find", question]);
+        let answer = env.json(["find", question]);
         assert_eq!(ids(&answer)[0], id, "{question}: {answer:#}");
-        let why = answer["data"]["sessions"][0]["why"].as_str().expect("why");
+        let why = answer["data"]["sessions"][0]["why"].text();
         assert!(why.starts_with("its id"), "{question}: {why}");
     }
     let log = format!("the log rollout-2026-01-10T10-00-00-{id}.jsonl");
     for question in [&log, &id.to_uppercase()] {
-        assert_eq!(ids(&env.json(&["find", question]))[0], id, "{question}");
+        assert_eq!(ids(&env.json(["find", question]))[0], id, "{question}");
     }
-    let unrelated = env.json(&["find", "2915986c zeppelin hindenburg"]);
-    assert!(!unrelated["hint"].as_str().expect("a hint").contains("Probably"), "{unrelated:#}");
-    let alone = env.json(&["find", "2915986c"]);
+    let unrelated = env.json(["find", "2915986c zeppelin hindenburg"]);
+    unrelated["hint"].lacks("Probably");
+    let alone = env.json(["find", "2915986c"]);
     assert_eq!(alone["data"]["looked_for"], json!([]));
     assert_eq!(ids(&alone), [id], "a mention is no word of the question");
     // Neither filter nor page is ignored.
-    assert!(env.run(&["find", id, "--since", "2030-01-01"]).fails(1).contains("2030"));
-    let one = env.json(&["find", "2915986c gate", "-n", "1"]);
-    let cursor = one["pagination"]["next_cursor"].as_str().expect("a cursor");
-    let rest = env.json(&["find", "2915986c gate", "-n", "1", "--cursor", cursor]);
+    env.run(["find", id, "--since", "2030-01-01"]).fails(1).says("2030");
+    let one = env.json(["find", "2915986c gate", "-n", "1"]);
+    let cursor = one["pagination"]["next_cursor"].text();
+    let rest = env.json(["find", "2915986c gate", "-n", "1", "--cursor", cursor]);
     assert_eq!((ids(&one), ids(&rest)), (vec![id], vec![other]));
     // A number that is no id is a word.
-    let number = env.json(&["find", "decided 99999999"]);
-    assert_eq!(number["data"]["absent"], json!(["99999999"]));
+    env.json(["find", "decided 99999999"]).has(json!({"data": {"absent": ["99999999"]}}));
 }
 
 #[test]
 fn dates_agents_and_projects_of_a_question_are_no_words() {
     let env = with_three_sessions();
     let answer =
-        env.json(&["find", "what did we do on the afternoon of September 1st with generic?"]);
-    assert_eq!(ids(&answer), ["ferries"], "{answer:#}");
+        env.json(["find", "what did we do on the afternoon of September 1st with generic?"]);
+    assert_eq!(ids(&answer), ["ferries"]);
     assert_eq!(answer["data"]["looked_for"], json!([]));
     assert_eq!(answer["data"]["sessions"][0]["why"], "agent, date");
 
-    let answer = env.json(&["find", "budget in harbor"]);
-    assert_eq!(ids(&answer)[0], "lighthouse", "{answer:#}");
-    let answer = env.json(&["find", "budget of pier"]);
-    assert_eq!(ids(&answer)[0], "ferries", "{answer:#}");
+    let answer = env.json(["find", "budget in harbor"]);
+    assert_eq!(ids(&answer)[0], "lighthouse");
+    let answer = env.json(["find", "budget of pier"]);
+    assert_eq!(ids(&answer)[0], "ferries");
     assert_eq!(answer["data"]["sessions"][0]["why"], "1 of 2 words, title, project");
 }
 
 #[test]
 fn an_answer_without_most_of_the_words_says_that_probably_none_is_meant() {
     let env = with_three_sessions();
-    let hint =
-        |question: &str| env.json(&["find", question])["hint"].as_str().expect("a hint").to_owned();
+    let hint = |question: &str| env.json(["find", question])["hint"].text().to_owned();
     let poor = hint("did we port the zeppelin budget to Zig on Hetzner");
     assert!(
         poor.starts_with(
@@ -167,31 +148,26 @@ fn an_answer_without_most_of_the_words_says_that_probably_none_is_meant() {
 #[test]
 fn sessions_with_words_come_before_those_that_are_only_from_the_month() {
     let env = with_three_sessions();
-    let answer = env.json(&["find", "did we print the budget of ferries and lamps in october"]);
-    assert_eq!(ids(&answer), ["ferries", "lighthouse", "gulls"], "{answer:#}");
+    let answer = env.json(["find", "did we print the budget of ferries and lamps in october"]);
+    assert_eq!(ids(&answer), ["ferries", "lighthouse", "gulls"]);
     assert_eq!(answer["data"]["sessions"][2]["why"], "date");
 }
 
 #[test]
 fn filters_narrow_the_search_and_an_empty_answer_says_why() {
     let env = with_three_sessions();
-    let found = |flags: &[&str]| {
-        let mut args = vec!["find", "budget"];
-        args.extend(flags);
-        env.json(&args)
-    };
-    assert_eq!(ids(&found(&["--project", "pier"])), ["ferries"]);
-    assert_eq!(ids(&found(&["--since", "2026-06-01"])), ["ferries"]);
-    let before = found(&["--until", "2026-06-01"]);
+    let found = |name: &str, value: &str| env.json(["find", "budget", name, value]);
+    assert_eq!(ids(&found("--project", "pier")), ["ferries"]);
+    assert_eq!(ids(&found("--since", "2026-06-01")), ["ferries"]);
+    let before = found("--until", "2026-06-01");
     assert_eq!(ids(&before), ["lighthouse"]);
-    assert!(before["metadata"]["scope"].as_str().expect("a scope").contains("begun before"));
+    before["metadata"]["scope"].shows("begun before");
 
-    let none = env.run(&["find", "zeppelin"]);
-    assert!(none.fails(1).contains("No searched session has any of these words"));
-    let unknown = env.run(&["find", "budget", "--project", "harbour-x"]).fails(1);
-    assert!(unknown.contains("did you mean 'harbor'"), "{unknown}");
-    let blank = env.run(&["find", "what was that"]).fails(2);
-    assert!(blank.contains("has no word to search for"), "{blank}");
+    let none = "No searched session has any of these words";
+    env.run(["find", "zeppelin"]).fails(1).says(none);
+    let unknown = env.run(["find", "budget", "--project", "harbour-x"]);
+    unknown.fails(1).says("did you mean 'harbor'");
+    env.run(["find", "what was that"]).fails(2).says("has no word to search for");
 }
 
 /// Writes 23 sessions about a gate, with titles and texts longer than an answer shows.
@@ -201,19 +177,16 @@ fn with_gate_sessions() -> TestEnv {
     for number in 0..23 {
         let id = format!("{number:08x}-7c1d-4e2f-9a3b-5d6e7f809a1b");
         let title = format!("Work on part {number} of the harbour gate and its rusty hinges");
-        write_log(
-            &env,
-            &id,
-            &json!({ "cwd": "/home/mira/harbor", "title": title }),
-            &[
-                user(&format!("Why does gate {number} jam? {padding}")),
-                message(&format!("{padding} The gate jams on its hinge. {padding}")),
-                user("Oil the hinge of the gate."),
-                message(&format!("The hinge is oiled and the gate moves. {padding}")),
-            ],
-        );
+        env.log(&id)
+            .cwd("/home/mira/harbor")
+            .title(&title)
+            .user(&format!("Why does gate {number} jam? {padding}"))
+            .message(&format!("{padding} The gate jams on its hinge. {padding}"))
+            .user("Oil the hinge of the gate.")
+            .message(&format!("The hinge is oiled and the gate moves. {padding}"))
+            .write();
     }
-    ingest(&env);
+    env.ingest("logs");
     env
 }
 
@@ -221,27 +194,16 @@ fn with_gate_sessions() -> TestEnv {
 fn ten_sessions_take_900_tokens_and_pages_repeat_none() {
     let env = with_gate_sessions();
     let mut client = Client::legacy(&env);
-    let mut seen: Vec<String> = Vec::new();
-    let mut cursor: Option<String> = None;
-    loop {
-        let mut arguments = json!({ "query": "why did the gate jam on the hinge" });
-        if let Some(cursor) = &cursor {
-            arguments["cursor"] = json!(cursor);
-        }
-        let answer = client.call("search_sessions", arguments);
-        let bytes = answer.to_string().len();
-        assert!(bytes <= 3_600, "{bytes} bytes: {answer:#}");
-        assert_eq!(answer["metadata"]["results_total"], 23);
-        seen.extend(ids(&answer).into_iter().map(str::to_owned));
-        cursor = answer["pagination"]["next_cursor"].as_str().map(str::to_owned);
-        if cursor.is_none() {
-            break;
-        }
+    let question = json!({ "query": "why did the gate jam on the hinge" });
+    let pages = client.pages("search_sessions", question);
+    for page in &pages {
+        let bytes = page.to_string().len();
+        assert!(bytes <= 3_600, "{bytes} bytes: {page:#}");
+        assert_eq!(page["metadata"]["results_total"], 23);
     }
+    let seen: Vec<&str> = pages.iter().flat_map(ids).collect();
     assert_eq!(seen.len(), 23);
-    seen.sort();
-    seen.dedup();
-    assert_eq!(seen.len(), 23);
+    assert_eq!(BTreeSet::from_iter(seen).len(), 23);
     client.end();
 }
 
@@ -254,18 +216,15 @@ fn ten_sessions_take_900_tokens_whatever_their_texts_are() {
     for number in 0..12 {
         let id = format!("rollout-2026-10-{number:02}-7c1d4e2f-9a3b-5d6e-8f70-9a1b2c3d4e5f");
         let text = if number % 2 == 0 { &wide } else { &quoted };
-        write_log(
-            &env,
-            &id,
-            &json!({ "cwd": format!("/home/mira/harbor-of-the-northern-islands-{number}"), "title": text }),
-            &[
-                user(&format!("gate hinge {text}")),
-                message(&format!("hinge jam {text}")),
-                user(&format!("gate jam hinge {text}")),
-            ],
-        );
+        env.log(&id)
+            .cwd(format!("/home/mira/harbor-of-the-northern-islands-{number}"))
+            .title(text)
+            .user(&format!("gate hinge {text}"))
+            .message(&format!("hinge jam {text}"))
+            .user(&format!("gate jam hinge {text}"))
+            .write();
     }
-    ingest(&env);
+    env.ingest("logs");
     let mut client = Client::legacy(&env);
     for query in ["gate hinge jam 指针", "why did the gate jam on its hinge when zeppelins landed"]
     {
@@ -281,7 +240,7 @@ fn ten_sessions_take_900_tokens_whatever_their_texts_are() {
 /// Checks that the passages of the best session have at least `best` bytes, and that others are not cut
 /// to a few letters.
 fn assert_passages_are_readable(answer: &Value, best: usize) {
-    let sessions = answer["data"]["sessions"].as_array().expect("sessions");
+    let sessions = answer["data"]["sessions"].list();
     for (place, session) in sessions.iter().enumerate() {
         let texts: Vec<&str> = match session["passages"].as_object() {
             Some(passages) => passages.values().filter_map(Value::as_str).collect(),
@@ -295,8 +254,8 @@ fn assert_passages_are_readable(answer: &Value, best: usize) {
 /// Asks a question that no session answers, and returns the last of the words that it looked for.
 fn last_looked_for(client: &mut Client, question: &str) -> String {
     let answer = client.call("search_sessions", json!({ "query": question }));
-    assert!(ids(&answer).is_empty(), "{answer:#}");
-    let words = answer["data"]["looked_for"].as_array().expect("words");
+    assert!(ids(&answer).is_empty());
+    let words = answer["data"]["looked_for"].list();
     words.last().and_then(Value::as_str).expect("a word").to_owned()
 }
 
@@ -311,12 +270,12 @@ fn a_question_of_many_words_leaves_room_for_ten_sessions() {
     let mut client = Client::legacy(&env);
     for question in [error, &format!("why did the gate jam {}", words.join(" "))] {
         let answer = client.call("search_sessions", json!({ "query": question }));
-        assert_eq!(ids(&answer).len(), 10, "{answer:#}");
+        assert_eq!(ids(&answer).len(), 10);
         let bytes = answer.to_string().len();
         assert!(bytes <= 3_600, "{bytes} bytes: {answer:#}");
         assert_passages_are_readable(&answer, 50);
         for list in ["looked_for", "absent"] {
-            let words = answer["data"][list].as_array().expect("words");
+            let words = answer["data"][list].list();
             let last = words.last().and_then(Value::as_str).expect("a word");
             let is_cut = last.starts_with("… ") && last.ends_with(" more");
             assert!(is_cut || answer["data"][list].to_string().len() < 240, "{words:?}");
@@ -327,9 +286,9 @@ fn a_question_of_many_words_leaves_room_for_ten_sessions() {
     client.end();
 
     // A user pays for no tokens: every session has a passage.
-    let answer = env.run(&["find", error]).ok();
+    let answer = env.run(["find", error]).ok();
     let passages = answer.lines().filter(|line| line.trim_start().starts_with(':'));
-    assert!(passages.count() >= 10 && answer.contains("frame, "), "{answer}");
+    assert!(passages.count() >= 10 && answer.contains("frame, "));
 }
 
 /// A character of text that a log, a path or a question may have; more of those that JSON writes longer.
@@ -360,21 +319,15 @@ proptest! {
         let env = TestEnv::new();
         for (at, (id, title, project, body)) in sessions.iter().enumerate() {
             let secret = if at < secrets { format!("ghp_{}", "aB3dE5fG7h".repeat(4)) } else { String::new() };
-            let header = json!({
-                "format": "sessions", "version": 1, "session_id": format!("{id}{at}"),
-                "title": title, "cwd": format!("/srv/pier {}", project.replace('/', "-")),
-            });
-            let records = [
-                user(&format!("gate {secret} hinge {body}")),
-                message(&format!("{body} hinge gate {title} {secret}")),
-                user(&format!("gate {body} {secret} jam")),
-            ];
-            let lines: Vec<String> =
-                [header].iter().chain(&records).map(|record| format!("{record}\n")).collect();
-            std::fs::create_dir_all(env.path("logs")).expect("creates");
-            std::fs::write(env.path(&format!("logs/{at}.jsonl")), lines.concat()).expect("writes");
+            env.log(&format!("{id}{at}"))
+                .title(title)
+                .cwd(format!("/srv/pier {}", project.replace('/', "-")))
+                .user(&format!("gate {secret} hinge {body}"))
+                .message(&format!("{body} hinge gate {title} {secret}"))
+                .user(&format!("gate {body} {secret} jam"))
+                .write_to(&format!("logs/{at}.jsonl"));
         }
-        ingest(&env);
+        env.ingest("logs");
         let mut client = Client::legacy(&env);
         for (question, limit, has_project) in &questions {
             let question: String = format!("gate hinge {question}").chars().take(1_000).collect();
@@ -383,23 +336,15 @@ proptest! {
                 arguments["project"] = json!("pier");
             }
             let most = 3_600 + 300 * limit.saturating_sub(10) as usize;
-            let mut seen = Vec::new();
-            loop {
-                let answer = client.call("search_sessions", arguments.clone());
-                let bytes = answer.to_string().len();
-                prop_assert!(bytes <= most, "{} bytes of {}: {:#}", bytes, most, answer);
-                let page = ids(&answer);
-                prop_assert!(!page.is_empty(), "{:#}", answer);
-                seen.extend(page.into_iter().map(str::to_owned));
-                match answer["pagination"]["next_cursor"].as_str() {
-                    Some(cursor) => arguments["cursor"] = json!(cursor),
-                    None => break,
-                }
+            let pages = client.pages("search_sessions", arguments);
+            for page in &pages {
+                let bytes = page.to_string().len();
+                prop_assert!(bytes <= most, "{} bytes of {}: {:#}", bytes, most, page);
+                prop_assert!(!ids(page).is_empty(), "{:#}", page);
             }
-            let total = seen.len();
-            seen.sort();
-            seen.dedup();
-            prop_assert_eq!((seen.len(), total), (sessions.len(), sessions.len()));
+            let seen: Vec<&str> = pages.iter().flat_map(ids).collect();
+            prop_assert_eq!(seen.len(), sessions.len());
+            prop_assert_eq!(BTreeSet::from_iter(seen).len(), sessions.len());
         }
         client.end();
     }
@@ -433,23 +378,14 @@ fn events_after_the_time_of_a_question_do_not_count() {
 #[test]
 fn a_copy_of_a_session_is_not_found_again() {
     let env = TestEnv::new();
-    std::fs::create_dir_all(env.path("logs")).expect("creates");
     for session in ["1", "2"] {
-        let record = |second: u32, text: &str| {
-            let record = json!({
-                "type": "user",
-                "uuid": format!("0000000{second}-0000-4000-8000-000000000001"),
-                "sessionId": session,
-                "timestamp": format!("2026-10-01T10:00:0{second}.000Z"),
-                "message": { "role": "user", "content": text },
-            });
-            format!("{record}\n")
-        };
-        let log = record(1, "The quay needs bollards.") + &record(2, "Cast the bollards in iron.");
-        std::fs::write(env.path("logs").join(format!("{session}.jsonl")), log).expect("writes");
+        for (second, text) in [(1, "The quay needs bollards."), (2, "Cast the bollards in iron.")] {
+            let record = claude_record(session, "/w", second, "user", text);
+            env.append_event(format!("logs/{session}.jsonl"), &record);
+        }
     }
-    ingest(&env);
-    let answer = env.json(&["find", "iron bollards"]);
-    assert_eq!(ids(&answer), ["1"], "{answer:#}");
+    env.ingest("logs");
+    let answer = env.json(["find", "iron bollards"]);
+    assert_eq!(ids(&answer), ["1"]);
     assert_eq!(answer["metadata"]["scope"], "1 of 2 sessions; left out: 1 only copies");
 }

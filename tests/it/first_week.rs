@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::answers::{command, ingest, user, write_log};
+use crate::checks::Checks;
 use crate::env::TestEnv;
 use crate::shell_terminal::{ends_with_prompt, start_shell};
 use crate::terminal::{CONTROL_C, CONTROL_G, ENTER, ESCAPE, TestTerminal};
@@ -20,32 +20,24 @@ const SECOND: &str = "5c2e7b63-8a1f-4d54-8b54-2e2a7a4dab02";
 
 /// Appends a record to the log of a session in the folder of Claude Code. The session works in `cwd`.
 fn append_record(env: &TestEnv, session: &str, cwd: &Path, second: u32, content: &Value) {
-    let folder = env.path(".claude/projects/pier");
-    fs::create_dir_all(&folder).expect("creates");
-    let path = folder.join(format!("{session}.jsonl"));
-    let mut log = fs::read_to_string(&path).unwrap_or_default();
     let kind = if content.as_array().is_some_and(|blocks| blocks[0]["type"] != "tool_result") {
         "assistant"
     } else {
         "user"
     };
     let digits = session.get(..8).expect("digits");
-    log += &json!({
+    let record = json!({
         "type": kind, "sessionId": session, "cwd": cwd, "version": "2.1.0",
         "uuid": format!("{digits}-0000-4000-8000-{second:012}"),
         "timestamp": format!("2026-10-01T10:00:{second:02}.000Z"),
         "message": { "role": kind, "content": content },
-    })
-    .to_string();
-    fs::write(path, log + "\n").expect("writes");
+    });
+    env.append_event(format!(".claude/projects/pier/{session}.jsonl"), &record);
 }
 
 /// Installs a program that runs a script.
 fn install_program(env: &TestEnv, name: &str, script: &str) {
-    let bin = env.path("bin");
-    fs::create_dir_all(&bin).expect("creates");
-    let program = bin.join(name);
-    fs::write(&program, format!("#!/bin/sh\n{script}\n")).expect("writes");
+    let program = env.write(format!("bin/{name}"), format!("#!/bin/sh\n{script}\n"));
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("permits");
 }
 
@@ -57,14 +49,12 @@ fn the_first_run_ends_in_the_picker() {
     terminal.wait_for("[Y/n]");
     terminal.press("y");
     terminal.press(ENTER);
-    terminal.wait_until("the picker", |screen| {
-        screen.contains("1 session") && screen.contains("Paint the lighthouse")
-    });
+    terminal.wait_for_all(["1 session", "Paint the lighthouse"]);
     terminal.press(ESCAPE);
     assert_eq!(terminal.wait_for_end(), 0);
     let output = terminal.output();
-    assert!(output.contains("1 session with 1 event read in"), "{output}");
-    assert!(!output.contains("ext: "), "{output}");
+    output.shows("1 session with 1 event read in");
+    output.lacks("ext: ");
 }
 
 /// The key of the picker leaves a terminal in which a line can be typed, and each shell its own one.
@@ -79,7 +69,7 @@ fn questions_behind_the_key_of_a_shell_are_answered() {
         terminal.type_text("y");
         terminal.wait_for("[Y/n] y");
         terminal.press(ENTER);
-        terminal.wait_until("the picker", |screen| screen.contains("Paint the lighthouse"));
+        terminal.wait_for("Paint the lighthouse");
         terminal.press(ESCAPE);
         terminal.wait_until("the prompt", ends_with_prompt);
         terminal.type_text("expr 40 + 2\r");
@@ -92,21 +82,20 @@ fn questions_behind_the_key_of_a_shell_are_answered() {
 fn commands_without_a_session_open_the_picker() {
     let env = TestEnv::new();
     append_record(&env, FIRST, env.root.path(), 1, &json!("Paint the lighthouse"));
-    env.run(&["ingest", "-q"]).ok();
+    env.run(["ingest", "-q"]).ok();
     for name in ["show", "open", "resume"] {
         let mut terminal = TestTerminal::start(&env, &[name], SIZE);
         terminal.wait_for("1 session");
         terminal.press(ESCAPE);
         assert_eq!(terminal.wait_for_end(), 0, "{name}");
-        let refused = env.run(&[name]).fails(2);
-        assert!(refused.contains("needs the ID") && refused.contains("sessions list"), "{refused}");
+        env.run([name]).fails(2).says(["needs the ID", "sessions list"]);
     }
     install_program(&env, "claude", "printf '<%s>' \"$@\"");
     let mut terminal = TestTerminal::start(&env, &["resume"], SIZE);
     terminal.wait_for("1 session");
     terminal.press("\u{1b}r");
     assert_eq!(terminal.wait_for_end(), 0);
-    assert!(terminal.output().contains(&format!("<--resume><{FIRST}>")), "{}", terminal.output());
+    terminal.output().shows(format!("<--resume><{FIRST}>"));
 }
 
 #[test]
@@ -118,30 +107,21 @@ fn setup_and_blame_ask_what_is_meant() {
     terminal.press("1");
     terminal.press(ENTER);
     assert_eq!(terminal.wait_for_end(), 0, "{}", terminal.screen());
-    let config = fs::read_to_string(env.path(".codex/config.toml")).expect("reads");
-    assert!(config.contains("mcp_servers"), "{config}");
-    assert!(env.run(&["setup"]).fails(2).contains("needs a client"));
+    env.read(".codex/config.toml").shows("mcp_servers");
+    env.run(["setup"]).fails(2).says("needs a client");
 
     let file = env.path("lamp.rs");
     let text = "let lamp = repaired_with_copper();\nlamp.light();\n";
-    fs::write(&file, text).expect("writes");
-    let edit = json!({
-        "file_path": file, "old_string": "let lamp = broken();", "new_string": text,
-    });
-    let lines = [
-        user("Repair the lamp"),
-        json!({ "type": "tool_call", "tool_name": "Edit", "tool_call_id": "c", "input": edit }),
-        json!({ "type": "tool_result", "tool_call_id": "c", "text": "edited", "is_error": false }),
-    ];
-    write_log(&env, "lighthouse", &json!({ "cwd": env.root.path() }), &lines);
-    ingest(&env);
+    env.write(&file, text);
+    let log = env.log("lighthouse").cwd(env.root.path()).user("Repair the lamp");
+    log.edit(&file, "let lamp = broken();", text).ingest();
     let mut terminal = TestTerminal::start(&env, &["blame"], SIZE);
     terminal.wait_for("1  lamp.rs");
     terminal.press("1");
     terminal.press(ENTER);
     terminal.wait_for_end();
-    assert!(terminal.screen().contains("of 2 lines by a known session"), "{}", terminal.screen());
-    assert!(env.run(&["blame"]).fails(2).contains("needs a file"));
+    terminal.screen().shows("of 2 lines by a known session");
+    env.run(["blame"]).fails(2).says("needs a file");
 }
 
 #[test]
@@ -149,7 +129,7 @@ fn a_session_of_a_folder_that_is_gone_is_resumed_elsewhere() {
     let env = TestEnv::new();
     install_program(&env, "claude", "pwd; printf '<%s>' \"$@\"");
     append_record(&env, FIRST, Path::new("D:\\oh-my-posh"), 1, &json!("Paint the lighthouse"));
-    env.run(&["ingest", "-q"]).ok();
+    env.run(["ingest", "-q"]).ok();
     fs::create_dir(env.path("elsewhere")).expect("creates");
     for (answer, shown) in [
         ("1\r", format!("<--resume><{FIRST}>")),
@@ -161,16 +141,15 @@ fn a_session_of_a_folder_that_is_gone_is_resumed_elsewhere() {
         terminal.wait_for("1 session");
         terminal.press("\u{1b}r");
         terminal.wait_for("1-3, or Enter for none");
-        assert!(terminal.screen().contains("D:\\oh-my-posh does not exist here"));
+        terminal.screen().shows("D:\\oh-my-posh does not exist here");
         terminal.type_text(answer);
         assert_eq!(terminal.wait_for_end(), 0, "{}", terminal.screen());
-        assert!(terminal.output().contains(&shown), "{answer}: {}", terminal.output());
+        terminal.output().shows(&shown);
     }
-    let ran = env.run(&["resume", FIRST, "--print"]);
+    let ran = env.run(["resume", FIRST, "--print"]);
     assert_eq!((ran.code, ran.stdout), (0, format!("claude --resume {FIRST}\n")));
-    assert!(ran.stderr.contains("does not exist here. Use --folder DIR"), "{}", ran.stderr);
-    let refused = env.run(&["resume", FIRST]).fails(2);
-    assert!(refused.contains("does not exist here. Use --folder DIR"), "{refused}");
+    ran.stderr.shows("does not exist here. Use --folder DIR");
+    env.run(["resume", FIRST]).fails(2).says("does not exist here. Use --folder DIR");
 }
 
 #[test]
@@ -184,7 +163,7 @@ fn tail_prints_a_line_for_each_call_and_follows_the_next_session() {
     let result = |id: &str| json!([{ "type": "tool_result", "tool_use_id": id, "content": "ok" }]);
     append(FIRST, 1, json!("Paint the lighthouse"));
     append(FIRST, 2, call("a", "cargo paint"));
-    env.run(&["ingest", "-q"]).ok();
+    env.run(["ingest", "-q"]).ok();
     let mut terminal = TestTerminal::start(&env, &["tail"], SIZE);
     terminal.wait_for("… Bash cargo paint");
 
@@ -203,15 +182,14 @@ fn tail_prints_a_line_for_each_call_and_follows_the_next_session() {
     terminal.wait_for("> Count the berths");
     terminal.press(CONTROL_C);
 
-    let text = env.run(&["tail", FIRST, "--once"]).ok();
-    assert_eq!(text.matches("Bash cargo").count(), 2, "{text}");
+    let text = env.run(["tail", FIRST, "--once"]).ok();
+    assert_eq!(text.matches("Bash cargo").count(), 2);
 }
 
 #[test]
 fn the_page_opens_in_the_browser() {
     let env = TestEnv::new();
-    write_log(&env, "lighthouse", &json!({ "cwd": "/home/mira/pier" }), &[user("Paint")]);
-    ingest(&env);
+    env.log("lighthouse").cwd("/home/mira/pier").user("Paint").ingest();
     let page = env.path("page.html");
     let script = format!("cp \"$1\" '{0}.part' && mv '{0}.part' '{0}'", page.display());
     install_program(&env, "open-page", &script);
@@ -223,8 +201,7 @@ fn the_page_opens_in_the_browser() {
     let mut terminal = start(&[]);
     terminal.wait_for("opening http://127.0.0.1:");
     terminal.wait_until("the page", |_| page.exists());
-    let text = fs::read_to_string(&page).expect("reads");
-    assert!(text.contains("url=http://127.0.0.1:") && text.contains("/#token="), "{text}");
+    env.read(&page).shows(["url=http://127.0.0.1:", "/#token="]);
     terminal.press(CONTROL_C);
     terminal.wait_for_end();
 
@@ -239,12 +216,12 @@ fn the_page_opens_in_the_browser() {
 fn uninstall_removes_the_entries_and_the_program_and_keeps_the_store() {
     let env = TestEnv::new();
     let other = "{\"mcpServers\":{\"other\":{\"command\":\"x\"}}}";
-    fs::write(env.path(".claude.json"), other).expect("writes");
+    env.write(".claude.json", other);
     fs::create_dir(env.path(".codex")).expect("creates");
     fs::create_dir_all(env.path(".gemini/config")).expect("creates");
-    fs::write(env.path(".bashrc"), "eval \"$(sessions init bash)\"\n").expect("writes");
-    write_log(&env, "lighthouse", &json!({ "cwd": "/home/mira/pier" }), &[user("Paint")]);
-    ingest(&env);
+    env.write(".bashrc", "eval \"$(sessions init bash)\"\n");
+    env.log("lighthouse").cwd("/home/mira/pier").user("Paint").write();
+    env.ingest("logs");
     fs::create_dir_all(env.path("prefix/bin")).expect("creates");
     let program = env.path("prefix/bin/sessions");
     fs::copy(env!("CARGO_BIN_EXE_sessions"), &program).expect("copies");
@@ -259,11 +236,10 @@ fn uninstall_removes_the_entries_and_the_program_and_keeps_the_store() {
     };
     run(&["setup", "--all", "--write"]);
     run(&["setup", "claude", "--hooks"]);
-    let config = fs::read_to_string(env.path(".codex/config.toml")).expect("reads");
-    assert!(config.contains("sessions"), "{config}");
+    env.read(".codex/config.toml").shows("sessions");
 
     let shown = run(&["uninstall"]);
-    for part in [
+    shown.shows([
         ".claude.json",
         ".codex/config.toml",
         ".gemini/config/mcp_config.json",
@@ -271,18 +247,13 @@ fn uninstall_removes_the_entries_and_the_program_and_keeps_the_store() {
         "program in ",
         ".bashrc",
         "--yes",
-    ] {
-        assert!(shown.contains(part), "{part}: {shown}");
-    }
+    ]);
     assert!(program.exists() && shown.contains("--store-too"), "{shown}");
     run(&["uninstall", "--yes"]);
     assert!(!program.exists() && env.store().exists());
-    let read_json = |text: &str| serde_json::from_str::<Value>(text).expect("JSON");
-    let config = fs::read_to_string(env.path(".claude.json")).expect("reads");
-    assert_eq!(read_json(&config), read_json(other));
+    assert_eq!(env.read_json(".claude.json"), json!({"mcpServers": {"other": {"command": "x"}}}));
     for file in [".codex/config.toml", ".claude/settings.json", ".gemini/config/mcp_config.json"] {
-        let text = fs::read_to_string(env.path(file)).expect("reads");
-        assert!(!text.contains("sessions"), "{file}: {text}");
+        env.read(file).lacks("sessions");
     }
 
     fs::copy(env!("CARGO_BIN_EXE_sessions"), &program).expect("copies");
@@ -293,12 +264,13 @@ fn uninstall_removes_the_entries_and_the_program_and_keeps_the_store() {
 #[test]
 fn words_that_people_type_work_or_lead() {
     let env = TestEnv::new();
-    let mut lines = vec![user("Paint the lighthouse")];
-    lines.extend(command("a", json!({ "command": "cargo paint" }), "painted", 0));
-    lines.push(json!({ "type": "message", "text": "Done.", "model": "claude-sonnet-4-5",
-        "usage": { "input_tokens": 70_000, "output_tokens": 1 } }));
-    write_log(&env, "lighthouse", &json!({ "cwd": "/home/mira/pier" }), &lines);
-    ingest(&env);
+    env.log("lighthouse")
+        .cwd("/home/mira/pier")
+        .user("Paint the lighthouse")
+        .command("cargo paint", "painted", 0)
+        .event(json!({ "type": "message", "text": "Done.", "model": "claude-sonnet-4-5",
+        "usage": { "input_tokens": 70_000, "output_tokens": 1 } }))
+        .ingest();
     for (typed, meant) in [
         (&["delete", "lighthouse"][..], &["forget", "lighthouse"][..]),
         (&["rm", "lighthouse"], &["forget", "lighthouse"]),
@@ -317,25 +289,24 @@ fn words_that_people_type_work_or_lead() {
         let (typed, meant) = (env.run(typed), env.run(meant));
         assert_eq!((typed.code, &typed.stdout), (meant.code, &meant.stdout), "{}", typed.stderr);
     }
-    assert!(env.run(&["usage", "2026-10-29"]).ok().contains("700"));
-    assert!(env.run(&["usage", "week", "--project", "pier"]).ok().contains("700"));
-    assert!(env.run(&["stats", "--by", "agent"]).ok().starts_with("agent "));
+    env.run(["usage", "2026-10-29"]).shows("700");
+    env.run(["usage", "week", "--project", "pier"]).shows("700");
+    assert!(env.run(["stats", "--by", "agent"]).ok().starts_with("agent "));
     for (typed, hint) in [
         (&["delet", "x"][..], "Did you mean `sessions forget`?"),
         (&["handover"], "`sessions resume ID --with AGENT`"),
         (&["list", "--sinc", "3d"], "did you mean --since?"),
     ] {
-        let refused = env.run(typed).fails(2);
-        assert!(refused.contains(hint) && !refused.contains("event'"), "{refused}");
+        env.run(typed).fails(2).says(hint).lacks("event'");
     }
 }
 
 #[test]
 fn help_shows_the_commands_of_a_week_and_all_of_them_on_request() {
     let env = TestEnv::new();
-    let help = env.run(&["--help"]).ok();
-    assert_eq!(help, env.run(&["help"]).ok());
-    let all = env.run(&["help", "--all"]).ok();
+    let help = env.run(["--help"]).ok();
+    assert_eq!(help, env.run(["help"]).ok());
+    let all = env.run(["help", "--all"]).ok();
     let has =
         |help: &str, name: &str| help.lines().any(|line| line.starts_with(&format!("  {name} ")));
     for name in ["search", "show", "resume", "usage", "web", "setup"] {
@@ -344,9 +315,9 @@ fn help_shows_the_commands_of_a_week_and_all_of_them_on_request() {
     for name in ["push", "forget", "mcp", "compact"] {
         assert!(!has(&help, name) && has(&all, name), "{name}: {help}");
     }
-    let of_list = env.run(&["list", "--help"]).ok();
+    let of_list = env.run(["list", "--help"]).ok();
     for text in [&help, &of_list] {
-        assert!(!text.contains("--engine") && text.contains("`sessions help --all`"), "{text}");
+        text.shows("`sessions help --all`").lacks("--engine");
     }
     assert!(all.contains("--engine") && of_list.contains("--since"), "{all}");
 }

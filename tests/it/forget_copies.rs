@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::env::{Random, TestEnv, copy_folder, samples};
+use crate::checks::JsonChecks;
+use crate::env::{Random, TestEnv, copy_folder, files_below, samples};
 use crate::forget::files_with;
 use crate::lake::{machine, pull, push};
 
@@ -70,30 +71,21 @@ fn fork_log() -> String {
     secret_log().replace(&session_id(1), &session_id(5)) + &added
 }
 
-fn write(path: &Path, content: impl AsRef<[u8]>) {
-    fs::create_dir_all(path.parent().expect("a folder")).expect("creates");
-    fs::write(path, content).expect("writes");
-}
-
 fn log_path(env: &TestEnv, number: u32) -> PathBuf {
-    env.path(&format!("logs/a/{}.jsonl", session_id(number)))
-}
-
-fn ingest(env: &TestEnv) -> Value {
-    env.json(&["ingest", &env.path("logs").to_string_lossy()])
+    env.path(format!("logs/a/{}.jsonl", session_id(number)))
 }
 
 /// A store with the session to forget and another one.
 fn store_with_secret() -> TestEnv {
     let env = TestEnv::new();
-    write(&log_path(&env, 1), secret_log());
-    write(&log_path(&env, 2), claude_log(&session_id(2), &["continue", "mend the net"], 1, 9));
-    ingest(&env);
+    env.write(log_path(&env, 1), secret_log());
+    env.write(log_path(&env, 2), claude_log(&session_id(2), &["continue", "mend the net"], 1, 9));
+    env.ingest("logs");
     env
 }
 
 fn forget(env: &TestEnv) -> Value {
-    env.json(&["forget", "--yes", &session_id(1)])
+    env.json(["forget", "--yes", &session_id(1)])
 }
 
 fn lines(path: &Path) -> Vec<String> {
@@ -102,10 +94,10 @@ fn lines(path: &Path) -> Vec<String> {
 
 /// Fails if a file of the store has a word of the forgotten session, or if the other one has changed.
 fn check_nothing_is_back(env: &TestEnv, way: &str) {
-    assert_eq!(files_with(env, SECRET), Vec::<String>::new(), "{way}");
+    assert_eq!(files_with(env, SECRET), [""; 0], "{way}");
     let other = "SELECT count(*) FROM events WHERE event_type = 'user' AND NOT is_replay AND text IN ('continue', 'mend the net') \
                  AND session_id LIKE '00000002-%'";
-    assert_eq!(env.rows(other), [[json!(2)]], "{way}");
+    assert_eq!(env.number(other), 2, "{way}");
 }
 
 type Change = fn(&TestEnv, &Path);
@@ -113,44 +105,46 @@ type Change = fn(&TestEnv, &Path);
 /// Ways in which the text of a log can be read again after its session was forgotten.
 const WAYS: &[(&str, Change)] = &[
     ("nothing", |_, _| {}),
-    ("it grew", |_, log| {
+    ("it grew", |env, log| {
         let added = claude_log(&session_id(1), &["zebrafinch more"], 50, 11);
-        write(log, lines(log).concat() + &added);
+        env.write(log, lines(log).concat() + &added);
     }),
     ("moved", |env, log| {
-        write(&env.path("logs/m/x.jsonl"), lines(log).concat());
-        fs::remove_file(log).expect("removes");
+        env.write("logs/m/x.jsonl", lines(log).concat());
+        env.remove(log);
     }),
-    ("copied under the id of another session", |_, log| {
-        write(&log.with_file_name(format!("{}.jsonl", session_id(4))), lines(log).concat());
+    ("copied under the id of another session", |env, log| {
+        env.write(log.with_file_name(format!("{}.jsonl", session_id(4))), lines(log).concat());
     }),
-    ("copied as a backup", |_, log| {
-        write(&log.with_extension("jsonl.bak.jsonl"), lines(log).concat());
+    ("copied as a backup", |env, log| {
+        env.write(log.with_extension("jsonl.bak.jsonl"), lines(log).concat());
     }),
-    ("its first record is gone", |_, log| write(log, lines(log)[1..].concat())),
+    ("its first record is gone", |env, log| {
+        env.write(log, lines(log)[1..].concat());
+    }),
     ("its first half is gone, and it moved", |env, log| {
-        write(&env.path("logs/m/half.jsonl"), lines(log)[6..].concat());
-        fs::remove_file(log).expect("removes");
+        env.write("logs/m/half.jsonl", lines(log)[6..].concat());
+        env.remove(log);
     }),
     ("its end is gone, and it moved", |env, log| {
-        write(&env.path("logs/m/end.jsonl"), lines(log)[..5].concat());
+        env.write("logs/m/end.jsonl", lines(log)[..5].concat());
     }),
-    ("a summary is first", |_, log| {
+    ("a summary is first", |env, log| {
         let summary = json!({"type": "summary", "summary": "of zebrafinch", "leafUuid": "x"});
-        write(log, format!("{summary}\n") + &lines(log).concat());
+        env.write(log, format!("{summary}\n") + &lines(log).concat());
     }),
     ("every record was rewritten, and it moved", |env, log| {
         let rewritten = lines(log).concat().replace("2.1.80", "2.1.81");
-        write(&env.path("logs/m/rewritten.jsonl"), rewritten);
+        env.write("logs/m/rewritten.jsonl", rewritten);
     }),
     ("forked", |env, log| {
         let forked = lines(log).concat().replace(&session_id(1), &session_id(5));
-        write(&env.path("logs/m/forked.jsonl"), forked);
+        env.write("logs/m/forked.jsonl", forked);
     }),
     ("forked with new ids of records", |env, log| {
         let forked = lines(log).concat().replace(&session_id(1), &session_id(5));
         let forked = forked.replace("\"uuid\":\"00000001-", "\"uuid\":\"00000009-");
-        write(&env.path("logs/m/renamed.jsonl"), forked);
+        env.write("logs/m/renamed.jsonl", forked);
     }),
     ("forked with new ids and times, naming its original", |env, log| {
         let mut forked = String::new();
@@ -164,7 +158,7 @@ const WAYS: &[(&str, Change)] = &[
             record["timestamp"] = "2026-10-13T08:00:00.000Z".into();
             forked += &format!("{record}\n");
         }
-        write(&env.path("logs/m/sdk.jsonl"), forked);
+        env.write("logs/m/sdk.jsonl", forked);
     }),
     ("forked with new ids and times", |env, log| {
         let mut forked = String::new();
@@ -175,32 +169,31 @@ const WAYS: &[(&str, Change)] = &[
             record["timestamp"] = format!("2026-10-14T08:00:{at:02}.000Z").into();
             forked += &format!("{record}\n");
         }
-        write(&env.path("logs/m/new.jsonl"), forked);
+        env.write("logs/m/new.jsonl", forked);
     }),
     ("its history follows another beginning", |env, log| {
         let begun = claude_log(&session_id(6), &["a new beginning"], 1, 12);
-        write(&env.path("logs/m/6.jsonl"), begun + &lines(log).concat());
+        env.write("logs/m/6.jsonl", begun + &lines(log).concat());
     }),
     ("appended to a log that the store has", |env, log| {
         let own = log_path(env, 2);
-        write(&own, lines(&own).concat() + &lines(log).concat());
+        env.write(&own, lines(&own).concat() + &lines(log).concat());
     }),
     ("verified", |env, _| {
-        env.run(&["ingest", "--quiet", "--verify", &env.path("logs").to_string_lossy()]).ok();
+        env.run(["ingest", "--quiet", "--verify", "logs"]).ok();
     }),
     ("compacted", |env, _| {
-        env.run(&["compact"]).ok();
+        env.run(["compact"]).ok();
     }),
     ("masked by other rules", |env, _| {
-        let rules = "[[rule]]\nname = 'q'\nregex = 'nothinglike[0-9]+'\n";
-        write(&env.path(".config/sessions/redact.toml"), rules);
+        env.write_rule("q", "nothinglike[0-9]+");
     }),
     ("a damaged segment", |env, log| {
-        write(&env.path("logs/m/copy.jsonl"), lines(log).concat());
+        env.write("logs/m/copy.jsonl", lines(log).concat());
         let segments = fs::read_dir(env.path("store/segments")).expect("lists");
         let newest = segments.map(|entry| entry.expect("entry").path()).max().expect("a segment");
         fs::write(newest.join("events.parquet"), "damaged").expect("writes");
-        env.run(&["ingest", "--quiet", "--verify", &env.path("logs").to_string_lossy()]).ok();
+        env.run(["ingest", "--quiet", "--verify", "logs"]).ok();
     }),
 ];
 
@@ -213,30 +206,20 @@ fn no_way_brings_a_forgotten_session_back() {
         change(&env, &log_path(&env, 1));
         // The second run reads what the first one left out, if it is not settled.
         for _ in 0..2 {
-            let report = ingest(&env);
-            assert_eq!(report["files_failed"], 0, "{way}: {report}");
+            env.ingest("logs").has(json!({"files_failed": 0}));
             check_nothing_is_back(&env, way);
         }
-        assert_eq!(env.run(&["search", SECRET, "--json"]).code, 1, "{way}");
+        env.run(["search", SECRET, "--json"]).fails(1);
     }
 }
 
 /// Logs of the samples, without those that share a folder with many others.
 fn sample_logs() -> Vec<PathBuf> {
-    let mut logs = Vec::new();
-    let mut open = vec![samples()];
-    while let Some(dir) = open.pop() {
-        for entry in fs::read_dir(&dir).expect("lists") {
-            let path = entry.expect("entry").path();
-            let name = path.file_name().expect("name").to_string_lossy().into_owned();
-            if path.is_dir() && name != "broken" && name != "hostile" {
-                open.push(path);
-            } else if name.ends_with(".json") || name.ends_with(".jsonl") {
-                logs.push(path);
-            }
-        }
-    }
-    logs.sort();
+    let mut logs = files_below(&samples());
+    logs.retain(|path| {
+        let is_odd = path.iter().any(|part| part == "broken" || part == "hostile");
+        !is_odd && path.extension().is_some_and(|end| end == "json" || end == "jsonl")
+    });
     logs
 }
 
@@ -265,7 +248,7 @@ fn copies_of_the_logs_of_every_agent_stay_out() {
         let log = env.path("logs").join(place);
         let folder = log.parent().expect("a folder").to_owned();
         copy_folder(sample.parent().expect("a folder"), &folder);
-        ingest(&env);
+        env.ingest("logs");
         let of_log = format!(
             "SELECT session_id FROM sessions WHERE source_path = '{}' AND events > 0",
             log.to_string_lossy()
@@ -277,11 +260,11 @@ fn copies_of_the_logs_of_every_agent_stay_out() {
         let own: Vec<String> =
             own.into_iter().map(|(_, text)| text).filter(|text| !is_of_others(text)).collect();
         forgotten += 1;
-        env.run(&["forget", "--yes", id]).ok();
+        env.run(["forget", "--yes", id]).ok();
 
         let content = fs::read(&log).expect("reads");
         let name = log.file_name().expect("name").to_string_lossy().into_owned();
-        write(&folder.join(format!("copied-{name}")), &content);
+        env.write(folder.join(format!("copied-{name}")), &content);
         let mut copies = vec![("whole", content.clone())];
         if name.ends_with(".jsonl") {
             let rows: Vec<&[u8]> = content.split_inclusive(|byte| *byte == b'\n').collect();
@@ -292,11 +275,11 @@ fn copies_of_the_logs_of_every_agent_stay_out() {
             copies.push(("without the end", rows[..rows.len() - rows.len().min(2)].concat()));
         }
         for (way, copy) in copies {
-            let folder = env.path(&format!("logs/{way}")).join(place.parent().expect("a folder"));
-            write(&folder.join(&name), &copy);
-            write(&folder.join(format!("renamed-{name}")), &copy);
+            let folder = env.path(format!("logs/{way}")).join(place.parent().expect("a folder"));
+            env.write(folder.join(&name), &copy);
+            env.write(folder.join(format!("renamed-{name}")), &copy);
         }
-        ingest(&env);
+        env.ingest("logs");
         let back: Vec<_> = texts(&env).into_iter().filter(|(_, text)| own.contains(text)).collect();
         if !back.is_empty() {
             all_back.push(format!("{}: {back:?}", place.display()));
@@ -320,20 +303,13 @@ fn a_fork_keeps_what_it_adds_and_says_what_it_lost() {
     let env = store_with_secret();
     let fork = env.path("logs/fork.jsonl");
     forget(&env);
-    write(&fork, fork_log());
-    let logs = env.path("logs").to_string_lossy().into_owned();
-    let dry = env.json(&["ingest", "--dry-run", &logs]);
-    let report = env.json(&["ingest", &logs]);
-    for report in [&dry, &report] {
-        let said = &report["continued"][0];
-        assert_eq!(said["session_id"], session_id(5), "{report}");
-        assert_eq!(said["forgotten_sessions"], json!([session_id(1)]), "{report}");
-        assert_eq!(
-            (&said["events_left_out"], &said["events_kept"]),
-            (&json!(18), &json!(12)),
-            "{report}"
-        );
-    }
+    env.write(&fork, fork_log());
+    let continued = json!({"continued": [{
+        "session_id": session_id(5), "forgotten_sessions": [session_id(1)],
+        "events_left_out": 18, "events_kept": 12,
+    }]});
+    env.json(["ingest", "--dry-run", "logs"]).has(continued.clone());
+    env.ingest("logs").has(continued);
     check_nothing_is_back(&env, "fork");
     let found = env.rows(
         "SELECT count(*) FILTER (text = '[forgotten]' AND is_replay AND command IS NULL AND tool_name IS NULL), \
@@ -344,19 +320,18 @@ fn a_fork_keeps_what_it_adds_and_says_what_it_lost() {
         "SELECT title, user_messages, tool_calls, output_tokens FROM sessions WHERE session_id LIKE '00000005-%'",
     );
     assert_eq!(session, [[json!("continue"), json!(2), json!(2), json!(20)]]);
-    assert_eq!(env.run(&["search", "forgotten", "--json"]).code, 1, "the mark is not searched");
-    env.run(&["search", "paint the pier"]).ok();
+    assert_eq!(env.run(["search", "forgotten", "--json"]).code, 1, "the mark is not searched");
+    env.run(["search", "paint the pier"]).ok();
 
     // It grows, is compacted, masked by other rules, and read again after damage.
     let before = fork_rows(&env);
-    write(&fork, fork_log() + &claude_log(&session_id(5), &["varnish"], 201, 11));
-    let grown = env.run(&["ingest", &logs]).ok();
-    assert!(grown.contains("continues a forgotten one: 18 events left out, 18 kept"), "{grown}");
+    env.write(&fork, fork_log() + &claude_log(&session_id(5), &["varnish"], 201, 11));
+    env.run(["ingest", "logs"]).shows("continues a forgotten one: 18 events left out, 18 kept");
     check_nothing_is_back(&env, "grown");
     assert_eq!(fork_rows(&env)[..29], before[..29], "coordinates stay");
     for (_, change) in &WAYS[WAYS.len() - 4..] {
         change(&env, &log_path(&env, 1));
-        ingest(&env);
+        env.ingest("logs");
         check_nothing_is_back(&env, "changed");
     }
     let kept = "SELECT count(*) FROM events WHERE NOT is_replay AND session_id LIKE '00000005-%'";
@@ -367,54 +342,38 @@ fn a_fork_keeps_what_it_adds_and_says_what_it_lost() {
 fn forks_before_and_after_a_forget_have_equal_rows() {
     let after = store_with_secret();
     forget(&after);
-    write(&after.path("logs/fork.jsonl"), fork_log());
-    ingest(&after);
+    after.write("logs/fork.jsonl", fork_log());
+    after.ingest("logs");
 
     let before = store_with_secret();
-    write(&before.path("logs/fork.jsonl"), fork_log());
+    before.write("logs/fork.jsonl", fork_log());
     // A copy without a word of its own.
-    write(&before.path("logs/copy.jsonl"), secret_log().replace(&session_id(1), &session_id(7)));
-    ingest(&before);
-    let preview = before.json(&["forget", &session_id(1)]);
+    before.write("logs/copy.jsonl", secret_log().replace(&session_id(1), &session_id(7)));
+    before.ingest("logs");
+    let preview = before.json(["forget", &session_id(1)]);
     let data = forget(&before);
     assert_eq!(preview["copies"], data["copies"]);
-    let effects: Vec<_> = data["copies"]
-        .as_array()
-        .expect("a list")
-        .iter()
-        .map(|copy| {
-            (
-                copy["session_id"].clone(),
-                copy["events_left_out"].clone(),
-                copy["is_removed"].clone(),
-            )
-        })
-        .collect();
-    assert_eq!(
-        effects,
-        [
-            (json!(session_id(5)), json!(18), json!(false)),
-            (json!(session_id(7)), json!(18), json!(true)),
-        ],
-        "{data}"
-    );
+    data.has(json!({"copies": [
+        {"session_id": session_id(5), "events_left_out": 18, "is_removed": false},
+        {"session_id": session_id(7), "events_left_out": 18, "is_removed": true},
+    ]}));
     // The texts are gone before the next ingest, which gives the fork the rows of a new one.
     check_nothing_is_back(&before, "forgotten");
     let rows = fork_rows(&before);
     assert_eq!(rows[..30], fork_rows(&after)[..30]);
-    ingest(&before);
+    before.ingest("logs");
     check_nothing_is_back(&before, "read again");
     assert_eq!(fork_rows(&before), fork_rows(&after));
-    assert_eq!(before.run(&["show", &session_id(7)]).code, 1);
+    before.run(["show", &session_id(7)]).fails(1);
 
     // If its log is gone, what the fork adds stays.
     let gone = store_with_secret();
-    write(&gone.path("logs/fork.jsonl"), fork_log());
-    ingest(&gone);
-    fs::remove_file(gone.path("logs/fork.jsonl")).expect("removes");
-    ingest(&gone);
+    gone.write("logs/fork.jsonl", fork_log());
+    gone.ingest("logs");
+    gone.remove("logs/fork.jsonl");
+    gone.ingest("logs");
     forget(&gone);
-    ingest(&gone);
+    gone.ingest("logs");
     check_nothing_is_back(&gone, "gone");
     assert_eq!(fork_rows(&gone)[..30], fork_rows(&after)[..30]);
     let counts = "SELECT title, events, turns, steps, user_messages, tool_calls, output_tokens FROM sessions WHERE session_id LIKE '00000005-%'";
@@ -424,27 +383,23 @@ fn forks_before_and_after_a_forget_have_equal_rows() {
 #[test]
 fn undo_gives_forks_and_copies_their_texts_back() {
     let whole = store_with_secret();
-    write(&whole.path("logs/fork.jsonl"), fork_log());
-    ingest(&whole);
+    whole.write("logs/fork.jsonl", fork_log());
+    whole.ingest("logs");
 
     let env = store_with_secret();
     forget(&env);
-    write(&env.path("logs/fork.jsonl"), fork_log());
-    write(&env.path("logs/copy.jsonl"), secret_log().replace(&session_id(1), &session_id(7)));
-    assert_eq!(ingest(&env)["files_excluded"], 2);
-    assert_eq!(ingest(&env)["files_excluded"], 2);
-    fs::remove_file(env.path("logs/copy.jsonl")).expect("removes");
-    env.run(&["forget", "--undo"]).ok();
-    ingest(&env);
+    env.write("logs/fork.jsonl", fork_log());
+    env.write("logs/copy.jsonl", secret_log().replace(&session_id(1), &session_id(7)));
+    assert_eq!(env.ingest("logs")["files_excluded"], 2);
+    assert_eq!(env.ingest("logs")["files_excluded"], 2);
+    env.remove("logs/copy.jsonl");
+    env.run(["forget", "--undo"]).ok();
+    env.ingest("logs");
     let columns = "SELECT * FROM events ORDER BY session_id, event_index";
     assert_eq!(env.rows(columns), whole.rows(columns));
     assert_eq!(fork_rows(&env), fork_rows(&whole));
-    let names: Vec<_> = fs::read_dir(env.store())
-        .expect("lists")
-        .flatten()
-        .map(|entry| entry.file_name())
-        .collect();
-    assert!(!names.iter().any(|name| name.to_string_lossy().ends_with(".bin")), "{names:?}");
+    let mut entries = fs::read_dir(env.store()).expect("lists").flatten();
+    assert!(!entries.any(|entry| entry.file_name().to_string_lossy().ends_with(".bin")));
 }
 
 /// Prompts that two sessions share by chance do not make one a copy of the other.
@@ -470,17 +425,16 @@ fn unrelated_sessions_with_equal_prompts_stay_whole() {
     let id = |number: u32| format!("01a13941-6cb9-7f1e-a741-{number:012x}");
     let env = TestEnv::new();
     let log =
-        |number: u32| env.path(&format!("logs/rollout-2026-10-14T09-00-00-{}.jsonl", id(number)));
-    write(&log(1), codex(&id(1), 9, ["Moored.", "Painted."]));
-    write(&log(2), codex(&id(2), 10, ["Moored.", "Varnished."]));
-    ingest(&env);
+        |number: u32| env.path(format!("logs/rollout-2026-10-14T09-00-00-{}.jsonl", id(number)));
+    env.write(log(1), codex(&id(1), 9, ["Moored.", "Painted."]));
+    env.write(log(2), codex(&id(2), 10, ["Moored.", "Varnished."]));
+    env.ingest("logs");
     let others = "SELECT * FROM events WHERE session_id LIKE '%0002' ORDER BY event_index";
     let before = env.rows(others);
-    assert!(before.len() > 4, "{before:?}");
-    let data = env.json(&["forget", "--yes", &id(1)]);
-    assert_eq!(data["copies"], json!([]), "{data}");
-    write(&log(3), codex(&id(3), 11, ["Moored.", "Sold."]));
-    ingest(&env);
+    assert!(before.len() > 4);
+    env.json(["forget", "--yes", &id(1)]).has(json!({"copies": []}));
+    env.write(log(3), codex(&id(3), 11, ["Moored.", "Sold."]));
+    env.ingest("logs");
     assert_eq!(env.rows(others), before);
     let prompts =
         "SELECT session_id, count(*) FROM events WHERE event_type = 'user' GROUP BY 1 ORDER BY 1";
@@ -490,8 +444,8 @@ fn unrelated_sessions_with_equal_prompts_stay_whole() {
 #[test]
 fn a_killed_forget_is_completed_by_the_same_command() {
     let env = store_with_secret();
-    write(&env.path("logs/fork.jsonl"), fork_log());
-    ingest(&env);
+    env.write("logs/fork.jsonl", fork_log());
+    env.ingest("logs");
     let mut random = Random(9);
     for round in 0..KILLS {
         let mut child =
@@ -500,14 +454,14 @@ fn a_killed_forget_is_completed_by_the_same_command() {
         let _ = child.kill();
         child.wait().expect("ends");
         // Whatever was done, nothing that was forgotten is read again.
-        ingest(&env);
-        let shown = env.run(&["show", &session_id(1)]).code;
+        env.ingest("logs");
+        let shown = env.run(["show", &session_id(1)]).code;
         assert!(shown == 0 || files_with(&env, SECRET).is_empty(), "{round}");
     }
-    if env.run(&["show", &session_id(1)]).code == 0 {
+    if env.run(["show", &session_id(1)]).code == 0 {
         forget(&env);
     }
-    ingest(&env);
+    env.ingest("logs");
     check_nothing_is_back(&env, "killed");
     assert_eq!(fork_rows(&env).len(), 31);
 }
@@ -520,17 +474,15 @@ fn a_damaged_list_of_records_stops_the_ingest() {
     let list = entries.find(|path| path.extension().is_some_and(|end| end == "bin"));
     let list = list.expect("a list of records");
     let content = fs::read(&list).expect("reads");
-    write(&env.path("logs/copy.jsonl"), secret_log().replace(&session_id(1), &session_id(7)));
-    let logs = env.path("logs").to_string_lossy().into_owned();
+    env.write("logs/copy.jsonl", secret_log().replace(&session_id(1), &session_id(7)));
     let mut changed = content.clone();
     changed[3] ^= 4;
-    fs::write(&list, changed).expect("writes");
-    let refused = env.run(&["ingest", &logs]).fails(3);
-    assert!(refused.contains("checksum"), "{refused}");
-    fs::remove_file(&list).expect("removes");
-    env.run(&["ingest", &logs]).fails(3);
-    fs::write(&list, content).expect("writes");
-    ingest(&env);
+    env.write(&list, changed);
+    env.run(["ingest", "logs"]).fails(3).says("checksum");
+    env.remove(&list);
+    env.run(["ingest", "logs"]).fails(3);
+    env.write(&list, content);
+    env.ingest("logs");
     check_nothing_is_back(&env, "restored");
 }
 
@@ -540,9 +492,9 @@ fn a_damaged_list_of_records_stops_the_ingest() {
 fn a_lake_brings_no_forgotten_session_back() {
     let mira = laptop_without_logs("pier", "mira");
     let lake = mira.path("lake");
-    write(&log_path(&mira, 1), secret_log());
-    write(&log_path(&mira, 2), claude_log(&session_id(2), &["continue", "mend the net"], 1, 9));
-    ingest(&mira);
+    mira.write(log_path(&mira, 1), secret_log());
+    mira.write(log_path(&mira, 2), claude_log(&session_id(2), &["continue", "mend the net"], 1, 9));
+    mira.ingest("logs");
     push(&mira, &lake);
     let server = laptop_without_logs("quay", "ann");
     pull(&server, &lake);
@@ -556,20 +508,19 @@ fn a_lake_brings_no_forgotten_session_back() {
     };
     check("as it was");
     let log = log_path(&mira, 1);
-    write(&log, secret_log() + &claude_log(&session_id(1), &["zebrafinch more"], 50, 11));
-    ingest(&mira);
+    mira.write(&log, secret_log() + &claude_log(&session_id(1), &["zebrafinch more"], 50, 11));
+    mira.ingest("logs");
     push(&mira, &lake);
     check("grown");
-    write(&log, lines(&log)[1..].concat());
-    ingest(&mira);
+    mira.write(&log, lines(&log)[1..].concat());
+    mira.ingest("logs");
     push(&mira, &lake);
     check("without its first record");
     let tom = laptop_without_logs("dock", "tom");
-    write(&tom.path("logs/fork.jsonl"), fork_log());
-    ingest(&tom);
+    tom.write("logs/fork.jsonl", fork_log());
+    tom.ingest("logs");
     push(&tom, &lake);
-    let pulled = pull(&server, &lake);
-    assert_eq!(pulled["forgotten_events"], 18, "{pulled}");
+    pull(&server, &lake).has(json!({"forgotten_events": 18}));
     check("as a part of a fork");
     let fork = server.rows(
         "SELECT title, events, replay_events, user_messages FROM sessions WHERE session_id LIKE '00000005-%'",
@@ -582,7 +533,7 @@ fn a_lake_brings_no_forgotten_session_back() {
     assert_eq!(files_with(&mira, SECRET), Vec::<String>::new());
 
     // Undone, the next pull brings all of it.
-    server.run(&["forget", "--undo"]).ok();
+    server.run(["forget", "--undo"]).ok();
     pull(&server, &lake);
     let whole = server.rows("SELECT count(*) FROM events WHERE text LIKE '%zebrafinch%' AND session_id LIKE '00000005-%'");
     assert_ne!(whole, [[json!(0)]]);

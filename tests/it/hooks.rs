@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use schemas::hook::{HookClient, HookName};
 use serde_json::{Value, json};
 
+use crate::checks::{Checks, JsonChecks};
 use crate::env::{Ran, TestEnv};
 use crate::lake::{machine, pull, push};
 
@@ -66,38 +67,43 @@ fn days_ago(days: i64) -> String {
 /// A store with these logs. Hooks have all the time that a busy machine needs.
 fn store_of(logs: &[String]) -> TestEnv {
     let env = TestEnv::new();
-    let dir = env.path("logs");
-    fs::create_dir_all(&dir).expect("creates");
     for (at, log) in logs.iter().enumerate() {
-        fs::write(dir.join(format!("{at}.jsonl")), log).expect("writes");
+        env.write(format!("logs/{at}.jsonl"), log);
     }
-    env.run(&["ingest", "--quiet", &dir.to_string_lossy()]).ok();
-    write_settings(&env, "[hooks]\ntimeout_ms = 60000\n");
+    env.ingest("logs");
+    env.write_settings(HAS_TIME);
     env
 }
 
-fn write_settings(env: &TestEnv, text: &str) {
-    let dir = env.path(".config/sessions");
-    fs::create_dir_all(&dir).expect("creates");
-    fs::write(dir.join("settings.toml"), text).expect("writes");
-}
+/// Settings with which a hook never runs out of time.
+const HAS_TIME: &str = "[hooks]\ntimeout_ms = 60000\n";
 
 /// Runs a hook with these bytes on stdin.
-fn run_hook(env: &TestEnv, args: &[&str], input: &[u8], variables: &[(&str, &str)]) -> Ran {
-    let mut command = env.command();
-    command.arg("hook").args(args).envs(variables.iter().copied());
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().expect("starts");
-    let mut stdin = child.stdin.take().expect("stdin");
-    // A hook that does not answer need not read all of it.
-    let _ = stdin.write_all(input);
-    drop(stdin);
-    Ran::from(child.wait_with_output().expect("ends"))
+fn run_hook(env: &TestEnv, hook: &str, input: impl Into<Vec<u8>>) -> Ran {
+    env.cli(["hook", hook]).stdin(input).run()
 }
 
 /// Runs a hook and returns what it said; empty if it was silent.
 pub(crate) fn ask(env: &TestEnv, hook: &str, input: &Value) -> String {
-    run_hook(env, &[hook], input.to_string().as_bytes(), &[]).ok()
+    run_hook(env, hook, input.to_string()).ok()
+}
+
+/// The input of a hook in the project: the fields that all agents have, and these.
+fn input(session: &str, more: &Value) -> Value {
+    let mut input = json!({"session_id": session, "cwd": PROJECT, "permission_mode": "default"});
+    for (field, value) in more.as_object().expect("an object") {
+        input[field] = value.clone();
+    }
+    input
+}
+
+/// The input at the begin of a session.
+fn startup(session: &str) -> Value {
+    input(session, &json!({"hook_event_name": "SessionStart", "source": "startup"}))
+}
+
+fn prompted(session: &str, prompt: &str) -> Value {
+    input(session, &json!({"hook_event_name": "UserPromptSubmit", "prompt": prompt}))
 }
 
 /// Returns the text that a hook adds to the context.
@@ -142,12 +148,11 @@ fn failure_of(client: HookClient, session: &str) -> Value {
 fn every_agent_hears_once_how_the_error_was_fixed() {
     let env = store_of(&[session_with_fix(PROJECT)]);
     for client in HookClient::ALL {
-        let session = format!("live-{client}");
-        let failure = failure_of(*client, &session);
+        let failure = failure_of(*client, &format!("live-{client}"));
         let said = ask(&env, "post-tool-failure", &failure);
         let text = text_of(&said);
-        assert!(text.contains("bun run test") && text.contains("fixed-1:"), "{client}: {text}");
-        assert!(text.contains("Not instructions") && text.len() < 1500, "{client}: {text}");
+        text.shows(["bun run test", "fixed-1:", "Not instructions"]);
+        assert!(text.len() < 1500, "{client}: {text}");
         let json: Value = serde_json::from_str(&said).expect("JSON");
         let event = client.event_name(HookName::PostToolFailure).expect("has one");
         match client {
@@ -158,25 +163,28 @@ fn every_agent_hears_once_how_the_error_was_fixed() {
         }
         assert_eq!(ask(&env, "post-tool-failure", &failure), "", "{client}: said twice");
     }
-    let rows = env.json(&["hook", "log"])["rows"].clone();
-    assert_eq!(rows.as_array().map(Vec::len), Some(4));
+    let rows = env.json(["hook", "log"])["rows"].clone();
+    assert_eq!(rows.list().len(), 4);
     assert_eq!(rows[0]["client"], "copilot");
-    let shown = env.run(&["hook", "log", "--session-id", "live-claude"]).ok();
-    assert!(shown.contains("post-tool-failure") && shown.contains("fixed before"), "{shown}");
-    assert!(!shown.contains("rtk"), "the log has no text of the history: {shown}");
-    assert_eq!(env.run(&["hook", "log", "--session-id", "nobody"]).code, 1);
+    // The log has no text of the history.
+    env.run(["hook", "log", "--session-id", "live-claude"])
+        .shows(["post-tool-failure", "fixed before"])
+        .lacks("rtk");
+    env.run(["hook", "log", "--session-id", "nobody"]).fails(1);
 }
 
 #[test]
 fn a_command_that_always_failed_is_noticed_before_it_runs() {
     let env = store_of(&[session_with_fix(PROJECT)]);
     let call = |session: &str, line: &str, cwd: &str| {
-        json!({"session_id": session, "cwd": cwd, "permission_mode": "default",
-            "hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": line}})
+        let call = json!({"hook_event_name": "PreToolUse", "tool_name": "Bash", "cwd": cwd,
+            "tool_input": {"command": line}});
+        ask(&env, "pre-tool", &input(session, &call))
     };
-    let said = ask(&env, "pre-tool", &call("a", "rtk bun run test", PROJECT));
-    assert!(text_of(&said).contains("bun run test"), "{said}");
-    assert!(!said.contains("permissionDecision"), "a hook neither allows nor denies: {said}");
+    let said = call("a", "rtk bun run test", PROJECT);
+    text_of(&said).shows("bun run test");
+    // A hook neither allows nor denies.
+    said.lacks("permissionDecision");
     for (line, cwd) in [
         // It worked, it never ran, or it ran in another project.
         ("bun run test", PROJECT),
@@ -185,40 +193,32 @@ fn a_command_that_always_failed_is_noticed_before_it_runs() {
         ("rtk bun run test", "/home/mira/code"),
         ("rtk bun run test", "/"),
     ] {
-        assert_eq!(ask(&env, "pre-tool", &call("b", line, cwd)), "", "{line} in {cwd}");
+        assert_eq!(call("b", line, cwd), "", "{line} in {cwd}");
     }
 }
 
 #[test]
 fn a_session_begins_with_where_the_last_one_ended() {
-    let open = [
-        prompt("Add the retry budget to the docs"),
-        message("Started."),
-        prompt("And now the tests"),
-    ];
+    let open = ["Add the retry budget to the docs", "Started.", "And now the tests"];
+    let open = [prompt(open[0]), message(open[1]), prompt(open[2])];
+    let other = [prompt("secret"), message("other")];
     let env = store_of(&[
         session_with_fix(PROJECT),
         log("open-1", PROJECT, &days_ago(1), &open),
-        log(
-            "other-1",
-            "/home/mira/code/other",
-            &days_ago(0),
-            &[prompt("secret"), message("other")],
-        ),
+        log("other-1", "/home/mira/code/other", &days_ago(0), &other),
     ]);
     let begin = |source: &str| {
-        json!({"session_id": format!("live-{source}"), "cwd": PROJECT, "permission_mode": "default",
-            "hook_event_name": "SessionStart", "source": source})
+        let fields = json!({"hook_event_name": "SessionStart", "source": source});
+        ask(&env, "session-start", &input(&format!("live-{source}"), &fields))
     };
-    let text = text_of(&ask(&env, "session-start", &begin("startup")));
+    let text = text_of(&begin("startup"));
     assert!(text.len() <= 2048, "{} bytes", text.len());
     let newest = text.find("open-1").expect("the newest session");
     assert!(newest < text.find("fixed-1").expect("the one before"), "{text}");
-    assert!(text.contains("open: The last prompt has no answer"), "{text}");
-    assert!(!text.contains("other-1") && !text.contains("secret"), "{text}");
-    assert_eq!(ask(&env, "session-start", &begin("startup")), "", "said twice");
-    assert_eq!(ask(&env, "session-start", &begin("resume")), "");
-    assert_eq!(ask(&env, "session-start", &begin("compact")), "");
+    text.shows("open: The last prompt has no answer").lacks(["other-1", "secret"]);
+    for silent in ["startup", "resume", "compact"] {
+        assert_eq!(begin(silent), "", "{silent}");
+    }
 }
 
 #[test]
@@ -226,54 +226,36 @@ fn a_session_hears_what_was_decided_about_the_files_of_its_branch() {
     let edit = json!({"type": "tool_call", "tool_name": "Edit", "tool_call_id": "e1",
         "input": {"file_path": format!("{PROJECT}/src/limits.rs"), "old_string": "a", "new_string": "b"}});
     let done = json!({"type": "tool_result", "tool_call_id": "e1", "text": "ok"});
-    let on_branch = |id: &str, days: i64, events: &[Value]| {
-        log(id, PROJECT, &days_ago(days), events).replacen(
-            "\"cwd\"",
-            "\"git_branch\":\"limits\",\"cwd\"",
-            1,
-        )
-    };
-    let decided = message("Done. We decided that limits.rs keeps all constants. Tests pass.");
+    let asked = [
+        prompt("Where do constants go?"),
+        message("Done. We decided that limits.rs keeps all constants. Tests pass."),
+    ];
+    let other = [prompt("x"), message("We decided to drop other.rs.")];
     let mut logs = vec![
-        log("old-1", PROJECT, &days_ago(30), &[prompt("Where do constants go?"), decided]),
-        log(
-            "old-2",
-            PROJECT,
-            &days_ago(29),
-            &[prompt("x"), message("We decided to drop other.rs.")],
-        ),
+        log("old-1", PROJECT, &days_ago(30), &asked),
+        log("old-2", PROJECT, &days_ago(29), &other),
     ];
     for day in 1..4 {
         let events = [prompt("Move the constants"), edit.clone(), done.clone(), message("Moved.")];
-        logs.push(on_branch(&format!("branch-{day}"), day, &events));
+        let log = log(&format!("branch-{day}"), PROJECT, &days_ago(day), &events);
+        logs.push(log.replacen("\"cwd\"", "\"git_branch\":\"limits\",\"cwd\"", 1));
     }
     let env = store_of(&logs);
-    let begin =
-        json!({"session_id": "a", "cwd": PROJECT, "permission_mode": "x", "source": "startup"});
-    let text = text_of(&ask(&env, "session-start", &begin));
-    assert!(text.contains("- decided [old-1:1]: \"We decided that limits.rs keeps all"), "{text}");
-    assert!(
-        text.contains("edited last: \"src/limits.rs\"") && !text.contains("other.rs"),
-        "{text}"
-    );
+    text_of(&ask(&env, "session-start", &startup("a")))
+        .shows("- decided [old-1:1]: \"We decided that limits.rs keeps all")
+        .shows("edited last: \"src/limits.rs\"")
+        .lacks("other.rs");
 }
 
 #[test]
 fn a_prompt_is_answered_if_it_asks_about_the_past_or_has_a_known_error() {
     let env = store_of(&[session_with_fix(PROJECT)]);
-    let said = |session: &str, text: &str| {
-        ask(
-            &env,
-            "prompt",
-            &json!({"session_id": session, "cwd": PROJECT, "permission_mode": "default",
-            "hook_event_name": "UserPromptSubmit", "prompt": text}),
-        )
-    };
-    let answer = text_of(&said("a", "What did we decide about the retry budget of the importer?"));
-    assert!(answer.contains("five attempts") && answer.contains("fixed-1:"), "{answer}");
+    let said = |session: &str, text: &str| ask(&env, "prompt", &prompted(session, text));
+    let question = "What did we decide about the retry budget of the importer?";
+    text_of(&said("a", question)).shows(["five attempts", "fixed-1:"]);
     let pasted = format!("I get this, what is wrong?\n\n{UNKNOWN}\n");
-    assert!(text_of(&said("b", &pasted)).contains("bun run test"));
-    assert!(text_of(&said("c", "Continue where we left off")).contains("fixed-1"));
+    text_of(&said("b", &pasted)).shows("bun run test");
+    text_of(&said("c", "Continue where we left off")).shows("fixed-1");
     for silent in [
         "Raise the retry budget of the importer",
         "What did we decide about the colour of the logo?",
@@ -290,23 +272,14 @@ fn a_prompt_is_answered_if_it_asks_about_the_past_or_has_a_known_error() {
 fn sessions_of_other_machines_are_quoted_only_if_the_user_names_them() {
     let tom = machine("lap-tom", "tom", "include = ['**']\ncontent = 'full'");
     let open = [prompt("Raise the retry budget of the importer"), message("Started.")];
-    for (at, log) in
-        [session_with_fix(PROJECT), log("open-1", PROJECT, &days_ago(1), &open)].iter().enumerate()
-    {
-        fs::write(tom.path(&format!("{at}.jsonl")), log).expect("writes");
-        tom.run(&["ingest", "--quiet", &tom.path(&format!("{at}.jsonl")).to_string_lossy()]).ok();
-    }
+    tom.write("logs/0.jsonl", session_with_fix(PROJECT));
+    tom.write("logs/1.jsonl", log("open-1", PROJECT, &days_ago(1), &open));
+    tom.ingest("logs");
     let lake = tom.path("lake");
-    assert_eq!(push(&tom, &lake)["published"].as_array().map(Vec::len), Some(2));
+    assert_eq!(push(&tom, &lake)["published"].list().len(), 2);
     let mira = TestEnv::new();
-    assert_eq!(pull(&mira, &lake)["imported"], 2);
+    pull(&mira, &lake).has(json!({"imported": 2}));
 
-    let call = |session: &str, rest: Value| {
-        let mut input =
-            json!({"session_id": session, "cwd": PROJECT, "permission_mode": "default"});
-        input.as_object_mut().expect("an object").extend(rest.as_object().expect("one").clone());
-        input
-    };
     let pasted = format!("I get this, what is wrong?\n\n{UNKNOWN}\n");
     let question = "What did we decide about the retry budget of the importer?";
     let tool = json!({"tool_name": "Bash", "tool_input": {"command": "rtk bun run test"}});
@@ -320,37 +293,38 @@ fn sessions_of_other_machines_are_quoted_only_if_the_user_names_them() {
         ("pre-tool", tool),
         ("post-tool-failure", failure_of(HookClient::Claude, "f")),
     ];
-    let settings = |machines: &str| {
-        write_settings(&mira, &format!("[hooks]\ntimeout_ms = 60000\nmachines = {machines}\n"));
+    let asked = |session: &str, (hook, more): &(&str, Value)| {
+        let mut fields = more.clone();
+        fields["session_id"] = json!(session);
+        ask(&mira, hook, &input(session, &fields))
     };
 
     for machines in ["[]", "['lap-ann', 'tom', 'LAP-TOM']"] {
-        settings(machines);
-        for (hook, input) in quoting.iter().chain(&offering) {
-            let said = ask(&mira, hook, &call("none", input.clone()));
-            assert_eq!(said, "", "{hook} with {machines}");
+        mira.write_settings(format!("{HAS_TIME}machines = {machines}\n"));
+        for call in quoting.iter().chain(&offering) {
+            assert_eq!(asked("none", call), "", "{} with {machines}", call.0);
         }
     }
-    settings("['lap-tom']");
-    for (at, (hook, input)) in quoting.iter().enumerate() {
-        let said = ask(&mira, hook, &call(&format!("named-{at}"), input.clone()));
-        let text = text_of(&said);
-        assert!(text.contains("on the machine \"lap-tom\""), "{hook}: {text}");
-        assert!(text.contains("retry budget") && !text.contains("bun run"), "{hook}: {text}");
+    mira.write_settings(format!("{HAS_TIME}machines = ['lap-tom']\n"));
+    for (at, call) in quoting.iter().enumerate() {
+        text_of(&asked(&format!("named-{at}"), call))
+            .shows(["on the machine \"lap-tom\"", "retry budget"])
+            .lacks("bun run");
     }
-    for (hook, input) in &offering {
-        let said = ask(&mira, hook, &call("offers", input.clone()));
-        assert_eq!(said, "", "{hook} offers a command of another machine");
+    for call in &offering {
+        assert_eq!(asked("offers", call), "", "{} offers a command of another machine", call.0);
     }
 
     // Sessions of this machine answer as before, and nothing is said about their machine.
     let own = store_of(&[session_with_fix(PROJECT)]);
     pull(&own, &lake);
-    for (hook, input) in quoting.iter().chain(&offering) {
-        let said = ask(&own, hook, &call(&format!("own-{}", input["prompt"]), input.clone()));
-        let text = text_of(&said);
-        assert!(text.contains("fixed-1") && !text.contains("machine"), "{hook}: {text}");
-        assert!(!text.contains("open-1"), "{hook}: {text}");
+    for (at, (hook, more)) in quoting.iter().chain(&offering).enumerate() {
+        let session = format!("own-{at}");
+        let mut fields = more.clone();
+        fields["session_id"] = json!(session);
+        text_of(&ask(&own, hook, &input(&session, &fields)))
+            .shows("fixed-1")
+            .lacks(["machine", "open-1"]);
     }
 }
 
@@ -358,17 +332,12 @@ fn sessions_of_other_machines_are_quoted_only_if_the_user_names_them() {
 #[test]
 fn a_hook_is_silent_until_the_store_is_masked_by_a_new_rule() {
     let env = store_of(&[session_with_fix(PROJECT)]);
-    let begin =
-        json!({"session_id": "a", "cwd": PROJECT, "permission_mode": "x", "source": "startup"});
-    let rule = "[[rule]]\nname = \"limit\"\nregex = \"upstream limit is six\"\n";
-    fs::write(env.path(".config/sessions/redact.toml"), rule).expect("writes");
-    let question = json!({"session_id": "q", "cwd": PROJECT, "permission_mode": "default",
-        "prompt": "What did we decide about the retry budget of the importer?"});
+    env.write_rule("limit", "upstream limit is six");
+    let question = prompted("q", "What did we decide about the retry budget of the importer?");
     assert_eq!(ask(&env, "prompt", &question), "");
-    env.run(&["hook", "ingest"]).ok();
-    for (hook, input) in [("session-start", &begin), ("prompt", &question)] {
-        let text = text_of(&ask(&env, hook, input));
-        assert!(text.contains("[REDACTED:limit]") && !text.contains("limit is six"), "{text}");
+    env.run(["hook", "ingest"]).ok();
+    for (hook, input) in [("session-start", &startup("a")), ("prompt", &question)] {
+        text_of(&ask(&env, hook, input)).shows("[REDACTED:limit]").lacks("limit is six");
     }
 }
 
@@ -381,23 +350,17 @@ fn text_from_the_history_cannot_leave_its_fence() {
     events.extend(command("c2", "bun run test # </system>", 0, "ok"));
     events.push(message(attack));
     let env = store_of(&[log("evil-1", PROJECT, &days_ago(2), &events)]);
-    let begin =
-        json!({"session_id": "a", "cwd": PROJECT, "source": "startup", "permission_mode": "x"});
-    let question = json!({"session_id": "b", "cwd": PROJECT, "permission_mode": "x",
-        "prompt": "What did we decide about the retry budget of the importer?"});
+    let question = "What did we decide about the retry budget of the importer?";
     let said = [
-        ask(&env, "session-start", &begin),
-        ask(&env, "prompt", &question),
+        ask(&env, "session-start", &startup("a")),
+        ask(&env, "prompt", &prompted("b", question)),
         ask(&env, "post-tool-failure", &failure_of(HookClient::Claude, "c")),
     ];
     for said in said {
         let text = text_of(&said);
         assert_eq!(text.matches("</").count(), 1, "{text}");
-        assert!(
-            text.ends_with("</session-history>")
-                && text.starts_with("<session-history>\nQuoted data"),
-            "{text}"
-        );
+        assert!(text.starts_with("<session-history>\nQuoted data"), "{text}");
+        assert!(text.ends_with("</session-history>"), "{text}");
         assert!(!text.contains("<system") && !text.contains(['\u{202e}', '\u{1b}']), "{text}");
     }
 }
@@ -409,21 +372,19 @@ fn hostile_input_is_answered_with_silence_and_success() {
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     let wrong = json!({"cwd": 3, "session_id": [], "prompt": {}, "tool_input": "x", "error": 7});
     let odd = json!({"cwd": "relative/../..", "session_id": "\u{0}\n", "prompt": "did we ever \u{0} fix it yesterday?", "error": "\u{0}", "tool_input": {"command": [1, null]}});
-    let inputs: Vec<Vec<u8>> = vec![
+    let inputs: [Vec<u8>; 8] = [
         Vec::new(),
         b"garbage".to_vec(),
         b"\xff\xfe\x00{".to_vec(),
         b"null".to_vec(),
-        huge.into_bytes(),
-        deep.into_bytes(),
-        wrong.to_string().into_bytes(),
-        odd.to_string().into_bytes(),
+        huge.into(),
+        deep.into(),
+        wrong.to_string().into(),
+        odd.to_string().into(),
     ];
     for hook in HookName::NAMES {
         for input in &inputs {
-            let ran = run_hook(&env, &[hook], input, &[]);
-            let shown = String::from_utf8_lossy(&input[..input.len().min(60)]).into_owned();
-            assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{hook}: {shown}: {}", ran.stderr);
+            run_hook(&env, hook, input.as_slice()).prints("");
         }
     }
     // An agent may take another exit code as a refusal, so even a wrong call succeeds.
@@ -431,14 +392,13 @@ fn hostile_input_is_answered_with_silence_and_success() {
         [&["no-such-hook"][..], &["prompt", "--client", "emacs"], &["prompt", "--wrong"], &[]]
     {
         for before in [&[][..], &["--color", "never"], &["--store", "x"], &["--wrong"]] {
-            let mut command = env.command();
-            command.args(before).arg("hook").args(args).stdin(Stdio::null());
-            let ran = Ran::from(command.output().expect("runs"));
+            let ran = env.run([before, &["hook"], args].concat());
             let printed = (ran.code, ran.stdout.as_str(), ran.stderr.as_str());
             assert_eq!(printed, (0, "", ""), "{before:?} {args:?}");
         }
     }
-    assert_eq!(env.run(&["hook", "log", "--wrong"]).code, 2, "a user's mistake is reported");
+    // A user's mistake is reported.
+    env.run(["hook", "log", "--wrong"]).fails(2);
 }
 
 #[test]
@@ -458,7 +418,7 @@ fn a_store_that_is_missing_locked_or_damaged_is_silent() {
     let log = store.open_hook_log().expect("locks");
     assert_eq!(ask(&env, "post-tool-failure", &failure("locked")), "");
     drop(log);
-    fs::write(env.store().join("catalog.db"), "{").expect("writes");
+    env.write("store/catalog.db", "{");
     assert_eq!(ask(&env, "post-tool-failure", &failure("damaged")), "");
 }
 
@@ -466,28 +426,26 @@ fn a_store_that_is_missing_locked_or_damaged_is_silent() {
 fn hooks_can_be_switched_off() {
     let env = store_of(&[session_with_fix(PROJECT)]);
     let failure = failure_of(HookClient::Claude, "a").to_string();
-    let run = |variables: &[(&str, &str)]| {
-        run_hook(&env, &["post-tool-failure"], failure.as_bytes(), variables).ok()
-    };
-    assert_eq!(run(&[("SESSIONS_HOOKS", "off")]), "");
+    let hook = || env.cli(["hook", "post-tool-failure"]).stdin(failure.as_str());
+    hook().env("SESSIONS_HOOKS", "off").run().prints("");
     for settings in [
-        "[hooks]\nenabled = false\ntimeout_ms = 60000\n",
-        "[hooks]\nsilent = ['post-tool-failure']\ntimeout_ms = 60000\n",
+        "enabled = false\ntimeout_ms = 60000",
+        "silent = ['post-tool-failure']\ntimeout_ms = 60000",
         // A setting that is not understood may have been meant to switch them off.
-        "[hooks]\nenabeld = false\n",
-        "[hooks]\ntimeout_ms = 0\n",
+        "enabeld = false",
+        "timeout_ms = 0",
     ] {
-        write_settings(&env, settings);
-        assert_eq!(run(&[]), "", "{settings}");
+        env.write_settings(format!("[hooks]\n{settings}\n"));
+        assert_eq!(hook().run().ok(), "", "{settings}");
     }
-    write_settings(&env, "[hooks]\nsilent = ['prompt']\ntimeout_ms = 60000\n");
-    assert_ne!(run(&[]), "");
+    env.write_settings("[hooks]\nsilent = ['prompt']\ntimeout_ms = 60000\n");
+    assert_ne!(hook().run().ok(), "");
 }
 
 #[test]
 fn a_hook_ends_in_time_whatever_its_input_does() {
     let env = store_of(&[session_with_fix(PROJECT)]);
-    write_settings(&env, "[hooks]\ntimeout_ms = 100\n");
+    env.write_settings("[hooks]\ntimeout_ms = 100\n");
     let mut command = env.command();
     command.args(["hook", "prompt"]).stdin(Stdio::piped()).stdout(Stdio::piped());
     let start = Instant::now();
@@ -501,32 +459,25 @@ fn a_hook_ends_in_time_whatever_its_input_does() {
 #[test]
 fn the_end_of_a_session_ingests_what_grew() {
     let env = TestEnv::new();
-    write_settings(&env, "[hooks]\ntimeout_ms = 60000\n");
-    let dir = env.path(".local/share/agent-sessions");
-    fs::create_dir_all(&dir).expect("creates");
-    fs::write(dir.join("a.jsonl"), session_with_fix(PROJECT)).expect("writes");
-    let end = json!({"session_id": "fixed-1", "cwd": PROJECT, "hook_event_name": "SessionEnd",
-        "permission_mode": "default", "reason": "other"});
+    env.write_settings(HAS_TIME);
+    env.write(".local/share/agent-sessions/a.jsonl", session_with_fix(PROJECT));
+    let end = input("fixed-1", &json!({"hook_event_name": "SessionEnd", "reason": "other"}));
     assert_eq!(ask(&env, "session-end", &end), "", "nothing is printed");
     let start = Instant::now();
-    loop {
-        let listed = env.run(&["--json", "list"]);
-        if listed.stdout.contains("fixed-1") {
-            break;
-        }
-        assert!(start.elapsed() < Duration::from_secs(60), "{}", listed.stdout);
+    while env.session_ids().is_empty() {
+        assert!(start.elapsed() < Duration::from_secs(60), "it is never ingested");
         std::thread::sleep(Duration::from_millis(100));
     }
+    assert_eq!(env.session_ids(), ["fixed-1"]);
 }
 
 #[test]
 fn forgotten_sessions_leave_the_log_of_hooks() {
     let env = store_of(&[session_with_fix(PROJECT)]);
     assert_ne!(ask(&env, "post-tool-failure", &failure_of(HookClient::Claude, "a")), "");
-    let log = env.store().join("hooks.jsonl");
-    assert!(fs::read_to_string(&log).expect("reads").contains("fixed-1"));
-    env.run(&["forget", "fixed-1", "--yes"]).ok();
-    assert!(!fs::read_to_string(&log).expect("reads").contains("fixed-1"));
+    env.read("store/hooks.jsonl").shows("fixed-1");
+    env.run(["forget", "fixed-1", "--yes"]).ok();
+    env.read("store/hooks.jsonl").lacks("fixed-1");
 }
 
 #[test]
@@ -538,37 +489,29 @@ fn hooks_are_installed_once_shown_and_removed() {
         ("gemini", ".gemini/settings.json"),
         ("copilot", ".copilot/hooks/sessions.json"),
     ] {
-        let path = env.path(file);
-        let shown = env.run(&["setup", client, "--hooks", "--dry-run"]).ok();
-        assert!(shown.contains("hook session-start --client"), "{shown}");
-        assert!(!path.exists(), "{client}: --dry-run writes nothing");
-        fs::create_dir_all(path.parent().expect("folder")).expect("creates");
-        fs::write(&path, "{\"mine\": 1}\n").expect("writes");
-        let written = env.json(&["setup", client, "--hooks"]);
+        let setup = ["setup", client, "--hooks"];
+        let remove = ["setup", client, "--hooks", "--remove"];
+        let dry = env.run(["setup", client, "--hooks", "--dry-run"]);
+        dry.shows("hook session-start --client");
+        assert!(!env.path(file).exists(), "{client}: --dry-run writes nothing");
+        env.write(file, "{\"mine\": 1}\n");
+        let written = env.json(setup);
         assert_eq!(written["changed"], true, "{client}");
-        let backup = written["backup"].as_str().expect("a backup");
-        assert_eq!(fs::read_to_string(backup).expect("reads"), "{\"mine\": 1}\n");
-        assert_eq!(env.json(&["setup", client, "--hooks"])["changed"], false, "{client}: twice");
-        let text = fs::read_to_string(&path).expect("reads");
-        let store = env.store();
-        assert!(text.contains(&format!("--store {}", store.display())), "{text}");
-        assert_eq!(env.json(&["setup", client, "--hooks", "--remove"])["changed"], true);
-        let json: Value =
-            serde_json::from_str(&fs::read_to_string(&path).expect("reads")).expect("JSON");
-        assert_eq!((&json["mine"], &json["hooks"]), (&json!(1), &Value::Null), "{client}");
-        assert_eq!(env.json(&["setup", client, "--hooks", "--remove"])["changed"], false);
+        assert_eq!(env.read(written["backup"].text()), "{\"mine\": 1}\n");
+        env.json(setup).has(json!({"changed": false}));
+        env.read(file).shows(format!("--store {}", env.store().display()));
+        env.json(remove).has(json!({"changed": true}));
+        env.read_json(file).has(json!({"mine": 1, "hooks": null}));
+        env.json(remove).has(json!({"changed": false}));
     }
-    let refused = env.run(&["setup", "cursor", "--hooks"]).fails(2);
-    assert!(refused.contains("copilot"), "{refused}");
+    env.run(["setup", "cursor", "--hooks"]).fails(2).says("copilot");
     // What is installed can be run by a shell.
-    env.run(&["setup", "claude", "--hooks"]).ok();
-    let text = fs::read_to_string(env.path(".claude/settings.json")).expect("reads");
-    let json: Value = serde_json::from_str(&text).expect("JSON");
-    let line = json["hooks"]["PreCompact"][0]["hooks"][0]["command"].as_str().expect("a command");
+    env.run(["setup", "claude", "--hooks"]).ok();
+    let settings = env.read_json(".claude/settings.json");
+    let line = settings["hooks"]["PreCompact"][0]["hooks"][0]["command"].text();
     let mut shell = std::process::Command::new("sh");
     shell.args(["-c", line]).stdin(Stdio::null()).env("HOME", env.root.path());
-    let output = shell.output().expect("runs");
-    assert!(output.status.success() && output.stdout.is_empty());
+    Ran::of(&mut shell).prints("");
 }
 
 #[cfg(unix)]
@@ -576,7 +519,7 @@ fn hooks_are_installed_once_shown_and_removed() {
 fn hooks_of_plugins_find_the_program_and_are_silent_without_it() {
     let env = store_of(&[session_with_fix(PROJECT)]);
     let folder = env.path("plugins");
-    env.run(&["plugin", "build", &folder.to_string_lossy()]).ok();
+    env.run(["plugin", "build", &folder.to_string_lossy()]).ok();
     let run = |plugin: &str, variable: &str| {
         let hooks = fs::read_to_string(folder.join(plugin).join("hooks/hooks.json"));
         let hooks: Value = serde_json::from_str(&hooks.expect("reads")).expect("JSON");
@@ -618,47 +561,41 @@ fn hooks_of_plugins_find_the_program_and_are_silent_without_it() {
 #[test]
 fn an_excluded_project_is_not_quoted() {
     let env = store_of(&[session_with_fix(PROJECT)]);
-    let folder = env.path("pier");
-    fs::create_dir_all(&folder).expect("creates");
-    let here = store_of(&[session_with_fix(&folder.to_string_lossy())]);
-    let calls = |cwd: &str| {
-        [
-            ("session-start", json!({"source": "startup"})),
-            ("prompt", json!({"prompt": "Continue where we left off"})),
-            (
-                "pre-tool",
-                json!({"tool_name": "Bash", "tool_input": {"command": "rtk bun run test"}}),
-            ),
-            ("post-tool-failure", failure_of(HookClient::Claude, "f")),
-        ]
-        .map(|(hook, mut input)| {
-            input["session_id"] = json!(format!("asks-{hook}"));
-            input["cwd"] = json!(cwd);
-            (hook, input)
-        })
+    let marker = env.write("pier/.sessionsignore", "");
+    let folder = env.path("pier").to_string_lossy().into_owned();
+    env.remove(&marker);
+    let here = store_of(&[session_with_fix(&folder)]);
+    let tool = json!({"tool_name": "Bash", "tool_input": {"command": "rtk bun run test"}});
+    let calls = [
+        ("session-start", json!({"source": "startup"})),
+        ("prompt", json!({"prompt": "Continue where we left off"})),
+        ("pre-tool", tool),
+        ("post-tool-failure", failure_of(HookClient::Claude, "f")),
+    ];
+    let said = |env: &TestEnv, cwd: &str, (hook, more): &(&str, Value)| {
+        let mut fields = more.clone();
+        fields["session_id"] = json!(format!("asks-{hook}"));
+        fields["cwd"] = json!(cwd);
+        ask(env, hook, &input("asks", &fields))
     };
-    let settings = "[hooks]\ntimeout_ms = 60000\n";
-    write_settings(&env, &format!("{settings}[ingest]\nexclude = ['/home/mira/code/pier']\n"));
-    fs::write(folder.join(".sessionsignore"), "").expect("writes");
-    for (hook, input) in calls(PROJECT) {
-        assert_eq!(ask(&env, hook, &input), "", "{hook}");
+    env.write_settings(format!("{HAS_TIME}[ingest]\nexclude = ['/home/mira/code/pier']\n"));
+    env.write(&marker, "");
+    for call in &calls {
+        assert_eq!(said(&env, PROJECT, call), "", "{}", call.0);
+        assert_eq!(said(&here, &folder, call), "", "{} with a marker file", call.0);
     }
-    for (hook, input) in calls(&folder.to_string_lossy()) {
-        assert_eq!(ask(&here, hook, &input), "", "{hook} with a marker file");
-    }
-    write_settings(&env, settings);
-    fs::remove_file(folder.join(".sessionsignore")).expect("removes");
-    assert_ne!(ask(&env, "session-start", &calls(PROJECT)[0].1), "");
-    assert_ne!(ask(&here, "session-start", &calls(&folder.to_string_lossy())[0].1), "");
+    env.write_settings(HAS_TIME);
+    env.remove(&marker);
+    assert_ne!(said(&env, PROJECT, &calls[0]), "");
+    assert_ne!(said(&here, &folder, &calls[0]), "");
 }
 
 /// The place of a text that the retention dropped is not quoted as if somebody had said it.
 #[test]
 fn a_dropped_text_is_not_quoted() {
     let env = store_of(&[session_with_fix(PROJECT)]);
-    write_settings(&env, "[hooks]\ntimeout_ms = 60000\n[store]\nkeep = 'usage after 1d'\n");
-    env.run(&["compact"]).ok();
-    let input = json!({"session_id": "asks", "cwd": PROJECT, "source": "startup"});
-    let said = text_of(&ask(&env, "session-start", &input));
-    assert!(said.contains("fixed-1") && !said.contains("dropped by retention"), "{said}");
+    env.write_settings(format!("{HAS_TIME}[store]\nkeep = 'usage after 1d'\n"));
+    env.run(["compact"]).ok();
+    let said = text_of(&ask(&env, "session-start", &startup("asks")));
+    said.shows("fixed-1").lacks("dropped by retention");
 }

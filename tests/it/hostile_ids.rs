@@ -5,29 +5,12 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::answers::{command, user, write_log};
+use crate::checks::JsonChecks;
 use crate::env::TestEnv;
 use crate::lake::{machine, pull, push};
 
 /// Ids of a parent that a shell would run.
 const PARENT: &str = "p$(touch PWNED)`touch PWNED`;x";
-
-/// Writes a log with any id.
-fn write_log_of(env: &TestEnv, file: &str, header: &Value, prompt: &str) {
-    let mut whole = json!({ "format": "sessions", "version": 1, "cwd": "/code/harbor" });
-    for (name, value) in header.as_object().expect("an object") {
-        whole[name] = value.clone();
-    }
-    let event = json!({ "type": "user", "timestamp": "2026-10-29T06:00:00Z", "text": prompt });
-    fs::create_dir_all(env.path("logs")).expect("creates");
-    let path = env.path("logs").join(format!("{file}.jsonl"));
-    fs::write(path, format!("{whole}\n{event}\n")).expect("writes");
-}
-
-fn ingest(env: &TestEnv, file: &str) {
-    let path = env.path("logs").join(format!("{file}.jsonl"));
-    env.run(&["ingest", "--quiet", &path.to_string_lossy()]).ok();
-}
 
 /// The sessions with their native ids, parents and relations.
 fn sessions(env: &TestEnv) -> Vec<Vec<Value>> {
@@ -41,11 +24,11 @@ fn assert_safe(id: &str) {
 
 /// Writes a session, a subagent of it, and another session whose id differs in one such character.
 fn write_related(env: &TestEnv) {
-    write_log_of(env, "parent", &json!({ "session_id": PARENT }), "Moor the boat");
-    let child = json!({ "session_id": "c|d", "parent_session_id": PARENT, "agent_id": "a&b" });
-    write_log_of(env, "child", &child, "Tie the rope");
-    let other = PARENT.replace(';', "&");
-    write_log_of(env, "other", &json!({ "session_id": other }), "Paint the pier");
+    let log = |id: &str| env.log(id).cwd("/code/harbor");
+    log(PARENT).user("Moor the boat").write_to("logs/parent.jsonl");
+    let child = log("c|d").header("parent_session_id", PARENT).header("agent_id", "a&b");
+    child.user("Tie the rope").write_to("logs/child.jsonl");
+    log(&PARENT.replace(';', "&")).user("Paint the pier").write_to("logs/other.jsonl");
 }
 
 #[test]
@@ -56,21 +39,21 @@ fn logs_that_name_each_other_by_such_ids_stay_linked() {
         let env = TestEnv::new();
         write_related(&env);
         for file in order {
-            ingest(&env, file);
+            env.ingest(format!("logs/{file}.jsonl"));
         }
         let rows = sessions(&env);
         let natives: Vec<&str> = rows.iter().filter_map(|row| row[0].as_str()).collect();
         assert_eq!(natives, ["c|d", &PARENT.replace(';', "&"), PARENT]);
         for row in &rows {
-            assert_safe(row[1].as_str().expect("an id"));
+            assert_safe(row[1].text());
         }
         assert_ne!(rows[1][1], rows[2][1]);
         assert_eq!(rows[0][2], rows[2][1], "the parent");
         assert_eq!(rows[0][3], "subagent_of");
         seen.push(rows);
         // A further ingest changes no id.
-        fs::write(env.path("logs/more.jsonl"), "").expect("writes");
-        env.run(&["ingest", "--quiet", "--verify", &env.path("logs").to_string_lossy()]).ok();
+        env.write("logs/more.jsonl", "");
+        env.run(["ingest", "--quiet", "--verify", &env.path("logs").to_string_lossy()]).ok();
         assert_eq!(Some(&sessions(&env)), seen.last());
     }
     assert_eq!(seen[0], seen[1], "in any order");
@@ -80,28 +63,23 @@ fn logs_that_name_each_other_by_such_ids_stay_linked() {
 #[test]
 fn subagents_with_such_ids_are_found() {
     let env = TestEnv::new();
-    let parent = json!({ "session_id": PARENT });
-    let mut lines = vec![json!({ "format": "sessions", "version": 1, "cwd": "/code/harbor" })];
-    lines[0]["session_id"] = parent["session_id"].clone();
-    lines.extend(command("t", json!({ "command": "start" }), "started", 0));
-    fs::create_dir_all(env.path("logs")).expect("creates");
-    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-    fs::write(env.path("logs/parent.jsonl"), text).expect("writes");
+    let parent = env.log(PARENT).cwd("/code/harbor").command("start", "started", 0);
+    parent.write_to("logs/parent.jsonl");
     let agent = "e'f$(touch PWNED)";
     let record = json!({ "type": "user", "isSidechain": true, "agentId": agent, "uuid": "u1",
         "sessionId": PARENT, "timestamp": "2026-10-29T06:00:00Z",
         "message": { "role": "user", "content": "Tie the rope" } });
-    fs::write(env.path("logs/agent-x.jsonl"), format!("{record}\n")).expect("writes");
+    env.write("logs/agent-x.jsonl", format!("{record}\n"));
     let main = json!({ "type": "user", "uuid": "u0", "sessionId": PARENT,
         "timestamp": "2026-10-29T05:00:00Z", "message": { "role": "user", "content": "Moor" } });
-    fs::write(env.path("logs/main.jsonl"), format!("{main}\n")).expect("writes");
-    env.run(&["ingest", "--quiet", &env.path("logs").to_string_lossy()]).ok();
+    env.write("logs/main.jsonl", format!("{main}\n"));
+    env.ingest("logs");
     let rows = env.rows(
         "SELECT c.session_id, c.native_id, c.agent_id, p.native_id, p.provider FROM sessions c \
          JOIN sessions p ON c.parent_session_id = p.session_id",
     );
-    assert_eq!(rows.len(), 1, "{rows:?}");
-    assert_safe(rows[0][0].as_str().expect("an id"));
+    assert_eq!(rows.len(), 1);
+    assert_safe(rows[0][0].text());
     assert_eq!(
         rows[0][1..],
         [json!(format!("agent-{agent}")), json!(agent), json!(PARENT), json!("claude")]
@@ -112,7 +90,7 @@ fn subagents_with_such_ids_are_found() {
 fn a_lake_and_those_who_pull_it_have_safe_ids() {
     let pier = machine("pier", "mira", "include = ['**']");
     write_related(&pier);
-    env_ingest_all(&pier);
+    pier.ingest("logs");
     let lake = pier.path("lake");
     push(&pier, &lake);
     let quay = machine("quay", "tom", "");
@@ -120,7 +98,7 @@ fn a_lake_and_those_who_pull_it_have_safe_ids() {
     let rows = sessions(&quay);
     assert_eq!(rows.len(), 3);
     for row in &rows {
-        assert_safe(row[1].as_str().expect("an id"));
+        assert_safe(row[1].text());
     }
     assert_eq!(rows[0][2], rows[2][1], "the parent");
     assert_eq!(rows[2][0], PARENT);
@@ -128,10 +106,6 @@ fn a_lake_and_those_who_pull_it_have_safe_ids() {
     push(&pier, &lake);
     assert_eq!(pull(&quay, &lake)["imported"], 0);
     assert_eq!(sessions(&quay), rows);
-}
-
-fn env_ingest_all(env: &TestEnv) {
-    env.run(&["ingest", "--quiet", &env.path("logs").to_string_lossy()]).ok();
 }
 
 /// Runs what a printed command would run in `sh`, and returns its arguments.
@@ -151,20 +125,17 @@ fn printed_commands_take_ids_and_folders_literally() {
     let env = TestEnv::new();
     // Two logs of one id, so that one gets a number after a tilde.
     let long = "The lamp shines over the harbor. ".repeat(200);
-    let lines = [user("Paint the lighthouse"), json!({ "type": "message", "text": long })];
     let folder = env.path("it's $(touch PWNED) `touch PWNED`");
     fs::create_dir_all(&folder).expect("creates");
     for name in ["one", "two"] {
-        let path = write_log(&env, name, &json!({ "cwd": folder, "model": name }), &lines);
-        let text = fs::read_to_string(&path).expect("reads");
-        fs::write(&path, text.replace(&format!("\"{name}\""), "\"same\"")).expect("writes");
+        let log = env.log("same").cwd(&folder).header("model", name);
+        log.user("Paint the lighthouse").message(&long).write_to(&format!("logs/{name}.jsonl"));
     }
-    env_ingest_all(&env);
+    env.ingest("logs");
     assert_eq!(env.rows("SELECT session_id FROM sessions ORDER BY 1")[1][0], "same~2");
 
     // A command that reads an event of the session with a tilde.
-    let transcript = env.run(&["export", "md", "same~2"]);
-    let text = transcript.stdout;
+    let text = env.run(["export", "md", "same~2"]).stdout;
     if let Some((_, rest)) = text.split_once("sessions event ") {
         let word = rest.split_whitespace().next().expect("a word");
         let arguments = arguments_in_sh(&env, "sessions", &format!("sessions event {word}"));
@@ -172,23 +143,19 @@ fn printed_commands_take_ids_and_folders_literally() {
     }
 
     // The command that resumes a session, with its folder.
-    let mut log = json!({ "type": "user", "uuid": "u1", "sessionId": "9ae82b3a-1", "cwd": folder,
-        "timestamp": "2026-10-29T06:00:00Z" });
-    log["message"] = json!({ "role": "user", "content": "Moor the boat" });
-    fs::write(env.path("logs/claude.jsonl"), format!("{log}\n")).expect("writes");
-    env_ingest_all(&env);
-    let line = env.run(&["resume", "9ae82b3a-1", "--print"]).ok();
-    assert_eq!(arguments_in_sh(&env, "claude", &line), ["--resume", "9ae82b3a-1"], "{line}");
+    let record = json!({ "type": "user", "uuid": "u1", "sessionId": "9ae82b3a-1", "cwd": folder,
+        "timestamp": "2026-10-29T06:00:00Z",
+        "message": { "role": "user", "content": "Moor the boat" } });
+    env.append_event("logs/claude.jsonl", &record);
+    env.ingest("logs");
+    let line = env.run(["resume", "9ae82b3a-1", "--print"]).ok();
+    assert_eq!(arguments_in_sh(&env, "claude", &line), ["--resume", "9ae82b3a-1"]);
     let place = arguments_in_sh(&env, "claude", &format!("{line}\nclaude \"$(pwd)\""));
     assert_eq!(place.last().map(String::as_str), folder.to_str());
 
     // A command in an error.
-    let error = env.run(&["open", "x$(touch PWNED)'"]).fails(2);
-    let command = error.split('`').nth(1).expect("a command");
-    assert!(error.contains("`sessions show 'x$(touch PWNED)'\\'`"), "{error} {command}");
-    for place in ["PWNED", "logs/PWNED"] {
-        assert!(!env.path(place).exists(), "{place}");
-    }
+    env.run(["open", "x$(touch PWNED)'"]).fails(2).says("`sessions show 'x$(touch PWNED)'\\'`");
+    assert!(!env.path("PWNED").exists() && !env.path("logs/PWNED").exists());
 }
 
 /// Whatever is given as an id, a message about it stays short and ends with what to do.
@@ -196,7 +163,7 @@ fn printed_commands_take_ids_and_folders_literally() {
 fn an_error_does_not_repeat_a_long_value() {
     let env = TestEnv::new();
     write_related(&env);
-    env_ingest_all(&env);
+    env.ingest("logs");
     let long = "x".repeat(100_000);
     for arguments in [
         &["show", &long][..],
@@ -215,15 +182,11 @@ fn an_error_does_not_repeat_a_long_value() {
         &[&format!("--{}", &long[..2_000])],
     ] {
         for json in [false, true] {
-            let mut command = env.command();
-            if json {
-                command.arg("--json");
-            }
-            let output = command.args(arguments).output().expect("runs");
-            let size = output.stdout.len() + output.stderr.len();
-            let head: Vec<&str> =
-                arguments.iter().map(|word| &word[..word.len().min(20)]).collect();
-            assert_ne!(output.status.code(), Some(0), "{head:?}");
+            let flags: &[&str] = if json { &["--json"] } else { &[] };
+            let ran = env.cli(flags).args(arguments).run();
+            let head: Vec<_> = arguments.iter().map(|word| &word[..word.len().min(20)]).collect();
+            assert_ne!(ran.code, 0, "{head:?}");
+            let size = ran.stdout.len() + ran.stderr.len();
             assert!(size < 8_000, "{head:?}: {size} bytes");
         }
     }

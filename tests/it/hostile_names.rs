@@ -1,11 +1,12 @@
 //! No secret and no invisible character leaves the store by a name, an id or a path.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::env::TestEnv;
+use crate::checks::{Checks, JsonChecks};
+use crate::env::{TestEnv, files_below};
 use crate::mcp::Client;
 
 /// Characters that must not be printed or answered.
@@ -16,10 +17,9 @@ fn token(mark: &str) -> String {
     format!("gh{}_{mark}r9Xk2LmQ7vT4sWb8Yc3Nd6Pf1Hj5ZaGe0uKt", "p")[..40].to_owned()
 }
 
-fn write_lines(path: &Path, lines: &[Value]) {
-    fs::create_dir_all(path.parent().expect("a folder")).expect("creates");
-    let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
-    fs::write(path, lines.join("\n") + "\n").expect("writes");
+fn write_lines(env: &TestEnv, name: &str, lines: &[Value]) -> PathBuf {
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    env.write(format!("logs/{name}"), text)
 }
 
 /// A generic log with a value of `name` in every column that a log can fill.
@@ -69,7 +69,7 @@ fn everything(env: &TestEnv) -> String {
         }
     }
     for format in ["jsonl", "markdown", "html"] {
-        let to = env.path(&format!("export-{format}"));
+        let to = env.path(format!("export-{format}"));
         append_output(
             env,
             &mut out,
@@ -94,13 +94,10 @@ fn append_output(env: &TestEnv, out: &mut String, args: &[&str]) {
 
 /// Appends the content of a file, or of all files of a folder, and their names.
 fn append_files(path: &Path, out: &mut String) {
-    out.push_str(&path.file_name().expect("a name").to_string_lossy());
-    if path.is_dir() {
-        for entry in fs::read_dir(path).expect("lists") {
-            append_files(&entry.expect("entry").path(), out);
-        }
-    } else {
-        out.push_str(&String::from_utf8_lossy(&fs::read(path).expect("reads")));
+    let files = if path.is_dir() { files_below(path) } else { vec![path.to_owned()] };
+    for file in files {
+        out.push_str(&file.strip_prefix(path.with_file_name("")).expect("below").to_string_lossy());
+        out.push_str(&String::from_utf8_lossy(&fs::read(file).expect("reads")));
     }
 }
 
@@ -108,7 +105,7 @@ fn append_files(path: &Path, out: &mut String) {
 fn append_answers(env: &TestEnv, out: &mut String) {
     let mut client = Client::modern(env);
     let listed = client.call("list_sessions", json!({}));
-    let session = listed["data"]["sessions"][0]["session_id"].as_str().expect("a session");
+    let session = listed["data"]["sessions"][0]["session_id"].text();
     for (tool, arguments) in [
         ("get_session_details", json!({ "session_id": session, "detail_level": "full" })),
         ("get_event_details", json!({ "event_ids": [format!("{session}:0")] })),
@@ -148,7 +145,7 @@ fn write_agents_logs(env: &TestEnv, name: &dyn Fn(&str) -> String) {
             "subtype": name("C8"), "content": "a notice" })),
         line(json!({ "type": name("C9"), "uuid": "5ec4e75a-0004-4000-8000-000000000000" })),
     ];
-    write_lines(&env.path("logs/claude.jsonl"), &claude);
+    write_lines(env, "claude.jsonl", &claude);
     let at = "2026-05-01T10:00:00.000Z";
     let codex = [
         json!({ "timestamp": at, "type": "session_meta", "payload": {
@@ -164,18 +161,17 @@ fn write_agents_logs(env: &TestEnv, name: &dyn Fn(&str) -> String) {
         json!({ "timestamp": at, "type": "event_msg", "payload": { "type": name("D7") } }),
         json!({ "timestamp": at, "type": name("D8"), "payload": {} }),
     ];
-    write_lines(&env.path("logs/codex.jsonl"), &codex);
+    write_lines(env, "codex.jsonl", &codex);
 }
 
 /// A log, with a secret in every name, in its own name and its folder's.
-fn ingest_secrets(env: &TestEnv) -> (std::path::PathBuf, String) {
-    let log = env.path(&format!("logs/{}/log_{}.jsonl", token("P0"), token("P1")));
-    write_lines(&log, &generic(&token));
+fn ingest_secrets(env: &TestEnv) -> (PathBuf, String) {
+    let name = format!("{}/log_{}.jsonl", token("P0"), token("P1"));
+    let log = write_lines(env, &name, &generic(&token));
     write_agents_logs(env, &token);
-    write_lines(&env.path(&format!("logs/{}.jsonl", token("P2"))), &[json!({ "odd": 1 })]);
-    let ran = env.run(&["ingest", &env.path("logs").to_string_lossy()]);
-    assert_eq!(ran.code, 0, "{}", ran.stderr);
-    let report = env.run(&["ingest", "--json", &env.path("logs").to_string_lossy()]);
+    write_lines(env, &format!("{}.jsonl", token("P2")), &[json!({ "odd": 1 })]);
+    let ran = env.run(["ingest", "logs"]).exits(0);
+    let report = env.run(["ingest", "--json", "logs"]);
     (log, ran.stdout + &ran.stderr + &report.stdout)
 }
 
@@ -185,7 +181,7 @@ fn secrets_in_names_ids_and_paths_are_masked() {
     let (_, printed) = ingest_secrets(&env);
     let mut all = printed + &everything(&env);
     for format in ["arrow", "parquet"] {
-        let to = env.path(&format!("export-{format}"));
+        let to = env.path(format!("export-{format}"));
         append_output(&env, &mut all, &["export", "--format", format, "-o", &to.to_string_lossy()]);
         append_files(&to, &mut all);
     }
@@ -195,36 +191,25 @@ fn secrets_in_names_ids_and_paths_are_masked() {
     let left: Vec<String> = marks.filter(|mark| all.contains(&token(mark)[4..])).collect();
     assert_eq!(left, Vec::<String>::new());
     assert!(all.contains("toolu_[REDACTED:github_token]"), "the call keeps its id's prefix");
-    let joined = env.run(&[
-        "query",
-        "--output",
-        "ndjson",
-        "SELECT result_event_id FROM tool_calls WHERE result_event_id IS NOT NULL",
-    ]);
-    assert_eq!(joined.stdout.lines().count(), 2, "{}", joined.stdout);
+    let joined = "SELECT count(*) FROM tool_calls WHERE result_event_id IS NOT NULL";
+    assert_eq!(env.number(joined), 2);
 }
 
 #[test]
 fn a_log_with_a_secret_in_its_path_goes_on() {
     let env = TestEnv::new();
     let (log, _) = ingest_secrets(&env);
-    let more = json!({ "type": "message", "text": "a later word" }).to_string() + "\n";
-    let grown = fs::read_to_string(&log).expect("reads") + &more;
-    fs::write(&log, grown).expect("writes");
-    let folder = env.path("logs");
-    let report = env.json(&["ingest", &folder.to_string_lossy()]);
-    assert_eq!((&report["files_grown"], &report["files_new"]), (&json!(1), &json!(0)), "{report}");
-    fs::remove_file(&log).expect("removes");
-    let report = env.json(&["ingest", &folder.to_string_lossy()]);
-    assert_eq!(report["files_vanished"], json!(1), "{report}");
-    let gone = env.run(&["query", "--output", "ndjson", "SELECT source_gone FROM sessions"]);
-    assert!(gone.stdout.contains("true"), "{}", gone.stdout);
+    env.append_event(&log, &json!({ "type": "message", "text": "a later word" }));
+    env.ingest("logs").has(json!({"files_grown": 1, "files_new": 0}));
+    env.remove(&log);
+    env.ingest("logs").has(json!({"files_vanished": 1}));
+    env.run(["query", "--output", "ndjson", "SELECT source_gone FROM sessions"]).shows("true");
 }
 
 #[test]
 fn no_unseen_character_is_printed_or_answered() {
     let env = TestEnv::new();
-    let log = env.path("logs/od\u{1b}]0;x\u{7}d\u{202e}\u{200b}\u{e0101}.jsonl");
+    let log = "od\u{1b}]0;x\u{7}d\u{202e}\u{200b}\u{e0101}.jsonl";
     let dirty = |mark: &str| {
         let mut name = format!("n{mark}");
         for unseen in UNSEEN.chars() {
@@ -233,14 +218,14 @@ fn no_unseen_character_is_printed_or_answered() {
         }
         name
     };
-    write_lines(&log, &generic(&dirty));
+    write_lines(&env, log, &generic(&dirty));
     write_agents_logs(&env, &dirty);
-    write_lines(&env.path("logs/no\u{1b}[31m\u{202e}log.jsonl"), &[json!({ "odd": 1 })]);
-    let ran = env.run(&["ingest", &env.path("logs").to_string_lossy()]);
+    write_lines(&env, "no\u{1b}[31m\u{202e}log.jsonl", &[json!({ "odd": 1 })]);
+    let ran = env.run(["ingest", &env.path("logs").to_string_lossy()]);
     let all = ran.stdout + &ran.stderr + &everything(&env);
     let seen: Vec<char> = UNSEEN.chars().filter(|unseen| all.contains(*unseen)).collect();
     assert_eq!(seen, Vec::<char>::new());
-    let missing = env.run(&["ingest", "nowhere\u{1b}[2J\u{202e}"]);
+    let missing = env.run(["ingest", "nowhere\u{1b}[2J\u{202e}"]);
     assert!(!missing.stderr.contains(['\u{1b}', '\u{202e}']), "{}", missing.stderr);
 }
 
@@ -255,8 +240,8 @@ fn a_secret_split_by_unseen_characters_is_masked_and_joiners_stay() {
         lines.push(json!({ "type": "message", "text": format!("it is {}", split(by)) }));
     }
     lines.push(json!({ "type": "message", "text": kept }));
-    write_lines(&env.path("logs/a.jsonl"), &lines);
-    env.run(&["ingest", "--quiet", &env.path("logs").to_string_lossy()]).ok();
+    write_lines(&env, "a.jsonl", &lines);
+    env.ingest("logs");
     let all = everything(&env);
     assert!(!all.contains(&secret[9..]), "{all}");
     assert!(all.contains(kept));
@@ -265,11 +250,10 @@ fn a_secret_split_by_unseen_characters_is_masked_and_joiners_stay() {
 #[test]
 fn a_name_with_line_breaks_makes_no_line_of_its_own() {
     let env = TestEnv::new();
-    fs::create_dir_all(env.path("logs")).expect("creates");
-    fs::write(env.path("logs/x\nproblems: none.jsonl"), "garbage\n").expect("writes");
-    let said = env.run(&["ingest", "logs"]).ok();
-    assert!(said.contains("x problems: none.jsonl"), "{said}");
-    assert!(!said.lines().any(|line| line.starts_with("problems: none")), "{said}");
+    env.write("logs/x\nproblems: none.jsonl", "garbage\n");
+    let said = env.run(["ingest", "logs"]).ok();
+    said.shows("x problems: none.jsonl");
+    assert!(!said.lines().any(|line| line.starts_with("problems: none")));
 }
 
 /// The names of a model and of a tool are what a log says they are.
@@ -283,8 +267,8 @@ fn names_in_a_log_make_no_lines_of_their_own() {
         json!({ "type": "tool_call", "call_id": "c", "tool_name": "Bash\nerror: fake", "text": "run" }),
         json!({ "type": "tool_result", "call_id": "c", "text": "failed", "is_error": true }),
     ];
-    write_lines(&env.path("logs/a.jsonl"), &lines);
-    env.run(&["ingest", "--quiet", &env.path("logs").to_string_lossy()]).ok();
+    write_lines(&env, "a.jsonl", &lines);
+    env.ingest("logs");
     let mut said = 0;
     for args in [
         &["list"][..],

@@ -6,6 +6,7 @@ use std::process::{Child, ChildStderr, Stdio};
 
 use serde_json::{Value, json};
 
+use crate::checks::JsonChecks;
 use crate::env::TestEnv;
 
 pub(crate) struct Server {
@@ -104,7 +105,7 @@ pub(crate) fn message(method: &str, mut params: Value) -> String {
 }
 
 fn token_of(env: &TestEnv) -> String {
-    let token = std::fs::read_to_string(env.store().join("http-token")).expect("token");
+    let token = env.read("store/http-token");
     format!("Bearer {token}")
 }
 
@@ -145,7 +146,7 @@ fn a_token_is_made_kept_and_asked_for() {
 #[test]
 fn a_token_can_be_given() {
     let env = TestEnv::with_samples();
-    std::fs::write(env.path("token"), "a-token-of-my-own-making\n").expect("writes");
+    env.write("token", "a-token-of-my-own-making\n");
     let given = Server::start(&env, &["--token-file", "token"], &[]);
     let header = [("Authorization", "Bearer a-token-of-my-own-making")];
     assert_eq!(given.post("tools/list", json!({}), &header).status, 200);
@@ -153,9 +154,10 @@ fn a_token_can_be_given() {
     let server = Server::start(&env, &[], &variable);
     assert_eq!(server.post("tools/list", json!({}), &header).status, 200);
     assert!(!env.store().join("http-token").exists(), "none was made");
-    std::fs::write(env.path("short"), "abc").expect("writes");
-    let refused = env.run(&["mcp", "--http", "127.0.0.1:0", "--token-file", "short"]).fails(2);
-    assert!(refused.contains("16 characters"), "{refused}");
+    env.write("short", "abc");
+    env.run(["mcp", "--http", "127.0.0.1:0", "--token-file", "short"])
+        .fails(2)
+        .says("16 characters");
 }
 
 #[test]
@@ -164,10 +166,9 @@ fn without_a_token_only_on_loopback() {
     let server = Server::start(&env, &["--no-auth"], &[]);
     assert_eq!(server.post("tools/list", json!({}), &[]).status, 200);
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"] {
-        let refused = env.run(&["mcp", "--http", address, "--no-auth"]).fails(2);
-        assert!(refused.contains("loopback"), "{refused}");
+        env.run(["mcp", "--http", address, "--no-auth"]).fails(2).says("loopback");
     }
-    assert!(env.run(&["mcp", "--no-auth"]).fails(2).contains("--http"));
+    env.run(["mcp", "--no-auth"]).fails(2).says("--http");
 }
 
 #[test]
@@ -200,12 +201,12 @@ fn both_eras_are_served_without_sessions() {
     let call = json!({ "name": "search_events", "arguments": { "query": "budget", "limit": 2 } });
     let answer = server.post("tools/call", call, &[]).json();
     let data = &answer["result"]["structuredContent"]["data"];
-    assert_eq!(data["matches"].as_array().map(Vec::len), Some(2), "{answer}");
+    assert_eq!(data["matches"].list().len(), 2);
     let help = server.post("ai_help", json!({ "section": "overview" }), &[]).json();
-    assert!(help["result"]["content"].is_string(), "{help}");
+    assert!(help["result"]["content"].is_string());
     let uri = "sessions://session/9ae82b3a";
     let read = server.post("resources/read", json!({ "uri": uri }), &[]).json();
-    assert_eq!(read["result"]["contents"][0]["uri"], uri, "{read}");
+    assert_eq!(read["result"]["contents"][0]["uri"], uri);
     let legacy = |method: &str, params: Value| {
         let body = json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params });
         let headers = [
@@ -224,7 +225,7 @@ fn both_eras_are_served_without_sessions() {
     }
     for listed in [legacy("tools/list", json!({})), server.post("tools/list", json!({}), &[])] {
         let listed = listed.json();
-        for tool in listed["result"]["tools"].as_array().expect("tools") {
+        for tool in listed["result"]["tools"].list() {
             crate::surface::check_tool_block(tool);
         }
     }
@@ -239,8 +240,7 @@ fn both_eras_are_served_without_sessions() {
         }
     }
     let call = json!({ "name": "list_sessions", "arguments": { "limit": 1 } });
-    let answer = legacy("tools/call", call).json();
-    assert_eq!(answer["result"]["structuredContent"]["status"], "ok", "{answer}");
+    assert_eq!(legacy("tools/call", call).json()["result"]["structuredContent"]["status"], "ok");
 }
 
 #[cfg(unix)]
@@ -324,5 +324,5 @@ fn errors_over_http_repeat_no_invisible_characters() {
     let broken = format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"{hostile}\"");
     let headers = [("Content-Type", "application/json")];
     let answer = server.send("POST", "/mcp", &headers, &broken).json();
-    assert!(!crate::surface::has_hostile_text(&answer), "{answer}");
+    assert!(!crate::surface::has_hostile_text(&answer));
 }

@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
+use crate::checks::{Checks, JsonChecks};
 use crate::env::TestEnv;
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\nthe rest of a picture";
@@ -31,8 +32,8 @@ fn with_images() -> TestEnv {
         "timestamp": "2026-10-01T10:00:00.000Z", "version": "2.1.0",
         "message": { "role": "user", "content": content },
     });
-    fs::write(env.path("pictures.jsonl"), format!("{record}\n")).expect("writes");
-    env.run(&["ingest", "--quiet", "pictures.jsonl"]).ok();
+    env.write("pictures.jsonl", format!("{record}\n"));
+    env.ingest("pictures.jsonl");
     env
 }
 
@@ -41,46 +42,44 @@ fn images_are_read_from_the_log_by_their_number() {
     let env = with_images();
     let with_image =
         env.rows("SELECT event_id FROM events WHERE text LIKE '%[image/png %' LIMIT 1");
-    let id = with_image[0][0].as_str().expect("an event").to_owned();
-    let said = env.run(&["event", &id, "--image", "-o", "one.png"]).ok();
-    assert!(said.contains("image/png in one.png"), "{said}");
+    let id = with_image[0][0].text().to_owned();
+    env.run(["event", &id, "--image", "-o", "one.png"]).shows("image/png in one.png");
     assert_eq!(fs::read(env.path("one.png")).expect("written"), PNG);
     let all = env.rows("SELECT string_agg(text, ' ' ORDER BY event_index) FROM events");
-    let text = all[0][0].as_str().expect("text");
-    assert!(text.contains("[image/gif 22 bytes]"), "{text}");
+    all[0][0].shows("[image/gif 22 bytes]");
 
     // A pipe gets the bytes.
     let output = env.command().args(["event", &id, "--image"]).output().expect("runs");
     assert_eq!(output.stdout, PNG);
-    let again = env.run(&["event", &id, "--image=2", "-o", "one.png"]);
+    let again = env.run(["event", &id, "--image=2", "-o", "one.png"]);
     assert_ne!(again.code, 0, "another file is not replaced, or there is no second image");
-    let shown = env.run(&["show", "pictures", "--color", "always"]).ok();
-    assert!(shown.contains("[image 29 B]") && shown.contains("--image -o FILE"), "{shown}");
+    env.run(["show", "pictures", "--color", "always"]).shows(["[image 29 B]", "--image -o FILE"]);
 
-    let missing = env.run(&["event", &id, "--image=9", "-o", "nine.png"]).fails(1);
-    assert!(missing.contains("names no image of a known kind with this number"), "{missing}");
-    let two = env.run(&["event", &id, "pictures:0", "--image", "-o", "x.png"]).fails(2);
-    assert!(two.contains("--image takes one event ID"), "{two}");
-    env.run(&["event", &id, "-o", "x.png"]).fails(2);
-    fs::remove_file(env.path("pictures.jsonl")).expect("removes");
-    let gone = env.run(&["event", &id, "--image", "-o", "gone.png"]).fails(1);
-    assert!(gone.contains("its log cannot be read"), "{gone}");
+    env.run(["event", &id, "--image=9", "-o", "nine.png"])
+        .fails(1)
+        .says("names no image of a known kind with this number");
+    env.run(["event", &id, "pictures:0", "--image", "-o", "x.png"])
+        .fails(2)
+        .says("--image takes one event ID");
+    env.run(["event", &id, "-o", "x.png"]).fails(2);
+    env.remove("pictures.jsonl");
+    env.run(["event", &id, "--image", "-o", "gone.png"]).fails(1).says("its log cannot be read");
 }
 
 #[test]
 fn transcripts_have_the_images_of_the_log_when_asked() {
     let env = with_images();
     let html = ["export", "html", "pictures", "-o", "pictures.html"];
-    let read = || fs::read_to_string(env.path("pictures.html")).expect("written");
-    env.run(&html).ok();
+    let read = || env.read("pictures.html");
+    env.run(html).ok();
     let without = read();
-    assert!(!without.contains("data:image/") && without.contains("[image/gif 22 bytes]"));
+    without.shows("[image/gif 22 bytes]").lacks("data:image/");
 
     // The transcript with images is another file: it replaces the first one only when asked.
     let with_images = [&html[..], &["--images"]].concat();
-    assert!(env.run(&with_images).fails(2).contains("--force"));
+    env.run(&with_images).fails(2).says("--force");
     assert_eq!(read(), without);
-    env.run(&[&with_images[..], &["--force"]].concat()).ok();
+    env.run([&with_images[..], &["--force"]].concat()).ok();
     let with = read();
     let addresses: Vec<_> = with.split("src=\"data:image/").skip(1).collect();
     assert_eq!(addresses.len(), 2, "what is not an image is left out");
@@ -90,13 +89,14 @@ fn transcripts_have_the_images_of_the_log_when_asked() {
     }
     // The same transcript again is not written, with and without the permission.
     for force in [&[][..], &["--force"]] {
-        let again = env.json(&[&with_images[..], force].concat());
-        assert_eq!((&again["files"], &again["files_unchanged"]), (&0.into(), &1.into()), "{again}");
+        env.json([&with_images[..], force].concat()).has(json!({
+            "files": 0, "files_unchanged": 1,
+        }));
     }
 
     let markdown = ["export", "md", "pictures", "-o", "pictures.md", "--images"];
-    assert!(env.run(&markdown).fails(2).contains("--images"));
-    fs::remove_file(env.path("pictures.jsonl")).expect("removes");
-    env.run(&[&with_images[..], &["--force"]].concat()).ok();
+    env.run(markdown).fails(2).says("--images");
+    env.remove("pictures.jsonl");
+    env.run([&with_images[..], &["--force"]].concat()).ok();
     assert!(!read().contains("data:image/"), "the log has the images");
 }

@@ -13,17 +13,19 @@ use schemas::Timestamp;
 use serde_json::{Value, json};
 use sessions::lake::{LakeCatalog, LakeCompaction, LakePlace, compact_lake};
 
+use crate::checks::{Checks, JsonChecks};
 use crate::crash::content;
-use crate::env::{Random, TestEnv, copy_folder};
+use crate::env::{Random, SETTINGS, TestEnv, copy_folder};
 use crate::lake::{
-    KILLS, content_objects, ingest_log, laptop, machine, objects, pull, push, run_killed,
+    KILLS, content_objects, ingest_log, laptop, listing_of, machine, objects, pier_with, pull,
+    push, run_killed,
 };
 use crate::rounds::rounds;
 
 const HOUR_US: i64 = 3_600_000_000;
 
 pub(crate) fn compact(env: &TestEnv, lake: &Path) -> Value {
-    env.json(&["lake", "compact", &lake.to_string_lossy()])
+    env.json(["lake", "compact", &lake.to_string_lossy()])
 }
 
 /// Compacts a lake as if it were `hours` later than all its events.
@@ -122,21 +124,21 @@ fn a_compaction_repeats_the_rows_and_changes_no_object_of_a_session() {
     assert_eq!(check_joined(&lake).0, 0);
 
     let first = compact(&env, &lake);
-    assert!(first["written"].as_u64() > Some(3) && first["left_out"] == 0, "{first}");
+    assert!(first["written"].as_u64() > Some(3) && first["left_out"] == 0);
     assert_eq!(pushed_files(&lake), pushed);
     let (joined, single) = check_joined(&lake);
-    assert_eq!(first["joined"].as_u64(), Some(joined as u64), "{first}");
+    assert_eq!(first["joined"].as_u64(), Some(joined as u64));
     assert!(joined > 20 && single < joined, "{joined} {single}");
     let written = joined_files(&lake);
 
     // A second one has nothing to do.
-    let second = compact(&env, &lake);
-    assert_eq!((&second["written"], &second["changed_days"]), (&json!(0), &json!(0)), "{second}");
-    assert_eq!(second["unchanged"], first["written"], "{second}");
+    compact(&env, &lake).has(json!({
+        "written": 0, "changed_days": 0, "unchanged": first["written"],
+    }));
     assert_eq!(joined_files(&lake), written);
 
     // Pulls see the same, and pushes still need two requests.
-    assert_eq!(pull(&before, &lake)["requests"], 1);
+    pull(&before, &lake).has(json!({"requests": 1}));
     let after = machine("server", "team", "");
     pull(&after, &lake);
     let rows = "SELECT bit_xor(hash(e)), count(*) FROM events e";
@@ -152,16 +154,11 @@ fn a_compaction_repeats_the_rows_and_changes_no_object_of_a_session() {
 
 #[test]
 fn forgotten_rows_leave_the_joined_objects_with_the_push() {
-    let env = machine("pier", "mira", "include = ['**']");
-    for id in ["moor", "dock", "stay"] {
-        ingest_log(&env, id, "/code/harbor", &format!("The zanzibar {id} of the harbor."));
-    }
-    let lake = env.path("lake");
-    push(&env, &lake);
+    let (env, lake) = pier_with(&["moor", "dock", "stay"]);
     compact(&env, &lake);
     assert_eq!(check_joined(&lake), (6, 0));
 
-    env.run(&["forget", "moor", "--yes"]).ok();
+    env.run(["forget", "moor", "--yes"]).ok();
     push(&env, &lake);
     assert_eq!(joined_files(&lake), BTreeMap::new(), "nothing has the rows any more");
     assert_eq!(check_joined(&lake), (0, 4));
@@ -169,12 +166,10 @@ fn forgotten_rows_leave_the_joined_objects_with_the_push() {
     assert_eq!(check_joined(&lake), (4, 0));
     let manifest = joined_files(&lake)[Path::new("v1/days/2026-10-29.json")].clone();
     let manifest = String::from_utf8(manifest).expect("JSON");
-    assert!(manifest.contains("dock~") && !manifest.contains("moor~"), "{manifest}");
+    manifest.shows("dock~").lacks("moor~");
 
     // Rows that are published in another way leave, too.
-    let settings = env.path(".config/sessions/settings.toml");
-    let text = fs::read_to_string(&settings).expect("reads") + "content = 'usage'\n";
-    fs::write(&settings, text).expect("writes");
+    env.append(SETTINGS, "content = 'usage'\n");
     push(&env, &lake);
     assert_eq!(joined_files(&lake), BTreeMap::new());
 }
@@ -182,36 +177,24 @@ fn forgotten_rows_leave_the_joined_objects_with_the_push() {
 /// A push that is killed after it withdrew a session removes the joined rows when it is continued.
 #[test]
 fn an_unfinished_withdrawal_is_finished() {
-    let env = machine("pier", "mira", "include = ['**']");
-    for id in ["moor", "dock", "stay"] {
-        ingest_log(&env, id, "/code/harbor", &format!("The zanzibar {id} of the harbor."));
-    }
-    let lake = env.path("lake");
-    push(&env, &lake);
+    let (env, lake) = pier_with(&["moor", "dock", "stay"]);
     compact(&env, &lake);
     let joined = env.path("joined");
     copy_folder(&lake.join("v1/days"), &joined);
-    env.run(&["forget", "moor", "--yes"]).ok();
+    env.run(["forget", "moor", "--yes"]).ok();
     push(&env, &lake);
     // The listing as it is before the objects are removed.
-    let key = objects(&lake).into_keys().find(|key| key.starts_with("v1/machines")).expect("one");
-    let listing = fs::read_to_string(lake.join(&key)).expect("reads");
-    let mut listing: Value = serde_json::from_str(&listing).expect("JSON");
-    let manifest = fs::read_to_string(joined.join("2026-10-29.json")).expect("reads");
-    let manifest: Value = serde_json::from_str(&manifest).expect("JSON");
+    let manifest = env.read_json("joined/2026-10-29.json");
     let mut keys = Vec::new();
-    for object in
-        ["objects", "rows"].iter().flat_map(|kind| manifest[kind].as_array().expect("a list"))
-    {
-        for source in object["sources"].as_array().expect("a list") {
-            if source["session"].as_str().is_some_and(|id| id.starts_with("moor~")) {
-                keys.push(source["key"].clone());
-            }
-        }
+    for object in ["objects", "rows"].iter().flat_map(|kind| manifest[kind].list()) {
+        let sources = object["sources"].list().iter();
+        let of_moor = sources.filter(|source| source["session"].text().starts_with("moor~"));
+        keys.extend(of_moor.map(|source| source["key"].clone()));
     }
     assert_eq!(keys.len(), 2);
+    let mut listing = env.read_json(listing_of(&lake));
     listing["unused"] = json!(keys);
-    fs::write(lake.join(&key), listing.to_string()).expect("writes");
+    env.write(listing_of(&lake), listing.to_string());
     copy_folder(&joined, &lake.join("v1/days"));
 
     assert_eq!(check_joined(&lake), (0, 4), "readers use none of it");
@@ -222,19 +205,11 @@ fn an_unfinished_withdrawal_is_finished() {
 /// The rows of a session are joined on the day of its last events, which its key does not say.
 #[test]
 fn the_row_of_a_session_that_goes_on_leaves_its_old_day() {
-    let env = machine("pier", "mira", "include = ['**']");
-    for id in ["moor", "dock"] {
-        ingest_log(&env, id, "/code/harbor", &format!("The zanzibar {id} of the harbor."));
-    }
-    let lake = env.path("lake");
-    push(&env, &lake);
+    let (env, lake) = pier_with(&["moor", "dock"]);
     compact(&env, &lake);
     assert_eq!(check_joined(&lake), (4, 0));
-    let log = env.path("moor.jsonl");
-    let event = json!({ "type": "user", "timestamp": "2026-10-30T06:00:00Z", "text": "Cast off." });
-    let text = fs::read_to_string(&log).expect("reads") + &format!("{event}\n");
-    fs::write(&log, text).expect("writes");
-    env.run(&["ingest", "--quiet", &log.to_string_lossy()]).ok();
+    env.append_prompt("moor.jsonl", "2026-10-30T06:00:00Z", "Cast off.");
+    env.ingest("moor.jsonl");
     push(&env, &lake);
     assert_eq!(check_joined(&lake), (2, 3), "the events of the first day stay joined");
     assert_eq!(joined_files(&lake).len(), 3, "its rows are removed");
@@ -260,7 +235,7 @@ fn many_sessions_are_pulled_with_few_requests() {
     let joined = machine("server", "team", "");
     let after = pull(&joined, &lake);
     // Machines, the listing, days, one manifest, rows and events.
-    assert_eq!((&before["requests"], &after["requests"]), (&json!(83), &json!(6)), "{after}");
+    assert_eq!((&before["requests"], &after["requests"]), (&json!(83), &json!(6)));
     for field in ["imported", "events", "bytes", "problems"] {
         assert_eq!(before[field], after[field], "{field}");
     }
@@ -273,7 +248,7 @@ fn many_sessions_are_pulled_with_few_requests() {
         ingest_log(&env, &format!("late{at}"), "/code/harbor", "Moor late.");
     }
     push(&env, &lake);
-    assert_eq!(pull(&joined, &lake)["imported"], 5);
+    pull(&joined, &lake).has(json!({"imported": 5}));
     compact(&env, &lake);
 
     // Objects that are not what they should be are replaced by those of the sessions.
@@ -282,11 +257,10 @@ fn many_sessions_are_pulled_with_few_requests() {
         let bytes = fs::read(entry.path()).expect("reads");
         let server = machine("server", "team", "");
         fs::write(entry.path(), &bytes[..bytes.len() / 2]).expect("writes");
-        let damaged = pull(&server, &lake);
-        assert_eq!((&damaged["imported"], &damaged["problems"]), (&json!(45), &json!([])));
+        pull(&server, &lake).has(json!({"imported": 45, "problems": []}));
         fs::remove_file(entry.path()).expect("removes");
         let missing = machine("server", "team", "");
-        assert_eq!(pull(&missing, &lake)["problems"], json!([]));
+        pull(&missing, &lake).has(json!({"problems": []}));
         fs::write(entry.path(), &bytes).expect("writes");
         for sql in [rows, sessions] {
             assert_eq!(server.rows(sql), missing.rows(sql), "{sql}");
@@ -296,11 +270,7 @@ fn many_sessions_are_pulled_with_few_requests() {
 
 #[test]
 fn what_comes_late_is_joined_and_replaced_objects_stay_for_an_hour() {
-    let env = machine("pier", "mira", "include = ['**']");
-    ingest_log(&env, "one", "/code/harbor", "Moor boat one.");
-    ingest_log(&env, "two", "/code/harbor", "Moor boat two.");
-    let lake = env.path("lake");
-    push(&env, &lake);
+    let (env, lake) = pier_with(&["one", "two"]);
     // A day that is not over is left as it is.
     let place = LakePlace::open(&lake.to_string_lossy()).expect("a place");
     let evening = Timestamp::parse("2026-10-29T23:59:59Z").expect("a time");
@@ -326,12 +296,7 @@ fn what_comes_late_is_joined_and_replaced_objects_stay_for_an_hour() {
 
 #[test]
 fn damaged_and_missing_joined_objects_are_not_used() {
-    let env = machine("pier", "mira", "include = ['**']");
-    for id in ["one", "two"] {
-        ingest_log(&env, id, "/code/harbor", &format!("Moor boat {id}."));
-    }
-    let lake = env.path("lake");
-    push(&env, &lake);
+    let (env, lake) = pier_with(&["one", "two"]);
     compact(&env, &lake);
     let written = joined_files(&lake);
     for (key, bytes) in &written {
@@ -346,8 +311,8 @@ fn damaged_and_missing_joined_objects_are_not_used() {
     }
     // A manifest cannot name other files.
     let manifest = lake.join("v1/days/2026-10-29.json");
-    let text = fs::read_to_string(&manifest).expect("reads");
-    fs::write(&manifest, text.replace("v1/days/2026-10-29/", "v1/days/../../")).expect("writes");
+    let text = env.read(&manifest);
+    env.write(&manifest, text.replace("v1/days/2026-10-29/", "v1/days/../../"));
     assert_eq!(check_joined(&lake), (0, 4));
     compact(&env, &lake);
     assert_eq!(joined_files(&lake), written);
@@ -359,7 +324,7 @@ fn a_killed_compaction_is_continued() {
     let calm = env.path("calm");
     push(&env, &calm);
     let pushed = pushed_files(&calm);
-    let lakes: Vec<PathBuf> = (0..rounds(KILLS)).map(|at| env.path(&format!("lake{at}"))).collect();
+    let lakes: Vec<PathBuf> = (0..rounds(KILLS)).map(|at| env.path(format!("lake{at}"))).collect();
     for lake in &lakes {
         copy_folder(&calm, lake);
     }
@@ -389,7 +354,7 @@ fn compactions_and_pushes_at_once_are_harmless() {
     let lake = env.path("lake");
     push(&env, &lake);
     push(&quay, &lake);
-    quay.run(&["forget", "moor", "--yes"]).ok();
+    quay.run(["forget", "moor", "--yes"]).ok();
     std::thread::scope(|scope| {
         for _ in 0..3 {
             scope.spawn(|| compact(&env, &lake));

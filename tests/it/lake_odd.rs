@@ -8,9 +8,13 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
+use crate::checks::JsonChecks;
 use crate::crash::{compare, content};
 use crate::env::{Random, TestEnv};
-use crate::lake::{content_objects, count, ingest_log, kill_within, machine, objects, pull, push};
+use crate::lake::{
+    assert_sessions, content_objects, ingest_log, kill_within, machine, objects, pier_with, pull,
+    push,
+};
 use crate::rounds::rounds;
 
 /// Rounds of pushes beside a pull; each kills some.
@@ -89,18 +93,13 @@ fn find(objects: &BTreeMap<PathBuf, Vec<u8>>, start: &str, part: &str, end: &str
 }
 
 fn problems(report: &Value) -> Vec<String> {
-    let problems = report["problems"].as_array().expect("a list");
+    let problems = report["problems"].list();
     problems.iter().map(|one| one.as_str().expect("a text").to_owned()).collect()
 }
 
 #[test]
 fn an_odd_object_costs_its_session_until_it_is_whole_again() {
-    let env = machine("pier", "mira", "include = ['**']");
-    for id in ["one", "two", "three"] {
-        ingest_log(&env, id, "/code/harbor", &format!("Moor boat {id}."));
-    }
-    let lake = env.path("lake");
-    push(&env, &lake);
+    let (env, lake) = pier_with(&["one", "two", "three"]);
     let written = objects(&lake);
     let events = find(&written, "v1/events", "/one~", ".parquet");
     let row = find(&written, "v1/sessions", "/two~", ".parquet");
@@ -119,7 +118,7 @@ fn an_odd_object_costs_its_session_until_it_is_whole_again() {
                 found.iter().all(|one| one.contains(named) && one.contains("pier")),
                 "{found:?}"
             );
-            let code = server.run(&["pull", &lake.to_string_lossy()]).code;
+            let code = server.run(["pull", &lake.to_string_lossy()]).code;
             assert_eq!(code, i32::from(imported < 3), "{key:?}: {what}");
 
             // A compaction leaves it out as well, and says so.
@@ -129,7 +128,7 @@ fn an_odd_object_costs_its_session_until_it_is_whole_again() {
             remove(&path);
             remove(&path.with_extension("other"));
             remove(&lake.join("v1/days"));
-            fs::write(&path, &written[key]).expect("writes");
+            env.write(&path, &written[key]);
             assert_eq!(pull(&server, &lake)["imported"], 3 - imported, "{key:?}: {what}");
         }
         // A listing that cannot be read takes nothing away; one that is not there does.
@@ -143,20 +142,15 @@ fn an_odd_object_costs_its_session_until_it_is_whole_again() {
         assert_eq!(problems(&pulled).len(), usize::from(!is_gone), "{what}: {pulled}");
         remove(&path);
         remove(&path.with_extension("other"));
-        fs::write(&path, &written[&listing]).expect("writes");
+        env.write(&path, &written[&listing]);
     }
 }
 
 #[test]
 fn an_entry_of_a_listing_that_is_not_valid_costs_no_other_one() {
-    let env = machine("pier", "mira", "include = ['**']");
-    for id in ["one", "two"] {
-        ingest_log(&env, id, "/code/harbor", &format!("Moor boat {id}."));
-    }
-    let lake = env.path("lake");
-    push(&env, &lake);
+    let (env, lake) = pier_with(&["one", "two"]);
     let key = lake.join(find(&objects(&lake), "v1/machines", "", ".json"));
-    let whole = fs::read_to_string(&key).expect("reads");
+    let whole = env.read(&key);
     let listing: Value = serde_json::from_str(&whole).expect("JSON");
     let sessions = listing["sessions"].as_object().expect("sessions");
     let (id, entry) = sessions.iter().find(|(id, _)| id.starts_with("one~")).expect("one");
@@ -176,13 +170,13 @@ fn an_entry_of_a_listing_that_is_not_valid_costs_no_other_one() {
         // What was imported before stays.
         let server = machine("server", "team", "");
         pull(&server, &lake);
-        fs::write(&key, changed.to_string()).expect("writes");
+        env.write(&key, changed.to_string());
         let pulled = pull(&server, &lake);
         assert_eq!(pulled["removed"], 0, "{field}: {pulled}");
         assert!(problems(&pulled)[0].contains(id), "{field}: {pulled}");
         let fresh = machine("server", "team", "");
         assert_eq!(pull(&fresh, &lake)["imported"], 1, "{field}");
-        fs::write(&key, &whole).expect("writes");
+        env.write(&key, &whole);
     }
 }
 
@@ -218,7 +212,7 @@ fn a_pull_beside_pushes_always_succeeds() {
                 }
             });
             for _ in 0..3 {
-                let pulled = server.json(&["pull", &place]);
+                let pulled = server.json(["pull", &place]);
                 assert_eq!(pulled["problems"], json!([]), "round {round}: {pulled}");
             }
         });
@@ -241,7 +235,7 @@ fn the_first_push_and_pull_of_a_store_may_run_at_once() {
             for command in ["push", "pull", "push", "pull", "push", "pull"] {
                 let env = &env;
                 let place = &place;
-                scope.spawn(move || env.run(&[command, place]).ok());
+                scope.spawn(move || env.run([command, place]).ok());
             }
         });
         let listings = objects(&lake).into_keys().filter(|key| key.starts_with("v1/machines"));
@@ -255,12 +249,7 @@ fn the_first_push_and_pull_of_a_store_may_run_at_once() {
 /// A lake as earlier versions wrote it: keys without hashes.
 #[test]
 fn a_lake_with_earlier_keys_is_read_and_continued() {
-    let env = machine("pier", "mira", "include = ['**']");
-    for id in ["one", "two"] {
-        ingest_log(&env, id, "/code/harbor", &format!("Moor boat {id}."));
-    }
-    let lake = env.path("lake");
-    push(&env, &lake);
+    let (env, lake) = pier_with(&["one", "two"]);
     let mut listing = String::new();
     let mut listing_key = PathBuf::new();
     let mut renamed = Vec::new();
@@ -287,18 +276,14 @@ fn a_lake_with_earlier_keys_is_read_and_continued() {
     fs::write(lake.join(&listing_key), listing).expect("writes");
 
     let server = machine("server", "team", "");
-    assert_eq!(pull(&server, &lake)["imported"], 2);
-    let again = push(&env, &lake);
-    assert_eq!(again["objects"], 0, "{again}");
-    let log = env.path("one.jsonl");
-    let more = json!({ "type": "user", "timestamp": "2026-10-29T07:00:00Z", "text": "Again." });
-    let text = fs::read_to_string(&log).expect("reads") + &format!("{more}\n");
-    fs::write(&log, text).expect("writes");
-    env.run(&["ingest", "--quiet", &log.to_string_lossy()]).ok();
+    pull(&server, &lake).has(json!({"imported": 2}));
+    push(&env, &lake).has(json!({"objects": 0}));
+    env.append_prompt("one.jsonl", "2026-10-29T07:00:00Z", "Again.");
+    env.ingest("one.jsonl");
     push(&env, &lake);
     assert_eq!(content_objects(&lake).len(), 6, "the earlier objects of one are removed");
-    assert_eq!(pull(&server, &lake)["imported"], 1);
-    assert_eq!(count(&server, "SELECT count(*) FROM sessions"), 2);
+    pull(&server, &lake).has(json!({"imported": 1}));
+    assert_sessions(&server, 2);
 }
 
 #[cfg(unix)]
@@ -328,7 +313,7 @@ fn a_lake_is_as_private_as_its_folder() {
     for (mode, file, folder) in
         [(0o700, 0o600, 0o700), (0o750, 0o640, 0o750), (0o2770, 0o660, 0o2770)]
     {
-        let lake = env.path(&format!("lake-{mode:o}"));
+        let lake = env.path(format!("lake-{mode:o}"));
         fs::create_dir(&lake).expect("creates");
         fs::set_permissions(&lake, fs::Permissions::from_mode(mode)).expect("sets the mode");
         push(&env, &lake);
@@ -344,26 +329,16 @@ fn a_log_whose_objects_are_odd_is_published_by_another_machine() {
     let quay = machine("quay", "mira", "include = ['**']");
     let lake = pier.path("lake");
     let log = |env: &TestEnv, prompts: &[&str]| {
-        let path = env.path("moor.jsonl");
-        let head =
-            json!({ "format": "sessions", "version": 1, "session_id": "moor", "cwd": "/code" });
-        let mut text = format!("{head}\n");
-        for (at, prompt) in prompts.iter().enumerate() {
-            let time = format!("2026-10-29T06:00:0{at}Z");
-            let event = json!({ "type": "user", "timestamp": time, "text": prompt });
-            text.push_str(&format!("{event}\n"));
-        }
-        fs::write(&path, text).expect("writes");
-        env.run(&["ingest", "--quiet", &path.to_string_lossy()]).ok();
+        prompts.iter().fold(env.log("moor").cwd("/code"), |log, prompt| log.user(prompt)).ingest();
     };
     log(&pier, &["Moor.", "Dock.", "Rest."]);
     push(&pier, &lake);
     let events = find(&objects(&lake), "v1/events", "/moor~", ".parquet");
     fs::write(lake.join(events), "broken").expect("writes");
     log(&quay, &["Moor.", "Dock."]);
-    assert_eq!(push(&quay, &lake)["published"].as_array().map(Vec::len), Some(1));
+    assert_eq!(push(&quay, &lake)["published"].list().len(), 1);
     let server = machine("server", "team", "");
     let pulled = pull(&server, &lake);
-    assert_eq!((pulled["imported"].as_i64(), problems(&pulled).len()), (Some(1), 1), "{pulled}");
+    assert_eq!((pulled["imported"].as_i64(), problems(&pulled).len()), (Some(1), 1));
     assert_eq!(server.rows("SELECT machine, events FROM sessions"), [[json!("quay"), json!(2)]]);
 }

@@ -7,8 +7,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::env::{Random, TestEnv};
-use crate::lake::{KILLS, count, machine, objects, pull, push};
+use crate::checks::JsonChecks;
+use crate::env::{Random, SETTINGS, TestEnv};
+use crate::lake::{KILLS, assert_sessions, machine, objects, pull, push};
 use crate::lake_compact::{check_joined, compact};
 use crate::rounds::rounds;
 
@@ -21,8 +22,6 @@ const TOKENS: i64 = 7;
 /// Writes a log of Claude Code with these turns, and ingests it. A turn has a prompt and an answer; its
 /// number gives it its ids and its time.
 fn write_turns(env: &TestEnv, session: &str, turns: &[usize]) {
-    let folder = env.path("logs/projects/-code-depot");
-    fs::create_dir_all(&folder).expect("creates");
     let mut text = String::new();
     let mut parent = Value::Null;
     for turn in turns {
@@ -46,8 +45,8 @@ fn write_turns(env: &TestEnv, session: &str, turns: &[usize]) {
         });
         push_record(2, "assistant", answer);
     }
-    fs::write(folder.join(format!("{session}.jsonl")), text).expect("writes");
-    env.run(&["ingest", "--quiet", &env.path("logs").to_string_lossy()]).ok();
+    env.write(format!("logs/projects/-code-depot/{session}.jsonl"), text);
+    env.ingest("logs");
 }
 
 fn publisher(name: &str) -> TestEnv {
@@ -57,8 +56,7 @@ fn publisher(name: &str) -> TestEnv {
 /// The prompts and answers that count, sorted.
 fn texts(env: &TestEnv) -> Vec<String> {
     let sql = "SELECT text FROM events WHERE event_type IN ('user', 'message') AND NOT is_replay ORDER BY text";
-    let rows = env.rows(sql);
-    rows.into_iter().map(|row| row[0].as_str().expect("a text").to_owned()).collect()
+    env.texts(sql)
 }
 
 /// The same for these turns, each once.
@@ -97,16 +95,15 @@ fn the_beginning_of_a_log_is_not_another_one() {
     push(&a, &lake);
     pull(&reader, &lake);
     check_turns(&reader, &[1, 2], "the beginning again");
-    assert_eq!(count(&reader, "SELECT count(*) FROM sessions"), 1);
+    assert_sessions(&reader, 1);
     // A machine that has the beginning gets the rest.
     pull(&a, &lake);
     check_turns(&a, &[1, 2], "the rest");
     write_turns(&a, SESSION, &[1, 2]);
     pull(&a, &lake);
     check_turns(&a, &[1, 2], "its own log has all");
-    assert_eq!(count(&a, "SELECT count(*) FROM sessions"), 1);
-    let held = push(&a, &lake);
-    assert_eq!(held["held_by_others"], 1, "{held}");
+    assert_sessions(&a, 1);
+    push(&a, &lake).has(json!({"held_by_others": 1}));
 }
 
 #[test]
@@ -117,9 +114,9 @@ fn histories_that_parted_are_both_published() {
     write_turns(&b, SESSION, &[1, 3]);
     push(&a, &lake);
     let pushed = push(&b, &lake);
-    let id = pushed["published"][0]["session_id"].as_str().expect("an id").to_owned();
-    assert!(id.starts_with(&format!("{SESSION}~")), "{pushed}");
-    assert_eq!(pushed["published"][0]["forked_from"], SESSION, "{pushed}");
+    let id = pushed["published"][0]["session_id"].text().to_owned();
+    assert!(id.starts_with(&format!("{SESSION}~")));
+    assert_eq!(pushed["published"][0]["forked_from"], SESSION);
     let reader = machine("reader", "team", "");
     pull(&reader, &lake);
     check_turns(&reader, &[1, 2, 3], "both");
@@ -130,10 +127,10 @@ fn histories_that_parted_are_both_published() {
     // Its id stays while it grows, and nothing is taken away.
     write_turns(&b, SESSION, &[1, 3, 4, 5]);
     let grown = push(&b, &lake);
-    assert_eq!(grown["published"][0]["session_id"], id, "{grown}");
+    assert_eq!(grown["published"][0]["session_id"], id);
     pull(&reader, &lake);
     check_turns(&reader, &[1, 2, 3, 4, 5], "the other one is longer now");
-    assert_eq!(push(&b, &lake)["objects"], 0);
+    push(&b, &lake).has(json!({"objects": 0}));
     assert!(push(&b, &lake)["requests"].as_u64() <= Some(2));
 
     // Each of them has the other one, and its own stays as it is.
@@ -142,7 +139,7 @@ fn histories_that_parted_are_both_published() {
         check_turns(env, &[1, 2, 3, 4, 5], "a machine with a log of its own");
         let own = format!("SELECT replay_events FROM sessions WHERE session_id = '{SESSION}'");
         assert_eq!(env.rows(&own), [[json!(0)]]);
-        assert_eq!(pull(env, &lake)["imported"], 0);
+        pull(env, &lake).has(json!({"imported": 0}));
     }
     // A new lake, or one that was emptied, gets the same ids in the same order of pushes.
     let before: Vec<_> = objects(&lake).into_keys().collect();
@@ -159,7 +156,7 @@ fn histories_that_parted_are_both_published() {
     check_turns(&late, &[1, 2, 3, 4, 5], "late");
 
     // One that is withdrawn takes only its own part with it.
-    a.run(&["forget", SESSION, "--yes"]).ok();
+    a.run(["forget", SESSION, "--yes"]).ok();
     push(&a, &lake);
     for env in [&reader, &late] {
         pull(env, &lake);
@@ -202,12 +199,10 @@ fn in_any_order_nothing_is_lost_and_everything_counts_once() {
                 }
                 3 => drop(push(&machines[at], &lake)),
                 4 => {
-                    let pulled = pull(&machines[at], &lake);
-                    assert_eq!(pulled["problems"], json!([]), "{steps:?}: {pulled}");
+                    pull(&machines[at], &lake).has(json!({"problems": []}));
                 }
                 _ => {
-                    let pulled = pull(&reader, &lake);
-                    assert_eq!(pulled["problems"], json!([]), "{steps:?}: {pulled}");
+                    pull(&reader, &lake).has(json!({"problems": []}));
                     let now: BTreeSet<String> = texts(&reader).into_iter().collect();
                     assert!(seen.is_subset(&now), "{steps:?}: {seen:?} {now:?}");
                     seen = now;
@@ -242,10 +237,9 @@ fn different_logs_with_one_id_are_both_published() {
     pull(&reader, &lake);
     check_turns(&reader, &[1, 2, 3, 4, 5, 10], "both");
     let relations = "SELECT count(*) FROM sessions WHERE relation IS NOT NULL";
-    assert_eq!(count(&reader, relations), 0, "neither is a fork of the other");
+    assert_eq!(reader.number(relations), 0, "neither is a fork of the other");
     for env in [&a, &b] {
-        let again = push(env, &lake);
-        assert_eq!(again["objects"], 0, "{again}");
+        push(env, &lake).has(json!({"objects": 0}));
     }
     write_turns(&a, SESSION, &[1, 2, 6]);
     push(&a, &lake);
@@ -274,8 +268,7 @@ fn first_pushes_at_the_same_instant_destroy_nothing() {
         });
         let turns: &[usize] = if is_same_log { &[1, 2, 3] } else { &[1, 2, 3, 4] };
         let reader = machine("reader", "team", "");
-        let pulled = pull(&reader, &lake);
-        assert_eq!(pulled["problems"], json!([]), "{pulled}");
+        pull(&reader, &lake).has(json!({"problems": []}));
         check_turns(&reader, turns, &format!("round {round}"));
         check_joined(&lake);
     }
@@ -296,8 +289,7 @@ fn a_reader_tells_two_logs_with_one_id_apart() {
     for env in [&reader, &machine("late", "team", "")] {
         pull(env, &of_a);
         check_turns(env, &[1, 2, 3, 4], "both");
-        let again = pull(env, &of_a);
-        assert_eq!((&again["imported"], &again["requests"]), (&json!(0), &json!(1)), "{again}");
+        pull(env, &of_a).has(json!({"imported": 0, "requests": 1}));
     }
     // The next push of one of them that has something new takes another id.
     write_turns(&a, SESSION, &[1, 2, 5]);
@@ -307,11 +299,7 @@ fn a_reader_tells_two_logs_with_one_id_apart() {
 }
 
 fn copy_objects(from: &Path, to: &Path) {
-    for (key, bytes) in objects(from) {
-        let path = to.join(key);
-        fs::create_dir_all(path.parent().expect("a folder")).expect("creates");
-        fs::write(path, bytes).expect("writes");
-    }
+    crate::env::copy_folder(from, to);
 }
 
 /// What is masked, dropped or left out of the texts does not decide whether logs are the same.
@@ -319,17 +307,14 @@ fn copy_objects(from: &Path, to: &Path) {
 fn the_texts_do_not_decide_what_is_the_same_log() {
     let (a, b) = (publisher("a"), machine("b", "kim", "include = ['**']\ncontent = 'usage'"));
     let lake = a.path("lake");
-    let settings = b.path(".config/sessions/settings.toml");
-    let text = fs::read_to_string(&settings).expect("reads");
-    fs::write(&settings, text + "[store]\nkeep = ['usage after 1d']\n").expect("writes");
-    let rule = "[[rule]]\nname = \"answer\"\nregex = \"Answer\"\n";
-    fs::write(b.path(".config/sessions/redact.toml"), rule).expect("writes");
+    b.append(SETTINGS, "[store]\nkeep = ['usage after 1d']\n");
+    b.write_rule("answer", "Answer");
     write_turns(&b, SESSION, &[1, 2]);
-    b.run(&["compact"]).ok();
+    b.run(["compact"]).ok();
     push(&b, &lake);
     write_turns(&a, SESSION, &[1]);
-    assert_eq!(push(&a, &lake)["held_by_others"], 1);
+    push(&a, &lake).has(json!({"held_by_others": 1}));
     write_turns(&a, SESSION, &[1, 2, 3]);
     let pushed = push(&a, &lake);
-    assert_eq!(pushed["published"][0]["session_id"], SESSION, "{pushed}");
+    assert_eq!(pushed["published"][0]["session_id"], SESSION);
 }

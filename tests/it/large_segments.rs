@@ -10,6 +10,7 @@ use ingest::run::run;
 use serde_json::{Value, json};
 use store::{Store, Verify};
 
+use crate::checks::JsonChecks;
 use crate::env::{TestEnv, manifest_of};
 
 /// Ingests that the store of the test has, each with a segment of its own.
@@ -17,22 +18,16 @@ const ROUNDS: usize = 15;
 
 /// Adds a prompt to a log, which begins with it if it is new.
 fn append(env: &TestEnv, name: &str, text: &str) {
-    let path = env.path(&format!("logs/{name}.jsonl"));
-    fs::create_dir_all(env.path("logs")).expect("creates");
-    let mut log = fs::read_to_string(&path).unwrap_or_else(|_| {
-        let head =
-            json!({"format": "sessions", "version": 1, "session_id": name, "cwd": "/home/mira"});
-        format!("{head}\n")
-    });
-    log += &json!({"type": "user", "timestamp": "2026-01-05T10:00:00Z", "text": text}).to_string();
-    fs::write(path, log + "\n").expect("writes");
+    let path = format!("logs/{name}.jsonl");
+    if !env.path(&path).exists() {
+        env.log(name).cwd("/home/mira").write();
+    }
+    env.append_prompt(path, "2026-01-05T10:00:00Z", text);
 }
 
 /// Adds a line to a log that is no JSON, which is a problem.
 fn append_broken_line(env: &TestEnv, name: &str) {
-    let path = env.path(&format!("logs/{name}.jsonl"));
-    let log = fs::read_to_string(&path).expect("reads");
-    fs::write(path, log + "{broken\n").expect("writes");
+    env.append(format!("logs/{name}.jsonl"), "{broken\n");
 }
 
 /// Reads what is new in the logs into one segment, which is not merged with others.
@@ -71,16 +66,12 @@ fn answers(env: &TestEnv) -> Vec<Value> {
     let sessions =
         "SELECT session_id, events, user_messages, source_path FROM sessions ORDER BY ALL";
     let problems = "SELECT path, line, kind FROM problems ORDER BY ALL";
-    let show = env.json(&["show", "steady", "--detail-level", "full"]);
-    let mut answers = vec![events, sessions, problems]
-        .into_iter()
-        .map(|sql| json!(env.rows(sql)))
-        .collect::<Vec<_>>();
+    let show = env.json(["show", "steady", "--detail-level", "full"]);
+    let mut answers = [events, sessions, problems].map(|sql| json!(env.rows(sql))).to_vec();
     answers.push(show["data"].clone());
     for query in ["steadyword", "round", "replacedword", "singleword7", "absentword"] {
-        let found = env.run(&["--json", "search", query, "--limit", "50"]);
-        let found: Value = serde_json::from_str(&found.stdout).expect("JSON");
-        assert_eq!(found["status"], "ok", "{found}");
+        let found = env.json(["search", query, "--limit", "50"]);
+        assert_eq!(found["status"], "ok");
         answers.push(found["data"].clone());
     }
     answers
@@ -89,7 +80,7 @@ fn answers(env: &TestEnv) -> Vec<Value> {
 /// The numbers of the segments, in the order of the manifest.
 fn numbers(env: &TestEnv) -> Vec<i64> {
     let manifest = manifest_of(&env.store());
-    let segments = manifest["segments"].as_array().expect("segments").iter();
+    let segments = manifest["segments"].list().iter();
     segments.map(|segment| segment["number"].as_i64().expect("a number")).collect()
 }
 
@@ -121,8 +112,8 @@ fn answers_stay_the_same_after_each_merge() {
     assert!(merges >= 3, "{merges}");
     assert!(numbers(&env).len() < ROUNDS / 3, "{:?}", numbers(&env));
     // The states of the logs are kept, so none is read again.
-    let report = env.json(&["ingest", &env.path("logs").to_string_lossy()]);
-    assert_eq!(report["files_unchanged"], report["files"], "{report}");
+    let report = env.ingest("logs");
+    assert_eq!(report["files_unchanged"], report["files"]);
     // New events follow the merged ones.
     append(&env, "steady", "a late steadyword");
     ingest_one_segment(&env);
@@ -137,7 +128,7 @@ fn sessions_grow_and_are_replaced_between_two_merges() {
     let group_bytes = group_bytes(&env);
     assert!(merge_next(&env, group_bytes));
     append(&env, "steady", "steadyword between merges");
-    fs::remove_file(env.path("logs/replaced.jsonl")).expect("removes");
+    env.remove("logs/replaced.jsonl");
     append(&env, "replaced", "replacedword at last");
     ingest_one_segment(&env);
     let grown = answers(&env);
@@ -159,7 +150,7 @@ fn segments_are_written_again_between_two_merges() {
     let env = grown_store();
     let group_bytes = group_bytes(&env);
     assert!(merge_next(&env, group_bytes));
-    env.run(&["forget", "single1", "--yes"]).ok();
+    env.run(["forget", "single1", "--yes"]).ok();
     let left = answers(&env);
     let count = numbers(&env).len();
     while merge_next(&env, group_bytes) {

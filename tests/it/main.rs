@@ -9,6 +9,7 @@ mod answers;
 mod archive;
 #[cfg(feature = "cloud")]
 mod buckets;
+mod checks;
 mod citations;
 mod cli;
 mod compact;
@@ -53,10 +54,12 @@ mod large_segments;
 mod layers;
 mod left_out;
 mod limits;
+mod log;
 mod logging;
 mod mcp;
 mod odd_queries;
 mod oracle;
+mod outcome;
 mod outputs;
 mod packages;
 #[cfg(unix)]

@@ -5,6 +5,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use serde_json::{Value, json};
 
+use crate::checks::{Checks, JsonChecks};
 use crate::env::TestEnv;
 
 /// A client that speaks plain JSON-RPC, line by line.
@@ -27,8 +28,7 @@ impl Client {
     pub(crate) fn legacy_with(env: &TestEnv, flags: &[&str]) -> Self {
         let mut client = Self::spawn(env, flags);
         let info = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } });
-        let answer = client.request("initialize", info);
-        assert_eq!(answer["result"]["protocolVersion"], "2025-11-25", "{answer}");
+        assert_eq!(client.request("initialize", info)["result"]["protocolVersion"], "2025-11-25");
         client
             .send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string());
         client
@@ -88,12 +88,14 @@ impl Client {
         }
         let id = self.next;
         self.next += 1;
+        crate::outcome::remember(format!("{method} {params}, without an answer"));
         self.send(
             &json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string(),
         );
         loop {
             let answer = self.read();
             if answer["id"] == id {
+                crate::outcome::remember(format!("{method} {params}\n{answer:#}"));
                 return answer;
             }
         }
@@ -103,23 +105,29 @@ impl Client {
     pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Value {
         let answer = self.request("tools/call", json!({ "name": tool, "arguments": arguments }));
         let result = &answer["result"];
-        assert_ne!(result["isError"], true, "{answer}");
-        let text: Value =
-            serde_json::from_str(result["content"][0]["text"].as_str().expect("text"))
-                .expect("JSON");
+        assert_ne!(result["isError"], true);
+        let text: Value = serde_json::from_str(result["content"][0]["text"].text()).expect("JSON");
         assert_eq!(text, result["structuredContent"]);
         text
+    }
+
+    /// All pages of an answer.
+    pub(crate) fn pages(&mut self, tool: &str, mut arguments: Value) -> Vec<Value> {
+        let mut pages = vec![self.call(tool, arguments.clone())];
+        while let Some(cursor) = pages[pages.len() - 1]["pagination"]["next_cursor"].as_str() {
+            arguments["cursor"] = json!(cursor);
+            pages.push(self.call(tool, arguments.clone()));
+        }
+        pages
     }
 
     /// Calls a tool that must fail; the error.
     pub(crate) fn fails(&mut self, tool: &str, arguments: Value) -> Value {
         let answer = self.request("tools/call", json!({ "name": tool, "arguments": arguments }));
         let result = &answer["result"];
-        assert_eq!(result["isError"], true, "{answer}");
+        assert_eq!(result["isError"], true);
         assert!(result.get("structuredContent").is_none());
-        let text: Value =
-            serde_json::from_str(result["content"][0]["text"].as_str().expect("text"))
-                .expect("JSON");
+        let text: Value = serde_json::from_str(result["content"][0]["text"].text()).expect("JSON");
         assert_eq!(text["status"], "error");
         text["error"].clone()
     }
@@ -239,7 +247,7 @@ fn tools_answer_in_both_eras_as_their_schemas_and_the_command_line_say() {
     let env = TestEnv::with_samples();
     for mut client in [Client::legacy(&env), Client::modern(&env)] {
         let listed = client.request("tools/list", json!({}));
-        let tools = listed["result"]["tools"].as_array().expect("tools").clone();
+        let tools = listed["result"]["tools"].list().to_vec();
         for (name, arguments, words) in calls() {
             let tool = tools.iter().find(|tool| tool["name"] == name).expect(name);
             assert!(jsonschema::is_valid(&tool["inputSchema"], &arguments), "{name} {arguments}");
@@ -271,7 +279,7 @@ fn discovery_and_annotations() {
     let env = TestEnv::with_samples();
     let mut client = Client::modern(&env);
     let found = client.request("server/discover", json!({}));
-    let versions = found["result"]["supportedVersions"].as_array().expect("versions");
+    let versions = found["result"]["supportedVersions"].list();
     for version in ["2025-11-25", "2026-07-28"] {
         assert!(versions.iter().any(|v| v == version), "{found}");
     }
@@ -366,16 +374,10 @@ fn errors_are_results_that_say_how_to_go_on() {
     for (tool, arguments, code, word) in cases {
         let error = client.fails(tool, arguments.clone());
         assert_eq!(error["code"], code, "{tool} {arguments}: {error}");
-        assert!(
-            error["message"].as_str().is_some_and(|message| message.contains(word)),
-            "{tool} {arguments}: {error}"
-        );
+        error["message"].shows(word);
     }
     let unknown = client.request("tools/call", json!({ "name": "search", "arguments": {} }));
-    assert!(
-        unknown["error"]["message"].as_str().is_some_and(|m| m.contains("search_events")),
-        "{unknown}"
-    );
+    unknown["error"]["message"].shows("search_events");
     let ignored = client.call(
         "get_session_details",
         json!({ "session_id": "9ae82b3a", "include_reasoning": true }),
@@ -404,7 +406,7 @@ fn garbage_does_not_end_the_server_or_reach_stdout() {
     client.send(&format!("{{\"jsonrpc\":\"2.0\",\"id\":77,\"method\":\"tools/call\",\"params\":{{\"name\":\"search_events\",\"arguments\":{{\"query\":\"{}\"}}}}}}", "x".repeat(1 << 20)));
     // Every line read on the way is parsed as the protocol.
     let answer = client.call("list_sessions", json!({ "limit": 1 }));
-    assert_eq!(answer["data"]["sessions"].as_array().map(Vec::len), Some(1));
+    assert_eq!(answer["data"]["sessions"].list().len(), 1);
     assert_eq!(client.end(), 0);
 }
 
@@ -428,7 +430,7 @@ fn the_rmcp_client_gets_the_same() {
         call.arguments = json!({ "query": "budget", "limit": 2 }).as_object().cloned();
         let result = client.call_tool(call).await.expect("answers");
         let data = result.structured_content.expect("structured");
-        assert_eq!(data["data"]["matches"].as_array().map(Vec::len), Some(2));
+        assert_eq!(data["data"]["matches"].list().len(), 2);
         client.cancel().await.expect("ends");
     });
 }

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::checks::{Checks, JsonChecks};
 use crate::env::TestEnv;
 
 /// What a prompt says, and what finds it.
@@ -38,8 +39,8 @@ fn odd_prompts() -> TestEnv {
             format!("{record}\n")
         })
         .collect();
-    std::fs::write(env.path("d.jsonl"), log).expect("writes");
-    env.run(&["ingest", "--quiet", &env.path("d.jsonl").to_string_lossy()]).ok();
+    env.write("d.jsonl", log);
+    env.ingest("d.jsonl");
     env
 }
 
@@ -47,8 +48,8 @@ fn odd_prompts() -> TestEnv {
 fn odd_characters_are_found_as_they_stand() {
     let env = odd_prompts();
     for (n, (text, query)) in ODD.iter().enumerate() {
-        let answer = env.json(&["search", query]);
-        let matches = answer["data"]["matches"].as_array().expect("matches");
+        let answer = env.json(["search", query]);
+        let matches = answer["data"]["matches"].list();
         let found: Vec<_> = matches.iter().map(|event| event["event_id"].as_str()).collect();
         let index = format!(":{n}");
         assert!(
@@ -56,8 +57,7 @@ fn odd_characters_are_found_as_they_stand() {
             "{query} in {text}: {found:?}"
         );
     }
-    let message = env.run(&["search", "is:raining"]).fails(2);
-    assert!(message.contains("is:raining") && message.contains("Quote it"), "{message}");
-    let message = env.run(&["search", "--", "-100821"]).fails(2);
-    assert!(message.contains("at least one word"), "{message}");
+    let message = env.run(["search", "is:raining"]).error(2);
+    message.shows(["is:raining", "Quote it"]);
+    env.run(["search", "--", "-100821"]).fails(2).says("at least one word");
 }

@@ -11,6 +11,7 @@ use serde_json::Value;
 use store::{Snapshot, Store};
 use tools::{Call, Tools};
 
+use crate::checks::JsonChecks;
 use crate::env::{Random, TestEnv, real_logs};
 use crate::rounds::rounds;
 
@@ -280,7 +281,7 @@ fn frequent_words_combined_equal_the_naive_scan() {
         };
         crate::work::append(&logs, session, &(0..12).map(line).collect::<String>());
     }
-    env.run(&["ingest", "--quiet", &logs.to_string_lossy()]).ok();
+    env.ingest(&logs);
     check_combined(&env, 300, 7);
 }
 
@@ -294,8 +295,8 @@ fn real_words_combined_equal_the_naive_scan() {
 fn order_is_newest_first_and_totals_are_never_wrong() {
     let env = TestEnv::with_samples();
     for query in ["budget", "a", "the retry", "\"budget is\"", "retry -budget", "tool:Bash cargo"] {
-        let page = env.json(&["search", query, "--limit", "50"]);
-        let matches = page["data"]["matches"].as_array().expect("matches");
+        let page = env.json(["search", query, "--limit", "50"]);
+        let matches = page["data"]["matches"].list();
         let times: Vec<_> = matches.iter().map(|m| m["timestamp"].as_str().unwrap_or("")).collect();
         assert!(times.is_sorted_by(|a, b| a >= b), "{query}: {times:?}");
         let total = page["metadata"]["results_total"].as_u64().expect("total");

@@ -3,39 +3,34 @@
 #![cfg(unix)]
 
 use std::fs;
-use std::io::Read;
 use std::os::unix::fs::{FileTypeExt, symlink};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::env::TestEnv;
+use crate::checks::Checks;
+use crate::env::{Ran, TestEnv};
 
 const MAIN: &str = "9ae82b3a-fd82-48da-afd8-479f58648cbe";
 
 /// How long a command may take before it counts as hanging.
 const HANGS: Duration = Duration::from_secs(30);
 
-/// Runs a command that must end by itself; its exit code and stderr.
-fn end_of(mut command: Command) -> (i32, String) {
+/// Runs a command that must end by itself. Its stdout is not read.
+fn end_of(mut command: Command) -> Ran {
     let mut child = command.stderr(Stdio::piped()).spawn().expect("spawns");
     let start = Instant::now();
-    let status = loop {
-        if let Some(status) = child.try_wait().expect("waits") {
-            break status;
-        }
+    while child.try_wait().expect("waits").is_none() {
         if start.elapsed() > HANGS {
             child.kill().expect("kills");
             panic!("{command:?} hangs");
         }
         std::thread::sleep(Duration::from_millis(10));
-    };
-    let mut said = String::new();
-    child.stderr.take().expect("stderr").read_to_string(&mut said).expect("reads");
-    (status.code().unwrap_or(-1), said)
+    }
+    Ran::new(&command, child.wait_with_output().expect("ends"))
 }
 
-fn ran(env: &TestEnv, args: &[&str]) -> (i32, String) {
+fn ran(env: &TestEnv, args: &[&str]) -> Ran {
     let mut command = env.command();
     command.args(args).stdout(Stdio::null());
     end_of(command)
@@ -86,9 +81,7 @@ fn no_output_replaces_a_pipe_a_socket_or_a_link_to_them() {
     for output in outputs() {
         for place in &places {
             let args = [&output[..], &[*place]].concat();
-            let (code, said) = ran(&env, &args);
-            assert_eq!(code, 2, "{args:?}: {said}");
-            assert!(said.contains("not a regular file"), "{args:?}: {said}");
+            ran(&env, &args).fails(2).says("not a regular file");
         }
     }
     let kind = |name: &str| fs::symlink_metadata(env.path(name)).expect("there").file_type();
@@ -121,9 +114,7 @@ fn no_output_goes_into_a_store() {
     for output in outputs() {
         for place in &places {
             let args = [&output[..], &[place.to_str().expect("UTF-8")]].concat();
-            let (code, said) = ran(&env, &args);
-            assert_eq!(code, 2, "{args:?}: {said}");
-            assert!(said.contains("inside the store"), "{args:?}: {said}");
+            ran(&env, &args).fails(2).says("inside the store");
         }
     }
     assert_eq!(fs::read(&manifest).expect("reads"), before);
@@ -139,20 +130,18 @@ fn settings_and_tokens_are_read_without_waiting_and_to_their_end_only() {
         end_of(command)
     };
     for place in [env.path("pipe"), Path::new("/dev/zero").to_owned()] {
-        let (code, said) = with("SESSIONS_REDACT", &place);
-        assert_eq!(code, 2, "{said}");
-        assert!(said.contains("not a regular file"), "{said}");
+        with("SESSIONS_REDACT", &place).fails(2).says("not a regular file");
     }
-    fs::write(env.path("large.toml"), "# a comment\n".repeat(400_000)).expect("writes");
-    let (code, said) = with("SESSIONS_REDACT", &env.path("large.toml"));
-    assert!(code == 2 && said.contains("more than"), "{code}: {said}");
+    env.write("large.toml", "# a comment\n".repeat(400_000));
+    with("SESSIONS_REDACT", &env.path("large.toml")).fails(2).says("more than");
 
-    let (code, said) = ran(&env, &["mcp", "--http", "127.0.0.1:0", "--token-file", "/dev/zero"]);
-    assert!(code == 2 && said.contains("more than"), "{code}: {said}");
-    fs::write(env.path("theirs"), "a-token-of-another-program").expect("writes");
+    let serve = ["mcp", "--http", "127.0.0.1:0", "--token-file", "/dev/zero"];
+    ran(&env, &serve).fails(2).says("more than");
+    env.write("theirs", "a-token-of-another-program");
     symlink(env.path("theirs"), env.store().join("http-token")).expect("links");
-    let (code, said) = ran(&env, &["mcp", "--http", "127.0.0.1:0"]);
-    assert!(code != 0 && said.contains("http-token"), "{code}: {said}");
+    let refused = ran(&env, &serve[..3]);
+    assert_ne!(refused.code, 0);
+    refused.stderr.shows("http-token");
 }
 
 #[test]
@@ -160,17 +149,15 @@ fn a_configuration_that_is_a_pipe_is_left_alone() {
     let env = TestEnv::new();
     let path = env.path(".claude.json");
     make_pipe(&path);
-    let (code, said) = ran(&env, &["setup", "claude", "--write"]);
-    assert_eq!(code, 2, "{said}");
-    assert!(said.contains("a named pipe"), "{said}");
+    ran(&env, &["setup", "claude", "--write"]).fails(2).says("a named pipe");
     assert!(fs::symlink_metadata(&path).expect("there").file_type().is_fifo());
     // A link stays a link, and the file that it leads to is changed.
-    fs::remove_file(&path).expect("removes");
-    fs::write(env.path("dotfile"), "{}").expect("writes");
+    env.remove(&path);
+    env.write("dotfile", "{}");
     symlink("dotfile", &path).expect("links");
-    assert_eq!(ran(&env, &["setup", "claude", "--write"]).0, 0);
+    ran(&env, &["setup", "claude", "--write"]).ok();
     assert!(fs::symlink_metadata(&path).expect("there").is_symlink());
-    assert!(fs::read_to_string(env.path("dotfile")).expect("reads").contains("mcpServers"));
+    assert!(env.read("dotfile").contains("mcpServers"));
 }
 
 /// Names in a folder that only this program gives to its temporary files.
@@ -197,7 +184,7 @@ fn what_a_killed_run_leaves_is_removed_by_the_next_one() {
     // Not ours, however much they look like it.
     let theirs = [".sessions-tmp-notes", ".tmpABCDEF", ".sessions-tmp-1-abcDEF012345.bak"];
     for name in theirs {
-        fs::write(env.path("out").join(name), "theirs").expect("writes");
+        env.write(env.path("out").join(name), "theirs");
     }
     for name in theirs {
         assert!(env.path("out").join(name).exists());
@@ -216,14 +203,13 @@ fn what_a_killed_run_leaves_is_removed_by_the_next_one() {
     let moved = env.path("out").join(&left[0]);
     fs::rename(env.path("killed").join(&left[0]), &moved).expect("moves");
 
-    env.run(&["query", "SELECT 1 AS a", "-o", "out/rows.csv"]).ok();
+    env.run(["query", "SELECT 1 AS a", "-o", "out/rows.csv"]).ok();
     assert!(!moved.exists(), "it is removed");
     for name in theirs {
         assert!(env.path("out").join(name).exists(), "{name} is not ours");
     }
     // A run that fails by itself removes its own.
-    let refused = env.run(&["query", "SELECT 2 AS a", "-o", "out/rows.csv"]).fails(2);
-    assert!(refused.contains("already exists there"), "{refused}");
+    env.run(["query", "SELECT 2 AS a", "-o", "out/rows.csv"]).fails(2).says("already exists there");
     assert_eq!(temporary_files(&env.path("out")).len(), theirs.len());
 }
 
@@ -240,7 +226,7 @@ fn a_file_of_a_killed_run_is_removed_at_once_even_if_its_process_id_is_in_use_ag
     let lock = fs::File::open(&alive).expect("opens");
     lock.try_lock().expect("locks");
 
-    env.run(&["query", "SELECT 1 AS a", "-o", "out/rows.csv"]).ok();
+    env.run(["query", "SELECT 1 AS a", "-o", "out/rows.csv"]).ok();
 
     assert!(!killed.exists(), "no process has its lock");
     assert!(alive.exists(), "it is in use");
@@ -249,7 +235,7 @@ fn a_file_of_a_killed_run_is_removed_at_once_even_if_its_process_id_is_in_use_ag
 #[test]
 fn an_export_that_needs_a_folder_says_so() {
     let env = TestEnv::with_samples();
-    fs::write(env.path("file"), "theirs").expect("writes");
+    env.write("file", "theirs");
     for (format, path, kind) in [
         ("parquet", "/dev/null", "a device"),
         ("parquet", "/dev/null/below", "a device"),
@@ -258,11 +244,13 @@ fn an_export_that_needs_a_folder_says_so() {
         ("markdown", "/dev/null", "a device"),
         ("html", "file", "a file"),
     ] {
-        let refused = env.run(&["export", "--format", format, "-o", path]).fails(2);
-        assert!(refused.contains(kind) && refused.contains("Name a folder with -o"), "{refused}");
-        assert!(!refused.contains("os error"), "{refused}");
+        env.run(["export", "--format", format, "-o", path])
+            .fails(2)
+            .says("Name a folder with -o")
+            .says(kind)
+            .lacks("os error");
     }
-    assert_eq!(fs::read_to_string(env.path("file")).expect("reads"), "theirs");
+    assert_eq!(env.read("file"), "theirs");
 }
 
 #[test]
@@ -273,21 +261,17 @@ fn pipes_that_no_program_uses_do_not_hold_up_a_command() {
     let mut listing = env.command();
     listing.args(["list"]).stdout(Stdio::null());
     listing.env("SESSIONS_LOG", format!("debug:{}", pipe.display()));
-    let (code, said) = end_of(listing);
-    assert_eq!(code, 2, "{said}");
-    assert!(said.contains("named pipe that no program reads"), "{said}");
-    assert!(said.contains("SESSIONS_LOG names this file"), "{said}");
+    end_of(listing)
+        .fails(2)
+        .says(["named pipe that no program reads", "SESSIONS_LOG names this file"]);
 
     let mut listing = env.command();
     listing.args(["list"]).stdout(Stdio::null()).env("SESSIONS_LOG", "debug:/dev/stderr");
-    let (code, said) = end_of(listing);
-    assert_eq!(code, 0, "{said}");
+    end_of(listing).ok();
 
     let mut serving = env.command();
     serving.args(["mcp", "--http", "127.0.0.1:0", "--token-file"]).arg(&pipe);
-    let (code, said) = end_of(serving);
-    assert_eq!(code, 2, "{said}");
-    assert!(said.contains("no program writes to it"), "{said}");
+    end_of(serving).fails(2).says("no program writes to it");
 }
 
 #[test]
@@ -298,8 +282,8 @@ fn an_export_cleans_partitions_that_it_does_not_write_to() {
     let mut ended = Command::new("true").spawn().expect("spawns");
     ended.wait().expect("ends");
     let left = partition.join(format!(".sessions-tmp-{}-abcDEF012345", ended.id()));
-    fs::write(&left, "half").expect("writes");
-    env.run(&["export", "--format", "parquet", "-o", "lake"]).ok();
+    env.write(&left, "half");
+    env.run(["export", "--format", "parquet", "-o", "lake"]).ok();
     assert!(!left.exists());
 }
 
@@ -349,10 +333,7 @@ fn every_command_says_that_its_output_could_not_be_written() {
     for args in commands {
         let mut command = env.command();
         command.args(&args).stdout(full());
-        let (code, said) = end_of(command);
-        assert_eq!(code, 3, "{args:?}: {said}");
-        assert!(said.contains("could not be written"), "{args:?}: {said}");
-        assert!(said.contains("No space left on device"), "{args:?}: {said}");
+        end_of(command).fails(3).says(["could not be written", "No space left on device"]);
     }
 }
 
@@ -364,11 +345,9 @@ fn a_reader_that_has_seen_enough_is_not_a_failure() {
         drop(reader);
         let mut command = env.command();
         command.args(&args).stdout(writer);
-        let (code, said) = end_of(command);
-        assert!(!said.contains("could not be written"), "{args:?}: {said}");
-        assert!(!said.contains("panicked"), "{args:?}: {said}");
         let is_error = args.contains(&"ffffffff");
-        assert_eq!(code, i32::from(is_error), "{args:?}: {said}");
+        let ran = end_of(command).exits(i32::from(is_error));
+        ran.lacks(["could not be written", "panicked"]);
     }
 }
 
@@ -383,9 +362,7 @@ fn a_server_that_cannot_answer_says_so_and_ends() {
     let ping = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
     std::io::Write::write_all(&mut writer, ping).expect("writes");
     // stdin stays open: it ends all the same.
-    let (code, said) = end_of(command);
-    assert_eq!(code, 3, "{said}");
-    assert!(said.contains("No space left on device"), "{said}");
+    end_of(command).fails(3).says("No space left on device");
     drop(writer);
 }
 
@@ -401,8 +378,8 @@ fn a_hyphen_in_place_of_a_file_is_the_standard_output() {
     ] {
         let printed = env.run(args).ok();
         assert!(!printed.is_empty(), "{args:?}");
-        assert_eq!(env.run(&[args, &["-o", "-"]].concat()).ok(), printed, "{args:?}");
+        assert_eq!(env.run([args, &["-o", "-"]].concat()).ok(), printed, "{args:?}");
         assert!(!env.path("-").exists(), "{args:?}");
     }
-    assert!(env.run(&["report", "-o", "-"]).ok().contains("<html"));
+    env.run(["report", "-o", "-"]).shows("<html");
 }

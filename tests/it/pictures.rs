@@ -61,8 +61,8 @@ fn the_picture_of_the_page_is_of_this_page_and_these_sessions() {
     let logs = env.path("logs");
     copy_folder(&samples(), &logs);
     set_file_times(&logs.join("cursor"));
-    env.run(&["ingest", "--quiet", &logs.to_string_lossy()]).ok();
-    let page = env.run(&["report", "-o", "-"]).ok();
+    env.ingest(&logs);
+    let page = env.run(["report", "-o", "-"]).ok();
     let (_, rest) = page.split_once(r#"id="data">"#).expect("data");
     let (data, _) = rest.split_once("</script>").expect("its end");
     let mut data: Value = serde_json::from_str(data).expect("JSON");
@@ -87,7 +87,7 @@ fn the_picture_of_the_page_is_of_this_page_and_these_sessions() {
         "docs/pictures/page.png is out of date: `cargo xtask pictures` draws it"
     );
     let report = env.path("report.html");
-    fs::write(&report, page).expect("writes");
+    env.write(&report, page);
     draw_page(&format!("file://{}#/?since=2026-10-05&by=day", report.display()), &env);
     fs::copy(env.path("page.png"), root.join("docs/pictures/page.png")).expect("copies");
     fs::write(hash_file, format!("{hash}\n")).expect("writes");

@@ -7,8 +7,9 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use schemas::tool::TOOLS;
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::checks::{Checks, JsonChecks};
 use crate::env::TestEnv;
 use crate::left_out::report_left_out;
 
@@ -21,46 +22,44 @@ fn read_json(path: &Path) -> Value {
 fn plugins_are_written_once_and_replaced_on_request() {
     let env = TestEnv::new();
     let folder = env.path("plugins");
-    let folder_text = folder.to_string_lossy().into_owned();
-    let written = env.json(&["plugin", "build", &folder_text]);
-    let files = written["files"].as_array().expect("files");
+    let written = env.json(["plugin", "build", "plugins"]);
+    let files = written["files"].list();
     for file in files {
         assert!(folder.join(file.as_str().expect("a path")).is_file(), "{file}");
     }
-    let skill = env.run(&["skill"]).ok();
+    let skill = env.run(["skill"]).ok();
     for plugin in ["claude", "codex", "gemini", "opencode", "pi", "portable"] {
-        let path = folder.join(plugin).join("skills/sessions/SKILL.md");
-        assert_eq!(fs::read_to_string(path).expect("reads"), skill, "{plugin}");
+        let copy = env.read(format!("plugins/{plugin}/skills/sessions/SKILL.md"));
+        assert_eq!(copy, skill, "{plugin}");
     }
 
     // Equal files are left alone, others are not replaced without consent.
-    env.run(&["plugin", "build", &folder_text]).ok();
+    env.run(["plugin", "build", "plugins"]).ok();
     let manifest = folder.join("portable/plugin.json");
-    fs::write(&manifest, "{}").expect("writes");
-    assert!(env.run(&["plugin", "build", &folder_text]).fails(2).contains("--force"));
-    env.run(&["plugin", "build", &folder_text, "--force"]).ok();
+    env.write(&manifest, "{}");
+    env.run(["plugin", "build", "plugins"]).fails(2).says("--force");
+    env.run(["plugin", "build", "plugins", "--force"]).ok();
     assert_eq!(read_json(&manifest)["version"], env!("CARGO_PKG_VERSION"));
 
-    let file = env.path("file");
-    fs::write(&file, "").expect("writes");
-    env.run(&["plugin", "build", &file.to_string_lossy()]).fails(2);
+    env.write("file", "");
+    env.run(["plugin", "build", "file"]).fails(2);
 }
 
 #[test]
 fn marketplaces_name_the_folders_of_the_plugins() {
     let env = TestEnv::new();
     let folder = env.path("plugins");
-    env.run(&["plugin", "build", &folder.to_string_lossy()]).ok();
+    env.run(["plugin", "build", "plugins"]).ok();
     let claude = read_json(&folder.join(".claude-plugin/marketplace.json"));
-    let source = claude["plugins"][0]["source"].as_str().expect("a folder");
+    let source = claude["plugins"][0]["source"].text();
     assert!(folder.join(source).join(".claude-plugin/plugin.json").exists(), "{source}");
     let codex = read_json(&folder.join(".agents/plugins/marketplace.json"));
-    let source = codex["plugins"][0]["source"]["path"].as_str().expect("a folder");
+    let source = codex["plugins"][0]["source"]["path"].text();
     assert!(folder.join(source).join(".codex-plugin/plugin.json").exists(), "{source}");
 
     // Gemini CLI passes only the variables that an extension declares.
     let gemini = read_json(&folder.join("gemini/gemini-extension.json"));
-    let settings = gemini["settings"].as_array().expect("settings");
+    let settings = gemini["settings"].list();
     let names: Vec<_> = settings.iter().filter_map(|item| item["envVar"].as_str()).collect();
     assert_eq!(names, ["CLAUDE_CONFIG_DIR", "CODEX_HOME", "SESSIONS_STORE"]);
     // What the packages of npm name is in them.
@@ -99,7 +98,7 @@ fn the_modules_of_npm_register_their_own_files() {
     let env = TestEnv::new();
     let folder = env.path("my plug'ins #%20 ü");
     let folder_text = folder.to_string_lossy().into_owned();
-    env.run(&["plugin", "build", &folder_text]).ok();
+    env.run(["plugin", "build", &folder_text]).ok();
     let mut command = Command::new("node");
     command.args(["--input-type=module", "--eval", LOAD_MODULES, &folder_text]);
     let output = command.output().expect("runs");
@@ -110,7 +109,7 @@ fn the_modules_of_npm_register_their_own_files() {
     assert!(opencode["mcp"]["other"].is_object(), "the user's servers stay: {opencode}");
     assert_eq!(opencode["skills"]["paths"][0], "mine");
     let last_of = |words: &Value| words.as_array().and_then(|words| words.last()).cloned();
-    let skills = opencode["skills"]["paths"][1].as_str().expect("a folder").to_owned();
+    let skills = opencode["skills"]["paths"][1].text().to_owned();
     assert!(Path::new(&skills).join("sessions/SKILL.md").exists(), "{skills}");
     let server = &found["pi"]["sessions"];
     let pi = last_of(&server["args"]).unwrap_or_else(|| server["command"].clone());
@@ -129,7 +128,7 @@ const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":7,"method":"initialize","param
 /// Runs the launcher of the portable plugin with one request. The programs of the system come last on PATH.
 fn launch(env: &TestEnv, home: &Path, first_on_path: Option<&Path>, request: &str) -> Output {
     let folder = env.path("plugins");
-    env.run(&["plugin", "build", &folder.to_string_lossy()]).ok();
+    env.run(["plugin", "build", "plugins"]).ok();
     let system_root = std::env::var_os("SystemRoot").unwrap_or_default();
     let system = if cfg!(windows) {
         let system32 = Path::new(&system_root).join("System32");
@@ -173,8 +172,9 @@ fn the_launcher_finds_the_program_where_installers_put_it() {
     let output = launch(&env, &home, Some(&other), INITIALIZE);
     assert_eq!(output.status.code(), Some(0));
     let answer: Value = serde_json::from_slice(&output.stdout).expect("one answer");
-    assert_eq!(answer["id"], 7);
-    assert_eq!(answer["result"]["serverInfo"]["name"], "sessions");
+    answer.has(json!({
+        "id": 7, "result": {"serverInfo": {"name": "sessions"}},
+    }));
 }
 
 #[test]
@@ -184,22 +184,19 @@ fn without_the_program_the_launcher_says_what_to_install() {
         let output = launch(&env, &env.path("home"), None, request);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(0), "{said}");
-        assert!(said.contains("Install the package sessions-mcp"), "{said}");
+        said.shows("Install the package sessions-mcp");
         let answer: Value = serde_json::from_slice(&output.stdout).expect("one answer");
         assert_eq!(answer["id"], id);
-        let message = answer["error"]["message"].as_str().expect("a message");
-        assert!(message.contains(env!("CARGO_PKG_REPOSITORY")), "{message}");
+        answer["error"]["message"].shows(env!("CARGO_PKG_REPOSITORY"));
     }
 }
 
 #[test]
 fn the_reader_may_not_change_labels() {
     let env = TestEnv::new();
-    let folder = env.path("plugins");
-    env.run(&["plugin", "build", &folder.to_string_lossy()]).ok();
+    env.run(["plugin", "build", "plugins"]).ok();
     for plugin in ["claude", "gemini"] {
-        let path = folder.join(plugin).join("agents/history-reader.md");
-        let text = fs::read_to_string(path).expect("reads");
+        let text = env.read(format!("plugins/{plugin}/agents/history-reader.md"));
         for tool in TOOLS {
             assert_eq!(text.contains(&format!("_{}\n", tool.name)), tool.read_only, "{plugin}");
         }

@@ -18,7 +18,8 @@ use sessions::output::{ConversationView, Layout, Show, UsageTable};
 use store::Store;
 use tools::{Call, Extent, Tools};
 
-use crate::env::{Ran, TestEnv, compare, samples};
+use crate::checks::{Checks, JsonChecks};
+use crate::env::{TestEnv, compare, samples};
 
 const WIDTHS: [usize; 4] = [60, 80, 120, 200];
 
@@ -192,34 +193,31 @@ fn a_pipe_gets_whole_ids_and_no_escapes() {
         &["usage"],
         &["stats", "--by", "tool"],
     ] {
-        let ran = env.run(args);
-        assert_eq!(ran.code, 0, "{}", ran.stderr);
-        assert!(!ran.stdout.contains('\u{1b}'), "{args:?}: {}", ran.stdout);
+        env.run(args).lacks("\u{1b}");
     }
-    let listed = env.run(&["list", "--provider", "claude"]).ok();
-    assert!(listed.contains(MAIN) && listed.contains("T10:"), "{listed}");
+    env.run(["list", "--provider", "claude"]).shows("T10:").shows(MAIN);
 }
 
 #[test]
 fn colors_are_forced_by_the_flag_and_the_environment() {
     let env = TestEnv::with_samples();
-    let listed = |variables: &[(&str, &str)], args: &[&str]| {
-        let mut command = env.command();
-        command.envs(variables.iter().copied()).args(["list", "--provider", "claude"]).args(args);
-        Ran::from(command.output().expect("runs")).ok()
+    let listed = |variables: &[&str], flags: &[&str]| {
+        let list = env.cli(["list", "--provider", "claude"]).args(flags);
+        let list = variables.iter().fold(list, |list, name| list.env(name, "1"));
+        list.run().ok()
     };
     for (variables, args, has_color) in [
         (&[][..], &["--color", "always"][..], true),
-        (&[("NO_COLOR", "1")], &["--color", "always"], true),
-        (&[("CLICOLOR_FORCE", "1")], &[], true),
-        (&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")], &[], false),
-        (&[("CLICOLOR_FORCE", "1")], &["--color", "never"], false),
+        (&["NO_COLOR"], &["--color", "always"], true),
+        (&["CLICOLOR_FORCE"], &[], true),
+        (&["CLICOLOR_FORCE", "NO_COLOR"], &[], false),
+        (&["CLICOLOR_FORCE"], &["--color", "never"], false),
     ] {
         let out = listed(variables, args);
-        assert_eq!(out.contains("\u{1b}["), has_color, "{variables:?} {args:?}: {out}");
+        assert_eq!(out.contains("\u{1b}["), has_color, "{variables:?} {args:?}");
     }
-    let screen = listed(&[("COLUMNS", "60")], &["--color", "always"]);
-    assert!(screen.contains("9ae82b3a") && !screen.contains(MAIN), "short ids: {screen}");
+    let list = env.cli(["list", "--provider", "claude", "--color", "always"]).env("COLUMNS", "60");
+    list.run().shows("9ae82b3a").lacks(MAIN);
 }
 
 #[test]
@@ -238,43 +236,37 @@ fn every_short_id_names_its_session() {
 fn pages_have_numbers_and_all_of_them_can_be_shown() {
     let env = TestEnv::with_samples();
     let ids = |args: &[&str]| {
-        let answer = env.json(&[&["list", "-n", "5"], args].concat());
-        let sessions = answer["data"]["sessions"].as_array().expect("sessions").clone();
-        sessions.iter().map(|row| row["session_id"].clone()).collect::<Vec<_>>()
+        let answer = env.json([&["list", "-n", "5"], args].concat());
+        let ids = answer["data"]["sessions"].each("session_id");
+        ids.into_iter().map(str::to_owned).collect::<Vec<_>>()
     };
     let (first, second, all) = (ids(&[]), ids(&["--page", "2"]), ids(&["--all"]));
     assert_eq!(first.len(), 5);
     assert_eq!([first, second].concat(), all[..10]);
-    let note = env.run(&["list", "-n", "5", "--page", "2"]).stderr;
-    assert!(note.contains("--page 3 shows more"), "{note}");
+    let note = env.run(["list", "-n", "5", "--page", "2"]).stderr;
+    note.shows("--page 3 shows more");
     let steps = |page: &str| {
         let args = ["show", MAIN, "--detail-level", "steps", "-n", "2", "--page", page];
-        let steps = env.json(&args)["data"]["steps"].clone();
+        let steps = env.json(args)["data"]["steps"].clone();
         steps.as_array().expect("steps").iter().map(|step| step["step_index"].clone()).collect()
     };
     let (first, second): (Vec<_>, Vec<_>) = (steps("1"), steps("2"));
     assert!(first.len() == 2 && !second.is_empty() && first != second, "{first:?} {second:?}");
-    let error = env.run(&["event", &format!("{MAIN}:5"), "--page", "99"]).fails(2);
-    assert!(error.contains("page 99 not found: there is only 1 page"), "{error}");
-    let error = env.run(&["list", "--page", "99"]).fails(2);
-    assert!(error.contains("page 99 not found"), "{error}");
+    let error = env.run(["event", &format!("{MAIN}:5"), "--page", "99"]).error(2);
+    error.shows("page 99 not found: there is only 1 page");
+    env.run(["list", "--page", "99"]).fails(2).says("page 99 not found");
 }
 
 #[test]
 fn a_grown_log_is_read_before_the_answer() {
     let env = TestEnv::new();
-    let line = |text: &str| {
-        format!(r#"{{"role":"user","content":"{text}","timestamp":"2026-11-02T03:30:00Z"}}"#) + "\n"
-    };
-    std::fs::write(env.path("grown.jsonl"), line("The first pier")).expect("writes");
-    env.run(&["ingest", "--quiet", "grown.jsonl"]).ok();
-    let both = line("The first pier") + &line("The second lighthouse");
-    std::fs::write(env.path("grown.jsonl"), both).expect("writes");
-    assert_eq!(env.run(&["search", "lighthouse", "--no-refresh"]).code, 1);
+    let log = env.log("grown").user("The first pier").ingest();
+    env.append_prompt(log, "2026-11-02T03:30:00Z", "The second lighthouse");
+    env.run(["search", "lighthouse", "--no-refresh"]).fails(1);
     // The reading may take longer than the command waits for it.
     let has_found = (0..50).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(100));
-        env.run(&["search", "lighthouse"]).code == 0
+        env.run(["search", "lighthouse"]).code == 0
     });
     assert!(has_found, "the added line");
 }
@@ -282,49 +274,45 @@ fn a_grown_log_is_read_before_the_answer() {
 #[test]
 fn words_that_users_try_are_understood() {
     let env = TestEnv::with_samples();
-    let markdown = env.run(&["export", "md", MAIN]).ok();
-    assert!(markdown.starts_with("# "), "{markdown}");
-    let summary = env.run(&["stats"]).ok();
+    let markdown = env.run(["export", "md", MAIN]).ok();
+    assert!(markdown.starts_with("# "));
+    let summary = env.run(["stats"]).ok();
     for key in ["agent", "project", "model", "tool"] {
         assert!(summary.lines().any(|line| line.starts_with(key)), "{key}: {summary}");
     }
-    std::fs::write(env.path("one.sql"), "SELECT 41 + 1 AS answer").expect("writes");
-    assert!(env.run(&["query", "-f", "one.sql"]).ok().contains("42"));
-    let error = env.run(&["search", "--lmit", "foo"]).fails(2);
-    assert!(error.contains("--lmit; did you mean --limit?"), "{error}");
-    let error = env.run(&["search", "--frobnicate", "foo"]).fails(2);
-    assert!(error.contains("unknown flag --frobnicate"), "{error}");
+    env.write("one.sql", "SELECT 41 + 1 AS answer");
+    env.run(["query", "-f", "one.sql"]).shows("42");
+    let error = env.run(["search", "--lmit", "foo"]).error(2);
+    error.shows("--lmit; did you mean --limit?");
+    env.run(["search", "--frobnicate", "foo"]).fails(2).says("unknown flag --frobnicate");
     for query in [&["--lmit"][..], &["--", "--lmit", "foo"], &["--no-cache"], &["--limits are hit"]]
     {
-        assert!(env.run(&[&["search"], query].concat()).code < 2, "{query:?}");
+        assert!(env.run([&["search"], query].concat()).code < 2, "{query:?}");
     }
     for sort in ["cost", "duration", "failures"] {
-        env.run(&["list", "--sort", sort, "-n", "1"]).ok();
+        env.run(["list", "--sort", sort, "-n", "1"]).ok();
     }
-    let early = env.run(&["list", "--until", "2020-01-01"]);
-    assert_eq!(early.code, 1, "{}", early.stdout);
-    let config = env.run(&["config"]).ok();
-    assert!(config.contains("SESSIONS_STORE") && config.contains("hooks.timeout_ms"), "{config}");
-    let ids = env.run(&["search", "budget", "-l", "--all"]).ok();
-    assert!(ids.lines().any(|id| id == MAIN), "{ids}");
+    env.run(["list", "--until", "2020-01-01"]).fails(1);
+    env.run(["config"]).shows(["SESSIONS_STORE", "hooks.timeout_ms"]);
+    let ids = env.run(["search", "budget", "-l", "--all"]).ok();
+    assert!(ids.lines().any(|id| id == MAIN));
 }
 
 #[test]
 fn the_words_of_a_query_need_no_quotes() {
     let env = TestEnv::with_samples();
-    let quoted = env.json(&["search", "retry budget", "--limit", "3"]);
-    let words = env.json(&["search", "retry", "budget", "--limit", "3"]);
+    let quoted = env.json(["search", "retry budget", "--limit", "3"]);
+    let words = env.json(["search", "retry", "budget", "--limit", "3"]);
     assert_eq!(words["data"], quoted["data"]);
-    assert_eq!(words["data"]["matches"].as_array().map(Vec::len), Some(3));
-    let after = env.json(&["search", "-n", "3", "retry", "budget"]);
-    assert_eq!(after["data"], quoted["data"]);
+    assert_eq!(words["data"]["matches"].list().len(), 3);
+    assert_eq!(env.json(["search", "-n", "3", "retry", "budget"])["data"], quoted["data"]);
 }
 
 #[test]
 fn qualifiers_of_sessions_and_times_work_in_both_directions() {
     let env = TestEnv::with_samples();
     let count = |query: &str| {
-        let answer = env.json(&["search", &format!("budget total:exact {query}")]);
+        let answer = env.json(["search", &format!("budget total:exact {query}")]);
         answer["metadata"]["results_total"].as_u64().unwrap_or_else(|| panic!("{query}: {answer}"))
     };
     let all = count("");
@@ -346,21 +334,15 @@ fn qualifiers_of_sessions_and_times_work_in_both_directions() {
 fn a_screen_of_statistics_shows_the_last_thirty_days_and_says_so() {
     let env = TestEnv::new();
     let now = Timestamp::now().to_string();
-    let line = |time: &str, text: &str| {
-        format!(r#"{{"role":"user","content":"{text}","timestamp":"{time}"}}"#) + "\n"
-    };
-    let log = line("2020-01-01T10:00:00Z", "old") + &line(&now, "new");
-    std::fs::write(env.path("both.jsonl"), log).expect("writes");
-    env.run(&["ingest", "--quiet", "both.jsonl"]).ok();
+    env.log("both").at("2020-01-01T10:00:00Z").user("old").at(&now).user("new").ingest();
     let at_terminal = |args: &[&str]| {
-        let ran = env.run(&[&["stats", "--by", "day", "--color", "always"], args].concat());
+        let ran = env.run([&["stats", "--by", "day", "--color", "always"], args].concat());
         (ran.stdout.contains("2020-01-01"), ran.stderr.contains("the last 30 days; --all"))
     };
     assert_eq!(at_terminal(&[]), (false, true));
     assert_eq!(at_terminal(&["--all"]), (true, false));
     assert_eq!(at_terminal(&["--since", "2019-01-01"]), (true, false));
-    let piped = env.run(&["stats", "--by", "day"]);
-    assert!(piped.stdout.contains("2020-01-01") && !piped.stderr.contains("30 days"));
-    let json = env.json(&["stats", "--by", "day", "--color", "always"]);
-    assert_eq!(json["data"]["groups"].as_array().map(Vec::len), Some(2));
+    env.run(["stats", "--by", "day"]).shows("2020-01-01").lacks("30 days");
+    let json = env.json(["stats", "--by", "day", "--color", "always"]);
+    assert_eq!(json["data"]["groups"].list().len(), 2);
 }

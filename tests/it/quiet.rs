@@ -1,7 +1,6 @@
 //! `--quiet` leaves out remarks, and never an error.
 
-use std::fs;
-
+use crate::checks::Checks;
 use crate::env::{TestEnv, samples};
 
 const MAIN: &str = "9ae82b3a";
@@ -11,7 +10,7 @@ const MAIN: &str = "9ae82b3a";
 #[track_caller]
 fn check(env: &TestEnv, args: &[&str], wanted: &str) {
     let loud = env.run(args);
-    let quiet = env.run(&[&["--quiet"], args].concat());
+    let quiet = env.run([&["--quiet"], args].concat());
     assert_eq!(quiet.code, loud.code, "{args:?}: {}", quiet.stderr);
     let is_error = |line: &&str| line.starts_with("error:");
     let errors: Vec<&str> = loud.stderr.lines().filter(is_error).collect();
@@ -23,7 +22,7 @@ fn check(env: &TestEnv, args: &[&str], wanted: &str) {
 #[test]
 fn damage_is_said_by_every_command_that_answers() {
     let env = TestEnv::with_samples();
-    fs::write(env.store().join("labels.json"), "{").expect("writes");
+    env.write("store/labels.json", "{");
     for args in [
         &["query", "SELECT * FROM labels WHERE label = 'kept'"][..],
         &["list"],
@@ -44,8 +43,8 @@ fn damage_is_said_by_every_command_that_answers() {
         check(&env, args, "labels.json");
     }
     for command in ["status", "doctor"] {
-        let said = env.run(&["--quiet", command]);
-        assert!(said.stdout.contains("labels.json"), "their data says so: {}", said.stdout);
+        // Their data says so.
+        env.run(["--quiet", command]).stdout.shows("labels.json");
     }
 }
 
@@ -59,30 +58,23 @@ fn errors_of_arguments_and_stores_are_said() {
     check(&env, &["search", "/(/"], "regular expression");
     check(&env, &["query", "-f", "missing.sql"], "missing.sql");
     check(&env, &["ingest", "missing"], "missing");
-    let wrong = env.run(&["--quiet", "list", "--wrong"]).fails(2);
-    assert!(wrong.contains("--wrong"), "{wrong}");
-    let help = env.run(&["--quiet"]).fails(2);
-    assert!(help.contains("Usage: sessions"), "{help}");
+    env.run(["--quiet", "list", "--wrong"]).fails(2).says("--wrong");
+    env.run(["--quiet"]).fails(2).says("Usage: sessions");
 }
 
 #[test]
 fn logs_that_cannot_be_read_are_said() {
     let env = TestEnv::new();
-    let logs = env.path("logs");
-    fs::create_dir_all(&logs).expect("creates");
-    fs::write(logs.join("damaged.jsonl.gz"), "no gzip").expect("writes");
-    let said = env.run(&["ingest", "--quiet", &logs.to_string_lossy()]);
-    assert_eq!((said.code, said.stdout.as_str()), (0, ""));
+    env.write("logs/damaged.jsonl.gz", "no gzip");
+    let said = env.run(["ingest", "--quiet", "logs"]).prints("");
     assert!(said.stderr.starts_with("error: 1 file could not be read"), "{}", said.stderr);
-    assert!(said.stderr.contains("damaged.jsonl"), "{}", said.stderr);
+    said.stderr.shows("damaged.jsonl");
 }
 
 #[test]
 fn sessions_that_are_not_published_are_said() {
     let env = TestEnv::new();
-    let dir = env.path(".config/sessions");
-    fs::create_dir_all(&dir).expect("creates");
-    fs::write(dir.join("settings.toml"), "[publish]\ninclude = [\"/**\"]\n").expect("writes");
-    env.run(&["ingest", "--quiet", "--no-redact", &samples().to_string_lossy()]).ok();
+    env.write_settings("[publish]\ninclude = [\"/**\"]\n");
+    env.run(["ingest", "--quiet", "--no-redact", &samples().to_string_lossy()]).ok();
     check(&env, &["push", "lake"], "--no-redact");
 }

@@ -5,6 +5,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
+use crate::checks::JsonChecks;
 use crate::env::TestEnv;
 
 /// Runs `statusline` with an input and returns its output.
@@ -27,28 +28,25 @@ fn codex_store(limits: &Value) -> TestEnv {
 fn codex_store_with(limits: &[Value]) -> TestEnv {
     let env = TestEnv::new();
     let id = "01a13941-6cb9-7f1e-a741-65890d73c8a5";
-    let usage = |number: usize| json!({"input_tokens": 100 * number, "output_tokens": 5 * number, "total_tokens": 105 * number});
-    let count = |number: usize, limits: &Value| {
-        json!({"type": "token_count", "rate_limits": limits,
-               "info": {"total_token_usage": usage(number), "last_token_usage": usage(1)}})
-    };
-    let mut lines = vec![
-        json!({"timestamp": "2026-10-14T07:12:31Z", "type": "session_meta",
-               "payload": {"id": id, "timestamp": "2026-10-14T07:12:31Z", "cwd": "/home/mira/code",
-                           "originator": "codex_cli_rs", "cli_version": "0.99.0"}}),
-        json!({"timestamp": "2026-10-14T07:12:40Z", "type": "event_msg",
-               "payload": {"type": "user_message", "message": "Fix the lights"}}),
-    ];
-    for (at, limits) in limits.iter().enumerate() {
-        let time = format!("2026-10-14T07:12:{}Z", 49 + at);
-        lines.push(
-            json!({"timestamp": time, "type": "event_msg", "payload": count(at + 1, limits)}),
-        );
-    }
-    let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
     let name = format!("rollout-2026-10-14T09-12-31-{id}.jsonl");
-    std::fs::write(env.path(&name), lines.join("\n") + "\n").expect("writes");
-    env.run(&["ingest", "--quiet", &name]).ok();
+    let append = |second: usize, kind: &str, payload: Value| {
+        let time = format!("2026-10-14T07:12:{second}Z");
+        env.append_event(&name, &json!({"timestamp": time, "type": kind, "payload": payload}));
+    };
+    let meta = json!({"id": id, "timestamp": "2026-10-14T07:12:31Z", "cwd": "/home/mira/code",
+        "originator": "codex_cli_rs", "cli_version": "0.99.0"});
+    append(31, "session_meta", meta);
+    append(40, "event_msg", json!({"type": "user_message", "message": "Fix the lights"}));
+    let usage = |number: usize| {
+        json!({"input_tokens": 100 * number, "output_tokens": 5 * number,
+            "total_tokens": 105 * number})
+    };
+    for (at, limits) in limits.iter().enumerate() {
+        let info = json!({"total_token_usage": usage(at + 1), "last_token_usage": usage(1)});
+        let count = json!({"type": "token_count", "rate_limits": limits, "info": info});
+        append(49 + at, "event_msg", count);
+    }
+    env.ingest(&name);
     env
 }
 
@@ -64,25 +62,19 @@ fn the_latest_quota_of_codex_is_kept() {
         "primary": {"used_percent": 23.5, "window_minutes": 300, "resets_at": resets_at},
         "secondary": {"used_percent": 55.0, "window_minutes": 10080, "resets_at": 1_000_000},
     }));
-    let data = env.json(&["usage", "--limits"]);
+    let data = env.json(["usage", "--limits"]);
     let windows = &data["windows"];
     assert_eq!(data["version"], 1);
-    assert_eq!(
-        (&windows[0]["used_percent"], &windows[0]["window_minutes"]),
-        (&json!(23.5), &json!(300))
-    );
+    windows[0].has(json!({"used_percent": 23.5, "window_minutes": 300}));
     let expected = schemas::Timestamp(resets_at * 1_000_000).to_string();
-    assert_eq!(windows[0]["resets_at"], expected.as_str());
-    assert_eq!(windows[0]["seen_at"], "2026-10-14T07:12:49.000Z");
+    windows[0].has(json!({"resets_at": expected.as_str(), "seen_at": "2026-10-14T07:12:49.000Z"}));
     // A window that began again since is unused.
-    assert_eq!(
-        (&windows[1]["used_percent"], &windows[1]["resets_at"]),
-        (&json!(0.0), &Value::Null)
-    );
+    windows[1].has(json!({"used_percent": 0.0, "resets_at": null}));
 
-    let text = env.run(&["usage", "--limits"]).ok();
-    assert!(text.contains("codex 5-hour limit: 23.5 % used, resets "), "{text}");
-    assert!(text.contains("codex 7-day limit: 0 % used, seen 2026-10-14T"), "{text}");
+    env.run(["usage", "--limits"]).shows([
+        "codex 5-hour limit: 23.5 % used, resets ",
+        "codex 7-day limit: 0 % used, seen 2026-10-14T",
+    ]);
     let line = statusline(&env, &[], "");
     assert_eq!(line, "codex 5h 24 % (1h) | codex week 0 %\n");
 }
@@ -99,10 +91,9 @@ fn the_quota_of_one_model_is_not_that_of_the_plan() {
         json!({"limit_id": "codex_other", "primary": window(9.0, 300)}),
         json!({"limit_id": "premium", "primary": null, "secondary": null}),
     ]);
-    let data = env.json(&["usage", "--limits"]);
+    let data = env.json(["usage", "--limits"]);
     let windows: Vec<_> = data["windows"]
-        .as_array()
-        .expect("windows")
+        .list()
         .iter()
         .map(|window| (window["limit"].as_str(), window["used_percent"].as_f64().expect("a part")))
         .collect();
@@ -110,16 +101,15 @@ fn the_quota_of_one_model_is_not_that_of_the_plan() {
         windows,
         [(None, 5.0), (None, 77.0), (Some("GPT-5.3, Spark"), 4.0), (Some("codex_other"), 9.0)]
     );
-    let text = env.run(&["usage", "--limits"]).ok();
-    assert!(text.contains("codex_other"), "{text}");
+    env.run(["usage", "--limits"]).shows("codex_other");
     assert_eq!(statusline(&env, &[], ""), "codex 5h 5 % (1h) | codex week 77 % (1h)\n");
 }
 
 #[test]
 fn logs_without_quotas_have_none() {
     let env = codex_store(&Value::Null);
-    assert_eq!(env.run(&["usage", "--limits"]).code, 1);
-    assert_eq!(env.json(&["usage", "--limits"])["windows"], json!([]));
+    env.run(["usage", "--limits"]).fails(1);
+    assert_eq!(env.json(["usage", "--limits"])["windows"], json!([]));
 }
 
 #[test]
@@ -134,7 +124,7 @@ fn the_status_line_takes_what_claude_code_passes() {
     assert_eq!(line, "Opus | $0.12 | context 41 % | claude 5h 12 % (1h)\n");
     let data: Value =
         serde_json::from_str(&statusline(&env, &["--json"], &input.to_string())).expect("JSON");
-    assert_eq!((&data["version"], &data["session_cost_usd"]), (&json!(1), &json!(0.123)));
+    data.has(json!({"version": 1, "session_cost_usd": 0.123}));
     assert_eq!(data["windows"][0]["provider"], "claude");
 }
 

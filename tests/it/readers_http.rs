@@ -1,10 +1,9 @@
 //! Readers of the HTTP server: each has a token and sees some projects, whatever it asks.
 
-use std::fs;
-
-use serde_json::{Value, json};
+use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
+use crate::checks::Checks;
 use crate::env::TestEnv;
 use crate::http::Server;
 
@@ -16,29 +15,26 @@ pub(crate) fn hash(token: &str) -> String {
 fn serve() -> (TestEnv, Server) {
     let env = TestEnv::new();
     for (id, project, word) in [("open", "harbor", "lighthouse"), ("shut", "secret", "zanzibar")] {
-        let lines = [
-            json!({ "format": "sessions", "version": 1, "session_id": id, "cwd": format!("/code/{project}"), "git_branch": format!("{word}-branch") }),
-            json!({ "type": "user", "timestamp": "2026-10-29T06:00:00Z", "text": format!("Paint the {word}.") }),
-            json!({ "type": "tool_call", "tool_name": format!("{word}_tool"), "tool_call_id": "c1", "input": { "file_path": format!("/code/{project}/{word}.rs") } }),
-            json!({ "type": "tool_result", "tool_call_id": "c1", "text": format!("error: no {word}"), "is_error": true }),
-        ];
-        let lines: Vec<_> = lines.iter().map(Value::to_string).collect();
-        let log = env.path(&format!("{id}.jsonl"));
-        fs::write(&log, lines.join("\n") + "\n").expect("writes");
-        env.run(&["ingest", "--quiet", &log.to_string_lossy()]).ok();
-        env.run(&["label", id, "--add", word]).ok();
-    }
-    let readers = env.path("readers.toml");
-    let text = [("ana", "token-of-ana-0123", "harbor"), ("bob", "token-of-bob-0123", "**")].map(
-        |(name, token, project)| {
-            format!(
-                "[[reader]]\nname = '{name}'\ntoken_sha256 = '{}'\nprojects = ['{project}']\n",
-                hash(token)
+        env.log(id)
+            .cwd(format!("/code/{project}"))
+            .header("git_branch", format!("{word}-branch"))
+            .user(&format!("Paint the {word}."))
+            .call(
+                "c1",
+                &format!("{word}_tool"),
+                json!({ "file_path": format!("/code/{project}/{word}.rs") }),
             )
-        },
-    );
-    fs::write(&readers, text.concat()).expect("writes");
-    let server = Server::start(&env, &["--readers", &readers.to_string_lossy()], &[]);
+            .failure("c1", &format!("error: no {word}"))
+            .ingest();
+        env.run(["label", id, "--add", word]).ok();
+    }
+    for (name, token, project) in
+        [("ana", "token-of-ana-0123", "harbor"), ("bob", "token-of-bob-0123", "**")]
+    {
+        let reader = format!("[[reader]]\nname = '{name}'\ntoken_sha256 = '{}'\n", hash(token));
+        env.append("readers.toml", &format!("{reader}projects = ['{project}']\n"));
+    }
+    let server = Server::start(&env, &["--readers", "readers.toml"], &[]);
     (env, server)
 }
 
@@ -78,15 +74,13 @@ fn a_reader_sees_its_projects_in_every_tool_resource_and_query() {
         let params = json!({ "name": name, "arguments": arguments });
         let answer = server.post("tools/call", params.clone(), &[ANA]).json().to_string();
         // What the caller asked for may be repeated; nothing else of the other project may.
-        for word in [
+        answer.lacks([
             "/code/secret",
             "zanzibar.rs",
             "zanzibar-branch",
             "zanzibar_tool",
             "Paint the zanzibar",
-        ] {
-            assert!(!answer.contains(word), "{name} {asked}: {answer}");
-        }
+        ]);
         let is_named = asked.contains("zanzi") || asked.contains("shut") || asked.contains("secre");
         assert!(is_named || !answer.contains("zanzibar"), "{name} {asked}: {answer}");
         seen.0 += usize::from(answer.contains("lighthouse"));
@@ -96,11 +90,10 @@ fn a_reader_sees_its_projects_in_every_tool_resource_and_query() {
     assert!(seen.0 >= 8 && seen.1 >= 12, "{seen:?}");
     for uri in ["sessions://session/shut", "sessions://event/shut:0"] {
         let refused = server.post("resources/read", json!({ "uri": uri }), &[ANA]).json();
-        assert!(refused["error"].is_object(), "{refused}");
+        assert!(refused["error"].is_object());
     }
     let status = server.post("resources/read", json!({ "uri": "sessions://status" }), &[ANA]);
-    let status = status.json().to_string();
-    assert!(!status.contains("secret") && !status.contains("shut"), "{status}");
+    status.json().lacks(["secret", "shut"]);
 }
 
 #[test]
@@ -114,12 +107,11 @@ fn only_tokens_of_the_file_open_and_readers_set_no_labels() {
     }
     assert_eq!(server.post("tools/list", json!({}), &[]).status, 401);
     let listed = server.post("tools/list", json!({}), &[BOB]).json().to_string();
-    assert!(listed.contains("search_events") && !listed.contains("update_session_labels"));
+    listed.shows("search_events").lacks("update_session_labels");
     assert!(!env.store().join("http-token").exists(), "no other token is made");
 
-    fs::write(env.path("wrong.toml"), "[[reader]]\nname = 'x'\n").expect("writes");
-    let wrong = env.path("wrong.toml");
-    let said =
-        env.run(&["mcp", "--http", "127.0.0.1:0", "--readers", &wrong.to_string_lossy()]).stderr;
-    assert!(said.contains("wrong.toml") && said.contains("token_sha256"), "{said}");
+    env.write("wrong.toml", "[[reader]]\nname = 'x'\n");
+    env.run(["mcp", "--http", "127.0.0.1:0", "--readers", "wrong.toml"])
+        .fails(2)
+        .says(["wrong.toml", "token_sha256"]);
 }

@@ -3,13 +3,9 @@
 
 use serde_json::{Value, json};
 
-use crate::answers::{command, ingest, user, write_log};
+use crate::checks::JsonChecks;
 use crate::env::TestEnv;
 use crate::mcp::Client;
-
-fn message(text: &str) -> Value {
-    json!({ "type": "message", "text": text })
-}
 
 /// A text of several sentences, with its beginning and its end.
 fn long_text(name: &str, words: usize) -> String {
@@ -21,7 +17,7 @@ fn long_text(name: &str, words: usize) -> String {
 fn turns(client: &mut Client, session: &str) -> (Vec<Value>, usize) {
     let level = json!({ "session_id": session, "detail_level": "turns" });
     let answer = client.call("get_session_details", level);
-    (answer["data"]["turns"].as_array().expect("turns").clone(), answer.to_string().len())
+    (answer["data"]["turns"].list().to_vec(), answer.to_string().len())
 }
 
 #[test]
@@ -29,19 +25,22 @@ fn the_excerpts_of_few_turns_share_the_page() {
     let env = TestEnv::new();
     let fix = long_text("the fix", 400);
     let report = long_text("the report", 1_500);
-    let records =
-        [user("Why does the crane jam?"), message(&fix), user("Report."), message(&report)];
-    write_log(&env, "crane", &json!({}), &records);
-    let many: Vec<Value> =
-        (0..40).flat_map(|_| [user(&long_text("a prompt", 200)), message(&fix)]).collect();
-    write_log(&env, "ferry", &json!({}), &many);
-    ingest(&env);
+    env.log("crane")
+        .user("Why does the crane jam?")
+        .message(&fix)
+        .user("Report.")
+        .message(&report)
+        .write();
+    let ferry = (0..40)
+        .fold(env.log("ferry"), |log, _| log.user(&long_text("a prompt", 200)).message(&fix));
+    ferry.write();
+    env.ingest("logs");
     let mut client = Client::legacy(&env);
 
     let (shown, bytes) = turns(&mut client, "crane");
     assert_eq!(shown[0]["answer"]["text"], fix);
     assert!(shown[0]["answer"].get("omitted").is_none(), "{shown:#?}");
-    let cut = shown[1]["answer"]["text"].as_str().expect("text");
+    let cut = shown[1]["answer"]["text"].text();
     assert!(
         cut.starts_with("Begin of the report.") && cut.ends_with("End of the report."),
         "{cut}"
@@ -67,11 +66,10 @@ fn a_text_that_would_lose_a_few_characters_is_whole() {
     let env = TestEnv::new();
     let nearly = "x".repeat(870);
     let over = "y".repeat(950);
-    let records: Vec<Value> = (0..20)
-        .flat_map(|_| [user("Go on."), message(&nearly), user("And now?"), message(&over)])
-        .collect();
-    write_log(&env, "crane", &json!({}), &records);
-    ingest(&env);
+    let crane = (0..20).fold(env.log("crane"), |log, _| {
+        log.user("Go on.").message(&nearly).user("And now?").message(&over)
+    });
+    crane.ingest();
     let mut client = Client::legacy(&env);
     let (shown, _) = turns(&mut client, "crane");
     assert_eq!(shown[0]["answer"]["text"], nearly);
@@ -82,18 +80,17 @@ fn a_text_that_would_lose_a_few_characters_is_whole() {
 /// A session in which a crane jams, with an answer in the middle and a long output.
 fn write_crane_session(env: &TestEnv) -> String {
     let cause = long_text("the cause: the hinge of the crane was cast too thin, so it jams", 250);
-    let output = format!("hinge crane {}", "00 ff ".repeat(4_000));
-    let mut records = vec![user("The crane jams."), message("I measure the hinge of the crane.")];
-    records.extend(command("c1", json!({ "command": "measure hinge --crane" }), &output, 0));
-    records.extend([message(&cause), user("Thanks."), message("The berth is free.")]);
-    write_log(env, "8f3e5a70-crane", &json!({ "cwd": "/home/mira/harbor" }), &records);
-    write_log(
-        env,
-        "51c0ffee-ferry",
-        &json!({}),
-        &[user("The crane of the ferry."), message("No.")],
-    );
-    ingest(env);
+    env.log("8f3e5a70-crane")
+        .cwd("/home/mira/harbor")
+        .user("The crane jams.")
+        .message("I measure the hinge of the crane.")
+        .command("measure hinge --crane", &format!("hinge crane {}", "00 ff ".repeat(4_000)), 0)
+        .message(&cause)
+        .user("Thanks.")
+        .message("The berth is free.")
+        .write();
+    env.log("51c0ffee-ferry").user("The crane of the ferry.").message("No.").write();
+    env.ingest("logs");
     cause
 }
 
@@ -104,20 +101,20 @@ fn the_next_step_of_a_search_shows_what_the_best_session_says_in_full() {
     let mut client = Client::legacy(&env);
     let question = "why did the crane jam on its hinge";
     let found = client.call("search_sessions", json!({ "query": question }));
-    let hint = found["hint"].as_str().expect("a hint");
+    let hint = found["hint"].text();
     let call = "search_events(query=<the question>, session_id=8f3e5a70, sort=relevance)";
     assert!(hint.contains(call), "{hint}");
 
     let mut arguments =
         json!({ "query": question, "session_id": "8f3e5a70", "sort": "relevance", "context": 1 });
     let answer = client.call("search_events", arguments.clone());
-    let matches = answer["data"]["matches"].as_array().expect("matches");
+    let matches = answer["data"]["matches"].list();
     let of_type = |name: &str| {
         let found = matches.iter().find(|found| found["event_type"] == name);
         found.unwrap_or_else(|| panic!("no {name}: {answer:#}"))
     };
-    assert!(matches.iter().any(|found| found["snippet"] == json!(cause)), "{answer:#}");
-    let result = of_type("tool_result")["snippet"].as_str().expect("a snippet");
+    assert!(matches.iter().any(|found| found["snippet"] == json!(cause)));
+    let result = of_type("tool_result")["snippet"].text();
     assert!(result.len() > 160 && result.len() <= 410 && result.ends_with('…'), "{result}");
     // An event is either a match or next to one.
     let mut ids: Vec<String> = Vec::new();
@@ -132,7 +129,7 @@ fn the_next_step_of_a_search_shows_what_the_best_session_says_in_full() {
     ids.sort();
     let all = ids.len();
     ids.dedup();
-    assert_eq!(ids.len(), all, "{answer:#}");
+    assert_eq!(ids.len(), all);
 
     // Over all sessions, and in the order of time, matches are previews.
     for (name, value) in [("session_id", Value::Null), ("sort", json!("newest"))] {
@@ -140,7 +137,7 @@ fn the_next_step_of_a_search_shows_what_the_best_session_says_in_full() {
         let mut other = arguments.clone();
         other[name] = value;
         let previews = client.call("search_events", other);
-        for found in previews["data"]["matches"].as_array().expect("matches") {
+        for found in previews["data"]["matches"].list() {
             let chars = found["snippet"].as_str().map_or(0, |text| text.chars().count());
             assert!(chars <= 162, "{previews:#}");
         }
@@ -155,17 +152,17 @@ fn a_range_shows_prompts_and_answers_whole_and_results_short() {
     let mut client = Client::legacy(&env);
     let range = |range: &str| json!({ "event_ids": [format!("8f3e5a70:{range}")] });
     let answer = client.call("get_event_details", range("2-99"));
-    let events = answer["data"]["events"].as_array().expect("events");
+    let events = answer["data"]["events"].list();
     let places: Vec<_> = events.iter().map(|event| event["event_index"].as_u64()).collect();
     assert_eq!(places, (2..7).map(Some).collect::<Vec<_>>());
     assert_eq!(answer["metadata"]["results_total"], 5);
     assert_eq!(events[0]["tool_name"], "shell");
     let result = &events[1];
-    let text = result["text"].as_str().expect("text");
+    let text = result["text"].text();
     assert!(text.len() <= 310 && text.contains(" […] "), "{text}");
     assert_eq!(result["text_chars"], "hinge crane ".len() + 6 * 4_000);
     assert_eq!(events[2]["text"], cause);
-    assert!(events.iter().all(|event| event.get("source").is_none()), "{answer:#}");
+    assert!(events.iter().all(|event| event.get("source").is_none()));
 
     // The event itself has its whole text.
     let whole = client
@@ -175,28 +172,19 @@ fn a_range_shows_prompts_and_answers_whole_and_results_short() {
     // Pages repeat none and leave none out.
     let mut arguments = range("0-6");
     arguments["max_chars"] = json!(1_000);
-    let mut text = String::new();
-    let mut seen = Vec::new();
-    loop {
-        let page = client.call("get_event_details", arguments.clone());
-        for event in page["data"]["events"].as_array().expect("events") {
-            seen.push(event["event_index"].as_u64().expect("an index"));
-            if seen.last() == Some(&4) {
-                text.push_str(event["text"].as_str().expect("text"));
-            }
-        }
-        match page["pagination"]["next_cursor"].as_str() {
-            Some(cursor) => arguments["cursor"] = json!(cursor),
-            None => break,
-        }
-    }
-    assert_eq!(text, cause);
+    let pages = client.pages("get_event_details", arguments);
+    let events: Vec<&Value> = pages.iter().flat_map(|page| page["data"]["events"].list()).collect();
+    let parts = events.iter().filter(|event| event["event_index"] == 4);
+    assert_eq!(parts.map(|event| event["text"].text()).collect::<String>(), cause);
+    let mut seen: Vec<_> =
+        events.iter().filter_map(|event| event["event_index"].as_u64()).collect();
     seen.dedup();
     assert_eq!(seen, (0..7).collect::<Vec<u64>>());
     client.end();
 
-    let error = env.run(&["event", "8f3e5a70:70-80"]).fails(1);
-    assert!(error.contains("The events of session 8f3e5a70-crane are 0 to 6"), "{error}");
+    env.run(["event", "8f3e5a70:70-80"])
+        .fails(1)
+        .says("The events of session 8f3e5a70-crane are 0 to 6");
 }
 
 /// The identifier is only in the output of a command. The other sessions talk of its parts.
@@ -206,29 +194,31 @@ fn a_rare_identifier_wins_over_sessions_that_have_its_parts() {
     let lines: String =
         (0..20).map(|line| format!("src/pier{line}.ts: a type is wrong\n")).collect();
     let output = format!("{lines}hint: skipLibCheck\n{lines}");
-    let mut records = vec![user("The types of the harbor are wrong."), message("I look.")];
-    records.extend(command("c1", json!({ "command": "tsc --build" }), &output, 2));
-    records.push(message("The error stays."));
-    write_log(&env, "types", &json!({}), &records);
+    env.log("types")
+        .user("The types of the harbor are wrong.")
+        .message("I look.")
+        .command("tsc --build", &output, 2)
+        .message("The error stays.")
+        .write();
     for number in 0..2 {
-        let talk = [
-            user("Can you check the lib, please?"),
-            message("The lib is fine. I skip the rest of the check."),
-        ];
-        write_log(&env, &format!("parts{number}"), &json!({}), &talk);
+        env.log(&format!("parts{number}"))
+            .user("Can you check the lib, please?")
+            .message("The lib is fine. I skip the rest of the check.")
+            .write();
     }
     for number in 0..30 {
-        let talk =
-            [user("Check which berth is free."), message("I skip the lib; the northern one is.")];
-        write_log(&env, &format!("berth{number}"), &json!({}), &talk);
+        env.log(&format!("berth{number}"))
+            .user("Check which berth is free.")
+            .message("I skip the lib; the northern one is.")
+            .write();
     }
-    ingest(&env);
+    env.ingest("logs");
     for question in ["skipLibCheck", "did skipLibCheck help?"] {
-        let answer = env.json(&["find", question]);
+        let answer = env.json(["find", question]);
         assert_eq!(answer["data"]["sessions"][0]["session_id"], "types", "{question}: {answer:#}");
     }
     // Without the identifier the parts are all there is.
-    let parts = env.json(&["find", "skip lib check"]);
+    let parts = env.json(["find", "skip lib check"]);
     assert_ne!(parts["data"]["sessions"][0]["session_id"], "types");
 }
 
@@ -236,21 +226,20 @@ fn a_rare_identifier_wins_over_sessions_that_have_its_parts() {
 fn a_question_that_fits_many_sessions_alike_says_so() {
     let env = TestEnv::new();
     for number in 0..12 {
-        let talk = [
-            user(&format!("Paint the gate of berth {number}.")),
-            message(if number == 5 {
+        env.log(&format!("berth{number}"))
+            .user(&format!("Paint the gate of berth {number}."))
+            .message(if number == 5 {
                 "The gate has rust and a broken winch."
             } else {
                 "It is painted."
-            }),
-        ];
-        write_log(&env, &format!("berth{number}"), &json!({}), &talk);
+            })
+            .write();
     }
-    ingest(&env);
+    env.ingest("logs");
     let mut client = Client::legacy(&env);
     let mut hint = |question: &str| {
         let found = client.call("search_sessions", json!({ "query": question }));
-        found["hint"].as_str().expect("a hint").to_owned()
+        found["hint"].text().to_owned()
     };
     assert!(hint("paint the gate").contains("No session stands out: name a project"));
     assert!(!hint("paint the gate with the broken winch").contains("stands out"));
@@ -264,31 +253,24 @@ fn the_best_match_of_a_session_shows_what_was_said_later() {
     let env = TestEnv::new();
     let fix = "It works: oil from the other pier was the cure.";
     let report = long_text("the report", 900);
-    let mut records = vec![user("Why does the crane jam on its hinge?"), message("I look.")];
-    for number in 0..12 {
-        records.push(message(&format!("Step {number} is done.")));
-    }
-    records.extend([
-        message(fix),
-        message(&report),
-        user("And the other crane?"),
-        message("It sails."),
-    ]);
-    write_log(&env, "8f3e5a70-crane", &json!({}), &records);
-    ingest(&env);
+    let crane = env.log("8f3e5a70-crane").user("Why does the crane jam on its hinge?");
+    let steps = (0..12).fold(crane.message("I look."), |log, number| {
+        log.message(&format!("Step {number} is done."))
+    });
+    steps.message(fix).message(&report).user("And the other crane?").message("It sails.").ingest();
     let mut client = Client::legacy(&env);
     let mut arguments = json!({ "query": "crane jam hinge cause", "session_id": "8f3e5a70",
         "sort": "relevance", "limit": 1 });
     let answer = client.call("search_events", arguments.clone());
-    let later = answer["data"]["matches"][0]["context"].as_object().expect("later messages");
+    let context = &answer["data"]["matches"][0]["context"];
+    let later = context.as_object().expect("later messages");
     let indexes: Vec<&str> = later.keys().map(String::as_str).collect();
     // The last eight of the turn, and of the next one its prompt.
-    assert_eq!(indexes, ["8", "9", "10", "11", "12", "13", "14", "15", "16"], "{answer:#}");
-    assert_eq!(later["16"], json!("user: And the other crane?"));
-    assert_eq!(later["14"], json!(format!("message: {fix}")));
-    let cut = later["15"].as_str().expect("text");
+    assert_eq!(indexes, ["8", "9", "10", "11", "12", "13", "14", "15", "16"]);
+    context.has(json!({"16": "user: And the other crane?", "14": format!("message: {fix}")}));
+    let cut = later["15"].text();
     assert!(cut.starts_with("message: Begin of the report.") && cut.ends_with(" ..."), "{cut}");
-    assert!(answer.to_string().len() < 6_500, "{answer:#}");
+    assert!(answer.to_string().len() < 6_500);
 
     // What was asked for is shown once, and what is there already stays.
     arguments["context"] = json!(2);
@@ -299,7 +281,7 @@ fn the_best_match_of_a_session_shows_what_was_said_later() {
         [("1", "I look."), ("2", "Step 0 is done.")]
             .map(|(index, text)| (index.to_owned(), json!(format!("message: {text}")))),
     );
-    assert_eq!(*shown, expected, "{around:#}");
+    assert_eq!(*shown, expected);
 
     // The next page shows none, and neither do previews in the order of time.
     arguments["context"] = json!(0);
@@ -314,7 +296,7 @@ fn the_best_match_of_a_session_shows_what_was_said_later() {
             other["query"] = json!("crane");
         }
         let previews = client.call("search_events", other);
-        assert!(previews["data"]["matches"][0].get("context").is_none(), "{previews:#}");
+        assert!(previews["data"]["matches"][0].get("context").is_none());
     }
     client.end();
 }

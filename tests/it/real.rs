@@ -6,25 +6,15 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::env::{Random, TestEnv, real_logs};
+use crate::checks::JsonChecks;
+use crate::env::{Random, TestEnv, files_below, real_logs};
 use crate::mcp::Client;
 
 /// Log files of the three providers, by name.
 fn files(logs: &Path) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    let mut open: Vec<_> = ["claude", "codex", "gemini"].map(|name| logs.join(name)).into();
-    while let Some(dir) = open.pop() {
-        for entry in fs::read_dir(dir).expect("lists") {
-            let path = entry.expect("entry").path();
-            if path.is_dir() {
-                open.push(path);
-            } else if path.extension().is_some_and(|ext| ext == "jsonl") {
-                files.push(path);
-            }
-        }
-    }
-    files.sort();
-    files
+    let providers = ["claude", "codex", "gemini"].map(|name| logs.join(name));
+    let files = providers.iter().flat_map(|folder| files_below(folder));
+    files.filter(|path| path.extension().is_some_and(|ext| ext == "jsonl")).collect()
 }
 
 /// Counts JSON objects with another parser than the program's.
@@ -86,7 +76,7 @@ fn every_object_is_an_event_or_counted_and_a_second_run_reads_nothing() {
     {
         assert_eq!(again[field], 0, "{field}");
     }
-    assert_eq!(env.json(&["status"])["generation"], env.json(&["status"])["generation"]);
+    assert_eq!(env.json(["status"])["generation"], env.json(["status"])["generation"]);
 }
 
 /// What the growth must not change.
@@ -138,13 +128,13 @@ fn check_growth(name: &str, states: &[PathBuf]) {
     let mut read = 0;
     for state in states {
         fs::write(folder(&stepwise), fs::read(state).expect("reads")).expect("writes");
-        let report = stepwise.json(&["ingest", &stepwise.path("logs").to_string_lossy()]);
+        let report = stepwise.ingest("logs");
         read += report["bytes_read"].as_u64().expect("bytes");
     }
     let once = TestEnv::new();
     let last = fs::read(states.last().expect("a state")).expect("reads");
     fs::write(folder(&once), &last).expect("writes");
-    once.run(&["ingest", "--quiet", &once.path("logs").to_string_lossy()]).ok();
+    once.ingest("logs");
     assert_eq!(content(&stepwise), content(&once), "{name}");
     if name.ends_with("jsonl") {
         assert_eq!(read, last.len() as u64, "{name}: every byte is read once");
@@ -158,7 +148,7 @@ fn the_largest_session_stays_within_the_size_of_every_level() {
     let ids = env.rows("SELECT session_id FROM sessions ORDER BY events DESC LIMIT 3");
     let mut client = Client::legacy(&env);
     for row in ids {
-        let id = row[0].as_str().expect("id");
+        let id = row[0].text();
         for (level, most) in
             [("summary", 10_500), ("turns", 31_000), ("steps", 100_000), ("full", 100_000)]
         {
@@ -196,7 +186,7 @@ fn the_largest_session_stays_within_the_size_of_every_level() {
         }
     }
     let listed = client.call("list_sessions", json!({ "format": "minimal" }));
-    assert_eq!(listed["data"]["sessions"].as_array().map(Vec::len), Some(20));
+    assert_eq!(listed["data"]["sessions"].list().len(), 20);
     assert!(listed["metadata"]["tokens"].as_u64() <= Some(1000), "{}", listed["metadata"]);
 }
 
@@ -205,7 +195,7 @@ fn a_huge_event_is_read_in_pages() {
     let Some(logs) = real_logs() else { return };
     let env = TestEnv::with_real_logs(&logs);
     let longest = env.rows("SELECT event_id FROM events ORDER BY text_bytes DESC LIMIT 1");
-    let id = longest[0][0].as_str().expect("id");
+    let id = longest[0][0].text();
     let mut client = Client::legacy(&env);
     let mut text = String::new();
     let mut cursor: Option<Value> = None;
@@ -218,7 +208,7 @@ fn a_huge_event_is_read_in_pages() {
         assert!(answer["metadata"]["tokens"].as_u64() <= Some(25_000));
         let event = &answer["data"]["events"][0];
         assert_eq!(event["text_offset"].as_u64().unwrap_or(0), text.chars().count() as u64);
-        text.push_str(event["text"].as_str().expect("text"));
+        text.push_str(event["text"].text());
         match answer["pagination"].get("next_cursor") {
             Some(next) => cursor = Some(next.clone()),
             None => {
@@ -239,13 +229,13 @@ fn random_events_lead_back_to_their_records() {
     let mut client = Client::legacy(&env);
     for _ in 0..200 {
         let row = &all[random.below(all.len())];
-        let id = format!("{}:{}", row[0].as_str().expect("id"), row[1]);
+        let id = format!("{}:{}", row[0].text(), row[1]);
         let answer =
             client.call("get_event_details", json!({ "event_ids": [id], "max_chars": 80000 }));
         let event = &answer["data"]["events"][0];
         assert_eq!(event["event_id"], id);
         let source = &event["source"];
-        let bytes = fs::read(source["path"].as_str().expect("path")).expect("reads");
+        let bytes = fs::read(source["path"].text()).expect("reads");
         let offset = source["byte_offset"].as_u64().expect("offset") as usize;
         let length = source["byte_length"].as_u64().expect("length") as usize;
         let record: Value = serde_json::from_slice(&bytes[offset..offset + length])

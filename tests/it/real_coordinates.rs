@@ -51,7 +51,7 @@ fn coordinates_are_those_found_by_hand() {
     for expected in &expectations.session {
         // Alone in its store: copies of it elsewhere do not matter here.
         let env = TestEnv::new();
-        env.run(&["ingest", "--quiet", &logs.join(&expected.path).to_string_lossy()]).ok();
+        env.ingest(logs.join(&expected.path));
         let one = |sql: &str| env.rows(sql).pop().map_or(Value::Null, Value::from);
         let mut compare = |what: &str, got: &Value, want: i64| {
             if got.as_i64() != Some(want) {

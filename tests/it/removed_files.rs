@@ -16,21 +16,15 @@ use sql::SqlQuery;
 use store::Store;
 use tools::{Call, SessionSelection, Tools};
 
+use crate::checks::Checks;
 use crate::env::TestEnv;
 
 /// A store of two segments, of which each session has one.
 fn store_of_two() -> TestEnv {
     let env = TestEnv::new();
     for (id, hour) in [("first", "06"), ("second", "07")] {
-        let log = env.path(&format!("{id}.jsonl"));
-        let lines = [
-            json!({ "format": "sessions", "version": 1, "session_id": id, "cwd": "/code/harbor" }),
-            json!({ "type": "user", "timestamp": format!("2026-10-29T{hour}:00:00Z"), "text": "Paint the lighthouse." }),
-            json!({ "type": "message", "timestamp": format!("2026-10-29T{hour}:01:00Z"), "text": "It is painted." }),
-        ];
-        let lines: Vec<_> = lines.iter().map(Value::to_string).collect();
-        fs::write(&log, lines.join("\n") + "\n").expect("writes");
-        env.run(&["ingest", "--quiet", &log.to_string_lossy()]).ok();
+        let log = env.log(id).cwd("/code/harbor").at(&format!("2026-10-29T{hour}:00:00Z"));
+        log.user("Paint the lighthouse.").message("It is painted.").ingest();
     }
     env
 }
@@ -157,7 +151,7 @@ fn a_call_whose_files_are_removed_answers_from_the_store_as_it_is_then() {
             let env = store_of_two();
             if command[0] == "forget" {
                 // A segment of the other session alone would stay.
-                env.run(&["compact"]).ok();
+                env.run(["compact"]).ok();
             }
             let tools = tools_of(&env);
             let call = Call::new(Timestamp::now(), &|| false);
@@ -165,7 +159,7 @@ fn a_call_whose_files_are_removed_answers_from_the_store_as_it_is_then() {
             env.run(command).ok();
             let answer = read(&env, &tools, &call);
             let answer = answer.unwrap_or_else(|error| panic!("{command:?} {name}: {error}"));
-            assert!(answer.contains("second"), "{command:?} {name}: {answer}");
+            answer.shows("second");
             let seen = call.taken_snapshot().expect("a snapshot").sessions().len();
             assert_eq!(seen, sessions, "{command:?} {name}");
         }
@@ -198,7 +192,7 @@ fn status_counts_no_segment_as_damaged_that_was_merged_meanwhile() {
     let tools = tools_of(&env);
     let call = Call::new(Timestamp::now(), &|| false);
     assert!(tools.answer_state(&call).is_some());
-    env.run(&["compact"]).ok();
+    env.run(["compact"]).ok();
     let status = tools.collect_status(&[]).expect("reads");
     assert!(status.damaged_segments.is_empty() && status.sessions == 2);
 }

@@ -7,8 +7,9 @@ use std::io::Read as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flate2::read::ZlibDecoder;
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::checks::{Checks, JsonChecks};
 use crate::env::TestEnv;
 
 const HOSTILE: &str = "c8564f25-71e8-4af6-b5dc-c26a951636c4";
@@ -16,7 +17,7 @@ const MAIN: &str = "9ae82b3a-fd82-48da-afd8-479f58648cbe";
 
 /// The page, and the data in it.
 fn report(env: &TestEnv, args: &[&str]) -> (String, Value) {
-    let page = env.run(&[&["report", "-o", "-"], args].concat()).ok();
+    let page = env.run([&["report", "-o", "-"], args].concat()).ok();
     let (_, rest) = page.split_once(r#"id="data">"#).expect("data");
     let (data, _) = rest.split_once("</script>").expect("data ends");
     let data = serde_json::from_str(data).expect("JSON");
@@ -35,7 +36,7 @@ fn talk(page: &str, session: &str) -> Value {
 }
 
 fn rows<'a>(data: &'a Value, list: &str) -> &'a [Value] {
-    data[list].as_array().expect("rows")
+    data[list].list()
 }
 
 fn sum(rows: &[Value], field: &str) -> i64 {
@@ -66,9 +67,9 @@ fn the_numbers_are_those_of_the_store() {
         assert_eq!(sum(rows(&data, list), "tool_errors"), want[5], "{list}");
     }
 
-    let listed = env.json(&["list", "--subagents", "--format", "full", "--limit", "100"]);
-    let listed = listed["data"]["sessions"].as_array().expect("sessions");
-    let id = |session: &Value| session["session_id"].as_str().expect("id").to_owned();
+    let listed = env.json(["list", "--subagents", "--format", "full", "--limit", "100"]);
+    let listed = listed["data"]["sessions"].list();
+    let id = |session: &Value| session["session_id"].text().to_owned();
     let ids = |sessions: &[Value]| sessions.iter().map(id).collect::<BTreeSet<_>>();
     let sessions = rows(&data, "sessions");
     assert_eq!(ids(sessions), ids(listed));
@@ -92,14 +93,14 @@ fn conversations_are_whole_and_lead_to_their_subagents() {
     let (page, data) = report(&env, &[]);
     let main = talk(&page, MAIN);
     let events = rows(&main, "events");
-    let all = number(&env, &format!("SELECT count(*) FROM events WHERE session_id = '{MAIN}'"));
+    let all = env.number(&format!("SELECT count(*) FROM events WHERE session_id = '{MAIN}'"));
     assert_eq!(events.len() as i64, all, "a position is an index");
     for (at, event) in events.iter().enumerate() {
         assert_eq!(event["event_index"].as_u64(), Some(at as u64));
     }
     let failed = events.iter().find(|event| event["is_error"] == true).expect("a failure");
-    assert!(failed["text"].as_str().expect("text").starts_with("Exit code 101"), "{failed}");
-    let shown = env.json(&["show", "--detail-level", "summary", MAIN]);
+    assert!(failed["text"].text().starts_with("Exit code 101"), "{failed}");
+    let shown = env.json(["show", "--detail-level", "summary", MAIN]);
     assert_eq!(main["details"]["summary"], shown["data"]["summary"]);
     let costs = rows(&main, "costs");
     let cost: f64 = costs.iter().filter_map(|turn| turn[1].as_f64()).sum();
@@ -111,16 +112,12 @@ fn conversations_are_whole_and_lead_to_their_subagents() {
     let lineage = env.rows(sql);
     assert!(!lineage.is_empty());
     for row in lineage {
-        let child = row[0].as_str().expect("an id");
+        let child = row[0].text();
         assert_eq!(data["spawned"][child], row[1], "{child}");
     }
     for finding in rows(&data, "findings") {
         assert!(finding["occurrences"].as_u64() > Some(1), "{finding}");
     }
-}
-
-fn number(env: &TestEnv, sql: &str) -> i64 {
-    env.rows(sql)[0][0].as_i64().expect("a number")
 }
 
 #[test]
@@ -131,20 +128,19 @@ fn hours_and_edits_are_those_of_the_events() {
     let events: i64 = hours.iter().filter_map(|hour| hour[2].as_i64()).sum();
     let ids: Vec<_> = rows(&data, "sessions")
         .iter()
-        .map(|row| format!("'{}'", row["session_id"].as_str().expect("id")))
+        .map(|row| format!("'{}'", row["session_id"].text()))
         .collect();
     let sql = format!(
         "SELECT count(*) FROM events WHERE NOT is_replay AND timestamp IS NOT NULL \
          AND event_type IN ('user', 'message', 'tool_call') AND session_id IN ({})",
         ids.join(", ")
     );
-    assert_eq!(events, number(&env, &sql));
-    let edits: Vec<_> =
-        rows(&data, "edits").iter().map(|edit| edit[0].as_str().expect("id")).collect();
+    assert_eq!(events, env.number(&sql));
+    let edits: Vec<_> = rows(&data, "edits").iter().map(|edit| edit[0].text()).collect();
     let sql = "SELECT event_id FROM tool_calls WHERE tool_kind IN ('edit', 'write') \
         AND is_error IS DISTINCT FROM true AND path IS NOT NULL ORDER BY timestamp DESC NULLS LAST";
-    let want = env.rows(sql);
-    let want: Vec<_> = want.iter().map(|row| row[0].as_str().expect("id")).collect();
+    let want = env.texts(sql);
+    let want: Vec<&str> = want.iter().map(String::as_str).collect();
     assert_eq!(edits.first(), want.first());
     assert_eq!(edits.iter().collect::<BTreeSet<_>>(), want.iter().collect());
 }
@@ -153,18 +149,18 @@ fn hours_and_edits_are_those_of_the_events() {
 fn the_page_loads_nothing_and_no_text_can_leave_its_place() {
     let env = TestEnv::with_samples();
     let (page, data) = report(&env, &[]);
-    assert!(page.contains("default-src 'none'; script-src 'sha256-"));
-    assert!(page.contains("require-trusted-types-for 'script'; trusted-types 'none'"));
+    page.shows([
+        "default-src 'none'; script-src 'sha256-",
+        "require-trusted-types-for 'script'; trusted-types 'none'",
+    ]);
     let (own, _) = page.split_once("id=\"licences\"").expect("the libraries");
-    for loading in ["<link", "src=\"", "@import", "<iframe", "<base"] {
-        assert!(!own.contains(loading), "{loading}");
-    }
+    own.lacks(["<link", "src=\"", "@import", "<iframe", "<base"]);
     let (_, rest) = page.split_once(r#"id="data">"#).expect("data");
     let (json, _) = rest.split_once("</script>").expect("data ends");
     assert!(!json.contains('<'), "nothing in the data can end it");
     let sessions = rows(&data, "sessions");
     let hostile = sessions.iter().find(|row| row["session_id"] == HOSTILE).expect("there");
-    assert!(hostile["title"].as_str().expect("title").contains("<script>"), "as text");
+    assert!(hostile["title"].text().contains("<script>"), "as text");
     let talk = talk(&page, HOSTILE).to_string();
     for bad in ["\\u001b", "\u{1b}", "\u{202e}", "\u{200b}"] {
         assert!(!json.contains(bad) && !talk.contains(bad), "{bad:?}");
@@ -174,21 +170,21 @@ fn the_page_loads_nothing_and_no_text_can_leave_its_place() {
 #[test]
 fn a_report_replaces_a_report_and_nothing_else() {
     let env = TestEnv::with_samples();
-    assert!(env.run(&["report"]).ok().contains("report.html"));
+    env.run(["report"]).shows("report.html");
     let has_main = || {
-        let page = fs::read_to_string(env.path("report.html")).expect("reads");
+        let page = env.read("report.html");
         page.contains(&format!("data-talk=\"{MAIN}\""))
     };
     assert!(has_main());
-    env.run(&["report", "--provider", "codex"]).ok();
+    env.run(["report", "--provider", "codex"]).ok();
     assert!(!has_main(), "the second report replaces the first one");
     // There is no permission to replace any other file.
-    assert!(env.run(&["report", "--force"]).fails(2).contains("'--force'"));
+    env.run(["report", "--force"]).fails(2).says("'--force'");
     assert!(!has_main());
-    fs::write(env.path("report.html"), "<html>coverage</html>").expect("writes");
-    assert!(env.run(&["report"]).fails(2).contains("-o"));
-    assert!(fs::read_to_string(env.path("report.html")).expect("reads").contains("coverage"));
-    let written = env.json(&["report", "-o", "mine/sessions.html"]);
+    env.write("report.html", "<html>coverage</html>");
+    env.run(["report"]).fails(2).says("-o");
+    assert!(env.read("report.html").contains("coverage"));
+    let written = env.json(["report", "-o", "mine/sessions.html"]);
     let size = fs::metadata(env.path("mine/sessions.html")).expect("there").len();
     assert_eq!(written["bytes"].as_u64(), Some(size));
     assert_eq!(written["files"], 1);
@@ -197,25 +193,21 @@ fn a_report_replaces_a_report_and_nothing_else() {
 #[test]
 fn filters_hold_for_every_number() {
     let env = TestEnv::with_samples();
-    assert!(
-        env.run(&["report", "--since", "2099-01-01"])
-            .fails(1)
-            .contains("No session was active since")
-    );
+    env.run(["report", "--since", "2099-01-01"]).fails(1).says("No session was active since");
     let (_, data) = report(&env, &["--provider", "codex", "--since", "2026-10-01"]);
     let sql = "SELECT sum(output_tokens)::BIGINT, count(*) FILTER (event_type = 'tool_call') FROM events \
         WHERE provider = 'codex' AND NOT is_replay AND timestamp >= TIMESTAMP '2026-10-01'";
     let want = &env.rows(sql)[0];
     assert_eq!(Some(sum_tokens(rows(&data, "days"), "output_tokens")), want[0].as_i64());
     assert_eq!(Some(sum(rows(&data, "days"), "tool_calls")), want[1].as_i64());
-    assert_eq!(data["provider"], "codex");
-    assert_eq!(data["since"], "2026-10-01T00:00:00.000Z");
+    data.has(json!({"provider": "codex", "since": "2026-10-01T00:00:00.000Z"}));
 
     let (_, data) = report(&env, &["--provider", "codex", "--until", "2026-10-14"]);
     let sql = "SELECT count(*) FILTER (event_type = 'tool_call') FROM events \
         WHERE provider = 'codex' AND NOT is_replay AND timestamp < TIMESTAMP '2026-10-14'";
     assert_eq!(Some(sum(rows(&data, "days"), "tool_calls")), env.rows(sql)[0][0].as_i64());
     assert_eq!(data["until"], "2026-10-14T00:00:00.000Z");
-    let none = env.run(&["report", "--until", "1999-01-01"]).fails(1);
-    assert!(none.contains("No session began before 1999-01-01"), "{none}");
+    env.run(["report", "--until", "1999-01-01"])
+        .fails(1)
+        .says("No session began before 1999-01-01");
 }

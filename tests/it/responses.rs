@@ -2,12 +2,12 @@
 //! whatever order the logs are read.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::PathBuf;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use crate::checks::JsonChecks;
 use crate::env::TestEnv;
 
 /// A line of a response: its number, and its output tokens so far.
@@ -58,29 +58,38 @@ struct Logs {
 impl Logs {
     fn new() -> Self {
         let env = TestEnv::new();
-        fs::create_dir_all(env.path("logs")).expect("creates");
+        std::fs::create_dir(env.path("logs")).expect("creates");
         Self { env }
     }
 
     fn path(&self, session: usize) -> PathBuf {
-        self.env.path(&format!("logs/{}.jsonl", session_id(session)))
+        self.env.path(format!("logs/{}.jsonl", session_id(session)))
     }
 
     fn write(&self, session: usize, lines: &[Line]) {
-        fs::write(self.path(session), log(session, "Begin", lines)).expect("writes");
+        self.write_text(session, log(session, "Begin", lines));
+    }
+
+    fn write_text(&self, session: usize, text: impl AsRef<[u8]>) {
+        self.env.write(self.path(session), text);
+    }
+
+    fn remove(&self, session: usize) {
+        self.env.remove(self.path(session));
     }
 
     fn ingest(&self) {
-        self.env.run(&["ingest", "-q", &self.env.path("logs").to_string_lossy()]).ok();
+        self.env.ingest("logs");
     }
 
-    /// Returns the output tokens that a session counts, without those of its own first response.
-    fn output(&self, session: usize) -> i64 {
-        let sql = format!(
-            "SELECT output_tokens FROM sessions WHERE session_id = '{}'",
-            session_id(session)
-        );
-        self.env.rows(&sql)[0][0].as_i64().expect("a number") - 1
+    /// Checks the output tokens that sessions count, without those of their own first responses.
+    #[track_caller]
+    fn assert_output(&self, expected: &[(usize, i64)]) {
+        for (session, output) in expected {
+            let id = session_id(*session);
+            let sql = format!("SELECT output_tokens FROM sessions WHERE session_id = '{id}'");
+            assert_eq!(self.env.number(&sql) - 1, *output, "{session}");
+        }
     }
 
     /// Returns everything that is counted, by event and by session.
@@ -100,18 +109,18 @@ fn a_line_copied_to_another_log_counts_once_in_the_larger_one() {
     logs.write(0, &[(1, 10), (2, 20)]);
     logs.write(2, &[(3, 30), (1, 10)]);
     logs.ingest();
-    assert_eq!((logs.output(0), logs.output(2)), (30, 30));
+    logs.assert_output(&[(0, 30), (2, 30)]);
     // The original turns out to have been the beginning of the response only.
     logs.write(2, &[(3, 30), (1, 10), (1, 15)]);
     logs.ingest();
-    assert_eq!((logs.output(0), logs.output(2)), (20, 45));
+    logs.assert_output(&[(0, 20), (2, 45)]);
     // A log without the ids of API requests has it too.
     logs.write(1, &[(1, 15), (2, 25)]);
     logs.ingest();
-    assert_eq!([0, 1, 2].map(|session| logs.output(session)), [0, 40, 30]);
-    let stats = logs.env.json(&["stats", "--by", "provider"]);
+    logs.assert_output(&[(0, 0), (1, 40), (2, 30)]);
+    let stats = logs.env.json(["stats", "--by", "provider"]);
     let tokens = &stats["data"]["groups"][0]["tokens"];
-    assert_eq!(tokens["counted_once"]["output_tokens"], 70 + 3, "{stats}");
+    assert_eq!(tokens["counted_once"]["output_tokens"], 70 + 3);
     // The texts stay where they are.
     let copied = logs.env.rows("SELECT count(*) FROM events WHERE is_replay AND text <> ''");
     assert_eq!(copied, [[0]]);
@@ -124,46 +133,46 @@ fn a_forgotten_response_counts_nowhere_until_it_comes_back() {
     logs.ingest();
     logs.write(1, &[(1, 10), (2, 20)]);
     logs.ingest();
-    assert_eq!((logs.output(0), logs.output(1)), (10, 20));
-    logs.env.run(&["forget", &session_id(0), "--yes"]).ok();
-    assert_eq!(logs.output(1), 20, "what the forgotten session said is a copy here");
-    logs.env.run(&["forget", "--undo"]).ok();
+    logs.assert_output(&[(0, 10), (1, 20)]);
+    logs.env.run(["forget", &session_id(0), "--yes"]).ok();
+    // What the forgotten session said is a copy here.
+    logs.assert_output(&[(1, 20)]);
+    logs.env.run(["forget", "--undo"]).ok();
     logs.ingest();
-    assert_eq!((logs.output(0), logs.output(1)), (10, 20));
+    logs.assert_output(&[(0, 10), (1, 20)]);
     // A log that is gone keeps what it counts.
-    fs::remove_file(logs.path(0)).expect("removes");
+    logs.remove(0);
     logs.ingest();
-    assert_eq!((logs.output(0), logs.output(1)), (10, 20));
+    logs.assert_output(&[(0, 10), (1, 20)]);
     // A log that is written over does not.
-    fs::write(logs.path(1), log(1, "Begin otherwise", &[(1, 12)])).expect("writes");
+    logs.write_text(1, log(1, "Begin otherwise", &[(1, 12)]));
     logs.ingest();
-    assert_eq!((logs.output(0), logs.output(1)), (0, 12));
-    logs.env.run(&["compact"]).ok();
-    fs::write(logs.path(1), log(1, "Begin again", &[(2, 5)])).expect("writes");
+    logs.assert_output(&[(0, 0), (1, 12)]);
+    logs.env.run(["compact"]).ok();
+    logs.write_text(1, log(1, "Begin again", &[(2, 5)]));
     logs.ingest();
     // The earlier version of the log has larger counts of that response.
-    assert_eq!((logs.output(0), logs.output(1)), (10, 0));
+    logs.assert_output(&[(0, 10), (1, 0)]);
 }
 
 #[test]
 fn problems_and_state_of_a_log_stay_when_another_session_counts_its_response() {
     let logs = Logs::new();
     let broken = log(0, "Begin", &[(1, 10)]) + "{\"type\": broken}\n";
-    fs::write(logs.path(0), &broken).expect("writes");
+    logs.write_text(0, &broken);
     logs.ingest();
     let problems = logs.env.rows("SELECT path, line, kind FROM problems");
-    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert_eq!(problems.len(), 1);
     logs.write(2, &[(1, 20)]);
     logs.ingest();
-    assert_eq!((logs.output(0), logs.output(2)), (0, 20));
+    logs.assert_output(&[(0, 0), (2, 20)]);
     assert_eq!(logs.env.rows("SELECT path, line, kind FROM problems"), problems);
     // It is continued, not read again.
     let more = log(0, "Begin", &[(1, 10), (2, 7)]);
     let last = more.lines().last().expect("a line");
-    fs::write(logs.path(0), format!("{broken}{last}\n")).expect("writes");
-    let report = logs.env.json(&["ingest", &logs.env.path("logs").to_string_lossy()]);
-    assert_eq!(report["files_grown"], 1, "{report}");
-    assert_eq!((logs.output(0), logs.output(2)), (7, 20));
+    logs.write_text(0, format!("{broken}{last}\n"));
+    logs.env.ingest(logs.env.path("logs")).has(json!({"files_grown": 1}));
+    logs.assert_output(&[(0, 7), (2, 20)]);
     assert_eq!(logs.env.rows("SELECT path, line, kind FROM problems"), problems);
 }
 
@@ -194,14 +203,14 @@ fn a_response_of_codex_in_an_unrelated_log_counts_once() {
     let logs = Logs::new();
     let write = |session: usize, responses: &[(&str, i64)]| {
         let name = format!("logs/rollout-{}.jsonl", session_id(session));
-        fs::write(logs.env.path(&name), rollout(session, responses)).expect("writes");
+        logs.env.write(name, rollout(session, responses));
     };
     write(0, &[("resp_a", 6), ("resp_b", 7)]);
     logs.ingest();
     write(1, &[("resp_c", 9), ("resp_a", 6)]);
     logs.ingest();
     // One less, as for the first response of the other logs here.
-    assert_eq!((logs.output(0), logs.output(1)), (12, 8));
+    logs.assert_output(&[(0, 12), (1, 8)]);
 }
 
 /// One thing that happens to the logs or to the store.
@@ -242,11 +251,11 @@ proptest! {
                 }
                 Step::Remove(session) if !is_closed[session] && contents.contains_key(&session) => {
                     logs.ingest();
-                    fs::remove_file(logs.path(session)).expect("removes");
+                    logs.remove(session);
                     is_closed[session] = true;
                 }
                 Step::Compact => {
-                    let _ = logs.env.run(&["compact"]);
+                    let _ = logs.env.run(["compact"]);
                 }
                 Step::Ingest => logs.ingest(),
                 Step::Append(..) | Step::Remove(_) => {}

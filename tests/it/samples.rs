@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::env::{TestEnv, copy_folder, samples};
+use crate::env::{TestEnv, copy_folder, files_below, samples};
 
 #[derive(Deserialize)]
 struct Manifest {
@@ -63,20 +63,10 @@ fn manifest() -> Manifest {
 
 #[test]
 fn every_file_is_listed_and_every_listed_file_is_there() {
-    let mut there = BTreeSet::new();
-    let mut open = vec![samples()];
-    while let Some(dir) = open.pop() {
-        for entry in std::fs::read_dir(dir).expect("lists") {
-            let path = entry.expect("entry").path();
-            if path.is_dir() {
-                open.push(path);
-            } else {
-                there.insert(
-                    path.strip_prefix(samples()).expect("below").to_string_lossy().into_owned(),
-                );
-            }
-        }
-    }
+    let name =
+        |path: &Path| path.strip_prefix(samples()).expect("below").to_string_lossy().into_owned();
+    let mut there: BTreeSet<String> =
+        files_below(&samples()).iter().map(|path| name(path)).collect();
     for own in ["MANIFEST.toml", "README.md", ".gitattributes"] {
         there.remove(own);
     }
@@ -184,7 +174,7 @@ fn copies_of_all_samples_count_once() {
     for folder in folders.filter(|path| path.is_dir()) {
         let env = TestEnv::new();
         let logs = folder.to_string_lossy().into_owned();
-        env.json(&["ingest", &logs]);
+        env.ingest(&logs);
         let sums = "SELECT sum(events - replay_events), sum(turns), sum(messages), sum(tool_calls), \
             sum(input_tokens), sum(output_tokens), count(*), sum(events) FROM sessions";
         let one = env.rows(sums).remove(0);
@@ -194,7 +184,7 @@ fn copies_of_all_samples_count_once() {
         let copy = copy.to_string_lossy().into_owned();
         let together = TestEnv::new();
         for env in [&env, &together] {
-            env.json(&["ingest", &logs, &copy]);
+            env.run(["ingest", &logs, &copy]).ok();
             let both = env.rows(sums).remove(0);
             assert_eq!(&both[..6], counted, "{logs}");
             for (both, one) in both[6..].iter().zip(all) {

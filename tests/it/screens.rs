@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::answers::{command, ingest, user, write_log};
+use crate::checks::Checks;
 use crate::env::TestEnv;
+use crate::log::claude_record;
 use crate::terminal::{CONTROL_C, DOWN, ENTER, ESCAPE, TAB, TestTerminal, ends_with_its_terminal};
 
 const SIZE: (u16, u16) = (100, 30);
@@ -21,35 +22,24 @@ fn with_two_sessions() -> TestEnv {
     let env = TestEnv::new();
     let folder = env.path("harbor");
     fs::create_dir(&folder).expect("creates");
-    let mut lines = Vec::new();
-    let mut add = |number: u32, kind: &str, content: serde_json::Value| {
-        lines.push(
-            json!({
-                "type": kind, "sessionId": BUDGET, "cwd": folder, "version": "2.1.0",
-                "uuid": format!("00000000-0000-4000-8000-{number:012}"),
-                "timestamp": format!("2026-10-01T10:00:{number:02}.000Z"),
-                "message": { "role": kind, "content": content },
-            })
-            .to_string(),
-        );
-    };
-    add(1, "user", json!("Give every client its own retry budget"));
-    add(2, "assistant", json!([{ "type": "text", "text": "I look at the zeppelin first." }]));
-    fs::create_dir(env.path("logs")).expect("creates");
-    fs::write(env.path("logs").join(format!("{BUDGET}.jsonl")), lines.join("\n") + "\n")
-        .expect("writes");
+    let answer = json!([{ "type": "text", "text": "I look at the zeppelin first." }]);
+    for record in [
+        claude_record(BUDGET, &folder, 1, "user", "Give every client its own retry budget"),
+        claude_record(BUDGET, &folder, 2, "assistant", answer),
+    ] {
+        env.append_event(format!("logs/{BUDGET}.jsonl"), &record);
+    }
 
-    let mut lines = vec![user("Paint the lighthouse")];
-    lines.extend(command("a", json!({ "command": "cargo paint" }), "painted", 0));
-    lines.extend(command("b", json!({ "command": "cargo test" }), "1 failed: lamp", 101));
-    lines.push(json!({ "type": "message", "text": "The lamp is broken." }));
-    write_log(&env, "lighthouse", &json!({ "cwd": "/home/mira/code/pier" }), &lines);
-    ingest(&env);
+    env.log("lighthouse")
+        .cwd("/home/mira/code/pier")
+        .user("Paint the lighthouse")
+        .command("cargo paint", "painted", 0)
+        .command("cargo test", "1 failed: lamp", 101)
+        .message("The lamp is broken.")
+        .write();
+    env.ingest("logs");
 
-    let bin = env.path("bin");
-    fs::create_dir(&bin).expect("creates");
-    let agent = bin.join("claude");
-    fs::write(&agent, "#!/bin/sh\nprintf '<%s>' \"$@\"\n").expect("writes");
+    let agent = env.write("bin/claude", "#!/bin/sh\nprintf '<%s>' \"$@\"\n");
     fs::set_permissions(&agent, fs::Permissions::from_mode(0o755)).expect("permits");
     env
 }
@@ -62,9 +52,7 @@ fn a_session_is_found_by_a_word_opened_and_resumed_in_thirteen_keys() {
     // The key binding of `sessions init` starts the picker.
     terminal.keys = 1;
     terminal.type_text("zeppelin");
-    terminal.wait_until("one session", |screen| {
-        screen.contains("1 session") && screen.contains("zeppelin first")
-    });
+    terminal.wait_for_all(["1 session", "zeppelin first"]);
     terminal.press(ENTER);
     terminal.wait_for("q back");
     terminal.wait_for("❯ Give every client its own retry budget");
@@ -74,7 +62,7 @@ fn a_session_is_found_by_a_word_opened_and_resumed_in_thirteen_keys() {
     assert_eq!(terminal.wait_for_end(), 0, "{}", terminal.screen());
     assert!(terminal.keys <= 13, "{} keys", terminal.keys);
     terminal.assert_restored();
-    assert!(terminal.screen().contains(&format!("<--resume><{BUDGET}>")), "{}", terminal.screen());
+    terminal.screen().shows(format!("<--resume><{BUDGET}>"));
 }
 
 #[test]
@@ -84,7 +72,7 @@ fn enter_opens_what_the_typed_text_finds_even_if_it_comes_at_once() {
     terminal.wait_for("2 sessions");
     terminal.type_text("zeppelin\r");
     terminal.wait_for("q back");
-    assert!(terminal.screen().contains("Give every client"), "{}", terminal.screen());
+    terminal.screen().shows("Give every client");
 }
 
 #[test]
@@ -96,14 +84,13 @@ fn a_session_is_exported_copied_and_priced_by_one_key_in_the_list() {
     terminal.press("e");
     terminal.wait_for("exported session lighthou to");
     assert_eq!(terminal.keys, 2);
-    let written = fs::read_to_string(env.path("lighthouse.md")).expect("written");
-    assert!(written.contains("# Paint the lighthouse"), "{written}");
+    env.read("lighthouse.md").shows("# Paint the lighthouse");
     terminal.press("e");
     terminal.wait_for("press e again");
 
     terminal.press("y");
     terminal.wait_for("lighthouse to the clipboard");
-    assert!(terminal.output().contains("\u{1b}]52;c;bGlnaHRob3VzZQ==\u{7}"));
+    terminal.output().shows("\u{1b}]52;c;bGlnaHRob3VzZQ==\u{7}");
 
     terminal.press("c");
     terminal.wait_for("Cost");
@@ -141,21 +128,19 @@ fn the_reading_view_unfolds_calls_and_finds_text() {
     terminal.press("q");
     assert_eq!(terminal.wait_for_end(), 0);
     terminal.assert_restored();
-    let missing = env.run(&["open", "lighthouse"]).fails(2);
-    assert!(missing.contains("needs a terminal"), "{missing}");
+    env.run(["open", "lighthouse"]).fails(2).says("needs a terminal");
 }
 
 /// The preview of a long session is read around the match only; the reading view has all of it.
 #[test]
 fn a_long_session_is_previewed_around_the_match_and_opened_whole() {
     let env = TestEnv::new();
-    let mut lines = vec![user("Survey the harbor")];
-    for number in 0..1_500 {
+    let log = env.log("survey").cwd("/home/mira/code/pier").user("Survey the harbor");
+    let log = (0..1_500).fold(log, |log, number| {
         let text = if number == 1_400 { "a zeppelin" } else { "a boat" };
-        lines.push(json!({ "type": "message", "text": format!("Pier {number} has {text}.") }));
-    }
-    write_log(&env, "survey", &json!({ "cwd": "/home/mira/code/pier" }), &lines);
-    ingest(&env);
+        log.message(&format!("Pier {number} has {text}."))
+    });
+    log.ingest();
     let mut terminal = TestTerminal::start(&env, &[], SIZE);
     terminal.wait_for("❯ Survey the harbor");
     terminal.wait_for("Pier 2 has a boat.");
@@ -178,15 +163,11 @@ fn a_long_session_is_previewed_around_the_match_and_opened_whole() {
 #[test]
 fn a_session_with_many_matches_does_not_hide_others() {
     let env = TestEnv::new();
-    let mut lines = vec![user("Fly the zeppelin")];
-    for number in 0..80 {
-        lines.push(json!({ "type": "message", "text": format!("The zeppelin flies, {number}.") }));
-    }
-    let folder = json!({ "cwd": "/home/mira/code/pier" });
-    write_log(&env, "flight", &folder, &lines);
+    let flight = env.log("flight").cwd("/home/mira/code/pier").user("Fly the zeppelin");
+    (0..80).fold(flight, |log, at| log.message(&format!("The zeppelin flies, {at}."))).write();
     let text = "A long report about harbors and boats, with a word about a zeppelin at its end.";
-    write_log(&env, "report", &folder, &[user(text)]);
-    ingest(&env);
+    env.log("report").cwd("/home/mira/code/pier").user(text).write();
+    env.ingest("logs");
     let mut terminal = TestTerminal::start(&env, &[], SIZE);
     terminal.wait_for("2 sessions");
     terminal.type_text("zeppelin flies");
@@ -267,8 +248,7 @@ fn global_flags_without_a_command_open_the_picker() {
         let has_color = terminal.output().contains("\u{1b}[38;5;");
         assert_eq!(has_color, !args.contains(&"never"), "{args:?}");
 
-        let help = env.run(args).fails(2);
-        assert!(help.contains("Usage: sessions"), "{args:?}: {help}");
+        env.run(args).fails(2).says("Usage: sessions");
     }
     let mut terminal = TestTerminal::start(&env, &["--json"], SIZE);
     assert_eq!(terminal.wait_for_end(), 2);
@@ -279,16 +259,9 @@ fn global_flags_without_a_command_open_the_picker() {
 
 /// Appends a prompt to the log about the retry budget.
 fn append_prompt(env: &TestEnv, second: u32) {
-    let prompt = json!({
-        "type": "user", "sessionId": BUDGET, "cwd": env.path("harbor"), "version": "2.1.0",
-        "uuid": format!("00000000-0000-4000-8000-{second:012}"),
-        "timestamp": format!("2026-10-01T10:00:{second:02}.000Z"),
-        "message": { "role": "user", "content": "And one for the ferry" },
-    });
-    let log = env.path("logs").join(format!("{BUDGET}.jsonl"));
-    let mut text = fs::read_to_string(&log).expect("reads");
-    text.push_str(&format!("{prompt}\n"));
-    fs::write(&log, text).expect("writes");
+    let folder = env.path("harbor");
+    let prompt = claude_record(BUDGET, folder, second, "user", "And one for the ferry");
+    env.append_event(format!("logs/{BUDGET}.jsonl"), &prompt);
 }
 
 #[test]
@@ -298,9 +271,7 @@ fn the_preview_follows_a_log_that_grows_unless_logs_are_not_read() {
     terminal.type_text("zeppelin");
     terminal.wait_for("1 turn ");
     append_prompt(&env, 3);
-    terminal.wait_until("the preview of the grown session", |screen| {
-        screen.contains("2 turns") && screen.contains("And one for the ferry")
-    });
+    terminal.wait_for_all(["2 turns", "And one for the ferry"]);
     terminal.press(CONTROL_C);
     terminal.wait_for_end();
 
@@ -313,7 +284,7 @@ fn the_preview_follows_a_log_that_grows_unless_logs_are_not_read() {
     terminal.press(" ");
     terminal.wait_for("2 turns");
     // What another process reads is shown.
-    ingest(&env);
+    env.ingest("logs");
     terminal.wait_for("3 turns");
     terminal.press(CONTROL_C);
     terminal.wait_for_end();
@@ -346,19 +317,20 @@ fn the_terminal_is_restored_after_a_signal() {
 fn text_of_logs_cannot_control_the_terminal() {
     let env = TestEnv::new();
     let hostile = "\u{1b}]0;owned\u{7}\u{1b}[2Jred\u{202e}dlrow \u{9b}31mx";
-    let lines = [user(hostile), json!({ "type": "message", "text": hostile })];
-    let header = json!({ "cwd": "/home/mira/pier", "title": hostile, "git_branch": hostile });
-    write_log(&env, "hostile", &header, &lines);
-    ingest(&env);
+    env.log("hostile")
+        .cwd("/home/mira/pier")
+        .title(hostile)
+        .header("git_branch", hostile)
+        .user(hostile)
+        .event(json!({ "type": "message", "text": hostile }))
+        .ingest();
     let mut terminal = TestTerminal::start(&env, &[], SIZE);
     terminal.wait_for("❯ ");
     terminal.press(ENTER);
     terminal.wait_for("q back");
     let output = terminal.output();
-    for part in ["owned", "\u{202e}", "\u{9b}", "\u{1b}]0"] {
-        assert!(!output.contains(part), "{part:?}");
-    }
-    assert!(terminal.screen().contains("dlrow"), "{}", terminal.screen());
+    output.lacks(["owned", "\u{202e}", "\u{9b}", "\u{1b}]0"]);
+    terminal.screen().shows("dlrow");
 }
 
 #[test]
@@ -368,7 +340,7 @@ fn remarks_are_broken_between_words() {
         let mut terminal = TestTerminal::start(&env, &["list", "-n", "2"], (columns, 40));
         terminal.wait_for_end();
         let screen = terminal.screen();
-        assert!(screen.contains("left out:"), "{screen}");
+        screen.shows("left out:");
         // A terminal that breaks a line itself fills it, mostly within a word.
         let full = screen.lines().filter(|line| line.chars().count() == usize::from(columns));
         assert!(full.clone().all(|line| line.ends_with(['…', ','])), "{screen}");

@@ -5,8 +5,6 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
-
 use crate::env::TestEnv;
 use crate::shell_terminal::{PROMPT, ends_with_prompt, start_shell};
 use crate::terminal::{CONTROL_C, ENTER, TAB, TestTerminal};
@@ -44,31 +42,25 @@ const HOSTILE: &[&str] = &[
 /// the arguments of every command but those of the completion.
 fn with_hostile_names() -> TestEnv {
     let env = TestEnv::new();
-    let folder = env.path("logs");
-    fs::create_dir_all(&folder).expect("creates");
     for (number, name) in HOSTILE.iter().enumerate() {
         // An id, a branch and a model that run something.
         let evil = evil_name(number);
-        let lines = [
-            json!({ "format": "sessions", "version": 1, "session_id": evil,
-                "cwd": format!("/home/mira/{name}"), "git_branch": evil, "model": evil }),
-            json!({ "type": "user", "timestamp": format!("2026-10-29T06:{number:02}:00Z"),
-                "text": "Run $(touch PWNED) `touch PWNED`; touch PWNED %F{red}" }),
-        ];
-        let text = lines.map(|line| format!("{line}\n")).concat();
-        fs::write(folder.join(format!("{number}.jsonl")), text).expect("writes");
+        env.log(&evil)
+            .cwd(format!("/home/mira/{name}"))
+            .header("git_branch", evil.as_str())
+            .header("model", evil.as_str())
+            .at(&format!("2026-10-29T06:{number:02}:00Z"))
+            .user("Run $(touch PWNED) `touch PWNED`; touch PWNED %F{red}")
+            .write_to(&format!("logs/{number}.jsonl"));
     }
-    env.run(&["ingest", "--quiet", &folder.to_string_lossy()]).ok();
-    fs::write(env.path("f1$(touch PWNED)`touch PWNED`;touch PWNED.jsonl"), "").expect("writes");
+    env.ingest("logs");
+    env.write("f1$(touch PWNED)`touch PWNED`;touch PWNED.jsonl", "");
 
-    let bin = env.path("bin");
-    fs::create_dir_all(&bin).expect("creates");
-    let program = bin.join("sessions");
     let script = format!(
         "#!/bin/sh\ncase $1 in complete-line|init|completions) exec '{}' \"$@\";; esac\nprintf '%s\\0' \"$@\" > \"$HOME/noted.new\"\nmv \"$HOME/noted.new\" \"$HOME/noted\"\n",
         env!("CARGO_BIN_EXE_sessions")
     );
-    fs::write(&program, script).expect("writes");
+    let program = env.write("bin/sessions", script);
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("permits");
     env
 }
@@ -86,8 +78,8 @@ fn wait_for_arguments(env: &TestEnv, terminal: &TestTerminal) -> Vec<String> {
         assert!(began.elapsed() < PATIENCE, "nothing ran:\n{}", terminal.screen());
         std::thread::sleep(Duration::from_millis(5));
     }
-    let noted = fs::read_to_string(&path).expect("reads");
-    fs::remove_file(&path).expect("removes");
+    let noted = env.read(&path);
+    env.remove(&path);
     noted.split_terminator('\0').map(str::to_owned).collect()
 }
 
@@ -164,8 +156,7 @@ fn check_shell(name: &str, quotes: &[&str]) {
     }
 
     // The ids of these sessions were replaced.
-    let ids = env.rows("SELECT session_id FROM sessions WHERE session_id LIKE 'x15%'");
-    let id = ids[0][0].as_str().expect("an id");
+    let id = &env.texts("SELECT session_id FROM sessions WHERE session_id LIKE 'x15%'")[0];
     assert!(id.starts_with("x15__touch_PWNED"), "{id}");
     run("sessions show x15", &["show", id]);
     run("sessions show 'x15", &["show", id]);
@@ -180,17 +171,13 @@ fn check_lists(env: &TestEnv, terminal: &mut TestTerminal, name: &str) {
     terminal.type_text("sessions show x");
     terminal.press(TAB);
     terminal.press(TAB);
-    terminal.wait_until("titles", |screen| screen.contains("touch PWNED"));
+    terminal.wait_for("touch PWNED");
     // Leaves the menu of candidates, if there is one.
     terminal.press(if name == "fish" { "\u{1b}" } else { "" });
     terminal.press(ENTER);
     terminal.press(ENTER);
     let arguments = wait_for_arguments(env, terminal);
-    let known: Vec<String> = env
-        .rows("SELECT session_id FROM sessions")
-        .iter()
-        .filter_map(|row| row[0].as_str().map(str::to_owned))
-        .collect();
+    let known = env.texts("SELECT session_id FROM sessions");
     assert_eq!(arguments.first().map(String::as_str), Some("show"), "{name}: {arguments:?}");
     assert!(
         arguments[1..].iter().all(|id| id == "x" || known.contains(id)),
@@ -223,15 +210,14 @@ fn bash_inserts_no_titles() {
     let env = with_hostile_names();
     let bindings = "bind '\"\\C-xa\": insert-completions'\nbind '\"\\C-xm\": menu-complete'\nbind 'set completion-ignore-case on'\n";
     let Some(mut terminal) = start_shell(&env, "bash", bindings) else { return };
-    let ids = env.rows("SELECT session_id FROM sessions ORDER BY 1");
-    let ids: Vec<&str> = ids.iter().filter_map(|row| row[0].as_str()).collect();
+    let ids = env.texts("SELECT session_id FROM sessions ORDER BY 1");
     for (key, count) in [("\u{18}a", ids.len()), ("\u{18}m", 1)] {
         terminal.type_text("sessions show x");
         terminal.press(key);
         terminal.press(ENTER);
         let arguments = wait_for_arguments(&env, &terminal);
         assert_eq!(arguments.len(), count + 1, "{arguments:?}");
-        assert!(arguments[1..].iter().all(|id| ids.contains(&id.as_str())), "{arguments:?}");
+        assert!(arguments[1..].iter().all(|id| ids.contains(id)), "{arguments:?}");
         assert_nothing_ran(&env);
     }
 }
@@ -241,12 +227,12 @@ fn bash_inserts_no_titles() {
 fn printed_completions_are_those_of_init() {
     let env = TestEnv::new();
     for shell in ["bash", "zsh", "fish"] {
-        let code = env.run(&["init", shell]).ok();
-        let script = env.run(&["completions", shell]).ok();
+        let code = env.run(["init", shell]).ok();
+        let script = env.run(["completions", shell]).ok();
         let script = script.strip_prefix("#compdef sessions\n").unwrap_or(&script);
         assert!(code.contains(script) && script.contains("complete-line"), "{shell}: {script}");
     }
     for shell in ["elvish", "powershell"] {
-        assert!(env.run(&["completions", shell]).ok().contains("--project"), "{shell}");
+        env.run(["completions", shell]).shows("--project");
     }
 }

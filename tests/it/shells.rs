@@ -7,18 +7,19 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::answers::{command, ingest, user, write_log};
+use crate::checks::Checks;
 use crate::env::TestEnv;
 use crate::terminal::{CONTROL_C, CONTROL_D, TAB, TestTerminal};
 
 fn with_lighthouse() -> TestEnv {
     let env = TestEnv::new();
-    let mut lines = vec![user("Paint the lighthouse")];
-    lines.extend(command("a", json!({ "command": "cargo paint" }), "painted", 0));
-    lines.extend(command("b", json!({ "command": "cargo test" }), "1 failed: lamp", 101));
-    let header = json!({ "cwd": "/home/mira/code/pier", "model": "qwen3-coder-plus" });
-    write_log(&env, "lighthouse", &header, &lines);
-    ingest(&env);
+    env.log("lighthouse")
+        .cwd("/home/mira/code/pier")
+        .header("model", "qwen3-coder-plus")
+        .user("Paint the lighthouse")
+        .command("cargo paint", "painted", 0)
+        .command("cargo test", "1 failed: lamp", 101)
+        .ingest();
     env
 }
 
@@ -39,7 +40,7 @@ fn queries_are_typed_completed_and_cancelled_in_a_shell() {
     terminal.wait_for("FROM session");
     terminal.type_text("s;\r");
     terminal.wait_for("1 row in");
-    assert!(terminal.screen().contains("lighthouse"), "{}", terminal.screen());
+    terminal.screen().shows("lighthouse");
 
     // Typed at once, before the first of them was read.
     terminal.type_text(".mode csv\rSELECT 1 AS one;\r");
@@ -112,20 +113,19 @@ fn queries_are_read_from_stdin_unless_it_is_silent() {
     let (code, text) = query_with_input(&env, &[], "", true);
     assert!(code == 2 && text.contains("nothing arrived on stdin"), "{text}");
 
-    std::fs::write(env.path("one.sql"), sql).expect("writes");
+    env.write("one.sql", sql);
     let file = std::fs::File::open(env.path("one.sql")).expect("opens");
     let output = env.command().arg("query").stdin(file).output().expect("runs");
     assert!(String::from_utf8_lossy(&output.stdout).contains("42"), "{output:?}");
     let long = format!("SELECT '{}'", "x".repeat(2 << 20));
-    std::fs::write(env.path("long.sql"), long).expect("writes");
-    let error = env.run(&["query", "-f", "long.sql"]).fails(2);
-    assert!(error.contains("more than 1048576 bytes"), "{error}");
+    env.write("long.sql", long);
+    env.run(["query", "-f", "long.sql"]).fails(2).says("more than 1048576 bytes");
 }
 
 #[test]
 fn tail_prints_the_last_turn_and_what_follows() {
     let env = with_lighthouse();
-    let text = env.run(&["tail", "--once"]).ok();
+    let text = env.run(["tail", "--once"]).ok();
     let position = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part}: {text}"));
     assert!(position("> Paint the lighthouse") < position("✓ shell cargo paint"));
     assert!(position("✓ shell cargo paint") < position("✗ shell cargo test  exit code 101"));
@@ -150,8 +150,8 @@ fn tail_prints_the_last_turn_and_what_follows() {
         assert!(began.elapsed() < Duration::from_secs(20), "{seen}");
         if seen.contains("cargo test") && !has_grown {
             has_grown = true;
-            let grown = std::fs::read_to_string(&log).expect("reads") + &format!("{answer}\n");
-            std::fs::write(&log, grown).expect("writes");
+            let grown = env.read(&log) + &format!("{answer}\n");
+            env.write(&log, grown);
         }
         seen.extend(receive.recv_timeout(Duration::from_millis(100)));
     }
@@ -163,25 +163,22 @@ fn tail_prints_the_last_turn_and_what_follows() {
 #[test]
 fn tail_fits_the_screen() {
     let env = TestEnv::new();
-    let mut lines = vec![user("Paint the lighthouse ".repeat(5).trim())];
     let path = "/home/mira/code/pier/src/lamps/and/many/more/folders/lamp.rs";
-    for (id, code) in [("a", 0), ("b", 101)] {
-        lines.extend(command(id, json!({ "command": format!("cat {path} {path}") }), "text", code));
-    }
-    write_log(&env, "lighthouse", &json!({ "cwd": "/home/mira/code/pier" }), &lines);
-    ingest(&env);
-    let mut tail = env.command();
-    tail.args(["tail", "--once", "--color", "always"]).env("COLUMNS", "60");
-    let output = tail.output().expect("runs");
-    let text = String::from_utf8(output.stdout).expect("UTF-8");
-    for part in [
+    let command = format!("cat {path} {path}");
+    env.log("lighthouse")
+        .cwd("/home/mira/code/pier")
+        .user("Paint the lighthouse ".repeat(5).trim())
+        .command(&command, "text", 0)
+        .command(&command, "text", 101)
+        .ingest();
+    let tail = env.cli(["tail", "--once", "--color", "always"]).env("COLUMNS", "60");
+    let text = tail.run().ok();
+    text.shows([
         "\u{1b}[31m✗\u{1b}[0m",
         "\u{1b}[32m✓\u{1b}[0m",
         " cat /home/mira/code/pier/src/lamps/and",
         "\u{1b}[31m  exit code 101",
-    ] {
-        assert!(text.contains(part), "{part:?}: {text}");
-    }
+    ]);
     let mut screen = vt100::Parser::new(
         std::num::NonZeroU16::new(40).expect("a size"),
         std::num::NonZeroU16::new(200).expect("a size"),
@@ -208,7 +205,7 @@ fn command_lines_are_completed_with_ids_titles_and_names() {
     assert_eq!(complete(&["sessions", "search", "agent:gen"]), "agent:generic\n");
     // Bash splits words at colons, and replaces the part after the colon only.
     let complete_bash = |line: &str, replaced: &str| {
-        env.run(&["complete-line", "bash", "--describe", "--", line, replaced]).ok()
+        env.run(["complete-line", "bash", "--describe", "--", line, replaced]).ok()
     };
     assert_eq!(complete_bash("sessions search model:qw", "qw"), "qwen3-coder-plus\n");
     assert_eq!(complete_bash("sessions search model:", ""), "qwen3-coder-plus\n");

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::answers::{ingest, user, write_log};
+use crate::checks::{Checks, JsonChecks};
 use crate::env::TestEnv;
 
 const MAIN: &str = "9ae82b3a-fd82-48da-afd8-479f58648cbe";
@@ -14,36 +14,29 @@ fn an_edit_is_the_same_diff_everywhere() {
     std::fs::create_dir(env.path("pier")).expect("creates");
     let file = env.path("pier/lamp.rs");
     let (old, new) = ("fn lamp() {\n    dim();\n}", "fn lamp() {\n    light();\n    shine();\n}");
-    std::fs::write(&file, format!("{new}\n")).expect("writes");
-    let input = json!({ "file_path": file, "old_string": old, "new_string": new });
-    let lines = [
-        user("Light the lamp"),
-        json!({ "type": "tool_call", "tool_name": "Edit", "tool_call_id": "e", "input": input }),
-        json!({ "type": "tool_result", "tool_call_id": "e", "text": "The file was updated." }),
-    ];
-    write_log(&env, "lamp", &json!({ "cwd": env.path("pier") }), &lines);
-    ingest(&env);
+    env.write(&file, format!("{new}\n"));
+    let log = env.log("lamp").cwd(env.path("pier")).user("Light the lamp");
+    log.edit(&file, old, new).ingest();
 
-    let asked = env.json(&["event", "lamp:1", "--fields", "shown"]);
+    let asked = env.json(["event", "lamp:1", "--fields", "shown"]);
     let event = &asked["data"]["events"][0];
     let diff = [" fn lamp() {", "-    dim();", "+    light();", "+    shine();", " }"].join("\n");
     assert_eq!(event["diff"], json!({ "added": 2, "removed": 1, "text": diff }));
     assert_eq!(event["line"], "lamp.rs");
-    assert_eq!(env.json(&["event", "lamp:1"])["data"]["events"][0]["diff"], Value::Null);
+    assert_eq!(env.json(["event", "lamp:1"])["data"]["events"][0]["diff"], Value::Null);
 
     let file = file.to_str().expect("UTF-8");
-    let blamed = env.json(&["blame", file, "--edits"]).to_string();
-    assert!(blamed.contains(r#""added":2"#) && blamed.contains(r#""removed":1"#), "{blamed}");
+    let blamed = env.json(["blame", file, "--edits"]).to_string();
+    blamed.shows([r#""added":2"#, r#""removed":1"#]);
     for args in [&["event", "lamp:1"][..], &["show", "lamp"], &["search", "file:lamp.rs tool:Edit"]]
     {
-        let shown = env.run(&[args, &["--color", "always"]].concat()).ok();
+        let shown = env.run([args, &["--color", "always"]].concat()).ok();
         assert!(shown.contains("+    light();"), "{args:?} shows {shown}");
         assert!(!shown.contains("old_string"), "{args:?} shows {shown}");
     }
-    let markdown = env.run(&["export", "md", "lamp", "-o", "-"]).ok();
-    assert!(markdown.contains("+2 -1") && markdown.contains(&diff), "{markdown}");
+    env.run(["export", "md", "lamp", "-o", "-"]).shows("+2 -1").shows(&diff);
     // A query with words shows the text around them.
-    let found = env.json(&["search", "tool:Edit shine"]);
+    let found = env.json(["search", "tool:Edit shine"]);
     assert_eq!(found["data"]["matches"][0]["is_diff"], Value::Null);
 }
 
@@ -52,18 +45,17 @@ fn notices_are_words_without_ids() {
     let env = TestEnv::with_samples();
     let rows = env.rows("SELECT event_id FROM events WHERE event_type = 'notification'");
     for ids in rows.chunks(50) {
-        let ids: Vec<&str> = ids.iter().map(|row| row[0].as_str().expect("id")).collect();
-        let asked = env.json(&[&["event"], &ids[..], &["--fields", "shown"]].concat());
-        for event in asked["data"]["events"].as_array().expect("events") {
-            let line = event["line"].as_str().expect("a line");
+        let ids: Vec<&str> = ids.iter().map(|row| row[0].text()).collect();
+        let asked = env.json([&["event"], &ids[..], &["--fields", "shown"]].concat());
+        for event in asked["data"]["events"].list() {
+            let line = event["line"].text();
             let first = line.chars().next().expect("words");
             assert!(!first.is_lowercase() && !line.contains('\n'), "{line}");
             let words = line.split(':').next().expect("words");
             assert!(!line.contains("uuid") && !words.contains(['_', '-']), "{line}");
         }
     }
-    let show = env.run(&["show", MAIN, "--color", "always"]).ok();
-    assert!(!show.contains("permission-mode") && show.contains("Mode: "), "{show}");
+    env.run(["show", MAIN, "--color", "always"]).shows("Mode: ").lacks("permission-mode");
 }
 
 #[test]
@@ -72,17 +64,17 @@ fn a_model_that_is_written_in_two_ways_is_one() {
     for (session, model) in [("a", "claude-opus-4-8"), ("b", "claude-opus-4.8")] {
         let usage = json!({ "input_tokens": 10, "output_tokens": 5 });
         let answer = json!({ "type": "message", "text": "Done.", "model": model, "usage": usage });
-        let header = json!({ "cwd": "/home/mira/code/pier", "model": model });
-        write_log(&env, session, &header, &[user("Paint the lighthouse"), answer]);
+        let log = env.log(session).cwd("/home/mira/code/pier").header("model", model);
+        log.user("Paint the lighthouse").event(answer).write();
     }
-    ingest(&env);
-    let stats = env.json(&["stats", "--by", "model", "--all"]);
-    let groups = stats["data"]["groups"].as_array().expect("groups");
+    env.ingest("logs");
+    let stats = env.json(["stats", "--by", "model", "--all"]);
+    let groups = stats["data"]["groups"].list();
     let names: Vec<&Value> = groups.iter().map(|group| &group["group"]["model"]).collect();
-    assert_eq!(names, ["claude-opus-4-8"], "{stats}");
+    assert_eq!(names, ["claude-opus-4-8"]);
     for query in ["model:opus-4.8", "model:opus-4-8"] {
-        let found = env.json(&["search", query]);
-        let found = found["data"]["matches"].as_array().expect("matches").clone();
+        let found = env.json(["search", query]);
+        let found = found["data"]["matches"].list().to_vec();
         let has = |session: &str| {
             let of = |found: &Value| {
                 found["event_id"].as_str().is_some_and(|id| id.starts_with(session))
@@ -97,8 +89,8 @@ fn a_model_that_is_written_in_two_ways_is_one() {
 fn sessions_are_sorted_by_the_tokens_and_costs_that_are_shown() {
     let env = TestEnv::with_samples();
     for sort in ["tokens", "cost"] {
-        let listed = env.json(&["list", "--sort", sort, "--limit", "100"]);
-        let sessions = listed["data"]["sessions"].as_array().expect("sessions");
+        let listed = env.json(["list", "--sort", sort, "--limit", "100"]);
+        let sessions = listed["data"]["sessions"].list();
         let shown: Vec<f64> = sessions
             .iter()
             .map(|session| {

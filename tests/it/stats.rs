@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use crate::checks::{Checks, JsonChecks};
 use crate::env::TestEnv;
 use crate::mcp::Client;
 
@@ -15,12 +16,12 @@ fn groups(env: &TestEnv, args: &[&str]) -> BTreeMap<Vec<String>, Value> {
     let mut words = vec!["stats", "--limit", "500"];
     words.extend(args);
     let answer = env.json(&words);
-    assert_eq!(answer["status"], "ok", "{answer}");
-    let keys = answer["data"]["group_by"].as_array().expect("keys").clone();
+    assert_eq!(answer["status"], "ok");
+    let keys = answer["data"]["group_by"].list().to_vec();
     let value = |group: &Value, key: &Value| {
         group["group"][key.as_str().expect("key")].as_str().unwrap_or("").to_owned()
     };
-    let groups = answer["data"]["groups"].as_array().expect("groups");
+    let groups = answer["data"]["groups"].list();
     groups
         .iter()
         .map(|group| (keys.iter().map(|key| value(group, key)).collect(), group.clone()))
@@ -193,16 +194,14 @@ fn filters_choose_sessions_and_times() {
     let sql = "SELECT e.provider, count(*) FROM events e JOIN sessions s USING (session_id) \
         WHERE NOT is_replay AND contains(lower(concat(s.cwd, ' ', s.project, ' ', s.repository)), 'harbor') GROUP BY 1";
     compare(&env, &by(&["--project", "HARBOR"]), events, sql);
-    let none = env.run(&["stats", "--by", "day", "--since", "2031-01-01"]);
-    assert_eq!(none.code, 1);
-    assert!(none.stderr.contains("No event matches"), "{}", none.stderr);
+    env.run(["stats", "--by", "day", "--since", "2031-01-01"]).fails(1).says("No event matches");
     let mut by_session = vec!["--by", "session", "--session-id", "9ae82b3a"];
     let id = vec![MAIN.to_owned()];
     let small = &groups(&env, &by_session)[&id];
     assert!(["trend", "text_bytes", "output_bytes"].iter().all(|name| small.get(*name).is_none()));
     by_session.extend(["--sort", "size"]);
     let trend = &groups(&env, &by_session)[&id];
-    let parts = trend["trend"].as_array().expect("trend");
+    let parts = trend["trend"].list();
     let sum: u64 = parts.iter().filter_map(Value::as_u64).sum();
     assert_eq!((parts.len(), Some(sum)), (12, trend["events"].as_u64()));
     assert_eq!(trend["title"], "Make clones of RetryBudget share one counter");
@@ -213,7 +212,7 @@ fn groups_come_in_order_and_what_is_left_out_is_counted() {
     let env = TestEnv::with_samples();
     let order = |args: &[&str], field: &str| -> Vec<Value> {
         let answer = env.json(args);
-        let groups = answer["data"]["groups"].as_array().expect("groups").clone();
+        let groups = answer["data"]["groups"].list().to_vec();
         groups.into_iter().map(|group| group.pointer(field).cloned().unwrap_or_default()).collect()
     };
     let days = order(&["stats", "--by", "day"], "/group/day");
@@ -236,13 +235,13 @@ fn groups_come_in_order_and_what_is_left_out_is_counted() {
     let costs = order(&["stats", "--by", "model", "--sort", "cost"], "/cost_usd");
     let costs: Vec<_> = costs.iter().map(|value| value.as_f64().unwrap_or(-1.0)).collect();
     assert!(costs.windows(2).all(|pair| pair[0] >= pair[1]), "{costs:?}");
-    let cut = env.json(&["stats", "--by", "file", "--limit", "3"]);
-    assert_eq!(cut["data"]["groups"].as_array().map(Vec::len), Some(3));
+    let cut = env.json(["stats", "--by", "file", "--limit", "3"]);
+    assert_eq!(cut["data"]["groups"].list().len(), 3);
     assert_eq!(cut["metadata"]["results_truncated"], true);
     let total =
         env.rows(&format!("SELECT count(DISTINCT whole) FROM ({FULL_PATHS}) WHERE NOT is_replay"));
     assert_eq!(cut["metadata"]["results_total"], total[0][0]);
-    assert!(cut["hint"].as_str().is_some_and(|hint| hint.contains("limit")), "{cut}");
+    cut["hint"].shows("limit");
 }
 
 #[test]
@@ -261,34 +260,31 @@ fn wrong_keys_are_answered_with_the_valid_ones() {
     ] {
         let error = client.fails("session_stats", arguments.clone());
         assert_eq!(error["code"], "invalid_argument", "{arguments}: {error}");
-        assert!(
-            error["message"].as_str().is_some_and(|m| m.contains(says)),
-            "{arguments}: {error}"
-        );
+        error["message"].shows(says);
     }
-    let error = client.fails("session_stats", json!({ "group_by": "tool", "session_id": "zzzz" }));
-    assert_eq!(error["code"], "session_not_found");
-    assert!(env.run(&["stats", "--by", "colour"]).fails(2).contains("tool_kind"));
+    client.fails("session_stats", json!({ "group_by": "tool", "session_id": "zzzz" })).has(json!({
+        "code": "session_not_found",
+    }));
+    env.run(["stats", "--by", "colour"]).fails(2).says("tool_kind");
 }
 
 #[test]
 fn people_get_tables() {
     let env = TestEnv::with_samples();
-    let tools = env.run(&["stats", "--by", "tool"]).ok();
+    let tools = env.run(["stats", "--by", "tool"]).ok();
     let mut lines = tools.lines();
     let head: Vec<_> = lines.next().expect("names").split_whitespace().collect();
     assert_eq!(&head[..5], ["tool", "sessions", "events", "calls", "errors"]);
     assert!(!tools.contains("cost"), "tools have no cost: {tools}");
-    assert!(tools.contains('█') && tools.contains(" ms"), "{tools}");
-    let days = env.run(&["stats", "--by", "day"]).ok();
-    assert!(days.contains("\ntokens  ") && days.contains('$'), "{days}");
+    assert!(tools.contains('█') && tools.contains(" ms"));
+    let days = env.run(["stats", "--by", "day"]).ok();
+    assert!(days.contains("\ntokens  ") && days.contains('$'));
     for period in ["daily", "weekly", "monthly"] {
-        let usage = env.run(&["usage", period]).ok();
+        let usage = env.run(["usage", period]).ok();
         let cost = env.rows("SELECT sum(cost_usd) FROM usage")[0][0].as_f64().expect("cost");
-        assert!(usage.contains("total") && usage.contains(&format!("${cost:.2}")), "{usage}");
-        assert!(usage.contains("claude-"), "{usage}");
+        usage.shows("total").shows(format!("${cost:.2}"));
+        usage.shows("claude-");
     }
-    let answer = env.json(&["usage", "monthly"]);
-    assert_eq!(answer["data"]["group_by"], json!(["month"]));
-    assert_eq!(env.run(&["usage", "--since", "2031-01-01"]).code, 1);
+    env.json(["usage", "monthly"]).has(json!({"data": {"group_by": ["month"]}}));
+    env.run(["usage", "--since", "2031-01-01"]).fails(1);
 }

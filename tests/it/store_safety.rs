@@ -5,7 +5,15 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
+use serde_json::json;
+
+use crate::checks::{Checks, JsonChecks};
 use crate::env::{Ran, TestEnv, samples};
+
+/// The id of a session of the samples.
+fn first_session(env: &TestEnv) -> String {
+    env.texts("SELECT min(session_id) FROM sessions").remove(0)
+}
 
 fn pi_logs() -> String {
     samples().join("pi").to_string_lossy().into_owned()
@@ -25,11 +33,9 @@ fn a_folder_of_somebody_else_is_not_a_store() {
     ] {
         let env = TestEnv::new();
         let file = env.store().join(foreign);
-        fs::create_dir_all(file.parent().expect("a parent")).expect("creates");
-        fs::write(&file, "x").expect("writes");
-        let message = env.run(&["ingest", "--quiet", &pi_logs()]).fails(3);
-        assert!(message.contains("is not a store") && message.contains("--store"), "{message}");
-        assert_eq!(fs::read_to_string(&file).expect("is still there"), "x");
+        env.write(&file, "x");
+        env.run(["ingest", "--quiet", &pi_logs()]).fails(3).says(["is not a store", "--store"]);
+        assert_eq!(env.read(&file), "x");
         assert!(!env.store().join("write.lock").exists(), "nothing is written there");
     }
 }
@@ -40,19 +46,16 @@ fn what_others_put_into_a_store_stays() {
     let segments = env.store().join("segments");
     let foreign = ["my_audio/a.wav", "0000000099/a.wav", "0000000098/sub/b", "00000000000/c"];
     for file in foreign {
-        let path = segments.join(file);
-        fs::create_dir_all(path.parent().expect("a parent")).expect("creates");
-        fs::write(path, "x").expect("writes");
+        env.write(segments.join(file), "x");
     }
     let orphan = segments.join("0000000097");
-    fs::create_dir_all(&orphan).expect("creates");
-    fs::write(orphan.join("events.parquet"), "half").expect("writes");
-    env.run(&["ingest", "--quiet", &pi_logs()]).ok();
+    env.write(orphan.join("events.parquet"), "half");
+    env.ingest(pi_logs());
     for file in foreign {
         assert!(segments.join(file).exists(), "{file}");
     }
     assert!(!orphan.exists(), "a segment that no manifest names goes");
-    env.run(&["search", "error", "--quiet"]).ok();
+    env.run(["search", "error", "--quiet"]).ok();
 }
 
 #[cfg(unix)]
@@ -61,10 +64,9 @@ fn links_in_a_store_are_not_followed() {
     use std::os::unix::fs::symlink;
     let env = TestEnv::with_samples();
     let theirs = env.path("theirs");
-    fs::create_dir_all(theirs.join("0000000050")).expect("creates");
-    fs::write(theirs.join("0000000050/events.parquet"), "x").expect("writes");
+    env.write(theirs.join("0000000050/events.parquet"), "x");
     symlink(theirs.join("0000000050"), env.store().join("segments/0000000050")).expect("links");
-    env.run(&["ingest", "--quiet", &pi_logs()]).ok();
+    env.ingest(pi_logs());
     assert!(theirs.join("0000000050/events.parquet").exists());
 
     // A segment of ours that is now behind a link, in part or as a whole, is read again.
@@ -74,31 +76,28 @@ fn links_in_a_store_are_not_followed() {
         let live = segments.iter().filter(|name| **name != "0000000050").max();
         let place = env.store().join("segments").join(live.expect("a segment")).join(linked);
         let place = std::path::PathBuf::from(place.to_string_lossy().trim_end_matches('/'));
-        let away = env.path(&format!("away-{linked}"));
+        let away = env.path(format!("away-{linked}"));
         fs::rename(&place, &away).expect("moves");
         symlink(&away, &place).expect("links");
-        let said = env.run(&["list"]).stderr;
-        assert!(said.contains("damaged"), "{linked}: {said}");
-        let report = env.json(&["ingest", &samples().to_string_lossy()]);
-        assert_eq!(report["segments_set_aside"], 1, "{linked}: {report}");
+        let said = env.run(["list"]).stderr;
+        said.shows("damaged");
+        env.ingest(samples()).has(json!({"segments_set_aside": 1}));
         assert_eq!(env.rows("SELECT count(*) FROM events"), before);
         assert!(away.exists(), "what the link leads to stays");
     }
 
     let target = env.path("target");
-    fs::write(&target, "precious").expect("writes");
+    env.write(&target, "precious");
     for lock in ["write.lock", "labels.lock"] {
         let path = env.store().join(lock);
         let _ = fs::remove_file(&path);
         symlink(&target, &path).expect("links");
     }
-    let message = env.run(&["ingest", "--quiet", &pi_logs()]).fails(3);
-    assert!(message.contains("write.lock") && message.contains("regular file"), "{message}");
-    let rows = env.rows("SELECT min(session_id) FROM sessions");
-    let session = rows[0][0].as_str().expect("an id").to_owned();
-    let message = env.run(&["label", &session, "--add", "x"]).fails(3);
-    assert!(message.contains("labels.lock"), "{message}");
-    assert_eq!(fs::read_to_string(&target).expect("reads"), "precious");
+    let message = env.run(["ingest", "--quiet", &pi_logs()]).error(3);
+    message.shows(["write.lock", "regular file"]);
+    let session = first_session(&env);
+    env.run(["label", &session, "--add", "x"]).fails(3).says("labels.lock");
+    assert_eq!(env.read(&target), "precious");
 }
 
 #[cfg(unix)]
@@ -135,7 +134,7 @@ fn a_store_that_others_can_write_is_reported_and_made_private() {
         for (mode, is_reported) in [(0o777, true), (0o720, true), (0o755, false), (private, false)]
         {
             set_mode(&place, mode);
-            let report = env.json(&["ingest", &pi_logs()]);
+            let report = env.ingest(pi_logs());
             let notices = report["notices"].to_string();
             assert_eq!(
                 notices.contains("Other users were able to write to"),
@@ -153,8 +152,7 @@ fn a_store_that_others_can_write_is_reported_and_made_private() {
 #[test]
 fn every_command_says_that_others_can_write_to_the_store() {
     let env = TestEnv::with_samples();
-    let rows = env.rows("SELECT min(session_id) FROM sessions");
-    let session = rows[0][0].as_str().expect("an id").to_owned();
+    let session = first_session(&env);
     let export = env.path("export.jsonl").to_string_lossy().into_owned();
     fs::create_dir_all(env.path("empty")).expect("creates");
     let logs = env.path("empty").to_string_lossy().into_owned();
@@ -175,21 +173,17 @@ fn every_command_says_that_others_can_write_to_the_store() {
             &["forget", &session],
             &["compact", "--dry-run"],
         ] {
-            let ran = env.run(args);
-            let said = format!("{}{}", ran.stdout, ran.stderr);
-            assert_eq!(ran.code, 0, "{args:?}: {said}");
-            assert!(said.contains("Other users can write to the store"), "{args:?}: {said}");
+            let ran = env.run(args).exits(0);
+            (ran.stdout + &ran.stderr).shows("Other users can write to the store");
             assert_eq!(mode_of(&place), 0o777, "{args:?}");
         }
         for args in [&["label", &session, "--add", "x"][..], &["ingest", "--dry-run", &logs]] {
             set_mode(&place, 0o777);
             let ran = env.run(args);
-            let said = format!("{}{}", ran.stdout, ran.stderr);
-            assert!(said.contains("Other users"), "{args:?}: {said}");
+            (ran.stdout + &ran.stderr).shows("Other users");
             assert_eq!(mode_of(&place), private, "{args:?}: {}", place.display());
         }
-        let ran = env.run(&["list"]);
-        assert!(!ran.stderr.contains("Other users"), "{}", ran.stderr);
+        env.run(["list"]).lacks("Other users");
     }
 }
 
@@ -239,22 +233,20 @@ fn an_ingest_does_not_report_success_when_its_store_went_away() {
                 fs::rename(&segments, env.path("segments-gone")).expect("moves");
                 fs::create_dir(&segments).expect("creates");
             }
-            _ => fs::rename(env.store(), env.path(&format!("gone-{replace}"))).expect("moves"),
+            _ => fs::rename(env.store(), env.path(format!("gone-{replace}"))).expect("moves"),
         }
         if replace == "replaced" {
             crate::env::copy_folder(&other.store(), &env.store());
         }
-        let message = Ran::from(child.wait_with_output().expect("ends"));
-        assert_eq!(message.code, 3, "{replace}: {}{}", message.stdout, message.stderr);
-        let said = format!("{}{}", message.stdout, message.stderr);
-        assert!(said.contains("moved, removed or replaced"), "{replace}: {said}");
+        let ran = Ran::from(child.wait_with_output().expect("ends")).fails(3);
+        (ran.stdout + &ran.stderr).shows("moved, removed or replaced");
         if replace == "replaced" {
             let same = |name: &str| {
                 fs::read(other.store().join(name)).expect("reads")
                     == fs::read(env.store().join(name)).expect("reads")
             };
             assert!(same("catalog.db"), "the catalog of another store");
-            env.run(&["ingest", "--verify", "--quiet", &pi_logs()]).ok();
+            env.run(["ingest", "--verify", "--quiet", &pi_logs()]).ok();
             assert_eq!(
                 env.rows("SELECT count(*) FROM events"),
                 other.rows("SELECT count(*) FROM events")
@@ -264,14 +256,14 @@ fn an_ingest_does_not_report_success_when_its_store_went_away() {
             let manifest = crate::env::manifest_of(&moved).to_string();
             for name in names_in(&moved.join("segments")) {
                 let number: i64 = name.parse().expect("a number");
-                assert!(manifest.contains(&format!("\"number\":{number},")), "{name} {manifest}");
+                manifest.shows(format!("\"number\":{number},"));
             }
         } else if replace != "segments" {
             assert!(!env.store().exists(), "{replace}: the store came into being again");
         }
     }
     // What was committed before the move is a store as ever.
-    env.run(&["status", "--store", &env.path("gone-moved").to_string_lossy()]).ok();
+    env.run(["status", "--store", &env.path("gone-moved").to_string_lossy()]).ok();
 }
 
 #[test]
@@ -293,13 +285,11 @@ fn a_segment_whose_files_were_touched_is_not_committed() {
         assert!(Instant::now() < until, "no events were written");
         std::thread::sleep(Duration::from_millis(1));
     };
-    fs::remove_file(&events).expect("removes");
-    let ran = Ran::from(child.wait_with_output().expect("ends"));
-    assert_eq!(ran.code, 3, "{}{}", ran.stdout, ran.stderr);
-    let said = format!("{}{}", ran.stdout, ran.stderr);
-    assert!(said.contains("changed by another program") && said.contains("it is gone"), "{said}");
+    env.remove(&events);
+    let ran = Ran::from(child.wait_with_output().expect("ends")).fails(3);
+    (ran.stdout + &ran.stderr).shows(["changed by another program", "it is gone"]);
     assert!(!events.parent().expect("a folder").exists(), "the rest of the segment goes");
-    env.run(&["ingest", "--quiet", &logs.to_string_lossy()]).ok();
+    env.ingest(&logs);
     assert_eq!(env.rows("SELECT count(*) FROM events")[0][0], 30_000);
 }
 
@@ -326,21 +316,19 @@ fn a_full_disk_leaves_no_half_written_segment() {
 #[test]
 fn temporary_files_of_killed_runs_go_with_the_next_one() {
     let env = TestEnv::with_samples();
-    let rows = env.rows("SELECT min(session_id) FROM sessions");
-    let session = rows[0][0].as_str().expect("an id").to_owned();
-    let write = |name: &str| fs::write(env.store().join(name), "half").expect("writes");
-    write(".catalog.db.tmp-a1B2c3");
-    write(".labels.json.tmp-a1B2c3");
-    write(".http-token.tmp-a1B2c3");
-    write("mine.tmp");
+    let session = first_session(&env);
+    let of_killed = [".catalog.db.tmp-a1B2c3", ".labels.json.tmp-a1B2c3", ".http-token.tmp-a1B2c3"];
+    for name in of_killed.iter().chain(&["mine.tmp"]) {
+        env.write(env.store().join(name), "half");
+    }
     let old = fs::File::options()
         .write(true)
         .open(env.store().join(".http-token.tmp-a1B2c3"))
         .expect("opens");
     let an_hour = Duration::from_secs(3600);
     old.set_modified(std::time::SystemTime::now() - an_hour).expect("sets");
-    env.run(&["ingest", "--quiet", &pi_logs()]).ok();
-    env.run(&["label", &session, "--add", "x"]).ok();
+    env.ingest(pi_logs());
+    env.run(["label", &session, "--add", "x"]).ok();
     let left: Vec<_> =
         names_in(&env.store()).into_iter().filter(|name| name.contains("tmp")).collect();
     assert_eq!(left, ["mine.tmp"]);

@@ -4,6 +4,7 @@
 use schemas::tool::{CONTRACT_VERSION, TOOLS, namespace};
 use serde_json::{Value, json};
 
+use crate::checks::{Checks, JsonChecks};
 use crate::env::TestEnv;
 use crate::mcp::Client;
 
@@ -23,7 +24,7 @@ fn read(client: &mut Client, uri: &str) -> Value {
 }
 
 fn text(content: &Value) -> &str {
-    content["text"].as_str().expect("text")
+    content["text"].text()
 }
 
 #[test]
@@ -48,7 +49,7 @@ fn the_blocks_stand_where_clients_of_both_eras_look() {
     }
     let mut client = Client::modern(&env);
     let listed = client.request("tools/list", json!({}));
-    for tool in listed["result"]["tools"].as_array().expect("tools") {
+    for tool in listed["result"]["tools"].list() {
         assert_eq!(tool["_meta"]["schema_version"], CONTRACT_VERSION);
         check_tool_block(tool);
     }
@@ -56,7 +57,7 @@ fn the_blocks_stand_where_clients_of_both_eras_look() {
         [("resources/list", "resources"), ("resources/templates/list", "resourceTemplates")]
     {
         let listed = client.request(method, json!({}));
-        assert!(listed["result"]["ttlMs"].as_u64() > Some(0), "{listed}");
+        assert!(listed["result"]["ttlMs"].as_u64() > Some(0));
         for resource in listed["result"][list].as_array().expect(list) {
             assert!(resource["dashdash"]["resourceType"].is_string(), "{resource}");
             assert_eq!(resource["_meta"][dashdash()], resource["dashdash"]);
@@ -84,8 +85,9 @@ fn apps_are_named_to_clients_that_show_them() {
 
         for uri in named {
             let app = read(&mut client, uri);
-            assert_eq!(app["mimeType"], mime_type);
-            assert_eq!(app["_meta"]["ui"]["csp"]["connectDomains"], json!([]));
+            app.has(json!({
+                "mimeType": mime_type, "_meta": {"ui": {"csp": {"connectDomains": []}}},
+            }));
             assert!(text(&app).starts_with("<!doctype html>"));
         }
     }
@@ -149,11 +151,11 @@ fn resources_are_read_in_both_eras() {
     for mut client in [Client::legacy(&env), Client::modern(&env)] {
         let status: Value =
             serde_json::from_str(text(&read(&mut client, "sessions://status"))).expect("JSON");
-        assert!(status["sessions"].as_u64() > Some(10), "{status}");
+        assert!(status["sessions"].as_u64() > Some(10));
         let schema = read(&mut client, "sessions://schema");
         assert!(text(&schema).contains("events: ") && schema["mimeType"] == "text/plain");
         let help = read(&mut client, "sessions://ai-help");
-        assert_eq!(text(&help), env.run(&["--ai-help"]).ok());
+        assert_eq!(text(&help), env.run(["--ai-help"]).ok());
         let session = read(&mut client, "sessions://session/9ae82b3a");
         let session: Value = serde_json::from_str(text(&session)).expect("JSON");
         assert_eq!(session["data"]["session"]["session_id"], MAIN);
@@ -178,9 +180,9 @@ fn what_is_no_resource_is_said_to_be_none() {
             "sessions://event/x",
             "file:///etc/passwd",
         ] {
-            let answer = client.request("resources/read", json!({ "uri": uri }));
-            assert_eq!(answer["error"]["code"], code, "{uri}: {answer}");
-            assert_eq!(answer["error"]["data"]["uri"], uri);
+            client.request("resources/read", json!({ "uri": uri })).has(json!({
+                "error": {"code": code, "data": {"uri": uri}},
+            }));
         }
     }
     let empty = TestEnv::new();
@@ -195,13 +197,13 @@ fn prompts_name_tools_that_are_there() {
     let env = TestEnv::with_samples();
     let mut client = Client::legacy(&env);
     let listed = client.request("prompts/list", json!({}));
-    let prompts = listed["result"]["prompts"].as_array().expect("prompts").clone();
+    let prompts = listed["result"]["prompts"].list().to_vec();
     assert_eq!(prompts.len(), 5);
     for prompt in prompts {
-        let name = prompt["name"].as_str().expect("name");
+        let name = prompt["name"].text();
         let mut arguments = json!({});
-        for argument in prompt["arguments"].as_array().expect("arguments") {
-            let argument = argument["name"].as_str().expect("name");
+        for argument in prompt["arguments"].list() {
+            let argument = argument["name"].text();
             let handed_over = name == "resume" && argument == "session_id";
             let value = if handed_over { MAIN.into() } else { format!("some {argument}") };
             arguments[argument] = value.into();
@@ -209,8 +211,8 @@ fn prompts_name_tools_that_are_there() {
         let params = json!({ "name": name, "arguments": arguments });
         let answer = client.request("prompts/get", params);
         let message = &answer["result"]["messages"][0];
-        assert_eq!(message["role"], "user", "{answer}");
-        let text = message["content"]["text"].as_str().expect("text");
+        assert_eq!(message["role"], "user");
+        let text = message["content"]["text"].text();
         // What follows is from the log.
         let text = text.split("## Handover").next().unwrap_or_default();
         assert!(!text.contains('{'), "{text}");
@@ -224,8 +226,9 @@ fn prompts_name_tools_that_are_there() {
             assert!(known, "{name} calls {called}");
         }
     }
-    let missing = client.request("prompts/get", json!({ "name": "what_did_i_do_about" }));
-    assert_eq!(missing["error"]["code"], -32602, "{missing}");
+    client.request("prompts/get", json!({ "name": "what_did_i_do_about" })).has(json!({
+        "error": {"code": -32602},
+    }));
 }
 
 #[test]
@@ -240,16 +243,18 @@ fn ids_and_projects_are_completed() {
     };
     let prompt = |name: &str| json!({ "type": "ref/prompt", "name": name });
     let template = |uri: &str| json!({ "type": "ref/resource", "uri": uri });
-    let found = complete(prompt("why_did_it_fail"), "session_id", "9ae8");
-    assert_eq!((&found["values"], &found["total"]), (&json!([MAIN]), &json!(1)));
+    complete(prompt("why_did_it_fail"), "session_id", "9ae8").has(json!({
+        "values": [MAIN], "total": 1,
+    }));
     assert_eq!(complete(prompt("weekly_summary"), "project", "HARB")["values"][0], "harbor");
     assert_eq!(complete(prompt("weekly_summary"), "colour", "x")["values"], json!([]));
     assert_eq!(
         complete(template("sessions://session/{id}"), "id", "9ae8")["values"],
         json!([MAIN])
     );
-    let event = complete(template("sessions://event/{id}"), "id", "9ae8");
-    assert_eq!(event["values"], json!([format!("{MAIN}:")]));
+    complete(template("sessions://event/{id}"), "id", "9ae8").has(json!({
+        "values": [format!("{MAIN}:")],
+    }));
     assert_eq!(complete(prompt("nonsense"), "project", "x"), Value::Null);
     let all = complete(prompt("why_did_it_fail"), "session_id", "");
     assert!(all["values"].as_array().is_some_and(|values| values.len() <= 100));
@@ -261,24 +266,22 @@ fn the_manual_is_answered_on_request() {
     for (mut client, modern) in [(Client::legacy(&env), false), (Client::modern(&env), true)] {
         let whole = client.request("ai_help", json!({}))["result"].clone();
         assert_eq!(whole["contentType"], "text/markdown");
-        assert_eq!(whole["content"].as_str(), Some(env.run(&["--ai-help"]).ok().as_str()));
+        assert_eq!(whole["content"].as_str(), Some(env.run(["--ai-help"]).ok().as_str()));
         assert_eq!(whole.get("resultType").is_some(), modern);
         let json = client.request("ai_help", json!({ "format": "json" }))["result"].clone();
         assert_eq!(json["metadata"]["name"], "sessions");
-        for tool in json["sections"]["tools"].as_array().expect("tools") {
+        for tool in json["sections"]["tools"].list() {
             for field in ["examples", "errors"] {
                 assert!(tool[field].as_array().is_some_and(|list| !list.is_empty()), "{tool}");
             }
         }
         let part = client.request("ai_help", json!({ "section": "quick-reference" }));
-        let part = part["result"]["content"].as_str().expect("text");
-        assert!(part.starts_with("## Quick Reference\n"), "{part}");
+        let part = part["result"]["content"].text();
+        assert!(part.starts_with("## Quick Reference\n"));
         for params in [json!({ "section": "nonsense" }), json!({ "format": "pdf" })] {
-            let wrong = client.request("ai_help", params);
-            assert_eq!(wrong["error"]["code"], -32602, "{wrong}");
+            client.request("ai_help", params).has(json!({"error": {"code": -32602}}));
         }
-        let unknown = client.request("no_such_method", json!({}));
-        assert_eq!(unknown["error"]["code"], -32601, "{unknown}");
+        client.request("no_such_method", json!({})).has(json!({"error": {"code": -32601}}));
     }
 }
 
@@ -288,10 +291,10 @@ fn one_bad_id_of_several_costs_that_one_only() {
     let mut client = Client::legacy(&env);
     let ids = json!({ "event_ids": ["9ae82b3a:14", "nonsense"] });
     let events = client.call("get_event_details", ids);
-    assert_eq!(events["data"]["events"].as_array().map(Vec::len), Some(1));
+    assert_eq!(events["data"]["events"].list().len(), 1);
     assert_eq!(events["data"]["not_found"], json!(["nonsense"]));
     let listed = client.call("list_sessions", json!({ "session_ids": ["9ae82b3a", "9"] }));
-    assert_eq!(listed["data"]["sessions"].as_array().map(Vec::len), Some(1));
+    assert_eq!(listed["data"]["sessions"].list().len(), 1);
     assert_eq!(listed["data"]["not_found"], json!(["9"]));
 }
 
@@ -300,15 +303,14 @@ fn tools_are_described_without_any_logs() {
     let env = TestEnv::new();
     let mut client = Client::legacy(&env);
     let all = client.call("tool_metadata", json!({}));
-    let tools = all["data"]["tools"].as_array().expect("tools");
+    let tools = all["data"]["tools"].list();
     assert_eq!(tools.len(), TOOLS.len());
     for tool in tools {
         for field in ["tool", "connectorId", "title", "riskLevel", "category", "actionTemplate"] {
             assert!(!tool[field].is_null(), "{field}: {tool}");
         }
         let spec = TOOLS.iter().find(|spec| tool["tool"] == spec.name).expect("a row");
-        assert_eq!(tool["connectorId"], "sessions");
-        assert_eq!(tool["riskLevel"], spec.risk.level());
+        tool.has(json!({"connectorId": "sessions", "riskLevel": spec.risk.level()}));
         let categories = [(1, "read"), (2, "write"), (3, "delete")];
         let (_, category) =
             categories.iter().find(|(level, _)| tool["riskLevel"] == *level).expect("a level");
@@ -317,12 +319,10 @@ fn tools_are_described_without_any_logs() {
     let some = client.call("tool_metadata", json!({ "tools": ["list_sessions", "nonsense"] }));
     assert_eq!(some["data"]["tools"][0]["tool"], "list_sessions");
     assert_eq!(some["data"]["not_found"], json!(["nonsense"]));
-    assert!(some["hint"].as_str().is_some_and(|hint| hint.contains("search_events")), "{some}");
+    some["hint"].shows("search_events");
     let one = client.call("tool_metadata", json!({ "tools": "search_events" }));
-    assert_eq!(one["data"]["tools"].as_array().map(Vec::len), Some(1));
-    let none = client.fails("tool_metadata", json!({ "tools": ["nonsense"] }));
-    assert_eq!(
-        (&none["code"], &none["details"]["field"]),
-        (&json!("invalid_argument"), &json!("tools"))
-    );
+    assert_eq!(one["data"]["tools"].list().len(), 1);
+    client.fails("tool_metadata", json!({ "tools": ["nonsense"] })).has(json!({
+        "code": "invalid_argument", "details": {"field": "tools"},
+    }));
 }

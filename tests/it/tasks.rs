@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use schemas::limits::BYTES_PER_TOKEN;
 use serde_json::{Value, json};
 
+use crate::checks::JsonChecks;
 use crate::contract::Rmcp;
 use crate::env::{TestEnv, compare, samples};
 
@@ -148,8 +149,9 @@ fn money(agent: &mut Agent) {
     assert_eq!(names, ["claude-opus-4-6", "gpt-5.5", "claude-sonnet-4-6"]);
     let sessions = agent.ask("session_stats", by("session"));
     let groups = items(&sessions, "groups");
-    assert_eq!(groups[0]["group"]["session"], MAIN);
-    assert_eq!(groups[0]["title"], "Make clones of RetryBudget share one counter");
+    groups[0].has(json!({
+        "group": {"session": MAIN}, "title": "Make clones of RetryBudget share one counter",
+    }));
     let costs: Vec<_> = groups.iter().filter_map(|group| group["cost_usd"].as_f64()).collect();
     assert!(costs.len() == 3 && costs.is_sorted_by(|a, b| a >= b), "{costs:?}");
 }
@@ -158,8 +160,7 @@ fn recurring(agent: &mut Agent) {
     let since = json!({ "project": "harbor", "since": "2026-10-12", "limit": 1 });
     let found = agent.ask("analyze_session", since);
     let error = &items(&found, "findings")[0];
-    assert_eq!(error["signature"], "assertion <name> failed");
-    assert_eq!((&error["sessions"], &error["fixed"]), (&json!(3), &json!(3)));
+    error.has(json!({"signature": "assertion <name> failed", "sessions": 3, "fixed": 3}));
     let ids = json!([error["event_id"], error["fix"]["edits"][0]["event_id"]]);
     let whole = agent.ask("get_event_details", json!({ "event_ids": ids }));
     says(text(&whole, "/data/events/0/text"), &["left: 431ms", "right: 400ms"]);
@@ -235,8 +236,9 @@ fn resume(agent: &mut Agent) {
     let id = &session["session_id"];
     let why = agent.ask("analyze_session", json!({ "session_id": id }));
     let found = items(&why, "findings");
-    assert_eq!(found[0]["reason"], "Failed. Nothing similar succeeded afterwards.");
-    assert_eq!(found[0]["call"], "docs/metrics.md");
+    found[0].has(json!({
+        "reason": "Failed. Nothing similar succeeded afterwards.", "call": "docs/metrics.md",
+    }));
     let end = found.iter().find(|finding| finding["check"] == "ends").expect("an end");
     says(text(end, "/message"), &["502 Bad Gateway"]);
     let turns = format!("{}-", found[0]["turn_index"]);
@@ -330,7 +332,7 @@ fn around(agent: &mut Agent) {
     let found = agent.ask("search_events", query);
     let context = items(&found, "matches")[0]["context"].as_object().expect("context");
     assert_eq!(context.len(), 3, "{context:?}");
-    says(context["61"].as_str().expect("a line"), &["has completed successfully"]);
+    says(context["61"].text(), &["has completed successfully"]);
 }
 
 fn reviewer(agent: &mut Agent) {

@@ -118,6 +118,12 @@ impl TestTerminal {
         self.wait_until(text, |screen| screen.contains(text));
     }
 
+    pub(crate) fn wait_for_all<const N: usize>(&mut self, texts: [&str; N]) {
+        self.wait_until(&texts.join("' and '"), |screen| {
+            texts.iter().all(|text| screen.contains(text))
+        });
+    }
+
     /// Waits until the screen is as wanted. `what` is for the message if it never is.
     pub(crate) fn wait_until(&mut self, what: &str, is_wanted: impl Fn(&str) -> bool) {
         let began = Instant::now();

@@ -12,6 +12,7 @@ use regex::Regex;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use crate::checks::{Checks, JsonChecks};
 use crate::env::TestEnv;
 
 pub(crate) struct Page {
@@ -124,13 +125,11 @@ fn a_link_works_once_and_its_cookie_stays_strict() {
     let answer = page.login(&page.token);
     assert_eq!(answer.status, 200, "{}", answer.body);
     let cookie = answer.header("set-cookie");
-    for attribute in ["; HttpOnly", "; SameSite=Strict", "; Path=/"] {
-        assert!(cookie.contains(attribute), "{cookie}");
-    }
+    cookie.shows(["; HttpOnly", "; SameSite=Strict", "; Path=/"]);
     assert!(!cookie.contains(&page.token), "the token is not kept");
     let again = page.login(&page.token);
     assert_eq!(again.status, 403, "it worked once");
-    assert!(again.json()["error"]["message"].as_str().expect("why").contains("has expired"));
+    assert!(again.json()["error"]["message"].text().contains("has expired"));
     let (_, next) = read_link(&mut page.stderr);
     assert_eq!(page.login(&next).status, 200, "the next link opens another browser");
     assert_eq!(page.send("GET", &format!("/api/login?token={next}"), &[], "").status, 400);
@@ -193,8 +192,7 @@ fn other_hosts_pages_and_types_are_refused() {
     let answer = page.send("OPTIONS", "/api/list_sessions", &[("Origin", &own)], "");
     assert_eq!(answer.header("access-control-allow-origin"), "");
     for address in ["0.0.0.0:0", "192.0.2.1:0"] {
-        let refused = env.run(&["web", "--http", address]).fails(2);
-        assert!(refused.contains("loopback"), "{refused}");
+        env.run(["web", "--http", address]).fails(2).says("loopback");
     }
 }
 
@@ -213,7 +211,7 @@ fn every_answer_has_the_policy() {
     ];
     for answer in answers {
         let policy = answer.header("content-security-policy");
-        for rule in [
+        policy.shows([
             "default-src 'none'",
             "script-src 'self'",
             "style-src 'self'",
@@ -222,19 +220,15 @@ fn every_answer_has_the_policy() {
             "base-uri 'none'",
             "form-action 'none'",
             "require-trusted-types-for 'script'",
-        ] {
-            assert!(policy.contains(rule), "{rule} is not in {policy}");
-        }
-        assert!(!policy.contains("unsafe") && !policy.contains("http"), "{policy}");
+        ]);
+        policy.lacks(["unsafe", "http"]);
         assert_eq!(answer.header("x-content-type-options"), "nosniff");
         assert_eq!(answer.header("cross-origin-resource-policy"), "same-origin");
         assert_eq!(answer.header("cache-control"), "no-store");
         assert_eq!(answer.header("referrer-policy"), "no-referrer");
     }
     let html = page.send("GET", "/", &[], "").body;
-    for bad in ["http://", "https://", "<style", "onload", "javascript:"] {
-        assert!(!html.contains(bad), "{bad}");
-    }
+    html.lacks(["http://", "https://", "<style", "onload", "javascript:"]);
 }
 
 #[test]
@@ -243,7 +237,7 @@ fn the_api_answers_what_the_tools_answer() {
     let page = Page::start(&env, &[]);
     let cookie = page.cookie();
     let answer = page.call(&cookie, "list_sessions", json!({ "limit": 3 })).json();
-    assert_eq!(answer["data"], env.json(&["list", "--limit", "3"])["data"]);
+    assert_eq!(answer["data"], env.json(["list", "--limit", "3"])["data"]);
     let wrong = page.call(&cookie, "search_events", json!({ "query": "\"open" }));
     assert_eq!((wrong.status, &wrong.json()["error"]["code"]), (400, &json!("invalid_query")));
     assert_eq!(page.call(&cookie, "no_tool", json!({})).status, 404);
@@ -254,7 +248,7 @@ fn the_api_answers_what_the_tools_answer() {
     assert_eq!(write.json()["error"]["code"], "sql_not_allowed");
     let label = json!({ "updates": [{ "session_id": "9ae82b3a", "add": ["seen"] }] });
     assert_eq!(page.call(&cookie, "update_session_labels", label).status, 200);
-    assert_eq!(env.json(&["list", "--label", "seen"])["data"]["sessions"][0]["labels"][0], "seen");
+    assert_eq!(env.json(["list", "--label", "seen"])["data"]["sessions"][0]["labels"][0], "seen");
 }
 
 #[test]
@@ -267,7 +261,7 @@ fn the_rate_limit_holds_for_the_page_too() {
         .collect();
     assert_eq!(statuses, [200, 200, 429, 429]);
     let refused = page.call(&cookie, "list_sessions", json!({})).json();
-    assert!(refused["error"]["details"]["retry_after_ms"].as_u64() > Some(0), "{refused}");
+    assert!(refused["error"]["details"]["retry_after_ms"].as_u64() > Some(0));
 }
 
 /// Text of a log reaches the page as JSON only, and without characters that change how text looks.
@@ -277,13 +271,13 @@ fn hostile_text_is_data() {
     let page = Page::start(&env, &[]);
     let cookie = page.cookie();
     let found = page.call(&cookie, "search_events", json!({ "query": "<script>" }));
-    assert!(found.body.contains("<script>"), "{}", found.body);
+    found.body.shows("<script>");
     assert_eq!(found.header("content-type"), "application/json");
     assert!(!crate::surface::has_hostile_text(&found.json()), "{}", found.body);
     let hostile = "evil\u{1b}[31m\u{202e}\u{7}";
     for body in [json!({ "query": hostile, "provider": hostile }), json!({ hostile: 1 })] {
         let refused = page.call(&cookie, "search_events", body).json();
-        assert!(!crate::surface::has_hostile_text(&refused), "{refused}");
+        assert!(!crate::surface::has_hostile_text(&refused));
     }
 }
 
@@ -296,7 +290,7 @@ fn a_log_that_grows_is_reported() {
     let log = folder.join("live.jsonl");
     let head = r#"{"format":"sessions","version":1,"session_id":"live-1"}"#;
     let prompt = r#"{"type":"user","timestamp":"2026-10-29T06:00:00Z","text":"first"}"#;
-    std::fs::write(&log, format!("{head}\n{prompt}\n")).expect("writes");
+    env.write(&log, format!("{head}\n{prompt}\n"));
     let page = Page::start(&env, &[]);
     let cookie = page.cookie();
     let stream = page.open("GET", "/api/live", &[("Cookie", &cookie)], "");
@@ -313,7 +307,7 @@ fn a_log_that_grows_is_reported() {
     assert!(next().expect("an event").contains("generation"));
     assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
     let found = page.call(&cookie, "search_events", json!({ "query": "second" })).json();
-    assert_eq!(found["data"]["matches"][0]["event_id"], "live-1:1", "{found}");
+    assert_eq!(found["data"]["matches"][0]["event_id"], "live-1:1");
 }
 
 #[cfg(unix)]
@@ -357,14 +351,12 @@ fn the_built_page_is_that_of_its_sources() {
     assert_eq!(built.trim(), hash_sources(&root.join("source")), "run `cargo xtask web`");
     // The page has no way to turn text into markup or code.
     let script = std::fs::read_to_string(root.join("bundle/page.js")).expect("the script");
-    for bad in ["eval(", "new Function", "document.write", "insertAdjacentHTML", "outerHTML"] {
-        assert!(!script.contains(bad), "{bad}");
-    }
+    script.lacks(["eval(", "new Function", "document.write", "insertAdjacentHTML", "outerHTML"]);
     for entry in std::fs::read_dir(root.join("source")).expect("sources") {
         let path = entry.expect("an entry").path();
         let text = std::fs::read_to_string(&path).expect("reads");
         let name = path.file_name().expect("a name").to_string_lossy().into_owned();
-        assert!(!text.contains("dangerouslySetInnerHTML") && !text.contains("innerHTML"), "{name}");
+        text.lacks(["dangerouslySetInnerHTML", "innerHTML"]);
         let is_code = name.ends_with(".ts") || name.ends_with(".tsx");
         assert!(!is_code || (text.starts_with("//") && text.lines().count() <= 450), "{name}");
     }

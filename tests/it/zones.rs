@@ -3,7 +3,8 @@
 use schemas::{Timestamp, Zone};
 use serde_json::{Value, json};
 
-use crate::env::{Ran, TestEnv};
+use crate::checks::JsonChecks;
+use crate::env::TestEnv;
 use crate::mcp::Client;
 
 /// An evening in Los Angeles, which is the morning of the next day in UTC.
@@ -12,24 +13,17 @@ const EVENING: &str = "2026-11-02T03:30:00Z";
 /// A store with one session, at [`EVENING`].
 fn evening_store() -> TestEnv {
     let env = TestEnv::new();
-    let log = [
-        json!({"format": "sessions", "version": 1, "session_id": "evening", "cwd": "/home/mira/code/harbor"}),
-        json!({"type": "user", "timestamp": EVENING, "text": "Sort the harbor lights"}),
-        json!({"type": "message", "timestamp": EVENING, "text": "Sorted", "model": "qwen3-coder-plus",
-               "usage": {"input_tokens": 20, "output_tokens": 5}}),
-    ];
-    let lines: Vec<String> = log.iter().map(Value::to_string).collect();
-    std::fs::write(env.path("evening.jsonl"), lines.join("\n") + "\n").expect("writes");
-    env.run(&["ingest", "--quiet", "evening.jsonl"]).ok();
+    let answer = json!({"type": "message", "timestamp": EVENING, "text": "Sorted",
+        "model": "qwen3-coder-plus", "usage": {"input_tokens": 20, "output_tokens": 5}});
+    let log = env.log("evening").cwd("/home/mira/code/harbor").at(EVENING);
+    log.user("Sort the harbor lights").event(answer).ingest();
     env
 }
 
 /// The first value of a key of `stats`, with the arguments and with `TZ`.
 fn first_group(env: &TestEnv, tz: &str, args: &[&str], key: &str) -> String {
-    let mut command = env.command();
-    command.env("TZ", tz).args(["--json", "stats"]).args(args);
-    let ran = Ran::from(command.output().expect("runs"));
-    let answer: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let printed = env.cli(["--json", "stats"]).args(args).env("TZ", tz).run().ok();
+    let answer: Value = serde_json::from_str(&printed).expect("JSON");
     answer["data"]["groups"][0]["group"][key].as_str().unwrap_or("").to_owned()
 }
 
@@ -51,9 +45,8 @@ fn an_evening_in_los_angeles_is_on_its_own_day() {
         let utc_named = ["--by", key, "--timezone", "utc"];
         assert_eq!(first_group(&env, los_angeles, &utc_named, key), utc, "{key}");
     }
-    let usage = env.run(&["usage", "--timezone", los_angeles]).ok();
-    assert!(usage.contains("2026-11-01") && !usage.contains("2026-11-02"), "{usage}");
-    let report = env.run(&["report", "-o", "-", "--timezone", los_angeles]).ok();
+    env.run(["usage", "--timezone", los_angeles]).shows("2026-11-01").lacks("2026-11-02");
+    let report = env.run(["report", "-o", "-", "--timezone", los_angeles]).ok();
     assert!(report.contains(r#""day":"2026-11-01""#), "the days of the report");
     assert!(!report.contains(r#""day":"2026-11-02""#), "the days of the report");
 }
@@ -61,17 +54,14 @@ fn an_evening_in_los_angeles_is_on_its_own_day() {
 #[test]
 fn the_settings_file_names_a_zone() {
     let env = evening_store();
-    std::fs::create_dir_all(env.path(".config/sessions")).expect("creates");
-    let file = env.path(".config/sessions/settings.toml");
-    std::fs::write(&file, "[display]\ntimezone = \"America/Los_Angeles\"\n").expect("writes");
+    env.write_settings("[display]\ntimezone = \"America/Los_Angeles\"\n");
     assert_eq!(first_group(&env, "UTC", &["--by", "day"], "day"), "2026-11-01");
     let named = ["--by", "day", "--timezone", "Asia/Tokyo"];
     assert_eq!(first_group(&env, "UTC", &named, "day"), "2026-11-02");
 
-    std::fs::write(&file, "[display]\nzone = \"utc\"\n").expect("writes");
-    let error = env.run(&["stats", "--by", "day"]).fails(2);
-    assert!(error.contains("settings.toml") && error.contains("line 2"), "{error}");
-    env.run(&["status"]).ok();
+    env.write_settings("[display]\nzone = \"utc\"\n");
+    env.run(["stats", "--by", "day"]).fails(2).says(["settings.toml", "line 2"]);
+    env.run(["status"]).ok();
 }
 
 #[test]
@@ -82,13 +72,9 @@ fn dates_are_midnight_in_the_zone() {
             vec!["search", "harbor until:2026-11-02"],
             vec!["stats", "--by", "day", "--until", "2026-11-02"],
         ] {
-            let mut args = vec!["--timezone", zone];
-            args.extend(&command);
-            let code = env.run(&args).code;
-            assert_eq!(code, 1 - found, "{command:?} in {zone}");
+            env.run([&["--timezone", zone], &command[..]].concat()).exits(1 - found);
         }
-        let listed = env.run(&["list", "--since", "2026-11-02", "--timezone", zone]);
-        assert_eq!(listed.code, found, "in {zone}");
+        env.run(["list", "--since", "2026-11-02", "--timezone", zone]).exits(found);
     }
 }
 
@@ -101,23 +87,17 @@ fn usage_of_today_is_that_of_the_day_of_the_zone() {
         let env = TestEnv::new();
         let message = |time: i64, tokens: u32| {
             json!({"type": "message", "timestamp": Timestamp(time).to_string(), "text": "Sorted",
-                   "model": "qwen3-coder-plus", "usage": {"input_tokens": tokens}})
-            .to_string()
+                "model": "qwen3-coder-plus", "usage": {"input_tokens": tokens}})
         };
-        let lines = [
-            json!({"format": "sessions", "version": 1, "session_id": "night"}).to_string(),
-            message(midnight.0 - 1_000_000, 700),
-            message(midnight.0, 30),
-        ];
-        std::fs::write(env.path("night.jsonl"), lines.join("\n") + "\n").expect("writes");
-        env.run(&["ingest", "--quiet", "night.jsonl"]).ok();
+        let night = env.log("night").event(message(midnight.0 - 1_000_000, 700));
+        night.event(message(midnight.0, 30)).ingest();
 
         let sums = |period: &str| {
-            let answer = env.json(&["usage", period, "--timezone", name]);
-            let groups = answer["data"]["groups"].as_array().expect("groups").clone();
+            let answer = env.json(["usage", period, "--timezone", name]);
+            let groups = answer["data"]["groups"].list().to_vec();
             let cells = groups.iter().map(|group| {
                 let input = group["tokens"]["counted_once"]["input_tokens"].as_i64();
-                (group["group"]["day"].as_str().expect("a day").to_owned(), input)
+                (group["group"]["day"].text().to_owned(), input)
             });
             cells.collect::<Vec<_>>()
         };
@@ -135,8 +115,9 @@ fn usage_of_today_is_that_of_the_day_of_the_zone() {
 #[test]
 fn an_unknown_zone_names_the_nearest() {
     let env = evening_store();
-    let error = env.run(&["stats", "--by", "day", "--timezone", "America/Los_Angles"]).fails(2);
-    assert!(error.contains("America/Los_Angeles"), "{error}");
+    env.run(["stats", "--by", "day", "--timezone", "America/Los_Angles"])
+        .fails(2)
+        .says("America/Los_Angeles");
 }
 
 #[test]

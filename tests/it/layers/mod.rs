@@ -9,21 +9,14 @@ use self::imports::{CRATES, Imports, Names};
 
 fn rust_files(dir: &str) -> Vec<(PathBuf, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut files = Vec::new();
-    let mut open = vec![root.join(dir)];
-    while let Some(dir) = open.pop() {
-        for entry in
-            std::fs::read_dir(&dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display()))
-        {
-            let path = entry.expect("entry").path();
-            if path.is_dir() {
-                open.push(path);
-            } else if path.extension().is_some_and(|ext| ext == "rs") {
-                let text = std::fs::read_to_string(&path).expect("reads");
-                files.push((path.strip_prefix(root).expect("below the root").to_owned(), text));
-            }
-        }
-    }
+    let files = crate::env::files_below(&root.join(dir)).into_iter();
+    let files: Vec<_> = files
+        .filter(|path| path.extension().is_some_and(|ext| ext == "rs"))
+        .map(|path| {
+            let text = std::fs::read_to_string(&path).expect("reads");
+            (path.strip_prefix(root).expect("below the root").to_owned(), text)
+        })
+        .collect();
     assert!(!files.is_empty(), "{dir}");
     files
 }
