@@ -338,10 +338,10 @@ fn endless_names() -> String {
         "repository": name("repository"), "git_branch": name("branch"), "model": name("model"),
         "parent_session_id": name("parent"), "agent_id": name("agent") })];
     lines.push(json!({ "type": "user", "timestamp": "2026-10-29T06:00:00Z", "text": "the first" }));
-    for call in 0..20 {
+    for call in 0..8 {
         let id = name(&format!("call{call}"));
         let files: Vec<_> =
-            (0..3000).map(|file| format!("/{call}/{file}/deep/folder.rs")).collect();
+            (0..2000).map(|file| format!("/{call}/{file}/deep/folder.rs")).collect();
         let patch = files.iter().map(|file| format!("*** Update File: {file}\n"));
         let patch = format!("*** Begin Patch\n{}*** End Patch", patch.collect::<String>());
         lines.push(json!({ "type": "tool_call", "timestamp": "2026-10-29T06:00:01Z",
