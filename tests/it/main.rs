@@ -63,6 +63,7 @@ mod packages;
 mod pictures;
 mod plugin;
 mod printed;
+mod profile;
 mod quiet;
 mod quota;
 mod readers;

@@ -1,7 +1,8 @@
 //! The arguments, the answer and the registry row of each tool, in one file per tool.
 //!
 //! The MCP tool and the command of the command line share these: the names of the fields are the
-//! names of the tool's arguments and of the command's flags.
+//! names of the tool's arguments and of the command's flags. `memory` is the exception: a small tool
+//! that answers with the others, without a command.
 
 pub mod analyze;
 mod argument;
@@ -10,14 +11,17 @@ pub mod event;
 pub mod find;
 pub mod label;
 pub mod list;
+pub mod memory;
 pub mod metadata;
 pub mod query;
 pub mod schema;
 pub mod search;
+mod served;
 mod spec;
 pub mod stats;
 
 pub use argument::{OneOrMany, checked_limit};
+pub use served::{ServedTools, find_servable_tool};
 pub use spec::{COMMON_ERRORS, Category, Risk, ToolAlias, ToolExample, ToolSpec, flag_name};
 
 /// Returns the prefix of the project's own keys in `_meta` and among the extensions, which is also the

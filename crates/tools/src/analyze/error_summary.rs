@@ -191,6 +191,11 @@ pub(super) fn named_errors(text: &str, max: usize) -> Vec<String> {
     signatures
 }
 
+/// Returns true if a line of a text names an error.
+pub(crate) fn names_error(text: &str) -> bool {
+    clean_text(text).lines().take(MAX_LINES).any(|line| line_weight(line.trim()) == MAX_WEIGHT)
+}
+
 /// Returns the text without the words that an agent wraps around it.
 fn strip_wrapping(text: &str) -> &str {
     let text = text.trim_start();

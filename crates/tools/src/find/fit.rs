@@ -66,7 +66,7 @@ struct TextSizes {
 /// pay for tokens.
 const fn page_bytes(interface: Interface, sessions: usize) -> usize {
     match interface {
-        Interface::Tools => {
+        Interface::Tools(_) => {
             let further = sessions.saturating_sub(limits::FIND_LIMIT as usize);
             PAGE_BYTES + further * FURTHER_SESSION_BYTES
         }
