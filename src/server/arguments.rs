@@ -24,9 +24,8 @@ pub(super) fn parse_arguments<T: DeserializeOwned>(
     let schema = super::schema::input_schema(name);
     remove_blank_values(&mut arguments, schema);
     coerce_value(&mut arguments, schema);
-    serde_path_to_error::deserialize(&arguments).map_err(|error| {
-        explain_error(name, schema, &arguments, &error, interface)
-    })
+    serde_path_to_error::deserialize(&arguments)
+        .map_err(|error| explain_error(name, schema, &arguments, &error, interface))
 }
 
 /// Removes blank texts of optional arguments: some clients send every argument, and mean with a blank

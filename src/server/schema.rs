@@ -18,11 +18,10 @@ pub(super) fn list_tools(served: ServedTools, allows_labels: bool) -> Vec<Tool> 
 
 /// Returns the schema of a tool's arguments. It is built once, because reading every call needs it.
 pub(super) fn input_schema(name: &str) -> &'static Value {
-    static INPUTS: LazyLock<HashMap<&str, Value>> =
-        LazyLock::new(|| {
-            let names = ServedTools::servable_names().filter_map(find_servable_tool);
-            names.map(|(spec, _)| (spec.name, (spec.input)())).collect()
-        });
+    static INPUTS: LazyLock<HashMap<&str, Value>> = LazyLock::new(|| {
+        let names = ServedTools::servable_names().filter_map(find_servable_tool);
+        names.map(|(spec, _)| (spec.name, (spec.input)())).collect()
+    });
     INPUTS.get(name).unwrap_or(&Value::Null)
 }
 
@@ -59,7 +58,9 @@ pub(super) fn name_app(tool: &mut Tool) {
 /// words, are left out: a description names the usual ones.
 fn listed_input_schema(spec: &ToolSpec, served: ServedTools) -> Value {
     let mut schema = input_schema(spec.name).clone();
-    for property in schema["properties"].as_object_mut().into_iter().flat_map(|all| all.values_mut()) {
+    for property in
+        schema["properties"].as_object_mut().into_iter().flat_map(|all| all.values_mut())
+    {
         if let Some(Value::String(text)) = property.get_mut("description") {
             *text = served.reword(text);
         }

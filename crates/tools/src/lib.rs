@@ -377,7 +377,12 @@ impl Tools {
             MemoryRequest::Error(args, question) => match self.analyze_session(args, call) {
                 Ok(known) if !known.data.findings.is_empty() => known.into_json(),
                 Err(error) if error.code != ErrorCode::InvalidQuery => return Err(error),
-                Ok(_) | Err(_) => self.answer_question(question, call)?.into_json(),
+                Ok(_) | Err(_) => {
+                    let mut answer = self.answer_question(question, call)?.into_json();
+                    let next_step = answer.hint.take().unwrap_or_default();
+                    answer.hint = Some(format!("No failure has this error. {next_step}"));
+                    answer
+                }
             },
         })
     }
