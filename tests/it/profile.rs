@@ -248,8 +248,8 @@ fn odd_queries_are_questions_and_arguments_without_effect_are_named() {
     says(text(&qualifier, "/message"), &["It is a qualifier inside query: branch:value"]);
 }
 
-/// The tasks of `tasks.rs` that ask what past sessions say. The others count, label or list files, which
-/// needs the ten tools.
+/// The tasks of `tasks.rs` that ask what past sessions say. The other eight count, label, or list files,
+/// subagents or messages, which needs the ten tools.
 const TASKS: &[Task] = &[
     ("How was `assertion failed: budget.remaining() == 3` fixed in the week of 12 October?", error),
     ("What was decided about the shared counter before this conversation was compacted?", decision),
@@ -262,6 +262,9 @@ const TASKS: &[Task] = &[
     ("Why did the dashboard always show the same number of retries?", gauge),
     ("When was the retry budget first mentioned?", first),
     ("What was going on when the Copilot session got a 502?", around),
+    ("Resume where the last Copilot session ended: what is open?", resume),
+    ("Which reviewer's worry led to the test with threads, and was it real?", reviewer),
+    ("What did the helper of the Claude session find about clones of RetryBudget?", helper),
 ];
 
 /// All texts of the matches of the best session.
@@ -282,8 +285,11 @@ fn error(agent: &mut Agent) {
 }
 
 fn decision(agent: &mut Agent) {
-    let turns = json!({ "session_id": "current", "turns": "1-2" });
-    let before = agent.ask("sessions", turns);
+    let lost = agent.ask("sessions", json!({ "session_id": "current", "explain": true }));
+    let is_compaction = |finding: &&Value| finding["related_event_ids"].is_array();
+    let compaction = items(&lost, "findings").iter().find(is_compaction).expect("a compaction");
+    let turns = format!("1-{}", compaction["turn_index"]);
+    let before = agent.ask("sessions", json!({ "session_id": "current", "turns": turns }));
     let turns = items(&before, "turns");
     says(text(&turns[0], "/answer/text"), &["Two ways out", "share the counter"]);
     says(text(&turns[1], "/prompt/text"), &["Share the counter."]);
@@ -340,6 +346,8 @@ fn first(agent: &mut Agent) {
     let oldest = json!({ "query": "\"retry budget\" sort:oldest", "limit": 1 });
     let found = agent.ask("sessions", oldest);
     assert!(items(&found, "matches")[0]["timestamp"].is_string(), "{found}");
+    let newest = json!({ "query": "\"retry budget\" sort:newest", "limit": 1 });
+    assert!(items(&agent.ask("sessions", newest), "matches")[0]["timestamp"].is_string());
 }
 
 fn around(agent: &mut Agent) {
@@ -354,10 +362,38 @@ fn around(agent: &mut Agent) {
     says(&events["data"].to_string(), &["502 Bad Gateway"]);
 }
 
+fn resume(agent: &mut Agent) {
+    let listed = agent.ask("sessions", json!({ "provider": "copilot", "limit": 1 }));
+    let id = &items(&listed, "sessions")[0]["session_id"];
+    let why = agent.ask("sessions", json!({ "session_id": id, "explain": true }));
+    let found = items(&why, "findings");
+    assert_eq!(found[0]["reason"], "Failed. Nothing similar succeeded afterwards.");
+    let end = found.iter().find(|finding| finding["check"] == "ends").expect("an end");
+    says(text(end, "/message"), &["502 Bad Gateway"]);
+    let turns = format!("{}-", found[0]["turn_index"]);
+    let last = agent.ask("sessions", json!({ "session_id": id, "turns": turns }));
+    says(&last["data"].to_string(), &["The table has three columns", "The row would be"]);
+}
+
+fn reviewer(agent: &mut Agent) {
+    let query = "reviewer says try_spend hands out more than the limit when two threads meet";
+    let found = agent.ask("sessions", json!({ "query": query, "limit": 2 }));
+    let turns = json!({ "session_id": items(&found, "sessions")[0]["session_id"], "turns": "1-" });
+    let told = agent.ask("sessions", turns);
+    says(&told["data"].to_string(), &["threads"]);
+}
+
+fn helper(agent: &mut Agent) {
+    let query = "which places rely on clones of RetryBudget being separate";
+    let found = agent.ask("sessions", json!({ "query": query, "provider": "claude" }));
+    let words = ["src/pool.rs:77", "src/client.rs:52", "Nobody relies on clones being separate"];
+    says(&best_texts(&found), &words);
+}
+
 #[test]
 fn the_small_tool_solves_the_tasks_that_ask_what_sessions_say() {
     let mut page = String::from(
-        "# Eleven tasks with the small tool\n\nMade by `UPDATE_GOLDEN=1 cargo test --test it profile` on \
+        "# Fourteen tasks with the small tool\n\nMade by `UPDATE_GOLDEN=1 cargo test --test it profile` on \
         `sample-sessions`; `tests/it/profile.rs` has the answers. `tasks.md` has the same tasks with ten tools. \
         Tokens are bytes divided by four.\n",
     );
