@@ -50,6 +50,7 @@ use self::page::{FindingsPage, count_by_check};
 pub use self::past_fix::{KnownFix, find_fix_of_event};
 pub use self::past_rows::HistoryScope;
 use self::recent_sessions::RecentSessions;
+pub(super) use self::stop::notification_stop_reason;
 use super::reply::answer::{Reply, RowTotal};
 use super::reply::call::Call;
 use super::reply::caller::{Caller, LAST, newest_conversation, newest_failed_conversation};

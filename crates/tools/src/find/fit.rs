@@ -11,8 +11,8 @@ use crate::reply::interface::Interface;
 use base::json_length::json_length;
 use base::sanitize::truncate_for_json;
 
-/// Most bytes of an answer with up to [`limits::FIND_LIMIT`] sessions: 900 tokens.
-const PAGE_BYTES: usize = 900 * limits::BYTES_PER_TOKEN;
+/// Most bytes of an answer with up to [`limits::FIND_LIMIT`] sessions: 700 tokens.
+const PAGE_BYTES: usize = 700 * limits::BYTES_PER_TOKEN;
 
 /// Bytes that each further session may add.
 const FURTHER_SESSION_BYTES: usize = 300;

@@ -24,7 +24,7 @@ use base::sanitize::{clean_text, one_line};
 use search::{FoundSession, SessionQuestion, SessionRank, SessionRequest, search_sessions};
 use store::Snapshot;
 
-/// Maximum size of a title in bytes of JSON. With it a page of ten sessions takes about 900 tokens.
+/// Maximum size of a title in bytes of JSON. With it a page of ten sessions takes about 700 tokens.
 const MAX_TITLE_BYTES: usize = 40;
 
 /// Maximum size of the name of a project in bytes of JSON.
@@ -103,6 +103,11 @@ pub(super) fn run(
     };
     for (session, found) in sessions.iter_mut().zip(&found.sessions).take(with_lacks) {
         session.why.push_str(&describe_lacks(found));
+    }
+    if !interface.is_terminal() {
+        for session in sessions.iter_mut().skip(limits::FIND_WITH_PASSAGES.saturating_sub(seen)) {
+            session.passages.clear();
+        }
     }
     let (most_looked_for, most_absent) = match interface {
         Interface::Tools(_) => (MAX_LOOKED_FOR_BYTES, MAX_ABSENT_BYTES),
