@@ -49,11 +49,13 @@ pub const SESSION_CALL_BYTES: usize = 600;
 pub const SESSION_RESULT_BYTES: usize = 400;
 /// The same: best matches whose prompts and answers may be whole.
 pub const WHOLE_MATCHES: usize = 3;
-/// The same: turns with the best matches, after which the next prompt is shown, too.
+/// The same: turns with the best matches, of which several later messages are shown.
 pub const LATER_TURNS: usize = 2;
-/// The same: most bytes of the next prompt.
-pub const LATER_PROMPT_BYTES: usize = 240;
-/// The same: bytes that all answers and next prompts share.
+/// The same: most later messages of a turn, after a match that is its prompt.
+pub const LATER_MESSAGES: usize = 8;
+/// The same: most bytes of a later message that is not the last one of its turn.
+pub const LATER_MESSAGE_BYTES: usize = 240;
+/// The same: bytes that all later messages share.
 pub const LATER_MESSAGES_BYTES: usize = 4_000;
 
 /// `analyze_session` over several sessions: most events of those that are compared, the newest first.

@@ -1,6 +1,7 @@
-//! Adds to the best matches the answer of their turns, and the prompt after it. The answer to a question is
-//! often in a message that has none of its words, after the error or the prompt that has them all, and the
-//! next prompt says whether it was right. The messages before the answer say what the agent does next.
+//! Adds to the best matches what was said after them in their turns, and the prompt after it. The answer to
+//! a question is often in a message that has none of its words, after the error or the prompt that has them
+//! all, and the next prompt says whether it was right. After a match that is not a prompt, only the last
+//! message is shown: those before it say what the agent does next.
 
 use std::collections::HashSet;
 
@@ -29,10 +30,10 @@ const TURN_COLUMNS: &[EventColumn] = &[
 /// Number of events after a match that are examined for its turn.
 const EVENTS_LOOKED_AT: u32 = 4096;
 
-/// Bytes of an answer or a prompt that are shown even if there is no room.
+/// Bytes of a message that are shown even if there is no room.
 const LEAST_BYTES: usize = 80;
 
-/// Adds the last message of the best turns with the prompt after it, and the last message of the turns of
+/// Adds the last messages of the best turns with the prompts after them, and the last message of the turns of
 /// other prompts that match, each turn at its best match. All matches are of one session.
 pub(super) fn add_later_messages(
     snapshot: &Snapshot,
@@ -52,20 +53,24 @@ pub(super) fn add_later_messages(
             continue;
         }
         let events = read_later_events(snapshot, session, found, is_best, &mut shown)?;
-        messages.extend(events.into_iter().map(|event| (at, event)));
+        let last = events.iter().rposition(|event| event.event_type == EventType::Message);
+        for (place, event) in events.into_iter().enumerate() {
+            messages.push((at, Some(place) == last, event));
+        }
     }
 
-    let sizes: Vec<TextSize> = messages.iter().map(|(_, event)| message_size(event)).collect();
+    let sizes: Vec<TextSize> =
+        messages.iter().map(|(_, is_last, event)| message_size(event, *is_last)).collect();
     let shares = share_room(&sizes, limits::LATER_MESSAGES_BYTES);
-    for ((at, event), share) in messages.iter().zip(shares) {
+    for ((at, _, event), share) in messages.iter().zip(shares) {
         let line = describe_event(event, share);
         matches[*at].context.insert(unsigned_index(event.event_index), line);
     }
     Ok(())
 }
 
-/// Reads what comes after a match and is not shown yet: the last message of its turn, and after one of the
-/// best turns the next prompt.
+/// Reads what comes after a match and is not shown yet: the last message of its turn, or of one of the best
+/// turns the last messages, if the match is a prompt, and the next prompt.
 fn read_later_events(
     snapshot: &Snapshot,
     session: usize,
@@ -88,10 +93,12 @@ fn read_later_events(
         |event: &&EventRow| is_of_type(event, EventType::User) && turn_of(event) > found.turn_index;
     let is_new = |event: &&EventRow| !shown.contains(&unsigned_index(event.event_index));
 
-    let answer = events.iter().rev().find(is_message).filter(is_new);
+    let is_prompt = found.event_type == EventType::User;
+    let most = if is_best && is_prompt { limits::LATER_MESSAGES } else { 1 };
+    let messages = events.iter().rev().filter(is_message).take(most).filter(is_new);
     let next_prompt = events.iter().find(is_next_prompt).filter(is_new).filter(|_| is_best);
-    let later = answer.into_iter().chain(next_prompt);
-    let indexes = later.map(|event| unsigned_index(event.event_index)).collect();
+    let indexes =
+        messages.chain(next_prompt).map(|event| unsigned_index(event.event_index)).collect();
     let rows = snapshot.events_of(session, &single_event_ranges(&indexes), &[]).read_rows();
     shown.extend(indexes);
 
@@ -100,10 +107,10 @@ fn read_later_events(
     Ok(rows)
 }
 
-/// Returns the size of the text of an answer, which may be whole, or of a prompt.
-fn message_size(event: &EventRow) -> TextSize {
+/// Returns the size of the text of a message. The last one of a turn is its answer; those before it say
+/// what was found on the way.
+fn message_size(event: &EventRow, is_last: bool) -> TextSize {
     let bytes = json_length(&clean_text(&event.text));
-    let is_answer = event.event_type == EventType::Message;
-    let most = if is_answer { usize::MAX } else { limits::LATER_PROMPT_BYTES };
+    let most = if is_last { usize::MAX } else { limits::LATER_MESSAGE_BYTES };
     TextSize { bytes, least: LEAST_BYTES, most }
 }

@@ -1,7 +1,39 @@
-//! Defines which tools a server serves.
+//! Lists the tools, and defines which of them a server serves.
 
 use super::spec::{ToolAlias, ToolSpec};
-use super::{TOOLS, find_tool, memory};
+use super::{analyze, details, event, find, label, list, memory, metadata, query, search, stats};
+
+/// All tools, sorted by name.
+pub const TOOLS: &[ToolSpec] = &[
+    analyze::SPEC,
+    event::SPEC,
+    details::SPEC,
+    list::SPEC,
+    query::SPEC,
+    search::SPEC,
+    find::SPEC,
+    stats::SPEC,
+    metadata::SPEC,
+    label::SPEC,
+];
+
+/// Finds the tool with this name or earlier name. The alias is set if the name is an earlier one.
+pub fn find_tool<'t>(
+    tools: &'t [ToolSpec],
+    name: &str,
+) -> Option<(&'t ToolSpec, Option<ToolAlias>)> {
+    for tool in tools {
+        if tool.name == name {
+            return Some((tool, None));
+        }
+    }
+    for tool in tools {
+        if let Some(alias) = tool.aliases.iter().find(|alias| alias.name == name) {
+            return Some((tool, Some(*alias)));
+        }
+    }
+    None
+}
 
 /// The tool that a server serves only if its user asks for it.
 const SMALL_TOOL: &ToolSpec = &memory::SPEC;
