@@ -127,7 +127,7 @@ fn no_text_names_a_tool_that_is_not_served() {
         for method in ["tools/list", "prompts/list"] {
             names_only(served, method, &client.request(method, json!({}))["result"].to_string());
         }
-        for prompt in ["weekly_summary", "why_did_it_fail"] {
+        for prompt in ["resume", "weekly_summary", "why_did_it_fail"] {
             let answer = client.request("prompts/get", json!({ "name": prompt }));
             names_only(served, prompt, &answer["result"].to_string());
         }
@@ -175,6 +175,18 @@ fn the_small_tool_answers_as_the_commands_do() {
         (
             json!({ "query": "assertion failed: budget.remaining() == 3" }),
             "analyze|--query|assertion failed: budget.remaining() == 3|--limit|5",
+        ),
+        (
+            json!({ "query": "assertion failed: budget.remaining() == 3\nrun with \"RUST_BACKTRACE=1\"" }),
+            "analyze|--query|assertion failed: budget.remaining() == 3\nrun with \"RUST_BACKTRACE=1\"|--limit|5",
+        ),
+        (
+            json!({ "query": "9ae82b3a:14", "session_id": "9ae82b3a" }),
+            "event|9ae82b3a:14|--fields|text|--fields|tool",
+        ),
+        (
+            json!({ "query": "9ae82b3a:14 9ae82b3a:31", "explain": true }),
+            "analyze|9ae82b3a:14|--limit|5",
         ),
         (json!({ "session_id": "9ae82b3a", "explain": true }), "analyze|9ae82b3a|--limit|5"),
         (json!({ "explain": "true", "project": "harbor" }), "analyze|--project|harbor|--limit|5"),
@@ -242,6 +254,15 @@ fn odd_queries_are_questions_and_arguments_without_effect_are_named() {
     assert_eq!(warning, "No effect on this call: limit, project");
     let answer = client.call("sessions", json!({ "query": "the retry budget", "turns": "1" }));
     assert_eq!(text(&answer, "/warnings/0/message"), "No effect on this call: turns");
+    for (query, says_what) in [("is:eror retry", "is:eror"), ("/re[try/ is:error", "regex")] {
+        let wrong = client.fails("sessions", json!({ "query": query }));
+        assert_eq!(wrong["code"], "invalid_query", "{wrong}");
+        says(text(&wrong, "/message"), &[says_what]);
+    }
+    for limit in [0, 51] {
+        let wrong = client.fails("sessions", json!({ "limit": limit }));
+        says(text(&wrong, "/message"), &["limit", "1-50"]);
+    }
     let wrong = client.fails("sessions", json!({ "colour": "red" }));
     says(text(&wrong, "/message"), &["colour", "query, session_id, turns, explain"]);
     let qualifier = client.fails("sessions", json!({ "branch": "main" }));

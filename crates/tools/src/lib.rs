@@ -356,7 +356,7 @@ impl Tools {
     pub fn recall(&self, args: &MemoryArgs, call: &Call<'_>) -> Result<JsonAnswer, ToolError> {
         let has_all_events = self.shared.history().has_all_events();
         let is_known_id = |id: &str| self.is_known_id(id, call);
-        let request = MemoryRequest::parse(args, &is_known_id, has_all_events, call);
+        let request = MemoryRequest::parse(args, &is_known_id, has_all_events, call)?;
         let mut answer = self.answer_memory_request(&request, call)?;
         answer.warnings.extend(request.ignored_arguments_warning(args));
         Ok(answer)
@@ -376,13 +376,19 @@ impl Tools {
             MemoryRequest::Question(args) => self.answer_question(args, call)?.into_json(),
             MemoryRequest::Error(args, question) => match self.analyze_session(args, call) {
                 Ok(known) if !known.data.findings.is_empty() => known.into_json(),
-                Err(error) if error.code != ErrorCode::InvalidQuery => return Err(error),
-                Ok(_) | Err(_) => {
+                Ok(known) => {
+                    let sessions = known.data.sessions;
                     let mut answer = self.answer_question(question, call)?.into_json();
                     let next_step = answer.hint.take().unwrap_or_default();
-                    answer.hint = Some(format!("No failure has this error. {next_step}"));
+                    answer.hint = Some(format!(
+                        "No failure in {sessions} sessions has this error. {next_step}"
+                    ));
                     answer
                 }
+                Err(error) if error.code == ErrorCode::InvalidQuery => {
+                    self.answer_question(question, call)?.into_json()
+                }
+                Err(error) => return Err(error),
             },
         })
     }

@@ -1,15 +1,16 @@
 //! Runs `sessions`, the small tool: chooses the tool that a call is for, and answers a question over all
 //! sessions with what the best one says.
 
-use schemas::ToolError;
 use schemas::envelope::{Severity, Warning, WarningCode};
 use schemas::tool::analyze::AnalyzeArgs;
+use schemas::tool::checked_limit;
 use schemas::tool::details::{DetailArgs, DetailLevel};
 use schemas::tool::event::{EventArgs, EventField};
 use schemas::tool::find::FindArgs;
 use schemas::tool::list::{ListArgs, ListFormat};
 use schemas::tool::memory::{MemoryArgs, MemoryData};
 use schemas::tool::search::{SearchArgs, SearchSort};
+use schemas::{ToolError, limits};
 
 use super::analyze::names_error;
 use super::event::EventSpan;
@@ -18,7 +19,7 @@ use super::reply::answer::Reply;
 use super::reply::call::Call;
 use super::reply::shared_state::SharedState;
 use super::search::{self, ParsedSearch};
-use ::search::Query;
+use ::search::{Query, QueryErrorKind, QueryPattern};
 use store::Snapshot;
 
 /// Number of entries on a page, unless the call gives a limit.
@@ -53,11 +54,12 @@ impl MemoryRequest {
         is_known_id: &dyn Fn(&str) -> bool,
         has_all_events: bool,
         call: &Call<'_>,
-    ) -> Self {
+    ) -> Result<Self, ToolError> {
+        checked_limit("limit", args.limit, USUAL_ENTRIES, limits::FIND_LIMIT_MAX)?;
         let mut query = args.query.as_deref().map(str::trim).filter(|query| !query.is_empty());
         let mut session_id = args.session_id.as_deref().map(str::trim);
         if let Some(ids) = query
-            && session_id.is_none()
+            && (session_id.is_none() || split_event_ids(ids).is_some())
             && named_session(ids).is_some_and(|session| is_known_id(&session))
         {
             session_id = Some(ids);
@@ -65,29 +67,31 @@ impl MemoryRequest {
         }
 
         if args.explain.unwrap_or(false) {
-            return Self::Analysis(to_analysis(args, query, session_id));
+            return Ok(Self::Analysis(to_analysis(args, query, session_id)));
         }
-        match (query, session_id) {
-            (None, None) => Self::Sessions(to_list(args)),
-            (None, Some(id)) => match split_event_ids(id) {
-                Some(ids) if args.turns.is_none() => Self::Events(to_events(args, ids)),
-                Some(_) | None => Self::Session(to_session(args, id)),
-            },
-            (Some(query), _) if is_exact(query, call) => {
-                Self::Matches(to_matches(args, query, session_id, None))
+        let Some(query) = query else {
+            return Ok(match session_id {
+                None => Self::Sessions(to_list(args)),
+                Some(id) => match split_event_ids(id) {
+                    Some(ids) if args.turns.is_none() => Self::Events(to_events(args, ids)),
+                    Some(_) | None => Self::Session(to_session(args, id)),
+                },
+            });
+        };
+
+        let form = QueryForm::of(query, call);
+        let ranked = Some(SearchSort::Relevance);
+        Ok(match (form, session_id) {
+            (QueryForm::Exact, _) => Self::Matches(to_matches(args, query, session_id, None)),
+            (QueryForm::Error, None) if has_all_events => {
+                Self::Error(to_analysis(args, Some(query), None), to_question(args, query))
             }
-            (Some(query), None) if has_all_events => {
-                let question = to_question(args, query);
-                if names_error(query) {
-                    Self::Error(to_analysis(args, Some(query), None), question)
-                } else {
-                    Self::Question(question)
-                }
+            (QueryForm::Phrase, _) => Self::Matches(to_matches(args, query, session_id, None)),
+            (QueryForm::Words, None) if has_all_events => Self::Question(to_question(args, query)),
+            (QueryForm::Error | QueryForm::Words, _) => {
+                Self::Matches(to_matches(args, query, session_id, ranked))
             }
-            (Some(query), _) => {
-                Self::Matches(to_matches(args, query, session_id, Some(SearchSort::Relevance)))
-            }
-        }
+        })
     }
 
     /// Returns a warning about arguments that the chosen tool does not have.
@@ -134,13 +138,54 @@ fn named_session(query: &str) -> Option<String> {
     is_id.then(|| query.to_owned())
 }
 
-/// Returns true if a query demands more than words: a phrase, a regex or a qualifier.
-fn is_exact(query: &str, call: &Call<'_>) -> bool {
-    Query::parse_in_zone(query, call.now, &call.zone).is_ok_and(|query| {
-        let mut clauses = query.clauses.iter();
-        let has_phrase = clauses.any(|clause| !clause.is_optional && !clause.is_excluded);
-        has_phrase || !query.qualifiers.is_empty()
-    })
+/// What a query looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum QueryForm {
+    /// It has a qualifier or a regex, which may be wrong.
+    Exact,
+    /// It names an error, as a terminal shows it.
+    Error,
+    /// It requires a phrase in quotes.
+    Phrase,
+    Words,
+}
+
+impl QueryForm {
+    fn of(query: &str, call: &Call<'_>) -> Self {
+        let is_error = names_error(query);
+        // What a program printed over several lines was not written as a query.
+        if is_error && query.contains('\n') {
+            return Self::Error;
+        }
+        let is_phrase = match Query::parse_in_zone(query, call.now, &call.zone) {
+            Ok(parsed) => {
+                let required = parsed.clauses.iter().filter(|clause| !clause.is_excluded);
+                let mut patterns = required.clone().flat_map(|clause| &clause.any);
+                let has_regex =
+                    patterns.any(|pattern| matches!(pattern, QueryPattern::Regex { .. }));
+                if has_regex || !parsed.qualifiers.is_empty() {
+                    return Self::Exact;
+                }
+                required.clone().any(|clause| !clause.is_optional)
+            }
+            Err(error) => match error.kind {
+                QueryErrorKind::UnknownQualifier { .. }
+                | QueryErrorKind::NoValue { .. }
+                | QueryErrorKind::WrongTime { .. }
+                | QueryErrorKind::WrongRegex { .. } => return Self::Exact,
+                QueryErrorKind::TooLong { .. }
+                | QueryErrorKind::NothingToFind
+                | QueryErrorKind::OpenQuote
+                | QueryErrorKind::MissingTerm { .. }
+                | QueryErrorKind::ExcludedNextToOr => false,
+            },
+        };
+        match (is_error, is_phrase) {
+            (true, _) => Self::Error,
+            (false, true) => Self::Phrase,
+            (false, false) => Self::Words,
+        }
+    }
 }
 
 fn to_events(args: &MemoryArgs, event_ids: Vec<String>) -> EventArgs {
@@ -175,8 +220,10 @@ fn to_list(args: &MemoryArgs) -> ListArgs {
 }
 
 fn to_analysis(args: &MemoryArgs, query: Option<&str>, session_id: Option<&str>) -> AnalyzeArgs {
+    // Of several events, the session of the first one.
+    let first_id = |id: &str| split_event_ids(id).and_then(|ids| ids.into_iter().next());
     AnalyzeArgs {
-        session_id: session_id.map(str::to_owned),
+        session_id: session_id.map(|id| first_id(id).unwrap_or_else(|| id.to_owned())),
         query: query.map(str::to_owned),
         project: args.project.clone(),
         provider: args.provider,
@@ -237,6 +284,8 @@ pub(super) fn answer_question(
     let matches = SearchArgs {
         query: args.query.clone(),
         session_id: Some(best.session_id.clone()),
+        since: args.since.clone(),
+        until: args.until.clone(),
         sort: Some(SearchSort::Relevance),
         limit: Some(BEST_MATCHES),
         ..SearchArgs::default()

@@ -26,7 +26,7 @@ pub(super) fn keep_last(events: &mut Vec<EventRow>, level: DetailLevel, count: u
     if let Some(first) = first {
         events.retain(|event| event.event_index >= first);
     }
-    if level == DetailLevel::Steps {
+    if level == DetailLevel::Steps && events.iter().any(is_of_step) {
         events.retain(|event| !is_bookkeeping(event));
     }
 }

@@ -163,8 +163,14 @@ fn format_memory_call(name: &str, arguments: &[(&str, &str)]) -> String {
             _ => {}
         }
     }
-    if name == "analyze_session" {
-        kept.push(("explain", "true"));
+    // The name of a tool alone stands for its usual call.
+    match (name, arguments) {
+        ("search_events", []) => kept.push(("query", "\"<words>\"")),
+        ("search_sessions", []) => kept.push(("query", "<the question>")),
+        ("get_event_details", []) => kept.push(("query", "<event_id>")),
+        ("get_session_details", []) => kept.push(("session_id", "")),
+        ("analyze_session", _) => kept.push(("explain", "true")),
+        _ => {}
     }
     // Without arguments, the name alone would read like a noun.
     format!("{}({})", memory::SPEC.name, join_arguments(&kept))
@@ -203,6 +209,8 @@ mod tests {
         let memory = Interface::Tools(ServedTools::MEMORY);
         for (tool, arguments, call) in [
             ("list_sessions", &[][..], "sessions()"),
+            ("search_events", &[], "sessions(query=\"<words>\")"),
+            ("get_event_details", &[], "sessions(query=<event_id>)"),
             (
                 "search_events",
                 &[("query", "<the question>"), ("session_id", "9ae8"), ("sort", "relevance")],
