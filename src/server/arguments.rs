@@ -291,6 +291,10 @@ fn string_values(values: &[Value]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn parse_arguments<T: DeserializeOwned>(name: &str, arguments: Value) -> Result<T, ToolError> {
+        super::parse_arguments(name, arguments, Interface::default())
+    }
     use schemas::tool::details::DetailArgs;
     use schemas::tool::find::FindArgs;
     use schemas::tool::label::LabelArgs;
