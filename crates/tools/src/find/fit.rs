@@ -18,7 +18,7 @@ const PAGE_BYTES: usize = 900 * limits::BYTES_PER_TOKEN;
 const SPARED_BYTES: usize = 200 * limits::BYTES_PER_TOKEN;
 
 /// The number of first sizes of [`SMALLER_SIZES`] with which texts are readable.
-const READABLE_SIZES: usize = 8;
+const READABLE_SIZES: usize = 13;
 
 /// Bytes that each further session may add.
 const FURTHER_SESSION_BYTES: usize = 300;
