@@ -28,6 +28,8 @@ pub const SEARCH_LIMIT: u32 = 10;
 pub const SEARCH_LIMIT_MAX: u32 = 50;
 /// `search_sessions`: sessions on a page, unless the call gives a limit.
 pub const FIND_LIMIT: u32 = 10;
+/// `search_sessions`: best sessions of an answer that have passages.
+pub const FIND_WITH_PASSAGES: usize = 5;
 /// `search_sessions`: most sessions on a page.
 pub const FIND_LIMIT_MAX: u32 = 50;
 
@@ -40,14 +42,16 @@ pub const SEARCH_CONTEXT_MAX: u32 = 5;
 pub const CONTEXT_BYTES: usize = 160;
 
 /// `search_events` by relevance in one session: bytes that the texts of the matches share.
-pub const SESSION_TEXTS_BYTES: usize = 9_000;
-/// The same: most bytes of a call or of reasoning.
+pub const SESSION_TEXTS_BYTES: usize = 6_000;
+/// The same: most bytes of a call, of reasoning, and of a prompt or an answer after the best ones.
 pub const SESSION_CALL_BYTES: usize = 600;
 /// The same: most bytes of what a tool returned, and of a notification.
 pub const SESSION_RESULT_BYTES: usize = 400;
+/// The same: best matches whose prompts and answers may be whole.
+pub const WHOLE_MATCHES: usize = 3;
 /// The same: turns with the best matches, of which several later messages are shown.
 pub const LATER_TURNS: usize = 2;
-/// The same: most later messages of a turn.
+/// The same: most later messages of a turn, after a match that is its prompt.
 pub const LATER_MESSAGES: usize = 8;
 /// The same: most bytes of a later message that is not the last one of its turn.
 pub const LATER_MESSAGE_BYTES: usize = 240;

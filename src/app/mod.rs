@@ -84,7 +84,7 @@ pub fn create_lake_tools(
     is_local: bool,
 ) -> Result<Tools, ToolError> {
     let tools = if is_local {
-        create_tools(store, Interface::Tools)
+        create_tools(store, Interface::default())
     } else {
         Tools::new(store).with_masking(settings::create_redactor)
     };
@@ -115,7 +115,7 @@ pub fn create_server_tools(store: Arc<Store>, is_local: bool) -> Result<Tools, T
     refresh.refresh(Duration::ZERO);
 
     let tools = if is_local {
-        create_tools(store, Interface::Tools)
+        create_tools(store, Interface::default())
     } else {
         Tools::new(store).with_masking(settings::create_redactor)
     };

@@ -234,7 +234,7 @@ fn run_command(command: Command, args: Args, printer: &Printer) -> CommandResult
     let context = CommandContext {
         store,
         // JSON output is the answer of the tool, word for word.
-        interface: if printer.is_json { Interface::Tools } else { Interface::Commands },
+        interface: if printer.is_json { Interface::default() } else { Interface::Commands },
         call: Call::new(Timestamp::now(), &|| false).with_zone(zone),
         engine,
         printer,

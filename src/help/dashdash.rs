@@ -1,7 +1,7 @@
 //! The dashdash blocks of the server, its tools and its resources, as JSON.
 
 use schemas::ErrorCode;
-use schemas::tool::{TOOLS, ToolSpec};
+use schemas::tool::{ServedTools, TOOLS, ToolSpec};
 use serde_json::{Map, Value, json};
 
 use super::guide;
@@ -14,9 +14,9 @@ pub fn access_level() -> &'static str {
     if TOOLS.iter().all(|tool| tool.read_only) { "read" } else { "interact" }
 }
 
-/// Returns the server's block.
-pub fn server_block() -> Map<String, Value> {
-    let tools: Vec<_> = TOOLS.iter().map(|tool| tool.name).collect();
+/// Returns the block of a server that serves these tools.
+pub fn server_block(served: ServedTools) -> Map<String, Value> {
+    let tools: Vec<_> = served.specs().map(|tool| tool.name).collect();
     into_object(json!({
         "specVersion": SPEC_VERSION,
         "identity": { "name": "sessions", "description": guide::DESCRIPTION },
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn the_blocks_hold_what_the_specification_requires() {
-        let block = server_block();
+        let block = server_block(ServedTools::ALL);
         for field in ["specVersion", "identity", "accessLevel", "alternativeAccess"] {
             assert!(block.contains_key(field), "{field}");
         }

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use schemas::ErrorCode;
-use schemas::tool::{TOOLS, schema};
+use schemas::tool::{ServedTools, TOOLS, schema};
 
 use super::served_lines::served_lines;
 
@@ -171,13 +171,13 @@ const QUICK_TASKS: &[QuickTask] = &[
 ];
 
 /// Returns the operations whose tool is served.
-pub(super) fn quick_reference() -> Vec<&'static QuickTask> {
-    QUICK_TASKS.iter().filter(|row| served_lines(row.tool) == row.tool).collect()
+pub(super) fn quick_reference(served: ServedTools) -> Vec<&'static QuickTask> {
+    QUICK_TASKS.iter().filter(|row| served_lines(row.tool, served) == row.tool).collect()
 }
 
-pub(super) fn quick_reference_text() -> String {
+pub(super) fn quick_reference_text(served: ServedTools) -> String {
     let mut out = String::from("| task | MCP | command |\n|---|---|---|\n");
-    for row in quick_reference() {
+    for row in quick_reference(served) {
         let tool = if row.tool.is_empty() { String::new() } else { format!("`{}`", row.tool) };
         let _ = writeln!(out, "| {} | {tool} | `{}` |", row.task, row.command);
     }
@@ -212,9 +212,9 @@ stdout carries data only; notes, warnings and errors go to stderr. `--quiet` sil
 errors.
 ";
 
-pub(super) fn examples_text() -> String {
+pub(super) fn examples_text(served: ServedTools) -> String {
     let mut out = String::new();
-    for tool in TOOLS {
+    for tool in served.specs() {
         for example in tool.examples {
             let _ = write!(
                 out,
@@ -234,11 +234,12 @@ pub(super) const NEGATIVE: &str = "\
 - ❌ Making up or shortening a cursor. ✅ Leave it out for the first page.
 ";
 
-pub(super) fn input_schema_text() -> String {
+pub(super) fn input_schema_text(served: ServedTools) -> String {
     let mut out = String::from(
         "Arguments are JSON objects; unknown arguments are refused. The schemas are in `tools/list`. As an example, the schema of one tool:\n\n",
     );
-    if let Some(tool) = TOOLS.iter().find(|tool| tool.command == "search") {
+    let search = served.specs().find(|tool| tool.command == "search");
+    if let Some(tool) = search.or_else(|| served.specs().next()) {
         let json = serde_json::to_string_pretty(&(tool.input)()).unwrap_or_default();
         let _ = write!(out, "```json\n{json}\n```\n");
     }
@@ -307,14 +308,14 @@ Reading tools are idempotent and have no side effects outside the store, which t
 ties by id), so pages neither overlap nor leave gaps while logs are added. A call that is cancelled stops. One writer at a time; readers never wait.
 ";
 
-pub(super) fn capabilities_text() -> String {
+pub(super) fn capabilities_text(served: ServedTools) -> String {
     let mut categories: Vec<_> = TOOLS.iter().map(|tool| tool.category.as_str()).collect();
     categories.sort_unstable();
     categories.dedup();
     format!(
         "Tools: {}. Resources: sessions://status, sessions://schema, sessions://ai-help, sessions://session/{{id}}, sessions://event/{{id}}. \
          Prompts for recall, resuming, failures and the week. Completion of session ids and projects.\n\nTags: history, coding-agents, local, {}.\n",
-        TOOLS.iter().map(|tool| tool.name).collect::<Vec<_>>().join(", "),
+        served.specs().map(|tool| tool.name).collect::<Vec<_>>().join(", "),
         categories.join(", ")
     )
 }
@@ -359,7 +360,7 @@ mod tests {
 
     #[test]
     fn the_quick_reference_is_neither_short_nor_long() {
-        let rows = quick_reference();
+        let rows = quick_reference(ServedTools::ALL);
         assert!((10..=20).contains(&rows.len()), "{}", rows.len());
         assert!(rows.iter().all(|row| row.command.starts_with("sessions ")));
     }

@@ -10,7 +10,7 @@ mod skill;
 
 use std::fmt::Write as _;
 
-use schemas::tool::TOOLS;
+use schemas::tool::{ServedTools, TOOLS};
 use serde_json::{Map, Value, json};
 
 use self::dashdash::SPEC_VERSION;
@@ -31,6 +31,8 @@ pub struct CommandHelp {
 #[derive(Debug, Clone)]
 pub struct Help {
     commands: Vec<CommandHelp>,
+    /// The tools that the manual describes.
+    served: ServedTools,
 }
 
 /// A chapter of the manual.
@@ -41,15 +43,27 @@ struct Section {
     body: String,
 }
 
+impl Section {
+    fn new(key: &'static str, title: &'static str, body: String) -> Self {
+        Self { key, title, body }
+    }
+}
+
 impl Help {
     /// Creates the help of a program with these commands.
     pub fn new(commands: Vec<CommandHelp>) -> Self {
-        Self { commands }
+        Self { commands, served: ServedTools::ALL }
+    }
+
+    /// Returns the help for clients of a server that serves these tools.
+    #[must_use]
+    pub fn with_tools(self, served: ServedTools) -> Self {
+        Self { served, ..self }
     }
 
     /// Returns the whole manual with its front matter.
     pub fn manual(&self) -> String {
-        let mut out = front_matter();
+        let mut out = front_matter(self.served);
         out.push_str("\n# sessions\n");
         for section in self.sections() {
             let _ = write!(out, "\n## {}\n\n{}\n", section.title, section.body.trim_end());
@@ -126,55 +140,60 @@ impl Help {
     fn section_as_json(&self, section: &Section) -> Value {
         match section.key {
             "whenToUse" => guide::when_to_use().into(),
-            "quickReference" => guide::quick_reference().into_iter().map(quick_as_json).collect(),
+            "quickReference" => guide::quick_reference(self.served).into_iter().map(quick_as_json).collect(),
             "commandReference" => self
                 .commands
                 .iter()
                 .map(|command| json!({ "command": command.name, "description": command.about, "usage": command.usage }))
                 .collect(),
             "errorHandling" => dashdash::error_list(schemas::ErrorCode::ALL.iter().copied()),
-            "tools" => TOOLS.iter().map(dashdash::full_tool_block).collect(),
+            "tools" => self.served.specs().map(dashdash::full_tool_block).collect(),
             _ => Value::String(section.body.trim_end().to_owned()),
         }
     }
 
     /// Returns the sections of the manual, in order.
     fn sections(&self) -> Vec<Section> {
-        vec![
-            create_section("whenToUse", "When to Use", guide::when_to_use_text()),
-            create_section("overview", "Overview", guide::OVERVIEW.to_owned()),
-            create_section("setup", "Setup", guide::SETUP.to_owned()),
-            create_section("quickReference", "Quick Reference", guide::quick_reference_text()),
-            create_section("tools", "MCP Tools", reference::tools_text()),
-            create_section("commandReference", "Command Reference", self.command_reference()),
-            create_section("inputSpecification", "Input Specification", guide::INPUT.to_owned()),
-            create_section("outputFormats", "Output Formats", guide::OUTPUT.to_owned()),
-            create_section("examples", "Examples", guide::examples_text()),
-            create_section("negativeExamples", "Negative Examples", guide::NEGATIVE.to_owned()),
-            create_section("inputSchema", "Input Schema", guide::input_schema_text()),
-            create_section("outputSchema", "Output Schema", guide::OUTPUT_SCHEMA.to_owned()),
-            create_section("formatConversion", "Format Conversion", guide::CONVERSION.to_owned()),
-            create_section(
+        let served = self.served;
+        let mut sections = vec![
+            Section::new("whenToUse", "When to Use", guide::when_to_use_text()),
+            Section::new("overview", "Overview", guide::OVERVIEW.to_owned()),
+            Section::new("setup", "Setup", guide::SETUP.to_owned()),
+            Section::new("quickReference", "Quick Reference", guide::quick_reference_text(served)),
+            Section::new("tools", "MCP Tools", reference::tools_text(served)),
+            Section::new("commandReference", "Command Reference", self.command_reference()),
+            Section::new("inputSpecification", "Input Specification", guide::INPUT.to_owned()),
+            Section::new("outputFormats", "Output Formats", guide::OUTPUT.to_owned()),
+            Section::new("examples", "Examples", guide::examples_text(served)),
+            Section::new("negativeExamples", "Negative Examples", guide::NEGATIVE.to_owned()),
+            Section::new("inputSchema", "Input Schema", guide::input_schema_text(served)),
+            Section::new("outputSchema", "Output Schema", guide::OUTPUT_SCHEMA.to_owned()),
+            Section::new("formatConversion", "Format Conversion", guide::CONVERSION.to_owned()),
+            Section::new(
                 "authentication",
                 "Authentication and Prerequisites",
                 guide::AUTHENTICATION.to_owned(),
             ),
-            create_section(
+            Section::new(
                 "rateLimits",
                 "Rate Limits and Performance",
                 guide::RATE_LIMITS.to_owned(),
             ),
-            create_section("errorHandling", "Error Handling", guide::errors_text()),
-            create_section("troubleshooting", "Troubleshooting", guide::TROUBLESHOOTING.to_owned()),
-            create_section("bestPractices", "Best Practices", guide::BEST_PRACTICES.to_owned()),
-            create_section(
+            Section::new("errorHandling", "Error Handling", guide::errors_text()),
+            Section::new("troubleshooting", "Troubleshooting", guide::TROUBLESHOOTING.to_owned()),
+            Section::new("bestPractices", "Best Practices", guide::BEST_PRACTICES.to_owned()),
+            Section::new(
                 "operationalSemantics",
                 "Operational Semantics",
                 guide::SEMANTICS.to_owned(),
             ),
-            create_section("capabilities", "Capabilities and Tags", guide::capabilities_text()),
-            create_section("lifecycle", "Lifecycle", guide::LIFECYCLE.to_owned()),
-        ]
+            Section::new("capabilities", "Capabilities and Tags", guide::capabilities_text(served)),
+            Section::new("lifecycle", "Lifecycle", guide::LIFECYCLE.to_owned()),
+        ];
+        for section in &mut sections {
+            section.body = served_lines(&section.body, served);
+        }
+        sections
     }
 
     /// Returns the usage and the options of every command.
@@ -188,11 +207,6 @@ impl Help {
         }
         out
     }
-}
-
-/// Creates a section without the lines that call a tool which is not served.
-fn create_section(key: &'static str, title: &'static str, body: String) -> Section {
-    Section { key, title, body: served_lines(&body) }
 }
 
 /// Returns the section with this key or title, in any spelling. The error lists the sections.
@@ -229,8 +243,8 @@ fn command_text(command: &CommandHelp) -> String {
 }
 
 /// Returns the front matter: YAML between lines of dashes. Its texts need no quotes in YAML.
-fn front_matter() -> String {
-    let allowed: Vec<_> = TOOLS.iter().map(|tool| tool.name).collect();
+fn front_matter(served: ServedTools) -> String {
+    let allowed: Vec<_> = served.specs().map(|tool| tool.name).collect();
     format!(
         "---\nname: sessions\ndescription: >-\n  {description}\nspec-url: https://github.com/visionik/dashdash\nspec-version: {SPEC_VERSION}\n\
          subcommand-help: true\naccess-level: {access}\ncli-url: none\nweb-url: none\nmcp-url: none\napi-url: none\n\

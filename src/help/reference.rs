@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use schemas::ErrorCode;
 use schemas::envelope::{DebugMetadata, Metadata, Pagination, Warning};
-use schemas::tool::{TOOLS, ToolSpec, schema};
+use schemas::tool::{ServedTools, TOOLS, ToolSpec, schema};
 use serde_json::Value;
 
 use super::guide::{arguments_table, escape_cell};
@@ -19,10 +19,10 @@ pub fn tool_table() -> String {
     out
 }
 
-/// Describes every tool and its arguments.
-pub(super) fn tools_text() -> String {
+/// Describes every served tool and its arguments.
+pub(super) fn tools_text(served: ServedTools) -> String {
     let mut out = String::new();
-    for tool in TOOLS {
+    for tool in served.specs() {
         let _ = write!(
             out,
             "### {}\n\n{}\n\n{}\n",

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use schemas::tool::TOOLS;
+use schemas::tool::{ServedTools, TOOLS};
 
 use super::guide;
 use super::served_lines::served_lines;
@@ -18,7 +18,7 @@ pub(super) fn skill_text() -> String {
     for tool in TOOLS {
         let _ = writeln!(out, "- `{}` (`sessions {}`): {}", tool.name, tool.command, tool.answers);
     }
-    out.push_str(&served_lines(WAY));
+    out.push_str(&served_lines(WAY, ServedTools::ALL));
     let _ = write!(
         out,
         "\n## Times\n\nSpans back from now (`24h`, `7d`, `2w`), dates (`2026-11-01`, midnight in the user's zone; `--timezone utc`) or RFC 3339.\n\n## Do not\n\n{}",

@@ -3,27 +3,29 @@
 
 #![expect(clippy::wildcard_enum_match_arm, reason = "other values of JSON are alike here")]
 
+use schemas::tool::memory;
 use schemas::{ErrorCode, ToolError, nearest};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_path_to_error::Segment;
 
 use search::is_qualifier;
+use tools::Interface;
 
 /// Maximum number of characters of an unknown argument's name that a message repeats.
 const MAX_NAME_CHARS: usize = 60;
 
-/// Reads the arguments of the tool `name`.
+/// Reads the arguments of the tool `name`. `interface` words the tools that errors name.
 pub(super) fn parse_arguments<T: DeserializeOwned>(
     name: &str,
     mut arguments: Value,
+    interface: Interface,
 ) -> Result<T, ToolError> {
     let schema = super::schema::input_schema(name);
     remove_blank_values(&mut arguments, schema);
     coerce_value(&mut arguments, schema);
-    serde_path_to_error::deserialize(&arguments).map_err(|error| {
-        explain_error(name, schema, &arguments, error.path(), &error.inner().to_string())
-    })
+    serde_path_to_error::deserialize(&arguments)
+        .map_err(|error| explain_error(name, schema, &arguments, &error, interface))
 }
 
 /// Removes blank texts of optional arguments: some clients send every argument, and mean with a blank
@@ -109,16 +111,16 @@ fn explain_error(
     name: &str,
     schema: &Value,
     arguments: &Value,
-    path: &serde_path_to_error::Path,
-    reason: &str,
+    error: &serde_path_to_error::Error<serde_json::Error>,
+    interface: Interface,
 ) -> ToolError {
-    let faulty = FaultyValue::find(schema, arguments, path);
+    let faulty = FaultyValue::find(schema, arguments, error.path());
     let known: Vec<&str> = property_names(faulty.schema).collect();
     if let Value::Object(object) = faulty.value
         && !known.is_empty()
     {
         if let Some(unknown) = object.keys().find(|key| !known.contains(&key.as_str())) {
-            return faulty.unknown_argument_error(name, unknown, known);
+            return faulty.unknown_argument_error(name, unknown, known, interface);
         }
         if let Some(missing) = required_names(faulty.schema).find(|key| !object.contains_key(*key))
         {
@@ -127,7 +129,7 @@ fn explain_error(
     }
 
     if faulty.field.is_empty() {
-        return ToolError::new(ErrorCode::InvalidArgument, format!("{name}: {reason}"));
+        return ToolError::new(ErrorCode::InvalidArgument, format!("{name}: {}", error.inner()));
     }
     faulty.invalid_value_error()
 }
@@ -185,7 +187,13 @@ impl<'a> FaultyValue<'a> {
     }
 
     /// Returns the error for an argument that is not among the `known` ones.
-    fn unknown_argument_error(&self, tool: &str, unknown: &str, known: Vec<&str>) -> ToolError {
+    fn unknown_argument_error(
+        &self,
+        tool: &str,
+        unknown: &str,
+        known: Vec<&str>,
+        interface: Interface,
+    ) -> ToolError {
         let shown: String = unknown.chars().take(MAX_NAME_CHARS).collect();
         let mut message = format!(
             "{}: unknown argument '{shown}'. Arguments: {}",
@@ -193,10 +201,10 @@ impl<'a> FaultyValue<'a> {
             known.join(", ")
         );
         if is_qualifier(&shown) && known.contains(&"query") {
-            let place = if tool == "search_events" {
-                "It is a qualifier inside query"
+            let place = if ["search_events", memory::SPEC.name].contains(&tool) {
+                "It is a qualifier inside query".to_owned()
             } else {
-                "search_events takes it inside query"
+                format!("{} takes it inside query", interface.tool_name("search_events"))
             };
             message.push_str(&format!(". {place}: {shown}:value"));
         }
@@ -283,6 +291,10 @@ fn string_values(values: &[Value]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn parse_arguments<T: DeserializeOwned>(name: &str, arguments: Value) -> Result<T, ToolError> {
+        super::parse_arguments(name, arguments, Interface::default())
+    }
     use schemas::tool::details::DetailArgs;
     use schemas::tool::find::FindArgs;
     use schemas::tool::label::LabelArgs;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use ratelimit::{Ratelimiter, TryWaitError};
 use schemas::envelope::{DebugMetadata, ErrorAnswer, JsonAnswer, MetadataLevel, ToolContext};
 use schemas::limits::{self, BYTES_PER_TOKEN};
-use schemas::tool::{CONTRACT_VERSION, label};
+use schemas::tool::{CONTRACT_VERSION, ServedTools, label};
 use schemas::{ErrorCode, Timestamp, ToolError};
 
 use super::cache::AnswerCache;
@@ -21,6 +21,8 @@ const MAX_KEY_TOKENS: usize = 16 << 10;
 /// The settings of a server.
 #[derive(Debug, Clone)]
 pub struct ServerOptions {
+    /// The tools that clients can call.
+    pub served: ServedTools,
     /// True if clients may set labels and notes.
     pub allow_labels: bool,
     /// Maximum number of requests a minute that cost work (`CallDispatcher::take_request` lists
@@ -34,6 +36,7 @@ pub struct ServerOptions {
 impl Default for ServerOptions {
     fn default() -> Self {
         Self {
+            served: ServedTools::ALL,
             allow_labels: false,
             rate_limit: limits::RATE_LIMIT,
             time_limit: Duration::from_millis(limits::CALL_MS),

@@ -12,7 +12,7 @@
 use rmcp::RoleServer;
 use rmcp::model::{ClientRequest, CustomResult, JsonRpcMessage, ServerResult};
 use rmcp::service::TxJsonRpcMessage;
-use schemas::tool::{TOOLS, find_tool};
+use schemas::tool::find_servable_tool;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -63,9 +63,12 @@ impl DashdashResult {
     /// Adds the members to the result.
     fn add_members(self, result: &mut Value) {
         match self {
-            Self::Server => result["dashdash"] = dashdash::server_block().into(),
+            Self::Server => {
+                let block = result["capabilities"]["experimental"]["dashdash"].clone();
+                result["dashdash"] = block;
+            }
             Self::Tools => add_to_each(&mut result["tools"], "name", |name| {
-                find_tool(TOOLS, name).map(|(spec, _)| dashdash::tool_block(spec))
+                find_servable_tool(name).map(|(spec, _)| dashdash::tool_block(spec))
             }),
             Self::Resources => {
                 add_to_each(&mut result["resources"], "uri", resources::dashdash_block);

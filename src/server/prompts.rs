@@ -6,6 +6,7 @@ use rmcp::model::{
     Role,
 };
 use schemas::limits;
+use schemas::tool::ServedTools;
 use serde_json::Value;
 
 use super::protocol_error::invalid_request;
@@ -192,9 +193,11 @@ pub(super) fn is_known(name: &str) -> bool {
     PROMPTS.iter().any(|row| row.name == name)
 }
 
-/// Returns the prompt that a request names, filled with the request's arguments.
+/// Returns the prompt that a request names, filled with the request's arguments, without what calls
+/// tools that are not served.
 pub(super) fn get_prompt(
     request: &GetPromptRequestParams,
+    served: ServedTools,
     write_handover: WriteHandover<'_>,
 ) -> Result<GetPromptResult, ErrorData> {
     let row = PROMPTS.iter().find(|row| row.name == request.name).ok_or_else(|| {
@@ -211,7 +214,7 @@ pub(super) fn get_prompt(
         )));
     }
 
-    let mut text = served_lines(row.text);
+    let mut text = served_lines(row.text, served);
     let mut substitutions = Vec::new();
     for argument in row.arguments {
         let value = argument.read_value(&arguments)?;
@@ -277,7 +280,7 @@ mod tests {
         let mut request = GetPromptRequestParams::new(name);
         request.arguments = arguments.as_object().cloned();
         let handover = |id: &str, _: &str| Ok(format!("handover of {id}"));
-        let result = get_prompt(&request, &handover)?;
+        let result = get_prompt(&request, ServedTools::ALL, &handover)?;
         Ok(serde_json::to_string(&result.messages).expect("serialises"))
     }
 

@@ -4,32 +4,34 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use rmcp::model::{JsonObject, MetaObject, Tool, ToolAnnotations};
-use schemas::tool::{CONTRACT_VERSION, TOOLS, ToolSpec, label};
+use schemas::tool::{CONTRACT_VERSION, ServedTools, ToolSpec, find_servable_tool, label};
 use serde_json::{Value, json};
 
 use super::web::app;
 
-/// Returns the tools, ordered by name. The tool that changes labels is listed only if the server
-/// allows it, because its description costs every session tokens.
-pub(super) fn list_tools(allows_labels: bool) -> Vec<Tool> {
-    let served = TOOLS.iter().filter(|spec| allows_labels || spec.name != label::SPEC.name);
-    served.map(to_protocol_tool).collect()
+/// Returns the served tools, ordered by name. The tool that changes labels is listed only if the
+/// server allows it, because its description costs every session tokens.
+pub(super) fn list_tools(served: ServedTools, allows_labels: bool) -> Vec<Tool> {
+    let listed = served.specs().filter(|spec| allows_labels || spec.name != label::SPEC.name);
+    listed.map(|spec| to_protocol_tool(spec, served)).collect()
 }
 
 /// Returns the schema of a tool's arguments. It is built once, because reading every call needs it.
 pub(super) fn input_schema(name: &str) -> &'static Value {
-    static INPUTS: LazyLock<HashMap<&str, Value>> =
-        LazyLock::new(|| TOOLS.iter().map(|spec| (spec.name, (spec.input)())).collect());
+    static INPUTS: LazyLock<HashMap<&str, Value>> = LazyLock::new(|| {
+        let names = ServedTools::servable_names().filter_map(find_servable_tool);
+        names.map(|(spec, _)| (spec.name, (spec.input)())).collect()
+    });
     INPUTS.get(name).unwrap_or(&Value::Null)
 }
 
-/// Returns a tool of the registry in the form of the protocol.
-fn to_protocol_tool(spec: &ToolSpec) -> Tool {
+/// Returns a tool in the form of the protocol. Its texts name only tools that are served.
+fn to_protocol_tool(spec: &'static ToolSpec, served: ServedTools) -> Tool {
     let mut tool = Tool::default();
     tool.name = spec.name.into();
     tool.title = Some(spec.title.to_owned());
-    tool.description = Some(spec.description.into());
-    tool.input_schema = Arc::new(into_object(listed_input_schema(spec)));
+    tool.description = Some(served.reword(spec.description).into());
+    tool.input_schema = Arc::new(into_object(listed_input_schema(spec, served)));
     tool.output_schema = Some(Arc::new(output_schema()));
     tool.annotations = Some(
         ToolAnnotations::new()
@@ -54,8 +56,15 @@ pub(super) fn name_app(tool: &mut Tool) {
 
 /// Returns the arguments as the list of tools shows them. The names of the agents, which take forty
 /// words, are left out: a description names the usual ones.
-fn listed_input_schema(spec: &ToolSpec) -> Value {
+fn listed_input_schema(spec: &ToolSpec, served: ServedTools) -> Value {
     let mut schema = input_schema(spec.name).clone();
+    for property in
+        schema["properties"].as_object_mut().into_iter().flat_map(|all| all.values_mut())
+    {
+        if let Some(Value::String(text)) = property.get_mut("description") {
+            *text = served.reword(text);
+        }
+    }
     if let Some(Value::Object(provider)) = schema.pointer_mut("/properties/provider") {
         provider.remove("enum");
     }
@@ -80,7 +89,8 @@ mod tests {
 
     #[test]
     fn every_argument_is_described() {
-        let tools = list_tools(true);
+        let small = list_tools(ServedTools::MEMORY, false);
+        let tools = [list_tools(ServedTools::ALL, true), small].concat();
         for tool in &tools {
             assert_eq!(tool.input_schema["type"], "object", "{}", tool.name);
             assert_eq!(tool.input_schema["additionalProperties"], false, "{}", tool.name);

@@ -3,8 +3,8 @@
 use schemas::ToolError;
 use schemas::envelope::{JsonAnswer, Severity, Warning, WarningCode};
 use schemas::tool::{
-    TOOLS, ToolAlias, ToolSpec, analyze, details, event, find, find_tool, label, list, metadata,
-    query, search, stats,
+    ServedTools, TOOLS, ToolAlias, ToolSpec, analyze, details, event, find, label, list, memory,
+    metadata, query, search, stats,
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -15,8 +15,8 @@ use tools::{AnswerResult, Call, Tools};
 /// A function that answers the calls of one tool.
 type AnswerFunction = fn(&ToolCall, &Tools, &Call<'_>) -> Result<JsonAnswer, ToolError>;
 
-/// All tools, in the order of [`TOOLS`], with their functions.
-static FUNCTIONS: [(ToolSpec, AnswerFunction); TOOLS.len()] = [
+/// All tools, in the order of [`TOOLS`], and the small one, with their functions.
+static FUNCTIONS: [(ToolSpec, AnswerFunction); TOOLS.len() + 1] = [
     (analyze::SPEC, |asked, tools, call| asked.run(Tools::analyze_session, tools, call)),
     (event::SPEC, |asked, tools, call| asked.run(Tools::get_event_details, tools, call)),
     (details::SPEC, |asked, tools, call| asked.run(Tools::get_session_details, tools, call)),
@@ -27,6 +27,7 @@ static FUNCTIONS: [(ToolSpec, AnswerFunction); TOOLS.len()] = [
     (stats::SPEC, |asked, tools, call| asked.run(Tools::session_stats, tools, call)),
     (metadata::SPEC, |asked, tools, call| asked.run(Tools::tool_metadata, tools, call)),
     (label::SPEC, |asked, tools, call| asked.run(Tools::update_session_labels, tools, call)),
+    (memory::SPEC, |asked, tools, call| tools.recall(&asked.parse_arguments(tools)?, call)),
 ];
 
 /// A call of a tool.
@@ -40,9 +41,14 @@ pub(super) struct ToolCall {
 }
 
 impl ToolCall {
-    /// Creates a call of the tool with this name or earlier name; `None` if there is none.
-    pub(super) fn new(id: String, name: &str, arguments: Value) -> Option<Self> {
-        let (found, alias) = find_tool(TOOLS, name)?;
+    /// Creates a call of the served tool with this name or earlier name; `None` if there is none.
+    pub(super) fn new(
+        id: String,
+        served: ServedTools,
+        name: &str,
+        arguments: Value,
+    ) -> Option<Self> {
+        let (found, alias) = served.find(name)?;
         let (spec, function) = FUNCTIONS.iter().find(|(spec, _)| spec.name == found.name)?;
         Some(Self { id, spec, function: *function, arguments, alias })
     }
@@ -59,8 +65,11 @@ impl ToolCall {
         tools: &Tools,
         call: &Call<'_>,
     ) -> Result<JsonAnswer, ToolError> {
-        let args = parse_arguments(self.spec.name, self.arguments.clone())?;
-        Ok(tool(tools, &args, call)?.into_json())
+        Ok(tool(tools, &self.parse_arguments(tools)?, call)?.into_json())
+    }
+
+    fn parse_arguments<A: DeserializeOwned>(&self, tools: &Tools) -> Result<A, ToolError> {
+        parse_arguments(self.spec.name, self.arguments.clone(), tools.interface())
     }
 
     /// Returns a key that identifies the call: the same for the same arguments in any order.
@@ -116,7 +125,9 @@ mod tests {
     use super::*;
 
     fn call_with(arguments: Value, alias: Option<ToolAlias>) -> ToolCall {
-        let call = ToolCall::new("1".to_owned(), "list_sessions", arguments).expect("a tool");
+        let served = ServedTools::ALL;
+        let call =
+            ToolCall::new("1".to_owned(), served, "list_sessions", arguments).expect("a tool");
         ToolCall { alias, ..call }
     }
 
@@ -129,9 +140,12 @@ mod tests {
         let folder = tempfile::tempdir().expect("tempdir");
         let tools = Tools::new(store::Store::new(folder.path()));
         let call = Call::new(Timestamp(0), &|| false);
-        for spec in TOOLS {
+        let small = ServedTools::MEMORY;
+        let served = TOOLS.iter().map(|spec| (spec, ServedTools::ALL));
+        for (spec, served) in served.chain(small.specs().map(|spec| (spec, small))) {
             let arguments = json!({ "no_such_argument": 1 });
-            let asked = ToolCall::new(String::new(), spec.name, arguments).expect(spec.name);
+            let asked =
+                ToolCall::new(String::new(), served, spec.name, arguments).expect(spec.name);
             let error = asked.answer(&tools, &call).expect_err(spec.name);
             assert_eq!(error.code, ErrorCode::InvalidArgument, "{}: {error}", spec.name);
             assert!(error.message.contains(spec.name), "{}: {error}", spec.name);

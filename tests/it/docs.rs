@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use schemas::tool::search::SearchArgs;
-use schemas::tool::{TOOLS, namespace};
+use schemas::tool::{TOOLS, ToolSpec, memory, namespace};
 use schemas::{ErrorCode, Timestamp};
 use serde_json::{Value, json};
 use sessions::help::reference;
@@ -55,18 +55,11 @@ fn the_page_about_mcp_says_what_is_served() {
     let mut client = Client::legacy_with(&env, &["--allow-labels"]);
     let mut page = format!("{HEAD}{}\n", reference::tool_table());
     for tool in TOOLS {
-        page.push_str(&reference::tool_text(tool));
-        for (at, example) in tool.examples.iter().enumerate() {
-            let arguments: Value = serde_json::from_str(example.arguments).expect("JSON");
-            let asked = pretty(&arguments);
-            let _ = write!(page, "\n{}:\n\n```json\n{asked}\n```\n", example.description);
-            let answer = client.call(tool.name, arguments);
-            if at == 0 {
-                let _ = write!(page, "\n```json\n{}\n```\n", pretty(&fixed(answer, &env)));
-            }
-        }
-        page.push('\n');
+        page.push_str(&describe_tool(tool, &mut client, &env));
     }
+    let mut small = Client::legacy_with(&env, &["--profile", "memory"]);
+    page.push_str(&describe_tool(&memory::SPEC, &mut small, &env));
+    page.push_str(SMALL_TOOL);
     let _ = write!(page, "## The envelope\n\n{}\n## Errors\n\n", reference::envelope_text());
     for code in ErrorCode::ALL {
         page.push_str(&reference::error_text(*code));
@@ -84,6 +77,29 @@ fn the_page_about_mcp_says_what_is_served() {
         page.push_str(&text);
     }
     check("docs/mcp.md", &format!("{}\n", page.trim_end()));
+}
+
+const SMALL_TOOL: &str = "\
+This tool is not one of the ten: `sessions mcp --profile memory` serves it instead of them. It answers with \
+them, so `data` of other calls is that of `get_event_details`, `get_session_details`, `list_sessions`, \
+`analyze_session` or `search_events`. [answers.md](answers.md#some-tools-or-one) says which, and what it saves.
+
+";
+
+/// The text about a tool, with its examples and the answer to the first of them.
+fn describe_tool(tool: &ToolSpec, client: &mut Client, env: &TestEnv) -> String {
+    let mut text = reference::tool_text(tool);
+    for (at, example) in tool.examples.iter().enumerate() {
+        let arguments: Value = serde_json::from_str(example.arguments).expect("JSON");
+        let asked = pretty(&arguments);
+        let _ = write!(text, "\n{}:\n\n```json\n{asked}\n```\n", example.description);
+        let answer = client.call(tool.name, arguments);
+        if at == 0 {
+            let _ = write!(text, "\n```json\n{}\n```\n", pretty(&fixed(answer, env)));
+        }
+    }
+    text.push('\n');
+    text
 }
 
 /// Codes that may go without an example: bugs, what needs time, and what nothing answers with yet.

@@ -66,6 +66,7 @@ mod packages;
 mod pictures;
 mod plugin;
 mod printed;
+mod profile;
 mod quiet;
 mod quota;
 mod readers;

@@ -19,7 +19,7 @@ const CALLS: usize = 3;
 const TOKENS: usize = 6_000;
 
 /// An agent at work on one task.
-struct Agent {
+pub(crate) struct Agent {
     client: Rmcp,
     /// What was called, and the bytes of each answer.
     asked: Vec<(String, usize)>,
@@ -27,13 +27,13 @@ struct Agent {
 
 impl Agent {
     /// An agent inside the Claude session that the sample logs begin with.
-    fn start(env: &TestEnv) -> Self {
+    pub(crate) fn start(env: &TestEnv, flags: &[&str]) -> Self {
         let mut command = env.command();
-        command.args(["mcp", "--allow-labels"]).env("CLAUDE_CODE_SESSION_ID", MAIN);
+        command.arg("mcp").args(flags).env("CLAUDE_CODE_SESSION_ID", MAIN);
         Self { client: Rmcp::command(command), asked: Vec::new() }
     }
 
-    fn ask(&mut self, tool: &str, arguments: Value) -> Value {
+    pub(crate) fn ask(&mut self, tool: &str, arguments: Value) -> Value {
         let answer = self.client.ok(tool, arguments.clone());
         self.asked.push((format!("{tool} {arguments}"), bytes(&answer)));
         answer
@@ -51,24 +51,24 @@ fn bytes(answer: &Value) -> usize {
 }
 
 /// The text at this place of an answer.
-fn text<'v>(answer: &'v Value, place: &str) -> &'v str {
+pub(crate) fn text<'v>(answer: &'v Value, place: &str) -> &'v str {
     let text = answer.pointer(place).and_then(Value::as_str);
     text.unwrap_or_else(|| panic!("no text at {place}: {answer}"))
 }
 
 /// The items of a list in an answer's data.
-fn items<'v>(answer: &'v Value, list: &str) -> &'v [Value] {
+pub(crate) fn items<'v>(answer: &'v Value, list: &str) -> &'v [Value] {
     answer["data"][list].as_array().unwrap_or_else(|| panic!("no {list}: {answer}"))
 }
 
 /// Checks that a text says all of these.
-fn says(text: &str, words: &[&str]) {
+pub(crate) fn says(text: &str, words: &[&str]) {
     for word in words {
         assert!(text.contains(word), "'{word}' is not in: {text}");
     }
 }
 
-type Task = (&'static str, fn(&mut Agent));
+pub(crate) type Task = (&'static str, fn(&mut Agent));
 
 const TASKS: [Task; 22] = [
     ("How was `assertion failed: budget.remaining() == 3` fixed in the week of 12 October?", error),
@@ -373,17 +373,23 @@ fn twenty_two_tasks_take_few_calls_and_tokens() {
         `tests/it/tasks.rs` has the answers. Tokens are bytes divided by four.\n",
     );
     for (question, solve) in TASKS {
-        let env = TestEnv::with_samples();
-        let mut agent = Agent::start(&env);
-        solve(&mut agent);
-        let bytes: usize = agent.asked.iter().map(|(_, bytes)| bytes).sum();
-        let (calls, tokens) = (agent.asked.len(), bytes.div_ceil(BYTES_PER_TOKEN));
-        assert!(calls <= CALLS && tokens <= TOKENS, "{question} {calls} calls, {tokens} tokens");
-        let _ =
-            write!(page, "\n## {question}\n\n{calls} calls, {bytes} bytes, {tokens} tokens\n\n");
-        for (call, bytes) in &agent.asked {
-            let _ = writeln!(page, "- `{call}`: {bytes} bytes");
-        }
+        page.push_str(&solve_task(&["--allow-labels"], question, solve));
     }
     compare("UPDATE_GOLDEN", "tests/golden/tasks.md", &page);
+}
+
+/// Solves a task with a server that is started with these flags. Returns what was called, and what it
+/// took.
+pub(crate) fn solve_task(flags: &[&str], question: &str, solve: fn(&mut Agent)) -> String {
+    let env = TestEnv::with_samples();
+    let mut agent = Agent::start(&env, flags);
+    solve(&mut agent);
+    let bytes: usize = agent.asked.iter().map(|(_, bytes)| bytes).sum();
+    let (calls, tokens) = (agent.asked.len(), bytes.div_ceil(BYTES_PER_TOKEN));
+    assert!(calls <= CALLS && tokens <= TOKENS, "{question} {calls} calls, {tokens} tokens");
+    let mut page = format!("\n## {question}\n\n{calls} calls, {bytes} bytes, {tokens} tokens\n\n");
+    for (call, bytes) in &agent.asked {
+        let _ = writeln!(page, "- `{call}`: {bytes} bytes");
+    }
+    page
 }

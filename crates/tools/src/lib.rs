@@ -20,6 +20,7 @@ mod image;
 mod label;
 mod list;
 pub mod masks;
+mod memory;
 mod metadata;
 mod query;
 pub mod quota;
@@ -34,20 +35,22 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use ingest::provider::format::AgentFolders;
-use schemas::ToolError;
-use schemas::envelope::Warning;
+use schemas::envelope::{JsonAnswer, Warning};
 use schemas::price::PriceTable;
 use schemas::session::EventRow;
+use schemas::tool::ServedTools;
 use schemas::tool::analyze::{AnalyzeArgs, AnalyzeData};
 use schemas::tool::details::{DetailArgs, DetailData};
 use schemas::tool::event::{EventArgs, EventData};
 use schemas::tool::find::{FindArgs, FindData};
 use schemas::tool::label::{LabelArgs, LabelData};
 use schemas::tool::list::{ListArgs, ListData};
+use schemas::tool::memory::{MemoryArgs, MemoryData};
 use schemas::tool::metadata::{MetadataArgs, MetadataData};
 use schemas::tool::query::{QueryArgs, QueryData, QueryFormat};
 use schemas::tool::search::{SearchArgs, SearchData};
 use schemas::tool::stats::{StatsArgs, StatsData};
+use schemas::{ErrorCode, ToolError};
 use serde::Serialize;
 
 pub use self::analyze::{
@@ -61,6 +64,7 @@ pub use self::handover::Handover;
 pub use self::image::EventImage;
 pub use self::image::count_images;
 use self::masks::MaskReport;
+use self::memory::MemoryRequest;
 use self::query::CountedWriter;
 pub use self::reply::answer::{AnswerResult, encoding_error};
 use self::reply::answer::{Reply, run_and_wrap};
@@ -130,6 +134,13 @@ impl Tools {
         self
     }
 
+    /// Sets the tools that the caller can call, which are all otherwise.
+    #[must_use]
+    pub fn with_served_tools(mut self, served: ServedTools) -> Self {
+        self.shared.caller.interface = Interface::Tools(served);
+        self
+    }
+
     /// Sets the history that calls answer from, which loads what they need into the store.
     #[must_use]
     pub fn with_history(mut self, history: Arc<dyn History>) -> Self {
@@ -146,6 +157,11 @@ impl Tools {
 
     pub fn store(&self) -> &Store {
         &self.shared.store
+    }
+
+    /// Returns how the caller makes calls.
+    pub fn interface(&self) -> Interface {
+        self.shared.caller.interface
     }
 
     /// Checks whether logs grew, and ingests what was added for at most `REFRESH_MS` milliseconds.
@@ -332,7 +348,65 @@ impl Tools {
         args: &MetadataArgs,
         call: &Call<'_>,
     ) -> AnswerResult<MetadataData> {
-        run_and_wrap(call, self.shared.view(call)?, |_| metadata::run(args))
+        let served = self.interface().served_tools();
+        run_and_wrap(call, self.shared.view(call)?, |_| metadata::run(args, served))
+    }
+
+    /// Runs `sessions`, the small tool, with the tool that the call is for.
+    pub fn recall(&self, args: &MemoryArgs, call: &Call<'_>) -> Result<JsonAnswer, ToolError> {
+        let has_all_events = self.shared.history().has_all_events();
+        let is_known_id = |id: &str| self.is_known_id(id, call);
+        let request = MemoryRequest::parse(args, &is_known_id, has_all_events, call)?;
+        let mut answer = self.answer_memory_request(&request, call)?;
+        answer.warnings.extend(request.ignored_arguments_warning(args));
+        Ok(answer)
+    }
+
+    fn answer_memory_request(
+        &self,
+        request: &MemoryRequest,
+        call: &Call<'_>,
+    ) -> Result<JsonAnswer, ToolError> {
+        Ok(match request {
+            MemoryRequest::Events(args) => self.get_event_details(args, call)?.into_json(),
+            MemoryRequest::Session(args) => self.get_session_details(args, call)?.into_json(),
+            MemoryRequest::Sessions(args) => self.list_sessions(args, call)?.into_json(),
+            MemoryRequest::Analysis(args) => self.analyze_session(args, call)?.into_json(),
+            MemoryRequest::Matches(args) => self.search_events(args, call)?.into_json(),
+            MemoryRequest::Question(args) => self.answer_question(args, call)?.into_json(),
+            MemoryRequest::Error(args, question) => match self.analyze_session(args, call) {
+                Ok(known) if !known.data.findings.is_empty() => known.into_json(),
+                Ok(known) => {
+                    let sessions = known.data.sessions;
+                    let mut answer = self.answer_question(question, call)?.into_json();
+                    let next_step = answer.hint.take().unwrap_or_default();
+                    answer.hint = Some(format!(
+                        "No failure in {sessions} sessions has this error. {next_step}"
+                    ));
+                    answer
+                }
+                Err(error) if error.code == ErrorCode::InvalidQuery => {
+                    self.answer_question(question, call)?.into_json()
+                }
+                Err(error) => return Err(error),
+            },
+        })
+    }
+
+    /// Answers a question with the sessions that it is about and what the best one says.
+    fn answer_question(&self, args: &FindArgs, call: &Call<'_>) -> AnswerResult<MemoryData> {
+        self.run_tool(call, |snapshot| memory::answer_question(&self.shared, snapshot, args, call))
+    }
+
+    /// Returns true if an id, or a prefix of it, names at least one session. Nothing is loaded for that.
+    fn is_known_id(&self, id: &str, call: &Call<'_>) -> bool {
+        // The view of the call has to have what the chosen tool needs.
+        let lookup = call.next();
+        let Ok(view) = self.shared.open_view(&lookup, &NeededEvents::Rows) else { return false };
+        match self.shared.caller.find_session(&view.snapshot, id) {
+            Ok(_) => true,
+            Err(error) => error.code == ErrorCode::AmbiguousSessionPrefix,
+        }
     }
 
     /// Runs `update_session_labels`.

@@ -1,13 +1,16 @@
-//! Runs `tool_metadata`, which returns the descriptions of the tools.
+//! Runs `tool_metadata`, which returns the descriptions of the served tools.
 
 use schemas::tool::metadata::{MetadataArgs, MetadataData, ToolMetadata};
-use schemas::tool::{OneOrMany, TOOLS, find_tool};
+use schemas::tool::{OneOrMany, ServedTools};
 use schemas::{ErrorCode, ToolError, limits, nearest};
 
 use super::reply::answer::{Reply, RowTotal};
 use super::reply::budget::echoed_name;
 
-pub(super) fn run(args: &MetadataArgs) -> Result<Reply<MetadataData>, ToolError> {
+pub(super) fn run(
+    args: &MetadataArgs,
+    served: ServedTools,
+) -> Result<Reply<MetadataData>, ToolError> {
     let names = args.tools.as_ref().map(OneOrMany::to_vec).unwrap_or_default();
     if names.len() > limits::TOOL_NAMES_MAX {
         let valid = format!("at most {} names", limits::TOOL_NAMES_MAX);
@@ -20,16 +23,16 @@ pub(super) fn run(args: &MetadataArgs) -> Result<Reply<MetadataData>, ToolError>
 
     let mut data = MetadataData { tools: Vec::new(), not_found: Vec::new() };
     for name in &names {
-        match find_tool(TOOLS, name) {
+        match served.find(name) {
             Some((spec, _)) => data.tools.push(ToolMetadata::from(spec)),
             None => data.not_found.push(echoed_name(name)),
         }
     }
     if names.is_empty() {
-        data.tools = TOOLS.iter().map(ToolMetadata::from).collect();
+        data.tools = served.specs().map(ToolMetadata::from).collect();
     }
 
-    let known: Vec<_> = TOOLS.iter().map(|tool| tool.name).collect();
+    let known: Vec<_> = served.specs().map(|tool| tool.name).collect();
     let unknown =
         data.not_found.first().map(|first| describe_unknown(first, &data.not_found, &known));
     if data.tools.is_empty()

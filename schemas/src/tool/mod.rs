@@ -1,7 +1,8 @@
 //! The arguments, the answer and the registry row of each tool, in one file per tool.
 //!
 //! The MCP tool and the command of the command line share these: the names of the fields are the
-//! names of the tool's arguments and of the command's flags.
+//! names of the tool's arguments and of the command's flags. `memory` is the exception: a small tool
+//! that answers with the others, without a command.
 
 pub mod analyze;
 mod argument;
@@ -10,14 +11,17 @@ pub mod event;
 pub mod find;
 pub mod label;
 pub mod list;
+pub mod memory;
 pub mod metadata;
 pub mod query;
+mod registry;
 pub mod schema;
 pub mod search;
 mod spec;
 pub mod stats;
 
 pub use argument::{OneOrMany, checked_limit};
+pub use registry::{ServedTools, TOOLS, find_servable_tool, find_tool};
 pub use spec::{COMMON_ERRORS, Category, Risk, ToolAlias, ToolExample, ToolSpec, flag_name};
 
 /// Returns the prefix of the project's own keys in `_meta` and among the extensions, which is also the
@@ -30,38 +34,6 @@ pub fn namespace() -> String {
 /// Version of the arguments and answers of all tools. It is raised when one of them changes in a way
 /// that clients notice. Every tool has it in its `_meta`, as `schema_version`.
 pub const CONTRACT_VERSION: u32 = 1;
-
-/// All tools, sorted by name.
-pub const TOOLS: &[ToolSpec] = &[
-    analyze::SPEC,
-    event::SPEC,
-    details::SPEC,
-    list::SPEC,
-    query::SPEC,
-    search::SPEC,
-    find::SPEC,
-    stats::SPEC,
-    metadata::SPEC,
-    label::SPEC,
-];
-
-/// Finds the tool with this name or earlier name. The alias is set if the name is an earlier one.
-pub fn find_tool<'t>(
-    tools: &'t [ToolSpec],
-    name: &str,
-) -> Option<(&'t ToolSpec, Option<ToolAlias>)> {
-    for tool in tools {
-        if tool.name == name {
-            return Some((tool, None));
-        }
-    }
-    for tool in tools {
-        if let Some(alias) = tool.aliases.iter().find(|alias| alias.name == name) {
-            return Some((tool, Some(*alias)));
-        }
-    }
-    None
-}
 
 #[cfg(test)]
 mod tests {

@@ -200,7 +200,7 @@ pub struct Match {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_diff: bool,
     /// Beginnings of the events around it by event_index, with their types; untrusted. In one session by
-    /// relevance the best matches have the last messages of their turns.
+    /// relevance the best matches have the last message of their turn, prompts several.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub context: BTreeMap<u32, String>,
 }

@@ -5,7 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use clap::ValueEnum;
+use clap::builder::PossibleValuesParser;
 use schemas::envelope::MetadataLevel;
+use schemas::tool::{ServedTools, label};
 use schemas::{ErrorCode, ToolError, limits};
 
 use crate::app;
@@ -23,6 +26,12 @@ const MAX_TIME_LIMIT_MS: u64 = 86_400_000;
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct McpFlags {
+    /// Serve only these tools instead of all
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', hide_possible_values = true, value_parser = PossibleValuesParser::new(ServedTools::servable_names()))]
+    tools: Vec<String>,
+    /// Serve one small tool that finds, reads and explains, instead of ten: memory
+    #[arg(long, value_name = "NAME", conflicts_with = "tools", hide_possible_values = true)]
+    profile: Option<Profile>,
     /// Let clients set labels and notes on sessions
     #[arg(long)]
     allow_labels: bool,
@@ -46,10 +55,39 @@ pub(in crate::cli) struct McpFlags {
     no_auth: bool,
 }
 
+/// A set of tools with a name.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Profile {
+    /// The small tool alone.
+    Memory,
+}
+
 impl McpFlags {
-    /// Returns the settings of the server.
-    fn server_options(&self, metadata: MetadataLevel) -> server::ServerOptions {
+    /// Returns the tools to serve.
+    fn served_tools(&self) -> Result<ServedTools, ToolError> {
+        match self.profile {
+            Some(Profile::Memory) => return Ok(ServedTools::MEMORY),
+            None if self.tools.is_empty() => return Ok(ServedTools::ALL),
+            None => {}
+        }
+        let label = label::SPEC.name;
+        if self.tools.iter().any(|name| name == label) && !self.allow_labels {
+            let message = format!("--tools {label}: this tool needs --allow-labels");
+            return Err(
+                ToolError::new(ErrorCode::InvalidArgument, message).with_detail("field", "tools")
+            );
+        }
+        Ok(ServedTools::from_names(&self.tools))
+    }
+
+    /// Returns the settings of a server of these tools.
+    fn server_options(
+        &self,
+        served: ServedTools,
+        metadata: MetadataLevel,
+    ) -> server::ServerOptions {
         server::ServerOptions {
+            served,
             allow_labels: self.allow_labels,
             rate_limit: self.rate_limit,
             time_limit: Duration::from_millis(self.time_limit),
@@ -67,6 +105,7 @@ pub(in crate::cli) fn run(
     context: &CommandContext<'_>,
 ) -> CommandResult {
     let store = &context.store;
+    let server_options = flags.server_options(flags.served_tools()?, metadata);
     if context.engine.is_some() && (flags.readers.is_some() || flags.allow_labels) {
         let message = "--readers and --allow-labels do not work with --engine. Import the lake with sessions pull, and serve it without --engine";
         return Err(ToolError::new(ErrorCode::InvalidArgument, message)
@@ -79,12 +118,11 @@ pub(in crate::cli) fn run(
     {
         let readers = read_readers(path)?;
         *how = format!("readers with a token of their own: {}", readers.len());
-        let server = flags.server_options(metadata);
-        options.readers = create_readers(readers, &server, &help, store)?;
+        options.readers = create_readers(readers, &server_options, &help, store)?;
     }
     let parts = server::ServerParts {
         tools: create_tools(context, options.is_none())?,
-        options: flags.server_options(metadata),
+        options: server_options,
         help,
         roots: environment::known_roots(),
     };

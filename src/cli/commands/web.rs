@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use schemas::envelope::MetadataLevel;
+use schemas::tool::ServedTools;
 use schemas::{ErrorCode, ToolError, limits};
 
 use crate::app;
@@ -55,6 +56,7 @@ pub(in crate::cli) fn run(
     let parts = ServerParts {
         tools: app::create_server_tools(Arc::clone(&context.store), false)?,
         options: server::ServerOptions {
+            served: ServedTools::ALL,
             // The user who opened the page may label.
             allow_labels: true,
             rate_limit: flags.rate_limit,

@@ -108,7 +108,7 @@ pub(super) async fn answer_tool(
         return refuse(StatusCode::BAD_REQUEST, ErrorCode::InvalidArgument, message);
     };
     let id = format!("web-{}", NEXT_CALL.fetch_add(1, Ordering::Relaxed));
-    let Some(call) = ToolCall::new(id, name, arguments) else {
+    let Some(call) = ToolCall::new(id, server.served(), name, arguments) else {
         let message = format!("There is no tool '{name}'");
         return refuse(StatusCode::NOT_FOUND, ErrorCode::InvalidArgument, &message);
     };

@@ -17,7 +17,7 @@ pub(super) fn ranked_question(query: &Query) -> SessionQuestion {
             text.push(' ');
         }
     }
-    let question = SessionQuestion::parse(&text);
+    let question = SessionQuestion::parse_matter(&text);
     if question.terms.is_empty() { SessionQuestion::parse_every_word(&text) } else { question }
 }
 
@@ -55,6 +55,8 @@ mod tests {
     fn words_of_the_query_rank_and_stop_words_only_if_alone() {
         assert_eq!(words("Why did the builds fail, and where?"), ["builds", "fail"]);
         assert_eq!(words("why was that"), ["why", "was", "that"]);
+        assert_eq!(words("the builds of 3 June in the morning"), ["builds"]);
+        assert_eq!(words("in June"), ["June"]);
         assert_eq!(words("\"The Builds\" tool:Bash -frozen"), ["Builds"]);
         assert_eq!(words("连接失败 main.rs"), ["连接", "接失", "失败", "main"]);
         assert!(!can_rank(&Query::parse("/builds/", Timestamp(0)).expect("parses")));

@@ -80,7 +80,7 @@ impl SessionQuestion {
             |agent| snapshot.sessions().iter().any(|session| session.provider == agent);
         let agents = take_agents(&mut words, &has_sessions);
         let mut named = Self { sessions, agents, ..Self::parse(&words) };
-        named.terms.retain(|term| !is_time_word(&named.dates, &term.word.to_lowercase()));
+        named.remove_time_words();
         named.projects = NamedProjects::new(&words);
         if named.is_empty() {
             named.terms = Self::parse(&with_agents).terms;
@@ -98,6 +98,17 @@ impl SessionQuestion {
             terms = collect_terms(&runs, is_wanted);
         }
         Self::from_words(terms, text.dates)
+    }
+
+    /// The same without words that say when something happened, unless there is nothing else.
+    pub(crate) fn parse_matter(question: &str) -> Self {
+        let mut parsed = Self::parse(question);
+        parsed.remove_time_words();
+        if parsed.terms.is_empty() { Self::parse(question) } else { parsed }
+    }
+
+    fn remove_time_words(&mut self) {
+        self.terms.retain(|term| !is_time_word(&self.dates, &term.word.to_lowercase()));
     }
 
     /// Splits `question`.

@@ -191,6 +191,13 @@ pub(super) fn named_errors(text: &str, max: usize) -> Vec<String> {
     signatures
 }
 
+/// Returns true if a line of a text names an error, or if one of several lines shows that something is
+/// wrong.
+pub(crate) fn names_error(text: &str) -> bool {
+    let least = if text.contains('\n') { 2 } else { MAX_WEIGHT };
+    clean_text(text).lines().take(MAX_LINES).any(|line| line_weight(line.trim()) >= least)
+}
+
 /// Returns the text without the words that an agent wraps around it.
 fn strip_wrapping(text: &str) -> &str {
     let text = text.trim_start();

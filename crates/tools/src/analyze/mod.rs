@@ -43,12 +43,14 @@ pub(super) use self::ends::{
     calls_left_open, find_open_ends, find_rejected_plan, find_unanswered_prompt, is_left_open,
     is_plan_call, plan_text,
 };
+pub(super) use self::error_summary::names_error;
 pub use self::failing_call::find_failing_call;
 pub use self::known_fix::{LiveFailure, find_known_fix};
 use self::page::{FindingsPage, count_by_check};
 pub use self::past_fix::{KnownFix, find_fix_of_event};
 pub use self::past_rows::HistoryScope;
 use self::recent_sessions::RecentSessions;
+pub(super) use self::stop::notification_stop_reason;
 use super::reply::answer::{Reply, RowTotal};
 use super::reply::call::Call;
 use super::reply::caller::{Caller, LAST, newest_conversation, newest_failed_conversation};

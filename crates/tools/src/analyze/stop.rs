@@ -86,7 +86,7 @@ fn subtype_stop_reason(subtype: &str) -> Option<StopReason> {
 }
 
 /// Returns why work was stopped, according to a notification.
-pub(super) fn notification_stop_reason(row: &EventRow) -> Option<StopReason> {
+pub(crate) fn notification_stop_reason(row: &EventRow) -> Option<StopReason> {
     if !is_type(row, EventType::Notification) {
         return None;
     }

@@ -4,17 +4,18 @@ use schemas::EventType;
 use schemas::session::EventRow;
 use schemas::tool::details::DetailLevel;
 
+use crate::analyze::notification_stop_reason;
+use crate::reply::event_predicates::{has_failed, shows_compaction};
+
 /// Keeps the events of the last `count` turns at the level `turns`, and of the last `count` steps at
-/// the levels `steps` and `full`. A level without pages keeps all events.
+/// the levels `steps` and `full`. A level without pages keeps all events. At the level `steps`
+/// bookkeeping is left out.
 pub(super) fn keep_last(events: &mut Vec<EventRow>, level: DetailLevel, count: usize) {
-    let is_shown = |event: &EventRow| {
-        event.event_type != EventType::TokenUsage && !event.text.trim().is_empty()
-    };
     let first = match level {
         DetailLevel::Summary => return,
         DetailLevel::Turns => nth_last_start(events, count, |a, b| a.turn_index == b.turn_index),
         DetailLevel::Steps | DetailLevel::Full => {
-            let shown: Vec<&EventRow> = events.iter().filter(|event| is_shown(event)).collect();
+            let shown: Vec<&EventRow> = events.iter().filter(|event| is_of_step(event)).collect();
             let mut starts = Vec::new();
             for group in shown.chunk_by(|a, b| is_same_step(a, b)) {
                 starts.extend(group.first().map(|event| event.event_index));
@@ -25,6 +26,24 @@ pub(super) fn keep_last(events: &mut Vec<EventRow>, level: DetailLevel, count: u
     if let Some(first) = first {
         events.retain(|event| event.event_index >= first);
     }
+    if level == DetailLevel::Steps && events.iter().any(is_of_step) {
+        events.retain(|event| !is_bookkeeping(event));
+    }
+}
+
+/// Returns true if an event counts as a part of a step.
+fn is_of_step(event: &EventRow) -> bool {
+    event.event_type != EventType::TokenUsage
+        && !event.text.trim().is_empty()
+        && !is_bookkeeping(event)
+}
+
+/// Returns true if an event is a notification that says nothing about how the work went: neither a
+/// failure, a stop nor a compaction.
+fn is_bookkeeping(event: &EventRow) -> bool {
+    let is_about_work =
+        has_failed(event) || shows_compaction(event) || notification_stop_reason(event).is_some();
+    event.event_type == EventType::Notification && !is_about_work
 }
 
 fn is_same_step(a: &EventRow, b: &EventRow) -> bool {
@@ -70,5 +89,30 @@ mod tests {
         assert_eq!(kept(DetailLevel::Steps, 4), Some(1));
         assert_eq!(kept(DetailLevel::Turns, 1), Some(4));
         assert_eq!(kept(DetailLevel::Turns, 9), Some(0));
+    }
+
+    #[test]
+    fn bookkeeping_is_no_step() {
+        let event = |index: i32, event_type, subtype: &str| EventRow {
+            event_index: index,
+            step_index: index,
+            event_type,
+            subtype: Some(subtype.to_owned()),
+            is_error: (subtype == "api_error").then_some(true),
+            text: "x".to_owned(),
+            ..EventRow::default()
+        };
+        let mut events = vec![
+            event(0, EventType::Message, "text"),
+            event(1, EventType::Notification, "api_error"),
+            event(2, EventType::Notification, "turn_duration"),
+            event(3, EventType::Message, "text"),
+            event(4, EventType::Notification, "interrupted"),
+            event(5, EventType::Notification, "compact_boundary"),
+            event(6, EventType::Notification, "stop_hook_summary"),
+        ];
+        keep_last(&mut events, DetailLevel::Steps, 4);
+        let kept: Vec<i32> = events.iter().map(|event| event.event_index).collect();
+        assert_eq!(kept, [1, 3, 4, 5]);
     }
 }

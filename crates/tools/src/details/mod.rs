@@ -11,7 +11,7 @@ use std::ops::RangeInclusive;
 use ingest::provider::base_of;
 use schemas::envelope::{Severity, Warning, WarningCode};
 use schemas::session::{EventRow, SessionRow};
-use schemas::tool::details::{DetailArgs, DetailData, DetailLevel, Summary};
+use schemas::tool::details::{self, DetailArgs, DetailData, DetailLevel, Summary};
 use schemas::tool::list::{ListFormat, Session};
 use schemas::{EventType, ToolError, limits};
 
@@ -226,6 +226,17 @@ fn describe_next_step(
     if events == 0 {
         return "The session is empty: its log holds no records yet.".to_owned();
     }
+    let event = interface.format_call("get_event_details", &[("event_ids", "[...]")]);
+    let event = format!("{event} gives the full text of an event.");
+    // Another tool answered with this one, and does not have its arguments.
+    if !interface.served_tools().includes(details::SPEC.name) {
+        let turns = [("session_id", ""), ("detail_level", "turns")];
+        let turns = interface.format_call(details::SPEC.name, &turns);
+        return match level {
+            DetailLevel::Summary => format!("{turns} shows every prompt with its answer."),
+            DetailLevel::Turns | DetailLevel::Steps | DetailLevel::Full => event,
+        };
+    }
     match level {
         DetailLevel::Summary => {
             "last 5 shows the last steps, detail_level 'turns' every prompt with its answer."
@@ -234,10 +245,7 @@ fn describe_next_step(
         DetailLevel::Turns => {
             "detail_level 'steps' with turns 'N' shows what was done in a turn.".to_owned()
         }
-        DetailLevel::Steps => {
-            let details = interface.format_call("get_event_details", &[("event_ids", "[...]")]);
-            format!("{details} gives the full text of an event.")
-        }
+        DetailLevel::Steps => event,
         DetailLevel::Full if !includes_reasoning => {
             "Reasoning is left out; include_reasoning true shows it.".to_owned()
         }

@@ -24,7 +24,7 @@ use base::sanitize::{clean_text, one_line};
 use search::{FoundSession, SessionQuestion, SessionRank, SessionRequest, search_sessions};
 use store::Snapshot;
 
-/// Maximum size of a title in bytes of JSON. With it a page of ten sessions takes about 900 tokens.
+/// Maximum size of a title in bytes of JSON. With it a page of ten sessions takes about 700 tokens.
 const MAX_TITLE_BYTES: usize = 40;
 
 /// Maximum size of the name of a project in bytes of JSON.
@@ -88,7 +88,7 @@ pub(super) fn run(
         after: after.map(|after| after.at),
         until: None,
         // At a terminal a passage has a line.
-        continues_passages: interface == Interface::Tools,
+        continues_passages: !interface.is_terminal(),
         deadline: call.search_deadline(),
     };
     let found = search_sessions(snapshot, &request, call.stop).map_err(search_error)?;
@@ -98,14 +98,19 @@ pub(super) fn run(
     let mut sessions: Vec<SessionMatch> =
         sessions.map(|session| convert_session(snapshot, session, words.len(), call)).collect();
     let with_lacks = match interface {
-        Interface::Tools => SESSIONS_WITH_LACKS,
+        Interface::Tools(_) => SESSIONS_WITH_LACKS,
         Interface::Commands => usize::MAX,
     };
     for (session, found) in sessions.iter_mut().zip(&found.sessions).take(with_lacks) {
         session.why.push_str(&describe_lacks(found));
     }
+    if !interface.is_terminal() {
+        for session in sessions.iter_mut().skip(limits::FIND_WITH_PASSAGES.saturating_sub(seen)) {
+            session.passages.clear();
+        }
+    }
     let (most_looked_for, most_absent) = match interface {
-        Interface::Tools => (MAX_LOOKED_FOR_BYTES, MAX_ABSENT_BYTES),
+        Interface::Tools(_) => (MAX_LOOKED_FOR_BYTES, MAX_ABSENT_BYTES),
         Interface::Commands => (usize::MAX, usize::MAX),
     };
     let data = FindData {

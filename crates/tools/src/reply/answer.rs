@@ -61,6 +61,22 @@ impl<T> Reply<T> {
         }
     }
 
+    /// Replaces the data.
+    pub fn map<U>(self, replace: impl FnOnce(T) -> U) -> Reply<U> {
+        Reply {
+            data: replace(self.data),
+            returned: self.returned,
+            before: self.before,
+            total: self.total,
+            next_cursor: self.next_cursor,
+            is_truncated: self.is_truncated,
+            hint: self.hint,
+            scope: self.scope,
+            warnings: self.warnings,
+            best_confidence: self.best_confidence,
+        }
+    }
+
     /// Returns true if rows were left out that no cursor reaches.
     fn has_unshown_rows(&self) -> bool {
         let total = match self.total {

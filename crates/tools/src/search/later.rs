@@ -1,6 +1,7 @@
 //! Adds to the best matches what was said after them in their turns, and the prompt after it. The answer to
-//! a question is often in a short message that has none of its words, after the error or the prompt that
-//! has them all, and the next prompt says whether it was right.
+//! a question is often in a message that has none of its words, after the error or the prompt that has them
+//! all, and the next prompt says whether it was right. After a match that is not a prompt, only the last
+//! message is shown: those before it say what the agent does next.
 
 use std::collections::HashSet;
 
@@ -68,8 +69,8 @@ pub(super) fn add_later_messages(
     Ok(())
 }
 
-/// Reads what comes after a match and is not shown yet: the last message of its turn, or of one of the
-/// best turns the last messages and the next prompt.
+/// Reads what comes after a match and is not shown yet: the last message of its turn, or of one of the best
+/// turns the last messages, if the match is a prompt, and the next prompt.
 fn read_later_events(
     snapshot: &Snapshot,
     session: usize,
@@ -92,8 +93,9 @@ fn read_later_events(
         |event: &&EventRow| is_of_type(event, EventType::User) && turn_of(event) > found.turn_index;
     let is_new = |event: &&EventRow| !shown.contains(&unsigned_index(event.event_index));
 
-    let most = if is_best { limits::LATER_MESSAGES } else { 1 };
-    let messages = events.iter().rev().filter(is_message).filter(is_new).take(most);
+    let is_prompt = found.event_type == EventType::User;
+    let most = if is_best && is_prompt { limits::LATER_MESSAGES } else { 1 };
+    let messages = events.iter().rev().filter(is_message).take(most).filter(is_new);
     let next_prompt = events.iter().find(is_next_prompt).filter(is_new).filter(|_| is_best);
     let indexes =
         messages.chain(next_prompt).map(|event| unsigned_index(event.event_index)).collect();

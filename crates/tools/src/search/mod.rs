@@ -24,7 +24,6 @@ use crate::error::search_error;
 use crate::reply::answer::{Reply, RowTotal};
 use crate::reply::call::Call;
 use crate::reply::history::{NeededEvents, NeededMatches};
-use crate::reply::interface::Interface;
 use crate::reply::shared_state::SharedState;
 use search::{AbsentWord, COUNTED_ROWS, KnownAbsence, Query, SearchError, SearchRequest};
 use store::Snapshot;
@@ -156,8 +155,7 @@ impl<'a> EventSearch<'a> {
     /// True if the best matches come with more of their texts than snippets: in one session, for a
     /// caller that reads no screen.
     fn shows_texts(&self) -> bool {
-        let is_tool = self.shared.caller.interface == Interface::Tools;
-        is_tool && self.parsed.args.session_id.is_some()
+        !self.shared.caller.interface.is_terminal() && self.parsed.args.session_id.is_some()
     }
 
     fn request<'q>(&self, query: &'q Query) -> Result<SearchRequest<'q>, ToolError> {

@@ -25,14 +25,14 @@ pub(super) fn show_texts(
 ) -> Result<(), ToolError> {
     let mut texts = Vec::new();
     let mut sizes = Vec::new();
-    for (found, hit) in matches.iter().zip(hits) {
+    for (place, (found, hit)) in matches.iter().zip(hits).enumerate() {
         let end = hit.event_index.saturating_add(1);
         let event = read_events(snapshot, hit.session, hit.event_index, end)?.pop();
         let text = event.map(|event| event.text).unwrap_or_default();
         sizes.push(TextSize {
             bytes: json_length(&clean_text(&text)),
             least: json_length(&found.snippet),
-            most: most_bytes(found.event_type),
+            most: most_bytes(found.event_type, place),
         });
         texts.push(text);
     }
@@ -69,11 +69,16 @@ pub(super) fn quote_diff(
     }))
 }
 
-/// Returns the most bytes of the text of an event. What a command printed is rarely the answer.
-fn most_bytes(event_type: EventType) -> usize {
+/// Returns the most bytes of the text of the match at a place. What a command printed is rarely the
+/// answer, and neither is a match after the best ones.
+fn most_bytes(event_type: EventType, place: usize) -> usize {
     match event_type {
-        EventType::User | EventType::Message => limits::SESSION_TEXTS_BYTES,
-        EventType::Reasoning | EventType::ToolCall => limits::SESSION_CALL_BYTES,
+        EventType::User | EventType::Message if place < limits::WHOLE_MATCHES => {
+            limits::SESSION_TEXTS_BYTES
+        }
+        EventType::User | EventType::Message | EventType::Reasoning | EventType::ToolCall => {
+            limits::SESSION_CALL_BYTES
+        }
         EventType::ToolResult | EventType::Notification | EventType::TokenUsage => {
             limits::SESSION_RESULT_BYTES
         }
