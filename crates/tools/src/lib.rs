@@ -34,7 +34,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use ingest::provider::format::AgentFolders;
-use schemas::ToolError;
+use ingest::redact::Redactor;
 use schemas::envelope::Warning;
 use schemas::price::PriceTable;
 use schemas::session::EventRow;
@@ -48,6 +48,7 @@ use schemas::tool::metadata::{MetadataArgs, MetadataData};
 use schemas::tool::query::{QueryArgs, QueryData, QueryFormat};
 use schemas::tool::search::{SearchArgs, SearchData};
 use schemas::tool::stats::{StatsArgs, StatsData};
+use schemas::{ErrorCode, ToolError};
 use serde::Serialize;
 
 pub use self::analyze::{
@@ -73,7 +74,7 @@ pub use self::reply::history::{
     Stop, WantedColumns, WriteError,
 };
 pub use self::reply::interface::Interface;
-pub use self::reply::rows::read_events;
+pub use self::reply::rows::{read_all_events, read_events};
 pub use self::reply::selection::SessionSelection;
 pub use self::reply::session_filter::session_filter;
 pub use self::reply::session_sums::MAX_SUBAGENT_DEPTH;
@@ -84,6 +85,7 @@ use self::reply::store_warnings::store_warnings;
 pub use self::reply::time_range::TimeRange;
 pub use self::reply::transcript::Transcript;
 pub use self::reply::transcript::linked_event;
+pub use self::reply::turn_costs::event_costs;
 use self::search::ParsedSearch;
 use self::secrets::{SecretFilter, SecretsData};
 pub use self::stats::Extent;
@@ -114,6 +116,19 @@ impl Tools {
     pub fn with_masking(mut self, masking: RedactorFactory) -> Self {
         self.shared.masking = Some(masking);
         self
+    }
+
+    /// Creates the redactor of secrets: with the rules of the user if masking is enabled, otherwise with
+    /// the built-in ones.
+    pub fn create_redactor(&self) -> Result<Arc<Redactor>, ToolError> {
+        if let Some(masking) = self.shared.masking {
+            return masking();
+        }
+        let redactor = Redactor::new(&[]);
+        redactor.map(Arc::new).map_err(|error| {
+            let message = format!("the built-in rules for secrets are not valid: {error}");
+            ToolError::new(ErrorCode::InternalError, message)
+        })
     }
 
     /// Sets other prices than the built-in ones.

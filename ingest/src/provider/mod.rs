@@ -7,6 +7,7 @@
 pub mod alias;
 mod amp;
 mod antigravity;
+pub mod call_arguments;
 mod claude;
 mod cline;
 mod codex;

@@ -1,0 +1,112 @@
+//! Opens the log of a known session again: for a record of it, or for all of it with masked secrets.
+
+use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use schemas::Provider;
+
+use super::reach::shared_database;
+use crate::provider::format::LogReader;
+use crate::provider::{assemblies, format_of};
+use crate::redact::{Redactor, mask_record};
+use crate::source::candidate::{Container, LogCandidate};
+use crate::source::container::{Content, MAX_DOCUMENT_BYTES, log_paths};
+
+/// The content of a log, in the bytes in which its decoder reads it: unpacked, and for a session in a
+/// database as one document.
+pub struct RawLog(Content);
+
+impl RawLog {
+    /// Opens the log that the store knows as `key`.
+    ///
+    /// # Errors
+    /// Returns [`io::ErrorKind::NotFound`] if the log does not exist, and the errors of opening it.
+    pub fn open(key: &str) -> io::Result<Self> {
+        Content::open(&find_candidate(key)?).map(Self)
+    }
+
+    /// Reads `length` bytes at `offset`, or what the log has of them.
+    ///
+    /// # Errors
+    /// Returns the errors of reading, and an error if the record is larger than a document may be.
+    pub fn read_record(&mut self, offset: u64, length: u64) -> io::Result<Vec<u8>> {
+        if length > MAX_DOCUMENT_BYTES {
+            let message = format!("the record is larger than {MAX_DOCUMENT_BYTES} bytes");
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+        }
+        self.0.seek(SeekFrom::Start(offset))?;
+        let mut record = Vec::new();
+        (&mut self.0).take(length).read_to_end(&mut record)?;
+        Ok(record)
+    }
+
+    /// Writes the log of an agent with its secrets masked: each line by itself, or a document as a
+    /// whole. Lines and documents that are too large to be held are masked in pieces.
+    ///
+    /// # Errors
+    /// Returns the errors of reading and of writing.
+    pub fn write_masked(
+        &mut self,
+        provider: Provider,
+        redactor: &Redactor,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        self.0.seek(SeekFrom::Start(0))?;
+        let is_document = matches!(format_of(provider).reader, LogReader::Document(_));
+        let mut reader = BufReader::new(&mut self.0);
+        let mut record = Vec::new();
+        loop {
+            record.clear();
+            let mut piece = (&mut reader).take(MAX_DOCUMENT_BYTES);
+            if is_document {
+                piece.read_to_end(&mut record)?;
+            } else {
+                piece.read_until(b'\n', &mut record)?;
+            }
+            if record.is_empty() {
+                return Ok(());
+            }
+            out.write_all(&mask_record(redactor, &record))?;
+        }
+    }
+}
+
+/// Returns the file or the part of a database that holds the log known as `key`.
+fn find_candidate(key: &str) -> io::Result<LogCandidate> {
+    let source = Path::new(shared_database(key).unwrap_or(key));
+    if let Some(assembly) = assemblies().find(|assembly| assembly.has_source(source)) {
+        let container = Container::Assembled(assembly);
+        return Ok(LogCandidate { path: PathBuf::from(key), size: 0, modified_us: 0, container });
+    }
+    let path = log_paths(Path::new(key)).into_iter().find(|path| path.is_file());
+    LogCandidate::from_path(path.ok_or(io::ErrorKind::NotFound)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_and_whole_logs_are_read_again_also_if_compressed() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let log = dir.path().join("s.jsonl");
+        let lines = "{\"a\":1}\n{\"b\":\"ghp_0123456789abcdefghijABCDEFGHIJ012345\"}\nnot JSON\n";
+        let key = log.to_string_lossy().into_owned();
+        let missing = RawLog::open(&key).err().expect("missing");
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+
+        let packed = zstd::encode_all(lines.as_bytes(), 3).expect("packs");
+        std::fs::write(dir.path().join("s.jsonl.zst"), packed).expect("writes");
+        let redactor = Redactor::new(&[]).expect("the built-in rules");
+        let mut raw = RawLog::open(&key).expect("opens");
+        assert_eq!(raw.read_record(0, 7).expect("reads"), b"{\"a\":1}");
+        for provider in [Provider::Claude, Provider::Gemini] {
+            let mut masked = Vec::new();
+            raw.write_masked(provider, &redactor, &mut masked).expect("writes");
+            let wanted = "{\"a\":1}\n{\"b\":\"[REDACTED:github_token]\"}\nnot JSON\n";
+            assert_eq!(String::from_utf8(masked).expect("UTF-8"), wanted);
+        }
+        assert_eq!(raw.read_record(8, 5).expect("reads"), b"{\"b\":");
+        assert!(raw.read_record(0, u64::MAX).is_err());
+    }
+}

@@ -1,0 +1,114 @@
+//! Renders a session in one of the formats that are texts.
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use ingest::redact::Redactor;
+use schemas::price::PriceTable;
+use schemas::tool::details::DetailArgs;
+use schemas::tool::event::Event;
+use schemas::{ErrorCode, ExportFormat, ExportLayout, ToolError};
+
+use super::atif::{self, TrajectoryWriter};
+use super::html;
+use super::images::TranscriptImages;
+use super::markdown::{self, MarkdownOptions};
+use super::raw_logs::RawLogs;
+use store::{Snapshot, file_stem};
+use tools::{Call, Tools, Transcript};
+
+/// Renders the sessions of an export.
+pub(super) struct SessionRenderer<'s> {
+    pub(super) format: ExportFormat,
+    pub(super) tools: &'s Tools,
+    pub(super) call: &'s Call<'s>,
+    pub(super) snapshot: &'s Snapshot,
+    pub(super) prices: &'s PriceTable,
+    pub(super) redactor: Arc<Redactor>,
+    pub(super) logs: RawLogs,
+    /// The positions of the sessions that get a file each, if there may be several.
+    pub(super) own_files: HashSet<usize>,
+    pub(super) has_images: bool,
+    pub(super) markdown: MarkdownOptions<'s>,
+}
+
+/// A session as text.
+pub(super) struct RenderedSession {
+    pub(super) text: String,
+    /// The number of events in it.
+    pub(super) events: u64,
+}
+
+impl SessionRenderer<'_> {
+    /// Returns the name of the file of a session in a folder.
+    pub(super) fn file_name(&self, session_id: &str) -> String {
+        let extension = match self.format.layout() {
+            ExportLayout::CopyPerSession => self.logs.extension(session_id),
+            ExportLayout::Partitions
+            | ExportLayout::OneFile
+            | ExportLayout::Lines
+            | ExportLayout::FilePerSession => self.format.extension(),
+        };
+        format!("{}.{extension}", file_stem(session_id))
+    }
+
+    /// Renders a session in the format of the export, which is one for texts.
+    pub(super) fn render_session(&self, at: usize) -> Result<RenderedSession, ToolError> {
+        if self.format == ExportFormat::Atif {
+            return self.render_trajectory(at);
+        }
+        let whole = Transcript::read(self.snapshot, at, self.prices, &|| false)?;
+        let text = match self.format {
+            ExportFormat::Jsonl => format_json_lines(&whole),
+            ExportFormat::Markdown => Ok(markdown::render_transcript(&whole, self.markdown)),
+            ExportFormat::Html => {
+                let session_id = whole.session.session_id.clone();
+                let args = DetailArgs { session_id, ..DetailArgs::default() };
+                let details = self.tools.get_session_details(&args, self.call)?.data.into_value();
+                let images = TranscriptImages::new(self.tools, self.call, self.has_images);
+                html::render_transcript(&whole, &details, &|event| images.read(event))
+            }
+            ExportFormat::Parquet
+            | ExportFormat::Arrow
+            | ExportFormat::Atif
+            | ExportFormat::Logs
+            | ExportFormat::Otel
+            | ExportFormat::Sts => Err(super::missing_output_error(self.format)),
+        }?;
+        Ok(RenderedSession { text, events: whole.events.len() as u64 })
+    }
+
+    /// Writes a session as a trajectory, with the subagents that have no file of their own.
+    fn render_trajectory(&self, at: usize) -> Result<RenderedSession, ToolError> {
+        let session = &self.snapshot.sessions()[at];
+        if session.events == 0 {
+            return Err(atif::no_events_error(session.id()));
+        }
+        let writer = TrajectoryWriter {
+            snapshot: self.snapshot,
+            call: self.call,
+            prices: self.prices,
+            redactor: &self.redactor,
+            logs: &self.logs,
+            own_files: &self.own_files,
+        };
+        let (text, events) = writer.write_session(at)?;
+        Ok(RenderedSession { text, events })
+    }
+}
+
+/// Formats the events of a session as `get_event_details` returns them, one per line.
+fn format_json_lines(whole: &Transcript) -> Result<String, ToolError> {
+    let mut out = String::new();
+    for event in &whole.events {
+        // What readers see of an event is not in it, unless it is asked for.
+        let event = Event { line: None, diff: None, ..event.clone() };
+        let line = serde_json::to_string(&event).map_err(|error| {
+            let message = format!("{} cannot be written as JSON: {error}", event.event_id);
+            ToolError::new(ErrorCode::InternalError, message)
+        })?;
+        let _ = writeln!(out, "{line}");
+    }
+    Ok(out)
+}
