@@ -4,8 +4,10 @@ mod atif;
 mod html;
 mod images;
 mod markdown;
+mod otel;
 mod raw_logs;
 mod render;
+mod sts;
 mod tables;
 mod text;
 pub(crate) mod transcript;
@@ -44,6 +46,8 @@ pub struct ExportArgs {
     pub whole: bool,
     /// Shows the ids of events in Markdown transcripts.
     pub has_ids: bool,
+    /// Writes texts, arguments and results to OTLP, which otherwise has names and counts only.
+    pub has_content: bool,
 }
 
 /// A summary of what was written.
@@ -81,10 +85,15 @@ pub fn export_sessions(
     if args.images && args.format != ExportFormat::Html {
         return Err(no_images_error(args.format));
     }
-    for (flag, is_given) in [("whole", args.whole), ("ids", args.has_ids)] {
-        if is_given && args.format != ExportFormat::Markdown {
+    let flags = [
+        ("whole", args.whole, ExportFormat::Markdown),
+        ("ids", args.has_ids, ExportFormat::Markdown),
+        ("include-content", args.has_content, ExportFormat::Otel),
+    ];
+    for (flag, is_given, format) in flags {
+        if is_given && args.format != format {
             let message =
-                format!("{flag}: --{flag} works with markdown only, not with {}", args.format);
+                format!("{flag}: --{flag} works with {format} only, not with {}", args.format);
             let error = ToolError::new(ErrorCode::InvalidArgument, message);
             return Err(error.with_detail("field", flag));
         }
@@ -129,8 +138,9 @@ fn export_snapshot(
         prices,
         redactor: tools.create_redactor()?,
         logs: RawLogs::read(snapshot)?,
-        own_files: find_own_files(snapshot, &sessions, is_single),
+        own_files: find_own_files(snapshot, &sessions, args.format, is_single),
         has_images: args.images,
+        has_content: args.has_content,
         markdown: MarkdownOptions {
             limits: if args.whole { TextLimits::NONE } else { TextLimits::USUAL },
             zone: call.zone(),
@@ -284,6 +294,9 @@ impl Exporter<'_> {
         self.write_file(path, 0, |file| {
             let mut file = BufWriter::new(file);
             for at in sessions {
+                if !renderer.has_lines(*at) {
+                    continue;
+                }
                 let rendered = renderer.render_session(*at)?;
                 events += rendered.events;
                 file.write_all(rendered.text.as_bytes())
@@ -364,6 +377,9 @@ impl Exporter<'_> {
         print: &mut dyn FnMut(&str) -> bool,
     ) -> Result<(), ToolError> {
         for at in sessions {
+            if !renderer.has_lines(*at) {
+                continue;
+            }
             let rendered = renderer.render_session(*at)?;
             self.done.sessions += 1;
             self.done.events += rendered.events;
@@ -398,14 +414,23 @@ impl Exporter<'_> {
 }
 
 /// Returns the sessions that get a file each in an export of several: those that have something to
-/// read. Logs of aborted starts have not.
-fn find_own_files(snapshot: &Snapshot, sessions: &[usize], is_single: bool) -> HashSet<usize> {
+/// read, which logs of aborted starts have not. Trajectories refer to all subagents.
+fn find_own_files(
+    snapshot: &Snapshot,
+    sessions: &[usize],
+    format: ExportFormat,
+    is_single: bool,
+) -> HashSet<usize> {
     if is_single {
         return HashSet::new();
     }
-    let is_conversation =
-        |at: &usize| snapshot.sessions().get(*at).is_some_and(|session| session.is_conversation);
-    sessions.iter().copied().filter(is_conversation).collect()
+    let has_file = |at: &usize| {
+        snapshot.sessions().get(*at).is_some_and(|session| {
+            let is_subagent = format == ExportFormat::Atif && session.is_subagent;
+            session.is_conversation || is_subagent && session.events > 0
+        })
+    };
+    sessions.iter().copied().filter(has_file).collect()
 }
 
 /// Number of folder levels below the root of a lake: `p_provider=X/p_date=YYYY-MM-DD`.

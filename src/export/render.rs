@@ -10,11 +10,14 @@ use schemas::tool::details::DetailArgs;
 use schemas::tool::event::Event;
 use schemas::{ErrorCode, ExportFormat, ExportLayout, ToolError};
 
+use super::atif::model::Trajectory;
 use super::atif::{self, TrajectoryWriter};
 use super::html;
 use super::images::TranscriptImages;
 use super::markdown::{self, MarkdownOptions};
+use super::otel;
 use super::raw_logs::RawLogs;
+use super::sts;
 use store::{Snapshot, file_stem};
 use tools::{Call, Tools, Transcript};
 
@@ -30,6 +33,8 @@ pub(super) struct SessionRenderer<'s> {
     /// The positions of the sessions that get a file each, if there may be several.
     pub(super) own_files: HashSet<usize>,
     pub(super) has_images: bool,
+    /// Writes texts, arguments and results to OTLP.
+    pub(super) has_content: bool,
     pub(super) markdown: MarkdownOptions<'s>,
 }
 
@@ -53,11 +58,44 @@ impl SessionRenderer<'_> {
         format!("{}.{extension}", file_stem(session_id))
     }
 
+    /// Returns whether a session has a line in an export of lines: spans need events.
+    pub(super) fn has_lines(&self, at: usize) -> bool {
+        self.format != ExportFormat::Otel
+            || self.own_files.is_empty()
+            || self.own_files.contains(&at)
+    }
+
     /// Renders a session in the format of the export, which is one for texts.
     pub(super) fn render_session(&self, at: usize) -> Result<RenderedSession, ToolError> {
-        if self.format == ExportFormat::Atif {
-            return self.render_trajectory(at);
+        let write: fn(&Trajectory, bool) -> Result<String, ToolError> = match self.format {
+            ExportFormat::Atif => |trajectory, _| atif::format_document(trajectory),
+            ExportFormat::Sts => |trajectory, _| sts::format_lines(trajectory),
+            ExportFormat::Otel => otel::format_line,
+            ExportFormat::Parquet
+            | ExportFormat::Arrow
+            | ExportFormat::Jsonl
+            | ExportFormat::Markdown
+            | ExportFormat::Html
+            | ExportFormat::Logs => return self.render_transcript(at),
+        };
+        let session = &self.snapshot.sessions()[at];
+        if session.events == 0 {
+            return Err(atif::no_events_error(session.id()));
         }
+        let writer = TrajectoryWriter {
+            snapshot: self.snapshot,
+            call: self.call,
+            prices: self.prices,
+            redactor: &self.redactor,
+            logs: &self.logs,
+            own_files: &self.own_files,
+        };
+        let (trajectory, events) = writer.build(at)?;
+        Ok(RenderedSession { text: write(&trajectory, self.has_content)?, events })
+    }
+
+    /// Renders a session as readers or the tools see it.
+    fn render_transcript(&self, at: usize) -> Result<RenderedSession, ToolError> {
         let whole = Transcript::read(self.snapshot, at, self.prices, &|| false)?;
         let text = match self.format {
             ExportFormat::Jsonl => format_json_lines(&whole),
@@ -77,24 +115,6 @@ impl SessionRenderer<'_> {
             | ExportFormat::Sts => Err(super::missing_output_error(self.format)),
         }?;
         Ok(RenderedSession { text, events: whole.events.len() as u64 })
-    }
-
-    /// Writes a session as a trajectory, with the subagents that have no file of their own.
-    fn render_trajectory(&self, at: usize) -> Result<RenderedSession, ToolError> {
-        let session = &self.snapshot.sessions()[at];
-        if session.events == 0 {
-            return Err(atif::no_events_error(session.id()));
-        }
-        let writer = TrajectoryWriter {
-            snapshot: self.snapshot,
-            call: self.call,
-            prices: self.prices,
-            redactor: &self.redactor,
-            logs: &self.logs,
-            own_files: &self.own_files,
-        };
-        let (text, events) = writer.write_session(at)?;
-        Ok(RenderedSession { text, events })
     }
 }
 

@@ -41,6 +41,7 @@ pub(crate) fn link_logs(logs: &mut [PlannedLog], known: &Known, news: &NewLogs) 
     for (log, links) in logs.iter_mut().zip(links) {
         log.parent_session_id = links.parent_session_id;
         log.ancestors = links.ancestors;
+        log.is_whole_copy = links.is_whole_copy;
         if links.is_unnamed_fork {
             log.relation = Some(Relation::ForkedFrom);
         }
@@ -66,6 +67,8 @@ fn planned_sessions(logs: &[PlannedLog]) -> HashSet<&str> {
 struct Links {
     parent_session_id: Option<String>,
     ancestors: Vec<String>,
+    /// True if the log is a copy, as a whole, of the log of another agent.
+    is_whole_copy: bool,
     /// True if the log is a fork of a log that it does not name.
     is_unnamed_fork: bool,
 }
@@ -121,6 +124,7 @@ fn find_links(logs: &[PlannedLog], known: &Known, news: &NewLogs) -> Vec<Links> 
         links.push(Links {
             parent_session_id: parent.map(Cow::into_owned),
             ancestors: ancestors.into_iter().map(str::to_owned).collect(),
+            is_whole_copy: !groups.find_natives(&log.claim).is_empty(),
             is_unnamed_fork,
         });
     }
@@ -218,10 +222,26 @@ impl<'w> SessionGroups<'w> {
         first_session(&self.by_native, claim.provider, claim.parent.as_ref()?)
     }
 
+    /// Returns the sessions of other agents that a log is a copy of, if its format is one for copies.
+    fn find_natives(&self, claim: &SessionClaim) -> Vec<&'w str> {
+        if !format_of(claim.provider).quirks.copies_other_agents {
+            return Vec::new();
+        }
+        let others = Provider::ALL.iter().filter(|provider| base_of(**provider) == **provider);
+        let keys = others.filter(|provider| **provider != claim.provider);
+        let natives =
+            keys.filter_map(|provider| first_session(&self.by_native, *provider, &claim.native_id));
+        natives.collect()
+    }
+
     /// Returns the sessions whose records a log may repeat. They come before the log in its groups,
     /// so that one log of each group stays the original.
     fn ancestors_of(&self, log: &PlannedLog) -> Vec<&'w str> {
         let claim = &log.claim;
+        let natives = self.find_natives(claim);
+        if !natives.is_empty() {
+            return natives;
+        }
         let same_id = self.by_native.get(&(base_of(claim.provider), claim.native_id.as_str()));
         let group =
             self.keys.group_of_log(claim.provider, claim.first_record, claim.first_response);

@@ -73,6 +73,13 @@ impl NewLogs {
             if is_parent || self.native_ids.contains(&id) {
                 return true;
             }
+            let may_be_original =
+                |other: &Provider| self.native_ids.contains(&(base_of(*other), native_id.clone()));
+            if format_of(provider).quirks.copies_other_agents
+                && Provider::ALL.iter().any(may_be_original)
+            {
+                return true;
+            }
         }
 
         // The parent that the log names is one of the new logs, and was missing when it was read.
@@ -199,6 +206,7 @@ pub(crate) fn plan_gone_log(row: &SourceRow, known: &Known) -> Option<PlannedLog
         claim,
         content: None,
         ancestors: Vec::new(),
+        is_whole_copy: false,
         reason: None,
         source: Some(Box::new(row.clone())),
         session: Some(Arc::clone(session)),

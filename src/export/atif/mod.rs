@@ -3,7 +3,7 @@
 //!
 //! A subagent that has a file of its own in the export is referenced by it; the others are embedded.
 
-mod model;
+pub(super) mod model;
 mod steps;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -44,13 +44,10 @@ impl TrajectoryWriter<'_> {
         format!("{}.json", file_stem(session_id))
     }
 
-    /// Returns the document of a session, which has events, and the number of events in it.
-    pub(super) fn write_session(&self, at: usize) -> Result<(String, u64), ToolError> {
-        let mut open = vec![at];
-        let (trajectory, _, events) = self.build_trajectory(at, &mut open)?;
-        let mut json = serde_json::to_string_pretty(&trajectory).map_err(encoding_error)?;
-        json.push('\n');
-        Ok((json, events))
+    /// Returns the trajectory of a session, which has events, and the number of events in it.
+    pub(super) fn build(&self, at: usize) -> Result<(Trajectory, u64), ToolError> {
+        let (trajectory, _, events) = self.build_trajectory(at, &mut vec![at])?;
+        Ok((trajectory, events))
     }
 
     /// Builds the trajectory of a session. `open` are the sessions that it is embedded in, and itself.
@@ -179,6 +176,7 @@ impl TrajectoryWriter<'_> {
             parent_session_id: row.parent_session_id.clone(),
             relation: row.relation.clone(),
             agent_id: row.agent_id.clone(),
+            model: row.model.clone(),
             started_at: format_time(row.started_at),
             ended_at: format_time(row.ended_at),
             abandoned: row.abandoned.clone(),
@@ -209,6 +207,13 @@ impl TrajectoryWriter<'_> {
         }
         next.map(|(_, id)| Self::file_name(id))
     }
+}
+
+/// Returns the document of a trajectory.
+pub(super) fn format_document(trajectory: &Trajectory) -> Result<String, ToolError> {
+    let mut json = serde_json::to_string_pretty(trajectory).map_err(encoding_error)?;
+    json.push('\n');
+    Ok(json)
 }
 
 /// Returns the error for a session that has no events: a trajectory has at least one step.

@@ -1,7 +1,7 @@
 //! Groups the events of a session into the steps of a trajectory: a prompt and a notice are a step
 //! each, a response is one with its calls and their results.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use ingest::provider::call_arguments::CallArguments;
 use schemas::session::EventRow;
@@ -9,8 +9,8 @@ use schemas::{EventId, EventType, Timestamp, Usage};
 use serde_json::json;
 
 use super::model::{
-    EventExtra, Metrics, ResultExtra, Step, StepExtra, StepSource, SubagentRef,
-    ToolCall, ToolResult, UsageExtra,
+    EventExtra, Metrics, ResultExtra, Step, StepExtra, StepSource, SubagentRef, ToolCall,
+    ToolResult, UsageExtra,
 };
 
 /// The name of a tool that the log does not name; ATIF requires one.
@@ -107,7 +107,8 @@ fn build_step(step_id: usize, group: &[&SessionEvent<'_>], find: &FindSubagent<'
     };
 
     let calls = group.iter().filter(|event| event.row.event_type == EventType::ToolCall);
-    let call_ids: HashSet<String> = calls.map(|event| call_id(event.row)).collect();
+    let calls: HashMap<String, &EventRow> =
+        calls.map(|event| (call_id(event.row), event.row)).collect();
     let mut counts: HashMap<EventType, usize> = HashMap::new();
     for event in group {
         *counts.entry(event.row.event_type).or_default() += 1;
@@ -126,7 +127,7 @@ fn build_step(step_id: usize, group: &[&SessionEvent<'_>], find: &FindSubagent<'
                 step.tool_calls.push(call);
             }
             EventType::ToolResult => {
-                let result = build_result(row, &call_ids, find, &mut extra);
+                let result = build_result(row, &calls, find, &mut extra);
                 step.observation.get_or_insert_default().results.push(result);
             }
             EventType::Message | EventType::Reasoning if counts[&row.event_type] > 1 => {
@@ -172,6 +173,7 @@ fn call_id(row: &EventRow) -> String {
 fn build_call(event: &SessionEvent<'_>, extra: &mut EventExtra) -> ToolCall {
     let row = event.row;
     extra.has_no_call_id = row.tool_call_id.is_none();
+    extra.has_no_tool_name = row.tool_name.is_none();
     let files = row.files.as_deref().unwrap_or_default();
     let command = row.command.as_deref().unwrap_or_default();
     let arguments = match &event.arguments {
@@ -180,6 +182,7 @@ fn build_call(event: &SessionEvent<'_>, extra: &mut EventExtra) -> ToolCall {
             extra.command = (found.command != command).then(|| command.to_owned());
             found.object.clone()
         }
+        None if row.text.is_empty() => json!({}),
         None => {
             extra.is_text = true;
             extra.files = row.files.clone().filter(|files| !files.is_empty());
@@ -193,15 +196,20 @@ fn build_call(event: &SessionEvent<'_>, extra: &mut EventExtra) -> ToolCall {
 
 fn build_result(
     row: &EventRow,
-    call_ids: &HashSet<String>,
+    calls: &HashMap<String, &EventRow>,
     find_subagent: &FindSubagent<'_>,
     extra: &mut EventExtra,
 ) -> ToolResult {
-    let source_call_id = row.tool_call_id.clone().filter(|id| call_ids.contains(id));
-    if source_call_id.is_none() {
-        extra.tool_call_id = row.tool_call_id.clone();
-    }
-    extra.tool_name = row.tool_name.clone();
+    let source_call_id = row.tool_call_id.clone().filter(|id| calls.contains_key(id));
+    let call = source_call_id.as_ref().and_then(|id| calls.get(id));
+    let (tool_name, files, command) = match call {
+        Some(call) => (&call.tool_name, &call.files, &call.command),
+        None => (&None, &None, &None),
+    };
+    extra.tool_call_id = row.tool_call_id.clone().filter(|_| source_call_id.is_none());
+    extra.tool_name = row.tool_name.clone().filter(|_| row.tool_name != *tool_name);
+    extra.files = row.files.clone().filter(|_| row.files != *files);
+    extra.command = row.command.clone().filter(|_| row.command != *command);
     let subagent = row.spawned_agent_id.as_deref().filter(|_| !row.is_sidechain);
     let result_extra = ResultExtra { timestamp: extra.timestamp.take(), ..outcome_of(row) };
     extra.outcome = None;
@@ -225,6 +233,7 @@ fn outcome_of(row: &EventRow) -> ResultExtra {
 fn event_extra(event: &SessionEvent<'_>) -> EventExtra {
     let row = event.row;
     let is_call = row.event_type == EventType::ToolCall;
+    let is_usage = row.event_type == EventType::TokenUsage;
     EventExtra {
         event_index: row.event_index,
         event_type: row.event_type,
@@ -235,8 +244,10 @@ fn event_extra(event: &SessionEvent<'_>) -> EventExtra {
         subtype: row.subtype.clone(),
         model: row.model.clone().filter(|_| event.has_new_model),
         git_branch: row.git_branch.clone().filter(|_| event.has_new_branch),
-        tool_call_id: None,
+        text: Some(row.text.clone()).filter(|text| is_usage && !text.is_empty()),
+        tool_call_id: row.tool_call_id.clone().filter(|_| !is_call),
         has_no_call_id: false,
+        has_no_tool_name: false,
         tool_name: if is_call { None } else { row.tool_name.clone() },
         is_text: false,
         files: None,
@@ -246,7 +257,7 @@ fn event_extra(event: &SessionEvent<'_>) -> EventExtra {
         service_tier: row.service_tier.clone(),
         speed: row.speed.clone(),
         inference_geo: row.inference_geo.clone(),
-        usage: (row.event_type == EventType::TokenUsage).then(|| row.usage()),
+        usage: is_usage.then(|| row.usage()),
         outcome: Some(outcome_of(row)).filter(|outcome| *outcome != EMPTY_OUTCOME),
     }
 }
