@@ -200,6 +200,8 @@ struct SessionGroups<'w> {
     by_record: SessionsByFirstRecord<'w>,
     /// Maps forks to the sessions that their logs name as originals.
     originals: HashMap<&'w str, &'w str>,
+    /// The ids of the sessions that logs in a format for copies may be copies of.
+    natives: HashSet<&'w str>,
 }
 
 impl<'w> SessionGroups<'w> {
@@ -213,7 +215,8 @@ impl<'w> SessionGroups<'w> {
         });
         let by_native = by_native.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let originals = originals_of_forks(logs, &by_native);
-        Self { by_native, keys, by_record, originals }
+        let natives = collect_natives(logs, known);
+        Self { by_native, keys, by_record, originals, natives }
     }
 
     /// Returns the session of the parent that a log names. `None` if it names none, or if no such
@@ -223,15 +226,19 @@ impl<'w> SessionGroups<'w> {
     }
 
     /// Returns the sessions of other agents that a log is a copy of, if its format is one for copies.
+    /// It may name the id of the session, or the one that its agent gave it.
     fn find_natives(&self, claim: &SessionClaim) -> Vec<&'w str> {
-        if !format_of(claim.provider).quirks.copies_other_agents {
+        if !is_for_copies(claim.provider) {
             return Vec::new();
         }
-        let others = Provider::ALL.iter().filter(|provider| base_of(**provider) == **provider);
-        let keys = others.filter(|provider| **provider != claim.provider);
-        let natives =
-            keys.filter_map(|provider| first_session(&self.by_native, *provider, &claim.native_id));
-        natives.collect()
+        if let Some(id) = self.natives.get(claim.native_id.as_str()) {
+            return vec![id];
+        }
+        let others = Provider::ALL.iter().filter(|provider| **provider != claim.provider);
+        let bases = others.filter(|provider| base_of(**provider) == **provider);
+        bases
+            .filter_map(|provider| first_session(&self.by_native, *provider, &claim.native_id))
+            .collect()
     }
 
     /// Returns the sessions whose records a log may repeat. They come before the log in its groups,
@@ -272,6 +279,25 @@ impl<'w> SessionGroups<'w> {
         }
         sessions_before(&log.session_id, same_record)
     }
+}
+
+/// Returns whether the logs of a provider are copies of those of other agents.
+fn is_for_copies(provider: Provider) -> bool {
+    format_of(provider).quirks.copies_other_agents
+}
+
+/// Collects the ids of the sessions that have a log of their own agent. Empty if no log is in a format
+/// for copies.
+fn collect_natives<'w>(logs: &'w [PlannedLog], known: &'w Known) -> HashSet<&'w str> {
+    if !logs.iter().any(|log| is_for_copies(log.claim.provider)) {
+        return HashSet::new();
+    }
+    let stored = known.sessions.values().filter(|session| !is_for_copies(session.provider));
+    let planned = logs.iter().filter(|log| !is_for_copies(log.claim.provider));
+    stored
+        .map(|session| session.session_id.as_str())
+        .chain(planned.map(|log| log.session_id.as_str()))
+        .collect()
 }
 
 /// Returns the first session of a native id.

@@ -28,6 +28,8 @@ use crate::text::names::truncate_name;
 #[derive(Default)]
 pub(crate) struct NewLogs {
     native_ids: HashSet<(Provider, String)>,
+    /// Ids of the sessions that have a log of their own agent.
+    native_sessions: HashSet<String>,
     /// Native ids of the parents.
     parent_ids: HashSet<(Provider, String)>,
     /// Identities of first records and of first responses.
@@ -45,6 +47,9 @@ impl NewLogs {
             let claim = &log.claim;
             let base = base_of(claim.provider);
             new_logs.native_ids.insert((base, claim.native_id.clone()));
+            if !format_of(claim.provider).quirks.copies_other_agents {
+                new_logs.native_sessions.insert(log.session_id.clone());
+            }
             // A child whose parent was missing names the id that the parent was going to get.
             if let Cow::Owned(id) = safe_session_id(&claim.native_id) {
                 new_logs.native_ids.insert((base, id));
@@ -76,7 +81,8 @@ impl NewLogs {
             let may_be_original =
                 |other: &Provider| self.native_ids.contains(&(base_of(*other), native_id.clone()));
             if format_of(provider).quirks.copies_other_agents
-                && Provider::ALL.iter().any(may_be_original)
+                && (self.native_sessions.contains(native_id)
+                    || Provider::ALL.iter().any(may_be_original))
             {
                 return true;
             }

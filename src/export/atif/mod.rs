@@ -13,7 +13,7 @@ use ingest::redact::Redactor;
 use schemas::event::Relation;
 use schemas::price::PriceTable;
 use schemas::session::{EventRow, SessionRow};
-use schemas::{ErrorCode, EventType, ToolError, Usage};
+use schemas::{ErrorCode, EventType, Provider, ToolError, Usage};
 
 use self::model::{
     Agent, AgentExtra, FinalMetrics, SCHEMA_VERSION, SubagentRef, Trajectory, TrajectoryExtra,
@@ -341,9 +341,16 @@ fn sidechain_trajectory(
 fn describe_agent(row: &SessionRow, rows: &[EventRow]) -> Agent {
     let is_response = |event: &&EventRow| event.step_index > 0 && event.model.is_some();
     let first = rows.iter().find(is_response).and_then(|event| event.model.clone());
+    let version = row.agent_version.as_deref().unwrap_or_default();
+    // A session that was read from a trajectory has the name of its agent before the version.
+    let (name, version) = match row.provider {
+        Provider::Atif => version.split_once(' ').unwrap_or((version, "")),
+        provider => (provider.as_str(), version),
+    };
+    let version = if version.is_empty() { UNKNOWN_VERSION } else { version };
     Agent {
-        name: row.provider.as_str().to_owned(),
-        version: row.agent_version.clone().unwrap_or_else(|| UNKNOWN_VERSION.to_owned()),
+        name: name.to_owned(),
+        version: version.to_owned(),
         model_name: first.or_else(|| row.model.clone()),
         extra: AgentExtra {
             cwd: row.cwd.clone(),

@@ -49,6 +49,9 @@ const AGENT: &str = "agent";
 const METRICS: &str = "final_metrics";
 const SUBAGENTS: &str = "subagent_trajectories";
 
+/// The version of an agent that a producer does not know; the format requires one.
+const UNKNOWN_VERSION: &str = "unknown";
+
 /// Values of `session_id` that Harbor's converters write for every session.
 const PLACEHOLDER_IDS: &[&str] = &["copilot-cli", "unknown"];
 
@@ -77,13 +80,15 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
         let id = document.get(key).and_then(Json::as_str)?;
         (!id.is_empty() && !PLACEHOLDER_IDS.contains(&id)).then_some(id)
     };
-    let native_id = text("trajectory_id").or_else(|| text("session_id"));
+    // A document without ids before its steps has none; one that is still written may get some.
+    let name = document.contains_key("steps").then(|| name_of_file(head.path));
+    let native_id = text("trajectory_id").or_else(|| text("session_id")).or(name)?;
     let extra = document.get("extra").unwrap_or(&Json::Null);
     let parent = extra["parent_session_id"].as_str().map(str::to_owned);
     let relation = extra["relation"].as_str().and_then(|name| name.parse().ok());
     Some(SessionClaim {
         provider: Provider::Atif,
-        native_id: native_id.unwrap_or_else(|| name_of_file(head.path)).to_owned(),
+        native_id: native_id.to_owned(),
         agent_id: extra["agent_id"].as_str().map(str::to_owned),
         parent,
         relation,
@@ -148,7 +153,10 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
 
 /// Reads the facts about the session. Returns whether `sessions` wrote the document.
 fn decode_header(agent: &Json, extra: &Json, out: &mut Stream) -> bool {
-    out.set_version(agent["version"].as_str().filter(|version| *version != "unknown"));
+    // The name of the agent has no column of its own.
+    let name = agent["name"].as_str().unwrap_or("");
+    let version = agent["version"].as_str().filter(|version| *version != UNKNOWN_VERSION);
+    out.set_version(Some(format!("{name} {}", version.unwrap_or("")).trim()));
     let of_agent = &agent["extra"];
     out.set_cwd(of_agent["cwd"].as_str());
     out.set_repository(of_agent["repository"].as_str());
