@@ -12,6 +12,7 @@ mod tables;
 mod text;
 pub(crate) mod transcript;
 
+use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
@@ -21,7 +22,6 @@ use schemas::{ErrorCode, ExportFormat, ExportLayout, ExportTable, ToolError};
 use serde::Serialize;
 
 use self::markdown::{MarkdownOptions, TextLimits};
-use self::raw_logs::RawLogs;
 use self::render::SessionRenderer;
 use self::tables::TableReader;
 use crate::files::leftovers::remove_abandoned;
@@ -136,8 +136,7 @@ fn export_snapshot(
         call,
         snapshot,
         prices,
-        redactor: tools.create_redactor()?,
-        logs: RawLogs::read(snapshot)?,
+        logs: OnceCell::new(),
         own_files: find_own_files(snapshot, &sessions, args.format, is_single),
         has_images: args.images,
         has_content: args.has_content,
@@ -291,21 +290,23 @@ impl Exporter<'_> {
         path: &Path,
     ) -> Result<(), ToolError> {
         let mut events = 0;
+        let mut count = 0;
         self.write_file(path, 0, |file| {
             let mut file = BufWriter::new(file);
             for at in sessions {
-                if !renderer.has_lines(*at) {
+                if !renderer.is_exported(*at) {
                     continue;
                 }
                 let rendered = renderer.render_session(*at)?;
                 events += rendered.events;
+                count += 1;
                 file.write_all(rendered.text.as_bytes())
                     .map_err(|error| file_error(path, &error))?;
             }
             file.flush().map_err(|error| file_error(path, &error))
         })?;
         self.done.events = events;
-        self.done.sessions = sessions.len();
+        self.done.sessions = count;
         Ok(())
     }
 
@@ -324,11 +325,11 @@ impl Exporter<'_> {
             outfile::require_folder(place, "an export of several sessions")?;
         }
         for at in sessions {
-            if !is_single && !renderer.own_files.contains(at) {
+            if !renderer.is_exported(*at) {
                 continue;
             }
             let id = snapshot.sessions()[*at].id();
-            let path = if is_file { place.to_owned() } else { place.join(renderer.file_name(id)) };
+            let path = if is_file { place.to_owned() } else { place.join(renderer.file_name(id)?) };
             if self.done.format == ExportFormat::Logs {
                 self.write_log(renderer, *at, &path, is_single)?;
                 continue;
@@ -352,7 +353,8 @@ impl Exporter<'_> {
         is_single: bool,
     ) -> Result<(), ToolError> {
         let session = &self.snapshot.sessions()[at];
-        let mut log = match renderer.logs.open(session.id()) {
+        let logs = renderer.logs()?;
+        let mut log = match logs.open(session.id()) {
             Err(error) if error.kind() == io::ErrorKind::NotFound && !is_single => {
                 self.done.logs_missing += 1;
                 return Ok(());
@@ -361,7 +363,7 @@ impl Exporter<'_> {
         };
         self.write_file(path, session.events.unsigned_abs(), |file| {
             let mut file = BufWriter::new(file);
-            log.write_masked(session.provider, &renderer.redactor, &mut file)
+            log.write_masked(session.provider, &logs.redactor, &mut file)
                 .and_then(|()| file.flush())
                 .map_err(|error| file_error(path, &error))
         })?;
@@ -377,7 +379,7 @@ impl Exporter<'_> {
         print: &mut dyn FnMut(&str) -> bool,
     ) -> Result<(), ToolError> {
         for at in sessions {
-            if !renderer.has_lines(*at) {
+            if !renderer.is_exported(*at) {
                 continue;
             }
             let rendered = renderer.render_session(*at)?;
@@ -413,24 +415,24 @@ impl Exporter<'_> {
     }
 }
 
-/// Returns the sessions that get a file each in an export of several: those that have something to
-/// read, which logs of aborted starts have not. Trajectories refer to all subagents.
+/// Returns the sessions that get a file or a line each in an export of several: those that have something
+/// to read, which logs of aborted starts have not. Trajectories refer to all subagents.
 fn find_own_files(
     snapshot: &Snapshot,
     sessions: &[usize],
     format: ExportFormat,
     is_single: bool,
-) -> HashSet<usize> {
+) -> Option<HashSet<usize>> {
     if is_single {
-        return HashSet::new();
+        return None;
     }
     let has_file = |at: &usize| {
         snapshot.sessions().get(*at).is_some_and(|session| {
             let is_subagent = format == ExportFormat::Atif && session.is_subagent;
-            session.is_conversation || is_subagent && session.events > 0
+            session.events > 0 && (session.is_conversation || is_subagent)
         })
     };
-    sessions.iter().copied().filter(has_file).collect()
+    Some(sessions.iter().copied().filter(has_file).collect())
 }
 
 /// Number of folder levels below the root of a lake: `p_provider=X/p_date=YYYY-MM-DD`.

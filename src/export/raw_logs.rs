@@ -3,22 +3,29 @@
 use std::collections::HashMap;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use ingest::discover::RawLog;
+use ingest::redact::Redactor;
 use schemas::{ErrorCode, ToolError};
 
 use store::{Snapshot, StoredSession};
+use tools::Tools;
 use tools::error::store_error;
 
-/// The paths of the logs of this machine, by session id.
-pub(super) struct RawLogs(HashMap<String, String>);
+/// The logs of this machine, and what masks their secrets.
+pub(super) struct RawLogs {
+    /// The paths of the logs by session id.
+    paths: HashMap<String, String>,
+    pub(super) redactor: Arc<Redactor>,
+}
 
 impl RawLogs {
     /// Reads which logs the store knows.
-    pub(super) fn read(snapshot: &Snapshot) -> Result<Self, ToolError> {
+    pub(super) fn read(snapshot: &Snapshot, tools: &Tools) -> Result<Self, ToolError> {
         let sources = snapshot.read_sources(false).map_err(store_error)?;
         let paths = sources.into_iter().filter_map(|row| Some((row.session_id?, row.path)));
-        Ok(Self(paths.collect()))
+        Ok(Self { paths: paths.collect(), redactor: tools.create_redactor()? })
     }
 
     /// Opens the log of a session.
@@ -27,12 +34,12 @@ impl RawLogs {
     /// Returns [`io::ErrorKind::NotFound`] if the log is not on this machine, as for sessions that were
     /// pulled, or no longer exists.
     pub(super) fn open(&self, session_id: &str) -> io::Result<RawLog> {
-        RawLog::open(self.0.get(session_id).ok_or(io::ErrorKind::NotFound)?)
+        RawLog::open(self.paths.get(session_id).ok_or(io::ErrorKind::NotFound)?)
     }
 
     /// Returns the extension for a copy of the log of a session.
     pub(super) fn extension(&self, session_id: &str) -> &'static str {
-        let path = self.0.get(session_id).map(Path::new);
+        let path = self.paths.get(session_id).map(Path::new);
         let extension = path.and_then(Path::extension);
         if extension.is_some_and(|extension| extension == "jsonl") { "jsonl" } else { "json" }
     }

@@ -1,10 +1,9 @@
 //! Renders a session in one of the formats that are texts.
 
+use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::fmt::Write as _;
-use std::sync::Arc;
 
-use ingest::redact::Redactor;
 use schemas::price::PriceTable;
 use schemas::tool::details::DetailArgs;
 use schemas::tool::event::Event;
@@ -28,10 +27,11 @@ pub(super) struct SessionRenderer<'s> {
     pub(super) call: &'s Call<'s>,
     pub(super) snapshot: &'s Snapshot,
     pub(super) prices: &'s PriceTable,
-    pub(super) redactor: Arc<Redactor>,
-    pub(super) logs: RawLogs,
-    /// The positions of the sessions that get a file each, if there may be several.
-    pub(super) own_files: HashSet<usize>,
+    /// The logs, once they are needed.
+    pub(super) logs: OnceCell<RawLogs>,
+    /// The positions of the sessions that get a file or a line each. `None` if one session was named,
+    /// which is exported whatever it holds.
+    pub(super) own_files: Option<HashSet<usize>>,
     pub(super) has_images: bool,
     /// Writes texts, arguments and results to OTLP.
     pub(super) has_content: bool,
@@ -46,23 +46,31 @@ pub(super) struct RenderedSession {
 }
 
 impl SessionRenderer<'_> {
+    /// Returns the logs, which are listed when they are first needed.
+    pub(super) fn logs(&self) -> Result<&RawLogs, ToolError> {
+        if let Some(logs) = self.logs.get() {
+            return Ok(logs);
+        }
+        let read = RawLogs::read(self.snapshot, self.tools)?;
+        Ok(self.logs.get_or_init(|| read))
+    }
+
     /// Returns the name of the file of a session in a folder.
-    pub(super) fn file_name(&self, session_id: &str) -> String {
+    pub(super) fn file_name(&self, session_id: &str) -> Result<String, ToolError> {
         let extension = match self.format.layout() {
-            ExportLayout::CopyPerSession => self.logs.extension(session_id),
+            ExportLayout::CopyPerSession => self.logs()?.extension(session_id),
             ExportLayout::Partitions
             | ExportLayout::OneFile
             | ExportLayout::Lines
             | ExportLayout::FilePerSession => self.format.extension(),
         };
-        format!("{}.{extension}", file_stem(session_id))
+        Ok(format!("{}.{extension}", file_stem(session_id)))
     }
 
-    /// Returns whether a session has a line in an export of lines: spans need events.
-    pub(super) fn has_lines(&self, at: usize) -> bool {
-        self.format != ExportFormat::Otel
-            || self.own_files.is_empty()
-            || self.own_files.contains(&at)
+    /// Returns whether a session is in the export.
+    pub(super) fn is_exported(&self, at: usize) -> bool {
+        self.format == ExportFormat::Jsonl
+            || self.own_files.as_ref().is_none_or(|own| own.contains(&at))
     }
 
     /// Renders a session in the format of the export, which is one for texts.
@@ -86,9 +94,8 @@ impl SessionRenderer<'_> {
             snapshot: self.snapshot,
             call: self.call,
             prices: self.prices,
-            redactor: &self.redactor,
-            logs: &self.logs,
-            own_files: &self.own_files,
+            logs: self.logs()?,
+            own_files: self.own_files.as_ref(),
         };
         let (trajectory, events) = writer.build(at)?;
         Ok(RenderedSession { text: write(&trajectory, self.has_content)?, events })

@@ -9,7 +9,6 @@ mod steps;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use ingest::provider::call_arguments::find_call_arguments;
-use ingest::redact::Redactor;
 use schemas::event::Relation;
 use schemas::price::PriceTable;
 use schemas::session::{EventRow, SessionRow};
@@ -32,10 +31,9 @@ pub(super) struct TrajectoryWriter<'s> {
     pub(super) snapshot: &'s Snapshot,
     pub(super) call: &'s Call<'s>,
     pub(super) prices: &'s PriceTable,
-    pub(super) redactor: &'s Redactor,
     pub(super) logs: &'s RawLogs,
     /// The positions of the sessions that have a file of their own in this export.
-    pub(super) own_files: &'s HashSet<usize>,
+    pub(super) own_files: Option<&'s HashSet<usize>>,
 }
 
 impl TrajectoryWriter<'_> {
@@ -73,7 +71,7 @@ impl TrajectoryWriter<'_> {
                 session_id: Some(session.native_id().to_owned()),
                 trajectory_path: None,
             };
-            if self.own_files.contains(&child) {
+            if self.own_files.is_some_and(|own| own.contains(&child)) {
                 subagent.trajectory_path = Some(Self::file_name(session.id()));
             } else if open.len() < MAX_SUBAGENT_DEPTH && !open.contains(&child) {
                 open.push(child);
@@ -154,9 +152,9 @@ impl TrajectoryWriter<'_> {
             {
                 let offset = row.source_offset.cast_unsigned();
                 let record = log.read_record(offset, row.source_length.cast_unsigned());
-                arguments = record
-                    .ok()
-                    .and_then(|record| find_call_arguments(&record, &row.text, self.redactor));
+                arguments = record.ok().and_then(|record| {
+                    find_call_arguments(&record, &row.text, &self.logs.redactor)
+                });
             }
             let has_new_model = row.model.is_some() && row.model != model;
             let has_new_branch = row.git_branch.is_some() && row.git_branch != branch;
@@ -192,7 +190,7 @@ impl TrajectoryWriter<'_> {
     fn find_continuation(&self, session_id: &str) -> Option<String> {
         let sessions = self.snapshot.sessions();
         let mut next = None;
-        for at in self.own_files {
+        for at in self.own_files.into_iter().flatten() {
             let session = &sessions[*at];
             if session.parent_session_id.as_deref() != Some(session_id) {
                 continue;

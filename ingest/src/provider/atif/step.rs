@@ -196,7 +196,8 @@ impl StepReader {
             part.is_error = read_failure(extra);
             part.exit_code = extra["exit_code"].as_i64().and_then(|code| i32::try_from(code).ok());
             part.duration_ms = extra["duration_ms"].as_i64().filter(|ms| *ms >= 0);
-            part.time = parse_micros(extra["timestamp"].as_str()).or(time);
+            // The time of the step is that of its calls, so it says nothing about their duration.
+            part.time = parse_micros(extra["timestamp"].as_str());
             for subagent in result["subagent_trajectory_ref"].as_array().into_iter().flatten() {
                 part.spawned_agent_id = part.spawned_agent_id.or_else(|| name_subagent(subagent));
                 part.subagents.extend(subagent["trajectory_id"].as_str().map(str::to_owned));
@@ -323,7 +324,8 @@ impl StepReader {
         if let Some(is_replay) = event["is_replay"].as_bool() {
             part.is_copied = is_replay;
         }
-        part.time = parse_micros(event["timestamp"].as_str()).or(part.time);
+        let own = parse_micros(event["timestamp"].as_str()).or(part.time);
+        part.time = own.or_else(|| parse_micros(step["timestamp"].as_str()));
         // A prompt and a notice are a step each.
         let subtype = if is_outside { &extra["subtype"] } else { &event["subtype"] };
         part.subtype = subtype.as_str().map(str::to_owned);
