@@ -82,7 +82,14 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     };
     // A document without ids before its steps has none; one that is still written may get some.
     let name = document.contains_key("steps").then(|| name_of_file(head.path));
-    let native_id = text("trajectory_id").or_else(|| text("session_id")).or(name)?;
+    let trajectory_id = text("trajectory_id");
+    let session_id = text("session_id");
+    // An export numbers the sessions that share the id of their agent.
+    let numbered = session_id.filter(|id| {
+        let rest = trajectory_id.and_then(|trajectory_id| trajectory_id.strip_prefix(*id));
+        rest.is_some_and(|rest| rest.starts_with('~'))
+    });
+    let native_id = numbered.or(trajectory_id).or(session_id).or(name)?;
     let extra = document.get("extra").unwrap_or(&Json::Null);
     let parent = extra["parent_session_id"].as_str().map(str::to_owned);
     let relation = extra["relation"].as_str().and_then(|name| name.parse().ok());
