@@ -124,7 +124,7 @@ fn find_links(logs: &[PlannedLog], known: &Known, news: &NewLogs) -> Vec<Links> 
         links.push(Links {
             parent_session_id: parent.map(Cow::into_owned),
             ancestors: ancestors.into_iter().map(str::to_owned).collect(),
-            is_whole_copy: !groups.find_natives(&log.claim).is_empty(),
+            is_whole_copy: groups.find_native(&log.claim).is_some(),
             is_unnamed_fork,
         });
     }
@@ -200,8 +200,8 @@ struct SessionGroups<'w> {
     by_record: SessionsByFirstRecord<'w>,
     /// Maps forks to the sessions that their logs name as originals.
     originals: HashMap<&'w str, &'w str>,
-    /// The ids of the sessions that logs in a format for copies may be copies of.
-    natives: HashSet<&'w str>,
+    /// Maps ids to the sessions that logs in a format for copies may be copies of.
+    natives: HashMap<Cow<'w, str>, &'w str>,
 }
 
 impl<'w> SessionGroups<'w> {
@@ -225,29 +225,20 @@ impl<'w> SessionGroups<'w> {
         first_session(&self.by_native, claim.provider, claim.parent.as_ref()?)
     }
 
-    /// Returns the sessions of other agents that a log is a copy of, if its format is one for copies.
-    /// It may name the id of the session, or the one that its agent gave it.
-    fn find_natives(&self, claim: &SessionClaim) -> Vec<&'w str> {
+    /// Returns the session of another agent that a log is a copy of, if its format is one for copies.
+    fn find_native(&self, claim: &SessionClaim) -> Option<&'w str> {
         if !is_for_copies(claim.provider) {
-            return Vec::new();
+            return None;
         }
-        if let Some(id) = self.natives.get(claim.native_id.as_str()) {
-            return vec![id];
-        }
-        let others = Provider::ALL.iter().filter(|provider| **provider != claim.provider);
-        let bases = others.filter(|provider| base_of(**provider) == **provider);
-        bases
-            .filter_map(|provider| first_session(&self.by_native, *provider, &claim.native_id))
-            .collect()
+        self.natives.get(claim.native_id.as_str()).copied()
     }
 
     /// Returns the sessions whose records a log may repeat. They come before the log in its groups,
     /// so that one log of each group stays the original.
     fn ancestors_of(&self, log: &PlannedLog) -> Vec<&'w str> {
         let claim = &log.claim;
-        let natives = self.find_natives(claim);
-        if !natives.is_empty() {
-            return natives;
+        if let Some(native) = self.find_native(claim) {
+            return vec![native];
         }
         let same_id = self.by_native.get(&(base_of(claim.provider), claim.native_id.as_str()));
         let group =
@@ -286,18 +277,27 @@ fn is_for_copies(provider: Provider) -> bool {
     format_of(provider).quirks.copies_other_agents
 }
 
-/// Collects the ids of the sessions that have a log of their own agent. Empty if no log is in a format
-/// for copies.
-fn collect_natives<'w>(logs: &'w [PlannedLog], known: &'w Known) -> HashSet<&'w str> {
+/// Maps ids to the sessions that have a log of their own agent: their ids, and those that they get
+/// where these are free. Empty if no log is in a format for copies.
+fn collect_natives<'w>(logs: &'w [PlannedLog], known: &'w Known) -> HashMap<Cow<'w, str>, &'w str> {
+    let mut natives = HashMap::new();
     if !logs.iter().any(|log| is_for_copies(log.claim.provider)) {
-        return HashSet::new();
+        return natives;
     }
-    let stored = known.sessions.values().filter(|session| !is_for_copies(session.provider));
-    let planned = logs.iter().filter(|log| !is_for_copies(log.claim.provider));
-    stored
-        .map(|session| session.session_id.as_str())
-        .chain(planned.map(|log| log.session_id.as_str()))
-        .collect()
+    let mut add = |provider: Provider, session_id: &'w str, native_id: &'w str| {
+        if !is_for_copies(provider) {
+            natives.insert(Cow::Borrowed(session_id), session_id);
+            natives.entry(safe_session_id(native_id)).or_insert(session_id);
+        }
+    };
+    for session in known.sessions.values() {
+        let native_id = session.native_id.as_deref().unwrap_or(&session.session_id);
+        add(session.provider, &session.session_id, native_id);
+    }
+    for log in logs {
+        add(log.claim.provider, &log.session_id, &log.claim.native_id);
+    }
+    natives
 }
 
 /// Returns the first session of a native id.
