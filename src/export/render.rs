@@ -119,10 +119,15 @@ impl SessionRenderer<'_> {
             | ExportFormat::Atif
             | ExportFormat::Logs
             | ExportFormat::Otel
-            | ExportFormat::Sts => Err(super::missing_output_error(self.format)),
+            | ExportFormat::Sts => Err(no_text_error(self.format)),
         }?;
         Ok(RenderedSession { text, events: whole.events.len() as u64 })
     }
+}
+
+/// Returns the error for a format that is not text, which the caller writes in another way.
+fn no_text_error(format: ExportFormat) -> ToolError {
+    ToolError::new(ErrorCode::InternalError, format!("{format} is not a format of texts"))
 }
 
 /// Formats the events of a session as `get_event_details` returns them, one per line.

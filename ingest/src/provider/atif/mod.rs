@@ -17,11 +17,12 @@ mod part;
 mod step;
 
 use std::path::Path;
+use std::rc::Rc;
 
 use schemas::{Confidence, Provider};
 use serde_json::Value as Json;
 
-use self::part::{Part, PartWriter};
+use self::part::{EmbeddedTrajectory, Part, PartWriter};
 use self::step::{StepReader, TrajectoryFacts};
 use crate::provider::format::{
     LogFormat, LogHead, LogReader, Quirks, RecordOutcome, RecordTally, SessionClaim,
@@ -183,13 +184,6 @@ fn decode_header(agent: &Json, extra: &Json, out: &mut Stream) -> bool {
     is_exported
 }
 
-/// The events of a subagent that is not a part of the session that embeds it.
-struct EmbeddedTrajectory {
-    /// The id by which results refer to it.
-    id: String,
-    parts: Vec<Part>,
-}
-
 /// Reads an embedded trajectory: into `parts` if it is a part of the session, as what a subagent did
 /// in its log; into `separate` otherwise.
 fn read_embedded(
@@ -215,7 +209,12 @@ fn read_embedded(
     let target = if is_own { &mut *parts } else { &mut own };
     reader.begin_trajectory(is_own);
     for step in trajectory["steps"].as_array().into_iter().flatten() {
+        let before = target.len();
         reader.read_step(step, whole, &facts, target, out);
+        let content: Rc<str> = step.to_string().into();
+        for part in target.iter_mut().skip(before) {
+            part.content = Some(Rc::clone(&content));
+        }
     }
     reader.read_outside_events(extra, whole, &facts, target);
     if !is_own {

@@ -1,10 +1,10 @@
 //! Parts of steps, and how they become events.
 
 use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
 
 use schemas::{EventType, Usage};
 
-use super::EmbeddedTrajectory;
 use crate::provider::shared::document::RecordSpan;
 use crate::stream::{DecodedEvent, ModeWords, Stream, TitleFrom};
 
@@ -15,8 +15,10 @@ pub(super) type ResponseNumber = (usize, i64);
 #[derive(Debug, Clone)]
 pub(super) struct Part {
     pub(super) kind: EventType,
-    /// Where the step is.
+    /// Where the step is; all of the document for a step of an embedded trajectory.
     pub(super) span: RecordSpan,
+    /// The step of an embedded trajectory, which identifies it in copies of the document.
+    pub(super) content: Option<Rc<str>>,
     /// The index of the event that was exported as this part. `None` if another program wrote the
     /// document.
     pub(super) event_index: Option<i64>,
@@ -57,6 +59,7 @@ impl Part {
         Self {
             kind,
             span,
+            content: None,
             event_index: None,
             turn_index: None,
             begins_turn: false,
@@ -122,6 +125,13 @@ impl Part {
     }
 }
 
+/// The events of a subagent that is not a part of the session that embeds it.
+pub(super) struct EmbeddedTrajectory {
+    /// The id by which results refer to it.
+    pub(super) id: String,
+    pub(super) parts: Vec<Part>,
+}
+
 /// Puts the parts of a document that `sessions` wrote into the order of their events. The parts of
 /// other documents stay as they are.
 pub(super) fn sort_parts(parts: &mut [Part]) {
@@ -184,6 +194,7 @@ impl<'b> PartWriter<'b> {
         for part in parts {
             let is_same_record = last.is_some_and(|last| {
                 last.span.offset == part.span.offset
+                    && last.content == part.content
                     && last.time == part.time
                     && last.is_copied == part.is_copied
                     && last.sidechain == part.sidechain
@@ -200,7 +211,10 @@ impl<'b> PartWriter<'b> {
     }
 
     fn begin_record(&mut self, part: &Part, has_time: bool, out: &mut Stream) {
-        let raw = part.span.record_bytes(self.bytes);
+        let raw = match &part.content {
+            Some(content) => content.as_bytes(),
+            None => part.span.record_bytes(self.bytes),
+        };
         // Times of copied history count only while there are no others.
         let time = part.time.filter(|_| has_time && !part.is_copied);
         out.begin_record_by_content(part.span.position(), raw, time);
