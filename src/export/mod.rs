@@ -67,8 +67,8 @@ pub struct Exported {
     pub files: usize,
     pub files_unchanged: usize,
     pub bytes: u64,
-    /// The number of selected sessions whose log is not on this machine, which only an export of logs
-    /// leaves out.
+    /// The number of selected sessions that an export of logs leaves out: their log is not on this
+    /// machine, or has records that were forgotten.
     #[serde(skip_serializing_if = "schemas::is_default")]
     pub logs_missing: usize,
 }
@@ -354,13 +354,20 @@ impl Exporter<'_> {
     ) -> Result<(), ToolError> {
         let session = &self.snapshot.sessions()[at];
         let logs = renderer.logs()?;
-        let mut log = match logs.open(session.id()) {
+        let mut log = match logs.open_copy(session) {
             Err(error) if error.kind() == io::ErrorKind::NotFound && !is_single => {
                 self.done.logs_missing += 1;
                 return Ok(());
             }
             log => log.map_err(|error| raw_logs::log_error(session, &error))?,
         };
+        match renderer.require_all_records(at) {
+            Err(_) if !is_single => {
+                self.done.logs_missing += 1;
+                return Ok(());
+            }
+            checked => checked?,
+        }
         self.write_file(path, session.events.unsigned_abs(), |file| {
             let mut file = BufWriter::new(file);
             log.write_masked(session.provider, &logs.redactor, &mut file)

@@ -157,8 +157,8 @@ impl SpanWriter<'_> {
         if let Some(model) = model {
             attributes.push(text("gen_ai.response.model", model));
         }
-        let requests = step.extra.events.iter().filter_map(|event| event.request_id.as_ref());
-        if let Some(request) = requests.last() {
+        let mut requests = step.extra.events.iter().filter_map(|event| event.request_id.as_ref());
+        if let Some(request) = requests.next_back() {
             attributes.push(text("gen_ai.response.id", request));
         }
         attributes.extend(step.metrics.iter().flat_map(count_tokens));

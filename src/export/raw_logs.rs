@@ -37,6 +37,17 @@ impl RawLogs {
         RawLog::open(self.paths.get(session_id).ok_or(io::ErrorKind::NotFound)?)
     }
 
+    /// Opens the log of a session to copy it as a whole. A log that another session was written over
+    /// counts as missing.
+    pub(super) fn open_copy(&self, session: &StoredSession) -> io::Result<RawLog> {
+        let log = self.open(session.id())?;
+        if log.is_log_of(session.native_id(), &self.redactor) {
+            Ok(log)
+        } else {
+            Err(io::ErrorKind::NotFound.into())
+        }
+    }
+
     /// Returns the extension for a copy of the log of a session.
     pub(super) fn extension(&self, session_id: &str) -> &'static str {
         let path = self.paths.get(session_id).map(Path::new);

@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
+use schemas::event::FORGOTTEN_TEXT;
 use schemas::price::PriceTable;
 use schemas::tool::details::DetailArgs;
 use schemas::tool::event::Event;
@@ -18,7 +19,7 @@ use super::otel;
 use super::raw_logs::RawLogs;
 use super::sts;
 use store::{Snapshot, file_stem};
-use tools::{Call, Tools, Transcript};
+use tools::{Call, Tools, Transcript, read_all_events};
 
 /// Renders the sessions of an export.
 pub(super) struct SessionRenderer<'s> {
@@ -65,6 +66,20 @@ impl SessionRenderer<'_> {
             | ExportLayout::FilePerSession => self.format.extension(),
         };
         Ok(format!("{}.{extension}", file_stem(session_id)))
+    }
+
+    /// Checks that no record of a session was forgotten: its log has the text of such a record.
+    pub(super) fn require_all_records(&self, at: usize) -> Result<(), ToolError> {
+        let rows = read_all_events(self.snapshot, at, self.call)?;
+        if rows.iter().all(|row| row.text != FORGOTTEN_TEXT) {
+            return Ok(());
+        }
+        let id = self.snapshot.sessions()[at].id();
+        let message = format!(
+            "Records of session {id} were forgotten, and its log still has them. Export what the store \
+             has of it: `sessions export jsonl {id}`"
+        );
+        Err(ToolError::new(ErrorCode::InvalidArgument, message).with_detail("session_id", id))
     }
 
     /// Returns whether a session is in the export.

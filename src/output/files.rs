@@ -64,7 +64,10 @@ impl Show for Exported {
         };
         let missing = match self.logs_missing {
             0 => String::new(),
-            logs => format!("; {} not on this machine", count_of(logs, "log")),
+            logs => format!(
+                "; {} left out: not on this machine, or in part forgotten",
+                count_of(logs, "log")
+            ),
         };
         let text = format!(
             "{}, {noun} as {}: {} written ({}){unchanged}{place}{missing}\n",

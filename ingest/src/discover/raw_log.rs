@@ -6,15 +6,20 @@ use std::path::{Path, PathBuf};
 use schemas::Provider;
 
 use super::reach::shared_database;
+use super::sniff::{Sniffed, sniff};
 use crate::provider::format::LogReader;
 use crate::provider::{assemblies, format_of};
 use crate::redact::{Redactor, mask_record};
 use crate::source::candidate::{Container, LogCandidate};
 use crate::source::container::{Content, MAX_DOCUMENT_BYTES, log_paths};
+use crate::text::names::truncate_name;
 
 /// The content of a log, in the bytes in which its decoder reads it: unpacked, and for a session in a
 /// database as one document.
-pub struct RawLog(Content);
+pub struct RawLog {
+    file: LogCandidate,
+    content: Content,
+}
 
 impl RawLog {
     /// Opens the log that the store knows as `key`.
@@ -22,7 +27,21 @@ impl RawLog {
     /// # Errors
     /// Returns [`io::ErrorKind::NotFound`] if the log does not exist, and the errors of opening it.
     pub fn open(key: &str) -> io::Result<Self> {
-        Content::open(&find_candidate(key)?).map(Self)
+        let file = find_candidate(key)?;
+        let content = Content::open(&file)?;
+        Ok(Self { file, content })
+    }
+
+    /// Returns whether the log still says that it is the log of this session. Another session may have
+    /// been written to its path. The path of a session in a database names the session.
+    pub fn is_log_of(&self, native_id: &str, redactor: &Redactor) -> bool {
+        if matches!(self.file.container, Container::Assembled(_)) {
+            return true;
+        }
+        match sniff(&self.file, Some(redactor)) {
+            Ok(Sniffed::Log(claim)) => truncate_name(&claim.native_id) == native_id,
+            Ok(Sniffed::Empty | Sniffed::Unknown(_)) | Err(_) => false,
+        }
     }
 
     /// Reads `length` bytes at `offset`, or what the log has of them.
@@ -34,9 +53,9 @@ impl RawLog {
             let message = format!("the record is larger than {MAX_DOCUMENT_BYTES} bytes");
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
         }
-        self.0.seek(SeekFrom::Start(offset))?;
+        self.content.seek(SeekFrom::Start(offset))?;
         let mut record = Vec::new();
-        (&mut self.0).take(length).read_to_end(&mut record)?;
+        (&mut self.content).take(length).read_to_end(&mut record)?;
         Ok(record)
     }
 
@@ -51,9 +70,9 @@ impl RawLog {
         redactor: &Redactor,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        self.0.seek(SeekFrom::Start(0))?;
+        self.content.seek(SeekFrom::Start(0))?;
         let is_document = matches!(format_of(provider).reader, LogReader::Document(_));
-        let mut reader = BufReader::new(&mut self.0);
+        let mut reader = BufReader::new(&mut self.content);
         let mut record = Vec::new();
         loop {
             record.clear();
@@ -66,7 +85,11 @@ impl RawLog {
             if record.is_empty() {
                 return Ok(());
             }
-            out.write_all(&mask_record(redactor, &record))?;
+            // The end of a line is not a part of a string that was cut.
+            let length = record.trim_ascii_end().len();
+            let (body, line_end) = record.split_at(length);
+            out.write_all(&mask_record(redactor, body))?;
+            out.write_all(line_end)?;
         }
     }
 }
@@ -91,7 +114,8 @@ mod tests {
         let dir = tempfile::tempdir().expect("tempdir");
         let log = dir.path().join("s.jsonl");
         let token = concat!("ghp_", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8");
-        let lines = format!("{{\"a\":1}}\n{{\"b\":\"{token}\"}}\nnot JSON\n");
+        let lines =
+            format!("{{\"a\":1}}\n{{\"b\":\"{token}\"}}\n{{\"cut\":\"{token}\r\nnot JSON\n");
         let key = log.to_string_lossy().into_owned();
         let missing = RawLog::open(&key).err().expect("missing");
         assert_eq!(missing.kind(), io::ErrorKind::NotFound);
@@ -104,8 +128,11 @@ mod tests {
         for provider in [Provider::Claude, Provider::Gemini] {
             let mut masked = Vec::new();
             raw.write_masked(provider, &redactor, &mut masked).expect("writes");
-            let wanted = "{\"a\":1}\n{\"b\":\"[REDACTED:github_token]\"}\nnot JSON\n";
-            assert_eq!(String::from_utf8(masked).expect("UTF-8"), wanted);
+            let masked = String::from_utf8(masked).expect("UTF-8");
+            assert!(!masked.contains(token), "{masked}");
+            if provider == Provider::Claude {
+                assert_eq!(masked, lines.replace(token, "[REDACTED:github_token]"));
+            }
         }
         assert_eq!(raw.read_record(8, 5).expect("reads"), b"{\"b\":");
         assert!(raw.read_record(0, u64::MAX).is_err());

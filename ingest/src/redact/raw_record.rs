@@ -76,6 +76,7 @@ const CONTENT_FIELDS: &[&str] = &[
     "args",
     "parameters",
     "output",
+    "response",
     "result",
     "toolUseResult",
     "env",
@@ -109,10 +110,7 @@ const MAX_ROUNDS: usize = 4;
 /// # Ok::<(), ingest::redact::RuleError>(())
 /// ```
 pub fn mask_record<'r>(redactor: &Redactor, record: &'r [u8]) -> Cow<'r, [u8]> {
-    let text = match std::str::from_utf8(record) {
-        Ok(text) => text,
-        Err(_) => return mask_damaged(redactor, record),
-    };
+    let Ok(text) = std::str::from_utf8(record) else { return mask_damaged(redactor, record) };
     match mask_text_of_record(redactor, text) {
         Cow::Borrowed(_) => Cow::Borrowed(record),
         Cow::Owned(masked) => Cow::Owned(masked.into_bytes()),

@@ -341,9 +341,10 @@ fn describe_agent(row: &SessionRow, rows: &[EventRow]) -> Agent {
     let first = rows.iter().find(is_response).and_then(|event| event.model.clone());
     let version = row.agent_version.as_deref().unwrap_or_default();
     // A session that was read from a trajectory has the name of its agent before the version.
-    let (name, version) = match row.provider {
-        Provider::Atif => version.split_once(' ').unwrap_or((version, "")),
-        provider => (provider.as_str(), version),
+    let (name, version) = if row.provider == Provider::Atif {
+        version.split_once(' ').unwrap_or((version, ""))
+    } else {
+        (row.provider.as_str(), version)
     };
     let version = if version.is_empty() { UNKNOWN_VERSION } else { version };
     Agent {

@@ -22,7 +22,7 @@ pub(in crate::export) struct Trajectory {
     /// Never empty.
     pub(in crate::export) steps: Vec<Step>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(in crate::export) subagent_trajectories: Vec<Trajectory>,
+    pub(in crate::export) subagent_trajectories: Vec<Self>,
 }
 
 #[derive(Clone, Serialize)]

@@ -335,11 +335,7 @@ impl StepReader {
         if extra["is_sidechain"].as_bool() == Some(true) {
             part.sidechain = Some(part.spawned_agent_id.clone());
         }
-        if part.kind == EventType::ToolResult {
-            part.tool_name = text("tool_name");
-        } else if event["tool_name"].is_string() {
-            part.tool_name = text("tool_name");
-        }
+        part.tool_name = text("tool_name").or(part.tool_name.take());
         if event["has_no_call_id"].as_bool() == Some(true) {
             part.tool_call_id = None;
         }
