@@ -15,7 +15,30 @@ closed_enum! {
         Markdown = "markdown",
         /// Transcripts as web pages.
         Html = "html",
+        /// Trajectories in the Agent Trajectory Interchange Format.
+        Atif = "atif",
+        /// The logs themselves, with masked secrets.
+        Logs = "logs",
+        /// Spans in OpenTelemetry's OTLP, as JSON.
+        Otel = "otel",
+        /// Messages in the Session Trace Simple Format of the Hugging Face Hub.
+        Sts = "sts",
     }
+}
+
+/// How the sessions of an export become files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExportLayout {
+    /// A folder of files for each session and day.
+    Partitions,
+    /// One binary file.
+    OneFile,
+    /// One file of lines, which can be printed.
+    Lines,
+    /// A file for each session. One session can be printed.
+    FilePerSession,
+    /// A file for each session, which may be anything but text.
+    CopyPerSession,
 }
 
 closed_enum! {
@@ -41,6 +64,20 @@ impl ExportFormat {
             Self::Jsonl => "jsonl",
             Self::Markdown => "md",
             Self::Html => "html",
+            Self::Atif => "json",
+            Self::Logs => "jsonl",
+            Self::Otel | Self::Sts => "jsonl",
+        }
+    }
+
+    /// Returns how the sessions of an export become files.
+    pub const fn layout(self) -> ExportLayout {
+        match self {
+            Self::Parquet => ExportLayout::Partitions,
+            Self::Arrow => ExportLayout::OneFile,
+            Self::Jsonl | Self::Otel => ExportLayout::Lines,
+            Self::Markdown | Self::Html | Self::Atif | Self::Sts => ExportLayout::FilePerSession,
+            Self::Logs => ExportLayout::CopyPerSession,
         }
     }
 }

@@ -35,7 +35,7 @@ pub mod zone;
 
 pub use error::{ErrorCode, ToolError};
 pub use event::EventType;
-pub use export::{ExportFormat, ExportTable};
+pub use export::{ExportFormat, ExportLayout, ExportTable};
 pub use id::EventId;
 pub use nearest::nearest;
 pub use provider::Provider;

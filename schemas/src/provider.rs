@@ -55,6 +55,9 @@ closed_enum! {
         Zed = "zed",
         /// Continue, the editor extension and the CLI.
         Continue = "continue",
+        /// Any agent whose session was exported as a trajectory in the Agent Trajectory Interchange
+        /// Format.
+        Atif = "atif",
         /// Any other program that writes the line format documented for custom agents.
         Generic = "generic",
         /// Claude Cowork, the local agent of the Claude app.

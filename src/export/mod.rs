@@ -1,31 +1,34 @@
-//! `sessions export`: events for other programs, transcripts for readers.
+//! `sessions export`: events, trajectories and logs for other programs, transcripts for readers.
 
+mod atif;
 mod html;
 mod images;
 mod markdown;
+mod otel;
+mod raw_logs;
+mod render;
+mod sts;
 mod tables;
 mod text;
 pub(crate) mod transcript;
 
+use std::cell::OnceCell;
 use std::collections::HashSet;
-use std::fmt::Write as _;
-use std::io::{BufWriter, Write as _};
+use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 use schemas::price::PriceTable;
-use schemas::tool::details::DetailArgs;
-use schemas::tool::event::Event;
-use schemas::{ErrorCode, ExportFormat, ExportTable, ToolError};
+use schemas::{ErrorCode, ExportFormat, ExportLayout, ExportTable, ToolError};
 use serde::Serialize;
 
-use self::images::TranscriptImages;
 use self::markdown::{MarkdownOptions, TextLimits};
+use self::render::SessionRenderer;
 use self::tables::TableReader;
 use crate::files::leftovers::remove_abandoned;
 use crate::files::outfile::{self, WriteOutcome, file_error};
-use store::{Snapshot, encode_lake_objects, file_stem, write_arrow};
+use store::{Snapshot, encode_lake_objects, write_arrow};
 use tools::error::store_error;
-use tools::{Call, SessionSelection, Tools, Transcript};
+use tools::{Call, SessionSelection, Tools};
 
 /// The sessions to export, and the format and place to write them.
 #[derive(Debug)]
@@ -43,6 +46,8 @@ pub struct ExportArgs {
     pub whole: bool,
     /// Shows the ids of events in Markdown transcripts.
     pub has_ids: bool,
+    /// Writes texts, arguments and results to OTLP, which otherwise has names and counts only.
+    pub has_content: bool,
 }
 
 /// A summary of what was written.
@@ -62,6 +67,10 @@ pub struct Exported {
     pub files: usize,
     pub files_unchanged: usize,
     pub bytes: u64,
+    /// The number of selected sessions that an export of logs leaves out: their log is not on this
+    /// machine, or has records that were forgotten.
+    #[serde(skip_serializing_if = "schemas::is_default")]
+    pub logs_missing: usize,
 }
 
 /// Exports the selected sessions. Text without an output path goes to `print`, which returns true
@@ -76,10 +85,15 @@ pub fn export_sessions(
     if args.images && args.format != ExportFormat::Html {
         return Err(no_images_error(args.format));
     }
-    for (flag, is_given) in [("whole", args.whole), ("ids", args.has_ids)] {
-        if is_given && args.format != ExportFormat::Markdown {
+    let flags = [
+        ("whole", args.whole, ExportFormat::Markdown),
+        ("ids", args.has_ids, ExportFormat::Markdown),
+        ("include-content", args.has_content, ExportFormat::Otel),
+    ];
+    for (flag, is_given, format) in flags {
+        if is_given && args.format != format {
             let message =
-                format!("{flag}: --{flag} works with markdown only, not with {}", args.format);
+                format!("{flag}: --{flag} works with {format} only, not with {}", args.format);
             let error = ToolError::new(ErrorCode::InvalidArgument, message);
             return Err(error.with_detail("field", flag));
         }
@@ -115,19 +129,27 @@ fn export_snapshot(
 ) -> Result<Exported, ToolError> {
     let snapshot = tools.snapshot(call)?;
     let sessions = args.selection.select_sessions(snapshot, call)?;
-    let mut work = Exporter {
+    let is_single = args.selection.session_ids.len() == 1;
+    let renderer = SessionRenderer {
+        format: args.format,
         tools,
         call,
         snapshot,
         prices,
-        force: args.force,
-        written,
+        logs: OnceCell::new(),
+        own_files: find_own_files(snapshot, &sessions, args.format, is_single),
         has_images: args.images,
+        has_content: args.has_content,
         markdown: MarkdownOptions {
             limits: if args.whole { TextLimits::NONE } else { TextLimits::USUAL },
             zone: call.zone(),
             has_ids: args.has_ids,
         },
+    };
+    let mut work = Exporter {
+        snapshot,
+        force: args.force,
+        written,
         done: Exported {
             format: args.format,
             table: args.table,
@@ -138,6 +160,7 @@ fn export_snapshot(
             files: 0,
             files_unchanged: 0,
             bytes: 0,
+            logs_missing: 0,
         },
     };
     if args.table != ExportTable::Events {
@@ -145,19 +168,18 @@ fn export_snapshot(
         work.export_table(&sessions, &reader, args.output.as_deref(), print)?;
         return Ok(work.done);
     }
-    let is_single = args.selection.session_ids.len() == 1;
-    match (args.format, args.output.as_deref()) {
-        (ExportFormat::Parquet, Some(dir)) => work.write_parquet_files(&sessions, dir)?,
-        (ExportFormat::Arrow, Some(file)) => work.write_arrow_file(&sessions, file)?,
-        (ExportFormat::Jsonl, Some(file)) => work.write_json_lines(&sessions, file)?,
-        (ExportFormat::Jsonl, None) => work.print_sessions(&sessions, print)?,
-        (ExportFormat::Markdown | ExportFormat::Html, None) if is_single => {
-            work.print_sessions(&sessions, print)?;
+    match (args.format.layout(), args.output.as_deref()) {
+        (ExportLayout::Partitions, Some(dir)) => work.write_parquet_files(&sessions, dir)?,
+        (ExportLayout::OneFile, Some(file)) => work.write_arrow_file(&sessions, file)?,
+        (ExportLayout::Lines, Some(file)) => work.write_json_lines(&renderer, &sessions, file)?,
+        (ExportLayout::Lines, None) => work.print_sessions(&renderer, &sessions, print)?,
+        (ExportLayout::FilePerSession, None) if is_single => {
+            work.print_sessions(&renderer, &sessions, print)?;
         }
-        (ExportFormat::Markdown | ExportFormat::Html, Some(place)) => {
-            work.write_transcripts(&sessions, place, is_single)?;
+        (ExportLayout::FilePerSession | ExportLayout::CopyPerSession, Some(place)) => {
+            work.write_session_files(&renderer, &sessions, place, is_single)?;
         }
-        (format, None) => return Err(missing_output_error(format)),
+        (_, None) => return Err(missing_output_error(args.format)),
     }
     Ok(work.done)
 }
@@ -170,10 +192,11 @@ fn no_images_error(format: ExportFormat) -> ToolError {
 
 /// Returns the error for a format that needs an output.
 fn missing_output_error(format: ExportFormat) -> ToolError {
-    let needs = match format {
-        ExportFormat::Arrow => "a file: -o events.arrow",
-        ExportFormat::Parquet => "a folder: -o FOLDER",
-        ExportFormat::Jsonl | ExportFormat::Markdown | ExportFormat::Html => {
+    let needs = match format.layout() {
+        ExportLayout::OneFile => "a file: -o events.arrow",
+        ExportLayout::Partitions => "a folder: -o FOLDER",
+        ExportLayout::CopyPerSession => "a folder, or a file for one session: -o PATH",
+        ExportLayout::Lines | ExportLayout::FilePerSession => {
             "a folder, as there may be several sessions: -o FOLDER; or name one with --session-id"
         }
     };
@@ -183,15 +206,10 @@ fn missing_output_error(format: ExportFormat) -> ToolError {
 
 /// An export in progress.
 struct Exporter<'s> {
-    tools: &'s Tools,
-    call: &'s Call<'s>,
     snapshot: &'s Snapshot,
-    prices: &'s PriceTable,
     force: bool,
     /// The files that this export has written, which it may replace.
     written: &'s mut HashSet<PathBuf>,
-    has_images: bool,
-    markdown: MarkdownOptions<'s>,
     done: Exported,
 }
 
@@ -215,7 +233,12 @@ impl Exporter<'_> {
                     let error = ToolError::new(ErrorCode::InvalidArgument, message);
                     Err(error.with_detail("field", "output"))
                 }
-                ExportFormat::Markdown | ExportFormat::Html => Err(tables::no_table(format)),
+                ExportFormat::Markdown
+                | ExportFormat::Html
+                | ExportFormat::Atif
+                | ExportFormat::Logs
+                | ExportFormat::Otel
+                | ExportFormat::Sts => Err(tables::no_table(format)),
             };
         };
         let mut rows = 0;
@@ -259,30 +282,39 @@ impl Exporter<'_> {
         Ok(())
     }
 
-    /// Writes all events into one file, as JSON lines.
-    fn write_json_lines(&mut self, sessions: &[usize], path: &Path) -> Result<(), ToolError> {
-        let snapshot = self.snapshot;
-        let prices = self.prices;
+    /// Writes all sessions into one file of JSON lines.
+    fn write_json_lines(
+        &mut self,
+        renderer: &SessionRenderer<'_>,
+        sessions: &[usize],
+        path: &Path,
+    ) -> Result<(), ToolError> {
         let mut events = 0;
+        let mut count = 0;
         self.write_file(path, 0, |file| {
             let mut file = BufWriter::new(file);
             for at in sessions {
-                let whole = Transcript::read(snapshot, *at, prices, &|| false)?;
-                events += whole.events.len() as u64;
-                file.write_all(format_json_lines(&whole)?.as_bytes())
+                if !renderer.is_exported(*at) {
+                    continue;
+                }
+                let rendered = renderer.render_session(*at)?;
+                events += rendered.events;
+                count += 1;
+                file.write_all(rendered.text.as_bytes())
                     .map_err(|error| file_error(path, &error))?;
             }
             file.flush().map_err(|error| file_error(path, &error))
         })?;
         self.done.events = events;
-        self.done.sessions = sessions.len();
+        self.done.sessions = count;
         Ok(())
     }
 
     /// Writes one file per session. If one session was named and `place` is not a folder, the file
     /// is `place` itself.
-    fn write_transcripts(
+    fn write_session_files(
         &mut self,
+        renderer: &SessionRenderer<'_>,
         sessions: &[usize],
         place: &Path,
         is_single: bool,
@@ -290,57 +322,78 @@ impl Exporter<'_> {
         let snapshot = self.snapshot;
         let is_file = is_single && !place.is_dir();
         if !is_file {
-            outfile::require_folder(place, "an export of several transcripts")?;
+            outfile::require_folder(place, "an export of several sessions")?;
         }
         for at in sessions {
-            let Some(row) = snapshot.sessions().get(*at) else { continue };
-            // Logs of aborted starts contain nothing to read.
-            if !is_single && !row.is_conversation {
+            if !renderer.is_exported(*at) {
                 continue;
             }
-            let name = format!("{}.{}", file_stem(&row.session_id), self.done.format.extension());
-            let path = if is_file { place.to_owned() } else { place.join(name) };
-            let whole = Transcript::read(snapshot, *at, self.prices, &|| false)?;
-            let text = self.render_session(&whole)?;
-            self.write_file(&path, whole.events.len() as u64, |file| {
-                file.write_all(text.as_bytes()).map_err(|error| file_error(&path, &error))
+            let id = snapshot.sessions()[*at].id();
+            let path = if is_file { place.to_owned() } else { place.join(renderer.file_name(id)?) };
+            if self.done.format == ExportFormat::Logs {
+                self.write_log(renderer, *at, &path, is_single)?;
+                continue;
+            }
+            let rendered = renderer.render_session(*at)?;
+            self.write_file(&path, rendered.events, |file| {
+                file.write_all(rendered.text.as_bytes()).map_err(|error| file_error(&path, &error))
             })?;
             self.done.sessions += 1;
         }
         Ok(())
     }
 
-    /// Renders a session in the format of the export, which is one for texts.
-    fn render_session(&self, whole: &Transcript) -> Result<String, ToolError> {
-        match self.done.format {
-            ExportFormat::Jsonl => format_json_lines(whole),
-            ExportFormat::Markdown => Ok(markdown::render_transcript(whole, self.markdown)),
-            ExportFormat::Html => {
-                let session_id = whole.session.session_id.clone();
-                let args = DetailArgs { session_id, ..DetailArgs::default() };
-                let details = self.tools.get_session_details(&args, self.call)?.data.into_value();
-                let images = TranscriptImages::new(self.tools, self.call, self.has_images);
-                html::render_transcript(whole, &details, &|event| images.read(event))
+    /// Writes the log of a session with its secrets masked. A log that is not on this machine is an
+    /// error only if the session was named alone.
+    fn write_log(
+        &mut self,
+        renderer: &SessionRenderer<'_>,
+        at: usize,
+        path: &Path,
+        is_single: bool,
+    ) -> Result<(), ToolError> {
+        let session = &self.snapshot.sessions()[at];
+        let logs = renderer.logs()?;
+        let mut log = match logs.open_copy(session) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !is_single => {
+                self.done.logs_missing += 1;
+                return Ok(());
             }
-            ExportFormat::Parquet | ExportFormat::Arrow => {
-                Err(missing_output_error(self.done.format))
+            log => log.map_err(|error| raw_logs::log_error(session, &error))?,
+        };
+        match renderer.require_all_records(at) {
+            Err(_) if !is_single => {
+                self.done.logs_missing += 1;
+                return Ok(());
             }
+            checked => checked?,
         }
+        self.write_file(path, session.events.unsigned_abs(), |file| {
+            let mut file = BufWriter::new(file);
+            log.write_masked(session.provider, &logs.redactor, &mut file)
+                .and_then(|()| file.flush())
+                .map_err(|error| file_error(path, &error))
+        })?;
+        self.done.sessions += 1;
+        Ok(())
     }
 
     /// Prints the text of each session, until `print` returns false.
     fn print_sessions(
         &mut self,
+        renderer: &SessionRenderer<'_>,
         sessions: &[usize],
         print: &mut dyn FnMut(&str) -> bool,
     ) -> Result<(), ToolError> {
         for at in sessions {
-            let whole = Transcript::read(self.snapshot, *at, self.prices, &|| false)?;
-            let text = self.render_session(&whole)?;
+            if !renderer.is_exported(*at) {
+                continue;
+            }
+            let rendered = renderer.render_session(*at)?;
             self.done.sessions += 1;
-            self.done.events += whole.events.len() as u64;
-            self.done.bytes += text.len() as u64;
-            if !print(&text) {
+            self.done.events += rendered.events;
+            self.done.bytes += rendered.text.len() as u64;
+            if !print(&rendered.text) {
                 break;
             }
         }
@@ -369,6 +422,26 @@ impl Exporter<'_> {
     }
 }
 
+/// Returns the sessions that get a file or a line each in an export of several: those that have something
+/// to read, which logs of aborted starts have not. Trajectories refer to all subagents.
+fn find_own_files(
+    snapshot: &Snapshot,
+    sessions: &[usize],
+    format: ExportFormat,
+    is_single: bool,
+) -> Option<HashSet<usize>> {
+    if is_single {
+        return None;
+    }
+    let has_file = |at: &usize| {
+        snapshot.sessions().get(*at).is_some_and(|session| {
+            let is_subagent = format == ExportFormat::Atif && session.is_subagent;
+            session.events > 0 && (session.is_conversation || is_subagent)
+        })
+    };
+    Some(sessions.iter().copied().filter(has_file).collect())
+}
+
 /// Number of folder levels below the root of a lake: `p_provider=X/p_date=YYYY-MM-DD`.
 const PARTITION_LEVELS: usize = 2;
 
@@ -386,19 +459,4 @@ fn remove_abandoned_below(dir: &Path, levels: usize) {
             remove_abandoned_below(&entry.path(), levels - 1);
         }
     }
-}
-
-/// Formats the events of a session as `get_event_details` returns them, one per line.
-fn format_json_lines(whole: &Transcript) -> Result<String, ToolError> {
-    let mut out = String::new();
-    for event in &whole.events {
-        // What readers see of an event is not in it, unless it is asked for.
-        let event = Event { line: None, diff: None, ..event.clone() };
-        let line = serde_json::to_string(&event).map_err(|error| {
-            let message = format!("{} cannot be written as JSON: {error}", event.event_id);
-            ToolError::new(ErrorCode::InternalError, message)
-        })?;
-        let _ = writeln!(out, "{line}");
-    }
-    Ok(out)
 }

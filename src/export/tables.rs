@@ -51,7 +51,12 @@ impl TableReader<'_> {
                 })?;
                 return Ok(lines);
             }
-            ExportFormat::Markdown | ExportFormat::Html => return Err(no_table(format)),
+            ExportFormat::Markdown
+            | ExportFormat::Html
+            | ExportFormat::Atif
+            | ExportFormat::Logs
+            | ExportFormat::Otel
+            | ExportFormat::Sts => return Err(no_table(format)),
         };
         let mut out = TableFile::new(form, file, path);
         for group in self.group_sessions(sessions) {
@@ -106,10 +111,10 @@ impl TableReader<'_> {
     }
 }
 
-/// Returns the error for a table in a format of transcripts.
+/// Returns the error for a table in a format of whole sessions.
 pub(super) fn no_table(format: ExportFormat) -> ToolError {
     let message = format!(
-        "table: {format} is the format of transcripts. Use parquet, arrow or jsonl with --table"
+        "table: {format} is a format of whole sessions. Use parquet, arrow or jsonl with --table"
     );
     ToolError::new(ErrorCode::InvalidArgument, message).with_detail("field", "table")
 }

@@ -157,6 +157,13 @@ pub(super) fn commands_of(agent: Provider) -> &'static AgentCommands {
             resume: Impossible("Cline documents no command that resumes a session by id"),
             start: StartWay::Impossible,
         },
+        Provider::Atif => &AgentCommands {
+            program: "harbor",
+            resume: Impossible(
+                "a trajectory is a copy of a session, which only its own agent resumes",
+            ),
+            start: StartWay::Impossible,
+        },
         Provider::IFlow => &AgentCommands {
             program: "iflow",
             resume: Impossible("iFlow CLI documents no command that resumes a session by id"),

@@ -71,6 +71,7 @@ fn write_markdown(setup: &ScreenSetup, path: &Path, session_id: &str) -> Result<
         images: false,
         whole: false,
         has_ids: false,
+        has_content: false,
     };
     export_sessions(setup.tools, &args, &setup.prices, &call, &mut |_| true).map(|_| ())
 }

@@ -45,6 +45,7 @@ mod http;
 mod http_probes;
 mod identity;
 mod images;
+mod interchange;
 mod lake;
 mod lake_compact;
 mod lake_odd;

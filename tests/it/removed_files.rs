@@ -71,6 +71,7 @@ fn export(
         images: false,
         whole: false,
         has_ids: false,
+        has_content: false,
     };
     let mut text = String::new();
     let summary = export_sessions(tools, &args, &PriceTable::built_in(), call, &mut |more| {

@@ -262,7 +262,8 @@ fn check_licences(setup: &CheckSetup<'_>) -> Result<()> {
 }
 
 fn check_export(setup: &CheckSetup<'_>) -> Result<()> {
-    setup.run_script("check_export.py", &[&setup.log_folder()])
+    setup.run_script("check_export.py", &[&setup.log_folder()])?;
+    setup.run_script("check_otel.py", &[&setup.log_folder()])
 }
 
 fn check_analysts(setup: &CheckSetup<'_>) -> Result<()> {
@@ -390,8 +391,12 @@ fn compare_harbor(setup: &CheckSetup<'_>) -> Result<()> {
 
     let program = Cargo::new(setup.root, setup.bundled)?.build_program(false)?;
     let program = program.to_string_lossy();
-    let script = "tests/compare_harbor.py";
-    setup.run_program(&venv.program("python"), &[script, &*program, &setup.log_folder()])
+    let python = venv.program("python");
+    let logs = setup.log_folder();
+    for script in ["tests/compare_harbor.py", "tests/check_atif.py"] {
+        setup.run_program(&python, &[script, &*program, &logs])?;
+    }
+    Ok(())
 }
 
 fn compare_metadata(setup: &CheckSetup<'_>) -> Result<()> {

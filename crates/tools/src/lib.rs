@@ -35,6 +35,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use ingest::provider::format::AgentFolders;
+use ingest::redact::Redactor;
 use schemas::envelope::{JsonAnswer, Warning};
 use schemas::price::PriceTable;
 use schemas::session::EventRow;
@@ -77,7 +78,7 @@ pub use self::reply::history::{
     Stop, WantedColumns, WriteError,
 };
 pub use self::reply::interface::Interface;
-pub use self::reply::rows::read_events;
+pub use self::reply::rows::{read_all_events, read_events};
 pub use self::reply::selection::SessionSelection;
 pub use self::reply::session_filter::session_filter;
 pub use self::reply::session_sums::MAX_SUBAGENT_DEPTH;
@@ -88,6 +89,7 @@ use self::reply::store_warnings::store_warnings;
 pub use self::reply::time_range::TimeRange;
 pub use self::reply::transcript::Transcript;
 pub use self::reply::transcript::linked_event;
+pub use self::reply::turn_costs::event_costs;
 use self::search::ParsedSearch;
 use self::secrets::{SecretFilter, SecretsData};
 pub use self::stats::Extent;
@@ -118,6 +120,19 @@ impl Tools {
     pub fn with_masking(mut self, masking: RedactorFactory) -> Self {
         self.shared.masking = Some(masking);
         self
+    }
+
+    /// Creates the redactor of secrets: with the rules of the user if masking is enabled, otherwise with
+    /// the built-in ones.
+    pub fn create_redactor(&self) -> Result<Arc<Redactor>, ToolError> {
+        if let Some(masking) = self.shared.masking {
+            return masking();
+        }
+        let redactor = Redactor::new(&[]);
+        redactor.map(Arc::new).map_err(|error| {
+            let message = format!("the built-in rules for secrets are not valid: {error}");
+            ToolError::new(ErrorCode::InternalError, message)
+        })
     }
 
     /// Sets other prices than the built-in ones.

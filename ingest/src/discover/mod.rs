@@ -4,6 +4,7 @@ mod folder_walk;
 mod log_head;
 mod open_folder;
 pub(crate) mod presence;
+mod raw_log;
 mod reach;
 mod real_path;
 pub mod sniff;
@@ -12,6 +13,7 @@ pub(crate) mod walk;
 
 pub use self::folder_walk::is_log_name;
 pub use self::presence::discover_known;
+pub use self::raw_log::RawLog;
 pub(crate) use self::reach::find_obstacle;
 pub use self::reach::{find_file, is_absent};
 pub use self::real_path::real_path;

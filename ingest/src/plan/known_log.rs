@@ -33,6 +33,7 @@ pub(super) fn plan_known_log(
         session_id,
         parent_session_id: None,
         ancestors: Vec::new(),
+        is_whole_copy: false,
         reason: None,
         source: Some(Box::new(row.clone())),
     }

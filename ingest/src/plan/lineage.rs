@@ -41,6 +41,7 @@ pub(crate) fn link_logs(logs: &mut [PlannedLog], known: &Known, news: &NewLogs) 
     for (log, links) in logs.iter_mut().zip(links) {
         log.parent_session_id = links.parent_session_id;
         log.ancestors = links.ancestors;
+        log.is_whole_copy = links.is_whole_copy;
         if links.is_unnamed_fork {
             log.relation = Some(Relation::ForkedFrom);
         }
@@ -66,6 +67,8 @@ fn planned_sessions(logs: &[PlannedLog]) -> HashSet<&str> {
 struct Links {
     parent_session_id: Option<String>,
     ancestors: Vec<String>,
+    /// True if the log is a copy, as a whole, of the log of another agent.
+    is_whole_copy: bool,
     /// True if the log is a fork of a log that it does not name.
     is_unnamed_fork: bool,
 }
@@ -121,6 +124,7 @@ fn find_links(logs: &[PlannedLog], known: &Known, news: &NewLogs) -> Vec<Links> 
         links.push(Links {
             parent_session_id: parent.map(Cow::into_owned),
             ancestors: ancestors.into_iter().map(str::to_owned).collect(),
+            is_whole_copy: groups.find_native(&log.claim).is_some(),
             is_unnamed_fork,
         });
     }
@@ -196,6 +200,8 @@ struct SessionGroups<'w> {
     by_record: SessionsByFirstRecord<'w>,
     /// Maps forks to the sessions that their logs name as originals.
     originals: HashMap<&'w str, &'w str>,
+    /// Maps ids to the sessions that logs in a format for copies may be copies of.
+    natives: HashMap<Cow<'w, str>, &'w str>,
 }
 
 impl<'w> SessionGroups<'w> {
@@ -209,7 +215,8 @@ impl<'w> SessionGroups<'w> {
         });
         let by_native = by_native.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let originals = originals_of_forks(logs, &by_native);
-        Self { by_native, keys, by_record, originals }
+        let natives = collect_natives(logs, known);
+        Self { by_native, keys, by_record, originals, natives }
     }
 
     /// Returns the session of the parent that a log names. `None` if it names none, or if no such
@@ -218,10 +225,21 @@ impl<'w> SessionGroups<'w> {
         first_session(&self.by_native, claim.provider, claim.parent.as_ref()?)
     }
 
+    /// Returns the session of another agent that a log is a copy of, if its format is one for copies.
+    fn find_native(&self, claim: &SessionClaim) -> Option<&'w str> {
+        if !is_for_copies(claim.provider) {
+            return None;
+        }
+        self.natives.get(claim.native_id.as_str()).copied()
+    }
+
     /// Returns the sessions whose records a log may repeat. They come before the log in its groups,
     /// so that one log of each group stays the original.
     fn ancestors_of(&self, log: &PlannedLog) -> Vec<&'w str> {
         let claim = &log.claim;
+        if let Some(native) = self.find_native(claim) {
+            return vec![native];
+        }
         let same_id = self.by_native.get(&(base_of(claim.provider), claim.native_id.as_str()));
         let group =
             self.keys.group_of_log(claim.provider, claim.first_record, claim.first_response);
@@ -252,6 +270,34 @@ impl<'w> SessionGroups<'w> {
         }
         sessions_before(&log.session_id, same_record)
     }
+}
+
+/// Returns whether the logs of a provider are copies of those of other agents.
+fn is_for_copies(provider: Provider) -> bool {
+    format_of(provider).quirks.copies_other_agents
+}
+
+/// Maps ids to the sessions that have a log of their own agent: their ids, and those that they get
+/// where these are free. Empty if no log is in a format for copies.
+fn collect_natives<'w>(logs: &'w [PlannedLog], known: &'w Known) -> HashMap<Cow<'w, str>, &'w str> {
+    let mut natives = HashMap::new();
+    if !logs.iter().any(|log| is_for_copies(log.claim.provider)) {
+        return natives;
+    }
+    let mut add = |provider: Provider, session_id: &'w str, native_id: &'w str| {
+        if !is_for_copies(provider) {
+            natives.insert(Cow::Borrowed(session_id), session_id);
+            natives.entry(safe_session_id(native_id)).or_insert(session_id);
+        }
+    };
+    for session in known.sessions.values() {
+        let native_id = session.native_id.as_deref().unwrap_or(&session.session_id);
+        add(session.provider, &session.session_id, native_id);
+    }
+    for log in logs {
+        add(log.claim.provider, &log.session_id, &log.claim.native_id);
+    }
+    natives
 }
 
 /// Returns the first session of a native id.

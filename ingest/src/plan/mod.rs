@@ -242,6 +242,7 @@ impl Plan {
                         content,
                         parent_session_id: None,
                         ancestors: Vec::new(),
+                        is_whole_copy: false,
                         reason: None,
                         source: None,
                         session: None,

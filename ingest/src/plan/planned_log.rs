@@ -66,6 +66,8 @@ pub struct PlannedLog {
     pub relation: Option<Relation>,
     /// Ids of the sessions whose records this log may repeat, ascending.
     pub ancestors: Vec<String>,
+    /// True if the log is a copy, as a whole, of the log of another agent.
+    pub is_whole_copy: bool,
     /// Why the beginning of the log, which was recognised before, is no longer recognised. `None`
     /// if it is recognised.
     pub reason: Option<&'static str>,

@@ -28,6 +28,8 @@ use crate::text::names::truncate_name;
 #[derive(Default)]
 pub(crate) struct NewLogs {
     native_ids: HashSet<(Provider, String)>,
+    /// Ids of the sessions that have a log of their own agent.
+    native_sessions: HashSet<String>,
     /// Native ids of the parents.
     parent_ids: HashSet<(Provider, String)>,
     /// Identities of first records and of first responses.
@@ -45,6 +47,9 @@ impl NewLogs {
             let claim = &log.claim;
             let base = base_of(claim.provider);
             new_logs.native_ids.insert((base, claim.native_id.clone()));
+            if !format_of(claim.provider).quirks.copies_other_agents {
+                new_logs.native_sessions.insert(log.session_id.clone());
+            }
             // A child whose parent was missing names the id that the parent was going to get.
             if let Cow::Owned(id) = safe_session_id(&claim.native_id) {
                 new_logs.native_ids.insert((base, id));
@@ -71,6 +76,14 @@ impl NewLogs {
             let id = (provider, native_id.clone());
             let is_parent = !format_of(provider).has_unique_ids && self.parent_ids.contains(&id);
             if is_parent || self.native_ids.contains(&id) {
+                return true;
+            }
+            let may_be_original =
+                |other: &Provider| self.native_ids.contains(&(base_of(*other), native_id.clone()));
+            if format_of(provider).quirks.copies_other_agents
+                && (self.native_sessions.contains(native_id)
+                    || Provider::ALL.iter().any(may_be_original))
+            {
                 return true;
             }
         }
@@ -199,6 +212,7 @@ pub(crate) fn plan_gone_log(row: &SourceRow, known: &Known) -> Option<PlannedLog
         claim,
         content: None,
         ancestors: Vec::new(),
+        is_whole_copy: false,
         reason: None,
         source: Some(Box::new(row.clone())),
         session: Some(Arc::clone(session)),

@@ -149,6 +149,7 @@ mod tests {
             parent_session_id: None,
             relation: None,
             ancestors: Vec::new(),
+            is_whole_copy: false,
             reason: None,
             source: None,
             session: None,

@@ -71,6 +71,8 @@ pub struct Quirks {
     /// Returns whether a record is the last one that the [`LogFormat::sniff`] of any format needs: with
     /// it and those before it, the log claims what it would claim with more.
     pub is_claim_complete: Option<fn(&serde_json::Value) -> bool>,
+    /// Whether a log is a copy, as a whole, of a log of another agent whose session has the same id.
+    pub copies_other_agents: bool,
     /// Text in the user's role that a machine wrote.
     pub machine_texts: &'static [MachineText],
     /// Finds the response that a request id of the format names. `None` if equal ids in two logs do
@@ -92,6 +94,7 @@ impl Quirks {
         is_named_by_start: false,
         assemblies: &[],
         is_claim_complete: None,
+        copies_other_agents: false,
         machine_texts: &[],
         find_response: None,
     };

@@ -7,6 +7,8 @@
 pub mod alias;
 mod amp;
 mod antigravity;
+mod atif;
+pub mod call_arguments;
 mod claude;
 mod cline;
 mod codex;
@@ -73,6 +75,7 @@ pub static FORMATS: [LogFormat; Provider::ALL.len() - ALIASES.len()] = [
     cline::FORMAT,
     kiro::FORMAT,
     amp::FORMAT,
+    atif::FORMAT,
     generic::FORMAT,
 ];
 

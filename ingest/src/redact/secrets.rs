@@ -64,7 +64,7 @@ fn mask_column_and_text<'c>(
 const MIN_EMBEDDED_BYTES: usize = 8;
 
 /// Masks a secret wherever it occurs in `text` and returns the number of places.
-fn mask_word(text: &mut Cow<'_, str>, secret: &str, kind: &str) -> usize {
+pub(super) fn mask_word(text: &mut Cow<'_, str>, secret: &str, kind: &str) -> usize {
     let mut masked = String::new();
     let mut copied_end = 0;
     let mut places = 0;

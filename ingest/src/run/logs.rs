@@ -146,6 +146,9 @@ impl<T: Target> Worker<'_, T> {
         let mut stream =
             Stream::new(log.claim.provider, session, state, own, history, redactor, batch);
         stream.set_forgotten(forgotten);
+        if log.is_whole_copy {
+            stream.set_whole_copy();
+        }
         stream.repositories = Arc::clone(&self.repositories);
         stream.shapes = std::mem::take(&mut self.shapes);
 

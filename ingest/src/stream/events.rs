@@ -65,6 +65,8 @@ pub struct Stream {
     pub(super) record_time: Option<i64>,
     /// True if the present record is a copy.
     pub(super) is_replay: bool,
+    /// True if all records are copies of those of another log.
+    pub(super) is_whole_copy: bool,
     /// True if this log has had the present record before.
     pub(super) is_repeated: bool,
     /// The records of this reading that are copies of forgotten ones.
@@ -163,6 +165,7 @@ impl Stream {
             copy_hash: 0,
             record_time: None,
             is_replay: replay,
+            is_whole_copy: false,
             is_repeated: false,
             forgotten: ForgottenInLog::default(),
             record_number: 0,
@@ -173,6 +176,11 @@ impl Stream {
             agent: None,
             pushed: 0,
         }
+    }
+
+    /// Marks all records that follow as copies of those of another log.
+    pub(crate) fn set_whole_copy(&mut self) {
+        self.is_whole_copy = true;
     }
 
     /// The state to save at this point.

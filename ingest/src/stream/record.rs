@@ -72,7 +72,7 @@ impl Stream {
         self.parent = None;
         self.record_number += 1;
         self.is_forgotten = self.forgotten.has_record(self.record_number);
-        self.is_replay |= self.is_forgotten;
+        self.is_replay |= self.is_forgotten || self.is_whole_copy;
         if time.is_some() {
             self.state.last_time = time;
         }
@@ -163,6 +163,7 @@ impl Stream {
     /// Overrides whether the present record is a copy, for decoders that know it from another
     /// source.
     pub fn set_copied(&mut self, is_copy: bool) {
+        let is_copy = is_copy || self.is_whole_copy;
         self.is_replay = is_copy || self.is_forgotten;
         self.state.replay = is_copy && !self.is_forgotten;
     }

@@ -1,4 +1,5 @@
-//! `sessions export`: writes sessions to files: Parquet, Arrow, JSON lines, transcripts.
+//! `sessions export`: writes sessions to files: Parquet, Arrow, JSON lines, transcripts, trajectories,
+//! spans, and their logs.
 
 use std::path::PathBuf;
 
@@ -13,7 +14,7 @@ use crate::export::{self, ExportArgs};
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct ExportFlags {
-    /// parquet, arrow, jsonl, markdown (md) or html
+    /// parquet, arrow, jsonl, markdown (md), html, atif, sts, otel or logs
     #[arg(value_name = "FORMAT", value_parser = parse_format, required_unless_present = "format")]
     form: Option<ExportFormat>,
     /// Only these sessions; any unique prefixes
@@ -25,8 +26,8 @@ pub(in crate::cli) struct ExportFlags {
     /// Rows to write: events, sessions, usage (requests with their cost) or tool_calls
     #[arg(long, value_name = "TABLE", default_value_t = ExportTable::Events)]
     table: ExportTable,
-    /// Folder (parquet, transcripts) or file; jsonl and the transcript of one session are printed
-    /// without it
+    /// Folder (parquet, formats with a file for each session) or file; jsonl, otel and the text of one
+    /// session are printed without it
     #[arg(long, short, value_name = "PATH")]
     output: Option<PathBuf>,
     /// Only this session; any unique prefix (can be repeated)
@@ -43,6 +44,9 @@ pub(in crate::cli) struct ExportFlags {
     /// Show the ids of events in Markdown transcripts
     #[arg(long = "ids")]
     has_ids: bool,
+    /// Write texts, arguments and results to otel, which otherwise has names and counts only
+    #[arg(long = "include-content")]
+    has_content: bool,
     /// Replace files that hold something else
     #[arg(long)]
     force: bool,
@@ -73,6 +77,7 @@ pub(in crate::cli) fn run(flags: ExportFlags, context: &CommandContext<'_>) -> C
         images: flags.images,
         whole: flags.whole,
         has_ids: flags.has_ids,
+        has_content: flags.has_content,
     };
 
     let dropped = args.selection.find_dropped_texts(snapshot, &context.call)?;

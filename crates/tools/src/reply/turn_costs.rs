@@ -11,17 +11,23 @@ use super::convert::unsigned_index;
 /// Returns the cost of each turn in US dollars, in the order of the turns. Copied history costs
 /// nothing, and turns without a price are left out.
 pub fn turn_costs(events: &[EventRow], prices: &PriceTable) -> Vec<(u32, f64)> {
-    let mut pricer = Pricer { prices, request: None };
     let mut costs: BTreeMap<u32, f64> = BTreeMap::new();
-    for event in events {
-        if event.event_type != EventType::TokenUsage || event.is_replay {
-            continue;
-        }
-        if let Some(cost) = pricer.price_event(event) {
+    for (event, cost) in events.iter().zip(event_costs(events, prices)) {
+        if let Some(cost) = cost.filter(|_| !event.is_replay) {
             *costs.entry(unsigned_index(event.turn_index)).or_default() += cost;
         }
     }
     costs.into_iter().collect()
+}
+
+/// Returns the cost of each event in US dollars, also of copied ones. `None` if an event has no tokens,
+/// or no price.
+pub fn event_costs(events: &[EventRow], prices: &PriceTable) -> Vec<Option<f64>> {
+    let mut pricer = Pricer { prices, request: None };
+    let price = |event: &EventRow| {
+        if event.event_type == EventType::TokenUsage { pricer.price_event(event) } else { None }
+    };
+    events.iter().map(price).collect()
 }
 
 /// Prices token counts in the same way as the sums of a session: by the size of the request's whole

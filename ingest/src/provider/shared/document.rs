@@ -90,6 +90,11 @@ impl Document {
         Self { fields: parts.fields, records }
     }
 
+    /// Returns the wanted header fields.
+    pub(crate) fn fields(&self) -> &serde_json::Map<String, serde_json::Value> {
+        &self.fields
+    }
+
     /// Passes the wanted header fields to `take`, as one object.
     pub(crate) fn with_header(&self, mut take: impl FnMut(Value<'_>)) {
         let fields = serde_json::to_vec(&self.fields).unwrap_or_default();

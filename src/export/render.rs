@@ -1,0 +1,161 @@
+//! Renders a session in one of the formats that are texts.
+
+use std::cell::OnceCell;
+use std::collections::HashSet;
+use std::fmt::Write as _;
+
+use schemas::event::FORGOTTEN_TEXT;
+use schemas::price::PriceTable;
+use schemas::tool::details::DetailArgs;
+use schemas::tool::event::Event;
+use schemas::{ErrorCode, ExportFormat, ExportLayout, ToolError};
+
+use super::atif::model::Trajectory;
+use super::atif::{self, TrajectoryWriter};
+use super::html;
+use super::images::TranscriptImages;
+use super::markdown::{self, MarkdownOptions};
+use super::otel;
+use super::raw_logs::RawLogs;
+use super::sts;
+use store::{Snapshot, file_stem};
+use tools::{Call, Tools, Transcript, read_all_events};
+
+/// Renders the sessions of an export.
+pub(super) struct SessionRenderer<'s> {
+    pub(super) format: ExportFormat,
+    pub(super) tools: &'s Tools,
+    pub(super) call: &'s Call<'s>,
+    pub(super) snapshot: &'s Snapshot,
+    pub(super) prices: &'s PriceTable,
+    /// The logs, once they are needed.
+    pub(super) logs: OnceCell<RawLogs>,
+    /// The positions of the sessions that get a file or a line each. `None` if one session was named,
+    /// which is exported whatever it holds.
+    pub(super) own_files: Option<HashSet<usize>>,
+    pub(super) has_images: bool,
+    /// Writes texts, arguments and results to OTLP.
+    pub(super) has_content: bool,
+    pub(super) markdown: MarkdownOptions<'s>,
+}
+
+/// A session as text.
+pub(super) struct RenderedSession {
+    pub(super) text: String,
+    /// The number of events in it.
+    pub(super) events: u64,
+}
+
+impl SessionRenderer<'_> {
+    /// Returns the logs, which are listed when they are first needed.
+    pub(super) fn logs(&self) -> Result<&RawLogs, ToolError> {
+        if let Some(logs) = self.logs.get() {
+            return Ok(logs);
+        }
+        let read = RawLogs::read(self.snapshot, self.tools)?;
+        Ok(self.logs.get_or_init(|| read))
+    }
+
+    /// Returns the name of the file of a session in a folder.
+    pub(super) fn file_name(&self, session_id: &str) -> Result<String, ToolError> {
+        let extension = match self.format.layout() {
+            ExportLayout::CopyPerSession => self.logs()?.extension(session_id),
+            ExportLayout::Partitions
+            | ExportLayout::OneFile
+            | ExportLayout::Lines
+            | ExportLayout::FilePerSession => self.format.extension(),
+        };
+        Ok(format!("{}.{extension}", file_stem(session_id)))
+    }
+
+    /// Checks that no record of a session was forgotten: its log has the text of such a record.
+    pub(super) fn require_all_records(&self, at: usize) -> Result<(), ToolError> {
+        let rows = read_all_events(self.snapshot, at, self.call)?;
+        if rows.iter().all(|row| row.text != FORGOTTEN_TEXT) {
+            return Ok(());
+        }
+        let id = self.snapshot.sessions()[at].id();
+        let message = format!(
+            "Records of session {id} were forgotten, and its log still has them. Export what the store \
+             has of it: `sessions export jsonl {id}`"
+        );
+        Err(ToolError::new(ErrorCode::InvalidArgument, message).with_detail("session_id", id))
+    }
+
+    /// Returns whether a session is in the export.
+    pub(super) fn is_exported(&self, at: usize) -> bool {
+        self.format == ExportFormat::Jsonl
+            || self.own_files.as_ref().is_none_or(|own| own.contains(&at))
+    }
+
+    /// Renders a session in the format of the export, which is one for texts.
+    pub(super) fn render_session(&self, at: usize) -> Result<RenderedSession, ToolError> {
+        let write: fn(&Trajectory, bool) -> Result<String, ToolError> = match self.format {
+            ExportFormat::Atif => |trajectory, _| atif::format_document(trajectory),
+            ExportFormat::Sts => |trajectory, _| sts::format_lines(trajectory),
+            ExportFormat::Otel => otel::format_line,
+            ExportFormat::Parquet
+            | ExportFormat::Arrow
+            | ExportFormat::Jsonl
+            | ExportFormat::Markdown
+            | ExportFormat::Html
+            | ExportFormat::Logs => return self.render_transcript(at),
+        };
+        let session = &self.snapshot.sessions()[at];
+        if session.events == 0 {
+            return Err(atif::no_events_error(session.id()));
+        }
+        let writer = TrajectoryWriter {
+            snapshot: self.snapshot,
+            call: self.call,
+            prices: self.prices,
+            logs: self.logs()?,
+            own_files: self.own_files.as_ref(),
+        };
+        let (trajectory, events) = writer.build(at)?;
+        Ok(RenderedSession { text: write(&trajectory, self.has_content)?, events })
+    }
+
+    /// Renders a session as readers or the tools see it.
+    fn render_transcript(&self, at: usize) -> Result<RenderedSession, ToolError> {
+        let whole = Transcript::read(self.snapshot, at, self.prices, &|| false)?;
+        let text = match self.format {
+            ExportFormat::Jsonl => format_json_lines(&whole),
+            ExportFormat::Markdown => Ok(markdown::render_transcript(&whole, self.markdown)),
+            ExportFormat::Html => {
+                let session_id = whole.session.session_id.clone();
+                let args = DetailArgs { session_id, ..DetailArgs::default() };
+                let details = self.tools.get_session_details(&args, self.call)?.data.into_value();
+                let images = TranscriptImages::new(self.tools, self.call, self.has_images);
+                html::render_transcript(&whole, &details, &|event| images.read(event))
+            }
+            ExportFormat::Parquet
+            | ExportFormat::Arrow
+            | ExportFormat::Atif
+            | ExportFormat::Logs
+            | ExportFormat::Otel
+            | ExportFormat::Sts => Err(no_text_error(self.format)),
+        }?;
+        Ok(RenderedSession { text, events: whole.events.len() as u64 })
+    }
+}
+
+/// Returns the error for a format that is not text, which the caller writes in another way.
+fn no_text_error(format: ExportFormat) -> ToolError {
+    ToolError::new(ErrorCode::InternalError, format!("{format} is not a format of texts"))
+}
+
+/// Formats the events of a session as `get_event_details` returns them, one per line.
+fn format_json_lines(whole: &Transcript) -> Result<String, ToolError> {
+    let mut out = String::new();
+    for event in &whole.events {
+        // What readers see of an event is not in it, unless it is asked for.
+        let event = Event { line: None, diff: None, ..event.clone() };
+        let line = serde_json::to_string(&event).map_err(|error| {
+            let message = format!("{} cannot be written as JSON: {error}", event.event_id);
+            ToolError::new(ErrorCode::InternalError, message)
+        })?;
+        let _ = writeln!(out, "{line}");
+    }
+    Ok(out)
+}
