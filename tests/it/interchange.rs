@@ -157,18 +157,18 @@ fn a_trajectory_needs_events_and_files_are_kept() {
     let empty = env.rows("SELECT session_id FROM sessions WHERE events = 0");
     if let Some(row) = empty.first() {
         let id = row[0].as_str().expect("an id");
-        assert!(env.run(&["export", "atif", id]).fails(2).contains("has no events"));
+        assert!(env.run(&["export", "atif", id]).error(2).contains("has no events"));
     }
-    assert!(env.run(&["export", "atif"]).fails(2).contains("-o FOLDER"));
+    assert!(env.run(&["export", "atif"]).error(2).contains("-o FOLDER"));
     assert!(
         env.run(&["export", "atif", "--table", "usage", "-o", "x"])
-            .fails(2)
+            .error(2)
             .contains("whole sessions")
     );
     env.run(&["export", "atif", MAIN, "-o", "one.json"]).ok();
     assert_eq!(env.json(&["export", "atif", MAIN, "-o", "one.json"])["files_unchanged"], 1);
     fs::write(env.path("one.json"), "mine").expect("writes");
-    assert!(env.run(&["export", "atif", MAIN, "-o", "one.json"]).fails(2).contains("--force"));
+    assert!(env.run(&["export", "atif", MAIN, "-o", "one.json"]).error(2).contains("--force"));
     assert_eq!(fs::read_to_string(env.path("one.json")).expect("reads"), "mine");
 }
 
@@ -226,9 +226,9 @@ fn logs_are_exported_byte_for_byte_but_for_their_secrets() {
     let wanted = raw.replace(&signature, "<signature>").replace(TOKEN, "[REDACTED:github_token]");
     assert_eq!(masked, wanted.replace("<signature>", &signature));
 
-    assert!(env.run(&["export", "logs", "s"]).fails(2).contains("-o PATH"));
+    assert!(env.run(&["export", "logs", "s"]).error(2).contains("-o PATH"));
     fs::remove_file(log).expect("there");
-    let gone = env.run(&["export", "logs", "s", "-o", "gone.jsonl"]).fails(2);
+    let gone = env.run(&["export", "logs", "s", "-o", "gone.jsonl"]).error(2);
     assert!(gone.contains("sessions export jsonl s"), "{gone}");
     assert!(!env.path("gone.jsonl").exists());
     assert_eq!(env.json(&["export", "logs", "-o", "logs"])["logs_missing"], 1);
@@ -305,7 +305,7 @@ fn spans_have_content_only_on_request() {
     assert!(!plain.contains("budget.remaining"), "no content");
     let full = env.run(&["export", "otel", "--include-content"]).ok();
     assert!(content.iter().all(|key| full.contains(key)) && full.contains("budget.remaining"));
-    assert!(env.run(&["export", "atif", MAIN, "--include-content"]).fails(2).contains("otel only"));
+    assert!(env.run(&["export", "atif", MAIN, "--include-content"]).error(2).contains("otel only"));
 }
 
 #[test]

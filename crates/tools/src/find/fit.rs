@@ -14,12 +14,6 @@ use base::sanitize::truncate_for_json;
 /// Most bytes of an answer with up to [`limits::FIND_LIMIT`] sessions: 900 tokens.
 const PAGE_BYTES: usize = 900 * limits::BYTES_PER_TOKEN;
 
-/// Bytes less than that to which texts are shortened, if they stay readable: 200 tokens.
-const SPARED_BYTES: usize = 200 * limits::BYTES_PER_TOKEN;
-
-/// The number of first sizes of [`SMALLER_SIZES`] with which texts are readable.
-const READABLE_SIZES: usize = 13;
-
 /// Bytes that each further session may add.
 const FURTHER_SESSION_BYTES: usize = 300;
 
@@ -80,8 +74,7 @@ const fn page_bytes(interface: Interface, sessions: usize) -> usize {
     }
 }
 
-/// Shortens the texts of a page until its answer has at most [`page_bytes`], or for a client
-/// [`SPARED_BYTES`] less. If that is not enough, the
+/// Shortens the texts of a page until its answer has at most [`page_bytes`]. If that is not enough, the
 /// last sessions move to the next page; at least one stays. `cursors` has the cursor after each session
 /// of the page, and `warning_bytes` is the size of the warnings that the answer gets besides those of
 /// the reply.
@@ -99,13 +92,6 @@ pub(super) fn fit_page(
         + warning_bytes;
     let bytes = page_bytes(interface, reply.returned).saturating_sub(around);
     let with_cursor = bytes.saturating_sub(json_length(&reply.next_cursor));
-    let whole = reply.data.sessions.clone();
-    let spared = if interface.is_terminal() { 0 } else { SPARED_BYTES };
-    let (readable, _) = SMALLER_SIZES.split_at(READABLE_SIZES);
-    if shorten_to_sizes(&mut reply.data.sessions, readable, with_cursor.saturating_sub(spared)) {
-        return;
-    }
-    reply.data.sessions = whole;
     if shorten_sessions(&mut reply.data.sessions, with_cursor) {
         return;
     }
@@ -130,33 +116,11 @@ fn cut_warning() -> Warning {
 /// passages of a session but the newest, those of the last session first. Returns false if they take
 /// more even so.
 fn shorten_sessions(sessions: &mut Vec<SessionMatch>, bytes: usize) -> bool {
-    if shorten_to_sizes(sessions, &SMALLER_SIZES, bytes) {
-        return true;
-    }
-    for at in (0..sessions.len()).rev() {
-        let passages = &mut sessions[at].passages;
-        if let Some(newest) = passages.pop_last() {
-            *passages = BTreeMap::from([newest]);
-        }
-        if sessions_length(sessions) <= bytes {
-            return true;
-        }
-    }
-    false
-}
-
-/// Shortens texts of sessions to the first of these sizes with which they take at most `bytes`. Returns
-/// false, and leaves the last sizes, if they take more even so.
-fn shorten_to_sizes(
-    sessions: &mut Vec<SessionMatch>,
-    all_sizes: &[[TextSizes; 3]],
-    bytes: usize,
-) -> bool {
     if sessions_length(sessions) <= bytes {
         return true;
     }
     let whole = std::mem::take(sessions);
-    for [best, next, others] in all_sizes {
+    for [best, next, others] in SMALLER_SIZES {
         *sessions = whole.clone();
         for (place, session) in sessions.iter_mut().enumerate() {
             let sizes = match place {
@@ -164,7 +128,16 @@ fn shorten_to_sizes(
                 1 | 2 => next,
                 _ => others,
             };
-            shorten_texts(session, *sizes);
+            shorten_texts(session, sizes);
+        }
+        if sessions_length(sessions) <= bytes {
+            return true;
+        }
+    }
+    for at in (0..sessions.len()).rev() {
+        let passages = &mut sessions[at].passages;
+        if let Some(newest) = passages.pop_last() {
+            *passages = BTreeMap::from([newest]);
         }
         if sessions_length(sessions) <= bytes {
             return true;
