@@ -157,18 +157,21 @@ fn a_trajectory_needs_events_and_files_are_kept() {
     let empty = env.rows("SELECT session_id FROM sessions WHERE events = 0");
     if let Some(row) = empty.first() {
         let id = row[0].as_str().expect("an id");
-        assert!(env.run(&["export", "atif", id]).fails(2).contains("has no events"));
+        assert!(env.run(&["export", "atif", id]).fails(2).stderr.contains("has no events"));
     }
-    assert!(env.run(&["export", "atif"]).fails(2).contains("-o FOLDER"));
+    assert!(env.run(&["export", "atif"]).fails(2).stderr.contains("-o FOLDER"));
     assert!(
         env.run(&["export", "atif", "--table", "usage", "-o", "x"])
             .fails(2)
+            .stderr
             .contains("whole sessions")
     );
     env.run(&["export", "atif", MAIN, "-o", "one.json"]).ok();
     assert_eq!(env.json(&["export", "atif", MAIN, "-o", "one.json"])["files_unchanged"], 1);
     fs::write(env.path("one.json"), "mine").expect("writes");
-    assert!(env.run(&["export", "atif", MAIN, "-o", "one.json"]).fails(2).contains("--force"));
+    assert!(
+        env.run(&["export", "atif", MAIN, "-o", "one.json"]).fails(2).stderr.contains("--force")
+    );
     assert_eq!(fs::read_to_string(env.path("one.json")).expect("reads"), "mine");
 }
 
@@ -214,54 +217,9 @@ fn arguments_are_those_of_the_log_without_its_secrets() {
 }
 
 #[test]
-fn logs_are_exported_byte_for_byte_but_for_their_secrets() {
-    let env = TestEnv::new();
-    let log = write_log_with_secret(&env);
-    env.run(&["ingest", "--quiet", "s.jsonl"]).ok();
-    env.run(&["export", "logs", "s", "-o", "masked.jsonl"]).ok();
-    let raw = fs::read_to_string(&log).expect("reads");
-    let masked = fs::read_to_string(env.path("masked.jsonl")).expect("reads");
-    // The signature is opaque to everybody but the service of the model.
-    let signature = format!("\"signature\":\"{TOKEN}\"");
-    let wanted = raw.replace(&signature, "<signature>").replace(TOKEN, "[REDACTED:github_token]");
-    assert_eq!(masked, wanted.replace("<signature>", &signature));
-
-    assert!(env.run(&["export", "logs", "s"]).fails(2).contains("-o PATH"));
-    fs::remove_file(log).expect("there");
-    let gone = env.run(&["export", "logs", "s", "-o", "gone.jsonl"]).fails(2);
-    assert!(gone.contains("sessions export jsonl s"), "{gone}");
-    assert!(!env.path("gone.jsonl").exists());
-    assert_eq!(env.json(&["export", "logs", "-o", "logs"])["logs_missing"], 1);
-}
-
-#[test]
-fn masked_logs_are_read_as_the_same_sessions() {
-    let env = TestEnv::with_samples();
-    env.run(&["export", "logs", "-o", "logs"]).ok();
-    let back = TestEnv::new();
-    back.run(&["ingest", "--quiet", &env.path("logs").to_string_lossy()]).ok();
-    let sql = "SELECT session_id, event_index, text, command, files FROM events";
-    let read = |env: &TestEnv| -> BTreeMap<(String, i64), Vec<Value>> {
-        let rows = env.rows(sql).into_iter();
-        let key = |row: &[Value]| (row[0].to_string(), row[1].as_i64().expect("an index"));
-        rows.map(|row| (key(&row), row)).collect()
-    };
-    let (stored, masked) = (read(&env), read(&back));
-    let mut compared = 0;
-    for (key, row) in &masked {
-        // Some agents name a session by the folders of its log.
-        if let Some(before) = stored.get(key) {
-            assert_eq!(before, row);
-            compared += 1;
-        }
-    }
-    assert!(compared > 1200, "{compared}");
-}
-
-#[test]
 fn hostile_sessions_become_tame_files() {
     let env = TestEnv::with_samples();
-    for format in ["atif", "sts", "logs"] {
+    for format in ["atif", "sts"] {
         env.run(&["export", format, "-o", format]).ok();
         let names: Vec<_> = fs::read_dir(env.path(format))
             .expect("lists")
@@ -305,7 +263,12 @@ fn spans_have_content_only_on_request() {
     assert!(!plain.contains("budget.remaining"), "no content");
     let full = env.run(&["export", "otel", "--include-content"]).ok();
     assert!(content.iter().all(|key| full.contains(key)) && full.contains("budget.remaining"));
-    assert!(env.run(&["export", "atif", MAIN, "--include-content"]).fails(2).contains("otel only"));
+    assert!(
+        env.run(&["export", "atif", MAIN, "--include-content"])
+            .fails(2)
+            .stderr
+            .contains("otel only")
+    );
 }
 
 #[test]

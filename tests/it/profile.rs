@@ -65,12 +65,12 @@ fn some_tools_are_served_by_name_over_both_transports() {
 #[test]
 fn tools_that_cannot_be_served_are_refused() {
     let env = TestEnv::new();
-    let unknown = env.run(&["mcp", "--tools", "list_session"]).fails(2);
+    let unknown = env.run(&["mcp", "--tools", "list_session"]).error(2);
     says(&unknown, &["list_session", "list_sessions", "search_events", "sessions"]);
-    let writes = env.run(&["mcp", "--tools", "update_session_labels"]).fails(2);
+    let writes = env.run(&["mcp", "--tools", "update_session_labels"]).error(2);
     says(&writes, &["update_session_labels", "--allow-labels"]);
-    says(&env.run(&["mcp", "--profile", "small"]).fails(2), &["memory"]);
-    env.run(&["mcp", "--profile", "memory", "--tools", "sessions"]).fails(2);
+    says(&env.run(&["mcp", "--profile", "small"]).error(2), &["memory"]);
+    env.run(&["mcp", "--profile", "memory", "--tools", "sessions"]).error(2);
 }
 
 /// Asks for what the tools answer with hints, warnings and errors.
