@@ -11,7 +11,6 @@ use crate::source::container::{Content, MAX_DOCUMENT_BYTES, log_paths};
 /// The content of a log, in the bytes in which its decoder reads it: unpacked, and for a session in a
 /// database as one document.
 pub struct RawLog {
-    file: LogCandidate,
     content: Content,
 }
 
@@ -23,7 +22,7 @@ impl RawLog {
     pub fn open(key: &str) -> io::Result<Self> {
         let file = find_candidate(key)?;
         let content = Content::open(&file)?;
-        Ok(Self { file, content })
+        Ok(Self { content })
     }
 
     /// Reads `length` bytes at `offset`, or what the log has of them.

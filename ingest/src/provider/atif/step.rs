@@ -124,6 +124,7 @@ impl StepReader {
     ) {
         for event in extra["events"].as_array().into_iter().flatten() {
             let mut part = Part::new(EventType::TokenUsage, whole);
+            part.content = Some(event.to_string().into());
             part.sidechain.clone_from(&facts.sidechain);
             self.read_event(event, &Json::Null, &mut part);
             if part.event_index.is_some() {
