@@ -133,7 +133,7 @@ fn export_snapshot(
         snapshot,
         prices,
         logs: OnceCell::new(),
-        own_files: find_own_files(snapshot, &sessions, args.format, is_single),
+        own_files: find_own_files(snapshot, &sessions, args),
         has_images: args.images,
         has_content: args.has_content,
         markdown: MarkdownOptions {
@@ -377,19 +377,21 @@ impl Exporter<'_> {
 }
 
 /// Returns the sessions that get a file or a line each in an export of several: those that have something
-/// to read, which logs of aborted starts have not. Trajectories refer to all subagents.
+/// to read, which logs of aborted starts have not. Trajectories refer to all subagents. Sessions that
+/// were named are exported whatever they hold.
 fn find_own_files(
     snapshot: &Snapshot,
     sessions: &[usize],
-    format: ExportFormat,
-    is_single: bool,
+    args: &ExportArgs,
 ) -> Option<HashSet<usize>> {
-    if is_single {
-        return None;
+    match args.selection.session_ids.len() {
+        0 => {}
+        1 => return None,
+        _ => return Some(sessions.iter().copied().collect()),
     }
     let has_file = |at: &usize| {
         snapshot.sessions().get(*at).is_some_and(|session| {
-            let is_subagent = format == ExportFormat::Atif && session.is_subagent;
+            let is_subagent = args.format == ExportFormat::Atif && session.is_subagent;
             session.events > 0 && (session.is_conversation || is_subagent)
         })
     };
