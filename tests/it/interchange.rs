@@ -344,24 +344,6 @@ fn output_tokens(env: &TestEnv) -> i64 {
 }
 
 #[test]
-fn a_log_without_events_hides_no_trajectory() {
-    let env = TestEnv::new();
-    let mode = json!({ "type": "permission-mode", "permissionMode": "default", "sessionId": "s" });
-    env.write("s.jsonl", format!("{mode}\n{mode}\n"));
-    write_trajectory(&env, "s.json", "s", 0, &["one", "two"]);
-    env.run(["ingest", "--quiet", "s.jsonl"]).ok();
-    env.run(["ingest", "--quiet", "s.json"]).ok();
-    assert_eq!(output_tokens(&env), 20);
-
-    // The log gets events: now it is the session, and the trajectory its copy.
-    write_log_with_secret(&env);
-    let grown = format!("{mode}\n{mode}\n{}", env.read("s.jsonl"));
-    env.write("s.jsonl", grown);
-    env.run(["ingest", "--quiet", "s.jsonl"]).ok();
-    assert_eq!(output_tokens(&env), 4);
-}
-
-#[test]
 fn trajectories_of_sessions_with_replaced_ids_count_once() {
     let env = TestEnv::new();
     let usage = json!({ "input_tokens": 5, "output_tokens": 10 });
