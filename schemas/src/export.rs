@@ -17,8 +17,6 @@ closed_enum! {
         Html = "html",
         /// Trajectories in the Agent Trajectory Interchange Format.
         Atif = "atif",
-        /// The logs themselves, with masked secrets.
-        Logs = "logs",
         /// Spans in OpenTelemetry's OTLP, as JSON.
         Otel = "otel",
         /// Messages in the Session Trace Simple Format of the Hugging Face Hub.
@@ -37,8 +35,6 @@ pub enum ExportLayout {
     Lines,
     /// A file for each session. One session can be printed.
     FilePerSession,
-    /// A file for each session, which may be anything but text.
-    CopyPerSession,
 }
 
 closed_enum! {
@@ -65,7 +61,6 @@ impl ExportFormat {
             Self::Markdown => "md",
             Self::Html => "html",
             Self::Atif => "json",
-            Self::Logs => "jsonl",
             Self::Otel | Self::Sts => "jsonl",
         }
     }
@@ -77,7 +72,6 @@ impl ExportFormat {
             Self::Arrow => ExportLayout::OneFile,
             Self::Jsonl | Self::Otel => ExportLayout::Lines,
             Self::Markdown | Self::Html | Self::Atif | Self::Sts => ExportLayout::FilePerSession,
-            Self::Logs => ExportLayout::CopyPerSession,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `sessions export`: events, trajectories and logs for other programs, transcripts for readers.
+//! `sessions export`: events and trajectories for other programs, transcripts for readers.
 
 mod atif;
 mod html;
@@ -14,7 +14,7 @@ pub(crate) mod transcript;
 
 use std::cell::OnceCell;
 use std::collections::HashSet;
-use std::io::{self, BufWriter, Write as _};
+use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 use schemas::price::PriceTable;
@@ -67,10 +67,6 @@ pub struct Exported {
     pub files: usize,
     pub files_unchanged: usize,
     pub bytes: u64,
-    /// The number of selected sessions that an export of logs leaves out: their log is not on this
-    /// machine, or has records that were forgotten.
-    #[serde(skip_serializing_if = "schemas::is_default")]
-    pub logs_missing: usize,
 }
 
 /// Exports the selected sessions. Text without an output path goes to `print`, which returns true
@@ -137,7 +133,7 @@ fn export_snapshot(
         snapshot,
         prices,
         logs: OnceCell::new(),
-        own_files: find_own_files(snapshot, &sessions, args.format, is_single),
+        own_files: find_own_files(snapshot, &sessions, args),
         has_images: args.images,
         has_content: args.has_content,
         markdown: MarkdownOptions {
@@ -160,7 +156,6 @@ fn export_snapshot(
             files: 0,
             files_unchanged: 0,
             bytes: 0,
-            logs_missing: 0,
         },
     };
     if args.table != ExportTable::Events {
@@ -176,7 +171,7 @@ fn export_snapshot(
         (ExportLayout::FilePerSession, None) if is_single => {
             work.print_sessions(&renderer, &sessions, print)?;
         }
-        (ExportLayout::FilePerSession | ExportLayout::CopyPerSession, Some(place)) => {
+        (ExportLayout::FilePerSession, Some(place)) => {
             work.write_session_files(&renderer, &sessions, place, is_single)?;
         }
         (_, None) => return Err(missing_output_error(args.format)),
@@ -195,7 +190,6 @@ fn missing_output_error(format: ExportFormat) -> ToolError {
     let needs = match format.layout() {
         ExportLayout::OneFile => "a file: -o events.arrow",
         ExportLayout::Partitions => "a folder: -o FOLDER",
-        ExportLayout::CopyPerSession => "a folder, or a file for one session: -o PATH",
         ExportLayout::Lines | ExportLayout::FilePerSession => {
             "a folder, as there may be several sessions: -o FOLDER; or name one with --session-id"
         }
@@ -236,7 +230,6 @@ impl Exporter<'_> {
                 ExportFormat::Markdown
                 | ExportFormat::Html
                 | ExportFormat::Atif
-                | ExportFormat::Logs
                 | ExportFormat::Otel
                 | ExportFormat::Sts => Err(tables::no_table(format)),
             };
@@ -329,52 +322,13 @@ impl Exporter<'_> {
                 continue;
             }
             let id = snapshot.sessions()[*at].id();
-            let path = if is_file { place.to_owned() } else { place.join(renderer.file_name(id)?) };
-            if self.done.format == ExportFormat::Logs {
-                self.write_log(renderer, *at, &path, is_single)?;
-                continue;
-            }
+            let path = if is_file { place.to_owned() } else { place.join(renderer.file_name(id)) };
             let rendered = renderer.render_session(*at)?;
             self.write_file(&path, rendered.events, |file| {
                 file.write_all(rendered.text.as_bytes()).map_err(|error| file_error(&path, &error))
             })?;
             self.done.sessions += 1;
         }
-        Ok(())
-    }
-
-    /// Writes the log of a session with its secrets masked. A log that is not on this machine is an
-    /// error only if the session was named alone.
-    fn write_log(
-        &mut self,
-        renderer: &SessionRenderer<'_>,
-        at: usize,
-        path: &Path,
-        is_single: bool,
-    ) -> Result<(), ToolError> {
-        let session = &self.snapshot.sessions()[at];
-        let logs = renderer.logs()?;
-        let mut log = match logs.open_copy(session) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound && !is_single => {
-                self.done.logs_missing += 1;
-                return Ok(());
-            }
-            log => log.map_err(|error| raw_logs::log_error(session, &error))?,
-        };
-        match renderer.require_all_records(at) {
-            Err(_) if !is_single => {
-                self.done.logs_missing += 1;
-                return Ok(());
-            }
-            checked => checked?,
-        }
-        self.write_file(path, session.events.unsigned_abs(), |file| {
-            let mut file = BufWriter::new(file);
-            log.write_masked(session.provider, &logs.redactor, &mut file)
-                .and_then(|()| file.flush())
-                .map_err(|error| file_error(path, &error))
-        })?;
-        self.done.sessions += 1;
         Ok(())
     }
 
@@ -423,19 +377,21 @@ impl Exporter<'_> {
 }
 
 /// Returns the sessions that get a file or a line each in an export of several: those that have something
-/// to read, which logs of aborted starts have not. Trajectories refer to all subagents.
+/// to read, which logs of aborted starts have not. Trajectories refer to all subagents. Sessions that
+/// were named are exported whatever they hold.
 fn find_own_files(
     snapshot: &Snapshot,
     sessions: &[usize],
-    format: ExportFormat,
-    is_single: bool,
+    args: &ExportArgs,
 ) -> Option<HashSet<usize>> {
-    if is_single {
-        return None;
+    match args.selection.session_ids.len() {
+        0 => {}
+        1 => return None,
+        _ => return Some(sessions.iter().copied().collect()),
     }
     let has_file = |at: &usize| {
         snapshot.sessions().get(*at).is_some_and(|session| {
-            let is_subagent = format == ExportFormat::Atif && session.is_subagent;
+            let is_subagent = args.format == ExportFormat::Atif && session.is_subagent;
             session.events > 0 && (session.is_conversation || is_subagent)
         })
     };

@@ -51,7 +51,7 @@ pub(super) fn format_line(trajectory: &Trajectory, has_content: bool) -> Result<
         has_content,
         spans: Vec::new(),
     };
-    spans.append_agent(trajectory, parent.map(span_id));
+    spans.append_agent(trajectory, parent.map(span_id), 0);
     let agent = &trajectory.agent;
     let data = json!({ "resourceSpans": [{
         "resource": { "attributes": [
@@ -97,11 +97,13 @@ struct SpanDraft {
 impl SpanWriter<'_> {
     /// Appends the span of an agent and those of its responses, calls and subagents. Returns the time
     /// from its first step to its last.
-    fn append_agent(&mut self, trajectory: &Trajectory, parent: Option<String>) {
+    /// Steps without a time have that of the session, or of the agent that `parent` is the span of.
+    fn append_agent(&mut self, trajectory: &Trajectory, parent: Option<String>, began: i64) {
         let id = span_id(&trajectory.trajectory_id);
         let times = trajectory.steps.iter().filter_map(|step| micros(step.timestamp.as_deref()));
-        let first = times.clone().min().unwrap_or_default();
-        let mut last = times.max().unwrap_or_default();
+        let began = micros(trajectory.extra.started_at.as_deref()).unwrap_or(began);
+        let first = times.clone().min().unwrap_or(began);
+        let mut last = times.max().unwrap_or(began);
         let mut before = first;
         // What the next response answers.
         let mut input = Vec::new();
@@ -139,7 +141,7 @@ impl SpanWriter<'_> {
             attributes,
         });
         for subagent in &trajectory.subagent_trajectories {
-            self.append_agent(subagent, Some(id.clone()));
+            self.append_agent(subagent, Some(id.clone()), first);
         }
     }
 
@@ -259,10 +261,13 @@ impl SpanWriter<'_> {
             "spanId": draft.id,
             "name": draft.name,
             "kind": draft.kind,
-            "startTimeUnixNano": nanos(draft.start),
-            "endTimeUnixNano": nanos(draft.end.max(draft.start)),
             "attributes": draft.attributes,
         });
+        // Zero is a time that is not known, not one in 1970.
+        if draft.start > 0 {
+            span["startTimeUnixNano"] = json!(nanos(draft.start));
+            span["endTimeUnixNano"] = json!(nanos(draft.end.max(draft.start)));
+        }
         if let Some(parent) = draft.parent {
             span["parentSpanId"] = json!(parent);
         }

@@ -4,11 +4,10 @@ use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
-use schemas::event::FORGOTTEN_TEXT;
 use schemas::price::PriceTable;
 use schemas::tool::details::DetailArgs;
 use schemas::tool::event::Event;
-use schemas::{ErrorCode, ExportFormat, ExportLayout, ToolError};
+use schemas::{ErrorCode, ExportFormat, ToolError};
 
 use super::atif::model::Trajectory;
 use super::atif::{self, TrajectoryWriter};
@@ -19,7 +18,7 @@ use super::otel;
 use super::raw_logs::RawLogs;
 use super::sts;
 use store::{Snapshot, file_stem};
-use tools::{Call, Tools, Transcript, read_all_events};
+use tools::{Call, Tools, Transcript};
 
 /// Renders the sessions of an export.
 pub(super) struct SessionRenderer<'s> {
@@ -48,7 +47,7 @@ pub(super) struct RenderedSession {
 
 impl SessionRenderer<'_> {
     /// Returns the logs, which are listed when they are first needed.
-    pub(super) fn logs(&self) -> Result<&RawLogs, ToolError> {
+    fn logs(&self) -> Result<&RawLogs, ToolError> {
         if let Some(logs) = self.logs.get() {
             return Ok(logs);
         }
@@ -57,29 +56,8 @@ impl SessionRenderer<'_> {
     }
 
     /// Returns the name of the file of a session in a folder.
-    pub(super) fn file_name(&self, session_id: &str) -> Result<String, ToolError> {
-        let extension = match self.format.layout() {
-            ExportLayout::CopyPerSession => self.logs()?.extension(session_id),
-            ExportLayout::Partitions
-            | ExportLayout::OneFile
-            | ExportLayout::Lines
-            | ExportLayout::FilePerSession => self.format.extension(),
-        };
-        Ok(format!("{}.{extension}", file_stem(session_id)))
-    }
-
-    /// Checks that no record of a session was forgotten: its log has the text of such a record.
-    pub(super) fn require_all_records(&self, at: usize) -> Result<(), ToolError> {
-        let rows = read_all_events(self.snapshot, at, self.call)?;
-        if rows.iter().all(|row| row.text != FORGOTTEN_TEXT) {
-            return Ok(());
-        }
-        let id = self.snapshot.sessions()[at].id();
-        let message = format!(
-            "Records of session {id} were forgotten, and its log still has them. Export what the store \
-             has of it: `sessions export jsonl {id}`"
-        );
-        Err(ToolError::new(ErrorCode::InvalidArgument, message).with_detail("session_id", id))
+    pub(super) fn file_name(&self, session_id: &str) -> String {
+        format!("{}.{}", file_stem(session_id), self.format.extension())
     }
 
     /// Returns whether a session is in the export.
@@ -98,8 +76,7 @@ impl SessionRenderer<'_> {
             | ExportFormat::Arrow
             | ExportFormat::Jsonl
             | ExportFormat::Markdown
-            | ExportFormat::Html
-            | ExportFormat::Logs => return self.render_transcript(at),
+            | ExportFormat::Html => return self.render_transcript(at),
         };
         let session = &self.snapshot.sessions()[at];
         if session.events == 0 {
@@ -132,7 +109,6 @@ impl SessionRenderer<'_> {
             ExportFormat::Parquet
             | ExportFormat::Arrow
             | ExportFormat::Atif
-            | ExportFormat::Logs
             | ExportFormat::Otel
             | ExportFormat::Sts => Err(no_text_error(self.format)),
         }?;

@@ -54,7 +54,6 @@ impl TableReader<'_> {
             ExportFormat::Markdown
             | ExportFormat::Html
             | ExportFormat::Atif
-            | ExportFormat::Logs
             | ExportFormat::Otel
             | ExportFormat::Sts => return Err(no_table(format)),
         };

@@ -62,15 +62,8 @@ impl Show for Exported {
         } else {
             count_of(rows, "event")
         };
-        let missing = match self.logs_missing {
-            0 => String::new(),
-            logs => format!(
-                "; {} left out: not on this machine, or in part forgotten",
-                count_of(logs, "log")
-            ),
-        };
         let text = format!(
-            "{}, {noun} as {}: {} written ({}){unchanged}{place}{missing}\n",
+            "{}, {noun} as {}: {} written ({}){unchanged}{place}\n",
             count_of(self.sessions, "session"),
             self.format,
             count_of(self.files, "file"),

@@ -10,7 +10,7 @@ const MAIN: &str = "9ae82b3a-fd82-48da-afd8-479f58648cbe";
 #[test]
 fn the_story_from_the_failure_to_its_fix() {
     let env = TestEnv::with_samples();
-    env.run(["list", "--limit", "50"])
+    env.run(["list", "--limit", "100"])
         .shows("Make clones of RetryBudget share one counter")
         .shows(MAIN);
     let found =

@@ -6,10 +6,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::catalog::CATALOG_FILE;
-use super::error::StoreError;
+use super::error::{StatementFile, StoreError};
 use super::folder::SEGMENTS_FOLDER;
 use super::manifest::{Manifest, SegmentEntry, file_name};
-use super::statements::StatementFile;
 use base::parallel::in_parallel;
 
 /// Number of segments whose files one thread checks before it takes more.

@@ -4,8 +4,6 @@ use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::statements::StatementFile;
-
 /// An error of a store. `crate::error` converts it to a message for users and models.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -38,6 +36,14 @@ pub enum StoreError {
     Damaged { path: PathBuf, reason: String },
     #[error("another process is writing to {}", path.display())]
     Busy { path: PathBuf },
+}
+
+/// A file with what only the user said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StatementFile {
+    Labels,
+    Forgotten,
+    Reduced,
 }
 
 impl StoreError {

@@ -18,10 +18,10 @@ use std::time::Duration;
 use super::catalog::{CATALOG_FILE, CATALOG_SIDE_FILES, Catalog};
 use super::disk::files;
 use super::disk::lock::{StoreLock, WRITE_LOCK};
-use super::error::StoreError;
+use super::error::{StatementFile, StoreError};
 use super::forgotten::is_records_file;
 use super::manifest::{Manifest, ROW_COPY, SEGMENT_TABLES, SegmentEntry, file_name, is_old_store};
-use super::statements::StatementFile;
+use super::statements::LABELS_LOCK;
 
 /// Names of the store's files directly in its folder.
 const OWN_FILES: [&str; 14] = [
@@ -40,9 +40,6 @@ const OWN_FILES: [&str; 14] = [
     LAKE_STATE,
     LAKE_STATE_LOCK,
 ];
-
-/// Name of the lock file that is held while the labels change.
-pub(super) const LABELS_LOCK: &str = "labels.lock";
 
 /// Name of the file with the HTTP server's token, which the store keeps for it.
 pub(super) const TOKEN_FILE: &str = "http-token";

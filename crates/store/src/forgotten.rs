@@ -27,8 +27,7 @@ use serde::{Deserialize, Serialize};
 
 use super::disk::files;
 use super::disk::lock::StoreLock;
-use super::error::StoreError;
-use super::statements::StatementFile;
+use super::error::{StatementFile, StoreError};
 use base::random::random_bytes;
 
 /// The file with the forgotten sessions.

@@ -18,8 +18,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::disk::lock::StoreLock;
-use super::error::StoreError;
-use super::statements::StatementFile;
+use super::error::{StatementFile, StoreError};
 
 /// The file with the labels.
 const FILE: StatementFile = StatementFile::Labels;

@@ -52,7 +52,7 @@ mod writer;
 
 pub use condition::{FoundFiles, StoreCondition};
 pub use damage::Verify;
-pub use error::StoreError;
+pub use error::{StatementFile, StoreError};
 pub use export::{LakeObject, encode_lake_objects, file_stem, write_arrow};
 pub use folder::is_store;
 pub use forget_plan::{ForgetPlan, StoredCopy};
@@ -98,6 +98,5 @@ pub use segment::session_table::StoredSession;
 pub use segment::source_table::{SourceSummary, SourceTable};
 pub use session_events::{ALL_EVENTS, SessionEvents, single_event_ranges};
 pub use snapshot::Snapshot;
-pub use statements::StatementFile;
 pub use table_file::{TableFile, TableFileForm};
 pub use writer::StoreWriter;

@@ -12,9 +12,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::disk::lock::StoreLock;
-use super::error::StoreError;
+use super::error::{StatementFile, StoreError};
 use super::segment::session_summary::SessionSummary;
-use super::statements::StatementFile;
 
 /// The file with these sessions.
 const FILE: StatementFile = StatementFile::Reduced;

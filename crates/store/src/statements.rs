@@ -17,22 +17,16 @@ use serde_json::value::RawValue;
 
 use super::disk::files;
 use super::disk::lock::{StoreLock, WRITE_LOCK};
-use super::error::StoreError;
-use super::folder::LABELS_LOCK;
+use super::error::{StatementFile, StoreError};
+
+/// Name of the lock file that is held while the labels change.
+pub(super) const LABELS_LOCK: &str = "labels.lock";
 
 /// Version of the files. Another one is refused.
 const VERSION: u32 = 3;
 
 /// Content by which the user says that a lost file is to begin again.
 const START_AGAIN: &[u8] = b"{}";
-
-/// One of the files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StatementFile {
-    Labels,
-    Forgotten,
-    Reduced,
-}
 
 #[derive(Serialize, Deserialize)]
 struct SignedContent {

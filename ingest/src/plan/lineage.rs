@@ -49,10 +49,11 @@ pub(crate) fn link_logs(logs: &mut [PlannedLog], known: &Known, news: &NewLogs) 
 }
 
 /// Returns whether no log names a parent, and no two name one session or begin with one record or
-/// response. False for some logs of different agents, which then turn out to be unrelated.
+/// response. False for some logs of different agents, which then turn out to be unrelated, and for
+/// logs that may be copies of those of other agents.
 fn are_unrelated(logs: &[PlannedLog]) -> bool {
     let claims = || logs.iter().map(|log| &log.claim);
-    claims().all(|claim| claim.parent.is_none())
+    claims().all(|claim| claim.parent.is_none() && !is_for_copies(claim.provider))
         && are_different(claims().map(|claim| xxh3_64(claim.native_id.as_bytes())))
         && are_different(claims().filter_map(|claim| claim.first_record))
         && are_different(claims().filter_map(|claim| claim.first_response))
@@ -230,7 +231,8 @@ impl<'w> SessionGroups<'w> {
         if !is_for_copies(claim.provider) {
             return None;
         }
-        self.natives.get(claim.native_id.as_str()).copied()
+        let native = self.natives.get(claim.native_id.as_str());
+        native.or_else(|| self.natives.get(&*safe_session_id(&claim.native_id))).copied()
     }
 
     /// Returns the sessions whose records a log may repeat. They come before the log in its groups,

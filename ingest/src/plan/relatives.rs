@@ -143,8 +143,10 @@ fn is_copy_of_grown(
     originals.any(|log| {
         let is_same_session =
             session.native_id.as_deref() == Some(truncate_name(&log.claim.native_id));
+        let is_copy =
+            row.provider.is_some_and(|provider| format_of(provider).quirks.copies_other_agents);
         log.change == LogChange::Grown
-            && (format_of(log.claim.provider).has_unique_ids || is_same_session)
+            && (format_of(log.claim.provider).has_unique_ids || is_same_session || is_copy)
     })
 }
 

@@ -1,4 +1,4 @@
-//! Finds the arguments of a tool call in the raw record of its event.
+//! Finds the arguments of tool calls in the raw record of their events.
 //!
 //! The store keeps arguments as text. The value with this text in the record is the arguments,
 //! whatever the format of the log:
@@ -8,10 +8,12 @@
 //! timeout: 5            {"type":"tool_use","name":"Bash","input":{"command":"ls -l","timeout":5}}
 //! ```
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::Value as Json;
 
 use super::shared::arguments::Arguments;
-use crate::redact::{Redactor, has_placeholder, mask_record};
+use crate::redact::{Redactor, find_secrets, has_placeholder, mask_found_secrets};
 use crate::text::json::{LineItem, Parser, legible_json};
 use crate::text::sanitize::clean;
 
@@ -29,60 +31,89 @@ pub struct CallArguments {
     pub command: String,
 }
 
-/// Finds the object in a record whose text as arguments is `text`, which is cleaned and masked. The
-/// result shows nothing that the text does not show. `None` if the record has no such object.
-pub fn find_call_arguments(
+/// Finds the objects in a record whose texts as arguments are `texts`, which are cleaned and masked.
+/// The record is searched once. A result shows nothing that its text does not show, and is missing if
+/// the record has no such object.
+pub fn find_call_arguments<'t>(
     record: &[u8],
-    text: &str,
+    texts: &[&'t str],
     redactor: &Redactor,
-) -> Option<CallArguments> {
-    let record: Json = serde_json::from_str(&legible_json(record)).ok()?;
-    let is_masked = has_placeholder(text);
-    let mut search = ArgumentSearch { text, redactor, is_masked, parser: Parser::default() };
-    search.find_in(&record, 0)
+) -> HashMap<&'t str, CallArguments> {
+    let mut search = ArgumentSearch {
+        texts: texts.iter().copied().collect(),
+        redactor,
+        found: HashMap::new(),
+        parser: Parser::default(),
+    };
+    if let Ok(record) = serde_json::from_str(&legible_json(record)) {
+        search.find_in(&record, 0);
+    }
+    search.found
 }
 
-struct ArgumentSearch<'a> {
-    text: &'a str,
-    redactor: &'a Redactor,
-    is_masked: bool,
+struct ArgumentSearch<'t, 'r> {
+    /// The texts that are not found yet.
+    texts: HashSet<&'t str>,
+    redactor: &'r Redactor,
+    found: HashMap<&'t str, CallArguments>,
     parser: Parser,
 }
 
-impl ArgumentSearch<'_> {
-    fn find_in(&mut self, value: &Json, depth: u8) -> Option<CallArguments> {
+impl ArgumentSearch<'_, '_> {
+    /// Searches a value, inner objects first.
+    fn find_in(&mut self, value: &Json, depth: u8) {
+        if self.texts.is_empty() {
+            return;
+        }
         match value {
             Json::Object(fields) => {
-                let inner = fields.values().find_map(|value| self.find_in(value, depth));
-                inner.or_else(|| self.match_object(value))
+                fields.values().for_each(|value| self.find_in(value, depth));
+                self.match_object(value);
             }
-            Json::Array(values) => values.iter().find_map(|value| self.find_in(value, depth)),
+            Json::Array(values) => values.iter().for_each(|value| self.find_in(value, depth)),
             Json::String(json) if depth < MAX_EMBEDDED_DEPTH && json.starts_with('{') => {
-                let embedded = serde_json::from_str(json).ok()?;
-                self.find_in(&embedded, depth + 1)
+                if let Ok(embedded) = serde_json::from_str(json) {
+                    self.find_in(&embedded, depth + 1);
+                }
             }
-            Json::String(_) | Json::Null | Json::Bool(_) | Json::Number(_) => None,
+            Json::String(_) | Json::Null | Json::Bool(_) | Json::Number(_) => {}
         }
     }
 
-    /// Returns an object as arguments if it has the text.
-    fn match_object(&mut self, object: &Json) -> Option<CallArguments> {
-        let mut json = object.to_string();
-        if self.is_masked {
-            let masked = mask_record(self.redactor, json.as_bytes()).into_owned();
-            json = String::from_utf8(masked).ok()?;
+    /// Takes an object as arguments if it has one of the texts: as it is, cleaned, or masked.
+    fn match_object(&mut self, object: &Json) {
+        if self.texts.is_empty() {
+            return;
         }
-        let mut object = serde_json::from_str(&json).ok()?;
+        let json = object.to_string();
         let arguments = self.read_arguments(&json);
-        if arguments.decoded().text == self.text {
-            return Some(CallArguments::new(object, &arguments));
+        let shown = arguments.decoded().text;
+        if self.take_arguments(object, &arguments) {
+            return;
         }
-        if clean(arguments.decoded().text) != self.text {
-            return None;
+        let is_masked = self.texts.iter().any(|text| has_placeholder(text));
+        if !is_masked && !self.texts.contains(&*clean(shown)) {
+            return;
         }
-        clean_strings(&mut object);
+
+        let mut object = object.clone();
+        if is_masked {
+            mask_arguments(self.redactor, &mut object, &arguments);
+            let arguments = self.read_arguments(&object.to_string());
+            if self.take_arguments(&object, &arguments) {
+                return;
+            }
+        }
+        change_strings(&mut object, &mut |text| *text = clean(text).into_owned());
         let arguments = self.read_arguments(&object.to_string());
-        (arguments.decoded().text == self.text).then(|| CallArguments::new(object, &arguments))
+        self.take_arguments(&object, &arguments);
+    }
+
+    /// Takes an object if its text is one of those that are not found yet. Returns whether it is.
+    fn take_arguments(&mut self, object: &Json, arguments: &Arguments) -> bool {
+        let Some(text) = self.texts.take(arguments.decoded().text) else { return false };
+        self.found.insert(text, CallArguments::new(object.clone(), arguments));
+        true
     }
 
     fn read_arguments(&mut self, json: &str) -> Arguments {
@@ -103,18 +134,31 @@ impl CallArguments {
     }
 }
 
-/// Cleans all strings of a value, also the names of fields.
-fn clean_strings(value: &mut Json) {
+/// Masks the secrets of arguments as those of an event are masked: what their text, their command and
+/// their files show.
+fn mask_arguments(redactor: &Redactor, object: &mut Json, arguments: &Arguments) {
+    let decoded = arguments.decoded();
+    let mut shown = vec![decoded.text, decoded.command];
+    shown.extend(decoded.files.iter().map(String::as_str));
+    let secrets = find_secrets(redactor, &shown);
+    change_strings(object, &mut |text| {
+        *text = mask_found_secrets(redactor, text, &secrets);
+    });
+}
+
+/// Changes all strings of a value, also the names of fields.
+fn change_strings(value: &mut Json, change: &mut dyn FnMut(&mut String)) {
     match value {
-        Json::String(text) => *text = clean(text).into_owned(),
-        Json::Array(values) => values.iter_mut().for_each(clean_strings),
+        Json::String(text) => change(text),
+        Json::Array(values) => values.iter_mut().for_each(|value| change_strings(value, change)),
         Json::Object(fields) => {
-            let mut cleaned = serde_json::Map::new();
-            for (name, mut value) in std::mem::take(fields) {
-                clean_strings(&mut value);
-                cleaned.insert(clean(&name).into_owned(), value);
+            let mut changed = serde_json::Map::new();
+            for (mut name, mut value) in std::mem::take(fields) {
+                change(&mut name);
+                change_strings(&mut value, change);
+                changed.insert(name, value);
             }
-            *fields = cleaned;
+            *fields = changed;
         }
         Json::Null | Json::Bool(_) | Json::Number(_) => {}
     }
@@ -128,7 +172,7 @@ mod tests {
 
     fn find(record: &str, text: &str) -> Option<CallArguments> {
         let redactor = Redactor::new(&[]).expect("the built-in rules");
-        find_call_arguments(record.as_bytes(), text, &redactor)
+        find_call_arguments(record.as_bytes(), &[text], &redactor).remove(text)
     }
 
     #[test]

@@ -14,8 +14,7 @@
 //! Values without a shape count as secrets if they look random and are not placeholders
 //! (`entropy.rs`). Users add rules of their own
 //! (`user_rule.rs`). The masked secrets of a session are counted (`secrets.rs`). The columns of rows
-//! are masked in `columns.rs`, the raw records of logs in `raw_record.rs`. `explain.rs` tells which
-//! rule masked what.
+//! are masked in `columns.rs`. `explain.rs` tells which rule masked what.
 
 mod anchors;
 mod assign;
@@ -39,7 +38,6 @@ mod pattern;
 mod pem;
 mod phrases;
 mod printed;
-mod raw_record;
 mod redactor;
 mod rule;
 mod scan;
@@ -53,10 +51,10 @@ mod value;
 mod wrapped;
 
 pub use explain::{ExplainedMask, RuleInfo, built_in_rules, explain_masks};
-pub use raw_record::mask_record;
 pub(crate) use redactor::hash_rules;
 pub use redactor::{Redactor, SecretCounts};
 pub(crate) use scan::has_placeholder;
 pub use scan::masked_kinds;
 pub(crate) use secrets::{MaskedColumns, MaskedSecrets, SessionSecrets, mask_text};
+pub(crate) use secrets::{find_secrets, mask_found_secrets};
 pub use user_rule::{RuleError, UserRule, parse_user_rules};

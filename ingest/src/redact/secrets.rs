@@ -64,7 +64,7 @@ fn mask_column_and_text<'c>(
 const MIN_EMBEDDED_BYTES: usize = 8;
 
 /// Masks a secret wherever it occurs in `text` and returns the number of places.
-pub(super) fn mask_word(text: &mut Cow<'_, str>, secret: &str, kind: &str) -> usize {
+fn mask_word(text: &mut Cow<'_, str>, secret: &str, kind: &str) -> usize {
     let mut masked = String::new();
     let mut copied_end = 0;
     let mut places = 0;
@@ -85,6 +85,30 @@ pub(super) fn mask_word(text: &mut Cow<'_, str>, secret: &str, kind: &str) -> us
         *text = Cow::Owned(masked);
     }
     places
+}
+
+/// Returns the kind and the text of each secret in texts.
+pub(crate) fn find_secrets(redactor: &Redactor, texts: &[&str]) -> Vec<(String, String)> {
+    let mut secrets = Vec::new();
+    for text in texts {
+        redactor.mask_with(text, "", &mut |kind, secret| {
+            secrets.push((kind.to_owned(), secret.to_owned()));
+        });
+    }
+    secrets
+}
+
+/// Masks these secrets in a text, and those that the text shows by itself.
+pub(crate) fn mask_found_secrets(
+    redactor: &Redactor,
+    text: &str,
+    secrets: &[(String, String)],
+) -> String {
+    let mut masked = redactor.mask_with(text, "", &mut |_, _| {});
+    for (kind, secret) in secrets {
+        mask_word(&mut masked, secret, kind);
+    }
+    masked.into_owned()
 }
 
 fn is_word_char(c: char) -> bool {

@@ -27,15 +27,27 @@ impl<T: Target> Worker<'_, T> {
         let mut new = HashSet::new();
         let mut lost = HashSet::new();
         let mut before = HashSet::new();
+        let (mut had_records, mut has_records) = (false, false);
         for ancestor in &log.ancestors {
-            let Some(read_records) = records.read.get(ancestor.as_str()) else { continue };
+            let Some(read_records) = records.read.get(ancestor.as_str()) else {
+                let is_known = !self.committed_records(ancestor, records)?.is_empty();
+                had_records |= is_known;
+                has_records |= is_known;
+                continue;
+            };
             let is_from_start = read_records.is_from_start;
             let read_hashes: Vec<u64> = read_records.all().collect();
             let committed = self.committed_records(ancestor, records)?;
+            had_records |= !committed.is_empty();
+            has_records |= !read_hashes.is_empty() || !is_from_start && !committed.is_empty();
             before.extend(committed);
             let replaced: &[u64] = if is_from_start { committed } else { &[] };
             lost.extend(surplus_records(replaced, &read_hashes));
             new.extend(surplus_records(&read_hashes, replaced));
+        }
+        // The copy has other records than the log that it is a copy of.
+        if log.is_whole_copy && had_records != has_records {
+            return Ok(Some(lost));
         }
         if format.has_unique_ids {
             new.retain(|hash| !before.contains(hash));

@@ -140,13 +140,15 @@ impl<T: Target> Worker<'_, T> {
                 return Ok(Some(ReadRecords::default()));
             }
         };
+        // A log of its own agent that has no events says nothing about the session.
+        let is_whole_copy = log.is_whole_copy && !history.is_empty();
         let state = saved.map_or_else(StreamState::default, |saved| saved.stream);
         let redactor = self.redactor.clone();
         let batch = self.batch.take().unwrap_or_default();
         let mut stream =
             Stream::new(log.claim.provider, session, state, own, history, redactor, batch);
         stream.set_forgotten(forgotten);
-        if log.is_whole_copy {
+        if is_whole_copy {
             stream.set_whole_copy();
         }
         stream.repositories = Arc::clone(&self.repositories);

@@ -8,8 +8,11 @@ pub struct CopiedHistory {
     /// Ids of the records, for formats with record ids: a copy is recognised at any position.
     ids: Option<HashSet<u64>>,
     /// Records in order, for formats whose records are known by content only. Contents may repeat
-    /// by chance, so only a run that follows the order counts as copied.
+    /// by chance, so only a run that follows the order counts as copied. The longest stream is first;
+    /// a [`STREAM_END`] is between two streams.
     order: Vec<u64>,
+    /// Where the other streams begin in the order.
+    starts: Vec<usize>,
     /// True if all streams are captures of the session that this stream captures too.
     is_same_session: bool,
 }
@@ -18,15 +21,32 @@ pub struct CopiedHistory {
 /// gave no event are missing from the order on either side.
 const ORDER_WINDOW_RECORDS: usize = 64;
 
+/// What ends a stream in the order of several. No record has this identity.
+const STREAM_END: u64 = 0;
+
 impl CopiedHistory {
     /// Creates the history from several streams, each in its order. `has_ids` is true if records
     /// are known by ids; `is_same_session` if all streams are captures of the session that this one
     /// captures too.
     pub fn new(streams: Vec<Vec<u64>>, has_ids: bool, is_same_session: bool) -> Self {
         let ids = has_ids.then(|| streams.iter().flatten().copied().collect());
-        // The longest stream: of several captures of one session, it holds most of the session.
-        let order = streams.into_iter().max_by_key(Vec::len).unwrap_or_default();
-        Self { ids, order, is_same_session }
+        // The longest stream: of several captures of one session, it holds most of the session. Another
+        // one may hold what this log repeats, as the two parts of a trajectory that was continued.
+        let mut others = streams;
+        others.sort_by_key(Vec::len);
+        let mut order = others.pop().unwrap_or_default();
+        let mut starts = Vec::new();
+        others.dedup();
+        if ids.is_none() && is_same_session {
+            for stream in others.into_iter().rev() {
+                if !stream.is_empty() && !order.starts_with(&stream) {
+                    order.push(STREAM_END);
+                    starts.push(order.len());
+                    order.extend(stream);
+                }
+            }
+        }
+        Self { ids, order, starts, is_same_session }
     }
 
     /// Returns whether the history is that of other captures of this stream's session.
@@ -55,21 +75,38 @@ impl CopiedHistory {
     /// Moves to the record with this content, which may be far ahead in the order. Without such a
     /// record, the position stays.
     pub(crate) fn seek_content(&self, content: u64, at: &mut usize) {
-        let ahead = self.order.get(*at..).unwrap_or_default();
+        let ahead = self.order.get(*at..self.stream_end(*at)).unwrap_or_default();
         if let Some(found) = ahead.iter().position(|other| *other == content) {
             *at += found;
         }
     }
 
     /// Returns whether the record with this content comes next in the order, within
-    /// [`ORDER_WINDOW_RECORDS`] records of the position reached so far. Moves past it if so.
+    /// [`ORDER_WINDOW_RECORDS`] records of the position reached so far. Moves past it if so. The first
+    /// record that is found decides which stream is repeated.
     pub(crate) fn advance_past(&self, content: u64, at: &mut usize) -> bool {
-        let window_start = (*at).min(self.order.len());
-        let window_end = (window_start + ORDER_WINDOW_RECORDS).min(self.order.len());
-        let found = self.order[window_start..window_end].iter().position(|other| *other == content);
+        let mut found = self.find_ahead(content, *at);
+        if found.is_none() && *at == 0 {
+            found = self.starts.iter().find_map(|start| self.find_ahead(content, *start));
+        }
         if let Some(found) = found {
-            *at = window_start + found + 1;
+            *at = found + 1;
         }
         found.is_some()
+    }
+
+    /// Returns where the record with this content is, within [`ORDER_WINDOW_RECORDS`] records of a
+    /// position and in its stream.
+    fn find_ahead(&self, content: u64, at: usize) -> Option<usize> {
+        let start = at.min(self.order.len());
+        let end = (start + ORDER_WINDOW_RECORDS).min(self.stream_end(start));
+        let window = self.order.get(start..end)?;
+        window.iter().position(|other| *other == content).map(|found| start + found)
+    }
+
+    /// Returns the end of the stream of a position.
+    fn stream_end(&self, at: usize) -> usize {
+        let next = self.starts.iter().find(|start| **start > at);
+        next.map_or(self.order.len(), |start| start - 1)
     }
 }

@@ -8,7 +8,7 @@ mod steps;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use ingest::provider::call_arguments::find_call_arguments;
+use ingest::provider::call_arguments::{CallArguments, find_call_arguments};
 use schemas::event::Relation;
 use schemas::price::PriceTable;
 use schemas::session::{EventRow, SessionRow};
@@ -140,22 +140,12 @@ impl TrajectoryWriter<'_> {
         rows: &'r [EventRow],
         costs: &[Option<f64>],
     ) -> Result<Vec<SessionEvent<'r>>, ToolError> {
-        let mut log = self.logs.open(&session.session_id).ok();
+        let mut found = self.find_arguments(session, rows)?;
         let mut model = None;
         let mut branch = None;
         let mut events = Vec::with_capacity(rows.len());
         for (row, cost) in rows.iter().zip(costs) {
-            self.call.ensure_running()?;
-            let mut arguments = None;
-            if row.event_type == EventType::ToolCall
-                && let Some(log) = &mut log
-            {
-                let offset = row.source_offset.cast_unsigned();
-                let record = log.read_record(offset, row.source_length.cast_unsigned());
-                arguments = record.ok().and_then(|record| {
-                    find_call_arguments(&record, &row.text, &self.logs.redactor)
-                });
-            }
+            let arguments = found.remove(&row.event_index);
             let has_new_model = row.model.is_some() && row.model != model;
             let has_new_branch = row.git_branch.is_some() && row.git_branch != branch;
             model.clone_from(&row.model);
@@ -164,6 +154,34 @@ impl TrajectoryWriter<'_> {
             events.push(SessionEvent { row, cost, arguments, has_new_model, has_new_branch });
         }
         Ok(events)
+    }
+
+    /// Finds the arguments of calls in the log, by the indexes of the events. Each record is read and
+    /// searched once.
+    fn find_arguments(
+        &self,
+        session: &SessionRow,
+        rows: &[EventRow],
+    ) -> Result<HashMap<i32, CallArguments>, ToolError> {
+        let mut found = HashMap::new();
+        let Ok(mut log) = self.logs.open(&session.session_id) else { return Ok(found) };
+        let mut records: BTreeMap<(i64, i64), Vec<&EventRow>> = BTreeMap::new();
+        for row in rows.iter().filter(|row| row.event_type == EventType::ToolCall) {
+            records.entry((row.source_offset, row.source_length)).or_default().push(row);
+        }
+        for ((offset, length), calls) in records {
+            self.call.ensure_running()?;
+            let record = log.read_record(offset.cast_unsigned(), length.cast_unsigned());
+            let Ok(record) = record else { continue };
+            let texts: Vec<&str> = calls.iter().map(|row| row.text.as_str()).collect();
+            let by_text = find_call_arguments(&record, &texts, &self.logs.redactor);
+            for row in calls {
+                if let Some(arguments) = by_text.get(row.text.as_str()) {
+                    found.insert(row.event_index, arguments.clone());
+                }
+            }
+        }
+        Ok(found)
     }
 
     fn describe_session(&self, row: &SessionRow) -> TrajectoryExtra {

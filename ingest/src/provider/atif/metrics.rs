@@ -20,7 +20,7 @@ const WRITES_OUTSIDE_AGENTS: &[&str] = &["openclaw", "opencode"];
 const REASONING_OUTSIDE_AGENTS: &[&str] = &["opencode"];
 
 /// A count beyond this is not one.
-const MAX_COUNT: i64 = 1 << 53;
+const MAX_COUNT: i64 = 1 << 40;
 
 /// Reads the counts of a step of an agent. `is_exported` is true if `sessions` wrote them.
 pub(super) fn read_usage(metrics: &Json, agent: &str, is_exported: bool) -> Usage {
@@ -52,18 +52,27 @@ pub(super) fn read_usage(metrics: &Json, agent: &str, is_exported: bool) -> Usag
     }
 }
 
-/// Reads the sums of a trajectory whose steps have no counts. `None` if there are none.
-pub(super) fn read_total(total: &Json, whole: RecordSpan) -> Option<Part> {
+/// Reads the sums of a trajectory whose steps have no counts. `None` if there are none. `counted` are
+/// the tokens of its subagents, which its sums include.
+pub(super) fn read_total(total: &Json, whole: RecordSpan, counted: Usage) -> Option<Part> {
     let prompt = read_count(&total["total_prompt_tokens"]);
     let cache_read = read_count(&total["total_cached_tokens"]);
+    let input = prompt.map(|prompt| (prompt - cache_read.unwrap_or(0)).max(0));
+    let rest = |count: Option<i64>, counted: Option<i64>| {
+        count.map(|count| (count - counted.unwrap_or(0)).max(0))
+    };
     let usage = Usage {
-        input: prompt.map(|prompt| (prompt - cache_read.unwrap_or(0)).max(0)),
-        output: read_count(&total["total_completion_tokens"]),
-        cache_read,
+        input: rest(input, counted.input),
+        output: rest(read_count(&total["total_completion_tokens"]), counted.output),
+        cache_read: rest(cache_read, counted.cache_read),
         ..Usage::default()
     };
     let cost = read_cost(&total["total_cost_usd"]);
-    (!usage.is_unknown()).then(|| Part { usage, cost, ..Part::new(EventType::TokenUsage, whole) })
+    (!usage.is_unknown() || cost.is_some()).then(|| Part {
+        usage,
+        cost,
+        ..Part::new(EventType::TokenUsage, whole)
+    })
 }
 
 /// Reads a cost in US dollars. Producers write 0 where they know no price.
@@ -71,8 +80,11 @@ pub(super) fn read_cost(value: &Json) -> Option<f64> {
     value.as_f64().filter(|cost| *cost > 0.0 && *cost < 1e6)
 }
 
+/// Reads a count. Some producers write whole numbers as `1000.0`.
 fn read_count(value: &Json) -> Option<i64> {
-    value.as_i64().filter(|count| (0..=MAX_COUNT).contains(count))
+    let whole = || value.as_f64().filter(|count| count.fract() == 0.0 && count.abs() < 1e15);
+    let count = value.as_i64().or_else(|| whole().map(|count| count as i64));
+    count.filter(|count| (0..=MAX_COUNT).contains(count))
 }
 
 #[cfg(test)]

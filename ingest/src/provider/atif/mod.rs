@@ -19,7 +19,8 @@ mod step;
 use std::path::Path;
 use std::rc::Rc;
 
-use schemas::{Confidence, Provider};
+use schemas::problem::ProblemKind;
+use schemas::{Confidence, Provider, Usage};
 use serde_json::Value as Json;
 
 use self::part::{EmbeddedTrajectory, Part, PartWriter};
@@ -125,7 +126,14 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     let mut parts = Vec::new();
     for span in &document.records {
         let raw = span.record_bytes(bytes);
-        let Ok(step) = serde_json::from_str::<Json>(&legible_json(raw)) else { continue };
+        let step = match serde_json::from_str::<Json>(&legible_json(raw)) {
+            Ok(step) => step,
+            Err(error) => {
+                let message = format!("the step cannot be read: {error}");
+                out.push_problem(span.position(), ProblemKind::BadJson, message);
+                continue;
+            }
+        };
         let before = parts.len();
         reader.read_step(&step, *span, &facts, &mut parts, out);
         let is_empty = parts.len() == before;
@@ -140,11 +148,16 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
         read_embedded(trajectory, whole, &mut reader, &mut parts, &mut separate, out, 0);
     }
 
-    let has_usage =
-        parts.iter().chain(separate.iter().flat_map(|own| &own.parts)).any(Part::has_usage);
-    if !has_usage && let Some(total) = header.get(METRICS) {
-        parts.extend(metrics::read_total(total, whole));
-        out.set_confidence(Confidence::Estimated);
+    // The sums of a document in which all steps are copied are those of the session that was copied.
+    let is_copied = !parts.is_empty() && parts.iter().all(|part| part.is_copied);
+    if !is_exported && !is_copied && !parts.iter().any(Part::has_usage) {
+        let counted = separate.iter().flat_map(|own| &own.parts).map(|part| part.usage);
+        let counted = counted.fold(Usage::default(), Usage::plus);
+        let total = header.get(METRICS).unwrap_or(&Json::Null);
+        if let Some(total) = metrics::read_total(total, whole, counted) {
+            parts.push(total);
+            out.set_confidence(Confidence::Estimated);
+        }
     }
     part::sort_parts(&mut parts);
     part::insert_subagents(&mut parts, separate);
@@ -152,6 +165,8 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     let abandoned = extra["abandoned"].as_str().unwrap_or("");
     PartWriter::new(bytes, abandoned).push_all(&parts, out);
     if is_exported {
+        // Before the first record, the times may count as those of copied history.
+        extend_time_range(extra, out);
         // The last ones may be in no event, and the confidence says what is missing.
         out.set_branch(agent["extra"]["git_branch"].as_str());
         out.set_model(extra["model"].as_str());
@@ -169,9 +184,7 @@ fn decode_header(agent: &Json, extra: &Json, out: &mut Stream) -> bool {
     out.set_cwd(of_agent["cwd"].as_str());
     out.set_repository(of_agent["repository"].as_str());
     out.offer_title(TitleFrom::Agent, extra["title"].as_str().unwrap_or(""));
-    for key in ["started_at", "ended_at"] {
-        out.extend_time_range(parse_micros(extra[key].as_str()));
-    }
+    extend_time_range(extra, out);
     if let Some(confidence) = extra["usage_confidence"].as_str().and_then(|name| name.parse().ok())
     {
         out.set_confidence(confidence);
@@ -182,6 +195,13 @@ fn decode_header(agent: &Json, extra: &Json, out: &mut Stream) -> bool {
         out.set_model(agent["model_name"].as_str());
     }
     is_exported
+}
+
+/// Extends the time range of the session by that of the one that was exported.
+fn extend_time_range(extra: &Json, out: &mut Stream) {
+    for key in ["started_at", "ended_at"] {
+        out.extend_time_range(parse_micros(extra[key].as_str()));
+    }
 }
 
 /// Reads an embedded trajectory: into `parts` if it is a part of the session, as what a subagent did
@@ -218,8 +238,23 @@ fn read_embedded(
     }
     reader.read_outside_events(extra, whole, &facts, target);
     if !is_own {
+        // The sums of one with subagents, or of an export, may be those of its subagents.
+        let has_subagents = trajectory[SUBAGENTS].as_array().is_some_and(|inner| !inner.is_empty());
+        if !has_subagents
+            && !extra["usage_confidence"].is_string()
+            && !own.iter().any(Part::has_usage)
+            && let Some(total) = metrics::read_total(&trajectory[METRICS], whole, Usage::default())
+        {
+            own.push(Part { sidechain: facts.sidechain.clone(), ..total });
+            out.set_confidence(Confidence::Estimated);
+        }
         part::sort_parts(&mut own);
         separate.push(EmbeddedTrajectory { id: id.to_owned(), parts: own });
+    }
+    let inner = trajectory[SUBAGENTS].as_array();
+    if depth == MAX_DEPTH && inner.is_some_and(|inner| !inner.is_empty()) {
+        let message = format!("trajectories embedded deeper than {MAX_DEPTH} levels are not read");
+        out.push_problem(whole.position(), ProblemKind::RecordsLeftOut, message);
     }
     if depth < MAX_DEPTH {
         for inner in trajectory[SUBAGENTS].as_array().into_iter().flatten() {

@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
 use schemas::{EventType, Usage};
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::provider::shared::document::RecordSpan;
 use crate::stream::{DecodedEvent, ModeWords, Stream, TitleFrom};
@@ -17,7 +18,8 @@ pub(super) struct Part {
     pub(super) kind: EventType,
     /// Where the step is; all of the document for a step of an embedded trajectory.
     pub(super) span: RecordSpan,
-    /// The step of an embedded trajectory, which identifies it in copies of the document.
+    /// The step of an embedded trajectory, or counts that are in no step: they identify the record in
+    /// copies of the document.
     pub(super) content: Option<Rc<str>>,
     /// The index of the event that was exported as this part. `None` if another program wrote the
     /// document.
@@ -170,6 +172,9 @@ pub(super) struct PartWriter<'b> {
     abandoned: HashMap<i64, i64>,
     /// The time of the last record that had one.
     last_time: Option<i64>,
+    /// The numbers of records so far by the hash of their step. Each record of a step has an identity
+    /// of its own.
+    records: HashMap<u64, usize>,
 }
 
 /// Maximum number of turns or responses without events before one with events.
@@ -186,7 +191,14 @@ impl<'b> PartWriter<'b> {
                 by_end.insert(last, first);
             }
         }
-        Self { bytes, steps: HashMap::new(), turn_index: 0, abandoned: by_end, last_time: None }
+        Self {
+            bytes,
+            steps: HashMap::new(),
+            turn_index: 0,
+            abandoned: by_end,
+            last_time: None,
+            records: HashMap::new(),
+        }
     }
 
     pub(super) fn push_all(&mut self, parts: &[Part], out: &mut Stream) {
@@ -217,7 +229,12 @@ impl<'b> PartWriter<'b> {
         };
         // Times of copied history count only while there are no others.
         let time = part.time.filter(|_| has_time && !part.is_copied);
-        out.begin_record_by_content(part.span.position(), raw, time);
+        let step = xxh3_64(raw);
+        let records = self.records.entry(step).or_default();
+        *records += 1;
+        let later = [step.to_le_bytes(), (*records as u64).to_le_bytes()].concat();
+        let identity = if *records == 1 { raw } else { &later };
+        out.begin_record_by_content(part.span.position(), identity, time);
         if part.is_copied {
             out.set_copied(true);
         }

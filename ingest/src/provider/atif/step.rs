@@ -46,7 +46,7 @@ const SEPARATOR: &str = "\n\n";
 pub(super) struct TrajectoryFacts {
     agent: String,
     /// As [`Part::sidechain`].
-    sidechain: Option<Option<String>>,
+    pub(super) sidechain: Option<Option<String>>,
     machine_texts: &'static [MachineText],
 }
 
@@ -124,6 +124,7 @@ impl StepReader {
     ) {
         for event in extra["events"].as_array().into_iter().flatten() {
             let mut part = Part::new(EventType::TokenUsage, whole);
+            part.content = Some(event.to_string().into());
             part.sidechain.clone_from(&facts.sidechain);
             self.read_event(event, &Json::Null, &mut part);
             if part.event_index.is_some() {
@@ -150,13 +151,11 @@ impl StepReader {
         };
         let mut parts = Vec::new();
         let message = content_text(&step["message"]);
+        if let Some(text) = step["reasoning_content"].as_str() {
+            parts.push(Part { text: text.to_owned(), ..new(EventType::Reasoning) });
+        }
         match step["source"].as_str() {
-            Some("agent") => {
-                if let Some(text) = step["reasoning_content"].as_str() {
-                    parts.push(Part { text: text.to_owned(), ..new(EventType::Reasoning) });
-                }
-                parts.push(Part { text: message, ..new(EventType::Message) });
-            }
+            Some("agent") => parts.push(Part { text: message, ..new(EventType::Message) }),
             Some("user") => parts.push(Part { text: message, ..new(EventType::User) }),
             source => {
                 let subtype = extra["subtype"].as_str().or(source).unwrap_or("system");
@@ -219,7 +218,8 @@ impl StepReader {
                 });
             }
             Json::String(text) => read.read_plain_text(text),
-            Json::Null | Json::Bool(_) | Json::Number(_) | Json::Array(_) => {}
+            Json::Array(_) => read.read_plain_text(&arguments.to_string()),
+            Json::Null | Json::Bool(_) | Json::Number(_) => {}
         }
         read
     }
