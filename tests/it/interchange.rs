@@ -40,9 +40,9 @@ fn json_files(dir: &Path) -> Vec<(PathBuf, Value)> {
 
 /// Exports a store as trajectories, and reads these into a new one.
 fn read_back(env: &TestEnv) -> TestEnv {
-    env.run(&["export", "atif", "-o", "atif"]).ok();
+    env.run(["export", "atif", "-o", "atif"]).ok();
     let back = TestEnv::new();
-    back.run(&["ingest", "--quiet", &env.path("atif").to_string_lossy()]).ok();
+    back.run(["ingest", "--quiet", &env.path("atif").to_string_lossy()]).ok();
     back
 }
 
@@ -83,7 +83,7 @@ fn sessions_come_back_from_trajectories() {
     assert!(compare(&env, &back) > 70);
     let Some(logs) = real_logs() else { return };
     let env = TestEnv::new();
-    env.run(&["ingest", "--quiet", &logs.to_string_lossy()]).ok();
+    env.run(["ingest", "--quiet", &logs.to_string_lossy()]).ok();
     assert!(compare(&env, &read_back(&env)) > 200);
 }
 
@@ -91,7 +91,7 @@ fn sessions_come_back_from_trajectories() {
 fn a_session_counts_once_whichever_form_comes_first() {
     let env = TestEnv::with_samples();
     let wanted = env.rows(COUNTED);
-    env.run(&["export", "atif", "-o", "atif"]).ok();
+    env.run(["export", "atif", "-o", "atif"]).ok();
     // A trajectory of a trajectory has other bytes.
     fs::remove_file(env.path("atif").join("3c1f0a92-77de-4b0c-9a51-c2d48e6b7f10.json"))
         .expect("there");
@@ -104,7 +104,7 @@ fn a_session_counts_once_whichever_form_comes_first() {
     ] {
         let env = TestEnv::new();
         for paths in &order {
-            env.run(&[&["ingest", "--quiet"], &paths[..]].concat()).ok();
+            env.run([&["ingest", "--quiet"], &paths[..]].concat()).ok();
         }
         assert_eq!(env.rows(COUNTED), wanted, "{order:?}");
         let copied = "SELECT count(*) FROM events e JOIN sessions s USING (session_id) \
@@ -116,7 +116,7 @@ fn a_session_counts_once_whichever_form_comes_first() {
 #[test]
 fn subagents_are_referenced_in_a_folder_and_embedded_in_one_document() {
     let env = TestEnv::with_samples();
-    env.run(&["export", "atif", "-o", "atif"]).ok();
+    env.run(["export", "atif", "-o", "atif"]).ok();
     let documents = json_files(&env.path("atif"));
     let file = |id: &str| {
         let name = format!("{id}.json");
@@ -134,7 +134,7 @@ fn subagents_are_referenced_in_a_folder_and_embedded_in_one_document() {
     assert_eq!(file(SUBAGENT)["extra"]["parent_session_id"], MAIN);
 
     let printed: Value =
-        serde_json::from_str(&env.run(&["export", "atif", MAIN]).ok()).expect("JSON");
+        serde_json::from_str(&env.run(["export", "atif", MAIN]).ok()).expect("JSON");
     assert_eq!(printed["subagent_trajectories"][0]["trajectory_id"], SUBAGENT);
     assert!(refs(&printed).iter().any(|found| found["trajectory_id"] == SUBAGENT));
     let sum = |document: &Value| {
@@ -142,9 +142,9 @@ fn subagents_are_referenced_in_a_folder_and_embedded_in_one_document() {
     };
     assert_eq!(sum(&printed), sum(file(MAIN)) + sum(file(SUBAGENT)));
 
-    env.run(&["export", "atif", MAIN, "-o", "one.json"]).ok();
+    env.run(["export", "atif", MAIN, "-o", "one.json"]).ok();
     let back = TestEnv::new();
-    back.run(&["ingest", "--quiet", &env.path("one.json").to_string_lossy()]).ok();
+    back.run(["ingest", "--quiet", &env.path("one.json").to_string_lossy()]).ok();
     let sidechain =
         "SELECT count(*) FROM events WHERE is_sidechain AND spawned_agent_id = 'ab20cdd8693cc94e2'";
     let own = format!("SELECT count(*) FROM events WHERE session_id = '{SUBAGENT}'");
@@ -157,20 +157,20 @@ fn a_trajectory_needs_events_and_files_are_kept() {
     let empty = env.rows("SELECT session_id FROM sessions WHERE events = 0");
     if let Some(row) = empty.first() {
         let id = row[0].as_str().expect("an id");
-        assert!(env.run(&["export", "atif", id]).fails(2).stderr.contains("has no events"));
+        assert!(env.run(["export", "atif", id]).fails(2).stderr.contains("has no events"));
     }
-    assert!(env.run(&["export", "atif"]).fails(2).stderr.contains("-o FOLDER"));
+    assert!(env.run(["export", "atif"]).fails(2).stderr.contains("-o FOLDER"));
     assert!(
-        env.run(&["export", "atif", "--table", "usage", "-o", "x"])
+        env.run(["export", "atif", "--table", "usage", "-o", "x"])
             .fails(2)
             .stderr
             .contains("whole sessions")
     );
-    env.run(&["export", "atif", MAIN, "-o", "one.json"]).ok();
-    assert_eq!(env.json(&["export", "atif", MAIN, "-o", "one.json"])["files_unchanged"], 1);
+    env.run(["export", "atif", MAIN, "-o", "one.json"]).ok();
+    assert_eq!(env.json(["export", "atif", MAIN, "-o", "one.json"])["files_unchanged"], 1);
     fs::write(env.path("one.json"), "mine").expect("writes");
     assert!(
-        env.run(&["export", "atif", MAIN, "-o", "one.json"]).fails(2).stderr.contains("--force")
+        env.run(["export", "atif", MAIN, "-o", "one.json"]).fails(2).stderr.contains("--force")
     );
     assert_eq!(fs::read_to_string(env.path("one.json")).expect("reads"), "mine");
 }
@@ -198,9 +198,9 @@ fn write_log_with_secret(env: &TestEnv) -> PathBuf {
 fn arguments_are_those_of_the_log_without_its_secrets() {
     let env = TestEnv::new();
     let log = write_log_with_secret(&env);
-    env.run(&["ingest", "--quiet", "s.jsonl"]).ok();
+    env.run(["ingest", "--quiet", "s.jsonl"]).ok();
     let call = |env: &TestEnv| {
-        let text = env.run(&["export", "atif", "s"]).ok();
+        let text = env.run(["export", "atif", "s"]).ok();
         assert!(!text.contains(TOKEN), "{text}");
         let document: Value = serde_json::from_str(&text).expect("JSON");
         document["steps"][1]["tool_calls"][0]["arguments"].clone()
@@ -211,16 +211,16 @@ fn arguments_are_those_of_the_log_without_its_secrets() {
     fs::remove_file(log).expect("there");
     assert_eq!(call(&env), json!({ "input": format!("command: {masked}\ntimeout: 5") }));
     for format in ["sts", "otel"] {
-        assert!(!env.run(&["export", format, "s"]).ok().contains(TOKEN), "{format}");
+        assert!(!env.run(["export", format, "s"]).ok().contains(TOKEN), "{format}");
     }
-    assert!(!env.run(&["export", "otel", "s", "--include-content"]).ok().contains(TOKEN));
+    assert!(!env.run(["export", "otel", "s", "--include-content"]).ok().contains(TOKEN));
 }
 
 #[test]
 fn hostile_sessions_become_tame_files() {
     let env = TestEnv::with_samples();
     for format in ["atif", "sts"] {
-        env.run(&["export", format, "-o", format]).ok();
+        env.run(["export", format, "-o", format]).ok();
         let names: Vec<_> = fs::read_dir(env.path(format))
             .expect("lists")
             .map(|entry| entry.expect("entry").file_name().to_string_lossy().into_owned())
@@ -228,7 +228,7 @@ fn hostile_sessions_become_tame_files() {
         let is_safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '~');
         assert!(names.iter().all(|name| name.chars().all(is_safe)), "{names:?}");
     }
-    let text = env.run(&["export", "atif", HOSTILE]).ok();
+    let text = env.run(["export", "atif", HOSTILE]).ok();
     assert!(!text.contains('\u{1b}') && !text.contains("\\u001b"), "no terminal escapes");
     assert!(!text.contains('\u{202e}'), "nothing that changes the order of characters");
 }
@@ -236,7 +236,7 @@ fn hostile_sessions_become_tame_files() {
 #[test]
 fn spans_have_content_only_on_request() {
     let env = TestEnv::with_samples();
-    let plain = env.run(&["export", "otel"]).ok();
+    let plain = env.run(["export", "otel"]).ok();
     let spans: Vec<Value> = plain
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).expect("JSON"))
@@ -261,10 +261,10 @@ fn spans_have_content_only_on_request() {
     ];
     assert!(content.iter().all(|key| !plain.contains(key)), "no content");
     assert!(!plain.contains("budget.remaining"), "no content");
-    let full = env.run(&["export", "otel", "--include-content"]).ok();
+    let full = env.run(["export", "otel", "--include-content"]).ok();
     assert!(content.iter().all(|key| full.contains(key)) && full.contains("budget.remaining"));
     assert!(
-        env.run(&["export", "atif", MAIN, "--include-content"])
+        env.run(["export", "atif", MAIN, "--include-content"])
             .fails(2)
             .stderr
             .contains("otel only")
@@ -274,7 +274,7 @@ fn spans_have_content_only_on_request() {
 #[test]
 fn a_shared_trace_is_a_header_and_messages() {
     let env = TestEnv::with_samples();
-    let text = env.run(&["export", "sts", MAIN]).ok();
+    let text = env.run(["export", "sts", MAIN]).ok();
     let lines: Vec<Value> =
         text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert_eq!(
@@ -312,7 +312,7 @@ fn trajectories_are_read_with_any_name_and_any_damage() {
         env.path("runs/jobs/2026-10-20__08-30-00/retry-jitter__Qm4xT7b/agent/trajectory.json");
     fs::write(&run, &nameless).expect("writes");
     fs::write(env.path("cut.json"), &text[..text.len() * 2 / 3]).expect("writes");
-    env.run(&["ingest", "--quiet", "runs", "cut.json"]).ok();
+    env.run(["ingest", "--quiet", "runs", "cut.json"]).ok();
     let ids = env.rows("SELECT session_id FROM sessions ORDER BY session_id");
     assert_eq!(
         ids,

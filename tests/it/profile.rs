@@ -65,11 +65,11 @@ fn some_tools_are_served_by_name_over_both_transports() {
 #[test]
 fn tools_that_cannot_be_served_are_refused() {
     let env = TestEnv::new();
-    let unknown = env.run(&["mcp", "--tools", "list_session"]).error(2);
+    let unknown = env.run(["mcp", "--tools", "list_session"]).error(2);
     says(&unknown, &["list_session", "list_sessions", "search_events", "sessions"]);
-    let writes = env.run(&["mcp", "--tools", "update_session_labels"]).error(2);
+    let writes = env.run(["mcp", "--tools", "update_session_labels"]).error(2);
     says(&writes, &["update_session_labels", "--allow-labels"]);
-    says(&env.run(&["mcp", "--profile", "small"]).error(2), &["memory"]);
+    says(&env.run(["mcp", "--profile", "small"]).error(2), &["memory"]);
     env.run(["mcp", "--profile", "memory", "--tools", "sessions"]).error(2);
 }
 
@@ -214,7 +214,7 @@ fn a_question_gets_the_sessions_and_what_the_best_one_says() {
     let mut client = Client::legacy_with(&env, MEMORY);
     let question = "where did a clone not share the retry budget";
     let first = client.call("sessions", json!({ "query": question, "limit": 2 }));
-    let found = env.json(&["find", question, "--limit", "2"]);
+    let found = env.json(["find", question, "--limit", "2"]);
     let ids = |answer: &Value| -> Vec<Value> {
         items(answer, "sessions").iter().map(|session| session["session_id"].clone()).collect()
     };

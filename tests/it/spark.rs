@@ -62,10 +62,10 @@ fn machine_with_lake() -> TestEnv {
     let settings = env.path(".config/sessions");
     std::fs::create_dir_all(&settings).expect("creates");
     std::fs::write(settings.join("settings.toml"), SETTINGS).expect("writes");
-    env.run(&["ingest", "--quiet", &samples().to_string_lossy()]).ok();
-    env.run(&["push", &env.path("lake").to_string_lossy()]).ok();
+    env.run(["ingest", "--quiet", &samples().to_string_lossy()]).ok();
+    env.run(["push", &env.path("lake").to_string_lossy()]).ok();
     let pulled = env.path("pulled").to_string_lossy().into_owned();
-    env.run(&["--store", &pulled, "pull", &env.path("lake").to_string_lossy()]).ok();
+    env.run(["--store", &pulled, "pull", &env.path("lake").to_string_lossy()]).ok();
     env
 }
 
@@ -211,7 +211,7 @@ fn spark_answers_like_the_store() {
 
     // The same while a compaction joins the objects of one day after the other.
     let lake = env.path("lake");
-    env.run(&["lake", "compact", &lake.to_string_lossy()]).ok();
+    env.run(["lake", "compact", &lake.to_string_lossy()]).ok();
     forget_some_days(&lake);
     let joined = joined_objects(&lake);
     for (tool, args) in questions.iter().filter(|(tool, _)| tool != "get_event_details") {
@@ -228,7 +228,7 @@ fn spark_answers_like_the_store() {
     }
 
     // The nearest days first: totals are those of what was searched. All days are joined.
-    env.run(&["lake", "compact", &lake.to_string_lossy()]).ok();
+    env.run(["lake", "compact", &lake.to_string_lossy()]).ok();
     assert!(0 < joined && joined < joined_objects(&lake), "{joined}");
     let near = EngineLimits { load_bytes: 0, counted_events: 0, ..EngineLimits::default() };
     let spark = on_spark(&env, &address, "near", near);
@@ -251,9 +251,9 @@ fn the_command_line_answers_over_a_lake() {
     let env = machine_with_lake();
     let lake = env.path("lake").to_string_lossy().into_owned();
     let engine = ["--engine", &address, "--lake", &lake];
-    let run = |args: &[&str]| env.run(&[&engine, args].concat());
+    let run = |args: &[&str]| env.run([&engine, args].concat());
     let pulled = env.path("pulled").to_string_lossy().into_owned();
-    let here = |args: &[&str]| env.run(&[&["--store", &pulled, "--no-refresh"], args].concat());
+    let here = |args: &[&str]| env.run([&["--store", &pulled, "--no-refresh"], args].concat());
     for args in [
         &["search", "budget", "--events", "--page", "2", "-n", "3"][..],
         &["list", "--no-pager"],

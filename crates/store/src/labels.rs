@@ -205,15 +205,15 @@ impl LabelBook {
 
 /// Returns the reason why labels cannot be read, without the path of the file.
 fn damage_reason(error: StoreError) -> String {
-    match error {
-        StoreError::BadStatements { reason, .. } => {
-            format!(
-                "{reason}. Restore it from a backup; if it is gone, the next label begins a new file"
-            )
-        }
-        StoreError::Io { source, .. } => source.to_string(),
-        other => other.to_string(),
+    if let StoreError::BadStatements { reason, .. } = error {
+        return format!(
+            "{reason}. Restore it from a backup; if it is gone, the next label begins a new file"
+        );
     }
+    if let StoreError::Io { source, .. } = error {
+        return source.to_string();
+    }
+    error.to_string()
 }
 
 #[cfg(test)]
