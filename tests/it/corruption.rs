@@ -292,7 +292,7 @@ fn a_label_file_without_its_checksum_is_said() {
     env.write(&path, labels.to_string());
     for args in [&["list"][..], &["status"]] {
         let answer = env.json(args);
-        answer["warnings"].to_string().shows("its checksum is missing");
+        answer["warnings"].to_string().shows("its checksum differs");
     }
 }
 
