@@ -255,7 +255,7 @@ fn odd_queries_are_questions_and_arguments_without_effect_are_named() {
     let answer = client.call("sessions", json!({ "query": "the retry budget", "turns": "1" }));
     assert_eq!(text(&answer, "/warnings/0/message"), "No effect on this call: turns");
     for (query, says_what) in
-        [("is:eror retry", "is:eror"), ("/re[try/ is:error", "regular expression")]
+        [("is:broken retry", "is:broken"), ("/re[try/ is:error", "regular expression")]
     {
         let wrong = client.fails("sessions", json!({ "query": query }));
         assert_eq!(wrong["code"], "invalid_query", "{wrong}");
