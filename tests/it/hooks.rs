@@ -432,7 +432,7 @@ fn hooks_can_be_switched_off() {
         "enabled = false\ntimeout_ms = 60000",
         "silent = ['post-tool-failure']\ntimeout_ms = 60000",
         // A setting that is not understood may have been meant to switch them off.
-        "enabeld = false",
+        "disabled = true",
         "timeout_ms = 0",
     ] {
         env.write_settings(format!("[hooks]\n{settings}\n"));

@@ -102,6 +102,7 @@ fn ingest(format: &LogFormat, claim: &SessionClaim, log: &[u8], lengths: &[usize
             source: source.map(Box::new),
             session: memory.sessions().pop().map(|(session, _)| session.into()),
             content: None,
+            is_whole_copy: false,
         };
         memory.run(Plan { units: vec![work].into(), ..Plan::default() });
     }
