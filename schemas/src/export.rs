@@ -65,6 +65,11 @@ impl ExportFormat {
         }
     }
 
+    /// Returns the name of the file in this format whose name without extension is `stem`.
+    pub fn file_name(self, stem: &str) -> String {
+        format!("{stem}.{}", self.extension())
+    }
+
     /// Returns how the sessions of an export become files.
     pub const fn layout(self) -> ExportLayout {
         match self {

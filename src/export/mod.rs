@@ -26,7 +26,7 @@ use self::render::SessionRenderer;
 use self::tables::TableReader;
 use crate::files::leftovers::remove_abandoned;
 use crate::files::outfile::{self, WriteOutcome, file_error};
-use store::{Snapshot, encode_lake_objects, write_arrow};
+use store::{Snapshot, encode_lake_objects, file_stem, write_arrow};
 use tools::error::store_error;
 use tools::{Call, SessionSelection, Tools};
 
@@ -322,7 +322,11 @@ impl Exporter<'_> {
                 continue;
             }
             let id = snapshot.sessions()[*at].id();
-            let path = if is_file { place.to_owned() } else { place.join(renderer.file_name(id)) };
+            let path = if is_file {
+                place.to_owned()
+            } else {
+                place.join(self.done.format.file_name(&file_stem(id)))
+            };
             let rendered = renderer.render_session(*at)?;
             self.write_file(&path, rendered.events, |file| {
                 file.write_all(rendered.text.as_bytes()).map_err(|error| file_error(&path, &error))
@@ -377,13 +381,17 @@ impl Exporter<'_> {
 }
 
 /// Returns the sessions that get a file or a line each in an export of several: those that have something
-/// to read, which logs of aborted starts have not. Trajectories refer to all subagents. Sessions that
-/// were named are exported whatever they hold.
+/// to read, which logs of aborted starts have not. Trajectories refer to all subagents. `None` for JSON
+/// lines, which have the events of all sessions, and for a session that was named: it is exported
+/// whatever it holds.
 fn find_own_files(
     snapshot: &Snapshot,
     sessions: &[usize],
     args: &ExportArgs,
 ) -> Option<HashSet<usize>> {
+    if args.format == ExportFormat::Jsonl {
+        return None;
+    }
     match args.selection.session_ids.len() {
         0 => {}
         1 => return None,

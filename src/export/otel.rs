@@ -95,9 +95,8 @@ struct SpanDraft {
 }
 
 impl SpanWriter<'_> {
-    /// Appends the span of an agent and those of its responses, calls and subagents. Returns the time
-    /// from its first step to its last.
-    /// Steps without a time have that of the session, or of the agent that `parent` is the span of.
+    /// Appends the span of an agent and those of its responses, calls and subagents. Steps without a time
+    /// get that of the session, or else `began`, when the agent of the span `parent` began.
     fn append_agent(&mut self, trajectory: &Trajectory, parent: Option<String>, began: i64) {
         let id = span_id(&trajectory.trajectory_id);
         let times = trajectory.steps.iter().filter_map(|step| micros(step.timestamp.as_deref()));

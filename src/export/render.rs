@@ -17,7 +17,7 @@ use super::markdown::{self, MarkdownOptions};
 use super::otel;
 use super::raw_logs::RawLogs;
 use super::sts;
-use store::{Snapshot, file_stem};
+use store::Snapshot;
 use tools::{Call, Tools, Transcript};
 
 /// Renders the sessions of an export.
@@ -29,8 +29,7 @@ pub(super) struct SessionRenderer<'s> {
     pub(super) prices: &'s PriceTable,
     /// The logs, once they are needed.
     pub(super) logs: OnceCell<RawLogs>,
-    /// The positions of the sessions that get a file or a line each. `None` if one session was named,
-    /// which is exported whatever it holds.
+    /// The positions of the sessions that get a file or a line each; `None` if all do.
     pub(super) own_files: Option<HashSet<usize>>,
     pub(super) has_images: bool,
     /// Writes texts, arguments and results to OTLP.
@@ -55,29 +54,50 @@ impl SessionRenderer<'_> {
         Ok(self.logs.get_or_init(|| read))
     }
 
-    /// Returns the name of the file of a session in a folder.
-    pub(super) fn file_name(&self, session_id: &str) -> String {
-        format!("{}.{}", file_stem(session_id), self.format.extension())
-    }
-
     /// Returns whether a session is in the export.
     pub(super) fn is_exported(&self, at: usize) -> bool {
-        self.format == ExportFormat::Jsonl
-            || self.own_files.as_ref().is_none_or(|own| own.contains(&at))
+        self.own_files.as_ref().is_none_or(|own| own.contains(&at))
     }
 
     /// Renders a session in the format of the export, which is one for texts.
     pub(super) fn render_session(&self, at: usize) -> Result<RenderedSession, ToolError> {
-        let write: fn(&Trajectory, bool) -> Result<String, ToolError> = match self.format {
-            ExportFormat::Atif => |trajectory, _| atif::format_document(trajectory),
-            ExportFormat::Sts => |trajectory, _| sts::format_lines(trajectory),
-            ExportFormat::Otel => otel::format_line,
-            ExportFormat::Parquet
-            | ExportFormat::Arrow
-            | ExportFormat::Jsonl
-            | ExportFormat::Markdown
-            | ExportFormat::Html => return self.render_transcript(at),
-        };
+        match self.format {
+            ExportFormat::Jsonl => self.render_events(at, format_json_lines),
+            ExportFormat::Markdown => self
+                .render_events(at, |whole| Ok(markdown::render_transcript(whole, self.markdown))),
+            ExportFormat::Html => self.render_events(at, |whole| self.render_page(whole)),
+            ExportFormat::Atif => self.render_trajectory(at, atif::format_document),
+            ExportFormat::Sts => self.render_trajectory(at, sts::format_lines),
+            ExportFormat::Otel => self.render_trajectory(at, |trajectory| {
+                otel::format_line(trajectory, self.has_content)
+            }),
+            ExportFormat::Parquet | ExportFormat::Arrow => Err(no_text_error(self.format)),
+        }
+    }
+
+    /// Renders a session as readers or the tools see it.
+    fn render_events(
+        &self,
+        at: usize,
+        write: impl FnOnce(&Transcript) -> Result<String, ToolError>,
+    ) -> Result<RenderedSession, ToolError> {
+        let whole = Transcript::read(self.snapshot, at, self.prices, &|| false)?;
+        Ok(RenderedSession { text: write(&whole)?, events: whole.events.len() as u64 })
+    }
+
+    fn render_page(&self, whole: &Transcript) -> Result<String, ToolError> {
+        let session_id = whole.session.session_id.clone();
+        let args = DetailArgs { session_id, ..DetailArgs::default() };
+        let details = self.tools.get_session_details(&args, self.call)?.data.into_value();
+        let images = TranscriptImages::new(self.tools, self.call, self.has_images);
+        html::render_transcript(whole, &details, &|event| images.read(event))
+    }
+
+    fn render_trajectory(
+        &self,
+        at: usize,
+        write: impl FnOnce(&Trajectory) -> Result<String, ToolError>,
+    ) -> Result<RenderedSession, ToolError> {
         let session = &self.snapshot.sessions()[at];
         if session.events == 0 {
             return Err(atif::no_events_error(session.id()));
@@ -90,29 +110,7 @@ impl SessionRenderer<'_> {
             own_files: self.own_files.as_ref(),
         };
         let (trajectory, events) = writer.build(at)?;
-        Ok(RenderedSession { text: write(&trajectory, self.has_content)?, events })
-    }
-
-    /// Renders a session as readers or the tools see it.
-    fn render_transcript(&self, at: usize) -> Result<RenderedSession, ToolError> {
-        let whole = Transcript::read(self.snapshot, at, self.prices, &|| false)?;
-        let text = match self.format {
-            ExportFormat::Jsonl => format_json_lines(&whole),
-            ExportFormat::Markdown => Ok(markdown::render_transcript(&whole, self.markdown)),
-            ExportFormat::Html => {
-                let session_id = whole.session.session_id.clone();
-                let args = DetailArgs { session_id, ..DetailArgs::default() };
-                let details = self.tools.get_session_details(&args, self.call)?.data.into_value();
-                let images = TranscriptImages::new(self.tools, self.call, self.has_images);
-                html::render_transcript(&whole, &details, &|event| images.read(event))
-            }
-            ExportFormat::Parquet
-            | ExportFormat::Arrow
-            | ExportFormat::Atif
-            | ExportFormat::Otel
-            | ExportFormat::Sts => Err(no_text_error(self.format)),
-        }?;
-        Ok(RenderedSession { text, events: whole.events.len() as u64 })
+        Ok(RenderedSession { text: write(&trajectory)?, events })
     }
 }
 

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::catalog::CATALOG_FILE;
-use super::error::{StatementFile, StoreError};
+use super::error::{StoreError, UserFile};
 use super::folder::SEGMENTS_FOLDER;
 use super::manifest::{Manifest, SegmentEntry, file_name};
 use base::parallel::in_parallel;
@@ -69,8 +69,8 @@ pub(super) fn inspect_store(dir: &Path, manifest: &Manifest) -> StoreCondition {
 
 /// Returns the folders and files of the store outside its segments.
 fn store_places(dir: &Path) -> Vec<PathBuf> {
-    let statements = StatementFile::ALL.map(StatementFile::name);
-    let names = [CATALOG_FILE, SEGMENTS_FOLDER].into_iter().chain(statements);
+    let user_files = UserFile::ALL.map(UserFile::name);
+    let names = [CATALOG_FILE, SEGMENTS_FOLDER].into_iter().chain(user_files);
     std::iter::once(dir.to_owned()).chain(names.map(|name| dir.join(name))).collect()
 }
 

@@ -28,19 +28,19 @@ pub enum StoreError {
     /// A file of a segment changed before the segment was committed.
     #[error("{} was changed while its segment was being written: {reason}", path.display())]
     Disturbed { path: PathBuf, reason: String },
-    /// A file with what only the user said cannot be read. `path` is the file, or one that belongs to
+    /// A file with what a user decided cannot be read. `path` is the file, or one that belongs to
     /// it.
     #[error("{} cannot be read: {reason}", path.display())]
-    BadStatements { file: StatementFile, path: PathBuf, reason: String },
+    BadUserFile { file: UserFile, path: PathBuf, reason: String },
     #[error("{} is damaged: {reason}", path.display())]
     Damaged { path: PathBuf, reason: String },
     #[error("another process is writing to {}", path.display())]
     Busy { path: PathBuf },
 }
 
-/// A file with what only the user said.
+/// A file with what a user decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StatementFile {
+pub enum UserFile {
     Labels,
     Forgotten,
     Reduced,

@@ -18,10 +18,10 @@ use std::time::Duration;
 use super::catalog::{CATALOG_FILE, CATALOG_SIDE_FILES, Catalog};
 use super::disk::files;
 use super::disk::lock::{StoreLock, WRITE_LOCK};
-use super::error::{StatementFile, StoreError};
+use super::error::{StoreError, UserFile};
 use super::forgotten::is_records_file;
 use super::manifest::{Manifest, ROW_COPY, SEGMENT_TABLES, SegmentEntry, file_name, is_old_store};
-use super::statements::LABELS_LOCK;
+use super::user_file::LABELS_LOCK;
 
 /// Names of the store's files directly in its folder.
 const OWN_FILES: [&str; 14] = [
@@ -31,9 +31,9 @@ const OWN_FILES: [&str; 14] = [
     CATALOG_SIDE_FILES[2],
     WRITE_LOCK,
     LABELS_LOCK,
-    StatementFile::Labels.name(),
-    StatementFile::Forgotten.name(),
-    StatementFile::Reduced.name(),
+    UserFile::Labels.name(),
+    UserFile::Forgotten.name(),
+    UserFile::Reduced.name(),
     TOKEN_FILE,
     HOOK_LOG,
     HOOK_LOG_LOCK,

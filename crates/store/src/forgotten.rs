@@ -27,11 +27,11 @@ use serde::{Deserialize, Serialize};
 
 use super::disk::files;
 use super::disk::lock::StoreLock;
-use super::error::{StatementFile, StoreError};
+use super::error::{StoreError, UserFile};
 use base::random::random_bytes;
 
 /// The file with the forgotten sessions.
-const FILE: StatementFile = StatementFile::Forgotten;
+const FILE: UserFile = UserFile::Forgotten;
 
 /// Beginning and end of the name of the file with the hashes of records. Between them is its checksum.
 const RECORDS_START: &str = "forgotten-";
@@ -93,7 +93,7 @@ impl ForgottenLogs {
             let Some((own, others)) = rest.split_at_checked(length) else {
                 let path = dir.join(&self.records);
                 let reason = "it has fewer records than forgotten.json says".to_owned();
-                return Err(StoreError::BadStatements { file: FILE, path, reason });
+                return Err(StoreError::BadUserFile { file: FILE, path, reason });
             };
             rest = others;
             sessions.push(ForgottenSession {
@@ -110,7 +110,7 @@ impl ForgottenLogs {
     fn read_records_file(&self, dir: &Path) -> Result<Vec<u8>, StoreError> {
         let path = dir.join(&self.records);
         let bad =
-            |reason: String| StoreError::BadStatements { file: FILE, path: path.clone(), reason };
+            |reason: String| StoreError::BadUserFile { file: FILE, path: path.clone(), reason };
         if !is_records_file(&self.records) {
             return Err(bad("its name is not one of the store".to_owned()));
         }
@@ -295,10 +295,10 @@ mod tests {
         let read = ForgottenLogs::read(dir.path()).expect("reads");
         assert!(matches!(
             read.read_records(dir.path()),
-            Err(StoreError::BadStatements { reason, .. }) if reason.contains("checksum")
+            Err(StoreError::BadUserFile { reason, .. }) if reason.contains("checksum")
         ));
         std::fs::remove_file(&path).expect("removes");
-        assert!(matches!(read.read_records(dir.path()), Err(StoreError::BadStatements { .. })));
+        assert!(matches!(read.read_records(dir.path()), Err(StoreError::BadUserFile { .. })));
 
         logs.remove("s1");
         logs.remove("s2");

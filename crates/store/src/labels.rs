@@ -2,7 +2,7 @@
 //! keyed by session id.
 //!
 //! The file has its own lock, which is held only briefly, so that labelling never waits for an
-//! ingest. No ingest, merge or damage of segments touches the file (`statements.rs`).
+//! ingest. No ingest, merge or damage of segments touches the file (`user_file.rs`).
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -18,10 +18,10 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::disk::lock::StoreLock;
-use super::error::{StatementFile, StoreError};
+use super::error::{StoreError, UserFile};
 
 /// The file with the labels.
-const FILE: StatementFile = StatementFile::Labels;
+const FILE: UserFile = UserFile::Labels;
 
 /// How long to wait for another process that holds the lock.
 const MAX_LOCK_WAIT: Duration = Duration::from_secs(2);
@@ -205,7 +205,7 @@ impl LabelBook {
 
 /// Returns the reason why labels cannot be read, without the path of the file.
 fn damage_reason(error: StoreError) -> String {
-    if let StoreError::BadStatements { reason, .. } = error {
+    if let StoreError::BadUserFile { reason, .. } = error {
         return format!(
             "{reason}. Restore it from a backup; if it is gone, the next label begins a new file"
         );
@@ -252,7 +252,7 @@ mod tests {
         fs::write(&path, "{").expect("writes");
         assert!(LabelBook::read(dir.path(), None).damage().is_some());
         let refused = LabelBook::update(dir.path(), |_| ());
-        assert!(matches!(refused, Err(StoreError::BadStatements { .. })));
+        assert!(matches!(refused, Err(StoreError::BadUserFile { .. })));
         assert_eq!(fs::read_to_string(&path).expect("reads"), "{");
     }
 

@@ -44,15 +44,15 @@ mod short_id;
 mod snapshot;
 mod sources;
 mod span_index;
-mod statements;
 mod table_file;
 mod unwritten;
+mod user_file;
 mod visible;
 mod writer;
 
 pub use condition::{FoundFiles, StoreCondition};
 pub use damage::Verify;
-pub use error::{StatementFile, StoreError};
+pub use error::{StoreError, UserFile};
 pub use export::{LakeObject, encode_lake_objects, file_stem, write_arrow};
 pub use folder::is_store;
 pub use forget_plan::{ForgetPlan, StoredCopy};

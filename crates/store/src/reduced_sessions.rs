@@ -12,11 +12,11 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::disk::lock::StoreLock;
-use super::error::{StatementFile, StoreError};
+use super::error::{StoreError, UserFile};
 use super::segment::session_summary::SessionSummary;
 
 /// The file with these sessions.
-const FILE: StatementFile = StatementFile::Reduced;
+const FILE: UserFile = UserFile::Reduced;
 
 /// How much is kept of a session. Later ones keep less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -9,7 +9,7 @@ use schemas::{ErrorCode, ToolError};
 use base::sanitize::clean_text;
 use search::SearchError;
 use sql::{Fault, Mistake, SqlError};
-use store::{StatementFile, StoreError};
+use store::{StoreError, UserFile};
 
 /// Converts an error of the store to a tool error.
 pub fn store_error(error: StoreError) -> ToolError {
@@ -70,11 +70,11 @@ pub fn store_error(error: StoreError) -> ToolError {
             ),
         )
         .with_path(&path),
-        StoreError::BadStatements { file, path, reason } => {
+        StoreError::BadUserFile { file, path, reason } => {
             let outcome = match file {
-                StatementFile::Labels => "there are no labels",
-                StatementFile::Forgotten => "forgotten logs that still exist are read again",
-                StatementFile::Reduced => {
+                UserFile::Labels => "there are no labels",
+                UserFile::Forgotten => "forgotten logs that still exist are read again",
+                UserFile::Reduced => {
                     "logs that are read again bring back texts that the retention dropped, until the next `sessions compact`"
                 }
             };

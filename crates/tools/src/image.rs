@@ -7,12 +7,9 @@
 //! [image/png 152883 bytes]
 //! ```
 
-use std::fs::File;
-use std::io::{Read as _, Seek as _, SeekFrom};
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use schemas::session::EventRow;
+use ingest::discover::RawLog;
 use schemas::{ErrorCode, EventId, ToolError};
 use serde_json::Value;
 
@@ -24,10 +21,6 @@ use store::Snapshot;
 
 /// Maximum size of an image in bytes.
 const MAX_IMAGE_BYTES: usize = 10 << 20;
-
-/// Maximum size of a record in bytes. Base64 takes a third more than the image, and a record may
-/// have several images.
-const MAX_RECORD_BYTES: u64 = 64 << 20;
 
 /// The kinds of images that are read, with the bytes that one begins with, and with those at its
 /// ninth byte.
@@ -74,7 +67,9 @@ pub(super) fn run(
     let Some(source) = source else {
         return Err(no_image(event_id, "the store does not know the log of its session"));
     };
-    let record = read_record(&source.path, &row)
+    let (offset, length) = (row.source_offset.cast_unsigned(), row.source_length.cast_unsigned());
+    let record = RawLog::open(&source.path)
+        .and_then(|mut log| log.read_record(offset, length))
         .map_err(|error| no_image(event_id, &format!("its log cannot be read: {error}")))?;
     let record: Value = serde_json::from_slice(&record)
         .map_err(|_| no_image(event_id, "its log changed, or keeps its records in another form"))?;
@@ -97,19 +92,6 @@ fn find_marks(text: &str) -> impl Iterator<Item = (&'static str, usize)> {
             KINDS.iter().find(|(kind, ..)| kind.strip_prefix("image/") == Some(name))?;
         Some((*kind, size.parse().ok()?))
     })
-}
-
-/// Reads the record of an event from its log.
-fn read_record(path: &str, row: &EventRow) -> std::io::Result<Vec<u8>> {
-    let length = row.source_length.cast_unsigned();
-    if length > MAX_RECORD_BYTES {
-        return Err(std::io::Error::other("the record is larger than 64 MB"));
-    }
-    let mut file = File::open(path)?;
-    file.seek(SeekFrom::Start(row.source_offset.cast_unsigned()))?;
-    let mut record = Vec::new();
-    file.take(length).read_to_end(&mut record)?;
-    Ok(record)
 }
 
 /// Finds the base64 text of an image with this kind and size in a value, and decodes it.

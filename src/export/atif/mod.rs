@@ -12,7 +12,7 @@ use ingest::provider::call_arguments::{CallArguments, find_call_arguments};
 use schemas::event::Relation;
 use schemas::price::PriceTable;
 use schemas::session::{EventRow, SessionRow};
-use schemas::{ErrorCode, EventType, Provider, ToolError, Usage};
+use schemas::{ErrorCode, EventType, ExportFormat, Provider, ToolError, Usage};
 
 use self::model::{
     Agent, AgentExtra, FinalMetrics, SCHEMA_VERSION, SubagentRef, Trajectory, TrajectoryExtra,
@@ -37,11 +37,6 @@ pub(super) struct TrajectoryWriter<'s> {
 }
 
 impl TrajectoryWriter<'_> {
-    /// Returns the name of the file of a session in an export of several.
-    pub(super) fn file_name(session_id: &str) -> String {
-        format!("{}.json", file_stem(session_id))
-    }
-
     /// Returns the trajectory of a session, which has events, and the number of events in it.
     pub(super) fn build(&self, at: usize) -> Result<(Trajectory, u64), ToolError> {
         let (trajectory, _, events) = self.build_trajectory(at, &mut vec![at])?;
@@ -72,7 +67,8 @@ impl TrajectoryWriter<'_> {
                 trajectory_path: None,
             };
             if self.own_files.is_some_and(|own| own.contains(&child)) {
-                subagent.trajectory_path = Some(Self::file_name(session.id()));
+                subagent.trajectory_path =
+                    Some(ExportFormat::Atif.file_name(&file_stem(session.id())));
             } else if open.len() < MAX_SUBAGENT_DEPTH && !open.contains(&child) {
                 open.push(child);
                 let (trajectory, of_child, count) = self.build_trajectory(child, open)?;
@@ -213,7 +209,7 @@ impl TrajectoryWriter<'_> {
             if session.parent_session_id.as_deref() != Some(session_id) {
                 continue;
             }
-            let relation = session.row().ok()?.relation.as_ref()?.parse().ok();
+            let relation = session.row().ok().and_then(|row| row.relation.as_deref()?.parse().ok());
             let is_continuation =
                 matches!(relation, Some(Relation::ResumedFrom | Relation::ContinuedFrom));
             let order = (session.started_at, session.id());
@@ -221,7 +217,7 @@ impl TrajectoryWriter<'_> {
                 next = Some(order);
             }
         }
-        next.map(|(_, id)| Self::file_name(id))
+        next.map(|(_, id)| ExportFormat::Atif.file_name(&file_stem(id)))
     }
 }
 
@@ -249,9 +245,13 @@ struct Sums {
 }
 
 impl Sums {
-    fn of_events(usage: Usage, events: &[SessionEvent<'_>]) -> Self {
+    /// Returns the sums of events, of which `usage` are the tokens.
+    fn of_events<'e, 'r: 'e>(
+        usage: Usage,
+        events: impl IntoIterator<Item = &'e SessionEvent<'r>>,
+    ) -> Self {
         let mut sums = Self { usage, cost_usd: None };
-        for event in events.iter().filter(|event| !event.row.is_replay) {
+        for event in events.into_iter().filter(|event| !event.row.is_replay) {
             sums.add_cost(event.cost);
         }
         sums
@@ -332,10 +332,7 @@ fn sidechain_trajectory(
     for event in events.iter().filter(|event| !event.row.is_replay) {
         usage = usage.plus(event.row.usage());
     }
-    let mut sums = Sums { usage, cost_usd: None };
-    for event in events.iter().filter(|event| !event.row.is_replay) {
-        sums.add_cost(event.cost);
-    }
+    let sums = Sums::of_events(usage, events.iter().copied());
     Trajectory {
         schema_version: SCHEMA_VERSION,
         session_id: None,

@@ -24,7 +24,7 @@ use base::sanitize::{clean_text, one_line};
 use search::{FoundSession, SessionQuestion, SessionRank, SessionRequest, search_sessions};
 use store::Snapshot;
 
-/// Maximum size of a title in bytes of JSON. With it a page of ten sessions takes about 700 tokens.
+/// Maximum size of a title in bytes of JSON. With it a page of ten sessions takes about 900 tokens.
 const MAX_TITLE_BYTES: usize = 40;
 
 /// Maximum size of the name of a project in bytes of JSON.

@@ -1,6 +1,6 @@
-//! The files with what only the user said: labels, forgotten sessions, and sessions whose texts were
-//! dropped. No log brings that back, so they are not in the catalog, which a recovery makes again, and
-//! one that is damaged or missing is an error instead of empty.
+//! The files with what a user decided: labels, forgotten sessions, and sessions whose texts were
+//! dropped. No log has that, so it is not in the catalog, which can be rebuilt, and a file that is
+//! damaged or missing is an error instead of empty.
 //!
 //! ```text
 //! {"version":3,"checksum":"6c62272e07bb0142","content":{..}}
@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 
 use super::disk::files;
 use super::disk::lock::{StoreLock, WRITE_LOCK};
-use super::error::{StatementFile, StoreError};
+use super::error::{StoreError, UserFile};
 
 /// Name of the lock file that is held while the labels change.
 pub(super) const LABELS_LOCK: &str = "labels.lock";
@@ -38,7 +38,7 @@ struct SignedContent {
     content: Box<RawValue>,
 }
 
-impl StatementFile {
+impl UserFile {
     pub(super) const ALL: [Self; 3] = [Self::Labels, Self::Forgotten, Self::Reduced];
 
     /// Returns the name of the file in the folder of the store.
@@ -61,7 +61,7 @@ impl StatementFile {
     /// Reads the file in the store at `dir`. It is empty if nothing was ever written to it.
     ///
     /// # Errors
-    /// [`StoreError::BadStatements`] if the file is damaged, is of another version, or is missing
+    /// [`StoreError::BadUserFile`] if the file is damaged, is of another version, or is missing
     /// although it was written, [`StoreError::Io`] if it cannot be read.
     pub(super) fn read<T: DeserializeOwned + Default>(self, dir: &Path) -> Result<T, StoreError> {
         match self.read_bytes(dir)? {
@@ -143,7 +143,7 @@ impl StatementFile {
     }
 
     fn error(self, dir: &Path, reason: String) -> StoreError {
-        StoreError::BadStatements { file: self, path: dir.join(self.name()), reason }
+        StoreError::BadUserFile { file: self, path: dir.join(self.name()), reason }
     }
 }
 
@@ -158,11 +158,11 @@ mod tests {
 
     #[test]
     fn reads_what_it_writes_and_refuses_what_was_changed() {
-        for file in StatementFile::ALL {
+        for file in UserFile::ALL {
             let dir = tempfile::tempdir().expect("tempdir");
             let dir = dir.path();
             let reason = || match file.read::<Content>(dir) {
-                Err(StoreError::BadStatements { reason, .. }) => reason,
+                Err(StoreError::BadUserFile { reason, .. }) => reason,
                 other => panic!("{other:?}"),
             };
             assert_eq!(file.read::<Content>(dir).expect("no file"), Content::new());
