@@ -77,7 +77,8 @@ impl<'a> Target for FilteredTarget<'a> {
         }
         let has_forgotten = self.rules.has_forgotten();
         let identity = if has_forgotten { log_identity(session, source) } else { String::new() };
-        let copy_of = self.copied_sessions(id);
+        let mut copy_of = self.copied_sessions(id);
+        copy_of.extend(self.rules.forgotten_original(session));
         let log = LogFacts {
             path: &source.path,
             provider: Some(session.provider),

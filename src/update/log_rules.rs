@@ -6,8 +6,10 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use ingest::plan::excluded::{LogFacts, LogFilter, excluded_project};
+use ingest::plan::safe_session_id;
+use ingest::provider::format_of;
 use ingest::stream::forgotten::ForgottenRecords;
-use schemas::session::SourceStatus;
+use schemas::session::{SessionRow, SourceStatus};
 use schemas::{Provider, ToolError};
 use serde::Serialize;
 
@@ -39,15 +41,16 @@ pub(crate) fn pattern_rule(
 pub(crate) struct ForgottenRules {
     /// The identities of forgotten logs.
     identities: HashSet<String>,
-    session_ids: HashSet<String>,
+    /// The forgotten sessions, and the agents that wrote them.
+    sessions: HashMap<String, Provider>,
     records: ForgottenRecords,
 }
 
 impl ForgottenRules {
     /// Collects the rules. `records` are those of the sessions in `logs`.
     pub(crate) fn new(logs: &ForgottenLogs, records: ForgottenRecords) -> Self {
-        let session_ids = logs.session_ids().map(str::to_owned).collect();
-        Self { identities: logs.identities(), session_ids, records }
+        let sessions = logs.providers().map(|(id, provider)| (id.to_owned(), provider)).collect();
+        Self { identities: logs.identities(), sessions, records }
     }
 }
 
@@ -92,6 +95,19 @@ impl LogRules {
     /// Returns the records of forgotten sessions; `None` if nothing was forgotten.
     pub(super) fn forgotten_records(&self) -> Option<&ForgottenRecords> {
         self.has_forgotten().then_some(&self.forgotten.records)
+    }
+
+    /// Returns the forgotten session of another agent that a session names as its original, if its
+    /// format is one for copies. Records of such formats do not show it.
+    pub(super) fn forgotten_original(&self, session: &SessionRow) -> Option<String> {
+        let is_for_copies = |provider| format_of(provider).quirks.copies_other_agents;
+        if !is_for_copies(session.provider) {
+            return None;
+        }
+        let named = session.native_id.as_deref().unwrap_or(&session.session_id);
+        let id = safe_session_id(named);
+        let provider = self.forgotten.sessions.get(&*id)?;
+        (!is_for_copies(*provider)).then(|| id.into_owned())
     }
 
     /// Returns whether the settings or a marker file exclude a log. Logs that are only forgotten
@@ -202,9 +218,9 @@ pub(crate) fn count_excluded(
 
 impl LogFilter for LogRules {
     fn is_excluded(&self, log: &LogFacts<'_>) -> bool {
-        let ForgottenRules { identities, session_ids, .. } = &self.forgotten;
+        let ForgottenRules { identities, sessions, .. } = &self.forgotten;
         let is_copy =
-            !log.copy_of.is_empty() && log.copy_of.iter().all(|id| session_ids.contains(id));
+            !log.copy_of.is_empty() && log.copy_of.iter().all(|id| sessions.contains_key(id));
         is_copy
             || log.identity.is_some_and(|identity| identities.contains(identity))
             || self.is_unwanted(log)
@@ -223,8 +239,8 @@ mod tests {
             providers: providers.to_vec(),
         };
         let identities = HashSet::from(["f0".to_owned()]);
-        let session_ids = HashSet::from(["s0".to_owned()]);
-        let forgotten = ForgottenRules { identities, session_ids, ..ForgottenRules::default() };
+        let sessions = HashMap::from([("s0".to_owned(), Provider::Codex)]);
+        let forgotten = ForgottenRules { identities, sessions, ..ForgottenRules::default() };
         LogRules::new(settings, forgotten).expect("valid")
     }
 

@@ -114,6 +114,22 @@ fn a_session_counts_once_whichever_form_comes_first() {
 }
 
 #[test]
+fn a_forgotten_session_stays_away_as_a_trajectory() {
+    let env = TestEnv::with_samples();
+    env.run(["export", "atif", MAIN, "-o", "main.json"]).ok();
+    env.run(["forget", MAIN, "--yes", "--quiet"]).ok();
+    let all = "SELECT count(*) FROM sessions WHERE events > 0";
+    let left = env.number(all);
+    for _ in 0..2 {
+        env.run(["ingest", "--quiet", "main.json"]).ok();
+        assert_eq!(env.number(all), left);
+    }
+    env.run(["forget", "--undo", MAIN, "--quiet"]).ok();
+    env.run(["ingest", "--quiet", "main.json"]).ok();
+    assert_eq!(env.number(all), left + 1);
+}
+
+#[test]
 fn subagents_are_referenced_in_a_folder_and_embedded_in_one_document() {
     let env = TestEnv::with_samples();
     env.run(["export", "atif", "-o", "atif"]).ok();

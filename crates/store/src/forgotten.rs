@@ -196,6 +196,11 @@ impl ForgottenLogs {
         self.sessions.keys().map(String::as_str)
     }
 
+    /// Returns the forgotten sessions, each with the agent that wrote it.
+    pub fn providers(&self) -> impl Iterator<Item = (&str, Provider)> {
+        self.sessions.iter().map(|(id, forgotten)| (id.as_str(), forgotten.provider))
+    }
+
     /// Returns the identities of the forgotten logs, each with the time when it was forgotten.
     pub fn identities_with_times(&self) -> impl Iterator<Item = (&str, i64)> {
         self.sessions.values().map(|forgotten| (forgotten.log.as_str(), forgotten.forgotten_at))
