@@ -55,6 +55,8 @@ closed_enum! {
         Zed = "zed",
         /// Continue, the editor extension and the CLI.
         Continue = "continue",
+        /// Aider.
+        Aider = "aider",
         /// Any agent whose session was exported as a trajectory in the Agent Trajectory Interchange
         /// Format.
         Atif = "atif",

@@ -105,7 +105,7 @@ fn read_first_logs(store: &Arc<Store>, printer: &Printer) -> Result<(), CommandF
 fn no_logs(found: &DoctorData) -> ToolError {
     let folders = searched_folders(found, &environment::home_dir());
     let message = format!(
-        "No logs of coding agents were found in: {folders}, or in the folders of other agents. Use an agent first, or name a folder with logs: `sessions ingest PATH`"
+        "No logs of coding agents were found. Looked in {folders}. Use an agent first, or name a folder with logs: `sessions ingest PATH`"
     );
     ToolError::new(ErrorCode::IndexEmpty, message)
 }

@@ -53,7 +53,7 @@ use self::freshness::StoreRefresh;
 use self::misspelled_flag::{describe_misspelled_flag, describe_unknown_flag};
 use self::screens::pick_session;
 use self::startup::{mask_stored_text, refuse_engine, start_logging};
-use self::typed_words::{describe_unknown_command, replace_synonym};
+use self::typed_words::{describe_unknown_agent, describe_unknown_command, replace_synonym};
 use crate::app;
 use crate::config::environment;
 use crate::config::user_settings::UserSettings;
@@ -193,8 +193,13 @@ fn describe_unknown_word(error: &clap::Error, arguments: &[OsString]) -> Option<
     if error.kind() == ErrorKind::UnknownArgument {
         return describe_misspelled_flag(&Args::command(), arguments);
     }
+    if let Some(message) = describe_unknown_agent(error, arguments) {
+        return Some(message);
+    }
     match error.get(ContextKind::InvalidSubcommand) {
-        Some(ContextValue::String(word)) => Some(describe_unknown_command(&Args::command(), word)),
+        Some(ContextValue::String(word)) => {
+            Some(describe_unknown_command(&Args::command(), arguments, word))
+        }
         Some(_) | None => None,
     }
 }

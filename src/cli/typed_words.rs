@@ -4,7 +4,8 @@
 use std::ffi::OsString;
 
 use clap::Command;
-use schemas::nearest;
+use clap::error::{ContextKind, ContextValue};
+use schemas::{Provider, nearest};
 
 use super::blank_values::find_option;
 
@@ -14,18 +15,22 @@ const SYNONYMS: &[(&str, &[&str])] = &[
     ("continue", &["resume"]),
     ("cost", &["usage"]),
     ("costs", &["usage"]),
+    ("dashboard", &["web"]),
     ("delete", &["forget"]),
     ("exclude", &["hide"]),
     ("follow", &["tail"]),
     ("grep", &["search"]),
+    ("history", &["list"]),
     ("ignore", &["hide"]),
     ("import", &["ingest"]),
     ("limits", &["usage", "--limits"]),
     ("ls", &["list"]),
     ("quota", &["usage", "--limits"]),
     ("quotas", &["usage", "--limits"]),
+    ("read", &["show"]),
     ("remove", &["forget"]),
     ("rm", &["forget"]),
+    ("settings", &["config"]),
     ("sql", &["query"]),
     ("tokens", &["usage"]),
     ("ui", &["web"]),
@@ -34,10 +39,26 @@ const SYNONYMS: &[(&str, &[&str])] = &[
 ];
 
 /// Words for what a command does only with flags, with what to do.
-const LEADS: &[(&str, &str)] = &[(
-    "handover",
-    "`sessions resume ID --with AGENT` hands a session over to another agent. Add --print to see the text first",
-)];
+const LEADS: &[(&str, &str)] = &[
+    ("clean", CLEANING),
+    (
+        "handover",
+        "`sessions resume ID --with AGENT` hands a session over to another agent. Add --print to see the text first",
+    ),
+    ("login", "There is no account. `sessions push` publishes to a folder or bucket of yours"),
+    ("prune", CLEANING),
+    (
+        "sync",
+        "`sessions push DEST` publishes sessions, `sessions pull SOURCE` imports those of others",
+    ),
+    ("version", "`sessions --version` shows the version"),
+    (
+        "watch",
+        "`sessions tail` follows a session, `sessions ingest --watch` reads logs as they grow",
+    ),
+];
+
+const CLEANING: &str = "`sessions forget` removes sessions, `sessions compact` frees space";
 
 /// Returns the arguments with the command that a synonym means, and with `COMMAND --help` for
 /// `help COMMAND`.
@@ -71,8 +92,22 @@ fn find_command_word(program: &Command, arguments: &[OsString]) -> Option<usize>
     }
 }
 
-/// Returns the message about a word that is not a command.
-pub(super) fn describe_unknown_command(program: &Command, word: &str) -> String {
+/// Returns the message about a word that is not a command, or not one of the command before it.
+pub(super) fn describe_unknown_command(
+    program: &Command,
+    arguments: &[OsString],
+    word: &str,
+) -> String {
+    let mut typed = arguments.iter().filter_map(|word| word.to_str());
+    let parent = typed.find_map(|word| program.find_subcommand(word));
+    if let Some(parent) = parent.filter(|parent| parent.has_subcommands()) {
+        let name = parent.get_name();
+        let below: Vec<&str> = parent.get_subcommands().map(Command::get_name).collect();
+        let below = below.join(", ");
+        return format!(
+            "error: '{word}' is not a command of `sessions {name}`, which has: {below}\n\nhint: `sessions {name} --help` describes it\n"
+        );
+    }
     let lead = LEADS.iter().find(|(known, _)| *known == word).map(|(_, lead)| (*lead).to_owned());
     let commands = program.get_subcommands().filter(|command| !command.is_hide_set());
     let words = commands.map(Command::get_name).chain(SYNONYMS.iter().map(|(synonym, _)| *synonym));
@@ -81,12 +116,37 @@ pub(super) fn describe_unknown_command(program: &Command, word: &str) -> String 
         let command = synonym.map_or_else(|| meant.to_owned(), |(_, command)| command.join(" "));
         format!("Did you mean `sessions {command}`?")
     });
-    let hint = lead.or(meant).unwrap_or_else(|| {
-        format!("To search for it, run `sessions search {}`", base::shell_word::shell_word(word))
-    });
+    let word = base::shell_word::shell_word(word);
+    let search = || format!("`sessions search {word}` searches for it");
+    let hint = lead.or(meant).unwrap_or_else(search);
     format!(
-        "error: '{word}' is not a command\n\nhint: {hint}\n      `sessions help --all` lists all commands\n"
+        "error: {word} is not a command\n\nhint: {hint}\n      `sessions help --all` lists all commands\n"
     )
+}
+
+/// Returns the message about a value that is not the name of an agent, of which there are too many to
+/// list. `None` if the error is about something else.
+pub(super) fn describe_unknown_agent(
+    error: &clap::Error,
+    arguments: &[OsString],
+) -> Option<String> {
+    let context = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        Some(_) | None => None,
+    };
+    let is_agent = context(ContextKind::InvalidArg)?.starts_with("--provider");
+    let value = context(ContextKind::InvalidValue).filter(|value| is_agent && !value.is_empty())?;
+    let has_alias = |word: &OsString| word.to_string_lossy().starts_with("--agent");
+    let flag = if arguments.iter().any(has_alias) { "--agent" } else { "--provider" };
+    let known = Provider::ALL.iter().map(|provider| provider.as_str());
+    let meant = nearest(value, known).map_or_else(
+        || "name one such as claude, codex or gemini".to_owned(),
+        |meant| format!("did you mean {meant}?"),
+    );
+    Some(format!(
+        "error: {flag}: {} is not an agent; {meant}\n\nhint: `sessions doctor` lists the agents\n",
+        base::shell_word::shell_word(value)
+    ))
 }
 
 #[cfg(test)]
@@ -135,10 +195,20 @@ mod tests {
             ("quoat", "`sessions usage --limits`"),
             ("handover", "`sessions resume ID --with AGENT`"),
             ("hid", "`sessions hide`"),
+            ("login", "There is no account"),
+            ("prune", "`sessions forget`"),
             ("frobnicate", "`sessions search frobnicate`"),
         ] {
-            let message = describe_unknown_command(&Args::command(), word);
+            let arguments = ["sessions", word].map(OsString::from);
+            let message = describe_unknown_command(&Args::command(), &arguments, word);
             assert!(message.contains(hint), "{message}");
         }
+    }
+
+    #[test]
+    fn a_command_below_another_one_is_looked_for_there() {
+        let arguments = ["sessions", "plugin", "pi"].map(OsString::from);
+        let message = describe_unknown_command(&Args::command(), &arguments, "pi");
+        assert!(message.contains("`sessions plugin`, which has: build"), "{message}");
     }
 }

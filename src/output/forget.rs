@@ -49,7 +49,7 @@ fn describe(data: &ForgetData, layout: &Layout) -> String {
     let next = if data.is_done {
         "Their logs, and copies of them, are not read again. To undo this while the logs exist: `sessions forget --undo ID`"
     } else {
-        "Nothing was changed. Add --yes to forget them. The agents' own log files are never changed."
+        "Nothing was changed. Add --yes to forget them. Your agents' log files are not touched."
     };
     let _ = write!(summary, ", with {events}.\n{next}\n");
     for line in wrap_lines(&summary, layout.width) {
@@ -84,7 +84,7 @@ fn copy_line(copy: &ForgetCopy, layout: &Layout) -> String {
     let ForgetCopy { session, events_left_out, events_kept, is_removed } = copy;
     let effect = match (is_removed, events_left_out) {
         (true, _) => "removed: it is only a copy".to_owned(),
-        (false, 0) => "stays: it has the originals".to_owned(),
+        (false, 0) => "kept: it holds the originals".to_owned(),
         (false, _) => {
             let events = count_of(events_left_out.cast_unsigned(), "event");
             format!("loses the text of {events}, keeps {events_kept}")

@@ -1,7 +1,6 @@
 //! Formats the results of an ingest and of setting up clients, and the agents whose logs were found, as
 //! text.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
@@ -19,7 +18,7 @@ use crate::setup::uninstall::Uninstall;
 use crate::setup::{AllClientsSetup, ConfigWritten};
 use base::numbers::{count_of, list_counts, to_megabytes};
 use base::sanitize::one_line;
-use tools::doctor::DoctorData;
+use tools::doctor::{DoctorData, LogFolder};
 
 /// The next step for files and folders that cannot be read.
 pub(super) const UNREADABLE_ADVICE: &str =
@@ -50,15 +49,19 @@ impl Show for IngestReport {
                 0 => String::new(),
                 copied => format!(" ({copied} copied)"),
             };
+            let speed = if self.mb_per_second < 1.0 {
+                String::new()
+            } else {
+                format!(", {:.0} MB/s", self.mb_per_second)
+            };
             let _ = writeln!(
                 out,
-                "{} read, {}{copied} from {}, {:.1} MB in {:.2} s, {:.0} MB/s",
+                "{} read, {}{copied} from {}, {:.1} MB in {:.2} s{speed}",
                 count_of(self.sessions, "session"),
                 count_of(self.events, "event"),
                 count_of(self.objects, "record"),
                 to_megabytes(self.bytes_read),
                 self.elapsed_ms as f64 / 1000.0,
-                self.mb_per_second
             );
         }
         if !self.sessions_by_class.is_empty() {
@@ -86,11 +89,7 @@ impl Show for IngestReport {
         }
         append_omitted(self.earlier_versions.len(), MAX_EARLIER_VERSIONS, &mut out);
         if self.files_excluded > 0 {
-            let _ = writeln!(
-                out,
-                "{} logs left out: excluded by your settings, or forgotten",
-                self.files_excluded
-            );
+            let _ = writeln!(out, "{} logs left out: excluded or forgotten", self.files_excluded);
         }
         for log in self.excluded_logs.iter().take(MAX_EXCLUDED_LOGS) {
             let project = log.project.as_deref().map(|name| format!(" ({})", one_line(name)));
@@ -285,17 +284,23 @@ pub fn found_logs_text(found: &DoctorData) -> Option<String> {
     (!found.is_empty()).then_some(out)
 }
 
-/// Returns the first folder of each agent with a decoder of its own, in which logs were looked for.
-/// Those in `home` begin with `~`.
+/// Number of agents that the message about missing logs names.
+const NAMED_AGENTS: usize = 4;
+
+/// Says in which folders logs were looked for: those of the first agents, and how many more there are.
+/// Folders in `home` begin with `~`.
 pub fn searched_folders(found: &DoctorData, home: &Path) -> String {
     let with_decoder = found.providers.iter().filter(|health| health.base.is_none());
-    let places = with_decoder.filter_map(|health| health.places.first());
-    let folders = places.map(|place| match place.path.strip_prefix(home) {
+    let mut with_decoder: Vec<_> = with_decoder.collect();
+    with_decoder.sort_by_key(|health| health.provider);
+    let mut places = with_decoder.iter().filter_map(|health| health.places.first());
+    let shown = |place: &LogFolder| match place.path.strip_prefix(home) {
         Ok(below) => Path::new("~").join(below).display().to_string(),
         Err(_) => place.path.display().to_string(),
-    });
-    let folders: BTreeSet<String> = folders.collect();
-    Vec::from_iter(folders).join(", ")
+    };
+    let named: Vec<String> = places.by_ref().take(NAMED_AGENTS).map(shown).collect();
+    let more = places.count();
+    format!("{} and {more} more folders (`sessions doctor` lists them)", named.join(", "))
 }
 
 /// Returns the agents whose logs were found, on one line. `None` if there are no logs.

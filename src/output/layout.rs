@@ -143,11 +143,12 @@ impl Layout {
             }
         };
         let text = text.split(' ').map(localize).collect::<Vec<_>>().join(" ");
-        // A time under a day is `1h ago`.
+        // A time under a day is `1h ago` or `now`.
         let words: Vec<&str> = text.split(' ').collect();
         let is_spare = |at: usize| {
             let is_ago = words.get(at + 2).is_some_and(|word| word.starts_with("ago"));
-            words[at] == "at" && is_ago
+            let is_now = words.get(at + 1).is_some_and(|word| word.starts_with("now"));
+            words[at] == "at" && (is_ago || is_now)
         };
         let kept = (0..words.len()).filter(|at| !is_spare(*at)).map(|at| words[at]);
         kept.collect::<Vec<_>>().join(" ")

@@ -311,7 +311,7 @@ fn describe_next_page<T>(answer: &EncodedAnswer<T>, page: Option<u32>) -> String
             format!("{returned} of {total} shown; {flag} shows more")
         }
         (Some(total), Some(_)) => {
-            format!("{returned} of at least {total} shown; {flag} shows more")
+            format!("{returned} of {total}+ shown; {flag} shows more")
         }
         _ => format!("there is more; {flag} shows it"),
     }

@@ -18,12 +18,16 @@ impl Show for QuotaData {
             if let Some(limit) = &window.limit {
                 let _ = write!(out, " of {limit}");
             }
-            let _ = write!(out, ": {} used", format_used(window.used_percent));
+            if window.has_begun_again() {
+                out.push_str(": reset since");
+            } else {
+                let _ = write!(out, ": {} used", format_used(window.used_percent));
+            }
             if let Some(time) = &window.resets_at {
                 let _ = write!(out, ", resets {}", layout.time(Some(time)));
             }
             if let Some(time) = &window.seen_at {
-                let _ = write!(out, ", seen {}", layout.time(Some(time)));
+                let _ = write!(out, ", last seen {}", layout.time(Some(time)));
             }
             out.push('\n');
         }

@@ -147,6 +147,12 @@ pub(super) fn commands_of(agent: Provider) -> &'static AgentCommands {
             resume: Impossible("Continue documents no command that resumes a session by id"),
             start: StartWay::Impossible,
         },
+        // Aider 0.86.2: `--restore-chat-history` takes all chats of the file.
+        Provider::Aider => &AgentCommands {
+            program: "aider",
+            resume: Impossible("Aider can restore the whole history of a folder, not one chat"),
+            start: StartWay::Impossible,
+        },
         Provider::OpenClaw => &AgentCommands {
             program: "openclaw",
             resume: Impossible("OpenClaw keeps its conversations in its gateway"),

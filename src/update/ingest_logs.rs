@@ -170,8 +170,7 @@ fn prepare_ingest(
 ) -> Result<PreparedIngest, ToolError> {
     let roots = if paths.is_empty() { known_roots() } else { paths.to_vec() };
     if roots.is_empty() {
-        let message =
-            "No logs were found in the usual places. Name a file or folder: `sessions ingest PATH`";
+        let message = "No agent has a folder with logs here (`sessions doctor` lists where they are looked for). Name a file or folder: `sessions ingest PATH`";
         return Err(ToolError::new(ErrorCode::InvalidArgument, message));
     }
     for path in paths {

@@ -258,7 +258,7 @@ fn the_first_run_on_a_terminal_offers_to_read_the_logs() {
     let env = TestEnv::new();
     let (code, text) = run_on_terminal(&env, "", "y\n");
     assert_eq!(code, 1, "without logs there is nothing to offer: {text}");
-    text.shows("No logs of coding agents were found in: ");
+    text.shows("No logs of coding agents were found. Looked in ~/.claude/projects, ");
     text.shows(["~/.claude/projects", "sessions ingest PATH"]);
     text.lacks("Usage: ");
 
@@ -299,7 +299,7 @@ fn the_first_use_in_a_pipe_reads_the_logs_and_prints_only_the_answer() {
     let env = TestEnv::new();
     let ran = env.run(["list"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (1, ""), "{}", ran.stderr);
-    ran.stderr.shows("No logs of coding agents were found in: ");
+    ran.stderr.shows("No logs of coding agents were found. Looked in ~/.claude/projects, ");
     ran.stderr.shows("~/.codex/sessions");
     assert!(!env.store().exists(), "no store is created for nothing");
 

@@ -39,7 +39,7 @@ const PALETTE: [&str; 16] = [
 fn pictures_show_what_the_program_shows() {
     let env = TestEnv::with_samples();
     let mut terminal = TestTerminal::start(&env, &[], SIZE);
-    terminal.wait_for("63 sessions");
+    terminal.wait_for("65 sessions");
     terminal.type_text("retry budget");
     terminal.wait_for("50+ sessions");
     check_picture(&terminal, "docs/pictures/picker.svg");

@@ -321,7 +321,7 @@ fn a_server_that_is_gone_is_reported_and_a_call_can_be_cancelled() {
     assert_eq!(error["code"], "cancelled", "{error}");
     // The cluster is free again: the query does not continue.
     let answer = ask(&spark, "query_sql", &json!({ "sql": "SELECT count(*) FROM sessions" }));
-    assert_eq!(answer["data"]["rows"][0][0], 68, "{answer}");
+    assert_eq!(answer["data"]["rows"][0][0], 70, "{answer}");
     assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
 }
 
@@ -496,18 +496,18 @@ fn a_server_of_tools_survives_that_the_connect_server_starts_again() {
 
     let first = OwnServer::start(&spark, &env, port);
     let mut tools = McpServer::start(&env, &format!("spark://127.0.0.1:{port}"));
-    assert_eq!(tools.query(count), Ok(json!(68)));
+    assert_eq!(tools.query(count), Ok(json!(70)));
     drop(first);
     let gone = tools.query(count).expect_err("the server is gone");
     assert!(gone.contains("store_unavailable") && gone.contains("connects again"), "{gone}");
 
     let second = OwnServer::start(&spark, &env, port);
-    assert_eq!(tools.query(count), Ok(json!(68)));
+    assert_eq!(tools.query(count), Ok(json!(70)));
     assert_eq!(tools.query(zone), Ok(json!("UTC")));
     drop(second);
     // Nobody asked anything while it was gone. The settings of a session hold in the next one, too.
     let _third = OwnServer::start(&spark, &env, port);
     assert_eq!(tools.query(zone), Ok(json!("UTC")));
     assert!(tools.query(&file).is_err(), "a query reads files");
-    assert_eq!(tools.query(count), Ok(json!(68)));
+    assert_eq!(tools.query(count), Ok(json!(70)));
 }

@@ -100,7 +100,7 @@ pub(super) fn run(
     reply.total = Some(RowTotal::Exact(total));
     reply.warnings.extend(ambiguous);
     if format != ListFormat::Minimal {
-        reply.warnings.extend(usage_warnings(shown, shared.prices()));
+        reply.warnings.extend(usage_warnings(shown, shared.prices(), &|_| true));
     }
     if returned < limit.min(rows.len()) {
         let message =

@@ -127,7 +127,7 @@ pub(super) fn run(
     reply.warnings = cut_warnings(shared.caller.interface, &summary);
     if args.sql.to_ascii_lowercase().contains("usage") {
         let rows = snapshot.read_rows().map_err(store_error)?;
-        reply.warnings.extend(usage_warnings(rows, shared.prices()));
+        reply.warnings.extend(usage_warnings(rows, shared.prices(), &|_| true));
     }
     if summary.rows == 0 && !has_more {
         reply.hint = Some("No rows. DESCRIBE <view> shows the columns of a view.".to_owned());

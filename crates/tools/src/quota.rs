@@ -58,6 +58,14 @@ pub struct QuotaWindow {
     pub seen_at: Option<String>,
 }
 
+impl QuotaWindow {
+    /// Returns whether the window began again since it was recorded, so that its used part is not
+    /// known.
+    pub fn has_begun_again(&self) -> bool {
+        self.resets_at.is_none() && self.used_percent == 0.0
+    }
+}
+
 /// The latest event of each limit: its time and its windows. The limit of the agent as a whole has no
 /// name and comes first.
 type LatestQuotas = BTreeMap<Option<String>, (Option<i64>, Vec<RecordedWindow>)>;

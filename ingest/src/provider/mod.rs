@@ -4,6 +4,7 @@
 //! format of another one: then it is a row in the table [`ALIASES`]. Code that several providers
 //! share is in `shared/`.
 
+mod aider;
 pub mod alias;
 mod amp;
 mod antigravity;
@@ -66,6 +67,7 @@ pub static FORMATS: [LogFormat; Provider::ALL.len() - ALIASES.len()] = [
     cursoride::FORMAT,
     zed::FORMAT,
     continuedev::FORMAT,
+    aider::FORMAT,
     kimi::FORMAT,
     grok::FORMAT,
     hermes::FORMAT,

@@ -56,7 +56,7 @@ pub(in crate::cli) fn run(flags: &BlameFlags, context: &CommandContext<'_>) -> C
 /// Fails if the user cannot be asked, or if agents named no file of this folder.
 fn choose_file(context: &CommandContext<'_>) -> Result<Option<String>, CommandFailure> {
     let missing = |reason: &str| {
-        let message = format!("'sessions blame' needs a file{reason}, such as src/main.rs:12");
+        let message = format!("'sessions blame' needs a file, such as src/main.rs:12{reason}");
         ToolError::new(ErrorCode::InvalidArgument, message).with_detail("field", "path")
     };
     if context.printer.is_json || !context.printer.is_interactive() {
@@ -77,7 +77,7 @@ fn choose_file(context: &CommandContext<'_>) -> Result<Option<String>, CommandFa
     }
     files.truncate(MAX_OFFERED_FILES);
     if files.is_empty() {
-        return Err(missing(", and no session names a file in this folder").into());
+        return Err(missing(". No session names a file in this folder").into());
     }
     let options: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
     let chosen = context.printer.choose("Files in this folder that sessions touched:", &options)?;

@@ -55,6 +55,10 @@ pub(in crate::cli) fn run(flags: &HideFlags, context: &CommandContext<'_>) -> Co
         forget_sessions(&context.store, &mut data)?;
         clear_lake_cache(printer)?;
     }
+    if flags.yes && !is_found {
+        let note = "No session that was read is in such a folder. `sessions stats --by project` lists the projects.";
+        printer.print_note(note)?;
+    }
     if is_found || !flags.yes {
         printer.print_value(&data, &context.layout())?;
     }

@@ -53,14 +53,15 @@ pub(in crate::cli) fn run(context: &CommandContext<'_>) -> CommandResult {
     if windows.is_empty() {
         // A store that cannot be read must not leave the line empty.
         windows = read_quotas(&tools, call).map(|data| data.windows).unwrap_or_default();
-        // There is no room for the quotas of single models.
-        windows.retain(|window| window.limit.is_none());
+        // There is no room for the quotas of single models. A window that began again since says
+        // nothing.
+        windows.retain(|window| window.limit.is_none() && !window.has_begun_again());
     }
     let line = StatusLine {
         version: QUOTA_VERSION,
         model: input["model"]["display_name"].as_str().map(str::to_owned),
         session_cost_usd: input["cost"]["total_cost_usd"].as_f64(),
-        context_used_percent: input["context_window"]["used_percentage"].as_f64(),
+        context_used_percent: read_used_context(&input["context_window"]),
         today_cost_usd: read_cost_of_today(&tools, call).unwrap_or_default(),
         windows,
     };
@@ -80,6 +81,14 @@ fn read_input() -> Value {
         return Value::Null;
     }
     serde_json::from_slice(&bytes).unwrap_or_default()
+}
+
+/// Returns how much of the context is used, in percent.
+fn read_used_context(context: &Value) -> Option<f64> {
+    let count = |name: &str| context[name].as_f64().filter(|count| *count > 0.0);
+    context["used_percentage"]
+        .as_f64()
+        .or_else(|| Some(count("total_input_tokens")? / count("context_window_size")? * 100.0))
 }
 
 /// Returns the quotas that Claude Code passes.

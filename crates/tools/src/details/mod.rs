@@ -157,7 +157,7 @@ pub(super) fn run(
     reply
         .warnings
         .extend(shared.caller.session_note(&args.session_id, &snapshot.sessions()[session]));
-    reply.warnings.extend(usage_warnings([row], shared.prices()));
+    reply.warnings.extend(usage_warnings([row], shared.prices(), &|_| true));
     let dropped = dropped_texts_warning(snapshot, |other| other.id() == row.session_id);
     reply.warnings.extend(dropped.map_err(store_error)?);
     if page.next.is_some() && returned < page.limit && level != DetailLevel::Full {

@@ -299,7 +299,7 @@ fn describe_next_step(
     if data.sessions.is_empty() {
         return filters.explain_none(snapshot).unwrap_or_else(|| {
             format!(
-                "No searched session has any of these words. Try others, without the filters, or parts of words with {}.",
+                "No session matches. Try other words, fewer filters, or parts of words with {}.",
                 interface.tool_name("search_events")
             )
         });

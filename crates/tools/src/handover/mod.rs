@@ -163,7 +163,7 @@ fn append_head(
     let ended = convert::format_time(row.ended_at).unwrap_or_else(|| "an unknown time".to_owned());
     page.begin_section("Handover", HEAD_BYTES);
     page.push_line(&format!(
-        "Session {} of {}, last active at {ended}. Taken from its log by `sessions`, without a model.",
+        "Session {} of {}, last active at {ended}. Extracted from its log by `sessions`; no model was involved.",
         row.session_id, row.provider
     ));
     let values = [("folder", &row.cwd), ("branch", &row.git_branch), ("title", &row.title)];

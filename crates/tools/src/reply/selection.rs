@@ -6,6 +6,7 @@ use schemas::envelope::Warning;
 use schemas::{ErrorCode, Provider, ToolError};
 
 use super::call::Call;
+use super::caller::Caller;
 use super::interface::Interface;
 use super::retention_warning::dropped_texts_warning;
 use super::scope::SessionFilters;
@@ -45,11 +46,11 @@ impl SessionSelection {
         let range = self.parse_range(call)?;
         let since = range.since.map(|since| since.0);
         let passes = session_filter(self.project.as_deref(), self.provider, since);
+        // Only `last` is known here: a report or an export is no agent's.
+        let caller = Caller { interface: Interface::Commands, ..Caller::default() };
         let mut named = Vec::new();
         for id in &self.session_ids {
-            let id = id.trim();
-            let found = snapshot.find_session(id);
-            named.push(found.map_err(|error| Interface::Commands.lookup_error(id, error))?);
+            named.push(caller.find_session(snapshot, id)?);
         }
 
         let mut found = Vec::new();

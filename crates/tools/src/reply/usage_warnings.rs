@@ -15,12 +15,14 @@ const UNCOUNTED_PREFIX: &str = "usage:";
 
 /// Maximum number of names in one warning, and their size in bytes of JSON: most fit a line.
 const MAX_NAMES: usize = 1;
-const MAX_NAME_BYTES: usize = 40;
+const MAX_NAME_BYTES: usize = 60;
 
-/// Returns the warnings about the tokens and costs of sessions.
+/// Returns the warnings about the tokens and costs of sessions on the days, in UTC, that `has_day`
+/// accepts.
 pub fn usage_warnings<'r>(
     rows: impl IntoIterator<Item = &'r Arc<SessionRow>>,
     prices: &PriceTable,
+    has_day: &dyn Fn(&str) -> bool,
 ) -> Vec<Warning> {
     let mut modes = BTreeSet::new();
     let mut records = BTreeSet::new();
@@ -28,7 +30,9 @@ pub fn usage_warnings<'r>(
         let unpriced = row.model_usage().into_iter().filter(|entry| {
             let model = entry.model.as_deref().unwrap_or("");
             let day = entry.day.as_deref();
-            !entry.mode.is_standard() && prices.rate_in_mode(model, &entry.mode, day).is_none()
+            day.is_none_or(has_day)
+                && !entry.mode.is_standard()
+                && prices.rate_in_mode(model, &entry.mode, day).is_none()
         });
         modes.extend(unpriced.map(|entry| clean_text(&entry.name())));
         records.extend(uncounted_records(row));
@@ -36,7 +40,7 @@ pub fn usage_warnings<'r>(
 
     let mut warnings = Vec::new();
     if !modes.is_empty() {
-        let message = format!("No price for {}: add to prices.toml", list_names(&modes));
+        let message = format!("No price for {}; you can add it to prices.toml", list_names(&modes));
         warnings.push(Warning::new(WarningCode::UnknownPriceMode, Severity::Warning, message));
     }
     if !records.is_empty() {
@@ -75,8 +79,8 @@ mod tests {
 
     #[test]
     fn names_fit_a_line() {
-        let names = ["a", "b", "c"].map(|letter| letter.repeat(60));
+        let names = ["a", "b", "c"].map(|letter| letter.repeat(80));
         let listed = list_names(&BTreeSet::from(names));
-        assert_eq!(listed, format!("{}… and 2 more", "a".repeat(40)));
+        assert_eq!(listed, format!("{}… and 2 more", "a".repeat(60)));
     }
 }

@@ -119,7 +119,15 @@ pub(super) fn run(
     }
     let counted = sessions.iter().zip(&is_selected).filter(|(_, is_selected)| **is_selected);
     let rows: Result<Vec<_>, _> = counted.map(|(session, _)| session.row()).collect();
-    reply.warnings.extend(usage_warnings(rows.map_err(store_error)?, shared.prices()));
+    let utc_day = |time: i64| Zone::UTC.day(Timestamp(time));
+    let first_day = since.and_then(utc_day);
+    let last_day = until.and_then(utc_day);
+    let is_counted = |day: &str| {
+        first_day.as_deref().is_none_or(|first| first <= day)
+            && last_day.as_deref().is_none_or(|last| day <= last)
+    };
+    let rows = rows.map_err(store_error)?;
+    reply.warnings.extend(usage_warnings(rows, shared.prices(), &is_counted));
     let interface = shared.caller.interface;
     let filter_names = interface.argument_names(&["provider", "project", "session_id", "since"]);
     let until = interface.argument_names(&["until"]);
