@@ -163,7 +163,7 @@ fn filters_narrow_the_search_and_an_empty_answer_says_why() {
     assert_eq!(ids(&before), ["lighthouse"]);
     before["metadata"]["scope"].shows("begun before");
 
-    let none = "No searched session has any of these words";
+    let none = "No session matches. Try other words";
     env.run(["find", "zeppelin"]).fails(1).says(none);
     let unknown = env.run(["find", "budget", "--project", "harbour-x"]);
     unknown.fails(1).says("did you mean 'harbor'");
@@ -387,5 +387,5 @@ fn a_copy_of_a_session_is_not_found_again() {
     env.ingest("logs");
     let answer = env.json(["find", "iron bollards"]);
     assert_eq!(ids(&answer), ["1"]);
-    assert_eq!(answer["metadata"]["scope"], "1 of 2 sessions; left out: 1 only copies");
+    assert_eq!(answer["metadata"]["scope"], "1 of 2 sessions; left out: 1 copied from others");
 }

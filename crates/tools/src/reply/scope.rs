@@ -337,15 +337,15 @@ mod tests {
         assert_eq!(census.describe(" of project 'x'", Coverage::All), "10 sessions of project 'x'");
         assert_eq!(
             census.describe("", Coverage::OwnConversations),
-            "5 of 10 sessions; left out: 2 of subagents, 2 duplicates, 1 without a conversation"
+            "5 of 10 sessions; left out: 2 of subagents, 2 copied from others, 1 without a conversation"
         );
         assert_eq!(
             census.describe("", Coverage::OwnEvents),
-            "8 of 10 sessions; left out: 2 duplicates"
+            "8 of 10 sessions; left out: 2 copied from others"
         );
         assert_eq!(
             census.describe_classes(),
-            "5 conversations, 2 of subagents, 2 duplicates, 1 without a conversation"
+            "5 conversations, 2 of subagents, 2 copied from others, 1 without a conversation"
         );
         let one = SessionCensus { total: 1, conversations: 1, ..SessionCensus::default() };
         assert_eq!(one.describe("", Coverage::OwnConversations), "1 session");

@@ -66,7 +66,7 @@ impl SessionCensus {
         if covered == self.total {
             return format!("{}{filters}", count_of_sessions(self.total));
         }
-        let reasons = left_out.iter().zip(["of subagents", "duplicates", "without a conversation"]);
+        let reasons = left_out.iter().zip(["of subagents", "copied from others", "without a conversation"]);
         let reasons: Vec<_> = reasons
             .filter(|(count, _)| **count > 0)
             .map(|(count, reason)| format!("{count} {reason}"))
@@ -80,7 +80,7 @@ impl SessionCensus {
         let classes = [
             (self.conversations, "conversations"),
             (self.subagents, "of subagents"),
-            (self.copies, "duplicates"),
+            (self.copies, "copied from others"),
             (self.empty, "without a conversation"),
         ];
         let classes: Vec<_> = classes
