@@ -77,10 +77,12 @@ fn push_counts(painted: &mut Painted, data: &AnalyzeData, layout: &Layout) {
     }
 }
 
-/// Describes the findings of a check: `failures 5 (2 errors, 3 warnings)`.
+/// Describes the findings of a check: `failures 6 (2 errors, 3 warnings, 1 note)`.
 fn describe_count(count: &CheckCount) -> String {
     let mut severities = Vec::new();
-    for (number, noun) in [(count.errors, "error"), (count.warnings, "warning")] {
+    let notes = count.findings.saturating_sub(count.errors + count.warnings);
+    let notes = if notes == count.findings { 0 } else { notes };
+    for (number, noun) in [(count.errors, "error"), (count.warnings, "warning"), (notes, "note")] {
         if number > 0 {
             severities.push(count_of(number, noun));
         }

@@ -282,6 +282,9 @@ fn words_that_people_type_work_or_lead() {
         (&["usage", "--by", "month"], &["usage", "month"]),
         (&["usage", "2026-10-29"], &["usage", "--since", "2026-10-29", "--until", "2026-10-30"]),
         (&["usage", "2026-10-28"], &["usage", "--since", "2026-10-28", "--until", "2026-10-29"]),
+        (&["usage", "2026-10"], &["usage", "--since", "2026-10-01", "--until", "2026-11-01"]),
+        (&["usage", "7d"], &["usage", "--since", "7d"]),
+        (&["settings"], &["config"]),
         (&["list", "--agent", "generic"], &["list", "--provider", "generic"]),
         (&["stats", "--by", "agent", "--agent", "generic"], &["stats", "--by", "provider"]),
         (&["help", "list"], &["list", "--help"]),
@@ -291,10 +294,17 @@ fn words_that_people_type_work_or_lead() {
     }
     env.run(["usage", "2026-10-29"]).shows("700");
     env.run(["usage", "week", "--project", "pier"]).shows("700");
+    env.run(["usage", "2026-09-01"]).fails(1).says("no tokens in this period; the newest");
+    env.run(["export", "md", "last"]).shows("lighthouse");
     assert!(env.run(["stats", "--by", "agent"]).ok().starts_with("agent "));
     for (typed, hint) in [
         (&["delet", "x"][..], "Did you mean `sessions forget`?"),
         (&["handover"], "`sessions resume ID --with AGENT`"),
+        (&["prune"], "`sessions forget` removes sessions"),
+        (&["plugin", "pi"], "is not a command of `sessions plugin`, which has: build"),
+        (&["list", "--agent", "cladue"], "--agent: cladue is not an agent; did you mean claude?"),
+        (&["list", "--provider", "gpt"], "--provider: gpt is not an agent; name one such as"),
+        (&["usage", "--by", "model"], "`sessions stats --by model`"),
         (&["list", "--sinc", "3d"], "did you mean --since?"),
     ] {
         env.run(typed).fails(2).says(hint).lacks("event'");

@@ -68,15 +68,15 @@ fn the_latest_quota_of_codex_is_kept() {
     windows[0].has(json!({"used_percent": 23.5, "window_minutes": 300}));
     let expected = schemas::Timestamp(resets_at * 1_000_000).to_string();
     windows[0].has(json!({"resets_at": expected.as_str(), "seen_at": "2026-10-14T07:12:49.000Z"}));
-    // A window that began again since is unused.
+    // How much of a window that began again since is used is not known.
     windows[1].has(json!({"used_percent": 0.0, "resets_at": null}));
 
     env.run(["usage", "--limits"]).shows([
         "codex 5-hour limit: 23.5 % used, resets ",
-        "codex 7-day limit: 0 % used, seen 2026-10-14T",
+        "codex 7-day limit: reset since, last seen 2026-10-14T",
     ]);
     let line = statusline(&env, &[], "");
-    assert_eq!(line, "codex 5h 24 % (1h) | codex week 0 %\n");
+    assert_eq!(line, "codex 5h 24 % (1h)\n");
 }
 
 /// The last counts are of a model with its own quota, of an older session, and of none at all.
@@ -126,6 +126,10 @@ fn the_status_line_takes_what_claude_code_passes() {
         serde_json::from_str(&statusline(&env, &["--json"], &input.to_string())).expect("JSON");
     data.has(json!({"version": 1, "session_cost_usd": 0.123}));
     assert_eq!(data["windows"][0]["provider"], "claude");
+
+    let counts = json!({ "context_window":
+        { "total_input_tokens": 16_000, "context_window_size": 200_000 } });
+    assert!(statusline(&env, &[], &counts.to_string()).contains("context 8 %"));
 }
 
 #[test]

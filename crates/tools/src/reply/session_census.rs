@@ -66,7 +66,8 @@ impl SessionCensus {
         if covered == self.total {
             return format!("{}{filters}", count_of_sessions(self.total));
         }
-        let reasons = left_out.iter().zip(["of subagents", "copied from others", "without a conversation"]);
+        let reasons =
+            left_out.iter().zip(["of subagents", "copied from others", "without a conversation"]);
         let reasons: Vec<_> = reasons
             .filter(|(count, _)| **count > 0)
             .map(|(count, reason)| format!("{count} {reason}"))
