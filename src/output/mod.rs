@@ -32,6 +32,7 @@ mod printer;
 mod progress;
 mod quota;
 mod screen_writer;
+mod scrub;
 mod search;
 mod secrets;
 mod settings;

@@ -9,6 +9,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use ingest::plan::Known;
 use ingest::redact::columns::is_masked_path;
+use ingest::stream::RecordAliases;
 use schemas::Timestamp;
 use schemas::session::SourceRow;
 
@@ -23,6 +24,7 @@ use super::lake::keys::LAKE_PATH;
 use super::large_segments::GroupNumber;
 use super::manifest::{LostLogs, Manifest, RetiredSegment, SegmentEntry};
 use super::reduced_writes::ReducedInForce;
+use super::scrubbed::read_aliases;
 use super::segment::segment_writer::{FinishedSegment, SegmentWriter};
 use super::segment::session_summary::SessionSummary;
 use super::snapshot::Snapshot;
@@ -57,6 +59,8 @@ pub struct StoreWriter {
     pub(super) states: OnceLock<HashMap<String, (usize, usize)>>,
     /// The sessions whose texts were dropped. What is read of them again is dropped again.
     pub(super) reduced: ReducedInForce,
+    /// The identities that records had before their secrets were replaced in the logs.
+    pub(super) aliases: Arc<RecordAliases>,
     pub(super) lock: StoreLock,
 }
 
@@ -111,6 +115,7 @@ impl StoreWriter {
             ending: Mutex::default(),
             states: OnceLock::new(),
             reduced: ReducedInForce::read(dir)?,
+            aliases: read_aliases(dir)?,
             lock,
         })
     }

@@ -8,6 +8,7 @@ use schemas::{Confidence, EventType};
 
 use super::decoded_event::DecodedEvent;
 use super::events::Stream;
+use super::found_secrets::note_found_secrets;
 use super::log_folder::find_log_folder;
 use super::repository::{self, Repository};
 use super::unknown::UnknownItem;
@@ -161,6 +162,9 @@ impl Stream {
     ) -> MaskedColumns<'t> {
         let printed_by = answered_call.and_then(|id| self.state.open_calls.command_of(id));
         let printed_by = printed_by.unwrap_or_default();
+        if let (Some(found), Some(redactor)) = (&mut self.found_secrets, &self.redactor) {
+            note_found_secrets(found, redactor, self.record, (text, printed_by), command, files);
+        }
         self.secrets.mask_event(self.redactor.as_deref(), text, command, files, printed_by)
     }
 
