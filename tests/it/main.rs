@@ -85,6 +85,7 @@ mod rounds;
 mod samples;
 #[cfg(unix)]
 mod screens;
+mod scrub;
 mod secrets;
 #[cfg(unix)]
 mod shell_completion;
