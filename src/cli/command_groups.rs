@@ -71,7 +71,7 @@ const EXAMPLES: &[(&str, [&str; 2])] = &[
         ],
     ),
     ("ingest", ["sessions ingest", "sessions ingest --watch"]),
-    ("secrets", ["sessions secrets --since 30d", "sessions secrets --kind github_token"]),
+    ("secrets", ["sessions secrets --since 30d", "sessions secrets --scrub"]),
     ("label", ["sessions label last --add good", "sessions label 9ae82b3a --note 'the fix'"]),
     ("forget", ["sessions forget 9ae82b3a", "sessions forget --project secret --yes"]),
     ("hide", ["sessions hide acme", "sessions hide '~/clients/**' --yes"]),
