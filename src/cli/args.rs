@@ -8,8 +8,8 @@ use schemas::tool::metadata::MetadataArgs;
 
 use super::commands::{
     analyze, blame, compact, completions, doctor, event, export, find, forget, help, hide, hook,
-    ingest, init, label, lake, list, mcp, open, plugin, pull, push, query, report, resume, search,
-    secrets, setup, show, skill, stats, tail, uninstall, usage, web,
+    ingest, init, label, lake, list, mcp, open, plugin, pull, push, query, report, restore_file,
+    resume, search, secrets, setup, show, skill, stats, tail, uninstall, usage, web,
 };
 use super::startup::TextUse;
 use super::tool_flags::ToolFlags;
@@ -152,6 +152,8 @@ pub(super) enum Command {
     Resume(resume::ResumeFlags),
     /// Show which session wrote each line of a file
     Blame(blame::BlameFlags),
+    /// Print a file as an agent last read or wrote it, or as it was before an edit
+    Restore(restore_file::RestoreFileFlags),
     /// Run one SQL SELECT over the store
     Query(query::QueryFlags),
     /// Count and sum by tool, model, day and other keys
@@ -249,7 +251,7 @@ impl Command {
             | Self::Event(_)
             | Self::Show(_) => CommandNeeds { engine: true, ..SHOWS_SESSIONS },
             Self::Find(_) | Self::Analyze(_) | Self::Blame(_) | Self::Secrets(_) => SHOWS_SESSIONS,
-            Self::Report(_) | Self::Export(_) | Self::Resume(_) => {
+            Self::Report(_) | Self::Export(_) | Self::Resume(_) | Self::Restore(_) => {
                 CommandNeeds { text: TextUse::PassesOn, ..SHOWS_SESSIONS }
             }
             Self::Query(flags) if flags.is_schema() => nothing,

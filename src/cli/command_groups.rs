@@ -11,7 +11,7 @@ use crate::output::{Terminal, wrap_lines};
 const GROUPS: &[(&str, &[&str])] = &[
     (
         "Find and read",
-        &["list", "search", "find", "show", "open", "tail", "event", "resume", "blame"],
+        &["list", "search", "find", "show", "open", "tail", "event", "resume", "blame", "restore"],
     ),
     ("Count and explain", &["usage", "stats", "analyze", "report", "query", "web"]),
     (
@@ -59,6 +59,13 @@ const EXAMPLES: &[(&str, [&str; 2])] = &[
     ),
     ("resume", ["sessions resume last", "sessions resume 9ae82b3a --with codex"]),
     ("blame", ["sessions blame src/main.rs", "sessions blame src/main.rs:12-20"]),
+    (
+        "restore",
+        [
+            "sessions restore --file src/main.rs",
+            "sessions restore --file src/main.rs --at 9ae82b3a:31 -o before.rs",
+        ],
+    ),
     ("usage", ["sessions usage today", "sessions usage week --all"]),
     ("stats", ["sessions stats", "sessions stats --by tool --sort errors"]),
     ("analyze", ["sessions analyze last_failed", "sessions analyze --query 'linker not found'"]),

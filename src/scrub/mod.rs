@@ -121,7 +121,7 @@ struct PreparedLog<'l> {
 
 /// What came of a log before it is replaced.
 enum Preparation<'l> {
-    Ready(PreparedLog<'l>),
+    Ready(Box<PreparedLog<'l>>),
     /// The log has no secret that can be replaced.
     Unchanged(&'l SecretLog, ScrubbedLog),
     LeftOut(&'l SecretLog, String),
@@ -142,8 +142,8 @@ pub fn preview_scrub(
     let mut data = ScrubData::default();
     for prepared in prepare_logs(logs, &rules, &open, true) {
         match prepared {
-            Preparation::Ready(PreparedLog { log, scrubbed, .. })
-            | Preparation::Unchanged(log, scrubbed) => data.add(log, redactor, scrubbed),
+            Preparation::Ready(prepared) => data.add(prepared.log, redactor, prepared.scrubbed),
+            Preparation::Unchanged(log, scrubbed) => data.add(log, redactor, scrubbed),
             Preparation::LeftOut(log, reason) => data.leave_out(log, redactor, reason),
         }
     }
@@ -189,7 +189,8 @@ pub fn scrub_logs(
         }
         // Reading and copying took a while, in which an agent may have begun to write.
         let open = OpenFiles::find();
-        for PreparedLog { log, file, new, scrubbed } in ready {
+        for prepared in ready {
+            let PreparedLog { log, file, new, scrubbed } = *prepared;
             match file.replace(new, &open) {
                 Ok(()) => data.add(log, redactor, scrubbed),
                 Err(reason) => data.leave_out(log, redactor, reason),
@@ -245,7 +246,7 @@ fn prepare_log<'l>(
             Ok(Preparation::Unchanged(log, scrubbed))
         }
         ScrubOutcome::Scrubbed(scrubbed) => {
-            Ok(Preparation::Ready(PreparedLog { log, file, new, scrubbed }))
+            Ok(Preparation::Ready(Box::new(PreparedLog { log, file, new, scrubbed })))
         }
     }
 }
