@@ -1,9 +1,9 @@
 //! Keeps the logs as they were before their secrets were replaced, until the user removes them.
 //!
 //! ```text
-//! log-backup/20261129-223015-4711/1-rollout-x.jsonl    the log, byte for byte
-//! log-backup/20261129-223015-4711/index.jsonl          one line for each log, in the same order:
-//! {"file":"1-rollout-x.jsonl","path":"/home/mira/..","bytes":7,"hash":"..","scrubbed_hash":".."}
+//! log-backup/20261129-223015-4711/1-rollout-x.jsonl.bak   the log, byte for byte
+//! log-backup/20261129-223015-4711/index                   one line for each log, in the same order:
+//! {"file":"1-rollout-x.jsonl.bak","path":"/home/mira/..","bytes":7,"hash":"..","scrubbed_hash":".."}
 //! ```
 
 use std::fs::{self, File, OpenOptions};
@@ -11,13 +11,13 @@ use std::io::{self, BufRead as _, BufReader, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::PoisonError;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use schemas::{ErrorCode, ToolError};
 use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
 
-use super::PATIENCE;
 use super::log_file::{LogFile, hash_file};
 use super::open_files::OpenFiles;
 use crate::files::leftovers::create_temporary;
@@ -28,8 +28,11 @@ use store::{LOG_BACKUP_FOLDER, Store, Verify};
 use tools::error::{store_error, unusable_path};
 use tools::secrets::LogBackup;
 
+/// Maximum time to wait for another writer of the store.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+
 /// Name of the file that lists the logs of a run.
-const INDEX: &str = "index.jsonl";
+const INDEX: &str = "index";
 
 /// Maximum length of a log's name in the name of its backup.
 const MAX_NAME_CHARS: usize = 100;
@@ -104,7 +107,8 @@ impl BackupFolder {
         *count += 1;
         let name = log.path().file_name().unwrap_or_default().to_string_lossy();
         let name: String = name.chars().take(MAX_NAME_CHARS).collect();
-        let file = format!("{count}-{name}");
+        // The name must not be that of a log, which an ingest of the folder would read.
+        let file = format!("{count}-{name}.bak");
         let copy = self.dir.join(&file);
         let mut write = || {
             let bytes = copy_log(log, &copy)?;

@@ -56,7 +56,7 @@ impl LogFile {
 
     /// Moves `new` to the place of the log, with its mode and its time of the last change: agents list
     /// and delete sessions by it. An error is the reason why the log stays as it is.
-    pub(super) fn replace(&self, new: NamedTempFile, open: &OpenFiles) -> Result<(), String> {
+    pub(super) fn replace(self, new: NamedTempFile, open: &OpenFiles) -> Result<(), String> {
         let unwritable = |error: io::Error| format!("it cannot be replaced: {error}");
         new.as_file().set_permissions(self.metadata.permissions()).map_err(unwritable)?;
         if let Ok(changed) = self.metadata.modified() {
@@ -74,9 +74,14 @@ impl LogFile {
         if !is_same {
             return Err("it changed while it was read".to_owned());
         }
-        new.persist(&self.path).map_err(|error| unwritable(error.error))?;
+        // Windows does not replace a file that is open.
+        let Self { path, content: read, .. } = self;
+        drop((content, read));
+        new.persist(&path).map_err(|error| unwritable(error.error))?;
         // The rename is done whether the folder can be synced or not.
-        if let Ok(folder) = File::open(self.folder()) {
+        if let Some(folder) = path.parent()
+            && let Ok(folder) = File::open(folder)
+        {
             let _ = folder.sync_all();
         }
         Ok(())

@@ -9,7 +9,6 @@ mod open_files;
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use ingest::redact::Redactor;
 use ingest::scrub::{ScrubOutcome, ScrubRules, ScrubbedLog, find_obstacle_to_rewriting, scrub_log};
@@ -17,8 +16,8 @@ use schemas::{Provider, ToolError};
 use serde::Serialize;
 use tempfile::NamedTempFile;
 
-use self::backup::BackupFolder;
 pub use self::backup::{BackupAction, BackupData, find_backup, forget_backup, restore_backup};
+use self::backup::{BackupFolder, PATIENCE};
 use self::log_file::LogFile;
 use self::open_files::OpenFiles;
 use crate::files::leftovers::create_temporary;
@@ -28,9 +27,6 @@ use base::sanitize::clean_text;
 use store::{Store, Verify};
 use tools::error::store_error;
 use tools::secrets::{LogBackup, SecretLog};
-
-/// Maximum time to wait for another writer of the store.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Number of logs that are replaced together: their new versions are on the disk at the same time, and
 /// the store notes them in one commit.

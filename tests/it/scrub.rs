@@ -319,22 +319,24 @@ fn the_backup_is_private_and_stays_until_it_is_forgotten() {
     scrub(&env, &["--yes"], 0);
     let run = fs::read_dir(env.path("store/log-backup")).expect("reads").next();
     let run = run.expect("a run").expect("reads").path();
-    assert_eq!(env.read(run.join("1-leak.jsonl")), text);
+    assert_eq!(env.read(run.join("1-leak.jsonl.bak")), text);
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
         let mode = |path: &Path| fs::metadata(path).expect("is there").permissions().mode() & 0o777;
         assert_eq!((mode(&env.path("store/log-backup")), mode(&run)), (0o700, 0o700));
-        assert_eq!(mode(&run.join("1-leak.jsonl")), 0o600);
+        assert_eq!(mode(&run.join("1-leak.jsonl.bak")), 0o600);
     }
     env.ingest("logs");
+    env.ingest("store");
+    assert_eq!(env.session_ids(), ["leak"], "a backup is not a log");
 
     env.append_prompt(&log, "2026-10-30T06:00:00Z", "More");
     make_old(&log);
     let grown = env.read(&log);
     env.run(["secrets", "--restore-backup", "--yes"])
         .fails(1)
-        .shows(["changed since", "1-leak.jsonl"]);
+        .shows(["changed since", "1-leak.jsonl.bak"]);
     assert_eq!(env.read(&log), grown, "a log that grew is not overwritten");
 
     env.run(["secrets", "--forget-backup"]).ok().shows("Would remove 1 log");
@@ -372,9 +374,9 @@ fn a_kill_leaves_the_old_log_or_the_new_one() {
                 assert_eq!(now, text.replace(&token(), MASK));
                 replaced += 1;
                 let name = log.file_name().expect("a name").to_string_lossy().into_owned();
-                let has_backup = walk(&env.path("store/log-backup")).into_iter().any(|file| {
-                    file.to_string_lossy().ends_with(&name) && env.read(&file) == *text
-                });
+                let has_backup = walk(&env.path("store/log-backup"))
+                    .into_iter()
+                    .any(|file| file.to_string_lossy().contains(&name) && env.read(&file) == *text);
                 assert!(has_backup, "{name}");
             }
         }

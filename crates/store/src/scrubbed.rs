@@ -6,7 +6,6 @@
 //! ```
 
 use std::collections::HashSet;
-use std::path::Path;
 use std::sync::Arc;
 
 use ingest::run::{LogCheckpoint, Sink as _};
@@ -20,11 +19,6 @@ use super::writer::{StoreWriter, require_reread};
 
 /// The file with these records.
 const FILE: UserFile = UserFile::Scrubbed;
-
-/// Reads the file of the store at `dir`.
-pub(super) fn read_aliases(dir: &Path) -> Result<Arc<RecordAliases>, StoreError> {
-    FILE.read(dir).map(Arc::new)
-}
 
 impl StoreWriter {
     /// Returns the identities that records had before their secrets were replaced in the logs.

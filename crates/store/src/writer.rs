@@ -19,12 +19,11 @@ use super::damage::{Verify, set_aside_damaged};
 use super::disk::files;
 use super::disk::held_folder::HeldFolder;
 use super::disk::lock::{StoreLock, WRITE_LOCK};
-use super::error::StoreError;
+use super::error::{StoreError, UserFile};
 use super::lake::keys::LAKE_PATH;
 use super::large_segments::GroupNumber;
 use super::manifest::{LostLogs, Manifest, RetiredSegment, SegmentEntry};
 use super::reduced_writes::ReducedInForce;
-use super::scrubbed::read_aliases;
 use super::segment::segment_writer::{FinishedSegment, SegmentWriter};
 use super::segment::session_summary::SessionSummary;
 use super::snapshot::Snapshot;
@@ -115,7 +114,7 @@ impl StoreWriter {
             ending: Mutex::default(),
             states: OnceLock::new(),
             reduced: ReducedInForce::read(dir)?,
-            aliases: read_aliases(dir)?,
+            aliases: Arc::new(UserFile::Scrubbed.read(dir)?),
             lock,
         })
     }

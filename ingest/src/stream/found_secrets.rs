@@ -1,7 +1,6 @@
 //! Collects the secrets in the events of a log, with the records that they come from.
 
 use super::decoded_event::RecordAt;
-use super::events::Stream;
 use crate::redact::{Redactor, find_secrets, find_secrets_in_output};
 
 /// A secret in an event.
@@ -11,18 +10,6 @@ pub(crate) struct FoundSecret {
     pub(crate) offset: u64,
     pub(crate) kind: String,
     pub(crate) text: String,
-}
-
-impl Stream {
-    /// Collects the secrets of the events that follow.
-    pub(crate) fn collect_secrets(&mut self) {
-        self.found_secrets = Some(Vec::new());
-    }
-
-    /// Takes the secrets collected, in the order of the events.
-    pub(crate) fn take_found_secrets(&mut self) -> Vec<FoundSecret> {
-        self.found_secrets.take().unwrap_or_default()
-    }
 }
 
 /// Adds the secrets in the columns of an event of the record `at`. `printed` is the text of the event

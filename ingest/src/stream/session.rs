@@ -8,7 +8,7 @@ use schemas::{Confidence, EventType};
 
 use super::decoded_event::DecodedEvent;
 use super::events::Stream;
-use super::found_secrets::note_found_secrets;
+use super::found_secrets::{FoundSecret, note_found_secrets};
 use super::log_folder::find_log_folder;
 use super::repository::{self, Repository};
 use super::unknown::UnknownItem;
@@ -149,6 +149,16 @@ impl Stream {
     pub fn words_of_name(&self, name: &str) -> String {
         let masked = self.clean_and_mask(name);
         if masked == name { name.replace('_', " ") } else { masked.into_owned() }
+    }
+
+    /// Collects the secrets of the events that follow.
+    pub(crate) fn collect_secrets(&mut self) {
+        self.found_secrets = Some(Vec::new());
+    }
+
+    /// Takes the secrets collected, in the order of the events.
+    pub(crate) fn take_found_secrets(&mut self) -> Vec<FoundSecret> {
+        self.found_secrets.take().unwrap_or_default()
     }
 
     /// Masks the secrets in the text, command and files of an event, and counts them. `answered_call`
