@@ -14,7 +14,8 @@
 //! Values without a shape count as secrets if they look random and are not placeholders
 //! (`entropy.rs`). Users add rules of their own
 //! (`user_rule.rs`). The masked secrets of a session are counted (`secrets.rs`). The columns of rows
-//! are masked in `columns.rs`. `explain.rs` tells which rule masked what.
+//! are masked in `columns.rs`, the bytes of logs in `raw_log.rs`. `explain.rs` tells which rule masked
+//! what.
 
 mod anchors;
 mod assign;
@@ -38,6 +39,7 @@ mod pattern;
 mod pem;
 mod phrases;
 mod printed;
+pub mod raw_log;
 mod redactor;
 mod rule;
 mod scan;
