@@ -2,7 +2,7 @@
 //! removes what killed runs left behind, never anything that the store did not write.
 //!
 //! ```text
-//! catalog.db  write.lock  labels.json  labels.lock  forgotten.json  reduced.json  http-token
+//! catalog.db  archive.db  write.lock  labels.json  labels.lock  forgotten.json  reduced.json  http-token
 //! hooks.jsonl  hooks.lock  lakes.json  lakes.lock  forgotten-5c0bcc12d8ae2ba1.bin
 //! segments/0000000001/   events.parquet skip.idx checksums.bin rows.copy ...
 //! damaged/0000000001/    segments that were set aside
@@ -15,6 +15,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::archive::{ARCHIVE_FILE, ARCHIVE_SIDE_FILES};
 use super::catalog::{CATALOG_FILE, CATALOG_SIDE_FILES, Catalog};
 use super::disk::files;
 use super::disk::lock::{StoreLock, WRITE_LOCK};
@@ -24,11 +25,15 @@ use super::manifest::{Manifest, ROW_COPY, SEGMENT_TABLES, SegmentEntry, file_nam
 use super::user_file::LABELS_LOCK;
 
 /// Names of the store's files directly in its folder.
-const OWN_FILES: [&str; 14] = [
+const OWN_FILES: [&str; 18] = [
     CATALOG_FILE,
     CATALOG_SIDE_FILES[0],
     CATALOG_SIDE_FILES[1],
     CATALOG_SIDE_FILES[2],
+    ARCHIVE_FILE,
+    ARCHIVE_SIDE_FILES[0],
+    ARCHIVE_SIDE_FILES[1],
+    ARCHIVE_SIDE_FILES[2],
     WRITE_LOCK,
     LABELS_LOCK,
     UserFile::Labels.name(),
@@ -267,7 +272,9 @@ pub(super) fn has_segment_folder(dir: &Path, number: i64) -> bool {
 /// Removes segments that `manifest` does not name, and temporary files. The caller holds the write
 /// lock. Returns the highest number of a remaining segment folder; 0 if none remains.
 pub(super) fn remove_leftovers(dir: &Path, manifest: &Manifest) -> i64 {
-    files::remove_temporary_copies(&dir.join(CATALOG_FILE));
+    for name in [CATALOG_FILE, ARCHIVE_FILE] {
+        files::remove_temporary_copies(&dir.join(name));
+    }
     remove_old_temporary_files(dir);
     let mut highest = 0;
     let Ok(entries) = fs::read_dir(dir.join(SEGMENTS_FOLDER)) else { return highest };
