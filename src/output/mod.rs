@@ -31,6 +31,7 @@ pub(crate) mod painted;
 mod printer;
 mod progress;
 mod quota;
+mod restore;
 mod screen_writer;
 mod search;
 mod secrets;

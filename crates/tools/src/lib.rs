@@ -25,6 +25,7 @@ mod metadata;
 mod query;
 pub mod quota;
 pub mod reply;
+pub mod restore;
 mod search;
 pub mod secrets;
 mod stats;

@@ -26,6 +26,7 @@ pub(super) mod push;
 pub(super) mod query;
 mod query_shell;
 pub(super) mod report;
+pub(super) mod restore;
 pub(super) mod resume;
 pub(super) mod search;
 pub(super) mod secrets;
