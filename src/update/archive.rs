@@ -5,9 +5,12 @@ use std::sync::Arc;
 use ingest::redact::Redactor;
 use schemas::ToolError;
 
+use super::retention::PATIENCE;
+use super::write_lock::take_write_lock;
 use crate::config::settings::create_redactor;
 use crate::config::user_settings::UserSettings;
-use store::{ArchiveRules, KeepLogs};
+use store::{ArchiveRules, KeepLogs, Store, Verify};
+use tools::error::store_error;
 
 /// Returns how logs are archived, by the user's settings. `redactor` masks the text of the run, if it
 /// masks any.
@@ -20,4 +23,14 @@ pub fn archive_rules(redactor: Option<&Arc<Redactor>>) -> Result<ArchiveRules, T
             None => ArchiveRules::Masked(create_redactor()?),
         },
     })
+}
+
+/// Removes the archive of the logs. Returns false if there is none.
+pub fn remove_archive(store: &Store) -> Result<bool, ToolError> {
+    if store.open_archive().is_ok_and(|archive| archive.is_none()) {
+        return Ok(false);
+    }
+    let writer = take_write_lock(store, Verify::Some, PATIENCE)?;
+    writer.remove_archive().map_err(store_error)?;
+    Ok(true)
 }

@@ -80,6 +80,7 @@ mod redaction;
 mod removed_files;
 mod report;
 mod responses;
+mod restore;
 mod resume;
 mod rounds;
 mod samples;

@@ -112,7 +112,7 @@ pub fn files_next_to(provider: Provider, log: &Path, names: &[String]) -> Vec<Pa
     let mut files = companion_paths(provider, log);
     files.retain(|path| path.is_file());
     let log_name = log.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-    if let Some(is_sidecar) = format_of(provider).quirks.is_sidecar {
+    for is_sidecar in FORMATS.iter().filter_map(|format| format.quirks.is_sidecar) {
         // A file that needs no log next to it is shared by the logs of the folder.
         let is_own = |name: &&String| {
             is_sidecar(name, &|other| other == log_name) && !is_sidecar(name, &|_| false)

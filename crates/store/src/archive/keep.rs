@@ -37,6 +37,9 @@ const STEP_LOGS: usize = 64;
 /// A file next to a log that has more bytes is not kept.
 const MAX_SIDE_FILE_BYTES: u64 = 64 << 20;
 
+/// What a user is told who lets logs be kept with their secrets.
+const EXACT_NOTICE: &str = "Logs are kept byte for byte, with the secrets in them, because store.keep_logs in settings.toml is \"exact\". Only you can read them, and they are never published";
+
 /// How the logs are kept from now on.
 #[derive(Clone, Default)]
 pub enum ArchiveRules {
@@ -104,8 +107,8 @@ struct LogChanges {
 
 impl StoreWriter {
     /// Makes the archive what `rules` say: adds what was ingested of logs since, masks again what other
-    /// rules masked, and removes the logs of sessions that were forgotten or lost their texts. Returns a
-    /// notice for the user if the archive was damaged.
+    /// rules masked, and removes the logs of sessions that were forgotten or lost their texts. Returns
+    /// notices for the user.
     ///
     /// # Errors
     /// Fails if the store or the archive cannot be read or written.
@@ -113,9 +116,9 @@ impl StoreWriter {
         &self,
         rules: &ArchiveRules,
         verify: Verify,
-    ) -> Result<Option<String>, StoreError> {
+    ) -> Result<Vec<String>, StoreError> {
         if rules.keep() == KeepLogs::No {
-            return Ok(None);
+            return Ok(Vec::new());
         }
         self.lock.check_not_replaced()?;
         let complete = ArchiveState {
@@ -128,24 +131,34 @@ impl StoreWriter {
             if verify == Verify::All {
                 archive.verify()?;
             }
-            if archive.read_state()? == Some(complete) {
-                return Ok(());
+            let state = archive.read_state()?;
+            if state == Some(complete) {
+                return Ok(Vec::new());
+            }
+            let is_new_consent = rules.keep() == KeepLogs::Exact
+                && state.is_none_or(|state| state.keep != KeepLogs::Exact);
+            if is_new_consent {
+                archive.write_state(&ArchiveState {
+                    keep: KeepLogs::Exact,
+                    ..ArchiveState::default()
+                })?;
             }
             let files = archive.read_files()?;
             if self.bring_up_to_date(&archive, files, rules)? {
                 archive.write_state(&complete)?;
             }
-            Ok(())
+            Ok(if is_new_consent { vec![EXACT_NOTICE.to_owned()] } else { Vec::new() })
         };
         match bring_up_to_date() {
             Err(StoreError::Damaged { path, reason }) if path.ends_with(ARCHIVE_FILE) => {
                 let kept = ArchiveFile::rebuild(&self.dir)?;
-                bring_up_to_date()?;
-                Ok(Some(format!(
+                let mut notices = bring_up_to_date()?;
+                notices.push(format!(
                     "The archive of logs was damaged ({reason}). {kept} of its files are whole; the others were archived again if their logs exist"
-                )))
+                ));
+                Ok(notices)
             }
-            result => result.map(|()| None),
+            result => result,
         }
     }
 
