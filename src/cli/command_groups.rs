@@ -62,7 +62,7 @@ const EXAMPLES: &[(&str, [&str; 2])] = &[
     (
         "restore",
         [
-            "sessions restore --file src/main.rs",
+            "sessions restore 9ae82b3a",
             "sessions restore --file src/main.rs --at 9ae82b3a:31 -o before.rs",
         ],
     ),

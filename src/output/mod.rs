@@ -31,6 +31,7 @@ pub(crate) mod painted;
 mod printer;
 mod progress;
 mod quota;
+mod restore;
 mod restore_file;
 mod screen_writer;
 mod scrub;

@@ -80,6 +80,7 @@ mod redaction;
 mod removed_files;
 mod report;
 mod responses;
+mod restore;
 mod restore_file;
 mod resume;
 mod rounds;

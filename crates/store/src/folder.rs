@@ -2,8 +2,9 @@
 //! removes what killed runs left behind, never anything that the store did not write.
 //!
 //! ```text
-//! catalog.db  write.lock  labels.json  labels.lock  forgotten.json  reduced.json  scrubbed.json
-//! http-token  hooks.jsonl  hooks.lock  lakes.json  lakes.lock  forgotten-5c0bcc12d8ae2ba1.bin
+//! catalog.db  archive.db  write.lock  labels.json  labels.lock  forgotten.json  reduced.json
+//! scrubbed.json  http-token  hooks.jsonl  hooks.lock  lakes.json  lakes.lock
+//! forgotten-5c0bcc12d8ae2ba1.bin
 //! segments/0000000001/   events.parquet skip.idx checksums.bin rows.copy ...
 //! damaged/0000000001/    segments that were set aside
 //! log-backup/            logs as they were before `secrets --scrub`
@@ -16,6 +17,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::archive::{ARCHIVE_FILE, ARCHIVE_SIDE_FILES};
 use super::catalog::{CATALOG_FILE, CATALOG_SIDE_FILES, Catalog};
 use super::disk::files;
 use super::disk::lock::{StoreLock, WRITE_LOCK};
@@ -25,11 +27,15 @@ use super::manifest::{Manifest, ROW_COPY, SEGMENT_TABLES, SegmentEntry, file_nam
 use super::user_file::LABELS_LOCK;
 
 /// Names of the store's files directly in its folder.
-const OWN_FILES: [&str; 15] = [
+const OWN_FILES: [&str; 19] = [
     CATALOG_FILE,
     CATALOG_SIDE_FILES[0],
     CATALOG_SIDE_FILES[1],
     CATALOG_SIDE_FILES[2],
+    ARCHIVE_FILE,
+    ARCHIVE_SIDE_FILES[0],
+    ARCHIVE_SIDE_FILES[1],
+    ARCHIVE_SIDE_FILES[2],
     WRITE_LOCK,
     LABELS_LOCK,
     UserFile::Labels.name(),
@@ -274,7 +280,9 @@ pub(super) fn has_segment_folder(dir: &Path, number: i64) -> bool {
 /// Removes segments that `manifest` does not name, and temporary files. The caller holds the write
 /// lock. Returns the highest number of a remaining segment folder; 0 if none remains.
 pub(super) fn remove_leftovers(dir: &Path, manifest: &Manifest) -> i64 {
-    files::remove_temporary_copies(&dir.join(CATALOG_FILE));
+    for name in [CATALOG_FILE, ARCHIVE_FILE] {
+        files::remove_temporary_copies(&dir.join(name));
+    }
     remove_old_temporary_files(dir);
     let mut highest = 0;
     let Ok(entries) = fs::read_dir(dir.join(SEGMENTS_FOLDER)) else { return highest };

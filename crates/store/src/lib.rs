@@ -4,6 +4,7 @@
 //! segments and commits to the catalog. Neither waits for the other. The store does not know about
 //! searches, tools or formats of logs.
 
+mod archive;
 mod catalog;
 mod compact;
 mod condition;
@@ -51,6 +52,7 @@ mod user_file;
 mod visible;
 mod writer;
 
+pub use archive::{ArchiveRules, ArchivedFile, KeepLogs, LogArchive, UnpackError};
 pub use condition::{FoundFiles, StoreCondition};
 pub use damage::Verify;
 pub use error::{StoreError, UserFile};

@@ -25,6 +25,7 @@ mod metadata;
 mod query;
 pub mod quota;
 pub mod reply;
+pub mod restore;
 mod restore_file;
 mod search;
 pub mod secrets;
@@ -98,7 +99,7 @@ pub use self::stats::Extent;
 use self::status::StatusData;
 use crate::error::store_error;
 use sql::{Sandbox, SqlQuery, SqlSummary};
-use store::{Snapshot, Store};
+use store::{KeepLogs, Snapshot, Store};
 
 /// The tools over one store.
 pub struct Tools {
@@ -542,8 +543,12 @@ impl Tools {
     }
 
     /// Checks every agent's folders and what the store knows of its logs.
-    pub fn run_doctor(&self, places: &AgentFolders<'_>) -> Result<DoctorData, ToolError> {
-        doctor::run(&self.shared, places)
+    pub fn run_doctor(
+        &self,
+        places: &AgentFolders<'_>,
+        keep_logs: KeepLogs,
+    ) -> Result<DoctorData, ToolError> {
+        doctor::run(&self.shared, places, keep_logs)
     }
 
     /// Finds the rules that masked what in an event, a range of events or a session, by any id that

@@ -14,8 +14,8 @@
 //! Values without a shape count as secrets if they look random and are not placeholders
 //! (`entropy.rs`). Users add rules of their own
 //! (`user_rule.rs`). The masked secrets of a session are counted (`secrets.rs`). The columns of rows
-//! are masked in `columns.rs`. `places.rs` finds where in a text the secrets are, to replace them in
-//! the log itself. `explain.rs` tells which rule masked what.
+//! are masked in `columns.rs`, the bytes of logs in `raw_log.rs`. `places.rs` finds where in a text the
+//! secrets are, `json_strings.rs` the strings of a record. `explain.rs` tells which rule masked what.
 
 mod anchors;
 mod assign;
@@ -30,6 +30,7 @@ mod encoded;
 mod entropy;
 mod env;
 mod explain;
+pub(crate) mod json_strings;
 mod key_files;
 mod known_names;
 mod kube_secret;
@@ -40,6 +41,7 @@ mod pem;
 mod phrases;
 mod places;
 mod printed;
+pub mod raw_log;
 mod redactor;
 mod rule;
 mod scan;
@@ -53,7 +55,7 @@ mod value;
 mod wrapped;
 
 pub use explain::{ExplainedMask, RuleInfo, built_in_rules, explain_masks};
-pub(crate) use places::{SecretPlace, find_all_places, is_long};
+pub(crate) use places::{KnownSecrets, SecretPlace, find_all_places, is_long, replace_places};
 pub(crate) use redactor::hash_rules;
 pub use redactor::{Redactor, SecretCounts};
 pub(crate) use scan::has_placeholder;

@@ -21,37 +21,58 @@ impl SecretPlace {
     pub(crate) fn mask(&self) -> String {
         format!("{MASK}{}]", self.kind)
     }
+
+    /// Returns the place in a text that has `start` more bytes in front.
+    pub(crate) fn moved_by(self, start: usize) -> Self {
+        Self { range: self.range.start + start..self.range.end + start, ..self }
+    }
 }
 
-/// Returns the places of the secrets in a text, in order. They do not overlap. `known` has the kind and
-/// the text of secrets that the events of the same record have: such a secret has the kind that it
-/// has there. Those for which `is_sought` returns true are also found where nothing announces them.
+/// Secrets whose text is known from elsewhere.
+#[derive(Clone, Copy)]
+pub(crate) struct KnownSecrets<'k> {
+    /// Kind and text of the secrets that the events of the same record have. Where the rules find one
+    /// of them, it has the kind that it has there.
+    pub(crate) secrets: &'k [(String, String)],
+    /// Returns whether a secret is also found where nothing announces it.
+    pub(crate) is_sought: &'k dyn Fn(&str) -> bool,
+}
+
+/// Returns the places of the secrets in a text, in order. They do not overlap. `printed_by` is the
+/// command whose output `text` is; empty if it is another text.
 pub(crate) fn find_all_places(
     redactor: &Redactor,
     text: &str,
-    known: &[(String, String)],
-    is_sought: &dyn Fn(&str) -> bool,
+    printed_by: &str,
+    known: Option<KnownSecrets<'_>>,
 ) -> Vec<SecretPlace> {
     let cleaned = clean(text);
-    let mut places = find_places(redactor, &cleaned);
-    for (kind, secret) in known {
-        let mut is_found = false;
-        for place in &mut places {
-            if cleaned.get(place.range.clone()) == Some(secret) {
-                place.kind.clone_from(kind);
-                is_found = true;
-            }
-        }
-        if !is_found && is_sought(secret) {
-            for range in find_word(&cleaned, secret) {
-                add_place(&mut places, SecretPlace { range, kind: kind.clone() });
-            }
-        }
+    let mut places = find_places(redactor, &cleaned, printed_by);
+    if let Some(known) = known {
+        add_known(&mut places, &cleaned, known);
     }
     match cleaned {
         Cow::Borrowed(_) => places,
         Cow::Owned(cleaned) if !places.is_empty() => places_before_cleaning(text, &cleaned, places),
         Cow::Owned(_) => Vec::new(),
+    }
+}
+
+/// Adds the places of known secrets in a text.
+fn add_known(places: &mut Vec<SecretPlace>, text: &str, known: KnownSecrets<'_>) {
+    for (kind, secret) in known.secrets {
+        let mut is_found = false;
+        for place in places.iter_mut() {
+            if text.get(place.range.clone()) == Some(secret) {
+                place.kind.clone_from(kind);
+                is_found = true;
+            }
+        }
+        if !is_found && (known.is_sought)(secret) {
+            for range in find_word(text, secret) {
+                add_place(places, SecretPlace { range, kind: kind.clone() });
+            }
+        }
     }
 }
 
@@ -69,11 +90,11 @@ fn add_place(places: &mut Vec<SecretPlace>, new: SecretPlace) {
 }
 
 /// Returns the places of the secrets that the rules find in a text, in order.
-fn find_places(redactor: &Redactor, text: &str) -> Vec<SecretPlace> {
+fn find_places(redactor: &Redactor, text: &str, printed_by: &str) -> Vec<SecretPlace> {
     let mut places: Vec<SecretPlace> = Vec::new();
     let mut masked = Cow::Borrowed(text);
     for _ in 0..MAX_ROUNDS {
-        let spans = redactor.find_secrets(&masked, "");
+        let spans = redactor.find_secrets(&masked, printed_by);
         if spans.is_empty() {
             break;
         }
@@ -94,17 +115,26 @@ fn find_places(redactor: &Redactor, text: &str) -> Vec<SecretPlace> {
     places
 }
 
-/// Returns a text with placeholders at these places, which are in order.
-fn mask_places(text: &str, places: &[SecretPlace]) -> String {
-    let mut masked = String::with_capacity(text.len());
+/// Returns bytes with placeholders at these places, which are in order.
+pub(crate) fn replace_places<'b>(bytes: &'b [u8], places: &[SecretPlace]) -> Cow<'b, [u8]> {
+    if places.is_empty() {
+        return Cow::Borrowed(bytes);
+    }
+    let mut masked = Vec::with_capacity(bytes.len());
     let mut copied_end = 0;
     for place in places {
-        masked.push_str(text.get(copied_end..place.range.start).unwrap_or_default());
-        masked.push_str(&place.mask());
+        masked.extend_from_slice(bytes.get(copied_end..place.range.start).unwrap_or_default());
+        masked.extend_from_slice(place.mask().as_bytes());
         copied_end = place.range.end;
     }
-    masked.push_str(text.get(copied_end..).unwrap_or_default());
-    masked
+    masked.extend_from_slice(bytes.get(copied_end..).unwrap_or_default());
+    Cow::Owned(masked)
+}
+
+/// Returns a text with placeholders at these places, which are in order and begin and end with
+/// characters.
+fn mask_places(text: &str, places: &[SecretPlace]) -> String {
+    String::from_utf8_lossy(&replace_places(text.as_bytes(), places)).into_owned()
 }
 
 /// Returns the position in a text of a position in the text masked at `places`: empty, or the place
@@ -185,7 +215,7 @@ mod tests {
             "ghp_0123456789abcdefghijABCDEFGHIJ012345 ghp_0123456789abcdefghijABCDEFGHIJ012345",
             "é Kittiwake é",
         ] {
-            let places = find_all_places(&redactor, text, &[], &|_| false);
+            let places = find_all_places(&redactor, text, "", None);
             let masked = redactor.mask(text, &mut <_>::default()).into_owned();
             assert_eq!(mask_places(text, &places), masked);
         }
@@ -194,7 +224,7 @@ mod tests {
     #[test]
     fn invisible_characters_go_with_the_secret_that_they_split() {
         let text = "\u{1b}[31mKitti\u{200b}wake\u{1b}[0m and \rPetrel\u{feff}";
-        let places = find_all_places(&redactor(), text, &[], &|_| false);
+        let places = find_all_places(&redactor(), text, "", None);
         let masked = mask_places(text, &places);
         assert_eq!(masked, "\u{1b}[31m[REDACTED:boat]\u{1b}[0m and \r[REDACTED:boat]\u{feff}");
     }
@@ -203,8 +233,12 @@ mod tests {
     fn known_secrets_are_found_without_what_announces_them() {
         let known = [("password".to_owned(), "barnacle".to_owned())];
         let text = "the barnacle";
-        let sought = find_all_places(&redactor(), text, &known, &|_| true);
+        let find = |is_sought: &dyn Fn(&str) -> bool| {
+            let known = KnownSecrets { secrets: &known, is_sought };
+            find_all_places(&redactor(), text, "", Some(known))
+        };
+        let sought = find(&|_| true);
         assert_eq!(mask_places(text, &sought), "the [REDACTED:password]");
-        assert!(find_all_places(&redactor(), text, &known, &|_| false).is_empty());
+        assert!(find(&|_| false).is_empty());
     }
 }

@@ -3,10 +3,9 @@
 //!
 //! The log is decoded as an ingest does, which finds the secrets of its events with their text. Each
 //! string of a record is then searched by the rules, and for the secrets of the events of the same
-//! record (`record.rs`, `json_strings.rs`). The result is decoded again: what is found there remains,
+//! record (`record.rs`). The result is decoded again: what is found there remains,
 //! and a log that would be read otherwise than before is left as it is.
 
-mod json_strings;
 mod record;
 
 use std::collections::BTreeMap;

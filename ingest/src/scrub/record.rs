@@ -1,18 +1,17 @@
 //! Finds the secrets in the string values of JSON text. What an agent sends back to its service, or
 //! compares, stays as it is: signatures, encrypted reasoning, ids, hashes and pictures.
 
-use std::ops::Range;
-
 use serde::de::IgnoredAny;
 
-use super::json_strings::{DecodedString, JsonString, for_each_string};
-use crate::redact::{Redactor, SecretPlace, find_all_places, is_long};
+use crate::redact::json_strings::{
+    decode_string, for_each_string, is_bracketed, is_json, raw_offset,
+};
+use crate::redact::{
+    KnownSecrets, Redactor, SecretPlace, find_all_places, is_long, replace_places,
+};
 
 /// Maximum depth of JSON text in strings of JSON text that is searched.
 const MAX_NESTED_TEXTS: usize = 8;
-
-/// Minimum length in bytes of a value that is a picture or another file.
-const MIN_FILE_BYTES: usize = 64;
 
 /// Finds the secrets in the records of a log.
 pub(super) struct RecordScrubber<'r> {
@@ -25,38 +24,36 @@ pub(super) struct RecordScrubber<'r> {
 }
 
 impl RecordScrubber<'_> {
-    /// Returns the places of secrets in the string values of JSON text, in order. `known` has kind
-    /// and text of the secrets in the events of this text. Returns none if the text is not JSON.
+    /// Returns the places of secrets in the string values of a line or a document, in order. `known` has
+    /// kind and text of the secrets in the events of this text. Returns none if the text is not JSON.
     pub(super) fn find_places(&self, json: &str, known: &[(String, String)]) -> Vec<SecretPlace> {
-        if !is_json(json) {
+        if !is_json_sequence(json.as_bytes()) {
             return Vec::new();
         }
-        let places = self.find_places_in(json, known, 0);
+        let places = self.find_places_in(json.as_bytes(), known, 0);
         // The text must stay JSON whatever was found in it.
-        if places.is_empty() || is_json(&replace_places(json, &places)) {
-            places
-        } else {
-            Vec::new()
-        }
+        let is_still_json = || is_json_sequence(&replace_places(json.as_bytes(), &places));
+        if places.is_empty() || is_still_json() { places } else { Vec::new() }
     }
 
     fn find_places_in(
         &self,
-        json: &str,
+        json: &[u8],
         known: &[(String, String)],
         depth: usize,
     ) -> Vec<SecretPlace> {
         let mut places = Vec::new();
-        for_each_string(json, &mut |JsonString { key, range }| {
-            let written = json.get(range.clone()).unwrap_or_default();
-            if written.is_empty() || is_sent_back(key) || is_file(key, written) {
+        for_each_string(json, &mut |string| {
+            if string.is_key || string.raw.is_empty() || string.is_opaque() {
                 return;
             }
-            let Some(decoded) = DecodedString::decode(written) else { return };
-            for place in self.find_places_of_string(&decoded, known, depth) {
-                let Range { start, end } = decoded.written_range(&place.range);
-                let range = range.start + start..range.start + end;
-                places.push(SecretPlace { range, kind: place.kind });
+            let mut parts = Vec::new();
+            let text = decode_string(string.raw, Some(&mut parts));
+            // A string without escapes is written as it is.
+            let written = |at: usize| if parts.is_empty() { at } else { raw_offset(&parts, at) };
+            for SecretPlace { range, kind } in self.find_places_of_string(&text, known, depth) {
+                let range = written(range.start)..written(range.end);
+                places.push(SecretPlace { range, kind }.moved_by(string.range.start));
             }
         });
         places
@@ -64,67 +61,26 @@ impl RecordScrubber<'_> {
 
     fn find_places_of_string(
         &self,
-        decoded: &DecodedString<'_>,
+        text: &str,
         known: &[(String, String)],
         depth: usize,
     ) -> Vec<SecretPlace> {
-        let text = &*decoded.text;
-        if depth < MAX_NESTED_TEXTS && text.trim_start().starts_with(['{', '[']) && is_json(text) {
-            return self.find_places_in(text, known, depth + 1);
+        if depth < MAX_NESTED_TEXTS && is_bracketed(text.as_bytes()) && is_json(text) {
+            return self.find_places_in(text.as_bytes(), known, depth + 1);
         }
         let is_sought = |secret: &str| self.is_thorough || is_long(secret);
-        let mut places = find_all_places(self.redactor, text, known, &is_sought);
+        let known = KnownSecrets { secrets: known, is_sought: &is_sought };
+        let mut places = find_all_places(self.redactor, text, "", Some(known));
         places.retain(|place| self.kind.is_none_or(|kind| kind == place.kind));
         places
     }
 }
 
-/// Returns a text with placeholders at these places, which are in order.
-pub(super) fn replace_places(text: &str, places: &[SecretPlace]) -> String {
-    let mut replaced = String::with_capacity(text.len());
-    let mut copied_end = 0;
-    for place in places {
-        replaced.push_str(text.get(copied_end..place.range.start).unwrap_or_default());
-        replaced.push_str(&place.mask());
-        copied_end = place.range.end;
-    }
-    replaced.push_str(text.get(copied_end..).unwrap_or_default());
-    replaced
-}
-
 /// Returns whether a text is one or more values of JSON.
-fn is_json(text: &str) -> bool {
-    let mut values = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>().peekable();
+fn is_json_sequence(text: &[u8]) -> bool {
+    let mut values =
+        serde_json::Deserializer::from_slice(text).into_iter::<IgnoredAny>().peekable();
     values.peek().is_some() && values.all(|value| value.is_ok())
-}
-
-/// Returns whether the service of an agent, or the agent, expects the value of a field unchanged.
-fn is_sent_back(key: &str) -> bool {
-    let name: String = key.chars().filter(|c| *c != '_').map(|c| c.to_ascii_lowercase()).collect();
-    if ["password", "secret", "token", "key", "client"].iter().any(|word| name.contains(word)) {
-        return false;
-    }
-    let is_id = key.ends_with("Id")
-        || key.ends_with("ID")
-        || key.ends_with("_id")
-        || key.ends_with("Uuid")
-        || matches!(name.as_str(), "id" | "ids" | "uuid");
-    is_id
-        || name.contains("encrypted")
-        || ["signature", "opaque", "hash", "checksum", "digest", "etag", "sha", "sha256"]
-            .iter()
-            .any(|end| name.ends_with(end))
-}
-
-/// Returns whether a string is a picture or another file in base64.
-fn is_file(key: &str, written: &str) -> bool {
-    if written.starts_with("data:") && written.contains(";base64,") {
-        return true;
-    }
-    let holds_file =
-        matches!(key, "data" | "base64" | "bytes" | "blob" | "image" | "b64_json" | "imageBytes");
-    let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=\\-_".contains(&byte);
-    holds_file && written.len() >= MIN_FILE_BYTES && written.bytes().all(is_base64)
 }
 
 #[cfg(test)]
@@ -138,7 +94,8 @@ mod tests {
         let known: Vec<(String, String)> =
             known.iter().map(|(kind, text)| ((*kind).to_owned(), (*text).to_owned())).collect();
         let scrubber = RecordScrubber { redactor: &redactor, kind: None, is_thorough };
-        replace_places(json, &scrubber.find_places(json, &known))
+        let places = scrubber.find_places(json, &known);
+        String::from_utf8(replace_places(json.as_bytes(), &places).into_owned()).expect("UTF-8")
     }
 
     #[test]

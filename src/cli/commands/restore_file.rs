@@ -14,23 +14,27 @@ use tools::BlamedFile;
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct RestoreFileFlags {
-    /// The file, which need not exist any more
-    #[arg(long, value_name = "PATH", required = true)]
-    file: PathBuf,
-    /// The content before this event, such as the edit 9ae82b3a:31, instead of the latest one
+    /// Print this file, which need not exist any more, as an agent last read or wrote it
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["session_ids", "all", "lost", "to", "dry_run"])]
+    pub(super) file: Option<PathBuf>,
+    /// With --file: the content before this event, such as the edit 9ae82b3a:31
     #[arg(long, value_name = "EVENT", requires = "file")]
     at: Option<String>,
-    /// Write the content to this file instead of stdout
+    /// With --file: write the content to OUT instead of stdout
     #[arg(long, short, value_name = "OUT", requires = "file")]
     output: Option<PathBuf>,
-    /// Replace the file OUT if it exists
+    /// With --file: replace OUT if it exists
     #[arg(long, requires = "output")]
     force: bool,
 }
 
-pub(in crate::cli) fn run(flags: &RestoreFileFlags, context: &CommandContext<'_>) -> CommandResult {
+pub(super) fn run(
+    path: &Path,
+    flags: &RestoreFileFlags,
+    context: &CommandContext<'_>,
+) -> CommandResult {
     let printer = context.printer;
-    let file = name_file(&flags.file)?;
+    let file = name_file(path)?;
     let tools = context.create_tools();
     let restored = tools.restore_file(&file, flags.at.as_deref(), &context.call)?;
     let is_known = restored.content.is_some();
