@@ -209,6 +209,31 @@ fn reduced_and_unmasked_sessions_are_read_again_as_what_they_are() {
 }
 
 #[test]
+fn an_archive_keeps_no_secret_of_a_scrubbed_log() {
+    for keep in ["exact", "masked"] {
+        let env = TestEnv::new();
+        env.write_settings(format!("[store]\nkeep_logs = '{keep}'\n"));
+        let [log, _] = write_codex_fork(&env);
+        let text = env.read(&log);
+        env.ingest("logs");
+        let before = content(&env);
+        scrub(&env, &["--yes"], 0);
+        env.ingest("logs");
+        env.remove(&log);
+        env.run(["restore", PARENT]).ok();
+        assert_eq!(env.read(&log), text.replace(&token(), MASK), "{keep}");
+        env.ingest("logs");
+        assert_eq!(content(&env), before, "{keep}");
+
+        // Until then nothing of it is archived.
+        make_old(&log);
+        env.run(["secrets", "--restore-backup", "--yes"]).ok();
+        env.remove(&log);
+        env.run(["restore", "--no-refresh", PARENT]).fails(1);
+    }
+}
+
+#[test]
 fn a_published_session_is_published_once() {
     let env = machine("pier", "mira", "include = ['**']\ncontent = 'full'");
     write_codex_fork(&env);

@@ -27,8 +27,8 @@ impl StoreWriter {
     }
 
     /// Notes that the logs at `paths` are about to be replaced by ones without secrets, whose records
-    /// have new identities: pairs of the new and the former one. The next ingest reads these logs
-    /// again, whether they were replaced by then or not.
+    /// have new identities: pairs of the new and the former one. What is archived of these logs goes,
+    /// and the next ingest reads and archives them again, whether they were replaced by then or not.
     ///
     /// # Errors
     /// Fails if the store cannot be read or written.
@@ -44,10 +44,12 @@ impl StoreWriter {
         }
         let snapshot = Snapshot::load(&self.dir, self.current_manifest(), Some(&self.before))?;
         let mut sink = WriterSink::new(self);
+        let mut sessions = HashSet::new();
         for mut source in snapshot.read_sources(true)? {
             if source.status != SourceStatus::Ok || !paths.contains(source.path.as_str()) {
                 continue;
             }
+            sessions.extend(source.session_id.clone());
             require_reread(&mut source);
             // Only the row of the file is written.
             sink.checkpoint(vec![LogCheckpoint {
@@ -56,6 +58,7 @@ impl StoreWriter {
                 problems: Vec::new(),
             }])?;
         }
-        sink.finish()
+        sink.finish()?;
+        self.remove_archived(&|id| sessions.contains(id))
     }
 }
