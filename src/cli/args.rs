@@ -8,8 +8,8 @@ use schemas::tool::metadata::MetadataArgs;
 
 use super::commands::{
     analyze, blame, compact, completions, doctor, event, export, find, forget, help, hide, hook,
-    ingest, init, label, lake, list, mcp, open, plugin, pull, push, query, report, resume, search,
-    secrets, setup, show, skill, stats, tail, uninstall, usage, web,
+    ingest, init, label, lake, list, mcp, open, plugin, pull, push, query, report, restore, resume,
+    search, secrets, setup, show, skill, stats, tail, uninstall, usage, web,
 };
 use super::startup::TextUse;
 use super::tool_flags::ToolFlags;
@@ -150,6 +150,8 @@ pub(super) enum Command {
     Analyze(analyze::AnalyzeFlags),
     /// Resume a session with its agent, or hand it over to another agent
     Resume(resume::ResumeFlags),
+    /// Write archived logs of sessions back to where their agents look, or print a file of a session
+    Restore(restore::RestoreFlags),
     /// Show which session wrote each line of a file
     Blame(blame::BlameFlags),
     /// Run one SQL SELECT over the store
@@ -249,6 +251,8 @@ impl Command {
             | Self::Event(_)
             | Self::Show(_) => CommandNeeds { engine: true, ..SHOWS_SESSIONS },
             Self::Find(_) | Self::Analyze(_) | Self::Blame(_) | Self::Secrets(_) => SHOWS_SESSIONS,
+            Self::Restore(flags) if flags.is_of_file() => SHOWS_SESSIONS,
+            Self::Restore(_) => CommandNeeds { text: TextUse::Shows, ..nothing },
             Self::Report(_) | Self::Export(_) | Self::Resume(_) => {
                 CommandNeeds { text: TextUse::PassesOn, ..SHOWS_SESSIONS }
             }

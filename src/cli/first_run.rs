@@ -14,7 +14,7 @@ use crate::config::environment;
 use crate::output::{
     Printer, first_ingest_line, found_logs_line, found_logs_text, searched_folders,
 };
-use store::{Store, is_store};
+use store::{KeepLogs, Store, is_store};
 use tools::doctor::DoctorData;
 use tools::{Call, Interface, Tools};
 
@@ -120,5 +120,5 @@ fn has_no_commit(store: &Store) -> bool {
 fn find_logs(store: &Arc<Store>) -> Result<DoctorData, ToolError> {
     let home = environment::home_dir();
     let places = AgentFolders::new(&home, &environment::read_variable);
-    Tools::new(Arc::clone(store)).run_doctor(&places)
+    Tools::new(Arc::clone(store)).run_doctor(&places, KeepLogs::default())
 }

@@ -42,9 +42,9 @@ use self::command_groups::{HelpScope, arrange_help};
 use self::commands::help::HelpFlags;
 use self::commands::{
     analyze, blame, compact, completions, config, doctor, event, export, find, forget, hide, hook,
-    ingest, init, label, lake, list, mcp, open, plugin, pull, push, query, report, resume, search,
-    secrets, setup, show, skill, sql_worker, stats, status, statusline, tail, tools, uninstall,
-    upgrade, usage, web,
+    ingest, init, label, lake, list, mcp, open, plugin, pull, push, query, report, restore, resume,
+    search, secrets, setup, show, skill, sql_worker, stats, status, statusline, tail, tools,
+    uninstall, upgrade, usage, web,
 };
 use self::context::{CommandContext, debug_metadata};
 use self::exit::{CommandOutcome, CommandResult, report_result, report_unwritten};
@@ -297,6 +297,7 @@ fn dispatch_command(
             Some(session_id) => resume::run(&session_id, &flags, context),
             None => pick_session("resume", flags, context),
         },
+        Command::Restore(flags) => restore::run(flags, context),
         Command::Blame(flags) => blame::run(&flags, context),
         Command::Query(flags) => query::run(flags, context),
         Command::Stats(flags) => stats::run(flags, context),

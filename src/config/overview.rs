@@ -24,6 +24,7 @@ const FILE_SETTINGS: &[(&str, &str)] = &[
     ("ingest.include", "[] (all)"),
     ("ingest.providers", "[] (all)"),
     ("store.keep", "full"),
+    ("store.keep_logs", "no"),
     ("publish.include", "[] (none)"),
     ("publish.exclude", "[]"),
     ("publish.content", "transcripts"),

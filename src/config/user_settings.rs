@@ -11,6 +11,7 @@
 //!
 //! [store]
 //! keep = ["transcripts after 90d", "usage after 365d"]
+//! keep_logs = "masked"
 //!
 //! [identity]
 //! machine = "laptop"
@@ -39,7 +40,7 @@ use serde::Deserialize;
 
 use super::environment::{machine_name, read_variable, system_zone, user_name};
 use super::settings::{invalid_file_error, read_settings_file, settings_file};
-use store::{Identity, KeepLevel};
+use store::{Identity, KeepLevel, KeepLogs};
 
 /// The settings of a user. A setting that the file does not have is at its default.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -189,6 +190,8 @@ struct DisplaySettings {
 pub struct StoreSettings {
     /// `full`, or `transcripts` or `usage` with the age from which it holds.
     keep: OneOrMany<String>,
+    /// How the logs themselves are kept. `None` if the user did not say.
+    keep_logs: Option<KeepLogs>,
 }
 
 /// How much is kept of the sessions whose last event is before a time.
@@ -204,11 +207,21 @@ pub struct KeepRule {
 
 impl Default for StoreSettings {
     fn default() -> Self {
-        Self { keep: OneOrMany::Many(Vec::new()) }
+        Self { keep: OneOrMany::Many(Vec::new()), keep_logs: None }
     }
 }
 
 impl StoreSettings {
+    /// Returns how the logs themselves are kept.
+    pub fn keep_logs(&self) -> KeepLogs {
+        self.keep_logs.unwrap_or_default()
+    }
+
+    /// Returns whether the user said that no log is kept.
+    pub fn drops_logs(&self) -> bool {
+        self.keep_logs == Some(KeepLogs::No)
+    }
+
     /// Returns the rules of retention as of `now`. No rules keep everything.
     ///
     /// # Errors

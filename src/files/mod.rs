@@ -1,8 +1,9 @@
-//! Writes the files that users request, opens those that may be pipes, reads stdin, cleans up temporary
-//! files of runs that were killed, and limits the cache of lakes.
+//! Writes the files that users request and logs of the archive, opens those that may be pipes, reads
+//! stdin, cleans up temporary files of runs that were killed, and limits the cache of lakes.
 
 pub(crate) mod lake_cache;
 pub(crate) mod leftovers;
 pub(crate) mod outfile;
 pub(crate) mod pipes;
+pub(crate) mod restore;
 pub(crate) mod stdin;

@@ -10,6 +10,7 @@ use super::wrapped::push_wrapped;
 use base::cells::{truncate_end, truncate_start};
 use base::numbers::{count_of, format_dollars, list_counts, to_megabytes};
 use base::sanitize::{clean_text, one_line};
+use store::KeepLogs;
 use tools::doctor::{CostDifference, DoctorData, Drift, LogFolder, ProviderHealth, Retention};
 
 /// The cells before the lines about an agent.
@@ -35,6 +36,7 @@ impl Show for DoctorData {
             push_wrapped(&mut painted, DIM, "", &text, layout.width, usize::MAX);
         }
 
+        push_archive(&mut painted, self, layout);
         if !self.redactions.is_empty() {
             painted.push(STRONG, "Secrets masked");
             painted.end_line();
@@ -96,6 +98,9 @@ fn push_provider(painted: &mut Painted, health: &ProviderHealth, layout: &Layout
     let mut facts = format!("{sessions}, {events}");
     if health.sources_gone > 0 {
         let _ = write!(facts, ", {} gone", count_of(health.sources_gone, "log"));
+        if health.gone_archived > 0 {
+            let _ = write!(facts, " ({} archived)", health.gone_archived);
+        }
     }
     if !health.versions.is_empty() {
         let _ = write!(facts, ", version {}", health.versions.join(", "));
@@ -116,12 +121,41 @@ fn push_provider(painted: &mut Painted, health: &ProviderHealth, layout: &Layout
 }
 
 fn describe_retention(retention: &Retention) -> String {
-    let Retention { days, setting, file, due } = retention;
+    let Retention { days, setting, file, due, due_archived } = retention;
+    let archived = match due_archived {
+        0 => String::new(),
+        archived => format!(" ({archived} archived)"),
+    };
     let file = clean_text(&file.to_string_lossy());
     format!(
-        "deletes logs after {days} days ({setting} in {}): {due} within a week. The store keeps their text",
+        "deletes logs after {days} days ({setting} in {}): {due} within a week{archived}. The store keeps their text",
         one_line(&file)
     )
+}
+
+/// Appends how logs are archived, and how many sessions can be restored.
+fn push_archive(painted: &mut Painted, data: &DoctorData, layout: &Layout) {
+    let kept = match data.keep_logs {
+        KeepLogs::No => "off",
+        KeepLogs::Masked => "on, with secrets masked",
+        KeepLogs::Exact => "on, byte for byte with the secrets in them",
+    };
+    let archived: usize = data.providers.iter().map(|health| health.archived).sum();
+    let gone: usize = data.providers.iter().map(|health| health.gone_archived).sum();
+    let mut text = format!("{kept} (store.keep_logs)");
+    if archived > 0 {
+        let sessions = count_of(archived, "session");
+        let _ = write!(
+            text,
+            "; {sessions}, {gone} of them without a log: `sessions restore` writes it back"
+        );
+    }
+    if data.keep_logs != KeepLogs::No {
+        text.push_str(". Sessions in databases are not archived");
+    }
+    painted.push(STRONG, "Archive of logs");
+    painted.end_line();
+    push_wrapped(painted, PLAIN, INDENT, &text, layout.width, usize::MAX);
 }
 
 fn push_folder(painted: &mut Painted, place: &LogFolder, layout: &Layout) {

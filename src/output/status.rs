@@ -8,7 +8,7 @@ use super::show::Show;
 use super::wrapped::wrap_lines;
 use base::numbers::{count_of, list_counts, to_megabytes};
 use base::sanitize::{clean_text, one_line};
-use tools::status::StatusData;
+use tools::status::{ArchiveFigures, StatusData};
 
 /// The cells of the names of figures.
 const LABEL_WIDTH: usize = 11;
@@ -90,8 +90,26 @@ fn collect_rows(data: &StatusData, layout: &Layout) -> Vec<StatusRow> {
     for (kept, sessions) in &data.reduced_sessions {
         push("reduced", format!("{} to {kept} by the retention", count_of(sessions, "session")));
     }
+    append_lost_logs(data, &mut rows);
     append_incomplete(data, &mut rows);
     rows
+}
+
+/// Appends which logs are gone, and what the archive has.
+fn append_lost_logs(data: &StatusData, rows: &mut Vec<StatusRow>) {
+    let mut push = |label, value| rows.push(StatusRow { style: PLAIN, label, value });
+    let lost = data.lost_logs.iter().map(|(provider, lost)| {
+        format!("{provider} {} ({} archived)", lost.sessions, lost.archived)
+    });
+    let lost: Vec<String> = lost.collect();
+    if !lost.is_empty() {
+        push("logs gone", lost.join(", "));
+    }
+    if let Some(ArchiveFigures { sessions, exact, bytes }) = data.archive {
+        let exact = if exact > 0 { format!(", {exact} with their secrets") } else { String::new() };
+        let sessions = count_of(sessions, "session");
+        push("archive", format!("{:.1} MB: logs of {sessions}{exact}", to_megabytes(bytes)));
+    }
 }
 
 /// Appends what the store could not read as expected.

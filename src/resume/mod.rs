@@ -71,7 +71,7 @@ impl AgentCommand {
         };
         if session.is_log_gone {
             return Err(cannot_resume(format!(
-                "Session {id} cannot be resumed: its log no longer exists. {other}"
+                "Session {id} cannot be resumed: its log no longer exists. `sessions restore {id}` writes it back if it is archived; {other}"
             )));
         }
         let native_id = session.native_id.unwrap_or(id);

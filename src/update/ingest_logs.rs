@@ -23,7 +23,7 @@ use super::write_lock::take_write_lock;
 use crate::config::environment::known_roots;
 use crate::config::user_settings::KeepRule;
 use base::parallel::free_later;
-use store::{MaskedAgain, RowsToMask, Store, StoreWriter, Verify};
+use store::{ArchiveRules, MaskedAgain, RowsToMask, Store, StoreWriter, Verify};
 use tools::error::{store_error, unusable_path};
 use tools::reply::store_warnings::describe_lost_logs;
 use tools::status::count_by_class;
@@ -37,6 +37,8 @@ pub struct IngestOptions {
     pub patience: Duration,
     /// The rules of retention, which the run applies. `None` leaves the stored texts as they are.
     pub retention: Option<Vec<KeepRule>>,
+    /// How the logs are archived.
+    pub archive: ArchiveRules,
 }
 
 /// Maximum number of changed files that are passed to an ingest by name. Each named file is
@@ -112,6 +114,8 @@ pub fn ingest_logs(
     writer.merge_small_segments().map_err(store_error)?;
     let lost = writer.settle_lost_logs(options.verify).map_err(store_error)?;
     report.notices.extend(describe_lost_logs(&lost));
+    let archived = writer.archive_logs(&options.archive, options.verify);
+    report.notices.extend(archived.map_err(store_error)?);
 
     report.sessions_by_class = writer.count_now(count_by_class).map_err(store_error)?;
     record_time(&mut report, start.elapsed());

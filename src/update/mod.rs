@@ -1,5 +1,6 @@
 //! Brings the store up to date with the logs: on request, behind a server's calls, or continuously.
 
+pub mod archive;
 mod filtered_target;
 pub mod forget;
 pub mod ingest_logs;

@@ -12,6 +12,7 @@ use ingest::source::candidate::{Container, LogCandidate};
 use schemas::session::SourceStatus;
 use schemas::{ErrorCode, ToolError};
 
+use super::archive::archive_rules;
 use super::ingest_logs::{IngestOptions, MAX_NAMED_FILES, ingest_logs};
 use super::masking::mask_by_rules_in_force;
 use super::root_watch::{FilesToCheck, RootWatch};
@@ -326,11 +327,13 @@ impl SharedRefresh {
         }
 
         let redactor = if is_unmasked(known) { None } else { Some(settings::create_redactor()?) };
+        let archive = archive_rules(redactor.as_ref())?;
         let options = IngestOptions {
             verify: Verify::Some,
             redactor,
             patience: Duration::ZERO,
             retention: None,
+            archive,
         };
         ingest_logs(&self.store, &paths, &options, &()).map(|_| ())
     }

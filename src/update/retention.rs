@@ -18,7 +18,7 @@ use tools::error::store_error;
 const MIN_INTERVAL_US: i64 = 24 * 60 * 60 * 1_000_000;
 
 /// Maximum time that `sessions compact` waits for another writer.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Maximum time that `sessions compact` waits for another writer between two merges of full segments.
 const MERGE_LOCK_TIMEOUT: Duration = Duration::from_secs(60);

@@ -136,7 +136,7 @@ fn every_decoder_links_to_its_section() {
 }
 
 /// The features that can meet, in the order of the table in docs/security.md.
-const FEATURES: [&str; 12] = [
+const FEATURES: [&str; 13] = [
     "masking",
     "forget",
     "exclude",
@@ -149,6 +149,7 @@ const FEATURES: [&str; 12] = [
     "hooks",
     "hostile names",
     "kill and damage",
+    "archive",
 ];
 
 /// The table names every pair once, with tests that exist, or says that the two do not meet.

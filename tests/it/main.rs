@@ -80,11 +80,14 @@ mod redaction;
 mod removed_files;
 mod report;
 mod responses;
+mod restore;
+mod restore_file;
 mod resume;
 mod rounds;
 mod samples;
 #[cfg(unix)]
 mod screens;
+mod scrub;
 mod secrets;
 #[cfg(unix)]
 mod shell_completion;

@@ -15,7 +15,7 @@ use schemas::tool::search::SearchArgs;
 use schemas::tool::stats::{GroupKey, StatsArgs};
 use schemas::{Provider, Timestamp, Zone};
 use sessions::output::{ConversationView, Layout, Show, UsageTable};
-use store::Store;
+use store::{KeepLogs, Store};
 use tools::{Call, Extent, Tools};
 
 use crate::checks::{Checks, JsonChecks};
@@ -104,7 +104,8 @@ fn screens(tools: &Tools, width: Option<usize>) -> String {
     status.last_updated = Some("2026-11-26T11:48:00.000Z".to_owned());
     status.store_bytes = 400_000;
     status.store_ratio = 0.4;
-    let checked = tools.run_doctor(&AgentFolders::new(&PathBuf::from("/home/mira"), &|_| None));
+    let checked = tools
+        .run_doctor(&AgentFolders::new(&PathBuf::from("/home/mira"), &|_| None), KeepLogs::Masked);
     let mut doctor = checked.expect("a store");
     for place in doctor.providers.iter_mut().flat_map(|health| &mut health.places) {
         if place.path == Path::new("/home/mira/.claude/projects") {

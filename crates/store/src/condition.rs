@@ -5,6 +5,7 @@ use std::fs::{self, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::archive::ARCHIVE_FILE;
 use super::catalog::CATALOG_FILE;
 use super::error::{StoreError, UserFile};
 use super::folder::SEGMENTS_FOLDER;
@@ -70,7 +71,7 @@ pub(super) fn inspect_store(dir: &Path, manifest: &Manifest) -> StoreCondition {
 /// Returns the folders and files of the store outside its segments.
 fn store_places(dir: &Path) -> Vec<PathBuf> {
     let user_files = UserFile::ALL.map(UserFile::name);
-    let names = [CATALOG_FILE, SEGMENTS_FOLDER].into_iter().chain(user_files);
+    let names = [CATALOG_FILE, ARCHIVE_FILE, SEGMENTS_FOLDER].into_iter().chain(user_files);
     std::iter::once(dir.to_owned()).chain(names.map(|name| dir.join(name))).collect()
 }
 

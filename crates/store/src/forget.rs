@@ -247,6 +247,8 @@ impl StoreWriter {
         if reduced.remove_sessions(sessions) {
             self.record_reduced(&reduced)?;
         }
+        // The logs of sessions that lose copied records have these records too.
+        self.remove_archived(&|id| sessions.contains(id) || forgetting.blanked.contains_key(id))?;
         self.rewrite_segments(forgetting.snapshot, forgetting, Removal::AtOnce)?;
         // Other sessions may have responses that the removed ones counted.
         self.count_responses_once()?;

@@ -4,6 +4,7 @@
 //! segments and commits to the catalog. Neither waits for the other. The store does not know about
 //! searches, tools or formats of logs.
 
+mod archive;
 mod catalog;
 mod compact;
 mod condition;
@@ -37,6 +38,7 @@ mod reduced_writes;
 mod responses;
 mod retention;
 mod rewrite;
+mod scrubbed;
 mod segment;
 mod session_events;
 mod session_rewriter;
@@ -50,11 +52,12 @@ mod user_file;
 mod visible;
 mod writer;
 
+pub use archive::{ArchiveRules, ArchivedFile, KeepLogs, LogArchive, UnpackError};
 pub use condition::{FoundFiles, StoreCondition};
 pub use damage::Verify;
 pub use error::{StoreError, UserFile};
 pub use export::{LakeObject, encode_lake_objects, file_stem, write_arrow};
-pub use folder::is_store;
+pub use folder::{LOG_BACKUP_FOLDER, is_store};
 pub use forget_plan::{ForgetPlan, StoredCopy};
 pub use forgotten::ForgottenLogs;
 pub use hook_log::{HookLog, HookLogRow};

@@ -290,6 +290,8 @@ impl StoreWriter {
         }
         if !compaction.levels.is_empty() {
             self.record_reduced(&reduced)?;
+            // Their logs have the dropped texts.
+            self.remove_archived(&|id| compaction.levels.contains_key(id))?;
         }
         self.rewrite_segments(&snapshot, &compaction, Removal::AfterGrace)?;
         for id in compaction.levels.keys() {

@@ -20,6 +20,7 @@ use super::reply::shared_state::SharedState;
 use super::reply::store_warnings::store_warnings;
 use crate::error::store_error;
 use base::sanitize::clean_text;
+use store::{KeepLogs, LogArchive};
 
 /// The findings of the doctor.
 #[derive(Debug, Default, Serialize)]
@@ -33,6 +34,8 @@ pub struct DoctorData {
     /// The models whose cost by the price table differs by more than 5 % from what logs state of the
     /// same requests, by name.
     pub cost_differences: Vec<CostDifference>,
+    /// How logs are archived, by the settings.
+    pub keep_logs: KeepLogs,
     /// What is wrong with the store, in whole sentences.
     pub warnings: Vec<String>,
 }
@@ -65,6 +68,12 @@ pub struct ProviderHealth {
     pub versions: Vec<String>,
     /// The number of sessions whose log was deleted; the store keeps their ingested content.
     pub sources_gone: usize,
+    /// The number of these whose log is archived: `sessions restore` writes it back.
+    #[serde(skip_serializing_if = "schemas::is_default")]
+    pub gone_archived: usize,
+    /// The number of all sessions whose log is archived.
+    #[serde(skip_serializing_if = "schemas::is_default")]
+    pub archived: usize,
     /// When the agent deletes its logs. `None` if it keeps them, as far as it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retention: Option<Retention>,
@@ -80,6 +89,9 @@ pub struct Retention {
     pub file: PathBuf,
     /// The number of logs of the store that the agent deletes within a week.
     pub due: usize,
+    /// The number of these that are archived.
+    #[serde(skip_serializing_if = "schemas::is_default")]
+    pub due_archived: usize,
 }
 
 /// A folder where an agent keeps its logs.
@@ -126,34 +138,52 @@ const MAX_VERSIONS: usize = 8;
 pub(super) fn run(
     shared: &SharedState,
     places: &AgentFolders<'_>,
+    keep_logs: KeepLogs,
 ) -> Result<DoctorData, ToolError> {
     let snapshot = shared.store.take_snapshot().map_err(store_error)?;
     let sessions = snapshot.read_rows().map_err(store_error)?;
     let sources = snapshot.read_sources(false).map_err(store_error)?;
+    let (archive, damage) = open_archive(shared);
+    let is_archived = |id: &str| archive.as_ref().is_some_and(|archive| archive.has_session(id));
     let mut data = DoctorData {
         providers: all_providers()
             .map(|provider| {
                 let folders = log_folders(provider, places);
                 ProviderHealth {
                     retention: log_retention(provider, places)
-                        .map(|retention| count_due(retention, &folders, &sources)),
+                        .map(|retention| count_due(retention, &folders, &sources, &is_archived)),
                     places: folders.into_iter().map(inspect_folder).collect(),
-                    ..provider_health(provider, &sessions)
+                    ..provider_health(provider, &sessions, &is_archived)
                 }
             })
             .collect(),
         drift: sum_drift(&sessions),
         redactions: BTreeMap::new(),
+        keep_logs,
         cost_differences: find_cost_differences(&sessions, shared.prices()),
         warnings: store_warnings(&snapshot).into_iter().map(|warning| warning.message).collect(),
     };
 
+    data.warnings.extend(damage);
     for session in sessions {
         for (kind, count) in parse_counts(session.redactions.as_ref()) {
             *data.redactions.entry(kind).or_default() += count;
         }
     }
     Ok(data)
+}
+
+/// Opens the archive of the logs. If it cannot be read, returns a sentence about that.
+pub(super) fn open_archive(shared: &SharedState) -> (Option<LogArchive>, Option<String>) {
+    match shared.store.open_archive() {
+        Ok(archive) => (archive, None),
+        Err(error) => {
+            let message = format!(
+                "The archive of logs cannot be read: {error}. `sessions ingest --verify` repairs it"
+            );
+            (None, Some(message))
+        }
+    }
 }
 
 /// Counts the files of a folder that may be logs, and finds what cannot be read there.
@@ -171,7 +201,11 @@ fn inspect_folder(path: PathBuf) -> LogFolder {
 }
 
 /// Sums up the sessions of one agent, without its folders.
-fn provider_health(provider: Provider, sessions: &[&Arc<SessionRow>]) -> ProviderHealth {
+fn provider_health(
+    provider: Provider,
+    sessions: &[&Arc<SessionRow>],
+    is_archived: &dyn Fn(&str) -> bool,
+) -> ProviderHealth {
     let mut provider_sessions: Vec<_> =
         sessions.iter().filter(|row| row.provider == provider).collect();
     provider_sessions.sort_by_key(|row| std::cmp::Reverse(row.ended_at));
@@ -184,6 +218,7 @@ fn provider_health(provider: Provider, sessions: &[&Arc<SessionRow>]) -> Provide
     }
 
     let alias = alias_of(provider);
+    let archived = provider_sessions.iter().filter(|row| is_archived(&row.session_id));
     ProviderHealth {
         provider,
         base: alias.map(|alias| alias.base),
@@ -193,12 +228,19 @@ fn provider_health(provider: Provider, sessions: &[&Arc<SessionRow>]) -> Provide
         events: provider_sessions.iter().map(|row| row.events).sum(),
         versions,
         sources_gone: provider_sessions.iter().filter(|row| row.source_gone).count(),
+        gone_archived: archived.clone().filter(|row| row.source_gone).count(),
+        archived: archived.count(),
         retention: None,
     }
 }
 
 /// Counts the logs in the folders of an agent that it deletes within a week.
-fn count_due(retention: LogRetention, folders: &[PathBuf], sources: &[SourceRow]) -> Retention {
+fn count_due(
+    retention: LogRetention,
+    folders: &[PathBuf],
+    sources: &[SourceRow],
+    is_archived: &dyn Fn(&str) -> bool,
+) -> Retention {
     let LogRetention { days, setting, file } = retention;
     let kept_days = i64::from(days) - WEEK_DAYS;
     let due_before = Timestamp::now().0.saturating_sub(kept_days.saturating_mul(DAY_US));
@@ -207,7 +249,10 @@ fn count_due(retention: LogRetention, folders: &[PathBuf], sources: &[SourceRow]
             && source.modified_us < due_before
             && folders.iter().any(|folder| Path::new(&source.path).starts_with(folder))
     };
-    Retention { days, setting, file, due: sources.iter().filter(is_due).count() }
+    let due = sources.iter().filter(is_due);
+    let has_archive = |source: &&SourceRow| source.session_id.as_deref().is_some_and(is_archived);
+    let due_archived = due.clone().filter(has_archive).count();
+    Retention { days, setting, file, due: due.count(), due_archived }
 }
 
 /// Compares the costs that logs state with those by the price table.

@@ -112,7 +112,8 @@ pub fn select_forgotten(
     let mut originals;
     let mut copies;
     loop {
-        add_parts(snapshot, &mut selected);
+        let is_part = |row: &SessionSummary| row.is_subagent || row.is_earlier_version;
+        add_parts(snapshot, &mut selected, &is_part);
         let ids = selected.iter().map(|at| snapshot.sessions()[*at].id().to_owned()).collect();
         originals = sessions_with_copies(snapshot, &selected)?;
         copies = snapshot.plan_forget(&ids, MarkKey::default()).map_err(store_error)?.copies;
@@ -225,15 +226,18 @@ fn sessions_found(
 }
 
 /// Adds the subagents and earlier versions of the selected sessions, and theirs.
-fn add_parts(snapshot: &Snapshot, selected: &mut BTreeSet<usize>) {
+pub(super) fn add_parts(
+    snapshot: &Snapshot,
+    selected: &mut BTreeSet<usize>,
+    is_part: &dyn Fn(&SessionSummary) -> bool,
+) {
     loop {
         let mut found = Vec::new();
         for (at, row) in snapshot.sessions().iter().enumerate() {
             let parent = row.parent_session_id.as_deref();
             let parent = parent.and_then(|id| snapshot.session_position(id));
             let is_of_selected = parent.is_some_and(|parent| selected.contains(&parent));
-            let is_part = row.is_subagent || row.is_earlier_version;
-            if is_of_selected && is_part && !selected.contains(&at) {
+            if is_of_selected && is_part(row) && !selected.contains(&at) {
                 found.push(at);
             }
         }

@@ -25,6 +25,8 @@ mod metadata;
 mod query;
 pub mod quota;
 pub mod reply;
+pub mod restore;
+mod restore_file;
 mod search;
 pub mod secrets;
 mod stats;
@@ -90,13 +92,14 @@ pub use self::reply::time_range::TimeRange;
 pub use self::reply::transcript::Transcript;
 pub use self::reply::transcript::linked_event;
 pub use self::reply::turn_costs::event_costs;
+pub use self::restore_file::RestoredFile;
 use self::search::ParsedSearch;
 use self::secrets::{SecretFilter, SecretsData};
 pub use self::stats::Extent;
 use self::status::StatusData;
 use crate::error::store_error;
 use sql::{Sandbox, SqlQuery, SqlSummary};
-use store::{Snapshot, Store};
+use store::{KeepLogs, Snapshot, Store};
 
 /// The tools over one store.
 pub struct Tools {
@@ -470,6 +473,20 @@ impl Tools {
         self.read_store(call, &mut || blame::run(self.snapshot(call)?, file, call))
     }
 
+    /// Finds the content of a file as an agent last read or wrote it, or as it was before the event `at`.
+    pub fn restore_file(
+        &self,
+        file: &BlamedFile,
+        at: Option<&str>,
+        call: &Call<'_>,
+    ) -> Result<RestoredFile, ToolError> {
+        self.shared.require_all_events("restore --file")?;
+        let redactor = self.create_redactor()?;
+        self.read_store(call, &mut || {
+            restore_file::run(&self.shared, self.snapshot(call)?, file, at, &redactor, call)
+        })
+    }
+
     /// Runs `query_sql`.
     pub fn query_sql(&self, args: &QueryArgs, call: &Call<'_>) -> AnswerResult<QueryData> {
         self.open_rows(call)?;
@@ -526,8 +543,12 @@ impl Tools {
     }
 
     /// Checks every agent's folders and what the store knows of its logs.
-    pub fn run_doctor(&self, places: &AgentFolders<'_>) -> Result<DoctorData, ToolError> {
-        doctor::run(&self.shared, places)
+    pub fn run_doctor(
+        &self,
+        places: &AgentFolders<'_>,
+        keep_logs: KeepLogs,
+    ) -> Result<DoctorData, ToolError> {
+        doctor::run(&self.shared, places, keep_logs)
     }
 
     /// Finds the rules that masked what in an event, a range of events or a session, by any id that

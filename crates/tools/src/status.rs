@@ -9,6 +9,7 @@ use schemas::session::{SourceRow, SourceStatus};
 use schemas::{Timestamp, ToolError};
 use serde::Serialize;
 
+use super::doctor::open_archive;
 use super::reply::convert;
 use super::reply::pending::find_pending_logs;
 use super::reply::scope::SessionFilters;
@@ -16,7 +17,7 @@ use super::reply::shared_state::SharedState;
 use super::reply::store_warnings::store_warnings;
 use super::reply::usage_warnings::uncounted_records;
 use crate::error::store_error;
-use store::{KeepLevel, Snapshot, SourceTable};
+use store::{KeepLevel, LogArchive, Snapshot, SourceTable};
 
 /// Maximum number of files listed one by one; all are counted.
 const MAX_LISTED_FILES: usize = 20;
@@ -42,6 +43,12 @@ pub struct StatusData {
     /// The number of sessions whose texts the retention dropped, by what is kept of them.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub reduced_sessions: BTreeMap<&'static str, usize>,
+    /// The sessions whose log is gone, by agent.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub lost_logs: BTreeMap<String, LostLogCounts>,
+    /// What the archive of logs has; `None` without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub archive: Option<ArchiveFigures>,
     /// The number of masked secrets, by kind.
     pub redactions: BTreeMap<String, u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -71,6 +78,24 @@ pub struct StatusData {
     pub incomplete_sessions: Vec<String>,
     /// What is wrong with the store, in whole sentences.
     pub warnings: Vec<String>,
+}
+
+/// The sessions of an agent whose log is gone.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct LostLogCounts {
+    pub sessions: usize,
+    /// Those whose log is archived: `sessions restore` writes it back.
+    pub archived: usize,
+}
+
+/// The figures of the archive of logs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct ArchiveFigures {
+    pub sessions: usize,
+    /// Those whose log is kept byte for byte, with its secrets.
+    pub exact: usize,
+    /// Size of the logs, compressed.
+    pub bytes: u64,
 }
 
 /// Collects the figures; `roots` are searched for new files. Figures of files that were removed
@@ -109,7 +134,14 @@ fn collect_figures(
     data.newest_event = convert::format_time(snapshot.newest_event());
     data.sessions_by_class = count_by_class(snapshot);
     let reduced = snapshot.reduced_sessions().map_err(store_error)?;
+    let (archive, damage) = open_archive(shared);
     for session in snapshot.read_rows().map_err(store_error)? {
+        if session.source_gone && session.machine.is_none() {
+            let lost = data.lost_logs.entry(session.provider.to_string()).or_default();
+            lost.sessions += 1;
+            let is_archived = |archive: &LogArchive| archive.has_session(&session.session_id);
+            lost.archived += usize::from(archive.as_ref().is_some_and(is_archived));
+        }
         match reduced.level_of(&session.session_id) {
             KeepLevel::Full => {}
             KeepLevel::Transcripts => *data.reduced_sessions.entry("transcripts").or_default() += 1,
@@ -145,6 +177,19 @@ fn collect_figures(
         .map(|(number, error)| format!("{number}: {error}"))
         .collect();
     data.warnings = store_warnings(snapshot).into_iter().map(|warning| warning.message).collect();
+    data.warnings.extend(damage);
+    if let Some(archive) = &archive {
+        if let Err(error) = archive.verify() {
+            data.warnings.push(format!(
+                "The archive of logs is damaged: {error}. `sessions ingest --verify` repairs it"
+            ));
+        }
+        data.archive = Some(ArchiveFigures {
+            sessions: archive.sessions().count(),
+            exact: archive.exact_logs(),
+            bytes: archive.packed_bytes(),
+        });
+    }
     #[expect(clippy::cast_precision_loss, reason = "a ratio shown to users")]
     let ratio = data.store_bytes as f64 / (data.log_bytes.max(1)) as f64;
     data.store_ratio = (ratio * 1000.0).round() / 1000.0;

@@ -13,7 +13,7 @@ pub(crate) mod walk;
 
 pub use self::folder_walk::is_log_name;
 pub use self::presence::discover_known;
-pub use self::raw_log::RawLog;
+pub use self::raw_log::{RawLog, is_log_file};
 pub(crate) use self::reach::find_obstacle;
 pub use self::reach::{find_file, is_absent};
 pub use self::real_path::real_path;

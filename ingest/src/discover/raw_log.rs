@@ -1,17 +1,21 @@
-//! Opens the log of a known session again for a record of it.
+//! Opens the log of a known session again, for a record of it or for the archive.
 
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
+
+use schemas::session::SourceRow;
 
 use super::reach::shared_database;
 use crate::provider::assemblies;
 use crate::source::candidate::{Container, LogCandidate};
 use crate::source::container::{Content, MAX_DOCUMENT_BYTES, log_paths};
+use crate::source::fingerprint::Fingerprint;
 
 /// The content of a log, in the bytes in which its decoder reads it: unpacked, and for a session in a
 /// database as one document.
 pub struct RawLog {
     content: Content,
+    modified_us: i64,
 }
 
 impl RawLog {
@@ -22,7 +26,38 @@ impl RawLog {
     pub fn open(key: &str) -> io::Result<Self> {
         let file = find_candidate(key)?;
         let content = Content::open(&file)?;
-        Ok(Self { content })
+        Ok(Self { content, modified_us: file.modified_us })
+    }
+
+    /// Returns when the file changed last before it was opened, in microseconds since the epoch.
+    pub fn modified_us(&self) -> i64 {
+        self.modified_us
+    }
+
+    /// Returns the length of the content in bytes.
+    ///
+    /// # Errors
+    /// Returns the errors of reading the file.
+    pub fn length(&mut self) -> io::Result<u64> {
+        self.content.length()
+    }
+
+    /// Returns whether the log still begins with what was ingested of it, as its source says.
+    ///
+    /// # Errors
+    /// Returns the errors of reading the file.
+    pub fn begins_with(&mut self, source: &SourceRow) -> io::Result<bool> {
+        Fingerprint::is_unchanged(&mut self.content, source)
+    }
+
+    /// Returns the hashes of the first and of the last of the first `consumed` bytes, as sources have
+    /// them.
+    ///
+    /// # Errors
+    /// Returns the errors of reading the file.
+    pub fn hash_ends(&mut self, consumed: u64) -> io::Result<(i64, i64)> {
+        let print = Fingerprint::of_content(&mut self.content, consumed)?;
+        Ok((print.head_hash, print.tail_hash))
     }
 
     /// Reads `length` bytes at `offset`, or what the log has of them.
@@ -39,6 +74,13 @@ impl RawLog {
         (&mut self.content).take(length).read_to_end(&mut record)?;
         Ok(record)
     }
+}
+
+/// Returns whether the log known as `key` is a file to itself, and not a part of a database or made of
+/// many files.
+pub fn is_log_file(key: &str) -> bool {
+    let source = Path::new(shared_database(key).unwrap_or(key));
+    !assemblies().any(|assembly| assembly.has_source(source))
 }
 
 /// Returns the file or the part of a database that holds the log known as `key`.

@@ -107,6 +107,26 @@ pub fn companion_paths(provider: Provider, log: &Path) -> Vec<PathBuf> {
     companion.into_iter().chain(usage).filter(|path| path != log).collect()
 }
 
+/// Returns the files next to a log that exist and belong to its session: those of
+/// [`companion_paths`], and those that repeat or describe the log. `names` has the names of the files
+/// in the folder of the log.
+pub fn files_next_to(provider: Provider, log: &Path, names: &[String]) -> Vec<PathBuf> {
+    let mut files = companion_paths(provider, log);
+    files.retain(|path| path.is_file());
+    let log_name = log.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    for is_sidecar in FORMATS.iter().filter_map(|format| format.quirks.is_sidecar) {
+        // A file that needs no log next to it is shared by the logs of the folder.
+        let is_own = |name: &&String| {
+            is_sidecar(name, &|other| other == log_name) && !is_sidecar(name, &|_| false)
+        };
+        let own = names.iter().filter(is_own).map(|name| log.with_file_name(name));
+        files.extend(own.filter(|path| path != log));
+    }
+    files.sort();
+    files.dedup();
+    files
+}
+
 /// Returns whether logs of a provider may have files next to them with more facts about their sessions.
 pub(crate) fn has_companions(provider: Provider) -> bool {
     let quirks = &format_of(provider).quirks;

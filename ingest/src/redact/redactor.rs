@@ -24,7 +24,7 @@ const REVISION: u8 = 14;
 /// found before, such as the last of tokens that touch. Usually there are two rounds, and the
 /// second one finds nothing. In one run of characters, at most half as many tokens are tried
 /// (`MAX_TRIES` in `scan.rs`).
-const MAX_ROUNDS: usize = 64;
+pub(super) const MAX_ROUNDS: usize = 64;
 
 /// Returns all built-in rules. Rules with the same anchor are tried in this order.
 pub(super) fn all_rules() -> impl Iterator<Item = &'static SecretRule> {
@@ -104,7 +104,7 @@ impl Redactor {
     }
 
     /// Returns the secrets of a text in their order.
-    fn find_secrets(&self, text: &str, printed_by: &str) -> Vec<SecretSpan<'_>> {
+    pub(super) fn find_secrets(&self, text: &str, printed_by: &str) -> Vec<SecretSpan<'_>> {
         let scan = run_built_in(text, printed_by);
         let mut user_spans = Vec::new();
         for (kind, regex) in &self.user_rules {

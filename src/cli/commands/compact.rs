@@ -3,6 +3,7 @@
 use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandOutcome, CommandResult};
 use crate::config::user_settings::UserSettings;
+use crate::update::archive::remove_archive;
 use crate::update::retention::{compact_store, preview_compaction};
 
 #[derive(Debug, clap::Args)]
@@ -13,7 +14,8 @@ pub(in crate::cli) struct CompactFlags {
 }
 
 pub(in crate::cli) fn run(flags: &CompactFlags, context: &CommandContext<'_>) -> CommandResult {
-    let rules = UserSettings::read()?.store.keep_rules(context.call.now)?;
+    let settings = UserSettings::read()?.store;
+    let rules = settings.keep_rules(context.call.now)?;
     let printer = context.printer;
     printer.print_warnings(&context.create_tools().store_warnings(&context.call)?)?;
     if rules.is_empty() && !printer.is_json {
@@ -26,6 +28,11 @@ pub(in crate::cli) fn run(flags: &CompactFlags, context: &CommandContext<'_>) ->
     } else {
         compact_store(&context.store, &rules)?
     };
+    if !flags.dry_run && settings.drops_logs() && remove_archive(&context.store)? {
+        printer.print_note(
+            "The archive of logs was removed, because store.keep_logs in settings.toml is \"no\".",
+        )?;
+    }
     printer.print_report(&data)?;
     Ok(CommandOutcome::Done)
 }

@@ -8,6 +8,7 @@ use ingest::provider::format::AgentFolders;
 use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandOutcome, CommandResult};
 use crate::config::environment;
+use crate::config::user_settings::UserSettings;
 use tools::Tools;
 
 #[derive(Debug, clap::Args)]
@@ -24,8 +25,10 @@ pub(in crate::cli) fn run(flags: &DoctorFlags, context: &CommandContext<'_>) -> 
         context.printer.print_value(&report, &context.layout())?;
         return Ok(CommandOutcome::from_found(!report.masked.is_empty()));
     }
-    let data = Tools::new(Arc::clone(&context.store))
-        .run_doctor(&AgentFolders::new(&environment::home_dir(), &environment::read_variable))?;
+    let keep_logs = UserSettings::read()?.store.keep_logs();
+    let home = environment::home_dir();
+    let folders = AgentFolders::new(&home, &environment::read_variable);
+    let data = Tools::new(Arc::clone(&context.store)).run_doctor(&folders, keep_logs)?;
     context.printer.print_value(&data, &context.layout())?;
     Ok(CommandOutcome::Done)
 }

@@ -11,6 +11,7 @@ use crate::cli::exit::{CommandOutcome, CommandResult};
 use crate::config::settings;
 use crate::config::user_settings::UserSettings;
 use crate::output::{IngestBar, Printer, describe_ingest_failures, watch_line};
+use crate::update::archive::archive_rules;
 use crate::update::ingest_logs::{IngestOptions, ingest_logs, preview_ingest};
 use crate::update::watch::watch_logs;
 use store::Verify;
@@ -74,9 +75,11 @@ fn ingest_once(
 }
 
 fn create_options(flags: &IngestFlags) -> Result<IngestOptions, ToolError> {
+    let redactor = if flags.no_redact { None } else { Some(settings::create_redactor()?) };
     Ok(IngestOptions {
+        archive: archive_rules(redactor.as_ref())?,
         verify: if flags.verify { Verify::All } else { Verify::Some },
-        redactor: if flags.no_redact { None } else { Some(settings::create_redactor()?) },
+        redactor,
         patience: LOCK_TIMEOUT,
         // A watch outlives the time at which its command began.
         retention: Some(UserSettings::read()?.store.keep_rules(Timestamp::now())?),

@@ -26,6 +26,8 @@ pub(super) mod push;
 pub(super) mod query;
 mod query_shell;
 pub(super) mod report;
+pub(super) mod restore;
+mod restore_file;
 pub(super) mod resume;
 pub(super) mod search;
 pub(super) mod secrets;

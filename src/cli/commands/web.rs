@@ -17,6 +17,7 @@ use crate::config::{environment, settings};
 use crate::help::Help;
 use crate::output::Printer;
 use crate::server::{self, ServerParts, WebOptions};
+use crate::update::archive::archive_rules;
 use crate::update::ingest_logs::IngestOptions;
 use crate::update::watch::watch_logs;
 use store::{Store, Verify};
@@ -100,9 +101,11 @@ pub(in crate::cli) fn run(
 /// is, and the answers of the tools say so.
 fn watch_in_background(store: Arc<Store>) -> Result<(), ToolError> {
     let create_options = || {
+        let redactor = settings::create_redactor()?;
         Ok(IngestOptions {
             verify: Verify::Some,
-            redactor: Some(settings::create_redactor()?),
+            archive: archive_rules(Some(&redactor))?,
+            redactor: Some(redactor),
             patience: Duration::ZERO,
             retention: None,
         })

@@ -17,29 +17,20 @@ pub(crate) mod records;
 pub(crate) mod recovery;
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::path::Path;
 
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use self::records::{CHECK_BYTES, RecordKind, SegmentRecords};
-use crate::disk::files;
+use crate::disk::database::Database;
 use crate::error::StoreError;
 
 /// Name of the catalog in the store directory.
 pub(crate) const CATALOG_FILE: &str = "catalog.db";
 
-/// Names of the files that SQLite keeps next to it while it is open: the log of transactions and its
-/// index, or what undoes a transaction (see [`journal_mode`]).
+/// Names of the files that SQLite keeps next to it while it is open.
 pub(crate) const CATALOG_SIDE_FILES: [&str; 3] =
     ["catalog.db-wal", "catalog.db-shm", "catalog.db-journal"];
-
-/// How long a transaction waits for another process. Readers wait only for one that recovers the file
-/// after a kill; a writer waits for readers when it empties the log of transactions.
-const MAX_WAIT: Duration = Duration::from_secs(5);
 
 /// Most sessions, and most logs, of a segment.
 const MAX_SEGMENT_ROWS: i64 = 1 << 24;
@@ -51,58 +42,17 @@ fn record_id(segment: i64, at: usize) -> i64 {
 }
 
 /// An open catalog.
-pub(crate) struct Catalog {
-    path: PathBuf,
-    connection: Mutex<Connection>,
-    /// Whether it was opened for the holder of the write lock.
-    is_writer: bool,
-}
-
-impl Drop for Catalog {
-    /// Moves all transactions into the file, so that it is complete without their log. SQLite does so
-    /// only if no reader has the file open. After a kill, the next writer does it.
-    fn drop(&mut self) {
-        if self.is_writer {
-            let _ = self.erase_deleted();
-        }
-    }
-}
+pub(crate) struct Catalog(Database);
 
 impl Catalog {
     /// Opens the catalog of the store in `dir` for reading. Returns `None` if there is none.
     pub(crate) fn open(dir: &Path) -> Result<Option<Self>, StoreError> {
-        let path = dir.join(CATALOG_FILE);
-        match fs::symlink_metadata(&path) {
-            Ok(found) if found.is_file() => {}
-            Ok(_) => {
-                let error = io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
-                return Err(StoreError::io(&path)(error));
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(StoreError::io(&path)(error)),
-        }
-        match Self::connect(&path, OpenFlags::SQLITE_OPEN_READ_ONLY) {
-            // In a folder that cannot be written, SQLite cannot place its own files. Then no process
-            // of this user writes either, and without a log of transactions the file is complete.
-            Err(StoreError::Io { .. }) if !has_log_of_transactions(dir) => {
-                Self::connect_immutable(&path).map(Some)
-            }
-            result => result.map(Some),
-        }
+        Ok(Database::open(dir, CATALOG_FILE)?.map(Self))
     }
 
     /// Opens the catalog of the store in `dir` for the holder of the write lock.
     pub(crate) fn open_for_writing(dir: &Path) -> Result<Self, StoreError> {
-        let mut catalog =
-            Self::connect(&dir.join(CATALOG_FILE), OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-        catalog.is_writer = true;
-        // Deleted records are overwritten, so that a forgotten session leaves no byte.
-        let prepared = catalog.lock().execute_batch(&format!(
-            "PRAGMA journal_mode = {}; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON;",
-            journal_mode(is_on_network(dir)),
-        ));
-        prepared.map_err(|error| catalog.error(error))?;
-        Ok(catalog)
+        Database::open_for_writing(dir, CATALOG_FILE).map(Self)
     }
 
     /// Creates or replaces the catalog of the store in `dir` in one step. The caller holds the write
@@ -112,109 +62,27 @@ impl Catalog {
         manifest: &str,
         segments: &[(i64, SegmentRecords)],
     ) -> Result<(), StoreError> {
-        let path = dir.join(CATALOG_FILE);
-        files::remove_temporary_copies(&path);
-        let new = files::new_temporary_copy(dir, &path).map_err(StoreError::io(&path))?;
-        let created = Self {
-            connection: Mutex::new(
-                Connection::open(new.path()).map_err(|error| read_error(&path, error))?,
-            ),
-            path: path.clone(),
-            is_writer: false,
-        };
-        created.fill(manifest, segments).map_err(|error| created.error(error))?;
-        drop(created);
-        new.as_file().sync_all().map_err(StoreError::io(&path))?;
-        // The transactions of a replaced catalog must not be applied to the new one.
-        for name in CATALOG_SIDE_FILES {
-            match fs::remove_file(dir.join(name)) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(StoreError::io(&path)(error));
-                }
-                Ok(()) | Err(_) => {}
-            }
-        }
-        new.persist(&path).map_err(|error| StoreError::io(&path)(error.error))?;
-        files::sync_dir(dir)
-    }
-
-    fn fill(&self, manifest: &str, segments: &[(i64, SegmentRecords)]) -> rusqlite::Result<()> {
-        let mut connection = self.lock();
-        // The file is not visible before it is complete.
-        connection.execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;")?;
-        let transaction = connection.transaction()?;
-        transaction
-            .execute("CREATE TABLE manifest(id INTEGER PRIMARY KEY, json TEXT NOT NULL)", [])?;
-        transaction.execute("INSERT INTO manifest VALUES(0, ?1)", [manifest])?;
-        for kind in RecordKind::ALL {
-            let table = kind.table();
-            transaction.execute(
-                &format!("CREATE TABLE {table}(id INTEGER PRIMARY KEY, record BLOB NOT NULL)"),
-                [],
-            )?;
-        }
-        for (number, rows) in segments {
-            insert_segment(&transaction, *number, rows)?;
-        }
-        transaction.commit()
-    }
-
-    fn connect(path: &Path, flags: OpenFlags) -> Result<Self, StoreError> {
-        // Links among the folders are fine, one in place of the file is not.
-        let folder = path.parent().unwrap_or(Path::new(".")).canonicalize();
-        let real = folder.map_err(StoreError::io(path))?.join(CATALOG_FILE);
-        let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-        Self::checked(path, Connection::open_with_flags(real, flags))
-    }
-
-    fn connect_immutable(path: &Path) -> Result<Self, StoreError> {
-        let mut uri = "file:".to_owned();
-        for byte in path.to_string_lossy().bytes() {
-            if byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte) {
-                uri.push(char::from(byte));
-            } else {
-                uri.push_str(&format!("%{byte:02x}"));
-            }
-        }
-        uri.push_str("?immutable=1");
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
-            | OpenFlags::SQLITE_OPEN_NO_MUTEX
-            | OpenFlags::SQLITE_OPEN_URI;
-        Self::checked(path, Connection::open_with_flags(uri, flags))
-    }
-
-    /// Returns the catalog of a connection that can be read.
-    fn checked(path: &Path, opened: rusqlite::Result<Connection>) -> Result<Self, StoreError> {
-        let connection = opened.and_then(|connection| {
-            connection.busy_timeout(MAX_WAIT)?;
-            connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
-            Ok(connection)
-        });
-        let connection = connection.map_err(|error| read_error(path, error))?;
-        Ok(Self { path: path.to_owned(), connection: Mutex::new(connection), is_writer: false })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Connection> {
-        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn error(&self, error: rusqlite::Error) -> StoreError {
-        read_error(&self.path, error)
+        Database::create(dir, CATALOG_FILE, "", |transaction| fill(transaction, manifest, segments))
     }
 
     /// Returns the path of the file.
     pub(crate) fn path(&self) -> &Path {
-        &self.path
+        self.0.path()
+    }
+
+    /// Removes what was deleted from the log of transactions, too. Waits for readers that still need it.
+    pub(crate) fn erase_deleted(&self) -> Result<(), StoreError> {
+        self.0.erase_deleted()
     }
 
     /// Returns the manifest as JSON.
     pub(crate) fn read_manifest(&self) -> Result<String, StoreError> {
-        let connection = self.lock();
+        let connection = self.0.lock();
         let found = connection
             .query_row("SELECT json FROM manifest WHERE id = 0", [], |row| row.get(0))
             .optional();
-        let found = found.map_err(|error| self.error(error))?;
-        found.ok_or_else(|| StoreError::damaged(&self.path, "it has no list of segments"))
+        let found = found.map_err(|error| self.0.error(error))?;
+        found.ok_or_else(|| StoreError::damaged(self.0.path(), "it has no list of segments"))
     }
 
     /// Returns a record of a segment, which has one of this kind at this position.
@@ -225,10 +93,10 @@ impl Catalog {
         at: usize,
     ) -> Result<Vec<u8>, StoreError> {
         let id = record_id(segment, at);
-        let connection = self.lock();
+        let connection = self.0.lock();
         let sql = format!("SELECT record FROM {} WHERE id = ?1", kind.table());
         let found = connection.query_row(&sql, [id], |row| row.get::<_, Vec<u8>>(0)).optional();
-        let found = found.map_err(|error| self.error(error))?;
+        let found = found.map_err(|error| self.0.error(error))?;
         self.check(kind, id, found)
     }
 
@@ -239,7 +107,7 @@ impl Catalog {
         segment: i64,
         count: usize,
     ) -> Result<Vec<Vec<u8>>, StoreError> {
-        let connection = self.lock();
+        let connection = self.0.lock();
         let (start, end) = (record_id(segment, 0), record_id(segment, count));
         let sql =
             format!("SELECT record FROM {} WHERE id >= ?1 AND id < ?2 ORDER BY id", kind.table());
@@ -247,7 +115,7 @@ impl Catalog {
             let rows = query.query_map([start, end], |row| row.get::<_, Vec<u8>>(0))?;
             rows.collect::<rusqlite::Result<Vec<_>>>()
         });
-        let mut found = found.map_err(|error| self.error(error))?.into_iter();
+        let mut found = found.map_err(|error| self.0.error(error))?.into_iter();
         // A record in the place of a missing one does not pass the check.
         (start..end).map(|id| self.check(kind, id, found.next())).collect()
     }
@@ -258,8 +126,9 @@ impl Catalog {
         id: i64,
         found: Option<Vec<u8>>,
     ) -> Result<Vec<u8>, StoreError> {
-        let damaged =
-            |what| StoreError::damaged(&self.path, format!("a record of {} {what}", kind.table()));
+        let damaged = |what| {
+            StoreError::damaged(self.0.path(), format!("a record of {} {what}", kind.table()))
+        };
         let mut bytes = found.ok_or_else(|| damaged("is missing"))?;
         match bytes.split_last_chunk::<CHECK_BYTES>() {
             Some((record, check)) if kind.check(id, record) == *check => {
@@ -278,7 +147,7 @@ impl Catalog {
         new: &[(i64, &SegmentRecords)],
         is_kept: &dyn Fn(i64) -> bool,
     ) -> Result<(), StoreError> {
-        let mut connection = self.lock();
+        let mut connection = self.0.lock();
         let mut change = || {
             let transaction =
                 connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -297,36 +166,22 @@ impl Catalog {
             }
             transaction.commit()
         };
-        change().map_err(|error| self.error(error))
-    }
-
-    /// Removes what was deleted from the log of transactions, too. Waits for readers that still need it.
-    pub(crate) fn erase_deleted(&self) -> Result<(), StoreError> {
-        let connection = self.lock();
-        let is_busy = connection
-            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0))
-            .map_err(|error| self.error(error))?;
-        if is_busy == 0 { Ok(()) } else { Err(StoreError::Busy { path: self.path.clone() }) }
+        change().map_err(|error| self.0.error(error))
     }
 
     /// Checks the structure of the file, and every record of it against its checksum.
     pub(crate) fn verify(&self) -> Result<(), StoreError> {
-        let connection = self.lock();
-        let found: rusqlite::Result<String> =
-            connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0));
-        let found = found.map_err(|error| self.error(error))?;
-        if found != "ok" {
-            return Err(StoreError::damaged(&self.path, found));
-        }
+        self.0.check_structure()?;
+        let connection = self.0.lock();
         for kind in RecordKind::ALL {
             let sql = format!("SELECT id, record FROM {}", kind.table());
-            let mut query = connection.prepare(&sql).map_err(|error| self.error(error))?;
-            let mut rows = query.query([]).map_err(|error| self.error(error))?;
-            while let Some(row) = rows.next().map_err(|error| self.error(error))? {
+            let mut query = connection.prepare(&sql).map_err(|error| self.0.error(error))?;
+            let mut rows = query.query([]).map_err(|error| self.0.error(error))?;
+            while let Some(row) = rows.next().map_err(|error| self.0.error(error))? {
                 let (id, record) = row
                     .get(0)
                     .and_then(|id| Ok((id, row.get(1)?)))
-                    .map_err(|error| self.error(error))?;
+                    .map_err(|error| self.0.error(error))?;
                 self.check(kind, id, Some(record))?;
             }
         }
@@ -334,31 +189,25 @@ impl Catalog {
     }
 }
 
-/// Returns how SQLite keeps transactions. Readers and the writer do not wait for each other with a log
-/// of transactions; but they share its index in memory, which machines cannot. In a network folder,
-/// readers may wait for a commit instead.
-fn journal_mode(is_on_network: bool) -> &'static str {
-    if is_on_network { "DELETE" } else { "WAL" }
-}
-
-/// Returns whether the folder may be one of another machine.
-#[cfg(target_os = "linux")]
-fn is_on_network(dir: &Path) -> bool {
-    // The numbers that statfs(2) gives NFS, SMB in three versions, AFS, 9P and FUSE.
-    const TYPES: [u32; 7] =
-        [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x5346_414f, 0x0102_1997, 0x6573_5546];
-    rustix::fs::statfs(dir).is_ok_and(|found| TYPES.contains(&(found.f_type as u32)))
-}
-
-/// Returns false: only on Linux this is known.
-#[cfg(not(target_os = "linux"))]
-fn is_on_network(_dir: &Path) -> bool {
-    false
-}
-
-/// Returns whether some transactions are not in the file of the catalog itself.
-fn has_log_of_transactions(dir: &Path) -> bool {
-    fs::metadata(dir.join(CATALOG_SIDE_FILES[0])).is_ok_and(|found| found.len() > 0)
+/// Writes the tables of a new catalog.
+fn fill(
+    connection: &Connection,
+    manifest: &str,
+    segments: &[(i64, SegmentRecords)],
+) -> rusqlite::Result<()> {
+    connection.execute("CREATE TABLE manifest(id INTEGER PRIMARY KEY, json TEXT NOT NULL)", [])?;
+    connection.execute("INSERT INTO manifest VALUES(0, ?1)", [manifest])?;
+    for kind in RecordKind::ALL {
+        let table = kind.table();
+        connection.execute(
+            &format!("CREATE TABLE {table}(id INTEGER PRIMARY KEY, record BLOB NOT NULL)"),
+            [],
+        )?;
+    }
+    for (number, rows) in segments {
+        insert_segment(connection, *number, rows)?;
+    }
+    Ok(())
 }
 
 /// Returns the numbers of the segments that have records.
@@ -392,39 +241,12 @@ fn insert_segment(
     Ok(())
 }
 
-/// Returns the error for one of SQLite. Whatever is not about reaching the file is damage.
-fn read_error(path: &Path, error: rusqlite::Error) -> StoreError {
-    let is_short = error
-        .sqlite_error()
-        .is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_IOERR_SHORT_READ);
-    match error.sqlite_error_code() {
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-            StoreError::Busy { path: path.to_owned() }
-        }
-        Some(
-            code @ (ErrorCode::CannotOpen
-            | ErrorCode::PermissionDenied
-            | ErrorCode::ReadOnly
-            | ErrorCode::SystemIoFailure
-            | ErrorCode::DiskFull
-            | ErrorCode::OutOfMemory),
-        ) if !is_short => {
-            let kind = if code == ErrorCode::DiskFull {
-                io::ErrorKind::StorageFull
-            } else if matches!(code, ErrorCode::PermissionDenied | ErrorCode::ReadOnly) {
-                io::ErrorKind::PermissionDenied
-            } else {
-                io::ErrorKind::Other
-            };
-            StoreError::io(path)(io::Error::new(kind, error))
-        }
-        Some(_) | None => StoreError::damaged(path, error),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
+    use crate::disk::database::journal_mode;
 
     /// The rows of a segment with two sessions and the state of a log, which have this word.
     fn rows(word: &str) -> SegmentRecords {
@@ -483,7 +305,7 @@ mod tests {
         Catalog::create(dir.path(), "manifest 0", &[]).expect("creates");
         let writer = Catalog::open_for_writing(dir.path()).expect("opens");
         let pragma = format!("PRAGMA journal_mode = {}", journal_mode(true));
-        let mode = writer.lock().query_row(&pragma, [], |row| row.get::<_, String>(0));
+        let mode = writer.0.lock().query_row(&pragma, [], |row| row.get::<_, String>(0));
         assert_eq!(mode.expect("changes"), "delete");
         let reader = Catalog::open(dir.path()).expect("opens").expect("is there");
         writer.commit("manifest 1", &[(1, &rows("word"))], &|_| true).expect("commits");

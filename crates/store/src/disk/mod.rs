@@ -2,6 +2,7 @@
 
 pub(super) mod checked_file;
 pub(super) mod chunk_checksum;
+pub(super) mod database;
 pub(super) mod files;
 pub(super) mod held_folder;
 pub(super) mod lock;

@@ -1,0 +1,405 @@
+//! The file of the archive: its records, and the transactions that change them.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use schemas::Provider;
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::Xxh3Default;
+
+use super::{ARCHIVE_FILE, KeepLogs};
+use crate::disk::database::Database;
+use crate::error::StoreError;
+
+/// Maximum number of frames of a file.
+const MAX_FRAMES: i64 = 1 << 24;
+
+/// Number of bytes of a checksum.
+const CHECK_BYTES: usize = 8;
+
+/// Number of bytes before the packed ones of a frame.
+const FRAME_HEAD_BYTES: usize = 16;
+
+/// A table of the archive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+enum ArchiveTable {
+    State,
+    Files,
+    Frames,
+}
+
+impl ArchiveTable {
+    const ALL: [Self; 3] = [Self::State, Self::Files, Self::Frames];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::State => "state",
+            Self::Files => "files",
+            Self::Frames => "frames",
+        }
+    }
+}
+
+/// A file of which the archive has the content.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArchivedFile {
+    /// The path, without the extension of a compression.
+    pub path: String,
+    /// The session of the log, or of the log that the file is next to.
+    pub session_id: String,
+    pub provider: Provider,
+    /// False for a file next to a log.
+    pub is_log: bool,
+    /// [`KeepLogs::Masked`] or [`KeepLogs::Exact`].
+    pub keep: KeepLogs,
+    /// Version of the rules that masked it; 0 if it is exact.
+    pub rules: i64,
+    /// When the file changed last, in microseconds since the epoch.
+    pub modified_us: i64,
+    /// When the log or a file next to it changed last before it was ingested, as its source says.
+    pub source_modified_us: i64,
+    /// Size of the log when it was ingested, as its source says.
+    pub source_size: i64,
+    /// Bytes of the log that were ingested.
+    pub consumed: i64,
+    /// Hashes of the first and of the last bytes of these.
+    pub head_hash: i64,
+    pub tail_hash: i64,
+    /// Number of the frames.
+    pub frames: i64,
+    /// Where the last frame begins in the file, and where it ends.
+    pub last_start: i64,
+    pub end: i64,
+    /// Size in bytes of all frames, and of the last one.
+    pub packed_bytes: i64,
+    pub last_packed_bytes: i64,
+}
+
+/// A compressed piece of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Frame {
+    /// Position in the file.
+    pub(crate) start: i64,
+    /// Number of bytes in the file. Masked, it may have others.
+    pub(crate) length: i64,
+    pub(crate) packed: Vec<u8>,
+}
+
+impl Frame {
+    fn encode(&self) -> Vec<u8> {
+        [&self.start.to_le_bytes()[..], &self.length.to_le_bytes(), &self.packed].concat()
+    }
+
+    fn decode(mut bytes: Vec<u8>) -> Option<Self> {
+        let (start, rest) = bytes.split_first_chunk()?;
+        let length = rest.first_chunk()?;
+        let (start, length) = (i64::from_le_bytes(*start), i64::from_le_bytes(*length));
+        bytes.drain(..FRAME_HEAD_BYTES);
+        Some(Self { start, length, packed: bytes })
+    }
+}
+
+/// What the archive has of all logs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ArchiveState {
+    /// The generation of the store whose logs the archive has.
+    pub(crate) generation: u64,
+    pub(crate) keep: KeepLogs,
+    pub(crate) rules: i64,
+}
+
+/// The file of the archive, open.
+pub(crate) struct ArchiveFile(Database);
+
+/// The frames of a file from one position on, and its record with them.
+pub(crate) struct ArchiveChange {
+    /// The id of the file in the archive; a new one has none.
+    pub(crate) id: Option<i64>,
+    pub(crate) file: ArchivedFile,
+    /// The number of the frames that stay before the new ones.
+    pub(crate) kept_frames: i64,
+    pub(crate) frames: Vec<Frame>,
+}
+
+impl ArchiveFile {
+    /// Opens the archive of the store in `dir` for reading. Returns `None` if there is none.
+    pub(crate) fn open(dir: &Path) -> Result<Option<Self>, StoreError> {
+        Ok(Database::open(dir, ARCHIVE_FILE)?.map(Self))
+    }
+
+    /// Opens the archive for the holder of the write lock. Creates it if there is none.
+    pub(crate) fn open_for_writing(dir: &Path) -> Result<Self, StoreError> {
+        if std::fs::symlink_metadata(dir.join(ARCHIVE_FILE)).is_err() {
+            Self::create(dir, |_| Ok(()))?;
+        }
+        let database = Database::open_for_writing(dir, ARCHIVE_FILE)?;
+        Ok(Self(database))
+    }
+
+    /// Replaces a damaged archive by one with the files that can be read whole, and returns their
+    /// number.
+    pub(crate) fn rebuild(dir: &Path) -> Result<usize, StoreError> {
+        let damaged = Self::open(dir).ok().flatten();
+        let mut kept = 0;
+        Self::create(dir, |connection| {
+            if let Some(damaged) = damaged {
+                kept = damaged.copy_whole_files(connection)?;
+            }
+            Ok(())
+        })?;
+        Ok(kept)
+    }
+
+    /// Creates or replaces the archive, with what `fill` writes into its tables.
+    fn create(
+        dir: &Path,
+        fill: impl FnOnce(&Connection) -> rusqlite::Result<()>,
+    ) -> Result<(), StoreError> {
+        // What is deleted leaves its space to others, and at last to the system.
+        Database::create(dir, ARCHIVE_FILE, "PRAGMA auto_vacuum = INCREMENTAL", |connection| {
+            for table in ArchiveTable::ALL {
+                connection.execute(
+                    &format!(
+                        "CREATE TABLE {}(id INTEGER PRIMARY KEY, record BLOB NOT NULL)",
+                        table.name()
+                    ),
+                    [],
+                )?;
+            }
+            fill(connection)
+        })
+    }
+
+    /// Copies the files that can be read whole, and returns their number.
+    fn copy_whole_files(&self, connection: &Connection) -> rusqlite::Result<usize> {
+        let sql = "SELECT max(id) FROM files";
+        let last = self.0.lock().query_row(sql, [], |row| row.get(0));
+        let mut kept = 0;
+        for id in 1..=last.unwrap_or(0) {
+            let Ok(Some(record)) = self.read(ArchiveTable::Files, id) else { continue };
+            let Ok(file) = serde_json::from_slice::<ArchivedFile>(&record) else { continue };
+            let mut at = 0;
+            let copied = self.for_each_frame(id, &file, |frame| {
+                put_frames(connection, id, at, &[frame]).map_err(|error| self.0.error(error))?;
+                at += 1;
+                Ok::<_, StoreError>(())
+            });
+            if copied.is_ok() {
+                put(connection, ArchiveTable::Files, id, &encode_json(&file))?;
+                kept += 1;
+            } else {
+                delete_frames(connection, id, 0)?;
+            }
+        }
+        Ok(kept)
+    }
+
+    /// Returns the path of the archive.
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Returns what the archive has of all logs; `None` if that is not known.
+    pub(crate) fn read_state(&self) -> Result<Option<ArchiveState>, StoreError> {
+        let record = self.read(ArchiveTable::State, 0)?;
+        Ok(record.and_then(|record| serde_json::from_slice(&record).ok()))
+    }
+
+    /// Notes what the archive has of all logs.
+    pub(crate) fn write_state(&self, state: &ArchiveState) -> Result<(), StoreError> {
+        self.change(|connection| put(connection, ArchiveTable::State, 0, &encode_json(state)))
+    }
+
+    /// Returns the files by their ids.
+    pub(crate) fn read_files(&self) -> Result<BTreeMap<i64, ArchivedFile>, StoreError> {
+        let mut files = BTreeMap::new();
+        for (id, record) in self.read_range(ArchiveTable::Files, 0, i64::MAX)? {
+            let file = serde_json::from_slice(&record);
+            files.insert(id, file.map_err(|error| StoreError::damaged(self.path(), error))?);
+        }
+        Ok(files)
+    }
+
+    /// Calls `visit` with each frame of a file, in order. An error of `visit` ends it.
+    pub(crate) fn for_each_frame<E: From<StoreError>>(
+        &self,
+        id: i64,
+        file: &ArchivedFile,
+        mut visit: impl FnMut(Frame) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut end = 0;
+        for at in 0..file.frames {
+            let frame = self.read_frame(id, at)?;
+            if frame.start != end {
+                return Err(self.damaged("the pieces of a log do not follow each other").into());
+            }
+            end = frame.start + frame.length;
+            visit(frame)?;
+        }
+        if end == file.end { Ok(()) } else { Err(self.damaged("a log ends before its end").into()) }
+    }
+
+    /// Returns one frame of a file, which has more than `at`.
+    pub(crate) fn read_frame(&self, id: i64, at: i64) -> Result<Frame, StoreError> {
+        let record = self.read(ArchiveTable::Frames, frame_id(id, at))?;
+        let frame = record.and_then(Frame::decode);
+        frame.ok_or_else(|| self.damaged("a piece of a log is missing"))
+    }
+
+    /// Makes the changes in one step.
+    pub(crate) fn apply(&self, changes: &[ArchiveChange]) -> Result<(), StoreError> {
+        self.change(|connection| {
+            for change in changes {
+                let id = match change.id {
+                    Some(id) => id,
+                    None => connection.query_row(
+                        "SELECT coalesce(max(id), 0) + 1 FROM files",
+                        [],
+                        |row| row.get(0),
+                    )?,
+                };
+                delete_frames(connection, id, change.kept_frames)?;
+                put_frames(connection, id, change.kept_frames, &change.frames)?;
+                put(connection, ArchiveTable::Files, id, &encode_json(&change.file))?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Removes files.
+    pub(crate) fn remove(&self, ids: &[i64]) -> Result<(), StoreError> {
+        self.change(|connection| {
+            for id in ids {
+                delete_frames(connection, *id, 0)?;
+                connection.execute("DELETE FROM files WHERE id = ?1", [id])?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Removes what was deleted from the log of transactions and the end of the file, too.
+    pub(crate) fn erase_deleted(&self) -> Result<(), StoreError> {
+        let vacuumed = self.0.lock().execute_batch("PRAGMA incremental_vacuum");
+        vacuumed.map_err(|error| self.0.error(error))?;
+        self.0.erase_deleted()
+    }
+
+    /// Checks the file and every record.
+    pub(crate) fn verify(&self) -> Result<(), StoreError> {
+        self.0.check_structure()?;
+        for (id, file) in self.read_files()? {
+            self.for_each_frame(id, &file, |_| Ok::<_, StoreError>(()))?;
+        }
+        Ok(())
+    }
+
+    fn damaged(&self, reason: &str) -> StoreError {
+        StoreError::damaged(self.path(), reason)
+    }
+
+    fn change(
+        &self,
+        change: impl FnOnce(&Connection) -> rusqlite::Result<()>,
+    ) -> Result<(), StoreError> {
+        let mut connection = self.0.lock();
+        let done = connection.transaction_with_behavior(TransactionBehavior::Immediate).and_then(
+            |transaction| {
+                change(&transaction)?;
+                transaction.commit()
+            },
+        );
+        done.map_err(|error| self.0.error(error))
+    }
+
+    fn read(&self, table: ArchiveTable, id: i64) -> Result<Option<Vec<u8>>, StoreError> {
+        let sql = format!("SELECT record FROM {} WHERE id = ?1", table.name());
+        let found = self.0.lock().query_row(&sql, [id], |row| row.get::<_, Vec<u8>>(0)).optional();
+        match found.map_err(|error| self.0.error(error))? {
+            Some(record) => self.checked(table, id, record).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn read_range(
+        &self,
+        table: ArchiveTable,
+        start: i64,
+        end: i64,
+    ) -> Result<Vec<(i64, Vec<u8>)>, StoreError> {
+        let sql = format!(
+            "SELECT id, record FROM {} WHERE id >= ?1 AND id < ?2 ORDER BY id",
+            table.name()
+        );
+        let connection = self.0.lock();
+        let found = connection.prepare(&sql).and_then(|mut query| {
+            let rows = query.query_map([start, end], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            rows.collect::<rusqlite::Result<Vec<(i64, Vec<u8>)>>>()
+        });
+        let found = found.map_err(|error| self.0.error(error))?.into_iter();
+        found.map(|(id, record)| Ok((id, self.checked(table, id, record)?))).collect()
+    }
+
+    /// Returns a record without its checksum, if that is right.
+    fn checked(
+        &self,
+        table: ArchiveTable,
+        id: i64,
+        mut record: Vec<u8>,
+    ) -> Result<Vec<u8>, StoreError> {
+        match record.split_last_chunk::<CHECK_BYTES>() {
+            Some((bytes, check)) if checksum(table, id, bytes) == *check => {
+                record.truncate(record.len() - CHECK_BYTES);
+                Ok(record)
+            }
+            Some(_) | None => Err(self.damaged("a record has another checksum")),
+        }
+    }
+}
+
+fn frame_id(file: i64, at: i64) -> i64 {
+    file.saturating_mul(MAX_FRAMES).saturating_add(at)
+}
+
+fn delete_frames(connection: &Connection, file: i64, from: i64) -> rusqlite::Result<()> {
+    let sql = "DELETE FROM frames WHERE id >= ?1 AND id < ?2";
+    connection.execute(sql, [frame_id(file, from), frame_id(file + 1, 0)])?;
+    Ok(())
+}
+
+fn put_frames(
+    connection: &Connection,
+    file: i64,
+    from: i64,
+    frames: &[Frame],
+) -> rusqlite::Result<()> {
+    for (at, frame) in (from..).zip(frames) {
+        put(connection, ArchiveTable::Frames, frame_id(file, at), &frame.encode())?;
+    }
+    Ok(())
+}
+
+fn put(
+    connection: &Connection,
+    table: ArchiveTable,
+    id: i64,
+    record: &[u8],
+) -> rusqlite::Result<()> {
+    let sql = format!("INSERT OR REPLACE INTO {} VALUES(?1, ?2)", table.name());
+    let bytes = [record, &checksum(table, id, record)].concat();
+    connection.prepare(&sql)?.execute(params![id, bytes])?;
+    Ok(())
+}
+
+fn checksum(table: ArchiveTable, id: i64, record: &[u8]) -> [u8; CHECK_BYTES] {
+    let mut hash = Xxh3Default::new();
+    hash.update(&[table as u8]);
+    hash.update(&id.to_le_bytes());
+    hash.update(record);
+    hash.digest().to_le_bytes()
+}
+
+fn encode_json(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).unwrap_or_default()
+}

@@ -1,0 +1,55 @@
+//! The archive: the logs of this machine as their agents wrote them, from which a log that was deleted
+//! is written again (docs/archive.md). No search reads it.
+//!
+//! ```text
+//! state(id 0, record)     the generation up to which the archive is complete
+//! files(id, record)       a file: its path, its session, how it is kept, and how much of it
+//! frames(id, record)      a compressed piece of a file: where it begins in the file, and its length there
+//! ```
+//!
+//! A record ends with a checksum over its bytes, its table and its place. The frames of a file follow
+//! each other without a gap; its record says how many there are. The logs are read again after the
+//! commit of their rows, and only if they still begin with what was ingested. So a run that is killed
+//! loses nothing: the next one finds which files the archive does not have yet.
+
+pub(crate) mod archive_file;
+mod content;
+mod keep;
+mod read;
+
+pub use archive_file::ArchivedFile;
+pub use keep::ArchiveRules;
+pub use read::{LogArchive, UnpackError};
+
+use serde::{Deserialize, Serialize};
+
+/// Name of the archive in the store directory.
+pub(crate) const ARCHIVE_FILE: &str = "archive.db";
+
+/// Names of the files that SQLite keeps next to it while it is open.
+pub(crate) const ARCHIVE_SIDE_FILES: [&str; 3] =
+    ["archive.db-wal", "archive.db-shm", "archive.db-journal"];
+
+/// How the logs are kept.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeepLogs {
+    /// No log is added to the archive.
+    #[default]
+    No,
+    /// With the secrets masked.
+    Masked,
+    /// Byte for byte, with their secrets.
+    Exact,
+}
+
+impl KeepLogs {
+    /// Returns the value as the settings have it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::No => "no",
+            Self::Masked => "masked",
+            Self::Exact => "exact",
+        }
+    }
+}

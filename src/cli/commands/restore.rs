@@ -1,0 +1,71 @@
+//! `sessions restore`: writes the archived logs of sessions back to where their agents look. With
+//! `--file`, prints a file of a session (`restore_file.rs`).
+
+use std::path::PathBuf;
+
+use ingest::provider::format::AgentFolders;
+use schemas::{ErrorCode, ToolError};
+
+use super::restore_file::{self, RestoreFileFlags};
+use crate::cli::context::CommandContext;
+use crate::cli::exit::{CommandOutcome, CommandResult};
+use crate::config::environment;
+use crate::config::user_settings::UserSettings;
+use crate::files::restore::{RestoreOptions, restore_sessions};
+use tools::restore::RestoreSelection;
+
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct RestoreFlags {
+    /// Sessions whose logs are restored, with those of their subagents; any unique prefixes
+    #[arg(value_name = "ID", required_unless_present_any = ["all", "file"], conflicts_with = "all")]
+    session_ids: Vec<String>,
+    /// Restore all sessions of this machine
+    #[arg(long)]
+    all: bool,
+    /// Only sessions whose log does not exist
+    #[arg(long)]
+    lost: bool,
+    /// Restore into another home folder: the same places below it
+    #[arg(long, value_name = "FOLDER")]
+    to: Option<PathBuf>,
+    /// Show what would be restored, and write nothing
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    file: RestoreFileFlags,
+}
+
+impl RestoreFlags {
+    /// Returns whether a file is restored, not a log.
+    pub(in crate::cli) fn is_of_file(&self) -> bool {
+        self.file.file.is_some()
+    }
+}
+
+pub(in crate::cli) fn run(flags: RestoreFlags, context: &CommandContext<'_>) -> CommandResult {
+    if let Some(path) = &flags.file.file {
+        return restore_file::run(path, &flags.file, context);
+    }
+    let tools = context.create_tools();
+    let to = match &flags.to {
+        None => None,
+        Some(folder) => Some(std::path::absolute(folder).map_err(|error| {
+            let message = format!("--to {}: {error}. Name a folder", folder.display());
+            ToolError::new(ErrorCode::InvalidArgument, message)
+        })?),
+    };
+    let home = environment::home_dir();
+    let options = RestoreOptions {
+        home: &home,
+        folders: &AgentFolders::new(&home, &environment::read_variable),
+        to: to.as_deref(),
+        is_dry_run: flags.dry_run,
+        keep: UserSettings::read()?.store.keep_logs(),
+    };
+    let selection =
+        RestoreSelection { session_ids: flags.session_ids, all: flags.all, lost: flags.lost };
+    let data = restore_sessions(&tools, &selection, &options, &context.call)?;
+    context.printer.print_value(&data, &context.layout())?;
+    let is_whole = if flags.all { true } else { data.not_restored == 0 };
+    Ok(CommandOutcome::from_found(is_whole))
+}

@@ -1,0 +1,207 @@
+//! Writes logs of the archive back to where their agents look for them, never over another file.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use ingest::provider::format::AgentFolders;
+use ingest::provider::log_folders;
+use ingest::provider::retention::log_retention;
+use ingest::redact::Redactor;
+use ingest::redact::columns::mask_name;
+use schemas::{Provider, ToolError};
+
+use super::leftovers::create_temporary;
+use base::sanitize::clean_text;
+use store::{ArchivedFile, KeepLogs, LogArchive, Snapshot};
+use tools::Tools;
+use tools::error::store_error;
+use tools::reply::call::Call;
+use tools::restore::{
+    RestoreData, RestoreOutcome, RestoreSelection, RestoredFile, RestoredSession, explain_missing,
+    has_log, select_restored,
+};
+
+/// How logs are restored.
+pub(crate) struct RestoreOptions<'a> {
+    /// The home folder of the user, and where agents keep their logs there.
+    pub(crate) home: &'a Path,
+    pub(crate) folders: &'a AgentFolders<'a>,
+    /// The other home folder to which the logs go; `None` if they go back to their places.
+    pub(crate) to: Option<&'a Path>,
+    pub(crate) is_dry_run: bool,
+    /// Whether logs are archived now.
+    pub(crate) keep: KeepLogs,
+}
+
+/// What restores logs.
+struct LogRestorer<'a> {
+    archive: LogArchive,
+    redactor: &'a Redactor,
+    options: &'a RestoreOptions<'a>,
+}
+
+/// Restores the logs of the selected sessions.
+///
+/// # Errors
+/// Fails if a session is not found, or if the store or the archive cannot be read. What prevents a
+/// single log is in the answer.
+pub(crate) fn restore_sessions(
+    tools: &Tools,
+    selection: &RestoreSelection,
+    options: &RestoreOptions<'_>,
+    call: &Call<'_>,
+) -> Result<RestoreData, ToolError> {
+    let redactor = tools.create_redactor()?;
+    let archive = tools.store().open_archive().map_err(store_error)?;
+    let selected = select_restored(tools, selection, archive.as_ref(), call)?;
+    let snapshot = tools.snapshot(call)?;
+    let mut data = RestoreData { is_dry_run: options.is_dry_run, ..RestoreData::default() };
+    let restorer = archive.map(|archive| LogRestorer { archive, redactor: &redactor, options });
+    for at in selected {
+        call.ensure_running()?;
+        data.push(restore_session(snapshot, at, restorer.as_ref(), options)?);
+    }
+    Ok(data)
+}
+
+fn restore_session(
+    snapshot: &Snapshot,
+    at: usize,
+    restorer: Option<&LogRestorer<'_>>,
+    options: &RestoreOptions<'_>,
+) -> Result<RestoredSession, ToolError> {
+    let session = &snapshot.sessions()[at];
+    let mut restored = RestoredSession {
+        session_id: session.id().to_owned(),
+        provider: session.provider,
+        title: session.row().map_err(store_error)?.title.as_deref().map(clean_text),
+        outcome: RestoreOutcome::NotArchived,
+        reason: None,
+        files: Vec::new(),
+    };
+    let archive = restorer.map(|restorer| &restorer.archive);
+    if options.to.is_none() && has_log(session, archive)? {
+        restored.outcome = RestoreOutcome::LogExists;
+        return Ok(restored);
+    }
+    match restorer.filter(|restorer| restorer.archive.has_session(session.id())) {
+        None => restored.reason = Some(explain_missing(snapshot, session, options.keep)?),
+        Some(restorer) => match restorer.restore_files(session.id(), &mut restored.files) {
+            Ok(outcome) => restored.outcome = outcome,
+            Err(reason) => {
+                restored.outcome = RestoreOutcome::Failed;
+                restored.reason = Some(reason);
+            }
+        },
+    }
+    Ok(restored)
+}
+
+impl LogRestorer<'_> {
+    /// Writes the files of a session. The error says what failed and what to do next.
+    fn restore_files(
+        &self,
+        session_id: &str,
+        written: &mut Vec<RestoredFile>,
+    ) -> Result<RestoreOutcome, String> {
+        let mut files = Vec::new();
+        for file in self.archive.files_of(session_id) {
+            let place = self.find_place(file)?;
+            if !fs::symlink_metadata(&place).is_ok() {
+                files.push((file, place));
+            } else if file.is_log {
+                return Ok(RestoreOutcome::LogExists);
+            }
+        }
+        // The log comes last: with it, the session is restored.
+        files.reverse();
+        for (file, place) in files {
+            let bytes = if self.options.is_dry_run {
+                self.unpack(file, &mut io::sink())?
+            } else {
+                self.write_file(file, &place)?
+            };
+            let path = mask_name(Some(self.redactor), &place.to_string_lossy());
+            written
+                .insert(0, RestoredFile { path, bytes, is_masked: file.keep == KeepLogs::Masked });
+        }
+        Ok(RestoreOutcome::Restored)
+    }
+
+    /// Returns where a file goes.
+    fn find_place(&self, file: &ArchivedFile) -> Result<PathBuf, String> {
+        let path = Path::new(&file.path);
+        let Some(to) = self.options.to else { return Ok(path.to_owned()) };
+        if let Ok(below) = path.strip_prefix(self.options.home) {
+            return Ok(to.join(below));
+        }
+        // A variable names the folder of the agent, which is at its usual place in the other home.
+        let roots = log_folders(file.provider, self.options.folders);
+        let targets = log_folders(file.provider, &AgentFolders::new(to, &|_| None));
+        for (at, root) in roots.iter().enumerate() {
+            if let Ok(below) = path.strip_prefix(root)
+                && let Some(target) = targets.get(at).or_else(|| targets.first())
+            {
+                return Ok(target.join(below));
+            }
+        }
+        Err(format!(
+            "Its log was at {}, which is neither in the home folder nor in a folder of {}. Restore it without --to",
+            mask_name(Some(self.redactor), &file.path),
+            file.provider
+        ))
+    }
+
+    /// Writes a file in one step.
+    fn write_file(&self, file: &ArchivedFile, place: &Path) -> Result<u64, String> {
+        let failed = |error: io::Error| {
+            let path = mask_name(Some(self.redactor), &place.to_string_lossy());
+            format!(
+                "{path} cannot be written: {error}. Check the folder, then run the command again"
+            )
+        };
+        let folder = place.parent().unwrap_or(Path::new("."));
+        create_private_dirs(folder).map_err(failed)?;
+        let mut copy = create_temporary(folder).map_err(failed)?;
+        let bytes = self.unpack(file, copy.as_file_mut())?;
+        copy.as_file().set_modified(self.choose_time(file)).map_err(failed)?;
+        copy.as_file().sync_all().map_err(failed)?;
+        copy.persist_noclobber(place).map_err(|error| failed(error.error))?;
+        Ok(bytes)
+    }
+
+    fn unpack(&self, file: &ArchivedFile, out: &mut dyn io::Write) -> Result<u64, String> {
+        let unpacked = self.archive.unpack(file, self.redactor, out);
+        unpacked.map_err(|error| {
+            format!(
+                "Its log could not be written out of the archive: {error}. `sessions ingest --verify` repairs the archive, and archives the log again if it exists"
+            )
+        })
+    }
+
+    /// Returns the time that a file gets: its own, unless the agent would delete it for its age.
+    fn choose_time(&self, file: &ArchivedFile) -> SystemTime {
+        let modified = Duration::from_micros(u64::try_from(file.modified_us).unwrap_or(0));
+        let modified = UNIX_EPOCH + modified;
+        let now = SystemTime::now();
+        let age = now.duration_since(modified).unwrap_or_default();
+        if is_deleted_at(age, file.provider, self.options.folders) { now } else { modified }
+    }
+}
+
+/// Returns whether an agent deletes logs of this age.
+fn is_deleted_at(age: Duration, provider: Provider, folders: &AgentFolders<'_>) -> bool {
+    const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+    log_retention(provider, folders).is_some_and(|retention| age >= DAY * retention.days)
+}
+
+/// Creates a folder and those above it, each for its owner only.
+fn create_private_dirs(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}

@@ -1,0 +1,445 @@
+//! The archive of logs, and `sessions restore`: what was deleted comes back.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::checks::{Checks, JsonChecks};
+use crate::crash::{compare, content};
+use crate::env::{Random, TestEnv, contents_below, copy_folder, files_below, samples};
+use crate::log::claude_record;
+use crate::rounds::rounds;
+
+const EXACT: &str = "[store]\nkeep_logs = 'exact'\n";
+const MASKED: &str = "[store]\nkeep_logs = 'masked'\n";
+
+/// A token in the shape of one of GitHub's, and what is shown in its place.
+const TOKEN: &str = "ghp_16C7e42F292c6912E7710c838347Ae178B4a";
+const MASK: &str = "[REDACTED:github_token]";
+
+/// Files of the samples that do not come back: sessions in databases or in many files, indexes that
+/// several sessions share, and what is not a log.
+const NOT_RESTORED: [&str; 9] = [
+    ".db",
+    ".vscdb",
+    "opencode/storage/",
+    "sessions.json",
+    "kimi.json",
+    "workspace.json",
+    "broken/",
+    ".md",
+    "MANIFEST.toml",
+];
+
+/// A home with the sample sessions, which are ingested.
+fn home_with_samples(settings: &str) -> TestEnv {
+    let env = TestEnv::new();
+    env.write_settings(settings);
+    copy_folder(&samples(), &env.path("home"));
+    fs::remove_file(env.path("home/.gitattributes")).expect("removes");
+    env.ingest("home");
+    env
+}
+
+/// The files that a restore brings back.
+fn restorable(files: &BTreeMap<PathBuf, Vec<u8>>) -> BTreeMap<PathBuf, Vec<u8>> {
+    let is_restored = |path: &Path| {
+        let name = path.to_string_lossy();
+        !NOT_RESTORED.iter().any(|part| name.contains(part))
+    };
+    files
+        .iter()
+        .filter(|(path, _)| is_restored(path))
+        .map(|(path, bytes)| (path.clone(), bytes.clone()))
+        .collect()
+}
+
+/// Removes the files that can be restored, and the folders that are empty then.
+fn delete_logs(env: &TestEnv, files: &BTreeMap<PathBuf, Vec<u8>>) {
+    for path in files.keys() {
+        env.remove(env.path("home").join(path));
+    }
+}
+
+#[test]
+fn a_home_whose_logs_were_deleted_comes_back_whole() {
+    let env = home_with_samples(EXACT);
+    let logs = restorable(&contents_below(&env.path("home")));
+    let before = content(&env);
+    delete_logs(&env, &logs);
+    env.ingest("home");
+    let data = env.json(["restore", "--all", "--lost"]);
+    let back = restorable(&contents_below(&env.path("home")));
+    let missing: Vec<_> = logs.keys().filter(|path| !back.contains_key(*path)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+    for (path, bytes) in &logs {
+        assert_eq!(&back[path], bytes, "{}", path.display());
+    }
+    assert!(data["restored"].as_u64().is_some_and(|count| count > 30), "{data}");
+
+    // It is not read a second time.
+    env.ingest("home").has(json!({"files_new": 0}));
+    compare(&before, &content(&env), 0);
+    env.run(["restore", "--all", "--lost"]).shows("nothing to restore");
+}
+
+#[test]
+fn masked_logs_come_back_with_nothing_changed_but_secrets() {
+    let env = home_with_samples(MASKED);
+    let logs = restorable(&contents_below(&env.path("home")));
+    let before = texts(&env);
+    delete_logs(&env, &logs);
+    env.ingest("home");
+    env.run(["restore", "--all", "--lost"]).ok();
+    let back = restorable(&contents_below(&env.path("home")));
+    let mut masked = 0;
+    for (path, bytes) in &logs {
+        if &back[path] == bytes {
+            continue;
+        }
+        masked += 1;
+        check_masked(bytes, &back[path], path);
+    }
+    assert!(masked > 0, "some sample has a secret");
+    env.ingest("home").has(json!({"files_new": 0}));
+    assert_eq!(texts(&env), before);
+}
+
+/// The events of all sessions, and which count. Their places in the logs change with the masks.
+fn texts(env: &TestEnv) -> Vec<Vec<Value>> {
+    let sql = "SELECT session_id, event_index, event_type, is_replay, input_tokens, hash(text) \
+        FROM events ORDER BY ALL";
+    env.rows(sql)
+}
+
+/// Checks that a log equals another one but for placeholders of secrets.
+fn check_masked(log: &[u8], masked: &[u8], path: &Path) {
+    let (log, masked) = (String::from_utf8_lossy(log), String::from_utf8_lossy(masked));
+    let mut rest = &*log;
+    for (at, part) in masked.split("[REDACTED:").enumerate() {
+        let part = if at == 0 { part } else { part.split_once(']').expect("a placeholder").1 };
+        let found = rest.find(part).unwrap_or_else(|| panic!("{}: {part}", path.display()));
+        assert!(at > 0 || found == 0, "{}", path.display());
+        rest = &rest[found + part.len()..];
+    }
+    assert!(rest.is_empty(), "{}", path.display());
+    for (one, other) in log.lines().zip(masked.lines()) {
+        let is_json = |line: &str| serde_json::from_str::<Value>(line).is_ok();
+        assert_eq!(is_json(one), is_json(other), "{}: {other}", path.display());
+    }
+}
+
+/// The path of a log of Claude Code in the home of a test.
+const CLAUDE_LOG: &str =
+    ".claude/projects/-home-mira-pier/3f9a0c11-2222-4333-8444-555566667777.jsonl";
+const CLAUDE_ID: &str = "3f9a0c11-2222-4333-8444-555566667777";
+
+/// A record of a log of Claude Code.
+fn record(number: u32, text: &str) -> String {
+    format!("{}\n", claude_record(CLAUDE_ID, "/home/mira/pier", number, "user", text))
+}
+
+#[test]
+fn a_log_that_grows_in_pieces_is_archived_as_at_once() {
+    for settings in [EXACT, MASKED] {
+        let env = TestEnv::new();
+        env.write_settings(settings);
+        let long = "Long lines compress well. ".repeat(2000);
+        let mut whole = String::new();
+        for number in 0..40 {
+            let text = format!("{number}: {TOKEN} {}", if number % 5 == 0 { &long } else { "" });
+            let record = record(number, &text);
+            // The last line is not complete at some times.
+            let cut = if number % 7 == 3 { record.len() / 2 } else { record.len() };
+            env.append(CLAUDE_LOG, &record[..cut]);
+            env.run(["ingest", "--quiet"]).ok();
+            env.append(CLAUDE_LOG, &record[cut..]);
+            whole.push_str(&record);
+        }
+        env.run(["ingest", "--quiet"]).ok();
+        env.remove(CLAUDE_LOG);
+        env.run(["restore", CLAUDE_ID]).shows("restored");
+        let wanted = if settings == EXACT { whole } else { whole.replace(TOKEN, MASK) };
+        assert!(env.read(CLAUDE_LOG) == wanted, "{settings}");
+    }
+}
+
+#[test]
+fn a_log_written_anew_replaces_what_was_archived() {
+    let env = TestEnv::new();
+    env.write_settings(EXACT);
+    env.write(CLAUDE_LOG, record(0, "First") + &record(1, "Second"));
+    env.run(["ingest", "--quiet"]).ok();
+    let other = record(0, "Third") + &record(1, "Fourth") + &record(2, "Fifth");
+    env.write(CLAUDE_LOG, &other);
+    env.run(["ingest", "--quiet"]).ok();
+    env.remove(CLAUDE_LOG);
+    env.run(["restore", CLAUDE_ID]).ok();
+    assert_eq!(env.read(CLAUDE_LOG), other);
+}
+
+#[test]
+fn a_log_that_exists_stays_as_it_is() {
+    let env = TestEnv::new();
+    env.write_settings(EXACT);
+    let log = record(0, "Paint the lighthouse");
+    env.write(CLAUDE_LOG, &log);
+    env.run(["ingest", "--quiet"]).ok();
+    env.run(["restore", CLAUDE_ID]).shows("nothing to restore");
+    env.write(CLAUDE_LOG, "other");
+    env.run(["restore", CLAUDE_ID]).shows("nothing to restore");
+    assert_eq!(env.read(CLAUDE_LOG), "other");
+
+    // In another home there is none yet, but once.
+    env.run(["restore", CLAUDE_ID, "--to", "elsewhere", "--dry-run"]).shows("Nothing was written");
+    assert!(!env.path("elsewhere").exists());
+    env.run(["restore", CLAUDE_ID, "--to", "elsewhere"]).shows("Restored 1 session");
+    let copy = Path::new("elsewhere").join(CLAUDE_LOG);
+    assert_eq!(env.read(&copy), log);
+    env.write(&copy, "changed");
+    env.run(["restore", CLAUDE_ID, "--to", "elsewhere"]).shows("nothing to restore");
+    assert_eq!(env.read(&copy), "changed");
+    assert_eq!(files_below(&env.path("elsewhere")).len(), 1, "no copy is left");
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_restored_is_for_its_owner_only() {
+    use std::os::unix::fs::MetadataExt as _;
+    let env = TestEnv::new();
+    env.write_settings(EXACT);
+    env.write(CLAUDE_LOG, record(0, "Paint the lighthouse"));
+    let modified = fs::metadata(env.path(CLAUDE_LOG)).and_then(|found| found.modified());
+    env.run(["ingest", "--quiet"]).ok();
+    env.remove(".claude");
+    env.run(["restore", CLAUDE_ID]).ok();
+    let mode = |path: &Path| fs::metadata(path).expect("found").mode() & 0o777;
+    assert_eq!(mode(&env.path(CLAUDE_LOG)), 0o600);
+    assert_eq!(mode(&env.path(".claude/projects")), 0o700);
+    assert_eq!(mode(&env.store().join("archive.db")), 0o600);
+    let restored = fs::metadata(env.path(CLAUDE_LOG)).and_then(|found| found.modified());
+    let micros = |time: std::io::Result<std::time::SystemTime>| {
+        time.expect("a time").duration_since(std::time::UNIX_EPOCH).expect("after 1970").as_micros()
+    };
+    assert_eq!(micros(restored), micros(modified));
+}
+
+#[test]
+fn an_old_log_is_restored_so_that_its_agent_does_not_delete_it_again() {
+    let env = TestEnv::new();
+    env.write_settings(EXACT);
+    let log = env.write(CLAUDE_LOG, record(0, "Paint the lighthouse"));
+    let old = std::time::SystemTime::now() - Duration::from_secs(40 * 24 * 60 * 60);
+    fs::File::options().write(true).open(&log).expect("opens").set_modified(old).expect("sets");
+    env.run(["ingest", "--quiet"]).ok();
+    env.remove(CLAUDE_LOG);
+    env.run(["restore", CLAUDE_ID]).ok();
+    let age = fs::metadata(&log).expect("there").modified().expect("a time").elapsed();
+    assert!(age.is_ok_and(|age| age < Duration::from_secs(3600)));
+    env.json(["ingest"]).has(json!({"events": 0, "files_new": 0}));
+}
+
+#[test]
+fn what_cannot_be_restored_says_why() {
+    let env = TestEnv::new();
+    env.write(CLAUDE_LOG, record(0, "Paint the lighthouse"));
+    env.run(["ingest", "--quiet"]).ok();
+    assert!(!env.store().join("archive.db").exists(), "nothing is kept by default");
+    env.remove(CLAUDE_LOG);
+    env.run(["ingest", "--quiet"]).ok();
+    env.run(["restore", CLAUDE_ID]).fails(1).shows(["not archived", "keep_logs"]);
+    env.run(["restore", "--all", "--lost"]).fails(0).shows("1 could not be restored");
+    env.run(["restore", "no-such-session"]).fails(3).says("no-such-session");
+    env.run(["restore"]).fails(2).says("--all");
+    env.run(["forget", CLAUDE_ID, "--yes"]).ok();
+    env.run(["restore", CLAUDE_ID]).fails(3).says(["was forgotten", "nothing of it is kept"]);
+}
+
+/// The words in the archive, compressed or not.
+fn archive_has(env: &TestEnv, word: &str) -> bool {
+    let store = env.store();
+    ["archive.db", "archive.db-wal"].iter().any(|name| {
+        let bytes = fs::read(store.join(name)).unwrap_or_default();
+        let has = |bytes: &[u8]| bytes.windows(word.len()).any(|part| part == word.as_bytes());
+        let magic = [0x28, 0xb5, 0x2f, 0xfd];
+        let frames = bytes.windows(4).enumerate().filter(|(_, part)| *part == magic);
+        has(&bytes)
+            || frames.map(|(at, _)| at).any(|at| {
+                let mut text = Vec::new();
+                let mut decoder = zstd::Decoder::new(&bytes[at..]).expect("a decoder");
+                let _ = std::io::copy(&mut decoder, &mut text);
+                has(&text)
+            })
+    })
+}
+
+#[test]
+fn forget_leaves_no_byte_in_the_archive() {
+    let env = TestEnv::new();
+    env.write_settings(EXACT);
+    env.write(CLAUDE_LOG, record(0, "The zebrafinch invoice"));
+    env.log("other").user("Lights").write();
+    env.run(["ingest", "--quiet", ".claude", "logs"]).ok();
+    env.append(CLAUDE_LOG, &record(1, "Late zebrafinch"));
+    env.run(["ingest", "--quiet", ".claude", "logs"]).ok();
+    assert!(archive_has(&env, "zebrafinch") && archive_has(&env, "Lights"));
+    env.run(["forget", CLAUDE_ID, "--yes"]).ok();
+    assert!(!archive_has(&env, "zebrafinch") && archive_has(&env, "Lights"));
+    env.append(CLAUDE_LOG, &record(2, "Again zebrafinch"));
+    env.run(["ingest", "--quiet", ".claude", "logs"]).ok();
+    assert!(!archive_has(&env, "zebrafinch"));
+    env.remove("logs/other.jsonl");
+    env.run(["restore", "other"]).ok();
+}
+
+#[test]
+fn a_log_with_copies_of_a_forgotten_session_is_not_archived() {
+    let env = TestEnv::new();
+    env.write_settings(EXACT);
+    env.write(CLAUDE_LOG, record(0, "The zebrafinch invoice") + &record(1, "Zebrafinch paid"));
+    let fork = CLAUDE_LOG.replace("3f9a0c11", "4f9a0c11");
+    let forked = (record(0, "The zebrafinch invoice") + &record(1, "Zebrafinch paid"))
+        .replace("3f9a0c11", "4f9a0c11")
+        + &record(9, "Build the pier").replace("3f9a0c11", "4f9a0c11");
+    env.run(["ingest", "--quiet"]).ok();
+    env.write(&fork, &forked);
+    env.run(["ingest", "--quiet"]).ok();
+    env.run(["forget", CLAUDE_ID, "--yes"]).ok();
+    assert!(!archive_has(&env, "zebrafinch") && !archive_has(&env, "Zebrafinch"));
+    env.run(["ingest", "--quiet"]).ok();
+    env.append(&fork, &record(10, "Paint it").replace("3f9a0c11", "4f9a0c11"));
+    env.run(["ingest", "--quiet"]).ok();
+    assert!(!archive_has(&env, "zebrafinch") && !archive_has(&env, "Zebrafinch"));
+}
+
+#[test]
+fn the_retention_takes_the_log_with_the_texts() {
+    let env = TestEnv::new();
+    env.write_settings(EXACT);
+    env.log("old").at("2025-01-01T10:00:00Z").user("The zebrafinch invoice").write();
+    env.log("new").user("Lights").write();
+    env.ingest("logs");
+    assert!(archive_has(&env, "zebrafinch"));
+    env.write_settings("[store]\nkeep_logs = 'exact'\nkeep = 'usage after 2026-06-01'\n");
+    env.run(["compact"]).ok();
+    assert!(!archive_has(&env, "zebrafinch") && archive_has(&env, "Lights"));
+    env.ingest("logs");
+    assert!(!archive_has(&env, "zebrafinch"));
+    env.remove("logs/old.jsonl");
+    env.ingest("logs");
+    env.run(["restore", "old"]).fails(1).shows("The retention dropped its texts");
+}
+
+#[test]
+fn an_excluded_log_is_not_archived() {
+    let env = TestEnv::new();
+    env.write_settings(EXACT);
+    env.log("acme").cwd("/home/mira/acme").user("The zebrafinch invoice").write();
+    env.log("pier").cwd("/home/mira/pier").user("Lights").write();
+    let excluding = format!("{EXACT}[ingest]\nexclude = ['/home/mira/acme']\n");
+    env.write_settings(&excluding);
+    env.ingest("logs");
+    assert!(!archive_has(&env, "zebrafinch") && archive_has(&env, "Lights"));
+    env.write_settings(EXACT);
+    env.ingest("logs");
+    assert!(archive_has(&env, "zebrafinch"));
+    env.write_settings(&excluding);
+    env.run(["forget", "--excluded", "--yes"]).ok();
+    assert!(!archive_has(&env, "zebrafinch") && archive_has(&env, "Lights"));
+}
+
+#[test]
+fn the_setting_decides_about_logs_that_are_gone_too() {
+    let env = TestEnv::new();
+    env.write_settings(EXACT);
+    env.write(CLAUDE_LOG, record(0, &format!("Use {TOKEN} here")));
+    env.run(["ingest"]).shows("byte for byte");
+    env.append(CLAUDE_LOG, &record(1, "More"));
+    env.run(["ingest"]).lacks("byte for byte");
+    env.run(["doctor"]).shows("byte for byte");
+    env.run(["config"]).shows("store.keep_logs");
+    env.remove(CLAUDE_LOG);
+    env.run(["ingest", "--quiet"]).ok();
+    assert!(archive_has(&env, TOKEN));
+    env.json(["status"]).has(json!({"lost_logs": {"claude": {"sessions": 1, "archived": 1}}}));
+
+    env.write_settings(MASKED);
+    env.run(["ingest", "--quiet"]).ok();
+    assert!(!archive_has(&env, TOKEN) && archive_has(&env, MASK));
+    env.write_rule("boat", "here");
+    env.run(["restore", CLAUDE_ID]).shows("secrets masked");
+    assert!(env.read(CLAUDE_LOG).contains(&format!("Use {MASK} [REDACTED:boat]")));
+
+    env.write_settings("[store]\nkeep_logs = 'no'\n");
+    env.run(["ingest", "--quiet"]).ok();
+    assert!(env.store().join("archive.db").exists(), "what is archived stays");
+    env.run(["compact"]).says("The archive of logs was removed");
+    assert!(!env.store().join("archive.db").exists());
+}
+
+#[test]
+fn a_killed_ingest_loses_and_doubles_nothing_in_the_archive() {
+    let calm = home_with_samples(EXACT);
+    let logs = restorable(&contents_below(&calm.path("home")));
+    let start = Instant::now();
+    let env = TestEnv::new();
+    env.write_settings(EXACT);
+    copy_folder(&samples(), &env.path("home"));
+    env.ingest("home");
+    let whole = start.elapsed();
+    let mut random = Random(11);
+    for _ in 0..rounds(20) {
+        env.remove("store");
+        let args = ["ingest", "--quiet", "home"];
+        let mut child = env.command().args(args).stdout(Stdio::null()).spawn().expect("spawns");
+        std::thread::sleep(Duration::from_micros(random.below(whole.as_micros() as usize) as u64));
+        let _ = child.kill();
+        let _ = child.wait();
+        env.ingest("home");
+        delete_logs(&env, &logs);
+        env.run(["restore", "--all"]).ok();
+        let back = restorable(&contents_below(&env.path("home")));
+        for (path, bytes) in &logs {
+            assert!(back.get(path) == Some(bytes), "{}", path.display());
+        }
+    }
+}
+
+#[test]
+fn a_corrupted_archive_gives_no_wrong_log_and_is_repaired() {
+    let env = home_with_samples(EXACT);
+    let logs = restorable(&contents_below(&env.path("home")));
+    let archive = env.store().join("archive.db");
+    let written = fs::read(&archive).expect("reads");
+    let mut random = Random(5);
+    let mut noticed = 0;
+    for round in 0..rounds(60) {
+        let mut bytes = written.clone();
+        for _ in 0..1 + random.below(8) {
+            let at = random.below(bytes.len());
+            bytes[at] = random.below(256) as u8;
+        }
+        fs::write(&archive, &bytes).expect("writes");
+        let to = format!("elsewhere-{round}");
+        let ran = env.run(["restore", "--all", "--to", &to]);
+        noticed += usize::from(ran.code != 0 || ran.stdout.contains("failed"));
+        for (path, found) in contents_below(&env.path(&to).join("home")) {
+            assert!(logs.get(&path) == Some(&found), "{}", path.display());
+        }
+    }
+    assert!(noticed > 0, "some damage is noticed");
+
+    // What is whole stays, and the rest is archived again.
+    let middle = written.len() / 2;
+    let mut bytes = written;
+    bytes[middle..middle + 64].fill(0);
+    fs::write(&archive, &bytes).expect("writes");
+    env.run(["ingest", "--quiet", "--verify", "home"]).ok();
+    delete_logs(&env, &logs);
+    env.run(["restore", "--all"]).ok();
+    assert!(restorable(&contents_below(&env.path("home"))) == logs);
+}
