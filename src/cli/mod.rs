@@ -295,7 +295,7 @@ fn dispatch_command(
         Command::Analyze(flags) => analyze::run(flags, context),
         Command::Resume(flags) => match flags.session_id.clone() {
             Some(session_id) => resume::run(&session_id, &flags, context),
-            None => pick_session("resume", flags, context),
+            None => pick_session("resume", Some(flags), context),
         },
         Command::Restore(flags) => restore::run(flags, context),
         Command::Blame(flags) => blame::run(&flags, context),

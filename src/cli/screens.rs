@@ -13,7 +13,7 @@ use crate::app;
 use crate::config::user_settings::UserSettings;
 use crate::config::{environment, settings};
 use crate::output::Printer;
-use crate::screen::{self, ScreenEnd, ScreenRefresh, ScreenSetup};
+use crate::screen::{self, EnterAction, ScreenEnd, ScreenRefresh, ScreenSetup};
 use base::shell_word::shell_word;
 use tools::{Call, Interface};
 
@@ -39,18 +39,18 @@ pub(super) fn open_picker(
         printer,
     };
     mask_stored_text(&context.store, TextUse::Shows, printer)?;
-    let setup = create_setup(&context, zone, refresh)?;
+    let setup = create_setup(&context, zone, refresh, EnterAction::Open)?;
     finish(screen::run_picker(&setup)?, ResumeFlags::default(), &context)
 }
 
-/// Opens the picker for a command that needs a session and names none. What the user resumes there is
-/// resumed with `resume_flags`.
+/// Opens the picker for a command that needs a session and names none. `resume_flags` are those of
+/// `resume`: Enter resumes then. Otherwise it opens the session.
 ///
 /// # Errors
 /// Fails if no screen can be shown.
 pub(super) fn pick_session(
     command: &str,
-    resume_flags: ResumeFlags,
+    resume_flags: Option<ResumeFlags>,
     context: &CommandContext<'_>,
 ) -> CommandResult {
     if context.printer.is_json || context.engine.is_some() || !can_show_screen(context.printer) {
@@ -60,8 +60,9 @@ pub(super) fn pick_session(
         let error = ToolError::new(ErrorCode::InvalidArgument, message);
         return Err(error.with_detail("field", "session_id").into());
     }
-    let setup = create_setup(context, context.call.zone.clone(), ScreenRefresh::Never)?;
-    finish(screen::run_picker(&setup)?, resume_flags, context)
+    let enter = if resume_flags.is_some() { EnterAction::Resume } else { EnterAction::Open };
+    let setup = create_setup(context, context.call.zone.clone(), ScreenRefresh::Never, enter)?;
+    finish(screen::run_picker(&setup)?, resume_flags.unwrap_or_default(), context)
 }
 
 /// Opens the reading view of a session.
@@ -74,7 +75,7 @@ pub(super) fn open_reader(session_id: &str, context: &CommandContext<'_>) -> Com
         return Err(ToolError::new(ErrorCode::InvalidArgument, message).into());
     }
     let zone = context.call.zone.clone();
-    let setup = create_setup(context, zone, ScreenRefresh::Never)?;
+    let setup = create_setup(context, zone, ScreenRefresh::Never, EnterAction::Open)?;
     finish(screen::run_reader(&setup, session_id)??, ResumeFlags::default(), context)
 }
 
@@ -82,6 +83,7 @@ fn create_setup(
     context: &CommandContext<'_>,
     zone: Zone,
     refresh: ScreenRefresh,
+    enter: EnterAction,
 ) -> Result<ScreenSetup, ToolError> {
     let folder = environment::current_dir().unwrap_or_default();
     Ok(ScreenSetup {
@@ -93,6 +95,7 @@ fn create_setup(
         folder,
         has_color: context.printer.terminal.has_color,
         refresh,
+        enter,
     })
 }
 

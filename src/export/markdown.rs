@@ -11,6 +11,7 @@ use super::transcript::{
     TranscriptPart, collect_turns, describe_notices, event_line, omission_sentence,
     outcome_remarks, session_facts, session_title, truncate_chars,
 };
+use base::image_notes::shorten_image_notes;
 use base::shell_word::shell_word;
 use tools::Transcript;
 
@@ -152,6 +153,7 @@ fn append_message(
     options: MarkdownOptions<'_>,
 ) {
     let (text, left) = truncate_chars(event_text(event), options.limits.message_chars);
+    let text = shorten_image_notes(&text);
     let line = options.describe_event(event, None);
     let _ = write!(out, "\n**{name}**{line}\n\n{}", format_text(&text));
     append_omission(out, event, left);
@@ -175,6 +177,7 @@ fn append_folded(out: &mut String, name: &str, events: &[&Event], limits: TextLi
     let _ = write!(out, "<details><summary>{name}</summary>\n\n");
     for event in events {
         let (text, left) = truncate_chars(event_text(event), limits.folded_chars);
+        let text = shorten_image_notes(&text);
         if !text.trim().is_empty() {
             out.push_str(&fence_text(&text));
             out.push('\n');

@@ -6,13 +6,13 @@ use std::ops::Range;
 use schemas::tool::event::{EditDiff, Event};
 use schemas::tool::list::Session;
 
-use super::image_notes::{has_image_note, shorten_image_notes};
 use super::painted::{DIM, FAILED, PLAIN, STRONG, SUCCEEDED, StyledText};
 use crate::export::transcript::{
     TranscriptPart, accompany_calls, call_text, collect_turns, describe_notices, event_line,
     event_remarks, has_failed, session_title, truncate_chars,
 };
 use base::cells::{text_width, truncate, truncate_end};
+use base::image_notes::{has_image_note, shorten_image_notes};
 use base::numbers::count_of;
 use base::sanitize::clean_text;
 use base::shell_word::shell_word;
@@ -310,7 +310,7 @@ fn describe_tools(calls: &[CallEntry]) -> String {
 /// what is left out.
 fn shown_text(text: &str, max_chars: usize, event: &Event) -> String {
     let (text, omitted) = truncate_chars(text.trim_end(), max_chars);
-    let mut shown = shorten_image_notes(&clean_text(&text).replace('\t', "    "));
+    let mut shown = shorten_image_notes(&clean_text(&text).replace('\t', "    ")).into_owned();
     if omitted > 0 {
         let id = shell_word(&event.event_id);
         shown.push_str(&format!("\n{omitted} more characters: sessions event {id}"));

@@ -4,13 +4,13 @@ use anstyle::Style;
 use schemas::EventType;
 use schemas::tool::event::{Event, EventData};
 
-use super::image_notes::has_image_note;
 use super::layout::Layout;
 use super::list::{describe_usage, push_not_found};
 use super::painted::{DIM, FAILED, ID, PLAIN, PROJECT, PROMPT, Painted, STRONG, diff_style};
 use super::show::Show;
 use super::wrapped::push_wrapped;
 use base::cells::{text_width, truncate_end, truncate_start};
+use base::image_notes::has_image_note;
 use base::sanitize::clean_text;
 use base::shell_word::shell_word;
 use tools::read_diff;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use anstyle::Style;
 use schemas::{Timestamp, Zone};
 
-use super::image_notes::shorten_image_notes;
 use super::painted::Painted;
+use base::image_notes::{shorten_image_notes, title_without_images};
 use base::numbers::{format_bytes, format_count, format_duration, format_short_count};
 use base::sanitize::clean_text;
 use store::Snapshot;
@@ -79,7 +79,7 @@ impl Layout {
     pub(crate) fn session_title(&self, id: &str) -> Option<String> {
         let snapshot = self.snapshot.as_ref()?;
         let row = snapshot.sessions().get(snapshot.session_position(id)?)?;
-        row.title.clone()
+        row.title.as_deref().map(|title| title_without_images(title).into_owned())
     }
 
     /// Formats the time of the last event of a session, if it is known.
@@ -123,7 +123,10 @@ impl Layout {
     /// screen.
     pub(crate) fn text(&self, text: &str) -> String {
         let text = clean_text(text.trim_end());
-        if self.is_plain { text } else { shorten_image_notes(&text.replace('\t', "    ")) }
+        if self.is_plain {
+            return text;
+        }
+        shorten_image_notes(&text.replace('\t', "    ")).into_owned()
     }
 
     /// Replaces the times of a remark, given as RFC 3339 in UTC, with short times of the user's zone on a

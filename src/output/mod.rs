@@ -16,7 +16,6 @@ mod health;
 mod help;
 mod highlight;
 mod hooks;
-mod image_notes;
 mod label;
 mod lake;
 mod layout;

@@ -1,10 +1,11 @@
 //! Prints answers, data, remarks and errors. Data goes to stdout, everything else to stderr.
 
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, BufWriter, IsTerminal, Read as _, Write};
 
 use anstream::AutoStream;
 use anstyle::Style;
 
+use ratatui::crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use schemas::ToolError;
 use schemas::envelope::{DebugMetadata, EncodedAnswer, ErrorAnswer, Severity, ToolAnswer, Warning};
 use serde::Serialize;
@@ -237,19 +238,24 @@ impl Printer {
             text.push_str(&format!("  {}  {option}\n", at + 1));
         }
         write!(io::stderr(), "{}", clean_text(&text))?;
-        let answer = self.ask(&format!("1-{}, or Enter for none:", options.len()))?;
-        let chosen = answer.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+        write!(io::stderr(), "1-{}, or Esc for none: ", options.len())?;
+        let chosen =
+            read_line_or_escape()?.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
         Ok(chosen.filter(|at| *at < options.len()))
     }
 
     /// Asks for a line of text. The end of the input is an empty line.
     pub fn ask(&self, question: &str) -> io::Result<String> {
         write!(io::stderr(), "{} ", clean_text(question))?;
-        let mut answer = String::new();
-        if io::stdin().read_line(&mut answer)? == 0 {
-            writeln!(io::stderr())?;
+        let mut answer = Vec::new();
+        for byte in io::stdin().lock().bytes() {
+            match byte? {
+                // A line that was typed while a choice was read in raw mode ends with `\r`.
+                b'\n' | b'\r' => break,
+                byte => answer.push(byte),
+            }
         }
-        Ok(answer.trim().to_owned())
+        Ok(String::from_utf8_lossy(&answer).trim().to_owned())
     }
 
     /// Returns stderr, for output that another process reads.
@@ -315,4 +321,42 @@ fn describe_next_page<T>(answer: &EncodedAnswer<T>, page: Option<u32>) -> String
         }
         _ => format!("there is more; {flag} shows it"),
     }
+}
+/// Reads a line of a user at a terminal. Esc, `q` and Ctrl-C end it at once, with nothing typed.
+fn read_line_or_escape() -> io::Result<String> {
+    enable_raw_mode()?;
+    let typed = read_keys();
+    disable_raw_mode()?;
+    writeln!(io::stderr())?;
+    typed
+}
+
+/// Reads the keys of a line in raw mode, and shows them. What was typed after the line is kept for
+/// the next reader of the input.
+fn read_keys() -> io::Result<String> {
+    const CONTROL_C: u8 = 3;
+    const CONTROL_D: u8 = 4;
+    const BACKSPACE: u8 = 8;
+    const ESCAPE: u8 = 27;
+    const DELETE: u8 = 127;
+
+    let mut typed = String::new();
+    for byte in io::stdin().lock().bytes() {
+        match byte? {
+            b'\r' | b'\n' => break,
+            CONTROL_C | CONTROL_D | ESCAPE => return Ok(String::new()),
+            b'q' if typed.is_empty() => return Ok(typed),
+            BACKSPACE | DELETE => {
+                if typed.pop().is_some() {
+                    write!(io::stderr(), "\u{8} \u{8}")?;
+                }
+            }
+            byte if byte.is_ascii_graphic() => {
+                typed.push(char::from(byte));
+                write!(io::stderr(), "{}", char::from(byte))?;
+            }
+            _ => {}
+        }
+    }
+    Ok(typed)
 }

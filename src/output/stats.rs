@@ -308,25 +308,11 @@ fn model_names(group: &Group, layout: &Layout) -> String {
     if layout.is_plain {
         return group.models.join(", ");
     }
-    let names: Vec<String> =
-        group.models.iter().take(MAX_MODELS).map(|name| short_model(name)).collect();
+    let short_name = |name: &'_ String| name.strip_prefix("claude-").unwrap_or(name).to_owned();
+    let names: Vec<String> = group.models.iter().take(MAX_MODELS).map(short_name).collect();
     let more = group.models.len().saturating_sub(MAX_MODELS);
     let names = names.join(", ");
     if more > 0 { format!("{names} +{more}") } else { names }
-}
-
-/// Shortens the name of a model: without its vendor, and without the date of its release.
-fn short_model(name: &str) -> String {
-    let name = name.rsplit('/').next().unwrap_or(name);
-    let name = name.strip_prefix("claude-").unwrap_or(name);
-    match name.rsplit_once('-') {
-        Some((model, date))
-            if date.len() == 8 && date.bytes().all(|byte| byte.is_ascii_digit()) =>
-        {
-            model.to_owned()
-        }
-        _ => name.to_owned(),
-    }
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the height of a bar")]
@@ -343,17 +329,5 @@ mod tests {
         assert_eq!(sparkline(&[0, 1, 2, 4, 7]), "▁▂▃▅█");
         assert_eq!(sparkline(&[5]), "");
         assert_eq!(sparkline(&[0, 0]), "");
-    }
-
-    #[test]
-    fn models_have_short_names() {
-        for (name, short) in [
-            ("claude-sonnet-4-5-20250929", "sonnet-4-5"),
-            ("anthropic/claude-opus-4.8-fast", "opus-4.8-fast"),
-            ("mistralai/voxtral-small-24b-2507", "voxtral-small-24b-2507"),
-            ("gpt-5.4-mini", "gpt-5.4-mini"),
-        ] {
-            assert_eq!(short_model(name), short);
-        }
     }
 }

@@ -15,7 +15,7 @@ use super::loader::{LoadExtent, LoadRequest, read_conversation, start_loader};
 use super::picker::{FinderRequest, Picker, PickerEffect, start_finder};
 use super::popup::Popup;
 use super::reader::{Reader, ReaderEffect};
-use super::setup::{ScreenEnd, ScreenRefresh, ScreenSetup};
+use super::setup::{EnterAction, ScreenEnd, ScreenRefresh, ScreenSetup};
 use super::terminal::Screen;
 use super::theme::Theme;
 use crate::output::conversation_blocks::Conversation;
@@ -43,7 +43,8 @@ pub(crate) fn run_picker(setup: &ScreenSetup) -> io::Result<ScreenEnd> {
     let mut app = App::new(setup, screen)?;
     let providers = known_providers(setup.tools);
     let theme = Theme::new(setup.has_color);
-    app.picker = Some(Picker::new(theme, setup.zone.clone(), setup.project.clone(), providers));
+    let (zone, project) = (setup.zone.clone(), setup.project.clone());
+    app.picker = Some(Picker::new(theme, zone, setup.enter, project, providers));
     app.run()
 }
 
@@ -106,8 +107,8 @@ struct App<'a> {
     loading: Option<LoadRequest>,
     /// The session that could not be read. It is not tried again while it is selected.
     unreadable: Option<String>,
-    /// True if the first session that is found is to be opened.
-    opens_when_found: bool,
+    /// True if the first session that is found is the chosen one.
+    chooses_when_found: bool,
     /// True if the session that is being read is to be opened.
     opens_when_read: bool,
     generation: Option<u64>,
@@ -155,7 +156,7 @@ impl<'a> App<'a> {
             is_preview_old: false,
             loading: None,
             unreadable: None,
-            opens_when_found: false,
+            chooses_when_found: false,
             opens_when_read: false,
             generation: None,
             last_refresh: None,
@@ -179,7 +180,9 @@ impl<'a> App<'a> {
             }
             while let Ok(answer) = self.answers.try_recv() {
                 has_changed = true;
-                self.handle_answer(answer)?;
+                if let Some(end) = self.handle_answer(answer)? {
+                    return Ok(end);
+                }
             }
             if let Some(code) = self.screen.signal_exit_code() {
                 return Ok(ScreenEnd::Signal(code));
@@ -239,14 +242,14 @@ impl<'a> App<'a> {
         })
     }
 
-    fn handle_answer(&mut self, answer: WorkerAnswer) -> io::Result<()> {
+    fn handle_answer(&mut self, answer: WorkerAnswer) -> io::Result<Option<ScreenEnd>> {
         match answer {
             WorkerAnswer::Found(answer) => {
                 if let Some(picker) = &mut self.picker {
                     picker.show_answer(answer, self.is_repeated);
-                    if self.opens_when_found && !picker.is_waiting() {
-                        self.opens_when_found = false;
-                        self.open_selected()?;
+                    if self.chooses_when_found && !picker.is_waiting() {
+                        self.chooses_when_found = false;
+                        return self.choose_selected();
                     }
                 }
             }
@@ -274,7 +277,7 @@ impl<'a> App<'a> {
                 }
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Shows a conversation that was read as the preview, or opens it if the user asked for it.
@@ -337,7 +340,7 @@ impl<'a> App<'a> {
 
     fn handle_key(&mut self, key: KeyEvent) -> io::Result<Option<ScreenEnd>> {
         self.message = None;
-        self.opens_when_found = false;
+        self.chooses_when_found = false;
         self.opens_when_read = false;
         if self.popup.take().is_some() {
             return Ok(None);
@@ -356,10 +359,11 @@ impl<'a> App<'a> {
             PickerEffect::None => Ok(None),
             PickerEffect::Close => Ok(Some(ScreenEnd::Closed)),
             PickerEffect::ShowHelp => {
-                self.popup = Some(Popup::picker_keys());
+                self.popup = Some(Popup::picker_keys(self.setup.enter));
                 Ok(None)
             }
-            PickerEffect::Open => self.open_found().map(|()| None),
+            PickerEffect::Choose => self.choose_found(),
+            PickerEffect::Open => self.open_selected().map(|()| None),
             PickerEffect::Run(action) => self.run_action(action),
         }
     }
@@ -380,15 +384,22 @@ impl<'a> App<'a> {
         Ok(None)
     }
 
-    /// Opens the selected session. If the typed text is still being searched for, the first session
-    /// that is found is opened then.
-    fn open_found(&mut self) -> io::Result<()> {
-        let Some(picker) = &self.picker else { return Ok(()) };
+    /// Does with the selected session what Enter does. If the typed text is still being searched for,
+    /// it waits, and takes the first session that is found.
+    fn choose_found(&mut self) -> io::Result<Option<ScreenEnd>> {
+        let Some(picker) = &self.picker else { return Ok(None) };
         if picker.is_waiting() || self.asked.as_ref() != Some(&picker.question()) {
-            self.opens_when_found = true;
-            return Ok(());
+            self.chooses_when_found = true;
+            return Ok(None);
         }
-        self.open_selected()
+        self.choose_selected()
+    }
+
+    fn choose_selected(&mut self) -> io::Result<Option<ScreenEnd>> {
+        match self.setup.enter {
+            EnterAction::Open => self.open_selected().map(|()| None),
+            EnterAction::Resume => self.run_action(SessionAction::Resume),
+        }
     }
 
     /// Opens the selected session, as soon as it is read.

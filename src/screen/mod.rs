@@ -28,4 +28,4 @@ mod theme;
 pub(crate) use self::app::{run_picker, run_reader};
 pub(crate) use self::interrupt::InterruptFlag;
 pub(crate) use self::line_editor::{InputLanguage, LineEditor, TypedInput};
-pub(crate) use self::setup::{ScreenEnd, ScreenRefresh, ScreenSetup};
+pub(crate) use self::setup::{EnterAction, ScreenEnd, ScreenRefresh, ScreenSetup};

@@ -6,6 +6,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Padding, Paragraph};
 use schemas::tool::list::{Session, Tokens};
 
+use super::setup::EnterAction;
 use super::text::fit_text;
 use super::theme::Theme;
 use crate::output::painted::STRONG;
@@ -26,11 +27,11 @@ pub(super) struct Popup {
     rows: Vec<(String, String)>,
 }
 
-/// The keys of the list, and what they do.
+/// The keys of the list, and what they do. What Enter does depends on the command.
 const PICKER_KEYS: &[(&str, &str)] = &[
     ("letters", "search titles and events"),
     ("↑ ↓ PgUp PgDn", "select a session"),
-    ("Enter", "open it"),
+    ("Enter", ""),
     ("Tab", "switch between the search and the list"),
     ("Alt+r, in the list r", "resume it in its agent"),
     ("Alt+y, in the list y", "copy its id"),
@@ -61,8 +62,12 @@ const READER_KEYS: &[(&str, &str)] = &[
 
 impl Popup {
     /// Returns the box with the keys of the list.
-    pub(super) fn picker_keys() -> Self {
-        Self::with_keys("Keys of the list", PICKER_KEYS)
+    pub(super) fn picker_keys(enter: EnterAction) -> Self {
+        let mut popup = Self::with_keys("Keys of the list", PICKER_KEYS);
+        for (_, does) in popup.rows.iter_mut().filter(|(key, _)| key == "Enter") {
+            *does = format!("{} it", enter.name());
+        }
+        popup
     }
 
     /// Returns the box with the keys of the reading view.

@@ -19,6 +19,25 @@ pub(crate) struct ScreenSetup {
     pub(crate) project: Option<String>,
     pub(crate) has_color: bool,
     pub(crate) refresh: ScreenRefresh,
+    /// What Enter does in the picker.
+    pub(crate) enter: EnterAction,
+}
+
+/// What Enter does with the session that is selected in the picker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EnterAction {
+    Open,
+    Resume,
+}
+
+impl EnterAction {
+    /// Returns the name of the action, as the last row of the screen has it.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Resume => "resume",
+        }
+    }
 }
 
 /// When logs that grew are read.

@@ -102,9 +102,17 @@ fn commands_without_a_session_open_the_picker() {
 fn setup_and_blame_ask_what_is_meant() {
     let env = TestEnv::new();
     fs::create_dir(env.path(".codex")).expect("creates");
+    for keys in ["\u{1b}", "q", "\r", "1\u{1b}"] {
+        let mut terminal = TestTerminal::start(&env, &["setup"], SIZE);
+        terminal.wait_for("or Esc for none:");
+        terminal.type_text(keys);
+        assert_eq!(terminal.wait_for_end(), 0, "{}", terminal.screen());
+        terminal.screen().lacks("^[");
+        assert!(!env.path(".codex/config.toml").exists(), "{keys:?}");
+    }
     let mut terminal = TestTerminal::start(&env, &["setup"], SIZE);
     terminal.wait_for("1  codex");
-    terminal.press("1");
+    terminal.press("2\u{7f}1");
     terminal.press(ENTER);
     assert_eq!(terminal.wait_for_end(), 0, "{}", terminal.screen());
     env.read(".codex/config.toml").shows("mcp_servers");
@@ -140,7 +148,7 @@ fn a_session_of_a_folder_that_is_gone_is_resumed_elsewhere() {
         let mut terminal = TestTerminal::start(&env, &[], SIZE);
         terminal.wait_for("1 session");
         terminal.press("\u{1b}r");
-        terminal.wait_for("1-3, or Enter for none");
+        terminal.wait_for("1-3, or Esc for none");
         terminal.screen().shows("D:\\oh-my-posh does not exist here");
         terminal.type_text(answer);
         assert_eq!(terminal.wait_for_end(), 0, "{}", terminal.screen());

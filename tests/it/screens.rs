@@ -76,6 +76,42 @@ fn enter_opens_what_the_typed_text_finds_even_if_it_comes_at_once() {
 }
 
 #[test]
+fn enter_resumes_if_the_picker_was_opened_to_resume() {
+    let env = with_two_sessions();
+    let mut terminal = TestTerminal::start(&env, &["resume"], SIZE);
+    terminal.wait_for("Enter resume");
+    terminal.screen().lacks("Enter open");
+    terminal.press("\u{1b}?");
+    terminal.wait_for("resume it  ");
+    terminal.press("x");
+    terminal.type_text("zeppelin\r");
+    assert_eq!(terminal.wait_for_end(), 0, "{}", terminal.screen());
+    terminal.screen().shows(format!("<--resume><{BUDGET}>"));
+
+    let mut terminal = TestTerminal::start(&env, &["show"], SIZE);
+    terminal.wait_for_all(["Enter open", "2 sessions"]);
+    terminal.press(ENTER);
+    terminal.wait_for("q back");
+}
+
+/// The usual width of a terminal has the least room for a row: the preview is next to the list.
+#[test]
+fn the_list_names_the_agent_at_every_width() {
+    let env = with_two_sessions();
+    for columns in [60, 80, 110, 120, 170] {
+        let mut terminal = TestTerminal::start(&env, &[], (columns, 30));
+        terminal.wait_for("2 sessions");
+        terminal.wait_until("rows with agents", |screen| {
+            let rows: Vec<&str> = screen.lines().skip(2).take(2).collect();
+            let is_named = |row: &&str| row.contains(" claude ") || row.contains(" generic ");
+            rows.iter().all(|row| {
+                is_named(row) && (columns < 80 || row.contains("pier") || row.contains("harbor"))
+            })
+        });
+    }
+}
+
+#[test]
 fn a_session_is_exported_copied_and_priced_by_one_key_in_the_list() {
     let env = with_two_sessions();
     let mut terminal = TestTerminal::start(&env, &[], SIZE);
@@ -129,6 +165,39 @@ fn the_reading_view_unfolds_calls_and_finds_text() {
     assert_eq!(terminal.wait_for_end(), 0);
     terminal.assert_restored();
     env.run(["open", "lighthouse"]).fails(2).says("needs a terminal");
+}
+
+#[test]
+fn unfolding_keeps_the_match_on_the_screen() {
+    let env = TestEnv::new();
+    let mut log = env.log("survey").cwd("/home/mira/code/pier").user("Survey the harbor");
+    for number in 0..6 {
+        log = log.command(&format!("sound {number}"), "deep\nwater\nhere", 0);
+        log = log.command(&format!("map {number}"), "drawn", 0);
+        let piers: Vec<String> =
+            (0..40).map(|pier| format!("Pier {number}-{pier} stands.")).collect();
+        log = log.message(&piers.join("\n\n"));
+    }
+    log.ingest();
+    let mut terminal = TestTerminal::start(&env, &["open", "survey"], SIZE);
+    terminal.wait_for("q back");
+    terminal.type_text("/Pier 4-30 stands\r");
+    terminal.wait_for("Pier 4-30 stands");
+    let row_of = |screen: &str| screen.lines().position(|line| line.contains("Pier 4-30 stands"));
+    terminal.wait_until_quiet();
+    let row = row_of(&terminal.screen());
+    for _ in 0..3 {
+        terminal.press("o");
+        terminal.wait_until_quiet();
+        assert_eq!(row_of(&terminal.screen()), row, "{}", terminal.screen());
+    }
+    // The line at the top stays, too, and not only its block.
+    terminal.press("j");
+    terminal.wait_until_quiet();
+    let top = terminal.screen().lines().nth(5).expect("a line").to_owned();
+    terminal.press("o");
+    terminal.wait_until_quiet();
+    assert_eq!(terminal.screen().lines().nth(5), Some(top.as_str()));
 }
 
 /// The preview of a long session is read around the match only; the reading view has all of it.

@@ -6,6 +6,7 @@ pub mod dropped_text;
 pub mod files;
 pub mod fold;
 pub mod home_paths;
+pub mod image_notes;
 pub mod json_length;
 pub mod model_name;
 pub mod numbers;

@@ -5,7 +5,7 @@ use std::fmt::Display;
 
 /// Formats an amount of money; less than a cent is `<$0.01`.
 pub fn format_dollars(cost: f64) -> String {
-    if cost > 0.0 && cost < 0.005 {
+    if cost > 0.0 && cost < 0.01 {
         return "<$0.01".to_owned();
     }
     let text = format!("{cost:.2}");
@@ -97,8 +97,8 @@ mod tests {
         let short = [940, 1_000, 62_253, 999_949, 999_950, 174_123_456, 1_020_866_783];
         let short = short.map(format_short_count);
         assert_eq!(short, ["940", "1.0K", "62.3K", "999.9K", "1.0M", "174.1M", "1.02B"]);
-        let money = [0.0, 0.001, 0.125, 1.005, 12_345.678].map(format_dollars);
-        assert_eq!(money, ["$0.00", "<$0.01", "$0.12", "$1.00", "$12,345.68"]);
+        let money = [0.0, 0.009, 0.01, 0.125, 1.005, 12_345.678].map(format_dollars);
+        assert_eq!(money, ["$0.00", "<$0.01", "$0.01", "$0.12", "$1.00", "$12,345.68"]);
         assert_eq!((format_bytes(999), format_bytes(2_500_000)), ("999 B".into(), "2.5 MB".into()));
         let times = [350, 1_250, 61_000, 3_720_000].map(format_duration);
         assert_eq!(times, ["350 ms", "1.2 s", "1 min 1 s", "1 h 2 min"]);

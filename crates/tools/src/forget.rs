@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::Tools;
 use super::reply::call::Call;
+use super::reply::convert::clean_title;
 use super::reply::interface::Interface;
 use super::reply::session_filter::session_filter;
 use crate::error::store_error;
@@ -280,7 +281,7 @@ fn describe_session(row: &SessionSummary) -> ForgetEntry {
         provider: row.provider,
         project: row.origin.project.as_deref().map(clean_text),
         last_active: row.ended_at.map(|time| Timestamp(time).to_string()),
-        title: row.title.as_deref().map(clean_text),
+        title: row.title.as_deref().map(clean_title),
         events: row.events,
         is_subagent: false,
         is_earlier_version: false,

@@ -228,7 +228,7 @@ fn find_in_session(
             session_id: row.session_id.clone(),
             provider: row.provider,
             project: row.project.as_deref().map(clean_text),
-            title: row.title.as_deref().map(clean_text),
+            title: row.title.as_deref().map(convert::clean_title),
             timestamp: places.iter().filter_map(|place| place.timestamp.clone()).max(),
             file: clean_text(&row.source_path),
             log_exists: !row.source_gone,

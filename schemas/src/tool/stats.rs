@@ -87,7 +87,8 @@ closed_enum! {
         Provider = "provider",
         /// The project of the session.
         Project = "project",
-        /// The model in force.
+        /// The model in force, without its vendor and the date of its release: all spellings of a
+        /// name are one.
         Model = "model",
         /// The tool; names that differ only in case are one.
         Tool = "tool",

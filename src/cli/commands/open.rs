@@ -1,6 +1,5 @@
 //! `sessions open`: reads a session on the screen.
 
-use super::resume::ResumeFlags;
 use crate::cli::context::CommandContext;
 use crate::cli::exit::CommandResult;
 use crate::cli::screens::{open_reader, pick_session};
@@ -15,6 +14,6 @@ pub(in crate::cli) struct OpenFlags {
 pub(in crate::cli) fn run(flags: &OpenFlags, context: &CommandContext<'_>) -> CommandResult {
     match &flags.session_id {
         Some(session_id) => open_reader(session_id, context),
-        None => pick_session("open", ResumeFlags::default(), context),
+        None => pick_session("open", None, context),
     }
 }

@@ -80,7 +80,11 @@ pub(in crate::cli) fn run(
             if flags.all {
                 return set_up_all(registrations, flags.write, printer);
             }
+            let has_found = !registrations.is_empty();
             let chosen = choose_clients(registrations, printer)?;
+            if has_found && chosen.is_empty() {
+                return Ok(CommandOutcome::Done);
+            }
             set_up_all(chosen, true, printer)
         }
     }

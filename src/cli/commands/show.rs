@@ -4,7 +4,6 @@ use schemas::event::Relation;
 use schemas::tool::details::DetailArgs;
 use schemas::tool::list::Session;
 
-use super::resume::ResumeFlags;
 use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandOutcome, CommandResult};
 use crate::cli::paging::OnePageFlags;
@@ -62,7 +61,7 @@ fn describe_resume(session: &Session) -> Option<String> {
 
 pub(in crate::cli) fn run(flags: ShowFlags, context: &CommandContext<'_>) -> CommandResult {
     if flags.args.0.session_id.is_empty() {
-        return pick_session("show", ResumeFlags::default(), context);
+        return pick_session("show", None, context);
     }
     if context.printer.terminal.is_screen && !context.printer.is_json && flags.is_conversation() {
         return show_conversation(&flags.args.0, context);

@@ -19,6 +19,8 @@ const WHEEL_ROWS: isize = 3;
 pub(in crate::screen) enum PickerEffect {
     None,
     Close,
+    /// What Enter does with the selected session.
+    Choose,
     Open,
     ShowHelp,
     Run(SessionAction),
@@ -36,7 +38,7 @@ impl Picker {
             KeyCode::Char('d') if has_control && self.search.text().is_empty() => {
                 return PickerEffect::Close;
             }
-            KeyCode::Enter => return PickerEffect::Open,
+            KeyCode::Enter => return PickerEffect::Choose,
             KeyCode::Esc => return self.go_back(),
             KeyCode::Tab | KeyCode::BackTab => self.switch_focus(),
             KeyCode::F(1) => return PickerEffect::ShowHelp,
@@ -114,8 +116,8 @@ impl Picker {
         self.search.insert(text);
     }
 
-    /// Handles the mouse: a click selects a session, another one on it opens it, and the wheel scrolls
-    /// the list or the preview.
+    /// Handles the mouse: a click selects a session, another one on it is Enter, a click on the preview
+    /// opens it, and the wheel scrolls the list or the preview.
     pub(in crate::screen) fn handle_mouse(&mut self, mouse: MouseEvent) -> PickerEffect {
         let at = Position::new(mouse.column, mouse.row);
         match mouse.kind {
@@ -124,7 +126,7 @@ impl Picker {
             MouseEventKind::Down(MouseButton::Left) if self.list_area.contains(at) => {
                 let row = self.top + usize::from(at.y - self.list_area.y);
                 if row == self.selected && row < self.rows.len() {
-                    return PickerEffect::Open;
+                    return PickerEffect::Choose;
                 }
                 self.select(row);
             }

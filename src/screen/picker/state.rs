@@ -12,6 +12,7 @@ use super::row::PickerRow;
 use crate::output::conversation_blocks::Conversation;
 use crate::screen::conversation_lines::ConversationLine;
 use crate::screen::line_edit::LineEdit;
+use crate::screen::setup::EnterAction;
 use crate::screen::theme::Theme;
 
 /// The part of the picker that gets the letters.
@@ -25,6 +26,7 @@ pub(super) enum Focus {
 pub(in crate::screen) struct Picker {
     pub(super) theme: Theme,
     pub(super) zone: Zone,
+    pub(super) enter: EnterAction,
     /// The folder of the project in which the picker was started.
     pub(super) here: Option<String>,
     /// The agents that have sessions.
@@ -67,12 +69,14 @@ impl Picker {
     pub(in crate::screen) fn new(
         theme: Theme,
         zone: Zone,
+        enter: EnterAction,
         here: Option<String>,
         providers: Vec<Provider>,
     ) -> Self {
         Self {
             theme,
             zone,
+            enter,
             here,
             providers,
             search: LineEdit::default(),

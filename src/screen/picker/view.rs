@@ -18,7 +18,7 @@ use crate::screen::facts::heading_lines;
 use crate::screen::key_line::key_line;
 use crate::screen::text::{fit_text, highlight_query, justify, mark_words};
 use crate::screen::theme::Theme;
-use base::cells::truncate_end;
+use base::cells::{text_width, truncate_end};
 use base::numbers::format_dollars;
 
 /// The fewest columns at which the preview is next to the list.
@@ -27,20 +27,19 @@ const MIN_COLUMNS_FOR_RIGHT_PREVIEW: u16 = 110;
 /// The fewest rows at which there is a preview below the list.
 const MIN_ROWS_FOR_LOWER_PREVIEW: u16 = 16;
 
-/// The fewest cells of a row that has more than the age and the title.
-const MIN_CELLS_FOR_PROJECT: usize = 50;
-const MIN_CELLS_FOR_AGENT: usize = 66;
+/// The fewest cells of a row that has more than the age, the agent, the title and the cost.
+const MIN_CELLS_FOR_PROJECT: usize = 56;
 const MIN_CELLS_FOR_COUNTS: usize = 76;
 
 const AGE_CELLS: usize = 4;
-const AGENT_CELLS: usize = 11;
-const PROJECT_CELLS: usize = 14;
-const COST_CELLS: usize = 9;
 const COUNT_CELLS: usize = 11;
 
-/// The keys that the last row names while the search has the focus.
+/// The most cells of columns that are as wide as their rows need.
+const MAX_AGENT_CELLS: usize = 11;
+const MAX_PROJECT_CELLS: usize = 14;
+
+/// The keys that the last row names after Enter while the search has the focus.
 const SEARCH_KEYS: &[(&str, &str)] = &[
-    ("Enter", "open"),
     ("Tab", "list"),
     ("Alt+r", "resume"),
     ("Alt+e", "export"),
@@ -51,9 +50,8 @@ const SEARCH_KEYS: &[(&str, &str)] = &[
     ("Esc", "leave"),
 ];
 
-/// The keys that the last row names while the list has the focus.
+/// The keys that the last row names after Enter while the list has the focus.
 const LIST_KEYS: &[(&str, &str)] = &[
-    ("Enter", "open"),
     ("r", "resume"),
     ("y", "copy id"),
     ("e", "export"),
@@ -130,6 +128,7 @@ impl Picker {
         }
         let format = RowFormat {
             width: usize::from(area.width).saturating_sub(1),
+            columns: RowColumns::fit(&self.rows),
             theme: self.theme,
             words: &highlight_query(self.search.text()),
             now: Timestamp::now(),
@@ -184,8 +183,13 @@ impl Picker {
         let width = usize::from(area.width);
         let line = match message.or(self.trouble.as_deref()) {
             Some(message) => Line::styled(truncate_end(message, width), self.theme.style(STRONG)),
-            None if self.focus == Focus::List => key_line(LIST_KEYS, "", width, self.theme),
-            None => key_line(SEARCH_KEYS, "", width, self.theme),
+            None => {
+                let further = if self.focus == Focus::List { LIST_KEYS } else { SEARCH_KEYS };
+                let enter = self.enter.name();
+                let mut keys = vec![("Enter", enter)];
+                keys.extend(further.iter().filter(|(_, meaning)| *meaning != enter));
+                key_line(&keys, "", width, self.theme)
+            }
         };
         frame.render_widget(Paragraph::new(line), area);
     }
@@ -225,9 +229,32 @@ impl Preview {
     }
 }
 
+/// The cells of the columns whose width follows from the rows.
+struct RowColumns {
+    agent: usize,
+    project: usize,
+    cost: usize,
+}
+
+impl RowColumns {
+    /// Makes room for the widest value of each column.
+    fn fit(rows: &[PickerRow]) -> Self {
+        let mut columns = Self { agent: 0, project: 0, cost: 0 };
+        for row in rows {
+            columns.agent = columns.agent.max(row.session.provider.as_str().len());
+            columns.project = columns.project.max(text_width(&row.project));
+            columns.cost = columns.cost.max(row.cost().map_or(0, |cost| format_dollars(cost).len()));
+        }
+        columns.agent = columns.agent.min(MAX_AGENT_CELLS);
+        columns.project = columns.project.min(MAX_PROJECT_CELLS);
+        columns
+    }
+}
+
 /// Formats the rows of the list.
 struct RowFormat<'a> {
     width: usize,
+    columns: RowColumns,
     theme: Theme,
     words: &'a Highlighter,
     now: Timestamp,
@@ -237,12 +264,10 @@ impl RowFormat<'_> {
     fn format(&self, row: &PickerRow, is_selected: bool) -> Line<'static> {
         let age = row.ended.map(|ended| describe_age(ended, self.now)).unwrap_or_default();
         let mut spans = vec![Span::styled(format!("{age:>AGE_CELLS$}  "), self.theme.style(DIM))];
-        if self.width >= MIN_CELLS_FOR_AGENT {
-            let agent = fit_text(&row.session.provider.to_string(), AGENT_CELLS);
-            spans.push(Span::styled(format!("{agent} "), self.theme.style(AGENT)));
-        }
-        if self.width >= MIN_CELLS_FOR_PROJECT {
-            let project = fit_text(&row.project, PROJECT_CELLS);
+        let agent = fit_text(row.session.provider.as_str(), self.columns.agent);
+        spans.push(Span::styled(format!("{agent}  "), self.theme.style(AGENT)));
+        if self.width >= MIN_CELLS_FOR_PROJECT && self.columns.project > 0 {
+            let project = fit_text(&row.project, self.columns.project);
             spans.push(Span::styled(format!("{project}  "), self.theme.style(PROJECT)));
         }
         let right = self.numbers(row);
@@ -279,7 +304,8 @@ impl RowFormat<'_> {
             spans.push(Span::styled(failed, self.theme.style(FAILED)));
         }
         let cost = row.cost().map(format_dollars).unwrap_or_default();
-        spans.push(Span::raw(format!("{cost:>COST_CELLS$}")));
+        let cells = self.columns.cost;
+        spans.push(Span::raw(format!("  {cost:>cells$}")));
         Line::from(spans)
     }
 }

@@ -89,7 +89,7 @@ impl Reader {
         self.lines = format.format(&self.conversation, detail);
     }
 
-    /// Adapts to a new size of the screen. The first block on the screen stays.
+    /// Adapts to a new size of the screen.
     pub(in crate::screen) fn resize(&mut self, area: Rect) {
         let area = divide_screen(area).body;
         if area == self.area {
@@ -103,13 +103,32 @@ impl Reader {
         self.scroll_to(self.top);
     }
 
-    /// Formats the lines again. The first block on the screen stays.
+    /// Formats the lines again. The first match on the screen stays in its row; without a match, the
+    /// first line does.
     pub(super) fn format_again(&mut self) {
-        let block = self.lines.get(self.top).map(|line| line.block);
+        let shown = self.top..self.lines.len().min(self.top + self.height());
+        let found = shown.into_iter().find(|line| self.lines[*line].is_match);
+        let kept = found.unwrap_or(self.top);
+        let Some(line) = self.lines.get(kept).cloned() else {
+            self.format_lines();
+            return;
+        };
+        let first = self.lines.iter().position(|other| other.block == line.block).unwrap_or(kept);
+
         self.format_lines();
-        if let Some(block) = block {
-            self.show_block(block);
-        }
+        let is_same = |at: &usize| {
+            let other = &self.lines[*at];
+            other.block == line.block && other.line.to_string() == line.line.to_string()
+        };
+        let new_first = self.lines.iter().position(|other| other.block >= line.block);
+        let new_first = new_first.unwrap_or(0);
+        // A text may be there twice: the line at its old place in the block comes first.
+        let old_place = Some(new_first + kept - first).filter(|at| *at < self.lines.len());
+        let same = old_place.filter(is_same).or_else(|| (0..self.lines.len()).find(is_same));
+        let is_wanted = |other: &ConversationLine| other.block == line.block && other.is_match;
+        let of_match = || self.lines.iter().position(is_wanted).filter(|_| line.is_match);
+        let place = same.or_else(of_match).unwrap_or(new_first);
+        self.scroll_to(place.saturating_sub(kept - self.top));
     }
 
     /// Scrolls to the first line of a block.

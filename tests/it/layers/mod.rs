@@ -104,7 +104,7 @@ fn foreign_crates_are_used_where_the_map_says() {
         ("toml_edit", &["sessions::setup"]),
         ("jsonc_parser", &["sessions::setup"]),
         ("pulldown_cmark", &["sessions::export", "sessions::output"]),
-        ("ratatui", &["sessions::screen"]),
+        ("ratatui", &["sessions::output::printer", "sessions::screen"]),
         ("rustyline", &["sessions::screen"]),
         ("spark_connect_core", &["sessions::spark"]),
         ("spark_connect_proto", &["sessions::spark"]),

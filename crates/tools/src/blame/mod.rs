@@ -20,7 +20,7 @@ use super::reply::call::Call;
 use super::reply::{convert, rows};
 use crate::error::{search_error, store_error};
 use base::paths::resolve_path;
-use base::sanitize::{clean_text, one_line};
+use base::sanitize::one_line;
 use search::{Query, SearchRequest, search};
 use store::{SessionSummary, Snapshot, single_event_ranges};
 
@@ -144,7 +144,7 @@ fn describe_edit(snapshot: &Snapshot, edit: &FileEdit) -> WrittenBy {
         event_id: schemas::EventId::format(&row.session_id, index),
         provider: row.provider,
         timestamp: convert::format_time(edit.time),
-        title: row.title.as_deref().map(|title| one_line(&clean_text(title))),
+        title: row.title.as_deref().map(|title| one_line(&convert::clean_title(title))),
     }
 }
 

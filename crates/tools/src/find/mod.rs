@@ -13,6 +13,7 @@ use crate::error::search_error;
 use crate::reply::answer::{Reply, RowTotal};
 use crate::reply::budget::echoed_name;
 use crate::reply::call::Call;
+use crate::reply::convert::clean_title;
 use crate::reply::cursor::{self, PageEnd};
 use crate::reply::interface::Interface;
 use crate::reply::scope::{Coverage, SessionFilters};
@@ -221,7 +222,7 @@ fn convert_session(
 ) -> SessionMatch {
     let row = &snapshot.sessions()[found.session];
     let title = row.title.as_deref().map(|title| {
-        let title = one_line(&clean_text(title));
+        let title = one_line(&clean_title(title));
         shorten(&title, MAX_TITLE_BYTES)
     });
     let passages = found.passages.iter().map(|passage| {

@@ -10,6 +10,7 @@ use schemas::tool::list::{ListFormat, Session};
 use schemas::{EventId, Timestamp, Usage};
 
 use super::session_sums::{session_counts, session_tokens};
+use base::image_notes::title_without_images;
 use base::sanitize::{clean_text, truncate_for_json, truncate_middle_for_json};
 use store::{SessionSummary, Snapshot};
 
@@ -51,9 +52,14 @@ fn clean_optional(text: Option<&String>) -> Option<String> {
     text.map(|text| clean_text(text))
 }
 
+/// Returns a title as readers see it: without the notes in place of images.
+pub fn clean_title(title: &str) -> String {
+    clean_text(&title_without_images(title))
+}
+
 /// Returns the title of a session that another one names.
 pub fn short_title(row: &SessionRow) -> Option<String> {
-    row.title.as_deref().map(|title| shorten(title, MAX_SHORT_TITLE_BYTES))
+    row.title.as_deref().map(|title| shorten(&clean_title(title), MAX_SHORT_TITLE_BYTES))
 }
 
 /// Returns the beginning of a text from a log, cleaned, in at most `bytes` of JSON.
@@ -191,7 +197,8 @@ pub fn convert_session(row: &SessionRow, format: ListFormat, prices: &PriceTable
 fn minimal_session(row: &SessionRow, format: ListFormat) -> Session {
     let max_bytes =
         if format == ListFormat::Minimal { MAX_MINIMAL_TITLE_BYTES } else { MAX_TITLE_BYTES };
-    let title = clean_optional(row.title.as_ref()).map(|title| {
+    let title = row.title.as_deref().map(|title| {
+        let title = clean_title(title);
         let (kept, omitted) = truncate_for_json(&title, max_bytes);
         format!("{kept}{}", if omitted > 0 { "…" } else { "" })
     });

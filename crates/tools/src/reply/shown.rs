@@ -156,7 +156,11 @@ const WORDINGS: &[NoticeWording] = &[
         words: "Instructions to the agent",
         facts: &[PROSE],
     },
+    NoticeWording { names: &["meta"], words: "Note to the agent", facts: &[PROSE] },
 ];
+
+/// The beginning of the text by which Claude Code gives the agent a skill. Its folder follows.
+const SKILL_START: &str = "Base directory for this skill: ";
 
 /// The facts that say how large the context was before a compaction, and after it.
 const TOKENS_BEFORE: &[&str] =
@@ -168,6 +172,9 @@ fn describe_notice(notice: &Event) -> String {
     let kind = notice.subtype.as_deref().unwrap_or("notice").replace(['_', '-'], " ");
     let text = notice.text.as_deref().unwrap_or_default();
     let names = kind.to_lowercase();
+    if let Some(folder) = first_line(text).strip_prefix(SKILL_START) {
+        return format!("Skill read: {folder}");
+    }
     let fits = |wording: &&NoticeWording| wording.names.iter().any(|name| names.contains(name));
     let Some(wording) = WORDINGS.iter().find(fits) else {
         let kind = kind.replace('.', " ");
@@ -299,6 +306,13 @@ mod tests {
             ("api_error", "Overloaded", "Error: Overloaded"),
             ("turn_aborted", "turn_id: 01a1\nreason: interrupted", "Interrupted"),
             ("environment_context", "<environment_context>", "Context for the agent"),
+            ("meta", "Caveat: the messages below are of commands.", "Note to the agent"),
+            ("meta", "Read the plan.", "Note to the agent: Read the plan."),
+            (
+                "meta",
+                "Base directory for this skill: /home/mira/skills/moor\n\n# Moor",
+                "Skill read: /home/mira/skills/moor",
+            ),
             ("quantum-checkpoint", "phase:\n  - 0.5", "Quantum checkpoint"),
             ("session.resume", "resumeTime: 2026-10-20", "Session resume"),
         ] {

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use super::fact::{CALL, RESULT, StatsFact, USAGE};
 use super::plan::StatsPlan;
+use crate::reply::convert::clean_title;
 use base::model_name::shown_model;
 use base::sanitize::clean_text;
 
@@ -156,7 +157,7 @@ impl GroupSums {
             if plan.keys.contains(&GroupKey::Model) { BTreeSet::new() } else { self.models };
         Group {
             group,
-            title: title.map(clean_text),
+            title: title.map(clean_title),
             sessions: self.sessions.len(),
             events: self.events,
             tool_calls: self.tool_calls,
