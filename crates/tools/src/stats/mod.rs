@@ -119,15 +119,8 @@ pub(super) fn run(
     }
     let counted = sessions.iter().zip(&is_selected).filter(|(_, is_selected)| **is_selected);
     let rows: Result<Vec<_>, _> = counted.map(|(session, _)| session.row()).collect();
-    let utc_day = |time: i64| Zone::UTC.day(Timestamp(time));
-    let first_day = since.and_then(utc_day);
-    let last_day = until.and_then(utc_day);
-    let is_counted = |day: &str| {
-        first_day.as_deref().is_none_or(|first| first <= day)
-            && last_day.as_deref().is_none_or(|last| day <= last)
-    };
     let rows = rows.map_err(store_error)?;
-    reply.warnings.extend(usage_warnings(rows, shared.prices(), &is_counted));
+    reply.warnings.extend(usage_warnings(rows, shared.prices(), &days_between(since, until)));
     let interface = shared.caller.interface;
     let filter_names = interface.argument_names(&["provider", "project", "session_id", "since"]);
     let until = interface.argument_names(&["until"]);
@@ -248,6 +241,17 @@ fn checked_keys(group_by: &OneOrMany<GroupKey>) -> Result<Vec<GroupKey>, ToolErr
         .with_detail("field", "group_by")
         .with_detail("value", names)
         .with_detail("valid", GroupKey::NAMES))
+}
+
+/// Returns whether a day, in UTC, has a time of this span.
+fn days_between(since: Option<i64>, until: Option<i64>) -> impl Fn(&str) -> bool {
+    let utc_day = |time: i64| Zone::UTC.day(Timestamp(time));
+    let first_day = since.and_then(utc_day);
+    let last_day = until.and_then(utc_day);
+    move |day| {
+        first_day.as_deref().is_none_or(|first| first <= day)
+            && last_day.as_deref().is_none_or(|last| day <= last)
+    }
 }
 
 /// Returns, for every session, whether it is selected.
