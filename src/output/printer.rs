@@ -346,10 +346,9 @@ fn read_keys() -> io::Result<String> {
             b'\r' | b'\n' => break,
             CONTROL_C | CONTROL_D | ESCAPE => return Ok(String::new()),
             b'q' if typed.is_empty() => return Ok(typed),
-            BACKSPACE | DELETE => {
-                if typed.pop().is_some() {
-                    write!(io::stderr(), "\u{8} \u{8}")?;
-                }
+            BACKSPACE | DELETE if !typed.is_empty() => {
+                typed.pop();
+                write!(io::stderr(), "\u{8} \u{8}")?;
             }
             byte if byte.is_ascii_graphic() => {
                 typed.push(char::from(byte));
