@@ -42,14 +42,3 @@ pub enum KeepLogs {
     /// Byte for byte, with their secrets.
     Exact,
 }
-
-impl KeepLogs {
-    /// Returns the value as the settings have it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::No => "no",
-            Self::Masked => "masked",
-            Self::Exact => "exact",
-        }
-    }
-}
