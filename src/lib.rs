@@ -19,6 +19,7 @@ pub mod plugin;
 pub mod report;
 pub mod resume;
 mod screen;
+pub mod scrub;
 pub mod server;
 pub mod setup;
 #[cfg(feature = "spark")]

@@ -28,6 +28,7 @@ pub mod plan;
 pub mod provider;
 pub mod redact;
 pub mod run;
+pub mod scrub;
 pub mod source;
 pub mod stream;
 pub mod text;

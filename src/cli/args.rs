@@ -150,7 +150,7 @@ pub(super) enum Command {
     Analyze(analyze::AnalyzeFlags),
     /// Resume a session with its agent, or hand it over to another agent
     Resume(resume::ResumeFlags),
-    /// Write archived logs of sessions back to where their agents look
+    /// Write archived logs of sessions back to where their agents look, or print a file of a session
     Restore(restore::RestoreFlags),
     /// Show which session wrote each line of a file
     Blame(blame::BlameFlags),
@@ -251,6 +251,7 @@ impl Command {
             | Self::Event(_)
             | Self::Show(_) => CommandNeeds { engine: true, ..SHOWS_SESSIONS },
             Self::Find(_) | Self::Analyze(_) | Self::Blame(_) | Self::Secrets(_) => SHOWS_SESSIONS,
+            Self::Restore(flags) if flags.is_of_file() => SHOWS_SESSIONS,
             Self::Restore(_) => CommandNeeds { text: TextUse::Shows, ..nothing },
             Self::Report(_) | Self::Export(_) | Self::Resume(_) => {
                 CommandNeeds { text: TextUse::PassesOn, ..SHOWS_SESSIONS }

@@ -11,7 +11,7 @@ use crate::output::{Terminal, wrap_lines};
 const GROUPS: &[(&str, &[&str])] = &[
     (
         "Find and read",
-        &["list", "search", "find", "show", "open", "tail", "event", "resume", "blame"],
+        &["list", "search", "find", "show", "open", "tail", "event", "resume", "blame", "restore"],
     ),
     ("Count and explain", &["usage", "stats", "analyze", "report", "query", "web"]),
     (
@@ -59,6 +59,13 @@ const EXAMPLES: &[(&str, [&str; 2])] = &[
     ),
     ("resume", ["sessions resume last", "sessions resume 9ae82b3a --with codex"]),
     ("blame", ["sessions blame src/main.rs", "sessions blame src/main.rs:12-20"]),
+    (
+        "restore",
+        [
+            "sessions restore 9ae82b3a",
+            "sessions restore --file src/main.rs --at 9ae82b3a:31 -o before.rs",
+        ],
+    ),
     ("usage", ["sessions usage today", "sessions usage week --all"]),
     ("stats", ["sessions stats", "sessions stats --by tool --sort errors"]),
     ("analyze", ["sessions analyze last_failed", "sessions analyze --query 'linker not found'"]),
@@ -71,7 +78,7 @@ const EXAMPLES: &[(&str, [&str; 2])] = &[
         ],
     ),
     ("ingest", ["sessions ingest", "sessions ingest --watch"]),
-    ("secrets", ["sessions secrets --since 30d", "sessions secrets --kind github_token"]),
+    ("secrets", ["sessions secrets --since 30d", "sessions secrets --scrub"]),
     ("label", ["sessions label last --add good", "sessions label 9ae82b3a --note 'the fix'"]),
     ("forget", ["sessions forget 9ae82b3a", "sessions forget --project secret --yes"]),
     ("hide", ["sessions hide acme", "sessions hide '~/clients/**' --yes"]),

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use super::columns::{Cell, Column, FittedTable};
 use super::layout::Layout;
 use super::painted::{AGENT, DIM, FAILED, ID, PLAIN, PROJECT, Painted};
+use super::scrub::describe_backup;
 use super::show::Show;
 use base::numbers::count_of;
 use tools::secrets::{LoggedSecrets, SecretsData};
@@ -74,6 +75,13 @@ fn summarize(data: &SecretsData) -> String {
         let _ = writeln!(
             out,
             "Not known: the secrets of {logs} read with --no-redact. `sessions ingest` masks them."
+        );
+    }
+    if let Some(backup) = &data.backup {
+        let _ = writeln!(
+            out,
+            "Logs as they were before --scrub: {}. `sessions secrets --forget-backup --yes` removes them.",
+            describe_backup(backup)
         );
     }
     out

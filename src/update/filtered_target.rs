@@ -3,11 +3,12 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ingest::plan::excluded::{LogFacts, LogFilter as _, excluded_row, log_identity};
 use ingest::run::Target;
 use ingest::run::report::ContinuedSession;
+use ingest::stream::RecordAliases;
 use ingest::stream::forgotten::ForgottenRecords;
 use schemas::session::{EventRow, SessionRow, SourceRow};
 
@@ -101,6 +102,10 @@ impl<'a> Target for FilteredTarget<'a> {
 
     fn forgotten_records(&self) -> Option<&ForgottenRecords> {
         self.rules.forgotten_records()
+    }
+
+    fn record_aliases(&self) -> Arc<RecordAliases> {
+        self.writer.record_aliases()
     }
 
     fn note_forgotten_copies(&self, found: ContinuedSession) {

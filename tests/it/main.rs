@@ -81,11 +81,13 @@ mod removed_files;
 mod report;
 mod responses;
 mod restore;
+mod restore_file;
 mod resume;
 mod rounds;
 mod samples;
 #[cfg(unix)]
 mod screens;
+mod scrub;
 mod secrets;
 #[cfg(unix)]
 mod shell_completion;

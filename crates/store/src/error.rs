@@ -44,6 +44,7 @@ pub enum UserFile {
     Labels,
     Forgotten,
     Reduced,
+    Scrubbed,
 }
 
 impl StoreError {

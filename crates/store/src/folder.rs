@@ -2,10 +2,12 @@
 //! removes what killed runs left behind, never anything that the store did not write.
 //!
 //! ```text
-//! catalog.db  archive.db  write.lock  labels.json  labels.lock  forgotten.json  reduced.json  http-token
-//! hooks.jsonl  hooks.lock  lakes.json  lakes.lock  forgotten-5c0bcc12d8ae2ba1.bin
+//! catalog.db  archive.db  write.lock  labels.json  labels.lock  forgotten.json  reduced.json
+//! scrubbed.json  http-token  hooks.jsonl  hooks.lock  lakes.json  lakes.lock
+//! forgotten-5c0bcc12d8ae2ba1.bin
 //! segments/0000000001/   events.parquet skip.idx checksums.bin rows.copy ...
 //! damaged/0000000001/    segments that were set aside
+//! log-backup/            logs as they were before `secrets --scrub`
 //! readers/x1y2z3x1y2z3/   rows that readers of a server see instead of those of the segments
 //! .catalog.db.tmp-x1y2z3   a replacement that was never moved to its place
 //! ```
@@ -25,7 +27,7 @@ use super::manifest::{Manifest, ROW_COPY, SEGMENT_TABLES, SegmentEntry, file_nam
 use super::user_file::LABELS_LOCK;
 
 /// Names of the store's files directly in its folder.
-const OWN_FILES: [&str; 18] = [
+const OWN_FILES: [&str; 19] = [
     CATALOG_FILE,
     CATALOG_SIDE_FILES[0],
     CATALOG_SIDE_FILES[1],
@@ -39,6 +41,7 @@ const OWN_FILES: [&str; 18] = [
     UserFile::Labels.name(),
     UserFile::Forgotten.name(),
     UserFile::Reduced.name(),
+    UserFile::Scrubbed.name(),
     TOKEN_FILE,
     HOOK_LOG,
     HOOK_LOG_LOCK,
@@ -66,6 +69,9 @@ pub(super) const SEGMENTS_FOLDER: &str = "segments";
 
 /// Name of the folder to which damaged segments are moved.
 const DAMAGED_FOLDER: &str = "damaged";
+
+/// Name of the folder with the logs as they were before their secrets were replaced.
+pub const LOG_BACKUP_FOLDER: &str = "log-backup";
 
 /// Digits of a segment's folder name.
 const NUMBER_DIGITS: usize = 10;
@@ -142,6 +148,8 @@ fn find_foreign_entry(dir: &Path) -> Result<Option<String>, StoreError> {
             // The manifest is written before the first segment, so without a manifest a segment
             // is not ours, whatever the names of its files.
             Some(SEGMENTS_FOLDER) if kind.is_dir() => is_empty_folder(&entry.path())?,
+            // Only the user removes backups of logs.
+            Some(LOG_BACKUP_FOLDER) if kind.is_dir() => true,
             Some(DAMAGED_FOLDER) if kind.is_dir() => holds_segments_only(&entry.path())?,
             _ => kind.is_file() && is_own_file(&name),
         };

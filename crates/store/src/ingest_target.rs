@@ -1,10 +1,11 @@
 //! Takes what an ingest reads into a store, with one segment under construction for each worker.
 
 use std::ops::Range;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
 use arrow::array::RecordBatch;
 use ingest::run::{LogCheckpoint, Sink, Target};
+use ingest::stream::RecordAliases;
 use schemas::session::EventRow;
 
 use super::error::StoreError;
@@ -133,6 +134,10 @@ impl<'w> Target for &'w StoreWriter {
         };
         let source = self.before.segments()[*segment].shared.sessions.source();
         source.read_state(self.before.segments()[*segment].entry.number, *at).map(Some)
+    }
+
+    fn record_aliases(&self) -> Arc<RecordAliases> {
+        self.scrubbed_records()
     }
 
     fn events(&self, session_id: &str, ranges: &[Range<i32>]) -> Result<Vec<EventRow>, StoreError> {

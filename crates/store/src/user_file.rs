@@ -1,5 +1,5 @@
-//! The files with what a user decided: labels, forgotten sessions, and sessions whose texts were
-//! dropped. No log has that, so it is not in the catalog, which can be rebuilt, and a file that is
+//! The files with what a user decided: labels, forgotten sessions, sessions whose texts were dropped,
+//! and records whose secrets were replaced in their log. No log has that, so it is not in the catalog, which can be rebuilt, and a file that is
 //! damaged or missing is an error instead of empty.
 //!
 //! ```text
@@ -39,7 +39,8 @@ struct SignedContent {
 }
 
 impl UserFile {
-    pub(super) const ALL: [Self; 3] = [Self::Labels, Self::Forgotten, Self::Reduced];
+    pub(super) const ALL: [Self; 4] =
+        [Self::Labels, Self::Forgotten, Self::Reduced, Self::Scrubbed];
 
     /// Returns the name of the file in the folder of the store.
     pub(super) const fn name(self) -> &'static str {
@@ -47,6 +48,7 @@ impl UserFile {
             Self::Labels => "labels.json",
             Self::Forgotten => "forgotten.json",
             Self::Reduced => "reduced.json",
+            Self::Scrubbed => "scrubbed.json",
         }
     }
 
@@ -54,7 +56,7 @@ impl UserFile {
     pub(super) const fn lock_name(self) -> &'static str {
         match self {
             Self::Labels => LABELS_LOCK,
-            Self::Forgotten | Self::Reduced => WRITE_LOCK,
+            Self::Forgotten | Self::Reduced | Self::Scrubbed => WRITE_LOCK,
         }
     }
 
@@ -86,6 +88,7 @@ impl UserFile {
                     Self::Labels => "sessions were labelled",
                     Self::Forgotten => "sessions were forgotten",
                     Self::Reduced => "texts were dropped",
+                    Self::Scrubbed => "secrets were replaced in logs",
                 };
                 Err(self.error(dir, format!("it is missing, although {what}")))
             }

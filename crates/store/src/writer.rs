@@ -9,6 +9,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use ingest::plan::Known;
 use ingest::redact::columns::is_masked_path;
+use ingest::stream::RecordAliases;
 use schemas::Timestamp;
 use schemas::session::SourceRow;
 
@@ -18,7 +19,7 @@ use super::damage::{Verify, set_aside_damaged};
 use super::disk::files;
 use super::disk::held_folder::HeldFolder;
 use super::disk::lock::{StoreLock, WRITE_LOCK};
-use super::error::StoreError;
+use super::error::{StoreError, UserFile};
 use super::lake::keys::LAKE_PATH;
 use super::large_segments::GroupNumber;
 use super::manifest::{LostLogs, Manifest, RetiredSegment, SegmentEntry};
@@ -57,6 +58,8 @@ pub struct StoreWriter {
     pub(super) states: OnceLock<HashMap<String, (usize, usize)>>,
     /// The sessions whose texts were dropped. What is read of them again is dropped again.
     pub(super) reduced: ReducedInForce,
+    /// The identities that records had before their secrets were replaced in the logs.
+    pub(super) aliases: Arc<RecordAliases>,
     pub(super) lock: StoreLock,
 }
 
@@ -111,6 +114,7 @@ impl StoreWriter {
             ending: Mutex::default(),
             states: OnceLock::new(),
             reduced: ReducedInForce::read(dir)?,
+            aliases: Arc::new(UserFile::Scrubbed.read(dir)?),
             lock,
         })
     }

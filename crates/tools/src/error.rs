@@ -74,6 +74,9 @@ pub fn store_error(error: StoreError) -> ToolError {
             let outcome = match file {
                 UserFile::Labels => "there are no labels",
                 UserFile::Forgotten => "forgotten logs that still exist are read again",
+                UserFile::Scrubbed => {
+                    "logs whose secrets were replaced may count once more as what they were before"
+                }
                 UserFile::Reduced => {
                     "logs that are read again bring back texts that the retention dropped, until the next `sessions compact`"
                 }

@@ -26,6 +26,7 @@ mod query;
 pub mod quota;
 pub mod reply;
 pub mod restore;
+mod restore_file;
 mod search;
 pub mod secrets;
 mod stats;
@@ -91,6 +92,7 @@ pub use self::reply::time_range::TimeRange;
 pub use self::reply::transcript::Transcript;
 pub use self::reply::transcript::linked_event;
 pub use self::reply::turn_costs::event_costs;
+pub use self::restore_file::RestoredFile;
 use self::search::ParsedSearch;
 use self::secrets::{SecretFilter, SecretsData};
 pub use self::stats::Extent;
@@ -469,6 +471,20 @@ impl Tools {
     pub fn blame_file(&self, file: &BlamedFile, call: &Call<'_>) -> Result<BlameData, ToolError> {
         self.shared.require_all_events("blame")?;
         self.read_store(call, &mut || blame::run(self.snapshot(call)?, file, call))
+    }
+
+    /// Finds the content of a file as an agent last read or wrote it, or as it was before the event `at`.
+    pub fn restore_file(
+        &self,
+        file: &BlamedFile,
+        at: Option<&str>,
+        call: &Call<'_>,
+    ) -> Result<RestoredFile, ToolError> {
+        self.shared.require_all_events("restore --file")?;
+        let redactor = self.create_redactor()?;
+        self.read_store(call, &mut || {
+            restore_file::run(&self.shared, self.snapshot(call)?, file, at, &redactor, call)
+        })
     }
 
     /// Runs `query_sql`.

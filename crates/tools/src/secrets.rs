@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ingest::redact::columns::is_masked_path;
 use ingest::redact::{built_in_rules, masked_kinds};
 use schemas::session::{EventRow, SessionRow};
 use schemas::{ErrorCode, EventType, Provider, Timestamp, ToolError, nearest};
@@ -38,6 +39,29 @@ pub struct SecretsData {
     pub by_kind: BTreeMap<String, u64>,
     /// Logs that were read with `--no-redact`, whose secrets are not known.
     pub unmasked_logs: usize,
+    /// The logs as they were before `--scrub`, if some are kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backup: Option<LogBackup>,
+    /// The logs with these secrets, and those whose secrets are not known.
+    #[serde(skip)]
+    pub logs: Vec<SecretLog>,
+}
+
+/// Logs as they were before their secrets were replaced, which are kept until the user removes them.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
+pub struct LogBackup {
+    pub folder: String,
+    pub logs: usize,
+    pub bytes: u64,
+}
+
+/// A log with secrets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SecretLog {
+    pub session_id: String,
+    pub provider: Provider,
+    /// The path by which it is opened, which may contain a secret.
+    pub path: String,
 }
 
 /// The secrets of one kind in the log of a session.
@@ -112,9 +136,20 @@ pub(super) fn run(
         data.sessions += usize::from(!secrets.is_empty());
         found.extend(secrets.into_iter().map(|secrets| (session.ended_at, at, secrets)));
     }
+    let with_secrets: BTreeSet<&str> =
+        found.iter().map(|(_, _, secrets)| secrets.session_id.as_str()).collect();
     for source in snapshot.read_sources(false).map_err(store_error)? {
-        let is_selected = source.session_id.as_deref().is_some_and(|id| selected.contains(id));
-        data.unmasked_logs += usize::from(is_selected && source.redaction_rules == 0);
+        let (Some(session_id), Some(provider)) = (source.session_id, source.provider) else {
+            continue;
+        };
+        let is_unmasked = selected.contains(&*session_id) && source.redaction_rules == 0;
+        data.unmasked_logs += usize::from(is_unmasked);
+        let is_log = snapshot
+            .session(&session_id)
+            .is_some_and(|session| is_masked_path(&session.source_path, &source.path));
+        if is_log && (is_unmasked || with_secrets.contains(&*session_id)) {
+            data.logs.push(SecretLog { session_id, provider, path: source.path });
+        }
     }
 
     found.sort_by_key(|(ended_at, at, _)| (std::cmp::Reverse(*ended_at), *at));

@@ -80,6 +80,23 @@ pub fn sniff(file: &LogCandidate, redactor: Option<&Redactor>) -> io::Result<Sni
     Ok(redact_claim(catch_examine_panic(|| examine_file(file, None))?, redactor))
 }
 
+/// Examines the content of an open file in place of that of the log `file`.
+///
+/// # Errors
+/// Returns the errors of reading.
+pub(crate) fn sniff_open_file(
+    file: &LogCandidate,
+    content: &File,
+    redactor: Option<&Redactor>,
+) -> io::Result<Sniffed> {
+    let examine = || {
+        let Some(head) = read_head(file, content.try_clone()?)? else { return Ok(Sniffed::Empty) };
+        let claim = claim_head(&head);
+        Ok(claim.map_or(Sniffed::Unknown("no known agent writes such records"), Sniffed::Log))
+    };
+    Ok(redact_claim(catch_examine_panic(examine)?, redactor))
+}
+
 /// Examines a log whose whole content is known.
 fn sniff_content(
     file: &LogCandidate,

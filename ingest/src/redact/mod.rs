@@ -14,8 +14,8 @@
 //! Values without a shape count as secrets if they look random and are not placeholders
 //! (`entropy.rs`). Users add rules of their own
 //! (`user_rule.rs`). The masked secrets of a session are counted (`secrets.rs`). The columns of rows
-//! are masked in `columns.rs`, the bytes of logs in `raw_log.rs`. `explain.rs` tells which rule masked
-//! what.
+//! are masked in `columns.rs`, the bytes of logs in `raw_log.rs`. `places.rs` finds where in a text the
+//! secrets are, `json_strings.rs` the strings of a record. `explain.rs` tells which rule masked what.
 
 mod anchors;
 mod assign;
@@ -30,6 +30,7 @@ mod encoded;
 mod entropy;
 mod env;
 mod explain;
+pub(crate) mod json_strings;
 mod key_files;
 mod known_names;
 mod kube_secret;
@@ -38,6 +39,7 @@ mod paired;
 mod pattern;
 mod pem;
 mod phrases;
+mod places;
 mod printed;
 pub mod raw_log;
 mod redactor;
@@ -53,10 +55,11 @@ mod value;
 mod wrapped;
 
 pub use explain::{ExplainedMask, RuleInfo, built_in_rules, explain_masks};
+pub(crate) use places::{KnownSecrets, SecretPlace, find_all_places, is_long, replace_places};
 pub(crate) use redactor::hash_rules;
 pub use redactor::{Redactor, SecretCounts};
 pub(crate) use scan::has_placeholder;
 pub use scan::masked_kinds;
 pub(crate) use secrets::{MaskedColumns, MaskedSecrets, SessionSecrets, mask_text};
-pub(crate) use secrets::{find_secrets, mask_found_secrets};
+pub(crate) use secrets::{find_secrets, find_secrets_in_output, mask_found_secrets};
 pub use user_rule::{RuleError, UserRule, parse_user_rules};

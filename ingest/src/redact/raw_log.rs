@@ -8,14 +8,15 @@
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::ops::Range;
 
-use memchr::{memchr2, memmem};
-use serde::de::IgnoredAny;
+use memchr::memmem;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::redactor::{Redactor, SecretPlace};
-use super::scan::MASK;
+use super::json_strings::{
+    JsonString, decode_string, for_each_string, is_bracketed, is_json, raw_offset,
+};
+use super::places::{SecretPlace, find_all_places, replace_places};
+use super::redactor::Redactor;
 
 /// Bytes of a log before a result in which its call is looked for. A result says what the call
 /// printed, and some secrets are recognised by the command only.
@@ -30,37 +31,9 @@ const MAX_DEPTH: usize = 4;
 /// Strings of fewer bytes have no secret.
 const MIN_STRING_BYTES: usize = 4;
 
-/// Maximum length in bytes of an id or a hash.
-const MAX_ID_BYTES: usize = 256;
-
-/// Minimum length in bytes of data that is known by its alphabet only.
-const MIN_DATA_BYTES: usize = 64;
-
-/// Keys whose values only a service can read, and checks.
-const SEALED_KEYS: [&str; 9] = [
-    "signature",
-    "thoughtSignature",
-    "thought_signature",
-    "encrypted_content",
-    "encryptedContent",
-    "reasoning_opaque",
-    "reasoningOpaque",
-    "reasoning_encrypted",
-    "encrypted",
-];
-
-/// Ends of the keys of ids and hashes.
-const ID_ENDS: [&str; 13] = [
-    "Id", "_id", "ID", "uuid", "Uuid", "UUID", "hash", "Hash", "sha", "sha1", "sha256", "etag",
-    "checksum",
-];
-
 /// Keys of the id of a call, and, but for the first, of the call that a result is of.
 const CALL_KEYS: [&str; 7] =
     ["id", "call_id", "callId", "tool_call_id", "toolCallId", "tool_use_id", "toolUseId"];
-
-/// Beginnings of images and documents in base64: PNG, JPEG, GIF, WebP, PDF, and a URL of data.
-const DATA_STARTS: [&str; 6] = ["iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR", "JVBERi0", "data:"];
 
 /// Masks a log record by record, in their order.
 pub struct RawLogMasker<'r> {
@@ -84,24 +57,6 @@ struct RecordLinks {
     ids: Vec<u64>,
     result_ids: Vec<u64>,
     command: String,
-}
-
-/// A string of a JSON text, between its quotes.
-struct JsonString<'a> {
-    range: Range<usize>,
-    raw: &'a [u8],
-    /// The key of the value; empty in a list without one.
-    key: &'a [u8],
-    /// The string that `name` or `key` of the same object has before it; empty without one.
-    name: &'a [u8],
-    is_key: bool,
-}
-
-/// The object or list that a scan is in.
-#[derive(Clone, Copy, Default)]
-struct OpenValue<'a> {
-    key: &'a [u8],
-    name: &'a [u8],
 }
 
 impl<'r> RawLogMasker<'r> {
@@ -173,7 +128,7 @@ impl<'r> RawLogMasker<'r> {
         }
         let mut start = 0;
         for chunk in bytes.utf8_chunks() {
-            let found = self.redactor.find_places(chunk.valid(), "").into_iter();
+            let found = find_all_places(self.redactor, chunk.valid(), "", None).into_iter();
             places.extend(found.map(|place| place.moved_by(start)));
             start += chunk.valid().len() + chunk.invalid().len();
         }
@@ -222,10 +177,10 @@ impl<'r> RawLogMasker<'r> {
             return found;
         }
         if string.is_key {
-            return self.redactor.find_places(text, "");
+            return find_all_places(self.redactor, text, "", None);
         }
         if !printed_by.is_empty() {
-            found = self.redactor.find_places(text, printed_by);
+            found = find_all_places(self.redactor, text, printed_by, None);
         }
         if found.is_empty() {
             // As calls are shown: the name of a value says that it is a secret.
@@ -235,7 +190,7 @@ impl<'r> RawLogMasker<'r> {
             named.push_str(": ");
             let start = named.len();
             named.push_str(text);
-            for place in self.redactor.find_places(&named, "") {
+            for place in find_all_places(self.redactor, &named, "", None) {
                 if place.range.end > start {
                     let range = place.range.start.max(start) - start..place.range.end - start;
                     found.push(SecretPlace { range, ..place });
@@ -284,190 +239,6 @@ impl RecordLinks {
             }
         });
     }
-}
-
-impl JsonString<'_> {
-    /// Returns whether the value is one that an agent sends back, or data that is not text.
-    fn is_opaque(&self) -> bool {
-        if self.is_key {
-            return false;
-        }
-        let Ok(key) = std::str::from_utf8(self.key) else { return false };
-        if SEALED_KEYS.contains(&key) {
-            return true;
-        }
-        let is_id = matches!(key, "id" | "ids") || ID_ENDS.iter().any(|end| key.ends_with(end));
-        if is_id && self.raw.len() <= MAX_ID_BYTES && !self.raw.contains(&b' ') {
-            return true;
-        }
-        let is_data = DATA_STARTS.iter().any(|start| self.raw.starts_with(start.as_bytes()));
-        (is_data || key == "data") && self.raw.len() >= MIN_DATA_BYTES && has_data_only(self.raw)
-    }
-}
-
-/// Returns whether bytes are base64 or a URL of such data.
-fn has_data_only(raw: &[u8]) -> bool {
-    let is_data = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=_-:;,.\\".contains(byte);
-    raw.iter().all(is_data)
-}
-
-/// Returns whether bytes look like an object or a list.
-fn is_bracketed(bytes: &[u8]) -> bool {
-    let bytes = bytes.trim_ascii();
-    matches!((bytes.first(), bytes.last()), (Some(b'{'), Some(b'}')) | (Some(b'['), Some(b']')))
-}
-
-fn is_json(text: &str) -> bool {
-    serde_json::from_str::<IgnoredAny>(text).is_ok()
-}
-
-/// Calls `visit` with each string of a JSON text. A string without an end goes to the end of the text.
-fn for_each_string<'a>(bytes: &'a [u8], visit: &mut dyn FnMut(JsonString<'a>)) {
-    let mut open = vec![OpenValue::default()];
-    let mut at = 0;
-    while let Some(byte) = bytes.get(at) {
-        at += 1;
-        match byte {
-            b'{' | b'[' => {
-                let key = open.last().map_or(&b""[..], |value| value.key);
-                open.push(OpenValue { key, name: b"" });
-            }
-            b'}' | b']' if open.len() > 1 => {
-                open.pop();
-            }
-            b'"' => {
-                let range = at..string_end(bytes, at);
-                at = range.end + 1;
-                let raw = bytes.get(range.clone()).unwrap_or_default();
-                let rest = bytes.get(at..).unwrap_or_default().trim_ascii_start();
-                let is_key = rest.first() == Some(&b':');
-                let Some(value) = open.last_mut() else { continue };
-                let (key, name) = (value.key, value.name);
-                if is_key {
-                    value.key = raw;
-                } else if matches!(key, b"name" | b"key") {
-                    value.name = raw;
-                }
-                visit(JsonString { range, raw, key, name, is_key });
-            }
-            _ => {}
-        }
-    }
-}
-
-/// Returns the position of the quote that ends a string, which begins at `start`.
-fn string_end(bytes: &[u8], start: usize) -> usize {
-    let mut at = start;
-    while let Some(found) = memchr2(b'"', b'\\', bytes.get(at..).unwrap_or_default()) {
-        at += found;
-        if bytes[at] == b'"' {
-            return at;
-        }
-        at += 2;
-    }
-    bytes.len()
-}
-
-/// Where a part of a decoded string begins, in it and in the bytes of the log. A part is one escape,
-/// or a run of other characters.
-struct DecodedPart {
-    decoded: usize,
-    raw: usize,
-}
-
-/// Decodes a JSON string. What is not valid becomes a placeholder character.
-fn decode_string<'s>(raw: &'s [u8], mut parts: Option<&mut Vec<DecodedPart>>) -> Cow<'s, str> {
-    if memchr::memchr(b'\\', raw).is_none()
-        && let Ok(text) = std::str::from_utf8(raw)
-    {
-        return Cow::Borrowed(text);
-    }
-    let mut text = String::with_capacity(raw.len());
-    let mut at = 0;
-    while at < raw.len() {
-        let rest = &raw[at..];
-        let mut add_part = |decoded: usize, raw: usize| {
-            if let Some(parts) = parts.as_deref_mut() {
-                parts.push(DecodedPart { decoded, raw });
-            }
-        };
-        if rest[0] == b'\\' {
-            add_part(text.len(), at);
-            let (decoded, length) = decode_escape(rest);
-            text.push(decoded);
-            at += length;
-            continue;
-        }
-        let run = &rest[..memchr::memchr(b'\\', rest).unwrap_or(rest.len())];
-        for chunk in run.utf8_chunks() {
-            add_part(text.len(), at);
-            text.push_str(chunk.valid());
-            at += chunk.valid().len();
-            if !chunk.invalid().is_empty() {
-                add_part(text.len(), at);
-                text.push(char::REPLACEMENT_CHARACTER);
-                at += chunk.invalid().len();
-            }
-        }
-    }
-    if let Some(parts) = parts {
-        parts.push(DecodedPart { decoded: text.len(), raw: raw.len() });
-    }
-    Cow::Owned(text)
-}
-
-/// Returns the character of an escape, and the number of its bytes.
-fn decode_escape(bytes: &[u8]) -> (char, usize) {
-    let unit = |at: usize| {
-        let digits = std::str::from_utf8(bytes.get(at..at + 4)?).ok()?;
-        u32::from_str_radix(digits, 16).ok()
-    };
-    let decoded = match bytes.get(1) {
-        Some(b'n') => '\n',
-        Some(b't') => '\t',
-        Some(b'r') => '\r',
-        Some(b'b') => '\u{8}',
-        Some(b'f') => '\u{c}',
-        Some(b'u') => {
-            let Some(first) = unit(2) else { return (char::REPLACEMENT_CHARACTER, 2) };
-            if (0xd800..0xdc00).contains(&first)
-                && bytes.get(6..8) == Some(b"\\u")
-                && let Some(second) = unit(8).filter(|unit| (0xdc00..0xe000).contains(unit))
-            {
-                let code = 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00);
-                return (char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER), 12);
-            }
-            return (char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER), 6);
-        }
-        Some(other) if other.is_ascii() => char::from(*other),
-        Some(_) | None => return (char::REPLACEMENT_CHARACTER, 1),
-    };
-    (decoded, 2)
-}
-
-/// Returns the position in the bytes of the log of a position in the decoded string.
-fn raw_offset(parts: &[DecodedPart], decoded: usize) -> usize {
-    let after = parts.partition_point(|part| part.decoded <= decoded);
-    let part = &parts[after.saturating_sub(1)];
-    part.raw + (decoded - part.decoded)
-}
-
-/// Returns the bytes with a placeholder at each of the places, which are in order.
-fn replace_places<'b>(bytes: &'b [u8], places: &[SecretPlace]) -> Cow<'b, [u8]> {
-    if places.is_empty() {
-        return Cow::Borrowed(bytes);
-    }
-    let mut masked = Vec::with_capacity(bytes.len());
-    let mut copied_end = 0;
-    for SecretPlace { range, kind } in places {
-        masked.extend_from_slice(bytes.get(copied_end..range.start).unwrap_or_default());
-        masked.extend_from_slice(MASK.as_bytes());
-        masked.extend_from_slice(kind.as_bytes());
-        masked.push(b']');
-        copied_end = range.end;
-    }
-    masked.extend_from_slice(bytes.get(copied_end..).unwrap_or_default());
-    Cow::Owned(masked)
 }
 
 #[cfg(test)]

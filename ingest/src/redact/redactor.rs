@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -25,7 +24,7 @@ const REVISION: u8 = 14;
 /// found before, such as the last of tokens that touch. Usually there are two rounds, and the
 /// second one finds nothing. In one run of characters, at most half as many tokens are tried
 /// (`MAX_TRIES` in `scan.rs`).
-const MAX_ROUNDS: usize = 64;
+pub(super) const MAX_ROUNDS: usize = 64;
 
 /// Returns all built-in rules. Rules with the same anchor are tried in this order.
 pub(super) fn all_rules() -> impl Iterator<Item = &'static SecretRule> {
@@ -52,20 +51,6 @@ static ANCHORS: LazyLock<Anchors<&'static SecretRule>> = LazyLock::new(|| {
 /// The number of masked secrets of each kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SecretCounts(pub BTreeMap<String, u64>);
-
-/// A secret in a text: its bytes, and its kind.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct SecretPlace {
-    pub(super) range: Range<usize>,
-    pub(super) kind: String,
-}
-
-impl SecretPlace {
-    /// Returns the place in a text that has `start` more bytes in front.
-    pub(super) fn moved_by(self, start: usize) -> Self {
-        Self { range: self.range.start + start..self.range.end + start, ..self }
-    }
-}
 
 /// Finds and masks secrets. One redactor serves all threads.
 pub struct Redactor {
@@ -118,34 +103,8 @@ impl Redactor {
         text
     }
 
-    /// Returns the places of all secrets that [`Self::mask_with`] masks, in their order.
-    pub(super) fn find_places(&self, text: &str, printed_by: &str) -> Vec<SecretPlace> {
-        let mut places: Vec<SecretPlace> = Vec::new();
-        for _ in 0..MAX_ROUNDS {
-            let masked = replace_places(text, &places);
-            let spans = self.find_secrets(&masked, printed_by);
-            if spans.is_empty() {
-                break;
-            }
-            let mut found = Vec::with_capacity(spans.len());
-            for span in spans {
-                let start = original_offset(span.start, &places, false);
-                let end = original_offset(span.end, &places, true);
-                found.push(SecretPlace { range: start..end, kind: span.kind.to_owned() });
-            }
-            let is_inside = |inner: &SecretPlace| {
-                let (start, end) = (inner.range.start, inner.range.end);
-                found.iter().any(|outer| outer.range.start <= start && end <= outer.range.end)
-            };
-            places.retain(|place| !is_inside(place));
-            places.append(&mut found);
-            places.sort_by_key(|place| place.range.start);
-        }
-        places
-    }
-
     /// Returns the secrets of a text in their order.
-    fn find_secrets(&self, text: &str, printed_by: &str) -> Vec<SecretSpan<'_>> {
+    pub(super) fn find_secrets(&self, text: &str, printed_by: &str) -> Vec<SecretSpan<'_>> {
         let scan = run_built_in(text, printed_by);
         let mut user_spans = Vec::new();
         for (kind, regex) in &self.user_rules {
@@ -241,39 +200,6 @@ fn replace_secrets(
     }
     masked.push_str(text.get(copied_end..).unwrap_or_default());
     masked
-}
-
-/// Returns the text with placeholders at these places, which are in order.
-fn replace_places<'t>(text: &'t str, places: &[SecretPlace]) -> Cow<'t, str> {
-    if places.is_empty() {
-        return Cow::Borrowed(text);
-    }
-    let spans = places.iter().map(|place| SecretSpan {
-        start: place.range.start,
-        end: place.range.end,
-        kind: &place.kind,
-        rank: Rank::User,
-        rule: None,
-    });
-    Cow::Owned(replace_secrets(text, &spans.collect::<Vec<_>>(), &mut |_, _| {}))
-}
-
-/// Returns the position in a text of a position in it after [`replace_places`]. One inside a
-/// placeholder is that of the beginning of the secret, or of its end if `is_end`.
-fn original_offset(masked: usize, places: &[SecretPlace], is_end: bool) -> usize {
-    let (mut original, mut shown) = (0, 0);
-    for place in places {
-        let start = shown + (place.range.start - original);
-        let end = start + MASK.len() + place.kind.len() + 1;
-        if masked <= start {
-            break;
-        }
-        if masked < end {
-            return if is_end { place.range.end } else { place.range.start };
-        }
-        (original, shown) = (place.range.end, end);
-    }
-    original + (masked - shown)
 }
 
 /// Returns a hash of the built-in rules and those of the user.

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
+use std::ops::Range;
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -61,20 +62,25 @@ fn mask_column_and_text<'c>(
 
 /// Minimum length in bytes of a secret that is masked inside longer words too. A shorter one may be
 /// a part of such a word.
-const MIN_EMBEDDED_BYTES: usize = 8;
+pub(super) const MIN_EMBEDDED_BYTES: usize = 8;
+
+/// Returns where a secret occurs in `text` as a word, or anywhere if it is long enough.
+pub(super) fn find_word<'t>(text: &'t str, secret: &'t str) -> impl Iterator<Item = Range<usize>> {
+    text.match_indices(secret).filter_map(move |(at, _)| {
+        let end = at + secret.len();
+        let before = &text[..at];
+        let is_part = before.ends_with(is_word_char) || text[end..].starts_with(is_word_char);
+        let is_other = before.ends_with(MASK) || is_part && secret.len() < MIN_EMBEDDED_BYTES;
+        (!is_other).then_some(at..end)
+    })
+}
 
 /// Masks a secret wherever it occurs in `text` and returns the number of places.
 fn mask_word(text: &mut Cow<'_, str>, secret: &str, kind: &str) -> usize {
     let mut masked = String::new();
     let mut copied_end = 0;
     let mut places = 0;
-    for (at, _) in text.match_indices(secret) {
-        let end = at + secret.len();
-        let before = &text[..at];
-        let is_part = before.ends_with(is_word_char) || text[end..].starts_with(is_word_char);
-        if before.ends_with(MASK) || is_part && secret.len() < MIN_EMBEDDED_BYTES {
-            continue;
-        }
+    for Range { start: at, end } in find_word(text, secret) {
         masked.push_str(&text[copied_end..at]);
         masked.extend([MASK, kind, "]"]);
         copied_end = end;
@@ -95,6 +101,19 @@ pub(crate) fn find_secrets(redactor: &Redactor, texts: &[&str]) -> Vec<(String, 
             secrets.push((kind.to_owned(), secret.to_owned()));
         });
     }
+    secrets
+}
+
+/// Returns the kind and the text of each secret in the output of a command.
+pub(crate) fn find_secrets_in_output(
+    redactor: &Redactor,
+    text: &str,
+    printed_by: &str,
+) -> Vec<(String, String)> {
+    let mut secrets = Vec::new();
+    redactor.mask_with(text, printed_by, &mut |kind, secret| {
+        secrets.push((kind.to_owned(), secret.to_owned()));
+    });
     secrets
 }
 

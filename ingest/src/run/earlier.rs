@@ -215,6 +215,7 @@ impl<T: Target> Worker<'_, T> {
             self.redactor.clone(),
             Box::default(),
         );
+        stream.aliases = self.target.record_aliases();
         let mut scan = LogScan::default();
         match open_decoder(log, &format.reader, &mut None) {
             LogDecoder::Lines(decoder) => {

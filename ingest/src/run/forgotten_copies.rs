@@ -79,6 +79,7 @@ impl<T: Target> Worker<'_, T> {
             self.redactor.clone(),
             Box::default(),
         );
+        stream.aliases = self.target.record_aliases();
         stream.begin_probe(needs_texts);
         let reader = &format_of(log.claim.provider).reader;
         match open_decoder(log, reader, &mut saved.cloned()) {

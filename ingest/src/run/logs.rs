@@ -151,6 +151,7 @@ impl<T: Target> Worker<'_, T> {
         if is_whole_copy {
             stream.set_whole_copy();
         }
+        stream.aliases = self.target.record_aliases();
         stream.repositories = Arc::clone(&self.repositories);
         stream.shapes = std::mem::take(&mut self.shapes);
 

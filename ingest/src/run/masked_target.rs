@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
+use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use schemas::session::{EventRow, SessionRow, SourceRow};
@@ -13,6 +14,7 @@ use super::target::{LogCheckpoint, Sink, Target};
 use crate::plan::compare::rules_version;
 use crate::redact::columns::ColumnMasker;
 use crate::redact::{MaskedSecrets, Redactor};
+use crate::stream::RecordAliases;
 use crate::stream::batch::rows_by_session;
 use crate::stream::forgotten::ForgottenRecords;
 
@@ -68,6 +70,10 @@ impl<'t, T: Target> Target for MaskedTarget<'t, T> {
 
     fn forgotten_records(&self) -> Option<&ForgottenRecords> {
         self.target.forgotten_records()
+    }
+
+    fn record_aliases(&self) -> Arc<RecordAliases> {
+        self.target.record_aliases()
     }
 
     fn note_forgotten_copies(&self, found: ContinuedSession) {

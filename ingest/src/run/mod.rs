@@ -6,6 +6,7 @@ mod earlier;
 mod forgotten_copies;
 mod handover;
 mod line_reading;
+mod log_secrets;
 mod logs;
 mod masked_target;
 mod records;
@@ -25,6 +26,7 @@ use schemas::problem::{Problem, ProblemKind};
 use schemas::session::{SourceRow, SourceStatus};
 use schemas::table::PROBLEMS;
 
+pub(crate) use self::log_secrets::{DecodedLog, LogSecrets};
 use self::masked_target::MaskedTarget;
 pub use self::recount::ForgottenRecount;
 use self::report::IngestReport;

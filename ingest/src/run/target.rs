@@ -1,12 +1,14 @@
 //! The store and the progress display, as a run uses them.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use schemas::problem::Problem;
 use schemas::session::{EventRow, SessionRow, SourceRow};
 
 use super::report::ContinuedSession;
+use crate::stream::RecordAliases;
 use crate::stream::forgotten::ForgottenRecords;
 
 /// A log as of the rows handed over so far.
@@ -92,6 +94,11 @@ pub trait Target: Sync {
     /// forgotten.
     fn forgotten_records(&self) -> Option<&ForgottenRecords> {
         None
+    }
+
+    /// Returns the earlier identities of records whose secrets were replaced in their log.
+    fn record_aliases(&self) -> Arc<RecordAliases> {
+        Arc::default()
     }
 
     /// Takes note of a log that has copies of forgotten records, before its rows are handed over.

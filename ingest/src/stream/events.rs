@@ -17,8 +17,10 @@ use super::batch::{EventBatch, EventCells};
 use super::calls::{CallColumns, split_paths};
 use super::decoded_event::{DecodedEvent, ModeWords, RecordAt};
 use super::forgotten::{ForgottenInLog, RecordProbe};
+use super::found_secrets::FoundSecret;
 use super::ledger::Ledger;
 use super::messages::{DocumentMessages, DroppedMessages};
+use super::record_aliases::RecordAliases;
 use super::replay::CopiedHistory;
 use super::repository::Repositories;
 use super::state::StreamState;
@@ -91,6 +93,10 @@ pub struct Stream {
     pub(crate) repositories: Arc<Repositories>,
     /// The secrets masked in this run.
     pub(super) secrets: SessionSecrets,
+    /// Collects the secrets of events with their text, for the replacement of secrets in the log.
+    pub(super) found_secrets: Option<Vec<FoundSecret>>,
+    /// The earlier identities of records whose secrets were replaced in the log.
+    pub(crate) aliases: Arc<RecordAliases>,
     /// Parent of the present record.
     pub(super) parent: Option<u64>,
     /// True if the working directory of the session is one that a folder of the log is named after.
@@ -139,6 +145,8 @@ impl Stream {
             redactor,
             repositories: Arc::default(),
             secrets: SessionSecrets::default(),
+            found_secrets: None,
+            aliases: Arc::default(),
             parent: None,
             is_cwd_settled: false,
             other_cwd: None,

@@ -16,6 +16,7 @@ impl Stream {
     /// the record and differs from that of other records. `None` is for records without an
     /// identity, which are treated like the last record that gave an event.
     pub fn begin_record(&mut self, at: RecordAt, identity: Option<u64>, time: Option<i64>) {
+        let identity = identity.map(|hash| self.aliases.resolve(hash));
         let is_repeated = identity.is_some_and(|hash| self.has_read(hash));
         self.is_replay = match identity {
             Some(hash) => self.detect_copy(|history, at| history.contains(hash, at)) || is_repeated,
@@ -28,7 +29,7 @@ impl Stream {
     /// Begins a record without an id. A copy has the same bytes. Unless the record has a time, the
     /// copy must also follow the order of the parent's records.
     pub fn begin_record_by_content(&mut self, at: RecordAt, raw: &[u8], time: Option<i64>) {
-        let content = xxh3_64(raw) | 1;
+        let content = self.aliases.resolve(xxh3_64(raw) | 1);
         self.is_replay = self.detect_copy(|history, at| match time {
             Some(_) => history.contains(content, at),
             None => history.advance_past(content, at),
@@ -40,7 +41,7 @@ impl Stream {
     /// the session has the same bytes. A fork may have changed them, so there the record is treated
     /// like the one before it.
     pub fn begin_record_lacking_id(&mut self, at: RecordAt, raw: &[u8], time: Option<i64>) {
-        let content = xxh3_64(raw) | 1;
+        let content = self.aliases.resolve(xxh3_64(raw) | 1);
         self.is_replay = if self.history.is_of_same_session() {
             self.detect_copy(|history, at| history.contains(content, at))
         } else {
@@ -135,18 +136,19 @@ impl Stream {
 
     /// Returns whether a log that this one may repeat has a record of this identity.
     pub fn is_in_history(&self, identity: u64) -> bool {
-        self.history.has_id(identity)
+        self.history.has_id(self.aliases.resolve(identity))
     }
 
     /// Continues copied history at the record with this content, if it occurs later in the other
     /// log.
     pub fn seek_history(&mut self, content: u64) {
-        self.history.seek_content(content, &mut self.state.history_at);
+        self.history.seek_content(self.aliases.resolve(content), &mut self.state.history_at);
     }
 
     /// Returns whether this log had a record of this identity. Always false for records without
     /// ids.
     pub fn has_read(&self, identity: u64) -> bool {
+        let identity = self.aliases.resolve(identity);
         self.own.as_ref().is_some_and(|own| own.contains(&identity))
     }
 
@@ -157,7 +159,7 @@ impl Stream {
 
     /// Sets the identity of what the present record says, which copies with new ids keep.
     pub fn set_copy_hash(&mut self, hash: u64) {
-        self.copy_hash = hash;
+        self.copy_hash = self.aliases.resolve(hash);
     }
 
     /// Overrides whether the present record is a copy, for decoders that know it from another

@@ -8,6 +8,7 @@ use schemas::{Confidence, EventType};
 
 use super::decoded_event::DecodedEvent;
 use super::events::Stream;
+use super::found_secrets::{FoundSecret, note_found_secrets};
 use super::log_folder::find_log_folder;
 use super::repository::{self, Repository};
 use super::unknown::UnknownItem;
@@ -150,6 +151,16 @@ impl Stream {
         if masked == name { name.replace('_', " ") } else { masked.into_owned() }
     }
 
+    /// Collects the secrets of the events that follow.
+    pub(crate) fn collect_secrets(&mut self) {
+        self.found_secrets = Some(Vec::new());
+    }
+
+    /// Takes the secrets collected, in the order of the events.
+    pub(crate) fn take_found_secrets(&mut self) -> Vec<FoundSecret> {
+        self.found_secrets.take().unwrap_or_default()
+    }
+
     /// Masks the secrets in the text, command and files of an event, and counts them. `answered_call`
     /// is the id of the call whose result the text is.
     pub(super) fn mask_columns<'t>(
@@ -161,6 +172,9 @@ impl Stream {
     ) -> MaskedColumns<'t> {
         let printed_by = answered_call.and_then(|id| self.state.open_calls.command_of(id));
         let printed_by = printed_by.unwrap_or_default();
+        if let (Some(found), Some(redactor)) = (&mut self.found_secrets, &self.redactor) {
+            note_found_secrets(found, redactor, self.record, (text, printed_by), command, files);
+        }
         self.secrets.mask_event(self.redactor.as_deref(), text, command, files, printed_by)
     }
 

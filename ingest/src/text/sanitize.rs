@@ -259,7 +259,7 @@ fn is_invisible(c: char) -> bool {
 /// Returns the length in bytes of the terminal escape that `text` begins with; `None` if it does
 /// not begin with one. An unfinished escape ends at the end of its line. If it is longer than any
 /// escape, only its introducer counts.
-fn escape_length(text: &str) -> Option<usize> {
+pub(crate) fn escape_length(text: &str) -> Option<usize> {
     let mut chars = text.char_indices();
     let (_, first) = chars.next()?;
     let kind = match first {

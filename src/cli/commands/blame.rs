@@ -99,17 +99,22 @@ fn read_file(place: &str) -> Result<BlamedFile, ToolError> {
         return Err(unreadable(&message));
     }
 
+    Ok(BlamedFile { text, lines, ..identify_file(&full) })
+}
+
+/// Returns what identifies a file in the logs, without its text. The path is a full one.
+pub(super) fn identify_file(full: &Path) -> BlamedFile {
     let root = full.ancestors().skip(1).find(|dir| dir.join(".git").exists());
     let relative = root.and_then(|root| full.strip_prefix(root).ok());
-    let relative = relative.or_else(|| full.file_name().map(Path::new)).unwrap_or(&full);
-    Ok(BlamedFile {
+    let relative = relative.or_else(|| full.file_name().map(Path::new)).unwrap_or(full);
+    BlamedFile {
         path: full.to_string_lossy().replace('\\', "/"),
         relative: relative.to_string_lossy().replace('\\', "/"),
         names: root.map(repository_names).unwrap_or_default(),
-        text,
-        lines,
+        text: String::new(),
+        lines: None,
         has_edits: false,
-    })
+    }
 }
 
 fn read_text(path: &Path, max_bytes: u64) -> std::io::Result<String> {

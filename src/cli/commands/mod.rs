@@ -27,6 +27,7 @@ pub(super) mod query;
 mod query_shell;
 pub(super) mod report;
 pub(super) mod restore;
+mod restore_file;
 pub(super) mod resume;
 pub(super) mod search;
 pub(super) mod secrets;

@@ -1,10 +1,12 @@
-//! `sessions restore`: writes the archived logs of sessions back to where their agents look.
+//! `sessions restore`: writes the archived logs of sessions back to where their agents look. With
+//! `--file`, prints a file of a session (`restore_file.rs`).
 
 use std::path::PathBuf;
 
 use ingest::provider::format::AgentFolders;
 use schemas::{ErrorCode, ToolError};
 
+use super::restore_file::{self, RestoreFileFlags};
 use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandOutcome, CommandResult};
 use crate::config::environment;
@@ -15,7 +17,7 @@ use tools::restore::RestoreSelection;
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct RestoreFlags {
     /// Sessions whose logs are restored, with those of their subagents; any unique prefixes
-    #[arg(value_name = "ID", required_unless_present = "all", conflicts_with = "all")]
+    #[arg(value_name = "ID", required_unless_present_any = ["all", "file"], conflicts_with = "all")]
     session_ids: Vec<String>,
     /// Restore all sessions of this machine
     #[arg(long)]
@@ -29,9 +31,21 @@ pub(in crate::cli) struct RestoreFlags {
     /// Show what would be restored, and write nothing
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    file: RestoreFileFlags,
+}
+
+impl RestoreFlags {
+    /// Returns whether a file is restored, not a log.
+    pub(in crate::cli) fn is_of_file(&self) -> bool {
+        self.file.file.is_some()
+    }
 }
 
 pub(in crate::cli) fn run(flags: RestoreFlags, context: &CommandContext<'_>) -> CommandResult {
+    if let Some(path) = &flags.file.file {
+        return restore_file::run(path, &flags.file, context);
+    }
     let tools = context.create_tools();
     let to = match &flags.to {
         None => None,

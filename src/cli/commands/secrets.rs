@@ -1,10 +1,11 @@
-//! `sessions secrets`: lists the secrets in the logs of this machine.
+//! `sessions secrets`: lists the secrets in the logs of this machine, and replaces them there.
 
 use std::collections::BTreeSet;
 
 use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandOutcome, CommandResult};
 use crate::lake::find_published;
+use crate::scrub::{find_backup, forget_backup, preview_scrub, restore_backup, scrub_logs};
 use tools::reply::time_range::TimeRange;
 use tools::secrets::SecretFilter;
 
@@ -19,18 +20,48 @@ pub(in crate::cli) struct SecretFlags {
     /// Only secrets written since: '24h', '7d', 'yesterday', a date or time
     #[arg(long)]
     since: Option<String>,
+    /// Replace the secrets in the agents' own logs, of which a backup is kept
+    #[arg(long, group = "change")]
+    scrub: bool,
+    /// Remove the backup of logs that --scrub made
+    #[arg(long, group = "change", conflicts_with_all = ["project", "kind", "since"])]
+    forget_backup: bool,
+    /// Put the logs of the backup back, with their secrets
+    #[arg(long, group = "change", conflicts_with_all = ["project", "kind", "since"])]
+    restore_backup: bool,
+    /// Do it; without this, --scrub, --forget-backup and --restore-backup only show what they would do
+    #[arg(long, requires = "change")]
+    yes: bool,
 }
 
 pub(in crate::cli) fn run(flags: &SecretFlags, context: &CommandContext<'_>) -> CommandResult {
+    if flags.forget_backup || flags.restore_backup {
+        let change = if flags.forget_backup { forget_backup } else { restore_backup };
+        let data = change(&context.store, flags.yes)?;
+        context.printer.print_value(&data, &context.layout())?;
+        return Ok(CommandOutcome::from_found(data.left_out.is_empty()));
+    }
+
     let tools = context.create_tools();
     let call = &context.call;
     let since = TimeRange::parse(flags.since.as_deref(), None, call)?.since;
-    let filter =
-        SecretFilter { project: flags.project.as_deref(), kind: flags.kind.as_deref(), since };
-    let data = tools.read_store(call, &mut || {
+    let kind = flags.kind.as_deref();
+    let filter = SecretFilter { project: flags.project.as_deref(), kind, since };
+    let mut data = tools.read_store(call, &mut || {
         let published: BTreeSet<usize> = find_published(tools.store(), tools.snapshot(call)?)?;
         tools.list_secrets(filter, &|at| published.contains(&at), call)
     })?;
+    if flags.scrub {
+        let redactor = tools.create_redactor()?;
+        let scrubbed = if flags.yes {
+            scrub_logs(&context.store, &data.logs, kind, &redactor)?
+        } else {
+            preview_scrub(&data.logs, kind, &redactor)?
+        };
+        context.printer.print_value(&scrubbed, &context.layout())?;
+        return Ok(CommandOutcome::from_found(scrubbed.is_clean()));
+    }
+    data.backup = find_backup(&context.store);
     context.printer.print_value(&data, &context.layout())?;
     // As from a check: secrets are a failure, and so is that they are not known.
     Ok(CommandOutcome::from_found(data.secrets.is_empty() && data.unmasked_logs == 0))

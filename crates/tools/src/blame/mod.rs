@@ -149,7 +149,7 @@ fn describe_edit(snapshot: &Snapshot, edit: &FileEdit) -> WrittenBy {
 }
 
 /// Finds the calls and results about files with this name: the indexes of their events by session.
-fn find_calls(
+pub(crate) fn find_calls(
     snapshot: &Snapshot,
     file: &BlamedFile,
     call: &Call<'_>,
@@ -199,7 +199,7 @@ fn read_history(
 /// Returns true if a path of a session's log is the file: the same full path, or the same path below
 /// the root of the repository. A short path identifies the file only in a session of this
 /// repository.
-fn is_same_file(path: &str, session: &SessionSummary, file: &BlamedFile) -> bool {
+pub(crate) fn is_same_file(path: &str, session: &SessionSummary, file: &BlamedFile) -> bool {
     let full = resolve_path(session.origin.cwd.as_deref(), path).replace('\\', "/");
     if full == file.path {
         return true;

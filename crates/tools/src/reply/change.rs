@@ -20,7 +20,7 @@ const CONTEXT_LINES: usize = 3;
 const LEAD_BYTES: usize = 40;
 
 /// Names of edit tool arguments that hold the removed text.
-const REMOVED: &[&str] = &[
+pub(crate) const REMOVED: &[&str] = &[
     "old_string",
     "oldString",
     "old_str",
@@ -33,7 +33,7 @@ const REMOVED: &[&str] = &[
 ];
 
 /// Names of edit tool arguments that hold the added text.
-const ADDED: &[&str] = &[
+pub(crate) const ADDED: &[&str] = &[
     "new_string",
     "newString",
     "new_str",

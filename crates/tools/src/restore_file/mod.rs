@@ -1,0 +1,241 @@
+//! Finds, for `sessions restore --file`, the content of a file as an agent last read or wrote it: from
+//! whole reads and writes, from the lines that were read, and from the edits since.
+
+mod file_state;
+mod read_call;
+
+use std::collections::{BTreeMap, HashMap};
+
+use ingest::discover::RawLog;
+use ingest::provider::call_arguments::{CallArguments, find_call_arguments};
+use ingest::redact::{Redactor, masked_kinds};
+use schemas::session::EventRow;
+use schemas::{EventType, ToolError};
+use serde::Serialize;
+
+use self::file_state::{FileAction, FileState, KnownText, contiguous_runs};
+use self::read_call::read_file_action;
+use super::analyze::{Action, pair_calls};
+use super::blame::{BlamedFile, WrittenBy, find_calls, is_same_file};
+use super::event::{EventSpan, unknown_event_error};
+use super::reply::budget::echoed_name;
+use super::reply::call::Call;
+use super::reply::convert;
+use super::reply::rows::{read_all_events, read_event_range};
+use super::reply::shared_state::SharedState;
+use crate::error::store_error;
+use base::sanitize::{clean_text, one_line};
+use store::Snapshot;
+
+/// A file as an agent knew it.
+#[derive(Debug, Default, Serialize)]
+pub struct RestoredFile {
+    pub path: String,
+    /// The text; of a file that is known in part the lines that are known. `None` if nothing is known, or
+    /// if the file was deleted.
+    pub content: Option<String>,
+    pub is_whole: bool,
+    /// Whether the text follows from a whole read or write and edits that fit.
+    pub is_certain: bool,
+    pub is_deleted: bool,
+    /// The call that read or wrote the file, or a part of it, before the edits.
+    pub origin: Option<WrittenBy>,
+    /// The last call that changed the file or showed something new of it.
+    pub last: Option<WrittenBy>,
+    /// The number of edits since the origin.
+    pub edits: usize,
+    /// The first and the last number of the lines that are known, if not all of them are.
+    pub lines: Vec<[usize; 2]>,
+    /// Number of secrets that are masked in the text.
+    pub masked_secrets: usize,
+    /// Why the text may be another one.
+    pub doubts: Vec<String>,
+}
+
+/// A call on the file, in the order of time.
+struct FileCall {
+    session: usize,
+    event_index: i32,
+    time: Option<i64>,
+    action: FileAction,
+}
+
+/// Finds the content of a file: the latest, or that before the event `at`.
+pub(super) fn run(
+    shared: &SharedState,
+    snapshot: &Snapshot,
+    file: &BlamedFile,
+    at: Option<&str>,
+    redactor: &Redactor,
+    call: &Call<'_>,
+) -> Result<RestoredFile, ToolError> {
+    let end = at.map(|at| find_event(shared, snapshot, at, call)).transpose()?;
+    let mut calls = Vec::new();
+    let mut doubts = Vec::new();
+    for session in find_calls(snapshot, file, call)?.into_keys() {
+        call.ensure_running()?;
+        let rows = read_all_events(snapshot, session, call)?;
+        add_calls(snapshot, session, &rows, file, redactor, (&mut calls, &mut doubts))?;
+    }
+    calls.sort_by_key(|call| (call.time, call.session, call.event_index));
+    if let Some((session, event)) = &end {
+        calls.retain(|call| {
+            if call.session == *session {
+                call.event_index < event.event_index
+            } else {
+                call.time < event.timestamp
+            }
+        });
+    }
+
+    let mut state = FileState::default();
+    let (mut origin, mut last) = (None, None);
+    for FileCall { session, event_index, time, action } in calls {
+        let id = event_id(snapshot, session, event_index);
+        let is_read = matches!(action, FileAction::ReadWhole(_) | FileAction::ReadLines(_));
+        let is_new = state.apply(action, &id);
+        let place = || describe_call(snapshot, session, event_index, time);
+        if is_new {
+            origin = Some(place());
+        }
+        if is_new || !is_read {
+            last = Some(place());
+        }
+    }
+    doubts.extend(state.doubts);
+    let mut restored = RestoredFile {
+        path: file.path.clone(),
+        origin,
+        last,
+        edits: state.edits,
+        is_deleted: state.text == KnownText::Deleted,
+        is_certain: doubts.is_empty(),
+        doubts,
+        ..RestoredFile::default()
+    };
+    match state.text {
+        KnownText::Whole(text) => {
+            restored.is_whole = true;
+            restored.content = Some(text);
+        }
+        KnownText::Lines(lines) => {
+            restored.lines = contiguous_runs(&lines);
+            restored.content = Some(lines.values().map(|line| format!("{line}\n")).collect());
+        }
+        KnownText::Nothing | KnownText::Deleted => {}
+    }
+    let masked = restored.content.as_deref().map(|text| masked_kinds(text).count());
+    restored.masked_secrets = masked.unwrap_or(0);
+    Ok(restored)
+}
+
+/// Returns the session and the row of an event.
+fn find_event(
+    shared: &SharedState,
+    snapshot: &Snapshot,
+    id: &str,
+    call: &Call<'_>,
+) -> Result<(usize, EventRow), ToolError> {
+    let span = EventSpan::parse(id)?;
+    let session = shared.caller.find_session(snapshot, &span.session)?;
+    let event = read_event_range(snapshot, session, span.indexes(), call)?.into_iter().next();
+    let unknown = || unknown_event_error(shared, snapshot, Some(&span), vec![echoed_name(id)]);
+    Ok((session, event.ok_or_else(unknown)?))
+}
+
+/// Adds the calls of a session on the file to `calls`, and why they may be misread to `doubts`.
+fn add_calls(
+    snapshot: &Snapshot,
+    session: usize,
+    rows: &[EventRow],
+    file: &BlamedFile,
+    redactor: &Redactor,
+    (calls, doubts): (&mut Vec<FileCall>, &mut Vec<String>),
+) -> Result<(), ToolError> {
+    let summary = &snapshot.sessions()[session];
+    let is_file = |path: &str| is_same_file(path, summary, file);
+    let actions: Vec<Action<'_>> = pair_calls(rows)
+        .into_iter()
+        .filter(|action| action.has_succeeded() && action.files().iter().any(|path| is_file(path)))
+        .collect();
+    let edits: Vec<&EventRow> = actions
+        .iter()
+        .filter(|action| action.is_edit() && action.call.event_type == EventType::ToolCall)
+        .map(|action| action.call)
+        .collect();
+    let arguments = find_arguments(snapshot, &summary.session_id, &edits, redactor)?;
+    let is_unread = edits.iter().any(|call| !arguments.contains_key(&call.event_index));
+    if is_unread {
+        doubts.push(format!(
+            "the log of {} does not have its edits any more, so they are read from the stored text, where the end of an argument is not always certain",
+            summary.session_id
+        ));
+    }
+    for action in &actions {
+        let found = arguments.get(&action.call.event_index);
+        if let Some(file_action) = read_file_action(action, found, &is_file) {
+            calls.push(FileCall {
+                session,
+                event_index: action.call.event_index,
+                time: action.call.timestamp,
+                action: file_action,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Finds the arguments of calls in the log of their session, by the indexes of the events.
+fn find_arguments(
+    snapshot: &Snapshot,
+    session_id: &str,
+    edits: &[&EventRow],
+    redactor: &Redactor,
+) -> Result<HashMap<i32, CallArguments>, ToolError> {
+    let mut found = HashMap::new();
+    if edits.is_empty() {
+        return Ok(found);
+    }
+    let sources = snapshot.read_sources(false).map_err(store_error)?;
+    let source = sources.into_iter().find(|row| row.session_id.as_deref() == Some(session_id));
+    let Some(mut log) = source.and_then(|row| RawLog::open(&row.path).ok()) else {
+        return Ok(found);
+    };
+    let mut records: BTreeMap<(i64, i64), Vec<&EventRow>> = BTreeMap::new();
+    for row in edits {
+        records.entry((row.source_offset, row.source_length)).or_default().push(row);
+    }
+    for ((offset, length), calls) in records {
+        let record = log.read_record(offset.cast_unsigned(), length.cast_unsigned());
+        let Ok(record) = record else { continue };
+        let texts: Vec<&str> = calls.iter().map(|row| row.text.as_str()).collect();
+        let by_text = find_call_arguments(&record, &texts, redactor);
+        for row in calls {
+            if let Some(arguments) = by_text.get(row.text.as_str()) {
+                found.insert(row.event_index, arguments.clone());
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn event_id(snapshot: &Snapshot, session: usize, event_index: i32) -> String {
+    let index = convert::unsigned_index(event_index);
+    schemas::EventId::format(&snapshot.sessions()[session].session_id, index)
+}
+
+fn describe_call(
+    snapshot: &Snapshot,
+    session: usize,
+    event_index: i32,
+    time: Option<i64>,
+) -> WrittenBy {
+    let row = &snapshot.sessions()[session];
+    WrittenBy {
+        session_id: row.session_id.clone(),
+        event_id: event_id(snapshot, session, event_index),
+        provider: row.provider,
+        timestamp: convert::format_time(time),
+        title: row.title.as_deref().map(|title| one_line(&clean_text(title))),
+    }
+}

@@ -1,0 +1,223 @@
+//! Replaces the secrets in a log itself by the placeholders that an ingest would write. Every other
+//! byte stays: only parts of JSON strings change, and records, lines and their order do not.
+//!
+//! The log is decoded as an ingest does, which finds the secrets of its events with their text. Each
+//! string of a record is then searched by the rules, and for the secrets of the events of the same
+//! record (`record.rs`). The result is decoded again: what is found there remains,
+//! and a log that would be read otherwise than before is left as it is.
+
+mod record;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read as _, Seek as _, Write as _};
+use std::path::Path;
+use std::sync::Arc;
+
+use schemas::Provider;
+
+use self::record::RecordScrubber;
+use crate::discover::sniff::{Sniffed, sniff, sniff_open_file};
+use crate::provider::format::LogReader;
+use crate::provider::format_of;
+use crate::redact::{Redactor, SecretPlace};
+use crate::run::{DecodedLog, LogSecrets};
+use crate::source::candidate::{Container, LogCandidate};
+use crate::source::container::{Content, MAX_DOCUMENT_BYTES};
+use crate::source::lines::{LogLine, LogLines};
+use crate::stream::{FoundSecret, RecordAliases};
+
+/// Maximum number of times that the secrets of a log are searched and replaced. The second time finds
+/// those that only the events of a record announce; a third one has found nothing so far.
+const MAX_ROUNDS: usize = 3;
+
+/// The rules by which secrets are replaced.
+pub struct ScrubRules {
+    /// Finds the secrets.
+    pub redactor: Arc<Redactor>,
+    /// The kind of secrets that are replaced; `None` for all.
+    pub kind: Option<String>,
+    /// The identities of records that were replaced before.
+    pub aliases: Arc<RecordAliases>,
+}
+
+/// What was replaced in a log.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ScrubbedLog {
+    /// The number of places by kind. Places that no event shows count, too.
+    pub replaced: BTreeMap<String, u64>,
+    /// The secrets of these kinds that an ingest still finds in the log, by kind.
+    pub remaining: BTreeMap<String, u64>,
+    /// Pairs of the new and the former identity of records that are identified by their content.
+    pub aliases: Vec<(u64, u64)>,
+}
+
+/// The outcome for a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ScrubOutcome {
+    /// The log without the secrets is written.
+    Scrubbed(ScrubbedLog),
+    /// The log cannot be rewritten, for this reason.
+    LeftOut(&'static str),
+}
+
+/// Returns why the log that the store knows as `key` cannot be rewritten whatever its content; `None`
+/// if it is a plain file.
+pub fn find_obstacle_to_rewriting(key: &str) -> Option<&'static str> {
+    let Some(file) = crate::discover::presence::find_candidate(key) else {
+        return Some("the log is gone");
+    };
+    match file.container {
+        Container::Plain => None,
+        Container::Zstd | Container::Gzip => Some("it is compressed"),
+        Container::Assembled(_) => {
+            Some("it is in a database or in several files, which are not rewritten")
+        }
+    }
+}
+
+/// Writes the log at `path`, which is open as `log`, to `out` without its secrets. `provider` is the
+/// agent whose log the store has it for. Files without a name are created in `scratch`.
+///
+/// # Errors
+/// Returns the errors of reading and writing.
+pub fn scrub_log(
+    path: &Path,
+    log: &File,
+    (out, scratch): (&mut File, &Path),
+    provider: Provider,
+    rules: &ScrubRules,
+) -> io::Result<ScrubOutcome> {
+    let candidate = LogCandidate::from_path(path.to_owned())?;
+    let Sniffed::Log(claim) = sniff(&candidate, Some(&rules.redactor))? else {
+        return Ok(ScrubOutcome::LeftOut("it is no longer recognised as a log"));
+    };
+    if claim.provider != provider {
+        return Ok(ScrubOutcome::LeftOut("another agent wrote it than the store knows"));
+    }
+    let is_document = matches!(format_of(provider).reader, LogReader::Document(_));
+    if is_document && candidate.size > MAX_DOCUMENT_BYTES {
+        return Ok(ScrubOutcome::LeftOut("the document is too large to be read"));
+    }
+
+    let key = candidate.key();
+    let decoded = DecodedLog {
+        claim: &claim,
+        path: &key,
+        redactor: &rules.redactor,
+        aliases: &rules.aliases,
+    };
+    let before = read_secrets(&decoded, log)?;
+    let mut result = ScrubbedLog::default();
+    let mut current = log.try_clone()?;
+    let mut now: Option<LogSecrets> = None;
+    for round in 0..MAX_ROUNDS {
+        let scrubber = RecordScrubber {
+            redactor: &rules.redactor,
+            kind: rules.kind.as_deref(),
+            is_thorough: round > 0,
+        };
+        let secrets = &now.as_ref().unwrap_or(&before).secrets;
+        let places = find_places(&current, is_document, &scrubber, secrets)?;
+        if places.is_empty() {
+            break;
+        }
+        for (_, place) in &places {
+            *result.replaced.entry(place.kind.clone()).or_default() += 1;
+        }
+        let mut next = tempfile::tempfile_in(scratch)?;
+        write_replaced(&current, &mut next, &places)?;
+        now = Some(read_secrets(&decoded, &next)?);
+        current = next;
+    }
+
+    let after = now.as_ref().unwrap_or(&before);
+    if after.events != before.events || after.identities.len() != before.identities.len() {
+        return Ok(ScrubOutcome::LeftOut("without the secrets it would be read otherwise"));
+    }
+    rewind(&current)?;
+    if sniff_open_file(&candidate, &current, Some(&rules.redactor))? != Sniffed::Log(claim.clone())
+    {
+        return Ok(ScrubOutcome::LeftOut("without the secrets it would not be the same session"));
+    }
+    let pairs = after.identities.iter().zip(&before.identities);
+    result.aliases = pairs.filter(|(new, old)| new != old).map(|(new, old)| (*new, *old)).collect();
+    result.remaining = after.counts.clone();
+    result.remaining.retain(|kind, _| rules.kind.as_ref().is_none_or(|wanted| wanted == kind));
+    rewind(&current)?;
+    io::copy(&mut &current, out)?;
+    out.flush()?;
+    Ok(ScrubOutcome::Scrubbed(result))
+}
+
+/// Decodes a log and returns its secrets.
+fn read_secrets(decoded: &DecodedLog<'_>, log: &File) -> io::Result<LogSecrets> {
+    decoded.read_secrets(Content::File(rewind(log)?), log.metadata()?.len())
+}
+
+/// Returns a handle of a file at its beginning.
+fn rewind(file: &File) -> io::Result<File> {
+    let mut handle = file.try_clone()?;
+    handle.rewind()?;
+    Ok(handle)
+}
+
+/// Returns the places of secrets in a log, in order, each with the position of the text that its range
+/// counts from. `secrets` are those of the events.
+fn find_places(
+    log: &File,
+    is_document: bool,
+    scrubber: &RecordScrubber<'_>,
+    secrets: &[FoundSecret],
+) -> io::Result<Vec<(u64, SecretPlace)>> {
+    let mut known: BTreeMap<u64, Vec<(String, String)>> = BTreeMap::new();
+    for secret in secrets {
+        let offset = if is_document { 0 } else { secret.offset };
+        let found = (secret.kind.clone(), secret.text.clone());
+        let of_record = known.entry(offset).or_default();
+        if !of_record.contains(&found) {
+            of_record.push(found);
+        }
+    }
+    let mut file = rewind(log)?;
+    let mut places = Vec::new();
+    if is_document {
+        let mut text = String::new();
+        // A document that is not UTF-8 is damaged, and stays as it is.
+        if file.read_to_string(&mut text).is_ok() {
+            let known = known.into_values().next().unwrap_or_default();
+            places.extend(scrubber.find_places(&text, &known).into_iter().map(|place| (0, place)));
+        }
+        return Ok(places);
+    }
+    let size = file.metadata()?.len();
+    let mut lines = LogLines::of_size(Content::File(file), 0, size);
+    while let Some(line) = lines.next_line()? {
+        let (LogLine::Whole { offset, bytes } | LogLine::Tail { offset, bytes }) = line else {
+            continue;
+        };
+        let Ok(text) = str::from_utf8(bytes) else { continue };
+        let end = offset + bytes.len() as u64;
+        let of_line: Vec<(String, String)> =
+            known.range(offset..end).flat_map(|(_, secrets)| secrets.iter().cloned()).collect();
+        places
+            .extend(scrubber.find_places(text, &of_line).into_iter().map(|place| (offset, place)));
+    }
+    Ok(places)
+}
+
+/// Writes a log with placeholders at these places, which are in order.
+fn write_replaced(log: &File, out: &mut File, places: &[(u64, SecretPlace)]) -> io::Result<()> {
+    let mut from = BufReader::new(rewind(log)?);
+    let mut to = BufWriter::new(out);
+    let mut at = 0;
+    for (offset, place) in places {
+        let (start, end) = (offset + place.range.start as u64, offset + place.range.end as u64);
+        io::copy(&mut (&mut from).take(start - at), &mut to)?;
+        to.write_all(place.mask().as_bytes())?;
+        from.seek_relative((end - start).cast_signed())?;
+        at = end;
+    }
+    io::copy(&mut from, &mut to)?;
+    to.flush()
+}

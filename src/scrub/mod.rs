@@ -1,0 +1,248 @@
+//! Replaces the secrets in the agents' own logs. Of each log a backup is made first, and a kill at any
+//! time leaves the old log or the new one. Nothing else of this program writes the agents' logs, except
+//! that a backup is put back.
+
+mod backup;
+mod log_file;
+mod open_files;
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ingest::redact::Redactor;
+use ingest::scrub::{ScrubOutcome, ScrubRules, ScrubbedLog, find_obstacle_to_rewriting, scrub_log};
+use schemas::{Provider, ToolError};
+use serde::Serialize;
+use tempfile::NamedTempFile;
+
+pub use self::backup::{BackupAction, BackupData, find_backup, forget_backup, restore_backup};
+use self::backup::{BackupFolder, PATIENCE};
+use self::log_file::LogFile;
+use self::open_files::OpenFiles;
+use crate::files::leftovers::create_temporary;
+use crate::update::write_lock::take_write_lock;
+use base::parallel::in_parallel;
+use base::sanitize::clean_text;
+use store::{Store, Verify};
+use tools::error::store_error;
+use tools::secrets::{LogBackup, SecretLog};
+
+/// Number of logs that are replaced together: their new versions are on the disk at the same time, and
+/// the store notes them in one commit.
+const LOGS_AT_A_TIME: usize = 64;
+
+/// What was replaced in the logs, or would be.
+#[derive(Debug, Default, Serialize)]
+pub struct ScrubData {
+    /// False if this only shows what would be replaced.
+    pub is_done: bool,
+    pub logs: Vec<ScrubbedFile>,
+    pub left_out: Vec<LeftOutLog>,
+    /// The number of replaced places by kind.
+    pub replaced: BTreeMap<String, u64>,
+    /// The number of secrets that remain in these logs by kind, as an ingest counts them.
+    pub remaining: BTreeMap<String, u64>,
+    /// The logs as they were before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backup: Option<LogBackup>,
+}
+
+/// A log whose secrets were replaced, or would be.
+#[derive(Debug, Serialize)]
+pub struct ScrubbedFile {
+    pub session_id: String,
+    pub provider: Provider,
+    pub file: String,
+    pub replaced: BTreeMap<String, u64>,
+    pub remaining: BTreeMap<String, u64>,
+}
+
+/// A log that stays as it is.
+#[derive(Debug, Serialize)]
+pub struct LeftOutLog {
+    pub session_id: String,
+    pub provider: Provider,
+    pub file: String,
+    pub reason: String,
+}
+
+impl ScrubData {
+    /// Returns whether the logs have none of the secrets any more.
+    pub fn is_clean(&self) -> bool {
+        self.left_out.is_empty()
+            && self.remaining.is_empty()
+            && (self.is_done || self.logs.is_empty())
+    }
+
+    fn leave_out(&mut self, log: &SecretLog, redactor: &Redactor, reason: impl Into<String>) {
+        self.left_out.push(LeftOutLog {
+            session_id: log.session_id.clone(),
+            provider: log.provider,
+            file: shown_path(log, redactor),
+            reason: reason.into(),
+        });
+    }
+
+    fn add(&mut self, log: &SecretLog, redactor: &Redactor, scrubbed: ScrubbedLog) {
+        for (sums, counts) in
+            [(&mut self.replaced, &scrubbed.replaced), (&mut self.remaining, &scrubbed.remaining)]
+        {
+            for (kind, count) in counts {
+                *sums.entry(kind.clone()).or_default() += count;
+            }
+        }
+        self.logs.push(ScrubbedFile {
+            session_id: log.session_id.clone(),
+            provider: log.provider,
+            file: shown_path(log, redactor),
+            replaced: scrubbed.replaced,
+            remaining: scrubbed.remaining,
+        });
+    }
+}
+
+/// Returns the path of a log as it is shown.
+fn shown_path(log: &SecretLog, redactor: &Redactor) -> String {
+    clean_text(&redactor.mask(&log.path, &mut <_>::default()))
+}
+
+/// A log and its new version, which is in the same folder under another name.
+struct PreparedLog<'l> {
+    log: &'l SecretLog,
+    file: LogFile,
+    new: NamedTempFile,
+    scrubbed: ScrubbedLog,
+}
+
+/// What came of a log before it is replaced.
+enum Preparation<'l> {
+    Ready(Box<PreparedLog<'l>>),
+    /// The log has no secret that can be replaced.
+    Unchanged(&'l SecretLog, ScrubbedLog),
+    LeftOut(&'l SecretLog, String),
+}
+
+/// Shows what would be replaced in these logs. Nothing is written but temporary files without names.
+pub fn preview_scrub(
+    logs: &[SecretLog],
+    kind: Option<&str>,
+    redactor: &Arc<Redactor>,
+) -> Result<ScrubData, ToolError> {
+    let rules = ScrubRules {
+        redactor: Arc::clone(redactor),
+        kind: kind.map(str::to_owned),
+        aliases: Arc::default(),
+    };
+    let open = OpenFiles::find();
+    let mut data = ScrubData::default();
+    for prepared in prepare_logs(logs, &rules, &open, true) {
+        match prepared {
+            Preparation::Ready(prepared) => data.add(prepared.log, redactor, prepared.scrubbed),
+            Preparation::Unchanged(log, scrubbed) => data.add(log, redactor, scrubbed),
+            Preparation::LeftOut(log, reason) => data.leave_out(log, redactor, reason),
+        }
+    }
+    Ok(data)
+}
+
+/// Replaces the secrets in these logs. `kind` is the kind of secrets; `None` for all.
+///
+/// # Errors
+/// Fails if the store or the folder of backups cannot be written. Logs that were replaced until then
+/// have their backups.
+pub fn scrub_logs(
+    store: &Store,
+    logs: &[SecretLog],
+    kind: Option<&str>,
+    redactor: &Arc<Redactor>,
+) -> Result<ScrubData, ToolError> {
+    let writer = take_write_lock(store, Verify::Some, PATIENCE)?;
+    let rules = ScrubRules {
+        redactor: Arc::clone(redactor),
+        kind: kind.map(str::to_owned),
+        aliases: writer.scrubbed_records(),
+    };
+    let mut data = ScrubData { is_done: true, ..ScrubData::default() };
+    let backup = BackupFolder::create(store)?;
+    for batch in logs.chunks(LOGS_AT_A_TIME) {
+        let mut ready = Vec::new();
+        for prepared in prepare_logs(batch, &rules, &OpenFiles::find(), false) {
+            match prepared {
+                Preparation::Ready(prepared) => ready.push(prepared),
+                Preparation::Unchanged(log, scrubbed) => data.add(log, redactor, scrubbed),
+                Preparation::LeftOut(log, reason) => data.leave_out(log, redactor, reason),
+            }
+        }
+        for prepared in &ready {
+            backup.add(&prepared.file, &prepared.new)?;
+        }
+        let paths: HashSet<&str> = ready.iter().map(|one| one.log.path.as_str()).collect();
+        let pairs: Vec<(u64, u64)> =
+            ready.iter().flat_map(|one| one.scrubbed.aliases.iter().copied()).collect();
+        if !ready.is_empty() {
+            writer.note_scrubbed_logs(&paths, &pairs).map_err(store_error)?;
+        }
+        // Reading and copying took a while, in which an agent may have begun to write.
+        let open = OpenFiles::find();
+        for prepared in ready {
+            let PreparedLog { log, file, new, scrubbed } = *prepared;
+            match file.replace(new, &open) {
+                Ok(()) => data.add(log, redactor, scrubbed),
+                Err(reason) => data.leave_out(log, redactor, reason),
+            }
+        }
+    }
+    writer.unlock();
+    data.backup = find_backup(store);
+    Ok(data)
+}
+
+/// Writes the new versions of logs next to them. A dry run gives each the folder for temporary files.
+fn prepare_logs<'l>(
+    logs: &'l [SecretLog],
+    rules: &ScrubRules,
+    open: &OpenFiles,
+    is_dry_run: bool,
+) -> Vec<Preparation<'l>> {
+    let prepare = |part: &[(usize, &'l SecretLog)]| {
+        let prepared = part.iter().map(|(at, log)| {
+            let prepared = prepare_log(log, rules, open, is_dry_run);
+            (*at, prepared.unwrap_or_else(|reason| Preparation::LeftOut(log, reason)))
+        });
+        Ok::<_, std::convert::Infallible>(prepared.collect::<Vec<_>>())
+    };
+    let numbered: Vec<(usize, &SecretLog)> = logs.iter().enumerate().collect();
+    let Ok(parts) = in_parallel(&numbered, 1, prepare);
+    let mut prepared: Vec<_> = parts.into_iter().flatten().collect();
+    prepared.sort_by_key(|(at, _)| *at);
+    prepared.into_iter().map(|(_, prepared)| prepared).collect()
+}
+
+/// Writes the new version of a log. An error is the reason why the log is left out.
+fn prepare_log<'l>(
+    log: &'l SecretLog,
+    rules: &ScrubRules,
+    open: &OpenFiles,
+    is_dry_run: bool,
+) -> Result<Preparation<'l>, String> {
+    if let Some(reason) = find_obstacle_to_rewriting(&log.path) {
+        return Err(reason.to_owned());
+    }
+    let path = PathBuf::from(&log.path);
+    let file = LogFile::open(path, open)?;
+    let folder = if is_dry_run { tempfile::env::temp_dir() } else { file.folder().to_owned() };
+    let unwritable = |error: std::io::Error| format!("its new version cannot be written: {error}");
+    let mut new = create_temporary(&folder).map_err(unwritable)?;
+    let out = (new.as_file_mut(), &*folder);
+    let outcome = scrub_log(file.path(), file.content(), out, log.provider, rules);
+    match outcome.map_err(|error| format!("it cannot be read or rewritten: {error}"))? {
+        ScrubOutcome::LeftOut(reason) => Err(reason.to_owned()),
+        ScrubOutcome::Scrubbed(scrubbed) if scrubbed.replaced.is_empty() => {
+            Ok(Preparation::Unchanged(log, scrubbed))
+        }
+        ScrubOutcome::Scrubbed(scrubbed) => {
+            Ok(Preparation::Ready(Box::new(PreparedLog { log, file, new, scrubbed })))
+        }
+    }
+}
