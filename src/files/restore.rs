@@ -109,7 +109,7 @@ impl LogRestorer<'_> {
         let mut files = Vec::new();
         for file in self.archive.files_of(session_id) {
             let place = self.find_place(file)?;
-            if !fs::symlink_metadata(&place).is_ok() {
+            if fs::symlink_metadata(&place).is_err() {
                 files.push((file, place));
             } else if file.is_log {
                 return Ok(RestoreOutcome::LogExists);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::checks::{Checks, JsonChecks};
+use crate::checks::JsonChecks;
 use crate::crash::{compare, content};
 use crate::env::{Random, TestEnv, contents_below, copy_folder, files_below, samples};
 use crate::log::claude_record;
@@ -253,10 +253,10 @@ fn what_cannot_be_restored_says_why() {
     env.run(["ingest", "--quiet"]).ok();
     env.run(["restore", CLAUDE_ID]).fails(1).shows(["not archived", "keep_logs"]);
     env.run(["restore", "--all", "--lost"]).fails(0).shows("1 could not be restored");
-    env.run(["restore", "no-such-session"]).fails(3).says("no-such-session");
-    env.run(["restore"]).fails(2).says("--all");
+    env.run(["restore", "no-such-session"]).fails(1).says("no-such-session");
+    env.run(["restore"]).fails(2).says("<ID>");
     env.run(["forget", CLAUDE_ID, "--yes"]).ok();
-    env.run(["restore", CLAUDE_ID]).fails(3).says(["was forgotten", "nothing of it is kept"]);
+    env.run(["restore", CLAUDE_ID]).fails(1).says(["was forgotten", "nothing of it is kept"]);
 }
 
 /// The words in the archive, compressed or not.
@@ -412,7 +412,8 @@ fn a_killed_ingest_loses_and_doubles_nothing_in_the_archive() {
 #[test]
 fn a_corrupted_archive_gives_no_wrong_log_and_is_repaired() {
     let env = home_with_samples(EXACT);
-    let logs = restorable(&contents_below(&env.path("home")));
+    let files = contents_below(&env.path("home"));
+    let logs = restorable(&files);
     let archive = env.store().join("archive.db");
     let written = fs::read(&archive).expect("reads");
     let mut random = Random(5);
@@ -428,7 +429,7 @@ fn a_corrupted_archive_gives_no_wrong_log_and_is_repaired() {
         let ran = env.run(["restore", "--all", "--to", &to]);
         noticed += usize::from(ran.code != 0 || ran.stdout.contains("failed"));
         for (path, found) in contents_below(&env.path(&to).join("home")) {
-            assert!(logs.get(&path) == Some(&found), "{}", path.display());
+            assert!(files.get(&path) == Some(&found), "{}", path.display());
         }
     }
     assert!(noticed > 0, "some damage is noticed");

@@ -5,7 +5,7 @@ use std::fs::{self, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::archive::ARCHIVE_FILE;
+use super::archive::names::ARCHIVE_FILE;
 use super::catalog::CATALOG_FILE;
 use super::error::{StoreError, UserFile};
 use super::folder::SEGMENTS_FOLDER;

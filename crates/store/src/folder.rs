@@ -17,7 +17,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::archive::{ARCHIVE_FILE, ARCHIVE_SIDE_FILES};
+use super::archive::names::{ARCHIVE_FILE, ARCHIVE_SIDE_FILES};
 use super::catalog::{CATALOG_FILE, CATALOG_SIDE_FILES, Catalog};
 use super::disk::files;
 use super::disk::lock::{StoreLock, WRITE_LOCK};

@@ -225,7 +225,7 @@ fn sessions_found(
     }
 }
 
-/// Adds the subagents and earlier versions of the selected sessions, and theirs.
+/// Adds the sessions below the selected ones that `is_part` accepts, and those below them.
 pub(super) fn add_parts(
     snapshot: &Snapshot,
     selected: &mut BTreeSet<usize>,

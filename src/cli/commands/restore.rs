@@ -66,6 +66,6 @@ pub(in crate::cli) fn run(flags: RestoreFlags, context: &CommandContext<'_>) -> 
         RestoreSelection { session_ids: flags.session_ids, all: flags.all, lost: flags.lost };
     let data = restore_sessions(&tools, &selection, &options, &context.call)?;
     context.printer.print_value(&data, &context.layout())?;
-    let is_whole = if flags.all { true } else { data.not_restored == 0 };
-    Ok(CommandOutcome::from_found(is_whole))
+    // Of all sessions, some never had a log to archive.
+    Ok(CommandOutcome::from_found(flags.all || data.not_restored == 0))
 }

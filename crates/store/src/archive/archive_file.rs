@@ -8,7 +8,7 @@ use schemas::Provider;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3Default;
 
-use super::{ARCHIVE_FILE, KeepLogs};
+use super::names::{ARCHIVE_FILE, KeepLogs};
 use crate::disk::database::Database;
 use crate::error::StoreError;
 

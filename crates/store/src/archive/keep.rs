@@ -17,7 +17,7 @@ use schemas::session::{SourceRow, SourceStatus};
 
 use super::archive_file::{ArchiveChange, ArchiveFile, ArchiveState, ArchivedFile};
 use super::content::{ContentForm, FrameMasker, SMALL_FRAME_BYTES, pack_content};
-use super::{ARCHIVE_FILE, KeepLogs};
+use super::names::{ARCHIVE_FILE, KeepLogs};
 use crate::damage::Verify;
 use crate::disk::database::remove_side_files;
 use crate::error::StoreError;

@@ -15,41 +15,10 @@
 pub(crate) mod archive_file;
 mod content;
 mod keep;
+pub(crate) mod names;
 mod read;
 
 pub use archive_file::ArchivedFile;
 pub use keep::ArchiveRules;
+pub use names::KeepLogs;
 pub use read::{LogArchive, UnpackError};
-
-use serde::{Deserialize, Serialize};
-
-/// Name of the archive in the store directory.
-pub(crate) const ARCHIVE_FILE: &str = "archive.db";
-
-/// Names of the files that SQLite keeps next to it while it is open.
-pub(crate) const ARCHIVE_SIDE_FILES: [&str; 3] =
-    ["archive.db-wal", "archive.db-shm", "archive.db-journal"];
-
-/// How the logs are kept.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum KeepLogs {
-    /// No log is added to the archive.
-    #[default]
-    No,
-    /// With the secrets masked.
-    Masked,
-    /// Byte for byte, with their secrets.
-    Exact,
-}
-
-impl KeepLogs {
-    /// Returns the value as the settings have it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::No => "no",
-            Self::Masked => "masked",
-            Self::Exact => "exact",
-        }
-    }
-}

@@ -6,10 +6,10 @@ use std::io::{self, Write};
 use ingest::redact::Redactor;
 use schemas::Provider;
 
-use super::KeepLogs;
 use super::archive_file::{ArchiveFile, ArchivedFile};
 use super::content::{FrameMasker, unpack_frame};
 use super::keep::{form_of, rules_of};
+use super::names::KeepLogs;
 use crate::error::StoreError;
 use crate::open_store::Store;
 
