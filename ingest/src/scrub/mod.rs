@@ -122,19 +122,26 @@ pub fn scrub_log(
         if places.is_empty() {
             break;
         }
+        let mut next = tempfile::tempfile_in(scratch)?;
+        write_replaced(&current, &mut next, &places)?;
+        let after = read_secrets(&decoded, &next)?;
+        let is_read_alike =
+            after.events == before.events && after.identities.len() == before.identities.len();
+        if !is_read_alike && now.is_none() {
+            return Ok(ScrubOutcome::LeftOut("without the secrets it would be read otherwise"));
+        }
+        if !is_read_alike {
+            // These secrets are also words without which a record is not what it is. They remain.
+            break;
+        }
         for (_, place) in &places {
             *result.replaced.entry(place.kind.clone()).or_default() += 1;
         }
-        let mut next = tempfile::tempfile_in(scratch)?;
-        write_replaced(&current, &mut next, &places)?;
-        now = Some(read_secrets(&decoded, &next)?);
+        now = Some(after);
         current = next;
     }
 
     let after = now.as_ref().unwrap_or(&before);
-    if after.events != before.events || after.identities.len() != before.identities.len() {
-        return Ok(ScrubOutcome::LeftOut("without the secrets it would be read otherwise"));
-    }
     rewind(&current)?;
     if sniff_open_file(&candidate, &current, Some(&rules.redactor))? != Sniffed::Log(claim.clone())
     {

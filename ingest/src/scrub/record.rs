@@ -13,6 +13,23 @@ use crate::redact::{
 /// Maximum depth of JSON text in strings of JSON text that is searched.
 const MAX_NESTED_TEXTS: usize = 8;
 
+/// Keys of values that say what a record is. A word in them is never a secret because an event has a
+/// secret of this text.
+const STRUCTURE_KEYS: [&[u8]; 12] = [
+    b"type",
+    b"subtype",
+    b"role",
+    b"kind",
+    b"status",
+    b"level",
+    b"event",
+    b"name",
+    b"tool",
+    b"model",
+    b"provider",
+    b"version",
+];
+
 /// Finds the secrets in the records of a log.
 pub(super) struct RecordScrubber<'r> {
     pub(super) redactor: &'r Redactor,
@@ -47,6 +64,8 @@ impl RecordScrubber<'_> {
             if string.is_key || string.raw.is_empty() || string.is_opaque() {
                 return;
             }
+            let known: &[(String, String)] =
+                if STRUCTURE_KEYS.contains(&string.key) { &[] } else { known };
             let mut parts = Vec::new();
             let text = decode_string(string.raw, Some(&mut parts));
             // A string without escapes is written as it is.
@@ -135,9 +154,9 @@ mod tests {
     #[test]
     fn secrets_that_only_events_announce_are_found_by_their_text() {
         let known = [("password", "sea"), ("password", "barnacles")];
-        let json = r#"{"a":"sea","b":"seaside barnacles"}"#;
-        let some = r#"{"a":"sea","b":"seaside [REDACTED:password]"}"#;
-        let all = r#"{"a":"[REDACTED:password]","b":"seaside [REDACTED:password]"}"#;
+        let json = r#"{"a":"sea","b":"seaside barnacles","type":"sea"}"#;
+        let some = r#"{"a":"sea","b":"seaside [REDACTED:password]","type":"sea"}"#;
+        let all = r#"{"a":"[REDACTED:password]","b":"seaside [REDACTED:password]","type":"sea"}"#;
         assert_eq!(scrub(json, &known, false), some);
         assert_eq!(scrub(json, &known, true), all);
     }
