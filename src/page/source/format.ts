@@ -157,7 +157,7 @@ export function modelPattern(shown: string): string {
   const name = shown.replace(/^claude-(?=opus|sonnet|haiku)/, "");
   const isClaude = modelName(name).startsWith("claude");
   const words = isClaude ? escape(name).replace(/(?<=\d)-(?=\d)/g, "[.-]") : escape(name);
-  return `(.*[/.])?${name === shown ? "" : "(claude-)?"}${words}([-@]20[0-9]{6}|-20[0-9]{2}-[0-9]{2}-[0-9]{2})?(-v[0-9:]*)?`;
+  return `(.*[/.])?${name === shown ? "" : "(claude-)?"}${words}([-@]20[0-9]{6}|-20[0-9]{2}-[0-9]{2}-[0-9]{2})?${isClaude ? "(-v[0-9:]*)?" : ""}`;
 }
 
 /** Shortens the notes in place of images: `[image/png 20480 bytes]` becomes `[image 20 KB]`. */

@@ -119,7 +119,8 @@ function useCalls(matches: any[]): Map<string, Event> {
 /** A passage: a call in one line, with the line of its text that was found, or the text around what was found. */
 function Passage({ match, call, pattern }: { match: any; call?: Event; pattern?: RegExp }) {
   const text = shortNotes(match.snippet);
-  if (!call?.line) return <>{marked(text, pattern)}</>;
+  // Until the call is read, at least the name of its first argument is left out.
+  if (!call?.line) return <>{marked(match.event_type === "tool_call" ? text.replace(/^…?[\w.-]+: /, "") : text, pattern)}</>;
   const isFound = (line: string) => !!pattern && line.search(pattern) >= 0;
   const lines = (call.diff?.text || text).split("\n");
   const found = isFound(call.line) ? undefined : lines.find(isFound)?.replace(/^[-+\s]*(?:[\w.-]+: )?/, "");
