@@ -437,6 +437,17 @@ class Sums:
         return numbers
 
 
+def shown_model(name):
+    """Returns a model under the name that groups have: without its vendor and the date of its release."""
+    if not name:
+        return name
+    name = re.sub(r"(?<=.)([-@]20\d{6}|-20\d\d-\d\d-\d\d)$", "", name.rsplit("/", 1)[-1])
+    if not re.match(r"claude|opus|sonnet|haiku", name):
+        return name
+    name = name.replace(".", "-")
+    return name if name.startswith("claude") else f"claude-{name}"
+
+
 def expected(logs):
     rate = rates()
     groups = collections.defaultdict(lambda: collections.defaultdict(Sums))
@@ -467,7 +478,7 @@ def expected(logs):
             for name, count in zip(TOKENS, piece.tokens):
                 add(f"recorded {name}", count or 0, session=session)
                 if not piece.copied:
-                    add(name, count or 0, model=piece.model, day=day(piece.time))
+                    add(name, count or 0, model=shown_model(piece.model), day=day(piece.time))
             if piece.copied:
                 continue
             priced = rate(piece.model) if piece.model else None
@@ -477,9 +488,9 @@ def expected(logs):
                 factor = priced.get("modes", {}).get(mode) if priced else None
                 spent = None if spent is None or factor is None else spent * factor
             if spent is None:
-                add("unpriced", total(piece.tokens), model=piece.model)
+                add("unpriced", total(piece.tokens), model=shown_model(piece.model))
             else:
-                add("cost", spent, model=piece.model, day=day(piece.time))
+                add("cost", spent, model=shown_model(piece.model), day=day(piece.time))
     return groups
 
 

@@ -1,6 +1,8 @@
 """What a reader of the page of `sessions web` does between its views: from the chart to the sessions of a week, from one
 session to the next, from an event to the clipboard."""
 
+import re
+
 from browser_checks import settle, wait_until
 
 IN_SIGHT = """(() => {
@@ -30,6 +32,16 @@ def check_overview(checks, browser, link, state):
     colours = page.evaluate("[...document.querySelectorAll('.legend .dot')].map((dot) => getComputedStyle(dot).backgroundColor)")
     checks.expect(names and len(set(names)) == len(names), f"the legend names {names}")
     checks.expect(len(set(colours)) == len(colours), f"models share a colour: {list(zip(names, colours))}")
+    vendors = {"anthropic": "claude", "openai": "gpt", "google": "gemini"}
+    hues = {name: re.findall(r"oklch\([\d.]+ [\d.]+ ([\d.]+)", colour)[0] for name, colour in zip(names, colours) if "oklch" in colour}
+    spans = {vendor: [float(hue) for name, hue in hues.items() if name.startswith(word)] for vendor, word in vendors.items()}
+    spans = sorted((min(found), max(found), vendor) for vendor, found in spans.items() if found)
+    checks.expect(len(spans) > 1 and all(a[1] < b[0] for a, b in zip(spans, spans[1:])), f"vendors share hues: {spans}")
+    checks.expect(not any(re.search(r"/|-20\d{6}$|-20\d\d-\d\d-\d\d$", name) for name in names), f"the legend has vendors or dates: {names}")
+    units = {"k": 1e3, "M": 1e6, "B": 1e9, "": 1}
+    largest = page.evaluate("[...document.querySelectorAll('.edits strong')].map((one) => one.textContent)")
+    tokens = [float(number) * units[unit] for number, unit in re.findall(r"([\d.]+)([kMB]?) tokens", " ".join(largest))]
+    checks.expect(len(tokens) > 1 and tokens == sorted(tokens, reverse=True), f"the largest sessions have {largest}")
     end = page.evaluate("(() => { const box = document.querySelector('.heat .scroll'); return box.scrollWidth - box.clientWidth - box.scrollLeft; })()")
     checks.expect(abs(end) < 2, f"the latest days are {end} pixels out of sight")
 
@@ -109,6 +121,14 @@ def check_list(checks, browser, link, state):
         page.context.close()
 
     page = open_context(checks, browser, base, state, 1400)
+    page.goto(base + "/search?q=error")
+    page.wait_for_selector(".match")
+    settle(page)
+    page.goto(base + "/search?q=tool:Bash+git")
+    page.wait_for_selector(".match .snippet code")
+    settle(page)
+    raw = [text for text in page.locator(".match .snippet code").all_inner_texts() if re.match(r"(command|description): ", text)]
+    checks.expect(not raw, f"calls are shown by their arguments: {raw}")
     page.goto(base + "/search?q=error")
     page.wait_for_selector(".match")
     settle(page)

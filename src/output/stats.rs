@@ -308,8 +308,8 @@ fn model_names(group: &Group, layout: &Layout) -> String {
     if layout.is_plain {
         return group.models.join(", ");
     }
-    let short_name = |name: &'_ String| name.strip_prefix("claude-").unwrap_or(name).to_owned();
-    let names: Vec<String> = group.models.iter().take(MAX_MODELS).map(short_name).collect();
+    let shown = group.models.iter().take(MAX_MODELS);
+    let names: Vec<&str> = shown.map(|name| name.strip_prefix("claude-").unwrap_or(name)).collect();
     let more = group.models.len().saturating_sub(MAX_MODELS);
     let names = names.join(", ");
     if more > 0 { format!("{names} +{more}") } else { names }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use regex::Regex;
 use serde_json::{Value, json};
 
 use crate::checks::{Checks, JsonChecks};
@@ -34,9 +35,17 @@ const FULL_PATHS: &str = "SELECT * EXCLUDE (path), CASE \
     ELSE concat(rtrim(cwd, '/'), '/', path) END AS whole \
     FROM (SELECT e.*, s.cwd, unnest(e.files) AS path FROM events e JOIN sessions s USING (session_id))";
 
-/// Returns a model under the name that groups have: two ways to write a version are one.
+/// Returns a model under the name that groups have: without its vendor and the date of its release.
 fn shown_model(name: &str) -> String {
-    if name.contains("claude") { name.replace('.', "-") } else { name.to_owned() }
+    let replace = |pattern: &str, text: &str, by: &str| {
+        Regex::new(pattern).expect("a pattern").replace(text, by).into_owned()
+    };
+    let name = replace(r"^.*/", name, "");
+    let name = replace(r"(.)(?:[-@]20\d{6}|-20\d\d-\d\d-\d\d)$", &name, "$1");
+    if !Regex::new("^(claude|opus|sonnet|haiku)").expect("a pattern").is_match(&name) {
+        return name;
+    }
+    replace("^(opus|sonnet|haiku)", &name.replace('.', "-"), "claude-$1")
 }
 
 /// Compares one number of every group with SQL that gives the keys and the number. Names of tools
@@ -45,7 +54,9 @@ fn compare(env: &TestEnv, args: &[&str], number: impl Fn(&Value) -> Option<f64>,
     let mut expected: BTreeMap<Vec<String>, f64> = BTreeMap::new();
     for mut row in env.rows(sql) {
         let Some(number) = row.pop().and_then(|number| number.as_f64()) else { continue };
-        let key = row.iter().map(|value| shown_model(value.as_str().unwrap_or(""))).collect();
+        let has_models = args.iter().any(|arg| arg.contains("model"));
+        let shown = |name: &str| if has_models { shown_model(name) } else { name.to_owned() };
+        let key = row.iter().map(|value| shown(value.as_str().unwrap_or(""))).collect();
         *expected.entry(key).or_default() += number;
     }
     expected.retain(|_, number| *number != 0.0);

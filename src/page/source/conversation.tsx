@@ -111,8 +111,15 @@ function eventBelow(line: number): { element: HTMLElement; box: DOMRect } | unde
   return undefined;
 }
 
-/** Returns the event that is read now: one that a link led to, or the first one in sight. */
-const readEvent = () => eventBelow(GOAL_LINE + 5);
+/** The event that a key or a click led to, until the reader scrolls on. */
+let ledTo: HTMLElement | undefined;
+
+/** Returns the event that is read now: one that a key or a link led to, or the first one in sight. */
+function readEvent(): { element: HTMLElement; box: DOMRect } | undefined {
+  const box = ledTo?.isConnected ? ledTo.getBoundingClientRect() : undefined;
+  if (ledTo && box && box.bottom > GOAL_LINE && box.top < innerHeight) return { element: ledTo, box };
+  return eventBelow(GOAL_LINE + 5);
+}
 
 /** Returns the place of the event that is read now. */
 function currentPlace(): Partial<Place> {
@@ -292,13 +299,25 @@ export function Conversation({ session, total, positions, target, switches, open
         reportPosition(onPosition);
       });
     };
-    const stop = () => { goal.current = undefined; };
+    const stop = () => {
+      goal.current = undefined;
+      ledTo = undefined;
+    };
+    const follow = (event: FocusEvent) => {
+      ledTo = (event.target as Element).closest<HTMLElement>(".conversation [data-event]") ?? undefined;
+      if (ledTo) report();
+    };
     addEventListener("scroll", report, { passive: true });
     addEventListener("wheel", stop, { passive: true });
+    addEventListener("touchmove", stop, { passive: true });
+    addEventListener("focusin", follow);
     return () => {
       setPlaceReader(undefined);
       removeEventListener("scroll", report);
       removeEventListener("wheel", stop);
+      removeEventListener("touchmove", stop);
+      removeEventListener("focusin", follow);
+      ledTo = undefined;
       loading.current.forEach((controller) => controller.abort());
     };
   }, [session]);

@@ -8,7 +8,7 @@ import { highlight, languageOf } from "./code";
 import { Markdown } from "./markdown";
 import { Diff, LineCounts, parseWritten } from "./diff";
 import type { Event, Item } from "./event";
-import { bytes, count, duration, moment, shellWord, time } from "./format";
+import { bytes, count, duration, moment, shellWord, shortNotes, time } from "./format";
 import { Images } from "./images";
 import { type Kind, isCompaction, isLandmark } from "./kinds";
 import { sessionAddress } from "./links";
@@ -68,7 +68,7 @@ function LongText({ event, children, kind }: { event: Event; kind: string; child
   if (!whole.trim()) return <p class="dim empty">no output</p>;
   return (
     <div class="long">
-      <pre class={kind} tabIndex={0}>{children ? children(shown) : shown}</pre>
+      <pre class={kind} tabIndex={0}>{children ? children(shown) : shortNotes(shown)}</pre>
       {!isCut(event, whole) && <CopyButton text={whole} title="Copy" />}
       {(hidden > 0 || load) && (
         <p class="more">
@@ -277,7 +277,7 @@ function LongMarkdown({ event }: { event: Event }) {
   const text = isLong && !isOpen ? whole.slice(0, FOLDED_PROMPT) : whole;
   return (
     <>
-      <Markdown text={text} />
+      <Markdown text={shortNotes(text)} />
       {isLong && !isOpen && <p class="more"><button type="button" onClick={() => setOpen(true)}>Show the whole prompt ({count(whole.length)} characters)</button></p>}
       {load && <p class="more"><button type="button" disabled={isLoading} onClick={() => void load()}>Load the rest</button></p>}
       <LeftOut event={event} />

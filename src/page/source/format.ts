@@ -3,6 +3,7 @@
 export const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 const whole = new Intl.NumberFormat("en");
+const cents = new Intl.NumberFormat("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
 const day = new Intl.DateTimeFormat("en", { day: "numeric", month: "short" });
 const dayOfYear = new Intl.DateTimeFormat("en", { day: "numeric", month: "short", year: "numeric" });
 const clock = new Intl.DateTimeFormat("en", { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
@@ -28,17 +29,18 @@ export function short(value: number | undefined): string {
   return String(Math.round(number));
 }
 
+/** Returns an amount of money as the commands write it. */
 export function cost(value: number | undefined): string {
   if (value === undefined) return "no price";
-  if (value === 0) return "$0";
-  if (value < 0.01) return "<$0.01";
-  return value >= 1000 ? `$${whole.format(Math.round(value))}` : `$${value.toFixed(2)}`;
+  if (value > 0 && value < 0.01) return "<$0.01";
+  return `$${cents.format(value)}`;
 }
 
+/** Returns a size as the commands write it. */
 export function bytes(value: number | undefined): string {
   const number = value ?? 0;
   if (number < 1000) return `${number} B`;
-  return number < 1e6 ? `${(number / 1e3).toFixed(number < 1e4 ? 1 : 0)} kB` : `${(number / 1e6).toFixed(1)} MB`;
+  return number < 1e6 ? `${Math.floor(number / 1e3)} KB` : `${(Math.floor(number / 1e5) / 10).toFixed(1)} MB`;
 }
 
 export function duration(ms: number | undefined | null): string {
@@ -90,35 +92,76 @@ export function shiftDay(day: string, days: number): string {
 export const tokensOf = (usage: any): number =>
   (usage?.input_tokens ?? 0) + (usage?.output_tokens ?? 0) + (usage?.cache_read_tokens ?? 0) + (usage?.cache_write_tokens ?? 0);
 
-/** Hues of families of models, in degrees. The first one whose word is in a name counts. Versions shift
- * the hue by tens, so families that are close have other last digits. */
-const HUES: [string, number][] = [
-  ["opus", 45], ["sonnet", 282], ["haiku", 206], ["codex", 131], ["gpt", 163], ["gemini", 247], ["grok", 20], ["kimi", 338], ["qwen", 304],
-  ["glm", 99], ["deepseek", 230], ["minimax", 2], ["mistral", 68], ["llama", 180],
+/** The words in the names of a vendor's models, and the hues that are their own, in degrees. */
+const VENDORS: { words: RegExp; from: number; hues: number; chroma: number }[] = [
+  { words: /claude|opus|sonnet|haiku/, from: 15, hues: 55, chroma: 0.18 },
+  { words: /codex/, from: 124, hues: 18, chroma: 0.18 },
+  { words: /gpt|^o\d/, from: 150, hues: 42, chroma: 0.18 },
+  { words: /gemini|gemma/, from: 235, hues: 35, chroma: 0.18 },
+  { words: /mistral|codestral|devstral|magistral|voxtral/, from: 82, hues: 14, chroma: 0.1 },
+  { words: /glm/, from: 104, hues: 14, chroma: 0.1 },
+  { words: /llama/, from: 217, hues: 10, chroma: 0.1 },
+  { words: /deepseek/, from: 200, hues: 12, chroma: 0.1 },
+  { words: /qwen|qwq/, from: 282, hues: 16, chroma: 0.12 },
+  { words: /kimi/, from: 306, hues: 14, chroma: 0.12 },
+  { words: /grok/, from: 328, hues: 12, chroma: 0.12 },
+  { words: /minimax/, from: 348, hues: 12, chroma: 0.12 },
 ];
+/** A vendor that is not known has greys. */
+const OTHER = { words: /^$/, from: 0, hues: 360, chroma: 0.03 };
+
+/** Where the sizes of a vendor's models are within its hues. */
+const SIZES: Record<string, number> = {
+  opus: 0, sonnet: 0.45, haiku: 0.9, pro: 0, flash: 0.45, lite: 0.35, max: 0.2, mini: 0.5, nano: 0.7, fast: 0.5, air: 0.5, coder: 0.5, code: 0.3, thinking: 0.3,
+};
 
 /** Returns a number that follows from a text alone. */
 const hash = (text: string) => [...text].reduce((sum, char) => (sum * 31 + char.codePointAt(0)!) % 65_521, 7);
 
 /**
- * Returns the colour of a model, which follows from its name alone: the hue from its family, a shift of
- * the hue and the lightness from its version.
+ * Returns the colour of a model, which follows from its name alone: the hues from its vendor, the place
+ * among them from its size, and the lightness and the strength from its version.
  */
 export function colourOf(name: string | undefined): string {
   if (!name) return "var(--none)";
-  const parts = name.toLowerCase().split(/[^a-z0-9]+|(?<=[a-z])(?=\d)/);
-  // Parts with more digits are dates.
-  const version = parts.filter((part) => /^\d{1,3}$/.test(part)).reduce((sum, part) => sum * 10 + Number(part), 0);
-  const rest = hash(parts.filter((part) => !/^\d{1,3}$/.test(part)).join("-"));
-  const family = HUES.find(([word]) => parts.includes(word))?.[1] ?? rest % 360;
-  const hue = (family + ((rest + version * 3) % 7) * 10 + 330) % 360;
-  const level = ((rest + version) % 4) * 0.09;
-  return `light-dark(oklch(${(0.44 + level).toFixed(2)} 0.14 ${hue}), oklch(${(0.6 + level).toFixed(2)} 0.13 ${hue}))`;
+  const model = modelName(name.toLowerCase());
+  const vendor = VENDORS.find(({ words }) => words.test(model)) ?? OTHER;
+  const parts = model.split(/[^a-z0-9]+|(?<=[a-z])(?=\d)/);
+  // Longer numbers are sizes and dates.
+  const [major = 0, minor = 0] = parts.filter((part) => /^\d{1,2}$/.test(part)).map(Number);
+  const version = major * 10 + minor;
+  const words = parts.filter((part) => part in SIZES || (/^[a-z]{3,}$/.test(part) && !vendor.words.test(part)));
+  const size = words.reduce((sum, part) => sum + (SIZES[part] ?? (hash(part) % 5) * 0.12), 0) % 1;
+  // Versions with one lightness are some degrees apart.
+  const half = Math.floor(version / 5);
+  const hue = Math.round(vendor.from + vendor.hues * (size * 0.8 + (half % 3) * 0.1)) % 360;
+  const level = ((version % 5 + half * 2 + Math.round(size * 5)) % 5) * 0.07;
+  const chroma = (vendor.chroma * (1 - (major % 3) * 0.2)).toFixed(3);
+  return `light-dark(oklch(${(0.44 + level).toFixed(2)} ${chroma} ${hue}), oklch(${(0.6 + level).toFixed(2)} ${chroma} ${hue}))`;
 }
 
-/** Returns a model's name as `session_stats` groups models: of two ways to write a version it is one. */
-export const modelName = (name: string): string =>
-  (/claude|opus|sonnet|haiku/.test(name) ? name.replace(/(?<=\d)\.(?=\d)/g, "-") : name);
+/** Returns a model's name as `session_stats` groups models: without its vendor and the date of its release. */
+export function modelName(name: string): string {
+  const model = (name.slice(name.lastIndexOf("/") + 1) || name);
+  const start = /(?:^|\.)(?=claude|opus|sonnet|haiku)/.exec(model);
+  if (!start) return withoutDate(model);
+  const known = withoutDate(model.slice(start.index + start[0].length).replace(/-v[\d:]*$/, "")).replace(/(?<=\d)\.(?=\d)/g, "-");
+  return known.startsWith("claude") ? known : `claude-${known}`;
+}
+
+const withoutDate = (name: string) => name.replace(/(?<=.)(?:[-@]20\d{6}|-20\d\d-\d\d-\d\d)$/, "");
+
+/** Returns a pattern of SQL for the names that are written as this one. */
+export function modelPattern(shown: string): string {
+  const escape = (text: string) => text.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&");
+  const name = shown.replace(/^claude-(?=opus|sonnet|haiku)/, "");
+  const isClaude = modelName(name).startsWith("claude");
+  const words = isClaude ? escape(name).replace(/(?<=\d)-(?=\d)/g, "[.-]") : escape(name);
+  return `(.*[/.])?${name === shown ? "" : "(claude-)?"}${words}([-@]20[0-9]{6}|-20[0-9]{2}-[0-9]{2}-[0-9]{2})?${isClaude ? "(-v[0-9:]*)?" : ""}`;
+}
+
+/** Shortens the notes in place of images: `[image/png 20480 bytes]` becomes `[image 20 KB]`. */
+export const shortNotes = (text: string): string => text.replace(/\[image\/[^\] ]* (\d+) bytes\]/g, (_, size) => `[image ${bytes(Number(size))}]`);
 
 /** Returns the last parts of a path. */
 export function shortPath(path: string, parts = 2): string {

@@ -3,6 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { isEmbedded, isFrozen } from "./address";
 import type { Event } from "./event";
+import { shortNotes } from "./format";
 
 const MARK = /\[image\/(?:png|jpeg|gif|webp) \d+ bytes\]/g;
 
@@ -12,7 +13,7 @@ export function Images({ event }: { event: Event }) {
   const marks = event.text?.match(MARK) ?? [];
   // A tool answers no images, and a frame or a file may load nothing else.
   if (!marks.length || isEmbedded || isFrozen) return null;
-  return <div class="images">{marks.map((mark, at) => <Picture key={at} event={event} number={at} name={mark.slice(1, -1)} />)}</div>;
+  return <div class="images">{marks.map((mark, at) => <Picture key={at} event={event} number={at} name={shortNotes(mark).slice(1, -1)} />)}</div>;
 }
 
 function Picture({ event, number, name }: { event: Event; number: number; name: string }) {

@@ -1,7 +1,7 @@
 // The list of the turns of a session. The one that is read now is marked, and stays in sight.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { cost, date, moment, plural, time } from "./format";
+import { cost, date, moment, plural, shortNotes, time } from "./format";
 import { useMedia, useTool } from "./hooks";
 import { sessionLink } from "./links";
 import { marked, patternOf } from "./marks";
@@ -15,7 +15,7 @@ const WIDE = "(min-width: 1151px)";
 /** Characters of a prompt in the list. */
 const PROMPT = 160;
 
-const wordsOf = (turn: any): string => turn.prompt?.text?.replace(/\s+/g, " ").slice(0, PROMPT) ?? "Before the first prompt";
+const wordsOf = (turn: any): string => (turn.prompt?.text && shortNotes(turn.prompt.text).replace(/\s+/g, " ").slice(0, PROMPT)) || "Before the first prompt";
 
 /** Scrolls what has the list, and never the page, until a turn is in the middle of it. */
 export function reveal(turn?: HTMLElement | null, box?: HTMLElement | null) {
@@ -121,7 +121,7 @@ function Find({ session }: { session: string }) {
         {found.answer && !found.error && !matches.length && <li class="dim">No matches.</li>}
         {matches.map((match) => (
           <li key={match.event_id}><a href={sessionLink(session, match.event_id.slice(match.event_id.lastIndexOf(":") + 1))}>
-            <span class="number">{match.turn_index}</span><span class="words">{marked(match.snippet.replace(/\s+/g, " ").slice(0, 160), pattern)}</span>
+            <span class="number">{match.turn_index}</span><span class="words">{marked(shortNotes(match.snippet).replace(/\s+/g, " ").slice(0, 160), pattern)}</span>
           </a></li>
         ))}
       </ul>}

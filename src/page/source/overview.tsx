@@ -82,11 +82,14 @@ export function Overview({ route }: { route: Route }) {
   const calendar = useTool("session_stats", { ...scope, group_by: model ? ["day", "model"] : ["day"], timezone: zone, limit: 500 });
   const span: Span = SPANS.find((one) => one === params.get("by")) ?? fittingSpan(calendar.data?.groups);
   const days = useTool("session_stats", calendar.data && { ...scope, group_by: [span, "model"], timezone: zone, limit: 500 });
-  const agents = useTool("session_stats", { ...scope, group_by: ["provider", "model"], limit: 200 });
-  const projects = useTool("session_stats", { ...scope, group_by: ["project", "model"], limit: 500, sort: "cost" });
-  const tools = useTool("session_stats", { ...scope, group_by: model ? ["tool", "model"] : ["tool"], limit: 500 });
-  const before = useTool("session_stats", earlierScope(scope, useClock(3_600_000)), "slow");
-  useRestoredPlace(!!days.answer);
+  // The chart comes first: everything else waits for it.
+  const isDrawn = !!days.answer;
+  const agents = useTool("session_stats", isDrawn ? { ...scope, group_by: ["provider", "model"], limit: 200 } : null);
+  const projects = useTool("session_stats", isDrawn ? { ...scope, group_by: ["project", "model"], limit: 500, sort: "cost" } : null);
+  const tools = useTool("session_stats", isDrawn ? { ...scope, group_by: model ? ["tool", "model"] : ["tool"], limit: 500 } : null);
+  const earlier = earlierScope(scope, useClock(3_600_000));
+  const before = useTool("session_stats", earlier);
+  useRestoredPlace(isDrawn);
   const keep = (groups: Group[] | undefined) => (groups ?? []).filter((group) => !model || group.group.model === model);
   if (calendar.error) return <Failure error={calendar.error} />;
   if (days.error) return <Failure error={days.error} />;
@@ -101,20 +104,22 @@ export function Overview({ route }: { route: Route }) {
         <Choice label="Group by" value={span} values={SPANS} onChange={(value) => setParams({ by: value }, true)} />
       </div>
       <div class="grid-cards">
-        <Card title={`${measure[0]!.toUpperCase()}${measure.slice(1)} by ${span}`} wide isReady={!!days.data}>
+        <Card title={`${measure[0]!.toUpperCase()}${measure.slice(1)}${isDrawn ? ` by ${span}` : ""}`} wide isReady={!!days.data}>
           <Spending groups={keep(days.data?.groups)} span={span} measure={measure} />
         </Card>
         <Card title="Models" isReady={!!agents.data}><Shares groups={byModel} name="model" filter="model" measure={measure} /></Card>
         <Card title="Projects" isReady={!!projects.data}><Shares groups={keep(projects.data?.groups)} name="project" filter="project" measure={measure} /></Card>
         <Card title="Agents" isReady={!!agents.data}><Shares groups={byModel} name="provider" filter="agent" measure={measure} /></Card>
         <Card title="Days" note={`in ${isFrozen ? file.timezone : zone}`} isReady={!!calendar.data}><Days groups={keep(calendar.data?.groups)} measure={measure} /></Card>
-        <WeekHours params={params} />
-        <Errors params={params} />
-        <SlowTools groups={tools.data && keep(tools.data.groups)} />
-        <OpenEnds params={params} />
-        <RecentEdits params={params} />
-        <Largest params={params} />
-        <Quota />
+        {isDrawn && <>
+          <WeekHours params={params} />
+          <Errors params={params} />
+          <SlowTools groups={tools.data && keep(tools.data.groups)} />
+          <OpenEnds params={params} />
+          <RecentEdits params={params} />
+          <Largest params={params} />
+          <Quota />
+        </>}
       </div>
     </div>
   );
@@ -342,9 +347,9 @@ function useOpenEnds(params: URLSearchParams): OpenEnd[] | undefined {
 function OpenEnds({ params }: { params: URLSearchParams }) {
   const now = useClock(60_000);
   const ends = useOpenEnds(params);
+  if (ends?.length === 0) return null;
   return (
     <Card title="Left open" note={`in the latest ${RECENT} sessions`} isReady={!!ends}>
-      {ends && !ends.length && <p class="dim">Nothing.</p>}
       <ul class="open-ends">
         {(ends ?? []).map(({ session, todos, files, unfinished }) => (
           <li key={session.session_id}>
@@ -361,17 +366,19 @@ function OpenEnds({ params }: { params: URLSearchParams }) {
   );
 }
 
+const tokensWithSubagents = (session: any): number => tokensOf((session.with_subagents ?? session).tokens?.counted_once);
+
 /** The sessions with the most tokens, with those of their subagents. */
 function Largest({ params }: { params: URLSearchParams }) {
   const { data } = useTool("list_sessions", { ...scopeOf(params), sort: "tokens", limit: 100 });
   return (
     <Card title="Largest sessions" note={<a href={linkTo(addressOf("search", { sort: "tokens" }))}>all</a>} isReady={!!data}>
       <ul class="edits">
-        {ofModel(data?.sessions, params).slice(0, 10).map((session: any) => (
+        {ofModel(data?.sessions, params).sort((a, b) => tokensWithSubagents(b) - tokensWithSubagents(a)).slice(0, 10).map((session: any) => (
           <li key={session.session_id}>
             <a href={sessionLink(session.session_id)}>{session.title ?? session.session_id}</a>
-            <span class="dim">{short(tokensOf(session.with_subagents?.tokens?.counted_once ?? session.tokens?.counted_once))} tokens</span>
-            <strong>{cost(session.with_subagents?.tokens?.cost_usd ?? session.tokens?.cost_usd)}</strong>
+            <span class="dim">{cost(session.with_subagents?.tokens?.cost_usd ?? session.tokens?.cost_usd)}</span>
+            <strong>{short(tokensWithSubagents(session))} tokens</strong>
           </li>
         ))}
       </ul>

@@ -1,6 +1,7 @@
 // The filters of the address, as arguments of the tools and as conditions of SQL.
 
 import { isFrozen } from "./address";
+import { modelPattern } from "./format";
 
 /** The filters that are arguments of the tools. */
 export interface Scope {
@@ -30,7 +31,7 @@ export function conditions(params: URLSearchParams): string {
   const parts: string[] = [];
   const value = (name: string) => params.get(name);
   if (value("agent")) parts.push(`provider = ${quote(value("agent")!)}`);
-  if (value("model")) parts.push(`replace(model, '.', '-') = replace(${quote(value("model")!)}, '.', '-')`);
+  if (value("model")) parts.push(`regexp_full_match(model, ${quote(modelPattern(value("model")!))})`);
   if (value("project")) parts.push(`session_id IN (SELECT session_id FROM sessions WHERE contains(lower(coalesce(cwd, '') || ' ' || coalesce(project, '')), lower(${quote(value("project")!)})))`);
   const { since, until } = scopeOf(params);
   const span = since && /^(\d+)([hdwm])$/.exec(since);

@@ -4,7 +4,8 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { linkTo } from "./address";
 import { type Answer, call } from "./api";
 import { Chip, Failure, Skeleton } from "./parts";
-import { ago, cost, count, duration, plural, time } from "./format";
+import type { Event } from "./event";
+import { ago, cost, count, duration, plural, shortNotes, time } from "./format";
 import { useClock, useTool } from "./hooks";
 import { sessionLink } from "./links";
 import { keepList, listedSession } from "./list";
@@ -23,7 +24,8 @@ function queryOf(params: URLSearchParams): string {
   const parts = [params.get("q") ?? ""];
   const model = params.get("model");
   const label = params.get("label");
-  if (model) parts.push(`model:${quoted(model)}`);
+  // Some agents leave out the first word of the name.
+  if (model) parts.push(`model:${quoted(model.replace(/^claude-(?=opus|sonnet|haiku)/, ""))}`);
   if (label) parts.push(`label:${quoted(label)}`);
   if (params.has("failed")) parts.push("is:error");
   return parts.join(" ").trim();
@@ -69,6 +71,7 @@ function Results({ params }: { params: URLSearchParams }) {
   const listed = useTool("list_sessions", ids.length ? { session_ids: ids, subagents: true, limit: 50 } : null);
   const sessions = useMemo(() => new Map((listed.data?.sessions ?? []).map((session: any) => [session.session_id, session])), [listed.data]);
   const pattern = useMemo(() => patternOf(first.data?.query), [first.data]);
+  const calls = useCalls(matches);
   useEffect(() => {
     if (first.answer) keepList(groups.map(({ session, matches }) => listedSession(sessions.get(session) ?? { session_id: session }, sessionLink(session, indexOf(matches[0])))), `${groups.length}${cursor ? "+" : ""}`);
   }, [groups, sessions, cursor]);
@@ -93,15 +96,40 @@ function Results({ params }: { params: URLSearchParams }) {
       </p>
       {!first.answer && <Skeleton lines={8} />}
       {(first.answer?.warnings ?? []).filter((one) => one.code === "RANKED_INSTEAD").map((one) => <p key={one.code} class="hint">{one.message}</p>)}
-      {groups.map((group) => <Group key={group.session} group={group} session={sessions.get(group.session)} pattern={pattern} />)}
+      {groups.map((group) => <Group key={group.session} group={group} session={sessions.get(group.session)} calls={calls} pattern={pattern} />)}
       {cursor && <p class="more"><button type="button" onClick={() => void loadMore()}>Show more matches</button></p>}
     </div>
   );
 }
 
+/** Most events that one call of the tool takes. */
+const MAX_EVENTS = 50;
+
+/** Reads the calls among matches: a call in one line says more than its arguments. */
+function useCalls(matches: any[]): Map<string, Event> {
+  const [known, setKnown] = useState<Map<string, Event>>(new Map());
+  const missing = matches.filter((match) => match.event_type === "tool_call" && !match.is_diff && !known.has(match.event_id)).slice(0, MAX_EVENTS);
+  const { data } = useTool("get_event_details", missing.length ? { event_ids: missing.map((match) => match.event_id), fields: ["tool", "shown"] } : null);
+  useEffect(() => {
+    if (data) setKnown((old) => new Map([...old, ...data.events.map((event: Event): [string, Event] => [event.event_id, event])]));
+  }, [data]);
+  return known;
+}
+
+/** A passage: a call in one line, with the line of its text that was found, or the text around what was found. */
+function Passage({ match, call, pattern }: { match: any; call?: Event; pattern?: RegExp }) {
+  const text = shortNotes(match.snippet);
+  // Until the call is read, at least the name of its first argument is left out.
+  if (!call?.line) return <>{marked(match.event_type === "tool_call" ? text.replace(/^…?[\w.-]+: /, "") : text, pattern)}</>;
+  const isFound = (line: string) => !!pattern && line.search(pattern) >= 0;
+  const lines = (call.diff?.text || text).split("\n");
+  const found = isFound(call.line) ? undefined : lines.find(isFound)?.replace(/^[-+\s]*(?:[\w.-]+: )?/, "");
+  return <><code>{marked(call.line, pattern)}</code>{found && <span class="dim"> … {marked(found, pattern)}</span>}</>;
+}
+
 const KINDS: Record<string, string> = { user: "prompt", message: "answer", tool_call: "call", tool_result: "result", notification: "notice" };
 
-function Group({ group, session, pattern }: { group: Found; session: any; pattern?: RegExp }) {
+function Group({ group, session, calls, pattern }: { group: Found; session: any; calls: Map<string, Event>; pattern?: RegExp }) {
   const now = useClock(60_000);
   const [isOpen, setOpen] = useState(false);
   const shown = isOpen ? group.matches : group.matches.slice(0, SHOWN_MATCHES);
@@ -121,7 +149,7 @@ function Group({ group, session, pattern }: { group: Found; session: any; patter
             <li key={match.event_id}>
               <a class={`match ${match.is_error ? "failed" : ""}`} data-row href={sessionLink(group.session, indexOf(match))}>
                 <span class="kind">{match.tool_name ?? KINDS[match.event_type] ?? match.event_type}</span>
-                <span class="snippet">{marked(match.snippet, pattern)}</span>
+                <span class="snippet"><Passage match={match} call={calls.get(match.event_id)} pattern={pattern} /></span>
                 <span class="when dim">{time(match.timestamp)}</span>
               </a>
             </li>

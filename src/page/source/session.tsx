@@ -7,7 +7,7 @@ import { call, forgetAnswers } from "./api";
 import { Chip, CopyButton, EventLink, Failure, Skeleton } from "./parts";
 import { Conversation, type Subagent } from "./conversation";
 import type { Event } from "./event";
-import { count, cost, date, duration, plural, shellWord, short, shortPath, time, tokensOf } from "./format";
+import { count, cost, date, duration, plural, shellWord, short, shortNotes, shortPath, time, tokensOf } from "./format";
 import { hasTalk } from "./frozen";
 import { useAllPages, useMedia, useQuestion, useTool } from "./hooks";
 import { sessionAddress, sessionLink } from "./links";
@@ -72,7 +72,7 @@ function Session({ session, target, params }: { session: any; target?: number; p
     `SELECT l.session_id, l.title, s.events, l.spawned_by_event_id FROM lineage l JOIN sessions s USING (session_id) WHERE l.parent_session_id = ${quote(id)} AND l.relation = 'subagent_of' ORDER BY l.started_at LIMIT 200`,
     200);
   const subagents: Subagent[] = useMemo(() => (family.data?.rows ?? []).map(([session_id, title, events, spawned_by_event_id]: any[]) =>
-    ({ session_id, title, events: Number(events), spawned_by_event_id })), [family.data]);
+    ({ session_id, title: title && shortNotes(title), events: Number(events), spawned_by_event_id })), [family.data]);
   const costs: Map<number, number> = useMemo(() => new Map((spent.data?.rows ?? []).filter(([, value]: any[]) => value != null).map(([turn, value]: any[]) => [Number(turn), Number(value)])), [spent.data]);
   const show = params.get("show");
   const shown = useMemo(() => parseShown(show), [show]);
@@ -261,7 +261,7 @@ function Tools({ tools }: { tools?: any[] }) {
       <ul class="bars">
         {tools.slice(0, 10).map((tool) => (
           <li key={tool.tool_name}>
-            <span class="name">{tool.tool_name}</span>
+            <span class="name" title={tool.tool_name}>{tool.tool_name}</span>
             <span class="bar" style={{ width: `${(tool.calls / most) * 100}%` }} />
             <span class="value">{count(tool.calls)}{tool.errors > 0 && <span class="bad"> {tool.errors} failed</span>}</span>
           </li>

@@ -243,7 +243,8 @@ impl RowColumns {
         for row in rows {
             columns.agent = columns.agent.max(row.session.provider.as_str().len());
             columns.project = columns.project.max(text_width(&row.project));
-            columns.cost = columns.cost.max(row.cost().map_or(0, |cost| format_dollars(cost).len()));
+            columns.cost =
+                columns.cost.max(row.cost().map_or(0, |cost| format_dollars(cost).len()));
         }
         columns.agent = columns.agent.min(MAX_AGENT_CELLS);
         columns.project = columns.project.min(MAX_PROJECT_CELLS);
@@ -304,8 +305,9 @@ impl RowFormat<'_> {
             spans.push(Span::styled(failed, self.theme.style(FAILED)));
         }
         let cost = row.cost().map(format_dollars).unwrap_or_default();
+        let gap = if spans.is_empty() { "" } else { "  " };
         let cells = self.columns.cost;
-        spans.push(Span::raw(format!("  {cost:>cells$}")));
+        spans.push(Span::raw(format!("{gap}{cost:>cells$}")));
         Line::from(spans)
     }
 }

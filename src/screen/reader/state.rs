@@ -106,8 +106,8 @@ impl Reader {
     /// Formats the lines again. The first match on the screen stays in its row; without a match, the
     /// first line does.
     pub(super) fn format_again(&mut self) {
-        let shown = self.top..self.lines.len().min(self.top + self.height());
-        let found = shown.into_iter().find(|line| self.lines[*line].is_match);
+        let mut shown = self.top..self.lines.len().min(self.top + self.height());
+        let found = shown.find(|line| self.lines[*line].is_match);
         let kept = found.unwrap_or(self.top);
         let Some(line) = self.lines.get(kept).cloned() else {
             self.format_lines();
