@@ -194,6 +194,7 @@ fn editors(agent: &mut Agent) {
         ["codex", 3],
         ["opencode", 2],
         ["opencode", 1],
+        ["aider", 1],
         ["qwen", 1]
     ]);
     assert_eq!(edits["data"]["rows"], wanted);
