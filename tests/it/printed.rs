@@ -47,15 +47,8 @@ fn screens(tools: &Tools, width: Option<usize>) -> String {
     let by = |key| StatsArgs {
         group_by: OneOrMany::One(key),
         provider: Some(Provider::Claude),
-        project: None,
-        machine: None,
-        user: None,
-        session_id: None,
-        since: None,
-        until: None,
-        timezone: None,
-        sort: None,
         limit: Some(8),
+        ..StatsArgs::default()
     };
     let by_tool = tools.session_stats(&by(GroupKey::Tool), &call).expect("groups").data;
     let by_day = tools.count_sessions(&by(GroupKey::Day), Extent::All, &call).expect("groups").data;
