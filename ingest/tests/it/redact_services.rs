@@ -51,7 +51,47 @@ known. So a hook or CI job can fail on them:
 sessions secrets --since 24h --project harbor
 ```
 
-To remove a secret, revoke it where it was issued; the log is the agent's own file.
+A secret that was in a log may have been read by others: revoke it where it was issued.
+
+### Replacing them
+
+`sessions secrets --scrub` replaces the secrets in the agents' own logs by the placeholders that an ingest
+writes; `--project`, `--since` (logs with a secret written since) and `--kind` select. Without `--yes` it only
+says for each log what it would replace, what would remain, and which logs it leaves out and why.
+
+```sh
+sessions secrets --scrub                  # what would be replaced
+sessions secrets --scrub --yes            # replaces it; end the agents before
+sessions secrets --restore-backup --yes   # puts the logs back
+sessions secrets --forget-backup --yes    # removes the backup, in which the secrets still are
+```
+
+- **What changes.** Only parts of string values, also of JSON within strings. Lines, records, their order and
+  every other byte stay, and so do the mode and the time of the file. Values that an agent sends back to its
+  service or compares stay whole: signatures, encrypted reasoning, ids, hashes, pictures and files in base64;
+  names of fields too.
+- **Which secrets.** Each string is searched by the rules. What only an event announces, such as the output of
+  `pass show`, is replaced in the strings of the same record. Then the new log is decoded and searched again:
+  what an ingest still finds there *remains*, is counted by kind, and stays listed by `sessions secrets`.
+- **Left out** are logs that a process has open (Linux), that changed within the last minute, or that change
+  while they are read; links, hard links, read-only files and those of other users; compressed logs; databases
+  and sessions of several files (OpenCode, Cursor, Goose, Crush, Zed, Kilo and others); lines that are not JSON; and
+  a log that would be another session, or would be read otherwise, without the secret.
+- **Backup.** Each log is first copied to `log-backup` in the folder of the store (folders 0700, files 0600), with
+  its secrets. The copies stay until `--forget-backup`; `sessions secrets` says that they are there. The new log is
+  written next to the old one, synced and renamed: a kill leaves one or the other. `--restore-backup` puts back
+  logs that nothing changed since. By hand: `index` in the folder of a run says where each file came from,
+  and `cp -p log-backup/RUN/1-NAME.bak PATH` puts it back. `forget` does not touch the backup, as it does not touch logs.
+- **The store.** The next ingest reads these logs again. Ids, coordinates, counts, labels and copies stay as they
+  were: `scrubbed.json` keeps the identities that records had before. A second store of the same logs reads
+  them as logs that were rewritten.
+
+An archive with `keep_logs = \"exact\"` loses what it has of a log that is scrubbed, and keeps logs that are gone with
+their secrets until `keep_logs = \"masked\"` ([archive.md](archive.md)).
+
+Agents keep more than their logs, such as histories of prompts, snapshots of files and debug output. Only the logs
+that an ingest reads are searched. The command exits with 0 if none of the selected secrets remains in a log, and
+with 1 otherwise.
 ";
 
 const HEAD: &str = "# Redaction
