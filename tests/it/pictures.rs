@@ -62,7 +62,7 @@ const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 fn the_picture_of_the_page_is_of_this_page_and_these_sessions() {
     let env = TestEnv::new();
     let logs = copy_plain_samples(&env);
-    set_file_times(&logs.join("cursor"));
+    set_file_times(&logs);
     env.ingest(&logs);
     let page = env.run(["report", "-o", "-"]).ok();
     let (_, rest) = page.split_once(r#"id="data">"#).expect("data");
@@ -72,6 +72,7 @@ fn the_picture_of_the_page_is_of_this_page_and_these_sessions() {
     for list in ["sessions", "others"] {
         for session in data[list].as_array_mut().expect("sessions") {
             session["source_path"] = Value::Null;
+            session["cwd"] = Value::Null;
         }
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -105,8 +106,8 @@ fn copy_plain_samples(env: &TestEnv) -> PathBuf {
     logs
 }
 
-/// Sets the times of the files of a folder: those of Cursor's logs are the times of its sessions, and a
-/// new clone has new ones.
+/// Sets the times of the files of a folder: those of some logs are the times of their sessions, and a
+/// copy has new ones.
 fn set_file_times(folder: &Path) {
     const DAY: Duration = Duration::from_secs(24 * 60 * 60);
     for entry in fs::read_dir(folder).expect("lists") {

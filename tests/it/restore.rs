@@ -434,13 +434,16 @@ fn a_corrupted_archive_gives_no_wrong_log_and_is_repaired() {
     }
     assert!(noticed > 0, "some damage is noticed");
 
-    // What is whole stays, and the rest is archived again.
-    let middle = written.len() / 2;
-    let mut bytes = written;
-    bytes[middle..middle + 64].fill(0);
-    fs::write(&archive, &bytes).expect("writes");
-    env.run(["ingest", "--quiet", "--verify", "home"]).ok();
-    delete_logs(&env, &logs);
-    env.run(["restore", "--all"]).ok();
-    assert!(restorable(&contents_below(&env.path("home"))) == logs);
+    // What is whole stays, and the rest is archived again, wherever the damage is.
+    let places = 12;
+    for place in 1..=places {
+        let at = written.len() * place / (places + 1);
+        let mut bytes = written.clone();
+        bytes[at..at + 64].fill(0);
+        fs::write(&archive, &bytes).expect("writes");
+        env.run(["ingest", "--quiet", "--verify", "home"]).ok();
+        delete_logs(&env, &logs);
+        env.run(["restore", "--all"]).ok();
+        assert!(restorable(&contents_below(&env.path("home"))) == logs, "damage at {at}");
+    }
 }

@@ -179,7 +179,9 @@ impl ArchiveFile {
         let mut kept = 0;
         for id in 1..=last.unwrap_or(0) {
             let Ok(Some(record)) = self.read(ArchiveTable::Files, id) else { continue };
-            let Ok(file) = serde_json::from_slice::<ArchivedFile>(&record) else { continue };
+            let Ok(mut file) = serde_json::from_slice::<ArchivedFile>(&record) else { continue };
+            // Files next to it may be lost: a log that exists is read again together with them.
+            file.source_modified_us = 0;
             let mut at = 0;
             let copied = self.for_each_frame(id, &file, |frame| {
                 put_frames(connection, id, at, &[frame]).map_err(|error| self.0.error(error))?;
