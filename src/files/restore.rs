@@ -19,7 +19,7 @@ use tools::Tools;
 use tools::error::store_error;
 use tools::reply::call::Call;
 use tools::restore::{
-    RestoreData, RestoreOutcome, RestoreSelection, RestoredFile, RestoredSession, explain_missing,
+    RestoreData, RestoreOutcome, RestoreSelection, RestoredSession, WrittenFile, explain_missing,
     has_log, select_restored,
 };
 
@@ -104,7 +104,7 @@ impl LogRestorer<'_> {
     fn restore_files(
         &self,
         session_id: &str,
-        written: &mut Vec<RestoredFile>,
+        written: &mut Vec<WrittenFile>,
     ) -> Result<RestoreOutcome, String> {
         let mut files = Vec::new();
         for file in self.archive.files_of(session_id) {
@@ -125,7 +125,7 @@ impl LogRestorer<'_> {
             };
             let path = mask_name(Some(self.redactor), &place.to_string_lossy());
             written
-                .insert(0, RestoredFile { path, bytes, is_masked: file.keep == KeepLogs::Masked });
+                .insert(0, WrittenFile { path, bytes, is_masked: file.keep == KeepLogs::Masked });
         }
         Ok(RestoreOutcome::Restored)
     }

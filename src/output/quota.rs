@@ -18,7 +18,7 @@ impl Show for QuotaData {
             if let Some(limit) = &window.limit {
                 let _ = write!(out, " of {limit}");
             }
-            if window.has_begun_again() {
+            if window.has_begun_again {
                 out.push_str(": reset since");
             } else {
                 let _ = write!(out, ": {} used", format_used(window.used_percent));

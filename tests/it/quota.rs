@@ -69,7 +69,7 @@ fn the_latest_quota_of_codex_is_kept() {
     let expected = schemas::Timestamp(resets_at * 1_000_000).to_string();
     windows[0].has(json!({"resets_at": expected.as_str(), "seen_at": "2026-10-14T07:12:49.000Z"}));
     // How much of a window that began again since is used is not known.
-    windows[1].has(json!({"used_percent": 0.0, "resets_at": null}));
+    windows[1].has(json!({"used_percent": 0.0, "resets_at": null, "has_begun_again": true}));
 
     env.run(["usage", "--limits"]).shows([
         "codex 5-hour limit: 23.5 % used, resets ",

@@ -49,6 +49,9 @@ pub struct QuotaWindow {
     pub window_minutes: i64,
     /// The used part, as of `seen_at`. 0 if the window began again since.
     pub used_percent: f64,
+    /// True if the window began again since, so that the used part is not known.
+    #[serde(skip_serializing_if = "schemas::is_default")]
+    pub has_begun_again: bool,
     /// When the window begins again, as RFC 3339 in UTC. `None` if it is not known, or if it began
     /// again since.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -56,14 +59,6 @@ pub struct QuotaWindow {
     /// When the agent recorded it, as RFC 3339 in UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seen_at: Option<String>,
-}
-
-impl QuotaWindow {
-    /// Returns whether the window began again since it was recorded, so that its used part is not
-    /// known.
-    pub fn has_begun_again(&self) -> bool {
-        self.resets_at.is_none() && self.used_percent == 0.0
-    }
 }
 
 /// The latest event of each limit: its time and its windows. The limit of the agent as a whole has no
@@ -107,6 +102,7 @@ pub fn quota_window(
         limit: None,
         window_minutes,
         used_percent: if has_begun_again { 0.0 } else { used_percent },
+        has_begun_again,
         resets_at: resets_at.filter(|_| !has_begun_again).map(|time| time.to_string()),
         seen_at: None,
     }

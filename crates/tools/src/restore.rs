@@ -50,7 +50,7 @@ pub struct RestoredSession {
     pub reason: Option<String>,
     /// The files that were written, the log first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub files: Vec<RestoredFile>,
+    pub files: Vec<WrittenFile>,
 }
 
 /// What became of the log of a session.
@@ -66,7 +66,7 @@ pub enum RestoreOutcome {
 
 /// A file that was written.
 #[derive(Debug, Serialize)]
-pub struct RestoredFile {
+pub struct WrittenFile {
     pub path: String,
     pub bytes: u64,
     /// True if secrets are masked in it. Otherwise it equals the original byte for byte.

@@ -179,11 +179,6 @@ fn collect_figures(
     data.warnings = store_warnings(snapshot).into_iter().map(|warning| warning.message).collect();
     data.warnings.extend(damage);
     if let Some(archive) = &archive {
-        if let Err(error) = archive.verify() {
-            data.warnings.push(format!(
-                "The archive of logs is damaged: {error}. `sessions ingest --verify` repairs it"
-            ));
-        }
         data.archive = Some(ArchiveFigures {
             sessions: archive.sessions().count(),
             exact: archive.exact_logs(),

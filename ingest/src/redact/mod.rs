@@ -55,7 +55,7 @@ mod value;
 mod wrapped;
 
 pub use explain::{ExplainedMask, RuleInfo, built_in_rules, explain_masks};
-pub(crate) use places::{KnownSecrets, SecretPlace, find_all_places, is_long, replace_places};
+pub(crate) use places::{KnownSecrets, SecretRange, find_all_places, is_long, replace_places};
 pub(crate) use redactor::hash_rules;
 pub use redactor::{Redactor, SecretCounts};
 pub(crate) use scan::has_placeholder;

@@ -11,12 +11,12 @@ use crate::text::sanitize::{clean, escape_length};
 
 /// A secret and its place in a text, in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct SecretPlace {
+pub(crate) struct SecretRange {
     pub(crate) range: Range<usize>,
     pub(crate) kind: String,
 }
 
-impl SecretPlace {
+impl SecretRange {
     /// Returns the placeholder that replaces the secret.
     pub(crate) fn mask(&self) -> String {
         format!("{MASK}{}]", self.kind)
@@ -45,7 +45,7 @@ pub(crate) fn find_all_places(
     text: &str,
     printed_by: &str,
     known: Option<KnownSecrets<'_>>,
-) -> Vec<SecretPlace> {
+) -> Vec<SecretRange> {
     let cleaned = clean(text);
     let mut places = find_places(redactor, &cleaned, printed_by);
     if let Some(known) = known {
@@ -59,7 +59,7 @@ pub(crate) fn find_all_places(
 }
 
 /// Adds the places of known secrets in a text.
-fn add_known(places: &mut Vec<SecretPlace>, text: &str, known: KnownSecrets<'_>) {
+fn add_known(places: &mut Vec<SecretRange>, text: &str, known: KnownSecrets<'_>) {
     for (kind, secret) in known.secrets {
         let mut is_found = false;
         for place in places.iter_mut() {
@@ -70,7 +70,7 @@ fn add_known(places: &mut Vec<SecretPlace>, text: &str, known: KnownSecrets<'_>)
         }
         if !is_found && (known.is_sought)(secret) {
             for range in find_word(text, secret) {
-                add_place(places, SecretPlace { range, kind: kind.clone() });
+                add_place(places, SecretRange { range, kind: kind.clone() });
             }
         }
     }
@@ -82,7 +82,7 @@ pub(crate) fn is_long(secret: &str) -> bool {
 }
 
 /// Adds a place unless it overlaps another one.
-fn add_place(places: &mut Vec<SecretPlace>, new: SecretPlace) {
+fn add_place(places: &mut Vec<SecretRange>, new: SecretRange) {
     let at = places.partition_point(|place| place.range.end <= new.range.start);
     if places.get(at).is_none_or(|next| new.range.end <= next.range.start) {
         places.insert(at, new);
@@ -90,8 +90,8 @@ fn add_place(places: &mut Vec<SecretPlace>, new: SecretPlace) {
 }
 
 /// Returns the places of the secrets that the rules find in a text, in order.
-fn find_places(redactor: &Redactor, text: &str, printed_by: &str) -> Vec<SecretPlace> {
-    let mut places: Vec<SecretPlace> = Vec::new();
+fn find_places(redactor: &Redactor, text: &str, printed_by: &str) -> Vec<SecretRange> {
+    let mut places: Vec<SecretRange> = Vec::new();
     let mut masked = Cow::Borrowed(text);
     for _ in 0..MAX_ROUNDS {
         let spans = redactor.find_secrets(&masked, printed_by);
@@ -102,7 +102,7 @@ fn find_places(redactor: &Redactor, text: &str, printed_by: &str) -> Vec<SecretP
         for span in &spans {
             let start = position_before_masking(&places, span.start).start;
             let end = position_before_masking(&places, span.end).end;
-            found.push(SecretPlace { range: start..end, kind: span.kind.to_owned() });
+            found.push(SecretRange { range: start..end, kind: span.kind.to_owned() });
         }
         for new in found {
             places.retain(|place| {
@@ -116,7 +116,7 @@ fn find_places(redactor: &Redactor, text: &str, printed_by: &str) -> Vec<SecretP
 }
 
 /// Returns bytes with placeholders at these places, which are in order.
-pub(crate) fn replace_places<'b>(bytes: &'b [u8], places: &[SecretPlace]) -> Cow<'b, [u8]> {
+pub(crate) fn replace_places<'b>(bytes: &'b [u8], places: &[SecretRange]) -> Cow<'b, [u8]> {
     if places.is_empty() {
         return Cow::Borrowed(bytes);
     }
@@ -133,13 +133,13 @@ pub(crate) fn replace_places<'b>(bytes: &'b [u8], places: &[SecretPlace]) -> Cow
 
 /// Returns a text with placeholders at these places, which are in order and begin and end with
 /// characters.
-fn mask_places(text: &str, places: &[SecretPlace]) -> String {
+fn mask_places(text: &str, places: &[SecretRange]) -> String {
     String::from_utf8_lossy(&replace_places(text.as_bytes(), places)).into_owned()
 }
 
 /// Returns the position in a text of a position in the text masked at `places`: empty, or the place
 /// whose placeholder has the position inside it.
-fn position_before_masking(places: &[SecretPlace], position: usize) -> Range<usize> {
+fn position_before_masking(places: &[SecretRange], position: usize) -> Range<usize> {
     // The lengths so far of the text and of the masked text differ by these.
     let (mut removed, mut added) = (0, 0);
     for place in places {
@@ -160,7 +160,7 @@ fn position_before_masking(places: &[SecretPlace], position: usize) -> Range<usi
 
 /// Moves places in a cleaned text to the text before it was cleaned. Returns none if the texts
 /// cannot be compared.
-fn places_before_cleaning(text: &str, cleaned: &str, places: Vec<SecretPlace>) -> Vec<SecretPlace> {
+fn places_before_cleaning(text: &str, cleaned: &str, places: Vec<SecretRange>) -> Vec<SecretRange> {
     // The start of each character of the cleaned text, and the end of the one before it.
     let mut starts = Vec::with_capacity(cleaned.len() + 1);
     let mut ends = Vec::with_capacity(cleaned.len() + 1);
@@ -187,7 +187,7 @@ fn places_before_cleaning(text: &str, cleaned: &str, places: Vec<SecretPlace>) -
     }
     starts.push(text.len());
     ends.push(end);
-    let moved = places.into_iter().map(|place| SecretPlace {
+    let moved = places.into_iter().map(|place| SecretRange {
         range: starts[place.range.start]..ends[place.range.end],
         kind: place.kind,
     });

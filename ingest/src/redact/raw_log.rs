@@ -15,7 +15,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::json_strings::{
     JsonString, decode_string, for_each_string, is_bracketed, is_json, raw_offset,
 };
-use super::places::{SecretPlace, find_all_places, replace_places};
+use super::places::{SecretRange, find_all_places, replace_places};
 use super::redactor::Redactor;
 
 /// Bytes of a log before a result in which its call is looked for. A result says what the call
@@ -121,7 +121,7 @@ impl<'r> RawLogMasker<'r> {
     }
 
     /// Finds the secrets of a record. What is not JSON is searched as text.
-    fn find_in_record(&self, bytes: &[u8], printed_by: &str, places: &mut Vec<SecretPlace>) {
+    fn find_in_record(&self, bytes: &[u8], printed_by: &str, places: &mut Vec<SecretRange>) {
         if is_bracketed(bytes) {
             self.find_in_json(bytes, printed_by, 0, places);
             return;
@@ -140,7 +140,7 @@ impl<'r> RawLogMasker<'r> {
         bytes: &[u8],
         printed_by: &str,
         depth: usize,
-        places: &mut Vec<SecretPlace>,
+        places: &mut Vec<SecretRange>,
     ) {
         for_each_string(bytes, &mut |string| {
             if string.raw.len() < MIN_STRING_BYTES || string.is_opaque() {
@@ -170,7 +170,7 @@ impl<'r> RawLogMasker<'r> {
         string: &JsonString<'_>,
         printed_by: &str,
         depth: usize,
-    ) -> Vec<SecretPlace> {
+    ) -> Vec<SecretRange> {
         let mut found = Vec::new();
         if depth < MAX_DEPTH && is_bracketed(text.as_bytes()) && is_json(text) {
             self.find_in_json(text.as_bytes(), printed_by, depth + 1, &mut found);
@@ -193,7 +193,7 @@ impl<'r> RawLogMasker<'r> {
             for place in find_all_places(self.redactor, &named, "", None) {
                 if place.range.end > start {
                     let range = place.range.start.max(start) - start..place.range.end - start;
-                    found.push(SecretPlace { range, ..place });
+                    found.push(SecretRange { range, ..place });
                 }
             }
         }

@@ -17,7 +17,6 @@ use schemas::session::{SessionRow, SourceRow, SourceStatus};
 use schemas::table::EventColumn;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::checkpoint::ReadCursor;
 use super::copies::{ReadRecords, UnitRecords, surplus_records};
 use super::line_reading::LineReading;
 use super::records::{LogDecoder, decode_document, finish_lines, open_decoder};
@@ -35,7 +34,6 @@ use crate::source::lines::LogLines;
 use crate::stream::batch::{EventBatch, EventCells};
 use crate::stream::replay::CopiedHistory;
 use crate::stream::{DocumentMessages, RecordAt, Stream, StreamState, is_copied, without_counts};
-use crate::text::json::Parser;
 
 /// Number of events that are read at once.
 const EVENTS_AT_A_TIME: i32 = 1024;
@@ -246,13 +244,7 @@ impl<T: Target> Worker<'_, T> {
         stream: &mut Stream,
         scan: &mut LogScan,
     ) -> io::Result<()> {
-        let mut reading = LineReading {
-            decoder,
-            parser: Parser::default(),
-            tally: RecordTally::default(),
-            cursor: ReadCursor { consumed: 0, line: 0, objects: 0, is_at_end: false },
-            is_line_counted: false,
-        };
+        let mut reading = LineReading::new(decoder);
         while let Some(line) = lines.next_line()? {
             if reading.decode_line(line, stream).is_break() {
                 break;

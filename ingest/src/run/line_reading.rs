@@ -22,6 +22,17 @@ pub(super) struct LineReading {
 }
 
 impl LineReading {
+    /// Begins to read a log at its first line.
+    pub(super) fn new(decoder: Box<dyn LineDecoder>) -> Self {
+        Self {
+            decoder,
+            parser: Parser::default(),
+            tally: RecordTally::default(),
+            cursor: ReadCursor { consumed: 0, line: 0, objects: 0, is_at_end: false },
+            is_line_counted: false,
+        }
+    }
+
     /// Decodes the records of a line. Breaks if the log ends with the line; the value is the
     /// position of an incomplete record.
     pub(super) fn decode_line(

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use schemas::session::SessionRow;
 use schemas::table::SESSIONS;
 
-use super::checkpoint::ReadCursor;
 use super::line_reading::LineReading;
 use super::masked_target::add_counts;
 use super::records::{decode_document, finish_lines};
@@ -21,7 +20,6 @@ use crate::source::lines::LogLines;
 use crate::stream::batch::events_schema;
 use crate::stream::replay::CopiedHistory;
 use crate::stream::{FoundSecret, RecordAliases, RecordAt, Stream, StreamState};
-use crate::text::json::Parser;
 
 /// Number of events after which their rows are dropped.
 const EVENTS_AT_A_TIME: usize = 8192;
@@ -109,13 +107,7 @@ impl DecodedLog<'_> {
         let mut decoder = open(self.claim, None);
         decoder.prepare(Path::new(self.path));
         let mut lines = LogLines::of_size(content, 0, size);
-        let mut reading = LineReading {
-            decoder,
-            parser: Parser::default(),
-            tally: RecordTally::default(),
-            cursor: ReadCursor { consumed: 0, line: 0, objects: 0, is_at_end: false },
-            is_line_counted: false,
-        };
+        let mut reading = LineReading::new(decoder);
         while let Some(line) = lines.next_line()? {
             if reading.decode_line(line, stream).is_break() {
                 break;

@@ -20,7 +20,7 @@ use self::record::RecordScrubber;
 use crate::discover::sniff::{Sniffed, sniff, sniff_open_file};
 use crate::provider::format::LogReader;
 use crate::provider::format_of;
-use crate::redact::{Redactor, SecretPlace};
+use crate::redact::{Redactor, SecretRange};
 use crate::run::{DecodedLog, LogSecrets};
 use crate::source::candidate::{Container, LogCandidate};
 use crate::source::container::{Content, MAX_DOCUMENT_BYTES};
@@ -176,7 +176,7 @@ fn find_places(
     is_document: bool,
     scrubber: &RecordScrubber<'_>,
     secrets: &[FoundSecret],
-) -> io::Result<Vec<(u64, SecretPlace)>> {
+) -> io::Result<Vec<(u64, SecretRange)>> {
     let mut known: BTreeMap<u64, Vec<(String, String)>> = BTreeMap::new();
     for secret in secrets {
         let offset = if is_document { 0 } else { secret.offset };
@@ -214,7 +214,7 @@ fn find_places(
 }
 
 /// Writes a log with placeholders at these places, which are in order.
-fn write_replaced(log: &File, out: &mut File, places: &[(u64, SecretPlace)]) -> io::Result<()> {
+fn write_replaced(log: &File, out: &mut File, places: &[(u64, SecretRange)]) -> io::Result<()> {
     let mut from = BufReader::new(rewind(log)?);
     let mut to = BufWriter::new(out);
     let mut at = 0;

@@ -7,7 +7,7 @@ use crate::redact::json_strings::{
     decode_string, for_each_string, is_bracketed, is_json, raw_offset,
 };
 use crate::redact::{
-    KnownSecrets, Redactor, SecretPlace, find_all_places, is_long, replace_places,
+    KnownSecrets, Redactor, SecretRange, find_all_places, is_long, replace_places,
 };
 
 /// Maximum depth of JSON text in strings of JSON text that is searched.
@@ -43,7 +43,7 @@ pub(super) struct RecordScrubber<'r> {
 impl RecordScrubber<'_> {
     /// Returns the places of secrets in the string values of a line or a document, in order. `known` has
     /// kind and text of the secrets in the events of this text. Returns none if the text is not JSON.
-    pub(super) fn find_places(&self, json: &str, known: &[(String, String)]) -> Vec<SecretPlace> {
+    pub(super) fn find_places(&self, json: &str, known: &[(String, String)]) -> Vec<SecretRange> {
         if !is_json_sequence(json.as_bytes()) {
             return Vec::new();
         }
@@ -58,7 +58,7 @@ impl RecordScrubber<'_> {
         json: &[u8],
         known: &[(String, String)],
         depth: usize,
-    ) -> Vec<SecretPlace> {
+    ) -> Vec<SecretRange> {
         let mut places = Vec::new();
         for_each_string(json, &mut |string| {
             if string.is_key || string.raw.is_empty() || string.is_opaque() {
@@ -70,9 +70,9 @@ impl RecordScrubber<'_> {
             let text = decode_string(string.raw, Some(&mut parts));
             // A string without escapes is written as it is.
             let written = |at: usize| if parts.is_empty() { at } else { raw_offset(&parts, at) };
-            for SecretPlace { range, kind } in self.find_places_of_string(&text, known, depth) {
+            for SecretRange { range, kind } in self.find_places_of_string(&text, known, depth) {
                 let range = written(range.start)..written(range.end);
-                places.push(SecretPlace { range, kind }.moved_by(string.range.start));
+                places.push(SecretRange { range, kind }.moved_by(string.range.start));
             }
         });
         places
@@ -83,7 +83,7 @@ impl RecordScrubber<'_> {
         text: &str,
         known: &[(String, String)],
         depth: usize,
-    ) -> Vec<SecretPlace> {
+    ) -> Vec<SecretRange> {
         if depth < MAX_NESTED_TEXTS && is_bracketed(text.as_bytes()) && is_json(text) {
             return self.find_places_in(text.as_bytes(), known, depth + 1);
         }

@@ -55,7 +55,7 @@ pub(in crate::cli) fn run(context: &CommandContext<'_>) -> CommandResult {
         windows = read_quotas(&tools, call).map(|data| data.windows).unwrap_or_default();
         // There is no room for the quotas of single models. A window that began again since says
         // nothing.
-        windows.retain(|window| window.limit.is_none() && !window.has_begun_again());
+        windows.retain(|window| window.limit.is_none() && !window.has_begun_again);
     }
     let line = StatusLine {
         version: QUOTA_VERSION,

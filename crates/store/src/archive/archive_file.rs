@@ -15,6 +15,9 @@ use crate::error::StoreError;
 /// Maximum number of frames of a file.
 const MAX_FRAMES: i64 = 1 << 24;
 
+/// Maximum id of the files that are looked for in a damaged archive, where an id may be any number.
+const MAX_READ_ID: i64 = 1 << 20;
+
 /// Number of bytes of a checksum.
 const CHECK_BYTES: usize = 8;
 
@@ -177,7 +180,7 @@ impl ArchiveFile {
         let sql = "SELECT max(id) FROM files";
         let last = self.0.lock().query_row(sql, [], |row| row.get(0));
         let mut kept = 0;
-        for id in 1..=last.unwrap_or(0) {
+        for id in 1..=last.unwrap_or(0).min(MAX_READ_ID) {
             let Ok(Some(record)) = self.read(ArchiveTable::Files, id) else { continue };
             let Ok(mut file) = serde_json::from_slice::<ArchivedFile>(&record) else { continue };
             // Files next to it may be lost: a log that exists is read again together with them.

@@ -66,14 +66,6 @@ impl LogArchive {
         self.sessions.iter().filter_map(|(id, files)| Some((&**id, files.first()?.1.provider)))
     }
 
-    /// Checks the whole archive.
-    ///
-    /// # Errors
-    /// Fails with the damage that was found.
-    pub fn verify(&self) -> Result<(), StoreError> {
-        self.file.verify()
-    }
-
     /// Returns the size of the logs in the archive, compressed, in bytes.
     pub fn packed_bytes(&self) -> u64 {
         let files = self.sessions.values().flatten();
