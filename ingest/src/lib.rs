@@ -27,6 +27,7 @@ pub mod discover;
 pub mod plan;
 pub mod provider;
 pub mod redact;
+pub mod relocate;
 pub mod run;
 pub mod scrub;
 pub mod source;

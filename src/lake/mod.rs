@@ -13,7 +13,6 @@ mod entry;
 mod fetch;
 mod fetch_joined;
 mod folder;
-mod history;
 mod join_group;
 mod listing;
 mod objects;

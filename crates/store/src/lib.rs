@@ -73,6 +73,7 @@ pub use lake::decode::{
     slice_joined,
 };
 pub use lake::encode::{LakeContent, LakeFile};
+pub use lake::history::EventHistory;
 pub use lake::import::{ImportOutcome, LakeImport};
 pub use lake::joined::{JoinedFiles, JoinedWriter};
 pub use lake::keys::{

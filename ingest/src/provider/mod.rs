@@ -43,7 +43,7 @@ use std::path::{Path, PathBuf};
 use schemas::Provider;
 
 use self::alias::{ALIASES, AgentAlias};
-use self::format::{AgentFolders, LogFormat, ResponseKey, with_native_separators};
+use self::format::{AgentFolders, LogFormat, LogReader, ResponseKey, with_native_separators};
 use self::shared::sidecar;
 use crate::redact::has_placeholder;
 use crate::source::assembly::Assembly;
@@ -175,6 +175,11 @@ pub fn format_of(provider: Provider) -> &'static LogFormat {
 /// derive from.
 pub fn base_of(provider: Provider) -> Provider {
     format_of(provider).provider
+}
+
+/// Returns whether a log, or a file next to one, has a record in each line. Others are one document.
+pub fn has_lines(provider: Provider, path: &str, is_log: bool) -> bool {
+    path.ends_with(".jsonl") || is_log && matches!(format_of(provider).reader, LogReader::Lines(_))
 }
 
 /// Returns all providers: those with a decoder in the order in which a file is offered to them, then

@@ -39,6 +39,10 @@ pub(crate) struct JsonString<'a> {
     pub(crate) key: &'a [u8],
     /// The string that `name` or `key` of the same object has before it; empty without one.
     pub(crate) name: &'a [u8],
+    /// The key of the object or list that the value is in; empty at the top.
+    pub(crate) outer: &'a [u8],
+    /// Number of objects and lists around it.
+    pub(crate) depth: usize,
     pub(crate) is_key: bool,
 }
 
@@ -120,6 +124,8 @@ pub(crate) fn for_each_string<'a>(bytes: &'a [u8], visit: &mut dyn FnMut(JsonStr
                 let raw = bytes.get(range.clone()).unwrap_or_default();
                 let rest = bytes.get(at..).unwrap_or_default().trim_ascii_start();
                 let is_key = rest.first() == Some(&b':');
+                let depth = open.len() - 1;
+                let outer = depth.checked_sub(1).map_or(&b""[..], |around| open[around].key);
                 let Some(value) = open.last_mut() else { continue };
                 let (key, name) = (value.key, value.name);
                 if is_key {
@@ -127,7 +133,7 @@ pub(crate) fn for_each_string<'a>(bytes: &'a [u8], visit: &mut dyn FnMut(JsonStr
                 } else if matches!(key, b"name" | b"key") {
                     value.name = raw;
                 }
-                visit(JsonString { range, raw, key, name, is_key });
+                visit(JsonString { range, raw, key, name, outer, depth, is_key });
             }
             _ => {}
         }

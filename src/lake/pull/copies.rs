@@ -12,9 +12,8 @@ use schemas::session::SourceRow;
 use schemas::{Provider, ToolError};
 
 use super::known::{ImportedFrom, PullContext, source_path};
-use crate::lake::history::EventHistory;
 use crate::lake::selection::own_sessions;
-use store::{CopiedEvents, LAKE_PATH, Snapshot};
+use store::{CopiedEvents, EventHistory, LAKE_PATH, Snapshot};
 use tools::error::store_error;
 
 /// A session that may share history with those of other machines.

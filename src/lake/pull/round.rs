@@ -15,12 +15,11 @@ use crate::config::user_settings::UserSettings;
 use crate::lake::entry::sha256;
 use crate::lake::fetch::FetchedSession;
 use crate::lake::fetch_joined::{WantedParts, fetch_sessions};
-use crate::lake::history::EventHistory;
 use crate::lake::listing::{ListedSession, MachineListing, ReadListing, shown_id};
 use crate::lake::pull_report::{PullContent, PullFilter, PullReport};
 use crate::lake::requests::run_requests;
 use crate::update::log_rules::{ForgottenRules, LogRules};
-use store::{ImportOutcome, Snapshot};
+use store::{EventHistory, ImportOutcome, Snapshot};
 use tools::error::store_error;
 
 /// Digits that make an id unique which the store has for another session.
@@ -480,7 +479,7 @@ impl<'a> Pull<'a> {
         if wanted.rivals.is_empty() || self.context.content == PullContent::Rows {
             return Ok(Verdict::Import);
         }
-        let fetched = EventHistory::of_events(wanted.listed.provider, &session.events);
+        let fetched = EventHistory::of_events(&session.events);
         let mut verdict = Verdict::Import;
         for rival in &wanted.rivals {
             let (at, holder) = match rival {

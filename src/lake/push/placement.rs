@@ -9,10 +9,10 @@ use schemas::ToolError;
 
 use super::work::Push;
 use crate::lake::fetch::{KnownParts, fetch_session};
-use crate::lake::history::EventHistory;
 use crate::lake::listing::ListedSession;
 use crate::lake::pull_report::PullContent;
 use crate::lake::selection::{OwnSession, other_lake_id};
+use store::EventHistory;
 use tools::error::store_error;
 
 /// Most ids that are tried for a session.
@@ -81,7 +81,7 @@ impl Push<'_> {
         let known = KnownParts::default();
         let fetched = fetch_session(self.place, lake_id, listed, PullContent::Whole, &known)?;
         let Ok(fetched) = fetched else { return Ok(RivalLog::Shorter) };
-        let theirs = EventHistory::of_events(listed.provider, &fetched.events);
+        let theirs = EventHistory::of_events(&fetched.events);
         if history.is_none() {
             *history =
                 Some(EventHistory::of_session(self.snapshot, session.at).map_err(store_error)?);

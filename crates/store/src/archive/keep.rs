@@ -9,8 +9,7 @@ use std::sync::Arc;
 use base::parallel::in_parallel;
 use ingest::discover::{RawLog, is_log_file};
 use ingest::plan::rules_version;
-use ingest::provider::format::LogReader;
-use ingest::provider::{files_next_to, format_of};
+use ingest::provider::{files_next_to, has_lines};
 use ingest::redact::Redactor;
 use schemas::Provider;
 use schemas::session::{SourceRow, SourceStatus};
@@ -80,10 +79,7 @@ pub(super) fn form_of(file: &ArchivedFile) -> ContentForm {
 }
 
 fn form_of_path(provider: Provider, path: &str, is_log: bool) -> ContentForm {
-    let has_lines = match format_of(provider).reader {
-        LogReader::Lines(_) if is_log => true,
-        LogReader::Lines(_) | LogReader::Document(_) => path.ends_with(".jsonl"),
-    };
+    let has_lines = has_lines(provider, path, is_log);
     if has_lines { ContentForm::Lines } else { ContentForm::Document }
 }
 

@@ -3,6 +3,7 @@
 pub(super) mod copies;
 pub(super) mod decode;
 pub(super) mod encode;
+pub(super) mod history;
 pub(super) mod import;
 pub(super) mod joined;
 pub(super) mod keys;

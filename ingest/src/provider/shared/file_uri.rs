@@ -1,4 +1,4 @@
-//! Reads the path out of a `file:` URI, as editors write it.
+//! Reads the path out of a `file:` URI, as editors write it, and writes one.
 
 /// Schemes of URIs whose path is that of a file: on this machine, and on one that an editor is
 /// connected to.
@@ -14,6 +14,20 @@ pub(crate) fn file_uri_path(uri: &str) -> Option<String> {
     let has_drive =
         matches!(path.as_bytes(), [b'/', drive, b':', ..] if drive.is_ascii_alphabetic());
     Some(if has_drive { path[1..].to_owned() } else { path })
+}
+
+/// Returns the URI of a path of any system.
+pub(crate) fn to_file_uri(path: &str) -> String {
+    let path = path.replace('\\', "/");
+    let mut uri = String::from(if path.starts_with('/') { "file://" } else { "file:///" });
+    for byte in path.bytes() {
+        if byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte) {
+            uri.push(char::from(byte));
+        } else {
+            uri.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    uri
 }
 
 /// Replaces the percent-encoded bytes of a text. `None` if the result is not UTF-8.
@@ -55,5 +69,8 @@ mod tests {
         check("file://host", None);
         check("https://example.org/x", None);
         check("/home/mira", None);
+        for path in ["/home/mira/my häfen", "D:/code/harbor"] {
+            assert_eq!(file_uri_path(&to_file_uri(path)).as_deref(), Some(path));
+        }
     }
 }

@@ -1,21 +1,22 @@
-//! Compares what two machines have of one log, by the coordinates of their events. These do not depend
-//! on what is masked, kept or published of the texts.
+//! Compares what two machines have of one log, by the types, times and order of their events. These do not
+//! depend on what is masked, kept or published of the texts, nor on the folder that the records name.
 //!
 //! Two logs are the same if one contains the other. Otherwise they parted: both begin with the same
 //! events, and then each has others.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use arrow::array::{
     Array, AsArray, BooleanArray, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
 };
-use ingest::provider::format::LogReader;
-use ingest::provider::format_of;
-use schemas::Provider;
 use schemas::table::EventColumn;
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
-use store::{ALL_EVENTS, Snapshot, StoreError, column_of};
+use crate::error::StoreError;
+use crate::segment::event_reader::column_of;
+use crate::session_events::ALL_EVENTS;
+use crate::snapshot::Snapshot;
 
 /// The columns that are compared.
 const COLUMNS: [EventColumn; 7] = [
@@ -30,15 +31,22 @@ const COLUMNS: [EventColumn; 7] = [
 
 /// The events of a session that are compared.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct EventHistory {
+pub struct EventHistory {
     events: Vec<ComparedEvent>,
+    /// False if no event has a time.
+    has_times: bool,
+    /// The number of events so far of each type and time.
+    counts: HashMap<u64, u64>,
 }
 
 /// One event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ComparedEvent {
-    /// The same in every copy of the log.
+    /// The same in every copy of the log: its type, its time and the number of such events before it.
+    /// Its position is another one where a secret was masked or the folder is another one.
     in_log: u64,
+    /// Its position, which tells logs without times apart.
+    place: u64,
     /// The same in logs of other sessions that repeat the event; `None` if it has no time.
     in_copy: Option<u64>,
     /// True if the event does not count.
@@ -69,24 +77,26 @@ impl<'b> ComparedColumns<'b> {
         }
     }
 
-    /// Reads the event in a row. `is_of_lines` says whether its log is one of lines.
-    fn read_event(&self, row: usize, is_of_lines: bool) -> ComparedEvent {
+    /// Reads the event in a row. `counts` has the number of events before it of each type and time.
+    fn read_event(&self, row: usize, counts: &mut HashMap<u64, u64>) -> ComparedEvent {
         let kind = text_at(self.types, row).unwrap_or_default();
         let time = self.times.filter(|times| times.is_valid(row)).map(|times| times.value(row));
         let mut in_log = Xxh3Default::new();
         in_log.update(kind.as_bytes());
         in_log.update(&time.unwrap_or_default().to_le_bytes());
-        if is_of_lines || time.is_none() {
-            for numbers in [self.offsets, self.lengths].into_iter().flatten() {
-                in_log.update(&numbers.value(row).to_le_bytes());
-            }
+        let count = counts.entry(in_log.digest()).or_default();
+        in_log.update(&count.to_le_bytes());
+        *count += 1;
+        let mut place = Xxh3Default::new();
+        for numbers in [self.offsets, self.lengths].into_iter().flatten() {
+            place.update(&numbers.value(row).to_le_bytes());
         }
         let in_copy = time.map(|time| {
             let ids = (text_at(self.calls, row), text_at(self.requests, row));
             xxh3_64(format!("{kind} {time} {ids:?}").as_bytes())
         });
         let is_replay = self.replays.is_some_and(|replays| replays.value(row));
-        ComparedEvent { in_log: in_log.digest(), in_copy, is_replay }
+        ComparedEvent { in_log: in_log.digest(), place: place.digest(), in_copy, is_replay }
     }
 }
 
@@ -104,61 +114,72 @@ fn text_at(texts: Option<&StringArray>, row: usize) -> Option<&str> {
 
 impl EventHistory {
     /// Reads the history of the session at position `at`.
-    pub(super) fn of_session(snapshot: &Snapshot, at: usize) -> Result<Self, StoreError> {
-        let provider = snapshot.sessions()[at].provider;
+    ///
+    /// # Errors
+    /// Fails if the events cannot be read.
+    pub fn of_session(snapshot: &Snapshot, at: usize) -> Result<Self, StoreError> {
         let mut history = Self::default();
         let mut events = snapshot.events_of(at, ALL_EVENTS, &COLUMNS);
         while let Some(batch) = events.next_batch()? {
-            history.append(provider, &batch);
+            history.append(&batch);
         }
         Ok(history)
     }
 
     /// Returns the history in events of a session, in order.
-    pub(super) fn of_events(provider: Provider, events: &[RecordBatch]) -> Self {
+    pub fn of_events(events: &[RecordBatch]) -> Self {
         let mut history = Self::default();
         for batch in events {
-            history.append(provider, batch);
+            history.append(batch);
         }
         history
     }
 
-    fn append(&mut self, provider: Provider, batch: &RecordBatch) {
+    fn append(&mut self, batch: &RecordBatch) {
         let columns = ComparedColumns::new(batch);
-        // A document is written again whenever it grows, so its positions change.
-        let is_of_lines = matches!(format_of(provider).reader, LogReader::Lines(_));
-        self.events.extend((0..batch.num_rows()).map(|row| columns.read_event(row, is_of_lines)));
+        let counts = &mut self.counts;
+        self.events.extend((0..batch.num_rows()).map(|row| columns.read_event(row, counts)));
+        self.has_times = self.events.iter().any(|event| event.in_copy.is_some());
+    }
+
+    /// Returns what identifies an event among those of the copies of the log.
+    fn identity_of(&self, event: &ComparedEvent) -> u64 {
+        if self.has_times { event.in_log } else { event.in_log ^ event.place }
     }
 
     /// Returns whether this log has everything that `other` has. Logs only grow, so it is enough that
-    /// it has the last event.
-    pub(super) fn contains(&self, other: &Self) -> bool {
-        let Some(last) = other.events.last() else { return true };
-        self.events.iter().any(|event| event.in_log == last.in_log)
+    /// it has the last event with a time and as many after that.
+    pub fn contains(&self, other: &Self) -> bool {
+        let is_sought = |event: &ComparedEvent| !other.has_times || event.in_copy.is_some();
+        let Some(last) = other.events.iter().rposition(is_sought) else { return true };
+        let identity = other.identity_of(&other.events[last]);
+        let found = self.events.iter().position(|event| self.identity_of(event) == identity);
+        found.is_some_and(|at| self.events.len() - at >= other.events.len() - last)
     }
 
     /// Returns the number of events with which both begin. `is_same_log` says whether they are copies of
     /// one log, or logs of two sessions.
-    pub(super) fn count_common(&self, other: &Self, is_same_log: bool) -> usize {
+    pub fn count_common(&self, other: &Self, is_same_log: bool) -> usize {
         let pairs = self.events.iter().zip(&other.events);
         if is_same_log {
-            return pairs.take_while(|(a, b)| a.in_log == b.in_log).count();
+            let same = pairs.take_while(|(a, b)| self.identity_of(a) == other.identity_of(b));
+            return same.count();
         }
         pairs.take_while(|(a, b)| a.in_copy.is_some() && a.in_copy == b.in_copy).count()
     }
 
     /// Returns the identity of the event at a position.
-    pub(super) fn event_at(&self, position: usize) -> Option<u64> {
-        self.events.get(position).map(|event| event.in_log)
+    pub fn event_at(&self, position: usize) -> Option<u64> {
+        self.events.get(position).map(|event| self.identity_of(event))
     }
 
     /// Returns whether the events in a range are all marked as copies.
-    pub(super) fn is_marked(&self, range: Range<usize>) -> bool {
+    pub fn is_marked(&self, range: Range<usize>) -> bool {
         self.events.get(range).unwrap_or_default().iter().all(|event| event.is_replay)
     }
 
     /// Returns the end of the events from `start` on, up to `end`, of which none is a copy.
-    pub(super) fn counted_until(&self, start: usize, end: usize) -> usize {
+    pub fn counted_until(&self, start: usize, end: usize) -> usize {
         let events = self.events.get(start..end).unwrap_or_default();
         start + events.iter().take_while(|event| !event.is_replay).count()
     }

@@ -1,0 +1,17 @@
+//! Moves a log to another folder, on this machine or from another one: rewrites the fields of its records
+//! that name the working folder, and computes where the agent looks for it.
+//!
+//! ```text
+//! ~/.claude/projects/C--code-harbor/9ae8...jsonl     {"cwd":"C:\\code\\harbor\\src",...}
+//! ~/.claude/projects/-home-mira-harbor/9ae8...jsonl  {"cwd":"/home/mira/harbor/src",...}
+//! ```
+//!
+//! All other bytes stay: what was said, and what the agent sends back to its service.
+
+mod fields;
+mod folders;
+mod place;
+
+pub use self::fields::rewrite_log;
+pub use self::folders::FolderMove;
+pub use self::place::{LogPlace, below_log_folder, find_obstacle_to_moving, is_safe_below, place_log};
