@@ -10,6 +10,7 @@ pub mod cli;
 pub mod config;
 pub mod export;
 mod files;
+mod git;
 pub mod help;
 pub mod hooks;
 pub mod lake;
@@ -24,4 +25,5 @@ pub mod server;
 pub mod setup;
 #[cfg(feature = "spark")]
 pub mod spark;
+mod travel;
 pub mod update;

@@ -28,6 +28,7 @@ const FILE_SETTINGS: &[(&str, &str)] = &[
     ("publish.include", "[] (none)"),
     ("publish.exclude", "[]"),
     ("publish.content", "transcripts"),
+    ("publish.logs", "false (true with content = full)"),
     ("publish.unredacted", "false"),
     ("hooks.enabled", "true"),
     ("hooks.silent", "[]"),
@@ -93,6 +94,12 @@ pub fn list_settings(
             source: set.map_or_else(|| "default".to_owned(), |_| file_name.clone()),
         });
     }
+    let projects = table.get("projects").and_then(toml::Value::as_table);
+    values.push(SettingValue {
+        name: "projects",
+        value: projects.map_or_else(|| "{}".to_owned(), |it| describe_value(&it.clone().into())),
+        source: projects.map_or_else(|| "default".to_owned(), |_| file_name.clone()),
+    });
     values.extend(hook_variable());
     values.push(file_setting("prices", "SESSIONS_PRICES", "prices.toml", "built in"));
     values.push(file_setting("redaction rules", "SESSIONS_REDACT", "redact.toml", "built in"));

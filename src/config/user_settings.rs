@@ -21,6 +21,10 @@
 //! include = ["~/code/**"]
 //! exclude = ["~/code/secret/**"]
 //! content = "transcripts"
+//! logs = true
+//!
+//! [projects]
+//! "github.com/mira/harbor" = "~/code/harbor"
 //!
 //! [hooks]
 //! enabled = true
@@ -29,6 +33,7 @@
 //! timeout_ms = 100
 //! ```
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -56,6 +61,9 @@ pub struct UserSettings {
     pub store: StoreSettings,
     /// What hooks of agents say.
     pub hooks: HookSettings,
+    /// The folders of this machine for projects of other machines, by the address of the remote or the
+    /// folder there.
+    pub projects: BTreeMap<String, String>,
 }
 
 /// The text of the file as it was parsed last, with its settings. A command asks for them in several
@@ -147,6 +155,9 @@ pub struct PublishSettings {
     pub exclude: Vec<String>,
     /// How much of a session is published.
     pub content: PublishedContent,
+    /// Whether the archived logs are published with the sessions. `None` if the user did not say: those
+    /// of sessions that are published with everything are.
+    logs: Option<bool>,
     /// True if sessions may be published that were ingested with `--no-redact`. The command needs
     /// its flag as well.
     pub unredacted: bool,
@@ -163,6 +174,13 @@ pub enum PublishedContent {
     Transcripts,
     /// Counts, tokens, cost and tools, without texts.
     Usage,
+}
+
+impl PublishSettings {
+    /// Returns whether archived logs are published, with their secrets masked.
+    pub fn publishes_logs(&self) -> bool {
+        self.logs.unwrap_or(self.content == PublishedContent::Full)
+    }
 }
 
 impl PublishedContent {

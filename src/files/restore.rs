@@ -156,20 +156,9 @@ impl LogRestorer<'_> {
 
     /// Writes a file in one step.
     fn write_file(&self, file: &ArchivedFile, place: &Path) -> Result<u64, String> {
-        let failed = |error: io::Error| {
-            let path = mask_name(Some(self.redactor), &place.to_string_lossy());
-            format!(
-                "{path} cannot be written: {error}. Check the folder, then run the command again"
-            )
-        };
-        let folder = place.parent().unwrap_or(Path::new("."));
-        create_private_dirs(folder).map_err(failed)?;
-        let mut copy = create_temporary(folder).map_err(failed)?;
-        let bytes = self.unpack(file, copy.as_file_mut())?;
-        copy.as_file().set_modified(self.choose_time(file)).map_err(failed)?;
-        copy.as_file().sync_all().map_err(failed)?;
-        copy.persist_noclobber(place).map_err(|error| failed(error.error))?;
-        Ok(bytes)
+        let modified = choose_time(file.modified_us, file.provider, self.options.folders);
+        let shown = mask_name(Some(self.redactor), &place.to_string_lossy());
+        write_new_file(place, &shown, modified, |out| self.unpack(file, out))
     }
 
     fn unpack(&self, file: &ArchivedFile, out: &mut dyn io::Write) -> Result<u64, String> {
@@ -180,15 +169,43 @@ impl LogRestorer<'_> {
             )
         })
     }
+}
 
-    /// Returns the time that a file gets: its own, unless the agent would delete it for its age.
-    fn choose_time(&self, file: &ArchivedFile) -> SystemTime {
-        let modified = Duration::from_micros(u64::try_from(file.modified_us).unwrap_or(0));
-        let modified = UNIX_EPOCH + modified;
-        let now = SystemTime::now();
-        let age = now.duration_since(modified).unwrap_or_default();
-        if is_deleted_at(age, file.provider, self.options.folders) { now } else { modified }
-    }
+/// Writes a file that does not exist, in one step, with folders for their owner only. `shown` is its path
+/// for a message.
+///
+/// # Errors
+/// Returns what failed and what to do next, also if the file exists.
+pub(crate) fn write_new_file(
+    place: &Path,
+    shown: &str,
+    modified: SystemTime,
+    write: impl FnOnce(&mut dyn io::Write) -> Result<u64, String>,
+) -> Result<u64, String> {
+    let failed = |error: io::Error| {
+        format!("{shown} cannot be written: {error}. Check the folder, then run the command again")
+    };
+    let folder = place.parent().unwrap_or(Path::new("."));
+    create_private_dirs(folder).map_err(failed)?;
+    let mut copy = create_temporary(folder).map_err(failed)?;
+    let bytes = write(copy.as_file_mut())?;
+    copy.as_file().set_modified(modified).map_err(failed)?;
+    copy.as_file().sync_all().map_err(failed)?;
+    copy.persist_noclobber(place).map_err(|error| failed(error.error))?;
+    Ok(bytes)
+}
+
+/// Returns the time that a file gets: its own, in microseconds since the epoch, unless the agent would
+/// delete it for its age.
+pub(crate) fn choose_time(
+    modified_us: i64,
+    provider: Provider,
+    folders: &AgentFolders<'_>,
+) -> SystemTime {
+    let modified = UNIX_EPOCH + Duration::from_micros(u64::try_from(modified_us).unwrap_or(0));
+    let now = SystemTime::now();
+    let age = now.duration_since(modified).unwrap_or_default();
+    if is_deleted_at(age, provider, folders) { now } else { modified }
 }
 
 /// Returns whether an agent deletes logs of this age.

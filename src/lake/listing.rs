@@ -22,7 +22,7 @@ use super::objects::ObjectContent;
 use super::place::LakePlace;
 use store::{
     LakeFile, MAX_OBJECT_BYTES, SessionSummary, events_date, is_events_key, is_index_key,
-    is_session_key, listing_key,
+    is_log_key, is_session_key, listing_key,
 };
 
 /// Version of listings. Newer ones are not read.
@@ -130,6 +130,9 @@ pub struct ListedSession {
     /// Its objects: the row of the session first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub objects: Vec<ListedObject>,
+    /// Its log. Earlier programs do not know it, so it is not one of the objects.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_object: Option<ListedObject>,
 }
 
 /// An object of a session.
@@ -165,7 +168,7 @@ impl ListedObject {
 impl ListedSession {
     /// Returns the keys of its objects.
     pub(super) fn keys(&self) -> impl Iterator<Item = &str> {
-        self.objects.iter().map(|object| object.key.as_str())
+        self.objects.iter().chain(&self.log_object).map(|object| object.key.as_str())
     }
 
     /// Returns the day of its last events, as YYYY-MM-DD. `None` if it has no events.
@@ -197,7 +200,11 @@ impl ListedSession {
             return false;
         }
         let Some((row, others)) = self.objects.split_first() else { return !self.is_own() };
-        is_session_key(&row.key, self.provider, id, machine_id)
+        let is_own_log = |log: &ListedObject| {
+            is_log_key(&log.key, self.provider, id, machine_id) && log.bytes <= MAX_OBJECT_BYTES
+        };
+        self.log_object.as_ref().is_none_or(is_own_log)
+            && is_session_key(&row.key, self.provider, id, machine_id)
             && self.objects.iter().all(|object| object.bytes <= MAX_OBJECT_BYTES)
             && others.iter().all(|object| {
                 is_events_key(&object.key, self.provider, id)
@@ -342,6 +349,7 @@ mod tests {
             ended_at: None,
             first_record: Some(-7),
             objects: objects.to_vec(),
+            log_object: None,
         };
         let mut listing = MachineListing::new("m1", "laptop", "mira");
         listing.sessions.insert("s1".into(), session);

@@ -16,6 +16,8 @@ pub struct PullFilter {
     pub until: Option<Timestamp>,
     /// True if projects that the settings or a marker file exclude are left out.
     pub skips_excluded: bool,
+    /// True if the logs that came with sessions go into the archive.
+    pub takes_logs: bool,
 }
 
 impl PullFilter {
@@ -54,6 +56,8 @@ pub struct PullReport {
     pub events: u64,
     /// Bytes of the objects that the lake has of them.
     pub bytes: u64,
+    /// Logs that were added to the archive, new or again.
+    pub logs: usize,
     /// Sessions that are in the store as they are in the lake.
     pub unchanged: usize,
     /// Sessions that were removed from the store, because the lake no longer has them.
@@ -75,6 +79,6 @@ pub struct PullReport {
 impl PullReport {
     /// Returns whether the store changed.
     pub fn has_changes(&self) -> bool {
-        self.imported > 0 || self.removed > 0
+        self.imported > 0 || self.logs > 0 || self.removed > 0
     }
 }

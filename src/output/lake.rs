@@ -20,12 +20,13 @@ impl Show for PushReport {
             for session in self.published.iter().take(MAX_LISTED) {
                 let _ = writeln!(
                     out,
-                    "  {}  {}  {}  {}  {}{}{}",
+                    "  {}  {}  {}  {}  {}{}{}{}",
                     session.session_id,
                     one_line(session.project.as_deref().unwrap_or("")),
                     count_of(session.events, "event"),
                     count_of(session.objects, "object"),
                     count_of(session.bytes, "byte"),
+                    session.log_bytes.map_or("", |_| " with its log"),
                     describe_counts("masked", &session.masked),
                     describe_counts("unmasked in the lake until now", &session.unmasked)
                 );
@@ -52,6 +53,16 @@ impl Show for PushReport {
             }
         }
         let _ = writeln!(out, "unchanged  {}", self.unchanged);
+        if self.logs > 0 {
+            let _ = writeln!(out, "logs       {} in the lake, with secrets masked", self.logs);
+        }
+        if self.unarchived > 0 {
+            let sessions = count_of(self.unarchived, "published session");
+            let _ = writeln!(
+                out,
+                "no log     {sessions}: set keep_logs = \"masked\" under [store] and run `sessions ingest`, so that other machines can resume them"
+            );
+        }
         if self.held_by_others > 0 {
             let _ =
                 writeln!(out, "elsewhere  {} published by another machine", self.held_by_others);
@@ -83,6 +94,9 @@ impl Show for PullReport {
             to_megabytes(self.bytes)
         );
         let _ = writeln!(out, "unchanged  {}", self.unchanged);
+        if self.logs > 0 {
+            let _ = writeln!(out, "logs       {} for `sessions resume`", self.logs);
+        }
         if self.removed > 0 {
             let _ = writeln!(out, "removed    {} that the lake no longer has", self.removed);
         }

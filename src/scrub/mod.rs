@@ -1,12 +1,13 @@
-//! Replaces the secrets in the agents' own logs. Of each log a backup is made first, and a kill at any
-//! time leaves the old log or the new one. Nothing else of this program writes the agents' logs, except
-//! that a backup is put back.
+//! Replaces the secrets in the agents' own logs, and a log by a longer one of another machine. Of each log
+//! a backup is made first, and a kill at any time leaves the old log or the new one. Nothing else of this
+//! program changes the agents' logs, except that a backup is put back.
 
 mod backup;
 mod log_file;
 mod open_files;
 
 use std::collections::{BTreeMap, HashSet};
+use std::io::{Read as _, Seek as _, Write as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -196,6 +197,31 @@ pub fn scrub_logs(
     writer.unlock();
     data.backup = find_backup(store);
     Ok(data)
+}
+
+/// Replaces a log by what `change` makes of its content. A backup is made first.
+///
+/// # Errors
+/// Returns the reason why the log stays as it is: it is in use, changed a moment ago or is not the user's
+/// own, or no backup can be made.
+pub(crate) fn replace_log(
+    store: &Store,
+    path: PathBuf,
+    change: impl FnOnce(&[u8]) -> Vec<u8>,
+) -> Result<(), String> {
+    let file = LogFile::open(path, &OpenFiles::find())?;
+    let unreadable = |error: std::io::Error| format!("it cannot be read: {error}");
+    let unwritable = |error: std::io::Error| format!("its new version cannot be written: {error}");
+    let mut content = file.content().try_clone().map_err(unreadable)?;
+    let mut before = Vec::new();
+    content.rewind().map_err(unreadable)?;
+    content.read_to_end(&mut before).map_err(unreadable)?;
+    let mut new = create_temporary(file.folder()).map_err(unwritable)?;
+    new.write_all(&change(&before)).map_err(unwritable)?;
+    let backup = BackupFolder::create(store).map_err(|error| error.message)?;
+    backup.add(&file, &new).map_err(|error| error.message)?;
+    // Copying took a while, in which an agent may have begun to write.
+    file.replace(new, &OpenFiles::find())
 }
 
 /// Writes the new versions of logs next to them. A dry run gives each the folder for temporary files.

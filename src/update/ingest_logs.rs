@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ingest::discover::{Discovery, discover};
+use ingest::discover::{Discovery, discover, find_file, is_log_file};
 use ingest::plan::excluded::{LeftOut, leave_out};
 use ingest::plan::{Plan, plan, rules_version};
 use ingest::redact::Redactor;
@@ -84,6 +84,21 @@ pub fn ingest_logs(
     options: &IngestOptions,
     progress: &dyn Progress,
 ) -> Result<IngestReport, ToolError> {
+    let (report, again) = ingest_once(store, paths, options, progress)?;
+    if !again.is_empty() {
+        ingest_once(store, &again, options, progress)?;
+    }
+    Ok(report)
+}
+
+/// Ingests once. Also returns the logs that must be read again: their sessions get the ids of sessions
+/// of other machines that they continue.
+fn ingest_once(
+    store: &Store,
+    paths: &[PathBuf],
+    options: &IngestOptions,
+    progress: &dyn Progress,
+) -> Result<(IngestReport, Vec<PathBuf>), ToolError> {
     let start = Instant::now();
     let mut prepared = prepare_ingest(store, paths, options)?;
     let writer = &prepared.writer;
@@ -103,6 +118,11 @@ pub fn ingest_logs(
     if let Some(redactor) = redactor {
         masked_again = writer.mask_again(redactor, RowsToMask::All).map_err(store_error)?;
         writer.mask_labels_again(redactor).map_err(store_error)?;
+    }
+    let mut again = Vec::new();
+    if report.events > 0 {
+        let logs = writer.settle_continued().map_err(store_error)?;
+        again.extend(logs.iter().filter(|key| is_log_file(key)).filter_map(|key| find_file(key)));
     }
     let recounted = writer.count_responses_once().map_err(store_error)?;
     if report.files_rewritten > 0 || masked_again.logs > 0 || recounted > 0 {
@@ -127,7 +147,7 @@ pub fn ingest_logs(
         "ingested"
     );
     prepared.writer.unlock();
-    Ok(report)
+    Ok((report, again))
 }
 
 /// Returns the report that an ingest would have, and the logs that it would leave out. Reads the

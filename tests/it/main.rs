@@ -107,6 +107,7 @@ mod tasks;
 #[cfg(unix)]
 mod terminal;
 mod tool_schemas;
+mod travel;
 mod web;
 mod work;
 mod zones;

@@ -52,7 +52,9 @@ mod user_file;
 mod visible;
 mod writer;
 
-pub use archive::{ArchiveRules, ArchivedFile, KeepLogs, LogArchive, UnpackError};
+pub use archive::{
+    ArchiveRules, ArchivedFile, ForeignLog, KeepLogs, LogArchive, LogOrigin, UnpackError,
+};
 pub use condition::{FoundFiles, StoreCondition};
 pub use damage::Verify;
 pub use error::{StoreError, UserFile};
@@ -67,6 +69,7 @@ pub use index::{
     WordPattern, needle_grams,
 };
 pub use labels::{LabelBook, LabelRow, SessionLabels};
+pub use lake::continued::LogCopies;
 pub use lake::copies::CopiedEvents;
 pub use lake::decode::{
     MAX_OBJECT_BYTES, batch_bytes, check_events, decode_events, decode_joined, order_events,
@@ -78,10 +81,11 @@ pub use lake::import::{ImportOutcome, LakeImport};
 pub use lake::joined::{JoinedFiles, JoinedWriter};
 pub use lake::keys::{
     DAYS, KEY_DIGITS, LAKE_PATH, MACHINES, TOMBSTONES, day_folder, day_key, events_date,
-    is_events_key, is_index_key, is_joined_key, is_session_key, is_shared_key, joined_keys,
-    json_name, key_with_hash, listing_key, row_publisher, session_folder, session_key,
-    tombstone_key,
+    is_events_key, is_index_key, is_joined_key, is_log_key, is_session_key, is_shared_key,
+    joined_keys, json_name, key_with_hash, listing_key, log_key, row_publisher, session_folder,
+    session_key, tombstone_key,
 };
+pub use lake::log_object::{MAX_LOG_BYTES, PublishedFile, PublishedLog, Repository};
 pub use lake::open_lake_index;
 pub use lake::session_object::PublishedSession;
 pub use lake_state::LakeStateFile;

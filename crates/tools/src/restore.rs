@@ -157,7 +157,10 @@ pub fn explain_missing(
 ) -> Result<String, ToolError> {
     if session.origin.machine.is_some() {
         let machine = clean_text(snapshot.machine_of(session));
-        return Ok(format!("It is a session of the machine {machine}. Restore it there"));
+        return Ok(format!(
+            "It is a session of the machine {machine}. `sessions resume {}` restores it here if its log came with it",
+            session.id()
+        ));
     }
     let reduced = snapshot.reduced_sessions().map_err(store_error)?;
     if reduced.level_of(session.id()) > KeepLevel::Full {

@@ -56,6 +56,15 @@ pub(in crate::cli) fn ingest_default_logs(
     ingest_once(&IngestFlags::default(), context)
 }
 
+/// Ingests these logs for another command.
+pub(super) fn ingest_paths(
+    paths: &[PathBuf],
+    context: &CommandContext<'_>,
+) -> Result<IngestReport, ToolError> {
+    let options = create_options(&IngestFlags::default())?;
+    ingest_logs(&context.store, paths, &options, &())
+}
+
 /// Runs one ingest with a progress bar.
 fn ingest_once(
     flags: &IngestFlags,

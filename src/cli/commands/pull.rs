@@ -7,6 +7,7 @@ use schemas::ToolError;
 use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandOutcome, CommandResult};
 use crate::config::settings::create_redactor;
+use crate::config::user_settings::UserSettings;
 use crate::lake::{LakePlace, PullContent, PullFilter, PullReport, pull_sessions};
 use crate::update::write_lock::take_write_lock;
 use store::Verify;
@@ -73,6 +74,7 @@ fn pull_once(flags: &PullFlags, context: &CommandContext<'_>) -> Result<PullRepo
         since: parse("since", &flags.since)?,
         until: parse("until", &flags.until)?,
         skips_excluded: true,
+        takes_logs: !UserSettings::read()?.store.drops_logs(),
     };
     let place = LakePlace::open(&flags.source)?;
     let redactor = create_redactor()?;

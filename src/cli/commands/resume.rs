@@ -1,10 +1,11 @@
 //! `sessions resume`: resumes a session with its own agent, or hands it over to another one.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use schemas::{Provider, ToolError};
 use serde_json::json;
 
+use super::resume_here::bring_session;
 use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome, CommandResult};
 use crate::config::environment;
@@ -25,6 +26,20 @@ pub(in crate::cli) struct ResumeFlags {
     /// Run in this folder instead of the session's
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
+    /// Restore a session of another machine into this folder, and run there
+    #[arg(long = "in", value_name = "FOLDER", conflicts_with = "folder")]
+    into: Option<PathBuf>,
+}
+
+impl ResumeFlags {
+    /// Returns the folder that the user names.
+    pub(super) fn given_folder(&self) -> Option<&Path> {
+        self.into.as_deref().or(self.folder.as_deref())
+    }
+
+    pub(super) fn is_print_only(&self) -> bool {
+        self.print
+    }
 }
 
 /// Resumes this session, or hands it over.
@@ -38,6 +53,10 @@ pub(in crate::cli) fn run(
     if let (Some(agent), true) = (flags.with, flags.print) {
         return print_handover(agent, &handover, context);
     }
+    let handover = match flags.with {
+        Some(_) => handover,
+        None => bring_session(handover, flags, &tools, context)?,
+    };
     // What the agent cannot do at all is reported before a missing folder.
     let mut command = match flags.with {
         Some(agent) => AgentCommand::start(agent, &handover.text)?,
@@ -51,7 +70,7 @@ pub(in crate::cli) fn run(
         })?,
     };
     let folder =
-        session_folder(&handover.session_id, flags.folder.as_deref(), handover.folder.as_deref());
+        session_folder(&handover.session_id, flags.given_folder(), handover.folder.as_deref());
     match folder {
         Ok(folder) => command.folder = Some(folder),
         Err(error) if flags.print => context.printer.print_note(&error.message)?,

@@ -6,6 +6,7 @@
 
 mod copies;
 mod known;
+mod logs;
 mod round;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -11,6 +11,7 @@ use schemas::session::{SessionRow, SourceRow, SourceStatus};
 use super::known::{
     Imported, ImportedFrom, KnownSessions, LocalLog, PullContext, shared_key, source_path,
 };
+use super::logs::ListedLog;
 use crate::config::user_settings::UserSettings;
 use crate::lake::entry::sha256;
 use crate::lake::fetch::FetchedSession;
@@ -103,8 +104,8 @@ pub(super) struct Pull<'a> {
     rules: Option<LogRules>,
     /// The patterns of these rules, as in the settings.
     exclude: Vec<String>,
-    snapshot: Arc<Snapshot>,
-    known: KnownSessions,
+    pub(super) snapshot: Arc<Snapshot>,
+    pub(super) known: KnownSessions,
     /// The versions of the listings whose sessions were examined.
     versions: BTreeMap<String, String>,
     /// The listings that were read.
@@ -120,7 +121,9 @@ pub(super) struct Pull<'a> {
     /// The positions of these, by their keys.
     claims: HashMap<String, usize>,
     ahead: RoundsAhead,
-    report: PullReport,
+    /// What the listings say of the logs of sessions.
+    pub(super) logs: Vec<ListedLog>,
+    pub(super) report: PullReport,
 }
 
 impl<'a> Pull<'a> {
@@ -157,6 +160,7 @@ impl<'a> Pull<'a> {
             wanted: Vec::new(),
             claims: HashMap::new(),
             ahead: RoundsAhead::default(),
+            logs: Vec::new(),
             report: PullReport { source, ..PullReport::default() },
         })
     }
@@ -172,13 +176,18 @@ impl<'a> Pull<'a> {
     /// filter are not in it; see [`PullFilter::is_within`]. Its first word is about the rest of
     /// the filter, the rules of masking and what was forgotten.
     pub(super) fn signature(&self, versions: &BTreeMap<String, String>) -> String {
-        let PullFilter { user, project, since: _, until: _, skips_excluded: _ } =
+        let PullFilter { user, project, since: _, until: _, skips_excluded: _, takes_logs } =
             self.context.filter;
         let rules = self.redaction_rules;
         // What is not forgotten any more may be in a listing that did not change.
         let mut forgotten: Vec<&String> = self.forgotten.iter().collect();
         forgotten.sort();
-        let filter = format!("{user:?} {project:?} {rules} {:?} {forgotten:?}", self.exclude);
+        // An archive that was removed is filled again.
+        let logs = *takes_logs && self.context.store.has_archive();
+        let filter = format!(
+            "{user:?} {project:?} {rules} {:?} {forgotten:?} {takes_logs} {logs}",
+            self.exclude
+        );
         let filter = sha256(filter.as_bytes());
         let mut parts: Vec<String> = Vec::new();
         for (id, version) in versions.iter().filter(|(id, _)| **id != self.own_id) {
@@ -236,6 +245,7 @@ impl<'a> Pull<'a> {
         self.read_listings(versions, machines)?;
         self.import()?;
         self.refresh()?;
+        self.import_logs()?;
         self.outdated.clear();
         // Another machine may publish now what one has withdrawn.
         if self.known.imported.keys().any(|key| self.is_withdrawn(key)) {
@@ -311,6 +321,9 @@ impl<'a> Pull<'a> {
             if !is_of_user || !is_of_time || !contains(filter.project.as_ref(), places) {
                 counts.filtered += 1;
                 continue;
+            }
+            if filter.takes_logs {
+                self.logs.push(ListedLog::new(&publisher, &machine, &lake_id, &listed));
             }
             let wanted = Wanted {
                 key: lake_id.clone(),
@@ -461,6 +474,17 @@ impl<'a> Pull<'a> {
             Ok(())
         })?;
         import.finish().map_err(store_error)
+    }
+
+    /// Notes that the log of a session could not be read.
+    pub(super) fn note_failed_log(&mut self, log: &ListedLog, reason: &str) {
+        self.ahead.failed.insert(log.publisher.clone());
+        let counts = self.counts.entry(log.publisher.clone()).or_default();
+        counts.problems.push(format!(
+            "the log of session {} of {} was not imported: {reason}",
+            shown_id(&log.lake_id),
+            log.machine
+        ));
     }
 
     /// Notes that a session could not be read.

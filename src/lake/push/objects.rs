@@ -72,6 +72,7 @@ impl Push<'_> {
         let mut changed = Vec::new();
         for at in written.into_iter().chain(unchanged) {
             let row_hash = self.row_hash(at);
+            self.count_log(at);
             match self.listing.sessions.get(&self.lake_ids[at]) {
                 Some(listed) if listed.is_own() && listed.row == row_hash => {
                     self.report.unchanged += 1;
@@ -105,6 +106,9 @@ impl Push<'_> {
             && self.lake_ids[parent] != self.own[parent].lake_id
         {
             let _ = write!(published_as, " {}", self.lake_ids[parent]);
+        }
+        if let Some(hash) = self.log_hash(at) {
+            let _ = write!(published_as, " log {hash:016x} {}", self.rules);
         }
         let versions = [session.source.redaction_rules, session.source.decoder_version];
         hash_row(session.row, versions, &published_as)
@@ -216,6 +220,9 @@ impl Push<'_> {
             files.extend(named);
         }
         listed.objects.extend(files.iter().map(ListedObject::of));
+        let log = self.encode_log(changed.at)?;
+        listed.log_object = log.as_ref().map(ListedObject::of);
+        files.extend(log);
         let before = self.listing.sessions.get(lake_id);
         let unmasked = match before {
             Some(before) if before.held_by.is_none() && before.rules != listed.rules => {
@@ -224,11 +231,10 @@ impl Push<'_> {
             Some(_) | None => BTreeMap::new(),
         };
         let mut changed_files = Vec::new();
-        for (file, object) in files.into_iter().zip(&listed.objects) {
-            if !before.is_some_and(|before| before.objects.contains(object)) {
-                changed_files.push(file);
-            }
-        }
+        let is_known = |file: &LakeFile| {
+            before.is_some_and(|before| before.keys().any(|key| key == file.key))
+        };
+        changed_files.extend(files.into_iter().filter(|file| !is_known(file)));
         let forked_from = self.is_fork(changed.at).then(|| session.lake_id.clone());
         let lake_id = lake_id.clone();
         Ok(EncodedSession { lake_id, forked_from, listed, files: changed_files, masked, unmasked })
@@ -260,6 +266,7 @@ impl Push<'_> {
             events: listed.events,
             objects: files.len(),
             bytes: files.iter().map(|file| file.bytes.len() as u64).sum(),
+            log_bytes: listed.log_object.as_ref().map(|log| log.bytes),
             masked,
             unmasked,
         };
@@ -292,6 +299,7 @@ fn describe_session(row: &SessionRow, session: &OwnSession<'_>, row_hash: String
         ended_at: row.ended_at,
         first_record: session.source.first_record,
         objects: Vec::new(),
+        log_object: None,
     }
 }
 

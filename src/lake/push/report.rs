@@ -31,6 +31,9 @@ pub struct PushedSession {
     pub events: i64,
     pub objects: usize,
     pub bytes: u64,
+    /// The size of its log in the lake; `None` if its log is not published.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_bytes: Option<u64>,
     /// Secrets that are masked in it, by kind.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub masked: BTreeMap<String, u64>,
@@ -60,6 +63,10 @@ pub struct PushReport {
     pub objects: usize,
     /// Their bytes.
     pub bytes: u64,
+    /// Sessions of this machine whose log is in the lake, too.
+    pub logs: usize,
+    /// Sessions of this machine whose log would be published, but is not archived.
+    pub unarchived: usize,
     /// Secrets that are masked in what was published, by kind.
     pub masked: BTreeMap<String, u64>,
     /// Secrets that the lake showed until now and that the rules in force mask, by kind.

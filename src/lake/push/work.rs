@@ -7,6 +7,7 @@ use ingest::plan::rules_version;
 use ingest::redact::Redactor;
 use schemas::{ErrorCode, ToolError};
 
+use super::logs::LogSource;
 use super::report::{PushOptions, PushReport};
 use crate::lake::day_manifest::remove_outdated_objects;
 use crate::lake::listing::{ListedObject, MachineListing, parse_listing};
@@ -44,6 +45,8 @@ pub(super) struct Push<'a> {
     pub(super) lake_ids: Vec<String>,
     /// The positions in `own` of the sessions that are published.
     pub(super) selected: Vec<usize>,
+    /// The logs that are published.
+    pub(super) logs: &'a LogSource,
     /// Ids of sessions that this machine published while another one wrote its listing, so that neither
     /// saw the other.
     pub(super) crossed: &'a HashSet<String>,
@@ -67,6 +70,7 @@ impl<'a> Push<'a> {
         redactor: &'a Redactor,
         snapshot: &'a Snapshot,
         own: &'a [OwnSession<'a>],
+        logs: &'a LogSource,
         crossed: &'a HashSet<String>,
     ) -> Result<Self, ToolError> {
         let mut state = read_state(store, options)?;
@@ -125,6 +129,7 @@ impl<'a> Push<'a> {
             publisher,
             own,
             selected,
+            logs,
             crossed,
             has_crossed: false,
             forgotten,

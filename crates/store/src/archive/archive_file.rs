@@ -11,6 +11,7 @@ use xxhash_rust::xxh3::Xxh3Default;
 use super::names::{ARCHIVE_FILE, KeepLogs};
 use crate::disk::database::Database;
 use crate::error::StoreError;
+use crate::lake::log_object::Repository;
 
 /// Maximum number of frames of a file.
 const MAX_FRAMES: i64 = 1 << 24;
@@ -43,6 +44,19 @@ impl ArchiveTable {
             Self::Frames => "frames",
         }
     }
+}
+
+/// Where the log of a session of another machine comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogOrigin {
+    /// The SHA-256 of the object of the lake.
+    pub object: String,
+    /// The place of the file below the folder of its agent, with slashes.
+    pub below: String,
+    /// The working folder of the session, as the log names it.
+    pub folder: Option<String>,
+    /// The repository at the working folder.
+    pub repository: Option<Repository>,
 }
 
 /// A file of which the archive has the content.
@@ -78,6 +92,9 @@ pub struct ArchivedFile {
     /// Size in bytes of all frames, and of the last one.
     pub packed_bytes: i64,
     pub last_packed_bytes: i64,
+    /// Where it comes from; `None` for a file of this machine. `path` is then not that of a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<LogOrigin>,
 }
 
 /// A compressed piece of a file.

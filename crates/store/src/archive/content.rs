@@ -70,6 +70,36 @@ pub(super) fn pack_content(
     Ok(frames)
 }
 
+/// Compresses the bytes of a log that is in memory, with their secrets masked.
+///
+/// # Errors
+/// Fails if they cannot be compressed.
+pub(super) fn pack_bytes(
+    bytes: &[u8],
+    form: ContentForm,
+    redactor: &Redactor,
+) -> io::Result<Vec<Frame>> {
+    let mut masker = FrameMasker::new(redactor, form);
+    let mut frames = Vec::new();
+    let mut start = 0;
+    while start < bytes.len() {
+        let rest = &bytes[start..];
+        let length = match form {
+            ContentForm::Lines if rest.len() as u64 > FRAME_BYTES => {
+                let whole = &rest[..FRAME_BYTES as usize];
+                let after = || memchr::memchr(b'\n', rest);
+                memchr::memrchr(b'\n', whole).or_else(after).map_or(rest.len(), |at| at + 1)
+            }
+            ContentForm::Lines | ContentForm::Document => rest.len(),
+        };
+        let frame = Frame { start: start as i64, length: length as i64, packed: Vec::new() };
+        let masked = masker.mask(&frame, &rest[..length]);
+        frames.push(Frame { packed: zstd::bulk::compress(&masked, LEVEL)?, ..frame });
+        start += length;
+    }
+    Ok(frames)
+}
+
 /// Reads the bytes of the frame that begins at `start`.
 fn read_frame(log: &mut RawLog, form: ContentForm, start: u64, end: u64) -> io::Result<Vec<u8>> {
     let mut length = match form {

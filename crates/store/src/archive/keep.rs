@@ -241,24 +241,37 @@ impl StoreWriter {
         if std::fs::symlink_metadata(self.dir.join(ARCHIVE_FILE)).is_err() {
             return Ok(());
         }
-        self.lock.check_not_replaced()?;
-        let open = || {
-            let archive = ArchiveFile::open_for_writing(&self.dir)?;
-            // Damaged records may be of these sessions.
-            archive.verify()?;
-            let files = archive.read_files()?;
-            Ok((archive, files))
-        };
-        let (archive, files) = match open() {
-            Err(StoreError::Damaged { .. }) => {
-                ArchiveFile::rebuild(&self.dir)?;
-                open()?
-            }
-            result => result?,
-        };
+        let (archive, files) = self.open_whole_archive(Verify::All)?;
         let removed = files.iter().filter(|(_, file)| is_removed(&file.session_id));
         archive.remove(&removed.map(|(id, _)| *id).collect::<Vec<_>>())?;
         archive.erase_deleted()
+    }
+}
+
+impl StoreWriter {
+    /// Opens the archive, which is created if there is none, and reads its list of files. One in which
+    /// damage is found is replaced by one with the files that are whole.
+    pub(super) fn open_whole_archive(
+        &self,
+        verify: Verify,
+    ) -> Result<(ArchiveFile, BTreeMap<i64, ArchivedFile>), StoreError> {
+        self.lock.check_not_replaced()?;
+        let open = || {
+            let archive = ArchiveFile::open_for_writing(&self.dir)?;
+            if verify == Verify::All {
+                // Damaged records may be of any session.
+                archive.verify()?;
+            }
+            let files = archive.read_files()?;
+            Ok((archive, files))
+        };
+        match open() {
+            Err(StoreError::Damaged { .. }) => {
+                ArchiveFile::rebuild(&self.dir)?;
+                open()
+            }
+            result => result,
+        }
     }
 }
 
@@ -437,6 +450,7 @@ impl OutdatedLog<'_> {
             end: 0,
             packed_bytes: 0,
             last_packed_bytes: 0,
+            origin: None,
         };
         let before = known.map(|(_, file)| file).filter(|_| kept_frames > 0);
         let id = known.map(|(id, _)| *id);
@@ -478,6 +492,7 @@ impl OutdatedLog<'_> {
             end: 0,
             packed_bytes: 0,
             last_packed_bytes: 0,
+            origin: None,
         };
         let id = self.known.get(path).map(|(id, _)| *id);
         Ok(Some(ArchiveChange { id, kept_frames: 0, frames, file }.with_sums(None)))
@@ -486,7 +501,7 @@ impl OutdatedLog<'_> {
 
 impl ArchiveChange {
     /// Returns the change with the sums over all frames. `before` has those that stay.
-    fn with_sums(mut self, before: Option<&ArchivedFile>) -> Self {
+    pub(super) fn with_sums(mut self, before: Option<&ArchivedFile>) -> Self {
         let file = &mut self.file;
         file.frames = self.kept_frames + self.frames.len() as i64;
         if let Some(before) = before {

@@ -1,5 +1,6 @@
 //! The archive: the logs of this machine as their agents wrote them, from which a log that was deleted
-//! is written again (docs/archive.md). No search reads it.
+//! is written again (docs/archive.md), and those that came with sessions of other machines. No search
+//! reads it.
 //!
 //! ```text
 //! state(id 0, record)     the generation up to which the archive is complete
@@ -14,11 +15,13 @@
 
 pub(crate) mod archive_file;
 mod content;
+mod foreign;
 mod keep;
 pub(crate) mod names;
 mod read;
 
-pub use archive_file::ArchivedFile;
+pub use archive_file::{ArchivedFile, LogOrigin};
+pub use foreign::ForeignLog;
 pub use keep::ArchiveRules;
 pub use names::KeepLogs;
 pub use read::{LogArchive, UnpackError};

@@ -5,20 +5,26 @@ use std::io::{self, Write};
 
 use ingest::redact::Redactor;
 use schemas::Provider;
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::archive_file::{ArchiveFile, ArchivedFile};
 use super::content::{FrameMasker, unpack_frame};
 use super::keep::{form_of, rules_of};
-use super::names::KeepLogs;
+use super::names::{ARCHIVE_FILE, KeepLogs};
 use crate::error::StoreError;
 use crate::open_store::Store;
 
 /// The archive of a store as it was when it was opened.
 pub struct LogArchive {
     file: ArchiveFile,
-    /// The files of each session, the log first.
-    sessions: HashMap<String, Vec<(i64, ArchivedFile)>>,
+    /// The files of each session of this machine, the log first.
+    sessions: SessionFiles,
+    /// Those of sessions of other machines.
+    foreign: SessionFiles,
 }
+
+/// Files by the ids of their sessions, each with its id in the archive.
+type SessionFiles = HashMap<String, Vec<(i64, ArchivedFile)>>;
 
 /// What may fail when a file is written out.
 #[derive(Debug, thiserror::Error)]
@@ -31,22 +37,31 @@ pub enum UnpackError {
 }
 
 impl Store {
+    /// Returns whether there is an archive of the logs, whether or not it can be read.
+    pub fn has_archive(&self) -> bool {
+        std::fs::symlink_metadata(self.dir().join(ARCHIVE_FILE)).is_ok()
+    }
+
     /// Opens the archive of the logs. Returns `None` if there is none.
     ///
     /// # Errors
     /// Fails if it cannot be read.
     pub fn open_archive(&self) -> Result<Option<LogArchive>, StoreError> {
         let Some(file) = ArchiveFile::open(self.dir())? else { return Ok(None) };
-        let mut sessions: HashMap<String, Vec<(i64, ArchivedFile)>> = HashMap::new();
+        let mut sessions = SessionFiles::new();
+        let mut foreign = SessionFiles::new();
         for (id, one) in file.read_files()? {
-            sessions.entry(one.session_id.clone()).or_default().push((id, one));
+            let files = if one.origin.is_none() { &mut sessions } else { &mut foreign };
+            files.entry(one.session_id.clone()).or_default().push((id, one));
         }
-        for files in sessions.values_mut() {
-            files.sort_by_key(|(id, file)| (!file.is_log, *id));
+        for all in [&mut sessions, &mut foreign] {
+            for files in all.values_mut() {
+                files.sort_by_key(|(id, file)| (!file.is_log, *id));
+            }
+            // A session has no archive without its log.
+            all.retain(|_, files| files.first().is_some_and(|(_, file)| file.is_log));
         }
-        // A session has no archive without its log.
-        sessions.retain(|_, files| files.first().is_some_and(|(_, file)| file.is_log));
-        Ok(Some(LogArchive { file, sessions }))
+        Ok(Some(LogArchive { file, sessions, foreign }))
     }
 }
 
@@ -61,6 +76,25 @@ impl LogArchive {
         self.sessions.contains_key(session_id)
     }
 
+    /// Returns the files that came with a session of another machine, its log first. Empty if its log
+    /// did not come.
+    pub fn foreign_files_of(&self, session_id: &str) -> impl Iterator<Item = &ArchivedFile> {
+        self.foreign.get(session_id).into_iter().flatten().map(|(_, file)| file)
+    }
+
+    /// Returns the logs of sessions of other machines, by the ids of the sessions.
+    pub fn foreign_logs(&self) -> impl Iterator<Item = (&str, &ArchivedFile)> {
+        self.foreign.iter().filter_map(|(id, files)| Some((&**id, &files.first()?.1)))
+    }
+
+    /// Returns a hash of what the archive has of a session of this machine. `None` if its log is not
+    /// archived.
+    pub fn content_hash(&self, session_id: &str) -> Option<u64> {
+        let files = self.sessions.get(session_id)?;
+        let files: Vec<&ArchivedFile> = files.iter().map(|(_, file)| file).collect();
+        Some(xxh3_64(&serde_json::to_vec(&files).unwrap_or_default()))
+    }
+
     /// Returns the ids of the sessions whose log is archived, with their agents, in no particular order.
     pub fn sessions(&self) -> impl Iterator<Item = (&str, Provider)> {
         self.sessions.iter().filter_map(|(id, files)| Some((&**id, files.first()?.1.provider)))
@@ -68,7 +102,7 @@ impl LogArchive {
 
     /// Returns the size of the logs in the archive, compressed, in bytes.
     pub fn packed_bytes(&self) -> u64 {
-        let files = self.sessions.values().flatten();
+        let files = self.sessions.values().chain(self.foreign.values()).flatten();
         files.map(|(_, file)| file.packed_bytes.cast_unsigned()).sum()
     }
 
@@ -89,13 +123,39 @@ impl LogArchive {
         redactor: &Redactor,
         out: &mut dyn Write,
     ) -> Result<u64, UnpackError> {
-        let files = self.sessions.get(&file.session_id).into_iter().flatten();
+        let is_masked_again =
+            file.keep == KeepLogs::Masked && file.rules != rules_of(Some(redactor));
+        self.unpack_by(file, is_masked_again.then_some(redactor), out)
+    }
+
+    /// Writes the content of a file of a session with its secrets masked by the rules of `redactor`, also
+    /// if it is kept byte for byte. Returns the number of bytes written.
+    ///
+    /// # Errors
+    /// Fails if the archive is damaged or `out` cannot be written.
+    pub fn unpack_masked(
+        &self,
+        file: &ArchivedFile,
+        redactor: &Redactor,
+        out: &mut dyn Write,
+    ) -> Result<u64, UnpackError> {
+        let is_masked = file.keep == KeepLogs::Masked && file.rules == rules_of(Some(redactor));
+        self.unpack_by(file, (!is_masked).then_some(redactor), out)
+    }
+
+    /// Writes the content of a file, masked if there is a redactor.
+    fn unpack_by(
+        &self,
+        file: &ArchivedFile,
+        redactor: Option<&Redactor>,
+        out: &mut dyn Write,
+    ) -> Result<u64, UnpackError> {
+        let all = if file.origin.is_none() { &self.sessions } else { &self.foreign };
+        let files = all.get(&file.session_id).into_iter().flatten();
         let Some((id, file)) = files.into_iter().find(|(_, one)| one.path == file.path) else {
             return Ok(0);
         };
-        let is_masked_again =
-            file.keep == KeepLogs::Masked && file.rules != rules_of(Some(redactor));
-        let mut masker = is_masked_again.then(|| FrameMasker::new(redactor, form_of(file)));
+        let mut masker = redactor.map(|redactor| FrameMasker::new(redactor, form_of(file)));
         let mut written = 0;
         self.file.for_each_frame(*id, file, |frame| {
             written += unpack_frame(&frame, masker.as_mut(), out)?;

@@ -4,6 +4,7 @@
 //! v1/events/p_provider=codex/p_date=2026-10-14/<session>-0-<hash>.parquet   events of a day
 //! v1/events/p_provider=codex/p_date=2026-10-14/<session>-0-<hash>.skip      their skip index
 //! v1/sessions/p_provider=codex/<session>/<machine>-<hash>.parquet           the row of the session
+//! v1/logs/p_provider=codex/<session>/<machine>-<hash>.zst                   the log of the session
 //! v1/machines/<machine>.json                                                what a machine has published
 //! v1/tombstones/<log>.json                                                  a log that was forgotten
 //! v1/days/2026-10-14.json                                                   the joined objects of a day
@@ -68,6 +69,17 @@ pub fn session_folder(provider: Provider, session_id: &str) -> String {
 /// Returns the key of the row of a session that a machine publishes.
 pub fn session_key(provider: Provider, session_id: &str, machine_id: &str, hash: &str) -> String {
     format!("{}{machine_id}-{hash}.parquet", session_folder(provider, session_id))
+}
+
+/// Returns the key of the log of a session that a machine publishes.
+pub fn log_key(provider: Provider, session_id: &str, machine_id: &str, hash: &str) -> String {
+    format!("v1/logs/p_provider={provider}/{}/{machine_id}-{hash}.zst", file_stem(session_id))
+}
+
+/// Returns whether a key is that of the log of this session, published by this machine.
+pub fn is_log_key(key: &str, provider: Provider, session_id: &str, machine_id: &str) -> bool {
+    let hash = key.strip_suffix(".zst").and_then(|key| key.rsplit_once('-')).map(|(_, hash)| hash);
+    hash.is_some_and(|hash| is_hash(hash) && log_key(provider, session_id, machine_id, hash) == key)
 }
 
 /// Returns the machine that published the row of a session with this key. `None` for another key.
@@ -224,6 +236,23 @@ mod tests {
         }
         let outside = "v1/sessions/p_provider=codex/s1/../m1-0123456789abcdef.parquet";
         assert_eq!(row_publisher(outside, Provider::Codex, "s1"), None);
+    }
+
+    #[test]
+    fn the_log_of_a_session_is_that_of_its_machine() {
+        let key = log_key(Provider::Codex, "s1", "m1", "0123456789abcdef");
+        assert!(is_log_key(&key, Provider::Codex, "s1", "m1") && !is_shared_key(&key));
+        for (id, machine) in [("s2", "m1"), ("s1", "m2"), ("s1", "m")] {
+            assert!(!is_log_key(&key, Provider::Codex, id, machine), "{id} {machine}");
+        }
+        for wrong in [
+            "v1/logs/p_provider=codex/s1/../m1-0123456789abcdef.zst",
+            "v1/logs/p_provider=codex/s1/m1-0123456789abcdeg.zst",
+            "v1/logs/p_provider=codex/s1/m1-0123.zst",
+            "/v1/logs/p_provider=codex/s1/m1-0123456789abcdef.zst",
+        ] {
+            assert!(!is_log_key(wrong, Provider::Codex, "s1", "m1"), "{wrong}");
+        }
     }
 
     #[test]

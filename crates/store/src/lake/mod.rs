@@ -1,5 +1,6 @@
 //! Sessions as objects of a lake: encodes them, decodes foreign ones, and writes these into segments.
 
+pub(super) mod continued;
 pub(super) mod copies;
 pub(super) mod decode;
 pub(super) mod encode;
@@ -7,6 +8,7 @@ pub(super) mod history;
 pub(super) mod import;
 pub(super) mod joined;
 pub(super) mod keys;
+pub(super) mod log_object;
 pub(super) mod session_object;
 mod thrift;
 

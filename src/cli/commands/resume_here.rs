@@ -1,0 +1,119 @@
+//! `sessions resume` for a session of another machine: restores its log here first.
+
+use std::path::PathBuf;
+
+use ingest::provider::format::AgentFolders;
+use schemas::{ErrorCode, ToolError};
+
+use super::ingest::ingest_paths;
+use super::resume::ResumeFlags;
+use crate::cli::context::CommandContext;
+use crate::cli::exit::CommandFailure;
+use crate::config::environment;
+use crate::config::user_settings::UserSettings;
+use crate::travel::{
+    FolderSearch, TravellingSession, find_folder, find_traveller, resolve_folder,
+};
+use base::sanitize::clean_text;
+use store::LogOrigin;
+use tools::error::store_error;
+use tools::{Handover, Tools};
+
+/// Restores the log of a session of another machine, or what another machine has more of a session, so
+/// that this one can resume it. Returns the handover as it is then. With `--print` nothing is written.
+pub(super) fn bring_session(
+    handover: Handover,
+    flags: &ResumeFlags,
+    tools: &Tools,
+    context: &CommandContext<'_>,
+) -> Result<Handover, CommandFailure> {
+    let snapshot = tools.snapshot(&context.call)?;
+    let Some(traveller) = find_traveller(snapshot, &handover.session_id)? else {
+        return Ok(handover);
+    };
+    let archive = tools.store().open_archive().map_err(store_error)?;
+    let origin = match traveller.origin(snapshot, archive.as_ref()) {
+        Ok(origin) => origin,
+        // The log that is here can be resumed without what another machine added.
+        Err(error) if traveller.local_folder(snapshot).is_some() && !handover.is_log_gone => {
+            context.printer.print_note(&error.message)?;
+            return Ok(handover);
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let Some(archive) = &archive else { return Ok(handover) };
+    let folder = match traveller.local_folder(snapshot) {
+        Some(folder) => folder,
+        None => choose_folder(&traveller, &handover, origin, flags, tools, context)?,
+    };
+    let redactor = tools.create_redactor()?;
+    let home = environment::home_dir();
+    let folders = AgentFolders::new(&home, &environment::read_variable);
+    let journey = traveller.prepare(snapshot, archive, folder, &redactor, &folders)?;
+    let log = journey.log().map(|log| clean_text(&log.to_string_lossy())).unwrap_or_default();
+    let machine = &traveller.machine;
+    if flags.is_print_only() {
+        context.printer.print_note(&format!(
+            "The session is of {machine}. Without --print, its log is written to {log} first"
+        ))?;
+    } else {
+        journey.write(tools.store(), &redactor, &folders)?;
+        context.printer.print_note(&format!("The log from {machine} was written to {log}"))?;
+        // If the store is busy, the next ingest reads it.
+        if let Err(error) = ingest_paths(&journey.logs(), context) {
+            context.printer.print_note(&error.message)?;
+        }
+    }
+    let folder = journey.folder.to_string_lossy().into_owned();
+    Ok(Handover { folder: Some(folder), is_log_gone: false, ..handover })
+}
+
+/// Returns the folder that the flags name, otherwise that of the same repository, otherwise the one that
+/// the user chooses.
+fn choose_folder(
+    traveller: &TravellingSession,
+    handover: &Handover,
+    origin: &LogOrigin,
+    flags: &ResumeFlags,
+    tools: &Tools,
+    context: &CommandContext<'_>,
+) -> Result<PathBuf, CommandFailure> {
+    if let Some(given) = flags.given_folder() {
+        return Ok(resolve_folder(given)?);
+    }
+    let here = environment::current_dir();
+    let settings = UserSettings::read()?;
+    let search = FolderSearch {
+        snapshot: tools.snapshot(&context.call)?,
+        origin,
+        here: here.as_deref(),
+        projects: &settings.projects,
+    };
+    if let Some(folder) = find_folder(&search)? {
+        return Ok(folder);
+    }
+    let message = format!(
+        "Session {} of the machine {} ran in {}. No folder of the same repository is known here",
+        handover.session_id,
+        traveller.machine,
+        clean_text(origin.folder.as_deref().unwrap_or("an unknown folder")),
+    );
+    let printer = context.printer;
+    let error = |message: &str| {
+        let message = format!(
+            "{message}. Name the folder with --in FOLDER, or for all sessions under [projects] in settings.toml"
+        );
+        CommandFailure::from(ToolError::new(ErrorCode::InvalidArgument, message))
+    };
+    if printer.is_json || !printer.is_interactive() {
+        return Err(error(&message));
+    }
+    let here = here.unwrap_or_default();
+    let options =
+        [format!("restore it here, in {}", here.display()), "restore it in another folder".to_owned()];
+    match printer.choose(&message, &options)? {
+        Some(0) => Ok(resolve_folder(&here)?),
+        Some(_) => Ok(resolve_folder(&PathBuf::from(printer.ask("Folder:")?))?),
+        None => Err(error(&message)),
+    }
+}

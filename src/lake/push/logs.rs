@@ -1,0 +1,160 @@
+//! Publishes the archived logs of sessions, with their secrets masked, so that another machine can resume
+//! them.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use ingest::discover::is_log_file;
+use ingest::provider::format::AgentFolders;
+use ingest::relocate::below_log_folder;
+use schemas::ToolError;
+
+use super::report::PushOptions;
+use super::work::Push;
+use crate::config::environment::read_variable;
+use crate::git::find_repository;
+use crate::lake::entry::hash_in_key;
+use store::{
+    ArchivedFile, LakeFile, LogArchive, MAX_LOG_BYTES, PublishedFile, PublishedLog, Repository,
+    Store, UnpackError, log_key,
+};
+use tools::error::{store_error, unusable_path};
+
+/// The logs that are published.
+pub(super) struct LogSource {
+    /// `None` if no logs are published.
+    archive: Option<LogArchive>,
+    is_wanted: bool,
+    home: PathBuf,
+    /// The repositories of working folders.
+    repositories: Mutex<HashMap<String, Option<Repository>>>,
+}
+
+impl LogSource {
+    /// Opens the archive of the logs, if the settings publish logs.
+    pub(super) fn open(store: &Store, options: &PushOptions) -> Result<Self, ToolError> {
+        let is_wanted = options.settings.publishes_logs();
+        let archive = if is_wanted { store.open_archive().map_err(store_error)? } else { None };
+        let repositories = Mutex::default();
+        Ok(Self { archive, is_wanted, home: options.home.clone(), repositories })
+    }
+
+    /// Returns the folders of the agents on this machine.
+    fn folders(&self) -> AgentFolders<'_> {
+        AgentFolders::new(&self.home, &read_variable)
+    }
+
+    /// Returns the repository of a working folder.
+    fn repository_of(&self, folder: &str) -> Option<Repository> {
+        let known = |all: &HashMap<_, _>| all.get(folder).cloned();
+        let mut repositories = self.repositories.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(repository) = known(&repositories) {
+            return repository;
+        }
+        let found = find_repository(Path::new(folder)).map(|found| found.repository);
+        repositories.insert(folder.to_owned(), found.clone());
+        found
+    }
+}
+
+/// What the archive has of the log of a session.
+enum ArchivedLog<'l> {
+    /// The files, the log first.
+    Whole(&'l LogArchive, Vec<&'l ArchivedFile>),
+    /// Nothing, or only a part.
+    Missing,
+    /// The log has no place on another machine: it is a part of a database, larger than an object, or
+    /// outside the folders of its agent.
+    Unmovable,
+}
+
+impl Push<'_> {
+    /// Returns what the archive has of the log of the session at a position.
+    fn find_log(&self, at: usize) -> ArchivedLog<'_> {
+        let session = &self.own[at];
+        let path = &session.source.path;
+        let below = below_log_folder(session.row.provider, Path::new(path), &self.logs.folders());
+        if !is_log_file(path) || session.row.is_earlier_version() || below.is_none() {
+            return ArchivedLog::Unmovable;
+        }
+        let Some(archive) = &self.logs.archive else { return ArchivedLog::Missing };
+        let files: Vec<&ArchivedFile> = archive.files_of(&session.row.session_id).collect();
+        let log = files.first();
+        let is_whole = |log: &&ArchivedFile| {
+            log.path == *path && log.consumed >= session.source.consumed
+        };
+        if log.copied().filter(is_whole).is_none() {
+            return ArchivedLog::Missing;
+        }
+        let bytes: i64 = files.iter().map(|file| file.end).sum();
+        if bytes.cast_unsigned() > MAX_LOG_BYTES {
+            return ArchivedLog::Unmovable;
+        }
+        ArchivedLog::Whole(archive, files)
+    }
+
+    /// Returns a hash of the log that is published of the session at a position; `None` if none is.
+    pub(super) fn log_hash(&self, at: usize) -> Option<u64> {
+        if !self.logs.is_wanted {
+            return None;
+        }
+        match self.find_log(at) {
+            ArchivedLog::Whole(archive, _) => archive.content_hash(&self.own[at].row.session_id),
+            ArchivedLog::Missing | ArchivedLog::Unmovable => None,
+        }
+    }
+
+    /// Counts whether the log of the session at a position is published.
+    pub(super) fn count_log(&mut self, at: usize) {
+        if !self.logs.is_wanted {
+            return;
+        }
+        match self.find_log(at) {
+            ArchivedLog::Whole(..) => self.report.logs += 1,
+            ArchivedLog::Missing => self.report.unarchived += 1,
+            ArchivedLog::Unmovable => {}
+        }
+    }
+
+    /// Encodes the log of the session at a position. `None` if none is published.
+    ///
+    /// # Errors
+    /// Fails if the archive cannot be read.
+    pub(super) fn encode_log(&self, at: usize) -> Result<Option<LakeFile>, ToolError> {
+        if !self.logs.is_wanted {
+            return Ok(None);
+        }
+        let session = &self.own[at];
+        let ArchivedLog::Whole(archive, files) = self.find_log(at) else { return Ok(None) };
+        let folders = self.logs.folders();
+        let mut published = Vec::new();
+        for file in files {
+            let path = Path::new(&file.path);
+            let Some(below) = below_log_folder(file.provider, path, &folders) else { continue };
+            let mut content = Vec::new();
+            archive.unpack_masked(file, self.redactor, &mut content).map_err(|error| {
+                match error {
+                    UnpackError::Store(error) => store_error(error),
+                    UnpackError::Write(error) => unusable_path(path, error),
+                }
+            })?;
+            published.push(PublishedFile { below, modified_us: file.modified_us, content });
+        }
+        let folder = session.row.cwd.clone();
+        let repository = folder.as_deref().and_then(|folder| self.logs.repository_of(folder));
+        let log = PublishedLog { folder, repository, files: published };
+        let lake_id = &self.lake_ids[at];
+        let provider = session.row.provider;
+        let bytes = match log.encode(lake_id, provider) {
+            Ok(bytes) => bytes,
+            Err(reason) => {
+                tracing::warn!(session = lake_id, %reason, "a log is not published");
+                return Ok(None);
+            }
+        };
+        let machine = self.state.id.as_str();
+        let hash = hash_in_key(machine, std::iter::once(bytes.as_slice()));
+        Ok(Some(LakeFile { key: log_key(provider, lake_id, machine, &hash), bytes }))
+    }
+}

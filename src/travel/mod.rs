@@ -1,0 +1,317 @@
+//! Brings the log of a session of another machine to this one, where its agent resumes it: into the folder
+//! of the same repository, with the folder rewritten in its records. A log of the same session that is here
+//! already and has less gets the rest.
+
+mod folder;
+mod longer;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ingest::provider::format::AgentFolders;
+use ingest::provider::has_lines;
+use ingest::redact::Redactor;
+use ingest::redact::columns::mask_name;
+use ingest::relocate::{FolderMove, LogPlace, find_obstacle_to_moving, place_log, rewrite_log};
+use schemas::{ErrorCode, Provider, ToolError};
+
+pub(crate) use self::folder::{FolderSearch, find_folder, resolve_folder};
+use self::longer::extend_log;
+use crate::files::restore::{choose_time, write_new_file};
+use crate::scrub::replace_log;
+use base::sanitize::clean_text;
+use store::{
+    ArchivedFile, EventHistory, LogArchive, LogCopies, LogOrigin, Snapshot, Store, UnpackError,
+};
+use tools::error::store_error;
+
+/// A session of another machine that is to be resumed here.
+#[derive(Debug, Clone)]
+pub(crate) struct TravellingSession {
+    /// Its position in the snapshot.
+    at: usize,
+    pub(crate) provider: Provider,
+    /// The name of the machine.
+    pub(crate) machine: String,
+    /// The log of the same session that this machine has and that has less: its session and its path.
+    local: Option<(usize, PathBuf)>,
+}
+
+/// The files that are written to resume a session here.
+pub(crate) struct Journey {
+    pub(crate) folder: PathBuf,
+    files: Vec<ArrivingFile>,
+}
+
+/// A file that comes from another machine.
+struct ArrivingFile {
+    place: LogPlace,
+    content: Vec<u8>,
+    provider: Provider,
+    modified_us: i64,
+    is_log: bool,
+    has_lines: bool,
+    /// True if the log at the place is the beginning of this one.
+    is_longer: bool,
+}
+
+/// Finds out whether a session that is to be resumed is one of another machine, or has more there.
+/// `None` if this machine has all of it.
+///
+/// # Errors
+/// Fails if the store cannot be read.
+pub(crate) fn find_traveller(
+    snapshot: &Snapshot,
+    session_id: &str,
+) -> Result<Option<TravellingSession>, ToolError> {
+    let Some(at) = snapshot.session_position(session_id) else { return Ok(None) };
+    let logs = snapshot.logs_of_several_machines().map_err(store_error)?;
+    let is_of_session = |copies: &&LogCopies| {
+        copies.imported.contains(&at) || copies.local.iter().any(|(local, _)| *local == at)
+    };
+    let copies = logs.values().find(is_of_session);
+    let travelling = |at: usize, local: Option<(usize, PathBuf)>| {
+        let session = &snapshot.sessions()[at];
+        let machine = clean_text(snapshot.machine_of(session));
+        TravellingSession { at, provider: session.provider, machine, local }
+    };
+    let Some(LogCopies { local, imported }) = copies else {
+        let is_imported = snapshot.sessions()[at].origin.machine.is_some();
+        return Ok(is_imported.then(|| travelling(at, None)));
+    };
+    for (local_at, path) in local {
+        let own = EventHistory::of_session(snapshot, *local_at).map_err(store_error)?;
+        for other_at in imported {
+            let other = EventHistory::of_session(snapshot, *other_at).map_err(store_error)?;
+            if other.contains(&own) && !own.contains(&other) {
+                return Ok(Some(travelling(*other_at, Some((*local_at, path.into())))));
+            }
+        }
+    }
+    // Histories that parted: the log of this machine is resumed, or the other one has no place here.
+    let is_imported = imported.contains(&at);
+    Ok(is_imported.then(|| travelling(at, None)))
+}
+
+impl TravellingSession {
+    /// Returns where the log comes from.
+    ///
+    /// # Errors
+    /// Fails if the log did not come with the session, or if its agent cannot find it in another folder.
+    pub(crate) fn origin<'a>(
+        &self,
+        snapshot: &Snapshot,
+        archive: Option<&'a LogArchive>,
+    ) -> Result<&'a LogOrigin, ToolError> {
+        let id = snapshot.sessions()[self.at].id();
+        let machine = &self.machine;
+        let other = "`sessions resume ID --with AGENT` hands it over to an agent instead";
+        if let Some(reason) = find_obstacle_to_moving(self.provider) {
+            return Err(cannot_resume(format!(
+                "Session {id} of the machine {machine} cannot be resumed here: {reason}. {other}"
+            )));
+        }
+        let log = archive.and_then(|archive| archive.foreign_files_of(id).next());
+        log.and_then(|log| log.origin.as_ref()).ok_or_else(|| {
+            cannot_resume(format!(
+                "Session {id} is of the machine {machine}, and its log did not come with it. There, set keep_logs = \"masked\" under [store] and logs = true under [publish] in settings.toml, and run `sessions ingest` and `sessions push`; then pull here, where keep_logs must not be \"no\". {other}"
+            ))
+        })
+    }
+
+    /// Returns the folder of the log of the same session that this machine has.
+    pub(crate) fn local_folder(&self, snapshot: &Snapshot) -> Option<PathBuf> {
+        let (at, _) = self.local.as_ref()?;
+        snapshot.sessions()[*at].origin.cwd.as_deref().map(PathBuf::from)
+    }
+
+    /// Prepares the files of the session and of its subagents for a folder. Nothing is written.
+    ///
+    /// # Errors
+    /// Fails if the archive cannot be read, the place of the log cannot be computed, or another file is
+    /// there.
+    pub(crate) fn prepare(
+        &self,
+        snapshot: &Snapshot,
+        archive: &LogArchive,
+        folder: PathBuf,
+        redactor: &Redactor,
+        folders: &AgentFolders<'_>,
+    ) -> Result<Journey, ToolError> {
+        let target = folder.to_str().ok_or_else(|| {
+            cannot_resume(format!("The name of the folder {} is not UTF-8", folder.display()))
+        })?;
+        let mut files = Vec::new();
+        for at in self.sessions_to_bring(snapshot) {
+            let session = &snapshot.sessions()[at];
+            for file in archive.foreign_files_of(session.id()) {
+                let Some(origin) = &file.origin else { continue };
+                let arriving = unpack(archive, file, origin, redactor, target, folders);
+                let mut arriving = arriving.map_err(|reason| {
+                    cannot_resume(format!(
+                        "Session {} cannot be resumed here: {reason}. `sessions resume ID --with AGENT` hands it over to an agent instead",
+                        session.id()
+                    ))
+                })?;
+                if let Some((_, path)) = self.local.as_ref().filter(|_| at == self.at && file.is_log)
+                {
+                    arriving.place = LogPlace { path: path.clone(), marker: None };
+                    arriving.is_longer = true;
+                }
+                files.push(arriving);
+            }
+        }
+        // The log of the session comes last: with it, its agent can resume it.
+        files.reverse();
+        let journey = Journey { folder, files };
+        journey.check_places(snapshot.sessions()[self.at].id(), redactor)?;
+        Ok(journey)
+    }
+
+    /// Returns the positions of the session and of those of its subagents that came with it.
+    fn sessions_to_bring(&self, snapshot: &Snapshot) -> BTreeSet<usize> {
+        let mut found = BTreeSet::from([self.at]);
+        let mut ids: Vec<&str> = vec![snapshot.sessions()[self.at].id()];
+        if let Some((local, _)) = &self.local {
+            ids.push(snapshot.sessions()[*local].id());
+        }
+        while let Some(id) = ids.pop() {
+            for (at, session) in snapshot.sessions().iter().enumerate() {
+                let is_part = session.is_subagent
+                    && session.origin.machine.is_some()
+                    && session.parent_session_id.as_deref() == Some(id);
+                if is_part && found.insert(at) {
+                    ids.push(session.id());
+                }
+            }
+        }
+        found
+    }
+}
+
+/// Unpacks a file of the archive, and moves it to the folder `target`.
+fn unpack(
+    archive: &LogArchive,
+    file: &ArchivedFile,
+    origin: &LogOrigin,
+    redactor: &Redactor,
+    target: &str,
+    folders: &AgentFolders<'_>,
+) -> Result<ArrivingFile, String> {
+    let place = place_log(file.provider, &origin.below, target, folders)?;
+    let mut content = Vec::new();
+    archive.unpack(file, redactor, &mut content).map_err(|error| match error {
+        UnpackError::Store(error) => format!(
+            "its log cannot be read out of the archive: {error}. Run `sessions ingest --verify`, then pull again"
+        ),
+        UnpackError::Write(error) => format!("its log cannot be unpacked: {error}"),
+    })?;
+    let has_lines = has_lines(file.provider, &origin.below, file.is_log);
+    if let Some(from) = &origin.folder {
+        let moved = FolderMove::new(from, target);
+        content = rewrite_log(file.provider, has_lines, &content, &moved).into_owned();
+    }
+    Ok(ArrivingFile {
+        place,
+        content,
+        provider: file.provider,
+        modified_us: file.modified_us,
+        is_log: file.is_log,
+        has_lines,
+        is_longer: false,
+    })
+}
+
+impl Journey {
+    /// Returns the place of the log.
+    pub(crate) fn log(&self) -> Option<&Path> {
+        self.files.last().map(|file| file.place.path.as_path())
+    }
+
+    /// Returns the logs, to be ingested.
+    pub(crate) fn logs(&self) -> Vec<PathBuf> {
+        let logs = self.files.iter().filter(|file| file.is_log);
+        logs.map(|file| file.place.path.clone()).collect()
+    }
+
+    /// Fails if the place of a log has another one. A file that an earlier run wrote is not another one.
+    fn check_places(&self, session_id: &str, redactor: &Redactor) -> Result<(), ToolError> {
+        for file in self.files.iter().filter(|file| file.is_log && !file.is_longer) {
+            let path = &file.place.path;
+            if !has_other_content(path, &file.content) {
+                continue;
+            }
+            let shown = mask_name(Some(redactor), &path.to_string_lossy());
+            return Err(cannot_resume(format!(
+                "Session {session_id} cannot be resumed here: its log belongs at {shown}, where another file is. Move that file away if you do not need it, or use --with AGENT to hand the session over"
+            ))
+            .with_path(path));
+        }
+        Ok(())
+    }
+
+    /// Writes the files, none over another one. A log that is here already and has less gets the rest,
+    /// after a backup.
+    ///
+    /// # Errors
+    /// Fails if a file cannot be written, or if a log that would change is in use.
+    pub(crate) fn write(
+        &self,
+        store: &Store,
+        redactor: &Redactor,
+        folders: &AgentFolders<'_>,
+    ) -> Result<(), ToolError> {
+        for file in &self.files {
+            let path = &file.place.path;
+            let shown = mask_name(Some(redactor), &path.to_string_lossy());
+            if file.is_longer {
+                replace_log(store, path.clone(), |before| {
+                    extend_log(before, &file.content, file.has_lines)
+                })
+                .map_err(|reason| {
+                    cannot_resume(format!(
+                        "{shown} does not get what another machine added to its session: {reason}. Close the agent that uses it, then run the command again"
+                    ))
+                })?;
+                continue;
+            }
+            if let Some((marker, text)) = &file.place.marker
+                && fs::symlink_metadata(marker).is_err()
+            {
+                write_file(marker, text.as_bytes(), file, folders, redactor)?;
+            }
+            if fs::symlink_metadata(path).is_err() {
+                write_file(path, &file.content, file, folders, redactor)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn write_file(
+    path: &Path,
+    content: &[u8],
+    file: &ArrivingFile,
+    folders: &AgentFolders<'_>,
+    redactor: &Redactor,
+) -> Result<(), ToolError> {
+    let shown = mask_name(Some(redactor), &path.to_string_lossy());
+    let modified = choose_time(file.modified_us, file.provider, folders);
+    let written = write_new_file(path, &shown, modified, |out| {
+        let written = out.write_all(content).map(|()| content.len() as u64);
+        written.map_err(|error| format!("{shown} cannot be written: {error}. Check the free space"))
+    });
+    written.map(|_| ()).map_err(|reason| cannot_resume(reason).with_path(path))
+}
+
+/// Returns whether there is a file with something else than `content` and what was added to it.
+fn has_other_content(path: &Path, content: &[u8]) -> bool {
+    let Ok(found) = fs::symlink_metadata(path) else { return false };
+    let is_same = || fs::read(path).is_ok_and(|bytes| bytes.starts_with(content));
+    !found.is_file() || !is_same()
+}
+
+fn cannot_resume(message: String) -> ToolError {
+    ToolError::new(ErrorCode::InvalidArgument, message)
+}
