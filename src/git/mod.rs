@@ -63,7 +63,9 @@ pub(crate) fn normalise_remote(address: &str) -> Option<String> {
         Some(("file", _)) => return None,
         Some((_, rest)) => rest.split_once('/')?,
         // As in `git@example.org:mira/harbor.git`. A drive of Windows has one letter.
-        None => address.split_once(':').filter(|(host, _)| host.len() > 1 && !host.contains('/'))?,
+        None => {
+            address.split_once(':').filter(|(host, _)| host.len() > 1 && !host.contains('/'))?
+        }
     };
     let host = host.rsplit('@').next().unwrap_or(host);
     let host = host.split(':').next().unwrap_or(host).to_lowercase();

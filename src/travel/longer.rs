@@ -62,7 +62,9 @@ mod tests {
         assert_eq!(extend_log(log, longer, true), b"{\"a\":\"key kJ8d\"}\n{\"b\":1}\n{\"c\":2}\n");
         assert_eq!(extend_log(log, log, true), log);
         // What was written here since is in the backup.
-        for log in [&b"{\"a\":\"other\"}\n{\"b\":1}\n"[..], b"{\"a\":\"key kJ8d\"}\n{\"b\":1", b"x\n"] {
+        for log in
+            [&b"{\"a\":\"other\"}\n{\"b\":1}\n"[..], b"{\"a\":\"key kJ8d\"}\n{\"b\":1", b"x\n"]
+        {
             assert_eq!(extend_log(log, longer, true), longer);
         }
         assert_eq!(extend_log(b"{}", b"{\"a\":1}", false), b"{\"a\":1}");

@@ -154,7 +154,8 @@ impl TravellingSession {
                         session.id()
                     ))
                 })?;
-                if let Some((_, path)) = self.local.as_ref().filter(|_| at == self.at && file.is_log)
+                if let Some((_, path)) =
+                    self.local.as_ref().filter(|_| at == self.at && file.is_log)
                 {
                     arriving.place = LogPlace { path: path.clone(), marker: None };
                     arriving.is_longer = true;

@@ -3,14 +3,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::{Value, json};
 
 use crate::checks::{Checks, JsonChecks};
-use crate::env::{SETTINGS, TestEnv, contents_below, files_below, samples};
-use crate::lake::{machine, objects, pull, push};
+use crate::env::{Ran, Random, SETTINGS, TestEnv, contents_below, files_below, samples};
+use crate::lake::{KILLS, kill_within, machine, objects, pull, push};
 use crate::log::claude_record;
+use crate::rounds::rounds;
 
 /// The settings of a machine that publishes everything, with its logs.
 const PUBLISH: &str = "include = ['**']\ncontent = 'full'\n[store]\nkeep_logs = 'masked'";
@@ -34,7 +35,8 @@ fn clone_repository(env: &TestEnv, folder: &str) -> PathBuf {
     fs::create_dir_all(&folder).expect("creates");
     git(&folder, &["init", "--quiet"]);
     git(&folder, &["commit", "--quiet", "--allow-empty", "--message", "Begin"]);
-    let address = format!("https://{}@Example.org/mira/harbor.git", env.store().display().to_string().len());
+    let address =
+        format!("https://{}@Example.org/mira/harbor.git", env.store().display().to_string().len());
     git(&folder, &["remote", "add", "origin", &address]);
     folder
 }
@@ -80,10 +82,10 @@ fn claude_line(folder: &Path, number: u32, role: &str, text: &str) -> String {
 }
 
 /// Runs a command of a machine in a folder, with git in the PATH. Agents are not.
-fn in_folder(env: &TestEnv, folder: &Path, arguments: &[&str]) -> crate::env::Ran {
+fn in_folder(env: &TestEnv, folder: &Path, arguments: &[&str]) -> Ran {
     let mut command = env.command();
     command.current_dir(folder).env("PATH", tool_path(env)).args(arguments);
-    crate::env::Ran::of(&mut command)
+    Ran::of(&mut command)
 }
 
 /// A PATH with git and agents that print their arguments.
@@ -120,4 +122,706 @@ fn make_old(log: &Path) {
 fn totals(env: &TestEnv) -> Value {
     let answer = env.json(["stats"]);
     answer["data"]["total"].clone()
+}
+
+/// The folder that the sample logs name.
+const SAMPLE_FOLDER: &str = "/home/mira/code/harbor";
+
+/// The hash of this folder, by which Gemini CLI names it.
+const SAMPLE_HASH: &str = "cef7024722122adc4c6d83c8c59f067272d4f1f959eeda9a4cdfff97d7bb8ba5";
+
+/// A sample log, and how its agent names its place.
+struct Sample {
+    agent: &'static str,
+    id: &'static str,
+    file: &'static str,
+    /// Number of lines that the first laptop writes, and of those that the second one adds.
+    lines: [usize; 2],
+}
+
+const SAMPLES: [Sample; 4] = [
+    Sample {
+        agent: "claude",
+        id: "9ae82b3a-fd82-48da-afd8-479f58648cbe",
+        file: "claude/projects/-home-mira-code-harbor/9ae82b3a-fd82-48da-afd8-479f58648cbe.jsonl",
+        lines: [20, 20],
+    },
+    Sample {
+        agent: "codex",
+        id: "01a13941-6cb9-7f1e-a741-65890d73c8a5",
+        file: "codex/sessions/2026/10/14/rollout-2026-10-14T09-12-31-01a13941-6cb9-7f1e-a741-65890d73c8a5.jsonl",
+        lines: [20, 20],
+    },
+    Sample {
+        agent: "gemini",
+        id: "d6eac969-08c7-4cfc-8d3f-4c30ea18384a",
+        file: "gemini/tmp/harbor/chats/session-2026-10-17T18-05-d6eac969.jsonl",
+        lines: [8, 4],
+    },
+    Sample {
+        agent: "pi",
+        id: "01a15338-58d8-7a36-8980-b409e8a22c87",
+        file: "pi/agent/sessions/--home-mira-code-harbor--/2026-10-19T08-12-44-120Z_01a15338-58d8-7a36-8980-b409e8a22c87.jsonl",
+        lines: [6, 6],
+    },
+];
+
+impl Sample {
+    /// The lines of the log in a folder, and where they end that each laptop writes.
+    fn parts(&self, folder: &Path) -> [String; 3] {
+        let text = fs::read_to_string(samples().join(self.file)).expect("a sample");
+        let folder = folder.to_string_lossy();
+        let text = text.replace(SAMPLE_FOLDER, &folder);
+        let text = text.replace(SAMPLE_HASH, &sha256(folder.as_bytes()));
+        let lines: Vec<&str> = text.split_inclusive('\n').collect();
+        let [first, second] = self.lines;
+        assert!(lines.len() > first + second, "{} has {} lines", self.file, lines.len());
+        let (first, rest) = lines.split_at(first);
+        let (second, third) = rest.split_at(second);
+        [first, second, third].map(|lines| lines.concat())
+    }
+
+    /// The place of the log for a folder of a machine.
+    fn place(&self, env: &TestEnv, folder: &Path) -> PathBuf {
+        let name = self.file.rsplit('/').next().expect("a name");
+        let dashed = folder.to_string_lossy().replace('/', "-");
+        env.path(match self.agent {
+            "claude" => format!(".claude/projects/{}/{name}", encoded(folder)),
+            "codex" => format!(".codex/sessions/2026/10/14/{name}"),
+            "gemini" => format!(".gemini/tmp/harbor/chats/{name}"),
+            _ => format!(".pi/agent/sessions/-{dashed}--/{name}"),
+        })
+    }
+
+    /// Adds lines to the log of a machine, as its agent does.
+    fn write(&self, env: &TestEnv, folder: &Path, lines: &str) {
+        if self.agent == "gemini" {
+            env.write(".gemini/tmp/harbor/.project_root", &*folder.to_string_lossy());
+        }
+        env.append(self.place(env, folder), lines);
+    }
+}
+
+/// What a machine counts that has this log alone.
+fn totals_of(sample: &Sample, lines: &str) -> Value {
+    let env = machine("alone", "mira", "");
+    sample.write(&env, &env.path("code/harbor"), lines);
+    env.run(["ingest", "--quiet"]).ok();
+    totals(&env)
+}
+
+/// A session starts on one laptop, continues on another one and returns, twice.
+#[track_caller]
+fn there_and_back(sample: &Sample) {
+    let (a, b, reader) = (laptop("pier"), laptop("quay"), machine("server", "team", ""));
+    let lake = a.path("lake");
+    let (home_a, home_b) = (a.path("code/harbor"), b.path("code/harbor"));
+    write_agents(&b);
+    write_agents(&a);
+    let [first, second, third] = sample.parts(&home_a);
+    let check = |lines: &str, what: &str| {
+        let wanted = totals_of(sample, lines);
+        for env in [&a, &b, &reader] {
+            env.run(["pull", &lake.to_string_lossy()]).ok();
+            assert_eq!(totals(env), wanted, "{} {what}", sample.agent);
+        }
+    };
+
+    // It begins on the first laptop.
+    sample.write(&a, &home_a, &first);
+    sync(&a, &lake);
+    check(&first, "begins");
+    assert_eq!(b.number("SELECT count(*) FROM sessions WHERE machine = 'pier'"), 1);
+
+    // The second one continues it in its own clone.
+    in_folder(&b, &home_b, &["resume", sample.id]).shows([
+        &*format!("{}: ", home_b.display()),
+        sample.agent,
+        sample.id,
+    ]);
+    let log = sample.place(&b, &home_b);
+    let there = b.read(&log);
+    there.lacks(&*format!("\"cwd\":\"{}", home_a.display()));
+    assert_eq!(there.lines().count(), first.lines().count());
+    assert_eq!(b.number("SELECT count(*) FROM sessions WHERE machine = 'pier'"), 0);
+    check(&first, "is restored");
+    let [_, second_there, _] = sample.parts(&home_b);
+    b.append(&log, &second_there);
+    sync(&b, &lake);
+    let so_far = format!("{first}{second}");
+    check(&so_far, "continues");
+
+    // It returns: the log of the first laptop gets the rest, and keeps its own bytes.
+    let own = sample.place(&a, &home_a);
+    make_old(&own);
+    in_folder(&a, &home_a, &["resume", sample.id]).shows(&*format!("{}: ", home_a.display()));
+    let returned = a.read(&own);
+    assert!(returned.starts_with(&first), "{}", sample.agent);
+    assert_eq!(returned.lines().count(), so_far.lines().count());
+    check(&so_far, "returned");
+    sync(&a, &lake);
+    check(&so_far, "is known to be elsewhere");
+    let backups = files_below(&a.path("store/log-backup"));
+    assert!(backups.iter().any(|path| path.extension().is_some_and(|end| end == "bak")));
+
+    // And once more there and back.
+    a.append(&own, &third);
+    sync(&a, &lake);
+    let whole = format!("{so_far}{third}");
+    check(&whole, "grows on the first laptop");
+    make_old(&log);
+    in_folder(&b, &home_b, &["resume", sample.id]).shows(sample.agent);
+    assert_eq!(b.read(&log).lines().count(), whole.lines().count());
+    check(&whole, "is complete on both");
+    sync(&b, &lake);
+    check(&whole, "stays complete");
+}
+
+#[test]
+fn a_session_of_claude_code_continues_on_another_laptop_and_returns() {
+    there_and_back(&SAMPLES[0]);
+}
+
+#[test]
+fn a_session_of_codex_continues_on_another_laptop_and_returns() {
+    there_and_back(&SAMPLES[1]);
+}
+
+#[test]
+fn a_session_of_gemini_continues_on_another_laptop_and_returns() {
+    there_and_back(&SAMPLES[2]);
+}
+
+#[test]
+fn a_session_of_pi_continues_on_another_laptop_and_returns() {
+    there_and_back(&SAMPLES[3]);
+}
+
+/// Two laptops, a lake, and a session of Claude Code with these prompts, which the first one published and
+/// the second one pulled.
+fn with_session(prompts: &[&str]) -> (TestEnv, TestEnv, PathBuf) {
+    let (a, b) = (laptop("pier"), laptop("quay"));
+    write_agents(&b);
+    let lake = a.path("lake");
+    let home = a.path("code/harbor");
+    for (number, text) in (1..).zip(prompts) {
+        a.append(claude_log(&a, &home), &claude_line(&home, number, "user", text));
+    }
+    sync(&a, &lake);
+    pull(&b, &lake).has(json!({"problems": []}));
+    (a, b, lake)
+}
+
+/// The logs in a lake, unpacked.
+fn logs_in(lake: &Path) -> Vec<String> {
+    let logs = objects(lake).into_iter().filter(|(key, _)| key.starts_with("v1/logs"));
+    let unpack = |bytes: Vec<u8>| zstd::decode_all(&bytes[..]).expect("unpacks");
+    logs.map(|(_, bytes)| String::from_utf8(unpack(bytes)).expect("UTF-8")).collect()
+}
+
+/// Changes the settings of a machine.
+fn set(env: &TestEnv, from: &str, to: &str) {
+    env.replace(SETTINGS, from, to);
+}
+
+/// Tries to resume the session, which must fail without a file written.
+fn fails_to_resume(env: &TestEnv, flags: &[&str], words: &[&str]) {
+    let before = contents_below(&env.path(".claude"));
+    let ran = in_folder(env, &env.path("code/harbor"), &[&["resume", ID], flags].concat());
+    let said = ran.error(2);
+    for word in words {
+        said.shows(*word);
+    }
+    assert_eq!(contents_below(&env.path(".claude")), before);
+}
+
+#[test]
+fn exact_bytes_stay_here_and_masks_replace_no_own_byte() {
+    let (a, b, lake) = with_session(&["Moor the boat."]);
+    set(&a, "'masked'", "'exact'");
+    let home = a.path("code/harbor");
+    let log = claude_log(&a, &home);
+    a.append(&log, &claude_line(&home, 2, "user", &format!("Use {TOKEN}.")));
+    sync(&a, &lake);
+    let published = logs_in(&lake);
+    assert_eq!(published.len(), 1);
+    published[0].shows(MASK).lacks(TOKEN);
+    pull(&b, &lake);
+    let there = b.path("code/harbor");
+    in_folder(&b, &there, &["resume", ID]).shows("--resume");
+    let log_there = claude_log(&b, &there);
+    b.read(&log_there).shows(MASK).lacks(TOKEN);
+    b.append(&log_there, &claude_line(&there, 3, "user", "Then sail."));
+    sync(&b, &lake);
+    pull(&a, &lake);
+    make_old(&log);
+    write_agents(&a);
+    in_folder(&a, &home, &["resume", ID]).shows("--resume");
+    a.read(&log).shows([TOKEN, "Then sail."]).lacks(MASK);
+    assert_eq!(a.number("SELECT count(*) FROM events WHERE NOT is_replay"), 3);
+    assert_eq!(a.number("SELECT count(*) FROM sessions"), 1);
+}
+
+#[test]
+fn the_settings_decide_which_logs_are_published() {
+    let a = machine("pier", "mira", "include = ['**']\n[store]\nkeep_logs = 'masked'");
+    let home = a.path("harbor");
+    a.append(claude_log(&a, &home), &claude_line(&home, 1, "user", "Moor the boat."));
+    let lake = a.path("lake");
+    a.run(["ingest", "--quiet"]).ok();
+    push(&a, &lake).has(json!({"logs": 0, "unarchived": 0}));
+    assert!(logs_in(&lake).is_empty());
+
+    set(&a, "[store]", "logs = true\n[store]");
+    let place = lake.to_string_lossy().into_owned();
+    let dry = a.json(["push", "--dry-run", &place]);
+    assert!(dry["published"][0]["log_bytes"].as_u64() > Some(0), "{dry}");
+    a.run(["push", "--dry-run", &place]).shows("with its log");
+    assert!(logs_in(&lake).is_empty());
+    let pushed = push(&a, &lake);
+    pushed.has(json!({"logs": 1, "objects": 1}));
+    assert_eq!(logs_in(&lake).len(), 1);
+    assert!(push(&a, &lake)["requests"].as_u64() <= Some(2));
+
+    set(&a, "logs = true", "logs = false");
+    push(&a, &lake).has(json!({"logs": 0}));
+    assert!(logs_in(&lake).is_empty());
+    a.run(["config"]).shows("publish.logs");
+}
+
+#[test]
+fn a_session_without_an_archived_log_says_what_to_set() {
+    let (a, b) = (machine("pier", "mira", "include = ['**']\ncontent = 'full'"), laptop("quay"));
+    let home = a.path("harbor");
+    a.append(claude_log(&a, &home), &claude_line(&home, 1, "user", "Moor the boat."));
+    let lake = a.path("lake");
+    a.run(["ingest", "--quiet"]).ok();
+    a.run(["push", &lake.to_string_lossy()])
+        .shows(["1 published session", "keep_logs = \"masked\""]);
+    pull(&b, &lake).has(json!({"imported": 1, "logs": 0, "problems": []}));
+    fails_to_resume(&b, &[], &["pier", "keep_logs", "logs = true", "--with AGENT"]);
+
+    a.append(SETTINGS, "[store]\nkeep_logs = 'masked'\n");
+    a.run(["ingest", "--quiet"]).ok();
+    push(&a, &lake).has(json!({"logs": 1, "unarchived": 0}));
+    pull(&b, &lake).has(json!({"imported": 0, "logs": 1, "problems": []}));
+    in_folder(&b, &b.path("code"), &["resume", ID, "--print", "--in", "harbor"]).shows("claude");
+}
+
+#[test]
+fn a_machine_that_keeps_no_logs_takes_none() {
+    let (_a, b, lake) = with_session(&["Moor the boat."]);
+    let c = machine("dock", "mira", "[store]\nkeep_logs = 'no'");
+    pull(&c, &lake).has(json!({"imported": 1, "logs": 0}));
+    assert!(!c.path("store/archive.db").exists());
+    // A machine that does not say takes them.
+    let d = machine("mole", "mira", "");
+    pull(&d, &lake).has(json!({"imported": 1, "logs": 1}));
+    pull(&d, &lake).has(json!({"imported": 0, "logs": 0}));
+    set(&c, "'no'", "'masked'");
+    pull(&c, &lake).has(json!({"imported": 0, "logs": 1}));
+    // What the settings drop goes with a compaction, and can come back.
+    set(&b, "'masked'", "'no'");
+    b.run(["compact"]).ok();
+    assert!(!b.path("store/archive.db").exists());
+    set(&b, "'no'", "'masked'");
+    pull(&b, &lake).has(json!({"imported": 0, "logs": 1}));
+}
+
+/// Whether some file of a store has a text, also in a compressed piece of the archive.
+fn archive_has(env: &TestEnv, text: &str) -> bool {
+    let path = env.path("store/archive.db");
+    if !path.exists() {
+        return false;
+    }
+    let archive = rusqlite::Connection::open(path).expect("opens");
+    let mut frames = archive.prepare("SELECT record FROM frames").expect("prepares");
+    let frames = frames.query_map([], |row| row.get::<_, Vec<u8>>(0)).expect("reads");
+    frames.map(|frame| frame.expect("a frame")).any(|frame| {
+        let unpacked = zstd::decode_all(&frame[16..frame.len() - 8]).expect("unpacks");
+        String::from_utf8_lossy(&unpacked).contains(text)
+    })
+}
+
+#[test]
+fn what_withdraws_a_session_withdraws_its_log() {
+    let withdraw: [(&str, &dyn Fn(&TestEnv)); 4] = [
+        ("forget", &|a| {
+            a.run(["forget", ID, "--yes"]).ok();
+        }),
+        ("exclude", &|a| set(a, "include = ['**']", "include = ['**']\nexclude = ['**']")),
+        ("content", &|a| set(a, "'full'", "'transcripts'")),
+        ("retention", &|a| {
+            set(a, "[store]", "[store]\nkeep = 'usage'");
+            a.run(["compact"]).ok();
+        }),
+    ];
+    for (name, change) in withdraw {
+        let (a, b, lake) = with_session(&["Moor the zanzibar."]);
+        assert!(archive_has(&b, "zanzibar"), "{name}");
+        change(&a);
+        a.json(["push", &lake.to_string_lossy()]);
+        assert!(logs_in(&lake).is_empty(), "{name}");
+        pull(&b, &lake).has(json!({"problems": []}));
+        assert!(!archive_has(&b, "zanzibar"), "{name}");
+        let is_gone = matches!(name, "forget" | "exclude");
+        let sessions = b.number("SELECT count(*) FROM sessions");
+        assert_eq!(sessions, i64::from(!is_gone), "{name}");
+    }
+}
+
+#[test]
+fn forget_retention_and_exclude_of_the_other_machine_reach_the_log() {
+    let (_a, b, lake) = with_session(&["Moor the zanzibar."]);
+    b.run(["forget", ID, "--yes"]).ok();
+    assert!(!archive_has(&b, "zanzibar"));
+    pull(&b, &lake).has(json!({"imported": 0, "logs": 0}));
+    assert!(!archive_has(&b, "zanzibar"));
+
+    let c = laptop("dock");
+    pull(&c, &lake).has(json!({"logs": 1}));
+    set(&c, "[store]", "[store]\nkeep = 'usage'");
+    c.run(["compact"]).ok();
+    assert!(!archive_has(&c, "zanzibar"));
+    pull(&c, &lake).has(json!({"logs": 0}));
+    assert!(!archive_has(&c, "zanzibar"));
+
+    let d = laptop("mole");
+    d.append(SETTINGS, "[ingest]\nexclude = ['**/code/**']\n");
+    pull(&d, &lake).has(json!({"imported": 0, "logs": 0, "excluded": 1}));
+    assert!(!archive_has(&d, "zanzibar"));
+}
+
+#[test]
+fn a_new_rule_masks_the_logs_in_the_lake_and_elsewhere() {
+    let (a, b, lake) = with_session(&["The password is Kittiwake-7."]);
+    assert!(archive_has(&b, "Kittiwake-7"));
+    b.write_rule("bird", "Kittiwake-[0-9]");
+    pull(&b, &lake).has(json!({"problems": []}));
+    assert!(!archive_has(&b, "Kittiwake-7"));
+    a.write_rule("bird", "Kittiwake-[0-9]");
+    sync(&a, &lake);
+    logs_in(&lake)[0].lacks("Kittiwake-7").shows("[REDACTED:bird]");
+    let there = b.path("code/harbor");
+    pull(&b, &lake);
+    in_folder(&b, &there, &["resume", ID]).ok();
+    b.read(claude_log(&b, &there)).shows("[REDACTED:bird]");
+}
+
+/// The listing of the only machine of a lake that publishes something.
+fn change_log_object(lake: &Path, change: impl FnOnce(Vec<u8>) -> Vec<u8>) {
+    let (key, bytes) =
+        objects(lake).into_iter().find(|(key, _)| key.starts_with("v1/logs")).expect("a log");
+    let changed = change(bytes);
+    fs::write(lake.join(&key), &changed).expect("writes");
+    for listing in files_below(&lake.join("v1/machines")) {
+        let mut json: Value =
+            serde_json::from_slice(&fs::read(&listing).expect("reads")).expect("JSON");
+        let Some(sessions) = json["sessions"].as_object_mut() else { continue };
+        for session in sessions.values_mut() {
+            if session["log_object"]["key"] == json!(key.to_string_lossy().replace('\\', "/")) {
+                session["log_object"]["bytes"] = json!(changed.len());
+                session["log_object"]["sha256"] = json!(sha256(&changed));
+            }
+        }
+        fs::write(listing, json.to_string()).expect("writes");
+    }
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    use sha2::{Digest as _, Sha256};
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[test]
+fn a_damaged_log_costs_only_the_log_until_it_is_whole_again() {
+    let (a, _, lake) = with_session(&["Moor the boat."]);
+    let key = objects(&lake).into_keys().find(|key| key.starts_with("v1/logs")).expect("a log");
+    let whole = fs::read(lake.join(&key)).expect("reads");
+    let mut flipped = whole.clone();
+    flipped[whole.len() / 2] ^= 1;
+    let b = laptop("dock");
+    for (name, bytes) in [
+        ("flipped", Some(flipped)),
+        ("cut", Some(whole[..whole.len() / 2].to_vec())),
+        ("long", Some([&whole[..], &whole].concat())),
+        ("empty", Some(Vec::new())),
+        ("missing", None),
+    ] {
+        match bytes {
+            Some(bytes) => fs::write(lake.join(&key), bytes).expect("writes"),
+            None => fs::remove_file(lake.join(&key)).expect("removes"),
+        }
+        let pulled = pull(&b, &lake);
+        assert_eq!(pulled["problems"].list().len(), 1, "{name}: {pulled}");
+        pulled["problems"][0].shows(["the log of session", ID, "pier"]);
+        assert_eq!(b.number("SELECT count(*) FROM sessions"), 1, "{name}");
+        fails_to_resume(&b, &[], &["its log did not come"]);
+    }
+    fs::write(lake.join(&key), &whole).expect("writes");
+    pull(&b, &lake).has(json!({"logs": 1, "problems": []}));
+    drop(a);
+}
+
+#[test]
+fn hostile_places_and_names_are_refused() {
+    let places = [
+        "../../outside.jsonl",
+        "/etc/outside.jsonl",
+        "C:/outside.jsonl",
+        "x\\\\..\\\\outside.jsonl",
+        "x/../outside.jsonl",
+        "x/nul",
+        "x/outside.jsonl\\u0000",
+    ];
+    for place in places {
+        let (a, _, lake) = with_session(&["Moor the boat."]);
+        let name = encoded(&a.path("code/harbor"));
+        change_log_object(&lake, |bytes| {
+            let text = String::from_utf8(zstd::decode_all(&bytes[..]).expect("unpacks"));
+            let text = text.expect("UTF-8");
+            let changed = text.replacen(&format!("{name}/{ID}.jsonl"), place, 1);
+            assert_ne!(changed, text);
+            zstd::bulk::compress(changed.as_bytes(), 3).expect("packs")
+        });
+        let b = laptop("dock");
+        let pulled = pull(&b, &lake);
+        pulled["problems"][0].shows(["the log of session", "is not valid"]);
+        assert!(!archive_has(&b, "Moor"), "{place}");
+        fails_to_resume(&b, &[], &["its log did not come"]);
+    }
+}
+
+#[test]
+fn the_folder_is_that_of_the_repository_or_the_user_names_it() {
+    let (a, b, lake) = with_session(&["Moor the boat."]);
+    let print = |env: &TestEnv, at: &Path, flags: &[&str]| {
+        in_folder(env, at, &[&["resume", ID, "--print"], flags].concat())
+    };
+    let harbor = b.path("code/harbor");
+    let elsewhere = b.path("elsewhere");
+    fs::create_dir(&elsewhere).expect("creates");
+    // The present folder has no repository, and no session of this machine ran in the clone.
+    print(&b, &elsewhere, &[]).fails(2).says(["--in FOLDER", "[projects]", "pier"]);
+    print(&b, &harbor, &[]).shows(&*format!("cd {} && claude --resume {ID}", harbor.display()));
+    print(&b, &b.path("code/harbor/.git"), &[]).shows(&*format!("cd {} &&", harbor.display()));
+    print(&b, &elsewhere, &["--in", "."]).shows(&*format!("cd {} &&", elsewhere.display()));
+    print(&b, &elsewhere, &["--in", "no/such"]).fails(2).says("does not exist");
+
+    // Another repository is not the one, whatever its remote is called.
+    let other = clone_repository(&b, "other");
+    git(&other, &["commit", "--quiet", "--allow-empty", "--amend", "--message", "Else"]);
+    print(&b, &other, &[]).fails(2).says("--in FOLDER");
+    git(&harbor, &["remote", "set-url", "origin", "https://example.org/mira/quay"]);
+    print(&b, &harbor, &[]).fails(2).says("--in FOLDER");
+
+    // The settings name it by the address, or by a folder above.
+    let above = a.root.path().display().to_string();
+    for name in ["example.org/mira/harbor", "git@example.org:mira/harbor.git", &above] {
+        let env = laptop("mole");
+        pull(&env, &lake);
+        let code = if *name == *above { "." } else { "code/harbor" };
+        env.append(SETTINGS, &format!("[projects]\n'{name}' = '~/{code}'\n"));
+        let at = env.path("elsewhere");
+        fs::create_dir(&at).expect("creates");
+        let wanted = env.path("code/harbor");
+        print(&env, &at, &[]).shows(&*format!("cd {} &&", wanted.display()));
+    }
+
+    // The clone in which a session of this machine ran is found from everywhere.
+    git(&harbor, &["remote", "set-url", "origin", "ssh://git@example.org/mira/harbor"]);
+    let own = claude_record("0a0a0c11-2222-4333-8444-555566667777", &harbor, 9, "user", "Hello.");
+    b.write(".claude/projects/x/0a0a0c11-2222-4333-8444-555566667777.jsonl", format!("{own}\n"));
+    b.run(["ingest", "--quiet"]).ok();
+    print(&b, &elsewhere, &[]).shows(&*format!("cd {} &&", harbor.display()));
+    // Nothing was written until now.
+    assert!(!claude_log(&b, &harbor).exists());
+    in_folder(&b, &elsewhere, &["resume", ID]).shows("--resume");
+    b.read(claude_log(&b, &harbor)).shows(&*format!("\"cwd\":\"{}\"", harbor.display()));
+}
+
+#[test]
+fn a_log_is_never_written_over_another_file() {
+    let (_a, b, _lake) = with_session(&["Moor the boat."]);
+    let harbor = b.path("code/harbor");
+    let log = claude_log(&b, &harbor);
+    b.write(&log, "something else\n");
+    fails_to_resume(&b, &[], &["where another file is", "--with AGENT"]);
+    assert_eq!(b.read(&log), "something else\n");
+    b.remove(&log);
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink(b.path("target"), &log).expect("links");
+        in_folder(&b, &harbor, &["resume", ID]).fails(2).says("where another file is");
+        assert!(!b.path("target").exists());
+        b.remove(&log);
+    }
+    // A run that was killed before its ingest is continued.
+    in_folder(&b, &harbor, &["resume", ID]).shows("--resume");
+    let written = b.read(&log);
+    in_folder(&b, &harbor, &["resume", ID]).shows("--resume");
+    assert_eq!(b.read(&log), written);
+    assert_eq!(b.number("SELECT count(*) FROM sessions"), 1);
+    assert_eq!(b.number("SELECT count(*) FROM events WHERE NOT is_replay"), 1);
+}
+
+#[test]
+fn a_log_in_use_or_with_another_continuation_stays() {
+    let (a, b, lake) = with_session(&["Moor the boat."]);
+    let (home, there) = (a.path("code/harbor"), b.path("code/harbor"));
+    write_agents(&a);
+    in_folder(&b, &there, &["resume", ID]).ok();
+    b.append(claude_log(&b, &there), &claude_line(&there, 2, "user", "Sail."));
+    sync(&b, &lake);
+    pull(&a, &lake);
+    let log = claude_log(&a, &home);
+    let before = a.read(&log);
+    // It was just written.
+    in_folder(&a, &home, &["resume", ID]).fails(2).says(["last minute", "Close the agent"]);
+    assert_eq!(a.read(&log), before);
+
+    // Both continued: each resumes its own.
+    a.append(&log, &claude_line(&home, 3, "user", "Anchor."));
+    sync(&a, &lake);
+    let before = a.read(&log);
+    in_folder(&a, &home, &["resume", ID]).shows("--resume");
+    assert_eq!(a.read(&log), before);
+    let other = a.texts("SELECT session_id FROM sessions WHERE machine = 'quay'");
+    in_folder(&a, &home, &["resume", &other[0]]).fails(2).says("where another file is");
+    assert_eq!(a.read(&log), before);
+    pull(&b, &lake);
+    for env in [&a, &b] {
+        assert_eq!(env.number("SELECT count(*) FROM events WHERE NOT is_replay"), 3);
+    }
+}
+
+#[test]
+fn a_session_of_windows_continues_here() {
+    let (a, b) = (machine("office", "mira", PUBLISH), laptop("quay"));
+    write_agents(&b);
+    let lake = a.path("lake");
+    let folder = r"C:\Users\mira\code\harbor";
+    let inside = format!(r"{folder}\src");
+    let mut lines = String::new();
+    for (number, cwd) in [(1, folder), (2, &*inside), (3, r"D:\other")] {
+        let record = claude_record(ID, cwd, number, "user", format!("In {cwd}."));
+        lines.push_str(&format!("{record}\n"));
+    }
+    a.write(format!(".claude/projects/C--Users-mira-code-harbor/{ID}.jsonl"), &lines);
+    sync(&a, &lake);
+    pull(&b, &lake);
+    let here = b.path("code/harbor");
+    in_folder(&b, &here, &["resume", ID]).fails(2).says([r"C:\Users\mira", "--in FOLDER"]);
+    in_folder(&b, &here, &["resume", ID, "--in", "."]).shows(&*format!("{}: ", here.display()));
+    let written = b.read(claude_log(&b, &here));
+    let cwds: Vec<Value> = written
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("JSON")["cwd"].clone())
+        .collect();
+    let wanted = [here.clone(), here.join("src"), PathBuf::from(r"D:\other")];
+    assert_eq!(cwds, wanted.map(|folder| json!(folder)));
+    written.shows(r"In C:\\Users\\mira\\code\\harbor.");
+    assert_eq!(b.number("SELECT count(*) FROM sessions"), 1);
+}
+
+#[test]
+fn an_agent_whose_place_is_not_known_is_refused() {
+    let (a, b) = (laptop("pier"), laptop("quay"));
+    let lake = a.path("lake");
+    let sample =
+        "kimi/sessions/278a9d733829b651e35513e5e2a98521/b92f5e7c-f6c8-493b-929e-d28196c194bf";
+    for file in ["wire.jsonl", "context.jsonl"] {
+        let name = format!("{sample}/{file}");
+        a.copy_sample(&name, format!(".kimi/{}", name.strip_prefix("kimi/").expect("kimi")));
+    }
+    a.copy_sample("kimi/kimi.json", ".kimi/kimi.json");
+    sync(&a, &lake);
+    pull(&b, &lake);
+    let id = b.texts("SELECT session_id FROM sessions WHERE machine = 'pier'");
+    in_folder(&b, &b.path("code/harbor"), &["resume", &id[0]])
+        .fails(2)
+        .says(["cannot be resumed here", "--with AGENT"]);
+}
+
+#[test]
+fn subagents_and_files_next_to_a_log_travel_with_it() {
+    let (a, b) = (laptop("pier"), laptop("quay"));
+    write_agents(&b);
+    let lake = a.path("lake");
+    let (home, there) = (a.path("code/harbor"), b.path("code/harbor"));
+    let main = SAMPLES[0].id;
+    let name =
+        |folder: &Path, rest: &str| format!(".claude/projects/{}/{main}{rest}", encoded(folder));
+    let agent = "/subagents/agent-ab20cdd8693cc94e2";
+    let files = [".jsonl", &format!("{agent}.jsonl"), &format!("{agent}.meta.json")];
+    for rest in files {
+        let sample = format!("claude/projects/-home-mira-code-harbor/{main}{rest}");
+        let text = fs::read_to_string(samples().join(sample)).expect("a sample");
+        a.write(name(&home, rest), text.replace(SAMPLE_FOLDER, &home.to_string_lossy()));
+    }
+    sync(&a, &lake);
+    let wanted = totals(&a);
+    pull(&b, &lake).has(json!({"problems": [], "logs": 2}));
+    in_folder(&b, &there, &["resume", main]).shows("--resume");
+    for rest in files {
+        assert!(b.path(name(&there, rest)).is_file(), "{rest}");
+    }
+    assert_eq!(totals(&b), wanted);
+    b.run(["ingest", "--quiet"]).ok();
+    pull(&b, &lake);
+    assert_eq!(totals(&b), wanted);
+    assert_eq!(b.number("SELECT count(*) FROM sessions WHERE machine = 'pier'"), 0);
+}
+
+#[test]
+fn labels_stay_with_a_session_that_continues_here() {
+    let (_a, b, _lake) = with_session(&["Moor the boat."]);
+    b.run(["label", ID, "--add", "berth"]).ok();
+    in_folder(&b, &b.path("code/harbor"), &["resume", ID]).ok();
+    assert_eq!(b.texts("SELECT label FROM labels"), ["berth"]);
+}
+
+#[test]
+fn a_killed_push_or_pull_brings_every_log_once() {
+    let (a, _, calm) = with_session(&["Moor the boat.", "Sail."]);
+    let place = calm.to_string_lossy().into_owned();
+    let want = logs_in(&calm);
+    let mut random = Random(17);
+    let kills = rounds(KILLS);
+    let push_to = |lake: &Path| {
+        let mut push = a.command();
+        push.env("PATH", tool_path(&a)).args(["push", &lake.to_string_lossy()]);
+        push
+    };
+    let start = Instant::now();
+    Ran::of(&mut push_to(&a.path("timed"))).ok();
+    let whole = start.elapsed();
+    for number in 0..4 * kills {
+        let lake = a.path(format!("lake{number}"));
+        kill_within(push_to(&lake), whole, &mut random);
+        Ran::of(&mut push_to(&lake)).ok();
+        assert_eq!(logs_in(&lake), want);
+    }
+    let start = Instant::now();
+    pull(&laptop("timed"), &calm);
+    let whole = start.elapsed();
+    for _ in 0..4 * kills {
+        let b = laptop("dock");
+        write_agents(&b);
+        run_killed(&b, &["pull", &place], whole, &mut random);
+        b.run(["pull", &place]).ok();
+        let there = b.path("code/harbor");
+        let mut resume = b.command();
+        resume.current_dir(&there).env("PATH", tool_path(&b)).args(["resume", ID]);
+        kill_within(resume, whole, &mut random);
+        in_folder(&b, &there, &["resume", ID]).shows("--resume");
+        b.run(["ingest", "--quiet"]).ok();
+        b.run(["pull", &place]).ok();
+        assert_eq!(b.read(claude_log(&b, &there)).lines().count(), 2);
+        let archive = rusqlite::Connection::open(b.path("store/archive.db")).expect("opens");
+        let logs = archive.query_row("SELECT count(*) FROM files", [], |row| row.get::<_, i64>(0));
+        assert_eq!(logs.expect("counts"), 1);
+        assert_eq!(b.number("SELECT count(*) FROM sessions"), 1);
+        assert_eq!(b.number("SELECT count(*) FROM events WHERE NOT is_replay"), 2);
+    }
 }

@@ -11,8 +11,8 @@ use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
 use super::folders::FolderMove;
-use crate::provider::shared::file_uri::{file_uri_path, to_file_uri};
 use crate::provider::base_of;
+use crate::provider::shared::file_uri::{file_uri_path, to_file_uri};
 use crate::redact::json_strings::{decode_string, for_each_string};
 
 /// A field that names the folder.
@@ -57,12 +57,13 @@ fn fields_of(provider: Provider) -> &'static [FolderField] {
         field(CODEX_TYPES, "workspace_roots", 3, "workspace_roots", Path),
         field(CODEX_TYPES, "writable_roots", 4, "writable_roots", Path),
     ];
-    const GEMINI: &[FolderField] =
-        &[field(&[], "", 1, "projectHash", Hash), field(&[], "directories", 2, "directories", Path)];
+    const GEMINI: &[FolderField] = &[
+        field(&[], "", 1, "projectHash", Hash),
+        field(&[], "directories", 2, "directories", Path),
+    ];
     const PI: &[FolderField] = &[field(&["session"], "", 1, "cwd", Path)];
     const DROID: &[FolderField] = &[field(&["session_start"], "", 1, "cwd", Path)];
-    const COPILOT_TYPES: &[&str] =
-        &["session.start", "session.resume", "session.context_changed"];
+    const COPILOT_TYPES: &[&str] = &["session.start", "session.resume", "session.context_changed"];
     const COPILOT: &[FolderField] = &[
         field(COPILOT_TYPES, "context", 3, "cwd", Path),
         field(COPILOT_TYPES, "context", 3, "gitRoot", Path),
@@ -189,8 +190,7 @@ mod tests {
     fn rewrite(provider: Provider, log: &str) -> String {
         let folders = FolderMove::new(r"C:\code\harbor", "/home/mira/harb\"or");
         let bytes = rewrite_log(provider, log.contains('\n'), log.as_bytes(), &folders);
-        String::from_utf8(bytes.into_owned())
-            .expect("UTF-8")
+        String::from_utf8(bytes.into_owned()).expect("UTF-8")
     }
 
     #[test]
@@ -233,11 +233,15 @@ mod tests {
         let log = format!(
             r#"{{"sessionId":"x","projectHash":"{old}","messages":[{{"projectHash":"{old}"}}],"directories":["C:\\code\\harbor","D:\\y"]}}"#
         );
-        let wanted = log.replacen(&old, &hash, 1).replace(r"C:\\code\\harbor", r#"/home/mira/harb\"or"#);
+        let wanted =
+            log.replacen(&old, &hash, 1).replace(r"C:\\code\\harbor", r#"/home/mira/harb\"or"#);
         assert_eq!(rewrite(Provider::Gemini, &log), wanted);
         let log = r#"{"env":{"initial":{"trees":[{"uri":"file:///c%3A/code/harbor"},{"uri":"file:///d:/x"}]}}}"#;
         let wanted = log.replace("/c%3A/code/harbor", "/home/mira/harb%22or");
         assert_eq!(rewrite(Provider::Amp, log), wanted);
-        assert_eq!(rewrite(Provider::Kimi, r#"{"cwd":"C:\\code\\harbor"}"#), r#"{"cwd":"C:\\code\\harbor"}"#);
+        assert_eq!(
+            rewrite(Provider::Kimi, r#"{"cwd":"C:\\code\\harbor"}"#),
+            r#"{"cwd":"C:\\code\\harbor"}"#
+        );
     }
 }

@@ -15,7 +15,8 @@ impl FolderMove {
         let mut pairs = vec![[from.to_owned(), to.to_owned()]];
         let (mut above_from, mut above_to) = (from, to);
         loop {
-            let (Some((from, name)), Some((to, other))) = (split_name(above_from), split_name(above_to))
+            let (Some((from, name)), Some((to, other))) =
+                (split_name(above_from), split_name(above_to))
             else {
                 break;
             };
@@ -85,8 +86,7 @@ fn strip_folder<'p>(path: &'p str, folder: &str) -> Option<Vec<&'p str>> {
     for wanted in names(folder) {
         let name = below.next()?;
         // Windows does not distinguish the case of names.
-        let is_same =
-            name == wanted || is_windows && name.to_lowercase() == wanted.to_lowercase();
+        let is_same = name == wanted || is_windows && name.to_lowercase() == wanted.to_lowercase();
         if !is_same {
             return None;
         }

@@ -75,7 +75,8 @@ pub fn is_safe_below(below: &str) -> bool {
 
 /// Returns why the logs of an agent cannot be moved to another folder. `None` if they can.
 pub fn find_obstacle_to_moving(provider: Provider) -> Option<&'static str> {
-    const OF_A_SERVICE: &str = "it is not known where its agent looks for the session in another folder";
+    const OF_A_SERVICE: &str =
+        "it is not known where its agent looks for the session in another folder";
     #[expect(clippy::wildcard_enum_match_arm, reason = "the place is known for these agents only")]
     match provider {
         Provider::Claude
@@ -128,7 +129,9 @@ pub fn place_log(
         }
         Provider::Pi => (Some(pi_name(folder)), file_name),
         Provider::Droid if folder.contains(['\\', ':']) => {
-            return Err("it is not known how Droid names the folders of projects on Windows".to_owned());
+            return Err(
+                "it is not known how Droid names the folders of projects on Windows".to_owned()
+            );
         }
         Provider::Droid => (Some(folder.replace('/', "-")), rest?),
         Provider::Gemini => {
@@ -253,8 +256,16 @@ mod tests {
                 "C--code-harbor/9ae8/subagents/agent-a.jsonl",
                 ".claude/projects/-srv-my-code-2-harbor/9ae8/subagents/agent-a.jsonl",
             ),
-            (Provider::Qwen, "x/chats/b7.jsonl", ".qwen/projects/-srv-my-code-2-harbor/chats/b7.jsonl"),
-            (Provider::Pi, "x/2026_b7.jsonl", ".pi/agent/sessions/--srv-my_code.2-harbor--/2026_b7.jsonl"),
+            (
+                Provider::Qwen,
+                "x/chats/b7.jsonl",
+                ".qwen/projects/-srv-my-code-2-harbor/chats/b7.jsonl",
+            ),
+            (
+                Provider::Pi,
+                "x/2026_b7.jsonl",
+                ".pi/agent/sessions/--srv-my_code.2-harbor--/2026_b7.jsonl",
+            ),
             (Provider::Droid, "x/b7.jsonl", ".factory/sessions/-srv-my_code.2-harbor/b7.jsonl"),
             (Provider::Codex, "2026/10/14/r.jsonl", ".codex/sessions/2026/10/14/r.jsonl"),
             (Provider::Copilot, "b7/events.jsonl", ".copilot/session-state/b7/events.jsonl"),
@@ -277,8 +288,27 @@ mod tests {
         }
         let long = "a/".repeat(MAX_BELOW_BYTES) + "a";
         for below in [
-            "", "/", "/etc/passwd", "../x", "x/../y", "x//y", "x/", ".", "x/.", "x\\y", "C:/x", "c:x",
-            "x/nul", "x/CON.json", "x/com1", "x/y ", "x/y.", "x\0y", "x\ny", "x/y:z", &long,
+            "",
+            "/",
+            "/etc/passwd",
+            "../x",
+            "x/../y",
+            "x//y",
+            "x/",
+            ".",
+            "x/.",
+            "x\\y",
+            "C:/x",
+            "c:x",
+            "x/nul",
+            "x/CON.json",
+            "x/com1",
+            "x/y ",
+            "x/y.",
+            "x\0y",
+            "x\ny",
+            "x/y:z",
+            &long,
         ] {
             assert!(!is_safe_below(below), "{below:?}");
             assert!(place(Provider::Codex, below, "/srv").is_err(), "{below:?}");
@@ -304,7 +334,8 @@ mod tests {
         let hash = hash_of_folder("/srv/My.Harbor");
         fs::create_dir_all(home.join(".gemini/tmp").join(&hash)).expect("creates");
         assert_eq!(find(), (format!("{hash}/chats/s.json"), None));
-        fs::write(home.join(".gemini/tmp/my-harbor/.project_root"), "/srv/My.Harbor\n").expect("writes");
+        fs::write(home.join(".gemini/tmp/my-harbor/.project_root"), "/srv/My.Harbor\n")
+            .expect("writes");
         assert_eq!(find(), ("my-harbor/chats/s.json".to_owned(), None));
         let list = r#"{"projects":{"/srv/My.Harbor":"quay"}}"#;
         fs::write(home.join(".gemini/projects.json"), list).expect("writes");

@@ -53,10 +53,12 @@ pub(in crate::cli) fn run(
     if let (Some(agent), true) = (flags.with, flags.print) {
         return print_handover(agent, &handover, context);
     }
-    let handover = match flags.with {
-        Some(_) => handover,
-        None => bring_session(handover, flags, &tools, context)?,
+    let brought = match flags.with {
+        Some(_) => None,
+        None => bring_session(&handover, flags, &tools, context)?,
     };
+    let given = if brought.is_some() { None } else { flags.given_folder() };
+    let handover = brought.unwrap_or(handover);
     // What the agent cannot do at all is reported before a missing folder.
     let mut command = match flags.with {
         Some(agent) => AgentCommand::start(agent, &handover.text)?,
@@ -69,8 +71,7 @@ pub(in crate::cli) fn run(
             is_log_gone: handover.is_log_gone,
         })?,
     };
-    let folder =
-        session_folder(&handover.session_id, flags.given_folder(), handover.folder.as_deref());
+    let folder = session_folder(&handover.session_id, given, handover.folder.as_deref());
     match folder {
         Ok(folder) => command.folder = Some(folder),
         Err(error) if flags.print => context.printer.print_note(&error.message)?,

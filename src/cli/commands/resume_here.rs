@@ -11,25 +11,24 @@ use crate::cli::context::CommandContext;
 use crate::cli::exit::CommandFailure;
 use crate::config::environment;
 use crate::config::user_settings::UserSettings;
-use crate::travel::{
-    FolderSearch, TravellingSession, find_folder, find_traveller, resolve_folder,
-};
+use crate::travel::{FolderSearch, TravellingSession, find_folder, find_traveller, resolve_folder};
 use base::sanitize::clean_text;
 use store::LogOrigin;
 use tools::error::store_error;
 use tools::{Handover, Tools};
 
 /// Restores the log of a session of another machine, or what another machine has more of a session, so
-/// that this one can resume it. Returns the handover as it is then. With `--print` nothing is written.
+/// that this one can resume it. Returns the handover as it is then; `None` if this machine has all of the
+/// session. With `--print` nothing is written.
 pub(super) fn bring_session(
-    handover: Handover,
+    handover: &Handover,
     flags: &ResumeFlags,
     tools: &Tools,
     context: &CommandContext<'_>,
-) -> Result<Handover, CommandFailure> {
+) -> Result<Option<Handover>, CommandFailure> {
     let snapshot = tools.snapshot(&context.call)?;
     let Some(traveller) = find_traveller(snapshot, &handover.session_id)? else {
-        return Ok(handover);
+        return Ok(None);
     };
     let archive = tools.store().open_archive().map_err(store_error)?;
     let origin = match traveller.origin(snapshot, archive.as_ref()) {
@@ -37,14 +36,14 @@ pub(super) fn bring_session(
         // The log that is here can be resumed without what another machine added.
         Err(error) if traveller.local_folder(snapshot).is_some() && !handover.is_log_gone => {
             context.printer.print_note(&error.message)?;
-            return Ok(handover);
+            return Ok(None);
         }
         Err(error) => return Err(error.into()),
     };
-    let Some(archive) = &archive else { return Ok(handover) };
+    let Some(archive) = &archive else { return Ok(None) };
     let folder = match traveller.local_folder(snapshot) {
         Some(folder) => folder,
-        None => choose_folder(&traveller, &handover, origin, flags, tools, context)?,
+        None => choose_folder(&traveller, handover, origin, flags, tools, context)?,
     };
     let redactor = tools.create_redactor()?;
     let home = environment::home_dir();
@@ -65,7 +64,7 @@ pub(super) fn bring_session(
         }
     }
     let folder = journey.folder.to_string_lossy().into_owned();
-    Ok(Handover { folder: Some(folder), is_log_gone: false, ..handover })
+    Ok(Some(Handover { folder: Some(folder), is_log_gone: false, ..handover.clone() }))
 }
 
 /// Returns the folder that the flags name, otherwise that of the same repository, otherwise the one that
@@ -109,8 +108,10 @@ fn choose_folder(
         return Err(error(&message));
     }
     let here = here.unwrap_or_default();
-    let options =
-        [format!("restore it here, in {}", here.display()), "restore it in another folder".to_owned()];
+    let options = [
+        format!("restore it here, in {}", here.display()),
+        "restore it in another folder".to_owned(),
+    ];
     match printer.choose(&message, &options)? {
         Some(0) => Ok(resolve_folder(&here)?),
         Some(_) => Ok(resolve_folder(&PathBuf::from(printer.ask("Folder:")?))?),

@@ -70,7 +70,8 @@ impl Pull<'_> {
             let place = self.context.place;
             let fetched = run_requests(some, |wanted| wanted.object.read(place))?;
             for (wanted, bytes) in some.iter().zip(fetched) {
-                let WantedLog { session_id, log: ListedLog { lake_id, provider, .. }, object } = wanted;
+                let WantedLog { session_id, log: ListedLog { lake_id, provider, .. }, object } =
+                    wanted;
                 let log = bytes.and_then(|bytes| PublishedLog::decode(&bytes, lake_id, *provider));
                 let log = match log {
                     Ok(log) => log,

@@ -81,9 +81,8 @@ impl Push<'_> {
         let Some(archive) = &self.logs.archive else { return ArchivedLog::Missing };
         let files: Vec<&ArchivedFile> = archive.files_of(&session.row.session_id).collect();
         let log = files.first();
-        let is_whole = |log: &&ArchivedFile| {
-            log.path == *path && log.consumed >= session.source.consumed
-        };
+        let is_whole =
+            |log: &&ArchivedFile| log.path == *path && log.consumed >= session.source.consumed;
         if log.copied().filter(is_whole).is_none() {
             return ArchivedLog::Missing;
         }
@@ -133,12 +132,12 @@ impl Push<'_> {
             let path = Path::new(&file.path);
             let Some(below) = below_log_folder(file.provider, path, &folders) else { continue };
             let mut content = Vec::new();
-            archive.unpack_masked(file, self.redactor, &mut content).map_err(|error| {
-                match error {
+            archive.unpack_masked(file, self.redactor, &mut content).map_err(
+                |error| match error {
                     UnpackError::Store(error) => store_error(error),
                     UnpackError::Write(error) => unusable_path(path, error),
-                }
-            })?;
+                },
+            )?;
             published.push(PublishedFile { below, modified_us: file.modified_us, content });
         }
         let folder = session.row.cwd.clone();

@@ -49,7 +49,8 @@ pub fn push_sessions(
     let mut crossed = HashSet::new();
     let mut report: Option<PushReport> = None;
     for _ in 0..MAX_PUSHES {
-        let mut push = Push::prepare(store, place, options, redactor, &snapshot, &own, &logs, &crossed)?;
+        let mut push =
+            Push::prepare(store, place, options, redactor, &snapshot, &own, &logs, &crossed)?;
         push.honour_tombstones()?;
         push.withdraw_unselected();
         push.note_irreplaceable();

@@ -231,9 +231,8 @@ impl Push<'_> {
             Some(_) | None => BTreeMap::new(),
         };
         let mut changed_files = Vec::new();
-        let is_known = |file: &LakeFile| {
-            before.is_some_and(|before| before.keys().any(|key| key == file.key))
-        };
+        let is_known =
+            |file: &LakeFile| before.is_some_and(|before| before.keys().any(|key| key == file.key));
         changed_files.extend(files.into_iter().filter(|file| !is_known(file)));
         let forked_from = self.is_fork(changed.at).then(|| session.lake_id.clone());
         let lake_id = lake_id.clone();

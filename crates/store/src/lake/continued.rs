@@ -98,7 +98,8 @@ impl StoreWriter {
                 for other_at in &imported {
                     let other = &snapshot.sessions()[*other_at];
                     let is_longer = other.events > session.events;
-                    if is_longer || !own.contains(&EventHistory::of_session(&snapshot, *other_at)?) {
+                    if is_longer || !own.contains(&EventHistory::of_session(&snapshot, *other_at)?)
+                    {
                         continue;
                     }
                     removed.insert(other.id().to_owned());
