@@ -28,13 +28,16 @@ const FILE_SETTINGS: &[(&str, &str)] = &[
     ("publish.include", "[] (none)"),
     ("publish.exclude", "[]"),
     ("publish.content", "transcripts"),
-    ("publish.logs", "false (true with content = full)"),
+    ("publish.logs", "false"),
     ("publish.unredacted", "false"),
     ("hooks.enabled", "true"),
     ("hooks.silent", "[]"),
     ("hooks.machines", "[] (this one)"),
     ("hooks.timeout_ms", "100"),
 ];
+
+/// What `publish.logs` means, if it is on.
+const PUBLISHED_LOGS: &str = "true (archived logs of published sessions, secrets masked)";
 
 /// Lists all settings. `store` and `timezone` are the flags of the command.
 ///
@@ -88,9 +91,14 @@ pub fn list_settings(
     }
     for (name, default) in FILE_SETTINGS.iter().copied() {
         let set = name.split_once('.').and_then(|(section, key)| find(section, key));
+        let publishes_logs = name == "publish.logs" && settings.publish.publishes_logs();
         values.push(SettingValue {
             name,
-            value: set.map_or_else(|| default.to_owned(), describe_value),
+            value: match set {
+                _ if publishes_logs => PUBLISHED_LOGS.to_owned(),
+                Some(value) => describe_value(value),
+                None => default.to_owned(),
+            },
             source: set.map_or_else(|| "default".to_owned(), |_| file_name.clone()),
         });
     }

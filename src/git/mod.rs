@@ -1,11 +1,13 @@
-//! Finds out which repository a folder belongs to, by running `git` with a time limit, and recognises the
-//! same repository on another machine.
+//! Finds out which repository a folder belongs to, and recognises it on another machine: by the address of
+//! the remote, and by the first commit, for which `git` runs with a time limit.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
+
+use ingest::stream::{find_origin, normalize_address};
 
 use crate::config::environment::find_program;
 use store::Repository;
@@ -33,10 +35,9 @@ pub(crate) fn find_root(folder: &Path) -> Option<&Path> {
 /// would be the same on another machine.
 pub(crate) fn find_repository(folder: &Path) -> Option<LocalRepository> {
     let root = find_root(folder)?;
-    let git = find_program("git")?;
     let repository = Repository {
-        remote: find_remote(&git, root),
-        first_commit: find_first_commit(&git, root),
+        remote: root.to_str().and_then(find_origin),
+        first_commit: find_program("git").and_then(|git| find_first_commit(&git, root)),
         below: name_below(root, folder)?,
     };
     let is_known = repository.remote.is_some() || repository.first_commit.is_some();
@@ -46,7 +47,8 @@ pub(crate) fn find_repository(folder: &Path) -> Option<LocalRepository> {
 /// Returns whether two descriptions are of one repository. Forks have the first commit in common, and an
 /// address may have been given to another repository, so both count where both are known.
 pub(crate) fn is_same(one: &Repository, other: &Repository) -> bool {
-    let remotes = one.remote.as_ref().zip(other.remote.as_ref()).map(|(a, b)| a == b);
+    let remotes = one.remote.as_ref().zip(other.remote.as_ref());
+    let remotes = remotes.map(|(a, b)| is_same_remote(a, b));
     let commits = one.first_commit.as_ref().zip(other.first_commit.as_ref()).map(|(a, b)| a == b);
     match (remotes, commits) {
         (Some(remotes), commits) => remotes && commits != Some(false),
@@ -54,39 +56,18 @@ pub(crate) fn is_same(one: &Repository, other: &Repository) -> bool {
     }
 }
 
-/// Returns the address of a remote in the form in which all machines have it: the host in lower case and
-/// the path, without scheme, credentials, port and ending. `None` for a folder, which is another one on
-/// another machine.
-pub(crate) fn normalise_remote(address: &str) -> Option<String> {
-    let address = address.trim();
-    let (host, path) = match address.split_once("://") {
-        Some(("file", _)) => return None,
-        Some((_, rest)) => rest.split_once('/')?,
-        // As in `git@example.org:mira/harbor.git`. A drive of Windows has one letter.
-        None => {
-            address.split_once(':').filter(|(host, _)| host.len() > 1 && !host.contains('/'))?
-        }
-    };
-    let host = host.rsplit('@').next().unwrap_or(host);
-    let host = host.split(':').next().unwrap_or(host).to_lowercase();
-    let path = path.split(['?', '#']).next().unwrap_or(path).trim_matches('/');
-    let path = path.strip_suffix(".git").unwrap_or(path).trim_end_matches('/');
-    (!host.is_empty() && !path.is_empty()).then(|| format!("{host}/{path}"))
+/// Returns whether two addresses are of one remote, with or without a scheme. Hosts of repositories do not
+/// distinguish case.
+pub(crate) fn is_same_remote(one: &str, other: &str) -> bool {
+    let [one, other] = [one, other].map(normalize_address);
+    let plain = |address: &str| address.strip_prefix("https://").unwrap_or(address).to_lowercase();
+    plain(&one) == plain(&other)
 }
 
 /// Returns the path of a folder below another one, with slashes.
 fn name_below(root: &Path, folder: &Path) -> Option<String> {
     let names = folder.strip_prefix(root).ok()?.iter().map(|name| name.to_str());
     Some(names.collect::<Option<Vec<&str>>>()?.join("/"))
-}
-
-/// Returns the address of `origin`, or of another remote.
-fn find_remote(git: &Path, root: &Path) -> Option<String> {
-    let text = run(git, root, &["config", "--get-regexp", r"^remote\..*\.url$"])?;
-    let remotes = text.lines().filter_map(|line| line.split_once(' '));
-    let mut remotes: Vec<(&str, &str)> = remotes.collect();
-    remotes.sort_by_key(|(name, _)| *name != "remote.origin.url");
-    remotes.into_iter().find_map(|(_, address)| normalise_remote(address))
 }
 
 /// Returns the oldest commit without parents. `None` if the history is cut.
@@ -136,24 +117,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_the_same_however_it_is_written() {
-        for address in [
-            "https://example.org/mira/harbor.git",
-            "https://mira:s3cret@Example.org/mira/harbor",
-            "https://example.org:8443/mira/harbor/",
-            "ssh://git@example.org:22/mira/harbor.git",
-            "git@example.org:mira/harbor.git",
-            "example.org:/mira/harbor.git",
-            " git://example.org/mira/harbor.git?x=y ",
-        ] {
-            assert_eq!(normalise_remote(address).as_deref(), Some("example.org/mira/harbor"));
-        }
-        for folder in ["/srv/git/harbor.git", "../harbor", r"C:\git\harbor", "file:///srv/x", ""] {
-            assert_eq!(normalise_remote(folder), None, "{folder}");
-        }
-    }
-
-    #[test]
     fn what_is_known_of_both_must_agree() {
         let repository = |remote: Option<&str>, commit: Option<&str>| Repository {
             remote: remote.map(str::to_owned),
@@ -171,5 +134,10 @@ mod tests {
         ] {
             assert_eq!(is_same(&one, &other), wanted, "{one:?} {other:?}");
         }
+        let address = "https://example.org/mira/harbor";
+        for other in ["git@Example.org:mira/harbor.git", "example.org/mira/harbor", address] {
+            assert!(is_same_remote(address, other), "{other}");
+        }
+        assert!(!is_same_remote(address, "https://example.org/mira/harbor2"));
     }
 }

@@ -8,7 +8,7 @@ use ingest::relocate::FolderMove;
 use schemas::{ErrorCode, ToolError};
 
 use crate::config::environment::home_dir;
-use crate::git::{find_repository, find_root, is_same, normalise_remote};
+use crate::git::{find_repository, find_root, is_same, is_same_remote};
 use store::{LogOrigin, Repository, SessionSummary, Snapshot};
 
 /// Maximum number of repositories that are compared. Each takes some milliseconds.
@@ -93,10 +93,7 @@ fn find_in_settings(search: &FolderSearch<'_>) -> Option<PathBuf> {
             Some(below) => home_dir().join(below),
             None => PathBuf::from(folder),
         };
-        let is_remote = remote.is_some_and(|remote| {
-            name == remote || normalise_remote(name).as_deref() == Some(remote)
-        });
-        if is_remote {
+        if remote.is_some_and(|remote| is_same_remote(name, remote)) {
             let below = repository.map(|repository| folder.join(&repository.below));
             return Some(below.filter(|below| below.is_dir()).unwrap_or(folder));
         }

@@ -56,14 +56,16 @@ struct ArrivingFile {
     is_longer: bool,
 }
 
-/// Finds out whether a session that is to be resumed is one of another machine, or has more there.
-/// `None` if this machine has all of it.
+/// Finds out whether a session that is to be resumed is one of another machine, or has more there. What
+/// another user added to a session of this machine comes only if the user names the session of the other
+/// machine. `None` if this machine has all of it.
 ///
 /// # Errors
 /// Fails if the store cannot be read.
 pub(crate) fn find_traveller(
     snapshot: &Snapshot,
     session_id: &str,
+    user_name: &str,
 ) -> Result<Option<TravellingSession>, ToolError> {
     let Some(at) = snapshot.session_position(session_id) else { return Ok(None) };
     let logs = snapshot.logs_of_several_machines().map_err(store_error)?;
@@ -83,6 +85,10 @@ pub(crate) fn find_traveller(
     for (local_at, path) in local {
         let own = EventHistory::of_session(snapshot, *local_at).map_err(store_error)?;
         for other_at in imported {
+            let origin = &snapshot.sessions()[*other_at].origin;
+            if *other_at != at && origin.user_name.as_deref() != Some(user_name) {
+                continue;
+            }
             let other = EventHistory::of_session(snapshot, *other_at).map_err(store_error)?;
             if other.contains(&own) && !own.contains(&other) {
                 return Ok(Some(travelling(*other_at, Some((*local_at, path.into())))));

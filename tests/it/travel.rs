@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::checks::{Checks, JsonChecks};
 use crate::env::{Ran, Random, SETTINGS, TestEnv, contents_below, files_below, samples};
-use crate::lake::{KILLS, kill_within, machine, objects, pull, push};
+use crate::lake::{KILLS, kill_within, machine, objects, pull, push, run_killed};
 use crate::log::claude_record;
 use crate::rounds::rounds;
 
@@ -445,7 +445,8 @@ fn archive_has(env: &TestEnv, text: &str) -> bool {
 
 #[test]
 fn what_withdraws_a_session_withdraws_its_log() {
-    let withdraw: [(&str, &dyn Fn(&TestEnv)); 4] = [
+    type Change<'c> = (&'c str, &'c dyn Fn(&TestEnv));
+    let withdraw: [Change<'_>; 4] = [
         ("forget", &|a| {
             a.run(["forget", ID, "--yes"]).ok();
         }),
@@ -693,6 +694,37 @@ fn a_log_in_use_or_with_another_continuation_stays() {
     for env in [&a, &b] {
         assert_eq!(env.number("SELECT count(*) FROM events WHERE NOT is_replay"), 3);
     }
+}
+
+#[test]
+fn what_another_user_added_comes_only_if_it_is_named() {
+    let (a, b, lake) = with_session(&["Moor the boat."]);
+    set(&b, "user = 'mira'", "user = 'tom'");
+    let (home, there) = (a.path("code/harbor"), b.path("code/harbor"));
+    write_agents(&a);
+    in_folder(&b, &there, &["resume", ID]).ok();
+    b.append(claude_log(&b, &there), &claude_line(&there, 2, "user", "Sail."));
+    sync(&b, &lake);
+    pull(&a, &lake);
+    let log = claude_log(&a, &home);
+    make_old(&log);
+    in_folder(&a, &home, &["resume", ID]).shows("--resume");
+    a.read(&log).lacks("Sail.");
+    let other = a.texts("SELECT session_id FROM sessions WHERE machine = 'quay'");
+    in_folder(&a, &home, &["resume", &other[0]]).shows("--resume");
+    a.read(&log).shows("Sail.");
+    assert_eq!(a.number("SELECT count(*) FROM sessions"), 1);
+}
+
+#[test]
+fn what_the_agent_cannot_resume_is_not_written() {
+    let (_a, b, _lake) = with_session(&["Moor the boat."]);
+    b.remove("agents/claude");
+    let mut resume = b.command();
+    resume.current_dir(b.path("code/harbor")).env("PATH", b.path("agents"));
+    resume.args(["resume", ID, "--in", "."]);
+    Ran::of(&mut resume).fails(2).says("claude was not found in the PATH");
+    assert!(!claude_log(&b, &b.path("code/harbor")).exists());
 }
 
 #[test]

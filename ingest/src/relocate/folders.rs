@@ -14,15 +14,10 @@ impl FolderMove {
     pub fn new(from: &str, to: &str) -> Self {
         let mut pairs = vec![[from.to_owned(), to.to_owned()]];
         let (mut above_from, mut above_to) = (from, to);
-        loop {
-            let (Some((from, name)), Some((to, other))) =
-                (split_name(above_from), split_name(above_to))
-            else {
-                break;
-            };
-            if name != other {
-                break;
-            }
+        while let Some((from, name)) = split_name(above_from)
+            && let Some((to, other)) = split_name(above_to)
+            && name == other
+        {
             pairs.push([from.to_owned(), to.to_owned()]);
             (above_from, above_to) = (from, to);
         }

@@ -47,7 +47,9 @@ pub fn below_log_folder(
     let below = roots.iter().find_map(|root| path.strip_prefix(root).ok())?;
     let names = below.components().map(|name| match name {
         Component::Normal(name) => name.to_str(),
-        _ => None,
+        Component::Prefix(_) | Component::RootDir | Component::CurDir | Component::ParentDir => {
+            None
+        }
     });
     let below = names.collect::<Option<Vec<&str>>>()?.join("/");
     is_safe_below(&below).then_some(below)

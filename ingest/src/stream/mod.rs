@@ -37,6 +37,7 @@ pub use self::record_aliases::RecordAliases;
 pub use self::recount::{CopyRecount, SessionRecount, TokenRecount};
 pub(crate) use self::recount::{is_copied, without_counts};
 pub(crate) use self::repository::Repositories;
+pub use self::repository::{find_origin, normalize_address};
 pub use self::session::TitleFrom;
 pub(crate) use self::session::is_title_of;
 pub use self::state::StreamState;

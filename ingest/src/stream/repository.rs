@@ -58,6 +58,13 @@ fn find_repository_folder(cwd: &str) -> Option<String> {
     folder_of_worktrees(cwd).or_else(|| find_git_folder(Path::new(cwd)))
 }
 
+/// Returns the address that a folder on this machine was cloned from, in its normalized form; see
+/// [`normalize_address`]. `None` if it is in no repository, or if that was not cloned from an address.
+pub fn find_origin(folder: &str) -> Option<String> {
+    let address = find_repository_folder(folder).as_deref().and_then(read_origin_url)?;
+    Some(normalize_address(&address).into_owned())
+}
+
 /// Derives the repository from a folder of worktrees in the path: one inside the repository
 /// (`.worktrees`, `.claude/worktrees`, `.git/worktrees`), or one next to it (`harbor.worktrees`,
 /// `harbor__worktrees`).
@@ -78,7 +85,7 @@ fn folder_of_worktrees(cwd: &str) -> Option<String> {
 /// `origin` in git's configuration. `None` if the path is not absolute, if the configuration cannot
 /// be read or names no `origin`, or if that is a folder.
 fn read_origin_url(folder: &str) -> Option<String> {
-    if !folder.starts_with('/') {
+    if !Path::new(folder).is_absolute() {
         return None;
     }
     let config = read_git_file(&Path::new(folder).join(".git/config"))?;
@@ -99,7 +106,7 @@ pub(crate) fn is_address(repository: &str) -> bool {
 /// Normalizes the address of a repository and removes the user. `git@host:owner/name.git`,
 /// `ssh://git@host/owner/name` and `https://token@host/owner/name.git` all become
 /// `https://host/owner/name`. A folder stays as it is.
-pub(crate) fn normalize_address(repository: &str) -> Cow<'_, str> {
+pub fn normalize_address(repository: &str) -> Cow<'_, str> {
     let schemes = ["https://", "http://", "ssh://", "git://"];
     let parts = match schemes.iter().find_map(|scheme| repository.strip_prefix(scheme)) {
         Some(rest) => rest.split_once('/'),

@@ -62,14 +62,7 @@ pub(in crate::cli) fn run(
     // What the agent cannot do at all is reported before a missing folder.
     let mut command = match flags.with {
         Some(agent) => AgentCommand::start(agent, &handover.text)?,
-        None => AgentCommand::resume(ResumedSession {
-            session_id: &handover.session_id,
-            provider: handover.provider,
-            native_id: handover.native_id.as_deref(),
-            parent_of_subagent: handover.parent_of_subagent.as_deref(),
-            later_version: handover.later_version.as_deref(),
-            is_log_gone: handover.is_log_gone,
-        })?,
+        None => AgentCommand::resume(resumed(&handover))?,
     };
     let folder = session_folder(&handover.session_id, given, handover.folder.as_deref());
     match folder {
@@ -91,6 +84,18 @@ pub(in crate::cli) fn run(
         return Err(program_not_found(command.program).into());
     };
     Ok(CommandOutcome::Ended(command.run(&path)?))
+}
+
+/// Returns what an agent needs to resume a session.
+pub(super) fn resumed(handover: &Handover) -> ResumedSession<'_> {
+    ResumedSession {
+        session_id: &handover.session_id,
+        provider: handover.provider,
+        native_id: handover.native_id.as_deref(),
+        parent_of_subagent: handover.parent_of_subagent.as_deref(),
+        later_version: handover.later_version.as_deref(),
+        is_log_gone: handover.is_log_gone,
+    }
 }
 
 /// What the user wants if the folder of a session does not exist.

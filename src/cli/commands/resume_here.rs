@@ -6,11 +6,12 @@ use ingest::provider::format::AgentFolders;
 use schemas::{ErrorCode, ToolError};
 
 use super::ingest::ingest_paths;
-use super::resume::ResumeFlags;
+use super::resume::{ResumeFlags, resumed};
 use crate::cli::context::CommandContext;
 use crate::cli::exit::CommandFailure;
 use crate::config::environment;
 use crate::config::user_settings::UserSettings;
+use crate::resume::{AgentCommand, ResumedSession, program_not_found};
 use crate::travel::{FolderSearch, TravellingSession, find_folder, find_traveller, resolve_folder};
 use base::sanitize::clean_text;
 use store::LogOrigin;
@@ -27,9 +28,15 @@ pub(super) fn bring_session(
     context: &CommandContext<'_>,
 ) -> Result<Option<Handover>, CommandFailure> {
     let snapshot = tools.snapshot(&context.call)?;
-    let Some(traveller) = find_traveller(snapshot, &handover.session_id)? else {
+    let user_name = &tools.store().identity().user_name;
+    let Some(traveller) = find_traveller(snapshot, &handover.session_id, user_name)? else {
         return Ok(None);
     };
+    // What the agent cannot do is reported before anything is written.
+    let command = AgentCommand::resume(ResumedSession { is_log_gone: false, ..resumed(handover) })?;
+    if !flags.is_print_only() && environment::find_program(command.program).is_none() {
+        return Err(program_not_found(command.program).into());
+    }
     let archive = tools.store().open_archive().map_err(store_error)?;
     let origin = match traveller.origin(snapshot, archive.as_ref()) {
         Ok(origin) => origin,

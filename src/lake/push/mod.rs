@@ -20,7 +20,6 @@ use std::collections::HashSet;
 use ingest::redact::Redactor;
 use schemas::ToolError;
 
-use self::logs::LogSource;
 pub use self::report::{PushOptions, PushReport, PushedSession};
 use self::work::Push;
 use super::place::LakePlace;
@@ -45,12 +44,10 @@ pub fn push_sessions(
 ) -> Result<PushReport, ToolError> {
     let snapshot = store.take_snapshot().map_err(store_error)?;
     let own = own_sessions(&snapshot)?;
-    let logs = LogSource::open(store, options)?;
     let mut crossed = HashSet::new();
     let mut report: Option<PushReport> = None;
     for _ in 0..MAX_PUSHES {
-        let mut push =
-            Push::prepare(store, place, options, redactor, &snapshot, &own, &logs, &crossed)?;
+        let mut push = Push::prepare(store, place, options, redactor, &snapshot, &own, &crossed)?;
         push.honour_tombstones()?;
         push.withdraw_unselected();
         push.note_irreplaceable();

@@ -46,7 +46,7 @@ pub(super) struct Push<'a> {
     /// The positions in `own` of the sessions that are published.
     pub(super) selected: Vec<usize>,
     /// The logs that are published.
-    pub(super) logs: &'a LogSource,
+    pub(super) logs: LogSource,
     /// Ids of sessions that this machine published while another one wrote its listing, so that neither
     /// saw the other.
     pub(super) crossed: &'a HashSet<String>,
@@ -70,7 +70,6 @@ impl<'a> Push<'a> {
         redactor: &'a Redactor,
         snapshot: &'a Snapshot,
         own: &'a [OwnSession<'a>],
-        logs: &'a LogSource,
         crossed: &'a HashSet<String>,
     ) -> Result<Self, ToolError> {
         let mut state = read_state(store, options)?;
@@ -129,7 +128,7 @@ impl<'a> Push<'a> {
             publisher,
             own,
             selected,
-            logs,
+            logs: LogSource::open(store, options)?,
             crossed,
             has_crossed: false,
             forgotten,

@@ -1,19 +1,26 @@
-//! Lake: any bytes as a listing, as the manifest of a day, as the objects of a session, or as a joined
-//! object, are refused with a reason or give what a lake may hold. Nothing panics.
+//! Lake: any bytes as a listing, as the manifest of a day, as the objects of a session, as its log, or as a
+//! joined object, are refused with a reason or give what a lake may hold. Nothing panics.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use ingest::relocate::is_safe_below;
 use schemas::Provider;
 use sessions::lake::{SessionPart, decode_session, parse_day_manifest, parse_listing};
-use store::{PublishedSession, check_events, decode_joined, slice_joined};
+use store::{PublishedLog, PublishedSession, check_events, decode_joined, slice_joined};
 
 fuzz_target!(|input: &[u8]| {
     let [kind, low, high, data @ ..] = input else { return };
-    if kind % 4 == 3 {
+    if kind % 5 == 4 {
+        if let Ok(log) = PublishedLog::decode(data, "s1", Provider::Codex) {
+            assert!(log.files.iter().all(|file| is_safe_below(&file.below)));
+        }
+        return;
+    }
+    if kind % 5 == 3 {
         decode_joined_object(usize::from(*low), usize::from(*high), data);
         return;
     }
-    if kind % 4 == 2 {
+    if kind % 5 == 2 {
         if let Ok(manifest) = parse_day_manifest(data, "2026-10-14") {
             for object in manifest.objects.iter().chain(&manifest.rows) {
                 let key = &object.object.key;
@@ -22,9 +29,9 @@ fuzz_target!(|input: &[u8]| {
         }
         return;
     }
-    if kind % 4 == 0 {
+    if kind % 5 == 0 {
         if let Ok(listing) = parse_listing(data, "m1") {
-            for object in listing.sessions.values().flat_map(|session| &session.objects) {
+            for object in listing.sessions.values().flat_map(|session| session.objects.iter().chain(&session.log_object)) {
                 assert!(object.key.starts_with("v1/") && !object.key.contains(".."));
             }
         }

@@ -3,7 +3,7 @@
 //! ```text
 //! zstd of: a line of JSON, then the files one after the other, the log first
 //! {"version":1,"session":"9ae8..","provider":"claude","folder":"/home/mira/harbor",
-//!  "repository":{"remote":"example.org/mira/harbor","first_commit":"5d1f..","below":""},
+//!  "repository":{"remote":"https://example.org/mira/harbor","first_commit":"5d1f..","below":""},
 //!  "files":[{"below":"-home-mira-harbor/9ae8...jsonl","bytes":5120,"modified_us":1790000000000000}]}
 //! ```
 //!
@@ -37,7 +37,8 @@ const LEVEL: i32 = 3;
 /// What makes a repository the same on every machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Repository {
-    /// The address of the remote: host and path, without a scheme, credentials or an ending.
+    /// The address of the remote in its normalized form, without credentials; see
+    /// [`ingest::stream::normalize_address`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remote: Option<String>,
     /// The hash of the first commit.
@@ -208,7 +209,7 @@ mod tests {
         PublishedLog {
             folder: Some(r"C:\code\harbor".to_owned()),
             repository: Some(Repository {
-                remote: Some("example.org/mira/harbor".to_owned()),
+                remote: Some("https://example.org/mira/harbor".to_owned()),
                 first_commit: None,
                 below: "web/app".to_owned(),
             }),
