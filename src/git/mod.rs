@@ -2,7 +2,7 @@
 //! the remote, and by the first commit, for which `git` runs with a time limit.
 
 use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -18,14 +18,6 @@ const MAX_TIME: Duration = Duration::from_secs(2);
 /// Maximum number of bytes that are read of what a command prints.
 const MAX_OUTPUT_BYTES: u64 = 64 << 10;
 
-/// A repository on this machine.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct LocalRepository {
-    /// The folder of the repository.
-    pub(crate) root: PathBuf,
-    pub(crate) repository: Repository,
-}
-
 /// Returns the folder of the repository at `folder` or above it. `None` if there is none.
 pub(crate) fn find_root(folder: &Path) -> Option<&Path> {
     folder.ancestors().find(|folder| folder.join(".git").exists())
@@ -33,7 +25,7 @@ pub(crate) fn find_root(folder: &Path) -> Option<&Path> {
 
 /// Returns the repository of a folder. `None` if the folder is in none, or if nothing is known of it that
 /// would be the same on another machine.
-pub(crate) fn find_repository(folder: &Path) -> Option<LocalRepository> {
+pub(crate) fn find_repository(folder: &Path) -> Option<Repository> {
     let root = find_root(folder)?;
     let repository = Repository {
         remote: root.to_str().and_then(find_origin),
@@ -41,7 +33,7 @@ pub(crate) fn find_repository(folder: &Path) -> Option<LocalRepository> {
         below: name_below(root, folder)?,
     };
     let is_known = repository.remote.is_some() || repository.first_commit.is_some();
-    is_known.then(|| LocalRepository { root: root.to_owned(), repository })
+    is_known.then_some(repository)
 }
 
 /// Returns whether two descriptions are of one repository. Forks have the first commit in common, and an

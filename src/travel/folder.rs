@@ -76,7 +76,7 @@ fn find_by_repository(search: &FolderSearch<'_>, wanted: &Repository) -> Option<
         if seen.len() > MAX_REPOSITORIES {
             break;
         }
-        if find_repository(root).is_some_and(|found| is_same(&found.repository, wanted)) {
+        if find_repository(root).is_some_and(|found| is_same(&found, wanted)) {
             let below = root.join(&wanted.below);
             return Some(if below.is_dir() { below } else { root.to_owned() });
         }

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use schemas::{Provider, ToolError};
 use serde_json::json;
 
-use super::resume_here::bring_session;
+use super::resume_here::{Arrival, bring_session, resumed};
 use crate::cli::context::CommandContext;
 use crate::cli::exit::{CommandFailure, CommandOutcome, CommandResult};
 use crate::config::environment;
-use crate::resume::{AgentCommand, ResumedSession, program_not_found, session_folder};
+use crate::resume::{AgentCommand, program_not_found, session_folder};
 use tools::Handover;
 
 #[derive(Debug, Default, clap::Args)]
@@ -33,12 +33,8 @@ pub(in crate::cli) struct ResumeFlags {
 
 impl ResumeFlags {
     /// Returns the folder that the user names.
-    pub(super) fn given_folder(&self) -> Option<&Path> {
+    fn given_folder(&self) -> Option<&Path> {
         self.into.as_deref().or(self.folder.as_deref())
-    }
-
-    pub(super) fn is_print_only(&self) -> bool {
-        self.print
     }
 }
 
@@ -55,7 +51,10 @@ pub(in crate::cli) fn run(
     }
     let brought = match flags.with {
         Some(_) => None,
-        None => bring_session(&handover, flags, &tools, context)?,
+        None => {
+            let arrival = Arrival { folder: flags.given_folder(), is_print_only: flags.print };
+            bring_session(&handover, arrival, &tools, context)?
+        }
     };
     let given = if brought.is_some() { None } else { flags.given_folder() };
     let handover = brought.unwrap_or(handover);
@@ -84,18 +83,6 @@ pub(in crate::cli) fn run(
         return Err(program_not_found(command.program).into());
     };
     Ok(CommandOutcome::Ended(command.run(&path)?))
-}
-
-/// Returns what an agent needs to resume a session.
-pub(super) fn resumed(handover: &Handover) -> ResumedSession<'_> {
-    ResumedSession {
-        session_id: &handover.session_id,
-        provider: handover.provider,
-        native_id: handover.native_id.as_deref(),
-        parent_of_subagent: handover.parent_of_subagent.as_deref(),
-        later_version: handover.later_version.as_deref(),
-        is_log_gone: handover.is_log_gone,
-    }
 }
 
 /// What the user wants if the folder of a session does not exist.

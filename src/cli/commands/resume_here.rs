@@ -1,12 +1,11 @@
 //! `sessions resume` for a session of another machine: restores its log here first.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ingest::provider::format::AgentFolders;
 use schemas::{ErrorCode, ToolError};
 
 use super::ingest::ingest_paths;
-use super::resume::{ResumeFlags, resumed};
 use crate::cli::context::CommandContext;
 use crate::cli::exit::CommandFailure;
 use crate::config::environment;
@@ -18,12 +17,33 @@ use store::LogOrigin;
 use tools::error::store_error;
 use tools::{Handover, Tools};
 
+/// Returns what an agent needs to resume a session.
+pub(super) fn resumed(handover: &Handover) -> ResumedSession<'_> {
+    ResumedSession {
+        session_id: &handover.session_id,
+        provider: handover.provider,
+        native_id: handover.native_id.as_deref(),
+        parent_of_subagent: handover.parent_of_subagent.as_deref(),
+        later_version: handover.later_version.as_deref(),
+        is_log_gone: handover.is_log_gone,
+    }
+}
+
+/// How the user wants a session of another machine.
+#[derive(Clone, Copy)]
+pub(super) struct Arrival<'a> {
+    /// The folder that the user names.
+    pub(super) folder: Option<&'a Path>,
+    /// True if nothing is written.
+    pub(super) is_print_only: bool,
+}
+
 /// Restores the log of a session of another machine, or what another machine has more of a session, so
 /// that this one can resume it. Returns the handover as it is then; `None` if this machine has all of the
 /// session. With `--print` nothing is written.
 pub(super) fn bring_session(
     handover: &Handover,
-    flags: &ResumeFlags,
+    arrival: Arrival<'_>,
     tools: &Tools,
     context: &CommandContext<'_>,
 ) -> Result<Option<Handover>, CommandFailure> {
@@ -32,11 +52,6 @@ pub(super) fn bring_session(
     let Some(traveller) = find_traveller(snapshot, &handover.session_id, user_name)? else {
         return Ok(None);
     };
-    // What the agent cannot do is reported before anything is written.
-    let command = AgentCommand::resume(ResumedSession { is_log_gone: false, ..resumed(handover) })?;
-    if !flags.is_print_only() && environment::find_program(command.program).is_none() {
-        return Err(program_not_found(command.program).into());
-    }
     let archive = tools.store().open_archive().map_err(store_error)?;
     let origin = match traveller.origin(snapshot, archive.as_ref()) {
         Ok(origin) => origin,
@@ -47,10 +62,15 @@ pub(super) fn bring_session(
         }
         Err(error) => return Err(error.into()),
     };
+    // What the agent cannot do is reported before anything is written.
+    let command = AgentCommand::resume(ResumedSession { is_log_gone: false, ..resumed(handover) })?;
+    if !arrival.is_print_only && environment::find_program(command.program).is_none() {
+        return Err(program_not_found(command.program).into());
+    }
     let Some(archive) = &archive else { return Ok(None) };
     let folder = match traveller.local_folder(snapshot) {
         Some(folder) => folder,
-        None => choose_folder(&traveller, handover, origin, flags, tools, context)?,
+        None => choose_folder(&traveller, handover, origin, arrival, tools, context)?,
     };
     let redactor = tools.create_redactor()?;
     let home = environment::home_dir();
@@ -58,7 +78,7 @@ pub(super) fn bring_session(
     let journey = traveller.prepare(snapshot, archive, folder, &redactor, &folders)?;
     let log = journey.log().map(|log| clean_text(&log.to_string_lossy())).unwrap_or_default();
     let machine = &traveller.machine;
-    if flags.is_print_only() {
+    if arrival.is_print_only {
         context.printer.print_note(&format!(
             "The session is of {machine}. Without --print, its log is written to {log} first"
         ))?;
@@ -80,11 +100,11 @@ fn choose_folder(
     traveller: &TravellingSession,
     handover: &Handover,
     origin: &LogOrigin,
-    flags: &ResumeFlags,
+    arrival: Arrival<'_>,
     tools: &Tools,
     context: &CommandContext<'_>,
 ) -> Result<PathBuf, CommandFailure> {
-    if let Some(given) = flags.given_folder() {
+    if let Some(given) = arrival.folder {
         return Ok(resolve_folder(given)?);
     }
     let here = environment::current_dir();

@@ -3,11 +3,11 @@
 use std::collections::{HashMap, HashSet};
 
 use ingest::redact::Redactor;
-use schemas::ToolError;
 use schemas::session::SourceRow;
+use schemas::{Provider, ToolError};
 use serde::{Deserialize, Serialize};
 
-use crate::lake::listing::ListedSession;
+use crate::lake::listing::{ListedObject, ListedSession};
 use crate::lake::place::LakePlace;
 use crate::lake::pull_report::{PullContent, PullFilter};
 use crate::lake::selection::own_sessions;
@@ -77,6 +77,33 @@ pub(super) struct LocalLog {
     /// Position of its session in the snapshot.
     pub(super) at: usize,
     pub(super) events: i64,
+}
+
+/// What the listing of a machine says of the log of a session.
+pub(super) struct ListedLog {
+    pub(super) publisher: String,
+    pub(super) machine: String,
+    pub(super) lake_id: String,
+    pub(super) provider: Provider,
+    /// `None` if the log is not published.
+    pub(super) object: Option<ListedObject>,
+}
+
+impl ListedLog {
+    pub(super) fn new(
+        publisher: &str,
+        machine: &str,
+        lake_id: &str,
+        listed: &ListedSession,
+    ) -> Self {
+        Self {
+            publisher: publisher.to_owned(),
+            machine: machine.to_owned(),
+            lake_id: lake_id.to_owned(),
+            provider: listed.provider,
+            object: listed.log_object.clone(),
+        }
+    }
 }
 
 /// What the store has of a lake, and the logs that it has itself.

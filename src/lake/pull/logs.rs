@@ -3,11 +3,11 @@
 use std::collections::{HashMap, HashSet};
 
 use ingest::plan::rules_version;
-use schemas::{Provider, ToolError};
+use schemas::ToolError;
 
-use super::known::shared_key;
+use super::known::{ListedLog, shared_key};
 use super::round::Pull;
-use crate::lake::listing::{ListedObject, ListedSession};
+use crate::lake::listing::ListedObject;
 use crate::lake::pull_report::PullContent;
 use crate::lake::requests::run_requests;
 use store::{ForeignLog, KeepLevel, PublishedLog};
@@ -16,33 +16,6 @@ use tools::error::store_error;
 /// Bytes of the objects that are fetched at a time, unless one has more. Unpacked they have many times
 /// more.
 const BYTES_AT_A_TIME: u64 = 8 << 20;
-
-/// What the listing of a machine says of the log of a session.
-pub(super) struct ListedLog {
-    pub(super) publisher: String,
-    pub(super) machine: String,
-    pub(super) lake_id: String,
-    provider: Provider,
-    /// `None` if the log is not published.
-    object: Option<ListedObject>,
-}
-
-impl ListedLog {
-    pub(super) fn new(
-        publisher: &str,
-        machine: &str,
-        lake_id: &str,
-        listed: &ListedSession,
-    ) -> Self {
-        Self {
-            publisher: publisher.to_owned(),
-            machine: machine.to_owned(),
-            lake_id: lake_id.to_owned(),
-            provider: listed.provider,
-            object: listed.log_object.clone(),
-        }
-    }
-}
 
 /// A log to fetch for a session of the store.
 struct WantedLog {

@@ -9,9 +9,9 @@ use schemas::ToolError;
 use schemas::session::{SessionRow, SourceRow, SourceStatus};
 
 use super::known::{
-    Imported, ImportedFrom, KnownSessions, LocalLog, PullContext, shared_key, source_path,
+    Imported, ImportedFrom, KnownSessions, ListedLog, LocalLog, PullContext, shared_key,
+    source_path,
 };
-use super::logs::ListedLog;
 use crate::config::user_settings::UserSettings;
 use crate::lake::entry::sha256;
 use crate::lake::fetch::FetchedSession;

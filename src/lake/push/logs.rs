@@ -1,62 +1,19 @@
 //! Publishes the archived logs of sessions, with their secrets masked, so that another machine can resume
 //! them.
 
-use std::collections::HashMap;
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::path::Path;
 
 use ingest::discover::is_log_file;
-use ingest::provider::format::AgentFolders;
 use ingest::relocate::below_log_folder;
 use schemas::ToolError;
 
-use super::report::PushOptions;
 use super::work::Push;
-use crate::config::environment::read_variable;
-use crate::git::find_repository;
 use crate::lake::entry::hash_in_key;
 use store::{
-    ArchivedFile, LakeFile, LogArchive, MAX_LOG_BYTES, PublishedFile, PublishedLog, Repository,
-    Store, UnpackError, log_key,
+    ArchivedFile, LakeFile, LogArchive, MAX_LOG_BYTES, PublishedFile, PublishedLog, UnpackError,
+    log_key,
 };
 use tools::error::{store_error, unusable_path};
-
-/// The logs that are published.
-pub(super) struct LogSource {
-    /// `None` if no logs are published.
-    archive: Option<LogArchive>,
-    is_wanted: bool,
-    home: PathBuf,
-    /// The repositories of working folders.
-    repositories: Mutex<HashMap<String, Option<Repository>>>,
-}
-
-impl LogSource {
-    /// Opens the archive of the logs, if the settings publish logs.
-    pub(super) fn open(store: &Store, options: &PushOptions) -> Result<Self, ToolError> {
-        let is_wanted = options.settings.publishes_logs();
-        let archive = if is_wanted { store.open_archive().map_err(store_error)? } else { None };
-        let repositories = Mutex::default();
-        Ok(Self { archive, is_wanted, home: options.home.clone(), repositories })
-    }
-
-    /// Returns the folders of the agents on this machine.
-    fn folders(&self) -> AgentFolders<'_> {
-        AgentFolders::new(&self.home, &read_variable)
-    }
-
-    /// Returns the repository of a working folder.
-    fn repository_of(&self, folder: &str) -> Option<Repository> {
-        let known = |all: &HashMap<_, _>| all.get(folder).cloned();
-        let mut repositories = self.repositories.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(repository) = known(&repositories) {
-            return repository;
-        }
-        let found = find_repository(Path::new(folder)).map(|found| found.repository);
-        repositories.insert(folder.to_owned(), found.clone());
-        found
-    }
-}
 
 /// What the archive has of the log of a session.
 enum ArchivedLog<'l> {

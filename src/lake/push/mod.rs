@@ -8,6 +8,7 @@
 //! unless both begin at the same instant. So a push during which another machine wrote its listing
 //! looks again at what it published.
 
+mod log_source;
 mod logs;
 mod objects;
 mod placement;

@@ -7,7 +7,7 @@ use ingest::plan::rules_version;
 use ingest::redact::Redactor;
 use schemas::{ErrorCode, ToolError};
 
-use super::logs::LogSource;
+use super::log_source::LogSource;
 use super::report::{PushOptions, PushReport};
 use crate::lake::day_manifest::remove_outdated_objects;
 use crate::lake::listing::{ListedObject, MachineListing, parse_listing};
