@@ -77,7 +77,7 @@ impl Snapshot {
 impl StoreWriter {
     /// Removes the sessions of other machines of which a log that was read since the lock was taken has
     /// all events. Their labels go to the session of the log. Returns the paths of the logs that must be read again: their session has another id
-    /// than the log says, which the removed one had.
+    /// than the log says, which the removed one had. After a kill before that, the next ingest reads them.
     ///
     /// # Errors
     /// Fails if the store cannot be read or written.
