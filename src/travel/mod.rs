@@ -151,22 +151,37 @@ impl TravellingSession {
         let mut files = Vec::new();
         for at in self.sessions_to_bring(snapshot) {
             let session = &snapshot.sessions()[at];
+            let local = self.local.as_ref().filter(|_| at == self.at);
+            let refused = |reason: String| {
+                cannot_resume(format!(
+                    "Session {} cannot be resumed here: {reason}. `sessions resume ID --with AGENT` hands it over to an agent instead",
+                    session.id()
+                ))
+            };
+            let log = archive.foreign_files_of(session.id()).next();
+            let Some(log) = log.and_then(|log| log.origin.as_ref()) else { continue };
             for file in archive.foreign_files_of(session.id()) {
                 let Some(origin) = &file.origin else { continue };
-                let arriving = unpack(archive, file, origin, redactor, target, folders);
-                let mut arriving = arriving.map_err(|reason| {
-                    cannot_resume(format!(
-                        "Session {} cannot be resumed here: {reason}. `sessions resume ID --with AGENT` hands it over to an agent instead",
-                        session.id()
-                    ))
-                })?;
-                if let Some((_, path)) =
-                    self.local.as_ref().filter(|_| at == self.at && file.is_log)
-                {
-                    arriving.place = LogPlace { path: path.clone(), marker: None };
-                    arriving.is_longer = true;
+                if !is_file_of_log(&origin.below, &log.below) {
+                    return Err(refused(format!("{:?} is not a file of its log", origin.below)));
                 }
-                files.push(arriving);
+                let known = local.filter(|_| file.is_log).map(|(_, path)| path.clone());
+                let is_longer = known.is_some();
+                let place = match known {
+                    Some(path) => LogPlace { path, marker: None },
+                    None => place_log(file.provider, &origin.below, target, folders)
+                        .map_err(&refused)?,
+                };
+                let content = unpack(archive, file, origin, redactor, target).map_err(&refused)?;
+                files.push(ArrivingFile {
+                    place,
+                    content,
+                    provider: file.provider,
+                    modified_us: file.modified_us,
+                    is_log: file.is_log,
+                    has_lines: has_lines(file.provider, &origin.below, file.is_log),
+                    is_longer,
+                });
             }
         }
         // The log of the session comes last: with it, its agent can resume it.
@@ -197,16 +212,23 @@ impl TravellingSession {
     }
 }
 
-/// Unpacks a file of the archive, and moves it to the folder `target`.
+/// Returns whether a file that another machine names is the log at `log`, or one next to it whose name
+/// begins like that of the log. Agents read other files in their folders as instructions.
+fn is_file_of_log(below: &str, log: &str) -> bool {
+    let is_json = |name: &str| name.ends_with(".jsonl") || name.ends_with(".json");
+    let stem = log.strip_suffix(".jsonl").or_else(|| log.strip_suffix(".json"));
+    let rest = stem.and_then(|stem| below.strip_prefix(stem));
+    rest.is_some_and(|rest| rest.starts_with('.') && !rest.contains('/') && is_json(rest))
+}
+
+/// Returns the content of a file of the archive with the folder in it moved to `target`.
 fn unpack(
     archive: &LogArchive,
     file: &ArchivedFile,
     origin: &LogOrigin,
     redactor: &Redactor,
     target: &str,
-    folders: &AgentFolders<'_>,
-) -> Result<ArrivingFile, String> {
-    let place = place_log(file.provider, &origin.below, target, folders)?;
+) -> Result<Vec<u8>, String> {
     let mut content = Vec::new();
     archive.unpack(file, redactor, &mut content).map_err(|error| match error {
         UnpackError::Store(error) => format!(
@@ -214,20 +236,10 @@ fn unpack(
         ),
         UnpackError::Write(error) => format!("its log cannot be unpacked: {error}"),
     })?;
+    let Some(from) = &origin.folder else { return Ok(content) };
     let has_lines = has_lines(file.provider, &origin.below, file.is_log);
-    if let Some(from) = &origin.folder {
-        let moved = FolderMove::new(from, target);
-        content = rewrite_log(file.provider, has_lines, &content, &moved).into_owned();
-    }
-    Ok(ArrivingFile {
-        place,
-        content,
-        provider: file.provider,
-        modified_us: file.modified_us,
-        is_log: file.is_log,
-        has_lines,
-        is_longer: false,
-    })
+    let moved = FolderMove::new(from, target);
+    Ok(rewrite_log(file.provider, has_lines, &content, &moved).into_owned())
 }
 
 impl Journey {
@@ -321,4 +333,29 @@ fn has_other_content(path: &Path, content: &[u8]) -> bool {
 
 fn cannot_resume(message: String) -> ToolError {
     ToolError::new(ErrorCode::InvalidArgument, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_files_of_the_log_come_with_it() {
+        let log = "x/3f9a/subagents/agent-ab20.jsonl";
+        assert!(is_file_of_log(log, log));
+        assert!(is_file_of_log("x/3f9a/subagents/agent-ab20.meta.json", log));
+        assert!(is_file_of_log("x/3f9a.settings.json", "x/3f9a.jsonl"));
+        for other in [
+            "x/memory/MEMORY.md",
+            "x/CLAUDE.md",
+            "x/3f9a/subagents/agent-ab20.md",
+            "x/3f9a/subagents/agent-ab20",
+            "x/3f9a/subagents/agent-ab20.a/b.json",
+            "x/3f9a/subagents/agent-ab201.jsonl",
+            "y/3f9a/subagents/agent-ab20.jsonl",
+        ] {
+            assert!(!is_file_of_log(other, log), "{other}");
+        }
+        assert!(!is_file_of_log("x/MEMORY.md", "x/MEMORY.md"));
+    }
 }
