@@ -11,7 +11,8 @@ const MAX_EDITS: usize = 3;
 
 /// Returns the word of `known` that is closest to `wanted`, if it is close enough to be the word
 /// that was meant. It is close enough if it begins with `wanted`, or if a few edits turn `wanted`
-/// into it; of several, the shortest. Returns `None` if no word is, or if `wanted` is too short or too long to be compared.
+/// into it. Of words that are as close, the shortest is returned. Returns `None` if no word is close
+/// enough, or if `wanted` is too short or too long to be compared.
 pub fn nearest<'k>(wanted: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let wanted = wanted.trim().to_lowercase();
     let length = wanted.chars().count();
