@@ -38,7 +38,7 @@ use crate::text::json::JsonFields;
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Gemini,
     has_unique_ids: true,
-    decoder_version: 2,
+    decoder_version: 3,
     roots: |places| vec![places.home_path(".gemini/tmp")],
     sniff: claim_log,
     quirks: Quirks::NONE,

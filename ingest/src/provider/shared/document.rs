@@ -131,6 +131,25 @@ pub(crate) fn for_each_record(
     }
 }
 
+/// Returns whether `is_wanted` accepts a record. Only records that contain `part` are decoded.
+pub(crate) fn has_record(
+    bytes: &[u8],
+    records: &[RecordSpan],
+    part: &str,
+    is_wanted: fn(Value<'_>) -> bool,
+) -> bool {
+    let mut parser = Parser::default();
+    records.iter().map(|span| span.record_bytes(bytes)).any(|raw| {
+        let mut is_found = false;
+        if memchr::memmem::find(raw, part.as_bytes()).is_some() {
+            parser.for_each_item(raw, &mut |item| {
+                is_found |= matches!(item, LineItem::Object(record, _) if is_wanted(record));
+            });
+        }
+        is_found
+    })
+}
+
 /// Returns whether a document is a list. Some editors put a byte order mark before it.
 pub(crate) fn is_list(bytes: &[u8]) -> bool {
     trim_document(bytes).starts_with(b"[")
@@ -211,7 +230,7 @@ pub(crate) fn first_elements(text: &str, max_elements: usize) -> Vec<serde_json:
 /// Converts the bytes to text of the same length. Every byte that is not UTF-8 and every control
 /// character that JSON does not allow becomes a question mark, and half a surrogate pair the replacement
 /// character, so positions do not change.
-fn to_legible_text(bytes: &[u8]) -> Cow<'_, str> {
+pub(crate) fn to_legible_text(bytes: &[u8]) -> Cow<'_, str> {
     let has_controls = bytes.iter().copied().any(is_raw_control);
     if !has_controls && let Ok(text) = std::str::from_utf8(bytes) {
         return replace_lone_surrogates(text).map_or(Cow::Borrowed(text), Cow::Owned);
