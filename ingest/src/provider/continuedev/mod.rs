@@ -35,7 +35,7 @@ use crate::text::render;
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Continue,
     has_unique_ids: true,
-    decoder_version: 1,
+    decoder_version: 2,
     roots: log_roots,
     sniff: claim_log,
     quirks: Quirks { is_sidecar: Some(|name, _| name == INDEX), ..Quirks::NONE },
@@ -93,10 +93,10 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
         None => out.set_file_time(file_time(&path)),
     }
     // Newer versions of the CLI count each response, and the session as a whole.
-    let is_counted = |span: &document::RecordSpan| {
-        memchr::memmem::find(span.record_bytes(bytes), b"\"promptTokens\"").is_some()
-    };
-    let has_sum = !session.records.iter().any(is_counted);
+    let has_sum = !document::has_record(bytes, &session.records, "\"promptTokens\"", |item| {
+        let usage = item.object("message").unwrap_or(item).object("usage");
+        usage.is_some_and(|usage| usage.int("promptTokens").is_some())
+    });
     let start = decoder.start;
     session.with_header(|header| decode_header(header, has_sum, start, out));
     document::for_each_record(bytes, &session.records, out, tally, &mut |item, raw, at, out| {

@@ -196,7 +196,8 @@ impl BubbleDecoder {
             let mut append = |value: Value<'_>| {
                 let code = chat::first_int(value, &["exitCodeV2", "exitCode"]);
                 exit_code = exit_code.or_else(|| i32::try_from(code?).ok());
-                folder = value.text("resultingWorkingDirectory").map(str::to_owned);
+                let named = value.text("resultingWorkingDirectory").map(str::to_owned);
+                folder = folder.take().or(named);
                 match value.text(shown) {
                     Some(shown) => text.push_str(shown),
                     None => render::append_notification(value, HIDDEN_FIELDS, &mut text),

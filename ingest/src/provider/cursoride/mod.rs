@@ -31,7 +31,7 @@ use crate::text::json::{JsonFields, Value};
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::CursorIde,
     has_unique_ids: true,
-    decoder_version: 1,
+    decoder_version: 2,
     roots: log_roots,
     sniff: claim_log,
     quirks: Quirks { assemblies: &[database::ASSEMBLY], ..Quirks::NONE },

@@ -37,7 +37,7 @@ use crate::text::json::{JsonFields, Parser, Value, decode_embedded};
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Goose,
     has_unique_ids: false,
-    decoder_version: 1,
+    decoder_version: 2,
     roots: |places| vec![sessions_folder(places)],
     sniff: claim_log,
     quirks: Quirks {
@@ -188,8 +188,9 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     }
 
     let session = Document::read(bytes, &LAYOUT, out, tally);
-    let ledger = format!("\"table\":\"{LEDGER}\"");
-    let has_ledger = memchr::memmem::find(bytes, ledger.as_bytes()).is_some();
+    let has_ledger = document::has_record(bytes, &session.records, LEDGER, |record| {
+        record.text("table") == Some(LEDGER)
+    });
     session.with_header(|header| {
         if let Some(info) = header.object("info") {
             decode_header(info, !has_ledger, out);
