@@ -225,13 +225,12 @@ pub(crate) fn plan_gone_log(row: &SourceRow, known: &Known) -> Option<PlannedLog
 /// decoder read it or which id the log gave.
 pub(crate) fn recorded_claim(row: &SourceRow, session: &SessionRow) -> Option<SessionClaim> {
     Some(SessionClaim {
-        provider: row.provider?,
-        native_id: session.native_id.clone()?,
         agent_id: session.agent_id.clone(),
         parent: session.parent_session_id.clone(),
         relation: session.relation.as_ref().and_then(|relation| relation.parse().ok()),
         first_record: row.first_record.map(i64::cast_unsigned),
         first_response: row.first_response.map(i64::cast_unsigned),
+        ..SessionClaim::new(row.provider?, session.native_id.clone()?)
     })
 }
 

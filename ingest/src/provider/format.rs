@@ -293,6 +293,19 @@ pub struct SessionClaim {
 }
 
 impl SessionClaim {
+    /// Creates the claim of a session without relations to others.
+    pub(crate) fn new(provider: Provider, native_id: impl Into<String>) -> Self {
+        Self {
+            provider,
+            native_id: native_id.into(),
+            agent_id: None,
+            parent: None,
+            relation: None,
+            first_record: None,
+            first_response: None,
+        }
+    }
+
     /// Returns the claim with its ids cleaned and redacted, as rows hold them. No log is an earlier
     /// version, whatever it says: those are in the store only.
     pub(crate) fn with_redacted_ids(self, redactor: Option<&Redactor>) -> Self {

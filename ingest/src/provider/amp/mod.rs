@@ -50,15 +50,7 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     }
 
     let (parent, relation) = read_lineage(document).unzip();
-    Some(SessionClaim {
-        provider: Provider::Amp,
-        native_id: native_id.to_owned(),
-        agent_id: None,
-        parent,
-        relation,
-        first_record: None,
-        first_response: None,
-    })
+    Some(SessionClaim { parent, relation, ..SessionClaim::new(Provider::Amp, native_id) })
 }
 
 /// Returns the parent thread and the relation to it, if the fields before the messages name one.

@@ -63,15 +63,10 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     if is_cut || !head.objects.iter().any(is_step) {
         return None;
     }
-    Some(SessionClaim {
-        provider: Provider::Antigravity,
-        native_id: conversation_id(head.path).unwrap_or_else(|| head.file_stem()).to_owned(),
-        agent_id: None,
-        parent: None,
-        relation: None,
-        first_record: None,
-        first_response: None,
-    })
+    Some(SessionClaim::new(
+        Provider::Antigravity,
+        conversation_id(head.path).unwrap_or_else(|| head.file_stem()),
+    ))
 }
 
 /// Returns whether an object is a record of Antigravity.

@@ -89,13 +89,10 @@ fn claim_session(id: Option<&str>, head: &LogHead<'_>) -> SessionClaim {
         (None, None) => None,
     };
     SessionClaim {
-        provider: Provider::Cline,
-        native_id: id.to_owned(),
         agent_id: agent.map(|agent| agent.strip_prefix("teamtask__").unwrap_or(agent).to_owned()),
         parent: root.or(fork).map(str::to_owned),
         relation,
-        first_record: None,
-        first_response: None,
+        ..SessionClaim::new(Provider::Cline, id)
     }
 }
 
@@ -109,15 +106,7 @@ fn claim_task(head: &LogHead<'_>) -> Option<SessionClaim> {
         return None;
     }
     let folder = head.path.parent()?.file_name()?.to_string_lossy();
-    Some(SessionClaim {
-        provider: Provider::Cline,
-        native_id: folder.into_owned(),
-        agent_id: None,
-        parent: None,
-        relation: None,
-        first_record: None,
-        first_response: None,
-    })
+    Some(SessionClaim::new(Provider::Cline, folder))
 }
 
 /// Returns the path of a session's manifest: `<id>/<id>.json`. Sessions of other agents in that

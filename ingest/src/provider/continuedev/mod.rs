@@ -74,13 +74,8 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
         && (fields.contains_key(HISTORY) || fields.contains_key("title"));
     let first = fields.get(HISTORY).and_then(|history| history[0]["message"]["id"].as_str());
     is_session.then(|| SessionClaim {
-        provider: Provider::Continue,
-        native_id: id.to_owned(),
-        agent_id: None,
-        parent: None,
-        relation: None,
         first_record: uuid_identity(first),
-        first_response: None,
+        ..SessionClaim::new(Provider::Continue, id)
     })
 }
 

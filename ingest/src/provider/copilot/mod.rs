@@ -88,13 +88,10 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
         if is_named_by_folder { name } else { start_field(start, "sessionId").unwrap_or(name) };
     let parent = start_field(start, "detachedFromSpawningParentSessionId");
     Some(SessionClaim {
-        provider: Provider::Copilot,
-        native_id: native_id.to_owned(),
-        agent_id: None,
         parent: parent.map(str::to_owned),
         relation: parent.map(|_| Relation::ContinuedFrom),
         first_record: uuid_identity(first["id"].as_str()),
-        first_response: None,
+        ..SessionClaim::new(Provider::Copilot, native_id)
     })
 }
 

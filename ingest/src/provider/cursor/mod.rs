@@ -67,13 +67,10 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     let stem = head.file_stem();
     let id = stem.get(..36).filter(|id| is_uuid(id)).unwrap_or(stem);
     Some(SessionClaim {
-        provider: Provider::Cursor,
-        native_id: id.to_owned(),
         agent_id: is_agent.then(|| id.to_owned()),
         parent: parent.filter(|id| is_uuid(id)).map(str::to_owned),
         relation: is_agent.then_some(Relation::SubagentOf),
-        first_record: None,
-        first_response: None,
+        ..SessionClaim::new(Provider::Cursor, id)
     })
 }
 

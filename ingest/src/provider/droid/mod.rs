@@ -94,13 +94,10 @@ fn claim_session(
     first_record: Option<u64>,
 ) -> SessionClaim {
     SessionClaim {
-        provider: Provider::Droid,
-        native_id: native_id.to_owned(),
-        agent_id: None,
         parent: parent.map(str::to_owned),
         relation,
         first_record,
-        first_response: None,
+        ..SessionClaim::new(Provider::Droid, native_id)
     }
 }
 

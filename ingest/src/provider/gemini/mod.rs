@@ -64,13 +64,10 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     let folder = head.path.parent().and_then(Path::file_name).and_then(|name| name.to_str());
     let parent = folder.filter(|name| is_subagent && is_uuid(name));
     Some(SessionClaim {
-        provider: Provider::Gemini,
-        native_id: id.unwrap_or_else(|| head.file_stem()).to_owned(),
         agent_id: parent.map(|_| head.file_stem().to_owned()),
         parent: parent.map(str::to_owned),
         relation: is_subagent.then_some(Relation::SubagentOf),
-        first_record: None,
-        first_response: None,
+        ..SessionClaim::new(Provider::Gemini, id.unwrap_or_else(|| head.file_stem()))
     })
 }
 

@@ -43,18 +43,10 @@ pub(super) fn claim_chat_log(head: &LogHead<'_>) -> Option<SessionClaim> {
 
     let first = head.objects.first()?;
     let session = ["sessionId", "session_id"].iter().find_map(|key| first[key].as_str());
-    Some(SessionClaim {
-        provider: Provider::Generic,
-        native_id: session
-            .filter(|id| !id.is_empty())
-            .unwrap_or_else(|| head.file_stem())
-            .to_owned(),
-        agent_id: None,
-        parent: None,
-        relation: None,
-        first_record: None,
-        first_response: None,
-    })
+    Some(SessionClaim::new(
+        Provider::Generic,
+        session.filter(|id| !id.is_empty()).unwrap_or_else(|| head.file_stem()),
+    ))
 }
 
 /// Returns the role of the message in a line, or `None` if the line is not a message with content.

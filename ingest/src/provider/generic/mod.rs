@@ -68,13 +68,13 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     let agent_id = non_empty(header, "agent_id").map(str::to_owned);
     let default = if agent_id.is_some() { Relation::SubagentOf } else { Relation::ContinuedFrom };
     Some(SessionClaim {
-        provider: Provider::Generic,
-        native_id: non_empty(header, "session_id").unwrap_or_else(|| head.file_stem()).to_owned(),
         agent_id,
         relation: parent.as_ref().map(|_| relation.unwrap_or(default)),
         parent,
-        first_record: None,
-        first_response: None,
+        ..SessionClaim::new(
+            Provider::Generic,
+            non_empty(header, "session_id").unwrap_or_else(|| head.file_stem()),
+        )
     })
 }
 

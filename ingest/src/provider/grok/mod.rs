@@ -86,13 +86,10 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     let relation =
         if is_subagent { Some(Relation::SubagentOf) } else { parent.map(|_| Relation::ForkedFrom) };
     Some(SessionClaim {
-        provider: Provider::Grok,
-        native_id: native_id.to_owned(),
         agent_id: is_subagent.then(|| native_id.to_owned()),
         parent: parent.map(str::to_owned),
         relation,
-        first_record: None,
-        first_response: None,
+        ..SessionClaim::new(Provider::Grok, native_id)
     })
 }
 

@@ -72,13 +72,8 @@ const MAX_CALLS: usize = 64;
 fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     let first = head.objects.iter().find(|object| is_iflow_record(object))?;
     Some(SessionClaim {
-        provider: Provider::IFlow,
-        native_id: first["sessionId"].as_str()?.to_owned(),
-        agent_id: None,
-        parent: None,
-        relation: None,
         first_record: uuid_identity(first["uuid"].as_str()),
-        first_response: None,
+        ..SessionClaim::new(Provider::IFlow, first["sessionId"].as_str()?)
     })
 }
 

@@ -83,13 +83,14 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
         (None, None) => None,
     };
     Some(SessionClaim {
-        provider: Provider::Kimi,
-        native_id: agent.map_or_else(|| session.to_owned(), |agent| format!("{session}-{agent}")),
         agent_id: agent.map(str::to_owned),
         parent: agent.map(|_| session.to_owned()).or(forked_from),
         relation,
         first_record: first_record_identity(head),
-        first_response: None,
+        ..SessionClaim::new(
+            Provider::Kimi,
+            agent.map_or_else(|| session.to_owned(), |agent| format!("{session}-{agent}")),
+        )
     })
 }
 

@@ -69,13 +69,10 @@ pub(super) fn claim_engine_log(head: &LogHead<'_>, provider: Provider) -> Option
         first.is_some_and(|first| parse_micros(first["timestamp"].as_str()) >= start);
     let relation = if is_continuation { Relation::ContinuedFrom } else { Relation::ForkedFrom };
     Some(SessionClaim {
-        provider,
-        native_id: native_id.to_owned(),
-        agent_id: None,
         parent: parent.map(str::to_owned),
         relation: parent.map(|_| relation),
         first_record: first.map(first_identity),
-        first_response: None,
+        ..SessionClaim::new(provider, native_id)
     })
 }
 

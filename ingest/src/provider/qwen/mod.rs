@@ -68,24 +68,15 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
     let first_record = records
         .iter()
         .find_map(|record| record_identity(record["uuid"].as_str(), record["timestamp"].as_str()));
-    let claim = SessionClaim {
-        provider: Provider::Qwen,
-        native_id: String::new(),
-        agent_id: None,
-        parent: None,
-        relation: None,
-        first_record,
-        first_response: None,
-    };
     if first["isSidechain"] == true
         && let Some(agent) = first["agentId"].as_str()
     {
         return Some(SessionClaim {
-            native_id: format!("agent-{agent}"),
             agent_id: Some(agent.to_owned()),
             parent: Some(session.to_owned()),
             relation: Some(Relation::SubagentOf),
-            ..claim
+            first_record,
+            ..SessionClaim::new(Provider::Qwen, format!("agent-{agent}"))
         });
     }
 
@@ -100,7 +91,8 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
         (None, None) => None,
     };
     let parent = source.or(spawner).map(str::to_owned);
-    Some(SessionClaim { native_id: native_id.to_owned(), parent, relation, ..claim })
+    let claim = SessionClaim::new(Provider::Qwen, native_id);
+    Some(SessionClaim { parent, relation, first_record, ..claim })
 }
 
 /// Returns the text at `owner.key` of the first record that has one.

@@ -81,13 +81,8 @@ fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
         span_identity(trace, span["spanId"].as_str().unwrap_or(""))
     });
     Some(SessionClaim {
-        provider: Provider::VsCopilot,
-        native_id: conversation.unwrap_or_else(|| head.file_stem()).to_owned(),
-        agent_id: None,
-        parent: None,
-        relation: None,
         first_record,
-        first_response: None,
+        ..SessionClaim::new(Provider::VsCopilot, conversation.unwrap_or_else(|| head.file_stem()))
     })
 }
 

@@ -308,13 +308,10 @@ pub(crate) fn split_session_path(path: &Path) -> Option<(PathBuf, String)> {
 pub(crate) fn claim_stored(provider: Provider, id: &str, parent: &Json) -> SessionClaim {
     let parent = parent.as_str().filter(|parent| !parent.is_empty());
     SessionClaim {
-        provider,
-        native_id: id.to_owned(),
         agent_id: parent.map(|_| id.to_owned()),
         parent: parent.map(str::to_owned),
         relation: parent.map(|_| Relation::SubagentOf),
-        first_record: None,
-        first_response: None,
+        ..SessionClaim::new(provider, id)
     }
 }
 
