@@ -276,7 +276,7 @@ fn push_answer(text: &str, out: &mut Stream) {
     for (kind, text) in [(EventType::Reasoning, reasoning), (EventType::Message, answer)] {
         let text = text.trim();
         if !text.is_empty() {
-            out.push(kind, DecodedEvent { text, ..DecodedEvent::default() });
+            out.push_text(kind, text);
         }
     }
 }
@@ -310,10 +310,8 @@ fn push_output(text: &str, at: RecordAt, out: &mut Stream) {
         decode_setting(line, out);
         render::append_line(line, &mut rest);
     }
-    if usage.total() > 0 {
+    if out.push_usage(usage, cost, None) {
         out.set_confidence(Confidence::Estimated);
-        let decoded = DecodedEvent { usage, cost, ..DecodedEvent::default() };
-        out.push(EventType::TokenUsage, decoded);
     }
     if !rest.trim().is_empty() {
         render::truncate_notification(&mut rest);

@@ -69,13 +69,7 @@ impl ClaudeDecoder {
 
         render::append_notification(attachment, &["type", "toolUseID"], &mut self.text);
         let is_error = kind.ends_with("_error").then_some(true);
-        let decoded = DecodedEvent {
-            subtype: Some(kind),
-            text: &self.text,
-            is_error,
-            ..DecodedEvent::default()
-        };
-        out.push(EventType::Notification, decoded);
+        out.push_notice(kind, &self.text, is_error);
     }
 
     /// Decodes a record that is not part of the conversation, of a known or unknown type.

@@ -100,28 +100,18 @@ impl ClineSessionDecoder {
                 Some("text") => push_message(block.text("text").unwrap_or(""), out),
                 Some("thinking") => {
                     let text = block.text("thinking").unwrap_or("");
-                    out.push(
-                        EventType::Reasoning,
-                        DecodedEvent { text, ..DecodedEvent::default() },
-                    );
+                    out.push_text(EventType::Reasoning, text);
                 }
                 Some("redacted_thinking") => {
                     let bytes = block.text("data").map_or(0, str::len);
                     let text = format!("[encrypted reasoning, {bytes} bytes]");
-                    out.push(
-                        EventType::Reasoning,
-                        DecodedEvent { text: &text, ..DecodedEvent::default() },
-                    );
+                    out.push_text(EventType::Reasoning, &text);
                 }
                 Some("tool_use") => {
-                    let mut arguments = Arguments::default();
-                    if let Some(input) = block.field("input") {
-                        arguments.read_value(input);
-                    }
+                    let arguments = Arguments::of_value(block.field("input"));
                     let tool_call_id = block.non_empty("id");
                     let tool_name = block.text("name");
-                    let decoded = DecodedEvent { tool_name, tool_call_id, ..arguments.decoded() };
-                    out.push(EventType::ToolCall, decoded);
+                    arguments.push_call(tool_name, tool_call_id, out);
                 }
                 kind => self.decode_side_block(kind, *block, out),
             }
@@ -129,14 +119,8 @@ impl ClineSessionDecoder {
 
         let metrics = message.object("metrics");
         let usage = metrics.map(read_usage).unwrap_or_default();
-        if usage.total() > 0 {
-            let request_id = message.non_empty("id");
-            let cost = metrics.and_then(|metrics| metrics.cost("cost"));
-            out.push(
-                EventType::TokenUsage,
-                DecodedEvent { usage, cost, request_id, ..DecodedEvent::default() },
-            );
-        } else {
+        let cost = metrics.and_then(|metrics| metrics.cost("cost"));
+        if !out.push_usage(usage, cost, message.non_empty("id")) {
             out.set_confidence(Confidence::Partial);
         }
     }
@@ -188,7 +172,7 @@ impl ClineSessionDecoder {
 /// Pushes text of the model, unless it is empty.
 fn push_message(text: &str, out: &mut Stream) {
     if !text.is_empty() {
-        out.push(EventType::Message, DecodedEvent { text, ..DecodedEvent::default() });
+        out.push_text(EventType::Message, text);
     }
 }
 

@@ -38,7 +38,7 @@ use crate::provider::format::{
     AgentFolders, LineDecoder, LogFormat, LogReader, Quirks, RecordOutcome, state_json,
 };
 use crate::provider::shared::drift;
-use crate::stream::{DecodedEvent, RecordAt, Stream, parse_micros};
+use crate::stream::{RecordAt, Stream, parse_micros};
 use crate::text::json::{JsonFields, Parser, Value};
 use crate::text::render;
 
@@ -310,7 +310,7 @@ impl CodexDecoder {
         }
         self.begin_response(out);
         self.state.after_item = false;
-        out.push(EventType::Message, DecodedEvent { text, ..DecodedEvent::default() });
+        out.push_text(EventType::Message, text);
         RecordOutcome::Events
     }
 
@@ -406,9 +406,7 @@ impl CodexDecoder {
         out: &mut Stream,
     ) -> RecordOutcome {
         self.state.after_item = false;
-        let decoded =
-            DecodedEvent { subtype: Some(subtype), text, is_error, ..DecodedEvent::default() };
-        out.push(EventType::Notification, decoded);
+        out.push_notice(subtype, text, is_error);
         RecordOutcome::Events
     }
 }

@@ -29,7 +29,7 @@ use crate::provider::shared::file_uri::file_uri_path;
 use crate::provider::shared::identity::{begin_header_record, uuid_identity};
 use crate::provider::shared::{chat, sidecar};
 use crate::stream::{DecodedEvent, RecordAt, Stream, TitleFrom};
-use crate::text::json::{JsonFields, Parser, Value, string_value};
+use crate::text::json::{JsonFields, Parser, Value};
 use crate::text::render;
 
 pub(super) const FORMAT: LogFormat = LogFormat {
@@ -176,11 +176,11 @@ impl ContinueDecoder {
                     out.count_unknown("record", role);
                 }
                 render::truncate_notification(&mut self.text);
-                push_notification(role, &self.text, out);
+                out.push_notification(role, &self.text);
             }
         }
         if let Some(summary) = item.non_empty("conversationSummary") {
-            push_notification("compact_summary", summary, out);
+            out.push_notification("compact_summary", summary);
         }
         RecordOutcome::Events
     }
@@ -196,7 +196,7 @@ impl ContinueDecoder {
             }
         }
         if !self.text.is_empty() {
-            push_notification("attachments", &self.text, out);
+            out.push_notification("attachments", &self.text);
         }
     }
 
@@ -212,17 +212,15 @@ impl ContinueDecoder {
         out.set_model(log.and_then(|log| log.text("modelTitle")));
         if role == "thinking" {
             out.begin_step();
-            let decoded = DecodedEvent { text: &self.text, ..DecodedEvent::default() };
-            return out.push(EventType::Reasoning, decoded);
+            return out.push_text(EventType::Reasoning, &self.text);
         }
 
         out.begin_step();
         let reasoning = item.object("reasoning").and_then(|reasoning| reasoning.non_empty("text"));
         if let Some(text) = reasoning {
-            out.push(EventType::Reasoning, DecodedEvent { text, ..DecodedEvent::default() });
+            out.push_text(EventType::Reasoning, text);
         }
-        let decoded = DecodedEvent { text: &self.text, ..DecodedEvent::default() };
-        out.push(EventType::Message, decoded);
+        out.push_text(EventType::Message, &self.text);
 
         let states = item.items("toolCallStates");
         let old_state = item.object("toolCallState");
@@ -256,19 +254,8 @@ impl ContinueDecoder {
 
     fn push_call(&mut self, call: Value<'_>, out: &mut Stream) {
         let function = call.object("function").unwrap_or(call);
-        let mut arguments = Arguments::default();
-        if let Some(input) = function.field("arguments") {
-            match string_value(input) {
-                Some(text) => arguments.read_json_text(text, &mut self.inner),
-                None => arguments.read_value(input),
-            }
-        }
-        let decoded = DecodedEvent {
-            tool_name: function.text("name"),
-            tool_call_id: call.non_empty("id"),
-            ..arguments.decoded()
-        };
-        out.push(EventType::ToolCall, decoded);
+        let arguments = Arguments::of_input(function.field("arguments"), &mut self.inner);
+        arguments.push_call(function.text("name"), call.non_empty("id"), out);
     }
 }
 
@@ -303,9 +290,4 @@ fn push_usage(usage: Value<'_>, subtype: Option<&str>, out: &mut Stream) {
         let decoded = DecodedEvent { subtype, usage: counts, cost, ..DecodedEvent::default() };
         out.push(EventType::TokenUsage, decoded);
     }
-}
-
-fn push_notification(subtype: &str, text: &str, out: &mut Stream) {
-    let decoded = DecodedEvent { subtype: Some(subtype), text, ..DecodedEvent::default() };
-    out.push(EventType::Notification, decoded);
 }

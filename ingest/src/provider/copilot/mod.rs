@@ -282,8 +282,7 @@ impl CopilotDecoder {
         tool::append_content(data.field("content"), &mut self.text);
         let requests = data.items("toolRequests");
         if !self.text.is_empty() || (requests.is_empty() && out.pushed_count() == 0) {
-            let decoded = DecodedEvent { text: &self.text, ..DecodedEvent::default() };
-            out.push_in_step(EventType::Message, step, decoded);
+            out.push_text_in_step(EventType::Message, step, &self.text);
         }
         for request in requests {
             if self.is_new_call(request.non_empty("toolCallId")) {
@@ -461,5 +460,5 @@ fn push_message_reasoning(
 }
 
 fn push_reasoning(text: &str, step: i32, out: &mut Stream) {
-    out.push_in_step(EventType::Reasoning, step, DecodedEvent { text, ..DecodedEvent::default() });
+    out.push_text_in_step(EventType::Reasoning, step, text);
 }

@@ -18,13 +18,7 @@ pub(super) fn push_call(
     parser: &mut Parser,
     out: &mut Stream,
 ) {
-    let mut arguments = Arguments::default();
-    if let Some(value) = call.field("arguments") {
-        match string_value(value) {
-            Some(text) => arguments.read_json_text(text, parser),
-            None => arguments.read_value(value),
-        }
-    }
+    let arguments = Arguments::of_input(call.field("arguments"), parser);
     let tool_call_id = call.non_empty("toolCallId");
     let decoded = DecodedEvent { tool_name: name, tool_call_id, ..arguments.decoded() };
     match step {

@@ -211,7 +211,7 @@ impl CursorDecoder {
 
         out.begin_step();
         if let Some(text) = plain {
-            out.push(EventType::Message, DecodedEvent { text, ..DecodedEvent::default() });
+            out.push_text(EventType::Message, text);
         }
         for block in blocks {
             self.decode_block(block, out);
@@ -224,11 +224,11 @@ impl CursorDecoder {
                 let text = block.text("text").unwrap_or("");
                 let is_redacted = text.trim() == REDACTED;
                 let kind = if is_redacted { EventType::Reasoning } else { EventType::Message };
-                out.push(kind, DecodedEvent { text, ..DecodedEvent::default() });
+                out.push_text(kind, text);
             }
             Some("thinking" | "reasoning") => {
                 let text = block.text("thinking").or_else(|| block.text("text")).unwrap_or("");
-                out.push(EventType::Reasoning, DecodedEvent { text, ..DecodedEvent::default() });
+                out.push_text(EventType::Reasoning, text);
             }
             Some("tool_use" | "tool-use" | "tool_call" | "tool-call") => push_call(block, out),
             _ if is_tool_result(block) => self.push_tool_result(block, out),
@@ -265,13 +265,7 @@ impl CursorDecoder {
         }
         render::append_notification(object, &["type", "role"], &mut self.text);
         let is_error = (object.text("status") == Some("error")).then_some(true);
-        let decoded = DecodedEvent {
-            subtype: Some(kind),
-            text: &self.text,
-            is_error,
-            ..DecodedEvent::default()
-        };
-        out.push(EventType::Notification, decoded);
+        out.push_notice(kind, &self.text, is_error);
     }
 }
 
@@ -291,6 +285,5 @@ fn push_call(block: Value<'_>, out: &mut Stream) {
     }
     let tool_name = block.text("name");
     let tool_call_id = block.non_empty("id");
-    let decoded = DecodedEvent { tool_name, tool_call_id, ..arguments.decoded() };
-    out.push(EventType::ToolCall, decoded);
+    arguments.push_call(tool_name, tool_call_id, out);
 }

@@ -115,7 +115,7 @@ fn decode_response(message: Value<'_>, text: &mut String, out: &mut Stream) {
     }
     if blocks.is_empty() {
         let text = message.text("content").unwrap_or("");
-        out.push(EventType::Message, DecodedEvent { text, ..DecodedEvent::default() });
+        out.push_text(EventType::Message, text);
     }
 }
 
@@ -125,7 +125,7 @@ fn decode_block(block: Value<'_>, text: &mut String, out: &mut Stream) {
     match block.text("type").unwrap_or("block") {
         "text" => {
             let text = block.text("text").unwrap_or("");
-            out.push(EventType::Message, DecodedEvent { text, ..DecodedEvent::default() });
+            out.push_text(EventType::Message, text);
         }
         "thinking" | "redacted_thinking" => {
             let sealed = block.non_empty("signature").or_else(|| block.non_empty("data"));
@@ -157,16 +157,12 @@ pub(super) fn push_call(
     name: &[&str],
     out: &mut Stream,
 ) {
-    let mut arguments = Arguments::default();
-    if let Some(input) = input.iter().find_map(|key| call.field(key)) {
-        arguments.read_value(input);
-    }
-    let decoded = DecodedEvent {
-        tool_name: name.iter().find_map(|key| call.non_empty(key)),
-        tool_call_id: id.iter().find_map(|key| call.non_empty(key)),
-        ..arguments.decoded()
-    };
-    out.push(EventType::ToolCall, decoded);
+    let arguments = Arguments::of_value(input.iter().find_map(|key| call.field(key)));
+    arguments.push_call(
+        name.iter().find_map(|key| call.non_empty(key)),
+        id.iter().find_map(|key| call.non_empty(key)),
+        out,
+    );
 }
 
 /// Decodes a tool result.

@@ -270,8 +270,6 @@ impl DroidDecoder {
             }
         }
         render::truncate_notification(text);
-        let decoded =
-            DecodedEvent { subtype: Some(kind), text, is_error, ..DecodedEvent::default() };
-        out.push(EventType::Notification, decoded);
+        out.push_notice(kind, text, is_error);
     }
 }

@@ -21,7 +21,7 @@ use crate::provider::format::{LogHead, SessionClaim};
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::{chat, prompt};
 use crate::stream::{DecodedEvent, Stream};
-use crate::text::json::{JsonFields, Parser, Value, string_value};
+use crate::text::json::{JsonFields, Parser, Value};
 use crate::text::render;
 
 /// The roles of messages that are read.
@@ -137,26 +137,23 @@ fn push_response(message: Value<'_>, parser: &mut Parser, out: &mut Stream) {
     let reasoning =
         message.non_empty("reasoning_content").or_else(|| message.non_empty("reasoning"));
     if let Some(text) = reasoning {
-        out.push(EventType::Reasoning, DecodedEvent { text, ..DecodedEvent::default() });
+        out.push_text(EventType::Reasoning, text);
     }
     let answer = message.non_empty("content").or_else(|| message.non_empty("refusal"));
     if let Some(text) = answer {
-        out.push(EventType::Message, DecodedEvent { text, ..DecodedEvent::default() });
+        out.push_text(EventType::Message, text);
     }
     for block in message.items("content") {
         match block.text("type") {
             Some("tool_use") => push_tool_call(block, block, "input", parser, out),
             Some("thinking") => {
                 let text = block.text("thinking").unwrap_or("");
-                out.push(EventType::Reasoning, DecodedEvent { text, ..DecodedEvent::default() });
+                out.push_text(EventType::Reasoning, text);
             }
             _ => {
                 let mut text = String::new();
                 append_block(block, &mut text);
-                out.push(
-                    EventType::Message,
-                    DecodedEvent { text: &text, ..DecodedEvent::default() },
-                );
+                out.push_text(EventType::Message, &text);
             }
         }
     }
@@ -172,14 +169,8 @@ fn push_response(message: Value<'_>, parser: &mut Parser, out: &mut Stream) {
 /// Pushes the token counts of a response, which are in its message or in the line around it.
 fn push_usage(object: Value<'_>, message: Value<'_>, out: &mut Stream) {
     let usage = message.object("usage").or_else(|| object.object("usage"));
-    let usage = usage.map(read_usage).unwrap_or_default();
-    if usage.total() > 0 {
-        let request_id = message.non_empty("id").or_else(|| object.non_empty("id"));
-        out.push(
-            EventType::TokenUsage,
-            DecodedEvent { usage, request_id, ..DecodedEvent::default() },
-        );
-    }
+    let request_id = message.non_empty("id").or_else(|| object.non_empty("id"));
+    out.push_usage(usage.map(read_usage).unwrap_or_default(), None, request_id);
 }
 
 /// Decodes a call. `item` holds the id. `function` holds the name and the arguments, which may be
@@ -191,19 +182,8 @@ fn push_tool_call(
     parser: &mut Parser,
     out: &mut Stream,
 ) {
-    let mut arguments = Arguments::default();
-    if let Some(input) = function.field(arguments_key) {
-        match string_value(input) {
-            Some(text) => arguments.read_json_text(text, parser),
-            None => arguments.read_value(input),
-        }
-    }
-    let decoded = DecodedEvent {
-        tool_name: function.non_empty("name"),
-        tool_call_id: item.non_empty("id"),
-        ..arguments.decoded()
-    };
-    out.push(EventType::ToolCall, decoded);
+    let arguments = Arguments::of_input(function.field(arguments_key), parser);
+    arguments.push_call(function.non_empty("name"), item.non_empty("id"), out);
 }
 
 /// Decodes a tool result.

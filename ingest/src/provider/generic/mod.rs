@@ -31,7 +31,7 @@ use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::identity::uuid_identity;
 use crate::provider::shared::{chat, prompt};
 use crate::stream::{DecodedEvent, RecordAt, Stream, TitleFrom};
-use crate::text::json::{JsonFields, Parser, Value, string_value};
+use crate::text::json::{JsonFields, Parser, Value};
 use crate::text::render;
 
 pub(super) const FORMAT: LogFormat = LogFormat {
@@ -232,13 +232,10 @@ impl GenericDecoder {
     /// Decodes a call. Its `input` is an object, or a string with JSON or other text. If there is
     /// no input, the text of the event takes its place.
     fn push_tool_call(&mut self, object: Value<'_>, out: &mut Stream) {
-        let mut arguments = Arguments::default();
-        match object.field("input") {
-            Some(input) => match string_value(input) {
-                Some(text) => arguments.read_json_text(text, &mut self.inner),
-                None => arguments.read_value(input),
-            },
-            None => arguments.read_plain_text(&self.text),
+        let input = object.field("input");
+        let mut arguments = Arguments::of_input(input, &mut self.inner);
+        if input.is_none() {
+            arguments.read_plain_text(&self.text);
         }
         let decoded = DecodedEvent {
             subtype: object.non_empty("subtype"),

@@ -31,7 +31,7 @@ use crate::provider::shared::identity::is_uuid;
 use crate::provider::shared::user_query::UserText;
 use crate::provider::shared::{chat, sidecar, user_query};
 use crate::stream::{DecodedEvent, RecordAt, Stream, TitleFrom, parse_micros};
-use crate::text::json::{JsonFields, Parser, Value, string_value};
+use crate::text::json::{JsonFields, Parser, Value};
 use crate::text::render;
 
 pub(super) const FORMAT: LogFormat = LogFormat {
@@ -346,16 +346,13 @@ impl GrokDecoder {
         let reasoning = object.object("reasoning");
         if let Some(text) = reasoning.and_then(|reasoning| reasoning.non_empty("text")) {
             self.begin_response(out);
-            out.push(EventType::Reasoning, DecodedEvent { text, ..DecodedEvent::default() });
+            out.push_text(EventType::Reasoning, text);
         }
 
         self.append_field(object, "content");
         if !self.text.is_empty() {
             self.begin_response(out);
-            out.push(
-                EventType::Message,
-                DecodedEvent { text: &self.text, ..DecodedEvent::default() },
-            );
+            out.push_text(EventType::Message, &self.text);
         }
 
         for call in object.items("tool_calls") {
@@ -375,10 +372,7 @@ impl GrokDecoder {
         for key in ["summary", "content"] {
             self.append_field(object, key);
         }
-        out.push(
-            EventType::Reasoning,
-            DecodedEvent { text: &self.text, ..DecodedEvent::default() },
-        );
+        out.push_text(EventType::Reasoning, &self.text);
     }
 
     /// Decodes a tool that ran on the server. Its answer is not recorded.
@@ -397,15 +391,8 @@ impl GrokDecoder {
         input: Option<Value<'_>>,
         out: &mut Stream,
     ) {
-        let mut arguments = Arguments::default();
-        if let Some(input) = input {
-            match string_value(input) {
-                Some(text) => arguments.read_json_text(text, &mut self.inner),
-                None => arguments.read_value(input),
-            }
-        }
-        let decoded = DecodedEvent { tool_name, tool_call_id, ..arguments.decoded() };
-        out.push(EventType::ToolCall, decoded);
+        let arguments = Arguments::of_input(input, &mut self.inner);
+        arguments.push_call(tool_name, tool_call_id, out);
     }
 
     /// Decodes the result of a tool.

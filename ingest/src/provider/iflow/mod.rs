@@ -290,7 +290,7 @@ impl IflowDecoder {
             return;
         }
         self.state.texts.push(hash);
-        out.push(kind, DecodedEvent { text, ..DecodedEvent::default() });
+        out.push_text(kind, text);
     }
 
     /// Appends a call, unless an earlier window showed it.
@@ -306,13 +306,8 @@ impl IflowDecoder {
             self.state.calls.push_back(id.to_owned());
         }
 
-        let mut arguments = Arguments::default();
-        if let Some(input) = block.field("input") {
-            arguments.read_value(input);
-        }
-        let decoded =
-            DecodedEvent { tool_name: block.text("name"), tool_call_id: id, ..arguments.decoded() };
-        out.push(EventType::ToolCall, decoded);
+        let arguments = Arguments::of_value(block.field("input"));
+        arguments.push_call(block.text("name"), id, out);
     }
 }
 

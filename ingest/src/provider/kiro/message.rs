@@ -167,7 +167,7 @@ impl KiroDecoder {
             ("text", _) => push_message(block.text("data").unwrap_or(""), None, out),
             ("thinking", Some(thought)) => {
                 let text = thought.text("text").unwrap_or("");
-                out.push(EventType::Reasoning, DecodedEvent { text, ..DecodedEvent::default() });
+                out.push_text(EventType::Reasoning, text);
             }
             ("toolUse", Some(call)) => {
                 let id = call.non_empty("toolUseId");
@@ -236,10 +236,7 @@ fn push_call(
     timestamp: Option<i64>,
     out: &mut Stream,
 ) {
-    let mut arguments = Arguments::default();
-    if let Some(input) = input {
-        arguments.read_value(input);
-    }
+    let arguments = Arguments::of_value(input);
     let decoded = DecodedEvent { tool_name, tool_call_id, timestamp, ..arguments.decoded() };
     out.push(EventType::ToolCall, decoded);
 }

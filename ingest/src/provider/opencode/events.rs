@@ -69,14 +69,6 @@ impl OpencodeCall<'_> {
     }
 }
 
-/// Pushes a notification of an error.
-pub(super) fn push_error(subtype: &str, text: &str, out: &mut Stream) {
-    let is_error = Some(true);
-    let decoded =
-        DecodedEvent { subtype: Some(subtype), text, is_error, ..DecodedEvent::default() };
-    out.push(EventType::Notification, decoded);
-}
-
 /// Returns the size of the piece that a record replaces. `None` if the record is a piece itself.
 pub(super) fn oversized_bytes(record: Value<'_>) -> Option<i64> {
     let is_replacement = record.text("type") == Some(OVERSIZED_RECORD);
@@ -86,15 +78,7 @@ pub(super) fn oversized_bytes(record: Value<'_>) -> Option<i64> {
 /// Pushes the tokens and the cost of one request. Returns false if the log has no tokens of it.
 pub(super) fn push_usage(request: Value<'_>, request_id: Option<&str>, out: &mut Stream) -> bool {
     let usage = request.object("tokens").map(read_usage).unwrap_or_default();
-    if usage.total() <= 0 {
-        return false;
-    }
-    let cost = request.cost("cost");
-    out.push(
-        EventType::TokenUsage,
-        DecodedEvent { usage, cost, request_id, ..DecodedEvent::default() },
-    );
-    true
+    out.push_usage(usage, request.cost("cost"), request_id)
 }
 
 /// Reads token counts. Adds reasoning to the output, unless the total shows that it is included.

@@ -27,7 +27,7 @@ pub(in crate::provider) fn decode_message(
             let subtype = message.non_empty("model").unwrap_or("openclaw");
             append_content(message, text);
             render::truncate_notification(text);
-            push_notification(subtype, text, None, out);
+            out.push_notification(subtype, text);
         }
         "assistant" => decode_response(message, text, out),
         "toolResult" => decode_tool_result(message, text, out),
@@ -44,7 +44,7 @@ pub(in crate::provider) fn decode_message(
                 render::append_notification(message, &["role", "customType", "timestamp"], text);
             }
             render::truncate_notification(text);
-            push_notification(message.non_empty("customType").unwrap_or(role), text, None, out);
+            out.push_notification(message.non_empty("customType").unwrap_or(role), text);
         }
     }
 }
@@ -70,14 +70,8 @@ pub(in crate::provider) fn append_content(message: Value<'_>, out: &mut String) 
 /// Pushes the tokens that `record` counts, if any.
 pub(super) fn push_usage(record: Value<'_>, request_id: Option<&str>, out: &mut Stream) {
     let Some(counts) = record.object("usage") else { return };
-    let usage = read_usage(counts);
-    if usage.total() > 0 {
-        let cost = counts.object("cost").and_then(|cost| cost.cost("total"));
-        out.push(
-            EventType::TokenUsage,
-            DecodedEvent { usage, cost, request_id, ..DecodedEvent::default() },
-        );
-    }
+    let cost = counts.object("cost").and_then(|cost| cost.cost("total"));
+    out.push_usage(read_usage(counts), cost, request_id);
 }
 
 /// Reads token counts. The input excludes the cache, the output includes the reasoning.
@@ -93,19 +87,12 @@ pub(in crate::provider) fn read_usage(usage: Value<'_>) -> Usage {
     }
 }
 
-/// Pushes a notification.
-fn push_notification(subtype: &str, text: &str, is_error: Option<bool>, out: &mut Stream) {
-    let decoded =
-        DecodedEvent { subtype: Some(subtype), text, is_error, ..DecodedEvent::default() };
-    out.push(EventType::Notification, decoded);
-}
-
 /// Decodes a message in the user's role: a prompt, or text that no user typed.
 fn decode_user_message(message: Value<'_>, is_openclaw: bool, text: &mut String, out: &mut Stream) {
     append_content(message, text);
     let provenance = message.object("provenance").and_then(|origin| origin.non_empty("kind"));
     if let Some(kind @ ("internal_system" | "inter_session")) = provenance {
-        return push_notification(kind, text, None, out);
+        return out.push_notification(kind, text);
     }
     push_user_text(text, is_openclaw, out);
 }
@@ -118,20 +105,20 @@ pub(in crate::provider) fn push_user_text(text: &str, is_openclaw: bool, out: &m
 
     let (context, typed) = gateway::split_inbound(text);
     if !context.is_empty() {
-        push_notification("inbound_context", context, None, out);
+        out.push_notification("inbound_context", context);
         if typed.is_empty() {
             return;
         }
     }
     if let Some(QueuedMessages { title, messages }) = QueuedMessages::parse(typed) {
-        push_notification("inbound_context", title, None, out);
+        out.push_notification("inbound_context", title);
         for message in messages {
             push_user_text(message, is_openclaw, out);
         }
         return;
     }
     match gateway::machine_subtype(typed) {
-        Some(subtype) => push_notification(subtype, typed, None, out),
+        Some(subtype) => out.push_notification(subtype, typed),
         None => push_prompt(typed, out),
     }
 }
@@ -140,7 +127,7 @@ pub(in crate::provider) fn push_user_text(text: &str, is_openclaw: bool, out: &m
 fn push_prompt(text: &str, out: &mut Stream) {
     match SkillPrompt::parse(text) {
         Some(SkillPrompt { name, body, words }) => {
-            push_notification("skill", body, None, out);
+            out.push_notification("skill", body);
             prompt::push_prompt(format!("/skill:{name} {words}").trim_end(), true, out);
         }
         None => prompt::push_prompt(text, true, out),
@@ -173,7 +160,7 @@ fn decode_command(message: Value<'_>, text: &mut String, out: &mut Stream) {
     let mark = if message.flag("excludeFromContext") == Some(true) { "!!" } else { "!" };
     let typed = format!("{mark}{}", message.text("command").unwrap_or(""));
     out.begin_turn();
-    out.push(EventType::User, DecodedEvent { text: &typed, ..DecodedEvent::default() });
+    out.push_text(EventType::User, &typed);
 
     text.push_str(message.text("output").unwrap_or(""));
     if message.flag("cancelled") == Some(true) {
@@ -207,13 +194,12 @@ fn decode_response(message: Value<'_>, text: &mut String, out: &mut Stream) {
         decode_block(*part, text, out);
     }
     if content_text.is_some() || (blocks.is_empty() && error.is_none()) {
-        let decoded = DecodedEvent { text: content_text.unwrap_or(""), ..DecodedEvent::default() };
-        out.push(EventType::Message, decoded);
+        out.push_text(EventType::Message, content_text.unwrap_or(""));
     }
 
     if let Some(error) = error {
         let subtype = failed_stop.unwrap_or("error");
-        push_notification(subtype, error, (subtype == "error").then_some(true), out);
+        out.push_notice(subtype, error, (subtype == "error").then_some(true));
     }
     push_usage(message, message.non_empty("responseId"), out);
 }
@@ -224,7 +210,7 @@ fn decode_block(block: Value<'_>, text: &mut String, out: &mut Stream) {
     match block.text("type").unwrap_or("block") {
         "text" => {
             let text = block.text("text").unwrap_or("");
-            out.push(EventType::Message, DecodedEvent { text, ..DecodedEvent::default() });
+            out.push_text(EventType::Message, text);
         }
         "thinking" => {
             match (block.non_empty("thinking"), block.non_empty("thinkingSignature")) {
@@ -233,24 +219,16 @@ fn decode_block(block: Value<'_>, text: &mut String, out: &mut Stream) {
                 }
                 (thinking, _) => text.push_str(thinking.unwrap_or("")),
             }
-            out.push(EventType::Reasoning, DecodedEvent { text, ..DecodedEvent::default() });
+            out.push_text(EventType::Reasoning, text);
         }
         "toolCall" => {
-            let mut arguments = Arguments::default();
-            if let Some(input) = block.field("arguments") {
-                arguments.read_value(input);
-            }
-            let decoded = DecodedEvent {
-                tool_name: block.non_empty("name"),
-                tool_call_id: block.non_empty("id"),
-                ..arguments.decoded()
-            };
-            out.push(EventType::ToolCall, decoded);
+            let arguments = Arguments::of_value(block.field("arguments"));
+            arguments.push_call(block.non_empty("name"), block.non_empty("id"), out);
         }
         kind => {
             out.count_unknown("block", kind);
             render::append_notification(block, &["type"], text);
-            push_notification(kind, text, None, out);
+            out.push_notification(kind, text);
         }
     }
 }

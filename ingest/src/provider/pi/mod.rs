@@ -14,8 +14,8 @@ pub(super) mod message;
 
 use std::path::PathBuf;
 
+use schemas::Provider;
 use schemas::event::Relation;
-use schemas::{EventType, Provider};
 use serde_json::Value as Json;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -26,7 +26,7 @@ use crate::provider::format::{
 };
 use crate::provider::shared::identity::is_uuid;
 use crate::stream::tree::ROOT;
-use crate::stream::{DecodedEvent, RecordAt, Stream, TitleFrom, parse_micros};
+use crate::stream::{RecordAt, Stream, TitleFrom, parse_micros};
 use crate::text::json::{JsonFields, Value};
 use crate::text::render;
 
@@ -236,9 +236,7 @@ impl PiDecoder {
 
         render::truncate_notification(text);
         let is_error = subtype.ends_with("-error").then_some(true);
-        let decoded =
-            DecodedEvent { subtype: Some(subtype), text, is_error, ..DecodedEvent::default() };
-        out.push(EventType::Notification, decoded);
+        out.push_notice(subtype, text, is_error);
         // A summary may be written by a model, which costs tokens.
         message::push_usage(entry, None, out);
     }

@@ -291,25 +291,14 @@ impl QwenDecoder {
             let is_thought = part.flag("thought") == Some(true);
             let kind = if is_thought { EventType::Reasoning } else { EventType::Message };
             if !text.is_empty() {
-                out.push(kind, DecodedEvent { text, ..DecodedEvent::default() });
+                out.push_text(kind, text);
             }
         } else if let Some(call) = part.object("functionCall") {
-            let mut arguments = Arguments::default();
-            if let Some(args) = call.field("args") {
-                arguments.read_value(args);
-            }
-            let decoded = DecodedEvent {
-                tool_name: call.text("name"),
-                tool_call_id: call.non_empty("id"),
-                ..arguments.decoded()
-            };
-            out.push(EventType::ToolCall, decoded);
+            let arguments = Arguments::of_value(call.field("args"));
+            arguments.push_call(call.text("name"), call.non_empty("id"), out);
         } else if part.object("inlineData").is_some() {
             render::append_block(part, &mut self.text);
-            out.push(
-                EventType::Message,
-                DecodedEvent { text: &self.text, ..DecodedEvent::default() },
-            );
+            out.push_text(EventType::Message, &self.text);
         } else {
             out.count_unknown("block", "part");
             render::append_notification(part, &[], &mut self.text);

@@ -262,8 +262,7 @@ impl VsCopilotDecoder {
                 span.attribute_value("gen_ai.tool.call.arguments"),
                 &mut self.inner,
             );
-            let decoded = DecodedEvent { tool_name, tool_call_id, ..arguments.decoded() };
-            out.push(EventType::ToolCall, decoded);
+            arguments.push_call(tool_name, tool_call_id, out);
         }
 
         let result = span.attribute_value("gen_ai.tool.call.result");
@@ -346,13 +345,7 @@ impl AnswerDecoder<'_> {
 
 /// Decodes the arguments of a tool, which are JSON in a string. A patch may lack its first line.
 fn parse_arguments(tool: Option<&str>, value: Option<Value<'_>>, parser: &mut Parser) -> Arguments {
-    let mut arguments = Arguments::default();
-    if let Some(value) = value {
-        match string_value(value) {
-            Some(text) => arguments.read_json_text(text, parser),
-            None => arguments.read_value(value),
-        }
-    }
+    let mut arguments = Arguments::of_input(value, parser);
     if tool == Some("apply_patch") {
         arguments.add_patch_files();
     }

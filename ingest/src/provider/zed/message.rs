@@ -72,7 +72,7 @@ impl ZedDecoder {
                 }
                 self.text.clear();
                 render::append_notification(body, &["role"], &mut self.text);
-                push_notification(role, &self.text, out);
+                out.push_notification(role, &self.text);
             }
         }
         RecordOutcome::Events
@@ -104,7 +104,7 @@ impl ZedDecoder {
             out.push_prompt(&self.text);
         }
         if !mentioned.is_empty() {
-            push_notification("attachments", &mentioned, out);
+            out.push_notification("attachments", &mentioned);
         }
         let usage = id.and_then(|id| self.usage.get(id)).filter(|usage| usage.total() > 0);
         if let Some(usage) = usage.filter(|_| !self.has_total) {
@@ -131,8 +131,7 @@ impl ZedDecoder {
                         string_value(value).or_else(|| value.text("data")).map_or(0, str::len);
                     self.text.clear();
                     self.text.push_str(&format!("[encrypted reasoning, {bytes} bytes]"));
-                    let decoded = DecodedEvent { text: &self.text, ..DecodedEvent::default() };
-                    out.push(EventType::Reasoning, decoded);
+                    out.push_text(EventType::Reasoning, &self.text);
                     continue;
                 }
                 "ToolUse" => {
@@ -146,7 +145,7 @@ impl ZedDecoder {
             };
             let text = string_value(value).or_else(|| value.text("text")).unwrap_or("");
             if !text.trim().is_empty() {
-                out.push(event, DecodedEvent { text, ..DecodedEvent::default() });
+                out.push_text(event, text);
             }
         }
         for call in body.items("tool_uses") {
@@ -233,24 +232,14 @@ fn push_call(call: Value<'_>, out: &mut Stream) {
         (None, Some(text)) => arguments.read_plain_text(text),
         (None, None) => {}
     }
-    let decoded = DecodedEvent {
-        tool_name: call.text("name"),
-        tool_call_id: call.non_empty("id"),
-        ..arguments.decoded()
-    };
-    out.push(EventType::ToolCall, decoded);
+    arguments.push_call(call.text("name"), call.non_empty("id"), out);
 }
 
 fn push_unknown_block(kind: &str, value: Value<'_>, out: &mut Stream) {
     out.count_unknown("block", kind);
     let mut text = String::new();
     render::append_notification(value, &["type"], &mut text);
-    push_notification(kind, &text, out);
-}
-
-fn push_notification(subtype: &str, text: &str, out: &mut Stream) {
-    let decoded = DecodedEvent { subtype: Some(subtype), text, ..DecodedEvent::default() };
-    out.push(EventType::Notification, decoded);
+    out.push_notification(kind, &text);
 }
 
 /// Reads token counts. The input is without the cache.
