@@ -2,7 +2,6 @@
 
 mod folder_walk;
 mod log_head;
-mod open_folder;
 pub(crate) mod presence;
 mod raw_log;
 mod reach;

@@ -149,7 +149,7 @@ fn discover_wanted(roots: &[PathBuf], is_wanted: FileFilter<'_>) -> Discovery {
 /// Folders, each with whether its path is the real one. A server names thousands of files of few
 /// folders, and the system is asked for each part of a path that it resolves.
 #[derive(Default)]
-struct RealFolders(HashMap<PathBuf, bool>);
+pub(super) struct RealFolders(HashMap<PathBuf, bool>);
 
 impl RealFolders {
     /// Returns the metadata and the real path of a file or folder.
@@ -163,7 +163,7 @@ impl RealFolders {
 
     /// Returns the metadata of the file at a path that is its only one. `None` if there is no such file,
     /// or if it is not certain.
-    fn find_real_file(&mut self, path: &Path) -> Option<Metadata> {
+    pub(super) fn find_real_file(&mut self, path: &Path) -> Option<Metadata> {
         // Elsewhere a file may be found under several spellings of its name.
         if !cfg!(target_os = "linux") {
             return None;
