@@ -32,7 +32,6 @@ mod env;
 mod explain;
 pub(crate) mod json_strings;
 mod key_files;
-mod known_names;
 mod kube_secret;
 mod names;
 mod paired;
