@@ -16,7 +16,6 @@ use super::original_order::{GroupedLog, originals_first};
 use super::planned_log::{Known, LogChange, PlannedLog};
 use super::record_keys::{RecordKey, RecordKeys};
 use super::relatives::{NewLogs, recorded_ancestors};
-use super::units::Units;
 use crate::provider::format::SessionClaim;
 use crate::provider::{base_of, format_of};
 
@@ -465,25 +464,18 @@ fn find_original<'w>(fork: &str, originals: &HashMap<&str, &'w str>) -> Option<&
 
 /// Groups logs that depend on each other into units, ancestors first. Units are sorted by time,
 /// oldest first.
-pub(crate) fn group_into_units(logs: Vec<PlannedLog>) -> Units {
-    if logs.iter().all(|log| log.ancestors.is_empty()) {
-        // The times are next to each other, so that most comparisons need no log.
-        let times = logs.iter().enumerate().map(|(at, log)| (log.file.modified_us, at));
-        let mut timed: Vec<_> = times.collect();
-        timed.sort_unstable_by(|(time, at), (other_time, other)| {
-            let by_path = || logs[*at].file.path.cmp(&logs[*other].file.path);
-            time.cmp(other_time).then_with(by_path).then(at.cmp(other))
-        });
-        let positions = timed.into_iter().map(|(_, at)| at).collect();
-        return Units::of_single_logs(logs, positions);
+pub(crate) fn group_into_units(logs: Vec<PlannedLog>) -> Vec<Vec<PlannedLog>> {
+    let groups = group_dependent_logs(&logs);
+    let mut logs: Vec<_> = logs.into_iter().map(Some).collect();
+    let mut units = Vec::with_capacity(groups.len());
+    for group in groups {
+        units.push(group.into_iter().filter_map(|at| logs[at].take()).collect::<Vec<_>>());
     }
-
-    let mut groups = group_dependent_logs(&logs);
-    groups.sort_by_cached_key(|group| {
-        let oldest_change = group.iter().map(|at| logs[*at].file.modified_us).min();
-        (oldest_change, group.first().map(|at| logs[*at].file.path.clone()))
+    units.sort_by_cached_key(|unit| {
+        let oldest_change = unit.iter().map(|log| log.file.modified_us).min();
+        (oldest_change, unit.first().map(|log| log.file.path.clone()))
     });
-    Units::of_groups(logs, &groups)
+    units
 }
 
 /// Groups the positions of logs that depend on each other, ancestors first.
