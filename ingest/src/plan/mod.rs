@@ -216,8 +216,7 @@ impl Plan {
         } else {
             MovedLogs::new(known, logs, &self.settled)
         };
-        let native_ids = claims.iter().flatten().map(|log| log.claim.native_id.as_str());
-        let mut new_ids = NewIds::new(native_ids, &known.sessions);
+        let mut new_ids = NewIds::new(&known.sessions);
         logs.reserve(count);
         for ClaimedLog { mut file, claim, content } in claims.into_iter().flatten() {
             match moved_logs.take_match(&file, &claim) {
