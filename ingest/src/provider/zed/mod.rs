@@ -36,11 +36,11 @@ use crate::provider::shared::database::listing::{
     ListedTable, ListedTables, TableGeneration, list_sessions,
 };
 use crate::provider::shared::database::tables::{
-    assembled_session, claim_stored, missing_session, split_session_path,
+    claim_stored, missing_session, session_list, split_session_path,
 };
 use crate::provider::shared::document::{self, Document, DocumentLayout};
 use crate::provider::shared::identity::begin_header_record;
-use crate::source::assembly::{Assembly, SessionList};
+use crate::source::assembly::Assembly;
 use crate::source::container::MAX_DOCUMENT_BYTES;
 use crate::stream::{DecodedEvent, Stream, TitleFrom, parse_micros};
 use crate::text::json::{JsonFields, Value};
@@ -90,9 +90,7 @@ const ASSEMBLY: Assembly = Assembly {
     sessions: |database| {
         let listing =
             query_database(database, AGENT, |connection| list_sessions(connection, &TABLES))?;
-        let sessions = listing.sessions.iter();
-        let sessions = sessions.map(|session| assembled_session(database, session)).collect();
-        Ok(SessionList { sessions, defects: listing.defects })
+        Ok(session_list(database, listing))
     },
     find_defect: |database| find_unread_rows(database, AGENT),
     assemble: assemble_thread,
