@@ -11,7 +11,7 @@ use schemas::session::SourceRow;
 
 use super::checkpoint::{ReadCursor, SavedState};
 use super::copies::{ReadRecords, UnitRecords};
-use super::line_reading::LineReading;
+use super::line_reading::{LineReading, is_inside_line};
 use super::records::{DocumentDecoder, LogDecoder, decode_document, finish_lines, open_decoder};
 use super::target::{Sink, Target};
 use super::worker::{ReadError, Worker, is_batch_full, session_row};
@@ -414,15 +414,6 @@ impl<T: Target> Worker<'_, T> {
             message: format!("the file ends inside a record, after {} bytes of it", at.length),
         });
     }
-}
-
-/// Returns whether `start` is inside a line: the byte before it is not a newline.
-pub(super) fn is_inside_line(file: &mut Content, start: u64) -> io::Result<bool> {
-    let Some(before) = start.checked_sub(1) else { return Ok(false) };
-    let mut byte = [0];
-    file.seek(SeekFrom::Start(before))?;
-    file.read_exact(&mut byte)?;
-    Ok(byte != *b"\n")
 }
 
 /// Fails if a record of this reading changes rows of an earlier one that can be replaced.
