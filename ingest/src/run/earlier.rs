@@ -480,15 +480,7 @@ impl<T: Target> Worker<'_, T> {
         let segment = sink.segment()?;
         let (model, confidence) = (session.model.clone(), session.usage_confidence.clone());
         let id = session.session_id.clone();
-        let mut stream = Stream::new(
-            session.provider,
-            without_counts(session),
-            StreamState::default(),
-            None,
-            CopiedHistory::default(),
-            None,
-            Box::default(),
-        );
+        let mut stream = Stream::for_count(without_counts(session), None, CopiedHistory::default());
         let mut copies = copies.into_iter();
         let mut batch = EventBatch::default();
         for range in event_ranges(events) {
