@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::recent::push_bounded;
 use crate::text::sanitize::clean;
 
 /// Maximum number of open calls remembered. Only damaged logs have more calls without a result.
@@ -69,10 +70,7 @@ pub(super) struct OpenCalls(VecDeque<OpenCall>);
 impl OpenCalls {
     /// Remembers a call. If there are too many, the oldest is forgotten.
     pub(super) fn add_call(&mut self, call: OpenCall) {
-        if self.0.len() == MAX_OPEN_CALLS {
-            self.0.pop_front();
-        }
-        self.0.push_back(call);
+        push_bounded(&mut self.0, MAX_OPEN_CALLS, call);
     }
 
     /// Returns whether a call with this id waits for its result.

@@ -25,7 +25,7 @@ use crate::provider::format::{
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::identity::{begin_identified_record, uuid_identity};
 use crate::provider::shared::{function_response, prompt, refusal};
-use crate::stream::{DecodedEvent, RecordAt, Stream, parse_micros};
+use crate::stream::{DecodedEvent, RecordAt, Stream, parse_micros, push_bounded};
 use crate::text::json::{JsonFields, Value};
 use crate::text::render;
 
@@ -300,10 +300,7 @@ impl IflowDecoder {
             if self.state.calls.iter().any(|known| known == id) {
                 return;
             }
-            if self.state.calls.len() == MAX_CALLS {
-                self.state.calls.pop_front();
-            }
-            self.state.calls.push_back(id.to_owned());
+            push_bounded(&mut self.state.calls, MAX_CALLS, id.to_owned());
         }
 
         let arguments = Arguments::of_value(block.field("input"));
