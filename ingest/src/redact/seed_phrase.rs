@@ -61,11 +61,7 @@ pub(super) fn mask_seed_phrase(scan: &mut SecretScan<'_>, at: usize) {
 
 /// Returns whether the name at `at` is the kind of a placeholder.
 fn is_in_placeholder(scan: &SecretScan<'_>, at: usize) -> bool {
-    let mut name = at;
-    while at - name < MAX_NAME_BYTES && is_name_byte(scan.byte_before(name)) {
-        name -= 1;
-    }
-    scan.has_text_before(name, MASK)
+    scan.has_text_before(scan.run_start(at, MAX_NAME_BYTES, is_name_byte), MASK)
 }
 
 /// Length of the longest word of the list in bytes.
@@ -152,7 +148,7 @@ fn words_around(scan: &SecretScan<'_>, word_end: usize) -> Vec<PhraseWord> {
     let mut at = word_end;
     while words.len() < 2 * MAX_SIDE_WORDS {
         let mut start = scan.skip_while(at, MAX_BETWEEN_BYTES, is_bare_separator);
-        if scan.byte_before(start) == b'\\' && matches!(scan.byte(start), b'n' | b'r' | b't') {
+        if scan.is_escape_letter(start) {
             start = scan.skip_while(start + 1, MAX_BETWEEN_BYTES, is_bare_separator);
         }
         let end = scan.skip_while(start, 9, |byte| byte.is_ascii_alphabetic());
