@@ -252,10 +252,8 @@ pub struct LogHead<'a> {
     /// The first objects of a file of lines; empty for a document over several lines. They end with
     /// the record that [completes a claim](Quirks::is_claim_complete), but are two if there are two.
     pub objects: Vec<serde_json::Value>,
-    /// The scalar fields at the top of a document; see [`Self::document`].
+    /// The fields at the top of a document; see [`Self::document`].
     pub fields: Option<serde_json::Map<String, serde_json::Value>>,
-    /// True if the first object is the document as a whole. `fields` is then `None`.
-    pub is_object: bool,
     /// True if the document is a list; `objects` then holds its first elements.
     pub is_list: bool,
 }
@@ -263,7 +261,7 @@ pub struct LogHead<'a> {
 impl LogHead<'_> {
     /// Returns the fields at the top of a document. `None` if the file is not a document.
     pub fn document(&self) -> Option<&serde_json::Map<String, serde_json::Value>> {
-        if self.is_object { self.objects.first()?.as_object() } else { self.fields.as_ref() }
+        self.fields.as_ref()
     }
 
     /// Returns the file's name without its last extension.

@@ -165,7 +165,6 @@ mod tests {
             path: Path::new(path),
             objects: serde_json::from_str(first).into_iter().collect(),
             fields: document.map(|json| serde_json::from_str(json).expect("json")),
-            is_object: false,
             is_list: false,
         };
         let got = claim_log(&head).map(|claim| (claim.native_id, claim.agent_id));

@@ -184,13 +184,7 @@ mod tests {
     fn check(path: &str, lines: &[&str], want: Option<&str>) {
         let parse = |line: &&str| serde_json::from_str(line).expect("json");
         let objects = lines.iter().map(parse).collect();
-        let head = LogHead {
-            path: Path::new(path),
-            objects,
-            fields: None,
-            is_object: false,
-            is_list: false,
-        };
+        let head = LogHead { path: Path::new(path), objects, fields: None, is_list: false };
         assert_eq!(claim_log(&head).map(|claim| claim.native_id).as_deref(), want, "{lines:?}");
     }
 

@@ -248,7 +248,6 @@ mod tests {
             path: Path::new(path),
             objects: Vec::new(),
             fields: document,
-            is_object: false,
             is_list: false,
         };
         let got = claim_log(&head).map(|claim| (claim.native_id, claim.parent));
