@@ -121,6 +121,13 @@ pub(crate) fn append_content(content: Value<'_>, out: &mut String) {
     }
 }
 
+/// Appends the content in a field of a message or tool result, if it has the field.
+pub(crate) fn append_field(message: Value<'_>, key: &str, out: &mut String) {
+    if let Some(content) = message.field(key) {
+        append_content(content, out);
+    }
+}
+
 /// Returns whether a text block only marks the place of an image.
 pub(crate) fn is_image_tag(text: &str) -> bool {
     text == "</image>" || text.starts_with("<image name=")

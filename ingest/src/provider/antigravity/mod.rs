@@ -197,9 +197,7 @@ impl AntigravityDecoder {
     fn decode_tool_result(&mut self, kind: &str, object: Value<'_>, out: &mut Stream) {
         let id = self.state.waiting.pop_front();
         let tool = kind.to_ascii_lowercase();
-        if let Some(content) = object.field("content") {
-            chat::append_content(content, &mut self.text);
-        }
+        chat::append_field(object, "content", &mut self.text);
 
         let exit_code = if kind.contains("COMMAND") {
             self.text.lines().take(HEAD_LINES).find_map(chat::parse_exit_code)

@@ -283,9 +283,7 @@ impl ClaudeDecoder {
     /// Pushes text that the client wrote in the assistant's role.
     fn push_client_text(&mut self, message: Value<'_>, is_api_error: bool, out: &mut Stream) {
         self.text.clear();
-        if let Some(content) = message.field("content") {
-            render::append_content(content, &mut self.text);
-        }
+        render::append_field(message, "content", &mut self.text);
         out.push_notice(
             if is_api_error { "api_error" } else { "synthetic" },
             &self.text,
@@ -317,9 +315,7 @@ impl ClaudeDecoder {
                 arguments.push_call_in_step(tool_name, tool_call_id, step, out);
             }
             Some(kind) if kind.ends_with("_tool_result") => {
-                if let Some(content) = block.field("content") {
-                    render::append_content(content, &mut self.text);
-                }
+                render::append_field(block, "content", &mut self.text);
                 let tool_call_id = block.non_empty("tool_use_id");
                 let decoded =
                     DecodedEvent { text: &self.text, tool_call_id, ..DecodedEvent::default() };

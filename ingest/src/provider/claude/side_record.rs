@@ -58,9 +58,7 @@ impl ClaudeDecoder {
         self.text.clear();
         let kind = attachment.text("type").unwrap_or("attachment");
         if kind == "queued_command" && attachment.text("commandMode") == Some("prompt") {
-            if let Some(prompt) = attachment.field("prompt") {
-                render::append_content(prompt, &mut self.text);
-            }
+            render::append_field(attachment, "prompt", &mut self.text);
             if !self.state.queue.match_attachment(&self.text, out) {
                 let meta = user::read_machine_subtype(attachment);
                 return user::push_user_text(&self.text, meta, true, out);

@@ -189,9 +189,7 @@ const CUT_MARKS: [&str; 2] = ["<persisted-output>", "[Truncated. Full output:"];
 /// Appends the full text of a result. If the model saw only a part of it, the structured twin has
 /// everything that was printed.
 pub(super) fn append_result_text(object: Value<'_>, block: Value<'_>, text: &mut String) {
-    if let Some(content) = block.field("content") {
-        render::append_content(content, text);
-    }
+    render::append_field(block, "content", text);
     if !CUT_MARKS.iter().any(|mark| text.contains(mark)) {
         return;
     }

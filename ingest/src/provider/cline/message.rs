@@ -57,9 +57,7 @@ impl ClineSessionDecoder {
     ) {
         if let Some(kind) = client_text_kind(message) {
             self.text.clear();
-            if let Some(content) = message.field("content") {
-                render::append_content(content, &mut self.text);
-            }
+            render::append_field(message, "content", &mut self.text);
             return self.push_cut_notification(kind, out);
         }
 

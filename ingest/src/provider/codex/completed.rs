@@ -31,9 +31,7 @@ impl CodexDecoder {
             }
             "AgentMessage" => {
                 let mut text = String::new();
-                if let Some(content) = item.field("content") {
-                    render::append_content(content, &mut text);
-                }
+                render::append_field(item, "content", &mut text);
                 self.push_reply(&text, RecordedForm::Completed, out)
             }
             "Reasoning" => self.decode_reasoning(

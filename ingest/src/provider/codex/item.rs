@@ -119,9 +119,7 @@ impl CodexDecoder {
         if item.text("role") == Some("user") {
             return self.decode_user_item(&UserInput::from_content(item.field("content")), out);
         }
-        if let Some(content) = item.field("content") {
-            render::append_content(content, &mut self.text);
-        }
+        render::append_field(item, "content", &mut self.text);
         let text = std::mem::take(&mut self.text);
         let outcome = match item.text("role") {
             Some("assistant") => self.push_reply(&text, RecordedForm::Item, out),

@@ -164,9 +164,7 @@ impl ContinueDecoder {
         }
         let role = message.text("role").unwrap_or("untyped");
         self.text.clear();
-        if let Some(content) = message.field("content") {
-            chat::append_content(content, &mut self.text);
-        }
+        chat::append_field(message, "content", &mut self.text);
         match role {
             "user" => self.push_prompt(item, out),
             "assistant" | "thinking" => self.decode_response(role, item, message, out),

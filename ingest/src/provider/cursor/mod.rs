@@ -244,9 +244,7 @@ impl CursorDecoder {
 
     fn push_tool_result(&mut self, block: Value<'_>, out: &mut Stream) {
         self.text.clear();
-        if let Some(content) = block.field("content") {
-            chat::append_content(content, &mut self.text);
-        }
+        chat::append_field(block, "content", &mut self.text);
         let decoded = DecodedEvent {
             text: &self.text,
             tool_name: block.text("name"),

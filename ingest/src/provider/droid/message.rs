@@ -43,9 +43,7 @@ pub(super) fn decode_message(
             if role != Some("assistant") {
                 out.count_unknown("record", &format!("message {}", role.unwrap_or("untyped")));
             }
-            if let Some(content) = message.field("content") {
-                render::append_content(content, text);
-            }
+            render::append_field(message, "content", text);
             render::truncate_notification(text);
             out.push_notification(hidden.or(role).unwrap_or("message"), text);
         }
@@ -167,9 +165,7 @@ pub(super) fn push_call(
 
 /// Decodes a tool result.
 fn decode_tool_result(block: Value<'_>, text: &mut String, out: &mut Stream) {
-    if let Some(content) = block.field("content") {
-        render::append_content(content, text);
-    }
+    render::append_field(block, "content", text);
     let exit_code = parse_exit_code(text);
     let has_failed = is_failed_call(block.flag("is_error"), exit_code, text);
     let decoded = DecodedEvent {

@@ -100,9 +100,7 @@ pub(super) fn decode_message(
         }
         role => {
             let mut text = String::new();
-            if let Some(content) = message.field("content") {
-                chat::append_content(content, &mut text);
-            }
+            chat::append_field(message, "content", &mut text);
             render::truncate_notification(&mut text);
             let decoded = DecodedEvent { subtype: role, text: &text, ..DecodedEvent::default() };
             out.push(EventType::Notification, decoded);
@@ -189,9 +187,7 @@ fn push_tool_call(
 /// Decodes a tool result.
 fn push_tool_result(result: Value<'_>, tool_call_id: Option<&str>, out: &mut Stream) {
     let mut text = String::new();
-    if let Some(content) = result.field("content") {
-        chat::append_content(content, &mut text);
-    }
+    chat::append_field(result, "content", &mut text);
     let decoded = DecodedEvent {
         text: &text,
         tool_name: result.non_empty("name"),

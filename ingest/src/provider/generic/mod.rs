@@ -169,9 +169,7 @@ impl GenericDecoder {
 
         let starts_step = object.flag("step") == Some(true);
         self.text.clear();
-        if let Some(text) = object.field("text") {
-            chat::append_content(text, &mut self.text);
-        }
+        chat::append_field(object, "text", &mut self.text);
         let kind = object.text("type").unwrap_or("untyped");
         match kind.parse::<EventType>() {
             Ok(EventType::User) => {

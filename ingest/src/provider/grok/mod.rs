@@ -249,7 +249,7 @@ impl LineDecoder for GrokDecoder {
         let kind = object.text("type").unwrap_or("untyped");
         let mut words = UserText::default();
         if kind == "user" {
-            self.append_field(object, "content");
+            chat::append_field(object, "content", &mut self.text);
             words = user_query::split_user_text(&self.text);
             if object.non_empty("synthetic_reason").is_none() && !words.prompt.is_empty() {
                 self.push_turn_counts(self.state.begun_turns, at, out);
@@ -266,7 +266,7 @@ impl LineDecoder for GrokDecoder {
             "backend_tool_call" => self.decode_backend_call(object, out),
             "tool_result" => self.decode_tool_result(object, out),
             "system" => {
-                self.append_field(object, "content");
+                chat::append_field(object, "content", &mut self.text);
                 render::truncate_notification(&mut self.text);
                 out.push_notification("system_prompt", &self.text);
             }
@@ -301,13 +301,6 @@ impl GrokDecoder {
         for turn in self.turns.iter().take(end).skip(self.state.counted_turns) {
             usage::push_turn(turn, at, out);
             self.state.counted_turns += 1;
-        }
-    }
-
-    /// Appends a field with content to the text of the record.
-    fn append_field(&mut self, object: Value<'_>, key: &str) {
-        if let Some(content) = object.field(key) {
-            chat::append_content(content, &mut self.text);
         }
     }
 
@@ -349,7 +342,7 @@ impl GrokDecoder {
             out.push_text(EventType::Reasoning, text);
         }
 
-        self.append_field(object, "content");
+        chat::append_field(object, "content", &mut self.text);
         if !self.text.is_empty() {
             self.begin_response(out);
             out.push_text(EventType::Message, &self.text);
@@ -370,7 +363,7 @@ impl GrokDecoder {
     fn decode_reasoning(&mut self, object: Value<'_>, out: &mut Stream) {
         self.begin_response(out);
         for key in ["summary", "content"] {
-            self.append_field(object, key);
+            chat::append_field(object, key, &mut self.text);
         }
         out.push_text(EventType::Reasoning, &self.text);
     }
@@ -398,7 +391,7 @@ impl GrokDecoder {
     /// Decodes the result of a tool.
     fn decode_tool_result(&mut self, object: Value<'_>, out: &mut Stream) {
         for key in ["content", "images"] {
-            self.append_field(object, key);
+            chat::append_field(object, key, &mut self.text);
         }
         let tool_call_id = object.non_empty("tool_call_id");
         let decoded = DecodedEvent { text: &self.text, tool_call_id, ..DecodedEvent::default() };

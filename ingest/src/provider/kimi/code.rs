@@ -184,9 +184,7 @@ fn decode_typed_prompt(
     out: &mut Stream,
 ) -> RecordOutcome {
     let mut text = std::mem::take(&mut decoder.text);
-    if let Some(input) = object.field("input") {
-        chat::append_content(input, &mut text);
-    }
+    chat::append_field(object, "input", &mut text);
     match text_author(object.object("origin"), &text) {
         TextAuthor::User | TextAuthor::Parent => {
             decoder.remember_prompt(&text);
@@ -207,9 +205,7 @@ fn decode_typed_prompt(
 fn decode_message(decoder: &mut KimiDecoder, object: Value<'_>, out: &mut Stream) -> RecordOutcome {
     let message = object.object("message").unwrap_or(object);
     let mut text = std::mem::take(&mut decoder.text);
-    if let Some(content) = message.field("content") {
-        chat::append_content(content, &mut text);
-    }
+    chat::append_field(message, "content", &mut text);
     let outcome = match message.text("role") {
         Some("user") if decoder.take_expected_prompt(&text) => {
             RecordOutcome::Merged("twin_of_prompt")

@@ -78,9 +78,7 @@ fn decode_prompt(
     out: &mut Stream,
 ) -> RecordOutcome {
     let mut text = std::mem::take(&mut decoder.text);
-    if let Some(input) = payload.field("user_input") {
-        chat::append_content(input, &mut text);
-    }
+    chat::append_field(payload, "user_input", &mut text);
     decoder.end_step(agent);
     if agent.is_empty() {
         decoder.push_prompt(&text, out);
@@ -141,9 +139,7 @@ fn decode_tool_result(
     let value =
         payload.object("return_value").or_else(|| payload.object("result")).unwrap_or(payload);
     let message = value.text("message").unwrap_or("");
-    if let Some(output) = value.field("output") {
-        chat::append_content(output, &mut decoder.text);
-    }
+    chat::append_field(value, "output", &mut decoder.text);
     if !decoder.text.is_empty() && !decoder.text.ends_with('\n') && !message.is_empty() {
         decoder.text.push('\n');
     }

@@ -26,6 +26,13 @@ pub(crate) fn append_content(content: Value<'_>, out: &mut String) {
     }
 }
 
+/// Appends the content in a field of a message, if it has the field.
+pub(crate) fn append_field(message: Value<'_>, key: &str, out: &mut String) {
+    if let Some(content) = message.field(key) {
+        append_content(content, out);
+    }
+}
+
 /// Appends one content part.
 pub(crate) fn append_part(part: Value<'_>, out: &mut String) {
     match media_url(part) {
