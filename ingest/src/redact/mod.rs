@@ -60,5 +60,5 @@ pub use redactor::{Redactor, SecretCounts};
 pub(crate) use scan::has_placeholder;
 pub use scan::masked_kinds;
 pub(crate) use secrets::{MaskedColumns, MaskedSecrets, SessionSecrets, mask_text};
-pub(crate) use secrets::{find_secrets, find_secrets_in_output, mask_found_secrets};
+pub(crate) use secrets::{find_secrets, mask_found_secrets};
 pub use user_rule::{RuleError, UserRule, parse_user_rules};

@@ -11,7 +11,7 @@ use super::anchors::Anchors;
 use super::command_rules::{ARGUMENT_RULES, COMMAND_RULES, PAIR_RULES, PRINTED_RULES};
 use super::context_rules::{CONTEXT_RULES, TEXT_RULES};
 use super::rule::{Recognizer, SecretRule};
-use super::scan::{MASK, Rank, SecretScan, SecretSpan};
+use super::scan::{Rank, SecretScan, SecretSpan, replace_ranges};
 use super::token_rules::TOKEN_RULES;
 use super::user_rule::{RuleError, UserRule, compile_user_rules};
 use super::{command, encoded, printed, token};
@@ -188,18 +188,10 @@ fn replace_secrets(
     spans: &[SecretSpan<'_>],
     on_secret: &mut dyn FnMut(&str, &str),
 ) -> String {
-    let mut masked = String::with_capacity(text.len());
-    let mut copied_end = 0;
     for span in spans {
-        masked.push_str(text.get(copied_end..span.start).unwrap_or_default());
-        masked.push_str(MASK);
-        masked.push_str(span.kind);
-        masked.push(']');
-        copied_end = span.end;
         on_secret(span.kind, text.get(span.start..span.end).unwrap_or_default());
     }
-    masked.push_str(text.get(copied_end..).unwrap_or_default());
-    masked
+    replace_ranges(text, spans.iter().map(|span| (span.start..span.end, span.kind)))
 }
 
 /// Returns a hash of the built-in rules and those of the user.

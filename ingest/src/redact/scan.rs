@@ -398,6 +398,23 @@ pub(super) fn placeholders(text: &str) -> impl Iterator<Item = (Range<usize>, &s
     })
 }
 
+/// Returns a text with placeholders in the place of these ranges, which are in order. Each has the
+/// kind of its secret.
+pub(super) fn replace_ranges<'k>(
+    text: &str,
+    ranges: impl Iterator<Item = (Range<usize>, &'k str)>,
+) -> String {
+    let mut masked = String::with_capacity(text.len());
+    let mut copied_end = 0;
+    for (range, kind) in ranges {
+        masked.push_str(text.get(copied_end..range.start).unwrap_or_default());
+        masked.extend([MASK, kind, "]"]);
+        copied_end = range.end;
+    }
+    masked.push_str(text.get(copied_end..).unwrap_or_default());
+    masked
+}
+
 /// Returns the kind of each placeholder in a text.
 pub fn masked_kinds(text: &str) -> impl Iterator<Item = &str> {
     placeholders(text).map(|(_, kind)| kind)
