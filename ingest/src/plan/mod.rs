@@ -229,20 +229,9 @@ impl Plan {
                 }
                 Ok(None) => {
                     file.modified_us = last_change_us(&file, Some(claim.provider));
-                    logs.push(PlannedLog {
-                        session_id: new_ids.assign(&claim.native_id),
-                        file,
-                        change: LogChange::New,
-                        relation: claim.relation,
-                        claim,
-                        content,
-                        parent_session_id: None,
-                        ancestors: Vec::new(),
-                        is_whole_copy: false,
-                        reason: None,
-                        source: None,
-                        session: None,
-                    });
+                    let session_id = new_ids.assign(&claim.native_id);
+                    let log = PlannedLog::new(file, LogChange::New, claim, session_id);
+                    logs.push(PlannedLog { content, ..log });
                 }
                 Err(error) => self.report_unreadable(&file, &error),
             }

@@ -206,18 +206,9 @@ pub(crate) fn plan_gone_log(row: &SourceRow, known: &Known) -> Option<PlannedLog
         container: Container::Plain,
     };
     Some(PlannedLog {
-        file,
-        change: LogChange::Gone,
-        session_id: session.session_id.clone(),
-        parent_session_id: None,
-        relation: claim.relation,
-        claim,
-        content: None,
-        ancestors: Vec::new(),
-        is_whole_copy: false,
-        reason: None,
         source: Some(Box::new(row.clone())),
         session: Some(Arc::clone(session)),
+        ..PlannedLog::new(file, LogChange::Gone, claim, session.session_id.clone())
     })
 }
 
