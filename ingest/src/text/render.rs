@@ -156,7 +156,7 @@ pub(crate) fn append_block(block: Value<'_>, out: &mut String) {
 }
 
 /// Appends `[image/png 48213 bytes]` for base64 data.
-fn append_binary_summary(kind: Option<&str>, base64: Option<&str>, out: &mut String) {
+pub(crate) fn append_binary_summary(kind: Option<&str>, base64: Option<&str>, out: &mut String) {
     let data = base64.unwrap_or("");
     let padding = data.bytes().rev().take(2).filter(|b| *b == b'=').count();
     let bytes = (data.len() / 4 * 3).saturating_sub(padding);

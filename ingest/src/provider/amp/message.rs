@@ -314,8 +314,7 @@ fn append_image(block: Value<'_>, text: &mut String) {
     if let Some(source) = block.object("source")
         && let Some(kind) = source.text("mediaType")
     {
-        let data = source.text("data").unwrap_or("");
-        text.push_str(&format!("[{kind} {} bytes]", data.len() / 4 * 3));
+        render::append_binary_summary(Some(kind), source.text("data"), text);
     } else {
         render::append_block(block, text);
     }

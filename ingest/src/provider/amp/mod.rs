@@ -30,7 +30,7 @@ use crate::text::json::{JsonFields, Value};
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Amp,
     has_unique_ids: false,
-    decoder_version: 1,
+    decoder_version: 2,
     roots: |places| {
         let data = places.env_path("AMP_DATA_HOME").map(|dir| dir.join("amp"));
         vec![data.unwrap_or_else(|| places.data_path("amp")).join("threads")]

@@ -198,7 +198,11 @@ fn collect_prompt(content_text: Option<&str>, blocks: &[Value<'_>], out: &mut St
     for block in blocks {
         match block.text("type") {
             Some("text") => append_typed_text(block.text("text").unwrap_or(""), &mut prompt, out),
-            Some("image") => render::append_line(&describe_image(*block), &mut prompt),
+            Some("image") => {
+                render::begin_new_line(&mut prompt);
+                let kind = block.text("mediaType").or(Some("image"));
+                render::append_binary_summary(kind, block.text("data"), &mut prompt);
+            }
             _ => {}
         }
     }
@@ -257,14 +261,6 @@ impl<'a> TextElement<'a> {
         let (inner, after) = rest.split_once(&format!("</{name}>"))?;
         Some(Self { before, tag, inner: inner.trim(), after })
     }
-}
-
-/// Describes a picture as `[image/png 48213 bytes]`.
-fn describe_image(block: Value<'_>) -> String {
-    let data = block.text("data").unwrap_or("");
-    let padding = data.bytes().rev().take(2).filter(|byte| *byte == b'=').count();
-    let bytes = (data.len() / 4 * 3).saturating_sub(padding);
-    format!("[{} {bytes} bytes]", block.text("mediaType").unwrap_or("image"))
 }
 
 /// Parses token counts. The recorded input includes tokens read from and written to a cache.

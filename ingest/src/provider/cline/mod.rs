@@ -31,7 +31,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Cline,
     // Messages have ids, but the log names the session from which it was forked.
     has_unique_ids: false,
-    decoder_version: 2,
+    decoder_version: 3,
     roots: log_roots,
     sniff: claim_log,
     quirks: Quirks {

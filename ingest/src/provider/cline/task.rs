@@ -109,14 +109,13 @@ impl ClineTaskDecoder {
             for item in message.items(name) {
                 let item = string_value(item).unwrap_or("");
                 let data = item.strip_prefix("data:").and_then(|url| url.split_once(";base64,"));
-                if !self.text.is_empty() {
-                    self.text.push('\n');
+                render::begin_new_line(&mut self.text);
+                match data {
+                    Some((kind, data)) => {
+                        render::append_binary_summary(Some(kind), Some(data), &mut self.text);
+                    }
+                    None => self.text.push_str(&format!("[{item}]")),
                 }
-                let line = match data {
-                    Some((kind, data)) => format!("[{kind} {} bytes]", data.len() / 4 * 3),
-                    None => format!("[{item}]"),
-                };
-                self.text.push_str(&line);
             }
         }
         if !self.text.is_empty() {

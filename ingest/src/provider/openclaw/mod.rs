@@ -39,7 +39,7 @@ use crate::text::json::Value;
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::OpenClaw,
     has_unique_ids: true,
-    decoder_version: 4,
+    decoder_version: 5,
     roots: log_roots,
     sniff: claim_log,
     quirks: Quirks {

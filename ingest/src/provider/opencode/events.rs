@@ -114,9 +114,8 @@ pub(super) fn append_attachment(
     let data = url.and_then(|url| url.strip_prefix("data:")?.split_once(";base64,"));
     match (data, name.or(url)) {
         (Some((_, data)), _) => {
-            let padding = data.bytes().rev().take(2).filter(|byte| *byte == b'=').count();
-            let bytes = (data.len() / 4 * 3).saturating_sub(padding);
-            render::append_line(&format!("[{} {bytes} bytes]", kind.unwrap_or("binary")), text);
+            render::begin_new_line(text);
+            render::append_binary_summary(kind, Some(data), text);
         }
         (None, Some(name)) if kind.is_some() => render::append_line(&format!("[{name}]"), text),
         (None, Some(name)) => render::append_line(&format!("@{name}"), text),

@@ -59,8 +59,7 @@ pub(in crate::provider) fn append_content(message: Value<'_>, out: &mut String) 
         render::begin_new_line(out);
         match block.text("data") {
             Some(data) => {
-                let kind = block.text("mimeType").unwrap_or("binary");
-                out.push_str(&format!("[{kind} {} bytes]", data.len() / 4 * 3));
+                render::append_binary_summary(block.text("mimeType"), Some(data), out);
             }
             None => render::append_block(block, out),
         }

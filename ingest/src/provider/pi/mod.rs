@@ -35,7 +35,7 @@ use crate::text::render;
 pub(super) const FORMAT: LogFormat = LogFormat {
     provider: Provider::Pi,
     has_unique_ids: true,
-    decoder_version: 2,
+    decoder_version: 3,
     roots: log_roots,
     sniff: claim_log,
     quirks: Quirks { is_named_by_start: true, ..Quirks::NONE },

@@ -54,11 +54,7 @@ fn media_url(part: Value<'_>) -> Option<&str> {
 fn append_media(url: &str, out: &mut String) {
     let data = url.strip_prefix("data:").and_then(|data| data.split_once(";base64,"));
     match data {
-        Some((kind, base64)) => {
-            let padding = base64.bytes().rev().take(2).filter(|b| *b == b'=').count();
-            let bytes = (base64.len() / 4 * 3).saturating_sub(padding);
-            out.push_str(&format!("[{kind} {bytes} bytes]"));
-        }
+        Some((kind, base64)) => render::append_binary_summary(Some(kind), Some(base64), out),
         None => out.push_str(&format!("[{url}]")),
     }
 }
