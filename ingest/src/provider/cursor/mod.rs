@@ -136,11 +136,7 @@ impl LineDecoder for CursorDecoder {
             }
             _ => self.decode_other_record(object, role, out),
         }
-        if out.pushed_count() > 0 {
-            RecordOutcome::Events
-        } else {
-            RecordOutcome::Merged("empty_message")
-        }
+        RecordOutcome::Events
     }
 
     fn finish_reading(&mut self, _: RecordAt, out: &mut Stream) {
