@@ -6,7 +6,7 @@ use simd_json::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::provider::shared::arguments::Arguments;
-use crate::provider::shared::prompt;
+use crate::provider::shared::{drift, prompt};
 use crate::stream::{DecodedEvent, RecordAt, Stream, parse_micros};
 use crate::text::json::{JsonFields, Value, string_value};
 use crate::text::render;
@@ -192,9 +192,7 @@ impl AmpDecoder {
             Some("tool_result") => self.decode_tool_result(block, out),
             kind => {
                 let kind = kind.unwrap_or("block");
-                out.count_unknown("block", kind);
-                render::append_notification(block, &["type"], &mut self.text);
-                out.push_notification(kind, &self.text);
+                drift::push_unknown_block(kind, block, out);
             }
         }
     }
@@ -249,9 +247,7 @@ impl AmpDecoder {
             }
             kind => {
                 let kind = kind.unwrap_or("block");
-                out.count_unknown("block", kind);
-                render::append_notification(block, &["type"], &mut self.text);
-                out.push_notification(kind, &self.text);
+                drift::push_unknown_block(kind, block, out);
             }
         }
     }

@@ -20,7 +20,7 @@ use crate::provider::format::{
 };
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::identity::is_uuid;
-use crate::provider::shared::{chat, user_query};
+use crate::provider::shared::{chat, drift, user_query};
 use crate::stream::{DecodedEvent, RecordAt, Stream};
 use crate::text::json::{JsonFields, Value, string_value};
 use crate::text::render;
@@ -230,10 +230,7 @@ impl CursorDecoder {
             _ if is_tool_result(block) => self.push_tool_result(block, out),
             kind => {
                 let kind = kind.unwrap_or("untyped");
-                out.count_unknown("block", kind);
-                self.text.clear();
-                render::append_notification(block, &["type"], &mut self.text);
-                out.push_notification(kind, &self.text);
+                drift::push_unknown_block(kind, block, out);
             }
         }
     }

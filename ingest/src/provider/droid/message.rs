@@ -4,6 +4,7 @@
 use schemas::EventType;
 
 use crate::provider::shared::arguments::Arguments;
+use crate::provider::shared::drift;
 use crate::stream::{DecodedEvent, Stream};
 use crate::text::json::{JsonFields, Value};
 use crate::text::render;
@@ -140,9 +141,7 @@ fn decode_block(block: Value<'_>, text: &mut String, out: &mut Stream) {
         }
         "tool_use" => push_call(block, &["input"], &["id"], &["name"], out),
         kind => {
-            out.count_unknown("block", kind);
-            render::append_notification(block, &["type"], text);
-            out.push_notification(kind, text);
+            drift::push_unknown_block(kind, block, out);
         }
     }
 }

@@ -24,7 +24,7 @@ use crate::provider::format::{
 };
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::identity::{begin_identified_record, uuid_identity};
-use crate::provider::shared::{function_response, prompt, refusal};
+use crate::provider::shared::{drift, function_response, prompt, refusal};
 use crate::stream::{DecodedEvent, RecordAt, Stream, parse_micros, push_bounded};
 use crate::text::json::{JsonFields, Value};
 use crate::text::render;
@@ -275,10 +275,7 @@ impl IflowDecoder {
             Some("tool_use") => self.push_new_call(block, out),
             kind => {
                 let kind = kind.unwrap_or("block");
-                out.count_unknown("block", kind);
-                self.text.clear();
-                render::append_notification(block, &["type"], &mut self.text);
-                out.push_notification(kind, &self.text);
+                drift::push_unknown_block(kind, block, out);
             }
         }
     }

@@ -16,8 +16,8 @@ use super::events::{
 use super::record::{is_unreadable, push_unreadable, report_damage, report_missing_field};
 use crate::provider::format::RecordOutcome;
 use crate::provider::shared::arguments::Arguments;
-use crate::provider::shared::chat;
 use crate::provider::shared::database::size_limit::push_oversized;
+use crate::provider::shared::{chat, drift};
 use crate::stream::{DecodedEvent, RecordAt, Stream};
 use crate::text::json::{JsonFields, Parser, Value};
 use crate::text::render;
@@ -186,10 +186,7 @@ fn decode_response(message: Value<'_>, content: &[Value<'_>], text: &mut String,
             }
             "tool" => decode_tool(*part, text, out),
             kind => {
-                out.count_unknown("block", kind);
-                text.clear();
-                render::append_notification(*part, &["type"], text);
-                push_notification(kind, text, out);
+                drift::push_unknown_block(kind, *part, out);
             }
         }
     }

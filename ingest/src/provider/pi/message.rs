@@ -5,7 +5,7 @@ use schemas::{EventType, Usage};
 
 use crate::provider::openclaw::gateway::{self, QueuedMessages};
 use crate::provider::shared::arguments::Arguments;
-use crate::provider::shared::prompt;
+use crate::provider::shared::{drift, prompt};
 use crate::stream::{DecodedEvent, Stream};
 use crate::text::json::{JsonFields, Value, string_value};
 use crate::text::render;
@@ -225,9 +225,7 @@ fn decode_block(block: Value<'_>, text: &mut String, out: &mut Stream) {
             arguments.push_call(block.non_empty("name"), block.non_empty("id"), out);
         }
         kind => {
-            out.count_unknown("block", kind);
-            render::append_notification(block, &["type"], text);
-            out.push_notification(kind, text);
+            drift::push_unknown_block(kind, block, out);
         }
     }
 }

@@ -16,7 +16,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::provider::format::RecordOutcome;
 use crate::provider::shared::arguments::Arguments;
-use crate::provider::shared::chat;
+use crate::provider::shared::{chat, drift};
 use crate::stream::{DecodedEvent, RecordAt, Stream};
 use crate::text::json::{JsonFields, Value, string_value};
 use crate::text::render;
@@ -97,7 +97,7 @@ impl ZedDecoder {
                     }
                 }
                 ("Image", _) => self.text.push_str("[image]"),
-                (kind, value) => push_unknown_block(kind, value, out),
+                (kind, value) => drift::push_unknown_block(kind, value, out),
             }
         }
         if !self.text.trim().is_empty() {
@@ -139,7 +139,7 @@ impl ZedDecoder {
                     continue;
                 }
                 kind => {
-                    push_unknown_block(kind, value, out);
+                    drift::push_unknown_block(kind, value, out);
                     continue;
                 }
             };
@@ -233,13 +233,6 @@ fn push_call(call: Value<'_>, out: &mut Stream) {
         (None, None) => {}
     }
     arguments.push_call(call.text("name"), call.non_empty("id"), out);
-}
-
-fn push_unknown_block(kind: &str, value: Value<'_>, out: &mut Stream) {
-    out.count_unknown("block", kind);
-    let mut text = String::new();
-    render::append_notification(value, &["type"], &mut text);
-    out.push_notification(kind, &text);
 }
 
 /// Reads token counts. The input is without the cache.
