@@ -219,11 +219,5 @@ fn read_usage(usage: Value<'_>) -> Usage {
             ..Usage::default()
         };
     }
-    Usage {
-        input: usage.int("input_tokens"),
-        output: usage.int("output_tokens"),
-        cache_read: usage.int("cache_read_input_tokens"),
-        cache_write: usage.int("cache_creation_input_tokens"),
-        ..Usage::default()
-    }
+    chat::read_anthropic_usage(usage)
 }

@@ -24,7 +24,7 @@ use crate::provider::format::{
 };
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::identity::{begin_identified_record, uuid_identity};
-use crate::provider::shared::{drift, function_response, prompt, refusal};
+use crate::provider::shared::{chat, drift, function_response, prompt, refusal};
 use crate::stream::{DecodedEvent, RecordAt, Stream, parse_micros, push_bounded};
 use crate::text::json::{JsonFields, Value};
 use crate::text::render;
@@ -251,7 +251,7 @@ impl IflowDecoder {
         self.push_new_text(EventType::Message, message.text("content").unwrap_or(""), out);
 
         // Both counts are zero if the model's provider gave none.
-        let usage = message.object("usage").map(read_usage).unwrap_or_default();
+        let usage = message.object("usage").map(chat::read_anthropic_usage).unwrap_or_default();
         if usage.total() > self.state.usage.total() {
             let decoded = DecodedEvent {
                 usage: usage.minus(self.state.usage),
@@ -315,15 +315,4 @@ fn wrapped_response(content: Value<'_>) -> Option<Value<'_>> {
 
 fn is_tool_result(block: &Value<'_>) -> bool {
     block.text("type") == Some("tool_result")
-}
-
-/// Reads the token counts of one record.
-fn read_usage(usage: Value<'_>) -> Usage {
-    Usage {
-        input: usage.int("input_tokens"),
-        output: usage.int("output_tokens"),
-        cache_read: usage.int("cache_read_input_tokens"),
-        cache_write: usage.int("cache_creation_input_tokens"),
-        ..Usage::default()
-    }
 }

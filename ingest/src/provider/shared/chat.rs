@@ -1,6 +1,7 @@
 //! Helpers that the decoders of several chat-shaped logs share: content parts with media behind
 //! URLs, numeric times, and exit codes in text (docs/formats.md#what-all-formats-share).
 
+use schemas::Usage;
 use simd_json::prelude::*;
 
 use crate::stream::parse_micros;
@@ -85,6 +86,17 @@ pub(crate) fn read_millis(object: Option<Value<'_>>, key: &str) -> Option<i64> {
 /// Returns the first whole number under one of several keys, in the order of `keys`.
 pub(crate) fn first_int(object: Value<'_>, keys: &[&str]) -> Option<i64> {
     keys.iter().find_map(|key| object.int(key))
+}
+
+/// Reads token counts with the names of Anthropic, whose input is without the cache.
+pub(crate) fn read_anthropic_usage(usage: Value<'_>) -> Usage {
+    Usage {
+        input: usage.int("input_tokens"),
+        output: usage.int("output_tokens"),
+        cache_read: usage.int("cache_read_input_tokens"),
+        cache_write: usage.int("cache_creation_input_tokens"),
+        ..Usage::default()
+    }
 }
 
 /// Parses the exit code that a line reports.

@@ -40,10 +40,10 @@ impl ZedDecoder {
     /// Reads the fields of a thread that its messages need.
     pub(super) fn begin(&mut self, start: Option<i64>, info: Value<'_>) {
         self.start = start;
-        let total = info.object("total_usage").map(read_usage).unwrap_or_default();
+        let total = info.object("total_usage").map(chat::read_anthropic_usage).unwrap_or_default();
         self.has_total = total.total() > 0;
         for (prompt, usage) in fields_of(info.object("usage")) {
-            self.usage.insert(prompt.to_owned(), read_usage(usage));
+            self.usage.insert(prompt.to_owned(), chat::read_anthropic_usage(usage));
         }
     }
 
@@ -233,15 +233,4 @@ fn push_call(call: Value<'_>, out: &mut Stream) {
         (None, None) => {}
     }
     arguments.push_call(call.text("name"), call.non_empty("id"), out);
-}
-
-/// Reads token counts. The input is without the cache.
-pub(super) fn read_usage(usage: Value<'_>) -> Usage {
-    Usage {
-        input: usage.int("input_tokens"),
-        output: usage.int("output_tokens"),
-        cache_read: usage.int("cache_read_input_tokens"),
-        cache_write: usage.int("cache_creation_input_tokens"),
-        ..Usage::default()
-    }
 }

@@ -23,10 +23,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value as Json, json};
 
-use self::message::{ZedDecoder, read_usage};
+use self::message::ZedDecoder;
 use crate::provider::format::{
     AgentFolders, LogFormat, LogHead, LogReader, Platform, Quirks, RecordTally, SessionClaim,
 };
+use crate::provider::shared::chat;
 use crate::provider::shared::database::cells::{
     cell_bytes, cell_text, read_columns, read_table_names, select_cells,
 };
@@ -255,7 +256,7 @@ fn decode_header(info: Value<'_>, decoder: &mut ZedDecoder, out: &mut Stream) {
     out.set_branch(info.text("branch"));
     out.set_model(info.object("model").and_then(|model| model.text("model")));
 
-    let usage = info.object("total_usage").map(read_usage).unwrap_or_default();
+    let usage = info.object("total_usage").map(chat::read_anthropic_usage).unwrap_or_default();
     if usage.total() > 0 {
         begin_header_record(updated, out);
         let decoded =
