@@ -301,7 +301,7 @@ fn append_tool_output(output: Value<'_>, text: &mut String) {
 /// Returns the exit code of a command.
 fn read_exit_code(run: Value<'_>) -> Option<i32> {
     let result = ["result", "progress"].iter().find_map(|key| run.object(key))?;
-    result.int("exitCode").and_then(|code| i32::try_from(code).ok())
+    result.int32("exitCode")
 }
 
 /// Appends the type and size of a picture. Amp writes `mediaType` where Anthropic writes

@@ -52,8 +52,7 @@ pub(super) fn push_tool_result(data: Value<'_>, text: &mut String, out: &mut Str
     }
 
     let metrics = data.object("toolTelemetry").and_then(|telemetry| telemetry.object("metrics"));
-    let exit_code =
-        parse_exit_code(text).or_else(|| i32::try_from(metrics?.int("exit_code")?).ok());
+    let exit_code = parse_exit_code(text).or_else(|| metrics?.int32("exit_code"));
     let success = data.flag("success");
     let has_failed = success == Some(false)
         || message.is_some_and(|message| !message.is_empty())

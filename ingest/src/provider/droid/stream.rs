@@ -153,8 +153,7 @@ fn decode_tool_result(record: Value<'_>, text: &mut String, out: &mut Stream) {
     }
 
     let exit_code = value
-        .and_then(|value| value.int("exitCode"))
-        .and_then(|code| i32::try_from(code).ok())
+        .and_then(|value| value.int32("exitCode"))
         .or_else(|| message::parse_exit_code(text.as_str()));
     let has_failed = message::is_failed_call(record.flag("isError"), exit_code, text);
     let decoded = DecodedEvent {

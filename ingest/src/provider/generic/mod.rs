@@ -221,7 +221,7 @@ impl GenericDecoder {
             tool_name: object.non_empty("tool_name"),
             tool_call_id: object.non_empty("tool_call_id"),
             is_error: object.flag("is_error"),
-            exit_code: object.int("exit_code").and_then(|code| i32::try_from(code).ok()),
+            exit_code: object.int32("exit_code"),
             duration_ms: object.int("duration_ms"),
             ..DecodedEvent::default()
         }

@@ -245,7 +245,7 @@ fn push_call(
 fn read_exit_code(result: Value<'_>) -> Option<i32> {
     match result.text("exit_status") {
         Some(status) => status.rsplit(' ').next()?.parse().ok(),
-        None => i32::try_from(result.int("exit_status")?).ok(),
+        None => result.int32("exit_status"),
     }
 }
 

@@ -272,8 +272,7 @@ impl TrajectoryDecoder {
             }
         }
         let result = data.object("result");
-        let exit_code = result.and_then(|result| result.int("exitCode"));
-        let exit_code = exit_code.and_then(|code| i32::try_from(code).ok());
+        let exit_code = result.and_then(|result| result.int32("exitCode"));
         let is_error = data.flag("isError") == Some(true)
             || data.flag("success") == Some(false)
             || exit_code.is_some_and(|code| code != 0);

@@ -47,8 +47,7 @@ impl OpencodeCall<'_> {
         let subagent = self.metadata.and_then(|metadata| {
             metadata.non_empty("sessionId").or_else(|| metadata.non_empty("sessionID"))
         });
-        let exit = self.metadata.and_then(|metadata| metadata.int("exit"));
-        let exit_code = exit.and_then(|code| i32::try_from(code).ok());
+        let exit_code = self.metadata.and_then(|metadata| metadata.int32("exit"));
         let times = self.started.zip(self.ended);
         let elapsed = times.map(|(start, end)| end.saturating_sub(start) / 1000);
         let decoded = DecodedEvent {

@@ -152,7 +152,7 @@ fn mention_in_prompt(attachment: Value<'_>) -> Option<&str> {
 fn decode_shell_command(message: Value<'_>, text: &mut String, out: &mut Stream) {
     out.push_prompt(&format!("!{}", message.text("command").unwrap_or("")));
     let output = message.object("output").and_then(|output| output.text("output"));
-    let exit_code = message.int("exit").and_then(|code| i32::try_from(code).ok());
+    let exit_code = message.int32("exit");
     if output.is_none() && exit_code.is_none() {
         return;
     }

@@ -165,7 +165,7 @@ fn decode_command(message: Value<'_>, text: &mut String, out: &mut Stream) {
     if message.flag("cancelled") == Some(true) {
         text.push_str("\n[cancelled]");
     }
-    let exit_code = message.int("exitCode").and_then(|code| i32::try_from(code).ok());
+    let exit_code = message.int32("exitCode");
     let decoded = DecodedEvent {
         subtype: Some("bash_output"),
         text: text.trim_start_matches('\n'),
@@ -235,8 +235,7 @@ fn decode_tool_result(message: Value<'_>, text: &mut String, out: &mut Stream) {
     append_content(message, text);
     let details = message.object("details");
     let exit_code = details
-        .and_then(|details| details.int("exitCode"))
-        .and_then(|code| i32::try_from(code).ok())
+        .and_then(|details| details.int32("exitCode"))
         .or_else(|| parse_exit_code(text.as_str()));
     let is_error = message.flag("isError") == Some(true)
         || exit_code.is_some_and(|code| code != 0)

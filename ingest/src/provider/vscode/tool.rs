@@ -108,8 +108,7 @@ pub(super) fn push_invocation(
         return;
     }
     let terminal = data.and_then(|data| data.object("terminalCommandState"));
-    let exit_code = terminal.and_then(|state| state.int("exitCode"));
-    let exit_code = exit_code.and_then(|code| i32::try_from(code).ok());
+    let exit_code = terminal.and_then(|state| state.int32("exitCode"));
     let details = part.object("resultDetails");
     let is_error = details.and_then(|details| details.flag("isError")) == Some(true)
         || exit_code.is_some_and(|code| code != 0)
