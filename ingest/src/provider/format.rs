@@ -231,6 +231,14 @@ impl<'a> AgentFolders<'a> {
         }
     }
 
+    /// Returns a path below the folder in which programs of Windows keep what stays on the machine.
+    pub fn local_path(&self, path: &str) -> PathBuf {
+        let folder = self.env_path("LOCALAPPDATA");
+        with_native_separators(
+            &folder.unwrap_or_else(|| self.home_path("AppData/Local")).join(path),
+        )
+    }
+
     /// Returns the paths below the folders in which VS Code and the editors derived from it keep the
     /// files of a user.
     pub fn editor_paths(&self, path: &str) -> Vec<PathBuf> {

@@ -98,10 +98,7 @@ const PLACEHOLDER_TITLE: &str = "New Session";
 fn log_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {
     let data = match places.env_path("CRUSH_GLOBAL_DATA") {
         Some(data) => data,
-        None if places.platform() == Platform::Windows => {
-            let folder = places.env_path("LOCALAPPDATA");
-            folder.unwrap_or_else(|| places.home_path("AppData/Local")).join("crush")
-        }
+        None if places.platform() == Platform::Windows => places.local_path("crush"),
         None => places.data_path("crush"),
     };
     let list = sidecar::read_json(&data.join("projects.json"), MAX_PROJECTS_BYTES);

@@ -103,10 +103,7 @@ fn log_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {
     let data = match places.platform() {
         Platform::Linux => places.data_path("zed"),
         Platform::MacOs => places.application_path("Zed"),
-        Platform::Windows => {
-            let folder = places.env_path("LOCALAPPDATA");
-            folder.unwrap_or_else(|| places.home_path("AppData/Local")).join("Zed")
-        }
+        Platform::Windows => places.local_path("Zed"),
     };
     let flatpak = places.home_path(".var/app/dev.zed.Zed/data/zed");
     vec![data.join(DATABASE), flatpak.join(DATABASE)]
