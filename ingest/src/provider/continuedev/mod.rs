@@ -15,7 +15,6 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
 
 use schemas::session::SHUTDOWN_SUM;
 use schemas::{EventType, Provider, Usage};
@@ -85,7 +84,7 @@ fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
     let mut decoder = ContinueDecoder { start: start_time(&path), ..ContinueDecoder::default() };
     match decoder.start {
         Some(start) => out.extend_time_range(Some(start)),
-        None => out.set_file_time(file_time(&path)),
+        None => out.set_file_time(sidecar::file_time(&path)),
     }
     // Newer versions of the CLI count each response, and the session as a whole.
     let has_sum = !document::has_record(bytes, &session.records, "\"promptTokens\"", |item| {
@@ -113,12 +112,6 @@ fn start_time(log: &Path) -> Option<i64> {
         None => created.as_i64()?,
     };
     (millis > 0).then(|| millis.saturating_mul(1000))
-}
-
-/// Returns when a file was last changed.
-fn file_time(path: &Path) -> Option<i64> {
-    let modified = std::fs::metadata(path).ok()?.modified().ok()?;
-    i64::try_from(modified.duration_since(UNIX_EPOCH).ok()?.as_micros()).ok()
 }
 
 /// Reads the fields that describe a session. If `has_sum` is true, only they have token counts.

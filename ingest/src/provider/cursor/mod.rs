@@ -20,7 +20,7 @@ use crate::provider::format::{
 };
 use crate::provider::shared::arguments::Arguments;
 use crate::provider::shared::identity::is_uuid;
-use crate::provider::shared::{chat, drift, user_query};
+use crate::provider::shared::{chat, drift, sidecar, user_query};
 use crate::stream::{DecodedEvent, RecordAt, Stream};
 use crate::text::json::{JsonFields, Value, string_value};
 use crate::text::render;
@@ -142,7 +142,7 @@ impl LineDecoder for CursorDecoder {
     fn finish_reading(&mut self, _: RecordAt, out: &mut Stream) {
         if self.state.has_begun && !self.state.has_time {
             // The time of the file is the only one, until a record has one.
-            out.set_file_time(place::file_time(Path::new(&out.session.source_path)));
+            out.set_file_time(sidecar::file_time(Path::new(&out.session.source_path)));
         }
     }
 
