@@ -272,6 +272,11 @@ impl LogHead<'_> {
         self.fields.as_ref()
     }
 
+    /// Returns the fields of the session in a document that is assembled from a `store`.
+    pub fn stored_info(&self, store: &str) -> Option<&serde_json::Value> {
+        self.document()?.get("info").filter(|info| info["store"] == store)
+    }
+
     /// Returns the file's name without its last extension.
     pub fn file_stem(&self) -> &str {
         self.path.file_stem().and_then(|stem| stem.to_str()).unwrap_or("")

@@ -31,7 +31,7 @@ use crate::provider::shared::database::document_text::document_bytes;
 use crate::provider::shared::database::tables::{
     claim_stored, missing_session, session_path, split_session_path,
 };
-use crate::provider::shared::document::{self, Document, DocumentLayout};
+use crate::provider::shared::document::{self, ASSEMBLED, Document};
 use crate::source::assembly::{AssembledSession, Assembly, SessionList};
 use crate::source::bounded_file::read_bounded_file;
 use crate::stream::{DecodedEvent, RecordAt, Stream, parse_micros};
@@ -76,8 +76,6 @@ const ASSEMBLY: Assembly = Assembly {
     find_defect: |_| None,
     assemble: assemble_chat,
 };
-
-const LAYOUT: DocumentLayout = DocumentLayout { list: Some("messages"), header: &["info"] };
 
 /// Histories are in the folders of projects, which only the user knows, unless a variable names one.
 fn log_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {
@@ -227,18 +225,14 @@ fn parse_start(text: &str) -> Option<i64> {
 }
 
 fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
-    let info = head.document()?.get("info")?;
-    let id = info["id"].as_str().filter(|_| info["store"] == STORE)?;
+    let id = head.stored_info(STORE)?["id"].as_str()?;
     Some(claim_stored(Provider::Aider, id, &Json::Null))
 }
 
 fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
-    let chat = Document::read(bytes, &LAYOUT, out, tally);
+    let chat = Document::read(bytes, &ASSEMBLED, out, tally);
     let mut start = None;
-    chat.with_header(|header| {
-        let info = header.object("info");
-        start = info.and_then(|info| info.text("started_at")).and_then(parse_start);
-    });
+    chat.with_info(|info| start = info.text("started_at").and_then(parse_start));
     out.extend_time_range(start);
     let path = PathBuf::from(&out.session.source_path);
     out.set_cwd(path.parent().and_then(Path::to_str));

@@ -232,5 +232,4 @@ mod tests {
         let other = r#"{"tokens":{"input":3,"output":2}}"#;
         assert_eq!(tokens("gpt-5.6-sol", usage, other), (Some(903), None, Some(9)));
     }
-
 }

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use crate::provider::format::{RecordOutcome, RecordTally};
 use crate::source::lines::{LogLine, LogLines};
 use crate::stream::{RecordAt, Stream};
-use crate::text::json::{LineItem, Parser, Value, replace_lone_surrogates};
+use crate::text::json::{JsonFields, LineItem, Parser, Value, replace_lone_surrogates};
 
 /// The position of a record in its log.
 #[derive(Debug, Clone, Copy)]
@@ -41,6 +41,10 @@ pub(crate) struct DocumentLayout {
     /// Other fields of the document that are read.
     pub(crate) header: &'static [&'static str],
 }
+
+/// The layout of a document that is assembled from a database.
+pub(crate) const ASSEMBLED: DocumentLayout =
+    DocumentLayout { list: Some("messages"), header: &["info"] };
 
 /// A document split into its records and its wanted header fields.
 pub(crate) struct Document {
@@ -101,6 +105,15 @@ impl Document {
         Parser::default().for_each_item(&fields, &mut |found| {
             if let LineItem::Object(object, _) = found {
                 take(object);
+            }
+        });
+    }
+
+    /// Passes the fields of the session to `take`, if an assembled document has them.
+    pub(crate) fn with_info(&self, mut take: impl FnMut(Value<'_>)) {
+        self.with_header(|header| {
+            if let Some(info) = header.object("info") {
+                take(info);
             }
         });
     }

@@ -39,7 +39,7 @@ use crate::provider::shared::database::listing::{
 use crate::provider::shared::database::tables::{
     claim_stored, missing_session, session_list, split_session_path,
 };
-use crate::provider::shared::document::{self, Document, DocumentLayout};
+use crate::provider::shared::document::{self, ASSEMBLED, Document};
 use crate::provider::shared::identity::begin_header_record;
 use crate::source::assembly::Assembly;
 use crate::source::container::MAX_DOCUMENT_BYTES;
@@ -96,8 +96,6 @@ const ASSEMBLY: Assembly = Assembly {
     find_defect: |database| find_unread_rows(database, AGENT),
     assemble: assemble_thread,
 };
-
-const LAYOUT: DocumentLayout = DocumentLayout { list: Some("messages"), header: &["info"] };
 
 fn log_roots(places: &AgentFolders<'_>) -> Vec<PathBuf> {
     let data = match places.platform() {
@@ -221,19 +219,15 @@ fn decompress(data: &[u8]) -> io::Result<Vec<u8>> {
 
 /// Claims a thread by the name of its store.
 fn claim_log(head: &LogHead<'_>) -> Option<SessionClaim> {
-    let info = head.document()?.get("info").filter(|info| info["store"] == STORE)?;
+    let info = head.stored_info(STORE)?;
     let id = info["id"].as_str()?;
     Some(claim_stored(Provider::Zed, id, &info["parent_id"]))
 }
 
 fn decode_log(bytes: &[u8], out: &mut Stream, tally: &mut RecordTally) {
-    let thread = Document::read(bytes, &LAYOUT, out, tally);
+    let thread = Document::read(bytes, &ASSEMBLED, out, tally);
     let mut decoder = ZedDecoder::default();
-    thread.with_header(|header| {
-        if let Some(info) = header.object("info") {
-            decode_header(info, &mut decoder, out);
-        }
-    });
+    thread.with_info(|info| decode_header(info, &mut decoder, out));
     document::for_each_record(bytes, &thread.records, out, tally, &mut |message, raw, at, out| {
         decoder.decode_message(message, raw, at, out)
     });
