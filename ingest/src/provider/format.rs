@@ -42,12 +42,9 @@ pub type IsSidecar = fn(&str, &dyn Fn(&str) -> bool) -> bool;
 
 /// Properties that few formats have. A format lists those that differ from [`Quirks::NONE`].
 pub struct Quirks {
-    /// Returns the file next to a log that has further facts about the session and may change
+    /// Returns the files next to a log that have further facts about the session and may change
     /// independently of the log.
-    pub companion: Option<fn(&Path) -> Option<PathBuf>>,
-    /// Returns the file next to a log that has its token counts and may change independently of the
-    /// log.
-    pub usage_file: Option<fn(&Path) -> PathBuf>,
+    pub companions: Option<fn(&Path) -> Vec<PathBuf>>,
     /// Returns whether a file of this name only repeats or describes the log next to it. Such a
     /// file is known, but not read.
     pub is_sidecar: Option<IsSidecar>,
@@ -83,8 +80,7 @@ pub struct Quirks {
 impl Quirks {
     /// The quirks of a plain format: every log is one file, and its extension identifies it.
     pub const NONE: Self = Self {
-        companion: None,
-        usage_file: None,
+        companions: None,
         is_sidecar: None,
         is_stored_elsewhere: None,
         is_log_name: None,

@@ -35,7 +35,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     roots: log_roots,
     sniff: claim_log,
     quirks: Quirks {
-        companion: Some(manifest_path),
+        companions: Some(|log| manifest_path(log).into_iter().collect()),
         is_sidecar: Some(|name, has| {
             let session = name.strip_suffix(".compaction.json");
             session.is_some_and(|session| has(&format!("{session}.messages.json")))

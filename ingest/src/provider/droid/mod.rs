@@ -35,7 +35,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     decoder_version: 2,
     roots: log_roots,
     sniff: claim_log,
-    quirks: Quirks { companion: Some(|log| Some(settings::settings_path(log))), ..Quirks::NONE },
+    quirks: Quirks { companions: Some(|log| vec![settings::settings_path(log)]), ..Quirks::NONE },
     reader: LogReader::Lines(|_, state| {
         let state = state.and_then(|state| DroidState::deserialize(state).ok()).unwrap_or_default();
         Box::new(DroidDecoder {

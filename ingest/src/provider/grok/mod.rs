@@ -41,8 +41,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     roots: log_roots,
     sniff: claim_log,
     quirks: Quirks {
-        companion: Some(|log| Some(summary_path(log))),
-        usage_file: Some(usage::updates_path),
+        companions: Some(|log| vec![summary_path(log), usage::updates_path(log)]),
         is_sidecar: Some(|name, has| {
             matches!(name, "updates.jsonl" | "events.jsonl") && has("chat_history.jsonl")
         }),

@@ -44,7 +44,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     roots: log_roots,
     sniff: claim_log,
     quirks: Quirks {
-        companion: Some(sidecar::state_path),
+        companions: Some(|log| sidecar::state_path(log).into_iter().collect()),
         is_sidecar: Some(|name, has| name.starts_with("context") && has("wire.jsonl")),
         ..Quirks::NONE
     },

@@ -36,7 +36,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     decoder_version: 1,
     roots: log_roots,
     sniff: claim_log,
-    quirks: Quirks { companion: Some(|log| Some(session_file_path(log))), ..Quirks::NONE },
+    quirks: Quirks { companions: Some(|log| vec![session_file_path(log)]), ..Quirks::NONE },
     reader: LogReader::Document(decode_log),
 };
 
