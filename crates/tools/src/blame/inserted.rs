@@ -5,8 +5,9 @@ use schemas::session::EventRow;
 use schemas::{EventType, Provider, ToolKind};
 
 use crate::analyze::Action;
-use crate::reply::change::{Edit, LineCounts};
+use crate::reply::change::{Edit, LineCounts, PATCH_START, patch_sections};
 use crate::reply::event_predicates::is_type;
+use crate::reply::reader_output::{read_numbered, shows_part};
 use base::sanitize::clean_text;
 
 /// A line that is in the file after an edit.
@@ -74,14 +75,8 @@ impl KnownFile {
         self.was_seen = true;
         let text = clean_text(&result.text);
         let call = clean_text(&action.call.text);
-        let is_part = call.lines().any(|line| {
-            ["offset", "limit", "start_line", "end_line", "view_range", "lines"]
-                .iter()
-                .any(|name| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(':')))
-        });
-        if !is_part && !text.contains("truncated") {
-            let lines: Vec<&str> = read_lines(&text).collect();
-            self.text = Some(lines.join("\n"));
+        if !shows_part(&call, &text) {
+            self.text = Some(read_lines(&text).join("\n"));
         }
     }
 
@@ -118,7 +113,7 @@ fn read_arguments(
     known: &KnownFile,
 ) -> FileChange {
     let text = clean_text(&action.call.text);
-    if let Some((_, patch)) = text.split_once("*** Begin Patch") {
+    if let Some((_, patch)) = text.split_once(PATCH_START) {
         return read_patch(patch, is_file);
     }
     // A command that changes a file in another way than by a patch is not read.
@@ -152,33 +147,23 @@ fn creates_file(call: &EventRow, result: Option<&EventRow>, known: &KnownFile) -
 
 /// Returns what the sections of a patch for the file do.
 fn read_patch(patch: &str, is_file: &dyn Fn(&str) -> bool) -> FileChange {
-    let mut change = FileChange { parts: vec![InsertedPart::new()], ..FileChange::default() };
-    let mut is_inside = false;
-    for line in patch.lines() {
-        let header = ["*** Update File: ", "*** Add File: ", "*** Move to: "];
-        if let Some(path) = header.iter().find_map(|header| line.strip_prefix(header)) {
-            is_inside = is_file(path.trim());
-            change.parts.push(InsertedPart::new());
-            continue;
-        }
-        if line.starts_with("*** ") {
-            is_inside = false;
-        }
-        if !is_inside {
-            continue;
-        }
-        let text = line.get(1..).unwrap_or_default().trim_end().to_owned();
-        let is_new = line.starts_with('+');
-        if line.starts_with("@@") {
-            change.parts.push(InsertedPart::new());
-        } else if line.starts_with('-') {
-            change.before.push(text);
-        } else if is_new || line.starts_with(' ') {
-            if !is_new {
-                change.before.push(text.clone());
-            }
-            if let Some(part) = change.parts.last_mut() {
-                part.push(InsertedLine { text, is_new });
+    let mut change = FileChange::default();
+    for section in patch_sections(patch).iter().filter(|section| is_file(section.path)) {
+        change.parts.push(InsertedPart::new());
+        for line in &section.lines {
+            let text = line.get(1..).unwrap_or_default().trim_end().to_owned();
+            let is_new = line.starts_with('+');
+            if line.starts_with("@@") {
+                change.parts.push(InsertedPart::new());
+            } else if line.starts_with('-') {
+                change.before.push(text);
+            } else if is_new || line.starts_with(' ') {
+                if !is_new {
+                    change.before.push(text.clone());
+                }
+                if let Some(part) = change.parts.last_mut() {
+                    part.push(InsertedLine { text, is_new });
+                }
             }
         }
     }
@@ -186,23 +171,13 @@ fn read_patch(patch: &str, is_file: &dyn Fn(&str) -> bool) -> FileChange {
     change
 }
 
-/// Returns the lines of a reader's output, without the numbers before them.
-pub(super) fn read_lines(text: &str) -> impl Iterator<Item = &str> {
-    text.lines().map(|line| strip_number(line).trim_end())
-}
-
-/// Returns a line of a reader's output without the number at its beginning.
-fn strip_number(line: &str) -> &str {
-    let rest = line.trim_start().trim_start_matches(|c: char| c.is_ascii_digit());
-    if rest.len() == line.trim_start().len() {
-        return line;
+/// Returns the lines that a reader shows, without their numbers and the spaces at their ends.
+pub(super) fn read_lines(text: &str) -> Vec<String> {
+    let numbered = read_numbered(text);
+    if numbered.is_empty() {
+        return text.lines().map(|line| line.trim_end().to_owned()).collect();
     }
-    for separator in ["→", "\t", "| ", ": ", "|"] {
-        if let Some(text) = rest.strip_prefix(separator) {
-            return text;
-        }
-    }
-    line
+    numbered.values().map(|line| line.trim_end().to_owned()).collect()
 }
 
 #[cfg(test)]
@@ -305,5 +280,11 @@ mod tests {
         };
         assert_eq!(after("Write", write, updated, &read("file_path: a.rs")), [" a", "+b"]);
         assert!(after("Write", write, updated, &read("file_path: a.rs\nlimit: 2")).is_empty());
+    }
+
+    #[test]
+    fn a_number_is_removed_if_every_line_has_one() {
+        assert_eq!(read_lines("     1→a  \n     2→404: b"), ["a", "404: b"]);
+        assert_eq!(read_lines("errors:\n404: not found "), ["errors:", "404: not found"]);
     }
 }

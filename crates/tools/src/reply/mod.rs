@@ -13,6 +13,7 @@ pub mod freshness;
 pub mod history;
 pub mod interface;
 pub mod pending;
+pub mod reader_output;
 pub mod retention_warning;
 pub mod rows;
 pub mod scope;

@@ -19,7 +19,7 @@ pub(super) enum FileAction {
 }
 
 /// A text of a file that another one replaces.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Replacement {
     pub(super) old: String,
     pub(super) new: String,
