@@ -60,8 +60,11 @@ impl ErrorQuery {
         let mut text = given;
         let mut file = None;
         while let Some(rest) = text.strip_prefix("file:") {
-            let (path, rest) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-            file = Some(path.trim_matches('"').to_lowercase());
+            let quoted = rest.strip_prefix('"').and_then(|rest| rest.split_once('"'));
+            let (path, rest) = quoted
+                .or_else(|| rest.split_once(char::is_whitespace))
+                .unwrap_or((rest.trim_matches('"'), ""));
+            file = Some(path.to_lowercase());
             text = rest.trim_start();
         }
         let signatures = named_errors(text, MAX_ERRORS);
@@ -307,6 +310,9 @@ mod tests {
         assert_eq!(of_file.filter.file.as_deref(), Some("src/a.rs"));
         assert_eq!(of_file.signatures, ["boom happened"]);
         assert_eq!(of_file.rank("make: boom happened"), Some(0));
+        let quoted = parse("file:\"src/my file.rs\" boom happened");
+        assert_eq!(quoted.filter.file.as_deref(), Some("src/my file.rs"));
+        assert_eq!(quoted.signatures, ["boom happened"]);
         assert!(ErrorQuery::parse(&AnalyzeArgs::default()).is_err());
     }
 
