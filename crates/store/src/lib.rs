@@ -77,9 +77,8 @@ pub use lake::import::{ImportOutcome, LakeImport};
 pub use lake::joined::{JoinedFiles, JoinedWriter};
 pub use lake::keys::{
     DAYS, KEY_DIGITS, LAKE_PATH, MACHINES, TOMBSTONES, day_folder, day_key, events_date,
-    is_events_key, is_index_key, is_joined_key, is_session_key, is_shared_key, joined_keys,
-    json_name, key_with_hash, listing_key, row_publisher, session_folder, session_key,
-    tombstone_key,
+    is_events_key, is_index_key, is_joined_key, is_session_key, joined_keys, json_name,
+    key_with_hash, listing_key, row_publisher, session_folder, session_key, tombstone_key,
 };
 pub use lake::open_lake_index;
 pub use lake::session_object::PublishedSession;
