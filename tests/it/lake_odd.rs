@@ -11,10 +11,7 @@ use serde_json::{Value, json};
 use crate::checks::JsonChecks;
 use crate::crash::{compare, content};
 use crate::env::{Random, TestEnv};
-use crate::lake::{
-    assert_sessions, content_objects, ingest_log, kill_within, machine, objects, pier_with, pull,
-    push,
-};
+use crate::lake::{ingest_log, kill_within, machine, objects, pier_with, pull, push};
 use crate::rounds::rounds;
 
 /// Rounds of pushes beside a pull; each kills some.

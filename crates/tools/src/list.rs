@@ -29,7 +29,8 @@ pub(super) fn run(
     call: &Call<'_>,
 ) -> Result<Reply<ListData>, ToolError> {
     let limit = checked_limit("limit", args.limit, limits::LIST_LIMIT, limits::LIST_LIMIT_MAX)?;
-    let range = TimeRange::parse(args.since.as_deref(), args.until.as_deref(), call)?;
+    let range =
+        TimeRange::parse(args.since.as_deref(), args.until.as_deref(), &call.zone, call.now)?;
     let bound = ListArgs { cursor: None, ..args.clone() };
     let after = args
         .cursor

@@ -78,7 +78,8 @@ pub(super) fn run(
 ) -> Result<Reply<AnalyzeData>, ToolError> {
     let limit =
         checked_limit("limit", args.limit, limits::FINDINGS_LIMIT, limits::FINDINGS_LIMIT_MAX)?;
-    let range = TimeRange::parse(args.since.as_deref(), args.until.as_deref(), call)?;
+    let range =
+        TimeRange::parse(args.since.as_deref(), args.until.as_deref(), &call.zone, call.now)?;
     let filters = SessionFilters {
         project: args.project.as_deref(),
         provider: args.provider,

@@ -22,6 +22,7 @@ use super::reply::call::Call;
 use super::reply::history::Examined;
 use super::reply::scope::{Coverage, SessionFilters};
 use super::reply::shared_state::SharedState;
+use super::reply::time_range::TimeRange;
 use super::reply::usage_warnings::usage_warnings;
 use crate::error::store_error;
 use store::{Snapshot, StoredSession};
@@ -64,14 +65,8 @@ pub(super) fn run(
         Some(name) => Zone::find("timezone", name)?,
         None => call.zone.clone(),
     };
-    let since = parse_time("since", args.since.as_deref(), call.now, &zone)?;
-    let until = parse_time("until", args.until.as_deref(), call.now, &zone)?;
-    if since.zip(until).is_some_and(|(since, until)| since >= until) {
-        let message = "since: it is not before until. Swap them, or leave one out";
-        return Err(
-            ToolError::new(ErrorCode::InvalidArgument, message).with_detail("field", "since")
-        );
-    }
+    let range = TimeRange::parse(args.since.as_deref(), args.until.as_deref(), &zone, call.now)?;
+    let (since, until) = (range.since.map(|time| time.0), range.until.map(|time| time.0));
 
     let sessions = snapshot.sessions();
     let id = args.session_id.as_deref();
@@ -164,17 +159,6 @@ fn describe_scope(
     }
     examined.append_to(&mut scope);
     scope
-}
-
-/// Parses the time of an argument, to microseconds.
-fn parse_time(
-    field: &str,
-    text: Option<&str>,
-    now: Timestamp,
-    zone: &Zone,
-) -> Result<Option<i64>, ToolError> {
-    let Some(text) = text else { return Ok(None) };
-    Ok(Some(zone.parse_since(field, text, now)?.0))
 }
 
 /// Sorts the groups, and returns those that the call asks for and that fit into an answer.
