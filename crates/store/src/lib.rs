@@ -47,6 +47,7 @@ mod snapshot;
 mod sources;
 mod span_index;
 mod table_file;
+mod thrift;
 mod unwritten;
 mod user_file;
 mod visible;
@@ -91,7 +92,9 @@ pub use parquet_file::ParquetFile;
 pub use redact_again::{MaskedAgain, RowsToMask};
 pub use reduced_sessions::{KeepLevel, KeepLevels, ReducedSessions};
 pub use retention::{CompactionSums, DroppedTexts};
-pub use segment::event_reader::{EventReader, RowSpan, column_of};
+pub use segment::event_reader::{
+    EventReader, RowSpan, column_of, flag_column, number_column, text_column, value_at,
+};
 pub use segment::events_footer::TextPage;
 pub use segment::open_segment::{Segment, SessionSpan};
 pub use segment::pages::{PageReader, TextValues};
