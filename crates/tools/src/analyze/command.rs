@@ -225,7 +225,8 @@ fn writes_file(command: &str) -> bool {
             ('\n', None) if is_document => return false,
             ('>', None) => {
                 let target = rest.as_str().trim_start_matches(['>', '|', ' ']);
-                if !target.starts_with('&') && !target.starts_with("/dev/null") {
+                // The last one is PowerShell's.
+                if !["&", "/dev/null", "$null"].iter().any(|none| target.starts_with(none)) {
                     return true;
                 }
             }
