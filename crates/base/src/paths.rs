@@ -41,6 +41,11 @@ pub fn path_below(folder: &str, path: &str) -> Option<String> {
     Some(below.to_owned())
 }
 
+/// Returns the last part of a path of any system.
+pub fn last_part(path: &str) -> &str {
+    path.rsplit(['/', '\\']).next().unwrap_or(path)
+}
+
 /// Returns true for a path that does not depend on a folder: from the root, from a home folder, or
 /// with a drive.
 fn is_absolute(path: &str) -> bool {

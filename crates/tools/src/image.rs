@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::reply::call::Call;
 use super::reply::rows::{find_log, read_events};
-use super::reply::shared_state::SharedState;
+use super::reply::tools::Tools;
 use base::image_notes::image_notes;
 use store::Snapshot;
 
@@ -41,14 +41,14 @@ pub struct EventImage {
 
 /// Reads the image with this number, counted from 0, among those that the event's text names.
 pub(super) fn run(
-    shared: &SharedState,
+    tools: &Tools,
     snapshot: &Snapshot,
     event_id: &str,
     number: usize,
     call: &Call<'_>,
 ) -> Result<EventImage, ToolError> {
     let id: EventId = event_id.parse()?;
-    let session = shared.caller.find_session(snapshot, &id.session)?;
+    let session = tools.caller.find_session(snapshot, &id.session)?;
     let end = id.index.saturating_add(1);
     let Some(row) = read_events(snapshot, session, id.index, end)?.pop() else {
         return Err(no_image(event_id, "there is no such event"));

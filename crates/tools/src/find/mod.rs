@@ -8,7 +8,7 @@ use schemas::tool::checked_limit;
 use schemas::tool::find::{FindArgs, FindData, SessionMatch};
 use schemas::{ErrorCode, Timestamp, ToolError, limits};
 
-use self::fit::{fit_page, shorten};
+use self::fit::fit_page;
 use crate::error::search_error;
 use crate::reply::answer::{Reply, RowTotal};
 use crate::reply::budget::echoed_name;
@@ -17,11 +17,11 @@ use crate::reply::convert::clean_title;
 use crate::reply::cursor::{self, PageEnd};
 use crate::reply::interface::Interface;
 use crate::reply::scope::{Coverage, SessionFilters};
-use crate::reply::shared_state::SharedState;
 use crate::reply::store_warnings::store_warnings;
 use crate::reply::time_range::TimeRange;
+use crate::reply::tools::Tools;
 use base::json_length::json_length;
-use base::sanitize::{clean_text, one_line};
+use base::sanitize::{clean_text, cut_for_json, one_line};
 use search::{FoundSession, SessionQuestion, SessionRank, SessionRequest, search_sessions};
 use store::Snapshot;
 
@@ -55,12 +55,12 @@ const MAX_ID_BYTES: usize = 40;
 const MAX_ABSENT_BYTES: usize = 100;
 
 pub(super) fn run(
-    shared: &SharedState,
+    tools: &Tools,
     snapshot: &Snapshot,
     args: &FindArgs,
     call: &Call<'_>,
 ) -> Result<Reply<FindData>, ToolError> {
-    let interface = shared.caller.interface;
+    let interface = tools.caller.interface;
     let limit = checked_limit("limit", args.limit, limits::FIND_LIMIT, limits::FIND_LIMIT_MAX)?;
     let question = SessionQuestion::parse_naming(snapshot, &args.query);
     if question.is_empty() {
@@ -184,10 +184,10 @@ fn convert_session(
     let row = &snapshot.sessions()[found.session];
     let title = row.title.as_deref().map(|title| {
         let title = one_line(&clean_title(title));
-        shorten(&title, MAX_TITLE_BYTES)
+        cut_for_json(&title, MAX_TITLE_BYTES)
     });
     let passages = found.passages.iter().map(|passage| {
-        (passage.event_index, shorten(&clean_text(&passage.text), MAX_PASSAGE_BYTES))
+        (passage.event_index, cut_for_json(&clean_text(&passage.text), MAX_PASSAGE_BYTES))
     });
     SessionMatch {
         session_id: row.session_id.clone(),
@@ -196,7 +196,7 @@ fn convert_session(
             .origin
             .project
             .as_deref()
-            .map(|name| shorten(&clean_text(name), MAX_PROJECT_BYTES)),
+            .map(|name| cut_for_json(&clean_text(name), MAX_PROJECT_BYTES)),
         provider: row.provider,
         ended: row.ended_at.and_then(|end| call.zone.day(Timestamp(end))),
         events: found.matched_events,

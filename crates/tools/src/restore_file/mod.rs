@@ -21,7 +21,7 @@ use super::event::{EventSpan, unknown_event_error};
 use super::reply::budget::echoed_name;
 use super::reply::call::Call;
 use super::reply::rows::{find_log, read_all_events, read_event_range};
-use super::reply::shared_state::SharedState;
+use super::reply::tools::Tools;
 use store::Snapshot;
 
 /// A file as an agent knew it.
@@ -59,14 +59,14 @@ struct FileCall {
 
 /// Finds the content of a file: the latest, or that before the event `at`.
 pub(super) fn run(
-    shared: &SharedState,
+    tools: &Tools,
     snapshot: &Snapshot,
     file: &BlamedFile,
     at: Option<&str>,
     redactor: &Redactor,
     call: &Call<'_>,
 ) -> Result<RestoredFile, ToolError> {
-    let end = at.map(|at| find_event(shared, snapshot, at, call)).transpose()?;
+    let end = at.map(|at| find_event(tools, snapshot, at, call)).transpose()?;
     let mut calls = Vec::new();
     let mut doubts = Vec::new();
     for session in find_calls(snapshot, file, call)?.into_keys() {
@@ -127,15 +127,15 @@ pub(super) fn run(
 
 /// Returns the session and the row of an event.
 fn find_event(
-    shared: &SharedState,
+    tools: &Tools,
     snapshot: &Snapshot,
     id: &str,
     call: &Call<'_>,
 ) -> Result<(usize, EventRow), ToolError> {
     let span = EventSpan::parse(id)?;
-    let session = shared.caller.find_session(snapshot, &span.session)?;
+    let session = tools.caller.find_session(snapshot, &span.session)?;
     let event = read_event_range(snapshot, session, span.indexes(), call)?.into_iter().next();
-    let unknown = || unknown_event_error(shared, snapshot, Some(&span), vec![echoed_name(id)]);
+    let unknown = || unknown_event_error(tools, snapshot, Some(&span), vec![echoed_name(id)]);
     Ok((session, event.ok_or_else(unknown)?))
 }
 
