@@ -78,7 +78,7 @@ impl FileHistory {
             } else {
                 FileChange::default()
             };
-            known.learn(action);
+            known.learn(action, is_file);
             let read = action.result.filter(|_| action.kind == ToolKind::Read);
             let shown = read.map(|result| clean_text(&result.text)).unwrap_or_default();
             self.calls.push(FileCall {

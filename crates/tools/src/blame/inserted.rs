@@ -7,7 +7,9 @@ use schemas::{EventType, Provider, ToolKind};
 use crate::analyze::Action;
 use crate::reply::change::{Edit, LineCounts, PATCH_START, patch_sections};
 use crate::reply::event_predicates::is_type;
-use crate::reply::reader_output::{read_numbered, shows_part};
+use crate::reply::file_action::read_file_action;
+use crate::reply::file_state::{FileState, KnownText};
+use crate::reply::reader_output::read_numbered;
 use base::sanitize::clean_text;
 
 /// A line that is in the file after an edit.
@@ -58,37 +60,28 @@ const READ_BEFORE_WRITE: &[Provider] = &[Provider::Claude, Provider::OpenCode];
 /// What a session knows of a file before an edit.
 #[derive(Default)]
 pub(super) struct KnownFile {
-    /// The text of the file if it was read from its beginning to its end, or written as a whole, and
-    /// every edit since is known.
-    text: Option<String>,
+    state: FileState,
     was_seen: bool,
 }
 
 impl KnownFile {
-    /// Adds what a call shows of the file: the result of reading it, or what was written.
-    pub(super) fn learn(&mut self, action: &Action<'_>) {
-        if action.is_edit() {
-            self.text = self.text_after(action);
-            self.was_seen |= action.kind == ToolKind::Write;
-        }
-        let Some(result) = action.result.filter(|_| action.kind == ToolKind::Read) else { return };
-        self.was_seen = true;
-        let text = clean_text(&result.text);
-        let call = clean_text(&action.call.text);
-        if !shows_part(&call, &text) {
-            self.text = Some(read_lines(&text).join("\n"));
+    /// Adds what a call shows of the file that `is_file` recognizes, or does to it.
+    pub(super) fn learn(&mut self, action: &Action<'_>, is_file: &dyn Fn(&str) -> bool) {
+        let is_read = action.kind == ToolKind::Read && action.result.is_some();
+        self.was_seen |= is_read || action.kind == ToolKind::Write;
+        if let Some(change) = read_file_action(action, None, is_file) {
+            self.state.apply(change, "");
         }
     }
 
-    /// Returns the text of the file after an edit, if it is known.
-    fn text_after(&self, action: &Action<'_>) -> Option<String> {
-        let edit = Edit::parse(&clean_text(&action.call.text))?;
-        if action.kind == ToolKind::Write {
-            return Some(edit.added);
+    /// Returns the text of the file if every edit since it was read or written is known.
+    fn text(&self) -> Option<String> {
+        match &self.state.text {
+            KnownText::Whole(text) if self.state.doubts.is_empty() => Some(clean_text(text)),
+            KnownText::Whole(_) | KnownText::Nothing | KnownText::Lines(_) | KnownText::Deleted => {
+                None
+            }
         }
-        let before = self.text.as_deref()?;
-        let is_found = !edit.removed.is_empty() && before.contains(&edit.removed);
-        is_found.then(|| before.replacen(&edit.removed, &edit.added, 1))
     }
 }
 
@@ -122,8 +115,8 @@ fn read_arguments(
     }
     let Some(mut edit) = Edit::parse(&text) else { return FileChange::default() };
     if action.kind == ToolKind::Write && !creates_file(action.call, action.result, known) {
-        let Some(before) = &known.text else { return FileChange::default() };
-        edit.removed.clone_from(before);
+        let Some(before) = known.text() else { return FileChange::default() };
+        edit.removed = before;
     }
     let lines = edit.added.lines().zip(edit.new_lines());
     let part = lines
@@ -233,7 +226,7 @@ mod tests {
             let rows = rows(tool, text, result);
             let actions = pair_calls(&rows);
             let change = read_change(&actions[0], &|path| path == "a.rs", &known);
-            known.learn(&actions[0]);
+            known.learn(&actions[0], &|path| path == "a.rs");
             counted = (change.count_added(), change.count_removed());
         }
         counted
@@ -275,7 +268,7 @@ mod tests {
         let read = |call: &str| {
             let rows = rows("Read", call, "     1→a\n     2→c");
             let mut known = KnownFile::default();
-            known.learn(&pair_calls(&rows)[0]);
+            known.learn(&pair_calls(&rows)[0], &|path| path == "a.rs");
             known
         };
         assert_eq!(after("Write", write, updated, &read("file_path: a.rs")), [" a", "+b"]);

@@ -9,6 +9,8 @@ pub mod complete;
 pub mod convert;
 pub mod cursor;
 pub mod event_predicates;
+pub mod file_action;
+pub mod file_state;
 pub mod freshness;
 pub mod history;
 pub mod interface;

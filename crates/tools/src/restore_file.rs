@@ -1,9 +1,6 @@
 //! Finds, for `sessions restore --file`, the content of a file as an agent last read or wrote it: from
 //! whole reads and writes, from the lines that were read, and from the edits since.
 
-mod file_state;
-mod read_call;
-
 use std::collections::{BTreeMap, HashMap};
 
 use ingest::discover::RawLog;
@@ -13,13 +10,13 @@ use schemas::session::EventRow;
 use schemas::{EventType, ToolError};
 use serde::Serialize;
 
-use self::file_state::{FileAction, FileState, KnownText, contiguous_runs};
-use self::read_call::read_file_action;
 use super::analyze::{Action, pair_calls};
 use super::blame::{BlamedFile, WrittenBy, find_calls, is_same_file};
 use super::event::{EventSpan, unknown_event_error};
 use super::reply::budget::echoed_name;
 use super::reply::call::Call;
+use super::reply::file_action::read_file_action;
+use super::reply::file_state::{FileAction, FileState, KnownText, contiguous_runs};
 use super::reply::rows::{find_log, read_all_events, read_event_range};
 use super::reply::tools::Tools;
 use store::Snapshot;

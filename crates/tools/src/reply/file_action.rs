@@ -4,11 +4,11 @@ use ingest::provider::call_arguments::CallArguments;
 use schemas::{EventType, ToolKind};
 use serde_json::Value;
 
+use super::change::{ADDED, Edit, PATCH_START, REMOVED, SectionKind, patch_sections};
+use super::event_predicates::is_type;
 use super::file_state::{FileAction, Replacement};
+use super::reader_output::{read_numbered, shows_part};
 use crate::analyze::Action;
-use crate::reply::change::{ADDED, Edit, PATCH_START, REMOVED, SectionKind, patch_sections};
-use crate::reply::event_predicates::is_type;
-use crate::reply::reader_output::{read_numbered, shows_part};
 
 /// Number of lines at which readers end without saying so.
 const READER_LIMIT_LINES: usize = 2000;
@@ -16,7 +16,7 @@ const READER_LIMIT_LINES: usize = 2000;
 /// Returns what a call does with the file that `is_file` recognizes. `arguments` are those in the log;
 /// `None` if they were not found there. Returns `None` if the call says nothing about the text of the
 /// file.
-pub(super) fn read_file_action(
+pub(crate) fn read_file_action(
     action: &Action<'_>,
     arguments: Option<&CallArguments>,
     is_file: &dyn Fn(&str) -> bool,
