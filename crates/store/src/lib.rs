@@ -47,6 +47,7 @@ mod snapshot;
 mod sources;
 mod span_index;
 mod table_file;
+mod thrift;
 mod unwritten;
 mod user_file;
 mod visible;
@@ -77,9 +78,8 @@ pub use lake::import::{ImportOutcome, LakeImport};
 pub use lake::joined::{JoinedFiles, JoinedWriter};
 pub use lake::keys::{
     DAYS, KEY_DIGITS, LAKE_PATH, MACHINES, TOMBSTONES, day_folder, day_key, events_date,
-    is_events_key, is_index_key, is_joined_key, is_session_key, is_shared_key, joined_keys,
-    json_name, key_with_hash, listing_key, row_publisher, session_folder, session_key,
-    tombstone_key,
+    is_events_key, is_index_key, is_joined_key, is_session_key, joined_keys, json_name,
+    key_with_hash, listing_key, row_publisher, session_folder, session_key, tombstone_key,
 };
 pub use lake::open_lake_index;
 pub use lake::session_object::PublishedSession;
@@ -92,7 +92,9 @@ pub use parquet_file::ParquetFile;
 pub use redact_again::{MaskedAgain, RowsToMask};
 pub use reduced_sessions::{KeepLevel, KeepLevels, ReducedSessions};
 pub use retention::{CompactionSums, DroppedTexts};
-pub use segment::event_reader::{EventReader, RowSpan, column_of};
+pub use segment::event_reader::{
+    EventReader, RowSpan, column_of, flag_column, number_column, text_column, value_at,
+};
 pub use segment::events_footer::TextPage;
 pub use segment::open_segment::{Segment, SessionSpan};
 pub use segment::pages::{PageReader, TextValues};

@@ -7,7 +7,6 @@ pub(super) mod import;
 pub(super) mod joined;
 pub(super) mod keys;
 pub(super) mod session_object;
-mod thrift;
 
 use std::path::Path;
 
